@@ -1,0 +1,45 @@
+package algorithms
+
+// An Event is something that happened inside a limiter and that its operator
+// may want to count. Fields that an event does not mention are zero.
+type Event struct {
+	Kind EventKind
+	// Policy is the policy it concerns, if there is one.
+	Policy string
+	// Err is what went wrong, of EventError and EventReturnFailed.
+	Err error
+}
+
+// An EventKind says what happened.
+type EventKind uint8
+
+const (
+	// EventCapacity: a Memory is full of keys that were denied within the last
+	// second, and refused a new key of Policy.
+	EventCapacity EventKind = iota + 1
+	// EventScriptLoaded: Redis did not know the script (it restarted, failed
+	// over or flushed its scripts), and was sent it whole.
+	EventScriptLoaded
+	// EventError: a call to Redis failed with Err, and so made no decision.
+	EventError
+	// EventReturnFailed: a call took units in one Cluster slot, was denied in
+	// another, and could not give the units back. They stay charged until they
+	// drain. Err says why.
+	EventReturnFailed
+)
+
+// String returns the kind as a metric's label has it, e.g. "script-loaded".
+func (k EventKind) String() string {
+	switch k {
+	case EventCapacity:
+		return "capacity"
+	case EventScriptLoaded:
+		return "script-loaded"
+	case EventError:
+		return "error"
+	case EventReturnFailed:
+		return "return-failed"
+	default:
+		return "unknown"
+	}
+}

@@ -1,0 +1,126 @@
+package algorithms
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+const (
+	maxPart   = 128 // bytes of a key's part that are stored as they are
+	maxPolicy = 64  // bytes of a policy's name, and of a suffix
+)
+
+// appendStored appends the key under which c's state is stored:
+//
+//	prefix:{first}|rest:policy:tag
+//
+// Only the first part of the key, the principal, stands in the hash tag, so
+// that all counters of one principal share a Redis Cluster slot. Neither tag
+// nor policy contain a colon, so no two checks share a key by accident.
+func appendStored(dst []byte, prefix string, c *Check) []byte {
+	dst = append(dst, prefix...)
+	dst = append(dst, '{')
+	rest := c.Key
+	for first := true; ; first = false {
+		part, more, found := strings.Cut(rest, "|")
+		dst = appendPart(dst, part)
+		if first {
+			dst = append(dst, '}')
+		}
+		if !found {
+			break
+		}
+		dst = append(dst, '|')
+		rest = more
+	}
+	dst = append(dst, ':')
+	dst = append(dst, c.Policy...)
+	dst = append(dst, ':')
+	return append(dst, table[c.Limit.algorithm].tag...)
+}
+
+// appendPart appends a part of a key, or '#' and its digest if it could not
+// stand there as it is. What begins with '#' is digested, too: else it could
+// be made to equal another part's digest.
+func appendPart(dst []byte, part string) []byte {
+	if plain(part) {
+		return append(dst, part...)
+	}
+	sum := sha256.Sum256([]byte(part))
+	dst = append(dst, '#')
+	return base64.RawURLEncoding.AppendEncode(dst, sum[:])
+}
+
+func plain(part string) bool {
+	if part == "" || len(part) > maxPart || part[0] == '#' {
+		return false
+	}
+	for i := range len(part) {
+		if b := part[i]; b <= ' ' || b > '~' || b == '{' || b == '}' {
+			return false
+		}
+	}
+	return true
+}
+
+// validPolicy reports whether a name may be part of a stored key: a letter,
+// then up to 63 letters, digits, '.', '_' or '-', and perhaps a suffix of the
+// same that begins with '~'.
+func validPolicy(name string) bool {
+	name, suffix, suffixed := strings.Cut(name, "~")
+	if suffixed && !validName(suffix) {
+		return false
+	}
+	return validName(name)
+}
+
+func validName(name string) bool {
+	if name == "" || len(name) > maxPolicy || !letter(name[0]) {
+		return false
+	}
+	for i := range len(name) {
+		if b := name[i]; !letter(b) && (b < '0' || b > '9') && b != '.' && b != '_' && b != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func letter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
+
+// validate returns every mistake of the check at once, without the key itself:
+// errors are logged, and a key may name a person.
+func (c *Check) validate() error {
+	if c.Limit.valid && c.Cost >= 0 && c.Op < opCount && c.Key != "" && validPolicy(c.Policy) && !c.foreignReceipt() {
+		return nil
+	}
+	var mistakes []string
+	if !validPolicy(c.Policy) {
+		mistakes = append(mistakes, "the policy's name must be a letter and up to 63 letters, digits, '.', '_' or '-'")
+	}
+	if c.Key == "" {
+		mistakes = append(mistakes, "the key is empty")
+	}
+	if c.Cost < 0 {
+		mistakes = append(mistakes, fmt.Sprintf("the cost %d is negative", c.Cost))
+	}
+	if c.Op >= opCount {
+		mistakes = append(mistakes, fmt.Sprintf("there is no op %d", c.Op))
+	}
+	if c.foreignReceipt() {
+		mistakes = append(mistakes, fmt.Sprintf("the receipt is of a %v, not of a %v", c.Decision.Receipt.algorithm, c.Limit.algorithm))
+	}
+	if err := c.Limit.Validate(); err != nil {
+		mistakes = append(mistakes, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+	}
+	return fmt.Errorf("algorithms: %w of policy %q: %s", ErrInvalid, c.Policy, strings.Join(mistakes, "; "))
+}
+
+// foreignReceipt reports whether c returns what another algorithm, and so
+// another stored key, was charged.
+func (c *Check) foreignReceipt() bool {
+	r := c.Decision.Receipt
+	return c.Op == Return && r.units > 0 && r.algorithm != c.Limit.algorithm
+}

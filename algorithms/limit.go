@@ -1,0 +1,184 @@
+package algorithms
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// An Algorithm is a way of counting. Limits are made by the constructors that
+// bear the algorithms' names.
+type Algorithm uint8
+
+const (
+	algorithmNone Algorithm = iota // of the zero Limit
+	algorithmNobody
+	algorithmTokenBucket
+	algorithmLeakyBucket
+	algorithmSlidingWindowCounter
+	algorithmSlidingWindowLog
+	algorithmFixedWindow
+	algorithmCount
+)
+
+// String returns the name as limits are written, e.g. "token-bucket"; "nobody"
+// for the limit of nobody, "" for that of the zero Limit.
+func (a Algorithm) String() string {
+	if a >= algorithmCount {
+		return ""
+	}
+	return table[a].name
+}
+
+// Continuous reports whether quota comes back bit by bit (the two buckets)
+// rather than window by window.
+func (a Algorithm) Continuous() bool {
+	return a == algorithmTokenBucket || a == algorithmLeakyBucket
+}
+
+// Bounds of what a limit may say. They keep every product that the arithmetic
+// forms exact, in int64 and in the doubles of Redis's Lua.
+const (
+	maxRequests    = 1_000_000_000
+	maxLogRequests = 10_000
+	maxWindow      = 1<<45 - 1 // µs: 407 days
+	maxUnits       = 1 << 30   // what a state may hold, and the largest cost that a store sees
+	maxExact       = 1 << 53   // doubles are exact below
+)
+
+// A Limit says how much: an algorithm, requests per window, and a burst. It is
+// a comparable value that travels with every check. The zero Limit is invalid,
+// so that a limit that somebody forgot is an error rather than a decision.
+//
+// A Limit may be invalid; [Limit.Validate] tells, and every Limiter asks it.
+type Limit struct {
+	algorithm Algorithm
+	valid     bool
+	requests  int64
+	window    time.Duration
+	burst     int64
+
+	// The rate requests/window in lowest terms: rate units per period µs.
+	rate, period int64
+}
+
+// TokenBucket admits bursts of up to the burst (at first: requests), then
+// the sustained rate of requests per window. Any one window may thus see
+// burst + requests. State: one integer, or three, per key.
+//
+// It is GCRA's arithmetic (ITU-T I.371), kept in whole units.
+func TokenBucket(requests int64, window time.Duration) Limit {
+	return newLimit(algorithmTokenBucket, requests, window)
+}
+
+// LeakyBucket smooths: it admits into a queue of burst places (at first:
+// requests), the one being served included, which drains at requests per
+// window. [Decision.Delay] says when an admitted request is to be served; a
+// full queue denies. nginx's limit_req counts only those who wait, and so
+// admits one more at the same burst.
+func LeakyBucket(requests int64, window time.Duration) Limit {
+	return newLimit(algorithmLeakyBucket, requests, window)
+}
+
+// SlidingWindowCounter approximates [SlidingWindowLog] with two counters: the
+// previous window counts in the proportion that still overlaps. It assumes
+// that requests were spread evenly there, and can err either way if not.
+func SlidingWindowCounter(requests int64, window time.Duration) Limit {
+	return newLimit(algorithmSlidingWindowCounter, requests, window)
+}
+
+// SlidingWindowLog admits at most requests in any window whatsoever, exactly.
+// It stores one entry per admitted request, and so takes at most 10 000
+// requests: for logins, payments, and few keys.
+func SlidingWindowLog(requests int64, window time.Duration) Limit {
+	return newLimit(algorithmSlidingWindowLog, requests, window)
+}
+
+// FixedWindow counts in windows aligned to the Unix epoch: a window of a day
+// turns at 00:00 UTC. Around a turn it admits up to twice the requests within
+// one window's length.
+func FixedWindow(requests int64, window time.Duration) Limit {
+	return newLimit(algorithmFixedWindow, requests, window)
+}
+
+// Nobody denies every request, also those that cost nothing.
+func Nobody() Limit { return Limit{algorithm: algorithmNobody, valid: true} }
+
+func newLimit(a Algorithm, requests int64, window time.Duration) Limit {
+	return Limit{algorithm: a, requests: requests, window: window, burst: requests}.reduced()
+}
+
+// WithBurst returns the limit with another burst: the most units that a bucket
+// admits at once. Limits of windows have none, and become invalid.
+func (l Limit) WithBurst(burst int64) Limit {
+	l.burst = burst
+	return l.reduced()
+}
+
+// reduced returns l with what the constructor derives from the rest.
+func (l Limit) reduced() Limit {
+	l.rate, l.period = 0, 0
+	if l.requests > 0 && l.window >= time.Microsecond {
+		period := l.window.Microseconds()
+		g := gcd(l.requests, period)
+		l.rate, l.period = l.requests/g, period/g
+	}
+	l.valid = l.Validate() == nil
+	return l
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// Algorithm returns the algorithm; its String is empty for the zero Limit.
+func (l Limit) Algorithm() Algorithm { return l.algorithm }
+
+// Requests returns how many units come back per window; 0 for Nobody.
+func (l Limit) Requests() int64 { return l.requests }
+
+// Window returns the window; 0 for Nobody.
+func (l Limit) Window() time.Duration { return l.window }
+
+// Burst returns the most units that can be taken at once: for limits of
+// windows the requests, 0 for Nobody.
+func (l Limit) Burst() int64 { return l.burst }
+
+// Validate returns every mistake of the limit at once, or nil. The errors wrap
+// [ErrInvalid].
+func (l Limit) Validate() error {
+	switch l.algorithm {
+	case algorithmNobody:
+		return nil
+	case algorithmNone:
+		return fmt.Errorf("%w: no limit (the zero Limit; use Nobody() to deny everybody)", ErrInvalid)
+	}
+	var errs []error
+	mistake := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: limit %v: %s", ErrInvalid, l, fmt.Sprintf(format, args...)))
+	}
+	if l.requests < 1 || l.requests > maxRequests {
+		mistake("requests must be between 1 and %d", int64(maxRequests))
+	}
+	if l.window%time.Microsecond != 0 {
+		mistake("the window must be whole microseconds")
+	} else if w := l.window.Microseconds(); w < 1 || w > maxWindow {
+		mistake("the window must be between 1µs and %v", time.Duration(maxWindow)*time.Microsecond)
+	}
+	switch {
+	case l.algorithm.Continuous():
+		if l.burst < 1 || l.burst > maxRequests {
+			mistake("the burst must be between 1 and %d", int64(maxRequests))
+		} else if limit := min(2*l.burst, maxUnits); l.rate > (maxExact-1)/(limit+1) {
+			mistake("requests and window share no large factor, which is exact only up to smaller bursts; choose a burst below %d, or a rounder rate", (maxExact/l.rate)/2)
+		}
+	case l.burst != l.requests:
+		mistake("%v has no burst", l.algorithm)
+	case l.algorithm == algorithmSlidingWindowLog && l.requests > maxLogRequests:
+		mistake("%v takes at most %d requests; use sliding-window-counter", l.algorithm, maxLogRequests)
+	}
+	return errors.Join(errs...)
+}

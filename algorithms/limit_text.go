@@ -1,0 +1,150 @@
+package algorithms
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// units of windows in limits, the largest first.
+var windowUnits = [...]struct {
+	name string
+	size time.Duration
+}{
+	{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute},
+	{"s", time.Second}, {"ms", time.Millisecond}, {"us", time.Microsecond},
+}
+
+// String returns the limit as [ParseLimit] reads it, in full: the window in
+// the largest unit that divides it, the burst unless it equals the requests.
+// It is empty for the zero Limit.
+func (l Limit) String() string {
+	if l.algorithm == algorithmNone || l.algorithm == algorithmNobody {
+		return l.algorithm.String()
+	}
+	text := fmt.Sprintf("%v %d/%s", l.algorithm, l.requests, windowText(l.window))
+	if l.burst != l.requests {
+		text += fmt.Sprintf(" burst %d", l.burst)
+	}
+	return text
+}
+
+func windowText(window time.Duration) string {
+	for _, unit := range windowUnits {
+		if window > 0 && window%unit.size == 0 {
+			return strconv.FormatInt(int64(window/unit.size), 10) + unit.name
+		}
+	}
+	return window.String() // no valid window; errors show it
+}
+
+// ParseLimit reads a limit such as
+//
+//	60/1m burst 10
+//	sliding-window-log 5/1m
+//	nobody
+//
+// that is [algorithm ]requests/window[ burst n], with an integer window in us,
+// ms, s, m, h or d. Without an algorithm it is a token bucket. The limit is
+// valid if the error is nil; errors wrap [ErrInvalid].
+func ParseLimit(text string) (Limit, error) {
+	l, err := parseLimit(strings.Fields(text))
+	if err != nil {
+		return Limit{}, fmt.Errorf("algorithms: %w: limit %q: %w", ErrInvalid, text, err)
+	}
+	if err := l.Validate(); err != nil {
+		return Limit{}, fmt.Errorf("algorithms: %w", err)
+	}
+	return l, nil
+}
+
+var errLimitForm = errors.New("want [algorithm ]requests/window[ burst n], e.g. 60/1m burst 10")
+
+func parseLimit(words []string) (Limit, error) {
+	algo := algorithmTokenBucket
+	if len(words) > 0 && !strings.Contains(words[0], "/") {
+		var err error
+		if algo, err = parseAlgorithm(words[0]); err != nil {
+			return Limit{}, err
+		}
+		words = words[1:]
+	}
+	if algo == algorithmNobody && len(words) == 0 {
+		return Nobody(), nil
+	}
+	if algo == algorithmNobody || len(words) != 1 && (len(words) != 3 || words[1] != "burst") {
+		return Limit{}, errLimitForm
+	}
+	count, window, _ := strings.Cut(words[0], "/")
+	requests, err := parseCount(count)
+	if err != nil {
+		return Limit{}, err
+	}
+	per, err := parseWindow(window)
+	if err != nil {
+		return Limit{}, err
+	}
+	l := newLimit(algo, requests, per)
+	if len(words) == 1 {
+		return l, nil
+	}
+	burst, err := parseCount(words[2])
+	if err != nil {
+		return Limit{}, err
+	}
+	return l.WithBurst(burst), nil
+}
+
+func parseAlgorithm(name string) (Algorithm, error) {
+	for a := algorithmNobody; a < algorithmCount; a++ {
+		if table[a].name == name {
+			return a, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no algorithm %q", name)
+}
+
+// parseCount reads digits only: no sign, no underscore.
+func parseCount(text string) (int64, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a count", text)
+	}
+	return int64(n), nil
+}
+
+func parseWindow(text string) (time.Duration, error) {
+	digits := strings.TrimRight(text, "usmhd")
+	for _, unit := range windowUnits {
+		if text[len(digits):] != unit.name {
+			continue
+		}
+		n, err := parseCount(digits)
+		if err != nil || n > maxWindow*int64(time.Microsecond)/int64(unit.size) {
+			return 0, fmt.Errorf("the window %q is not between 1us and 407d", text)
+		}
+		return time.Duration(n) * unit.size, nil
+	}
+	return 0, fmt.Errorf("the window %q is not an integer with a unit of us, ms, s, m, h or d", text)
+}
+
+// MarshalText implements [encoding.TextMarshaler]. It fails if the limit is
+// invalid.
+func (l Limit) MarshalText() ([]byte, error) {
+	if err := l.Validate(); err != nil {
+		return nil, fmt.Errorf("algorithms: %w", err)
+	}
+	return []byte(l.String()), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler] by [ParseLimit].
+func (l *Limit) UnmarshalText(text []byte) error {
+	parsed, err := ParseLimit(string(text))
+	if err != nil {
+		return err
+	}
+	*l = parsed
+	return nil
+}

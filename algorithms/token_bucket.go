@@ -1,0 +1,119 @@
+package algorithms
+
+import (
+	"math"
+	"math/bits"
+)
+
+// tokenBucket: at the instant t + f/r exactly n units were in use, and since
+// then they drain at r units per w µs. Whole units rather than GCRA's arrival
+// time, so that units in use carry over a changed limit one for one.
+type tokenBucket struct{}
+
+func (tokenBucket) at(s state, now int64, l *terms) (state, bool) {
+	s.n, s.f = min(s.n, l.cap), min(s.f, l.r-1)
+	if s.n == 0 {
+		return state{t: now}, false
+	}
+	if s.t > now+tolerance {
+		return state{t: now, n: s.n}, true
+	}
+	if s.t >= now {
+		return s, false
+	}
+	k, _ := drained(s, now, s.n, l)
+	if k == s.n {
+		return state{t: now}, false
+	}
+	f := s.f + k*l.b
+	return state{t: s.t + k*l.a + f/l.r, n: s.n - k, f: f % l.r}, false
+}
+
+// drained returns floor(((now-t)·r - f) / w), at most limit, for now > t, and
+// whether that is exactly the number of units that had time to drain.
+func drained(s state, now, limit int64, l *terms) (k int64, exact bool) {
+	hi, lo := bits.Mul64(uint64(now-s.t), uint64(l.r))
+	lo, borrow := bits.Sub64(lo, uint64(s.f), 0)
+	hi -= borrow // (now-t)·r >= r > f, so this never falls below 0
+	if hi >= uint64(l.w) {
+		return limit, false
+	}
+	q, rem := bits.Div64(hi, lo, uint64(l.w))
+	if q >= uint64(limit) {
+		return limit, q == uint64(limit) && rem == 0
+	}
+	return int64(q), rem == 0
+}
+
+// after returns the first whole µs at which k units of the state have drained.
+func after(t, f, k int64, l *terms) int64 {
+	hi, lo := bits.Mul64(uint64(k), uint64(l.a))
+	lo, carry := bits.Add64(lo, uint64(t+ceilDiv(f+k*l.b, l.r)), 0)
+	if hi+carry > 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+func (tokenBucket) used(s state, _ *terms) int64 { return s.n }
+
+func (tokenBucket) charge(s state, _, units int64) state {
+	s.n += units
+	return s
+}
+
+func (tokenBucket) force(s state, _, units int64, l *terms) state {
+	s.n = min(s.n+units, max(s.n, l.cap))
+	return s
+}
+
+func (tokenBucket) grant(s state, units int64) state {
+	s.n = max(0, s.n-units)
+	return s
+}
+
+func (b tokenBucket) undo(stored, s state, now, units int64, r Receipt, l *terms) state {
+	if untouched(stored, r) {
+		return b.grant(s, units)
+	}
+	// Somebody took or drained since. A unit that has refilled meanwhile must
+	// not be credited again: had the take never been, its key would have had
+	// only the units before it to drain, and would have been empty for the
+	// rest of what could drain since.
+	before := r.n - units
+	var could int64
+	if now > r.t {
+		k, exact := drained(state{t: r.t, f: min(r.f, l.r-1)}, now, before+units, l)
+		if could = k; !exact {
+			could++
+		}
+	}
+	return b.grant(s, max(0, units-max(0, could-before)))
+}
+
+// untouched reports whether a stored state is the one that the take left.
+func untouched(stored state, r Receipt) bool {
+	return stored.t == r.t && stored.n == r.n && stored.f == r.f
+}
+
+func (tokenBucket) answer(s state, _ int64, _ *terms) answer { return answerOf(s) }
+
+func (tokenBucket) retryAt(a answer, need int64, l *terms) int64 {
+	return after(a.t, a.f, a.n+need-l.burst, l)
+}
+
+func (b tokenBucket) unitAt(a answer, l *terms) int64 {
+	if a.n < l.burst {
+		return 0
+	}
+	return b.retryAt(a, 1, l)
+}
+
+func (tokenBucket) resetAt(a answer, l *terms) int64 {
+	if a.n == 0 {
+		return 0
+	}
+	return after(a.t, a.f, a.n, l)
+}
+
+func (tokenBucket) delayUntil(answer, int64, *terms) int64 { return 0 }

@@ -1,0 +1,80 @@
+-- Token bucket. State: at the instant t + f/r exactly n units were in use, and
+-- since then they drain at r units per w µs. Twin: algorithms/token_bucket.go.
+
+-- drained returns how many units, at most limit, had time to drain between
+-- t + f/r and now (> t), and whether exactly that many. The quotient of
+-- doubles is off by one at the most; the check against the exact instants
+-- corrects it.
+local function drained(t, f, limit, l)
+  local r, a, b = l.r, l.a, l.b
+  local k = min(max(floor((now - t - f / r) * r / l.w), 0), limit)
+  local parts = f + k * b
+  local whole = floor(parts / r)
+  local at, rest = t + k * a + whole, parts - whole * r
+  if at > now or (at == now and rest > 0) then
+    return k - 1, false
+  end
+  if k < limit then
+    parts = f + (k + 1) * b
+    whole = floor(parts / r)
+    local next_at, next_rest = t + (k + 1) * a + whole, parts - whole * r
+    if next_at < now or (next_at == now and next_rest == 0) then
+      return k + 1, next_at == now
+    end
+  end
+  return k, at == now and rest == 0
+end
+
+local function bucket_at(n, t, f, l)
+  local r = l.r
+  n, f = min(n, l.cap), min(f, r - 1)
+  if n == 0 then
+    return 0, now, 0, false
+  end
+  if t > now + TOLERANCE then
+    return n, now, 0, true
+  end
+  if t >= now then
+    return n, t, f, false
+  end
+  local k = drained(t, f, n, l)
+  if k == n then
+    return 0, now, 0, false
+  end
+  f = f + k * l.b
+  local whole = floor(f / r)
+  return n - k, t + k * l.a + whole, f - whole * r, false
+end
+
+local function bucket_used(n)
+  return n
+end
+
+local function bucket_undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l)
+  local restore = units
+  if n0 ~= rn or t0 ~= rt or f0 ~= rf then
+    -- Somebody took or drained since: credit no unit that refilled meanwhile.
+    local before, could = rn - units, 0
+    if now > rt then
+      local k, exact = drained(rt, min(rf, l.r - 1), rn, l)
+      could = exact and k or k + 1
+    end
+    restore = max(0, units - max(0, could - before))
+  end
+  return max(0, n - restore), t, f
+end
+
+local function bucket_full_at(n, t, f, l)
+  return t + n * l.a + ceil((f + n * l.b) / l.r)
+end
+
+rows[1] = {
+  load = load_string,
+  at = bucket_at,
+  used = bucket_used,
+  charge = charge_units,
+  force = force_units,
+  grant = grant_units,
+  undo = bucket_undo,
+  full_at = bucket_full_at,
+}
