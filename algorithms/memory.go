@@ -98,14 +98,13 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err != nil {
 		return err
 	}
-	var itemBuf [4]item
-	items, err := newItems(itemBuf[:], checks, Local)
+	room := workspaces.Get().(*workspace)
+	defer room.release()
+	items, err := newItems(room.items[:], checks, Local)
 	if err != nil {
 		return err
 	}
-	var placeBuf [4]place
-	var keyBuf [256]byte
-	places, err := m.places(placeBuf[:0], keyBuf[:0], items)
+	places, err := m.places(room.places[:0], room.keys[:0], items)
 	if err != nil {
 		return err
 	}
@@ -116,6 +115,22 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 		checks[i].Decision = items[i].decision(now, Local)
 	}
 	return nil
+}
+
+// A workspace is what a call of a few checks works on. It is pooled, since what
+// steps are called with through their interface would be allocated otherwise.
+type workspace struct {
+	items  [4]item
+	places [4]place
+	keys   [256]byte
+}
+
+var workspaces = sync.Pool{New: func() any { return new(workspace) }}
+
+// release forgets what belongs to the caller.
+func (w *workspace) release() {
+	clear(w.items[:])
+	workspaces.Put(w)
 }
 
 // clock returns an instant in µs, and an error outside of the years in which
