@@ -1,0 +1,205 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+)
+
+// A Middleware enforces policies on the handlers that it wraps. All its
+// policies together are one decision: a request is charged to all of them, or,
+// if one denies, to none.
+//
+// It is safe for concurrent use. Wrap as many handlers as you like; they share
+// the policies' counts. Do not wrap one handler twice by policies of the same
+// name: each of its requests would be charged twice.
+type Middleware struct {
+	limiter  algorithms.Limiter
+	policies []*policy // private ones last
+	clientIP keyfunc.Key
+	dialect  headers.Dialect
+	denied   func(http.ResponseWriter, *http.Request, Verdict)
+	observer Observer
+	troubles troubles
+
+	challenge      string // of 401
+	skipPreflights bool
+
+	closing atomic.Bool
+	release chan struct{} // closed by Close, for those who are held
+	mu      sync.Mutex    // orders held.Add before Close's held.Wait
+	held    sync.WaitGroup
+}
+
+// Options tune a [Middleware]. The zero value of each field is a default.
+type Options struct {
+	// ClientIP finds the address of clients, to whom requests with unknown API
+	// keys are charged. The zero Key means the peer, keyfunc.IP(nil): behind a
+	// proxy, set it to the IP key of your proxies.
+	ClientIP keyfunc.Key
+
+	// Headers are the families of headers that responses carry; 0 means
+	// headers.Draft|headers.Triple.
+	Headers headers.Dialect
+
+	// Denied answers what is not allowed, with whatever Status the verdict
+	// has; nil means a short application/problem+json. Limit headers and
+	// Retry-After are set before it is called. It must write the status.
+	Denied func(http.ResponseWriter, *http.Request, Verdict)
+
+	// Observer is told about every verdict; nil means nobody.
+	Observer Observer
+
+	// Logger is told about decisions that could not be made, at most once per
+	// ten seconds; nil means slog.Default().
+	Logger *slog.Logger
+
+	// SkipPreflights lets CORS preflights pass uncounted. Anybody can send
+	// OPTIONS with the headers of a preflight, so this is a way around the
+	// limits to whatever answers OPTIONS. Better: put the CORS middleware
+	// outside of this one, which answers them itself.
+	SkipPreflights bool
+}
+
+// New returns a middleware that enforces policies with limiter; nil options
+// mean the defaults. The error names every mistake of the configuration.
+func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middleware, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	m := &Middleware{
+		limiter: limiter, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
+		observer: o.Observer, skipPreflights: o.SkipPreflights,
+		release: make(chan struct{}),
+	}
+	m.troubles.logger = o.Logger
+	if m.troubles.logger == nil {
+		m.troubles.logger = slog.Default()
+	}
+	if m.denied == nil {
+		m.denied = problem
+	}
+	if m.clientIP.IsZero() {
+		m.clientIP = keyfunc.IP(nil)
+	}
+	return m, m.configure(policies)
+}
+
+func (m *Middleware) configure(policies []Policy) error {
+	var errs []error
+	if m.limiter == nil {
+		errs = append(errs, errors.New("middleware: the limiter is nil"))
+	}
+	if len(policies) == 0 {
+		errs = append(errs, errors.New("middleware: there are no policies"))
+	}
+	if err := m.dialect.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("middleware: Headers: %w", err))
+	}
+	if err := m.clientIP.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("middleware: ClientIP: %w", err))
+	}
+	names := make(map[string]bool)
+	for _, p := range policies {
+		compiled, err := newPolicy(p)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if names[p.Name] {
+			errs = append(errs, fmt.Errorf("middleware: there are two policies %q", p.Name))
+		}
+		names[p.Name] = true
+		m.policies = append(m.policies, compiled)
+	}
+	// In a Cluster, slots are taken in order: what all clients share comes
+	// last, so that a denial elsewhere never touches it.
+	slices.SortStableFunc(m.policies, func(a, b *policy) int {
+		switch {
+		case a.Private == b.Private:
+			return 0
+		case b.Private:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// Must returns v, and panics if err is not nil. It is for constants of the
+// program, at start.
+func Must[T any](v T, err error) T { return algorithms.Must(v, err) }
+
+// Handler returns a handler that serves with next what the policies allow, and
+// answers the rest itself, before the body is read. It panics if next is nil.
+//
+// A request that a leaky bucket admits is held until its turn; if its client
+// hangs up meanwhile, what it took is given back.
+func (m *Middleware) Handler(next http.Handler) http.Handler {
+	if next == nil {
+		panic("middleware: the handler is nil")
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r = m.admit(w, r); r != nil {
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// admit returns the request with its verdict, or nil if it has answered it.
+func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) *http.Request {
+	d := newDecision()
+	defer d.free()
+	m.decide(d, r)
+	if d.verdict.Allowed && d.verdict.Delay > 0 {
+		m.hold(d, r)
+	}
+	m.describe(w.Header(), d, r)
+	v := d.verdict
+	switch {
+	case !v.Allowed:
+		m.denied(w, r, v)
+		return nil
+	case len(v.Policies) == 0:
+		return r
+	default:
+		return r.WithContext(context.WithValue(r.Context(), verdictKey{}, &v))
+	}
+}
+
+// Check decides and charges as Handler does, and answers nothing: for gRPC,
+// WebSockets, and tests. It neither holds nor gives back; the caller honours
+// the verdict's Delay.
+//
+// The error says why there is no decision, when the verdict is a refusal that
+// no limit made: an identity that is missing, malformed or unknown (those of
+// package keyfunc), a mistake (algorithms.ErrInvalid), the limiter's trouble
+// under a policy that fails closed, or a context that has ended.
+func (m *Middleware) Check(r *http.Request) (Verdict, error) {
+	d := newDecision()
+	defer d.free()
+	m.decide(d, r)
+	return d.verdict, d.err
+}
+
+// decide fills in the verdict, and tells the observer.
+func (m *Middleware) decide(d *decision, r *http.Request) {
+	start := time.Now()
+	d.now = start
+	d.ask(m, r)
+	if m.observer != nil {
+		m.observer.Observe(r.Context(), Event{
+			Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(start),
+		})
+	}
+}

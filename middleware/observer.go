@@ -1,0 +1,65 @@
+package middleware
+
+import (
+	"context"
+	"time"
+)
+
+// An Observer is told what a [Middleware] does, e.g. to count it. Observe is
+// called from many goroutines on the path of every request: it must be quick.
+// It must not change what it is given.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// ObserverFunc makes an [Observer] of a function.
+type ObserverFunc func(ctx context.Context, e Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// An Event is something that happened. Fields that its kind does not mention
+// are zero.
+type Event struct {
+	Kind EventKind
+
+	// Verdict is that of Decided and Abandoned.
+	Verdict Verdict
+
+	// Err is why no decision could be made, of Decided. Clients never see it.
+	Err error
+
+	// Elapsed is how long the decision took, of Decided.
+	Elapsed time.Duration
+
+	// Policy is the policy of UnknownTier, and Tier what the request named: it
+	// may be of the client's making, so it is no label for a metric.
+	Policy, Tier string
+}
+
+// An EventKind says what happened.
+type EventKind uint8
+
+const (
+	// Decided: a request has its verdict. One per request.
+	Decided EventKind = iota + 1
+	// UnknownTier: a request named a tier that its policy does not have.
+	UnknownTier
+	// Abandoned: a held request was not served, because its client hung up or
+	// the middleware was closed. What it took was given back.
+	Abandoned
+)
+
+// String returns the kind's name, e.g. "unknown-tier".
+func (k EventKind) String() string {
+	switch k {
+	case Decided:
+		return "decided"
+	case UnknownTier:
+		return "unknown-tier"
+	case Abandoned:
+		return "abandoned"
+	default:
+		return "unknown"
+	}
+}

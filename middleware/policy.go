@@ -1,0 +1,144 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+)
+
+// A Policy says who may do how much. It is data: [New] validates it, and reports
+// every mistake at once.
+//
+// Functions are called once per request, from many goroutines, before the
+// handler; they must not read the body.
+type Policy struct {
+	// Name is part of the stored keys, of headers and of metrics: a letter,
+	// then up to 63 letters, digits, '.', '_' or '-'. Two policies of one name
+	// and algorithm in the same store count together.
+	Name string
+
+	// Key says who is counted.
+	Key keyfunc.Key
+
+	// Limit says how much, for requests of no tier and of an unknown one.
+	Limit algorithms.Limit
+
+	// Tier returns the tier of a request, "" for none; nil means none ever.
+	// It must come from what has been verified: who may choose their tier
+	// choose their limit. A tier that Tiers does not have is observed as
+	// UnknownTier.
+	Tier func(*http.Request) string
+
+	// Tiers are the limits of tiers.
+	Tiers map[string]algorithms.Limit
+
+	// Cost returns what a request costs, in units of the limit; nil means 1.
+	// 0 is free, unless the key is in debt. A negative cost is answered 500,
+	// a cost above the burst is denied for ever: clamp what clients send.
+	Cost func(*http.Request) int64
+
+	// Skip returns whether the policy does not apply to a request; nil means
+	// that it always does.
+	Skip func(*http.Request) bool
+
+	// Fail says what a decision without the shared limiter is worth.
+	Fail algorithms.FailureMode
+
+	// Private policies are of capacity that clients share. Responses do not
+	// advertise them, since their figures would tell of other clients' load.
+	Private bool
+}
+
+// policy is a Policy, ready for requests.
+type policy struct {
+	Policy
+	base  grade
+	tiers map[string]grade
+}
+
+// A grade is a limit of a policy, and what responses say of it.
+type grade struct {
+	tier  string
+	limit algorithms.Limit
+	quota *headers.Quota // nil if private
+}
+
+func newPolicy(p Policy) (*policy, error) {
+	var errs []error
+	mistake := func(err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("middleware: policy %q: %w", p.Name, err))
+		}
+	}
+	mistake(algorithms.ValidatePolicy(p.Name))
+	mistake(p.Key.Validate())
+	if p.Fail > algorithms.FailClosed {
+		mistake(fmt.Errorf("there is no failure mode %d", p.Fail))
+	}
+	if (p.Tier == nil) != (len(p.Tiers) == 0) {
+		mistake(errors.New("Tier and Tiers need each other"))
+	}
+	compiled := &policy{Policy: p, tiers: make(map[string]grade, len(p.Tiers))}
+	var err error
+	compiled.base, err = newGrade(p, "", p.Limit)
+	mistake(err)
+	for _, tier := range slices.Sorted(maps.Keys(p.Tiers)) {
+		g, err := newGrade(p, tier, p.Tiers[tier])
+		if err != nil {
+			mistake(fmt.Errorf("tier %q: %w", tier, err))
+		}
+		if tier == "" {
+			mistake(errors.New(`the tier "" is that of requests without one, whose limit is Limit`))
+		}
+		compiled.tiers[tier] = g
+	}
+	return compiled, errors.Join(errs...)
+}
+
+func newGrade(p Policy, tier string, l algorithms.Limit) (grade, error) {
+	if err := l.Validate(); err != nil {
+		return grade{}, err
+	}
+	g := grade{tier: tier, limit: l}
+	if p.Private {
+		return g, nil
+	}
+	var err error
+	g.quota, err = headers.NewQuota(headers.QuotaConfig{
+		Name:       p.Name,
+		Limit:      l.Burst(),
+		Requests:   l.Requests(),
+		Window:     l.Window(),
+		Continuous: l.Algorithm().Continuous(),
+	})
+	return g, err
+}
+
+// grade returns the limit of a request, and the tier it named if there is none
+// of that name.
+func (p *policy) grade(r *http.Request) (g grade, unknown string) {
+	if p.Tier == nil {
+		return p.base, ""
+	}
+	tier := p.Tier(r)
+	if tier == "" {
+		return p.base, ""
+	}
+	if g, ok := p.tiers[tier]; ok {
+		return g, ""
+	}
+	return p.base, tier
+}
+
+func (p *policy) cost(r *http.Request) int64 {
+	if p.Cost == nil {
+		return 1
+	}
+	return p.Cost(r)
+}

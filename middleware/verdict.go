@@ -1,0 +1,52 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A Verdict is what a [Middleware] makes of a request.
+type Verdict struct {
+	// Allowed is whether the request may be served, after Delay.
+	Allowed bool
+
+	// Status is what Handler answers if not: 429 (denied), 401 (an identity is
+	// missing or unknown), 400 (one is malformed), 503 (no decision, and a
+	// policy that fails closed; or the middleware is closed), 500 (a mistake
+	// of the program). It is 0 if Allowed.
+	Status int
+
+	// RetryAfter is the exact wait of a denied request, without the jitter of
+	// the header; algorithms.Never if no wait helps. It is 0 if Allowed.
+	RetryAfter time.Duration
+
+	// Delay is how long to hold an admitted request before serving it.
+	Delay time.Duration
+
+	// Policies are the policies that were asked, private ones last.
+	Policies []PolicyVerdict
+}
+
+// A PolicyVerdict is what one policy says.
+type PolicyVerdict struct {
+	Name     string
+	Tier     string // "" for none, and for one that the policy does not have
+	Limit    algorithms.Limit
+	Private  bool
+	Decision algorithms.Decision
+}
+
+type verdictKey struct{}
+
+// FromContext returns the verdict on the request that a handler serves, so
+// that it may e.g. answer more cheaply when little is left. Of several
+// Middlewares it is the innermost one's. It reports false if no policy applied.
+func FromContext(ctx context.Context) (Verdict, bool) {
+	v, ok := ctx.Value(verdictKey{}).(*Verdict)
+	if !ok {
+		return Verdict{}, false
+	}
+	return *v, true
+}
