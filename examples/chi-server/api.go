@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// newAPI returns the routes, each behind its limits.
+func newAPI(limiter algorithms.Limiter, c config, log *slog.Logger) (http.Handler, *limits, error) {
+	l, err := newLimits(limiter, c, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := chi.NewRouter()
+	r.Use(middleware.Recoverer)
+	r.With(l.orders.Handler).Get("/v1/orders/{id}", getOrder)
+	r.With(l.search.Handler).Get("/v1/search", search)
+	r.With(l.reports.Handler).Get("/v1/reports", reports)
+	r.With(l.login.Handler).Post("/v1/login", login)
+	r.With(l.sms.Handler).Post("/v1/sms", sendSMS)
+	r.With(l.charges.Handler).Post("/v1/charges", createCharge)
+	r.Get("/healthz", health)
+	r.NotFound(l.unmatched.Handler(status(http.StatusNotFound)).ServeHTTP)
+	r.MethodNotAllowed(l.unmatched.Handler(status(http.StatusMethodNotAllowed)).ServeHTTP)
+	return r, l, nil
+}
+
+// plans are the API keys that exist, and what their owners pay for. A service
+// would ask its database, through a cache.
+var plans = map[string]string{
+	"demo-free":       "free",
+	"demo-pro":        "pro",
+	"demo-enterprise": "enterprise",
+}
+
+func known(key string) bool { return plans[key] != "" }
+
+// plan is the tier of a request. Whoever sends an unknown key never gets one:
+// the policy's key has refused it before.
+func plan(r *http.Request) string {
+	if key := r.Header.Get("X-API-Key"); key != "" {
+		return plans[key]
+	}
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return plans[strings.TrimSpace(token)]
+}
+
+// limits are the middlewares of the API, one per group of routes.
+type limits struct {
+	orders, search, reports, login, sms, charges, unmatched *ratelimit.Middleware
+
+	all []*ratelimit.Middleware
+}
+
+func newLimits(limiter algorithms.Limiter, c config, log *slog.Logger) (*limits, error) {
+	ip := keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
+	apiKey := keyfunc.FirstOf(
+		keyfunc.APIKey("X-API-Key", c.secret, known),
+		keyfunc.APIKey("Authorization", c.secret, known),
+	)
+	client := keyfunc.Join(keyfunc.FirstOf(apiKey, ip), keyfunc.Route())
+
+	l := &limits{}
+	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Logger: log}
+	var errs error
+	add := func(policies ...ratelimit.Policy) *ratelimit.Middleware {
+		m, err := ratelimit.New(limiter, o, policies...)
+		errs = errors.Join(errs, err)
+		l.all = append(l.all, m)
+		return m
+	}
+
+	l.orders = add(ratelimit.Policy{
+		Name: "orders", Key: client,
+		Limit: algorithms.TokenBucket(60, time.Minute).WithBurst(10),
+	})
+	l.search = add(ratelimit.Policy{
+		Name: "search", Key: client, Cost: searchCost,
+		Limit: algorithms.SlidingWindowCounter(30, time.Minute),
+	})
+	l.reports = add(ratelimit.Policy{
+		Name: "reports", Key: client,
+		Limit: algorithms.FixedWindow(20, time.Minute),
+	})
+	l.login = add(ratelimit.Policy{
+		Name: "login", Key: ip, Fail: algorithms.FailClosed,
+		Limit: algorithms.SlidingWindowLog(5, time.Minute),
+	})
+	l.sms = add(ratelimit.Policy{
+		Name: "sms", Key: client,
+		Limit: algorithms.LeakyBucket(2, time.Second).WithBurst(5),
+	})
+	l.charges = add(
+		ratelimit.Policy{
+			Name: "charges-merchant", Key: apiKey, Tier: plan,
+			Limit: perMinute(100),
+			Tiers: map[string]algorithms.Limit{
+				"free": perMinute(100), "pro": perMinute(1_000), "enterprise": perMinute(5_000),
+			},
+		},
+		ratelimit.Policy{
+			Name: "charges-global", Key: keyfunc.Route(), Private: true,
+			Limit: algorithms.TokenBucket(10_000, time.Second),
+		})
+	l.unmatched = add(ratelimit.Policy{
+		Name: "unmatched", Key: ip,
+		Limit: algorithms.TokenBucket(60, time.Minute),
+	})
+	return l, errs
+}
+
+// perMinute is the limit of a plan: a tenth of it may come at once.
+func perMinute(n int64) algorithms.Limit {
+	return algorithms.TokenBucket(n, time.Minute).WithBurst(n / 10)
+}
+
+// searchCost charges five times for a deep search.
+func searchCost(r *http.Request) int64 {
+	if r.URL.Query().Get("deep") == "1" {
+		return 5
+	}
+	return 1
+}
+
+// close releases the requests that are held.
+func (l *limits) close(ctx context.Context) error {
+	var errs error
+	for _, m := range l.all {
+		errs = errors.Join(errs, m.Close(ctx))
+	}
+	return errs
+}
+
+func getOrder(w http.ResponseWriter, r *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"order": chi.URLParam(r, "id"), "state": "paid"})
+}
+
+func search(w http.ResponseWriter, r *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"query": r.URL.Query().Get("q"), "hits": []string{}})
+}
+
+func reports(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"reports": []string{"2026-10"}})
+}
+
+// login answers 401 to whatever is not the demo's user, also to no body at all.
+func login(w http.ResponseWriter, r *http.Request) {
+	var credentials struct{ User, Password string }
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&credentials)
+	if err != nil || credentials.User != "demo" || credentials.Password != "demo" {
+		status(http.StatusUnauthorized)(w, r)
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"user": credentials.User})
+}
+
+func sendSMS(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"sent": true})
+}
+
+func createCharge(w http.ResponseWriter, r *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"charged": true, "plan": plan(r)})
+}
+
+func health(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"status": "ok"})
+}
+
+// status answers a status and its text.
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, code, map[string]any{"error": http.StatusText(code)})
+	}
+}
+
+func answer(w http.ResponseWriter, code int, body map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+}

@@ -1,0 +1,116 @@
+// Command chi-server is an API whose routes are limited by penstock, each by
+// another algorithm. It runs in memory, or with -redis together with all other
+// instances that use the same Redis:
+//
+//	go run ./examples/chi-server
+//	curl -i http://127.0.0.1:8080/v1/orders/1
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+const (
+	exitFailed = 1 // Redis or the address cannot be had
+	exitUsage  = 2
+
+	shutdownTimeout = 10 * time.Second
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run serves until ctx ends, and returns the exit code.
+func run(ctx context.Context, args []string, stderr io.Writer) int {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	c, err := parse(args, os.Getenv("PENSTOCK_SECRET"), stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "chi-server: %v\n", err)
+		return exitUsage
+	}
+	if c.demoSecret {
+		log.Warn("PENSTOCK_SECRET is not set: API keys are hashed with a demo value that everybody knows")
+	}
+	limiter, closeLimiter, err := newLimiter(ctx, c)
+	if err != nil {
+		fmt.Fprintf(stderr, "chi-server: %v\n", err)
+		return exitFailed
+	}
+	defer closeLimiter()
+	if err := serve(ctx, c, limiter, log); err != nil {
+		fmt.Fprintf(stderr, "chi-server: %v\n", err)
+		return exitFailed
+	}
+	return 0
+}
+
+// newLimiter returns a limiter in Redis, or in memory if none is configured.
+func newLimiter(ctx context.Context, c config) (algorithms.Limiter, func() error, error) {
+	if c.redis == nil {
+		memory, err := algorithms.NewMemory(nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return memory, memory.Close, nil
+	}
+	rdb := redis.NewClient(c.redis)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := rdb.Ping(ctx).Err(); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("cannot reach Redis at %s: %w", c.redis.Addr, err), rdb.Close())
+	}
+	limiter, err := algorithms.NewRedis(rdb, &algorithms.RedisOptions{Prefix: c.prefix})
+	if err != nil {
+		return nil, nil, errors.Join(err, rdb.Close())
+	}
+	return limiter, rdb.Close, nil
+}
+
+// serve listens until ctx ends, and then lets requests finish.
+func serve(ctx context.Context, c config, limiter algorithms.Limiter, log *slog.Logger) error {
+	handler, limits, err := newAPI(limiter, c, log)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.addr)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", limiter))
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("shutting down")
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	// Middlewares first: Shutdown would wait for the requests they hold.
+	return errors.Join(limits.close(ctx), server.Shutdown(ctx))
+}
