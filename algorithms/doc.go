@@ -1,0 +1,64 @@
+// Package algorithms decides whether requests may proceed.
+//
+// A [Limit] says how much, a [Limiter] decides. Limits travel with every call,
+// so plans, overrides and reloads need no other limiter:
+//
+//	limiter := algorithms.Must(algorithms.NewRedis(rdb, nil))
+//	d, err := algorithms.Allow(ctx, limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))
+//
+// # Which limit
+//
+//	Limit                 Admits                                     State     For
+//	TokenBucket           a burst, then the rate: any window may     O(1)      APIs; the default
+//	                      see burst + requests
+//	LeakyBucket           the same, but tells when to serve it,      O(1)      what must not come
+//	                      evenly spaced                                        in bursts
+//	SlidingWindowCounter  about requests in any window               O(1)      quotas over windows
+//	SlidingWindowLog      exactly requests in any window             O(n)      logins, payments
+//	FixedWindow           requests per window of the clock, twice    O(1)      quotas that users see
+//	                      that around its turn                                 reset
+//	Nobody                nothing                                    none      switching off
+//
+// # Which limiter
+//
+//	Limiter  Counts                                  Costs
+//	Memory   within this process                     a lock
+//	Redis    together with all processes that use    one script, one round trip, for any
+//	         the same Redis and prefix               number of limits
+//
+// # Several limits, one decision
+//
+// [Limiter.Allow] takes any number of checks, of any algorithms, and charges all
+// of them or none:
+//
+//	checks := []algorithms.Check{
+//		{Policy: "merchant", Key: "key=" + merchant, Limit: perMerchant, Cost: 1},
+//		{Policy: "global", Key: "const=all", Limit: global, Cost: 1},
+//	}
+//	err := limiter.Allow(ctx, checks)
+//	if err == nil && algorithms.Allowed(checks) { ... }
+//
+// # What is exact
+//
+// All arithmetic is on integers: units and microseconds. Remaining is what can
+// be taken now; RetryAfter is the first microsecond at which the same call is
+// admitted if nobody else spends; a client that waits it is admitted at its
+// second try, also after the clock has stepped. Memory and Redis give the same
+// figures, by the same functions, from the same integers.
+//
+// The sliding window counter is exact by its definition, and its definition is
+// an approximation of the log: it takes the previous window's requests as
+// evenly spread.
+//
+// # What happens to a key
+//
+//	A limit is raised                  what it adds can be used at once
+//	A limit is lowered                 what was used still counts, up to twice the new burst
+//	The algorithm changes              a key of its own: it starts full
+//	The clock steps back over 100 ms   states move to the new now, with what was used
+//	The state does not parse           it counts as absent, and the next charge heals it
+//	The key is of another Redis type   an error; it is never written or deleted
+//	It is full again                   it expires: every key has a TTL
+//
+// Keys are stored as prefix:{first}|rest:policy:tag; see [Check] for the parts.
+package algorithms
