@@ -65,6 +65,17 @@ func plain(part string) bool {
 	return true
 }
 
+// ValidatePolicy returns an error unless name can be a policy's: a letter, then
+// up to 63 letters, digits, '.', '_' or '-'.
+func ValidatePolicy(name string) error {
+	if !validName(name) {
+		return fmt.Errorf("the name %q is not %s", name, policyForm)
+	}
+	return nil
+}
+
+const policyForm = "a letter and up to 63 letters, digits, '.', '_' or '-'"
+
 // validPolicy reports whether a name may be part of a stored key: a letter,
 // then up to 63 letters, digits, '.', '_' or '-', and perhaps a suffix of the
 // same that begins with '~'.
@@ -98,7 +109,7 @@ func (c *Check) validate() error {
 	}
 	var mistakes []string
 	if !validPolicy(c.Policy) {
-		mistakes = append(mistakes, "the policy's name must be a letter and up to 63 letters, digits, '.', '_' or '-'")
+		mistakes = append(mistakes, "the policy's name is not "+policyForm)
 	}
 	if c.Key == "" {
 		mistakes = append(mistakes, "the key is empty")
