@@ -123,6 +123,9 @@ func (r *Redis) Allow(ctx context.Context, checks []Check) error {
 	}
 	for i := range c.items {
 		it := &c.items[i]
+		if it.answer.missing {
+			r.stats.missing.Add(1)
+		}
 		checks[i].Decision = it.decision(it.now, Shared)
 	}
 	return nil

@@ -8,7 +8,8 @@ local limits = {}
 do
   local pos, size = 1, #ARGV[2]
   while pos <= size do
-    local l, row = {}, nil
+    local l = {}
+    local row
     row, l.r, l.w, l.a, l.b, l.burst, l.cap, l.window, pos = unpack('<Bddddddd', ARGV[2], pos)
     l.step = rows[row]
     limits[#limits + 1] = l
@@ -152,7 +153,8 @@ local function settle(c)
 end
 
 local function check(pos)
-  local c, limit = {}, nil
+  local c = {}
+  local limit
   c.op, c.key, limit, c.cost, pos = unpack('<BHHI4', ARGV[3], pos)
   c.limit, c.instead = limits[limit], 0
   if c.op == TRIAL_INSTEAD then

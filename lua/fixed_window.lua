@@ -8,10 +8,10 @@ rows[5] = {
     if n == 0 then
       return 0, now, 0, false
     end
-    local w, repair = l.window, false
-    t, repair = stepped_back(t)
-    local eff = max(t, now)
-    local rolled = floor(eff / w) - floor(t / w)
+    local w = l.window
+    local written, repair = stepped_back(t)
+    local eff = max(written, now)
+    local rolled = floor(eff / w) - floor(written / w)
     if rolled > 0 then
       -- Debt goes into the next windows: each pays off one full limit.
       n = max(0, n - min(rolled, ceil(n / l.burst)) * l.burst)

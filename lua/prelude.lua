@@ -23,7 +23,8 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local format, match, find, sub = string.format, string.match, string.find, string.sub
 local unpack, pack = struct.unpack, struct.pack
 
-local TAKE, TRIAL, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET = 0, 1, 2, 3, 4, 5, 6
+-- Trial is 1, reset 6.
+local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT = 0, 2, 3, 4, 5
 
 -- How far a stored instant may lie ahead of the clock before the clock is
 -- taken to have stepped back.

@@ -24,10 +24,10 @@ rows[3] = {
     if n == 0 and f == 0 then
       return 0, now, 0, false
     end
-    local w, repair = l.window, false
-    t, repair = stepped_back(t)
-    local eff = max(t, now)
-    local rolled = floor(eff / w) - floor(t / w)
+    local w = l.window
+    local written, repair = stepped_back(t)
+    local eff = max(written, now)
+    local rolled = floor(eff / w) - floor(written / w)
     if rolled == 1 then
       n, f = 0, n
     elseif rolled > 1 then

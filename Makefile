@@ -1,0 +1,69 @@
+# Needs Go, and for most targets a shell and a C compiler. Everything else is fetched by the target that needs it.
+
+STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME     ?= 10s
+REDIS_SERVER ?= redis-server
+export REDIS_SERVER
+
+# Directories of nested modules, which ./... leaves out.
+NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-short tools fmt fmt-check vet lint luacheck staticcheck fuzz bench mod check
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+run: ## run the example server
+	go run ./examples/chi-server
+
+test: tools ## run all tests, with the race detector where there is a C compiler
+	@if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null; then race=-race; \
+	elif [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc" >&2; exit 1; \
+	else echo "make test: no C compiler, so the tests run without the race detector" >&2; race=; fi; \
+	set -x; go test $$race -shuffle=on ./...
+
+test-short: tools ## run the fast tests only, without the race detector
+	go test -short ./...
+
+tools: ## install redis-server if it is missing
+	@.ci/install "$(REDIS_SERVER)" redis-server redis redis redis
+
+fmt: ## format all Go files
+	gofmt -s -w .
+
+fmt-check:
+	@files=$$(gofmt -s -l .) || exit 1; \
+	if [ -n "$$files" ]; then echo "not formatted, run make fmt:" $$files >&2; exit 1; fi
+
+vet: ## run go vet, also in nested modules
+	go vet ./...
+	@for dir in $(NESTED); do (set -x; go -C $$dir vet ./...) || exit 1; done
+
+lint: staticcheck luacheck ## run staticcheck and luacheck
+
+staticcheck:
+	go run $(STATICCHECK) ./...
+
+# Not a pipe from go run: its failure would look like an empty, clean script.
+luacheck:
+	@.ci/install luacheck lua-check luacheck luacheck luacheck
+	@script=$$(go run ./internal/luasource) || exit 1; \
+	printf '%s\n' "$$script" | luacheck --no-color --config .luacheckrc --filename script.lua -
+
+fuzz: tools ## run every fuzz target for FUZZTIME (10s)
+	@listed=$$(go test -list '^Fuzz' ./...) || { echo "$$listed" >&2; exit 1; }; \
+	printf '%s\n' "$$listed" | awk '/^Fuzz/ { names = names " " $$1 } \
+		$$1 == "ok" { n = split(names, name, " "); for (i = 1; i <= n; i++) print $$2, name[i]; names = "" }' | \
+	while read -r package target; do \
+		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
+	done
+
+bench: tools ## run all benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+mod: ## check go.mod and go.sum
+	go mod tidy -diff
+	go mod verify
+
+check: fmt-check mod vet lint test ## all that a change must pass

@@ -1,0 +1,5 @@
+//go:build race
+
+package algorithms_test
+
+const raceEnabled = true

@@ -1,0 +1,249 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const (
+	module   = "github.com/penstock-go/penstock"
+	maxLines = 300
+
+	breaker    = "github.com/sony/gobreaker"
+	chi        = "github.com/go-chi/chi"
+	goRedis    = "github.com/redis/go-redis"
+	prometheus = "github.com/prometheus"
+)
+
+// An importRule says what the non-test files of a folder may import besides the standard library. A folder without a
+// rule of its own follows that of its parent.
+type importRule struct {
+	folder  string
+	ours    []string // folders of this module, without those below them
+	foreign []string // module paths without version; nil: none
+	rule    string
+}
+
+var importRules = []importRule{
+	{"lua", nil, nil, "lua imports the standard library only"},
+	{"headers", nil, nil, "headers imports the standard library only"},
+	{"keyfunc", nil, []string{chi}, "keyfunc imports the standard library and chi only"},
+	{"algorithms", []string{"lua"}, []string{goRedis, breaker}, "algorithms imports lua, go-redis and gobreaker only"},
+	{
+		"middleware", []string{"algorithms", "headers", "keyfunc"}, nil,
+		"middleware imports algorithms, headers and keyfunc only",
+	},
+	{
+		"middleware/prommetrics", []string{"algorithms", "middleware"}, []string{prometheus},
+		"middleware/prommetrics imports middleware, algorithms and the Prometheus client only",
+	},
+	{
+		"examples", []string{"algorithms", "headers", "keyfunc", "middleware", "middleware/prommetrics"},
+		[]string{chi, goRedis, prometheus},
+		"examples import what users import: public packages, chi, go-redis and the Prometheus client",
+	},
+}
+
+// Packages below internal support tests. They may import all of ours and any tool, but these stay where they belong.
+var keptOutOfInternal = []string{chi, prometheus}
+
+var (
+	folders  = []string{"algorithms", "examples", "headers", "internal", "keyfunc", "lua", "middleware"}
+	badNames = []string{"common", "util", "utils"}
+)
+
+const (
+	ruleInternal = "internal packages do not import chi or Prometheus"
+	ruleFolders  = "no top-level folder beside middleware, algorithms, keyfunc, headers, lua, internal and examples"
+	ruleNames    = "no package is named common or util: name it after what it provides"
+	ruleLength   = "a file has at most 300 lines, tests excepted"
+	rulePlace    = "Go files live in one of the top-level folders"
+)
+
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	for _, problem := range check(t, os.DirFS("../..")) {
+		t.Error(problem)
+	}
+}
+
+// TestCheckFinds breaks each rule once and wants it named.
+func TestCheckFinds(t *testing.T) {
+	t.Parallel()
+	imports := func(path string) string { return "package p\n\nimport _ " + strconv.Quote(path) + "\n" }
+	ruleOf := func(folder string) string { return ruleFor(folder).rule }
+	tests := []struct {
+		file, content string
+		want          string // the rule; empty: all is well
+	}{
+		{"lua/a.go", imports("embed"), ""},
+		{"lua/a.go", imports(module + "/headers"), ruleOf("lua")},
+		{"headers/a.go", imports(goRedis + "/v9"), ruleOf("headers")},
+		{"keyfunc/a.go", imports(chi + "/v5"), ""},
+		{"keyfunc/a.go", imports(chi + "rp"), ruleOf("keyfunc")},
+		{"keyfunc/a.go", imports(module + "/algorithms"), ruleOf("keyfunc")},
+		{"algorithms/a.go", imports(goRedis + "/v9"), ""},
+		{"algorithms/a.go", imports(breaker + "/v2"), ""},
+		{"algorithms/a.go", imports(module + "/lua"), ""},
+		{"algorithms/a.go", imports(module + "/middleware"), ruleOf("algorithms")},
+		{"algorithms/a.go", imports("golang.org/x/sync/singleflight"), ruleOf("algorithms")},
+		{"middleware/a.go", imports(module + "/keyfunc"), ""},
+		{"middleware/a.go", imports(goRedis + "/v9"), ruleOf("middleware")},
+		{"middleware/a.go", imports(module + "/lua"), ruleOf("middleware")},
+		{"middleware/a.go", imports(module + "/internal/redistest"), ruleOf("middleware")},
+		{"middleware/a_test.go", imports(module + "/internal/redistest"), ""},
+		{"middleware/a.go", imports(prometheus + "/client_golang/prometheus"), ruleOf("middleware")},
+		{"middleware/prommetrics/a.go", imports(prometheus + "/client_golang/prometheus"), ""},
+		{"middleware/prommetrics/a.go", imports(goRedis + "/v9"), ruleOf("middleware/prommetrics")},
+		{"examples/x/a.go", imports(chi + "/v5/middleware"), ""},
+		{"examples/x/a.go", imports(module + "/internal/redistest"), ruleOf("examples")},
+		{"internal/x/a.go", imports(goRedis + "/v9"), ""},
+		{"internal/x/a.go", imports(chi + "/v5"), ruleInternal},
+		{"internal/x/testdata/a.go", imports(chi + "/v5"), ""},
+		{"lua/a.go", "package util\n", ruleNames},
+		{"lua/common/a.go", "package p\n", ruleNames},
+		{"a.go", "package p\n", rulePlace},
+		{"pkg/a.md", "", ruleFolders},
+		{".github/a.md", "", ""},
+		{"lua/a.go", "package p\n" + strings.Repeat("\n", 299), ""},
+		{"lua/a.go", "package p\n" + strings.Repeat("\n", 300), ruleLength},
+		{"lua/a.lua", strings.Repeat("\n", 301), ruleLength},
+		{"lua/a_test.go", "package p\n" + strings.Repeat("\n", 300), ""},
+	}
+	for _, tt := range tests {
+		problems := check(t, fstest.MapFS{tt.file: {Data: []byte(tt.content)}})
+		if tt.want == "" && len(problems) > 0 {
+			t.Errorf("%s %.60q: got %q, want no problem", tt.file, tt.content, problems)
+		}
+		if tt.want != "" && (len(problems) != 1 || !strings.Contains(problems[0], tt.want)) {
+			t.Errorf("%s %.60q: got %q, want %q", tt.file, tt.content, problems, tt.want)
+		}
+	}
+	nested := fstest.MapFS{
+		"internal/bench/go.mod": {Data: []byte("module bench\n")},
+		"internal/bench/a.go":   {Data: []byte(imports(chi + "/v5"))},
+	}
+	if problems := check(t, nested); len(problems) > 0 {
+		t.Errorf("nested module: got %q, want no problem", problems)
+	}
+}
+
+// check returns one line per broken rule in the module at the root of fsys.
+func check(t *testing.T, fsys fs.FS) (problems []string) {
+	t.Helper()
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".":
+		case d.IsDir() && (isForeign(fsys, name) || strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() && !strings.Contains(name, "/") && !slices.Contains(folders, name):
+			problems = append(problems, name+": "+ruleFolders)
+			return fs.SkipDir
+		case strings.HasSuffix(name, "_test.go") || d.IsDir():
+		case path.Ext(name) == ".go" || path.Ext(name) == ".lua":
+			found, err := checkFile(fsys, name)
+			problems = append(problems, found...)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return problems
+}
+
+// isForeign reports whether the go command leaves a directory out of the module.
+func isForeign(fsys fs.FS, dir string) bool {
+	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))
+	return err == nil || path.Base(dir) == "testdata"
+}
+
+func checkFile(fsys fs.FS, name string) (problems []string, err error) {
+	report := func(rule, detail string, args ...any) {
+		problems = append(problems, fmt.Sprintf("%s: %s: %s", name, fmt.Sprintf(detail, args...), rule))
+	}
+	source, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if lines := bytes.Count(source, []byte("\n")); lines > maxLines {
+		report(ruleLength, "%d lines", lines)
+	}
+	if path.Ext(name) != ".go" {
+		return problems, nil
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+	if err != nil {
+		return problems, err
+	}
+	dir := path.Dir(name)
+	for _, packageName := range []string{file.Name.Name, path.Base(dir)} {
+		if slices.Contains(badNames, packageName) {
+			report(ruleNames, "package %s", packageName)
+		}
+	}
+	if dir == "." {
+		report(rulePlace, "in the root of the module")
+		return problems, nil
+	}
+	for _, spec := range file.Imports {
+		if imported, rule := importPath(spec), ruleFor(dir); !rule.allows(imported) {
+			report(rule.rule, "imports %s", imported)
+		}
+	}
+	return problems, nil
+}
+
+func importPath(spec *ast.ImportSpec) string {
+	unquoted, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return spec.Path.Value
+	}
+	return unquoted
+}
+
+// ruleFor returns the rule of dir or of its nearest parent that has one.
+func ruleFor(dir string) importRule {
+	for ; dir != "."; dir = path.Dir(dir) {
+		for _, r := range importRules {
+			if r.folder == dir {
+				return r
+			}
+		}
+	}
+	return importRule{folder: "internal", rule: ruleInternal}
+}
+
+func (r importRule) allows(imported string) bool {
+	ours, isOurs := strings.CutPrefix(imported, module+"/")
+	first, _, _ := strings.Cut(imported, "/")
+	switch {
+	case !strings.Contains(first, "."): // the standard library
+		return true
+	case r.folder == "internal":
+		return !slices.ContainsFunc(keptOutOfInternal, within(imported))
+	case isOurs:
+		return slices.Contains(r.ours, ours)
+	default:
+		return slices.ContainsFunc(r.foreign, within(imported))
+	}
+}
+
+// within returns a test of whether imported is the given path or below it.
+func within(imported string) func(string) bool {
+	return func(prefix string) bool { return imported == prefix || strings.HasPrefix(imported, prefix+"/") }
+}
