@@ -56,7 +56,7 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 	printf '%s\n' "$$listed" | awk '/^Fuzz/ { names = names " " $$1 } \
 		$$1 == "ok" { n = split(names, name, " "); for (i = 1; i <= n; i++) print $$2, name[i]; names = "" }' | \
 	while read -r package target; do \
-		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
+		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
 bench: tools ## run all benchmarks

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,7 @@ func (m *Middleware) configure(policies []Policy) error {
 		errs = append(errs, fmt.Errorf("middleware: ClientIP: %w", err))
 	}
 	names := make(map[string]bool)
+	var challenges []string
 	for _, p := range policies {
 		compiled, err := newPolicy(p)
 		if err != nil {
@@ -120,6 +122,16 @@ func (m *Middleware) configure(policies []Policy) error {
 		}
 		names[p.Name] = true
 		m.policies = append(m.policies, compiled)
+		for _, c := range p.Key.Challenges() {
+			if !slices.Contains(challenges, c) {
+				challenges = append(challenges, c)
+			}
+		}
+	}
+	// A 401 must have a challenge (RFC 9110, section 15.5.2). Where identities
+	// are verified elsewhere, tokens are the likeliest.
+	if m.challenge = strings.Join(challenges, ", "); m.challenge == "" {
+		m.challenge = "Bearer"
 	}
 	// In a Cluster, slots are taken in order: what all clients share comes
 	// last, so that a denial elsewhere never touches it.

@@ -82,7 +82,7 @@ func newPolicy(p Policy) (*policy, error) {
 		mistake(fmt.Errorf("there is no failure mode %d", p.Fail))
 	}
 	if (p.Tier == nil) != (len(p.Tiers) == 0) {
-		mistake(errors.New("Tier and Tiers need each other"))
+		mistake(errors.New("a Tier function and Tiers need each other"))
 	}
 	compiled := &policy{Policy: p, tiers: make(map[string]grade, len(p.Tiers))}
 	var err error

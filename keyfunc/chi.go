@@ -1,0 +1,179 @@
+package keyfunc
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// appendChiRoute appends the route of a request that chi has in its hands.
+func appendChiRoute(dst []byte, rctx *chi.Context, r *http.Request) []byte {
+	routed := rctx.RoutePattern() // "" before the root router has routed
+	if routed != "" && isInnerPattern(r.Pattern, routed) {
+		dst = append(appendEscaped(dst, routed), "%20"...)
+		return appendEscaped(dst, r.Pattern)
+	}
+	method := rctx.RouteMethod // as GetHead or a method override wants it
+	if method == "" {
+		method = r.Method
+	}
+	template := chiTemplate(rctx, r, method, routed)
+	if template == "" {
+		return append(dst, unmatched...)
+	}
+	dst = append(append(dst, foldMethod(method)...), "%20"...)
+	return appendEscaped(dst, template)
+}
+
+// isInnerPattern reports whether a ServeMux inside of chi has matched pattern.
+// At each step of its routing chi sets it to what it has routed; what ends in
+// /* and differs is from an earlier step.
+func isInnerPattern(pattern, routed string) bool {
+	return pattern != "" && pattern != routed && !strings.HasSuffix(pattern, "/*")
+}
+
+// chiTemplate returns the whole template, or "" if no route matches. What chi
+// has routed so far is not whole as long as it ends in /*: then sub-routers
+// may follow, and the root router is asked where the path leads.
+func chiTemplate(rctx *chi.Context, r *http.Request, method, routed string) string {
+	if routed != "" && !strings.HasSuffix(routed, "/*") || rctx.Routes == nil {
+		return routed
+	}
+	s := lookups.Get().(*lookup)
+	defer s.release()
+	path, ok := s.path(rctx, r)
+	if !ok {
+		return routed
+	}
+	template := s.find(rctx.Routes, method, path)
+	if len(template) > 1 {
+		template = strings.TrimRight(template, "/")
+	}
+	return template
+}
+
+// A lookup is what it takes to ask a router without disturbing the request.
+type lookup struct {
+	rctx *chi.Context
+	buf  []byte
+}
+
+var lookups = sync.Pool{New: func() any {
+	return &lookup{rctx: chi.NewRouteContext()}
+}}
+
+func (s *lookup) release() {
+	s.rctx.Reset()
+	lookups.Put(s)
+}
+
+// find asks the root router for the template of path. A HEAD without a route
+// of its own is looked up as GET, which is what middleware.GetHead makes of
+// it, even if it stands behind us.
+func (s *lookup) find(root chi.Routes, method, path string) string {
+	template := root.Find(s.rctx, method, path)
+	if template == "" && method == http.MethodHead {
+		template = root.Find(s.rctx, http.MethodGet, path)
+	}
+	return template
+}
+
+// path returns the path that the root router has routed, or will route. It is
+// not always that of the URL, which StripSlashes and CleanPath leave as it is
+// and StripPrefix changes on the way; and in a sub-router RoutePath is but the
+// rest. There it is put together again, from the patterns so far, the values
+// of their parameters and the rest.
+func (s *lookup) path(rctx *chi.Context, r *http.Request) (path string, ok bool) {
+	requested := r.URL.RawPath
+	if requested == "" {
+		requested = r.URL.Path
+	}
+	switch {
+	case len(rctx.RoutePatterns) > 0:
+		if s.buf, ok = appendRouted(s.buf[:0], rctx); !ok {
+			return "", false
+		}
+		if string(s.buf) == requested {
+			return requested, true // the usual case, without an allocation
+		}
+		return string(s.buf), true
+	case rctx.RoutePath != "":
+		return rctx.RoutePath, true
+	case requested == "":
+		return "/", true
+	}
+	return requested, true
+}
+
+// appendRouted fills the parameters of the patterns so far with their values
+// and appends the rest. Parameters that others have added are skipped. It
+// reports false if one of the patterns has no value.
+func appendRouted(dst []byte, rctx *chi.Context) ([]byte, bool) {
+	keys, values := rctx.URLParams.Keys, rctx.URLParams.Values
+	if len(keys) != len(values) {
+		return dst, false
+	}
+	for n, pattern := range rctx.RoutePatterns {
+		for pattern != "" {
+			literal, name, after := cutParam(pattern)
+			dst, pattern = append(dst, literal...), after
+			if name == "" {
+				break
+			}
+			i := slices.Index(keys, name)
+			if i < 0 {
+				return dst, false
+			}
+			dst = append(dst, values[i]...)
+			if name == "*" && values[i] == "" {
+				dst = appendRest(dst, rctx, n == len(rctx.RoutePatterns)-1)
+			}
+			keys, values = keys[i+1:], values[i+1:]
+		}
+	}
+	return dst, true
+}
+
+// appendRest appends what stands for a wildcard without a value: Mount has
+// moved it to RoutePath, from where the next pattern has taken it, or will.
+// Both begin with the slash that the wildcard's pattern ends with.
+func appendRest(dst []byte, rctx *chi.Context, last bool) []byte {
+	if last && rctx.RoutePath == "" {
+		return dst
+	}
+	dst = bytes.TrimSuffix(dst, []byte("/"))
+	if last {
+		dst = append(dst, rctx.RoutePath...)
+	}
+	return dst
+}
+
+// cutParam cuts a pattern of chi, such as /v1/{id:[0-9]{3}}/*, around its
+// first parameter. Without one the name is "".
+func cutParam(pattern string) (literal, name, after string) {
+	i := strings.IndexAny(pattern, "{*")
+	if i < 0 {
+		return pattern, "", ""
+	}
+	if pattern[i] == '*' {
+		return pattern[:i], "*", ""
+	}
+	depth := 0
+	for end := i; end < len(pattern); end++ {
+		switch pattern[end] {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+		if depth == 0 {
+			name, _, _ = strings.Cut(pattern[i+1:end], ":")
+			return pattern[:i], name, pattern[end+1:]
+		}
+	}
+	return pattern, "", ""
+}

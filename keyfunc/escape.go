@@ -1,0 +1,29 @@
+package keyfunc
+
+const upperHex = "0123456789ABCDEF"
+
+// appendEscaped appends s to dst. The bytes that have a meaning in keys ('|'
+// ends a part, braces are the Redis Cluster hash tag, '%' begins an escape)
+// and all outside 0x21 to 0x7E become %XX, so the result stands for s alone.
+func appendEscaped(dst []byte, s string) []byte {
+	start := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if isPlain(c) {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		start = i + 1
+	}
+	return append(dst, s[start:]...)
+}
+
+func isPlain(c byte) bool {
+	return isVisible(c) && c != '%' && c != '|' && c != '{' && c != '}'
+}
+
+// isVisible reports whether c is VCHAR of RFC 5234, appendix B.1.
+func isVisible(c byte) bool {
+	return 0x21 <= c && c <= 0x7E
+}

@@ -1,0 +1,75 @@
+package keyfunc
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// maxHeader is the longest value, in bytes, that [Header] takes.
+const maxHeader = 1024
+
+// Header returns the Key hdr.<name>=<value>, name in lower case, of a header
+// field that a trusted gateway sets, or overwrites, on every request.
+//
+// A client chooses freely what it sends. In front of the public such a key
+// limits nobody, since each new value is a new bucket. It is also stored in
+// the clear, so secrets need [APIKey]; Authorization, Proxy-Authorization and
+// Cookie are mistakes.
+//
+// An absent or empty field is [ErrMissing]; several field lines, or more than
+// 1024 bytes, are [ErrMalformed]. The name must be a token of RFC 9110,
+// section 5.6.2, and not Host, which net/http keeps out of Request.Header.
+func Header(name string) Key {
+	name, mistake := headerName("Header", name)
+	if slices.Contains([]string{"Authorization", "Proxy-Authorization", "Cookie"}, name) {
+		mistake = mistakef("Header: %q carries secrets, which must not be stored in the clear; use APIKey", name)
+	}
+	prefix := "hdr." + string(appendEscaped(nil, strings.ToLower(name))) + "="
+	missing := requestError(name, ErrMissing, "")
+	several := requestError(name, ErrMalformed, "several field lines")
+	long := requestError(name, ErrMalformed, "longer than 1024 bytes")
+	return newKey(func(dst []byte, r *http.Request) ([]byte, error) {
+		lines := r.Header[name]
+		switch {
+		case len(lines) > 1:
+			return nil, several
+		case len(lines) == 0 || lines[0] == "":
+			return nil, missing
+		case len(lines[0]) > maxHeader:
+			return nil, long
+		}
+		return appendEscaped(append(dst, prefix...), lines[0]), nil
+	}, mistake)
+}
+
+// headerName returns the name as it is spelled in an [http.Header], and what
+// is wrong with it.
+func headerName(subject, name string) (string, error) {
+	if !isToken(name) {
+		return name, mistakef("%s: %q is not the name of a header field", subject, name)
+	}
+	name = http.CanonicalHeaderKey(name)
+	if name == "Host" {
+		return name, mistakef("%s: %q is not in Request.Header; use Custom and Request.Host", subject, name)
+	}
+	return name, nil
+}
+
+// isToken reports whether s is a token of RFC 9110, section 5.6.2.
+func isToken(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isTokenByte(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isTokenByte(c byte) bool {
+	return isAlphaNum(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
+func isAlphaNum(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}

@@ -1,0 +1,99 @@
+package keyfunc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+var errBroken = errors.New("database is down")
+
+func failing(err error) Key {
+	return Custom("c", func(*http.Request) (string, error) { return "value", err })
+}
+
+func TestErrorsOfKeys(t *testing.T) {
+	nobody := User(func(context.Context) string { return "" })
+	empty := Custom("tenant", func(*http.Request) (string, error) { return "", nil })
+	wrapped := fmt.Errorf("session expired: %w", ErrUnknown)
+	for _, tt := range []struct {
+		name string
+		key  Key
+		want error
+		text string
+	}{
+		{"header missing", Header("X-None"), ErrMissing, "keyfunc: X-None: missing"},
+		{"header empty", Header("X-Empty"), ErrMissing, "keyfunc: X-Empty: missing"},
+		{"header twice", Header("X-Twice"), ErrMalformed, "keyfunc: X-Twice: malformed: several field lines"},
+		{"header too long", Header("X-Long"), ErrMalformed, "keyfunc: X-Long: malformed: longer than 1024 bytes"},
+		{"no user", nobody, ErrMissing, "keyfunc: User: missing"},
+		{"custom empty", empty, ErrMissing, "keyfunc: tenant: missing"},
+		{"custom missing", failing(ErrMissing), ErrMissing, "keyfunc: c: missing"},
+		{"custom malformed", failing(ErrMalformed), ErrMalformed, "keyfunc: c: malformed"},
+		{"custom unknown", failing(wrapped), ErrUnknown, "keyfunc: c: session expired: unknown"},
+		{"custom broken", failing(errBroken), errBroken, "database is down"},
+		{"join passes missing", Join(Const("a"), nobody), ErrMissing, "keyfunc: User: missing"},
+		{"join passes malformed", Join(Header("X-Twice"), nobody), ErrMalformed, ""},
+		{"join passes unknown", Join(Const("a"), failing(ErrUnknown)), ErrUnknown, ""},
+		{"join passes broken", Join(Const("a"), failing(errBroken)), errBroken, ""},
+		{"nothing left", FirstOf(nobody, Header("X-None")), ErrMissing, "keyfunc: FirstOf: missing: none of its keys is in the request"},
+		{"malformed stops", FirstOf(nobody, Header("X-Twice"), Const("a")), ErrMalformed, ""},
+		{"unknown stops", FirstOf(failing(ErrUnknown), Const("a")), ErrUnknown, ""},
+		{"broken stops", FirstOf(failing(errBroken), Const("a")), errBroken, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := request("X-Empty", "", "X-Twice", "a", "X-Twice", "a", "X-Long", strings.Repeat("a", 1025))
+			s, err := tt.key.Of(r)
+			if s != "" || !errors.Is(err, tt.want) {
+				t.Fatalf("got %q, %v, want an error that wraps %q", s, err, tt.want)
+			}
+			for _, other := range []error{ErrMissing, ErrMalformed, ErrUnknown} {
+				if other != tt.want && errors.Is(err, other) {
+					t.Errorf("got %v, want it not to wrap %q", err, other)
+				}
+			}
+			if tt.text != "" && err.Error() != tt.text {
+				t.Errorf("got text %q, want %q", err, tt.text)
+			}
+		})
+	}
+}
+
+func TestFirstOfGoesOnPastMissing(t *testing.T) {
+	k := FirstOf(Join(Header("X-A"), Header("X-B")), Header("X-A"), IP(nil))
+	for _, tt := range []struct {
+		fields []string
+		want   string
+	}{
+		{[]string{"X-A", "1", "X-B", "2"}, "hdr.x-a=1|hdr.x-b=2"},
+		{[]string{"X-A", "1"}, "hdr.x-a=1"},
+		{[]string{"X-B", "2"}, "ip=192.0.2.1"},
+	} {
+		if got, err := k.Of(request(tt.fields...)); err != nil || got != tt.want {
+			t.Errorf("got %q, %v for %q, want %q", got, err, tt.fields, tt.want)
+		}
+	}
+}
+
+func TestTheCallersSliceIsCopied(t *testing.T) {
+	keys := []Key{Const("a"), Const("b")}
+	join, first := Join(keys...), FirstOf(keys...)
+	keys[0] = Key{}
+	if got, err := join.Of(request()); err != nil || got != "const=a|const=b" {
+		t.Errorf("got %q, %v, want %q", got, err, "const=a|const=b")
+	}
+	if got, err := first.Of(request()); err != nil || got != "const=a" {
+		t.Errorf("got %q, %v, want %q", got, err, "const=a")
+	}
+}
+
+func TestLongestHeader(t *testing.T) {
+	value := strings.Repeat("|", maxHeader)
+	got, err := Header("X-Long").Of(request("X-Long", value))
+	if want := "hdr.x-long=" + strings.Repeat("%7C", maxHeader); err != nil || got != want {
+		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(want))
+	}
+}
