@@ -20,7 +20,7 @@ const (
 	// EventScriptLoaded: Redis did not know the script (it restarted, failed
 	// over or flushed its scripts), and was sent it whole.
 	EventScriptLoaded
-	// EventError: a call to Redis failed with Err, and so made no decision.
+	// EventError: a script failed with Err, once for all the calls in it.
 	EventError
 	// EventReturnFailed: a call took units in one Cluster slot, was denied in
 	// another, and could not give the units back. They stay charged until they

@@ -14,13 +14,12 @@ const (
 
 // appendStored appends the key under which c's state is stored:
 //
-//	prefix:{first}|rest:policy:tag
+//	{first}|rest:policy:tag
 //
 // Only the first part of the key, the principal, stands in the hash tag, so
 // that all counters of one principal share a Redis Cluster slot. Neither tag
 // nor policy contain a colon, so no two checks share a key by accident.
-func appendStored(dst []byte, prefix string, c *Check) []byte {
-	dst = append(dst, prefix...)
+func appendStored(dst []byte, c *Check) []byte {
 	dst = append(dst, '{')
 	rest := c.Key
 	for first := true; ; first = false {

@@ -34,7 +34,7 @@ type place struct {
 func (m *Memory) places(places []place, keys []byte, items []item) ([]place, error) {
 	for i := range items {
 		start := len(keys)
-		keys = appendStored(keys, "", items[i].check)
+		keys = appendStored(keys, items[i].check)
 		key := keys[start:len(keys):len(keys)]
 		hash := maphash.Bytes(m.seed, key)
 		places = append(places, place{key: key, hash: hash, shard: int(hash) & (len(m.shards) - 1)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,12 +32,22 @@ type Client interface {
 // What may have been executed is never sent twice, whatever retries the client
 // is configured for: a charge is made once, or its call ends in an error.
 //
-// A Redis is safe for concurrent use. It starts no goroutines.
+// While calls are in flight, others gather, and the next script takes them all:
+// a lone call waits for nothing, and many share round trips. A batch holds
+// Redis for at most a few hundred microseconds. A call ends when its context
+// does, whatever the client's timeouts are; what has been sent by then may have
+// been charged.
+//
+// A Redis is safe for concurrent use. It starts goroutines only while there are
+// calls, each of which ends with the reply to what it has sent, or when the
+// client gives up on it.
 type Redis struct {
 	client    Client
 	prefix    string
 	now       func() time.Time
 	observe   func(Event)
+	inFlight  int
+	lanes     []lane
 	placement atomic.Uint32 // a placement
 	stats     redisCounters
 }
@@ -54,6 +65,11 @@ type RedisOptions struct {
 	// than 100 ms see each other's states as being from the future, and repair
 	// them.
 	Now func() time.Time
+
+	// InFlight bounds the batches that are under way at once to one part of
+	// Redis: to a standalone server, or to one of 64 ranges of slots of a
+	// Cluster; 0 means 2.
+	InFlight int
 
 	// Observe, if not nil, is told what happens. It must be quick, and safe
 	// for concurrent use.
@@ -76,9 +92,12 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}
 	}
-	r := &Redis{client: client, prefix: o.Prefix, now: o.Now, observe: o.Observe}
+	r := &Redis{client: client, prefix: o.Prefix, now: o.Now, inFlight: o.InFlight, observe: o.Observe}
 	if r.prefix == "" {
 		r.prefix = defaultPrefix
+	}
+	if r.inFlight == 0 {
+		r.inFlight = defaultInFlight
 	}
 	if r.observe == nil {
 		r.observe = func(Event) {}
@@ -90,10 +109,18 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if len(r.prefix) > maxPrefix || strings.ContainsFunc(r.prefix, odd) {
 		errs = append(errs, fmt.Errorf("algorithms: prefix %q: want at most %d bytes of printable ASCII without spaces and braces", r.prefix, maxPrefix))
 	}
+	if r.inFlight < 0 {
+		errs = append(errs, fmt.Errorf("algorithms: InFlight is %d; it must not be negative", r.inFlight))
+	}
 	if errs != nil {
 		return nil, errors.Join(errs...)
 	}
+	r.prefix += ":"
 	r.placement.Store(uint32(placementOf(client)))
+	r.lanes = make([]lane, clusterSlots/slotsPerLane)
+	for i := range r.lanes {
+		r.lanes[i].r = r
+	}
 	return r, nil
 }
 
@@ -111,14 +138,13 @@ func (r *Redis) Allow(ctx context.Context, checks []Check) error {
 	}
 	r.stats.checks.Add(uint64(len(checks)))
 	err = c.run(ctx)
-	if err != nil && redis.HasErrorPrefix(err, "CROSSSLOT") && r.placement.CompareAndSwap(uint32(together), uint32(bySlot)) {
+	if err != nil && c.split == together && redis.HasErrorPrefix(err, "CROSSSLOT") {
 		// A Cluster behind a client of another type. It has executed nothing.
-		c.split()
+		r.placement.Store(uint32(bySlot))
+		c.place()
 		err = c.run(ctx)
 	}
 	if err != nil {
-		r.stats.errors.Add(1)
-		r.observe(Event{Kind: EventError, Err: err})
 		return fmt.Errorf("algorithms: redis: %w", err)
 	}
 	for i := range c.items {
@@ -131,12 +157,21 @@ func (r *Redis) Allow(ctx context.Context, checks []Check) error {
 	return nil
 }
 
+// scriptNow returns the clock that scripts are sent; empty for the server's.
+func (r *Redis) scriptNow() (string, error) {
+	if r.now == nil {
+		return "", nil
+	}
+	now, err := clock(r.now())
+	return strconv.FormatInt(now, 10), err
+}
+
 // RedisStats are counts since the start.
 type RedisStats struct {
 	Checks      uint64 // that were asked
-	Scripts     uint64 // that were sent, one round trip each
+	Scripts     uint64 // that were sent, each with the checks of many callers
 	ScriptLoads uint64 // that had to be sent whole
-	Errors      uint64 // of calls that made no decision
+	Errors      uint64 // scripts that failed
 	// Missing are checks that found no stored state. New keys do, and keys
 	// that were evicted or flushed: a jump means that Redis forgets limits.
 	Missing uint64

@@ -3,25 +3,37 @@ package algorithms
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"time"
 )
 
-// A call is the items of one Allow on their way through Redis.
+// A call is the items of one Allow on their way through Redis. It holds
+// nothing of the caller's but what it has copied, since it may be on its way
+// still when the caller has given up.
 type call struct {
 	r     *Redis
 	items []redisItem
 	parts int // scripts it takes
+	split placement
 }
 
 // A redisItem is an item with its stored key.
 type redisItem struct {
 	item
-	key  string
-	part int   // which script it is in, noPart if in none
-	now  int64 // the clock of that script, in µs
+	limit Limit
+	key   string
+	part  int   // which script it is in, noPart if in none
+	now   int64 // the clock of that script, in µs
+	// except is, of TrialInstead, the place in its group of the take to leave
+	// out, from 1; 0 or deniedElsewhere if that is in another.
+	except uint16
 }
 
-const noPart = -1
+const (
+	noPart          = -1
+	deniedElsewhere = math.MaxUint16
+)
 
 func (r *Redis) newCall(checks []Check) (*call, error) {
 	plain, err := newItems(make([]item, 0, len(checks)), checks, Shared)
@@ -29,23 +41,25 @@ func (r *Redis) newCall(checks []Check) (*call, error) {
 		return nil, err
 	}
 	c := &call{r: r, items: make([]redisItem, len(plain))}
-	prefix := r.prefix + ":"
+	var buf [256]byte
 	for i := range plain {
-		key := string(appendStored(nil, prefix, &checks[i]))
+		key := string(appendStored(append(buf[:0], r.prefix...), &checks[i]))
 		if err := share(plain, i, func(j int) bool { return c.items[j].key == key }); err != nil {
 			return nil, err
 		}
-		c.items[i] = redisItem{item: plain[i], key: key}
+		it := &c.items[i]
+		*it = redisItem{item: plain[i], limit: checks[i].Limit, key: key}
+		it.check = nil
 	}
-	c.split()
+	c.place()
 	return c, nil
 }
 
-// split gives every item its script, in order of their first items. Nobody and
-// receipts of other limiters need none.
-func (c *call) split() {
-	p := placement(c.r.placement.Load())
-	var firsts []string // keys, one per part
+// place gives every item its script, in the order of their first items. Nobody
+// and receipts of other limiters need none.
+func (c *call) place() {
+	c.split = placement(c.r.placement.Load())
+	c.parts = 0
 	for i := range c.items {
 		it := &c.items[i]
 		it.part = noPart
@@ -53,13 +67,17 @@ func (c *call) split() {
 			it.answer.allowed = it.op.settles()
 			continue
 		}
-		it.part = slices.IndexFunc(firsts, func(first string) bool { return p.joins(first, it.key) })
-		if it.part < 0 {
-			it.part = len(firsts)
-			firsts = append(firsts, it.key)
+		for j := range i {
+			if c.items[j].part != noPart && c.split.joins(c.items[j].key, it.key) {
+				it.part = c.items[j].part
+				break
+			}
+		}
+		if it.part == noPart {
+			it.part = c.parts
+			c.parts++
 		}
 	}
-	c.parts = len(firsts)
 }
 
 // run decides the call, part by part. If a later part fails or denies, what
@@ -80,16 +98,64 @@ func (c *call) run(ctx context.Context) error {
 }
 
 func (c *call) runPart(ctx context.Context, part int) error {
-	script := newScript(c, part)
-	reply, err := c.r.evaluate(ctx, script)
-	if err != nil {
-		return err
+	g := c.group(part)
+	if deadline, ok := ctx.Deadline(); ok {
+		g.deadline = deadline
 	}
-	return script.read(reply)
+	return c.r.laneOf(g).submit(ctx, g)
 }
 
-// denied returns how many takes are denied so far, outside of a part.
-func (c *call) deniedOutside(part int) (n int) {
+// A group is one part of a call: what a script decides together.
+type group struct {
+	items  []*redisItem
+	denied int // takes outside of the group
+	tag    string
+	slot   uint16
+
+	weight, size int       // what it adds to a batch
+	deadline     time.Time // zero for none
+
+	batch *batch        // that it is in, guarded by its lane's mu
+	err   error         // set before done is sent
+	done  chan struct{} // with room for one
+}
+
+func (c *call) group(part int) *group {
+	g := &group{denied: c.deniedBefore(part), done: make(chan struct{}, 1)}
+	for i := range c.items {
+		it := &c.items[i]
+		if it.part != part {
+			continue
+		}
+		g.items = append(g.items, it)
+		g.weight += weight(it.limit)
+		g.size += len(it.key) + checkSize
+		if it.op == TrialInstead {
+			it.except = c.except(g, it)
+		}
+	}
+	if c.split != together {
+		g.tag = hashTag(g.items[0].key)
+		g.slot = slotOf(g.tag)
+	}
+	return g
+}
+
+// except finds the take that a TrialInstead leaves out.
+func (c *call) except(g *group, it *redisItem) uint16 {
+	take := &c.items[it.instead]
+	if place := slices.Index(g.items, take); place >= 0 {
+		return uint16(place + 1)
+	}
+	if !take.answer.allowed {
+		return deniedElsewhere
+	}
+	return 0
+}
+
+// deniedBefore returns how many takes are denied that are in no part, or in an
+// earlier one.
+func (c *call) deniedBefore(part int) (n int) {
 	for i := range c.items {
 		it := &c.items[i]
 		if it.op == Take && it.part < part && !it.answer.allowed {
@@ -101,7 +167,7 @@ func (c *call) deniedOutside(part int) (n int) {
 
 // othersDenied returns how many takes are denied that it depends on.
 func (c *call) othersDenied(it *redisItem) int {
-	n := c.deniedOutside(c.parts)
+	n := c.deniedBefore(c.parts)
 	if it.op == TrialInstead && !c.items[it.instead].answer.allowed {
 		n--
 	}
@@ -111,7 +177,7 @@ func (c *call) othersDenied(it *redisItem) int {
 // giveBack returns the charged items that wrongly says are, the last one first:
 // a leaky bucket can undo only its newest take.
 func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
-	var back call
+	back := &call{r: c.r}
 	var of []*redisItem
 	for i := len(c.items) - 1; i >= 0; i-- {
 		it := &c.items[i]
@@ -119,7 +185,7 @@ func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
 			continue
 		}
 		undo := *it
-		undo.op, undo.home = Return, len(of)
+		undo.op, undo.now = Return, 0
 		undo.receipt = Receipt{units: it.cost, t: it.answer.t, n: it.answer.n, f: it.answer.f}
 		back.items = append(back.items, undo)
 		of = append(of, it)
@@ -128,21 +194,20 @@ func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
 	if of == nil {
 		return
 	}
-	back.r = c.r
-	back.split()
+	back.place()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	defer cancel()
 	var errs []error
 	for part := range back.parts {
 		errs = append(errs, back.runPart(ctx, part))
 	}
-	for i, it := range of {
-		if back.items[i].now != 0 {
-			it.now = back.items[i].now
-			it.put(back.items[i].answer)
-		}
-	}
 	if err := errors.Join(errs...); err != nil {
+		// Some may be on their way still: their answers are not ours to read.
 		c.r.observe(Event{Kind: EventReturnFailed, Err: err})
+		return
+	}
+	for i, it := range of {
+		it.now = back.items[i].now
+		it.put(back.items[i].answer)
 	}
 }

@@ -6,86 +6,86 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/penstock-go/penstock/lua"
 )
 
-// A script is the items of one part of a call, as the Lua script takes them:
-// see lua/prelude.lua for the layout.
+// A script is groups as the Lua script takes them; lua/prelude.lua has the
+// layout.
 type script struct {
-	items  []*redisItem
-	keys   []any // distinct
-	limits []byte
+	groups []*group
+	keys   []string // distinct
+	index  map[string]uint16
+	limits []Limit // distinct
+	packed []byte  // limits
 	checks []byte
-	now    string
+	args   []any
+	cmd    *redis.Cmd
 }
 
-const elsewhereDenied = math.MaxUint16
+// checkSize is about what a check adds to a script, beside its key.
+const checkSize = 29
 
-var scriptSource = lua.Source()
-
-func newScript(c *call, part int) *script {
-	s := &script{}
-	var limits []Limit
-	index := make(map[int]int) // of a home's key, from 1
-	takes := make(map[int]int) // of a take in the group, from 1
-	s.checks = binary.LittleEndian.AppendUint16(s.checks, 0)
-	s.checks = binary.LittleEndian.AppendUint16(s.checks, uint16(c.deniedOutside(part)))
-	for i := range c.items {
-		it := &c.items[i]
-		if it.part != part {
-			continue
-		}
-		s.items = append(s.items, it)
-		takes[i] = len(s.items)
-		if index[it.home] == 0 {
-			s.keys = append(s.keys, it.key)
-			index[it.home] = len(s.keys)
-		}
-		var limit int
-		limits, limit = s.addLimit(limits, it)
-		s.addCheck(c, it, index[it.home], limit, takes)
+// reset empties s, but keeps its buffers.
+func (s *script) reset() {
+	clear(s.groups)
+	clear(s.keys)
+	clear(s.index)
+	clear(s.args)
+	*s = script{
+		groups: s.groups[:0], keys: s.keys[:0], index: s.index, limits: s.limits[:0],
+		packed: s.packed[:0], checks: s.checks[:0], args: s.args[:0],
 	}
-	binary.LittleEndian.PutUint16(s.checks, uint16(len(s.items)))
-	return s
 }
 
-// addLimit returns limits with the item's among them, and its place, from 1.
-func (s *script) addLimit(limits []Limit, it *redisItem) ([]Limit, int) {
-	for i, l := range limits {
-		if l == it.check.Limit {
-			return limits, i + 1
-		}
-	}
-	t := &it.terms
-	s.limits = append(s.limits, byte(it.algo-algorithmTokenBucket+1))
-	for _, v := range [...]int64{t.r, t.w, t.a, t.b, t.burst, t.cap, t.window} {
-		s.limits = appendDouble(s.limits, v)
-	}
-	return append(limits, it.check.Limit), len(limits) + 1
-}
-
-func (s *script) addCheck(c *call, it *redisItem, key, limit int, takes map[int]int) {
+func (s *script) add(g *group) {
 	le := binary.LittleEndian
-	s.checks = append(s.checks, byte(it.op))
-	s.checks = le.AppendUint16(s.checks, uint16(key))
-	s.checks = le.AppendUint16(s.checks, uint16(limit))
-	s.checks = le.AppendUint32(s.checks, uint32(it.cost))
-	switch it.op {
-	case TrialInstead:
-		instead := takes[it.instead]
-		if instead == 0 && !c.items[it.instead].answer.allowed {
-			instead = elsewhereDenied
+	s.groups = append(s.groups, g)
+	s.checks = le.AppendUint16(s.checks, uint16(len(g.items)))
+	s.checks = le.AppendUint16(s.checks, uint16(g.denied))
+	for _, it := range g.items {
+		s.checks = append(s.checks, byte(it.op))
+		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
+		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
+		s.checks = le.AppendUint32(s.checks, uint32(it.cost))
+		switch it.op {
+		case TrialInstead:
+			s.checks = le.AppendUint16(s.checks, it.except)
+		case Return:
+			s.checks = appendDouble(s.checks, it.receipt.t)
+			s.checks = le.AppendUint32(s.checks, uint32(it.receipt.n))
+			s.checks = appendDouble(s.checks, it.receipt.f)
 		}
-		s.checks = le.AppendUint16(s.checks, uint16(instead))
-	case Return:
-		s.checks = appendDouble(s.checks, it.receipt.t)
-		s.checks = le.AppendUint32(s.checks, uint32(it.receipt.n))
-		s.checks = appendDouble(s.checks, it.receipt.f)
 	}
+}
+
+// keyIndex returns the place of a key among the script's, from 1.
+func (s *script) keyIndex(key string) uint16 {
+	if i, ok := s.index[key]; ok {
+		return i
+	}
+	if s.index == nil {
+		s.index = make(map[string]uint16)
+	}
+	s.keys = append(s.keys, key)
+	s.index[key] = uint16(len(s.keys))
+	return uint16(len(s.keys))
+}
+
+// limitIndex returns the place of an item's limit among the script's, from 1.
+// Batches have few different limits.
+func (s *script) limitIndex(it *redisItem) uint16 {
+	if i := slices.Index(s.limits, it.limit); i >= 0 {
+		return uint16(i + 1)
+	}
+	s.limits = append(s.limits, it.limit)
+	t := &it.terms
+	s.packed = append(s.packed, byte(it.algo-algorithmTokenBucket+1))
+	for _, v := range [...]int64{t.r, t.w, t.a, t.b, t.burst, t.cap, t.window} {
+		s.packed = appendDouble(s.packed, v)
+	}
+	return uint16(len(s.limits))
 }
 
 // appendDouble appends an integer below 2^53 as Lua's number.
@@ -93,73 +93,83 @@ func appendDouble(dst []byte, v int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(v)))
 }
 
-// once keeps go-redis from sending a command again after a failure in which it
-// may have been executed.
-type once struct{ *redis.Cmd }
+// command makes the command that runs the script.
+func (s *script) command(ctx context.Context, name, what, now string) {
+	s.args = append(s.args[:0], name, what, len(s.keys))
+	for i := range s.keys {
+		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
+	}
+	s.args = append(s.args, now, s.packed, s.checks)
+	s.cmd = redis.NewCmd(ctx, s.args...)
+	s.cmd.SetFirstKeyPos(3)
+}
 
-func (once) NoRetry() bool { return true }
+// fail ends the groups of the script with one error.
+func (s *script) fail(err error) {
+	for _, g := range s.groups {
+		g.finish(err)
+	}
+}
 
-// evaluate runs the script by its digest, and sends it whole if Redis does not
-// know it.
-func (r *Redis) evaluate(ctx context.Context, s *script) ([]any, error) {
-	if r.now != nil {
-		now, err := clock(r.now())
-		if err != nil {
-			return nil, err
+var errReply = errors.New("the reply is not the script's: is something between us and Redis?")
+
+// read gives every group its part of the script's reply. If that cannot be
+// read, it returns an error, and no group has an answer.
+func (s *script) read(reply []any) error {
+	now, data, err := s.header(reply)
+	if err != nil {
+		return err
+	}
+	failures := reply[1:]
+	for _, g := range s.groups {
+		status := data[0]
+		data = data[1:]
+		if status != 0 {
+			g.finish(fmt.Errorf("a stored key is not a limiter's: %v", failures[0]))
+			failures = failures[1:]
+			continue
 		}
-		s.now = strconv.FormatInt(now, 10)
+		for _, it := range g.items {
+			it.now, it.answer = now, readAnswer(data)
+			data = data[answerSize:]
+		}
+		g.finish(nil)
 	}
-	reply, err := r.send(ctx, s, "evalsha", lua.Digest)
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		r.stats.loads.Add(1)
-		r.observe(Event{Kind: EventScriptLoaded})
-		reply, err = r.send(ctx, s, "eval", scriptSource)
-	}
-	return reply, err
+	return nil
 }
-
-func (r *Redis) send(ctx context.Context, s *script, name, what string) ([]any, error) {
-	r.stats.scripts.Add(1)
-	args := make([]any, 0, len(s.keys)+6)
-	args = append(args, name, what, len(s.keys))
-	args = append(args, s.keys...)
-	args = append(args, s.now, s.limits, s.checks)
-	cmd := redis.NewCmd(ctx, args...)
-	cmd.SetFirstKeyPos(3)
-	if err := r.client.Process(ctx, once{cmd}); err != nil {
-		return nil, err
-	}
-	return cmd.Slice()
-}
-
-var errReply = errors.New("the reply is not the script's: is something between us and Redis, or another script under its digest?")
 
 const answerSize = 1 + 4 + 3*8
 
-// read takes the script's reply apart into the items' answers.
-func (s *script) read(reply []any) error {
+// header returns the clock of a reply and the answers, once it has made sure
+// that there is one for every check.
+func (s *script) header(reply []any) (now int64, answers string, err error) {
 	if len(reply) == 0 {
-		return errReply
+		return 0, "", errReply
 	}
 	data, ok := reply[0].(string)
-	if !ok || len(data) < 9 {
-		return errReply
+	if !ok || len(data) < 8 {
+		return 0, "", errReply
 	}
-	now, status, data := double(data), data[8], data[9:]
-	if status != 0 {
-		if len(reply) < 2 {
-			return errReply
+	now, data = double(data), data[8:]
+	rest, failed := data, 0
+	for _, g := range s.groups {
+		if len(rest) == 0 {
+			return 0, "", errReply
 		}
-		return fmt.Errorf("a stored key is not a limiter's: %v", reply[1])
+		size := 1 + len(g.items)*answerSize
+		if rest[0] != 0 {
+			size = 1
+			failed++
+		}
+		if len(rest) < size {
+			return 0, "", errReply
+		}
+		rest = rest[size:]
 	}
-	if len(data) != len(s.items)*answerSize {
-		return errReply
+	if rest != "" || failed != len(reply)-1 {
+		return 0, "", errReply
 	}
-	for i, it := range s.items {
-		it.now = now
-		it.answer = readAnswer(data[i*answerSize:])
-	}
-	return nil
+	return now, data, nil
 }
 
 func readAnswer(data string) answer {
@@ -168,7 +178,7 @@ func readAnswer(data string) answer {
 		allowed: flags&1 != 0,
 		missing: flags&2 != 0,
 		charged: flags&4 != 0,
-		n:       int64(binary.LittleEndian.Uint32([]byte(data[1:5]))),
+		n:       int64(data[1]) | int64(data[2])<<8 | int64(data[3])<<16 | int64(data[4])<<24,
 		t:       double(data[5:]),
 		f:       double(data[13:]),
 		u:       double(data[21:]),
@@ -176,5 +186,9 @@ func readAnswer(data string) answer {
 }
 
 func double(data string) int64 {
-	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(data[:8]))))
+	var bits uint64
+	for i := range 8 {
+		bits |= uint64(data[i]) << (8 * i)
+	}
+	return int64(math.Float64frombits(bits))
 }

@@ -45,6 +45,8 @@ func hashTag(key string) string {
 	return key[open+1 : open+bytes.IndexByte(b[open:], '}')]
 }
 
+const clusterSlots = 16384
+
 // slotOf is Redis Cluster's: CRC-16/XMODEM of the hash tag, modulo 16384.
 // https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
 func slotOf(tag string) uint16 {
@@ -59,5 +61,5 @@ func slotOf(tag string) uint16 {
 			}
 		}
 	}
-	return crc % 16384
+	return crc % clusterSlots
 }

@@ -30,7 +30,7 @@ local function read(k, l)
 end
 
 local function keep(k, n, t, f, l)
-  N[k], T[k], F[k] = n, t, f
+  N[k], T[k], F[k], stored[k] = n, t, f, true
   if l.step.full_at then
     local under = unsaved[k]
     if not under then

@@ -1,0 +1,158 @@
+package algorithms
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// ErrOverloaded is wrapped by the error of a call that was not even sent,
+// because too many calls before it were given up and may be stuck still.
+var ErrOverloaded = errors.New("overloaded")
+
+const (
+	// A batch holds Redis for as long as its checks take, and all other clients
+	// wait: it is bounded by weight, in checks of one integer state, and by
+	// the bytes of its keys and arguments. What exceeds them travels alone.
+	maxBatchWeight = 128
+	maxBatchBytes  = 64 << 10
+
+	defaultInFlight = 2
+	// maxStuck bounds the batches of a lane that callers have given up and
+	// that the client still waits for: go-redis does, for its ReadTimeout.
+	maxStuck = 16
+
+	// slotsPerLane makes 64 lanes. Masters hold ranges of slots, so a master
+	// that does not answer holds up few lanes of others.
+	slotsPerLane = 256
+)
+
+// weight is what a check costs Redis, in checks of one integer state. A log's
+// entries are read in the worst case.
+func weight(l Limit) int {
+	if l.algorithm == algorithmSlidingWindowLog {
+		return 1 + int(l.requests/25)
+	}
+	return 1
+}
+
+// A lane sends groups to one part of Redis. While as many batches as allowed
+// are in flight, groups gather; the next batch takes them all. So a lone caller
+// waits for nobody, and many share round trips.
+type lane struct {
+	r *Redis
+
+	mu       sync.Mutex // guards what follows
+	queue    []*group
+	inFlight int // batches, without those that are stuck
+	stuck    int // batches that a caller has given up at its deadline
+}
+
+// laneOf returns the lane of a group.
+func (r *Redis) laneOf(g *group) *lane {
+	return &r.lanes[int(g.slot)/slotsPerLane]
+}
+
+// submit queues a group, and waits for its answer, or until ctx ends.
+func (l *lane) submit(ctx context.Context, g *group) error {
+	l.mu.Lock()
+	if l.stuck >= maxStuck {
+		l.mu.Unlock()
+		return ErrOverloaded
+	}
+	l.queue = append(l.queue, g)
+	l.start()
+	l.mu.Unlock()
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return l.leave(ctx, g)
+	}
+}
+
+// start starts a worker, if there is work and one more may be in flight. The
+// worker ends when the queue is empty. It requires mu.
+func (l *lane) start() {
+	if len(l.queue) > 0 && l.inFlight < l.r.inFlight {
+		l.inFlight++
+		go l.work()
+	}
+}
+
+// leave gives up a group's place. What has not been sent never will be. What
+// has been is sent: its answer goes nowhere, and, since at a deadline its batch
+// is overdue, another may take its place in flight.
+func (l *lane) leave(ctx context.Context, g *group) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.queue, g); i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+		return ctx.Err()
+	}
+	select {
+	case <-g.done: // just in time
+		return g.err
+	default:
+	}
+	if !g.batch.overdue && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		g.batch.overdue = true
+		l.inFlight--
+		l.stuck++
+		l.start()
+	}
+	return ctx.Err()
+}
+
+// work sends batches until the queue is empty.
+func (l *lane) work() {
+	for {
+		b := l.next()
+		if b == nil {
+			return
+		}
+		b.run(l.r)
+		if !l.finish(b) {
+			return
+		}
+	}
+}
+
+// next takes the next batch off the queue; nil, and the worker's place in
+// flight is free, if there is none.
+func (l *lane) next() *batch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		l.inFlight--
+		return nil
+	}
+	b := newBatch()
+	var weight, size int
+	for _, g := range l.queue {
+		weight, size = weight+g.weight, size+g.size
+		if len(b.groups) > 0 && (weight > maxBatchWeight || size > maxBatchBytes) {
+			break
+		}
+		g.batch = b
+		b.groups = append(b.groups, g)
+	}
+	rest := copy(l.queue, l.queue[len(b.groups):])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	return b
+}
+
+// finish reports whether the worker may go on: not if its place in flight was
+// given to another meanwhile.
+func (l *lane) finish(b *batch) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b.overdue {
+		l.stuck--
+		return false
+	}
+	b.free()
+	return true
+}

@@ -1,0 +1,130 @@
+package headers_test
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/headers"
+	"pgregory.net/rapid"
+)
+
+// FuzzWrite lets the fuzzer choose what the property test draws at random.
+func FuzzWrite(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		d, subjects, resp := drawResponse(t)
+		h := write(d, resp)
+		if err := audit(d, subjects, resp, h); err != nil {
+			t.Fatalf("%v\n%s", err, dump(h))
+		}
+	}))
+}
+
+// FuzzNewQuota makes sure that a quota is refused, or reads back.
+func FuzzNewQuota(f *testing.F) {
+	f.Add("default", int64(100), int64(100), int64(time.Minute), true, "")
+	f.Add("per \"user\" \\ x", int64(10), int64(0), int64(0), false, "concurrent-requests")
+	f.Add("naïve", int64(-1), int64(1), int64(-1), false, "\x00")
+	f.Add("slow", int64(999_999_999_999_999), int64(1), int64(headers.Never), true, "requests")
+	f.Fuzz(func(t *testing.T, name string, limit, requests, window int64, continuous bool, unit string) {
+		s := subject{config: headers.QuotaConfig{
+			Name: name, Limit: limit, Requests: requests, Window: time.Duration(window), Continuous: continuous, Unit: unit,
+		}}
+		q, err := headers.NewQuota(s.config)
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "headers: quota \"") {
+					t.Errorf("got line %q", line)
+				}
+			}
+			return
+		}
+		if unit == "requests" {
+			unit = ""
+		}
+		want := policyItem{name: name, q: limit, w: s.window(), unit: unit}
+		if items, err := readPolicies([]string{q.String()}); err != nil || !slices.Equal(items, []policyItem{want}) {
+			t.Errorf("%s: got %+v, %v, want %+v", q, items, err, want)
+		}
+	})
+}
+
+// FuzzSetRetryAfter makes sure that one line of digits is left, whatever an
+// outer handler has set, and that it is never below the wait.
+func FuzzSetRetryAfter(f *testing.F) {
+	for _, tt := range retryAfterLines {
+		f.Add(strings.Join(tt.lines, "\n"), int64(4001*ms))
+	}
+	f.Fuzz(func(t *testing.T, lines string, wait int64) {
+		h := http.Header{"Retry-After": strings.Split(lines, "\n")}
+		headers.SetRetryAfter(h, time.Duration(wait))
+		least, ok := headers.RetryAfterSeconds(time.Duration(wait))
+		if !ok {
+			if len(h) > 0 {
+				t.Errorf("got %q, want none", h)
+			}
+			return
+		}
+		got := h["Retry-After"]
+		if len(got) != 1 {
+			t.Fatalf("got %q", got)
+		}
+		n, err := strconv.ParseInt(got[0], 10, 32)
+		if err != nil || n < least || n > 2_147_483 || strconv.FormatInt(n, 10) != got[0] {
+			t.Errorf("got %q, want at least %d", got, least)
+		}
+	})
+}
+
+// FuzzScalars makes sure that whatever an outer limiter left gives way, or
+// stays as a whole.
+func FuzzScalars(f *testing.F) {
+	f.Add("100", "42", "7", int64(3))
+	f.Add("10, 10;w=1", "-1", "", int64(3))
+	f.Add("999999999999999999999", "0", "x", int64(3))
+	f.Fuzz(func(t *testing.T, limit, remaining, reset string, r int64) {
+		outer := []string{limit, remaining, reset}
+		h := http.Header{"Ratelimit-Limit": {limit}, "Ratelimit-Remaining": {remaining}, "Ratelimit-Reset": {reset}}
+		resp := admitted(headers.State{Quota: window(t, "a", 10, time.Minute), Remaining: r, ResetAfter: time.Second})
+		headers.Triple.Write(h, resp)
+		got := slices.Concat(h["Ratelimit-Limit"], h["Ratelimit-Remaining"], h["Ratelimit-Reset"])
+		ours := []string{"10", strconv.FormatInt(min(max(r, 0), 10), 10), "1"}
+		if !slices.Equal(got, ours) && !slices.Equal(got, outer) {
+			t.Errorf("got %q, want %q or %q", got, ours, outer)
+		}
+	})
+}
+
+// FuzzQuotaExceeded makes sure that no name breaks the body.
+func FuzzQuotaExceeded(f *testing.F) {
+	f.Add("default", "per \"user\" \\ x")
+	f.Add("\x00\xff", "\u2028</script>")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		got, err := violated(headers.QuotaExceeded(a, b))
+		// A conversion to runes turns each bad byte into U+FFFD, too.
+		if want := []string{string([]rune(a)), string([]rune(b))}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	})
+}
+
+func FuzzParseDialect(f *testing.F) {
+	for _, seed := range []string{"", "draft", "draft, triple,x", "Draft", ",", "x;x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := headers.ParseDialect(s)
+		if (err == nil) != (d != 0) {
+			t.Fatalf("got %d, %v", uint8(d), err)
+		}
+		if err != nil {
+			return
+		}
+		if again, err := headers.ParseDialect(d.String()); err != nil || again != d || d.Validate() != nil {
+			t.Errorf("got %v, %v, want %v", again, err, d)
+		}
+	})
+}

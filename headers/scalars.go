@@ -1,0 +1,113 @@
+package headers
+
+import (
+	"math/bits"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// scalarKeys are the keys of a family of three scalar fields.
+type scalarKeys struct{ limit, remaining, reset string }
+
+var (
+	tripleKeys = scalarKeys{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}
+	xKeys      = scalarKeys{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+)
+
+// numbers are what a family of scalar fields says.
+type numbers struct {
+	limit, remaining int64
+	reset            int64 // seconds, from now or of the epoch
+	resets           bool  // false: there is no reset to speak of
+}
+
+// tightest returns the State of which the scalars speak, or nil.
+func (resp *Response) tightest() *State {
+	var tight *State
+	for i := range resp.States {
+		s := &resp.States[i]
+		if s.listed(resp.Denied) && (tight == nil || s.tighter(tight, resp.Denied)) {
+			tight = s
+		}
+	}
+	return tight
+}
+
+func (s *State) tighter(than *State, denied bool) bool {
+	if denied {
+		return s.RetryAfter > than.RetryAfter
+	}
+	return nearer(s.remaining(), s.Quota.limit, than.remaining(), than.Quota.limit)
+}
+
+// numbers returns the numbers of s, the reset in seconds from now. That of a
+// denial is its Retry-After, as the drafts up to -06 have it.
+func (s *State) numbers(denied bool) numbers {
+	n := numbers{limit: s.Quota.limit, remaining: s.remaining()}
+	if denied {
+		n.reset, n.resets = RetryAfterSeconds(s.RetryAfter)
+		return n
+	}
+	n.reset, n.resets = ceilSeconds(s.ResetAfter), s.ResetAfter != Never
+	return n
+}
+
+// since returns n with the reset in seconds of the epoch, if now is known. The
+// second of now is rounded up, so that a client that subtracts the time never
+// waits for less than the seconds from now.
+func (n numbers) since(now time.Time) numbers {
+	if now.Unix() < 0 { // so is the zero time
+		n.resets = false
+		return n
+	}
+	n.reset += now.Unix()
+	if now.Nanosecond() > 0 {
+		n.reset++
+	}
+	return n
+}
+
+// scalars appends the values of keys, unless an outer limiter's stay.
+func (f *fields) scalars(buf []byte, h http.Header, keys scalarKeys, n numbers, denied bool) []byte {
+	if !denied && n.yields(h, keys) {
+		return buf
+	}
+	buf = strconv.AppendInt(buf, n.limit, 10)
+	f.end(keys.limit, buf)
+	buf = strconv.AppendInt(buf, n.remaining, 10)
+	f.end(keys.remaining, buf)
+	if !n.resets {
+		delete(h, keys.reset) // an outer limiter's would not belong to these numbers
+		return buf
+	}
+	buf = strconv.AppendInt(buf, n.reset, 10)
+	f.end(keys.reset, buf)
+	return buf
+}
+
+// yields reports whether h has numbers that are at least as near to their
+// limit. What does not parse is replaced.
+func (n numbers) yields(h http.Header, keys scalarKeys) bool {
+	limits, remainders := h[keys.limit], h[keys.remaining]
+	if len(limits) != 1 || len(remainders) != 1 {
+		return false
+	}
+	limit, ok := parseDigits(limits[0])
+	if !ok {
+		return false
+	}
+	remaining, ok := parseDigits(remainders[0])
+	return ok && !nearer(n.remaining, n.limit, remaining, limit)
+}
+
+// nearer reports whether r1/q1 < r2/q2, exactly; nothing of nothing is as near as
+// can be.
+func nearer(r1, q1, r2, q2 int64) bool {
+	if q1 == 0 {
+		r1, q1 = 0, 1
+	}
+	hi1, lo1 := bits.Mul64(uint64(r1), uint64(q2))
+	hi2, lo2 := bits.Mul64(uint64(r2), uint64(q1))
+	return hi1 < hi2 || hi1 == hi2 && lo1 < lo2
+}
