@@ -167,17 +167,20 @@ func charge(items []item, now int64, denied int, room func(i int) bool) {
 // charge takes the item's cost from its key's state.
 func (it *item) charge(items []item, now int64) {
 	step := table[it.algo].step
-	if step == nil || it.cost == 0 {
+	if step == nil {
 		return
 	}
 	home := &items[it.home]
-	if &items[it.home] != it { // an earlier item may have changed the state
-		it.judged, _ = step.at(home.stored, now, &it.terms)
+	s := it.judged
+	if len(items) > 1 { // another item may have changed the state
+		s, _ = step.at(home.stored, now, &it.terms)
 	}
-	s := step.charge(it.judged, now, it.cost)
-	home.stored, home.dirty = s, true
+	if it.cost > 0 {
+		s = step.charge(s, now, it.cost)
+		home.stored, home.dirty = s, true
+	}
 	it.put(step.answer(s, 0, &it.terms))
-	it.answer.charged = true
+	it.answer.charged = it.cost > 0
 }
 
 // put replaces the figures of an answer, and keeps its verdict.
@@ -194,23 +197,24 @@ func (it *item) settle(items []item, now int64) {
 		return
 	}
 	home := &items[it.home]
-	stored := home.stored
-	s, changed := step.at(stored, now, &it.terms)
-	before := s
+	before, changed := step.at(home.stored, now, &it.terms)
 	it.answer.missing = !home.exists
-	switch it.op {
-	case Return:
-		s = step.undo(stored, s, now, it.cost, it.receipt, &it.terms)
-	case Force:
-		s = step.force(s, now, it.cost, &it.terms)
-	case Grant:
-		s = step.grant(s, it.cost)
-	case Reset:
+	s := before
+	switch {
+	case it.op == Reset:
 		s, changed = state{t: now}, home.exists || home.dirty
+	case it.cost == 0:
+	case it.op == Force:
+		s, changed = step.force(s, now, it.cost, &it.terms), true
+	case it.op == Grant:
+		s, changed = step.grant(s, it.cost), true
+	case !s.empty():
+		s = step.undo(home.stored, s, now, it.cost, it.receipt, &it.terms)
 	}
-	if changed || s.n != before.n || s.f != before.f {
+	if changed || s.t != before.t || s.n != before.n || s.f != before.f {
 		home.stored, home.dirty = s, true
 	}
+	s, _ = step.at(s, now, &it.terms) // undo may put back an earlier instant's
 	it.put(step.answer(s, 0, &it.terms))
 }
 

@@ -8,9 +8,9 @@ type leakyBucket struct{ tokenBucket }
 // undo credits only the newest take. Those behind a place in the middle have
 // been promised their delays; a newcomer in it would be served at the same
 // instant as the last one waiting.
-func (b leakyBucket) undo(stored, s state, _, units int64, r Receipt, _ *terms) state {
-	if untouched(stored, r) {
-		return b.grant(s, units)
+func (b leakyBucket) undo(stored, s state, now, units int64, r Receipt, l *terms) state {
+	if stored.left(r) {
+		return b.restore(stored, now, units, l)
 	}
 	return s
 }

@@ -33,7 +33,8 @@ type algorithm interface {
 	grant(s state, units int64) state
 
 	// undo takes units off that the receipt's take had charged, unless they
-	// have refilled or rolled away. stored is the state before at.
+	// have refilled or rolled away. stored is the state before at, and what it
+	// returns may again be of an earlier instant.
 	undo(stored, s state, now, units int64, r Receipt, l *terms) state
 
 	// answer fills in what figures are computed from.

@@ -73,8 +73,8 @@ func (tokenBucket) grant(s state, units int64) state {
 }
 
 func (b tokenBucket) undo(stored, s state, now, units int64, r Receipt, l *terms) state {
-	if untouched(stored, r) {
-		return b.grant(s, units)
+	if stored.left(r) {
+		return b.restore(stored, now, units, l)
 	}
 	// Somebody took or drained since. A unit that has refilled meanwhile must
 	// not be credited again: had the take never been, its key would have had
@@ -91,9 +91,17 @@ func (b tokenBucket) undo(stored, s state, now, units int64, r Receipt, l *terms
 	return b.grant(s, max(0, units-max(0, could-before)))
 }
 
-// untouched reports whether a stored state is the one that the take left.
-func untouched(stored state, r Receipt) bool {
-	return stored.t == r.t && stored.n == r.n && stored.f == r.f
+// left reports whether the stored state is the one that the take left.
+func (s state) left(r Receipt) bool { return s.t == r.t && s.n == r.n && s.f == r.f }
+
+// restore puts the state before an untouched take back as it was, not as it
+// has drained since: so the receipt's rest can be returned as exactly.
+func (b tokenBucket) restore(stored state, now, units int64, l *terms) state {
+	stored.n = max(0, stored.n-units)
+	if s, repaired := b.at(stored, now, l); repaired || s.empty() {
+		return s
+	}
+	return stored
 }
 
 func (tokenBucket) answer(s state, _ int64, _ *terms) answer { return answerOf(s) }

@@ -84,11 +84,14 @@ end
 -- charge takes a check's cost, and returns its answer.
 local function charge(c)
   local k, l = c.key, c.limit
-  local missing = stored[k] and 0 or 2
+  local v = 1 + (stored[k] and 0 or 2)
   local n, t, f = current(k, l)
-  n, t, f = l.step.charge(n, t, f, c.cost, KEYS[k], l)
-  keep(k, n, t, f, l)
-  return reply(5 + missing, n, t, f, k, l, 0)
+  if c.cost > 0 then
+    v = v + 4
+    n, t, f = l.step.charge(n, t, f, c.cost, KEYS[k], l)
+    keep(k, n, t, f, l)
+  end
+  return reply(v, n, t, f, k, l, 0)
 end
 
 -- take decides a group of takes and trials.
@@ -107,7 +110,7 @@ local function take(group, denied)
   end
   for i = 1, #group do
     local c = group[i]
-    if c.op == TAKE and denied == 0 and c.cost > 0 then
+    if c.op == TAKE and denied == 0 then
       answers[i] = charge(c)
     end
   end
@@ -119,7 +122,7 @@ local function take(group, denied)
         others = others - 1
       end
       c.allowed, answers[i] = look(c, c.cost)
-      if c.allowed and others == 0 and c.cost > 0 then
+      if c.allowed and others == 0 then
         answers[i] = charge(c)
       end
     end
@@ -127,29 +130,32 @@ local function take(group, denied)
   return answers
 end
 
--- settle applies a settlement.
+-- settle applies a settlement, and returns its answer.
 local function settle(c)
   local k, l = c.key, c.limit
-  local name, step, missing = KEYS[k], l.step, stored[k] and 0 or 2
+  local name, step, v = KEYS[k], l.step, 1 + (stored[k] and 0 or 2)
   local n0, t0, f0 = N[k], T[k], F[k]
   local n1, t1, f1 = current(k, l)
-  local n, t, f
-  if c.op == RETURN then
-    n, t, f = step.undo(n0, t0, f0, n1, t1, f1, c.cost, c.t, c.n, c.f, l, name)
-  elseif c.op == FORCE then
-    n, t, f = step.force(n1, t1, f1, c.cost, name, l)
-  elseif c.op == GRANT then
-    n, t, f = step.grant(n1, t1, f1, c.cost, name)
-  else
-    n, t, f = 0, now, 0
+  local n, t, f = n1, t1, f1
+  if c.op == RESET then
     call('DEL', name)
     unsaved[k] = nil
-    N[k], T[k], F[k] = n, t, f
+    N[k], T[k], F[k], stored[k] = 0, now, 0, false
+    return reply(v, 0, now, 0, k, l, 0)
+  elseif c.cost == 0 then
+    return reply(v, n, t, f, k, l, 0)
+  elseif c.op == FORCE then
+    n, t, f = step.force(n, t, f, c.cost, name, l)
+  elseif c.op == GRANT then
+    n, t, f = step.grant(n, t, f, c.cost, name)
+  elseif n > 0 or f > 0 then
+    n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name)
   end
-  if n ~= n1 or f ~= f1 then
+  if c.op ~= RETURN or n ~= n1 or t ~= t1 or f ~= f1 then
     keep(k, n, t, f, l)
   end
-  return reply(1 + missing, n, t, f, k, l, 0)
+  n, t, f = current(k, l) -- undo may put back an earlier instant's
+  return reply(v, n, t, f, k, l, 0)
 end
 
 local function check(pos)

@@ -9,9 +9,9 @@ rows[2] = {
   charge = charge_units,
   force = force_units,
   grant = grant_units,
-  undo = function(n0, t0, f0, n, t, f, units, rt, rn, rf)
+  undo = function(n0, t0, f0, n, t, f, units, rt, rn, rf, l)
     if n0 == rn and t0 == rt and f0 == rf then
-      n = max(0, n - units)
+      return bucket_restore(n0, t0, f0, units, l)
     end
     return n, t, f
   end,

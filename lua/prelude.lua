@@ -23,15 +23,14 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local format, match, find, sub = string.format, string.match, string.find, string.sub
 local unpack, pack = struct.unpack, struct.pack
 
--- Trial is 1, reset 6.
-local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT = 0, 2, 3, 4, 5
+local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET = 0, 2, 3, 4, 5, 6 -- trial is 1
 
 -- How far a stored instant may lie ahead of the clock before the clock is
 -- taken to have stepped back.
 local TOLERANCE = 100000
 
 local EXACT = 9007199254740992 -- 2^53
-local CENTURY = 3155760000000000 -- µs
+local CENTURY = 3153600000000000 -- of 365 days, in µs
 local CALLER_CLOCK_TTL = 60000 -- ms
 
 local now, callers_clock

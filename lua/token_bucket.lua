@@ -50,18 +50,28 @@ local function bucket_used(n)
   return n
 end
 
-local function bucket_undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l)
-  local restore = units
-  if n0 ~= rn or t0 ~= rt or f0 ~= rf then
-    -- Somebody took or drained since: credit no unit that refilled meanwhile.
-    local before, could = rn - units, 0
-    if now > rt then
-      local k, exact = drained(rt, min(rf, l.r - 1), rn, l)
-      could = exact and k or k + 1
-    end
-    restore = max(0, units - max(0, could - before))
+-- bucket_restore puts the state before an untouched take back as it was, not as
+-- it has drained since: so the receipt's rest can be returned as exactly.
+local function bucket_restore(n0, t0, f0, units, l)
+  n0 = max(0, n0 - units)
+  local n, t, f, repaired = bucket_at(n0, t0, f0, l)
+  if repaired or n == 0 then
+    return n, t, f
   end
-  return max(0, n - restore), t, f
+  return n0, t0, f0
+end
+
+local function bucket_undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l)
+  if n0 == rn and t0 == rt and f0 == rf then
+    return bucket_restore(n0, t0, f0, units, l)
+  end
+  -- Somebody took or drained since: credit no unit that refilled meanwhile.
+  local before, could = rn - units, 0
+  if now > rt then
+    local k, exact = drained(rt, min(rf, l.r - 1), rn, l)
+    could = exact and k or k + 1
+  end
+  return max(0, n - max(0, units - max(0, could - before))), t, f
 end
 
 local function bucket_full_at(n, t, f, l)
