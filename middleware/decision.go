@@ -58,7 +58,9 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 	}
 	unknown, err := d.collect(m, r)
 	if err != nil {
-		d.refuse(statusOf(err), err)
+		if d.refuse(statusOf(err), err); d.verdict.Status == http.StatusInternalServerError {
+			m.troubles.log("a key function failed, and its requests are refused", err)
+		}
 		return
 	}
 	if len(d.checks) == 0 {
@@ -76,7 +78,7 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 var errClosed = errors.New("middleware: closed")
 
 func (d *decision) refuse(status int, err error) {
-	d.verdict.Allowed, d.verdict.Status, d.err = false, status, err
+	d.verdict.Allowed, d.verdict.Status, d.verdict.Delay, d.err = false, status, 0, err
 }
 
 // collect makes the checks of a request, one per policy that applies. A missing

@@ -49,13 +49,14 @@ func (m *Middleware) enter() bool {
 // giveBack returns all takes of the call, the last one first: a leaky bucket
 // can undo only its newest.
 func (m *Middleware) giveBack(d *decision, ctx context.Context) {
-	for i := range d.checks {
-		d.checks[i].Op = algorithms.Return
+	back := slices.Clone(d.checks)
+	for i := range back {
+		back[i].Op = algorithms.Return
 	}
-	slices.Reverse(d.checks)
+	slices.Reverse(back)
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if err := m.limiter.Allow(detached, d.checks); err != nil {
+	if err := m.limiter.Allow(detached, back); err != nil {
 		m.troubles.log("what an abandoned request took could not be given back", err)
 	}
 	if m.observer != nil {

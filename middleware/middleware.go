@@ -93,7 +93,10 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	if m.clientIP.IsZero() {
 		m.clientIP = keyfunc.IP(nil)
 	}
-	return m, m.configure(policies)
+	if err := m.configure(policies); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func (m *Middleware) configure(policies []Policy) error {
@@ -104,12 +107,8 @@ func (m *Middleware) configure(policies []Policy) error {
 	if len(policies) == 0 {
 		errs = append(errs, errors.New("middleware: there are no policies"))
 	}
-	if err := m.dialect.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("middleware: Headers: %w", err))
-	}
-	if err := m.clientIP.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("middleware: ClientIP: %w", err))
-	}
+	errs = append(errs, lines("middleware: Headers", m.dialect.Validate())...)
+	errs = append(errs, lines("middleware: ClientIP", m.clientIP.Validate())...)
 	names := make(map[string]bool)
 	var challenges []string
 	for _, p := range policies {
@@ -133,6 +132,9 @@ func (m *Middleware) configure(policies []Policy) error {
 	if m.challenge = strings.Join(challenges, ", "); m.challenge == "" {
 		m.challenge = "Bearer"
 	}
+	if errs != nil {
+		return errors.Join(errs...)
+	}
 	// In a Cluster, slots are taken in order: what all clients share comes
 	// last, so that a denial elsewhere never touches it.
 	slices.SortStableFunc(m.policies, func(a, b *policy) int {
@@ -145,7 +147,24 @@ func (m *Middleware) configure(policies []Policy) error {
 			return 1
 		}
 	})
-	return errors.Join(errs...)
+	return nil
+}
+
+// lines returns the errors that err joins, each with the prefix, so that every
+// mistake can be read alone.
+func lines(prefix string, err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{fmt.Errorf("%s: %w", prefix, err)}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, lines(prefix, e)...)
+	}
+	return all
 }
 
 // Must returns v, and panics if err is not nil. It is for constants of the

@@ -70,12 +70,10 @@ type grade struct {
 }
 
 func newPolicy(p Policy) (*policy, error) {
+	prefix := fmt.Sprintf("middleware: policy %q", p.Name)
 	var errs []error
-	mistake := func(err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("middleware: policy %q: %w", p.Name, err))
-		}
-	}
+	mistake := func(err error) { errs = append(errs, lines(prefix, err)...) }
+
 	mistake(algorithms.ValidatePolicy(p.Name))
 	mistake(p.Key.Validate())
 	if p.Fail > algorithms.FailClosed {
@@ -84,27 +82,32 @@ func newPolicy(p Policy) (*policy, error) {
 	if (p.Tier == nil) != (len(p.Tiers) == 0) {
 		mistake(errors.New("a Tier function and Tiers need each other"))
 	}
-	compiled := &policy{Policy: p, tiers: make(map[string]grade, len(p.Tiers))}
-	var err error
-	compiled.base, err = newGrade(p, "", p.Limit)
-	mistake(err)
+	mistake(p.Limit.Validate())
 	for _, tier := range slices.Sorted(maps.Keys(p.Tiers)) {
-		g, err := newGrade(p, tier, p.Tiers[tier])
-		if err != nil {
-			mistake(fmt.Errorf("tier %q: %w", tier, err))
-		}
+		errs = append(errs, lines(fmt.Sprintf("%s: tier %q", prefix, tier), p.Tiers[tier].Validate())...)
 		if tier == "" {
 			mistake(errors.New(`the tier "" is that of requests without one, whose limit is Limit`))
 		}
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
+	}
+	return compile(p)
+}
+
+// compile makes a policy of what is valid.
+func compile(p Policy) (*policy, error) {
+	base, err := newGrade(p, "", p.Limit)
+	compiled := &policy{Policy: p, base: base, tiers: make(map[string]grade, len(p.Tiers))}
+	for tier, limit := range p.Tiers {
+		g, gradeErr := newGrade(p, tier, limit)
+		err = errors.Join(err, gradeErr)
 		compiled.tiers[tier] = g
 	}
-	return compiled, errors.Join(errs...)
+	return compiled, err
 }
 
 func newGrade(p Policy, tier string, l algorithms.Limit) (grade, error) {
-	if err := l.Validate(); err != nil {
-		return grade{}, err
-	}
 	g := grade{tier: tier, limit: l}
 	if p.Private {
 		return g, nil

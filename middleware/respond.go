@@ -70,7 +70,8 @@ func (m *Middleware) jittered(d *decision, r *http.Request, i int) time.Duration
 	c := &d.checks[i]
 	wait, limit := c.Decision.RetryAfter, c.Limit
 	aligned := limit.Algorithm().Aligned()
-	if wait == algorithms.Never || !aligned && !d.asked[i].Private {
+	spreads := aligned || d.asked[i].Private
+	if !spreads || wait == algorithms.Never || c.Decision.Source == algorithms.Undecided {
 		return wait
 	}
 	spread := headers.Spread(limit.Window())

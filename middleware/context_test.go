@@ -1,0 +1,204 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// verdicts is a handler that keeps what it finds in the context.
+type verdicts struct {
+	got   []ratelimit.Verdict
+	found []bool
+}
+
+func (v *verdicts) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	got, found := ratelimit.FromContext(r.Context())
+	v.got, v.found = append(v.got, got), append(v.found, found)
+}
+
+func TestFromContext(t *testing.T) {
+	p := byIP("p", hourly)
+	p.Skip = func(r *http.Request) bool { return r.URL.Path == "/free" }
+	p.Tier = func(*http.Request) string { return "gold" }
+	p.Tiers = map[string]algorithms.Limit{"gold": algorithms.TokenBucket(20, time.Hour)}
+	seen := new(verdicts)
+	h := newMiddleware(t, newStill(t), nil, p, shared("all", hourly)).Handler(seen)
+	record(h, from("192.0.2.1"))
+	record(h, from("192.0.2.1"))
+	v := seen.got[1]
+	if !seen.found[1] || !v.Allowed || v.Status != 0 || len(v.Policies) != 2 {
+		t.Fatalf("got %+v, want that of two policies", v)
+	}
+	gold, all := v.Policies[0], v.Policies[1]
+	if gold.Name != "p" || gold.Tier != "gold" || gold.Limit != p.Tiers["gold"] || gold.Private || gold.Decision.Remaining != 18 {
+		t.Errorf("got %+v, want p with 18 left of 20", gold)
+	}
+	if all.Name != "all" || all.Tier != "" || all.Limit != hourly || !all.Private || all.Decision.Remaining != 8 {
+		t.Errorf("got %+v, want all with 8 left of 10", all)
+	}
+	for name, r := range map[string]*http.Request{"no middleware": from("192.0.2.1"), "no policy applies": httptest.NewRequest("GET", "/free", nil)} {
+		seen := new(verdicts)
+		h := http.Handler(seen)
+		if name != "no middleware" {
+			h = newMiddleware(t, newStill(t), nil, p).Handler(seen)
+		}
+		record(h, r)
+		if seen.found[0] || !reflect.DeepEqual(seen.got[0], ratelimit.Verdict{}) {
+			t.Errorf("%s: got %+v, want none", name, seen.got[0])
+		}
+	}
+}
+
+// TestFromContextOutlivesTheRequest: a verdict that a handler keeps is not that of a later request.
+func TestFromContextOutlivesTheRequest(t *testing.T) {
+	seen := new(verdicts)
+	h := newMiddleware(t, newStill(t), nil, byIP("p", hourly), byIP("q", hourly)).Handler(seen)
+	for range 10 {
+		record(h, from("192.0.2.1"))
+	}
+	for i, v := range seen.got {
+		for _, p := range v.Policies {
+			if want := int64(9 - i); p.Decision.Remaining != want {
+				t.Errorf("request %d: got %d left, want %d", i, p.Decision.Remaining, want)
+			}
+		}
+	}
+}
+
+// TestRequestIsKept: the handler sees the same request, but for its context.
+func TestRequestIsKept(t *testing.T) {
+	type key struct{}
+	r := from("192.0.2.1")
+	r = r.WithContext(context.WithValue(r.Context(), key{}, "x"))
+	record(newMiddleware(t, newStill(t), nil, byIP("p", hourly)).Handler(http.HandlerFunc(func(_ http.ResponseWriter, got *http.Request) {
+		if got.URL != r.URL || got.Body != r.Body || got.Context().Value(key{}) != "x" {
+			t.Errorf("got %+v, want what was sent", got)
+		}
+	})), r)
+}
+
+// TestNested: limiters may be stacked; what both say is there, and can be read as one list.
+func TestNested(t *testing.T) {
+	memory, seen := newStill(t), new(verdicts)
+	all := &ratelimit.Options{Headers: headers.Draft | headers.Triple | headers.X}
+	outer := newMiddleware(t, memory, all, byIP("outer", algorithms.TokenBucket(4, time.Hour)))
+	inner := newMiddleware(t, memory, all, byIP("inner", algorithms.TokenBucket(3, time.Minute)))
+	h := outer.Handler(inner.Handler(seen))
+	w := record(h, from("192.0.2.1"))
+	want := text(`Ratelimit: "outer";r=3;t=2700`, `Ratelimit: "inner";r=2;t=40`,
+		`Ratelimit-Limit: 3`, `Ratelimit-Policy: "outer";q=4;w=3600`, `Ratelimit-Policy: "inner";q=3;w=60`,
+		`Ratelimit-Remaining: 2`, `Ratelimit-Reset: 20`)
+	got := w.Header().Clone()
+	for _, name := range []string{"Limit", "Remaining", "Reset"} {
+		if len(got.Values("X-RateLimit-"+name)) != 1 {
+			t.Errorf("got %q, want one line of X-RateLimit-%s", got.Values("X-RateLimit-"+name), name)
+		}
+		got.Del("X-RateLimit-" + name)
+	}
+	if got := limits(got); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if v := seen.got[0]; v.Policies[0].Name != "inner" {
+		t.Errorf("got policy %q in the context, want that of the innermost", v.Policies[0].Name)
+	}
+	for range 2 {
+		record(h, from("192.0.2.1"))
+	}
+	w = record(h, from("192.0.2.1"))
+	if got := w.Header()["Ratelimit"]; w.Code != 429 || len(got) != 2 || got[1] != `"inner";r=0;t=20` || retryAfter(t, w.Header()) != 20 {
+		t.Errorf("got status %d and\n%swant the inner's denial", w.Code, limits(w.Header()))
+	}
+	w = record(h, from("192.0.2.1"))
+	if got := w.Header()["Ratelimit"]; w.Code != 429 || len(got) != 1 || got[0] != `"outer";r=0;t=900` || retryAfter(t, w.Header()) != 900 {
+		t.Errorf("got status %d and\n%swant the outer's denial", w.Code, limits(w.Header()))
+	}
+}
+
+// TestRetryAfterThatIsThere: one line, and the longer wait.
+func TestRetryAfterThatIsThere(t *testing.T) {
+	p := byIP("p", algorithms.TokenBucket(1, time.Minute))
+	h := newMiddleware(t, drained(t, p), nil, p).Handler(ok)
+	for there, want := range map[string]int{"5": 60, "3600": 3600, "Sat, 21 Nov 2026 13:00:00 GMT": 60, "0": 60} {
+		w := httptest.NewRecorder()
+		w.Header().Set("Retry-After", there)
+		h.ServeHTTP(w, from("127.0.0.1"))
+		if got := retryAfter(t, w.Header()); got != want {
+			t.Errorf("got %d with %s there, want %d", got, there, want)
+		}
+	}
+}
+
+// TestCheckIsHandler: both make the same of the same requests.
+func TestCheckIsHandler(t *testing.T) {
+	policies := []ratelimit.Policy{
+		{Name: "api", Key: keyfunc.FirstOf(apiKey, keyfunc.IP(nil)), Limit: algorithms.TokenBucket(3, time.Hour)},
+		byIP("window", algorithms.SlidingWindowLog(5, time.Hour)), shared("all", algorithms.TokenBucket(8, time.Hour)),
+	}
+	var handled []ratelimit.Verdict
+	o := &ratelimit.Options{Denied: func(_ http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) { handled = append(handled, v) }}
+	h := newMiddleware(t, newStill(t), o, policies...).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		v, _ := ratelimit.FromContext(r.Context())
+		handled = append(handled, v)
+	}))
+	m := newMiddleware(t, newStill(t), nil, policies...)
+	for i := range 60 {
+		key := []string{"good-key", "guess", "", "a b"}[i%4]
+		requests := [2]*http.Request{from("192.0.2.1"), from("192.0.2.1")}
+		if i%5 > 0 {
+			requests = [2]*http.Request{withKeys(key), withKeys(key)}
+		}
+		record(h, requests[0])
+		got, err := m.Check(requests[1])
+		if want := handled[i]; !reflect.DeepEqual(got, want) {
+			t.Errorf("request %d: got %+v, want %+v", i, got, want)
+		}
+		noLimit := errors.Is(err, keyfunc.ErrMalformed) || errors.Is(err, keyfunc.ErrUnknown)
+		if (err != nil) != noLimit || noLimit != (got.Status == 400 || got.Status == 401) {
+			t.Errorf("request %d: got error %v with status %d", i, err, got.Status)
+		}
+	}
+}
+
+func TestPreflights(t *testing.T) {
+	ask := func(method, origin, wants string) *http.Request {
+		r := from("192.0.2.1")
+		r.Method = method
+		for name, value := range map[string]string{"Origin": origin, "Access-Control-Request-Method": wants} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		name   string
+		skip   bool
+		r      *http.Request
+		status int
+	}{
+		{"by default they count", false, ask("OPTIONS", "https://a.example", "PUT"), 429},
+		{"skipped", true, ask("OPTIONS", "https://a.example", "PUT"), 200},
+		{"OPTIONS alone counts", true, ask("OPTIONS", "", ""), 429},
+		{"without an origin it counts", true, ask("OPTIONS", "", "PUT"), 429},
+		{"without a method it counts", true, ask("OPTIONS", "https://a.example", ""), 429},
+		{"another method counts", true, ask("GET", "https://a.example", "PUT"), 429},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newMiddleware(t, newStill(t), &ratelimit.Options{SkipPreflights: tt.skip}, byIP("p", algorithms.Nobody())).Handler(ok)
+			w := record(h, tt.r)
+			if w.Code != tt.status || tt.status == 200 && limits(w.Header()) != "" {
+				t.Errorf("got status %d and\n%swant %d", w.Code, limits(w.Header()), tt.status)
+			}
+		})
+	}
+}

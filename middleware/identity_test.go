@@ -1,0 +1,203 @@
+package middleware_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+var (
+	apiSecret = []byte("0123456789abcdef")
+	apiKey    = keyfunc.APIKey("X-API-Key", apiSecret, func(key string) bool { return key == "good-key" })
+	errOurs   = errors.New("dial tcp db.internal:5432: hunter2")
+	failing   = keyfunc.Custom("db", func(*http.Request) (string, error) { return "", errOurs })
+)
+
+// withKeys returns a request with these API keys, each in a line of its own.
+func withKeys(keys ...string) *http.Request {
+	r := from("192.0.2.1")
+	for _, key := range keys {
+		with(r, "X-API-Key", key)
+	}
+	return r
+}
+
+// TestIdentities has the table of the package's documentation.
+func TestIdentities(t *testing.T) {
+	api := ratelimit.Policy{Name: "api", Key: apiKey, Limit: algorithms.TokenBucket(1, time.Hour)}
+	address, user := byIP("address", hourly), ratelimit.Policy{Name: "user", Key: keyfunc.User(userOf), Limit: hourly}
+	anyone := ratelimit.Policy{Name: "anyone", Key: keyfunc.FirstOf(keyfunc.User(userOf), apiKey, keyfunc.IP(nil)), Limit: hourly}
+	custom := ratelimit.Policy{Name: "custom", Key: failing, Limit: hourly}
+	const good, unknown = "api:key=", "api:ip=192.0.2.1"
+	for _, tt := range []struct {
+		name     string
+		policies []ratelimit.Policy
+		keys     []string
+		status   int
+		asked    string // its beginning
+		is       error
+	}{
+		{"known", []ratelimit.Policy{api}, []string{"good-key"}, 200, good, nil},
+		{"missing", []ratelimit.Policy{api}, nil, 401, "", keyfunc.ErrMissing},
+		{"missing, second", []ratelimit.Policy{address, api}, nil, 401, "", keyfunc.ErrMissing},
+		{"malformed", []ratelimit.Policy{api}, []string{"a b"}, 400, "", keyfunc.ErrMalformed},
+		{"empty", []ratelimit.Policy{api}, []string{""}, 400, "", keyfunc.ErrMalformed},
+		{"two lines", []ratelimit.Policy{api}, []string{"good-key", "good-key"}, 400, "", keyfunc.ErrMalformed},
+		{"unknown", []ratelimit.Policy{api}, []string{"guess"}, 401, unknown, keyfunc.ErrUnknown},
+		{"unknown, second", []ratelimit.Policy{address, api}, []string{"guess"}, 401, unknown, keyfunc.ErrUnknown},
+		{"unknown, first", []ratelimit.Policy{api, address}, []string{"guess"}, 401, unknown, keyfunc.ErrUnknown},
+		{"unknown in a Join", []ratelimit.Policy{{Name: "api", Limit: hourly, Key: keyfunc.Join(keyfunc.Const("x"), apiKey)}},
+			[]string{"guess"}, 401, unknown, keyfunc.ErrUnknown},
+		{"unknown and missing", []ratelimit.Policy{api, user}, []string{"guess"}, 401, "", keyfunc.ErrMissing},
+		{"malformed after unknown", []ratelimit.Policy{api, {Name: "header", Key: keyfunc.Header("X-API-Key"), Limit: hourly}},
+			[]string{"guess", "guess"}, 400, "", keyfunc.ErrMalformed},
+		{"FirstOf, none", []ratelimit.Policy{anyone}, nil, 200, "anyone:ip=192.0.2.1", nil},
+		{"FirstOf, known", []ratelimit.Policy{anyone}, []string{"good-key"}, 200, "anyone:key=", nil},
+		{"FirstOf, unknown", []ratelimit.Policy{anyone}, []string{"guess"}, 401, "anyone:ip=192.0.2.1", keyfunc.ErrUnknown},
+		{"FirstOf, malformed", []ratelimit.Policy{anyone}, []string{"a b"}, 400, "", keyfunc.ErrMalformed},
+		{"the function's error", []ratelimit.Policy{custom}, nil, 500, "", errOurs},
+		{"the function's error after unknown", []ratelimit.Policy{api, custom}, []string{"guess"}, 500, "", errOurs},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l, served := &spy{Limiter: newStill(t)}, new(counter)
+			m := newMiddleware(t, l, nil, tt.policies...)
+			w := record(m.Handler(served), withKeys(tt.keys...))
+			if w.Code != tt.status || (served.n.Load() == 1) != (tt.status == 200) {
+				t.Errorf("got status %d, served %d, want %d", w.Code, served.n.Load(), tt.status)
+			}
+			if got := l.asked(); !strings.HasPrefix(got, tt.asked) || tt.asked == "" && got != "" || strings.Contains(got, " ") {
+				t.Errorf("got asked %q, want %q", got, tt.asked)
+			}
+			if got := w.Header().Get("WWW-Authenticate"); (got != "") != (tt.status == 401) {
+				t.Errorf("got WWW-Authenticate %q, want one with 401 only", got)
+			}
+			if got := limits(w.Header()); tt.status != 200 && got != "" {
+				t.Errorf("got\n%swant no fields of limits", got)
+			}
+			if v, err := newMiddleware(t, newStill(t), nil, tt.policies...).Check(withKeys(tt.keys...)); !errors.Is(err, tt.is) ||
+				v.Allowed != (tt.status == 200) || !v.Allowed && v.Status != tt.status {
+				t.Errorf("got Check %+v and error %v, want status %d and error %v", v, err, tt.status, tt.is)
+			}
+		})
+	}
+}
+
+// TestGuessing: invented keys share the bucket of the client's address in the policy that met them.
+func TestGuessing(t *testing.T) {
+	memory := newStill(t)
+	api := ratelimit.Policy{Name: "api", Key: apiKey, Limit: algorithms.TokenBucket(10, time.Hour),
+		Tier: func(*http.Request) string { return "big" }, Tiers: map[string]algorithms.Limit{"big": algorithms.TokenBucket(1e6, time.Hour)}}
+	other := byIP("other", hourly)
+	h := newMiddleware(t, memory, nil, other, api).Handler(ok)
+	for i := range 1000 {
+		want := http.StatusUnauthorized
+		if i >= 10 {
+			want = http.StatusTooManyRequests
+		}
+		w := record(h, withKeys(fmt.Sprintf("guess-%d", i)))
+		if w.Code != want {
+			t.Fatalf("guess %d: got status %d, want %d", i, w.Code, want)
+		}
+		if want == http.StatusTooManyRequests && w.Header().Get("Retry-After") != "360" {
+			t.Fatalf("guess %d: got Retry-After %q, want 360", i, w.Header().Get("Retry-After"))
+		}
+	}
+	if got := memory.Stats().Keys; got != 1 {
+		t.Errorf("got %d keys, want 1", got)
+	}
+	if got := left(t, memory, other, "ip=192.0.2.1"); got != 10 {
+		t.Errorf("got %d left of the other policy, want 10", got)
+	}
+	if got := record(h, withKeys("good-key")).Code; got != http.StatusOK {
+		t.Errorf("got status %d for the key that is known, want 200", got)
+	}
+	guess := with(from("192.0.2.2"), "X-API-Key", "guess")
+	if got := record(h, guess).Code; got != http.StatusUnauthorized {
+		t.Errorf("got status %d for another address, want 401", got)
+	}
+}
+
+// TestGuessingBehindProxy: ClientIP says whose address it is, and its failure is no way around.
+func TestGuessingBehindProxy(t *testing.T) {
+	l := &spy{Limiter: newStill(t)}
+	api := ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}
+	o := &ratelimit.Options{ClientIP: keyfunc.Header("X-Client")}
+	h := newMiddleware(t, l, o, api).Handler(ok)
+	if got := record(h, with(withKeys("guess"), "X-Client", "203.0.113.9")).Code; got != http.StatusUnauthorized {
+		t.Errorf("got status %d, want 401", got)
+	}
+	if got := l.asked(); got != "api:hdr.x-client=203.0.113.9" {
+		t.Errorf("got asked %s, want the header's address", got)
+	}
+	served := new(counter)
+	h = newMiddleware(t, l, o, api).Handler(served)
+	if got := record(h, withKeys("guess")).Code; got < 400 || served.n.Load() > 0 {
+		t.Errorf("got status %d without an address, want a refusal", got)
+	}
+}
+
+// TestUnknownWhenTheLimiterFails: an identity that is unknown passes in no failure mode.
+func TestUnknownWhenTheLimiterFails(t *testing.T) {
+	for mode, want := range map[algorithms.FailureMode]int{
+		algorithms.FailLocal: 401, algorithms.FailOpen: 401, algorithms.FailClosed: 503,
+	} {
+		p := ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly, Fail: mode}
+		w := record(newMiddleware(t, broken(errOurs), &ratelimit.Options{Logger: quiet}, p).Handler(ok), withKeys("guess"))
+		if w.Code != want {
+			t.Errorf("%v: got status %d, want %d", mode, w.Code, want)
+		}
+	}
+}
+
+// TestNothingLeaks: no answer contains a key, an address, an error, or what the client has sent.
+func TestNothingLeaks(t *testing.T) {
+	secrets := []string{"hunter2", "internal", "good-key", "guess", "192.0.2.1", "keyfunc", "algorithms", "middleware",
+		"key=", "ip=", "negative", "shared", "<b>"}
+	api := ratelimit.Policy{Name: "api", Key: apiKey, Limit: algorithms.Nobody()}
+	closed := byIP("a", hourly)
+	closed.Fail = algorithms.FailClosed
+	negative := byIP("a", hourly)
+	negative.Cost = costOf(-1)
+	for _, tt := range []struct {
+		name    string
+		limiter algorithms.Limiter
+		policy  ratelimit.Policy
+		key     string
+		status  int
+	}{
+		{"denied", newStill(t), api, "good-key", 429},
+		{"denied by a private policy", newStill(t), shared("shared", algorithms.Nobody()), "", 429},
+		{"unknown and denied", newStill(t), api, "guess", 429},
+		{"unknown", newStill(t), ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}, "guess", 401},
+		{"malformed", newStill(t), api, "guess <b>", 400},
+		{"negative cost", newStill(t), negative, "", 500},
+		{"the function's error", newStill(t), ratelimit.Policy{Name: "db", Key: failing, Limit: hourly}, "", 500},
+		{"no decision", broken(errOurs), closed, "", 503},
+		{"no decision, open", broken(errOurs), byIP("a", hourly), "", 200},
+		{"invalid", broken(fmt.Errorf("%w: ip=192.0.2.1 hunter2", algorithms.ErrInvalid)), byIP("a", hourly), "", 500},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := from("192.0.2.1")
+			if tt.key != "" {
+				r = withKeys(tt.key)
+			}
+			w := record(newMiddleware(t, tt.limiter, &ratelimit.Options{Logger: quiet}, tt.policy).Handler(ok), r)
+			if w.Code != tt.status {
+				t.Errorf("got status %d, want %d", w.Code, tt.status)
+			}
+			answer := dump(w.Header()) + w.Body.String()
+			for _, secret := range secrets {
+				if strings.Contains(answer, secret) {
+					t.Errorf("got %q in\n%s", secret, answer)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package middleware_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// logRecords keeps what a logger writes.
+type logRecords struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logRecords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logRecords) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// lines returns what was logged since the last call.
+func (l *logRecords) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.TrimSpace(l.buf.String())
+	l.buf.Reset()
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// TestObserver: every request is decided exactly once, whatever becomes of it.
+func TestObserver(t *testing.T) {
+	preflight := with(with(from("192.0.2.1"), "Origin", "https://example.com"), "Access-Control-Request-Method", "PUT")
+	preflight.Method = http.MethodOptions
+	closed := modes(algorithms.FailClosed)[0]
+	skipped := byIP("p", hourly)
+	skipped.Skip = func(*http.Request) bool { return true }
+	for _, tt := range []struct {
+		name    string
+		limiter algorithms.Limiter
+		policy  ratelimit.Policy
+		r       *http.Request
+		status  int // 0: allowed
+		err     error
+	}{
+		{"allowed", newStill(t), byIP("p", hourly), from("192.0.2.1"), 0, nil},
+		{"denied", newStill(t), byIP("p", algorithms.Nobody()), from("192.0.2.1"), 429, nil},
+		{"skipped", newStill(t), skipped, from("192.0.2.1"), 0, nil},
+		{"preflight", newStill(t), byIP("p", algorithms.Nobody()), preflight, 0, nil},
+		{"missing", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, from("192.0.2.1"), 401, keyfunc.ErrMissing},
+		{"unknown", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, withKeys("guess"), 401, keyfunc.ErrUnknown},
+		{"malformed", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, withKeys("a b"), 400, keyfunc.ErrMalformed},
+		{"the function's error", newStill(t), ratelimit.Policy{Name: "p", Key: failing, Limit: hourly}, from("192.0.2.1"), 500, errOurs},
+		{"passed", broken(errDown), byIP("p", hourly), from("192.0.2.1"), 0, errDown},
+		{"refused", broken(errDown), closed, from("192.0.2.1"), 503, errDown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			seen := new(eventLog)
+			o := &ratelimit.Options{Observer: seen, Logger: quiet, SkipPreflights: true}
+			m := newMiddleware(t, tt.limiter, o, tt.policy)
+			record(m.Handler(ok), tt.r)
+			v, _ := m.Check(tt.r) // its error is not what is tested
+			decided := seen.of(ratelimit.Decided)
+			if len(decided) != 2 || len(seen.events) != 2 {
+				t.Fatalf("got %d events, %d of them Decided, want 2 for 2 requests", len(seen.events), len(decided))
+			}
+			for _, e := range decided {
+				if e.Verdict.Allowed != (tt.status == 0) || e.Verdict.Status != tt.status || !errors.Is(e.Err, tt.err) ||
+					tt.err == nil && e.Err != nil || e.Elapsed <= 0 || e.Policy != "" || e.Tier != "" {
+					t.Errorf("got %+v, want status %d and error %v", e, tt.status, tt.err)
+				}
+			}
+			if v.Status != tt.status {
+				t.Errorf("got status %d of Check, want %d", v.Status, tt.status)
+			}
+		})
+	}
+}
+
+// TestObserverContext: it is that of the request, for traces.
+func TestObserverContext(t *testing.T) {
+	type key struct{}
+	var got any
+	o := &ratelimit.Options{Observer: ratelimit.ObserverFunc(func(ctx context.Context, _ ratelimit.Event) { got = ctx.Value(key{}) })}
+	r := from("192.0.2.1")
+	record(newMiddleware(t, newStill(t), o, byIP("p", hourly)).Handler(ok), r.WithContext(context.WithValue(r.Context(), key{}, "trace")))
+	if got != "trace" {
+		t.Errorf("got %v, want the request's context", got)
+	}
+}
+
+func TestEventKinds(t *testing.T) {
+	for kind, want := range map[ratelimit.EventKind]string{
+		0: "unknown", ratelimit.Decided: "decided", ratelimit.UnknownTier: "unknown-tier", ratelimit.Abandoned: "abandoned", 99: "unknown",
+	} {
+		if got := kind.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestLogger: trouble is logged at most once per ten seconds, with what was left out, and without keys.
+func TestLogger(t *testing.T) {
+	negative := byIP("p", hourly)
+	negative.Cost = costOf(-1)
+	for _, tt := range []struct {
+		name    string
+		limiter func(*testing.T) algorithms.Limiter
+		policy  ratelimit.Policy
+	}{
+		{"passed", func(*testing.T) algorithms.Limiter { return broken(errDown) }, byIP("p", hourly)},
+		{"refused", func(*testing.T) algorithms.Limiter { return broken(errDown) }, modes(algorithms.FailClosed)[0]},
+		{"a mistake", func(t *testing.T) algorithms.Limiter { return newMemory(t) }, negative},
+		{"the key function's error", func(t *testing.T) algorithms.Limiter { return newMemory(t) },
+			ratelimit.Policy{Name: "p", Key: failing, Limit: hourly}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := new(logRecords)
+				h := newMiddleware(t, tt.limiter(t), &ratelimit.Options{Logger: log.logger()}, tt.policy).Handler(ok)
+				burst := func() []string {
+					for i := range 100 {
+						record(h, from(fmt.Sprintf("192.0.2.%d", i)))
+					}
+					return log.lines()
+				}
+				lines := burst()
+				if len(lines) != 1 || !strings.Contains(lines[0], "level=WARN") {
+					t.Fatalf("got %d lines of 100 requests, want one warning:\n%s", len(lines), strings.Join(lines, "\n"))
+				}
+				time.Sleep(10*time.Second - time.Nanosecond)
+				if got := burst(); len(got) != 0 {
+					t.Errorf("got %q less than 10 s later, want nothing", got)
+				}
+				time.Sleep(time.Nanosecond)
+				again := burst()
+				if len(again) != 1 || !strings.Contains(again[0], "not_logged_since=199") {
+					t.Errorf("got %q 10 s later, want a line that counts 199", again)
+				}
+				for _, line := range append(lines, again...) {
+					if strings.Contains(line, "192.0.2") || strings.Contains(line, "ip=") {
+						t.Errorf("got a key in %s", line)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestLoggerIsQuiet about what clients do.
+func TestLoggerIsQuiet(t *testing.T) {
+	log := new(logRecords)
+	h := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: log.logger()},
+		ratelimit.Policy{Name: "p", Key: apiKey, Limit: algorithms.TokenBucket(1, time.Hour)}).Handler(ok)
+	for _, key := range []string{"good-key", "good-key", "guess", "guess", "a b", ""} {
+		record(h, withKeys(key))
+	}
+	record(h, from("192.0.2.1"))
+	if got := log.lines(); len(got) != 0 {
+		t.Errorf("got %q, want nothing", got)
+	}
+}
