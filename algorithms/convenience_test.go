@@ -1,0 +1,83 @@
+package algorithms_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func TestWaitIsAdmittedWhenPromised(t *testing.T) {
+	for _, limit := range []algorithms.Limit{
+		algorithms.TokenBucket(7, time.Second).WithBurst(2),
+		algorithms.SlidingWindowCounter(3, time.Second),
+		algorithms.SlidingWindowLog(3, time.Second),
+		algorithms.FixedWindow(3, time.Second),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory(t, nil)
+			for i := range 12 {
+				d, err := algorithms.Peek(t.Context(), m, "usr=1", limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				if err := algorithms.Wait(t.Context(), m, "usr=1", limit); err != nil {
+					t.Fatalf("%v, call %d: %v", limit, i, err)
+				}
+				if waited := time.Since(start); waited != d.UnitAfter {
+					t.Errorf("%v, call %d: got in after %v, promised %v", limit, i, waited, d.UnitAfter)
+				}
+			}
+		})
+	}
+}
+
+func TestWaitHoldsAndGivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, limit := newMemory(t, nil), algorithms.LeakyBucket(1, time.Second).WithBurst(3)
+		start := time.Now()
+		for i := range 2 {
+			if err := algorithms.Wait(t.Context(), m, "usr=1", limit); err != nil || time.Since(start) != time.Duration(i)*time.Second {
+				t.Fatalf("call %d: got %v after %v, want its turn at %ds", i, err, time.Since(start), i)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			cancel()
+		}()
+		if err := algorithms.Wait(ctx, m, "usr=1", limit); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		d, err := algorithms.Peek(t.Context(), m, "usr=1", limit)
+		if err != nil || d.Remaining != 2 {
+			t.Errorf("got %d places, %v, want 2: the abandoned one is back", d.Remaining, err)
+		}
+	})
+}
+
+func TestWaitGivesUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, limit := newMemory(t, nil), algorithms.FixedWindow(1, time.Hour)
+		start := time.Now()
+		if err := algorithms.Wait(t.Context(), m, "usr=1", algorithms.Nobody()); !errors.Is(err, algorithms.ErrNever) {
+			t.Errorf("nobody: got %v, want ErrNever", err)
+		}
+		take(t, m, "usr=1", limit)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := algorithms.Wait(ctx, m, "usr=1", limit); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a deadline before the window's end: got %v, want DeadlineExceeded", err)
+		}
+		if err := algorithms.Wait(ctx, m, "", limit); !errors.Is(err, algorithms.ErrInvalid) {
+			t.Errorf("no key: got %v, want ErrInvalid", err)
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("waited %v, want no time", waited)
+		}
+	})
+}
