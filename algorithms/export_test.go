@@ -9,3 +9,9 @@ func (r *Redis) QueuedForTest() (n int) {
 	}
 	return n
 }
+
+// NewDenyCacheForTest returns a deny cache over any limiter, and its hits.
+func NewDenyCacheForTest(next Limiter, maxKeys int) (Limiter, func() (hits uint64, keys int)) {
+	c := newDenyCache(next, maxKeys)
+	return c, func() (uint64, int) { return c.hits.Load(), c.len() }
+}

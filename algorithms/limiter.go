@@ -58,6 +58,9 @@ type Check struct {
 	// Op says what to do. The zero value is Take.
 	Op Op
 
+	// Exact asks the store itself: a remembered denial does not answer it.
+	Exact bool
+
 	// Decision is the answer. Return reads its Receipt.
 	Decision Decision
 }

@@ -49,7 +49,7 @@ func (d *decision) free() {
 // ask finds the verdict on a request.
 func (d *decision) ask(m *Middleware, r *http.Request) {
 	if m.closing.Load() {
-		d.refuse(http.StatusServiceUnavailable, errClosed)
+		d.refuse(http.StatusServiceUnavailable, ErrClosed)
 		return
 	}
 	if m.skipPreflights && preflight(r) {
@@ -75,7 +75,8 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 	}
 }
 
-var errClosed = errors.New("middleware: closed")
+// ErrClosed is why a closed [Middleware] refuses.
+var ErrClosed = errors.New("middleware: closed")
 
 func (d *decision) refuse(status int, err error) {
 	d.verdict.Allowed, d.verdict.Status, d.verdict.Delay, d.err = false, status, 0, err

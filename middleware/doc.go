@@ -16,11 +16,13 @@
 //	401     an API key is unknown                             to the client's address
 //	429     the same, and the address has none left           to none
 //	400     an identity is malformed                          to none
-//	503     no decision, and a policy fails closed            to none, or unknown
-//	503     the Middleware is closed, or the client hung up   to none
+//	503     no decision, and a policy fails closed            to none that is known of
+//	503     the Middleware is closed                          to none
+//	503     the client hung up                                to none, or given back
 //	500     a mistake of the program, e.g. a negative cost    to none
 //
-// Refusals are answered before the request's body is read, as short
+// An unknown API key costs one unit of its policy's Limit, whatever Cost and
+// Tier say. Refusals are answered before the request's body is read, as short
 // application/problem+json. Clients never see the text of an error.
 //
 // # Where to mount it

@@ -17,7 +17,7 @@ const settleTimeout = time.Second
 // middleware is closed before, the request is refused and gives back.
 func (m *Middleware) hold(d *decision, r *http.Request) {
 	if !m.enter() {
-		d.refuse(http.StatusServiceUnavailable, errClosed)
+		d.refuse(http.StatusServiceUnavailable, ErrClosed)
 		m.giveBack(d, r.Context())
 		return
 	}
@@ -30,7 +30,7 @@ func (m *Middleware) hold(d *decision, r *http.Request) {
 	case <-r.Context().Done():
 		d.refuse(http.StatusServiceUnavailable, r.Context().Err())
 	case <-m.release:
-		d.refuse(http.StatusServiceUnavailable, errClosed)
+		d.refuse(http.StatusServiceUnavailable, ErrClosed)
 	}
 	m.giveBack(d, r.Context())
 }
@@ -46,14 +46,12 @@ func (m *Middleware) enter() bool {
 	return true
 }
 
-// giveBack returns all takes of the call, the last one first: a leaky bucket
-// can undo only its newest.
+// giveBack returns all takes of the call.
 func (m *Middleware) giveBack(d *decision, ctx context.Context) {
 	back := slices.Clone(d.checks)
 	for i := range back {
 		back[i].Op = algorithms.Return
 	}
-	slices.Reverse(back)
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := m.limiter.Allow(detached, back); err != nil {
@@ -67,7 +65,8 @@ func (m *Middleware) giveBack(d *decision, ctx context.Context) {
 // Close refuses what is held and what comes from now on with 503, and waits
 // until what was held has given back what it took, or until ctx ends, whose
 // error it returns. Call it before http.Server.Shutdown, which would wait for
-// held requests. It may be called more than once.
+// held requests, and close the limiter after that: what was being decided
+// meanwhile gives back, too. It may be called more than once.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.mu.Lock()
 	if !m.closing.Swap(true) {
@@ -83,6 +82,11 @@ func (m *Middleware) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-done: // nothing was held, or just in time
+		return nil
+	default:
 		return ctx.Err()
 	}
 }

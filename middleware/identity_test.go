@@ -67,7 +67,8 @@ func TestIdentities(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l, served := &spy{Limiter: newStill(t)}, new(counter)
-			m := newMiddleware(t, l, nil, tt.policies...)
+			o := &ratelimit.Options{Logger: quiet}
+			m := newMiddleware(t, l, o, tt.policies...)
 			w := record(m.Handler(served), withKeys(tt.keys...))
 			if w.Code != tt.status || (served.n.Load() == 1) != (tt.status == 200) {
 				t.Errorf("got status %d, served %d, want %d", w.Code, served.n.Load(), tt.status)
@@ -81,7 +82,7 @@ func TestIdentities(t *testing.T) {
 			if got := limits(w.Header()); tt.status != 200 && got != "" {
 				t.Errorf("got\n%swant no fields of limits", got)
 			}
-			if v, err := newMiddleware(t, newStill(t), nil, tt.policies...).Check(withKeys(tt.keys...)); !errors.Is(err, tt.is) ||
+			if v, err := newMiddleware(t, newStill(t), o, tt.policies...).Check(withKeys(tt.keys...)); !errors.Is(err, tt.is) ||
 				v.Allowed != (tt.status == 200) || !v.Allowed && v.Status != tt.status {
 				t.Errorf("got Check %+v and error %v, want status %d and error %v", v, err, tt.status, tt.is)
 			}

@@ -54,15 +54,17 @@ type Options struct {
 	Headers headers.Dialect
 
 	// Denied answers what is not allowed, with whatever Status the verdict
-	// has; nil means a short application/problem+json. Limit headers and
-	// Retry-After are set before it is called. It must write the status.
+	// has, which it must write; nil means a short application/problem+json.
+	// Limit headers, Retry-After, WWW-Authenticate and Cache-Control: no-store
+	// are set before it is called.
 	Denied func(http.ResponseWriter, *http.Request, Verdict)
 
 	// Observer is told about every verdict; nil means nobody.
 	Observer Observer
 
-	// Logger is told about decisions that could not be made, at most once per
-	// ten seconds; nil means slog.Default().
+	// Logger is told about decisions that could not be made: each message at
+	// most once per ten seconds, with the number of those in between. nil means
+	// slog.Default().
 	Logger *slog.Logger
 
 	// SkipPreflights lets CORS preflights pass uncounted. Anybody can send
@@ -174,8 +176,11 @@ func Must[T any](v T, err error) T { return algorithms.Must(v, err) }
 // Handler returns a handler that serves with next what the policies allow, and
 // answers the rest itself, before the body is read. It panics if next is nil.
 //
-// A request that a leaky bucket admits is held until its turn; if its client
-// hangs up meanwhile, what it took is given back.
+// A request that a leaky bucket admits is held until its turn. If its client
+// hangs up meanwhile, what it took is given back, but for a place in the middle
+// of the bucket's queue: those behind have been promised their turns. Over
+// HTTP/1.1 net/http notices a hang-up only once the body has been read, so a
+// request with a body keeps its place.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("middleware: the handler is nil")
@@ -215,7 +220,9 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) *http.Request
 // The error says why there is no decision, when the verdict is a refusal that
 // no limit made: an identity that is missing, malformed or unknown (those of
 // package keyfunc), a mistake (algorithms.ErrInvalid), the limiter's trouble
-// under a policy that fails closed, or a context that has ended.
+// under a policy that fails closed, a context that has ended, or ErrClosed. It
+// is nil if a request passes without a decision: its policies' decisions are
+// Undecided then.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	d := newDecision()
 	defer d.free()

@@ -17,6 +17,9 @@ const (
 
 // describe sets the headers of the response to a request.
 func (m *Middleware) describe(h http.Header, d *decision, r *http.Request) {
+	if !d.verdict.Allowed {
+		h.Set("Cache-Control", "no-store") // also of what Options.Denied answers
+	}
 	switch d.verdict.Status {
 	case 0, http.StatusTooManyRequests:
 		m.describeLimits(h, d, r)

@@ -1,0 +1,227 @@
+package algorithms
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// rememberDenied is the longest that a denial is remembered: what another
+// instance gives back acts after it.
+const rememberDenied = time.Second
+
+// A denyCache remembers denials of the limiter below. For every algorithm, a
+// denied cost stays denied until its RetryAfter, as long as others only take:
+// what is in use only grows by takes. (Not so by returns, grants and resets.)
+type denyCache struct {
+	next   Limiter
+	seed   maphash.Seed
+	start  time.Time // of the clock that instants below count from, monotonic
+	shards [64]denyShard
+	hits   atomic.Uint64
+}
+
+type denyShard struct {
+	limit   int
+	mu      sync.Mutex // guards what follows
+	denials map[string]denial
+	settled uint64 // settlements so far
+}
+
+// A denial is what one cost of one limit was denied with.
+type denial struct {
+	limit    Limit
+	need     int64
+	until    time.Duration // since the cache's start
+	answered time.Duration
+	decision Decision
+}
+
+func newDenyCache(next Limiter, maxKeys int) *denyCache {
+	c := &denyCache{next: next, seed: maphash.MakeSeed(), start: time.Now()}
+	for i := range c.shards {
+		c.shards[i].limit = (maxKeys + len(c.shards) - 1) / len(c.shards)
+		c.shards[i].denials = make(map[string]denial)
+	}
+	return c
+}
+
+// Allow implements Limiter.
+func (c *denyCache) Allow(ctx context.Context, checks []Check) error {
+	if len(checks) == 0 {
+		return c.next.Allow(ctx, checks)
+	}
+	if checks[0].Op.settles() {
+		return c.settle(ctx, checks)
+	}
+	now := time.Since(c.start)
+	if !rememberable(checks) {
+		return c.next.Allow(ctx, checks)
+	}
+	if ctx.Err() == nil && c.recall(checks, now) {
+		c.hits.Add(1)
+		return nil
+	}
+	settled := c.settled(checks)
+	if err := c.next.Allow(ctx, checks); err != nil {
+		return err
+	}
+	if !Allowed(checks) && settled == c.settled(checks) {
+		c.remember(checks, now, time.Since(c.start))
+	}
+	return nil
+}
+
+// settled returns how many settlements there were where the checks' keys are:
+// a denial that a settlement may have overtaken must not be remembered.
+func (c *denyCache) settled(checks []Check) (n uint64) {
+	var buf [256]byte
+	for i := range checks {
+		sh := c.shard(appendStored(buf[:0], &checks[i]))
+		sh.mu.Lock()
+		n += sh.settled
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// rememberable reports whether a call may be answered from memory: not if a
+// trial wants to count it, or a check to be exact, and not what is invalid.
+func rememberable(checks []Check) bool {
+	for i := range checks {
+		if checks[i].Op != Take || checks[i].Exact || checks[i].validate() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// settle drops what it may make untrue, before and after: a denial may be
+// decided, and remembered, while it is under way.
+func (c *denyCache) settle(ctx context.Context, checks []Check) error {
+	c.forget(checks)
+	err := c.next.Allow(ctx, checks)
+	c.forget(checks)
+	return err
+}
+
+func (c *denyCache) forget(checks []Check) {
+	var buf [256]byte
+	for i := range checks {
+		if checks[i].Op == Force { // a force only makes it longer
+			continue
+		}
+		key := appendStored(buf[:0], &checks[i])
+		sh := c.shard(key)
+		sh.mu.Lock()
+		delete(sh.denials, string(key))
+		sh.settled++
+		sh.mu.Unlock()
+	}
+}
+
+func (c *denyCache) shard(key []byte) *denyShard {
+	return &c.shards[maphash.Bytes(c.seed, key)%uint64(len(c.shards))]
+}
+
+// need is what check i asks from its key together with those before it.
+func need(checks []Check, i int) int64 {
+	sum := checks[i].units()
+	for j := range i {
+		if checks[j].Policy == checks[i].Policy && checks[j].Key == checks[i].Key &&
+			checks[j].Limit.algorithm == checks[i].Limit.algorithm {
+			sum += checks[j].units()
+		}
+	}
+	return sum
+}
+
+// recall answers the call, if one of its checks is remembered as denied.
+func (c *denyCache) recall(checks []Check, now time.Duration) (found bool) {
+	var buf [256]byte
+	for i := range checks {
+		key := appendStored(buf[:0], &checks[i])
+		sh := c.shard(key)
+		sh.mu.Lock()
+		d, ok := sh.denials[string(key)]
+		sh.mu.Unlock()
+		if !ok || now >= d.until || d.limit != checks[i].Limit || d.need != need(checks, i) {
+			continue
+		}
+		if !found { // the first one: the others are not asked
+			for j := range checks {
+				checks[j].Decision = Decision{Allowed: true}
+			}
+			found = true
+		}
+		checks[i].Decision = d.since(now - d.answered)
+	}
+	return found
+}
+
+// since returns the decision as it is when some time has passed.
+func (d *denial) since(elapsed time.Duration) Decision {
+	elapsed = elapsed.Truncate(time.Microsecond)
+	left := func(wait time.Duration) time.Duration {
+		if wait == Never {
+			return Never
+		}
+		return max(0, wait-elapsed)
+	}
+	now := d.decision
+	now.RetryAfter, now.ResetAfter, now.UnitAfter = left(now.RetryAfter), left(now.ResetAfter), left(now.UnitAfter)
+	return now
+}
+
+// remember keeps the denials of a call. They are certain for their waits from
+// before it was asked; what is told counts from when it was answered, so that
+// it is never early.
+func (c *denyCache) remember(checks []Check, asked, answered time.Duration) {
+	for i := range checks {
+		d := &checks[i].Decision
+		if d.Allowed || d.Source != Shared {
+			continue
+		}
+		var buf [256]byte
+		key := appendStored(buf[:0], &checks[i])
+		c.shard(key).put(key, denial{
+			limit: checks[i].Limit, need: need(checks, i), decision: *d,
+			until: asked + min(d.RetryAfter, rememberDenied), answered: answered,
+		})
+	}
+}
+
+// put stores a denial. If there is no room it replaces another, a past one if
+// the few that it looks at have one.
+func (sh *denyShard) put(key []byte, d denial) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	looked := 0
+	for other, past := range sh.denials { // begins anywhere
+		if past.until <= d.answered {
+			delete(sh.denials, other)
+		}
+		if looked++; looked == 4 {
+			break
+		}
+	}
+	if len(sh.denials) >= sh.limit {
+		for other := range sh.denials {
+			delete(sh.denials, other)
+			break
+		}
+	}
+	sh.denials[string(key)] = d
+}
+
+func (c *denyCache) len() (n int) {
+	for i := range c.shards {
+		sh := &c.shards[i]
+		sh.mu.Lock()
+		n += len(sh.denials)
+		sh.mu.Unlock()
+	}
+	return n
+}

@@ -1,0 +1,94 @@
+package algorithms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A Stack is the recommended limiter: a [Redis], and above it a memory of what it
+// denied, so that those who ask again and again cost Redis nothing.
+//
+// A denial is remembered by this process until its RetryAfter has passed, for
+// at most a second, and only for the same cost of the same limit on the same
+// key: until then nothing but a settlement can end it. Settlements through this
+// Stack end it at once; those of another instance, a limit that was changed
+// back, and keys that were flushed from Redis are seen a second late at the
+// most. Waits count down from the remembered answer, so that they are never
+// early; Remaining is that of
+// the remembered answer, and so may be too low by what has come back since.
+//
+// If one check of a call is remembered as denied, the call is, and the others
+// are not asked: their decisions are allowed and Undecided.
+//
+// A Stack is safe for concurrent use.
+type Stack struct {
+	limiter Limiter // the top of the stack
+	redis   *Redis
+	denied  *denyCache // nil if off
+}
+
+var _ Limiter = (*Stack)(nil)
+
+// Options tune a [Stack]. Those of [RedisOptions] mean the same.
+type Options struct {
+	RedisOptions
+
+	// DenyCacheKeys bounds the keys whose denials are remembered; 0 means
+	// 100 000, and DenyCacheOff none.
+	DenyCacheKeys int
+}
+
+// DenyCacheOff is the DenyCacheKeys that asks Redis every time.
+const DenyCacheOff = -1
+
+const defaultDenyCacheKeys = 100_000
+
+// NewShared returns the stack for a client; nil options mean the defaults.
+func NewShared(client Client, o *Options) (*Stack, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	r, err := NewRedis(client, &o.RedisOptions)
+	if o.DenyCacheKeys < DenyCacheOff {
+		err = errors.Join(err, fmt.Errorf("algorithms: DenyCacheKeys is %d; it must not be negative, or DenyCacheOff", o.DenyCacheKeys))
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Stack{limiter: r, redis: r}
+	switch keys := o.DenyCacheKeys; keys {
+	case DenyCacheOff:
+		return s, nil
+	case 0:
+		s.denied = newDenyCache(r, defaultDenyCacheKeys)
+	default:
+		s.denied = newDenyCache(r, keys)
+	}
+	s.limiter = s.denied
+	return s, nil
+}
+
+// Allow implements [Limiter]; see [Redis.Allow] for its errors.
+func (s *Stack) Allow(ctx context.Context, checks []Check) error {
+	return s.limiter.Allow(ctx, checks)
+}
+
+// StackStats are counts since the start, but for DeniedKeys.
+type StackStats struct {
+	Redis RedisStats
+	// Denied are calls that were denied from memory, without Redis.
+	Denied uint64
+	// DeniedKeys are the keys whose denials are remembered, some of them past.
+	DeniedKeys int
+}
+
+// Stats returns what has happened so far.
+func (s *Stack) Stats() StackStats {
+	stats := StackStats{Redis: s.redis.Stats()}
+	if s.denied != nil {
+		stats.Denied = s.denied.hits.Load()
+		stats.DeniedKeys = s.denied.len()
+	}
+	return stats
+}
