@@ -6,18 +6,20 @@ import (
 	"net/http"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A decision is the work on one request. It is pooled; only the verdict's
-// Policies outlive it.
+// A decision is the work on one request. It is pooled; only the carrier
+// outlives it.
 type decision struct {
 	verdict Verdict
-	err     error // why there is none, if the request is refused for it
-	trouble error // why there is none, if it may pass all the same
+	carrier *verdictContext // holds the verdict's Policies
+	err     error           // why there is none, if the request is refused for it
+	trouble error           // why there is none, if it may pass all the same
 	now     time.Time
 
 	keys   []byte // of all checks, one after the other
@@ -120,7 +122,9 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 		}
 		d.add(met, met.base, 1)
 	}
-	all, start := string(d.keys), 0
+	// No copy: a limiter does not keep the bytes of a key, and d.keys stays as
+	// it is until d is freed.
+	all, start := unsafe.String(unsafe.SliceData(d.keys), len(d.keys)), 0
 	for i, end := range d.ends {
 		d.checks[i].Key = all[start:end]
 		start = end
@@ -139,7 +143,8 @@ func (d *decision) add(p *policy, g grade, cost int64) {
 // judge makes the verdict of the limiter's answers, or of its error.
 func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	v := &d.verdict
-	v.Policies = make([]PolicyVerdict, len(d.checks))
+	d.carrier = new(verdictContext)
+	v.Policies = d.carrier.policies(len(d.checks))
 	for i := range d.checks {
 		if err != nil {
 			d.checks[i].Decision = algorithms.Decision{}

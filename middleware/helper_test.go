@@ -149,7 +149,11 @@ func (s *spy) Allow(ctx context.Context, checks []algorithms.Check) error {
 	err := s.Limiter.Allow(ctx, checks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls = append(s.calls, slices.Clone(checks))
+	kept := slices.Clone(checks)
+	for i := range kept {
+		kept[i].Key = strings.Clone(kept[i].Key) // its bytes are the caller's
+	}
+	s.calls = append(s.calls, kept)
 	return err
 }
 
@@ -161,7 +165,7 @@ func (s *spy) asked() string {
 	for _, call := range s.calls {
 		var checks []string
 		for _, c := range call {
-			checks = append(checks, strings.Clone(c.Policy)+":"+strings.Clone(c.Key))
+			checks = append(checks, c.Policy+":"+c.Key)
 		}
 		calls = append(calls, strings.Join(checks, " "))
 	}

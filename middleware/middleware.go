@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -209,7 +208,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) *http.Request
 	case len(v.Policies) == 0:
 		return r
 	default:
-		return r.WithContext(context.WithValue(r.Context(), verdictKey{}, &v))
+		d.carrier.Context, d.carrier.verdict = r.Context(), v
+		return r.WithContext(d.carrier)
 	}
 }
 

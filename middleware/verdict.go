@@ -40,6 +40,29 @@ type PolicyVerdict struct {
 
 type verdictKey struct{}
 
+// A verdictContext carries a verdict to handlers. It is context.WithValue, the
+// value, and room for its policies in one allocation.
+type verdictContext struct {
+	context.Context
+	verdict Verdict
+	room    [2]PolicyVerdict
+}
+
+func (c *verdictContext) Value(key any) any {
+	if key == (verdictKey{}) {
+		return &c.verdict
+	}
+	return c.Context.Value(key)
+}
+
+// policies returns n of them.
+func (c *verdictContext) policies(n int) []PolicyVerdict {
+	if n > len(c.room) {
+		return make([]PolicyVerdict, n)
+	}
+	return c.room[:n:n]
+}
+
 // FromContext returns the verdict on the request that a handler serves, so
 // that it may e.g. answer more cheaply when little is left. Of several
 // Middlewares it is the innermost one's. It reports false if no policy applied.
