@@ -100,3 +100,24 @@ func BenchmarkRedis(b *testing.B) {
 		})
 	}
 }
+
+// Many callers at once share scripts.
+func BenchmarkRedisParallel(b *testing.B) {
+	server := redistest.Start(b)
+	r := algorithms.Must(algorithms.NewRedis(server.Client(), nil))
+	limit := algorithms.TokenBucket(1_000_000_000, time.Second)
+	b.SetParallelism(128) // times GOMAXPROCS
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		checks := []algorithms.Check{{Policy: "orders", Limit: limit, Cost: 1}}
+		for i := 0; pb.Next(); i++ {
+			checks[0].Key = names[i%len(names)]
+			if err := r.Allow(context.Background(), checks); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	stats := r.Stats()
+	b.ReportMetric(float64(stats.Checks)/float64(stats.Scripts), "checks/script")
+}

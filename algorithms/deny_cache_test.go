@@ -263,7 +263,7 @@ func TestStack(t *testing.T) {
 	}
 	for _, keys := range []int{0, 10, algorithms.DenyCacheOff} {
 		s, err := algorithms.NewShared(server.Client(), &algorithms.Options{
-			RedisOptions: algorithms.RedisOptions{Prefix: "p" + strconv.Itoa(keys)}, DenyCacheKeys: keys,
+			Redis: algorithms.RedisOptions{Prefix: "p" + strconv.Itoa(keys)}, DenyCacheKeys: keys,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,7 @@
 // A [Limit] says how much, a [Limiter] decides. Limits travel with every call,
 // so plans, overrides and reloads need no other limiter:
 //
-//	limiter := algorithms.Must(algorithms.NewRedis(rdb, nil))
+//	limiter := algorithms.Must(algorithms.NewShared(rdb, nil))
 //	d, err := algorithms.Allow(ctx, limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))
 //
 // # Which limit
@@ -25,6 +25,9 @@
 //	Memory   within this process                     a lock
 //	Redis    together with all processes that use    one script, one round trip, for any
 //	         the same Redis and prefix               number of limits
+//	Stack    the same; remembers what Redis denied   the same, but for repeated denials
+//
+// NewShared makes the Stack, which services want.
 //
 // # Several limits, one decision
 //

@@ -138,6 +138,21 @@ func ExampleNewRedis() {
 	}
 }
 
+func ExampleNewShared() {
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer rdb.Close()
+	limiter, err := algorithms.NewShared(rdb, &algorithms.Options{
+		Redis:         algorithms.RedisOptions{Prefix: "shop"},
+		DenyCacheKeys: 10_000,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(limiter.Stats().Denied)
+	// Output: 0
+}
+
 func ExampleParseLimit() {
 	for _, text := range []string{"60/60s burst 10", "sliding-window-log 5/1m", "nobody", "60/1y"} {
 		limit, err := algorithms.ParseLimit(text)

@@ -30,9 +30,10 @@ type Stack struct {
 
 var _ Limiter = (*Stack)(nil)
 
-// Options tune a [Stack]. Those of [RedisOptions] mean the same.
+// Options tune a [Stack].
 type Options struct {
-	RedisOptions
+	// Redis tunes the limiter at the bottom.
+	Redis RedisOptions
 
 	// DenyCacheKeys bounds the keys whose denials are remembered; 0 means
 	// 100 000, and DenyCacheOff none.
@@ -49,7 +50,7 @@ func NewShared(client Client, o *Options) (*Stack, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	r, err := NewRedis(client, &o.RedisOptions)
+	r, err := NewRedis(client, &o.Redis)
 	if o.DenyCacheKeys < DenyCacheOff {
 		err = errors.Join(err, fmt.Errorf("algorithms: DenyCacheKeys is %d; it must not be negative, or DenyCacheOff", o.DenyCacheKeys))
 	}

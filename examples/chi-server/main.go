@@ -81,7 +81,7 @@ func newLimiter(ctx context.Context, c config) (algorithms.Limiter, func() error
 	if err := rdb.Ping(ctx).Err(); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot reach Redis at %s: %w", c.redis.Addr, err), rdb.Close())
 	}
-	limiter, err := algorithms.NewRedis(rdb, &algorithms.RedisOptions{Prefix: c.prefix})
+	limiter, err := algorithms.NewShared(rdb, &algorithms.Options{Redis: algorithms.RedisOptions{Prefix: c.prefix}})
 	if err != nil {
 		return nil, nil, errors.Join(err, rdb.Close())
 	}
