@@ -79,7 +79,9 @@ func (b tokenBucket) undo(stored, s state, now, units int64, r Receipt, l *terms
 	// Somebody took or drained since. A unit that has refilled meanwhile must
 	// not be credited again: had the take never been, its key would have had
 	// only the units before it to drain, and would have been empty for the
-	// rest of what could drain since.
+	// rest of what could drain since. (If units before it were returned, too,
+	// this credits more than that, but over the whole time still no more than
+	// the burst and the rate allow.)
 	before := r.n - units
 	var could int64
 	if now > r.t {

@@ -4,21 +4,26 @@
 
 local ELSEWHERE_DENIED = 65535
 
+-- In the order of the numbers that limits are packed with.
+local makers = { token_bucket, leaky_bucket, sliding_window_counter, sliding_window_log, fixed_window }
+local steps = {}
+
 local limits = {}
 do
   local pos, size = 1, #ARGV[2]
   while pos <= size do
-    local l = {}
-    local row
-    row, l.r, l.w, l.a, l.b, l.burst, l.cap, l.window, pos = unpack('<Bddddddd', ARGV[2], pos)
-    l.step = rows[row]
-    limits[#limits + 1] = l
+    local row, r, w, a, b, burst, cap, window
+    row, r, w, a, b, burst, cap, window, pos = unpack('<Bddddddd', ARGV[2], pos)
+    local step = steps[row] or makers[row]()
+    steps[row] = step
+    limits[#limits + 1] = { step = step, r = r, w = w, a = a, b = b, burst = burst, cap = cap, window = window }
   end
 end
 
 -- By key: its state, as stored or to be stored; whether one was stored; the
--- error of reading it; the limits under which it has to be written.
-local N, T, F, stored, failed, unsaved = {}, {}, {}, {}, {}, {}
+-- error of reading it; the limit under which it has to be written, and a list
+-- of those if there are several.
+local N, T, F, stored, failed, unsaved, under = {}, {}, {}, {}, {}, {}, {}
 
 local function read(k, l)
   local n, t, f, exists = l.step.load(KEYS[k])
@@ -31,24 +36,27 @@ end
 
 local function keep(k, n, t, f, l)
   N[k], T[k], F[k], stored[k] = n, t, f, true
-  if l.step.full_at then
-    local under = unsaved[k]
-    if not under then
-      unsaved[k] = { l }
-    elseif under[#under] ~= l then
-      under[#under + 1] = l
-    end
+  if not l.step.full_at then
+    return
+  end
+  local first = unsaved[k]
+  if not first then
+    unsaved[k] = l
+  elseif first ~= l then
+    under[k] = under[k] or {}
+    under[k][l] = true
   end
 end
 
-local function write(k, under)
-  local n, t, f, full_at = N[k], T[k], F[k], 0
+local function write(k, l)
+  local n, t, f = N[k], T[k], F[k]
   if n == 0 and f == 0 then
     call('DEL', KEYS[k])
     return
   end
-  for i = 1, #under do
-    full_at = max(full_at, under[i].step.full_at(n, t, f, under[i]))
+  local full_at = l.step.full_at(n, t, f, l)
+  for other in pairs(under[k] or {}) do
+    full_at = max(full_at, other.step.full_at(n, t, f, other))
   end
   call('SET', KEYS[k], encode(t, n, f), 'PX', lifetime(full_at))
 end
@@ -62,8 +70,6 @@ local function current(k, l)
   return n, t, f
 end
 
-local replies, errors = { pack('<d', now) }, {}
-
 local function reply(v, n, t, f, k, l, need)
   local u = 0
   if l.step.instants then
@@ -72,143 +78,169 @@ local function reply(v, n, t, f, k, l, need)
   return pack('<BI4ddd', v, n, t, f, u)
 end
 
--- look judges a check, and returns its verdict and its answer, uncharged.
-local function look(c, need)
-  local k, l = c.key, c.limit
-  local missing = stored[k] and 0 or 2
-  local n, t, f = current(k, l)
-  local allowed = l.step.used(n, t, f, l) + need <= l.burst
-  return allowed, reply((allowed and 1 or 0) + missing, n, t, f, k, l, need)
-end
-
--- charge takes a check's cost, and returns its answer.
-local function charge(c)
-  local k, l = c.key, c.limit
-  local v = 1 + (stored[k] and 0 or 2)
-  local n, t, f = current(k, l)
-  if c.cost > 0 then
+-- charge takes units from a state that was brought to now.
+local function charge(v, n, t, f, k, l, units)
+  if units > 0 then
     v = v + 4
-    n, t, f = l.step.charge(n, t, f, c.cost, KEYS[k], l)
+    n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
     keep(k, n, t, f, l)
   end
   return reply(v, n, t, f, k, l, 0)
 end
 
--- take decides a group of takes and trials.
-local function take(group, denied)
-  local asked, answers = {}, {}
-  for i = 1, #group do
-    local c = group[i]
-    if c.op == TAKE then
-      local need = (asked[c.key] or 0) + c.cost
-      asked[c.key] = need
-      c.allowed, answers[i] = look(c, need)
-      if not c.allowed then
-        denied = denied + 1
-      end
-    end
+-- take_one decides a group of one take, as most are.
+local function take_one(k, l, units, denied)
+  local v = stored[k] and 0 or 2
+  local n, t, f = current(k, l)
+  if l.step.used(n, t, f, l) + units > l.burst then
+    return reply(v, n, t, f, k, l, units)
   end
-  for i = 1, #group do
-    local c = group[i]
-    if c.op == TAKE and denied == 0 then
-      answers[i] = charge(c)
-    end
+  if denied > 0 then
+    return reply(v + 1, n, t, f, k, l, units)
   end
-  for i = 1, #group do
-    local c = group[i]
-    if c.op ~= TAKE then
-      local others = denied
-      if c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
-        others = others - 1
-      end
-      c.allowed, answers[i] = look(c, c.cost)
-      if c.allowed and others == 0 then
-        answers[i] = charge(c)
-      end
-    end
-  end
-  return answers
+  return charge(v + 1, n, t, f, k, l, units)
 end
 
--- settle applies a settlement, and returns its answer.
-local function settle(c)
-  local k, l = c.key, c.limit
-  local name, step, v = KEYS[k], l.step, 1 + (stored[k] and 0 or 2)
-  local n0, t0, f0 = N[k], T[k], F[k]
-  local n1, t1, f1 = current(k, l)
-  local n, t, f = n1, t1, f1
-  if c.op == RESET then
-    call('DEL', name)
-    unsaved[k] = nil
-    N[k], T[k], F[k], stored[k] = 0, now, 0, false
-    return reply(v, 0, now, 0, k, l, 0)
-  elseif c.cost == 0 then
+-- several makes what decides all other groups.
+local function several()
+  -- look judges a check, and returns its verdict and its answer, uncharged.
+  local function look(c, need)
+    local k, l = c.key, c.limit
+    local v = stored[k] and 0 or 2
+    local n, t, f = current(k, l)
+    local allowed = l.step.used(n, t, f, l) + need <= l.burst
+    return allowed, reply(v + (allowed and 1 or 0), n, t, f, k, l, need)
+  end
+
+  local function charge_check(c)
+    local v = stored[c.key] and 0 or 2
+    local n, t, f = current(c.key, c.limit)
+    return charge(v + 1, n, t, f, c.key, c.limit, c.cost)
+  end
+
+  -- take decides a group of takes and trials.
+  local function take(group, denied)
+    local asked, answers = {}, {}
+    for i = 1, #group do
+      local c = group[i]
+      if c.op == TAKE then
+        local need = (asked[c.key] or 0) + c.cost
+        asked[c.key] = need
+        c.allowed, answers[i] = look(c, need)
+        if not c.allowed then
+          denied = denied + 1
+        end
+      end
+    end
+    for i = 1, #group do
+      local c = group[i]
+      if c.op == TAKE and denied == 0 then
+        answers[i] = charge_check(c)
+      end
+    end
+    for i = 1, #group do
+      local c = group[i]
+      if c.op ~= TAKE then
+        local others = denied
+        if c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
+          others = others - 1
+        end
+        c.allowed, answers[i] = look(c, c.cost)
+        if c.allowed and others == 0 then
+          answers[i] = charge_check(c)
+        end
+      end
+    end
+    return answers
+  end
+
+  -- settle applies a settlement, and returns its answer.
+  local function settle(c)
+    local k, l = c.key, c.limit
+    local name, step, v = KEYS[k], l.step, 1 + (stored[k] and 0 or 2)
+    local n0, t0, f0 = N[k], T[k], F[k]
+    local n1, t1, f1 = current(k, l)
+    local n, t, f = n1, t1, f1
+    if c.op == RESET then
+      call('DEL', name)
+      unsaved[k] = nil
+      N[k], T[k], F[k], stored[k] = 0, now, 0, false
+      return reply(v, 0, now, 0, k, l, 0)
+    elseif c.cost == 0 then
+      return reply(v, n, t, f, k, l, 0)
+    elseif c.op == FORCE then
+      n, t, f = step.force(n, t, f, c.cost, name, l)
+    elseif c.op == GRANT then
+      n, t, f = step.grant(n, t, f, c.cost, name)
+    elseif n > 0 or f > 0 then
+      n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name)
+    end
+    if c.op ~= RETURN or n ~= n1 or t ~= t1 or f ~= f1 then
+      keep(k, n, t, f, l)
+    end
+    n, t, f = current(k, l) -- undo may put back an earlier instant's
     return reply(v, n, t, f, k, l, 0)
-  elseif c.op == FORCE then
-    n, t, f = step.force(n, t, f, c.cost, name, l)
-  elseif c.op == GRANT then
-    n, t, f = step.grant(n, t, f, c.cost, name)
-  elseif n > 0 or f > 0 then
-    n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name)
   end
-  if c.op ~= RETURN or n ~= n1 or t ~= t1 or f ~= f1 then
-    keep(k, n, t, f, l)
+
+  return function(group, denied)
+    if group[1].op < RETURN then
+      return take(group, denied)
+    end
+    local answers = {}
+    for i = 1, #group do
+      answers[i] = settle(group[i])
+    end
+    return answers
   end
-  n, t, f = current(k, l) -- undo may put back an earlier instant's
-  return reply(v, n, t, f, k, l, 0)
 end
 
-local function check(pos)
-  local c = {}
-  local limit
-  c.op, c.key, limit, c.cost, pos = unpack('<BHHI4', ARGV[3], pos)
-  c.limit, c.instead = limits[limit], 0
-  if c.op == TRIAL_INSTEAD then
-    c.instead, pos = unpack('<H', ARGV[3], pos)
-  elseif c.op == RETURN then
-    c.t, c.n, c.f, pos = unpack('<dI4d', ARGV[3], pos)
-  end
-  return c, pos
-end
-
-local function decide(pos)
-  local count, denied
-  count, denied, pos = unpack('<HH', ARGV[3], pos)
-  local group, failure = {}, nil
-  for i = 1, count do
-    group[i], pos = check(pos)
-    local k = group[i].key
-    if not N[k] then
-      read(k, group[i].limit)
-    end
-    failure = failure or failed[k]
-  end
-  if failure then
-    errors[#errors + 1] = failure
-    replies[#replies + 1] = '\1'
-    return pos
-  end
-  replies[#replies + 1] = '\0'
-  if group[1].op < RETURN then
-    for _, answer in ipairs(take(group, denied)) do
-      replies[#replies + 1] = answer
-    end
-  else
-    for i = 1, count do
-      replies[#replies + 1] = settle(group[i])
-    end
-  end
-  return pos
-end
+local replies, errors, decide_several = { pack('<d', now) }, {}, nil
 
 do
-  local pos, size = 1, #ARGV[3]
+  local checks = ARGV[3]
+  local pos, size = 1, #checks
   while pos <= size do
-    pos = decide(pos)
+    local count, denied, op, k, index, units
+    count, denied, op, k, index, units, pos = unpack('<HHBHHI4', checks, pos)
+    local group, failure
+    if not N[k] then
+      read(k, limits[index])
+    end
+    failure = failed[k]
+    if count > 1 or op ~= TAKE then
+      group = {}
+      for i = 1, count do
+        if i > 1 then
+          op, k, index, units, pos = unpack('<BHHI4', checks, pos)
+        end
+        local c = { op = op, key = k, limit = limits[index], cost = units, instead = 0 }
+        if op == TRIAL_INSTEAD then
+          c.instead, pos = unpack('<H', checks, pos)
+        elseif op == RETURN then
+          c.t, c.n, c.f, pos = unpack('<dI4d', checks, pos)
+        end
+        if not N[k] then
+          read(k, c.limit)
+        end
+        failure = failure or failed[k]
+        group[i] = c
+      end
+    end
+    if failure then
+      errors[#errors + 1] = failure
+      replies[#replies + 1] = '\1'
+    elseif group then
+      decide_several = decide_several or several()
+      replies[#replies + 1] = '\0'
+      replies[#replies + 1] = table.concat(decide_several(group, denied))
+    else
+      replies[#replies + 1] = '\0'
+      replies[#replies + 1] = take_one(k, limits[index], units, denied)
+    end
   end
 end
-for k, under in pairs(unsaved) do
-  write(k, under)
+for k, l in pairs(unsaved) do
+  write(k, l)
 end
 table.insert(errors, 1, table.concat(replies))
 return errors

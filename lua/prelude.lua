@@ -42,17 +42,16 @@ else
   now, callers_clock = tonumber(ARGV[1]), true
 end
 
--- rows holds a step per algorithm, by the number that limits are packed with:
+-- The files of the algorithms each define a function that makes a step. A call
+-- makes those that it needs, since every function costs to make:
 --   load(key) -> n, t, f, exists; or nil and an error text
 --   at(n, t, f, l, key) -> n, t, f at now, and whether to store them in any case
 --   used(n, t, f, l) -> what counts against the burst
---   charge(n, t, f, units, key, l) -> n, t, f
---   force, grant: the same
+--   charge, force, grant(n, t, f, units, key, l) -> n, t, f
 --   undo(stored n, t, f; n, t, f; units; receipt's t, n, f; l, key) -> n, t, f
 --   full_at(n, t, f, l) -> when the state says nothing any more; nil if the
 --   step writes for itself
 --   instants(n, t, need, l, key) -> f, u of an answer; nil: f, 0
-local rows = {}
 
 -- encode writes a state. Up to 999 units at a 16-digit instant are 19 digits,
 -- which Redis keeps as an integer.
@@ -82,12 +81,18 @@ end
 
 -- lifetime is the TTL in ms of a state that says nothing from an instant on.
 local function lifetime(instant)
-  local ms = ceil(min(instant - now, CENTURY) / 1000) + 1
+  local left = instant - now
+  if left < 1 then
+    left = 1 -- a TTL of 0 deletes
+  elseif left > CENTURY then
+    left = CENTURY
+  end
+  local ms = ceil(left / 1000) + 1
   if callers_clock then
     -- Callers' clocks may differ from each other and from the server's.
     ms = max(ms + TOLERANCE / 1000, CALLER_CLOCK_TTL)
   end
-  return format('%.0f', max(ms, 2))
+  return format('%.0f', ms)
 end
 
 local function load_string(key)
@@ -103,6 +108,10 @@ local function load_string(key)
     return 0, 0, 0, false
   end
   return n, t, f, true
+end
+
+local function units_used(n)
+  return n
 end
 
 local function charge_units(n, t, f, units)

@@ -1,90 +1,99 @@
 -- Token bucket. State: at the instant t + f/r exactly n units were in use, and
 -- since then they drain at r units per w µs. Twin: algorithms/token_bucket.go.
 
--- drained returns how many units, at most limit, had time to drain between
--- t + f/r and now (> t), and whether exactly that many. The quotient of
--- doubles is off by one at the most; the check against the exact instants
--- corrects it.
-local function drained(t, f, limit, l)
-  local r, a, b = l.r, l.a, l.b
-  local k = min(max(floor((now - t - f / r) * r / l.w), 0), limit)
-  local parts = f + k * b
-  local whole = floor(parts / r)
-  local at, rest = t + k * a + whole, parts - whole * r
-  if at > now or (at == now and rest > 0) then
-    return k - 1, false
-  end
-  if k < limit then
-    parts = f + (k + 1) * b
-    whole = floor(parts / r)
-    local next_at, next_rest = t + (k + 1) * a + whole, parts - whole * r
-    if next_at < now or (next_at == now and next_rest == 0) then
-      return k + 1, next_at == now
+local function token_bucket()
+  -- drained returns how many units, at most limit, had time to drain between
+  -- t + f/r and now (> t), and whether exactly that many. The quotient of
+  -- doubles is off by one at the most; the check against the exact instants
+  -- corrects it.
+  local function drained(t, f, limit, l)
+    local r, a, b = l.r, l.a, l.b
+    local k = floor((now - t - f / r) * r / l.w)
+    if k < 0 then
+      k = 0
+    elseif k > limit then
+      k = limit
     end
+    local parts = f + k * b
+    local whole = floor(parts / r)
+    local at, rest = t + k * a + whole, parts - whole * r
+    if at > now or (at == now and rest > 0) then
+      return k - 1, false
+    end
+    if k < limit then
+      parts = f + (k + 1) * b
+      whole = floor(parts / r)
+      local next_at, next_rest = t + (k + 1) * a + whole, parts - whole * r
+      if next_at < now or (next_at == now and next_rest == 0) then
+        return k + 1, next_at == now
+      end
+    end
+    return k, at == now and rest == 0
   end
-  return k, at == now and rest == 0
-end
 
-local function bucket_at(n, t, f, l)
-  local r = l.r
-  n, f = min(n, l.cap), min(f, r - 1)
-  if n == 0 then
-    return 0, now, 0, false
+  local function at(n, t, f, l)
+    local r = l.r
+    if n > l.cap then
+      n = l.cap
+    end
+    if f >= r then
+      f = r - 1
+    end
+    if n == 0 then
+      return 0, now, 0, false
+    end
+    if t > now + TOLERANCE then
+      return n, now, 0, true
+    end
+    if t >= now then
+      return n, t, f, false
+    end
+    local k = drained(t, f, n, l)
+    if k == n then
+      return 0, now, 0, false
+    end
+    f = f + k * l.b
+    local whole = floor(f / r)
+    return n - k, t + k * l.a + whole, f - whole * r, false
   end
-  if t > now + TOLERANCE then
-    return n, now, 0, true
-  end
-  if t >= now then
-    return n, t, f, false
-  end
-  local k = drained(t, f, n, l)
-  if k == n then
-    return 0, now, 0, false
-  end
-  f = f + k * l.b
-  local whole = floor(f / r)
-  return n - k, t + k * l.a + whole, f - whole * r, false
-end
 
-local function bucket_used(n)
-  return n
-end
-
--- bucket_restore puts the state before an untouched take back as it was, not as
--- it has drained since: so the receipt's rest can be returned as exactly.
-local function bucket_restore(n0, t0, f0, units, l)
-  n0 = max(0, n0 - units)
-  local n, t, f, repaired = bucket_at(n0, t0, f0, l)
-  if repaired or n == 0 then
-    return n, t, f
+  -- restore puts the state before an untouched take back as it was, not as
+  -- it has drained since: so the receipt's rest can be returned as exactly.
+  local function restore(n0, t0, f0, units, l)
+    n0 = max(0, n0 - units)
+    local n, t, f, repaired = at(n0, t0, f0, l)
+    if repaired or n == 0 then
+      return n, t, f
+    end
+    return n0, t0, f0
   end
-  return n0, t0, f0
-end
 
-local function bucket_undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l)
-  if n0 == rn and t0 == rt and f0 == rf then
-    return bucket_restore(n0, t0, f0, units, l)
+  local function undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l)
+    if n0 == rn and t0 == rt and f0 == rf then
+      return restore(n0, t0, f0, units, l)
+    end
+    -- Somebody took or drained since: credit no unit that refilled meanwhile.
+    local before, could = rn - units, 0
+    if now > rt then
+      local k, exact = drained(rt, min(rf, l.r - 1), rn, l)
+      could = exact and k or k + 1
+    end
+    return max(0, n - max(0, units - max(0, could - before))), t, f
   end
-  -- Somebody took or drained since: credit no unit that refilled meanwhile.
-  local before, could = rn - units, 0
-  if now > rt then
-    local k, exact = drained(rt, min(rf, l.r - 1), rn, l)
-    could = exact and k or k + 1
+
+  local function full_at(n, t, f, l)
+    return t + n * l.a + ceil((f + n * l.b) / l.r)
   end
-  return max(0, n - max(0, units - max(0, could - before))), t, f
-end
 
-local function bucket_full_at(n, t, f, l)
-  return t + n * l.a + ceil((f + n * l.b) / l.r)
+  return {
+    load = load_string,
+    at = at,
+    used = units_used,
+    charge = charge_units,
+    force = force_units,
+    grant = grant_units,
+    restore = restore,
+    undo = undo,
+    full_at = full_at,
+  }
 end
-
-rows[1] = {
-  load = load_string,
-  at = bucket_at,
-  used = bucket_used,
-  charge = charge_units,
-  force = force_units,
-  grant = grant_units,
-  undo = bucket_undo,
-  full_at = bucket_full_at,
-}
