@@ -182,7 +182,8 @@ type Decision struct {
 // opaque, comparable, and good for the limiter that issued it.
 type Receipt struct {
 	units     int64
-	t, n, f   int64
+	at        int64 // the instant of the take, in µs
+	t, n, f   int64 // the state that it left
 	source    Source
 	algorithm Algorithm
 }

@@ -56,6 +56,7 @@ func (s *script) add(g *group) {
 			s.checks = appendDouble(s.checks, it.receipt.t)
 			s.checks = le.AppendUint32(s.checks, uint32(it.receipt.n))
 			s.checks = appendDouble(s.checks, it.receipt.f)
+			s.checks = appendDouble(s.checks, it.receipt.at)
 		}
 	}
 }

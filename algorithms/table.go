@@ -127,7 +127,7 @@ func figures(a answer, algo Algorithm, op Op, cost, need, now int64, l *terms) D
 	}
 	if a.charged && !op.settles() {
 		d.Delay = until(step.delayUntil(a, cost, l), now)
-		d.Receipt = Receipt{units: cost, t: a.t, n: a.n, f: a.f, algorithm: algo}
+		d.Receipt = Receipt{units: cost, at: now, t: a.t, n: a.n, f: a.f, algorithm: algo}
 	}
 	return d
 }

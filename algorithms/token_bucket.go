@@ -76,21 +76,54 @@ func (b tokenBucket) undo(stored, s state, now, units int64, r Receipt, l *terms
 	if stored.left(r) {
 		return b.restore(stored, now, units, l)
 	}
-	// Somebody took or drained since. A unit that has refilled meanwhile must
-	// not be credited again: had the take never been, its key would have had
-	// only the units before it to drain, and would have been empty for the
-	// rest of what could drain since. (If units before it were returned, too,
-	// this credits more than that, but over the whole time still no more than
-	// the burst and the rate allow.)
-	before := r.n - units
-	var could int64
-	if now > r.t {
-		k, exact := drained(state{t: r.t, f: min(r.f, l.r-1)}, now, before+units, l)
-		if could = k; !exact {
-			could++
-		}
+	if now <= r.at {
+		return b.grant(s, units)
 	}
-	return b.grant(s, max(0, units-max(0, could-before)))
+	if k, _ := drained(state{t: r.at}, now, units, l); k == units {
+		return s
+	}
+	return s.without(now, units, r.at, l)
+}
+
+// without takes units off a state that others have taken from, or returned to,
+// since the receipt's take, but for what had time to refill since: that must
+// not be credited again. Had the take never been, the level would be lower by
+// the units at first, and this difference shrinks only while that other level
+// is empty, so by no more than what drains meanwhile.
+//
+// What had time to refill is no whole number of units: n - units are in use as
+// much later than at the state's instant as the take is old. Moved back by as
+// many units as it takes not to lie ahead of now, that is again a state.
+func (s state) without(now, units, taken int64, l *terms) state {
+	k := min(units, unitsUntil(taken, s, l))
+	parts := k * l.b
+	t, n := now+s.t-(taken+k*l.a+parts/l.r), s.n-units+k
+	f := s.f - parts%l.r
+	if f < 0 {
+		f, t = f+l.r, t-1
+	}
+	if n <= 0 {
+		return state{t: now}
+	}
+	return state{t: t, n: n, f: f}
+}
+
+// unitsUntil returns how many units drain from an instant until that of the
+// state, rounded up; 0 if it is not later.
+func unitsUntil(from int64, s state, l *terms) int64 {
+	if s.t < from {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(s.t-from), uint64(l.r))
+	lo, carry := bits.Add64(lo, uint64(s.f), 0)
+	if hi += carry; hi >= uint64(l.w) {
+		return math.MaxInt64
+	}
+	q, rem := bits.Div64(hi, lo, uint64(l.w))
+	if rem > 0 {
+		q++
+	}
+	return int64(min(q, math.MaxInt64))
 }
 
 // left reports whether the stored state is the one that the take left.

@@ -173,7 +173,7 @@ local function several()
     elseif c.op == GRANT then
       n, t, f = step.grant(n, t, f, c.cost, name)
     elseif n > 0 or f > 0 then
-      n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name)
+      n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name, c.at)
     end
     if c.op ~= RETURN or n ~= n1 or t ~= t1 or f ~= f1 then
       keep(k, n, t, f, l)
@@ -217,7 +217,7 @@ do
         if op == TRIAL_INSTEAD then
           c.instead, pos = unpack('<H', checks, pos)
         elseif op == RETURN then
-          c.t, c.n, c.f, pos = unpack('<dI4d', checks, pos)
+          c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
         end
         if not N[k] then
           read(k, c.limit)

@@ -8,7 +8,7 @@
 --         check: op B, key H, limit H, cost I4;
 --         of trial-instead: the take to leave out H (its place in the group,
 --         0 one elsewhere that is allowed, 65535 one elsewhere that is denied)
---         of return: the receipt's t d, n I4, f d
+--         of return: the receipt's t d, n I4, f d, and the take's instant d
 -- Returns {answers, error...}; answers, packed: now d, then per group a status
 --         B: 0, and per check v B, n I4, t d, f d, u d; or 1, and the group's
 --         error is the next of those that follow.
@@ -48,7 +48,8 @@ end
 --   at(n, t, f, l, key) -> n, t, f at now, and whether to store them in any case
 --   used(n, t, f, l) -> what counts against the burst
 --   charge, force, grant(n, t, f, units, key, l) -> n, t, f
---   undo(stored n, t, f; n, t, f; units; receipt's t, n, f; l, key) -> n, t, f
+--   undo(stored n, t, f; n, t, f; units; receipt's t, n, f; l, key; the take's
+--   instant) -> n, t, f
 --   full_at(n, t, f, l) -> when the state says nothing any more; nil if the
 --   step writes for itself
 --   instants(n, t, need, l, key) -> f, u of an answer; nil: f, 0

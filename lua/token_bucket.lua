@@ -68,17 +68,47 @@ local function token_bucket()
     return n0, t0, f0
   end
 
-  local function undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l)
+  -- without takes units off, but for what had time to refill since the take:
+  -- n - units are in use as much later than at the state's instant as the take
+  -- is old, moved back by as many units as it takes not to lie ahead of now.
+  local function without(n, t, f, units, taken, l)
+    local r, a, b = l.r, l.a, l.b
+    local function drained_at(k)
+      local whole = floor(k * b / r)
+      return taken + k * a + whole, k * b - whole * r
+    end
+    local k = min(max(ceil((t - taken + f / r) * r / l.w), 0), units)
+    local kt, kf = drained_at(k)
+    if k < units and (kt < t or (kt == t and kf < f)) then
+      k = k + 1
+      kt, kf = drained_at(k)
+    elseif k > 0 then
+      local lt, lf = drained_at(k - 1)
+      if lt > t or (lt == t and lf >= f) then
+        k, kt, kf = k - 1, lt, lf
+      end
+    end
+    n, t, f = n - units + k, now - (kt - t), f - kf
+    if f < 0 then
+      f, t = f + r, t - 1
+    end
+    if n <= 0 then
+      return 0, now, 0
+    end
+    return n, t, f
+  end
+
+  local function undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l, _, taken)
     if n0 == rn and t0 == rt and f0 == rf then
       return restore(n0, t0, f0, units, l)
     end
-    -- Somebody took or drained since: credit no unit that refilled meanwhile.
-    local before, could = rn - units, 0
-    if now > rt then
-      local k, exact = drained(rt, min(rf, l.r - 1), rn, l)
-      could = exact and k or k + 1
+    if now <= taken then
+      return max(0, n - units), t, f
     end
-    return max(0, n - max(0, units - max(0, could - before))), t, f
+    if drained(taken, 0, units, l) == units then
+      return n, t, f
+    end
+    return without(n, t, f, units, taken, l)
   end
 
   local function full_at(n, t, f, l)

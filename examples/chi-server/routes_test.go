@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An attempt is a request, and its status while the limit admits it.
+type attempt struct {
+	line, body string
+	status     int
+}
+
+const (
+	right = `{"user":"demo","password":"demo"}`
+	wrong = `{"user":"demo","password":"guess"}`
+)
+
+// Clients are header fields that say who asks. Requests take them in turn, and all those of one list are one client.
+var (
+	free = [][]string{{"X-API-Key", "demo-free"}, {"Authorization", "Bearer demo-free"}, {"authorization", "bearer demo-free"}}
+	rich = [][]string{{"X-API-Key", "demo-enterprise"}, {"Authorization", "Bearer demo-enterprise"}}
+	peer = [][]string{nil, {"X-API-Key", "demo-pro"}, {"X-API-Key", "guess"}, {"X-Forwarded-For", "192.0.2.1"}}
+)
+
+// A route is a row of the table of routes.
+type route struct {
+	name     string
+	policies string // RateLimit-Policy
+	client   [][]string
+	attempts []attempt     // in turn; all of them are one bucket
+	admits   int           // how many of them at once
+	another  time.Duration // after which the limit may admit another one
+}
+
+var routes = []route{
+	{
+		"orders", `"orders";q=10;w=10`, free,
+		[]attempt{{"GET /v1/orders/1", "", 200}, {"GET /v1/orders/2", "", 200}}, 10, time.Second,
+	},
+	{
+		"search", `"search";q=30;w=60`, free,
+		[]attempt{{"GET /v1/search?q=a", "", 200}, {"GET /v1/search?deep=0", "", 200}}, 30, 2 * time.Second,
+	},
+	{
+		"deep search", `"search";q=30;w=60`, rich,
+		[]attempt{{"GET /v1/search?deep=1", "", 200}, {"GET /v1/search", "", 200}}, 10, 2 * time.Second,
+	},
+	{"reports", `"reports";q=20;w=60`, free, []attempt{{"GET /v1/reports", "", 200}}, 20, time.Minute},
+	{
+		"login", `"login";q=5;w=60`, peer,
+		[]attempt{{"POST /v1/login", right, 200}, {"POST /v1/login", wrong, 401}, {"POST /v1/login", "", 401}}, 5, time.Minute,
+	},
+	{"charges", `"charges-merchant";q=10;w=6`, free, []attempt{{"POST /v1/charges", "", 200}}, 10, 600 * time.Millisecond},
+	{
+		"unmatched", `"unmatched";q=60;w=60`, peer,
+		[]attempt{{"GET /", "", 404}, {"POST /v1/orders/1", "", 405}, {"DELETE /v1/nothing", "", 404}}, 60, time.Second,
+	},
+}
+
+func TestRoutes(t *testing.T) {
+	backends(t, func(t *testing.T, args ...string) {
+		s := start(t, args...)
+		for _, r := range routes {
+			t.Run(r.name, func(t *testing.T) {
+				admitted, most, denial := r.exhaust(t, s)
+				if admitted < r.admits || admitted > most {
+					t.Errorf("got %d requests admitted, want %d (%d with what came back meanwhile)", admitted, r.admits, most)
+				}
+				r.checkDenial(t, denial)
+			})
+		}
+		for range 100 {
+			r := s.send(t, "GET /healthz", "")
+			if r.status != http.StatusOK || r.limitFields() != nil {
+				t.Fatalf("/healthz: got %d with %v, want 200 without limits", r.status, r.limitFields())
+			}
+		}
+	})
+}
+
+// exhaust sends requests until one is denied. It returns how many were admitted, and how many may have been.
+func (r *route) exhaust(t *testing.T, s *server) (admitted, most int, denial reply) {
+	t.Helper()
+	began := time.Now()
+	for ; admitted < 1000; admitted++ {
+		a := r.attempts[admitted%len(r.attempts)]
+		denial = s.send(t, a.line, a.body, r.client[admitted%len(r.client)]...)
+		if denial.status == http.StatusTooManyRequests {
+			break
+		}
+		if got := denial.header.Get("RateLimit-Policy"); denial.status != a.status || got != r.policies {
+			t.Fatalf("%s: got %d and %q, want %d and %q", a.line, denial.status, got, a.status, r.policies)
+		}
+	}
+	ended := time.Now()
+	most = r.admits + int(ended.Sub(began)/r.another)
+	if r.name == "reports" && !began.Truncate(time.Minute).Equal(ended.Truncate(time.Minute)) {
+		most = 2 * r.admits // the minute has turned
+	}
+	return admitted, most, denial
+}
+
+func (r *route) checkDenial(t *testing.T, denial reply) {
+	t.Helper()
+	policy := strings.Split(r.policies, `"`)[1]
+	body := fmt.Sprintf(`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
+		`"title":"Quota Exceeded","status":429,"violated-policies":[%q]}`, policy)
+	if denial.body != body {
+		t.Errorf("got %s, want %s", denial.body, body)
+	}
+	if got := denial.header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("got Content-Type %q, want application/problem+json", got)
+	}
+	if got := denial.header.Get("RateLimit-Policy"); got != r.policies {
+		t.Errorf("got RateLimit-Policy %q, want %q", got, r.policies)
+	}
+	// A window and its jitter, or two windows of a sliding one.
+	if wait, err := strconv.Atoi(denial.header.Get("Retry-After")); err != nil || wait < 1 || wait > 120 {
+		t.Errorf("got Retry-After %q, want seconds", denial.header.Get("Retry-After"))
+	}
+}
+
+// TestBuckets: one client's bucket is not another's, and a route's is not another route's.
+func TestBuckets(t *testing.T) {
+	backends(t, func(t *testing.T, args ...string) {
+		s := start(t, args...)
+		clients := [][]string{nil, {"X-API-Key", "demo-free"}, {"X-API-Key", "demo-pro"}, {"X-API-Key", "demo-enterprise"}}
+		tests := []struct {
+			line    string
+			left    int
+			clients [][]string
+		}{
+			{"GET /v1/orders/1", 9, clients},
+			{"GET /v1/search", 29, clients},
+			{"GET /v1/reports", 19, clients},
+			{"POST /v1/sms", 4, clients},
+			{"POST /v1/login", 4, clients[:1]},
+			{"GET /nothing", 59, clients[:1]},
+		}
+		for _, tt := range tests {
+			for _, client := range tt.clients {
+				if r := s.send(t, tt.line, "", client...); r.left() != tt.left {
+					t.Errorf("%s of %v: got %d left, want %d", tt.line, client, r.left(), tt.left)
+				}
+			}
+		}
+	})
+}
+
+// TestSMS: a queue of five, one served every half second.
+func TestSMS(t *testing.T) {
+	backends(t, func(t *testing.T, args ...string) {
+		const sent = 8
+		s := start(t, args...)
+		var (
+			wg     sync.WaitGroup
+			mu     sync.Mutex
+			served []time.Duration
+			denied []reply
+		)
+		began := time.Now()
+		for i := range sent {
+			wg.Go(func() {
+				r := s.send(t, "POST /v1/sms", "", free[i%len(free)]...)
+				mu.Lock()
+				defer mu.Unlock()
+				if r.status == http.StatusTooManyRequests {
+					denied = append(denied, r)
+					return
+				}
+				if got, want := r.header.Get("RateLimit-Policy"), `"sms";q=5;w=3`; r.status != http.StatusOK || got != want {
+					t.Errorf("got %d and %q, want 200 and %q", r.status, got, want)
+				}
+				served = append(served, time.Since(began))
+			})
+		}
+		wg.Wait()
+		// On a slow machine the queue moves while requests arrive.
+		if len(served) < 5 || len(denied) == 0 {
+			t.Errorf("got %d served and %d denied, want 5 and %d", len(served), len(denied), sent-5)
+		}
+		slices.Sort(served)
+		for i, after := range served {
+			if turn := time.Duration(i) * 500 * time.Millisecond; after < turn {
+				t.Errorf("got request %d served after %v, want %v or later", i, after, turn)
+			}
+		}
+		for _, r := range denied {
+			(&route{policies: `"sms";q=5;w=3`}).checkDenial(t, r)
+		}
+	})
+}
+
+// TestLogin: only the demo's user gets in.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		body   string
+		status int
+	}{
+		{right, http.StatusOK},
+		{wrong, http.StatusUnauthorized},
+		{`{"user":"guess","password":"demo"}`, http.StatusUnauthorized},
+		{`{}`, http.StatusUnauthorized},
+		{"null", http.StatusUnauthorized},
+		{"", http.StatusUnauthorized},
+		{"user=demo&password=demo", http.StatusUnauthorized},
+		{`{"user":"demo","filler":"` + strings.Repeat("a", 2000) + `","password":"demo"}`, http.StatusUnauthorized},
+	}
+	for _, tt := range tests {
+		s := start(t)
+		if r := s.send(t, "POST /v1/login", tt.body); r.status != tt.status || r.left() != 4 {
+			t.Errorf("%.60q: got %d and %d left, want %d and 4", tt.body, r.status, r.left(), tt.status)
+		}
+	}
+}

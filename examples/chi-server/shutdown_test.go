@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestShutdown: a request in flight finishes, held ones are refused, nothing new is served.
+func TestShutdown(t *testing.T) {
+	backends(t, func(t *testing.T, args ...string) {
+		s := start(t, args...)
+		body, rest := io.Pipe()
+		login, reading := s.sendLater(t, body)
+		await(t, "a login whose handler reads its body", reading)
+		held := s.fillQueue(t)
+		s.stop()
+
+		refused := 0
+		for _, answer := range held {
+			r := <-answer
+			switch r.status {
+			case http.StatusOK, http.StatusTooManyRequests: // before the end
+			case http.StatusServiceUnavailable:
+				refused++
+				if r.header.Get("Retry-After") == "" {
+					t.Error("got 503 without Retry-After")
+				}
+			default:
+				t.Errorf("got %d for a message that was held, want 503", r.status)
+			}
+		}
+		if refused == 0 {
+			t.Error("got no held request refused, want 503")
+		}
+		awaitClosed(t, strings.TrimPrefix(s.url, "http://"))
+		select {
+		case <-s.done:
+			t.Error("the server ended before a request in flight")
+		default:
+		}
+		if _, err := io.WriteString(rest, right); err != nil {
+			t.Error(err)
+		}
+		rest.Close()
+		if r := <-login; r.status != http.StatusOK || r.body != `{"user":"demo"}`+"\n" {
+			t.Errorf("in flight: got %d and %q, want 200 and the user", r.status, r.body)
+		}
+		s.wait(t)
+		if log := s.log.String(); !strings.Contains(log, "shutting down") {
+			t.Errorf("got log\n%s\nwant it to speak of the end", log)
+		}
+	})
+}
+
+// sendLater sends a login; reading is closed once its handler reads the body.
+func (s *server) sendLater(t *testing.T, body io.Reader) (answer chan reply, reading chan struct{}) {
+	answer, reading = make(chan reply, 1), make(chan struct{})
+	s.client.Transport.(*http.Transport).ExpectContinueTimeout = deadline
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{Got100Continue: func() { close(reading) }})
+	go func() { answer <- s.sendIn(t, ctx, body, "POST /v1/login", "Expect", "100-continue") }()
+	return answer, reading
+}
+
+// fillQueue sends messages until one is denied. All connections are accepted by then, since each has its own and they
+// are accepted in order; so each will get an answer.
+func (s *server) fillQueue(t *testing.T) (answers []chan reply) {
+	t.Helper()
+	for range 50 {
+		answer, written := make(chan reply, 1), make(chan struct{})
+		ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+			WroteRequest: func(httptrace.WroteRequestInfo) { close(written) },
+		})
+		go func() { answer <- s.sendIn(t, ctx, http.NoBody, "POST /v1/sms", "Connection", "close") }()
+		await(t, "a message that is sent", written)
+		answers = append(answers, answer)
+		if len(answers) <= 5 {
+			continue
+		}
+		select {
+		case r := <-answer:
+			answer <- r
+			if r.status == http.StatusTooManyRequests {
+				return answers
+			}
+		case <-time.After(100 * time.Millisecond): // held
+		}
+	}
+	t.Fatal("no message was denied")
+	return nil
+}
+
+func await(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(deadline):
+		t.Fatalf("waited %v for %s", deadline, what)
+	}
+}
+
+// awaitClosed waits until nobody listens on address.
+func awaitClosed(t *testing.T, address string) {
+	t.Helper()
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(interval) {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
+	t.Errorf("%s is still open %v after the end", address, deadline)
+}
+
+// TestSignals ends the program itself, as a shell would.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), deadline)
+			defer cancel()
+			stderr := new(text)
+			program := exec.CommandContext(ctx, os.Args[0], "-addr", "127.0.0.1:0")
+			program.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
+			program.Stderr = stderr
+			if err := program.Start(); err != nil {
+				t.Fatal(err)
+			}
+			(&server{log: stderr}).listening(t)
+			if err := program.Process.Signal(signal); err != nil {
+				t.Error(err)
+			}
+			if err := program.Wait(); err != nil || !strings.Contains(stderr.String(), "shutting down") {
+				t.Errorf("got %v and\n%s\nwant exit code 0", err, stderr)
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// runExtremes checks nobody, costs that never fit, and bursts of one.
+func runExtremes(t *testing.T, s Subject) {
+	s.run(t, nobodyRules)
+	s.runEach(t, costRules)
+}
+
+var nobodyRules = []rule{
+	{"nobody", "the limit of nobody denies every Take and Trial, also those that cost nothing", func(w *world) {
+		want := algorithms.Decision{Source: w.s.Source, RetryAfter: algorithms.Never, UnitAfter: algorithms.Never}
+		for _, cost := range []int64{0, 1, 1<<63 - 1} {
+			if got := w.one(w.on("", algorithms.Nobody(), cost)); got != want {
+				w.errorf("cost %d: got %s, want %s", cost, show(got), show(want))
+			}
+			trial := w.allow(w.on("a", ten()[0], 1), as(algorithms.Trial, w.on("", algorithms.Nobody(), cost)))
+			if got := trial[1].Decision; got != want {
+				w.errorf("trial of %d: got %s, want %s", cost, show(got), show(want))
+			}
+		}
+	}},
+	{"nobody-on-trial", "a Trial of the limit of nobody affects no Take", func(w *world) {
+		for _, l := range ten() {
+			calls := w.allow(w.on("a", l, 1), as(algorithms.TrialInstead, w.on("b", algorithms.Nobody(), 1)), w.on("c", l, 2))
+			w.verdicts(calls, true, false, true)
+			w.remaining(calls[0], 9)
+			w.remaining(calls[2], 8)
+			w = w.fresh()
+		}
+	}},
+	{"nobody-replaced", "a candidate instead of the limit of nobody is charged if it fits", func(w *world) {
+		l := ten()[0]
+		calls := w.allow(w.on("a", algorithms.Nobody(), 1), as(algorithms.TrialInstead, w.on("b", l, 1)))
+		w.verdicts(calls, false, true)
+		w.remaining(calls[1], 9)
+	}},
+	{"nobody-settles", "settlements on the limit of nobody do nothing", func(w *world) {
+		for _, op := range settlements {
+			l := ten()[0]
+			calls := w.allow(as(op, w.on("", algorithms.Nobody(), 5)), as(algorithms.Force, w.on("", l, 1)))
+			w.verdicts(calls, true, true)
+			if d := calls[0].Decision; d.Remaining != 0 || d.ResetAfter != 0 || d.RetryAfter != 0 || d.Receipt.Units() != 0 {
+				w.errorf("%v: got %s, want nothing", op, show(d))
+			}
+			w.remaining(calls[1], 9)
+			w = w.fresh()
+		}
+		if d := w.one(w.on("", algorithms.Nobody(), 0)); d.Allowed {
+			w.errorf("got allowed after a Grant and a Reset, want denied")
+		}
+	}},
+	{"nobody-twice", "the limit of nobody may stand in a call twice", func(w *world) {
+		w.verdicts(w.allow(w.on("", algorithms.Nobody(), 0), w.on("", algorithms.Nobody(), 1)), false, false)
+	}},
+}
+
+var costRules = []eachRule{
+	{"above-the-burst", "a cost above the burst is denied for ever, and charges nothing", func(w *world, l algorithms.Limit) {
+		for _, cost := range []int64{11, 20, 21, 1<<30 - 1, 1 << 30, 1<<30 + 1, 1 << 31, 1 << 53, 1<<63 - 1} {
+			for _, used := range []int64{0, 4} {
+				w := w.fresh()
+				w.take(l, used)
+				before := w.peek(w.on("", l, 0))
+				d := w.take(l, cost)
+				if d.Allowed || d.RetryAfter != algorithms.Never || figuresOf(d) != before || d.Receipt.Units() != 0 {
+					w.errorf("cost %d: got %s, want Never and %+v", cost, show(d), before)
+				}
+				if got := w.peek(w.on("", l, 0)); got != before {
+					w.errorf("cost %d: got %+v after it, want %+v", cost, got, before)
+				}
+			}
+		}
+	}},
+	{"above-the-burst-on-trial", "a Trial above the burst is denied for ever", func(w *world, l algorithms.Limit) {
+		for _, cost := range []int64{11, 1<<30 + 1, 1<<63 - 1} {
+			calls := w.allow(w.on("", l, 1), as(algorithms.Trial, w.on("", l, cost)))
+			w.verdicts(calls, true, false)
+			if d := calls[1].Decision; d.RetryAfter != algorithms.Never || d.Remaining != 10 {
+				w.errorf("cost %d: got %s, want Never and 10 remaining", cost, show(d))
+			}
+		}
+		w.remaining(w.on("", l, 0), 7)
+	}},
+	{"the-burst", "a cost of the burst is admitted from a full key, and from none other", func(w *world, l algorithms.Limit) {
+		if d := w.take(l, 10); !d.Allowed || d.Remaining != 0 {
+			w.errorf("got %s, want allowed", show(d))
+		}
+		w.honest(w.on("", l, 10))
+	}},
+	{"one", "a limit of one per window admits one, and the next exactly when it says", func(w *world, l algorithms.Limit) {
+		for i := range constructors {
+			if ten()[i] == l {
+				l = constructors[i](1, time.Minute)
+			}
+		}
+		for range 4 {
+			d := w.take(l, 1)
+			if !d.Allowed || d.Remaining != 0 || d.UnitAfter != d.ResetAfter && l.Algorithm().String() != "sliding-window-counter" {
+				w.errorf("got %s, want the one unit", show(d))
+			}
+			w.honestStop(l)
+		}
+	}},
+}
+
+// honestStop waits until one unit is free, and wants it denied one µs earlier.
+func (w *world) honestStop(l algorithms.Limit) {
+	w.Helper()
+	d := w.take(l, 1)
+	w.sleep(d.RetryAfter - µs)
+	if then := w.take(l, 1); d.Allowed || then.Allowed || then.RetryAfter != µs {
+		w.errorf("%v: got %s, and one µs before its end %s; want two denials", l, show(d), show(then))
+	}
+	w.sleep(µs)
+}

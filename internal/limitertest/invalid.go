@@ -1,0 +1,186 @@
+package limitertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// runInvalid checks that the caller's mistakes are errors that wrap ErrInvalid, and that nothing is charged then.
+func runInvalid(t *testing.T, s Subject) {
+	for _, tt := range mistakes {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := s.world(t, "a call with one mistake in it is an error, and charges none of its checks: "+tt.name)
+			for _, l := range ten() {
+				w := w.fresh()
+				bad := w.on("bad", l, 1)
+				tt.make(&bad)
+				w.mistake(bad)
+			}
+		})
+	}
+	for _, tt := range badLimits {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := s.world(t, "a limit that is not supported is an error whatever is asked under it: "+tt.name)
+			for _, l := range tt.limits {
+				for op := algorithms.Take; op <= algorithms.Reset; op++ {
+					bad := w.on("bad", l, 1)
+					bad.Op = op
+					w.invalid(bad)
+				}
+				w.fresh().mistake(w.on("bad", l, 1))
+			}
+		})
+	}
+	s.run(t, errorRules)
+}
+
+// mistake wants that a bad check makes its calls invalid, and that good ones beside it are not charged.
+func (w *world) mistake(bad algorithms.Check) {
+	w.Helper()
+	for i, l := range ten() {
+		a, b := w.on("a", l, 2), w.on("b", ten()[(i+1)%5], 2)
+		w.invalid(bad)
+		w.invalid(a, bad, b)
+		w.invalid(bad, a, b)
+		w.invalid(a, b, bad)
+		w.invalid(as(algorithms.Force, a), bad)
+		w.full(a)
+		w.full(b)
+	}
+}
+
+var mistakes = []struct {
+	name string
+	make func(c *algorithms.Check) // makes the mistake
+}{
+	{"zero limit", func(c *algorithms.Check) { c.Limit = algorithms.Limit{} }},
+	{"empty key", func(c *algorithms.Check) { c.Key = "" }},
+	{"negative cost", func(c *algorithms.Check) { c.Cost = -1 }},
+	{"most negative cost", func(c *algorithms.Check) { c.Cost = -1 << 63 }},
+	{"negative cost to force", func(c *algorithms.Check) { c.Cost, c.Op = -1, algorithms.Force }},
+	{"negative cost to grant", func(c *algorithms.Check) { c.Cost, c.Op = -1, algorithms.Grant }},
+	{"negative cost to try", func(c *algorithms.Check) { c.Cost, c.Op = -1, algorithms.Trial }},
+	{"unknown op 7", func(c *algorithms.Check) { c.Op = algorithms.Reset + 1 }},
+	{"unknown op 255", func(c *algorithms.Check) { c.Op = 255 }},
+	{"no policy", func(c *algorithms.Check) { c.Policy = "" }},
+	{"policy of 65 letters", func(c *algorithms.Check) { c.Policy = strings.Repeat("a", 65) }},
+	{"policy beginning with a digit", func(c *algorithms.Check) { c.Policy = "1a" }},
+	{"policy with a colon", func(c *algorithms.Check) { c.Policy = "a:tb" }},
+	{"policy with a brace", func(c *algorithms.Check) { c.Policy = "a{b}" }},
+	{"policy with a space", func(c *algorithms.Check) { c.Policy = "a b" }},
+	{"policy with a bar", func(c *algorithms.Check) { c.Policy = "a|b" }},
+	{"policy not in ASCII", func(c *algorithms.Check) { c.Policy = "größe" }},
+	{"policy with a NUL", func(c *algorithms.Check) { c.Policy = "a\x00" }},
+	{"policy beginning with ~", func(c *algorithms.Check) { c.Policy = "~candidate" }},
+}
+
+var badLimits = []struct {
+	name   string
+	limits []algorithms.Limit
+}{
+	{"no requests", of(0, time.Second)},
+	{"negative requests", of(-1, time.Second)},
+	{"too many requests", of(1_000_000_001, time.Second)},
+	{"no window", of(1, 0)},
+	{"negative window", of(1, -time.Second)},
+	{"window of 1.5 µs", of(1, 1500)},
+	{"window below 1 µs", of(1, 999)},
+	{"window too long", of(1, 1<<45*µs)},
+	{"burst of a window", []algorithms.Limit{
+		algorithms.SlidingWindowCounter(5, time.Second).WithBurst(6),
+		algorithms.SlidingWindowLog(5, time.Second).WithBurst(1),
+		algorithms.FixedWindow(5, time.Second).WithBurst(1_000_000),
+	}},
+	{"burst of no units", buckets(5, time.Second, 0)},
+	{"negative burst", buckets(5, time.Second, -1)},
+	{"burst too large", buckets(5, time.Second, 1_000_000_001)},
+	{"log of more than 10 000", []algorithms.Limit{algorithms.SlidingWindowLog(10_001, time.Hour)}},
+	{"not exact, 67 108 864", buckets(67_108_864, 1_000_003*µs, 67_108_864)},
+	{"not exact, burst 4 503 600", buckets(1_000_000_000, 1_000_003*µs, 4_503_600)},
+}
+
+// valid lists limits just inside of what is supported.
+var valid = append(append(append(buckets(67_108_863, 1_000_003*µs, 67_108_863),
+	buckets(1_000_000_000, 1_000_003*µs, 4_503_599)...),
+	of(1, 1<<45*µs-µs)...),
+	append(of(10_000, µs), algorithms.FixedWindow(1_000_000_000, µs), algorithms.TokenBucket(1, 365*24*time.Hour).WithBurst(1_000_000_000),
+		algorithms.SlidingWindowCounter(1_000_000_000, time.Second))...)
+
+// of returns the limit of every algorithm.
+func of(requests int64, window time.Duration) []algorithms.Limit {
+	var limits []algorithms.Limit
+	for _, of := range constructors {
+		limits = append(limits, of(requests, window))
+	}
+	return limits
+}
+
+func buckets(requests int64, window time.Duration, burst int64) []algorithms.Limit {
+	return []algorithms.Limit{
+		algorithms.TokenBucket(requests, window).WithBurst(burst),
+		algorithms.LeakyBucket(requests, window).WithBurst(burst),
+	}
+}
+
+var errorRules = []rule{
+	{"valid-bounds", "limits just inside of the bounds are no mistake", func(w *world) {
+		for _, l := range valid {
+			w := w.fresh()
+			b := l.Burst()
+			if d := w.take(l, b); !d.Allowed || d.Remaining != 0 || d.ResetAfter == 0 {
+				w.errorf("%v: got %s, want the burst taken", l, show(d))
+			}
+			w.honest(w.on("", l, 1))
+			w.honest(w.on("", l, b))
+		}
+	}},
+	{"cancelled", "a context that has ended is an error, and nothing is charged", func(w *world) {
+		ended, cancel := context.WithCancel(w.Context())
+		cancel()
+		late, cancel := context.WithDeadline(w.Context(), time.Unix(1, 0))
+		defer cancel()
+		for ctx, want := range map[context.Context]error{ended: context.Canceled, late: context.DeadlineExceeded} {
+			for _, l := range ten() {
+				checks := []algorithms.Check{w.on("a", l, 3), w.on("b", l, 3)}
+				if err := w.limiter.Allow(ctx, checks); !errors.Is(err, want) || errors.Is(err, algorithms.ErrInvalid) {
+					w.errorf("got error %v, want %v", err, want)
+				}
+				w.full(w.on("a", l, 0))
+				w.full(w.on("b", l, 0))
+			}
+		}
+	}},
+	{"clock", "a clock outside of the years in which arithmetic is exact is an error, and nothing is charged", func(w *world) {
+		l := ten()[0]
+		for _, at := range []int64{0, -1, -1 << 60, lastInstant + 1, 1 << 60} {
+			w.clock.set(at)
+			checks := []algorithms.Check{w.on("", l, 3)}
+			if err := w.limiter.Allow(w.Context(), checks); err == nil {
+				w.errorf("at %d µs: got no error", at)
+			}
+			w.to(0)
+			w.full(checks[0])
+		}
+		for _, at := range []int64{lastInstant, 1} {
+			w.clock.set(at)
+			for _, l := range ten() {
+				w := *w
+				w.principal += "|" + number(at)
+				w.audit(w.on("", l, 0), w.take(l, 10))
+			}
+		}
+	}},
+	{"mistake-keeps-silent", "an error does not name the key, which may name a person", func(w *world) {
+		checks := []algorithms.Check{w.on("secret", ten()[0], -1)}
+		if err := w.limiter.Allow(w.Context(), checks); err == nil || strings.Contains(err.Error(), "secret") {
+			w.errorf("got %v, want an error without the key", err)
+		}
+	}},
+}

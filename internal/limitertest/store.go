@@ -1,0 +1,145 @@
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// runStore checks what lies in the store, and for how long.
+func runStore(t *testing.T, s Subject) {
+	if s.TTL == nil {
+		return
+	}
+	s.runEach(t, storeRules)
+	s.run(t, expiryRules)
+}
+
+// Bounds of how much longer a key may live than its state: a rounding and a margin of a millisecond, and with a
+// caller's clock the tolerance. Injected clocks keep keys for a minute of real time.
+const (
+	margin      = 2 * time.Millisecond
+	lateCallers = 100 * time.Millisecond
+	injected    = time.Minute
+	century     = 100 * 365 * 24 * time.Hour
+	leapDays    = 26 * 24 * time.Hour
+)
+
+// expires wants that a key in the store lives at least as long as its state matters, and hardly longer.
+func (w *world) expires(c algorithms.Check, d algorithms.Decision, least time.Duration) {
+	w.Helper()
+	began := time.Now()
+	ttl := w.s.TTL(w, c)
+	spent := time.Since(began) + time.Second // since the write
+	if d.ResetAfter == 0 {
+		return // gone, or nobody looked at what had drained by itself
+	}
+	want := min(d.ResetAfter, century)
+	if ttl <= 0 || ttl+spent < max(want, least) {
+		w.errorf("%v %d under %v: got a key that lives for %v, want at least its ResetAfter, %v", c.Op, c.Cost, c.Limit, ttl, want)
+	}
+	if c.Op != algorithms.Take {
+		return // what was charged before may keep the key longer
+	}
+	if most := max(least, min(d.ResetAfter, century+leapDays)) + margin + lateCallers; ttl > most {
+		w.errorf("%v %d under %v: got a key that lives for %v, want at most %v", c.Op, c.Cost, c.Limit, ttl, most)
+	}
+}
+
+var storeRules = []eachRule{
+	{"ttl", "every key that is written expires, when it is full and not before", func(w *world, ten algorithms.Limit) {
+		r := newSource(w)
+		for range max(2, w.s.traces(w)/5) {
+			w := w.fresh()
+			l := r.limit(constructorOf(ten))
+			for range 8 {
+				c := w.on("", l, 1+r.Int64N(l.Burst()))
+				c.Op = pick(r, algorithms.Take, algorithms.Take, algorithms.Take, algorithms.Force, algorithms.Grant, algorithms.Reset)
+				if d := w.one(c); d.Allowed {
+					w.expires(c, d, injected)
+				}
+				w.move(max(0, r.pause(l)))
+			}
+		}
+	}},
+	{"no-key-for-a-denial", "a denial, a peek or a Grant makes no key", func(w *world, l algorithms.Limit) {
+		for _, c := range []algorithms.Check{w.on("", l, 11), w.on("", l, 0), as(algorithms.Grant, w.on("", l, 3)), as(algorithms.Return, w.on("", l, 3)), as(algorithms.Reset, w.on("", l, 0))} {
+			w.one(c)
+			w.empty(w.on("", l, 0))
+		}
+		w.allow(w.on("", l, 3), w.never())
+		w.empty(w.on("", l, 0))
+	}},
+	{"denial-writes-nothing", "a denial changes neither the state nor how long it lives", func(w *world, l algorithms.Limit) {
+		c := w.on("", l, 10)
+		w.one(c)
+		text, ttl := w.s.Stored(w, c), w.s.TTL(w, c)
+		w.sleep(7 * time.Second)
+		for range 5 {
+			w.one(c)
+		}
+		if got := w.s.Stored(w, c); got != text {
+			w.errorf("got %q stored, want %q", got, text)
+		}
+		if got := w.s.TTL(w, c); got > ttl {
+			w.errorf("got a key that lives for %v, want no more than %v", got, ttl)
+		}
+	}},
+	{"gone-when-full", "a key that was given everything back is gone", func(w *world, l algorithms.Limit) {
+		for _, op := range []algorithms.Op{algorithms.Return, algorithms.Grant, algorithms.Reset} {
+			taken := w.allow(w.on("", l, 4))[0]
+			taken.Op = op
+			w.one(taken)
+			w.empty(taken)
+			if ttl := w.s.TTL(w, taken); ttl != 0 {
+				w.errorf("%v: got a key that lives for %v", op, ttl)
+			}
+		}
+	}},
+	{"repair-expires", "a repair that is stored expires, too", func(w *world, l algorithms.Limit) {
+		c := w.on("", l, 10)
+		w.one(c)
+		w.to(-3600 * second)
+		w.expires(c, w.one(c), injected)
+	}},
+}
+
+// constructorOf returns the constructor of a limit's algorithm.
+func constructorOf(l algorithms.Limit) func(int64, time.Duration) algorithms.Limit {
+	for _, of := range constructors {
+		if of(1, time.Second).Algorithm() == l.Algorithm() {
+			return of
+		}
+	}
+	return nil
+}
+
+var expiryRules = []rule{
+	{"a-hundred-years", "a state that takes longer than a hundred years to fill expires all the same", func(w *world) {
+		l := algorithms.TokenBucket(1, 365*24*time.Hour).WithBurst(1_000_000)
+		c := w.on("", l, 1_000_000)
+		w.expires(c, w.one(c), injected)
+	}},
+	{"real-time", "with the real clock a key is there until it is full, and gone soon after", func(w *world) {
+		w.limiter = w.s.New(w, nil)
+		for _, of := range constructors {
+			for _, l := range []algorithms.Limit{of(5, 70*time.Millisecond), of(1, 30*time.Second), of(7, 30*time.Second), of(1, 30*time.Second-µs)} {
+				w := w.fresh()
+				c := w.on("", l, 1)
+				began := time.Now()
+				d := w.one(c)
+				ttl := w.s.TTL(w, c)
+				spent := time.Since(began)
+				if ttl > d.ResetAfter+margin || ttl+spent < d.ResetAfter {
+					w.errorf("%v: got a key that lives for %v after %v, want its ResetAfter, %v", l, ttl, spent, d.ResetAfter)
+				}
+				if l.Window() > time.Second {
+					continue
+				}
+				time.Sleep(d.ResetAfter + margin + 5*time.Millisecond)
+				w.empty(c)
+			}
+		}
+	}},
+}
