@@ -9,13 +9,14 @@ export REDIS_SERVER
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short tools fmt fmt-check vet lint luacheck staticcheck fuzz bench mod check
+.PHONY: help run test test-short tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 run: ## run the example server
-	go run ./examples/chi-server
+	go build -o bin/chi-server ./examples/chi-server
+	@exec bin/chi-server
 
 test: tools ## run all tests, with the race detector where there is a C compiler
 	@if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null; then race=-race; \
@@ -59,11 +60,14 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
-bench: tools ## run all benchmarks
-	go test -run '^$$' -bench . -benchmem ./...
+bench: tools ## measure against peers, into internal/bench/RESULTS.md
+	go -C internal/bench run . -o RESULTS.md
+
+bench-smoke: tools ## the same with tiny counts: fails on allocations, not on times
+	go -C internal/bench run . -quick
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff
 	go mod verify
 
-check: fmt-check mod vet lint test ## all that a change must pass
+check: fmt-check mod vet lint test bench-smoke ## all that a change must pass

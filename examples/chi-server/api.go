@@ -33,7 +33,7 @@ func newAPI(limiter algorithms.Limiter, c config, log *slog.Logger) (http.Handle
 	r.With(l.charges.Handler).Post("/v1/charges", createCharge)
 	r.Get("/healthz", health)
 	r.NotFound(l.unmatched.Handler(status(http.StatusNotFound)).ServeHTTP)
-	r.MethodNotAllowed(l.unmatched.Handler(status(http.StatusMethodNotAllowed)).ServeHTTP)
+	r.MethodNotAllowed(l.unmatched.Handler(methodNotAllowed(r)).ServeHTTP)
 	return r, l, nil
 }
 
@@ -176,6 +176,18 @@ func createCharge(w http.ResponseWriter, r *http.Request) {
 
 func health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"status": "ok"})
+}
+
+// methodNotAllowed answers 405 and the methods that the path allows.
+func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+				w.Header().Add("Allow", method)
+			}
+		}
+		status(http.StatusMethodNotAllowed)(w, r)
+	}
 }
 
 // status answers a status and its text.

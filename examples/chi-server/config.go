@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -25,10 +26,13 @@ type config struct {
 	demoSecret bool
 }
 
-const demoSecret = "a demo secret that everybody knows"
+const (
+	demoSecret = "a demo secret that everybody knows"
+	minSecret  = 16 // bytes, as keyfunc.APIKey wants them
+)
 
-// parse reads flags. It writes their usage to stderr when asked for it or when
-// they cannot be read; the error names every bad value.
+// parse reads flags, and the secret of the environment. It writes the flags'
+// usage to stderr when asked for it; the error names every bad value.
 func parse(args []string, secret string, stderr io.Writer) (config, error) {
 	flags := flag.NewFlagSet("chi-server", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -54,19 +58,32 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 	}
 	if *redisURL != "" {
 		if c.redis, err = redis.ParseURL(*redisURL); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("-redis: %w", err))
+			errs = errors.Join(errs, fmt.Errorf("-redis: %w", withoutURL(err)))
 		}
 	}
 	if c.trusted, err = parsePrefixes(*trusted); err != nil {
-		errs = errors.Join(errs, fmt.Errorf("-trusted-proxies: %w", err))
+		errs = errors.Join(errs, err)
 	}
 	if c.headers, err = headers.ParseDialect(*dialect); err != nil {
 		errs = errors.Join(errs, fmt.Errorf("-headers: %w", err))
 	}
-	if secret == "" {
+	switch {
+	case secret == "":
 		c.secret, c.demoSecret = []byte(demoSecret), true
+	case len(secret) < minSecret:
+		errs = errors.Join(errs, fmt.Errorf("PENSTOCK_SECRET has %d bytes: want %d or more", len(secret), minSecret))
 	}
 	return c, errs
+}
+
+// withoutURL returns what is wrong with a URL, without the URL: it may hold a
+// password.
+func withoutURL(err error) error {
+	var wrong *url.Error
+	if errors.As(err, &wrong) {
+		return wrong.Err
+	}
+	return err
 }
 
 func parsePrefixes(list string) ([]netip.Prefix, error) {
@@ -78,7 +95,7 @@ func parsePrefixes(list string) ([]netip.Prefix, error) {
 	for _, text := range strings.Split(list, ",") {
 		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			errs = errors.Join(errs, err)
+			errs = errors.Join(errs, fmt.Errorf("-trusted-proxies %q: want CIDRs, e.g. 10.0.0.0/8", text))
 			continue
 		}
 		prefixes = append(prefixes, prefix)

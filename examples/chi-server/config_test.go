@@ -33,6 +33,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-redis", "127.0.0.1:6379"}, []string{"-redis"}},
 		{[]string{"-redis", "http://127.0.0.1"}, []string{"-redis", "http"}},
 		{[]string{"-redis", "redis://127.0.0.1:port"}, []string{"-redis", "port"}},
+		{[]string{"-redis", "redis://:hunter2@127.0.0.1:port"}, []string{"-redis", "port"}},
 		{[]string{"-redis", "redis://127.0.0.1/zero"}, []string{"-redis", "zero"}},
 		{[]string{"-trusted-proxies", "127.0.0.1"}, []string{"-trusted-proxies", "127.0.0.1"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/8,"}, []string{"-trusted-proxies", `""`}},
@@ -59,6 +60,9 @@ func TestBadFlags(t *testing.T) {
 			if !strings.Contains(said, want) {
 				t.Errorf("%q: got message %q, want %q in it", tt.args, said, want)
 			}
+		}
+		if strings.Contains(said, "hunter2") {
+			t.Errorf("%q: got message %q, want no password in it", tt.args, said)
 		}
 	}
 }
@@ -115,7 +119,7 @@ func TestSecret(t *testing.T) {
 func TestShortSecret(t *testing.T) {
 	t.Setenv("PENSTOCK_SECRET", "fifteen bytes..")
 	code, said := runToEnd(t, "-addr", "127.0.0.1:0")
-	if code == 0 || !strings.Contains(said, "15 bytes") || !strings.Contains(said, "16 or more") || strings.Contains(said, "fifteen") {
-		t.Errorf("got exit code %d and %q, want a failure, both lengths and no secret", code, said)
+	if want := "chi-server: PENSTOCK_SECRET has 15 bytes: want 16 or more\n"; code != exitUsage || !strings.HasPrefix(said, want) {
+		t.Errorf("got exit code %d and %q, want 2 and %q", code, said, want)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
@@ -34,9 +35,9 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stderr)
-	stop()
-	os.Exit(code)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	logging.Disable()            // of go-redis: limiters report what fails
+	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
 // run serves until ctx ends, and returns the exit code.
@@ -47,7 +48,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "chi-server: %v\n", err)
+		fmt.Fprintf(stderr, "chi-server: %v\nUse -h for help.\n", err)
 		return exitUsage
 	}
 	if c.demoSecret {
@@ -75,6 +76,7 @@ func newLimiter(ctx context.Context, c config) (algorithms.Limiter, func() error
 		}
 		return memory, memory.Close, nil
 	}
+	c.redis.ContextTimeoutEnabled = true // else a Redis that hangs is waited for longer than ctx says
 	rdb := redis.NewClient(c.redis)
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -98,7 +100,10 @@ func serve(ctx context.Context, c config, limiter algorithms.Limiter, log *slog.
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", limiter))

@@ -118,7 +118,7 @@ func TestRedisDies(t *testing.T) {
 // TestNoRedis: a Redis that does not serve at start ends the program with a message, soon.
 func TestNoRedis(t *testing.T) {
 	t.Parallel()
-	const soon = 8 * time.Second
+	const soon = 4 * time.Second
 	tests := []struct {
 		name    string
 		args    []string

@@ -221,3 +221,14 @@ func TestLogin(t *testing.T) {
 		}
 	}
 }
+
+// TestAllow: 405 says what is allowed (RFC 9110, section 15.5.6).
+func TestAllow(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for line, want := range map[string]string{"POST /v1/orders/1": "GET", "DELETE /healthz": "GET", "GET /v1/login": "POST"} {
+		if r := s.send(t, line, ""); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != want {
+			t.Errorf("%s: got %d and Allow %q, want 405 and %q", line, r.status, r.header.Get("Allow"), want)
+		}
+	}
+}
