@@ -132,5 +132,5 @@ func (c *Check) validate() error {
 // another stored key, was charged.
 func (c *Check) foreignReceipt() bool {
 	r := c.Decision.Receipt
-	return c.Op == Return && r.units > 0 && r.algorithm != c.Limit.algorithm
+	return c.Op == Return && r.units > 0 && r.algorithm != c.Limit.algorithm && c.Limit.algorithm != algorithmNobody
 }

@@ -167,9 +167,8 @@ func (m *Memory) sweep() {
 		case <-m.closing:
 			return
 		case <-tick.C:
-			now := m.now().UnixMicro()
 			for i := range m.shards {
-				m.shards[i].sweep(now)
+				m.shards[i].sweep(m.now)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package algorithms
 import (
 	"math/rand/v2"
 	"sync"
+	"time"
 )
 
 // A shard holds a part of a Memory's keys: an index into records, which never
@@ -95,9 +96,12 @@ func (sh *shard) forget(i int32) {
 }
 
 // sweep forgets what is full in a part of the shard; sixteen calls see all.
-func (sh *shard) sweep(now int64) {
+// The clock is read under the lock: it may step back, and what a call writes
+// after that must not be judged by an instant before.
+func (sh *shard) sweep(clock func() time.Time) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	now := clock().UnixMicro()
 	for range min(len(sh.records), len(sh.records)/16+64) {
 		if sh.cursor++; sh.cursor >= len(sh.records) {
 			sh.cursor = 0

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
+	// chi's package is called middleware, too.
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -32,29 +33,9 @@ func newAPI(limiter algorithms.Limiter, c config, log *slog.Logger) (http.Handle
 	r.With(l.sms.Handler).Post("/v1/sms", sendSMS)
 	r.With(l.charges.Handler).Post("/v1/charges", createCharge)
 	r.Get("/healthz", health)
-	r.NotFound(l.unmatched.Handler(status(http.StatusNotFound)).ServeHTTP)
+	r.NotFound(l.unmatched.Handler(statusOnly(http.StatusNotFound)).ServeHTTP)
 	r.MethodNotAllowed(l.unmatched.Handler(methodNotAllowed(r)).ServeHTTP)
 	return r, l, nil
-}
-
-// plans are the API keys that exist, and what their owners pay for. A service
-// would ask its database, through a cache.
-var plans = map[string]string{
-	"demo-free":       "free",
-	"demo-pro":        "pro",
-	"demo-enterprise": "enterprise",
-}
-
-func known(key string) bool { return plans[key] != "" }
-
-// plan is the tier of a request. Whoever sends an unknown key never gets one:
-// the policy's key has refused it before.
-func plan(r *http.Request) string {
-	if key := r.Header.Get("X-API-Key"); key != "" {
-		return plans[key]
-	}
-	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return plans[strings.TrimSpace(token)]
 }
 
 // limits are the middlewares of the API, one per group of routes.
@@ -134,6 +115,27 @@ func searchCost(r *http.Request) int64 {
 	return 1
 }
 
+// plans are the API keys that exist, and what their owners pay for. A service
+// would ask its database, through a cache.
+var plans = map[string]string{
+	"demo-free":       "free",
+	"demo-pro":        "pro",
+	"demo-enterprise": "enterprise",
+}
+
+func known(key string) bool { return plans[key] != "" }
+
+// plan is the tier of a request: that of the key which the policies find, first
+// in X-API-Key, then as a bearer token. An unknown key never gets here, since
+// the policy's key refuses it.
+func plan(r *http.Request) string {
+	if key := r.Header.Get("X-API-Key"); key != "" {
+		return plans[key]
+	}
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return plans[strings.TrimSpace(token)]
+}
+
 // close releases the requests that are held.
 func (l *limits) close(ctx context.Context) error {
 	var errs error
@@ -144,15 +146,15 @@ func (l *limits) close(ctx context.Context) error {
 }
 
 func getOrder(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"order": chi.URLParam(r, "id"), "state": "paid"})
+	writeJSON(w, http.StatusOK, map[string]any{"order": chi.URLParam(r, "id"), "state": "paid"})
 }
 
 func search(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"query": r.URL.Query().Get("q"), "hits": []string{}})
+	writeJSON(w, http.StatusOK, map[string]any{"query": r.URL.Query().Get("q"), "hits": []string{}})
 }
 
 func reports(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"reports": []string{"2026-10"}})
+	writeJSON(w, http.StatusOK, map[string]any{"reports": []string{"2026-10"}})
 }
 
 // login answers 401 to whatever is not the demo's user, also to no body at all.
@@ -160,22 +162,22 @@ func login(w http.ResponseWriter, r *http.Request) {
 	var credentials struct{ User, Password string }
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&credentials)
 	if err != nil || credentials.User != "demo" || credentials.Password != "demo" {
-		status(http.StatusUnauthorized)(w, r)
+		statusOnly(http.StatusUnauthorized)(w, r)
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"user": credentials.User})
+	writeJSON(w, http.StatusOK, map[string]any{"user": credentials.User})
 }
 
 func sendSMS(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"sent": true})
+	writeJSON(w, http.StatusOK, map[string]any{"sent": true})
 }
 
 func createCharge(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"charged": true, "plan": plan(r)})
+	writeJSON(w, http.StatusOK, map[string]any{"charged": true, "plan": plan(r)})
 }
 
 func health(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"status": "ok"})
+	writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 }
 
 // methodNotAllowed answers 405 and the methods that the path allows.
@@ -186,18 +188,18 @@ func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 				w.Header().Add("Allow", method)
 			}
 		}
-		status(http.StatusMethodNotAllowed)(w, r)
+		statusOnly(http.StatusMethodNotAllowed)(w, r)
 	}
 }
 
-// status answers a status and its text.
-func status(code int) http.HandlerFunc {
+// statusOnly answers a status and its text.
+func statusOnly(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, code, map[string]any{"error": http.StatusText(code)})
+		writeJSON(w, code, map[string]any{"error": http.StatusText(code)})
 	}
 }
 
-func answer(w http.ResponseWriter, code int, body map[string]any) {
+func writeJSON(w http.ResponseWriter, code int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body) // the client may be gone

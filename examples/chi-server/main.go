@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -77,6 +78,7 @@ func newLimiter(ctx context.Context, c config) (algorithms.Limiter, func() error
 		return memory, memory.Close, nil
 	}
 	c.redis.ContextTimeoutEnabled = true // else a Redis that hangs is waited for longer than ctx says
+	c.redis.ReadTimeout = cmp.Or(c.redis.ReadTimeout, 500*time.Millisecond)
 	rdb := redis.NewClient(c.redis)
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
