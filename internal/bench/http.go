@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+
+	"github.com/go-chi/httprate"
+	"github.com/sethvargo/go-limiter/httplimit"
+	"github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
+	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// address is the key of what is limited by IP.
+func address(i int) string {
+	return fmt.Sprintf("10.%d.%d.%d:", i>>16&255, i>>8&255, i&255) + strconv.Itoa(1024+i%60_000)
+}
+
+// handled asks a handler on behalf of an address, which is also the merchant's
+// name. Each goroutine has one request and one response, so
+// that what is measured is the middleware.
+func handled(h http.Handler) func() take {
+	return func() take {
+		r := httptest.NewRequest(http.MethodPost, "/v1/charges", http.NoBody)
+		r.Pattern = "POST /v1/charges" // as a ServeMux sets it
+		merchant := []string{""}
+		r.Header[merchantHeader] = merchant
+		w := &response{header: make(http.Header)}
+		return func(_ context.Context, key string) (bool, error) {
+			clear(w.header)
+			w.status = http.StatusOK
+			r.RemoteAddr, merchant[0] = key, key
+			h.ServeHTTP(w, r)
+			switch w.status {
+			case http.StatusOK:
+				return true, nil
+			case http.StatusTooManyRequests:
+				return false, nil
+			}
+			return false, fmt.Errorf("status %d", w.status)
+		}
+	}
+}
+
+// A response costs nothing by itself.
+type response struct {
+	header http.Header
+	status int
+}
+
+func (w *response) Header() http.Header         { return w.header }
+func (w *response) Write(p []byte) (int, error) { return len(p), nil }
+func (w *response) WriteHeader(status int)      { w.status = status }
+
+var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+
+const merchantHeader = "X-Merchant"
+
+func penstockMemoryHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
+	memory, err := algorithms.NewMemory(nil)
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(func() { _ = memory.Close() })
+	return penstockHTTP(memory, ratelimit.Policy{
+		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
+	})
+}
+
+// penstockRedisHTTP limits a merchant; a merchant and an endpoint; everybody:
+// the first n of them.
+func penstockRedisHTTP(n int) setup {
+	return func(_ context.Context, s *stage, q quota) (func() take, error) {
+		shared, err := algorithms.NewRedis(s.client(), nil)
+		if err != nil {
+			return nil, err
+		}
+		limit := algorithms.TokenBucket(q.requests, q.window)
+		merchant := keyfunc.Header(merchantHeader)
+		policies := []ratelimit.Policy{
+			{Name: "merchant", Key: merchant, Limit: limit},
+			{Name: "endpoint", Key: keyfunc.Join(merchant, keyfunc.Route()), Limit: limit},
+			{Name: "global", Key: keyfunc.Const("all"), Limit: limit, Private: true},
+		}
+		return penstockHTTP(shared, policies[:n]...)
+	}
+}
+
+// penstockSharedHTTP remembers denials.
+func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
+	shared, err := algorithms.NewShared(s.client(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return penstockHTTP(shared, ratelimit.Policy{
+		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
+	})
+}
+
+func penstockHTTP(l algorithms.Limiter, policies ...ratelimit.Policy) (func() take, error) {
+	m, err := ratelimit.New(l, &ratelimit.Options{
+		Headers:  headers.Draft,
+		Observer: ratelimit.ObserverFunc(func(context.Context, ratelimit.Event) {}),
+	}, policies...)
+	if err != nil {
+		return nil, err
+	}
+	return handled(m.Handler(served)), nil
+}
+
+// httprateHTTP keys by the peer's address. Its README has chi resolve the
+// address first, which costs more.
+func httprateHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
+	//lint:ignore SA1019 it is the cheapest key that does not trust headers
+	limit := httprate.LimitBy(int(q.requests), q.window, httprate.KeyByIP)
+	return handled(limit(served)), nil
+}
+
+func httplimitHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
+	store, err := goLimiterStore(s, q)
+	if err != nil {
+		return nil, err
+	}
+	m, err := httplimit.NewMiddleware(store, httplimit.IPKeyFunc())
+	if err != nil {
+		return nil, err
+	}
+	return handled(m.Handle(served)), nil
+}
+
+func ululeHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
+	l := limiter.New(ululememory.NewStore(), limiter.Rate{Period: q.window, Limit: q.requests})
+	return handled(stdlib.NewMiddleware(l).Handler(served)), nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	exitFailed = 1 // a contestant failed, or a firm bar is missed
+	exitUsage  = 2
+
+	defaultRounds = 5
+)
+
+// options are what the command line says.
+type options struct {
+	only   *regexp.Regexp
+	rounds int
+	quick  bool
+	out    string
+	cpu    string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run measures, and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return exitUsage
+	}
+	r := newReport(o)
+	if err := profiled(o.cpu, func() error { return measureAll(ctx, o, r, stderr) }); err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return exitFailed
+	}
+	text := r.String()
+	if !o.quick {
+		fmt.Fprint(stdout, text)
+	}
+	if o.out != "" {
+		if err := os.WriteFile(o.out, []byte(text), 0o644); err != nil {
+			fmt.Fprintf(stderr, "bench: %v\n", err)
+			return exitFailed
+		}
+	}
+	if o.quick && r.missed != nil {
+		fmt.Fprintf(stderr, "bench: missed:\n%s\n", strings.Join(r.missed, "\n"))
+		return exitFailed
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	only := flags.String("only", "", "measure only what matches this `regexp`")
+	flags.IntVar(&o.rounds, "rounds", defaultRounds, "rounds of each measure")
+	flags.BoolVar(&o.quick, "quick", false, "tiny counts: fail on allocations, ignore times")
+	flags.StringVar(&o.out, "o", "", "write the table to this `file`, too")
+	flags.StringVar(&o.cpu, "cpuprofile", "", "write a profile to this `file`")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var err error
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return o, err
+	}
+	if o.rounds < 1 || flags.NArg() > 0 {
+		return o, errors.New("want at least one round, and no arguments")
+	}
+	if !slices.ContainsFunc(measures, func(m measure) bool { return o.only.MatchString(m.name) }) {
+		return o, fmt.Errorf("no measure matches %q", *only)
+	}
+	if o.quick {
+		o.rounds = 1
+	}
+	return o, nil
+}
+
+// command returns what measured this, without the files it wrote.
+func (o options) command() string {
+	command := "go -C internal/bench run ."
+	if o.only.String() != "" {
+		command += fmt.Sprintf(" -only '%s'", o.only)
+	}
+	if o.quick {
+		return command + " -quick"
+	}
+	if o.rounds == defaultRounds {
+		return command
+	}
+	return fmt.Sprintf("%s -rounds %d", command, o.rounds)
+}
+
+// profiled calls f, and writes a profile of it to a file unless that is empty.
+func profiled(file string, f func() error) error {
+	if file == "" {
+		return f()
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	err = f()
+	pprof.StopCPUProfile()
+	return errors.Join(err, out.Close())
+}
+
+// measureAll runs the measures one after the other, all on one Redis server.
+func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) error {
+	server, err := startServer()
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	r.redisVersion = server.version(ctx)
+	for _, m := range measures {
+		if !o.only.MatchString(m.name) {
+			continue
+		}
+		begin := time.Now()
+		s := &stage{server: server, quick: o.quick}
+		results, err := m.run(ctx, s, o.rounds)
+		s.close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		r.add(&m, results)
+		fmt.Fprintf(stderr, "bench: %-16s %5.1f s\n", m.name, time.Since(begin).Seconds())
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// A measure puts one question to several contestants, in alternating rounds.
+type measure struct {
+	name        string // for -only
+	title       string
+	plan        plan
+	figures     []figure
+	contestants []contestant
+	once        bool // the figures hardly vary: one round does
+	bars        []bar
+}
+
+// A plan says what is asked of a contestant in a round.
+type plan struct {
+	callers  int // goroutines, each of which waits for its answer
+	keys     int
+	quota    quota
+	lasts    time.Duration
+	key      func(i int) string // nil: usr=i
+	sampled  bool               // take the latency of every check
+	onServer bool               // it uses the Redis server: forget keys before, measure its CPU
+}
+
+// A quota is a limit as all contestants understand it: so many requests per
+// window, all of which may come at once.
+type quota struct {
+	requests int64
+	window   time.Duration
+}
+
+// A figure is one of the numbers that come out of a round.
+type figure struct {
+	name, unit string
+	more       bool // is better
+}
+
+// A sample holds the figures of one round.
+type sample map[figure]float64
+
+var (
+	checksPerSecond = figure{"checks", "/s", true}
+	perCheck        = figure{"time per check", "ns", false}
+	p50             = figure{"median latency", "µs", false}
+	p99             = figure{"p99 latency", "µs", false}
+	serverCPU       = figure{"Redis CPU per check", "µs", false}
+	allocations     = figure{"allocations per check", "", false}
+	commands        = figure{"Redis commands per check", "", false}
+	failures        = figure{"failed checks", "%", false}
+	bytesPerKey     = figure{"memory per key", "B", false}
+	speedup         = figure{"2 goroutines, speed-up", "x", true}
+	growth          = figure{"1 000 to 1 000 000 keys, slow-down", "x", false}
+	holdLongest     = figure{"one script, longest", "µs", false}
+	holdTypical     = figure{"one script, median", "µs", false}
+)
+
+// A contestant takes part in a measure.
+type contestant struct {
+	name  string
+	start start
+}
+
+// A start sets a contestant up and makes sure that it limits; what it returns
+// takes one round.
+type start func(ctx context.Context, s *stage, p plan) (round, error)
+
+type round func(ctx context.Context) (sample, error)
+
+// A take asks for one unit of key, and reports whether it was admitted.
+type take func(ctx context.Context, key string) (bool, error)
+
+// A setup makes a limiter of one quota, and returns what makes takes: one per
+// goroutine, each with buffers of its own.
+type setup func(ctx context.Context, s *stage, q quota) (func() take, error)
+
+// A bar is what a figure has to reach.
+type bar struct {
+	figure  figure
+	who     string   // empty: penstock
+	worst   bool     // whoever has the largest figure
+	against []string // the ratio to the best of them counts; nil: the figure itself
+	atLeast float64
+	atMost  float64
+	aim     float64 // better than the bar; 0: there is none
+	firm    bool    // a quick run fails if it is missed
+}
+
+const us = "penstock"
+
+// run returns the samples of each contestant, by rounds.
+func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, error) {
+	p := m.plan.in(s)
+	steps := make([]round, len(m.contestants))
+	for i, c := range m.contestants {
+		var err error
+		if steps[i], err = c.start(ctx, s, p); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	if m.once {
+		rounds = 1
+	}
+	results := make([][]sample, len(steps))
+	for n := range rounds {
+		for j := range steps {
+			// Each round begins with another, so that nobody always follows
+			// the same neighbour.
+			i := (j + n) % len(steps)
+			runtime.GC()
+			got, err := steps[i](ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.contestants[i].name, err)
+			}
+			results[i] = append(results[i], got)
+		}
+	}
+	return results, nil
+}
+
+// in returns the plan as a stage plays it: a quick one is brief.
+func (p plan) in(s *stage) plan {
+	if s.quick {
+		p.lasts = min(p.lasts, 10*time.Millisecond)
+		p.keys = max(1, p.keys/1000)
+	}
+	return p
+}
+
+// proven sets up a limiter of the plan's quota, after a small one has shown
+// that it counts: of ten takes, five are admitted.
+func (set setup) proven(ctx context.Context, s *stage, p plan) (func() take, error) {
+	if p.onServer {
+		if err := s.server.flush(ctx); err != nil {
+			return nil, err
+		}
+	}
+	small, err := set(ctx, s, quota{5, time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	ask, key, admitted := small(), p.keyNames(1)[0], 0
+	for range 10 {
+		ok, err := ask(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			admitted++
+		}
+	}
+	if admitted != 5 {
+		return nil, fmt.Errorf("admitted %d of 10 under a limit of 5", admitted)
+	}
+	return set(ctx, s, p.quota)
+}
+
+// median returns the middle one of values, or the mean of two.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	if len(v) == 0 {
+		return 0
+	}
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

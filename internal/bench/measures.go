@@ -1,0 +1,212 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// Quotas that admit all that a measure asks, so that everybody writes. That is
+// the dearer path for all contestants.
+var (
+	perMinute = quota{1_000, time.Minute}     // for many keys
+	perSecond = quota{1_000_000, time.Second} // for one key
+	// perDay refills nothing while keys are counted, so that none expires.
+	perDay = quota{100, 24 * time.Hour}
+)
+
+const (
+	second  = time.Second
+	instant = 300 * time.Millisecond // is plenty for what takes 100 ns
+)
+
+var measures = slices.Concat(redisMeasures, memoryMeasures, httpMeasures, curves)
+
+var redisMeasures = []measure{{
+	name:    "redis-many",
+	title:   "Redis, token bucket, 256 callers, 10 000 keys",
+	plan:    plan{callers: 256, keys: 10_000, quota: perMinute, lasts: second, sampled: true, onServer: true},
+	figures: []figure{checksPerSecond, p50, p99, serverCPU, allocations},
+	contestants: append(onRedisAll(),
+		contestant{"redis_rate, 256 connections", loaded(redisRate(pooled))}),
+	bars: []bar{
+		{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3.5, aim: 5},
+		{figure: checksPerSecond, against: []string{"rueidis"}, atLeast: 1.2, aim: 1.5},
+		{figure: p99, against: []string{"redis_rate"}, atMost: 1.0 / 3},
+		{figure: serverCPU, against: []string{"redis_rate"}, atMost: 0.25},
+	},
+}, {
+	name:        "redis-alone",
+	title:       "Redis, token bucket, one caller, 1 000 keys",
+	plan:        plan{callers: 1, keys: 1_000, quota: perMinute, lasts: second / 2, sampled: true, onServer: true},
+	figures:     []figure{p50, p99, serverCPU, allocations},
+	contestants: onRedisAll(),
+	bars: []bar{
+		{figure: p50, against: []string{"redis_rate"}, atMost: 1.15},
+		{figure: allocations, atMost: 25, firm: true},
+	},
+}, {
+	name:        "redis-hot",
+	title:       "Redis, token bucket, 64 callers, one key",
+	plan:        plan{callers: 64, keys: 1, quota: perSecond, lasts: second, sampled: true, onServer: true},
+	figures:     []figure{checksPerSecond, p99, serverCPU, failures},
+	contestants: onRedisAll(),
+	bars:        []bar{{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3}},
+}, {
+	name:    "redis-policies",
+	title:   "Redis, a request under three policies, one caller",
+	plan:    plan{callers: 1, keys: 1_000, quota: perSecond, lasts: second / 2, sampled: true, onServer: true, key: address},
+	figures: []figure{p50, serverCPU},
+	contestants: []contestant{
+		{"three policies", loaded(penstockRedisHTTP(3))},
+		{"one policy", loaded(penstockRedisHTTP(1))},
+		{"redis_rate, asked once", loaded(redisRateTimes(1))},
+		{"redis_rate, asked three times", loaded(redisRateTimes(3))},
+	},
+	bars: []bar{{figure: p50, who: "three policies", against: []string{"one policy"}, atMost: 1.3}},
+}, {
+	name:    "redis-bytes",
+	title:   "Redis, memory of 100 000 keys, each asked for once",
+	plan:    plan{keys: 100_000, quota: perDay},
+	once:    true,
+	figures: []figure{bytesPerKey},
+	contestants: []contestant{
+		{us, stored(onRedis(algorithms.TokenBucket), 1)},
+		{"redis_rate", stored(redisRate(), 1)},
+		{"throttled", stored(throttledRedis, 1)},
+		{"ulule/limiter", stored(ululeRedis, 1)},
+		{"rueidis", stored(viaRueidis, 1)},
+		{"leaky bucket", stored(onRedis(algorithms.LeakyBucket), 1)},
+		{"sliding window counter", stored(onRedis(algorithms.SlidingWindowCounter), 1)},
+		{"fixed window", stored(onRedis(algorithms.FixedWindow), 1)},
+		{"sliding window log, 1 entry", stored(onRedis(algorithms.SlidingWindowLog), 1)},
+		{"sliding window log, 10 entries", stored(onRedis(algorithms.SlidingWindowLog), 10)},
+	},
+	bars: []bar{{figure: bytesPerKey, against: []string{"redis_rate"}, atMost: 1}},
+}, {
+	name:        "redis-hold",
+	title:       "Redis, the longest that a batch holds it",
+	figures:     []figure{holdLongest, holdTypical},
+	contestants: mixes,
+	bars:        []bar{{figure: holdLongest, worst: true, atMost: 500}},
+}}
+
+// onRedisAll returns who counts in Redis, each as its README says.
+func onRedisAll() []contestant {
+	return []contestant{
+		{us, loaded(onRedis(algorithms.TokenBucket))},
+		{"redis_rate", loaded(redisRate())},
+		{"throttled", loaded(throttledRedis)},
+		{"ulule/limiter", loaded(ululeRedis)},
+		{"rueidis", loaded(viaRueidis)},
+	}
+}
+
+var memoryMeasures = []measure{{
+	name:    "memory",
+	title:   "Memory, token bucket, one goroutine, 10 000 keys",
+	plan:    plan{callers: 1, keys: 10_000, quota: perSecond, lasts: instant},
+	figures: []figure{perCheck, allocations},
+	contestants: []contestant{
+		{us, loaded(inMemory)},
+		{"go-limiter", loaded(goLimiterMemory)},
+		{"ulule/limiter", loaded(ululeMemory)},
+		{"x/time/rate in a map", loaded(xTimeRate)},
+		{"a plain map", loaded(plainMap)},
+	},
+	bars: []bar{
+		{figure: perCheck, against: []string{"go-limiter"}, atMost: 1.3},
+		{figure: allocations, atMost: 0, firm: true},
+	},
+}, {
+	name:    "memory-cores",
+	title:   "Memory, two goroutines instead of one, 10 000 keys",
+	plan:    plan{keys: 10_000, quota: perSecond, lasts: instant},
+	figures: []figure{speedup},
+	contestants: []contestant{
+		{us, scaled(inMemory)},
+		{"go-limiter", scaled(goLimiterMemory)},
+		{"ulule/limiter", scaled(ululeMemory)},
+		{"x/time/rate in a map", scaled(xTimeRate)},
+	},
+	bars: []bar{{figure: speedup, atLeast: 1.6}},
+}, {
+	name:    "memory-growth",
+	title:   "Memory, 1 000 000 keys instead of 1 000, one goroutine",
+	plan:    plan{callers: 1, quota: quota{1_000_000, time.Hour}, lasts: instant},
+	figures: []figure{growth, perCheck},
+	contestants: []contestant{
+		{us, grown(inMemory)},
+		{"a plain map", grown(plainMap)},
+		{"go-limiter", grown(goLimiterMemory)},
+	},
+	bars: []bar{{figure: growth, against: []string{"a plain map"}, atMost: 1}},
+}, {
+	name:    "memory-bytes",
+	title:   "Memory, heap of 1 000 000 keys, each asked for once",
+	plan:    plan{keys: 1_000_000, quota: perDay},
+	once:    true,
+	figures: []figure{bytesPerKey},
+	contestants: []contestant{
+		{us, held(inMemory)},
+		{"go-limiter", held(goLimiterMemory)},
+		{"ulule/limiter", held(ululeMemory)},
+		{"x/time/rate in a map", held(xTimeRate)},
+		{"a plain map", held(plainMap)},
+	},
+	bars: []bar{{figure: bytesPerKey, atMost: 120}},
+}}
+
+var httpMeasures = []measure{{
+	name:    "middleware",
+	title:   "Middleware on Memory, by IP, 10 000 addresses",
+	plan:    plan{callers: 1, keys: 10_000, quota: perSecond, lasts: instant, key: address},
+	figures: []figure{perCheck, allocations},
+	contestants: []contestant{
+		{us, loaded(penstockMemoryHTTP)},
+		{"httprate", loaded(httprateHTTP)},
+		{"go-limiter", loaded(httplimitHTTP)},
+		{"ulule/limiter", loaded(ululeHTTP)},
+	},
+	bars: []bar{
+		{figure: perCheck, against: httpPeers, atMost: 0.5},
+		{figure: allocations, against: httpPeers, atMost: 0.5, firm: true},
+	},
+}, {
+	name:    "denials",
+	title:   "Middleware on NewShared, a denial that is remembered, with its body",
+	plan:    plan{callers: 1, keys: 1, quota: quota{1, 24 * time.Hour}, lasts: instant, onServer: true, key: address},
+	figures: []figure{perCheck, allocations, commands},
+	contestants: []contestant{
+		{us, loaded(penstockSharedHTTP)},
+	},
+	bars: []bar{
+		{figure: perCheck, atMost: 1_000},
+		{figure: allocations, atMost: 6},
+		{figure: commands, atMost: 0.01}, // one per second, when it is forgotten
+	},
+}}
+
+var httpPeers = []string{"httprate", "go-limiter", "ulule/limiter"}
+
+var curves = []measure{{
+	name:    "curve-memory",
+	title:   "Memory, cost of a check by pace and keys",
+	plan:    plan{callers: 1, quota: curveQuota, lasts: second / 10},
+	figures: []figure{perCheck},
+	contestants: slices.Concat(
+		curve(algorithms.TokenBucket, bucketPaces, pacedMemory),
+		curve(algorithms.SlidingWindowLog, logPaces, pacedMemory),
+	),
+}, {
+	name:    "curve-redis",
+	title:   "Redis, cost of a check by pace and keys, 256 callers",
+	plan:    plan{callers: 256, quota: curveQuota, lasts: second / 2, onServer: true},
+	once:    true,
+	figures: []figure{serverCPU},
+	contestants: slices.Concat(
+		curve(algorithms.TokenBucket, bucketPaces, pacedRedis),
+		curve(algorithms.SlidingWindowLog, logPaces, pacedRedis),
+	),
+}}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// mixes are batches as heavy as the batcher lets them become, 128 checks of one
+// state or fewer with logs, which weigh more; and the lightest, for comparison.
+var mixes = []contestant{
+	{"1 token bucket, admitted", holds(mix{checks: each(1, func(i int) algorithms.Check {
+		return o1(i, algorithms.TokenBucket(1_000_000, time.Minute))
+	})})},
+	{"128 token buckets, admitted", holds(mix{checks: each(128, func(i int) algorithms.Check {
+		return o1(i, algorithms.TokenBucket(1_000_000, time.Minute))
+	})})},
+	{"128 token buckets, denied", holds(mix{checks: each(128, func(i int) algorithms.Check {
+		return o1(i, algorithms.TokenBucket(1, 24*time.Hour))
+	})})},
+	{"128 of four algorithms, 64 limits", holds(mix{checks: each(128, func(i int) algorithms.Check {
+		return o1(i, bounded[i%len(bounded)](int64(1_000_000+i/2), time.Minute))
+	})})},
+	{"128 keys of 480 bytes", holds(mix{checks: each(128, func(i int) algorithms.Check {
+		c := o1(i, algorithms.TokenBucket(1_000_000, time.Minute))
+		c.Key += strings.Repeat("|"+strings.Repeat("x", 115), 4)
+		return c
+	})})},
+	logMix("128 logs of 20, 18 expired", 128, 20, time.Minute-time.Microsecond, take1),
+	logMix("25 logs of 100, 90 expired", 25, 100, time.Minute-time.Microsecond, take1),
+	logMix("3 logs of 1 000, denied", 3, 1_000, 0, take1),
+	logMix("3 logs of 1 000, denied 1 000", 3, 1_000, 0, func(c algorithms.Check) algorithms.Check {
+		c.Cost, c.Decision = 1_000, algorithms.Decision{}
+		return c
+	}),
+	logMix("3 logs of 1 000, 900 expired", 3, 1_000, time.Minute-time.Microsecond, take1),
+	logMix("3 logs of 1 000, clock back", 3, 1_000, -time.Second, take1),
+	logMix("3 logs of 1 000, return the oldest", 3, 1_000, 0, func(c algorithms.Check) algorithms.Check {
+		c.Op = algorithms.Return
+		return c
+	}),
+	logMix("3 logs of 1 000, grant 500", 3, 1_000, 0, func(c algorithms.Check) algorithms.Check {
+		c.Op, c.Cost, c.Decision = algorithms.Grant, 500, algorithms.Decision{}
+		return c
+	}),
+}
+
+var bounded = []limited{
+	algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.SlidingWindowCounter, algorithms.FixedWindow,
+}
+
+func take1(c algorithms.Check) algorithms.Check {
+	c.Decision = algorithms.Decision{}
+	return c
+}
+
+func each(n int, check func(i int) algorithms.Check) func(*holder) []algorithms.Check {
+	return func(*holder) []algorithms.Check {
+		checks := make([]algorithms.Check, n)
+		for i := range checks {
+			checks[i] = check(i)
+		}
+		return checks
+	}
+}
+
+// logMix asks n full logs something, when so much time has passed.
+func logMix(name string, n, entries int, later time.Duration, ask func(taken algorithms.Check) algorithms.Check) contestant {
+	return contestant{name, holds(mix{
+		ready: func(ctx context.Context, h *holder) error {
+			if err := h.fillLogs(ctx, n, entries); err != nil {
+				return err
+			}
+			h.clock.Add(later.Microseconds())
+			return nil
+		},
+		checks: func(h *holder) []algorithms.Check {
+			var checks []algorithms.Check
+			for _, taken := range h.taken {
+				checks = append(checks, ask(taken))
+			}
+			return checks
+		},
+	})}
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// limited makes limits of an algorithm from quotas.
+type limited func(requests int64, window time.Duration) algorithms.Limit
+
+// onRedis asks Redis under a limit of the given kind.
+func onRedis(kind limited) setup {
+	return func(_ context.Context, s *stage, q quota) (func() take, error) {
+		limiter, err := algorithms.NewRedis(s.client(), nil)
+		return takesOf(limiter, kind(q.requests, q.window)), err
+	}
+}
+
+// inMemory asks Memory, with room for all keys of the benchmark.
+func inMemory(_ context.Context, s *stage, q quota) (func() take, error) {
+	limiter, err := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(func() { _ = limiter.Close() })
+	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), nil
+}
+
+// takesOf takes one unit at a time. A caller has a slice of its own and uses it
+// again, as the middleware does.
+func takesOf(limiter algorithms.Limiter, limit algorithms.Limit) func() take {
+	return func() take {
+		checks := []algorithms.Check{{Policy: "clients", Limit: limit, Cost: 1}}
+		return func(ctx context.Context, key string) (bool, error) {
+			checks[0].Key = key
+			if err := limiter.Allow(ctx, checks); err != nil {
+				return false, err
+			}
+			return algorithms.Allowed(checks), nil
+		}
+	}
+}
+
+// A pooled client has as many connections as callers, instead of go-redis's
+// ten per core.
+func pooled(o *redis.Options) { o.PoolSize = 256 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"strconv"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/goredisstore.v9"
+	"github.com/ulule/limiter/v3"
+	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
+)
+
+// redisRate is go-redis/redis_rate, on a client that adjust may change.
+func redisRate(adjust ...func(*redis.Options)) setup {
+	return func(_ context.Context, s *stage, q quota) (func() take, error) {
+		l := redis_rate.NewLimiter(s.client(adjust...))
+		limit := redis_rate.Limit{Rate: int(q.requests), Burst: int(q.requests), Period: q.window}
+		return everybody(func(ctx context.Context, key string) (bool, error) {
+			res, err := l.Allow(ctx, key, limit)
+			return err == nil && res.Allowed > 0, err
+		}), nil
+	}
+}
+
+// redisRateTimes asks redis_rate n times, once per policy, as there is no other
+// way. A later denial does not give back what an earlier one took.
+func redisRateTimes(n int) setup {
+	return func(ctx context.Context, s *stage, q quota) (func() take, error) {
+		takes, err := redisRate()(ctx, s, q)
+		if err != nil {
+			return nil, err
+		}
+		ask := takes()
+		return everybody(func(ctx context.Context, key string) (bool, error) {
+			allowed := true
+			for i := range n {
+				ok, err := ask(ctx, [...]string{"merchant:", "endpoint:", "global:"}[i]+key)
+				if err != nil {
+					return false, err
+				}
+				allowed = allowed && ok
+			}
+			return allowed, nil
+		}), nil
+	}
+}
+
+func throttledRedis(_ context.Context, s *stage, q quota) (func() take, error) {
+	store, err := goredisstore.NewCtx(s.client(), "throttled:")
+	if err != nil {
+		return nil, err
+	}
+	l, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+		MaxRate:  throttled.PerDuration(int(q.requests), q.window),
+		MaxBurst: int(q.requests) - 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return everybody(func(ctx context.Context, key string) (bool, error) {
+		limited, _, err := l.RateLimitCtx(ctx, key, 1)
+		return !limited && err == nil, err
+	}), nil
+}
+
+func ululeRedis(_ context.Context, s *stage, q quota) (func() take, error) {
+	store, err := ululeredis.NewStore(s.client())
+	if err != nil {
+		return nil, err
+	}
+	return ululeTakes(store, q), nil
+}
+
+func ululeTakes(store limiter.Store, q quota) func() take {
+	l := limiter.New(store, limiter.Rate{Period: q.window, Limit: q.requests})
+	return everybody(func(ctx context.Context, key string) (bool, error) {
+		c, err := l.Get(ctx, key)
+		return err == nil && !c.Reached, err
+	})
+}
+
+//go:embed bucket.lua
+var bucketScript string
+
+// viaRueidis runs bucket.lua through rueidis, which writes what concurrent
+// callers ask into one pipeline by itself.
+func viaRueidis(_ context.Context, s *stage, q quota) (func() take, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.server.addr}})
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(client.Close)
+	script := rueidis.NewLuaScript(bucketScript)
+	perUnit := max(1, q.window.Microseconds()/q.requests)
+	interval := strconv.FormatInt(perUnit, 10)
+	burst := strconv.FormatInt(perUnit*q.requests, 10)
+	return everybody(func(ctx context.Context, key string) (bool, error) {
+		reply, err := script.Exec(ctx, client, []string{"bucket:" + key}, []string{interval, burst, "1"}).AsIntSlice()
+		return err == nil && reply[0] == 1, err
+	}), nil
+}
+
+// everybody lets all goroutines use one take, of a limiter that needs no
+// buffers of its callers.
+func everybody(t take) func() take { return func() take { return t } }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	limiter "github.com/sethvargo/go-limiter"
+	"github.com/sethvargo/go-limiter/memorystore"
+	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
+	"golang.org/x/time/rate"
+)
+
+func goLimiterStore(s *stage, q quota) (limiter.Store, error) {
+	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(q.requests), Interval: q.window})
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(func() { _ = store.Close(context.Background()) })
+	return store, nil
+}
+
+func goLimiterMemory(_ context.Context, s *stage, q quota) (func() take, error) {
+	store, err := goLimiterStore(s, q)
+	if err != nil {
+		return nil, err
+	}
+	return everybody(func(ctx context.Context, key string) (bool, error) {
+		_, _, _, ok, err := store.Take(ctx, key)
+		return ok, err
+	}), nil
+}
+
+func ululeMemory(_ context.Context, _ *stage, q quota) (func() take, error) {
+	return ululeTakes(ululememory.NewStore(), q), nil
+}
+
+// xTimeRate is golang.org/x/time/rate behind a map and a lock, as handlers are
+// often limited by client. It never forgets a key.
+func xTimeRate(_ context.Context, _ *stage, q quota) (func() take, error) {
+	var mu sync.Mutex
+	limiters := map[string]*rate.Limiter{}
+	every := rate.Every(q.window / time.Duration(q.requests))
+	return everybody(func(_ context.Context, key string) (bool, error) {
+		mu.Lock()
+		l := limiters[key]
+		if l == nil {
+			l = rate.NewLimiter(every, int(q.requests))
+			limiters[key] = l
+		}
+		mu.Unlock()
+		return l.Allow(), nil
+	}), nil
+}
+
+// plainMap counts in a Go map and nothing else: neither lock nor clock. It
+// shows what a look-up costs, and so how any limiter slows down with its keys.
+func plainMap(_ context.Context, _ *stage, q quota) (func() take, error) {
+	counts := map[string]int64{}
+	return everybody(func(_ context.Context, key string) (bool, error) {
+		n := counts[key] + 1
+		counts[key] = n
+		return n <= q.requests, nil
+	}), nil
+}
