@@ -29,6 +29,9 @@ type item struct {
 	answer  answer
 }
 
+// maxChecks bounds a call: it is decided in one step, while all others wait.
+const maxChecks = 1_000
+
 var (
 	errMixed = fmt.Errorf("algorithms: %w: takes and settlements in one call", ErrInvalid)
 	errFirst = fmt.Errorf("algorithms: %w: trial-instead without a take before it", ErrInvalid)
@@ -39,6 +42,9 @@ var (
 // live in buf, if they fit. The error names every mistake, and wraps
 // ErrInvalid.
 func newItems(buf []item, checks []Check, source Source) ([]item, error) {
+	if len(checks) > maxChecks {
+		return nil, fmt.Errorf("algorithms: %w: %d checks in one call, want at most %d", ErrInvalid, len(checks), maxChecks)
+	}
 	items, take := buf[:0], -1
 	var errs []error
 	for i := range checks {
@@ -221,8 +227,10 @@ func (it *item) settle(items []item, now int64) {
 // decision computes an item's Decision.
 func (it *item) decision(now int64, source Source) Decision {
 	switch {
+	case it.refused && it.op.settles():
+		return Decision{Allowed: true} // the force is lost
 	case it.refused:
-		return Decision{Allowed: it.op.settles(), RetryAfter: refusedFor}
+		return Decision{RetryAfter: refusedFor}
 	case it.dropped:
 		return Decision{Allowed: true, Receipt: it.receipt}
 	case it.algo == algorithmNobody && it.op.settles():

@@ -64,27 +64,28 @@ func (c *denyCache) Allow(ctx context.Context, checks []Check) error {
 		c.hits.Add(1)
 		return nil
 	}
-	settled := c.settled(checks)
+	var buf [8]uint64
+	settled := c.settled(buf[:0], checks)
 	if err := c.next.Allow(ctx, checks); err != nil {
 		return err
 	}
-	if !Allowed(checks) && settled == c.settled(checks) {
-		c.remember(checks, now, time.Since(c.start))
+	if !Allowed(checks) {
+		c.remember(checks, settled, now, time.Since(c.start))
 	}
 	return nil
 }
 
-// settled returns how many settlements there were where the checks' keys are:
-// a denial that a settlement may have overtaken must not be remembered.
-func (c *denyCache) settled(checks []Check) (n uint64) {
+// settled appends how many settlements there were where each check's key is: a
+// denial that a settlement may have overtaken must not be remembered.
+func (c *denyCache) settled(counts []uint64, checks []Check) []uint64 {
 	var buf [256]byte
 	for i := range checks {
 		sh := c.shard(appendStored(buf[:0], &checks[i]))
 		sh.mu.Lock()
-		n += sh.settled
+		counts = append(counts, sh.settled)
 		sh.mu.Unlock()
 	}
-	return n
+	return counts
 }
 
 // rememberable reports whether a call may be answered from memory: not if a
@@ -163,7 +164,7 @@ func (c *denyCache) recall(checks []Check, now time.Duration) (found bool) {
 
 // since returns the decision as it is when some time has passed.
 func (d *denial) since(elapsed time.Duration) Decision {
-	elapsed = elapsed.Truncate(time.Microsecond)
+	elapsed = max(0, elapsed.Truncate(time.Microsecond))
 	left := func(wait time.Duration) time.Duration {
 		if wait == Never {
 			return Never
@@ -178,7 +179,7 @@ func (d *denial) since(elapsed time.Duration) Decision {
 // remember keeps the denials of a call. They are certain for their waits from
 // before it was asked; what is told counts from when it was answered, so that
 // it is never early.
-func (c *denyCache) remember(checks []Check, asked, answered time.Duration) {
+func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered time.Duration) {
 	for i := range checks {
 		d := &checks[i].Decision
 		if d.Allowed || d.Source != Shared {
@@ -186,18 +187,22 @@ func (c *denyCache) remember(checks []Check, asked, answered time.Duration) {
 		}
 		var buf [256]byte
 		key := appendStored(buf[:0], &checks[i])
-		c.shard(key).put(key, denial{
+		c.shard(key).put(key, settled[i], denial{
 			limit: checks[i].Limit, need: need(checks, i), decision: *d,
 			until: asked + min(d.RetryAfter, rememberDenied), answered: answered,
 		})
 	}
 }
 
-// put stores a denial. If there is no room it replaces another, a past one if
-// the few that it looks at have one.
-func (sh *denyShard) put(key []byte, d denial) {
+// put stores a denial, unless there were settlements since it was asked for. If
+// there is no room it replaces another, a past one if the few that it looks at
+// have one.
+func (sh *denyShard) put(key []byte, settled uint64, d denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if sh.settled != settled {
+		return
+	}
 	looked := 0
 	for other, past := range sh.denials { // begins anywhere
 		if past.until <= d.answered {
@@ -207,7 +212,7 @@ func (sh *denyShard) put(key []byte, d denial) {
 			break
 		}
 	}
-	if len(sh.denials) >= sh.limit {
+	if _, known := sh.denials[string(key)]; !known && len(sh.denials) >= sh.limit {
 		for other := range sh.denials {
 			delete(sh.denials, other)
 			break

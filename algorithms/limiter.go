@@ -11,7 +11,8 @@ import (
 //
 // Implementations are safe for concurrent use.
 type Limiter interface {
-	// Allow answers checks in place. It charges every Take, or none of them.
+	// Allow answers checks in place, at most 1 000 of them. It charges every
+	// Take, or none of them.
 	//
 	// An error means that no decision could be made; it never means "denied".
 	// An error that wraps [ErrInvalid] is the caller's mistake, and nothing

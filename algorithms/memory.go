@@ -30,7 +30,8 @@ type MemoryOptions struct {
 	// MaxKeys bounds the keys that are held; 0 means 1 000 000. Beyond it a
 	// new key evicts one that has little to forget, but never one that was
 	// denied within the last second, or random keys could free an exhausted
-	// one. If there is nothing to evict, the new key is denied for a second.
+	// one. If there is nothing to evict, the new key is denied for a second,
+	// and a Force of one is lost.
 	//
 	// Keys are spread over shards with bounds of their own, so eviction may
 	// begin some per cent early.
@@ -107,9 +108,7 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err != nil {
 		return err
 	}
-	locked := m.lock(places)
 	m.decide(items, places, now)
-	m.unlock(locked)
 	for i := range items {
 		checks[i].Decision = items[i].decision(now, Local)
 	}

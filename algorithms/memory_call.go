@@ -67,8 +67,8 @@ func (m *Memory) unlock(set uint64) {
 }
 
 // decide loads the states of items, decides the call, and stores what changed.
-// It requires that the shards of places are locked.
 func (m *Memory) decide(items []item, places []place, now int64) {
+	defer m.unlock(m.lock(places))
 	for i := range items {
 		m.load(&items[i], &places[i], i)
 	}

@@ -1,6 +1,7 @@
 package algorithms
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,9 @@ import (
 
 // A Client sends one command: every client of go-redis does.
 //
-// A ClusterClient works, and a Ring; a Ring moves keys when a shard leaves or
-// comes back, and what was counted on them starts anew.
+// A ClusterClient works, also behind a type of your own, and a Ring, but for
+// that: wrapped, it would count one key on several shards. A Ring moves keys
+// when a shard leaves or comes back, and what was counted on them starts anew.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
@@ -33,10 +35,14 @@ type Client interface {
 // is configured for: a charge is made once, or its call ends in an error.
 //
 // While calls are in flight, others gather, and the next script takes them all:
-// a lone call waits for nothing, and many share round trips. A batch holds
-// Redis for at most a few hundred microseconds. A call ends when its context
-// does, whatever the client's timeouts are; what has been sent by then may have
-// been charged.
+// a lone call waits for nothing, and many share round trips. A batch of 128
+// checks holds Redis for about as long as 128 short commands do; a check of a
+// log reads as many entries as its cost, a settlement of one writes as many, so
+// keep logs small and their costs low.
+//
+// A call ends when its context does, or after Timeout, whatever the client's
+// timeouts are; what has been sent by then may have been charged. (If it has to
+// give back what it took in another slot, it takes up to a second longer.)
 //
 // A Redis is safe for concurrent use. It starts goroutines only while there are
 // calls, each of which ends with the reply to what it has sent, or when the
@@ -47,6 +53,7 @@ type Redis struct {
 	now       func() time.Time
 	observe   func(Event)
 	inFlight  int
+	timeout   time.Duration
 	lanes     []lane
 	placement atomic.Uint32 // a placement
 	stats     redisCounters
@@ -66,6 +73,10 @@ type RedisOptions struct {
 	// them.
 	Now func() time.Time
 
+	// Timeout bounds every call that has no earlier deadline of its own; 0
+	// means 1 s.
+	Timeout time.Duration
+
 	// InFlight bounds the batches that are under way at once to one part of
 	// Redis: to a standalone server, or to one of 64 ranges of slots of a
 	// Cluster; 0 means 2.
@@ -77,8 +88,9 @@ type RedisOptions struct {
 }
 
 const (
-	defaultPrefix = "penstock"
-	maxPrefix     = 64
+	defaultPrefix  = "penstock"
+	defaultTimeout = time.Second
+	maxPrefix      = 64
 
 	// returnTimeout bounds giving back what a denied call took elsewhere: its
 	// own context may have ended.
@@ -96,6 +108,7 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if r.prefix == "" {
 		r.prefix = defaultPrefix
 	}
+	r.timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if r.inFlight == 0 {
 		r.inFlight = defaultInFlight
 	}
@@ -111,6 +124,9 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	}
 	if r.inFlight < 0 {
 		errs = append(errs, fmt.Errorf("algorithms: InFlight is %d; it must not be negative", r.inFlight))
+	}
+	if r.timeout < 0 {
+		errs = append(errs, fmt.Errorf("algorithms: Timeout is %v; it must not be negative", r.timeout))
 	}
 	if errs != nil {
 		return nil, errors.Join(errs...)

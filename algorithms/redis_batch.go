@@ -3,7 +3,6 @@ package algorithms
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,7 +12,8 @@ import (
 // A batch is the groups that a worker sends at once, as a script per slot.
 type batch struct {
 	groups  []*group
-	overdue bool // guarded by the lane's mu
+	overdue bool // this and over are guarded by the lane's mu
+	over    bool
 
 	scripts []script
 }
@@ -22,8 +22,8 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func newBatch() *batch { return batches.Get().(*batch) }
 
-// free gives b back. Nobody may hold it any more: a group that was given up
-// leaves its batch to the garbage collector.
+// free gives b back. Nobody reads it any more: all its groups are finished, and
+// so not looked up by those who leave.
 func (b *batch) free() {
 	for _, g := range b.groups {
 		g.batch = nil
@@ -34,14 +34,16 @@ func (b *batch) free() {
 		b.scripts[i].reset()
 	}
 	b.scripts = b.scripts[:0]
+	b.overdue, b.over = false, false
 	batches.Put(b)
 }
 
 // run sends the batch, and gives every group its answer.
 func (b *batch) run(r *Redis) {
-	ctx, cancel := b.context()
+	// go-redis obeys this while it waits for a connection, not in a read.
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	b.write(placement(r.placement.Load()))
+	b.write()
 	now, err := r.scriptNow()
 	if err != nil {
 		b.fail(err)
@@ -62,32 +64,16 @@ func (b *batch) run(r *Redis) {
 	}
 }
 
-// context ends when the last caller has given up. That is the bound on a
-// client which waits for a connection; go-redis does not obey it in a read.
-func (b *batch) context() (context.Context, context.CancelFunc) {
-	var latest time.Time
-	for _, g := range b.groups {
-		if g.deadline.IsZero() {
-			return context.Background(), func() {}
-		}
-		if g.deadline.After(latest) {
-			latest = g.deadline
-		}
-	}
-	return context.WithDeadline(context.Background(), latest)
-}
-
 // write makes the scripts. Groups whose keys may be used by one script are.
-func (b *batch) write(p placement) {
+func (b *batch) write() {
 	for _, g := range b.groups {
-		b.scriptFor(g, p).add(g)
+		b.scriptFor(g).add(g)
 	}
 }
 
-func (b *batch) scriptFor(g *group, p placement) *script {
+func (b *batch) scriptFor(g *group) *script {
 	for i := range b.scripts {
-		s := &b.scripts[i]
-		if p == together || s.groups[0].slot == g.slot && (p == bySlot || s.groups[0].tag == g.tag) {
+		if s := &b.scripts[i]; s.groups[0].joins(g) {
 			return s
 		}
 	}
@@ -106,9 +92,18 @@ func (b *batch) fail(err error) {
 	}
 }
 
+// joins reports whether one script may decide both groups.
+func (g *group) joins(other *group) bool {
+	return g.split == other.split && g.slot == other.slot && (g.split != byTag || g.tag == other.tag)
+}
+
+// finish gives the group its answer, unless it has got one: late answers of a
+// batch that was given up go nowhere.
 func (g *group) finish(err error) {
-	g.err = err
-	g.done <- struct{}{}
+	if g.finished.CompareAndSwap(false, true) {
+		g.err = err
+		g.done <- struct{}{}
+	}
 }
 
 // A pipeliner is a client that can send several commands at once.
@@ -129,7 +124,7 @@ func (b *batch) send(ctx context.Context, r *Redis, now string) {
 		_, _ = pipe.Exec(ctx) // every command has its own error
 	} else {
 		for i := range b.scripts {
-			_ = r.client.Process(ctx, once{b.scripts[i].cmd}) // the command has it
+			b.scripts[i].process(ctx, r.client)
 		}
 	}
 	for i := range b.scripts {
@@ -141,7 +136,14 @@ func (b *batch) send(ctx context.Context, r *Redis, now string) {
 		r.stats.scripts.Add(1)
 		r.observe(Event{Kind: EventScriptLoaded})
 		s.command(ctx, "eval", scriptSource, now)
-		_ = r.client.Process(ctx, once{s.cmd})
+		s.process(ctx, r.client)
+	}
+}
+
+// process sends the command, which then has the error, too.
+func (s *script) process(ctx context.Context, c Client) {
+	if err := c.Process(ctx, once{s.cmd}); err != nil && s.cmd.Err() == nil {
+		s.cmd.SetErr(err)
 	}
 }
 

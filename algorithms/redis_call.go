@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -86,7 +87,9 @@ func (c *call) run(ctx context.Context) error {
 	for part := range c.parts {
 		if err := c.runPart(ctx, part); err != nil {
 			if part > 0 {
-				c.giveBack(ctx, func(*redisItem) bool { return true })
+				// Only of the parts that are done: the one that failed may be
+				// on its way still, and its answers are not ours to read.
+				c.giveBack(ctx, func(it *redisItem) bool { return it.part < part })
 			}
 			return err
 		}
@@ -99,9 +102,6 @@ func (c *call) run(ctx context.Context) error {
 
 func (c *call) runPart(ctx context.Context, part int) error {
 	g := c.group(part)
-	if deadline, ok := ctx.Deadline(); ok {
-		g.deadline = deadline
-	}
 	return c.r.laneOf(g).submit(ctx, g)
 }
 
@@ -112,16 +112,19 @@ type group struct {
 	tag    string
 	slot   uint16
 
-	weight, size int       // what it adds to a batch
-	deadline     time.Time // zero for none
+	split placement // by which tag and slot are to be compared
 
-	batch *batch        // that it is in, guarded by its lane's mu
-	err   error         // set before done is sent
-	done  chan struct{} // with room for one
+	weight, size int // what it adds to a batch
+
+	queued   time.Time
+	batch    *batch // that it is in, guarded by its lane's mu
+	finished atomic.Bool
+	err      error         // set before done is sent
+	done     chan struct{} // with room for one
 }
 
 func (c *call) group(part int) *group {
-	g := &group{denied: c.deniedBefore(part), done: make(chan struct{}, 1)}
+	g := &group{denied: c.deniedBefore(part), split: c.split, done: make(chan struct{}, 1)}
 	for i := range c.items {
 		it := &c.items[i]
 		if it.part != part {
@@ -147,10 +150,10 @@ func (c *call) except(g *group, it *redisItem) uint16 {
 	if place := slices.Index(g.items, take); place >= 0 {
 		return uint16(place + 1)
 	}
-	if !take.answer.allowed {
+	if take.part < it.part && !take.answer.allowed {
 		return deniedElsewhere
 	}
-	return 0
+	return 0 // or not yet asked: the call gives back if need be
 }
 
 // deniedBefore returns how many takes are denied that are in no part, or in an
@@ -181,7 +184,7 @@ func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
 	var of []*redisItem
 	for i := len(c.items) - 1; i >= 0; i-- {
 		it := &c.items[i]
-		if !it.answer.charged || !wrongly(it) {
+		if !wrongly(it) || !it.answer.charged {
 			continue
 		}
 		undo := *it
@@ -199,15 +202,18 @@ func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
 	defer cancel()
 	var errs []error
 	for part := range back.parts {
-		errs = append(errs, back.runPart(ctx, part))
+		if err := back.runPart(ctx, part); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for i, it := range of {
+			if back.items[i].part == part {
+				it.now = back.items[i].now
+				it.put(back.items[i].answer)
+			}
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		// Some may be on their way still: their answers are not ours to read.
 		c.r.observe(Event{Kind: EventReturnFailed, Err: err})
-		return
-	}
-	for i, it := range of {
-		it.now = back.items[i].now
-		it.put(back.items[i].answer)
 	}
 }

@@ -3,13 +3,17 @@ package algorithms
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // ErrOverloaded is wrapped by the error of a call that was not even sent,
-// because too many calls before it were given up and may be stuck still.
+// because too many calls before it wait, or were given up and may be stuck.
 var ErrOverloaded = errors.New("overloaded")
+
+var errTimeout = fmt.Errorf("no answer within the limiter's timeout: %w", context.DeadlineExceeded)
 
 const (
 	// A batch holds Redis for as long as its checks take, and all other clients
@@ -22,6 +26,8 @@ const (
 	// maxStuck bounds the batches of a lane that callers have given up and
 	// that the client still waits for: go-redis does, for its ReadTimeout.
 	maxStuck = 16
+	// maxQueued bounds the calls of a lane that wait to be sent.
+	maxQueued = 16 << 10
 
 	// slotsPerLane makes 64 lanes. Masters hold ranges of slots, so a master
 	// that does not answer holds up few lanes of others.
@@ -56,8 +62,9 @@ func (r *Redis) laneOf(g *group) *lane {
 
 // submit queues a group, and waits for its answer, or until ctx ends.
 func (l *lane) submit(ctx context.Context, g *group) error {
+	g.queued = time.Now()
 	l.mu.Lock()
-	if l.stuck >= maxStuck {
+	if l.stuck >= maxStuck || len(l.queue) >= maxQueued {
 		l.mu.Unlock()
 		return ErrOverloaded
 	}
@@ -96,13 +103,43 @@ func (l *lane) leave(ctx context.Context, g *group) error {
 		return g.err
 	default:
 	}
-	if !g.batch.overdue && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		g.batch.overdue = true
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		l.pass(g.batch)
+	}
+	return ctx.Err()
+}
+
+// pass lets another batch take the place in flight of one that is overdue. It
+// requires mu.
+func (l *lane) pass(b *batch) {
+	if !b.overdue {
+		b.overdue = true
 		l.inFlight--
 		l.stuck++
 		l.start()
 	}
-	return ctx.Err()
+}
+
+// expire ends the calls of a batch that has not been answered in time, and
+// those that have been waiting behind it for as long.
+func (l *lane) expire(b *batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b.over {
+		return
+	}
+	for _, g := range b.groups {
+		g.finish(errTimeout)
+	}
+	oldest := time.Now().Add(-l.r.timeout)
+	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
+		late := g.queued.Before(oldest)
+		if late {
+			g.finish(errTimeout)
+		}
+		return late
+	})
+	l.pass(b)
 }
 
 // work sends batches until the queue is empty.
@@ -112,8 +149,9 @@ func (l *lane) work() {
 		if b == nil {
 			return
 		}
+		timer := time.AfterFunc(l.r.timeout, func() { l.expire(b) })
 		b.run(l.r)
-		if !l.finish(b) {
+		if !l.finish(b, timer.Stop()) {
 			return
 		}
 	}
@@ -145,14 +183,18 @@ func (l *lane) next() *batch {
 }
 
 // finish reports whether the worker may go on: not if its place in flight was
-// given to another meanwhile.
-func (l *lane) finish(b *batch) bool {
+// given to another meanwhile. The batch is used again only if nothing holds it,
+// as expire may unless its timer was stopped.
+func (l *lane) finish(b *batch, stopped bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	b.over = true
 	if b.overdue {
 		l.stuck--
 		return false
 	}
-	b.free()
+	if stopped {
+		b.free()
+	}
 	return true
 }

@@ -126,7 +126,7 @@ func (s *script) read(reply []any) error {
 		status := data[0]
 		data = data[1:]
 		if status != 0 {
-			g.finish(fmt.Errorf("a stored key is not a limiter's: %v", failures[0]))
+			g.finish(fmt.Errorf("a stored key cannot be read: %v", failures[0]))
 			failures = failures[1:]
 			continue
 		}

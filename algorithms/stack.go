@@ -12,9 +12,9 @@ import (
 // A denial is remembered by this process until its RetryAfter has passed, for
 // at most a second, and only for the same cost of the same limit on the same
 // key: until then nothing but a settlement can end it. Settlements through this
-// Stack end it at once; those of another instance, a limit that was changed
-// back, and keys that were flushed from Redis are seen a second late at the
-// most. Waits count down from the remembered answer, so that they are never
+// Stack end it at once; those of another instance, what a call in several slots
+// of a Cluster gives back, a limit that was changed back, and keys that were
+// flushed from Redis are seen a second late at the most. Waits count down from the remembered answer, so that they are never
 // early; Remaining is that of
 // the remembered answer, and so may be too low by what has come back since.
 //
@@ -36,7 +36,8 @@ type Options struct {
 	Redis RedisOptions
 
 	// DenyCacheKeys bounds the keys whose denials are remembered; 0 means
-	// 100 000, and DenyCacheOff none.
+	// 100 000, and DenyCacheOff none. With a clock in Redis.Now none are
+	// remembered, since they are by this process's time.
 	DenyCacheKeys int
 }
 
@@ -58,6 +59,9 @@ func NewShared(client Client, o *Options) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{limiter: r, redis: r}
+	if o.Redis.Now != nil {
+		return s, nil
+	}
 	switch keys := o.DenyCacheKeys; keys {
 	case DenyCacheOff:
 		return s, nil

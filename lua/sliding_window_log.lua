@@ -161,12 +161,15 @@ local function sliding_window_log()
       return log_drop(key)
     end
     oldest, t = decode(head), decode(tail)
+    if not oldest or not t then
+      return log_drop(key)
+    end
     call('LSET', key, 0, encode(t, n, 0))
     return n, t, oldest
   end
 
   -- log_free_at returns the instant at which units fit, 0 if they do or never
-  -- will. Every entry frees at least one, so it reads few.
+  -- will. Every entry frees at least one, so it reads no more than units.
   local function log_free_at(n, t, units, l, key)
     local excess = n + units - l.burst
     if excess <= 0 or units > l.burst then
