@@ -1,0 +1,123 @@
+package algorithms_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// hanging is a client whose replies for some keys come late.
+type hanging struct {
+	algorithms.Client
+	late string
+	wait time.Duration
+}
+
+func (h *hanging) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := h.Client.Process(ctx, cmd)
+	if key, ok := cmd.Args()[3].(*string); ok && strings.Contains(*key, h.late) {
+		time.Sleep(h.wait)
+	}
+	return err
+}
+
+// A call that fails in its second slot gives back what it took in the first,
+// and does not touch what the second may still answer.
+func TestFailedSlotGivesBackTheOthers(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	r := newRedis(t, &hanging{cluster.Client(), "{usr=late}", 300 * time.Millisecond}, nil)
+	limit := algorithms.FixedWindow(10, 24*time.Hour)
+	checks := []algorithms.Check{
+		{Policy: algorithms.DefaultPolicy, Key: "usr=1", Limit: limit, Cost: 3},
+		{Policy: algorithms.DefaultPolicy, Key: "usr=late", Limit: limit, Cost: 3},
+	}
+	for _, c := range checks { // learns that it is a Cluster, and loads the script
+		take(t, r, c.Key, limit)
+	}
+	both := append([]algorithms.Check(nil), checks...)
+	if err := r.Allow(context.Background(), both); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if err := r.Allow(ctx, checks); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want the deadline's error", err)
+	}
+	d, err := algorithms.Peek(context.Background(), r, "usr=1", limit)
+	if err != nil || d.Remaining != 6 {
+		t.Errorf("got %d remaining, %v, want 6: 1 and 3 were taken for good", d.Remaining, err)
+	}
+	time.Sleep(300 * time.Millisecond) // the late answer comes, and touches nobody
+}
+
+// A candidate whose take is asked in a later slot is charged all the same.
+func TestCandidateOfALaterSlot(t *testing.T) {
+	r := newRedis(t, redistest.StartCluster(t).Client(), nil)
+	limit := algorithms.FixedWindow(2, 24*time.Hour)
+	for i, wantLeft := range []int64{9, 8, 7} {
+		checks := []algorithms.Check{
+			{Policy: "p", Key: "usr=1", Limit: algorithms.FixedWindow(50, 24*time.Hour), Cost: 1},
+			{Policy: "p", Key: "usr=2", Limit: limit, Cost: 1},
+			{Policy: "p~candidate", Key: "usr=1", Limit: algorithms.FixedWindow(10, 24*time.Hour), Cost: 1, Op: algorithms.TrialInstead},
+		}
+		if err := r.Allow(context.Background(), checks); err != nil {
+			t.Fatal(err)
+		}
+		if got := checks[2].Decision; algorithms.Allowed(checks) != (i < 2) || !got.Allowed || got.Remaining != wantLeft || got.Receipt.Units() != 1 {
+			t.Errorf("call %d: got %+v, want it charged, %d left", i, got, wantLeft)
+		}
+	}
+}
+
+// A call without a deadline ends by itself, also one that has not been sent.
+func TestTimeout(t *testing.T) {
+	server := redistest.Start(t)
+	r := newRedis(t, slowClient(t, server), &algorithms.RedisOptions{Timeout: 100 * time.Millisecond, InFlight: 1})
+	limit := algorithms.FixedWindow(1_000, 24*time.Hour)
+	take(t, r, "usr=1", limit)
+	server.Stop()
+	start := time.Now()
+	errs, _ := askAll(context.Background(), r, limit, manyKeys(300))
+	if waited := time.Since(start); waited > 2*time.Second {
+		t.Errorf("300 calls took %v, want them to end by their timeout", waited)
+	}
+	for key, err := range errs {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, want the timeout's error", key, err)
+		}
+	}
+	server.Continue()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for {
+		_, err := algorithms.Allow(ctx, r, "usr=1", limit)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("after the server went on: %v", err)
+		}
+	}
+}
+
+func TestTooManyChecks(t *testing.T) {
+	m := newMemory(t, nil)
+	check := algorithms.Check{Policy: "p", Key: "usr=1", Limit: algorithms.FixedWindow(10_000, time.Hour), Cost: 1}
+	checks := make([]algorithms.Check, 1_001)
+	for i := range checks {
+		checks[i] = check
+	}
+	if err := m.Allow(context.Background(), checks); !errors.Is(err, algorithms.ErrInvalid) {
+		t.Errorf("1 001 checks: got %v, want ErrInvalid", err)
+	}
+	if err := m.Allow(context.Background(), checks[:1_000]); err != nil {
+		t.Errorf("1 000 checks: %v", err)
+	}
+}
