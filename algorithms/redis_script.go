@@ -20,6 +20,7 @@ type script struct {
 	limits []Limit // distinct
 	packed []byte  // limits
 	checks []byte
+	mixed  bool // not every group is one take of a key of its own
 	args   []any
 	cmd    *redis.Cmd
 }
@@ -44,6 +45,7 @@ func (s *script) add(g *group) {
 	s.groups = append(s.groups, g)
 	s.checks = le.AppendUint16(s.checks, uint16(len(g.items)))
 	s.checks = le.AppendUint16(s.checks, uint16(g.denied))
+	known := len(s.keys)
 	for _, it := range g.items {
 		s.checks = append(s.checks, byte(it.op))
 		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
@@ -58,6 +60,9 @@ func (s *script) add(g *group) {
 			s.checks = appendDouble(s.checks, it.receipt.f)
 			s.checks = appendDouble(s.checks, it.receipt.at)
 		}
+	}
+	if len(g.items) > 1 || g.items[0].op != Take || len(s.keys) == known {
+		s.mixed = true
 	}
 }
 
@@ -100,7 +105,11 @@ func (s *script) command(ctx context.Context, name, what, now string) {
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
 	}
-	s.args = append(s.args, now, s.packed, s.checks)
+	plain := "1"
+	if s.mixed {
+		plain = ""
+	}
+	s.args = append(s.args, now, s.packed, s.checks, plain)
 	s.cmd = redis.NewCmd(ctx, s.args...)
 	s.cmd.SetFirstKeyPos(3)
 }

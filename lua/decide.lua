@@ -1,6 +1,6 @@
--- The loop: reads each distinct key once, decides groups one after the other on
--- what is known of the keys, and writes what changed. A group is a call: all
--- its takes are charged, or none. Twin: algorithms/decide.go.
+-- The loops: read each distinct key once, decide groups one after the other on
+-- what is known of the keys, and write what changed. A group is a call: all its
+-- takes are charged, or none. Twin: algorithms/decide.go.
 
 local ELSEWHERE_DENIED = 65535
 
@@ -20,89 +20,76 @@ do
   end
 end
 
--- By key: its state, as stored or to be stored; whether one was stored; the
--- error of reading it; the limit under which it has to be written, and a list
--- of those if there are several.
-local N, T, F, stored, failed, unsaved, under = {}, {}, {}, {}, {}, {}, {}
+-- decide decides any groups.
+local function decide()
+  -- By key: its state, as stored or to be stored; whether one was stored; the
+  -- error of reading it; the limit under which it has to be written, and a list
+  -- of those if there are several.
+  local N, T, F, stored, failed, unsaved, under = {}, {}, {}, {}, {}, {}, {}
 
-local function read(k, l)
-  local n, t, f, exists = l.step.load(KEYS[k])
-  if n then
-    N[k], T[k], F[k], stored[k] = n, t, f, exists
-  else
-    N[k], failed[k] = 0, t
+  local function read(k, l)
+    local n, t, f, exists = l.step.load(KEYS[k])
+    if n then
+      N[k], T[k], F[k], stored[k] = n, t, f, exists
+    else
+      N[k], failed[k] = 0, t
+    end
   end
-end
 
-local function keep(k, n, t, f, l)
-  N[k], T[k], F[k], stored[k] = n, t, f, true
-  if not l.step.full_at then
-    return
+  local function keep(k, n, t, f, l)
+    N[k], T[k], F[k], stored[k] = n, t, f, true
+    if not l.step.full_at then
+      return
+    end
+    local first = unsaved[k]
+    if not first then
+      unsaved[k] = l
+    elseif first ~= l then
+      under[k] = under[k] or {}
+      under[k][l] = true
+    end
   end
-  local first = unsaved[k]
-  if not first then
-    unsaved[k] = l
-  elseif first ~= l then
-    under[k] = under[k] or {}
-    under[k][l] = true
-  end
-end
 
-local function write(k, l)
-  local n, t, f = N[k], T[k], F[k]
-  if n == 0 and f == 0 then
-    call('DEL', KEYS[k])
-    return
+  local function write(k, l)
+    local n, t, f = N[k], T[k], F[k]
+    if n == 0 and f == 0 then
+      call('DEL', KEYS[k])
+      return
+    end
+    local full_at = l.step.full_at(n, t, f, l)
+    for other in pairs(under[k] or {}) do
+      full_at = max(full_at, other.step.full_at(n, t, f, other))
+    end
+    call('SET', KEYS[k], encode(t, n, f), 'PX', lifetime(full_at))
   end
-  local full_at = l.step.full_at(n, t, f, l)
-  for other in pairs(under[k] or {}) do
-    full_at = max(full_at, other.step.full_at(n, t, f, other))
-  end
-  call('SET', KEYS[k], encode(t, n, f), 'PX', lifetime(full_at))
-end
 
--- current brings a key's state to now under a limit.
-local function current(k, l)
-  local n, t, f, changed = l.step.at(N[k], T[k], F[k], l, KEYS[k])
-  if changed then
-    keep(k, n, t, f, l)
+  -- current brings a key's state to now under a limit.
+  local function current(k, l)
+    local n, t, f, changed = l.step.at(N[k], T[k], F[k], l, KEYS[k])
+    if changed then
+      keep(k, n, t, f, l)
+    end
+    return n, t, f
   end
-  return n, t, f
-end
 
-local function reply(v, n, t, f, k, l, need)
-  local u = 0
-  if l.step.instants then
-    f, u = l.step.instants(n, t, need, l, KEYS[k])
+  local function reply(v, n, t, f, k, l, need)
+    local u = 0
+    if l.step.instants then
+      f, u = l.step.instants(n, t, need, l, KEYS[k])
+    end
+    return pack('<BI4ddd', v, n, t, f, u)
   end
-  return pack('<BI4ddd', v, n, t, f, u)
-end
 
--- charge takes units from a state that was brought to now.
-local function charge(v, n, t, f, k, l, units)
-  if units > 0 then
-    v = v + 4
-    n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
-    keep(k, n, t, f, l)
+  -- charge takes units from a state that was brought to now.
+  local function charge(v, n, t, f, k, l, units)
+    if units > 0 then
+      v = v + 4
+      n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
+      keep(k, n, t, f, l)
+    end
+    return reply(v, n, t, f, k, l, 0)
   end
-  return reply(v, n, t, f, k, l, 0)
-end
 
--- take_one decides a group of one take, as most are.
-local function take_one(k, l, units, denied)
-  local v = stored[k] and 0 or 2
-  local n, t, f = current(k, l)
-  if l.step.used(n, t, f, l) + units > l.burst then
-    return reply(v, n, t, f, k, l, units)
-  end
-  if denied > 0 then
-    return reply(v + 1, n, t, f, k, l, units)
-  end
-  return charge(v + 1, n, t, f, k, l, units)
-end
-
--- several makes what decides all other groups.
-local function several()
   -- look judges a check, and returns its verdict and its answer, uncharged.
   local function look(c, need)
     local k, l = c.key, c.limit
@@ -182,65 +169,94 @@ local function several()
     return reply(v, n, t, f, k, l, 0)
   end
 
-  return function(group, denied)
-    if group[1].op < RETURN then
-      return take(group, denied)
-    end
-    local answers = {}
-    for i = 1, #group do
-      answers[i] = settle(group[i])
-    end
-    return answers
-  end
-end
-
-local replies, errors, decide_several = { pack('<d', now) }, {}, nil
-
-do
+  local replies, errors = { pack('<d', now) }, {}
   local checks = ARGV[3]
   local pos, size = 1, #checks
   while pos <= size do
-    local count, denied, op, k, index, units
-    count, denied, op, k, index, units, pos = unpack('<HHBHHI4', checks, pos)
-    local group, failure
-    if not N[k] then
-      read(k, limits[index])
-    end
-    failure = failed[k]
-    if count > 1 or op ~= TAKE then
-      group = {}
-      for i = 1, count do
-        if i > 1 then
-          op, k, index, units, pos = unpack('<BHHI4', checks, pos)
-        end
-        local c = { op = op, key = k, limit = limits[index], cost = units, instead = 0 }
-        if op == TRIAL_INSTEAD then
-          c.instead, pos = unpack('<H', checks, pos)
-        elseif op == RETURN then
-          c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
-        end
-        if not N[k] then
-          read(k, c.limit)
-        end
-        failure = failure or failed[k]
-        group[i] = c
+    local count, denied
+    count, denied, pos = unpack('<HH', checks, pos)
+    local group, failure = {}, nil
+    for i = 1, count do
+      local c = { instead = 0 }
+      local index
+      c.op, c.key, index, c.cost, pos = unpack('<BHHI4', checks, pos)
+      c.limit = limits[index]
+      if c.op == TRIAL_INSTEAD then
+        c.instead, pos = unpack('<H', checks, pos)
+      elseif c.op == RETURN then
+        c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
       end
+      if not N[c.key] then
+        read(c.key, c.limit)
+      end
+      failure = failure or failed[c.key]
+      group[i] = c
     end
     if failure then
       errors[#errors + 1] = failure
       replies[#replies + 1] = '\1'
-    elseif group then
-      decide_several = decide_several or several()
-      replies[#replies + 1] = '\0'
-      replies[#replies + 1] = table.concat(decide_several(group, denied))
     else
       replies[#replies + 1] = '\0'
-      replies[#replies + 1] = take_one(k, limits[index], units, denied)
+      if group[1].op < RETURN then
+        replies[#replies + 1] = table.concat(take(group, denied))
+      else
+        for i = 1, count do
+          replies[#replies + 1] = settle(group[i])
+        end
+      end
     end
   end
+  for k, l in pairs(unsaved) do
+    write(k, l)
+  end
+  table.insert(errors, 1, table.concat(replies))
+  return errors
 end
-for k, l in pairs(unsaved) do
-  write(k, l)
+
+if ARGV[4] == '' then
+  return decide()
 end
-table.insert(errors, 1, table.concat(replies))
-return errors
+
+-- Every group is one take, of a key of its own: what is known of a key need not
+-- outlive its group. Most scripts are so.
+
+local replies, failures = { pack('<d', now) }, { '' }
+local checks = ARGV[3]
+for i = 1, #KEYS do
+  local _, denied, _, _, index, units = unpack('<HHBHHI4', checks, 13 * i - 12)
+  local key, l = KEYS[i], limits[index]
+  local step = l.step
+  local n, t, f, exists = step.load(key)
+  if not n then
+    failures[#failures + 1] = t
+    replies[#replies + 1] = '\1'
+  else
+    local v, need, u = exists and 0 or 2, units, 0
+    local write
+    n, t, f, write = step.at(n, t, f, l, key)
+    if step.used(n, t, f, l) + units <= l.burst then
+      v = v + 1
+      if denied == 0 then
+        need = 0
+        if units > 0 then
+          v, write = v + 4, true
+          n, t, f = step.charge(n, t, f, units, key, l)
+        end
+      end
+    end
+    if write and step.full_at then
+      if n == 0 and f == 0 then
+        call('DEL', key)
+      else
+        call('SET', key, encode(t, n, f), 'PX', lifetime(step.full_at(n, t, f, l)))
+      end
+    end
+    if step.instants then
+      f, u = step.instants(n, t, need, l, key)
+    end
+    replies[#replies + 1] = '\0'
+    replies[#replies + 1] = pack('<BI4ddd', v, n, t, f, u)
+  end
+end
+failures[1] = table.concat(replies)
+return failures

@@ -9,6 +9,8 @@
 --         of trial-instead: the take to leave out H (its place in the group,
 --         0 one elsewhere that is allowed, 65535 one elsewhere that is denied)
 --         of return: the receipt's t d, n I4, f d, and the take's instant d
+-- ARGV[4] not empty if every group is one take, and the i-th key is the i-th
+--         group's alone
 -- Returns {answers, error...}; answers, packed: now d, then per group a status
 --         B: 0, and per check v B, n I4, t d, f d, u d; or 1, and the group's
 --         error is the next of those that follow.
