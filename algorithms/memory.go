@@ -99,7 +99,7 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 		return err
 	}
 	room := workspaces.Get().(*workspace)
-	defer room.release()
+	defer room.release(len(checks))
 	items, err := newItems(room.items[:], checks, Local)
 	if err != nil {
 		return err

@@ -16,9 +16,9 @@ type workspace struct {
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
-// release forgets what belongs to the caller.
-func (w *workspace) release() {
-	clear(w.items[:])
+// release forgets what belongs to the caller of n checks.
+func (w *workspace) release(n int) {
+	clear(w.items[:min(n, len(w.items))])
 	workspaces.Put(w)
 }
 

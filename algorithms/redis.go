@@ -36,9 +36,9 @@ type Client interface {
 //
 // While calls are in flight, others gather, and the next script takes them all:
 // a lone call waits for nothing, and many share round trips. A batch of 128
-// checks holds Redis for about as long as 128 short commands do; a check of a
-// log reads as many entries as its cost, a settlement of one writes as many, so
-// keep logs small and their costs low.
+// checks holds Redis for about as long as 128 short commands do. Of a log whose
+// costs are not all 1, a denial reads as many entries as its cost, and a
+// settlement of any log writes as many: keep logs small and their costs low.
 //
 // A call ends when its context does, or after Timeout, whatever the client's
 // timeouts are; what has been sent by then may have been charged. (If it has to

@@ -175,6 +175,9 @@ local function sliding_window_log()
     if excess <= 0 or units > l.burst then
       return 0
     end
+    if call('LLEN', key) - 1 == n then -- every entry is one unit
+      return (decode(call('LINDEX', key, excess)) or t) + l.window
+    end
     local index = 1
     while true do
       local chunk = call('LRANGE', key, index, index + min(excess, CHUNK) - 1)

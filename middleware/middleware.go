@@ -32,7 +32,8 @@ type Middleware struct {
 	observer Observer
 	troubles troubles
 
-	challenge      string // of 401
+	challenge      string            // of 401
+	bodies         map[string][]byte // of 429, by the one policy that denies
 	skipPreflights bool
 
 	closing atomic.Bool
@@ -89,7 +90,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 		m.troubles.logger = slog.Default()
 	}
 	if m.denied == nil {
-		m.denied = problem
+		m.denied = m.problem
 	}
 	if m.clientIP.IsZero() {
 		m.clientIP = keyfunc.IP(nil)
@@ -111,6 +112,7 @@ func (m *Middleware) configure(policies []Policy) error {
 	errs = append(errs, lines("middleware: Headers", m.dialect.Validate())...)
 	errs = append(errs, lines("middleware: ClientIP", m.clientIP.Validate())...)
 	names := make(map[string]bool)
+	m.bodies = make(map[string][]byte)
 	var challenges []string
 	for _, p := range policies {
 		compiled, err := newPolicy(p)
@@ -121,6 +123,7 @@ func (m *Middleware) configure(policies []Policy) error {
 			errs = append(errs, fmt.Errorf("middleware: there are two policies %q", p.Name))
 		}
 		names[p.Name] = true
+		m.bodies[p.Name] = headers.QuotaExceeded(p.Name)
 		m.policies = append(m.policies, compiled)
 		for _, c := range p.Key.Challenges() {
 			if !slices.Contains(challenges, c) {

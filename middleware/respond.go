@@ -101,23 +101,28 @@ func (m *Middleware) client(d *decision, r *http.Request) string {
 }
 
 // problem is the default answer to what is not allowed.
-func problem(w http.ResponseWriter, _ *http.Request, v Verdict) {
-	body := headers.Problem(v.Status)
-	if v.Status == http.StatusTooManyRequests {
-		body = headers.QuotaExceeded(violated(v)...)
-	}
+func (m *Middleware) problem(w http.ResponseWriter, _ *http.Request, v Verdict) {
 	headers.SetProblem(w.Header())
 	w.WriteHeader(v.Status)
-	_, _ = w.Write(body) // the client may be gone; there is nobody to tell
+	_, _ = w.Write(m.body(v)) // the client may be gone; there is nobody to tell
 }
 
-// violated returns the names of the advertised policies that deny.
-func violated(v Verdict) []string {
-	var names []string
-	for _, p := range v.Policies {
+// body returns the body of an answer. Mostly one policy denies, and what it
+// says then has been prepared.
+func (m *Middleware) body(v Verdict) []byte {
+	if v.Status != http.StatusTooManyRequests {
+		return headers.Problem(v.Status)
+	}
+	var room [4]string
+	names := room[:0] // of the advertised policies that deny
+	for i := range v.Policies {
+		p := &v.Policies[i]
 		if !p.Private && !p.Decision.Allowed && p.Decision.Source != algorithms.Undecided {
 			names = append(names, p.Name)
 		}
 	}
-	return names
+	if len(names) == 1 {
+		return m.bodies[names[0]]
+	}
+	return headers.QuotaExceeded(names...)
 }
