@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,7 @@ type Redis struct {
 	inFlight  int
 	timeout   time.Duration
 	lanes     []lane
+	workers   sync.Pool     // of *worker
 	placement atomic.Uint32 // a placement
 	stats     redisCounters
 }
@@ -134,6 +136,7 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	r.prefix += ":"
 	r.placement.Store(uint32(placementOf(client)))
 	r.lanes = make([]lane, clusterSlots/slotsPerLane)
+	r.workers.New = newWorker
 	for i := range r.lanes {
 		r.lanes[i].r = r
 	}

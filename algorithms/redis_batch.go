@@ -12,8 +12,7 @@ import (
 // A batch is the groups that a worker sends at once, as a script per slot.
 type batch struct {
 	groups  []*group
-	overdue bool // this and over are guarded by the lane's mu
-	over    bool
+	overdue bool // guarded by the lane's mu
 
 	scripts []script
 }
@@ -34,15 +33,11 @@ func (b *batch) free() {
 		b.scripts[i].reset()
 	}
 	b.scripts = b.scripts[:0]
-	b.overdue, b.over = false, false
 	batches.Put(b)
 }
 
 // run sends the batch, and gives every group its answer.
-func (b *batch) run(r *Redis) {
-	// go-redis obeys this while it waits for a connection, not in a read.
-	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
-	defer cancel()
+func (b *batch) run(ctx context.Context, r *Redis) {
 	b.write()
 	now, err := r.scriptNow()
 	if err != nil {

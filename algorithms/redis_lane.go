@@ -34,11 +34,11 @@ const (
 	slotsPerLane = 256
 )
 
-// weight is what a check costs Redis, in checks of one integer state. A log's
-// entries are read in the worst case.
+// weight is what a check costs Redis, in checks of one integer state. A log
+// takes several commands, and its entries are read in the worst case.
 func weight(l Limit) int {
 	if l.algorithm == algorithmSlidingWindowLog {
-		return 1 + int(l.requests/25)
+		return 4 + int(l.requests/25)
 	}
 	return 1
 }
@@ -120,15 +120,57 @@ func (l *lane) pass(b *batch) {
 	}
 }
 
+// A worker sends batches of a lane, until the queue is empty or it is overdue.
+// Workers are pooled with what each batch needs: a timer, and a context that
+// ends with it.
+type worker struct {
+	l      *lane
+	batch  *batch // under way, guarded by the lane's mu
+	ctx    context.Context
+	cancel context.CancelFunc
+	timer  *time.Timer // runs expire
+}
+
+func newWorker() any {
+	w := new(worker)
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.timer = time.AfterFunc(time.Hour, w.expire)
+	w.timer.Stop()
+	return w
+}
+
+// work sends batches.
+func (l *lane) work() {
+	w := l.r.workers.Get().(*worker)
+	w.l = l
+	for {
+		b := w.next()
+		if b == nil {
+			w.l = nil
+			l.r.workers.Put(w)
+			return
+		}
+		w.timer.Reset(l.r.timeout)
+		b.run(w.ctx, l.r)
+		if !w.finish(b, w.timer.Stop()) {
+			w.cancel()
+			return
+		}
+	}
+}
+
 // expire ends the calls of a batch that has not been answered in time, and
-// those that have been waiting behind it for as long.
-func (l *lane) expire(b *batch) {
+// those that have been waiting behind it for as long. It also ends what the
+// client does before it reads a reply, such as waiting for a connection.
+func (w *worker) expire() {
+	w.cancel()
+	l := w.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b.over {
+	if w.batch == nil {
 		return
 	}
-	for _, g := range b.groups {
+	for _, g := range w.batch.groups {
 		g.finish(errTimeout)
 	}
 	oldest := time.Now().Add(-l.r.timeout)
@@ -139,27 +181,13 @@ func (l *lane) expire(b *batch) {
 		}
 		return late
 	})
-	l.pass(b)
-}
-
-// work sends batches until the queue is empty.
-func (l *lane) work() {
-	for {
-		b := l.next()
-		if b == nil {
-			return
-		}
-		timer := time.AfterFunc(l.r.timeout, func() { l.expire(b) })
-		b.run(l.r)
-		if !l.finish(b, timer.Stop()) {
-			return
-		}
-	}
+	l.pass(w.batch)
 }
 
 // next takes the next batch off the queue; nil, and the worker's place in
 // flight is free, if there is none.
-func (l *lane) next() *batch {
+func (w *worker) next() *batch {
+	l := w.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) == 0 {
@@ -179,22 +207,27 @@ func (l *lane) next() *batch {
 	rest := copy(l.queue, l.queue[len(b.groups):])
 	clear(l.queue[rest:])
 	l.queue = l.queue[:rest]
+	w.batch = b
 	return b
 }
 
 // finish reports whether the worker may go on: not if its place in flight was
-// given to another meanwhile. The batch is used again only if nothing holds it,
-// as expire may unless its timer was stopped.
-func (l *lane) finish(b *batch, stopped bool) bool {
+// given to another, nor if its timer may still run.
+func (w *worker) finish(b *batch, stopped bool) bool {
+	l := w.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b.over = true
-	if b.overdue {
+	w.batch = nil
+	switch {
+	case b.overdue:
 		l.stuck--
 		return false
-	}
-	if stopped {
+	case !stopped:
+		l.inFlight--
+		l.start()
+		return false
+	default:
 		b.free()
+		return true
 	}
-	return true
 }
