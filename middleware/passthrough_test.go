@@ -116,6 +116,7 @@ func TestResponseController(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_, _ = io.Copy(io.Discard, res.Body) // until the handler is done
 		_ = res.Body.Close()
 	})
 }
