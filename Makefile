@@ -15,8 +15,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 run: ## run the example server
-	go build -o bin/chi-server ./examples/chi-server
-	@exec bin/chi-server
+	go build -o .bin/chi-server ./examples/chi-server
+	@exec .bin/chi-server
 
 test: tools ## run all tests, with the race detector where there is a C compiler
 	@if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null; then race=-race; \
