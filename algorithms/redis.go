@@ -101,7 +101,7 @@ const (
 
 // NewRedis returns a limiter that counts in Redis; nil options mean the
 // defaults. It sends nothing: whether Redis answers is for the first call to
-// see. Redis 6.2 or later, or Valkey, is needed.
+// see. It needs Redis 6.2 or later, and is tested with 7.0.
 func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}
