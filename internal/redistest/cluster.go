@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 const (
@@ -18,24 +17,48 @@ const (
 	slotCount = 16384
 )
 
-// A Cluster is a Redis Cluster of three masters without replicas. The nodes call a silent peer dead after 2 s.
+// A Cluster is a Redis Cluster of three masters, with one replica each or none.
 type Cluster struct {
 	tb     testing.TB
-	nodes  []*Server
+	nodes  []*Server // the first three began as masters
 	client func() *redis.ClusterClient
 }
 
 // StartCluster starts three masters that share all slots, gives each the extra arguments of redis-server, and returns
-// when WaitReady would. That takes a little over 2 s, because a fresh master refuses keys for its first 2 s.
+// when WaitReady would. That takes a little over 2 s, because a fresh master refuses keys for its first 2 s. The nodes
+// call a silent peer dead after 2 s, and while one is, none serves, unless cluster-require-full-coverage is no.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
+	c := newCluster(tb, masters, append([]string{"--cluster-node-timeout", "2000"}, args...))
+	c.WaitReady()
+	return c
+}
+
+// StartClusterWithReplicas is StartCluster with a replica for each master. The nodes call a silent peer dead after 1 s,
+// and its replica takes its place within about 3 s; see WaitPromoted.
+func StartClusterWithReplicas(tb testing.TB, args ...string) *Cluster {
+	tb.Helper()
+	c := newCluster(tb, 2*masters, append([]string{
+		"--cluster-node-timeout", "1000",
+		"--repl-diskless-sync-delay", "0",
+		"--repl-ping-replica-period", "1", // nodes do not count a replica that has received nothing
+	}, args...))
+	for i, replica := range c.nodes[masters:] {
+		c.await("replica does not follow its master", func() string { return replica.follow(c.nodes[i]) })
+	}
+	c.WaitReady()
+	return c
+}
+
+// newCluster starts n nodes and divides the slots among the first three.
+func newCluster(tb testing.TB, n int, args []string) *Cluster {
+	tb.Helper()
 	c := &Cluster{tb: tb}
-	for range masters {
-		c.nodes = append(c.nodes, start(tb, true, append([]string{
+	for range n {
+		c.nodes = append(c.nodes, start(tb, clusterNode, append([]string{
 			"--cluster-enabled", "yes",
 			"--cluster-config-file", "nodes.conf",
 			"--cluster-announce-ip", "127.0.0.1",
-			"--cluster-node-timeout", "2000",
 		}, args...)))
 	}
 	c.client = sync.OnceValue(func() *redis.ClusterClient {
@@ -43,12 +66,11 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 		tb.Cleanup(func() { _ = client.Close() })
 		return client
 	})
-	for i, node := range c.nodes {
+	for i, node := range c.nodes[:masters] {
 		if err := node.found(i); err != nil {
 			tb.Fatalf("redistest: cluster node %s: %v", node.Addr(), err)
 		}
 	}
-	c.WaitReady()
 	return c
 }
 
@@ -64,6 +86,18 @@ func (s *Server) found(i int) error {
 	)
 }
 
+// follow makes a node without slots a replica of master, or returns why it cannot, such as that they have not met yet.
+func (s *Server) follow(master *Server) string {
+	client, other := s.quietClient(), master.quietClient()
+	defer client.Close()
+	defer other.Close()
+	err := client.ClusterReplicate(s.tb.Context(), other.ClusterMyID(s.tb.Context()).Val()).Err()
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // Addrs returns the addresses of all nodes.
 func (c *Cluster) Addrs() []string {
 	var addrs []string
@@ -73,21 +107,29 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Nodes returns the three servers, in the order of their slots.
+// Nodes returns all servers: first those that began as masters, in the order of their slots, then their replicas, in
+// the same order.
 func (c *Cluster) Nodes() []*Server { return c.nodes }
 
 // Client returns a client with go-redis's default options. All calls return the same one, and the end of the test
 // closes it.
 func (c *Cluster) Client() *redis.ClusterClient { return c.client() }
 
-// WaitReady waits until every node serves, knows all three, and counts every slot as served. It fails the test after
-// 10 s. Call it after the restart of a node. Like Restart, it belongs to the goroutine that runs the test.
+// WaitReady waits until every node serves, knows all others, counts every slot as served and, where there are
+// replicas, sees one behind every master. It fails the test after 10 s. Call it after the restart of a node. Like
+// Restart, it belongs to the goroutine that runs the test.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
-	var state string
+	c.await("cluster is not ready", c.state)
+}
+
+// await waits until state, which says what is missing, says nothing.
+func (c *Cluster) await(complaint string, state func() string) {
+	c.tb.Helper()
+	var missing string
 	end := time.Now().Add(deadline)
 	for invited := (time.Time{}); time.Now().Before(end); time.Sleep(10 * interval) {
-		if state = c.state(); state == "" {
+		if missing = state(); missing == "" {
 			return
 		}
 		// An invitation that is not answered within a second or two is forgotten, so it is repeated.
@@ -96,7 +138,7 @@ func (c *Cluster) WaitReady() {
 			invited = time.Now()
 		}
 	}
-	c.tb.Fatalf("redistest: cluster is not ready after %v: %s", deadline, state)
+	c.tb.Fatalf("redistest: %s after %v: %s", complaint, deadline, missing)
 }
 
 // invite introduces every node to every other. Those that have met are not disturbed by it.
@@ -121,12 +163,15 @@ func (c *Cluster) state() string {
 		for _, want := range []string{
 			"cluster_state:ok",
 			fmt.Sprint("cluster_slots_ok:", slotCount),
-			fmt.Sprint("cluster_known_nodes:", masters),
+			fmt.Sprint("cluster_known_nodes:", len(c.nodes)),
 			fmt.Sprint("cluster_size:", masters),
 		} {
 			if !strings.Contains(info, want+"\r\n") {
 				return fmt.Sprintf("%s: want %s, got\n%s", node.Addr(), want, info)
 			}
+		}
+		if missing := c.followers(node); missing != "" {
+			return node.Addr() + ": " + missing
 		}
 	}
 	return ""
@@ -136,19 +181,4 @@ func (s *Server) clusterInfo() (string, error) {
 	client := s.quietClient()
 	defer client.Close()
 	return client.ClusterInfo(s.tb.Context()).Result()
-}
-
-// quietClient returns a client that sends nothing of its own accord and does not insist.
-func (s *Server) quietClient() *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr:                     s.Addr(),
-		Protocol:                 2,
-		DisableIdentity:          true,
-		MaxRetries:               -1,
-		DialerRetries:            1,
-		DialTimeout:              time.Second,
-		ReadTimeout:              time.Second,
-		PoolSize:                 1,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
 }

@@ -27,6 +27,20 @@ const (
 
 var errPortTaken = errors.New("somebody else took the port")
 
+// A kind is what sets one sort of server apart from the others.
+type kind struct {
+	bus   bool     // it has a port for the Cluster bus
+	ready string   // what it logs once it serves
+	args  []string // that come before all others
+}
+
+const serves = "Ready to accept connections"
+
+var (
+	plain       = kind{ready: serves}
+	clusterNode = kind{ready: serves, bus: true}
+)
+
 // A Server is one redis-server on 127.0.0.1. Its methods may be called by any goroutine, but for Restart, Stop and
 // Continue, which may fail the test and so belong to the goroutine that runs it.
 type Server struct {
@@ -34,6 +48,7 @@ type Server struct {
 	path string // of the program
 	dir  string
 	port int
+	kind kind
 	args []string // as the caller gave them
 
 	mu   sync.Mutex
@@ -46,24 +61,24 @@ type Server struct {
 // test. It fails the test when there is no redis-server.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return start(tb, false, args)
+	return start(tb, plain, args)
 }
 
-// start is Start; with bus, the port of the Cluster bus is free, too.
-func start(tb testing.TB, bus bool, args []string) *Server {
+// start is Start for a server of any kind.
+func start(tb testing.TB, kind kind, args []string) *Server {
 	tb.Helper()
 	path, err := exec.LookPath(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"))
 	if err != nil {
 		tb.Fatalf("redistest: %v: run \"make tools\", or install the package redis-server (Debian, Ubuntu) or redis", err)
 	}
-	s := &Server{tb: tb, path: path, dir: tb.TempDir(), args: args}
+	s := &Server{tb: tb, path: path, dir: tb.TempDir(), kind: kind, args: args}
 	s.client = sync.OnceValue(func() *redis.Client {
 		client := redis.NewClient(&redis.Options{Addr: s.Addr()})
 		tb.Cleanup(func() { _ = client.Close() })
 		return client
 	})
 	for range attempts {
-		s.port, err = reservePort(tb, bus)
+		s.port, err = reservePort(tb, kind.bus)
 		if err != nil {
 			break
 		}
@@ -80,13 +95,21 @@ func start(tb testing.TB, bus bool, args []string) *Server {
 
 // run launches the process and waits until it serves. A process that does not is ended.
 func (s *Server) run() error {
+	return s.runUntil(func(p *process) bool {
+		// Somebody else may have taken the port and answer in the place of p, so the log of p counts, too.
+		return strings.Contains(p.output(), s.kind.ready) && answers(s.Addr())
+	})
+}
+
+// runUntil launches the process, with further arguments, and waits until it is ready. A process that is not is ended.
+func (s *Server) runUntil(ready func(*process) bool, more ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, err := launch(s.path, s.dir, s.arguments())
+	p, err := launch(s.path, s.dir, append(s.arguments(), more...))
 	if err != nil {
 		return err
 	}
-	if err := s.awaitReady(p); err != nil {
+	if err := awaitReady(p, ready); err != nil {
 		return errors.Join(err, p.kill())
 	}
 	s.proc = p
@@ -94,7 +117,7 @@ func (s *Server) run() error {
 }
 
 func (s *Server) arguments() []string {
-	return slices.Concat([]string{
+	return slices.Concat(s.kind.args, []string{
 		"--port", strconv.Itoa(s.port),
 		"--bind", "127.0.0.1",
 		"--protected-mode", "no",
@@ -104,9 +127,8 @@ func (s *Server) arguments() []string {
 	}, s.args)
 }
 
-// awaitReady waits until p answers a PING. Somebody else may have taken the port and answer in its place, so p must
-// also have logged that it is ready.
-func (s *Server) awaitReady(p *process) error {
+// awaitReady waits until p is ready.
+func awaitReady(p *process, ready func(*process) bool) error {
 	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(interval) {
 		if p.ended() {
 			log := p.output()
@@ -115,29 +137,39 @@ func (s *Server) awaitReady(p *process) error {
 			}
 			return fmt.Errorf("redis-server ended at once:\n%s", log)
 		}
-		if strings.Contains(p.output(), "Ready to accept connections") && answers(s.Addr()) {
+		if ready(p) {
 			return nil
 		}
 	}
-	return fmt.Errorf("redis-server does not serve after %v:\n%s", deadline, p.output())
+	return fmt.Errorf("redis-server is not ready after %v:\n%s", deadline, p.output())
 }
 
-// answers reports whether a Redis at addr answers a PING. A refusal for want of a password is an answer.
-// It speaks the protocol itself, since a client would say more than PING, and tests count commands.
+// answers reports whether a Redis at addr answers a PING. A refusal, such as that for want of a password or of a
+// primary, is an answer, unless it says that the server is not up yet.
 func answers(addr string) bool {
+	reply := ping(addr)
+	return reply != "" && !strings.HasPrefix(reply, "-LOADING")
+}
+
+// ping returns the first line of the reply to a PING, or "" if there is none.
+// It speaks the protocol itself, since a client would say more than PING, and tests count commands.
+func ping(addr string) string {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return false
+		return ""
 	}
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
+		return ""
 	}
 	reply, err := bufio.NewReader(conn).ReadString('\n')
-	return err == nil && (reply == "+PONG\r\n" || strings.HasPrefix(reply, "-NOAUTH"))
+	if err != nil || !strings.HasPrefix(reply, "+") && !strings.HasPrefix(reply, "-") {
+		return ""
+	}
+	return reply
 }
 
 // Addr returns host and port. They stay the same for the life of the Server.
@@ -163,7 +195,8 @@ func (s *Server) Kill() {
 }
 
 // Restart kills the server if it runs and starts it on the same port. It returns when the server serves again,
-// without data and without scripts. A Cluster node keeps its place in the Cluster; see Cluster.WaitReady.
+// without scripts, and without data but for what an argument or the command SAVE made it keep. A Cluster node and a
+// sentinel keep their places; see Cluster.WaitReady and Sentinel.WaitReady.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.Kill()

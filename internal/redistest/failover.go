@@ -1,0 +1,140 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Slot returns the slot of a key.
+func (c *Cluster) Slot(key string) int {
+	c.tb.Helper()
+	for _, node := range c.nodes {
+		client := node.quietClient()
+		slot, err := client.ClusterKeySlot(c.tb.Context(), key).Result()
+		_ = client.Close()
+		if err == nil {
+			return int(slot)
+		}
+	}
+	c.tb.Fatalf("redistest: no cluster node answers")
+	return 0
+}
+
+// Master returns the server to which the first node that answers assigns the slot. A master that died keeps its slots
+// until a replica takes its place.
+func (c *Cluster) Master(slot int) *Server {
+	c.tb.Helper()
+	for _, r := range c.ranges() {
+		if r.Start <= slot && slot <= r.End {
+			return c.node(r.Nodes[0].Addr)
+		}
+	}
+	c.tb.Fatalf("redistest: nobody serves slot %d", slot)
+	return nil
+}
+
+// Replica returns the replica of a master, as the first node that answers sees it. It fails the test when there is
+// none that is alive.
+func (c *Cluster) Replica(master *Server) *Server {
+	c.tb.Helper()
+	for _, r := range c.ranges() {
+		if r.Nodes[0].Addr == master.Addr() && len(r.Nodes) > 1 {
+			return c.node(r.Nodes[1].Addr)
+		}
+	}
+	c.tb.Fatalf("redistest: %s has no replica", master.Addr())
+	return nil
+}
+
+// WaitPromoted waits until every node that answers counts the server as a master and every slot as served. It fails
+// the test after 10 s.
+func (c *Cluster) WaitPromoted(replica *Server) {
+	c.tb.Helper()
+	var missing error
+	if !eventually(func() bool { missing = c.promoted(replica); return missing == nil }) {
+		c.tb.Fatalf("redistest: %s is not promoted after %v: %v", replica.Addr(), deadline, missing)
+	}
+}
+
+// promoted returns what speaks against the promotion of a server.
+func (c *Cluster) promoted(s *Server) error {
+	answers := 0
+	for _, node := range c.nodes {
+		ranges, err := node.slots()
+		if err != nil {
+			continue
+		}
+		answers++
+		served, leads := 0, false
+		for _, r := range ranges {
+			served += r.End - r.Start + 1
+			leads = leads || r.Nodes[0].Addr == s.Addr()
+		}
+		if !leads || served != slotCount {
+			return fmt.Errorf("%s sees %v", node.Addr(), ranges)
+		}
+		if info, err := node.clusterInfo(); err != nil || !strings.Contains(info, "cluster_state:ok") {
+			return fmt.Errorf("%s: %v\n%s", node.Addr(), err, info)
+		}
+	}
+	if answers == 0 {
+		return errors.New("no cluster node answers")
+	}
+	return nil
+}
+
+// followers returns which master has too few replicas in the eyes of node, or "".
+func (c *Cluster) followers(node *Server) string {
+	ranges, err := node.slots()
+	if err != nil {
+		return err.Error()
+	}
+	for _, r := range ranges {
+		if len(r.Nodes) < len(c.nodes)/masters {
+			return fmt.Sprintf("master %s has no replica", r.Nodes[0].Addr)
+		}
+	}
+	if info := node.replication(); strings.Contains(info, "master_link_status:down") {
+		return "replica has no data yet"
+	}
+	return ""
+}
+
+// ranges returns who serves which slots, as the first node that answers sees it.
+func (c *Cluster) ranges() []redis.ClusterSlot {
+	c.tb.Helper()
+	for _, node := range c.nodes {
+		if ranges, err := node.slots(); err == nil {
+			return ranges
+		}
+	}
+	c.tb.Fatalf("redistest: no cluster node answers")
+	return nil
+}
+
+func (c *Cluster) node(addr string) *Server {
+	c.tb.Helper()
+	for _, node := range c.nodes {
+		if node.Addr() == addr {
+			return node
+		}
+	}
+	c.tb.Fatalf("redistest: %s is no node of the cluster", addr)
+	return nil
+}
+
+func (s *Server) slots() ([]redis.ClusterSlot, error) {
+	client := s.quietClient()
+	defer client.Close()
+	return client.ClusterSlots(s.tb.Context()).Result()
+}
+
+// replication returns what the server says about its part in a replication, or "" if it does not answer.
+func (s *Server) replication() string {
+	client := s.quietClient()
+	defer client.Close()
+	return client.Info(s.tb.Context(), "replication").Val()
+}

@@ -1,0 +1,49 @@
+package redistest
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestClusterPromotesAReplica(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	c := StartClusterWithReplicas(t, "--cluster-require-full-coverage", "no")
+	t.Logf("cluster ready after %v", time.Since(began).Round(time.Millisecond))
+	if got := c.Nodes()[0].Client().ConfigGet(t.Context(), "cluster-require-full-coverage").Val(); got["cluster-require-full-coverage"] != "no" {
+		t.Errorf("got %v, want no full coverage", got)
+	}
+	slot := c.Slot("k")
+	if slot != 7629 {
+		t.Errorf("got slot %d, want 7629", slot)
+	}
+	first := c.Master(slot)
+	second := c.Replica(first)
+	if first != c.Nodes()[1] || second != c.Nodes()[4] {
+		t.Errorf("got %s and %s, want the second master and its replica", first.Addr(), second.Addr())
+	}
+	wantSet(t, c.Client())
+
+	began = time.Now()
+	first.Kill()
+	c.WaitPromoted(second)
+	t.Logf("promoted after %v", time.Since(began).Round(time.Millisecond))
+	if got := c.Master(slot); got != second {
+		t.Errorf("got master %s, want the promoted %s", got.Addr(), second.Addr())
+	}
+	// By itself the client asks once a minute who serves what, and a refused connection is no reason for it to ask.
+	c.Client().ReloadState(t.Context())
+	if !eventually(func() bool { return c.Client().Set(t.Context(), "k", "v", 0).Err() == nil }) {
+		t.Error("the client does not reach the promoted server")
+	}
+
+	first.Restart()
+	c.WaitReady()
+	if c.Replica(second) != first {
+		t.Error("the old master is not the replica of the new one")
+	}
+	if got := strings.Count(second.replication(), "state=online"); got != 1 {
+		t.Errorf("got %d replicas in step, want 1", got)
+	}
+}

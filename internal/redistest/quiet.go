@@ -1,0 +1,25 @@
+package redistest
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// quietClient returns a client that sends nothing of its own accord and does not insist.
+func (s *Server) quietClient() *redis.Client { return redis.NewClient(s.quiet()) }
+
+func (s *Server) quiet() *redis.Options {
+	return &redis.Options{
+		Addr:                     s.Addr(),
+		Protocol:                 2,
+		DisableIdentity:          true,
+		MaxRetries:               -1,
+		DialerRetries:            1,
+		DialTimeout:              time.Second,
+		ReadTimeout:              time.Second,
+		PoolSize:                 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}

@@ -1,0 +1,46 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestSentinelPromotesTheReplica(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	s := StartSentinel(t)
+	t.Logf("sentinels ready after %v", time.Since(began).Round(time.Millisecond))
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.MasterName(), SentinelAddrs: s.Addrs()})
+	defer client.Close()
+	first, second := s.Primary(), s.Replica()
+	if first != s.Servers()[0] || second != s.Servers()[1] {
+		t.Fatalf("got primary %s and replica %s, want the first server and the second", first.Addr(), second.Addr())
+	}
+	wantSet(t, client)
+
+	began = time.Now()
+	first.Kill()
+	s.WaitPromoted(second)
+	t.Logf("promoted after %v", time.Since(began).Round(time.Millisecond))
+	if s.Primary() != second || s.Replica() != first {
+		t.Error("the sentinels do not name the promoted server")
+	}
+	wantSet(t, client)
+
+	first.Restart()
+	began = time.Now()
+	s.WaitReady()
+	t.Logf("demoted after %v", time.Since(began).Round(time.Millisecond))
+	if s.Primary() != second {
+		t.Error("the old primary is the primary again")
+	}
+}
+
+func wantSet(t *testing.T, client redis.UniversalClient) {
+	t.Helper()
+	if err := client.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Errorf("SET: %v", err)
+	}
+}
