@@ -12,31 +12,61 @@ import (
 	"testing"
 )
 
-// TestDiesWithTestBinary kills a test binary that runs a server, and wants the server dead.
+// TestDiesWithTestBinary ends test binaries that run servers, and wants the servers dead.
 func TestDiesWithTestBinary(t *testing.T) {
-	if os.Getenv("REDISTEST_HANG") != "" {
-		s := Start(t)
-		_, _ = os.Stdout.WriteString("\nserver " + strconv.Itoa(s.pid()) + "\n")
-		select {}
+	if end := os.Getenv("REDISTEST_END"); end != "" {
+		hang(t, end)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiesWithTestBinary$", "-test.timeout=1m")
-	cmd.Env = append(os.Environ(), "REDISTEST_HANG=1", "TMPDIR="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	for _, end := range []string{"kill", "panic", "panic elsewhere", "exit"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiesWithTestBinary$", "-test.timeout=1m")
+			cmd.Env = append(os.Environ(), "REDISTEST_END="+end, "TMPDIR="+t.TempDir())
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			pids := scanPIDs(t, out)
+			if end == "kill" {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = cmd.Wait()
+			for _, pid := range pids {
+				if !eventually(func() bool { return !exists(pid) }) {
+					t.Errorf("redis-server %d outlived the test binary that started it", pid)
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+		})
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+}
+
+// hang starts servers, one of them frozen and one in a loop, names them, and ends the test binary or waits to be killed.
+func hang(t *testing.T, end string) {
+	t.Helper()
+	servers := []*Server{Start(t), Start(t), Start(t)}
+	servers = append(servers, startSentinel(t, servers[0]))
+	servers[1].Stop()
+	servers[2].StartScript()
+	line := "\nservers"
+	for _, s := range servers {
+		line += " " + strconv.Itoa(s.pid())
 	}
-	pid := scanPID(t, out)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+	_, _ = os.Stdout.WriteString(line + "\n")
+	switch end {
+	case "panic":
+		panic("on purpose")
+	case "panic elsewhere":
+		go panic("on purpose")
+	case "exit":
+		os.Exit(1)
 	}
-	_ = cmd.Wait()
-	if !eventually(func() bool { return !exists(pid) }) {
-		t.Errorf("redis-server %d outlived the test binary that started it", pid)
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
+	select {}
 }
 
 // The main goroutine keeps the main thread to itself, since that one never ends: the test below needs a thread that does.
@@ -61,19 +91,24 @@ func TestOutlivesTheStartingThread(t *testing.T) {
 	}
 }
 
-// scanPID reads the line "server <pid>".
-func scanPID(t *testing.T, r io.Reader) int {
+// scanPIDs reads the line "servers <pid> <pid> ...".
+func scanPIDs(t *testing.T, r io.Reader) (pids []int) {
 	t.Helper()
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "server "); ok {
-			pid, err := strconv.Atoi(text)
+		text, ok := strings.CutPrefix(lines.Text(), "servers ")
+		if !ok {
+			continue
+		}
+		for field := range strings.FieldsSeq(text) {
+			pid, err := strconv.Atoi(field)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return pid
+			pids = append(pids, pid)
 		}
+		return pids
 	}
-	t.Fatal("the test binary ended without a line that names its server")
-	return 0
+	t.Fatal("the test binary ended without a line that names its servers")
+	return nil
 }

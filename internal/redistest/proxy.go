@@ -1,0 +1,192 @@
+package redistest
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A Proxy stands between clients and a server and does to their requests what a Fault says. What the proxy reads from
+// a client at once, at most 64 KiB, counts as one request: a command of go-redis, or a pipeline of them. What the
+// server says before the next request is the reply. All methods may be called by any goroutine.
+type Proxy struct {
+	tb     testing.TB
+	target string
+	port   int
+
+	accepted, forwarded, struck atomic.Int64
+
+	running sync.WaitGroup // everything that Close waits for
+
+	mu       sync.Mutex
+	ended    bool
+	fault    Fault
+	seen     int // requests that concern the fault
+	door     door
+	listener net.Listener // nil while the door is closed
+	waiting  []net.Conn   // what fills the queue while the door is full
+	links    map[*link]bool
+}
+
+// StartProxy starts a proxy on a free port of 127.0.0.1 that connects its clients to the address target. It does no
+// harm until Set, and ends with the test. It connects to the target for the first request of a connection, and closes
+// the connection when it cannot.
+func StartProxy(tb testing.TB, target string) *Proxy {
+	tb.Helper()
+	p := &Proxy{tb: tb, target: target, links: map[*link]bool{}}
+	if err := p.listen(); err != nil {
+		tb.Fatalf("redistest: proxy: %v", err)
+	}
+	tb.Cleanup(p.Close)
+	return p
+}
+
+// listen opens the door at a port that nobody takes first.
+func (p *Proxy) listen() (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range attempts {
+		if p.port, err = reservePort(p.tb, false); err != nil {
+			return err
+		}
+		if err = p.turn(open); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Addr returns host and port. They stay the same for the life of the Proxy.
+func (p *Proxy) Addr() string { return address(p.port) }
+
+// Accepted returns how many connections were accepted, which may miss those without a request so far.
+func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
+
+// Forwarded returns how many requests went to the target, handshakes included.
+func (p *Proxy) Forwarded() int { return int(p.forwarded.Load()) }
+
+// Struck returns how many requests met with a fault.
+func (p *Proxy) Struck() int { return int(p.struck.Load()) }
+
+// Set puts f in the place of the present fault. It acts on requests that arrive, and for Refuse and Unreachable on
+// connections that are attempted, after Set has returned. A connection that Swallow or BlackHole has struck stays
+// mute. Set does nothing after Close.
+func (p *Proxy) Set(f Fault) {
+	p.tb.Helper()
+	p.mu.Lock()
+	if p.ended {
+		p.mu.Unlock()
+		return
+	}
+	p.fault, p.seen = f, 0
+	err := p.turn(f.door())
+	p.mu.Unlock()
+	if err != nil {
+		p.tb.Errorf("redistest: proxy %s: %v", p.Addr(), err)
+	}
+	if f.mode == refuse {
+		p.hangUp()
+	}
+}
+
+// Close ends all connections and returns when everything that the proxy started has ended. New connections are refused.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.ended = true
+	_ = p.turn(closed) // which cannot fail
+	p.mu.Unlock()
+	p.hangUp()
+	p.running.Wait()
+}
+
+// turn opens, closes or blocks the door. It requires mu.
+func (p *Proxy) turn(to door) error {
+	if p.door == to {
+		return nil
+	}
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
+	for _, conn := range p.waiting {
+		_ = conn.Close()
+	}
+	p.door, p.listener, p.waiting = closed, nil, nil
+	if to == closed {
+		return nil
+	}
+	l, err := net.Listen("tcp", p.Addr())
+	if err != nil {
+		return err
+	}
+	p.door, p.listener = to, l
+	if to == full {
+		p.waiting, err = fill(l)
+		return err
+	}
+	p.running.Go(func() { p.accept(l) })
+	return nil
+}
+
+func (p *Proxy) accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			p.tb.Errorf("redistest: proxy %s: %v", p.Addr(), err)
+			return
+		}
+		p.admit(l, conn)
+	}
+}
+
+// admit starts a link, unless the door has been closed in the meantime.
+func (p *Proxy) admit(l net.Listener, conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != l {
+		_ = conn.Close()
+		return
+	}
+	p.accepted.Add(1)
+	link := newLink(p, conn)
+	p.links[link] = true
+	p.running.Go(link.requests)
+}
+
+func (p *Proxy) forget(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, l)
+}
+
+// hangUp closes all connections.
+func (p *Proxy) hangUp() {
+	p.mu.Lock()
+	var links []*link
+	for l := range p.links {
+		links = append(links, l)
+	}
+	p.mu.Unlock()
+	for _, l := range links {
+		l.close()
+	}
+}
+
+// judge returns the fault that strikes a request.
+func (p *Proxy) judge(request []byte) Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.fault.concerns(request) {
+		return Pass()
+	}
+	p.seen++
+	if p.fault.nth != 0 && p.fault.nth != p.seen {
+		return Pass()
+	}
+	p.struck.Add(1)
+	return p.fault
+}
