@@ -116,7 +116,7 @@ func (c *Cluster) Nodes() []*Server { return c.nodes }
 func (c *Cluster) Client() *redis.ClusterClient { return c.client() }
 
 // WaitReady waits until every node serves, knows all others, counts every slot as served and, where there are
-// replicas, sees one behind every master. It fails the test after 10 s. Call it after the restart of a node. Like
+// replicas, sees one behind every master. It fails the test after 30 s. Call it after the restart of a node. Like
 // Restart, it belongs to the goroutine that runs the test.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
@@ -127,7 +127,7 @@ func (c *Cluster) WaitReady() {
 func (c *Cluster) await(complaint string, state func() string) {
 	c.tb.Helper()
 	var missing string
-	end := time.Now().Add(deadline)
+	end := time.Now().Add(patience)
 	for invited := (time.Time{}); time.Now().Before(end); time.Sleep(10 * interval) {
 		if missing = state(); missing == "" {
 			return
@@ -138,7 +138,7 @@ func (c *Cluster) await(complaint string, state func() string) {
 			invited = time.Now()
 		}
 	}
-	c.tb.Fatalf("redistest: %s after %v: %s", complaint, deadline, missing)
+	c.tb.Fatalf("redistest: %s after %v: %s", complaint, patience, missing)
 }
 
 // invite introduces every node to every other. Those that have met are not disturbed by it.

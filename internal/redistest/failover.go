@@ -50,12 +50,12 @@ func (c *Cluster) Replica(master *Server) *Server {
 }
 
 // WaitPromoted waits until every node that answers counts the server as a master and every slot as served. It fails
-// the test after 10 s.
+// the test after 30 s.
 func (c *Cluster) WaitPromoted(replica *Server) {
 	c.tb.Helper()
 	var missing error
-	if !eventually(func() bool { missing = c.promoted(replica); return missing == nil }) {
-		c.tb.Fatalf("redistest: %s is not promoted after %v: %v", replica.Addr(), deadline, missing)
+	if !within(patience, func() bool { missing = c.promoted(replica); return missing == nil }) {
+		c.tb.Fatalf("redistest: %s is not promoted after %v: %v", replica.Addr(), patience, missing)
 	}
 }
 

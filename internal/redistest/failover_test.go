@@ -46,4 +46,12 @@ func TestClusterPromotesAReplica(t *testing.T) {
 	if got := strings.Count(second.replication(), "state=online"); got != 1 {
 		t.Errorf("got %d replicas in step, want 1", got)
 	}
+
+	second.Stop()
+	c.WaitPromoted(first)
+	second.Continue()
+	c.WaitReady()
+	if c.Master(slot) != first || c.Replica(first) != second {
+		t.Error("the master that was frozen leads again")
+	}
 }

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -25,8 +24,8 @@ type Proxy struct {
 	fault    Fault
 	seen     int // requests that concern the fault
 	door     door
-	listener net.Listener // nil while the door is closed
-	waiting  []net.Conn   // what fills the queue while the door is full
+	listener *net.TCPListener // nil while the door is closed
+	waiting  []net.Conn       // what fills the queue while the door is full
 	links    map[*link]bool
 }
 
@@ -107,7 +106,7 @@ func (p *Proxy) turn(to door) error {
 		return nil
 	}
 	if p.listener != nil {
-		_ = p.listener.Close()
+		shut(p.listener)
 	}
 	for _, conn := range p.waiting {
 		_ = conn.Close()
@@ -116,7 +115,7 @@ func (p *Proxy) turn(to door) error {
 	if to == closed {
 		return nil
 	}
-	l, err := net.Listen("tcp", p.Addr())
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: p.port})
 	if err != nil {
 		return err
 	}
@@ -129,22 +128,18 @@ func (p *Proxy) turn(to door) error {
 	return nil
 }
 
-func (p *Proxy) accept(l net.Listener) {
+func (p *Proxy) accept(l *net.TCPListener) {
 	for {
 		conn, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
 		if err != nil {
-			p.tb.Errorf("redistest: proxy %s: %v", p.Addr(), err)
-			return
+			return // the door is closed: there is no other reason but a lack of file descriptors, which clients will meet, too
 		}
 		p.admit(l, conn)
 	}
 }
 
 // admit starts a link, unless the door has been closed in the meantime.
-func (p *Proxy) admit(l net.Listener, conn net.Conn) {
+func (p *Proxy) admit(l *net.TCPListener, conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != l {

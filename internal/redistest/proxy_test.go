@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -180,6 +182,37 @@ func TestProxyRefuses(t *testing.T) {
 		p.Set(Pass())
 		v = visit(t, p)
 		v.wantReply("PING", "+PONG")
+	}
+}
+
+// TestProxyRefusesWhileProcessesStart starts processes, which hold the listener for a moment.
+func TestProxyRefusesWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	p := StartProxy(t, "127.0.0.1:1")
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer close(done)
+	for range 2 {
+		group.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_ = exec.Command(os.Args[0], "-test.run=^$").Run()
+				}
+			}
+		})
+	}
+	for range 300 {
+		p.Set(Refuse())
+		if conn, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+			_ = conn.Close()
+			t.Fatalf("got %v, want a refusal", err)
+		}
+		p.Set(Pass())
+		visit(t, p)
 	}
 }
 

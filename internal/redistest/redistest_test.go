@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,10 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("REDISTEST_END") != "" {
 		os.Exit(m.Run()) // a child of TestDiesWithTestBinary, which leaves more than goroutines
+	}
+	// Most tests wait for timeouts of servers and hardly compute, so more of them fit at once than there are cores.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -14,6 +14,13 @@ func TestSentinelPromotesTheReplica(t *testing.T) {
 	t.Logf("sentinels ready after %v", time.Since(began).Round(time.Millisecond))
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.MasterName(), SentinelAddrs: s.Addrs()})
 	defer client.Close()
+	defer func() {
+		if t.Failed() {
+			for _, x := range append(s.Sentinels(), s.Servers()...) {
+				t.Log(x.proc.output())
+			}
+		}
+	}()
 	first, second := s.Primary(), s.Replica()
 	if first != s.Servers()[0] || second != s.Servers()[1] {
 		t.Fatalf("got primary %s and replica %s, want the first server and the second", first.Addr(), second.Addr())
@@ -34,7 +41,25 @@ func TestSentinelPromotesTheReplica(t *testing.T) {
 	s.WaitReady()
 	t.Logf("demoted after %v", time.Since(began).Round(time.Millisecond))
 	if s.Primary() != second {
-		t.Error("the old primary is the primary again")
+		t.Fatal("the old primary is the primary again")
+	}
+
+	began = time.Now()
+	second.Stop()
+	s.WaitPromoted(first)
+	t.Logf("promoted after %v", time.Since(began).Round(time.Millisecond))
+	second.Continue()
+	for _, sentinel := range s.Sentinels() {
+		sentinel.Stop()
+		sentinel.Continue()
+		sentinel.Kill()
+		sentinel.Restart()
+	}
+	began = time.Now()
+	s.WaitReady()
+	t.Logf("all well after %v", time.Since(began).Round(time.Millisecond))
+	if s.Primary() != first {
+		t.Error("the sentinels have forgotten whom they promoted")
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 const (
 	deadline = 10 * time.Second     // for anything that a healthy machine does in a blink
+	patience = 30 * time.Second     // for what takes timeouts and elections, which may have to be repeated
 	interval = 2 * time.Millisecond // between two looks at whether it has happened
 	attempts = 20                   // to start a server on a port that nobody takes first
 )
@@ -235,8 +236,11 @@ func (s *Server) signal(sig syscall.Signal) *process {
 }
 
 // eventually polls until ok holds, and reports whether it did before the deadline.
-func eventually(ok func() bool) bool {
-	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(interval) {
+func eventually(ok func() bool) bool { return within(deadline, ok) }
+
+// within polls until ok holds, and reports whether it did in d.
+func within(d time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(interval) {
 		if ok() {
 			return true
 		}
