@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -200,15 +199,14 @@ func TestProxyRefusesWhileProcessesStart(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = exec.Command(os.Args[0], "-test.run=^$").Run()
+					_ = exec.Command("true").Run()
 				}
 			}
 		})
 	}
 	for range 300 {
 		p.Set(Refuse())
-		if conn, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-			_ = conn.Close()
+		if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Fatalf("got %v, want a refusal", err)
 		}
 		p.Set(Pass())
@@ -242,9 +240,7 @@ func TestProxyIsUnreachable(t *testing.T) {
 		accepted := p.Accepted()
 		p.Set(Unreachable())
 		v.wantSilence("PING")
-		conn, err := net.DialTimeout("tcp", p.Addr(), 50*time.Millisecond)
-		if !isTimeout(err) {
-			_ = conn.Close()
+		if _, err := net.DialTimeout("tcp", p.Addr(), 50*time.Millisecond); !isTimeout(err) {
 			t.Errorf("got %v, want a timeout of the dial", err)
 		}
 		if got := p.Accepted(); got != accepted {

@@ -14,13 +14,6 @@ func TestSentinelPromotesTheReplica(t *testing.T) {
 	t.Logf("sentinels ready after %v", time.Since(began).Round(time.Millisecond))
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.MasterName(), SentinelAddrs: s.Addrs()})
 	defer client.Close()
-	defer func() {
-		if t.Failed() {
-			for _, x := range append(s.Sentinels(), s.Servers()...) {
-				t.Log(x.proc.output())
-			}
-		}
-	}()
 	first, second := s.Primary(), s.Replica()
 	if first != s.Servers()[0] || second != s.Servers()[1] {
 		t.Fatalf("got primary %s and replica %s, want the first server and the second", first.Addr(), second.Addr())
