@@ -1,16 +1,35 @@
 // Package redistest starts real redis-server processes for tests and ends them with the test.
 //
-//	| You need                     | Use                                  |
-//	|------------------------------|--------------------------------------|
-//	| one empty server             | Start                                |
-//	| a server with a setting      | Start(t, "--maxmemory", "10mb")      |
-//	| a Cluster of three masters   | StartCluster                         |
-//	| a server that died           | Server.Kill, Server.Restart          |
-//	| a server that hangs          | Server.Stop, Server.Continue         |
-//	| another version or a fork    | the variable REDIS_SERVER in the environment |
+//	| You need                                | Use                                            |
+//	|-----------------------------------------|------------------------------------------------|
+//	| one empty server                        | Start                                          |
+//	| a server with a setting                 | Start(t, "--maxmemory", "10mb")                |
+//	| a Cluster of three masters              | StartCluster                                   |
+//	| the same with a replica each            | StartClusterWithReplicas                       |
+//	| a primary, a replica and sentinels      | StartSentinel                                  |
+//	| a server that died                      | Server.Kill, Server.Restart                    |
+//	| a server that hangs                     | Server.Stop, Server.Continue                   |
+//	| a server that answers LOADING           | Server.RestartLoading, Server.FinishLoading    |
+//	| a server that answers BUSY              | Server.StartScript, Server.KillScript          |
+//	| a server that answers MISCONF           | Server.BreakSaves, Server.MendSaves            |
+//	| a network that delays, loses or refuses | StartProxy, Proxy.Set                          |
+//	| another version or a fork               | the variable REDIS_SERVER in the environment   |
+//
+// Settings make a server refuse in other ways, each by its own arguments:
+//
+//	| Answer to a script that writes | Arguments                                                          |
+//	|--------------------------------|--------------------------------------------------------------------|
+//	| NOAUTH, WRONGPASS              | "--requirepass", "secret"                                          |
+//	| NOPERM                         | "--user", "alice", "on", ">secret", "~rl:*", "+eval", "+set"       |
+//	| OOM                            | "--maxmemory", "1"                                                 |
+//	| ERR max number of clients      | "--maxclients", "2"                                                |
+//	| NOREPLICAS                     | "--min-replicas-to-write", "1"                                     |
+//	| READONLY                       | "--replicaof", "127.0.0.1", port                                   |
+//	| MASTERDOWN                     | the same of a dead server, and "--replica-serve-stale-data", "no"  |
+//	| CLUSTERDOWN                    | "--cluster-enabled", "yes"                                         |
 //
 // A missing redis-server fails the test. Nothing is skipped, because a green run without Redis proves nothing.
 //
-// Every server listens on a free port of 127.0.0.1, keeps its files in a directory of the test, persists no data,
-// and is killed when the test ends. On Linux the kernel also kills it when the test binary dies.
+// Every server listens on a free port of 127.0.0.1, keeps its files in a directory of the test, persists no data
+// of its own accord, and is killed when the test ends, frozen or not. On Linux the kernel also kills it when the test binary dies.
 package redistest

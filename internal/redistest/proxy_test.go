@@ -278,6 +278,8 @@ func TestProxyStrikesTheRequestsNamed(t *testing.T) {
 	if got := client.Get(t.Context(), "k").Val(); got != "6" {
 		t.Errorf("k is %s, want 6: each call once", got)
 	}
+	p.Set(BlackHole().Containing("ping"))
+	visit(t, p).wantSilence("PING")
 }
 
 func TestProxyWithoutATarget(t *testing.T) {
