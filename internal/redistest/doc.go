@@ -31,5 +31,6 @@
 // A missing redis-server fails the test. Nothing is skipped, because a green run without Redis proves nothing.
 //
 // Every server listens on a free port of 127.0.0.1, keeps its files in a directory of the test, persists no data
-// of its own accord, and is killed when the test ends, frozen or not. On Linux the kernel also kills it when the test binary dies.
+// of its own accord, and is killed when the test ends, frozen or not. On Linux the kernel also kills it
+// when the test binary dies.
 package redistest
