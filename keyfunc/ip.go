@@ -113,6 +113,11 @@ func checkTrusted(p netip.Prefix) error {
 }
 
 func (p *ipPolicy) append(dst []byte, r *http.Request) []byte {
+	if len(p.trusted) == 0 {
+		if text, ok := cutIPv4(r.RemoteAddr); ok {
+			return append(dst, text...)
+		}
+	}
 	peer, ok := parseAddr(r.RemoteAddr)
 	if !ok {
 		return append(dst, "unknown"...)
@@ -182,6 +187,40 @@ func (p *ipPolicy) appendAddr(dst []byte, a netip.Addr) []byte {
 		return a.AppendTo(dst)
 	}
 	return netip.PrefixFrom(a, p.bits).Masked().AppendTo(dst)
+}
+
+// cutIPv4 cuts the port off a peer of IPv4 as net/http writes it, which is
+// nearly every peer: the address is its own canonical text then, and 20 ns do
+// what parsing it and writing it again take 70 ns for. It reports false for
+// whatever is not plainly that, also for some of what parseAddr reads.
+func cutIPv4(s string) (string, bool) {
+	dots, digits, octet := 0, 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9' && (digits == 0 || octet > 0): // no leading zeros
+			digits++
+			if octet = octet*10 + int(c-'0'); octet > 255 {
+				return "", false
+			}
+		case c == '.' && digits > 0 && dots < 3:
+			dots, digits, octet = dots+1, 0, 0
+		case c == ':' && digits > 0 && dots == 3:
+			return s[:i], plainPort(s[i+1:])
+		default:
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// plainPort reports whether s is a port of at most five digits.
+func plainPort(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) > 0 && (len(s) < 5 || len(s) == 5 && s <= "65535")
 }
 
 // parseAddr reads an address, with or without port and brackets, unmapped and

@@ -80,7 +80,10 @@ func FuzzIP(f *testing.F) {
 	for _, tt := range ipTests {
 		f.Add(tt.peer, strings.Join(tt.xff, "\n"))
 	}
-	key := IP(&IPOptions{Trusted: proxies})
+	for _, peer := range peers {
+		f.Add(peer, "")
+	}
+	key, direct := IP(&IPOptions{Trusted: proxies}), IP(nil)
 	f.Fuzz(func(t *testing.T, peer, header string) {
 		lines := fuzzLines(header)
 		got, err := key.Of(forwardedRequest(peer, "X-Forwarded-For", lines))
@@ -91,7 +94,19 @@ func FuzzIP(f *testing.F) {
 		if want := slowClient(peer, slowList(lines)); got != want {
 			t.Errorf("got %q of %q %q, want %q", got, peer, lines, want)
 		}
+		got, err = direct.Of(forwardedRequest(peer, "X-Forwarded-For", lines))
+		if want := slowClient(peer, nil); err != nil || got != want {
+			t.Errorf("got %q, %v of %q without proxies, want %q", got, err, peer, want)
+		}
 	})
+}
+
+// peers are where the texts of addresses and ports begin and end.
+var peers = []string{
+	"0.0.0.0:0", "255.255.255.255:65535", "255.255.255.255:65536", "1.2.3.4:00080", "1.2.3.4:000080", "1.2.3.4:99999",
+	"256.2.3.4:80", "1.2.3.256:80", "1.2.3.1000:80", "00.2.3.4:80", "1.2.3.04:80", "1..3.4:80", ".1.2.3:80", "1.2.3.:80",
+	"1.2.3:80", "1.2.3.4.5:80", "1.2.3.4", "1.2.3.4:", "1.2.3.4:8a", "1.2.3.4:-1", "1.2.3.4:+1", "1.2.3.4:80:80", "1.2.3.4 :80",
+	"1.2.3.a:80", "1.2.3./:80", "255.255.255.255", "255.255.255.2555:1", ":80", "1:80", "1.2.3.4/8:80",
 }
 
 // slowForwarded parses lines left to right, byte by byte, into the nodes of
