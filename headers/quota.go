@@ -47,9 +47,9 @@ type QuotaConfig struct {
 	Unit string
 }
 
-// A Quota is what a policy promises, rendered. It is immutable and safe for
-// concurrent use. [NewQuota] makes one; responses leave out nil and the zero
-// value.
+// A Quota is what a policy promises, rendered. It is safe for concurrent use,
+// and what it promises never changes. [NewQuota] makes one; responses leave out
+// nil and the zero value.
 type Quota struct {
 	name       string
 	item       string   // the name as a String of RFC 9651; begins an item of RateLimit
@@ -58,6 +58,7 @@ type Quota struct {
 	window     int64    // w, in seconds; 0: none
 	fill       time.Duration
 	continuous bool
+	ready      ready
 }
 
 // NewQuota returns the quota, or every mistake of the configuration at once.

@@ -83,20 +83,22 @@ func (s *State) remaining() int64 {
 }
 
 // effective returns t, the effective window: the seconds within which the
-// client can use no more than r. It returns false if there is nothing to say.
-func (s *State) effective(denied bool) (int64, bool) {
-	q := s.Quota
-	if q.limit == 0 || q.window == 0 {
-		return 0, false
+// client can use no more than r, at least 1; or 0 if there is nothing to say.
+func (s *State) effective(denied bool) int64 {
+	q, r := s.Quota, s.remaining()
+	switch {
+	case q.limit == 0 || q.window == 0:
+		return 0
+	case denied:
+		t, _ := RetryAfterSeconds(s.RetryAfter) // 0 if it is Never
+		return t
+	case r > 0:
+		return max(ceilSeconds(s.lasts()), q.pace(r))
+	case s.UnitAfter == Never:
+		return 0
+	default:
+		return max(ceilSeconds(s.UnitAfter), 1)
 	}
-	if denied {
-		return RetryAfterSeconds(s.RetryAfter)
-	}
-	r := s.remaining()
-	if r == 0 {
-		return max(ceilSeconds(s.UnitAfter), 1), s.UnitAfter != Never
-	}
-	return max(ceilSeconds(s.lasts()), q.pace(r)), true
 }
 
 // lasts returns for how long r is the most that the client can use, as far as

@@ -34,15 +34,28 @@ const (
 // denied that are not advertised.
 func (d Dialect) Write(h http.Header, resp Response) {
 	d = d.orDefault()
+	items := d&Draft != 0 && !shareItem(h, &resp)
+	policies := d&(Draft|Triple) != 0 && !sharePolicy(h, resp.Quotas)
+	switch {
+	case items || policies || d&(Triple|X) != 0:
+		d.write(h, &resp, items, policies)
+	case resp.Denied:
+		SetRetryAfter(h, resp.wait())
+	}
+}
+
+// write writes what no quota has ready: the items, the policies, the scalars
+// and Retry-After.
+func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 	// The values are gathered in one buffer and become one string.
 	var array [512]byte
 	var out fields
 	buf := array[:0]
-	if d&Draft != 0 {
-		buf = appendItems(buf, &resp)
+	if items {
+		buf = appendItems(buf, resp)
 		out.end(keyRateLimit, buf)
 	}
-	if d&(Draft|Triple) != 0 && !sharePolicy(h, resp.Quotas) {
+	if policies {
 		buf = appendPolicies(buf, resp.Quotas)
 		out.end(keyPolicy, buf)
 	}
@@ -133,31 +146,15 @@ func (resp *Response) appendOrder(order []int) []int {
 	return order
 }
 
-// appendItem appends the item, its parameters in the draft's order.
+// appendItem appends the item, with its partition key if it has one.
 func (s *State) appendItem(buf []byte, denied bool) []byte {
-	buf = append(buf, s.Quota.item...)
-	buf = append(buf, ";r="...)
-	buf = strconv.AppendInt(buf, s.remaining(), 10)
-	if t, ok := s.effective(denied); ok {
-		buf = append(buf, ";t="...)
-		buf = strconv.AppendInt(buf, t, 10)
-	}
+	buf = s.Quota.appendItem(buf, s.remaining(), s.effective(denied))
 	if len(s.PartitionKey) > 0 {
 		buf = append(buf, ";pk=:"...)
 		buf = base64.StdEncoding.AppendEncode(buf, s.PartitionKey)
 		buf = append(buf, ':')
 	}
 	return buf
-}
-
-// sharePolicy sets RateLimit-Policy if no value has to be made: the one quota
-// has it ready.
-func sharePolicy(h http.Header, quotas []*Quota) bool {
-	if len(quotas) != 1 || !quotas[0].made() || len(h[keyPolicy]) > 0 {
-		return false
-	}
-	h[keyPolicy] = quotas[0].policy
-	return true
 }
 
 // appendPolicies appends the value of RateLimit-Policy.

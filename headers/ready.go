@@ -1,0 +1,79 @@
+package headers
+
+import (
+	"net/http"
+	"strconv"
+	"sync/atomic"
+)
+
+// readyItems is how many items a quota keeps; a power of two.
+const readyItems = 64
+
+// ready are items of RateLimit that responses had lately. Most clients have
+// nearly all of a limit left, or nothing, so most responses say what another
+// has said: a header then takes 50 ns and no allocation instead of 170 ns and
+// two. What is not found is made, in two allocations as well, and replaces
+// another.
+type ready [readyItems]atomic.Pointer[readyItem]
+
+// A readyItem is immutable.
+type readyItem struct {
+	r, t int64 // t is 0 if there is none
+	line [1]string
+}
+
+// line returns the item of the numbers as the lines of a field.
+func (q *Quota) line(r, t int64) []string {
+	slot := &q.ready[uint64(r+t)%readyItems]
+	item := slot.Load()
+	if item == nil || item.r != r || item.t != t {
+		var array [128]byte
+		item = &readyItem{r: r, t: t}
+		item.line[0] = string(q.appendItem(array[:0], r, t))
+		slot.Store(item)
+	}
+	return item.line[:]
+}
+
+// appendItem appends the item of RateLimit, its parameters in the draft's
+// order.
+func (q *Quota) appendItem(buf []byte, r, t int64) []byte {
+	buf = append(buf, q.item...)
+	buf = append(buf, ";r="...)
+	buf = strconv.AppendInt(buf, r, 10)
+	if t > 0 {
+		buf = append(buf, ";t="...)
+		buf = strconv.AppendInt(buf, t, 10)
+	}
+	return buf
+}
+
+// shareItem sets RateLimit if its value is one item that a quota has ready, or
+// if there is nothing to say.
+func shareItem(h http.Header, resp *Response) bool {
+	if len(resp.States) != 1 {
+		return len(resp.States) == 0
+	}
+	s := &resp.States[0]
+	if !s.listed(resp.Denied) {
+		return true
+	}
+	if len(s.PartitionKey) > 0 || len(h[keyRateLimit]) > 0 {
+		return false
+	}
+	h[keyRateLimit] = s.Quota.line(s.remaining(), s.effective(resp.Denied))
+	return true
+}
+
+// sharePolicy sets RateLimit-Policy if no value has to be made: the one quota
+// has it ready, or there is none.
+func sharePolicy(h http.Header, quotas []*Quota) bool {
+	if len(quotas) != 1 {
+		return len(quotas) == 0
+	}
+	if !quotas[0].made() || len(h[keyPolicy]) > 0 {
+		return false
+	}
+	h[keyPolicy] = quotas[0].policy
+	return true
+}
