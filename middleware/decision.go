@@ -20,31 +20,34 @@ type decision struct {
 	carrier *verdictContext // holds the verdict's Policies
 	err     error           // why there is none, if the request is refused for it
 	trouble error           // why there is none, if it may pass all the same
-	now     time.Time
+	now     time.Time       // of the answer, if headers say instants
 
 	keys   []byte // of all checks, one after the other
-	ends   []int  // of each check's key
 	checks []algorithms.Check
-	asked  []*policy // of each check
-	grades []grade   // of each check
+	asked  []asked // of each check
 
 	quotas []*headers.Quota
 	states []headers.State
+}
+
+// asked is on whose behalf a check asks.
+type asked struct {
+	policy *policy
+	grade  *grade
+	end    int // of the check's key
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
 
 func newDecision() *decision { return decisions.Get().(*decision) }
 
-// free gives d back, without what belongs to its request.
+// free gives d back, without what belongs to its request. What stays in its
+// slices is of the middleware or of d itself, and is written over before it is
+// read: clearing it would take as long as the rest of what is done here.
 func (d *decision) free() {
-	clear(d.checks)
-	clear(d.grades)
-	clear(d.states)
-	*d = decision{
-		keys: d.keys[:0], ends: d.ends[:0], checks: d.checks[:0], asked: d.asked[:0],
-		grades: d.grades[:0], quotas: d.quotas[:0], states: d.states[:0],
-	}
+	d.verdict, d.carrier, d.err, d.trouble = Verdict{}, nil, nil, nil
+	d.keys, d.checks, d.asked = d.keys[:0], d.checks[:0], d.asked[:0]
+	d.quotas, d.states = d.quotas[:0], d.states[:0]
 	decisions.Put(d)
 }
 
@@ -70,6 +73,9 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 		return
 	}
 	err = m.limiter.Allow(r.Context(), d.checks)
+	if m.dialect&headers.X != 0 {
+		d.now = time.Now()
+	}
 	d.judge(m, r, err)
 	if unknown != nil && d.verdict.Allowed {
 		// Its try was paid for. It is no identity all the same.
@@ -116,7 +122,7 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 		}
 	}
 	if met != nil {
-		d.keys, d.ends, d.checks, d.asked, d.grades = d.keys[:0], d.ends[:0], d.checks[:0], d.asked[:0], d.grades[:0]
+		d.keys, d.checks, d.asked = d.keys[:0], d.checks[:0], d.asked[:0]
 		if d.keys, err = m.clientIP.Append(d.keys, r); err != nil {
 			return nil, err
 		}
@@ -125,7 +131,8 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 	// No copy: a limiter does not keep the bytes of a key, and d.keys stays as
 	// it is until d is freed.
 	all, start := unsafe.String(unsafe.SliceData(d.keys), len(d.keys)), 0
-	for i, end := range d.ends {
+	for i := range d.asked {
+		end := d.asked[i].end
 		d.checks[i].Key = all[start:end]
 		start = end
 	}
@@ -133,26 +140,23 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 }
 
 // add adds a check of the key that ends d.keys.
-func (d *decision) add(p *policy, g grade, cost int64) {
-	d.ends = append(d.ends, len(d.keys))
+func (d *decision) add(p *policy, g *grade, cost int64) {
 	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost})
-	d.asked = append(d.asked, p)
-	d.grades = append(d.grades, g)
+	d.asked = append(d.asked, asked{policy: p, grade: g, end: len(d.keys)})
 }
 
 // judge makes the verdict of the limiter's answers, or of its error.
 func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	v := &d.verdict
-	d.carrier = new(verdictContext)
-	v.Policies = d.carrier.policies(len(d.checks))
+	d.carrier, v.Policies = newVerdictContext(len(d.checks))
 	for i := range d.checks {
 		if err != nil {
 			d.checks[i].Decision = algorithms.Decision{}
 		}
-		c := &d.checks[i]
+		c, a := &d.checks[i], &d.asked[i]
 		v.Policies[i] = PolicyVerdict{
-			Name: c.Policy, Tier: d.grades[i].tier, Limit: c.Limit,
-			Private: d.asked[i].Private, Decision: c.Decision,
+			Name: c.Policy, Tier: a.grade.tier, Limit: c.Limit,
+			Private: a.policy.Private, Decision: c.Decision,
 		}
 		if !c.Decision.Allowed {
 			v.RetryAfter = max(v.RetryAfter, c.Decision.RetryAfter)
@@ -192,8 +196,8 @@ func (d *decision) fail(m *Middleware, ctx context.Context, err error) {
 }
 
 func (d *decision) failsClosed() bool {
-	for _, p := range d.asked {
-		if p.Fail == algorithms.FailClosed {
+	for _, a := range d.asked {
+		if a.policy.Fail == algorithms.FailClosed {
 			return true
 		}
 	}

@@ -31,6 +31,7 @@ type Middleware struct {
 	denied   func(http.ResponseWriter, *http.Request, Verdict)
 	observer Observer
 	troubles troubles
+	made     time.Time
 
 	challenge      string            // of 401
 	bodies         map[string][]byte // of 429, by the one policy that denies
@@ -82,7 +83,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	}
 	m := &Middleware{
 		limiter: limiter, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
-		observer: o.Observer, skipPreflights: o.SkipPreflights,
+		observer: o.Observer, skipPreflights: o.SkipPreflights, made: time.Now(),
 		release: make(chan struct{}),
 	}
 	m.troubles.logger = o.Logger
@@ -235,12 +236,13 @@ func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 
 // decide fills in the verdict, and tells the observer.
 func (m *Middleware) decide(d *decision, r *http.Request) {
-	start := time.Now()
-	d.now = start
-	d.ask(m, r)
-	if m.observer != nil {
-		m.observer.Observe(r.Context(), Event{
-			Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(start),
-		})
+	if m.observer == nil {
+		d.ask(m, r)
+		return
 	}
+	start := time.Since(m.made) // half of time.Now: the wall clock is not read
+	d.ask(m, r)
+	m.observer.Observe(r.Context(), Event{
+		Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(m.made) - start,
+	})
 }

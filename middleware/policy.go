@@ -58,8 +58,8 @@ type Policy struct {
 // policy is a Policy, ready for requests.
 type policy struct {
 	Policy
-	base  grade
-	tiers map[string]grade
+	base  *grade
+	tiers map[string]*grade
 }
 
 // A grade is a limit of a policy, and what responses say of it.
@@ -98,7 +98,7 @@ func newPolicy(p Policy) (*policy, error) {
 // compile makes a policy of what is valid.
 func compile(p Policy) (*policy, error) {
 	base, err := newGrade(p, "", p.Limit)
-	compiled := &policy{Policy: p, base: base, tiers: make(map[string]grade, len(p.Tiers))}
+	compiled := &policy{Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers))}
 	for tier, limit := range p.Tiers {
 		g, gradeErr := newGrade(p, tier, limit)
 		err = errors.Join(err, gradeErr)
@@ -107,8 +107,8 @@ func compile(p Policy) (*policy, error) {
 	return compiled, err
 }
 
-func newGrade(p Policy, tier string, l algorithms.Limit) (grade, error) {
-	g := grade{tier: tier, limit: l}
+func newGrade(p Policy, tier string, l algorithms.Limit) (*grade, error) {
+	g := &grade{tier: tier, limit: l}
 	if p.Private {
 		return g, nil
 	}
@@ -125,7 +125,7 @@ func newGrade(p Policy, tier string, l algorithms.Limit) (grade, error) {
 
 // grade returns the limit of a request, and the tier it named if there is none
 // of that name.
-func (p *policy) grade(r *http.Request) (g grade, unknown string) {
+func (p *policy) grade(r *http.Request) (g *grade, unknown string) {
 	if p.Tier == nil {
 		return p.base, ""
 	}

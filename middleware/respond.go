@@ -24,7 +24,7 @@ func (m *Middleware) describe(h http.Header, d *decision, r *http.Request) {
 	case 0, http.StatusTooManyRequests:
 		m.describeLimits(h, d, r)
 	case http.StatusServiceUnavailable:
-		slot := d.now.UnixNano() / int64(unavailableSpread)
+		slot := time.Now().UnixNano() / int64(unavailableSpread)
 		headers.SetRetryAfter(h, unavailableFor+headers.Jitter(unavailableSpread, "", m.client(d, r), slot))
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", m.challenge)
@@ -35,21 +35,21 @@ func (m *Middleware) describeLimits(h http.Header, d *decision, r *http.Request)
 	denied := !d.verdict.Allowed
 	var wait time.Duration
 	for i := range d.checks {
-		c, g := &d.checks[i], &d.grades[i]
+		c, quota := &d.checks[i], d.asked[i].grade.quota
 		own := c.Decision.RetryAfter
 		if denied && !c.Decision.Allowed {
 			own = m.jittered(d, r, i)
 			wait = max(wait, own)
 		}
-		if g.quota == nil {
+		if quota == nil {
 			continue
 		}
-		d.quotas = append(d.quotas, g.quota)
+		d.quotas = append(d.quotas, quota)
 		if c.Decision.Source == algorithms.Undecided {
 			continue
 		}
 		d.states = append(d.states, headers.State{
-			Quota:      g.quota,
+			Quota:      quota,
 			Denied:     !c.Decision.Allowed,
 			Remaining:  c.Decision.Remaining,
 			RetryAfter: own,
@@ -73,16 +73,16 @@ func (m *Middleware) jittered(d *decision, r *http.Request, i int) time.Duration
 	c := &d.checks[i]
 	wait, limit := c.Decision.RetryAfter, c.Limit
 	aligned := limit.Algorithm().Aligned()
-	spreads := aligned || d.asked[i].Private
+	spreads := aligned || d.asked[i].policy.Private
 	if !spreads || wait == algorithms.Never || c.Decision.Source == algorithms.Undecided {
 		return wait
 	}
-	spread := headers.Spread(limit.Window())
-	slot := d.now.UnixNano() / int64(spread)
+	spread, now := headers.Spread(limit.Window()), time.Now()
+	slot := now.UnixNano() / int64(spread)
 	if aligned {
 		// The window's end; rounded, since clocks differ a little.
 		w := limit.Window().Microseconds()
-		slot = (d.now.UnixMicro() + wait.Microseconds() + w/2) / w
+		slot = (now.UnixMicro() + wait.Microseconds() + w/2) / w
 	}
 	return wait + headers.Jitter(spread, c.Policy, m.client(d, r), slot)
 }
@@ -90,7 +90,7 @@ func (m *Middleware) jittered(d *decision, r *http.Request, i int) time.Duration
 // client returns whose answers are spread: the key of the first policy that is
 // not private, else the client's address.
 func (m *Middleware) client(d *decision, r *http.Request) string {
-	if len(d.checks) > 0 && !d.asked[0].Private {
+	if len(d.checks) > 0 && !d.asked[0].policy.Private {
 		return d.checks[0].Key
 	}
 	address, err := m.clientIP.Of(r)

@@ -40,12 +40,10 @@ type PolicyVerdict struct {
 
 type verdictKey struct{}
 
-// A verdictContext carries a verdict to handlers. It is context.WithValue, the
-// value, and room for its policies in one allocation.
+// A verdictContext carries a verdict to handlers.
 type verdictContext struct {
 	context.Context
 	verdict Verdict
-	room    [2]PolicyVerdict
 }
 
 func (c *verdictContext) Value(key any) any {
@@ -55,12 +53,19 @@ func (c *verdictContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// policies returns n of them.
-func (c *verdictContext) policies(n int) []PolicyVerdict {
-	if n > len(c.room) {
-		return make([]PolicyVerdict, n)
+// newVerdictContext returns one, and room for its n policies. Those of most
+// requests are one, for which there is one allocation. What is allocated is not
+// in the processor's cache, so that each cache line costs: there is no room to
+// spare.
+func newVerdictContext(n int) (*verdictContext, []PolicyVerdict) {
+	if n > 1 {
+		return new(verdictContext), make([]PolicyVerdict, n)
 	}
-	return c.room[:n:n]
+	both := new(struct {
+		verdictContext
+		policies [1]PolicyVerdict
+	})
+	return &both.verdictContext, both.policies[:n]
 }
 
 // FromContext returns the verdict on the request that a handler serves, so
