@@ -121,3 +121,14 @@ func BenchmarkRedisParallel(b *testing.B) {
 	stats := r.Stats()
 	b.ReportMetric(float64(stats.Checks)/float64(stats.Scripts), "checks/script")
 }
+
+func BenchmarkDenied(b *testing.B) {
+	cache, _ := algorithms.NewDenyCacheForTest(&shared{Memory: algorithms.Must(algorithms.NewMemory(nil)), source: algorithms.Shared}, 1_000)
+	checks := []algorithms.Check{{Policy: "orders", Key: "usr=42|rt=GET%20/v1/orders", Limit: algorithms.FixedWindow(1, 24*time.Hour), Cost: 1}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := cache.Allow(context.Background(), checks); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -3,14 +3,21 @@ package algorithms
 import (
 	"context"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// rememberDenied is the longest that a denial is remembered: what another
-// instance gives back acts after it.
-const rememberDenied = time.Second
+const (
+	// rememberDenied is the longest that a denial is remembered: what another
+	// instance gives back acts after it.
+	rememberDenied = time.Second
+
+	// rememberKey is the longest key, in bytes, that is remembered: clients may
+	// choose keys, and a bound of their number alone would not bound memory.
+	rememberKey = 1024 + 128
+)
 
 // A denyCache remembers denials of the limiter below. For every algorithm, a
 // denied cost stays denied until its RetryAfter, as long as others only take:
@@ -26,11 +33,17 @@ type denyCache struct {
 type denyShard struct {
 	limit   int
 	mu      sync.Mutex // guards what follows
-	denials map[string]denial
+	denials map[denyKey]*denial
 	settled uint64 // settlements so far
 }
 
-// A denial is what one cost of one limit was denied with.
+// A denyKey is as good as a stored key, and takes no time to make.
+type denyKey struct {
+	policy, key string
+	algorithm   Algorithm
+}
+
+// A denial is what one cost of one limit was denied with. It is immutable.
 type denial struct {
 	limit    Limit
 	need     int64
@@ -43,7 +56,7 @@ func newDenyCache(next Limiter, maxKeys int) *denyCache {
 	c := &denyCache{next: next, seed: maphash.MakeSeed(), start: time.Now()}
 	for i := range c.shards {
 		c.shards[i].limit = (maxKeys + len(c.shards) - 1) / len(c.shards)
-		c.shards[i].denials = make(map[string]denial)
+		c.shards[i].denials = make(map[denyKey]*denial)
 	}
 	return c
 }
@@ -56,16 +69,16 @@ func (c *denyCache) Allow(ctx context.Context, checks []Check) error {
 	if checks[0].Op.settles() {
 		return c.settle(ctx, checks)
 	}
-	now := time.Since(c.start)
-	if !rememberable(checks) {
+	if ctx.Err() != nil || !rememberable(checks) {
 		return c.next.Allow(ctx, checks)
 	}
-	if ctx.Err() == nil && c.recall(checks, now) {
+	now := time.Since(c.start)
+	var room [8]uint64
+	settled, denied := c.recall(room[:0], checks, now)
+	if denied {
 		c.hits.Add(1)
 		return nil
 	}
-	var buf [8]uint64
-	settled := c.settled(buf[:0], checks)
 	if err := c.next.Allow(ctx, checks); err != nil {
 		return err
 	}
@@ -73,19 +86,6 @@ func (c *denyCache) Allow(ctx context.Context, checks []Check) error {
 		c.remember(checks, settled, now, time.Since(c.start))
 	}
 	return nil
-}
-
-// settled appends how many settlements there were where each check's key is: a
-// denial that a settlement may have overtaken must not be remembered.
-func (c *denyCache) settled(counts []uint64, checks []Check) []uint64 {
-	var buf [256]byte
-	for i := range checks {
-		sh := c.shard(appendStored(buf[:0], &checks[i]))
-		sh.mu.Lock()
-		counts = append(counts, sh.settled)
-		sh.mu.Unlock()
-	}
-	return counts
 }
 
 // rememberable reports whether a call may be answered from memory: not if a
@@ -109,22 +109,22 @@ func (c *denyCache) settle(ctx context.Context, checks []Check) error {
 }
 
 func (c *denyCache) forget(checks []Check) {
-	var buf [256]byte
 	for i := range checks {
 		if checks[i].Op == Force { // a force only makes it longer
 			continue
 		}
-		key := appendStored(buf[:0], &checks[i])
-		sh := c.shard(key)
+		key, sh := c.place(&checks[i])
 		sh.mu.Lock()
-		delete(sh.denials, string(key))
+		delete(sh.denials, key)
 		sh.settled++
 		sh.mu.Unlock()
 	}
 }
 
-func (c *denyCache) shard(key []byte) *denyShard {
-	return &c.shards[maphash.Bytes(c.seed, key)%uint64(len(c.shards))]
+// place returns where denials of a check are remembered.
+func (c *denyCache) place(check *Check) (denyKey, *denyShard) {
+	hash := maphash.String(c.seed, check.Key)
+	return denyKey{check.Policy, check.Key, check.Limit.algorithm}, &c.shards[hash%uint64(len(c.shards))]
 }
 
 // need is what check i asks from its key together with those before it.
@@ -139,27 +139,28 @@ func need(checks []Check, i int) int64 {
 	return sum
 }
 
-// recall answers the call, if one of its checks is remembered as denied.
-func (c *denyCache) recall(checks []Check, now time.Duration) (found bool) {
-	var buf [256]byte
+// recall answers the call, if one of its checks is remembered as denied. It
+// appends to settled how many settlements there were where each check's key is:
+// a denial that a settlement may have overtaken must not be remembered.
+func (c *denyCache) recall(settled []uint64, checks []Check, now time.Duration) (counts []uint64, denied bool) {
 	for i := range checks {
-		key := appendStored(buf[:0], &checks[i])
-		sh := c.shard(key)
+		key, sh := c.place(&checks[i])
 		sh.mu.Lock()
-		d, ok := sh.denials[string(key)]
+		d := sh.denials[key]
+		settled = append(settled, sh.settled)
 		sh.mu.Unlock()
-		if !ok || now >= d.until || d.limit != checks[i].Limit || d.need != need(checks, i) {
+		if d == nil || now >= d.until || d.limit != checks[i].Limit || d.need != need(checks, i) {
 			continue
 		}
-		if !found { // the first one: the others are not asked
+		if !denied { // the first one: the others are not asked
 			for j := range checks {
 				checks[j].Decision = Decision{Allowed: true}
 			}
-			found = true
+			denied = true
 		}
 		checks[i].Decision = d.since(now - d.answered)
 	}
-	return found
+	return settled, denied
 }
 
 // since returns the decision as it is when some time has passed.
@@ -182,12 +183,11 @@ func (d *denial) since(elapsed time.Duration) Decision {
 func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered time.Duration) {
 	for i := range checks {
 		d := &checks[i].Decision
-		if d.Allowed || d.Source != Shared {
+		if d.Allowed || d.Source != Shared || len(checks[i].Key) > rememberKey {
 			continue
 		}
-		var buf [256]byte
-		key := appendStored(buf[:0], &checks[i])
-		c.shard(key).put(key, settled[i], denial{
+		key, sh := c.place(&checks[i])
+		sh.put(key, settled[i], &denial{
 			limit: checks[i].Limit, need: need(checks, i), decision: *d,
 			until: asked + min(d.RetryAfter, rememberDenied), answered: answered,
 		})
@@ -197,7 +197,7 @@ func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered t
 // put stores a denial, unless there were settlements since it was asked for. If
 // there is no room it replaces another, a past one if the few that it looks at
 // have one.
-func (sh *denyShard) put(key []byte, settled uint64, d denial) {
+func (sh *denyShard) put(key denyKey, settled uint64, d *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.settled != settled {
@@ -212,13 +212,14 @@ func (sh *denyShard) put(key []byte, settled uint64, d denial) {
 			break
 		}
 	}
-	if _, known := sh.denials[string(key)]; !known && len(sh.denials) >= sh.limit {
+	if _, known := sh.denials[key]; !known && len(sh.denials) >= sh.limit {
 		for other := range sh.denials {
 			delete(sh.denials, other)
 			break
 		}
 	}
-	sh.denials[string(key)] = d
+	key.policy, key.key = strings.Clone(key.policy), strings.Clone(key.key) // they are the caller's
+	sh.denials[key] = d
 }
 
 func (c *denyCache) len() (n int) {

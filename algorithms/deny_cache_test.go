@@ -4,12 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // shared makes a Memory look like what all instances share.
@@ -152,6 +153,12 @@ func TestSettlementOvertakesDenial(t *testing.T) {
 			n, _ := hits()
 			t.Errorf("after the reset: got %+v and %d hits, want it admitted", d, n)
 		}
+		exhaust(t, cache, limit)
+		before, _ := hits()
+		take(t, cache, "usr=1", limit)
+		if n, _ := hits(); n != before+1 {
+			t.Errorf("got %d hits, want %d: what is denied after the reset is remembered", n, before+1)
+		}
 	})
 }
 
@@ -243,6 +250,33 @@ func TestDenyCacheNeverDeniesMore(t *testing.T) {
 	})
 }
 
+// What is remembered are not the bytes of a key, which are the caller's again.
+func TestDenyCacheKeepsNoBytes(t *testing.T) {
+	cache, _, hits := denyCache(t)
+	limit := algorithms.FixedWindow(1, time.Hour)
+	bytes := []byte("usr=1")
+	key := unsafe.String(unsafe.SliceData(bytes), len(bytes))
+	take(t, cache, key, limit)
+	take(t, cache, key, limit)
+	bytes[4] = '2'
+	take(t, cache, "usr=1", limit)
+	if n, _ := hits(); n != 1 {
+		t.Errorf("got %d hits, want one", n)
+	}
+}
+
+func TestLongKeysAreNotRemembered(t *testing.T) {
+	cache, _, hits := denyCache(t)
+	for _, n := range []int{1152, 1153} {
+		for range 3 {
+			take(t, cache, strings.Repeat("k", n), algorithms.FixedWindow(1, time.Hour))
+		}
+	}
+	if n, keys := hits(); n != 1 || keys != 1 {
+		t.Errorf("got %d hits and %d keys, want one of the shorter key", n, keys)
+	}
+}
+
 func TestDenyCacheIsBounded(t *testing.T) {
 	cache, _, hits := denyCache(t)
 	limit := algorithms.FixedWindow(1, time.Hour)
@@ -253,43 +287,5 @@ func TestDenyCacheIsBounded(t *testing.T) {
 	}
 	if _, keys := hits(); keys > 1_024 || keys < 512 {
 		t.Errorf("got %d keys, want about 1 000", keys)
-	}
-}
-
-func TestStack(t *testing.T) {
-	server := redistest.Start(t)
-	if _, err := algorithms.NewShared(nil, &algorithms.Options{DenyCacheKeys: -2}); err == nil {
-		t.Error("two mistakes are no error")
-	}
-	for _, keys := range []int{0, 10, algorithms.DenyCacheOff} {
-		s, err := algorithms.NewShared(server.Client(), &algorithms.Options{
-			Redis: algorithms.RedisOptions{Prefix: "p" + strconv.Itoa(keys)}, DenyCacheKeys: keys,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		limit := algorithms.FixedWindow(1, 24*time.Hour)
-		for range 5 {
-			take(t, s, "usr=1", limit)
-		}
-		want := algorithms.StackStats{Denied: 3, DeniedKeys: 1}
-		if keys == algorithms.DenyCacheOff {
-			want = algorithms.StackStats{}
-		}
-		got := s.Stats()
-		if got.Denied != want.Denied || got.DeniedKeys != want.DeniedKeys || got.Redis.Checks != 5-want.Denied {
-			t.Errorf("DenyCacheKeys %d: got %+v", keys, got)
-		}
-	}
-}
-
-func BenchmarkDenied(b *testing.B) {
-	cache, _ := algorithms.NewDenyCacheForTest(&shared{Memory: algorithms.Must(algorithms.NewMemory(nil)), source: algorithms.Shared}, 1_000)
-	checks := []algorithms.Check{{Policy: "orders", Key: "usr=42|rt=GET%20/v1/orders", Limit: algorithms.FixedWindow(1, 24*time.Hour), Cost: 1}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := cache.Allow(context.Background(), checks); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
