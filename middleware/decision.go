@@ -154,10 +154,9 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 			d.checks[i].Decision = algorithms.Decision{}
 		}
 		c, a := &d.checks[i], &d.asked[i]
-		v.Policies[i] = PolicyVerdict{
-			Name: c.Policy, Tier: a.grade.tier, Limit: c.Limit,
-			Private: a.policy.Private, Decision: c.Decision,
-		}
+		p := &v.Policies[i] // assigned by fields: a literal would be made and then copied
+		p.Name, p.Tier, p.Private = c.Policy, a.grade.tier, a.policy.Private
+		p.Limit, p.Decision = c.Limit, c.Decision
 		if !c.Decision.Allowed {
 			v.RetryAfter = max(v.RetryAfter, c.Decision.RetryAfter)
 		}

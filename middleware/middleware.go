@@ -28,7 +28,7 @@ type Middleware struct {
 	policies []*policy // private ones last
 	clientIP keyfunc.Key
 	dialect  headers.Dialect
-	denied   func(http.ResponseWriter, *http.Request, Verdict)
+	denied   func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
 	observer Observer
 	troubles troubles
 	made     time.Time
@@ -89,9 +89,6 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	m.troubles.logger = o.Logger
 	if m.troubles.logger == nil {
 		m.troubles.logger = slog.Default()
-	}
-	if m.denied == nil {
-		m.denied = m.problem
 	}
 	if m.clientIP.IsZero() {
 		m.clientIP = keyfunc.IP(nil)
@@ -206,6 +203,9 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) *http.Request
 	m.describe(w.Header(), d, r)
 	v := d.verdict
 	switch {
+	case !v.Allowed && m.denied == nil:
+		m.problem(w, v)
+		return nil
 	case !v.Allowed:
 		m.denied(w, r, v)
 		return nil

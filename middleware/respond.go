@@ -17,8 +17,8 @@ const (
 
 // describe sets the headers of the response to a request.
 func (m *Middleware) describe(h http.Header, d *decision, r *http.Request) {
-	if !d.verdict.Allowed {
-		h.Set("Cache-Control", "no-store") // also of what Options.Denied answers
+	if !d.verdict.Allowed && m.denied != nil { // problem has it from SetProblem
+		h.Set("Cache-Control", "no-store")
 	}
 	switch d.verdict.Status {
 	case 0, http.StatusTooManyRequests:
@@ -101,7 +101,7 @@ func (m *Middleware) client(d *decision, r *http.Request) string {
 }
 
 // problem is the default answer to what is not allowed.
-func (m *Middleware) problem(w http.ResponseWriter, _ *http.Request, v Verdict) {
+func (m *Middleware) problem(w http.ResponseWriter, v Verdict) {
 	headers.SetProblem(w.Header())
 	w.WriteHeader(v.Status)
 	_, _ = w.Write(m.body(v)) // the client may be gone; there is nobody to tell
