@@ -53,10 +53,9 @@ func (c *verdictContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// newVerdictContext returns one, and room for its n policies. Those of most
-// requests are one, for which there is one allocation. What is allocated is not
-// in the processor's cache, so that each cache line costs: there is no room to
-// spare.
+// newVerdictContext returns one, and room for n policies. Most requests meet
+// one, and then both are one allocation. It has no room for more: fresh memory
+// is seldom in the processor's cache, and so its size is most of its price.
 func newVerdictContext(n int) (*verdictContext, []PolicyVerdict) {
 	if n > 1 {
 		return new(verdictContext), make([]PolicyVerdict, n)
