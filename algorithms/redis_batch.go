@@ -62,7 +62,11 @@ func (b *batch) run(ctx context.Context, r *Redis) {
 // write makes the scripts. Groups whose keys may be used by one script are.
 func (b *batch) write() {
 	for _, g := range b.groups {
-		b.scriptFor(g).add(g)
+		s := b.scriptFor(g)
+		s.groups = append(s.groups, g)
+	}
+	for i := range b.scripts {
+		b.scripts[i].pack()
 	}
 }
 

@@ -114,7 +114,8 @@ type group struct {
 
 	split placement // by which tag and slot are to be compared
 
-	weight, size int // what it adds to a batch
+	weight, size int    // what it adds to a batch
+	next         *group // in the tally of its key
 
 	queued   time.Time
 	batch    *batch // that it is in, guarded by its lane's mu

@@ -14,15 +14,26 @@ import (
 // A script is groups as the Lua script takes them; lua/prelude.lua has the
 // layout.
 type script struct {
-	groups []*group
-	keys   []string // distinct
-	index  map[string]uint16
-	limits []Limit // distinct
-	packed []byte  // limits
-	checks []byte
-	mixed  bool // not every group is one take of a key of its own
-	args   []any
-	cmd    *redis.Cmd
+	groups  []*group // once packed, in the order of the answers
+	tallies []tally  // of the first keys, one each
+	rest    []*group // what is in no tally
+	keys    []string // distinct
+	index   map[string]uint16
+	limits  []Limit // distinct
+	packed  []byte  // limits
+	takes   []byte
+	checks  []byte
+	args    []any
+	cmd     *redis.Cmd
+}
+
+// A tally is the groups that are one take each, all of the same cost from the
+// same bucket.
+type tally struct {
+	limit       uint16
+	times       uint16
+	cost        uint32
+	first, last *group // linked by their next
 }
 
 // checkSize is about what a check adds to a script, beside its key.
@@ -31,21 +42,88 @@ const checkSize = 29
 // reset empties s, but keeps its buffers.
 func (s *script) reset() {
 	clear(s.groups)
+	clear(s.tallies)
+	clear(s.rest)
 	clear(s.keys)
 	clear(s.index)
 	clear(s.args)
 	*s = script{
-		groups: s.groups[:0], keys: s.keys[:0], index: s.index, limits: s.limits[:0],
-		packed: s.packed[:0], checks: s.checks[:0], args: s.args[:0],
+		groups: s.groups[:0], tallies: s.tallies[:0], rest: s.rest[:0],
+		keys: s.keys[:0], index: s.index, limits: s.limits[:0],
+		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0],
 	}
 }
 
-func (s *script) add(g *group) {
+// pack writes the arguments of the script. Most groups are one take from a
+// bucket: these come first.
+func (s *script) pack() {
+	for _, g := range s.groups {
+		if !s.count(g) {
+			s.rest = append(s.rest, g)
+		}
+	}
+	s.groups = s.groups[:0]
+	for i := range s.tallies {
+		for g := s.tallies[i].first; g != nil; g = g.next {
+			s.groups = append(s.groups, g)
+		}
+	}
+	s.groups = append(s.groups, s.rest...)
+	s.packTallies()
+	for _, g := range s.rest {
+		s.packGroup(g)
+	}
+}
+
+// count adds a group to the tally of its key, unless it is not for tallies.
+func (s *script) count(g *group) bool {
+	it := g.items[0]
+	bucket := it.algo == algorithmTokenBucket || it.algo == algorithmLeakyBucket
+	if len(g.items) > 1 || it.op != Take || g.denied > 0 || !bucket {
+		return false
+	}
+	limit, i := s.limitIndex(it), int(s.keyIndex(it.key))-1
+	if i == len(s.tallies) {
+		s.tallies = append(s.tallies, tally{limit: limit, times: 1, cost: uint32(it.cost), first: g, last: g})
+		return true
+	}
+	t := &s.tallies[i]
+	if t.limit != limit || t.cost != uint32(it.cost) {
+		return false
+	}
+	t.last.next, t.last = g, g
+	t.times++
+	return true
+}
+
+// packTallies writes the tallies; neighbours that are alike share what they say.
+func (s *script) packTallies() {
+	if len(s.tallies) == 0 {
+		return
+	}
 	le := binary.LittleEndian
-	s.groups = append(s.groups, g)
+	s.takes = le.AppendUint16(s.takes, uint16(len(s.tallies)))
+	for rest := s.tallies; len(rest) > 0; {
+		t, alike := &rest[0], 1
+		for alike < len(rest) && t.like(&rest[alike]) {
+			alike++
+		}
+		s.takes = le.AppendUint16(s.takes, uint16(alike))
+		s.takes = le.AppendUint16(s.takes, t.times)
+		s.takes = le.AppendUint16(s.takes, t.limit)
+		s.takes = le.AppendUint32(s.takes, t.cost)
+		rest = rest[alike:]
+	}
+}
+
+func (t *tally) like(other *tally) bool {
+	return t.times == other.times && t.limit == other.limit && t.cost == other.cost
+}
+
+func (s *script) packGroup(g *group) {
+	le := binary.LittleEndian
 	s.checks = le.AppendUint16(s.checks, uint16(len(g.items)))
 	s.checks = le.AppendUint16(s.checks, uint16(g.denied))
-	known := len(s.keys)
 	for _, it := range g.items {
 		s.checks = append(s.checks, byte(it.op))
 		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
@@ -60,9 +138,6 @@ func (s *script) add(g *group) {
 			s.checks = appendDouble(s.checks, it.receipt.f)
 			s.checks = appendDouble(s.checks, it.receipt.at)
 		}
-	}
-	if len(g.items) > 1 || g.items[0].op != Take || len(s.keys) == known {
-		s.mixed = true
 	}
 }
 
@@ -105,11 +180,7 @@ func (s *script) command(ctx context.Context, name, what, now string) {
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
 	}
-	plain := "1"
-	if s.mixed {
-		plain = ""
-	}
-	s.args = append(s.args, now, s.packed, s.checks, plain)
+	s.args = append(s.args, now, s.packed, s.takes, s.checks)
 	s.cmd = redis.NewCmd(ctx, s.args...)
 	s.cmd.SetFirstKeyPos(3)
 }

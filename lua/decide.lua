@@ -2,261 +2,209 @@
 -- what is known of the keys, and write what changed. A group is a call: all its
 -- takes are charged, or none. Twin: algorithms/decide.go.
 
+local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET = 0, 2, 3, 4, 5, 6 -- trial is 1
 local ELSEWHERE_DENIED = 65535
 
 -- In the order of the numbers that limits are packed with.
 local makers = { token_bucket, leaky_bucket, sliding_window_counter, sliding_window_log, fixed_window }
 local steps = {}
 
-local limits = {}
-do
-  local pos, size = 1, #ARGV[2]
-  while pos <= size do
-    local row, r, w, a, b, burst, cap, window
-    row, r, w, a, b, burst, cap, window, pos = unpack('<Bddddddd', ARGV[2], pos)
-    local step = steps[row] or makers[row]()
-    steps[row] = step
-    limits[#limits + 1] = { step = step, r = r, w = w, a = a, b = b, burst = burst, cap = cap, window = window }
+for i = 1, #limits do
+  local l = limits[i]
+  local step = steps[l.row] or makers[l.row]()
+  steps[l.row], l.step = step, step
+end
+
+-- By key: its state, as stored or to be stored; whether one was stored; the
+-- error of reading it; the limit under which it has to be written, and a list
+-- of those if there are several.
+local N, T, F, stored, failed, unsaved, under = {}, {}, {}, {}, {}, {}, {}
+
+local function read(k, l)
+  local n, t, f, exists = l.step.load(KEYS[k])
+  if n then
+    N[k], T[k], F[k], stored[k] = n, t, f, exists
+  else
+    N[k], failed[k] = 0, t
   end
 end
 
--- decide decides any groups.
-local function decide()
-  -- By key: its state, as stored or to be stored; whether one was stored; the
-  -- error of reading it; the limit under which it has to be written, and a list
-  -- of those if there are several.
-  local N, T, F, stored, failed, unsaved, under = {}, {}, {}, {}, {}, {}, {}
-
-  local function read(k, l)
-    local n, t, f, exists = l.step.load(KEYS[k])
-    if n then
-      N[k], T[k], F[k], stored[k] = n, t, f, exists
-    else
-      N[k], failed[k] = 0, t
-    end
+local function keep(k, n, t, f, l)
+  N[k], T[k], F[k], stored[k] = n, t, f, true
+  if not l.step.full_at then
+    return
   end
-
-  local function keep(k, n, t, f, l)
-    N[k], T[k], F[k], stored[k] = n, t, f, true
-    if not l.step.full_at then
-      return
-    end
-    local first = unsaved[k]
-    if not first then
-      unsaved[k] = l
-    elseif first ~= l then
-      under[k] = under[k] or {}
-      under[k][l] = true
-    end
+  local first = unsaved[k]
+  if not first then
+    unsaved[k] = l
+  elseif first ~= l then
+    under[k] = under[k] or {}
+    under[k][l] = true
   end
+end
 
-  local function write(k, l)
-    local n, t, f = N[k], T[k], F[k]
-    if n == 0 and f == 0 then
-      call('DEL', KEYS[k])
-      return
-    end
-    local full_at = l.step.full_at(n, t, f, l)
-    for other in pairs(under[k] or {}) do
-      full_at = max(full_at, other.step.full_at(n, t, f, other))
-    end
-    call('SET', KEYS[k], encode(t, n, f), 'PX', lifetime(full_at))
+local function write(k, l)
+  local n, t, f = N[k], T[k], F[k]
+  if n == 0 and f == 0 then
+    call('DEL', KEYS[k])
+    return
   end
-
-  -- current brings a key's state to now under a limit.
-  local function current(k, l)
-    local n, t, f, changed = l.step.at(N[k], T[k], F[k], l, KEYS[k])
-    if changed then
-      keep(k, n, t, f, l)
-    end
-    return n, t, f
+  local full_at = l.step.full_at(n, t, f, l)
+  for other in pairs(under[k] or {}) do
+    full_at = max(full_at, other.step.full_at(n, t, f, other))
   end
+  call('SET', KEYS[k], encode(t, n, f), 'PX', lifetime(full_at))
+end
 
-  local function reply(v, n, t, f, k, l, need)
-    local u = 0
-    if l.step.instants then
-      f, u = l.step.instants(n, t, need, l, KEYS[k])
-    end
-    return pack('<BI4ddd', v, n, t, f, u)
+-- current brings a key's state to now under a limit.
+local function current(k, l)
+  local n, t, f, changed = l.step.at(N[k], T[k], F[k], l, KEYS[k])
+  if changed then
+    keep(k, n, t, f, l)
   end
+  return n, t, f
+end
 
-  -- charge takes units from a state that was brought to now.
-  local function charge(v, n, t, f, k, l, units)
-    if units > 0 then
-      v = v + 4
-      n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
-      keep(k, n, t, f, l)
-    end
-    return reply(v, n, t, f, k, l, 0)
+local function reply(v, n, t, f, k, l, need)
+  local u = 0
+  if l.step.instants then
+    f, u = l.step.instants(n, t, need, l, KEYS[k])
   end
+  return pack('<BI4ddd', v, n, t, f, u)
+end
 
-  -- look judges a check, and returns its verdict and its answer, uncharged.
-  local function look(c, need)
-    local k, l = c.key, c.limit
-    local v = stored[k] and 0 or 2
-    local n, t, f = current(k, l)
-    local allowed = l.step.used(n, t, f, l) + need <= l.burst
-    return allowed, reply(v + (allowed and 1 or 0), n, t, f, k, l, need)
+-- charge takes units from a state that was brought to now.
+local function charge(v, n, t, f, k, l, units)
+  if units > 0 then
+    v = v + 4
+    n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
+    keep(k, n, t, f, l)
   end
+  return reply(v, n, t, f, k, l, 0)
+end
 
-  local function charge_check(c)
-    local v = stored[c.key] and 0 or 2
-    local n, t, f = current(c.key, c.limit)
-    return charge(v + 1, n, t, f, c.key, c.limit, c.cost)
-  end
+-- look judges a check, and returns its verdict and its answer, uncharged.
+local function look(c, need)
+  local k, l = c.key, c.limit
+  local v = stored[k] and 0 or 2
+  local n, t, f = current(k, l)
+  local allowed = l.step.used(n, t, f, l) + need <= l.burst
+  return allowed, reply(v + (allowed and 1 or 0), n, t, f, k, l, need)
+end
 
-  -- take decides a group of takes and trials.
-  local function take(group, denied)
-    local asked, answers = {}, {}
-    for i = 1, #group do
-      local c = group[i]
-      if c.op == TAKE then
-        local need = (asked[c.key] or 0) + c.cost
-        asked[c.key] = need
-        c.allowed, answers[i] = look(c, need)
-        if not c.allowed then
-          denied = denied + 1
-        end
+local function charge_check(c)
+  local v = stored[c.key] and 0 or 2
+  local n, t, f = current(c.key, c.limit)
+  return charge(v + 1, n, t, f, c.key, c.limit, c.cost)
+end
+
+-- take decides a group of takes and trials.
+local function take(group, denied)
+  local asked, answers = {}, {}
+  for i = 1, #group do
+    local c = group[i]
+    if c.op == TAKE then
+      local need = (asked[c.key] or 0) + c.cost
+      asked[c.key] = need
+      c.allowed, answers[i] = look(c, need)
+      if not c.allowed then
+        denied = denied + 1
       end
     end
-    for i = 1, #group do
-      local c = group[i]
-      if c.op == TAKE and denied == 0 then
+  end
+  for i = 1, #group do
+    local c = group[i]
+    if c.op == TAKE and denied == 0 then
+      answers[i] = charge_check(c)
+    end
+  end
+  for i = 1, #group do
+    local c = group[i]
+    if c.op ~= TAKE then
+      local others = denied
+      if c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
+        others = others - 1
+      end
+      c.allowed, answers[i] = look(c, c.cost)
+      if c.allowed and others == 0 then
         answers[i] = charge_check(c)
       end
     end
-    for i = 1, #group do
-      local c = group[i]
-      if c.op ~= TAKE then
-        local others = denied
-        if c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
-          others = others - 1
-        end
-        c.allowed, answers[i] = look(c, c.cost)
-        if c.allowed and others == 0 then
-          answers[i] = charge_check(c)
-        end
-      end
-    end
-    return answers
   end
+  return answers
+end
 
-  -- settle applies a settlement, and returns its answer.
-  local function settle(c)
-    local k, l = c.key, c.limit
-    local name, step, v = KEYS[k], l.step, 1 + (stored[k] and 0 or 2)
-    local n0, t0, f0 = N[k], T[k], F[k]
-    local n1, t1, f1 = current(k, l)
-    local n, t, f = n1, t1, f1
-    if c.op == RESET then
-      call('DEL', name)
-      unsaved[k] = nil
-      N[k], T[k], F[k], stored[k] = 0, now, 0, false
-      return reply(v, 0, now, 0, k, l, 0)
-    elseif c.cost == 0 then
-      return reply(v, n, t, f, k, l, 0)
-    elseif c.op == FORCE then
-      n, t, f = step.force(n, t, f, c.cost, name, l)
-    elseif c.op == GRANT then
-      n, t, f = step.grant(n, t, f, c.cost, name)
-    elseif n > 0 or f > 0 then
-      n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name, c.at)
-    end
-    if c.op ~= RETURN or n ~= n1 or t ~= t1 or f ~= f1 then
-      keep(k, n, t, f, l)
-    end
-    n, t, f = current(k, l) -- undo may put back an earlier instant's
+-- settle applies a settlement, and returns its answer.
+local function settle(c)
+  local k, l = c.key, c.limit
+  local name, step, v = KEYS[k], l.step, 1 + (stored[k] and 0 or 2)
+  local n0, t0, f0 = N[k], T[k], F[k]
+  local n1, t1, f1 = current(k, l)
+  local n, t, f = n1, t1, f1
+  if c.op == RESET then
+    call('DEL', name)
+    unsaved[k] = nil
+    N[k], T[k], F[k], stored[k] = 0, now, 0, false
+    return reply(v, 0, now, 0, k, l, 0)
+  elseif c.cost == 0 then
     return reply(v, n, t, f, k, l, 0)
+  elseif c.op == FORCE then
+    n, t, f = step.force(n, t, f, c.cost, name, l)
+  elseif c.op == GRANT then
+    n, t, f = step.grant(n, t, f, c.cost, name)
+  elseif n > 0 or f > 0 then
+    n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name, c.at)
   end
-
-  local replies, errors = { pack('<d', now) }, {}
-  local checks = ARGV[3]
-  local pos, size = 1, #checks
-  while pos <= size do
-    local count, denied
-    count, denied, pos = unpack('<HH', checks, pos)
-    local group, failure = {}, nil
-    for i = 1, count do
-      local c = { instead = 0 }
-      local index
-      c.op, c.key, index, c.cost, pos = unpack('<BHHI4', checks, pos)
-      c.limit = limits[index]
-      if c.op == TRIAL_INSTEAD then
-        c.instead, pos = unpack('<H', checks, pos)
-      elseif c.op == RETURN then
-        c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
-      end
-      if not N[c.key] then
-        read(c.key, c.limit)
-      end
-      failure = failure or failed[c.key]
-      group[i] = c
-    end
-    if failure then
-      errors[#errors + 1] = failure
-      replies[#replies + 1] = '\1'
-    else
-      replies[#replies + 1] = '\0'
-      if group[1].op < RETURN then
-        replies[#replies + 1] = table.concat(take(group, denied))
-      else
-        for i = 1, count do
-          replies[#replies + 1] = settle(group[i])
-        end
-      end
-    end
+  if c.op ~= RETURN or n ~= n1 or t ~= t1 or f ~= f1 then
+    keep(k, n, t, f, l)
   end
-  for k, l in pairs(unsaved) do
-    write(k, l)
-  end
-  table.insert(errors, 1, table.concat(replies))
-  return errors
+  n, t, f = current(k, l) -- undo may put back an earlier instant's
+  return reply(v, n, t, f, k, l, 0)
 end
 
-if ARGV[4] == '' then
-  return decide()
+local function say(text)
+  replied = replied + 1
+  replies[replied] = text
 end
 
--- Every group is one take, of a key of its own: what is known of a key need not
--- outlive its group. Most scripts are so.
-
-local replies, failures = { pack('<d', now) }, { '' }
-local checks = ARGV[3]
-for i = 1, #KEYS do
-  local _, denied, _, _, index, units = unpack('<HHBHHI4', checks, 13 * i - 12)
-  local key, l = KEYS[i], limits[index]
-  local step = l.step
-  local n, t, f, exists = step.load(key)
-  if not n then
-    failures[#failures + 1] = t
-    replies[#replies + 1] = '\1'
+local checks = ARGV[4]
+local pos, size = 1, #checks
+while pos <= size do
+  local count, denied
+  count, denied, pos = unpack('<HH', checks, pos)
+  local group, failure = {}, nil
+  for i = 1, count do
+    local c = { instead = 0 }
+    local index
+    c.op, c.key, index, c.cost, pos = unpack('<BHHI4', checks, pos)
+    c.limit = limits[index]
+    if c.op == TRIAL_INSTEAD then
+      c.instead, pos = unpack('<H', checks, pos)
+    elseif c.op == RETURN then
+      c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
+    end
+    if not N[c.key] then
+      read(c.key, c.limit)
+    end
+    failure = failure or failed[c.key]
+    group[i] = c
+  end
+  if failure then
+    errors[#errors + 1] = failure
+    say('\1')
   else
-    local v, need, u = exists and 0 or 2, units, 0
-    local write
-    n, t, f, write = step.at(n, t, f, l, key)
-    if step.used(n, t, f, l) + units <= l.burst then
-      v = v + 1
-      if denied == 0 then
-        need = 0
-        if units > 0 then
-          v, write = v + 4, true
-          n, t, f = step.charge(n, t, f, units, key, l)
-        end
+    say('\0')
+    if group[1].op < RETURN then
+      say(table.concat(take(group, denied)))
+    else
+      for i = 1, count do
+        say(settle(group[i]))
       end
     end
-    if write and step.full_at then
-      if n == 0 and f == 0 then
-        call('DEL', key)
-      else
-        call('SET', key, encode(t, n, f), 'PX', lifetime(step.full_at(n, t, f, l)))
-      end
-    end
-    if step.instants then
-      f, u = step.instants(n, t, need, l, key)
-    end
-    replies[#replies + 1] = '\0'
-    replies[#replies + 1] = pack('<BI4ddd', v, n, t, f, u)
   end
 end
-failures[1] = table.concat(replies)
-return failures
+for k, l in pairs(unsaved) do
+  write(k, l)
+end
+errors[1] = table.concat(replies)
+return errors

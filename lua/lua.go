@@ -3,7 +3,7 @@
 // that runs them.
 //
 // The script needs the commands DEL, GET, LINDEX, LLEN, LRANGE, LREM, LSET,
-// LTRIM, PEXPIRE, RPUSH, SET and TIME. An operator who does not want to grant
+// LTRIM, MGET, PEXPIRE, RPUSH, SET and TIME. An operator who does not want to grant
 // EVAL can load it with SCRIPT LOAD and grant EVALSHA alone.
 package lua
 
@@ -19,6 +19,8 @@ var files embed.FS
 // stands before.
 var parts = []string{
 	"prelude.lua",
+	"takes.lua",
+	"steps.lua",
 	"token_bucket.lua",
 	"leaky_bucket.lua",
 	"sliding_window_counter.lua",

@@ -4,16 +4,17 @@
 -- ARGV[1] the clock in µs since the Unix epoch; empty: the server's TIME
 -- ARGV[2] the distinct limits, packed:
 --         row B, then doubles: r, w, a, b, burst, cap, window (µs)
--- ARGV[3] groups of checks, packed: count H, takes denied elsewhere H, and per
---         check: op B, key H, limit H, cost I4;
+-- ARGV[3] takes from buckets, packed: keys H, and then, for the next so many
+--         keys: keys H, takes of each H, limit H, cost I4
+-- ARGV[4] groups of other checks, packed: count H, takes denied elsewhere H,
+--         and per check: op B, key H, limit H, cost I4;
 --         of trial-instead: the take to leave out H (its place in the group,
 --         0 one elsewhere that is allowed, 65535 one elsewhere that is denied)
 --         of return: the receipt's t d, n I4, f d, and the take's instant d
--- ARGV[4] not empty if every group is one take, and the i-th key is the i-th
---         group's alone
--- Returns {answers, error...}; answers, packed: now d, then per group a status
---         B: 0, and per check v B, n I4, t d, f d, u d; or 1, and the group's
---         error is the next of those that follow.
+-- Returns {answers, error...}; answers, packed: now d, then per take and per
+-- group a status
+--         B: 0, and per check v B, n I4, t d, f d, u d; or 1, and its error is
+--         the next of those that follow.
 --         v: 1 allowed, 2 no state was stored, 4 charged.
 --
 -- Times are µs, quantities are units, and every number is an integer below
@@ -21,11 +22,8 @@
 -- 14 digits.
 
 local call, pcall = redis.call, redis.pcall
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
-local format, match, find, sub = string.format, string.match, string.find, string.sub
-local unpack, pack = struct.unpack, struct.pack
-
-local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET = 0, 2, 3, 4, 5, 6 -- trial is 1
+local format, match, sub, byte = string.format, string.match, string.sub, string.byte
+local unpack, pack, spread = struct.unpack, struct.pack, unpack
 
 -- How far a stored instant may lie ahead of the clock before the clock is
 -- taken to have stepped back.
@@ -44,32 +42,38 @@ else
   now, callers_clock = tonumber(ARGV[1]), true
 end
 
--- The files of the algorithms each define a function that makes a step. A call
--- makes those that it needs, since every function costs to make:
---   load(key) -> n, t, f, exists; or nil and an error text
---   at(n, t, f, l, key) -> n, t, f at now, and whether to store them in any case
---   used(n, t, f, l) -> what counts against the burst
---   charge, force, grant(n, t, f, units, key, l) -> n, t, f
---   undo(stored n, t, f; n, t, f; units; receipt's t, n, f; l, key; the take's
---   instant) -> n, t, f
---   full_at(n, t, f, l) -> when the state says nothing any more; nil if the
---   step writes for itself
---   instants(n, t, need, l, key) -> f, u of an answer; nil: f, 0
+local limits = {}
+do
+  local pos, size, count = 1, #ARGV[2], 0
+  while pos <= size do
+    local row, r, w, a, b, burst, cap, window
+    row, r, w, a, b, burst, cap, window, pos = unpack('<Bddddddd', ARGV[2], pos)
+    count = count + 1
+    limits[count] = {
+      row = row, r = r, w = w, a = a, b = b, burst = burst, cap = cap, window = window, step = false,
+    }
+  end
+end
 
 -- encode writes a state. Up to 999 units at a 16-digit instant are 19 digits,
 -- which Redis keeps as an integer.
 local function encode(t, n, f)
   if f == 0 and n <= 999 and t >= 1e15 and t < 1e16 then
-    return format('%.0f%03.0f', t, n)
+    return format('%d%03d', t, n)
   end
-  return format('%.0f:%.0f:%.0f', t, n, f)
+  return format('%d:%d:%d', t, n, f)
 end
 
--- decode reads a state; nil if it does not parse.
+-- decode reads a state; nil if it does not parse. Of the first 16 characters
+-- it asks only for a number of 16 digits before the point, which leaves no room
+-- for a fraction: to search them all for what is no digit takes twice as long.
 local function decode(v)
   local size = #v
-  if size == 19 and not find(v, '%D') then
-    return tonumber(sub(v, 1, 16)), tonumber(sub(v, 17)), 0
+  if size == 19 then
+    local t, x, y, z = tonumber(sub(v, 1, 16)), byte(v, 17, 19)
+    if t and t >= 1e15 and t < 1e16 and x >= 48 and x <= 57 and y >= 48 and y <= 57 and z >= 48 and z <= 57 then
+      return t, x * 100 + y * 10 + z - 5328, 0
+    end
   end
   if size > 40 then
     return nil
@@ -85,55 +89,18 @@ end
 -- lifetime is the TTL in ms of a state that says nothing from an instant on.
 local function lifetime(instant)
   local left = instant - now
-  if left < 1 then
-    left = 1 -- a TTL of 0 deletes
+  if left < 0 then
+    left = 0 -- a TTL of 0 deletes
   elseif left > CENTURY then
     left = CENTURY
   end
-  local ms = ceil(left / 1000) + 1
+  local ms = left / 1000 + 2 -- of which format cuts the fraction off
   if callers_clock then
     -- Callers' clocks may differ from each other and from the server's.
-    ms = max(ms + TOLERANCE / 1000, CALLER_CLOCK_TTL)
+    ms = ms + TOLERANCE / 1000
+    if ms < CALLER_CLOCK_TTL then
+      ms = CALLER_CLOCK_TTL
+    end
   end
-  return format('%.0f', ms)
-end
-
-local function load_string(key)
-  local v = pcall('GET', key)
-  if not v then
-    return 0, 0, 0, false
-  end
-  if type(v) == 'table' then
-    return nil, v.err
-  end
-  local t, n, f = decode(v)
-  if not t or (n == 0 and f == 0) then
-    return 0, 0, 0, false
-  end
-  return n, t, f, true
-end
-
-local function units_used(n)
-  return n
-end
-
-local function charge_units(n, t, f, units)
-  return n + units, t, f
-end
-
-local function force_units(n, t, f, units, _, l)
-  return min(n + units, max(n, l.cap)), t, f
-end
-
-local function grant_units(n, t, f, units)
-  return max(0, n - units), t, f
-end
-
--- stepped_back returns the instant at which a state written at t is judged,
--- and whether the clock must have stepped back since. Its units are kept.
-local function stepped_back(t)
-  if t > now + TOLERANCE then
-    return now, true
-  end
-  return t, false
+  return format('%d', ms)
 end

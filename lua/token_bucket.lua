@@ -2,66 +2,11 @@
 -- since then they drain at r units per w µs. Twin: algorithms/token_bucket.go.
 
 local function token_bucket()
-  -- drained returns how many units, at most limit, had time to drain between
-  -- t + f/r and now (> t), and whether exactly that many. The quotient of
-  -- doubles is off by one at the most; the check against the exact instants
-  -- corrects it.
-  local function drained(t, f, limit, l)
-    local r, a, b = l.r, l.a, l.b
-    local k = floor((now - t - f / r) * r / l.w)
-    if k < 0 then
-      k = 0
-    elseif k > limit then
-      k = limit
-    end
-    local parts = f + k * b
-    local whole = floor(parts / r)
-    local at, rest = t + k * a + whole, parts - whole * r
-    if at > now or (at == now and rest > 0) then
-      return k - 1, false
-    end
-    if k < limit then
-      parts = f + (k + 1) * b
-      whole = floor(parts / r)
-      local next_at, next_rest = t + (k + 1) * a + whole, parts - whole * r
-      if next_at < now or (next_at == now and next_rest == 0) then
-        return k + 1, next_at == now
-      end
-    end
-    return k, at == now and rest == 0
-  end
-
-  local function at(n, t, f, l)
-    local r = l.r
-    if n > l.cap then
-      n = l.cap
-    end
-    if f >= r then
-      f = r - 1
-    end
-    if n == 0 then
-      return 0, now, 0, false
-    end
-    if t > now + TOLERANCE then
-      return n, now, 0, true
-    end
-    if t >= now then
-      return n, t, f, false
-    end
-    local k = drained(t, f, n, l)
-    if k == n then
-      return 0, now, 0, false
-    end
-    f = f + k * l.b
-    local whole = floor(f / r)
-    return n - k, t + k * l.a + whole, f - whole * r, false
-  end
-
   -- restore puts the state before an untouched take back as it was, not as
   -- it has drained since: so the receipt's rest can be returned as exactly.
   local function restore(n0, t0, f0, units, l)
     n0 = max(0, n0 - units)
-    local n, t, f, repaired = at(n0, t0, f0, l)
+    local n, t, f, repaired = bucket_at(n0, t0, f0, l)
     if repaired or n == 0 then
       return n, t, f
     end
@@ -117,7 +62,7 @@ local function token_bucket()
 
   return {
     load = load_string,
-    at = at,
+    at = bucket_at,
     used = units_used,
     charge = charge_units,
     force = force_units,
