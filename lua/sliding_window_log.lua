@@ -5,7 +5,7 @@
 -- Twin: algorithms/sliding_window_log.go.
 
 local function sliding_window_log()
-  local CHUNK = 64
+  local CHUNK = 128
   local GONE = 'x' -- marks entries to be removed
 
   local unparsable = {} -- by key: a list is stored, but says nothing
@@ -36,55 +36,84 @@ local function sliding_window_log()
     call('PEXPIRE', key, lifetime(t + l.window))
   end
 
+  -- units_of returns the units of an entry; nil if it does not parse.
+  local function units_of(entry)
+    if #entry == 19 then -- decode without the instant
+      local x, y, z = byte(entry, 17, 19)
+      return x * 100 + y * 10 + z - 5328
+    end
+    local _, units = decode(entry)
+    return units
+  end
+
+  -- log_after returns the index of the first entry after an instant, of those
+  -- from low to high - 1; else high. Entries that do not parse have no instant,
+  -- and the oldest they could have.
+  local function log_after(key, instant, low, high)
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if (decode(call('LINDEX', key, middle)) or 0) > instant then
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    return low
+  end
+
+  -- log_units returns the sum of the entries from an index on, given that of
+  -- all. It reads the fewer of those from there on and those before.
+  local function log_units(key, n, first, size)
+    if size - 1 == n then -- every entry is one unit
+      return size - first
+    end
+    local from, to, sum = first, size - 1, 0
+    local before = first - 1 < size - first
+    if before then
+      from, to = 1, first - 1
+    end
+    for index = from, to, CHUNK do
+      local chunk = call('LRANGE', key, index, min(index + CHUNK - 1, to))
+      for i = 1, #chunk do
+        sum = sum + (units_of(chunk[i]) or 0)
+      end
+    end
+    return before and n - sum or sum
+  end
+
   -- log_step_back moves entries from the future to now, as one.
   local function log_step_back(key, n, oldest, l)
-    local count, sum = 0, 0
-    repeat
-      local size = call('LLEN', key)
-      local from = max(1, size - count - CHUNK)
-      local chunk = call('LRANGE', key, from, size - count - 1)
-      local done = from == 1
-      for i = #chunk, 1, -1 do
-        local t, units = decode(chunk[i])
-        if t and t <= now then
-          done = true
-          break
-        end
-        count, sum = count + 1, sum + (units or 0)
-      end
-    until done
-    call('LTRIM', key, 0, -count - 1)
+    local size = call('LLEN', key)
+    local first = log_after(key, now, 1, size)
+    local sum = log_units(key, n, first, size)
+    call('LTRIM', key, 0, first - 1)
     call('RPUSH', key, encode(now, sum, 0))
     call('LSET', key, 0, encode(now, n, 0))
     log_expire(key, now, l)
     return min(oldest, now)
   end
 
-  -- log_trim removes entries that have expired by eff. The last of them becomes
-  -- the header, so that two commands do for any number.
+  -- log_trim removes entries that have expired by eff, as the oldest has. The
+  -- last of them becomes the header, so that two commands do for any number.
   local function log_trim(key, n, t, eff, l)
-    local count = 0
-    while true do
-      local chunk = call('LRANGE', key, 1 + count, CHUNK + count)
-      for i = 1, #chunk do
-        local at, units = decode(chunk[i])
-        if not at then
-          return log_drop(key)
-        end
-        if eff - at < l.window then
-          if n <= 0 then
-            return log_drop(key)
-          end
-          call('LTRIM', key, count, -1)
-          call('LSET', key, 0, encode(t, n, 0))
-          return n, t, at, true
-        end
-        n, count = n - units, count + 1
-      end
-      if #chunk < CHUNK then
-        return log_drop(key)
-      end
+    local size = call('LLEN', key)
+    local low, high = 2, 2
+    -- Mostly few have expired, so it looks far only step by step.
+    while high < size and (decode(call('LINDEX', key, high)) or 0) <= eff - l.window do
+      low, high = high + 1, high * 2
     end
+    local first = log_after(key, eff - l.window, low, min(high, size))
+    if first == size then
+      return log_drop(key)
+    end
+    n = log_units(key, n, first, size)
+    local oldest = decode(call('LINDEX', key, first))
+    if n <= 0 or not oldest then
+      return log_drop(key)
+    end
+    call('LTRIM', key, first - 1, -1)
+    call('LSET', key, 0, encode(t, n, 0))
+    return n, t, oldest, true
   end
 
   local function log_at(n, t, oldest, l, key)
@@ -124,43 +153,56 @@ local function sliding_window_log()
     return n + units, t, oldest
   end
 
-  -- log_forget takes up to units off the entries between two instants, newest
-  -- first, and removes those that are left with none.
-  local function log_forget(n, t, oldest, units, key, first, last)
-    if n == 0 or units == 0 then
-      return n, t, oldest
+  -- log_remove removes the entries from first to last.
+  local function log_remove(key, first, last, size)
+    if last == size - 1 then
+      call('LTRIM', key, 0, first - 1)
+    elseif first == 1 then
+      call('LTRIM', key, last, -1) -- the last of them becomes the header
+    else
+      for index = first, last do
+        call('LSET', key, index, GONE)
+      end
+      local count = last - first + 1
+      call('LREM', key, first * 2 < size and count or -count, GONE) -- from the nearer end
     end
-    local rest, gone, index = units, 0, call('LLEN', key) - 1
-    while rest > 0 and index >= 1 do
-      local from = max(1, index - CHUNK + 1)
-      local chunk = call('LRANGE', key, from, index)
+  end
+
+  -- log_forget takes up to units off the entries from low to high - 1, newest
+  -- first, and removes those that are left with none.
+  local function log_forget(n, t, oldest, units, key, low, high, size)
+    local rest, first = units, high
+    if size - 1 == n then -- every entry is one unit
+      first = max(low, high - units)
+      rest = units - (high - first)
+    end
+    while rest > 0 and first > low do
+      local from = max(low, first - CHUNK)
+      local chunk = call('LRANGE', key, from, first - 1)
       for i = #chunk, 1, -1 do
-        local at, c = decode(chunk[i])
-        if rest == 0 or not at or at < first then
-          rest = min(rest, 0)
+        local c = units_of(chunk[i]) or 0
+        if c > rest then
+          call('LSET', key, from + i - 1, encode(decode(chunk[i]) or 0, c - rest, 0))
+          rest = 0
           break
         end
-        if at <= last then
-          local taken = min(rest, c)
-          rest, n = rest - taken, n - taken
-          if taken == c then
-            gone = gone + 1
-            call('LSET', key, from + i - 1, GONE)
-          else
-            call('LSET', key, from + i - 1, encode(at, c - taken, 0))
-          end
+        rest, first = rest - c, from + i - 1
+        if rest == 0 then
+          break
         end
       end
-      index = from - 1
     end
-    if gone > 0 then
-      call('LREM', key, -gone, GONE)
+    if rest == units then
+      return n, t, oldest
     end
-    local head, tail = call('LINDEX', key, 1), call('LINDEX', key, -1)
-    if n <= 0 or not head then
+    n = n - (units - rest)
+    if n <= 0 then
       return log_drop(key)
     end
-    oldest, t = decode(head), decode(tail)
+    if first < high then
+      log_remove(key, first, high - 1, size)
+    end
+    oldest, t = decode(call('LINDEX', key, 1) or ''), decode(call('LINDEX', key, -1))
     if not oldest or not t then
       return log_drop(key)
     end
@@ -182,10 +224,9 @@ local function sliding_window_log()
     while true do
       local chunk = call('LRANGE', key, index, index + min(excess, CHUNK) - 1)
       for i = 1, #chunk do
-        local at, c = decode(chunk[i])
-        excess = excess - (c or 0)
+        excess = excess - (units_of(chunk[i]) or 0)
         if excess <= 0 then
-          return (at or t) + l.window
+          return (decode(chunk[i]) or t) + l.window
         end
       end
       if #chunk == 0 then
@@ -208,10 +249,17 @@ local function sliding_window_log()
       return log_charge(n, t, oldest, units, key, l)
     end,
     grant = function(n, t, oldest, units, key)
-      return log_forget(n, t, oldest, units, key, 0, EXACT)
+      if units >= n then
+        return log_drop(key)
+      end
+      local size = call('LLEN', key)
+      return log_forget(n, t, oldest, units, key, 1, size, size)
     end,
     undo = function(_, _, _, n, t, oldest, units, rt, _, _, _, key)
-      return log_forget(n, t, oldest, units, key, rt, rt)
+      local size = call('LLEN', key)
+      local high = log_after(key, rt, 1, size)
+      local low = log_after(key, rt - 1, 1, high)
+      return log_forget(n, t, oldest, units, key, low, high, size)
     end,
     instants = function(n, t, need, l, key)
       local unit = log_free_at(n, t, 1, l, key)
