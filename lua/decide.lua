@@ -65,6 +65,11 @@ local function current(k, l)
   return n, t, f
 end
 
+local function say(text)
+  replied = replied + 1
+  replies[replied] = text
+end
+
 local function reply(v, n, t, f, k, l, need)
   local u = 0
   if l.step.instants then
@@ -73,40 +78,37 @@ local function reply(v, n, t, f, k, l, need)
   return pack('<BI4ddd', v, n, t, f, u)
 end
 
--- charge takes units from a state that was brought to now.
-local function charge(v, n, t, f, k, l, units)
-  if units > 0 then
-    v = v + 4
-    n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
-    keep(k, n, t, f, l)
-  end
-  return reply(v, n, t, f, k, l, 0)
-end
-
--- look judges a check, and returns its verdict and its answer, uncharged.
-local function look(c, need)
-  local k, l = c.key, c.limit
+-- take_one judges what a check needs, and charges its units if that fits and
+-- nothing else is denied. It returns the answer.
+local function take_one(k, l, units, need, denied)
   local v = stored[k] and 0 or 2
   local n, t, f = current(k, l)
-  local allowed = l.step.used(n, t, f, l) + need <= l.burst
-  return allowed, reply(v + (allowed and 1 or 0), n, t, f, k, l, need)
+  if l.step.used(n, t, f, l) + need <= l.burst then
+    v = v + 1
+    if denied == 0 then
+      need = 0
+      if units > 0 then
+        v = v + 4
+        n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
+        keep(k, n, t, f, l)
+      end
+    end
+  end
+  return reply(v, n, t, f, k, l, need)
 end
 
-local function charge_check(c)
-  local v = stored[c.key] and 0 or 2
-  local n, t, f = current(c.key, c.limit)
-  return charge(v + 1, n, t, f, c.key, c.limit, c.cost)
-end
-
--- take decides a group of takes and trials.
+-- take decides a group of takes and trials: what is denied has to be known
+-- before anything is charged.
 local function take(group, denied)
-  local asked, answers = {}, {}
+  local asked = {}
   for i = 1, #group do
     local c = group[i]
     if c.op == TAKE then
-      local need = (asked[c.key] or 0) + c.cost
-      asked[c.key] = need
-      c.allowed, answers[i] = look(c, need)
+      local k, l = c.key, c.limit
+      c.need = (asked[k] or 0) + c.cost
+      asked[k] = c.need
+      local n, t, f = current(k, l)
+      c.allowed = l.step.used(n, t, f, l) + c.need <= l.burst
       if not c.allowed then
         denied = denied + 1
       end
@@ -114,24 +116,16 @@ local function take(group, denied)
   end
   for i = 1, #group do
     local c = group[i]
-    if c.op == TAKE and denied == 0 then
-      answers[i] = charge_check(c)
-    end
-  end
-  for i = 1, #group do
-    local c = group[i]
-    if c.op ~= TAKE then
-      local others = denied
-      if c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
-        others = others - 1
+    local need, others = c.cost, denied
+    if c.op == TAKE then
+      if denied > 0 then
+        need = c.need
       end
-      c.allowed, answers[i] = look(c, c.cost)
-      if c.allowed and others == 0 then
-        answers[i] = charge_check(c)
-      end
+    elseif c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
+      others = others - 1
     end
+    say(take_one(c.key, c.limit, c.cost, need, others))
   end
-  return answers
 end
 
 -- settle applies a settlement, and returns its answer.
@@ -162,11 +156,6 @@ local function settle(c)
   return reply(v, n, t, f, k, l, 0)
 end
 
-local function say(text)
-  replied = replied + 1
-  replies[replied] = text
-end
-
 local checks = ARGV[4]
 local pos, size = 1, #checks
 while pos <= size do
@@ -174,32 +163,34 @@ while pos <= size do
   count, denied, pos = unpack('<HH', checks, pos)
   local group, failure = {}, nil
   for i = 1, count do
-    local c = { instead = 0 }
-    local index
-    c.op, c.key, index, c.cost, pos = unpack('<BHHI4', checks, pos)
-    c.limit = limits[index]
-    if c.op == TRIAL_INSTEAD then
+    local op, key, index, cost
+    op, key, index, cost, pos = unpack('<BHHI4', checks, pos)
+    local c = { op = op, key = key, limit = limits[index], cost = cost, instead = 0, need = 0, allowed = false }
+    if op == TRIAL_INSTEAD then
       c.instead, pos = unpack('<H', checks, pos)
-    elseif c.op == RETURN then
+    elseif op == RETURN then
       c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
     end
-    if not N[c.key] then
-      read(c.key, c.limit)
+    if not N[key] then
+      read(key, c.limit)
     end
-    failure = failure or failed[c.key]
+    failure = failure or failed[key]
     group[i] = c
   end
+  local c = group[1]
   if failure then
     errors[#errors + 1] = failure
     say('\1')
   else
     say('\0')
-    if group[1].op < RETURN then
-      say(table.concat(take(group, denied)))
-    else
+    if c.op >= RETURN then
       for i = 1, count do
         say(settle(group[i]))
       end
+    elseif count == 1 and c.op == TAKE then
+      say(take_one(c.key, c.limit, c.cost, c.cost, denied))
+    else
+      take(group, denied)
     end
   end
 end
