@@ -173,6 +173,7 @@ func (r *Redis) Allow(ctx context.Context, checks []Check) error {
 		}
 		checks[i].Decision = it.decision(it.now, Shared)
 	}
+	c.free()
 	return nil
 }
 

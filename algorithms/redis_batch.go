@@ -11,8 +11,11 @@ import (
 
 // A batch is the groups that a worker sends at once, as a script per slot.
 type batch struct {
-	groups  []*group
-	overdue bool // guarded by the lane's mu
+	groups []*group
+
+	// Guarded by the lane's mu:
+	overdue bool // another has its place in flight
+	expired bool // its groups have been told so
 
 	scripts []script
 }
@@ -21,22 +24,17 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func newBatch() *batch { return batches.Get().(*batch) }
 
-// free gives b back. Nobody reads it any more: all its groups are finished, and
-// so not looked up by those who leave.
+// free gives b back, once all its groups are answered.
 func (b *batch) free() {
-	for _, g := range b.groups {
-		g.batch = nil
-	}
 	clear(b.groups)
-	b.groups = b.groups[:0]
 	for i := range b.scripts {
 		b.scripts[i].reset()
 	}
-	b.scripts = b.scripts[:0]
+	*b = batch{groups: b.groups[:0], scripts: b.scripts[:0]}
 	batches.Put(b)
 }
 
-// run sends the batch, and gives every group its answer.
+// run sends the batch, and reads every group's answer.
 func (b *batch) run(ctx context.Context, r *Redis) {
 	b.write()
 	now, err := r.scriptNow()
@@ -87,22 +85,20 @@ func (b *batch) scriptFor(g *group) *script {
 // fail ends all groups with one error.
 func (b *batch) fail(err error) {
 	for _, g := range b.groups {
-		g.finish(err)
+		g.err = err
+	}
+}
+
+// answer wakes the callers. From then on the groups are theirs.
+func (b *batch) answer() {
+	for _, g := range b.groups {
+		g.done <- g.err
 	}
 }
 
 // joins reports whether one script may decide both groups.
 func (g *group) joins(other *group) bool {
 	return g.split == other.split && g.slot == other.slot && (g.split != byTag || g.tag == other.tag)
-}
-
-// finish gives the group its answer, unless it has got one: late answers of a
-// batch that was given up go nowhere.
-func (g *group) finish(err error) {
-	if g.finished.CompareAndSwap(false, true) {
-		g.err = err
-		g.done <- struct{}{}
-	}
 }
 
 // A pipeliner is a client that can send several commands at once.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -13,10 +13,33 @@ import (
 // nothing of the caller's but what it has copied, since it may be on its way
 // still when the caller has given up.
 type call struct {
-	r     *Redis
-	items []redisItem
-	parts int // scripts it takes
-	split placement
+	r      *Redis
+	items  []redisItem
+	groups []group // one for each script that it takes
+	split  placement
+
+	plain []item // the items, before they have keys
+	keys  []byte // the stored keys, one after the other, and where each ends
+	ends  []int
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// maxPooled bounds the calls that are kept for others to use.
+const maxPooled = 32
+
+// free gives back a call all of whose groups have been answered. One that was
+// given up must not be: what it is in may be under way still.
+func (c *call) free() {
+	if len(c.items) > maxPooled {
+		return
+	}
+	clear(c.plain)
+	clear(c.items)
+	for i := range c.groups {
+		c.groups[i].reset()
+	}
+	calls.Put(c)
 }
 
 // A redisItem is an item with its stored key.
@@ -37,30 +60,46 @@ const (
 )
 
 func (r *Redis) newCall(checks []Check) (*call, error) {
-	plain, err := newItems(make([]item, 0, len(checks)), checks, Shared)
-	if err != nil {
+	c := calls.Get().(*call)
+	c.r = r
+	var err error
+	if c.plain, err = newItems(c.plain[:0], checks, Shared); err != nil {
 		return nil, err
 	}
-	c := &call{r: r, items: make([]redisItem, len(plain))}
-	var buf [256]byte
-	for i := range plain {
-		key := string(appendStored(append(buf[:0], r.prefix...), &checks[i]))
-		if err := share(plain, i, func(j int) bool { return c.items[j].key == key }); err != nil {
+	c.storeKeys(checks)
+	for i := range c.items {
+		it := &c.items[i]
+		if err := share(c.plain, i, func(j int) bool { return c.items[j].key == it.key }); err != nil {
 			return nil, err
 		}
-		it := &c.items[i]
-		*it = redisItem{item: plain[i], limit: checks[i].Limit, key: key}
+		it.item, it.limit = c.plain[i], checks[i].Limit
 		it.check = nil
 	}
 	c.place()
 	return c, nil
 }
 
+// storeKeys makes the items, with their stored keys. These are parts of one
+// string, so that a call allocates only that.
+func (c *call) storeKeys(checks []Check) {
+	c.keys, c.ends = c.keys[:0], c.ends[:0]
+	for i := range checks {
+		c.keys = appendStored(append(c.keys, c.r.prefix...), &checks[i])
+		c.ends = append(c.ends, len(c.keys))
+	}
+	keys, begin := string(c.keys), 0
+	c.items = c.items[:0]
+	for _, end := range c.ends {
+		c.items = append(c.items, redisItem{key: keys[begin:end]})
+		begin = end
+	}
+}
+
 // place gives every item its script, in the order of their first items. Nobody
 // and receipts of other limiters need none.
 func (c *call) place() {
 	c.split = placement(c.r.placement.Load())
-	c.parts = 0
+	parts := 0
 	for i := range c.items {
 		it := &c.items[i]
 		it.part = noPart
@@ -75,16 +114,17 @@ func (c *call) place() {
 			}
 		}
 		if it.part == noPart {
-			it.part = c.parts
-			c.parts++
+			it.part = parts
+			parts++
 		}
 	}
+	c.groups = slices.Grow(c.groups[:0], parts)[:parts]
 }
 
 // run decides the call, part by part. If a later part fails or denies, what
 // earlier ones took is given back.
 func (c *call) run(ctx context.Context) error {
-	for part := range c.parts {
+	for part := range c.groups {
 		if err := c.runPart(ctx, part); err != nil {
 			if part > 0 {
 				// Only of the parts that are done: the one that failed may be
@@ -94,7 +134,7 @@ func (c *call) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.parts > 1 && !c.items[0].op.settles() {
+	if len(c.groups) > 1 && !c.items[0].op.settles() {
 		c.giveBack(ctx, func(it *redisItem) bool { return c.othersDenied(it) > 0 })
 	}
 	return nil
@@ -115,24 +155,34 @@ type group struct {
 	split placement // by which tag and slot are to be compared
 
 	weight, size int    // what it adds to a batch
-	next         *group // in the tally of its key
 
-	queued   time.Time
-	batch    *batch // that it is in, guarded by its lane's mu
-	finished atomic.Bool
-	err      error         // set before done is sent
-	done     chan struct{} // with room for one
+	queued time.Time
+	batch  *batch     // that it is in until it is answered, guarded by its lane's mu
+	next   *group     // in the tally of its key
+	err    error      // of the batch: what done is sent, in time
+	done   chan error // with room for one
+}
+
+// reset empties g, but keeps its buffers.
+func (g *group) reset() {
+	clear(g.items)
+	*g = group{items: g.items[:0], done: g.done}
 }
 
 func (c *call) group(part int) *group {
-	g := &group{denied: c.deniedBefore(part), split: c.split, done: make(chan struct{}, 1)}
+	g := &c.groups[part]
+	g.reset()
+	if g.done == nil {
+		g.done = make(chan error, 1)
+	}
+	g.denied, g.split = c.deniedBefore(part), c.split
 	for i := range c.items {
 		it := &c.items[i]
 		if it.part != part {
 			continue
 		}
 		g.items = append(g.items, it)
-		g.weight += weight(it.limit)
+		g.weight += it.weight()
 		g.size += len(it.key) + checkSize
 		if it.op == TrialInstead {
 			it.except = c.except(g, it)
@@ -171,7 +221,7 @@ func (c *call) deniedBefore(part int) (n int) {
 
 // othersDenied returns how many takes are denied that it depends on.
 func (c *call) othersDenied(it *redisItem) int {
-	n := c.deniedBefore(c.parts)
+	n := c.deniedBefore(len(c.groups))
 	if it.op == TrialInstead && !c.items[it.instead].answer.allowed {
 		n--
 	}
@@ -202,7 +252,7 @@ func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	defer cancel()
 	var errs []error
-	for part := range back.parts {
+	for part := range back.groups {
 		if err := back.runPart(ctx, part); err != nil {
 			errs = append(errs, err)
 			continue

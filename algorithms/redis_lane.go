@@ -19,7 +19,7 @@ const (
 	// A batch holds Redis for as long as its checks take, and all other clients
 	// wait: it is bounded by weight, in checks of one integer state, and by
 	// the bytes of its keys and arguments. What exceeds them travels alone.
-	maxBatchWeight = 128
+	maxBatchWeight = 64
 	maxBatchBytes  = 64 << 10
 
 	defaultInFlight = 2
@@ -34,13 +34,18 @@ const (
 	slotsPerLane = 256
 )
 
-// weight is what a check costs Redis, in checks of one integer state. A log
-// takes several commands, and its entries are read in the worst case.
-func weight(l Limit) int {
-	if l.algorithm == algorithmSlidingWindowLog {
-		return 4 + int(l.requests/25)
+// weight is what an item costs Redis, in takes from a bucket, which are the
+// cheapest. A log takes several commands; in the worst case half its entries
+// are read, and for a cost or a settlement as many as its units.
+func (it *redisItem) weight() int {
+	switch {
+	case it.algo == algorithmSlidingWindowLog:
+		return 4 + int(it.terms.requests/25+min(it.cost, it.terms.requests)/5)
+	case it.op == Take && it.bucket():
+		return 1
+	default:
+		return 2
 	}
-	return 1
 }
 
 // A lane sends groups to one part of Redis. While as many batches as allowed
@@ -72,8 +77,8 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 	l.start()
 	l.mu.Unlock()
 	select {
-	case <-g.done:
-		return g.err
+	case err := <-g.done:
+		return err
 	case <-ctx.Done():
 		return l.leave(ctx, g)
 	}
@@ -98,10 +103,8 @@ func (l *lane) leave(ctx context.Context, g *group) error {
 		l.queue = slices.Delete(l.queue, i, i+1)
 		return ctx.Err()
 	}
-	select {
-	case <-g.done: // just in time
-		return g.err
-	default:
+	if g.batch == nil { // just in time
+		return <-g.done
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		l.pass(g.batch)
@@ -171,17 +174,24 @@ func (w *worker) expire() {
 		return
 	}
 	for _, g := range w.batch.groups {
-		g.finish(errTimeout)
+		g.expire()
 	}
+	w.batch.expired = true
 	oldest := time.Now().Add(-l.r.timeout)
 	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
 		late := g.queued.Before(oldest)
 		if late {
-			g.finish(errTimeout)
+			g.expire()
 		}
 		return late
 	})
 	l.pass(w.batch)
+}
+
+// expire ends a call whose answer has not come in time. It requires mu.
+func (g *group) expire() {
+	g.batch = nil
+	g.done <- errTimeout
 }
 
 // next takes the next batch off the queue; nil, and the worker's place in
@@ -211,9 +221,23 @@ func (w *worker) next() *batch {
 	return b
 }
 
-// finish reports whether the worker may go on: not if its place in flight was
-// given to another, nor if its timer may still run.
+// finish answers the calls of a batch, unless they have ended. It reports
+// whether the worker may go on: not if its place in flight was given to
+// another, nor if its timer may still run.
 func (w *worker) finish(b *batch, stopped bool) bool {
+	if w.take(b, stopped) {
+		b.answer()
+	}
+	if b.overdue {
+		return false
+	}
+	b.free()
+	return stopped
+}
+
+// take ends the time in flight of a batch, and reports whether its calls still
+// wait.
+func (w *worker) take(b *batch, stopped bool) bool {
 	l := w.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,13 +245,15 @@ func (w *worker) finish(b *batch, stopped bool) bool {
 	switch {
 	case b.overdue:
 		l.stuck--
-		return false
 	case !stopped:
 		l.inFlight--
 		l.start()
-		return false
-	default:
-		b.free()
-		return true
 	}
+	if b.expired {
+		return false
+	}
+	for _, g := range b.groups {
+		g.batch = nil
+	}
+	return true
 }

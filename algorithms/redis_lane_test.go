@@ -76,7 +76,7 @@ func TestCallsGather(t *testing.T) {
 	var wg sync.WaitGroup
 	ask := func(keys []string) {
 		wg.Go(func() {
-			errs, _ := askAll(context.Background(), r, algorithms.FixedWindow(1, time.Hour), keys)
+			errs, _ := askAll(context.Background(), r, algorithms.TokenBucket(1, time.Hour), keys)
 			for key, err := range errs {
 				if err != nil {
 					t.Errorf("%s: %v", key, err)
@@ -94,9 +94,9 @@ func TestCallsGather(t *testing.T) {
 	}
 	close(g.open)
 	wg.Wait()
-	// Two lone calls, both sent whole at the most, then 300 by at most 128.
-	if got := r.Stats(); got.Checks != 302 || got.Scripts > 7 {
-		t.Errorf("got %+v, want 302 checks in at most 7 scripts", got)
+	// Two lone calls, both sent whole at the most, then 300 by at most 64.
+	if got := r.Stats(); got.Checks != 302 || got.Scripts > 9 {
+		t.Errorf("got %+v, want 302 checks in at most 9 scripts", got)
 	}
 }
 

@@ -78,8 +78,7 @@ func (s *script) pack() {
 // count adds a group to the tally of its key, unless it is not for tallies.
 func (s *script) count(g *group) bool {
 	it := g.items[0]
-	bucket := it.algo == algorithmTokenBucket || it.algo == algorithmLeakyBucket
-	if len(g.items) > 1 || it.op != Take || g.denied > 0 || !bucket {
+	if len(g.items) > 1 || it.op != Take || g.denied > 0 || !it.bucket() {
 		return false
 	}
 	limit, i := s.limitIndex(it), int(s.keyIndex(it.key))-1
@@ -94,6 +93,10 @@ func (s *script) count(g *group) bool {
 	t.last.next, t.last = g, g
 	t.times++
 	return true
+}
+
+func (it *item) bucket() bool {
+	return it.algo == algorithmTokenBucket || it.algo == algorithmLeakyBucket
 }
 
 // packTallies writes the tallies; neighbours that are alike share what they say.
@@ -188,7 +191,7 @@ func (s *script) command(ctx context.Context, name, what, now string) {
 // fail ends the groups of the script with one error.
 func (s *script) fail(err error) {
 	for _, g := range s.groups {
-		g.finish(err)
+		g.err = err
 	}
 }
 
@@ -206,7 +209,7 @@ func (s *script) read(reply []any) error {
 		status := data[0]
 		data = data[1:]
 		if status != 0 {
-			g.finish(fmt.Errorf("a stored key cannot be read: %v", failures[0]))
+			g.err = fmt.Errorf("a stored key cannot be read: %v", failures[0])
 			failures = failures[1:]
 			continue
 		}
@@ -214,7 +217,6 @@ func (s *script) read(reply []any) error {
 			it.now, it.answer = now, readAnswer(data)
 			data = data[answerSize:]
 		}
-		g.finish(nil)
 	}
 	return nil
 }

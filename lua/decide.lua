@@ -78,12 +78,14 @@ local function reply(v, n, t, f, k, l, need)
   return pack('<BI4ddd', v, n, t, f, u)
 end
 
--- take_one judges what a check needs, and charges its units if that fits and
--- nothing else is denied. It returns the answer.
-local function take_one(k, l, units, need, denied)
+-- take_one judges what a check needs, unless it is known to fit, and charges
+-- its units if it does and nothing else is denied. It returns the answer and
+-- the verdict.
+local function take_one(k, l, units, need, denied, fits)
   local v = stored[k] and 0 or 2
   local n, t, f = current(k, l)
-  if l.step.used(n, t, f, l) + need <= l.burst then
+  local allowed = fits or l.step.used(n, t, f, l) + need <= l.burst
+  if allowed then
     v = v + 1
     if denied == 0 then
       need = 0
@@ -94,7 +96,7 @@ local function take_one(k, l, units, need, denied)
       end
     end
   end
-  return reply(v, n, t, f, k, l, need)
+  return reply(v, n, t, f, k, l, need), allowed
 end
 
 -- take decides a group of takes and trials: what is denied has to be known
@@ -104,11 +106,9 @@ local function take(group, denied)
   for i = 1, #group do
     local c = group[i]
     if c.op == TAKE then
-      local k, l = c.key, c.limit
-      c.need = (asked[k] or 0) + c.cost
-      asked[k] = c.need
-      local n, t, f = current(k, l)
-      c.allowed = l.step.used(n, t, f, l) + c.need <= l.burst
+      local need = (asked[c.key] or 0) + c.cost
+      asked[c.key] = need
+      c.answer, c.allowed = take_one(c.key, c.limit, c.cost, need, 1)
       if not c.allowed then
         denied = denied + 1
       end
@@ -116,15 +116,15 @@ local function take(group, denied)
   end
   for i = 1, #group do
     local c = group[i]
-    local need, others = c.cost, denied
-    if c.op == TAKE then
-      if denied > 0 then
-        need = c.need
+    if c.op == TAKE and denied > 0 then
+      say(c.answer)
+    else
+      local others = denied
+      if c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
+        others = others - 1
       end
-    elseif c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
-      others = others - 1
+      say((take_one(c.key, c.limit, c.cost, c.cost, others, c.op == TAKE)))
     end
-    say(take_one(c.key, c.limit, c.cost, need, others))
   end
 end
 
@@ -165,7 +165,7 @@ while pos <= size do
   for i = 1, count do
     local op, key, index, cost
     op, key, index, cost, pos = unpack('<BHHI4', checks, pos)
-    local c = { op = op, key = key, limit = limits[index], cost = cost, instead = 0, need = 0, allowed = false }
+    local c = { op = op, key = key, limit = limits[index], cost = cost, instead = 0, answer = '', allowed = false }
     if op == TRIAL_INSTEAD then
       c.instead, pos = unpack('<H', checks, pos)
     elseif op == RETURN then
@@ -188,7 +188,7 @@ while pos <= size do
         say(settle(group[i]))
       end
     elseif count == 1 and c.op == TAKE then
-      say(take_one(c.key, c.limit, c.cost, c.cost, denied))
+      say((take_one(c.key, c.limit, c.cost, c.cost, denied)))
     else
       take(group, denied)
     end
