@@ -36,10 +36,11 @@ type Client interface {
 // is configured for: a charge is made once, or its call ends in an error.
 //
 // While calls are in flight, others gather, and the next script takes them all:
-// a lone call waits for nothing, and many share round trips. A batch of 128
-// checks holds Redis for about as long as 128 short commands do. Of a log whose
-// costs are not all 1, a denial reads as many entries as its cost, and a
-// settlement of any log writes as many: keep logs small and their costs low.
+// a lone call waits for nothing, and many share round trips. A batch of 64
+// takes from buckets holds Redis for about as long as 64 short commands do;
+// other checks weigh more, and batches have fewer of them. Of a log whose costs
+// are not all 1, up to half the entries are read when some expire, and as many
+// as a cost when it is denied or settled: keep such logs small.
 //
 // A call ends when its context does, or after Timeout, whatever the client's
 // timeouts are; what has been sent by then may have been charged. (If it has to
@@ -101,7 +102,7 @@ const (
 
 // NewRedis returns a limiter that counts in Redis; nil options mean the
 // defaults. It sends nothing: whether Redis answers is for the first call to
-// see. It needs Redis 6.2 or later, and is tested with 7.0.
+// see. It needs Redis 6.2 or later, of 64 bits, and is tested with 7.0.
 func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}

@@ -154,7 +154,7 @@ type group struct {
 
 	split placement // by which tag and slot are to be compared
 
-	weight, size int    // what it adds to a batch
+	weight, size int // what it adds to a batch
 
 	queued time.Time
 	batch  *batch     // that it is in until it is answered, guarded by its lane's mu

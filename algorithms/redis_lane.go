@@ -17,10 +17,10 @@ var errTimeout = fmt.Errorf("no answer within the limiter's timeout: %w", contex
 
 const (
 	// A batch holds Redis for as long as its checks take, and all other clients
-	// wait: it is bounded by weight, in checks of one integer state, and by
+	// wait: it is bounded by weight, in takes from one bucket, and by
 	// the bytes of its keys and arguments. What exceeds them travels alone.
 	maxBatchWeight = 64
-	maxBatchBytes  = 64 << 10
+	maxBatchBytes  = 16 << 10
 
 	defaultInFlight = 2
 	// maxStuck bounds the batches of a lane that callers have given up and
@@ -40,7 +40,7 @@ const (
 func (it *redisItem) weight() int {
 	switch {
 	case it.algo == algorithmSlidingWindowLog:
-		return 4 + int(it.terms.requests/25+min(it.cost, it.terms.requests)/5)
+		return 6 + int(it.terms.requests/25+min(it.cost, it.terms.requests)/5)
 	case it.op == Take && it.bucket():
 		return 1
 	default:

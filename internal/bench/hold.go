@@ -139,19 +139,25 @@ func (h *holder) longest(ctx context.Context) (float64, error) {
 }
 
 // fillLogs makes n full logs, in windows of a minute: so many entries each, a
-// tenth of them at each of ten instants. It keeps what was taken first from
-// each. Nothing is left of earlier ones.
-func (h *holder) fillLogs(ctx context.Context, n, entries int) error {
+// tenth of them at each of ten instants, the oldest of the given cost and the
+// others of 1. It keeps what was taken first from each. Nothing is left of
+// earlier ones.
+func (h *holder) fillLogs(ctx context.Context, n, entries int, oldest int64) error {
 	if err := h.server.flush(ctx); err != nil {
 		return err
 	}
-	limit := algorithms.SlidingWindowLog(int64(entries), time.Minute)
+	limit := algorithms.SlidingWindowLog(int64(entries)+oldest-1, time.Minute)
 	h.taken = h.taken[:0]
 	for left := entries; left > 0; left -= max(1, entries/10) {
 		h.clock.Add(1)
 		var checks []algorithms.Check
 		for i := range n {
 			checks = append(checks, slices.Repeat([]algorithms.Check{o1(i, limit)}, min(left, max(1, entries/10)))...)
+		}
+		if left == entries {
+			for i := range n {
+				checks[i*len(checks)/n].Cost = oldest
+			}
 		}
 		if err := h.limiter.Allow(ctx, checks); err != nil {
 			return err

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// mixes are batches as heavy as the batcher lets them become, 128 checks of one
-// state or fewer with logs, which weigh more; and the lightest, for comparison.
+// mixes are what callers ask at once, in batches as heavy as the batcher lets
+// them become; and the lightest, for comparison.
 var mixes = []contestant{
 	{"1 token bucket, admitted", holds(mix{checks: each(1, func(i int) algorithms.Check {
 		return o1(i, algorithms.TokenBucket(1_000_000, time.Minute))
@@ -41,10 +41,14 @@ var mixes = []contestant{
 		c.Op = algorithms.Return
 		return c
 	}),
-	logMix("3 logs of 1 000, grant 500", 3, 1_000, 0, func(c algorithms.Check) algorithms.Check {
-		c.Op, c.Cost, c.Decision = algorithms.Grant, 500, algorithms.Decision{}
+	logMix("3 logs of 1 000, grant 500", 3, 1_000, 0, grant500),
+	unevenMix("3 uneven logs of 1 000, 500 expired", 3, 1_000, time.Minute-5*time.Microsecond, take1),
+	unevenMix("3 uneven logs of 1 000, denied 1 000", 3, 1_000, 0, func(c algorithms.Check) algorithms.Check {
+		c.Cost, c.Decision = 1_000, algorithms.Decision{}
 		return c
 	}),
+	unevenMix("3 uneven logs of 1 000, clock back", 3, 1_000, -5*time.Microsecond-100*time.Millisecond, take1),
+	unevenMix("3 uneven logs of 1 000, grant 500", 3, 1_000, 0, grant500),
 }
 
 var bounded = []limited{
@@ -53,6 +57,11 @@ var bounded = []limited{
 
 func take1(c algorithms.Check) algorithms.Check {
 	c.Decision = algorithms.Decision{}
+	return c
+}
+
+func grant500(c algorithms.Check) algorithms.Check {
+	c.Op, c.Cost, c.Decision = algorithms.Grant, 500, algorithms.Decision{}
 	return c
 }
 
@@ -69,19 +78,32 @@ func each(n int, check func(i int) algorithms.Check) func(*holder) []algorithms.
 // logMix asks n full logs something, when so much time has passed.
 func logMix(name string, n, entries int, later time.Duration, ask func(taken algorithms.Check) algorithms.Check) contestant {
 	return contestant{name, holds(mix{
-		ready: func(ctx context.Context, h *holder) error {
-			if err := h.fillLogs(ctx, n, entries); err != nil {
-				return err
-			}
-			h.clock.Add(later.Microseconds())
-			return nil
-		},
-		checks: func(h *holder) []algorithms.Check {
-			var checks []algorithms.Check
-			for _, taken := range h.taken {
-				checks = append(checks, ask(taken))
-			}
-			return checks
-		},
+		ready:  func(ctx context.Context, h *holder) error { return h.ready(ctx, n, entries, 1, later) },
+		checks: func(h *holder) []algorithms.Check { return h.ask(ask) },
 	})}
+}
+
+// unevenMix is the same of logs whose oldest entry has a cost of 2: what is in
+// the others, nobody knows without reading them.
+func unevenMix(name string, n, entries int, later time.Duration, ask func(taken algorithms.Check) algorithms.Check) contestant {
+	return contestant{name, holds(mix{
+		ready:  func(ctx context.Context, h *holder) error { return h.ready(ctx, n, entries, 2, later) },
+		checks: func(h *holder) []algorithms.Check { return h.ask(ask) },
+	})}
+}
+
+func (h *holder) ready(ctx context.Context, n, entries int, oldest int64, later time.Duration) error {
+	if err := h.fillLogs(ctx, n, entries, oldest); err != nil {
+		return err
+	}
+	h.clock.Add(later.Microseconds())
+	return nil
+}
+
+func (h *holder) ask(ask func(taken algorithms.Check) algorithms.Check) []algorithms.Check {
+	var checks []algorithms.Check
+	for _, taken := range h.taken {
+		checks = append(checks, ask(taken))
+	}
+	return checks
 }
