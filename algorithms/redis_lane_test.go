@@ -101,22 +101,28 @@ func TestCallsGather(t *testing.T) {
 }
 
 func TestOneBadKeySpoilsNobodyElse(t *testing.T) {
-	server := redistest.Start(t)
-	g := newGate(server.Client())
-	r := newRedis(t, g, nil)
-	if err := server.Client().HSet(context.Background(), "penstock:{usr=7}:default:fw", "a", "b").Err(); err != nil {
-		t.Fatal(err)
-	}
-	close(g.open)
-	for range 3 {
-		errs, decisions := askAll(context.Background(), r, algorithms.FixedWindow(3, time.Hour), manyKeys(100))
-		for key, err := range errs {
-			bad := key == "usr=7"
-			if (err != nil) != bad || decisions[key].Allowed == bad {
-				t.Errorf("%s: got %v, %+v", key, err, decisions[key])
-			}
-			if bad && !strings.Contains(err.Error(), "WRONGTYPE") {
-				t.Errorf("%s: got %v, want its own error", key, err)
+	for tag, limit := range map[string]algorithms.Limit{
+		"fw": algorithms.FixedWindow(6, time.Hour),
+		"tb": algorithms.TokenBucket(6, time.Hour),
+	} {
+		server := redistest.Start(t)
+		g := newGate(server.Client())
+		r := newRedis(t, g, nil)
+		if err := server.Client().HSet(context.Background(), "penstock:{usr=7}:default:"+tag, "a", "b").Err(); err != nil {
+			t.Fatal(err)
+		}
+		close(g.open)
+		keys := append(manyKeys(100), manyKeys(100)...)
+		for range 3 {
+			errs, decisions := askAll(context.Background(), r, limit, keys)
+			for key, err := range errs {
+				bad := key == "usr=7"
+				if (err != nil) != bad || decisions[key].Allowed == bad {
+					t.Errorf("%s: %s: got %v, %+v", tag, key, err, decisions[key])
+				}
+				if bad && !strings.Contains(err.Error(), "WRONGTYPE") {
+					t.Errorf("%s: %s: got %v, want its own error", tag, key, err)
+				}
 			}
 		}
 	}
@@ -179,6 +185,30 @@ func TestGivenUpInTheQueueIsNotCharged(t *testing.T) {
 	d, err := algorithms.Peek(context.Background(), r, "usr=1", limit)
 	if err != nil || d.Remaining != 99 {
 		t.Errorf("got %d remaining, %v, want 99", d.Remaining, err)
+	}
+}
+
+// The answer of a call that was given up goes nowhere, and to no later call.
+func TestLateAnswerIsNobodyElses(t *testing.T) {
+	g := newGate(redistest.Start(t).Client())
+	r := newRedis(t, g, &algorithms.RedisOptions{InFlight: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-g.arrived
+		cancel()
+	}()
+	if _, err := algorithms.Allow(ctx, r, "usr=1", algorithms.TokenBucket(100, time.Hour)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want the context's error", err)
+	}
+	go func() {
+		for r.QueuedForTest() < 1 {
+			runtime.Gosched()
+		}
+		close(g.open)
+	}()
+	d, err := algorithms.Allow(context.Background(), r, "usr=2", algorithms.TokenBucket(7, time.Hour))
+	if err != nil || !d.Allowed || d.Remaining != 6 {
+		t.Errorf("got %+v, %v, want it allowed with 6 remaining", d, err)
 	}
 }
 
