@@ -11,10 +11,9 @@
 --         of trial-instead: the take to leave out H (its place in the group,
 --         0 one elsewhere that is allowed, 65535 one elsewhere that is denied)
 --         of return: the receipt's t d, n I4, f d, and the take's instant d
--- Returns {answers, error...}; answers, packed: now d, then per take and per
--- group a status
---         B: 0, and per check v B, n I4, t d, f d, u d; or 1, and its error is
---         the next of those that follow.
+-- Returns {answers, error...}; answers, packed: now d, then per take and then
+--         per group a status B: 0, and per check v B, n I4, t d, f d, u d; or
+--         1, and its error is the next of those that follow.
 --         v: 1 allowed, 2 no state was stored, 4 charged.
 --
 -- Times are µs, quantities are units, and every number is an integer below
