@@ -8,6 +8,16 @@ type Event struct {
 	Policy string
 	// Err is what went wrong, of EventError and EventReturnFailed.
 	Err error
+	// Class is that of Err: see [Classify].
+	Class ErrorClass
+}
+
+// classified returns an observer of events with the class of their errors.
+func classified(observe func(Event)) func(Event) {
+	return func(e Event) {
+		e.Class = Classify(e.Err)
+		observe(e)
+	}
 }
 
 // An EventKind says what happened.

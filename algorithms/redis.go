@@ -107,7 +107,7 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}
 	}
-	r := &Redis{client: client, prefix: o.Prefix, now: o.Now, inFlight: o.InFlight, observe: o.Observe}
+	r := &Redis{client: client, prefix: o.Prefix, now: o.Now, inFlight: o.InFlight, observe: func(Event) {}}
 	if r.prefix == "" {
 		r.prefix = defaultPrefix
 	}
@@ -115,8 +115,8 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if r.inFlight == 0 {
 		r.inFlight = defaultInFlight
 	}
-	if r.observe == nil {
-		r.observe = func(Event) {}
+	if o.Observe != nil {
+		r.observe = classified(o.Observe)
 	}
 	var errs []error
 	if client == nil {

@@ -133,6 +133,9 @@ func (b *batch) send(ctx context.Context, r *Redis, now string) {
 		s.command(ctx, "eval", scriptSource, now)
 		s.process(ctx, r.client)
 	}
+	for i := range b.scripts { // no caller's context gets here
+		b.scripts[i].cmd.SetErr(ownDeadline(b.scripts[i].cmd.Err()))
+	}
 }
 
 // process sends the command, which then has the error, too.

@@ -209,7 +209,7 @@ func (s *script) read(reply []any) error {
 		status := data[0]
 		data = data[1:]
 		if status != 0 {
-			g.err = fmt.Errorf("a stored key cannot be read: %v", failures[0])
+			g.err = fmt.Errorf("%w: %w", errStoredKey, scriptError(fmt.Sprint(failures[0])))
 			failures = failures[1:]
 			continue
 		}

@@ -1,0 +1,52 @@
+package algorithms
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Ready returns nil if Redis can decide now, else why not. It is meant for the
+// start of a program, and for its health check: what a ping does not show, a
+// server that only reads, is full, or withholds a right, it does.
+//
+// It runs the script as calls do, on keys of its own that expire at once, and
+// needs one script to be run after another twice. In Redis Cluster these
+// are four, in slots far apart: a master that is down, or a client that is not
+// one for Redis Cluster, shows. Of the commands of the script it runs those
+// that most calls need; package lua lists all.
+//
+// An error whose [Classify] is ErrorConfiguration says what to do, and will not
+// pass by itself; others may.
+func (r *Redis) Ready(ctx context.Context) error {
+	for _, checks := range probes() {
+		err := r.Allow(ctx, checks)
+		if err == nil {
+			continue
+		}
+		if advice := rowOf(err).advice; advice != "" {
+			return fmt.Errorf("%w (%s)", err, advice)
+		}
+		return err
+	}
+	return nil
+}
+
+// probePolicy's suffix keeps it apart from everybody's policies.
+const probePolicy = "penstock~ready"
+
+// probes are a take, and settlements that between them write a log and delete:
+// the former is what most scripts are, and a call cannot hold both. Their keys
+// lie in different quarters of the slots of a Cluster.
+func probes() [2][]Check {
+	bucket, window, log := TokenBucket(1_000_000, time.Second), FixedWindow(1, time.Millisecond), SlidingWindowLog(10, time.Millisecond)
+	return [2][]Check{
+		{{Policy: probePolicy, Key: "probe=0", Limit: bucket, Cost: 1}},
+		{
+			{Policy: probePolicy, Key: "probe=1", Limit: log, Cost: 1, Op: Force},
+			{Policy: probePolicy, Key: "probe=1", Limit: log, Cost: 1, Op: Force},
+			{Policy: probePolicy, Key: "probe=2", Limit: window, Op: Reset},
+			{Policy: probePolicy, Key: "probe=3", Limit: window, Op: Reset},
+		},
+	}
+}

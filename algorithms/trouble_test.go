@@ -1,0 +1,218 @@
+package algorithms_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// said is an error of Redis: go-redis has several types of them, and the table
+// goes by their texts.
+type said string
+
+func (e said) Error() string { return string(e) }
+func (said) RedisError()     {}
+
+// texts are replies of Redis, also of versions that tests do not run against,
+// and of its client.
+var texts = []struct{ text, want string }{
+	{"LOADING Redis is loading the dataset in memory", "unavailable failure"},
+	{"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", "unavailable failure"},
+	{"BUSY Redis is busy running a function. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.", "unavailable failure"},
+	{"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that", "unavailable failure"},
+	{"MISCONF Errors writing to the AOF file: No space left on device", "unavailable failure"},
+	{"NOREPLICAS Not enough good replicas to write.", "unavailable failure"},
+	{"CLUSTERDOWN The cluster is down", "unavailable failure"},
+	{"CLUSTERDOWN Hash slot not served", "unavailable failure"},
+	{"READONLY You can't write against a read only replica. script: f0, on @user_script:101.", "failover failure retry"},
+	{"READONLY Can not run script with write flag on readonly replica", "failover failure retry"},
+	{"ERR Error running script (call to f_f0a1): @user_script:101: @user_script: 101: -READONLY You can't write against a read only replica.", "failover failure retry"}, // 6.2
+	{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "failover failure"},
+	{"TRYAGAIN Multiple keys request during rehashing of slot", "failover failure retry"},
+	{"OOM command not allowed when used memory > 'maxmemory'. script: f0, on @user_script:101.", "capacity failure"},
+	{"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'", "capacity failure"},
+	{"ERR Error running script (call to f_f0a1): @user_script:101: @user_script: 101: -OOM command not allowed when used memory > 'maxmemory'.", "capacity failure"}, // 6.2
+	{"ERR max number of clients reached", "capacity failure"},
+	{"ERR max number of clients + cluster connections reached", "capacity failure"},
+	{"ERR Script killed by user with SCRIPT KILL... script: f0, on @user_script:1.", "unavailable failure executed"},
+	{"ERR Error running script (call to f_f0a1): @user_script:1: Script killed by user with SCRIPT KILL...", "unavailable failure executed"}, // 6.2
+	{"NOSCRIPT No matching script. Please use EVAL.", "internal success retry"},
+	{"MOVED 7629 127.0.0.1:17020", "configuration success"},
+	{"ASK 7629 127.0.0.1:17020", "configuration success"},
+	{"CROSSSLOT Keys in request don't hash to the same slot", "configuration success"},
+	{"NOAUTH Authentication required.", "configuration failure"},
+	{"NOAUTH HELLO must be called with the client already authenticated, otherwise", "configuration failure"},
+	{"WRONGPASS invalid username-password pair or user is disabled.", "configuration failure"},
+	{"ERR AUTH <password> called without any password configured for the default user. Are you sure", "configuration failure"},
+	{"DENIED Redis is running in protected mode because protected mode is enabled and no password is set", "configuration failure"},
+	{"NOPERM this user has no permissions to access one of the keys used as arguments", "configuration failure"},
+	{"NOPERM User limiter has no permissions to run the 'evalsha' command", "configuration failure"}, // 7.2
+	{"ERR unknown command 'EVALSHA', with args beginning with:", "configuration failure"},
+	{"ERR unknown command `evalsha`, with args beginning with:", "configuration failure"},
+	{"ERR The user executing the script can't run this command or subcommand script: f0, on @user_script:1.", "configuration failure executed"},
+	{"@user_script: 1: The user executing the script can't run this command or subcommand", "configuration failure executed"}, // 6.2, by pcall
+	{"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: f0", "configuration failure executed"},
+	{"ERR ACL failure in script: User limiter has no permissions to run the 'get' command script: f0, on @user_script:1.", "configuration failure executed"}, // 7.2
+	{"ERR ACL failure in script: No permissions to access a key script: f0, on @user_script:1.", "configuration failure executed"},                           // 7.2
+	{"ERR Unknown Redis command called from script script: f0, on @user_script:1.", "configuration failure executed"},
+	{"ERR Script attempted to access a non local key in a cluster node script: f0, on @user_script:1.", "internal success executed"},
+	{"ERR Script attempted to access keys that do not hash to the same slot script: f0, on @user_script:1.", "internal success executed"}, // 7.2
+	{"WRONGTYPE Operation against a key holding the wrong kind of value script: f0, on @user_script:1.", "key success executed"},
+	{"WRONGTYPE Operation against a key holding the wrong kind of value", "key success executed"},
+	{"ERR WRONGTYPE Operation against a key holding the wrong kind of value", "key success executed"}, // Kvrocks
+	{"ERR value is not an integer or out of range script: f0, on @user_script:1.", "key success executed"},
+	{"ERR increment or decrement would overflow script: f0, on @user_script:1.", "key success executed"},
+	{"ERR user_script:1: attempt to compare nil with number script: f0, on @user_script:1.", "internal success executed"},
+	{"ERR Error running script (call to f_f0a1): @user_script:1: user_script:1: attempt to compare nil with number", "internal success executed"}, // 6.2
+	{"ERR Error running script, and nothing else", "internal success executed"},
+	{"ERR Error compiling script (new function): user_script:1: '=' expected near 'x'", "internal success"},
+	{"EXECABORT Transaction discarded because of previous errors.", "internal success"},
+	{"redis: nil", "internal success executed"},
+	{"redis: unexpected type=int64 for Slice", "internal success executed"},
+
+	{"", unforeseen},
+	{"ERR ", unforeseen},
+	{"ERR Something of a version to come", unforeseen},
+	{"BUSYGROUP Consumer Group name already exists", unforeseen},
+	{"LOADINGS", unforeseen},
+	{"the text of another LOADING ", unforeseen},
+	{"redis: all ring shards are down", unforeseen},
+}
+
+const unforeseen = "unavailable failure executed"
+
+// wrappings are how errors come to those who classify them.
+var wrappings = []struct {
+	name string
+	wrap func(error) error
+}{
+	{"bare", func(err error) error { return err }},
+	{"wrapped", func(err error) error { return fmt.Errorf("algorithms: redis: %w", err) }},
+	{"wrapped twice", func(err error) error { return fmt.Errorf("a: %w", fmt.Errorf("failed to authenticate: %w", err)) }},
+	{"joined", func(err error) error { return errors.Join(errors.New("something else"), err) }},
+	{"beside", func(err error) error { return fmt.Errorf("%w and %w", err, io.EOF) }},
+}
+
+func TestTroubleOfTexts(t *testing.T) {
+	for _, tt := range texts {
+		for _, w := range wrappings {
+			for _, err := range []error{said(tt.text), errors.New(tt.text)} {
+				if got := algorithms.TroubleForTest(w.wrap(err)); got != tt.want {
+					t.Errorf("%s %T %q: got %q, want %q", w.name, err, tt.text, got, tt.want)
+				}
+			}
+		}
+	}
+}
+
+func TestTroubleOfErrors(t *testing.T) {
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	read := func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
+	storedKey := func(text string) error { return fmt.Errorf("%w: %w", algorithms.ErrStoredKeyForTest, said(text)) }
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{algorithms.ErrInvalid, "internal none"},
+		{algorithms.FixedWindow(0, 0).Validate(), "internal none"},
+		{algorithms.ErrOverloaded, "overload none"},
+		{algorithms.ErrTimeoutForTest, "timeout failure executed"},
+		{algorithms.ErrReplyForTest, "internal success executed"},
+		{context.Canceled, "cancelled none executed"},
+		{context.DeadlineExceeded, "cancelled none executed"},
+		{storedKey("WRONGTYPE Operation against a key holding the wrong kind of value"), "key success"},
+		{storedKey("ERR anything"), "key success"},
+		{storedKey("ERR The user executing the script can't run this command or subcommand"), "configuration failure executed"},
+		{storedKey("ERR ACL failure in script: User x has no permissions to run the 'get' command"), "configuration failure executed"},
+
+		{dial(syscall.ECONNREFUSED), "unavailable failure"},
+		{dial(os.ErrDeadlineExceeded), "unavailable failure"},
+		{dial(context.DeadlineExceeded), "unavailable failure"},
+		{dial(fmt.Errorf("%w: %w", algorithms.ErrTimeoutForTest, context.Canceled)), "unavailable failure"},
+		{dial(&net.DNSError{Err: "no such host", IsTimeout: true}), "unavailable failure"},
+		{read(os.ErrDeadlineExceeded), "timeout failure executed"},
+		{os.ErrDeadlineExceeded, "timeout failure executed"},
+		{read(syscall.ECONNRESET), unforeseen},
+		{&net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}, unforeseen},
+		{io.ErrUnexpectedEOF, unforeseen},
+		{redis.ErrPoolTimeout, "overload failure"},
+		{redis.ErrPoolExhausted, "overload failure"},
+		{redis.ErrClosed, "internal none"},
+		{redis.ErrNoScript, "internal success retry"},
+		{redis.ErrCrossSlot, "configuration success"},
+		{redis.Nil, "internal success executed"},
+	}
+	for _, tt := range tests {
+		for _, w := range wrappings {
+			if got := algorithms.TroubleForTest(w.wrap(tt.err)); got != tt.want {
+				t.Errorf("%s %v: got %q, want %q", w.name, tt.err, got, tt.want)
+			}
+		}
+	}
+	if got := algorithms.TroubleForTest(nil); got != "none success" {
+		t.Errorf("nil: got %q, want %q", got, "none success")
+	}
+}
+
+func TestErrorClassString(t *testing.T) {
+	seen := make(map[string]bool)
+	for c := algorithms.ErrorNone; c <= algorithms.ErrorInternal; c++ {
+		if c.String() == "" || c.String() == "unknown" || seen[c.String()] {
+			t.Errorf("class %d: got %q, want a name of its own", c, c)
+		}
+		seen[c.String()] = true
+	}
+	if got := (algorithms.ErrorInternal + 1).String(); got != "unknown" {
+		t.Errorf("got %q, want unknown", got)
+	}
+	if algorithms.Classify(nil) != 0 {
+		t.Error("the class of no error is not zero")
+	}
+}
+
+// Whatever Redis, or something that answers in its place, may say is a failure
+// unless a row of the table knows it, also at the end of a chain of errors.
+func FuzzTrouble(f *testing.F) {
+	for _, tt := range texts {
+		f.Add(tt.text)
+	}
+	known := make([]string, 0, len(texts))
+	for _, tt := range texts {
+		if tt.want != unforeseen {
+			known = append(known, word(tt.text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := algorithms.TroubleForTest(said(text))
+		for _, w := range wrappings {
+			if again := algorithms.TroubleForTest(w.wrap(said(text))); again != got {
+				t.Errorf("%s %q: got %q, and %q bare", w.name, text, again, got)
+			}
+		}
+		for _, k := range known {
+			if strings.Contains(text, k) {
+				return
+			}
+		}
+		if got != unforeseen {
+			t.Errorf("%q: got %q, want %q", text, got, unforeseen)
+		}
+	})
+}
+
+// word returns the first word of a text, without which no row knows it.
+func word(text string) string {
+	words := strings.FieldsFunc(strings.TrimPrefix(text, "ERR "), func(c rune) bool { return !unicode.IsLetter(c) && c != '_' })
+	return words[0]
+}
