@@ -7,17 +7,17 @@ import (
 )
 
 // Ready returns nil if Redis can decide now, else why not. It is meant for the
-// start of a program, and for its health check: what a ping does not show, a
-// server that only reads, is full, or withholds a right, it does.
+// start of a program and for its health check: it finds what a ping does not, a
+// server that only reads, is full, or withholds a right.
 //
-// It runs the script as calls do, on keys of its own that expire at once, and
-// needs one script to be run after another twice. In Redis Cluster these
-// are four, in slots far apart: a master that is down, or a client that is not
-// one for Redis Cluster, shows. Of the commands of the script it runs those
-// that most calls need; package lua lists all.
+// It runs the script twice, on keys of its own that expire at once; in Redis
+// Cluster four times, in slots far apart, so that a missing master shows, or a
+// client that is not one for Redis Cluster. Of the script's commands it runs
+// those that most calls need; package lua lists all.
 //
 // An error whose [Classify] is ErrorConfiguration says what to do, and will not
-// pass by itself; others may.
+// pass by itself; others may. It ends when ctx does, or each script after the
+// limiter's Timeout.
 func (r *Redis) Ready(ctx context.Context) error {
 	for _, checks := range probes() {
 		err := r.Allow(ctx, checks)

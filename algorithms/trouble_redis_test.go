@@ -2,6 +2,7 @@ package algorithms_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -174,6 +175,7 @@ func TestTroublesOfARealServer(t *testing.T) {
 		{"OOM", func(t *testing.T) error {
 			return ask(t, redistest.Start(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction").Client(), "usr=1")
 		}, "OOM", "capacity failure"},
+		{"too many connections", tooManyConnections, "max number of clients", "capacity failure"},
 		{"MISCONF", misconf, "MISCONF", "unavailable failure"},
 		{"NOREPLICAS", func(t *testing.T) error {
 			return ask(t, redistest.Start(t, "--min-replicas-to-write", "1").Client(), "usr=1")
@@ -293,6 +295,27 @@ func loading(t *testing.T) error {
 	return ask(t, client(t, server.Addr(), nil), "usr=1")
 }
 
+// tooManyConnections asks a server that takes one connection, and has it. The
+// client may find its own cut before it has read why, and then only knows that.
+func tooManyConnections(t *testing.T) error {
+	server := redistest.Start(t, "--maxclients", "1")
+	do(t, server.Client(), "ping")
+	err := ask(t, client(t, server.Addr(), nil), "usr=1")
+	if got := algorithms.TroubleForTest(err); got != "capacity failure" && got != unforeseen {
+		t.Errorf("%v: got %q, want that of a cut connection at least", err, got)
+	}
+	conn, err := net.Dial("tcp", server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reply, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said(strings.TrimPrefix(string(reply), "-"))
+}
+
 // misconf asks a server that could not save its data.
 func misconf(t *testing.T) error {
 	dir := filepath.Join(t.TempDir(), "gone")
@@ -350,4 +373,37 @@ func clientWithRights(t *testing.T, rights ...string) *redis.Client {
 	}
 	do(t, server.Client(), args...)
 	return client(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = "limiter", "secret" })
+}
+
+// Observers see the class of every error, and of the limiter's own timeout
+// that it was one, whatever the client makes of it.
+func TestEventsHaveTheClassOfTheirError(t *testing.T) {
+	t.Parallel()
+	var seen events
+	o := &algorithms.RedisOptions{Observe: seen.add, Timeout: 20 * time.Millisecond}
+	if err := askWith(t.Context(), t, redistest.Start(t, "--maxmemory", "1").Client(), o, "usr=1"); err == nil {
+		t.Fatal("a full server made a decision")
+	}
+	if err := askWith(t.Context(), t, endsWithContext{}, o, "usr=1"); err == nil {
+		t.Fatal("a client that ends with its context made a decision")
+	}
+	await(t, "three events", func() bool { return len(seen.all()) == 3 })
+	want := []algorithms.Event{
+		{Kind: algorithms.EventScriptLoaded, Class: algorithms.ErrorNone},
+		{Kind: algorithms.EventError, Class: algorithms.ErrorCapacity},
+		{Kind: algorithms.EventError, Class: algorithms.ErrorTimeout},
+	}
+	for i, got := range seen.all() {
+		if got.Kind != want[i].Kind || got.Class != want[i].Class {
+			t.Errorf("event %d: got %v of class %v (%v), want %v of class %v", i, got.Kind, got.Class, got.Err, want[i].Kind, want[i].Class)
+		}
+	}
+}
+
+// endsWithContext is a client that waits for a connection until it may not.
+type endsWithContext struct{}
+
+func (endsWithContext) Process(ctx context.Context, _ redis.Cmder) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
