@@ -181,7 +181,7 @@ func TestTroublesOfARealServer(t *testing.T) {
 			return ask(t, redistest.Start(t, "--min-replicas-to-write", "1").Client(), "usr=1")
 		}, "NOREPLICAS", "unavailable failure"},
 		{"BUSY", busy, "BUSY", "unavailable failure"},
-		{"script killed", scriptKilled, "Script killed by user", "unavailable failure executed"},
+		{"script killed", scriptKilled, "Script killed by user", "unavailable failure"},
 		{"unknown digest", func(t *testing.T) error {
 			c := redistest.Start(t).Client()
 			return c.EvalSha(t.Context(), strings.Repeat("0", 40), nil).Err()

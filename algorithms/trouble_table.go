@@ -43,7 +43,7 @@ var troubles = []row{
 	{says: "TRYAGAIN ", class: ErrorFailover, effect: effectFailure, retry: true},
 	{says: "OOM ", class: ErrorCapacity, effect: effectFailure},
 	{says: "max number of clients", class: ErrorCapacity, effect: effectFailure},
-	{says: "Script killed by user", class: ErrorUnavailable, effect: effectFailure, executed: true},
+	{says: "Script killed by user", class: ErrorUnavailable, effect: effectFailure}, // one that has written cannot be
 
 	// The batch sends such a script whole.
 	{says: "NOSCRIPT ", class: ErrorInternal, effect: effectSuccess, retry: true},

@@ -45,8 +45,8 @@ var texts = []struct{ text, want string }{
 	{"ERR Error running script (call to f_f0a1): @user_script:101: @user_script: 101: -OOM command not allowed when used memory > 'maxmemory'.", "capacity failure"}, // 6.2
 	{"ERR max number of clients reached", "capacity failure"},
 	{"ERR max number of clients + cluster connections reached", "capacity failure"},
-	{"ERR Script killed by user with SCRIPT KILL... script: f0, on @user_script:1.", "unavailable failure executed"},
-	{"ERR Error running script (call to f_f0a1): @user_script:1: Script killed by user with SCRIPT KILL...", "unavailable failure executed"}, // 6.2
+	{"ERR Script killed by user with SCRIPT KILL... script: f0, on @user_script:1.", "unavailable failure"},
+	{"ERR Error running script (call to f_f0a1): @user_script:1: Script killed by user with SCRIPT KILL...", "unavailable failure"}, // 6.2
 	{"NOSCRIPT No matching script. Please use EVAL.", "internal success retry"},
 	{"MOVED 7629 127.0.0.1:17020", "configuration success"},
 	{"ASK 7629 127.0.0.1:17020", "configuration success"},
