@@ -138,6 +138,28 @@ func ExampleNewRedis() {
 	}
 }
 
+// A mistake in the configuration ends the program at its start; a Redis that is
+// only down for now does not.
+func ExampleRedis_Ready() {
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer rdb.Close()
+	limiter := algorithms.Must(algorithms.NewRedis(rdb, nil))
+	if err := limiter.Ready(context.Background()); algorithms.Classify(err) == algorithms.ErrorConfiguration {
+		panic(err)
+	}
+}
+
+func ExampleClassify() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	_, err := algorithms.Allow(context.Background(), limiter, "", algorithms.Nobody()) // no key
+	fmt.Println(algorithms.Classify(err))
+	fmt.Println(algorithms.Classify(fmt.Errorf("checkout: %w", context.Canceled)))
+	// Output:
+	// internal
+	// cancelled
+}
+
 func ExampleNewShared() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()

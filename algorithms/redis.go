@@ -147,7 +147,8 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 func odd(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }
 
 // Allow implements [Limiter]. An error is ErrInvalid's, the context's, the
-// client's, or says that a key holds something that is not a limiter's.
+// client's, or says that a key holds something that is not a limiter's;
+// [Classify] tells them apart.
 func (r *Redis) Allow(ctx context.Context, checks []Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err
