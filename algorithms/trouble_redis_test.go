@@ -57,7 +57,7 @@ var aLimit = algorithms.FixedWindow(100, 24*time.Hour)
 // ask takes a unit of each key in one call, and returns its error.
 func ask(t *testing.T, c algorithms.Client, keys ...string) error {
 	t.Helper()
-	return askWith(t.Context(), t, c, nil, keys...)
+	return askWith(t.Context(), t, c, &algorithms.RedisOptions{Timeout: 10 * time.Second}, keys...)
 }
 
 func askWith(ctx context.Context, t *testing.T, c algorithms.Client, o *algorithms.RedisOptions, keys ...string) error {
@@ -121,7 +121,7 @@ func TestTroublesOfARealServer(t *testing.T) {
 		}, "no answer within", "timeout failure executed"},
 		{"read timeout", func(t *testing.T) error {
 			server := redistest.Start(t)
-			c := client(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 50 * time.Millisecond })
+			c := client(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
 			do(t, c, "ping")
 			server.Stop()
 			return ask(t, c, "usr=1")
@@ -129,7 +129,7 @@ func TestTroublesOfARealServer(t *testing.T) {
 		{"read timeout of a new connection", func(t *testing.T) error {
 			server := redistest.Start(t)
 			server.Stop()
-			return ask(t, client(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 50 * time.Millisecond }), "usr=1")
+			return ask(t, client(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond }), "usr=1")
 		}, "i/o timeout", "timeout failure executed"},
 		{"connection killed while waiting", killed, "EOF", unforeseen},
 		{"caller hung up", func(t *testing.T) error {
@@ -380,10 +380,11 @@ func clientWithRights(t *testing.T, rights ...string) *redis.Client {
 func TestEventsHaveTheClassOfTheirError(t *testing.T) {
 	t.Parallel()
 	var seen events
-	o := &algorithms.RedisOptions{Observe: seen.add, Timeout: 20 * time.Millisecond}
+	o := &algorithms.RedisOptions{Observe: seen.add}
 	if err := askWith(t.Context(), t, redistest.Start(t, "--maxmemory", "1").Client(), o, "usr=1"); err == nil {
 		t.Fatal("a full server made a decision")
 	}
+	o.Timeout = time.Millisecond
 	if err := askWith(t.Context(), t, endsWithContext{}, o, "usr=1"); err == nil {
 		t.Fatal("a client that ends with its context made a decision")
 	}
