@@ -65,7 +65,7 @@ func newItems(buf []item, checks []Check, source Source) ([]item, error) {
 			}
 		}
 		items = append(items, item{
-			check: c, algo: c.Limit.algorithm, op: c.Op, terms: c.Limit.terms(),
+			check: c, algo: c.Limit.algorithm, op: c.Op, terms: c.Limit.terms,
 			cost: c.units(), receipt: c.Decision.Receipt, instead: take,
 			dropped: c.Op == Return && c.Decision.Receipt.units > 0 && c.Decision.Receipt.source != source,
 		})

@@ -79,24 +79,36 @@ const policyForm = "a letter and up to 63 letters, digits, '.', '_' or '-'"
 // then up to 63 letters, digits, '.', '_' or '-', and perhaps a suffix of the
 // same that begins with '~'.
 func validPolicy(name string) bool {
-	name, suffix, suffixed := strings.Cut(name, "~")
-	if suffixed && !validName(suffix) {
-		return false
+	n := nameLen(name)
+	if n == len(name) {
+		return n > 0
 	}
-	return validName(name)
+	return n > 0 && name[n] == '~' && validName(name[n+1:])
 }
 
-func validName(name string) bool {
-	if name == "" || len(name) > maxPolicy || !letter(name[0]) {
-		return false
+func validName(name string) bool { return name != "" && nameLen(name) == len(name) }
+
+// nameLen returns the length of the name that text begins with, 0 if none.
+func nameLen(text string) int {
+	if text == "" || !letter(text[0]) {
+		return 0
 	}
-	for i := range len(name) {
-		if b := name[i]; !letter(b) && (b < '0' || b > '9') && b != '.' && b != '_' && b != '-' {
-			return false
+	for i := range min(len(text), maxPolicy) {
+		if !inName[text[i]] {
+			return i
 		}
 	}
-	return true
+	return min(len(text), maxPolicy)
 }
+
+// inName tells the bytes of names. A table, since every check is validated.
+var inName = func() (in [256]bool) {
+	for i := range in {
+		b := byte(i)
+		in[i] = letter(b) || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
+	}
+	return in
+}()
 
 func letter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 

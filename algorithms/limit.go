@@ -58,12 +58,8 @@ const (
 type Limit struct {
 	algorithm Algorithm
 	valid     bool
-	requests  int64
-	window    time.Duration
-	burst     int64
-
-	// The rate requests/window in lowest terms: rate units per period µs.
-	rate, period int64
+	beyond    int16 // ns of the window beyond whole µs: a mistake
+	terms
 }
 
 // TokenBucket admits bursts of up to the burst (at first: requests), then
@@ -113,7 +109,9 @@ func FixedWindow(requests int64, window time.Duration) Limit {
 func Nobody() Limit { return Limit{algorithm: algorithmNobody, valid: true} }
 
 func newLimit(a Algorithm, requests int64, window time.Duration) Limit {
-	return Limit{algorithm: a, requests: requests, window: window, burst: requests}.reduced()
+	l := Limit{algorithm: a, beyond: int16(window % time.Microsecond)}
+	l.requests, l.window, l.burst = requests, window.Microseconds(), requests
+	return l.reduced()
 }
 
 // WithBurst returns the limit with another burst: the most units that a bucket
@@ -123,14 +121,14 @@ func (l Limit) WithBurst(burst int64) Limit {
 	return l.reduced()
 }
 
-// reduced returns l with what the constructor derives from the rest.
+// reduced returns l with what is derived from the rest.
 func (l Limit) reduced() Limit {
-	l.rate, l.period = 0, 0
-	if l.requests > 0 && l.window >= time.Microsecond {
-		period := l.window.Microseconds()
-		g := gcd(l.requests, period)
-		l.rate, l.period = l.requests/g, period/g
+	if l.requests > 0 && l.window > 0 {
+		g := gcd(l.requests, l.window)
+		l.r, l.w = l.requests/g, l.window/g
+		l.a, l.b = l.w/l.r, l.w%l.r
 	}
+	l.cap = min(2*l.burst, maxUnits)
 	l.valid = l.Validate() == nil
 	return l
 }
@@ -149,7 +147,9 @@ func (l Limit) Algorithm() Algorithm { return l.algorithm }
 func (l Limit) Requests() int64 { return l.requests }
 
 // Window returns the window; 0 for Nobody.
-func (l Limit) Window() time.Duration { return l.window }
+func (l Limit) Window() time.Duration {
+	return time.Duration(l.window)*time.Microsecond + time.Duration(l.beyond)
+}
 
 // Burst returns the most units that can be taken at once: for limits of
 // windows the requests, 0 for Nobody.
@@ -171,17 +171,17 @@ func (l Limit) Validate() error {
 	if l.requests < 1 || l.requests > maxRequests {
 		mistake("requests must be between 1 and %d", int64(maxRequests))
 	}
-	if l.window%time.Microsecond != 0 {
+	if l.beyond != 0 {
 		mistake("the window must be whole microseconds")
-	} else if w := l.window.Microseconds(); w < 1 || w > maxWindow {
+	} else if l.window < 1 || l.window > maxWindow {
 		mistake("the window must be between 1µs and %v", time.Duration(maxWindow)*time.Microsecond)
 	}
 	switch {
 	case l.algorithm.Continuous():
 		if l.burst < 1 || l.burst > maxRequests {
 			mistake("the burst must be between 1 and %d", int64(maxRequests))
-		} else if limit := min(2*l.burst, maxUnits); l.rate > (maxExact-1)/(limit+1) {
-			mistake("requests and window share no large factor, which is exact only up to smaller bursts; choose a burst below %d, or a rounder rate", (maxExact/l.rate)/2)
+		} else if l.r > (maxExact-1)/(l.cap+1) {
+			mistake("requests and window share no large factor, which is exact only up to smaller bursts; choose a burst below %d, or a rounder rate", (maxExact/l.r)/2)
 		}
 	case l.burst != l.requests:
 		mistake("%v has no burst", l.algorithm)

@@ -24,7 +24,7 @@ func (l Limit) String() string {
 	if l.algorithm == algorithmNone || l.algorithm == algorithmNobody {
 		return l.algorithm.String()
 	}
-	text := fmt.Sprintf("%v %d/%s", l.algorithm, l.requests, windowText(l.window))
+	text := fmt.Sprintf("%v %d/%s", l.algorithm, l.requests, windowText(l.Window()))
 	if l.burst != l.requests {
 		text += fmt.Sprintf(" burst %d", l.burst)
 	}

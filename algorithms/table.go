@@ -87,18 +87,6 @@ type terms struct {
 	requests, window int64 // window in µs
 }
 
-func (l Limit) terms() terms {
-	t := terms{
-		r: l.rate, w: l.period,
-		burst: l.burst, cap: min(2*l.burst, maxUnits),
-		requests: l.requests, window: l.window.Microseconds(),
-	}
-	if t.r > 0 {
-		t.a, t.b = t.w/t.r, t.w%t.r
-	}
-	return t
-}
-
 // An answer is what a store says of one check: everything that figures are
 // computed from, for every store by the same functions.
 type answer struct {
