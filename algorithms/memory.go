@@ -13,7 +13,8 @@ import (
 //
 // A Memory is safe for concurrent use, and must be closed.
 type Memory struct {
-	now     func() time.Time
+	clock   func() time.Time // nil: wall
+	wall    *wallClock
 	observe func(Event)
 	seed    maphash.Seed
 	shards  []shard // a power of two, at most 64
@@ -37,7 +38,9 @@ type MemoryOptions struct {
 	// begin some per cent early.
 	MaxKeys int
 
-	// Now is the clock; nil means time.Now. It must be safe for concurrent use.
+	// Now is the clock. It must be safe for concurrent use. Nil means that of
+	// the system; a step of that is followed within about a second, until the
+	// Memory is closed.
 	Now func() time.Time
 
 	// Observe, if not nil, is told what happens. It is called while locks are
@@ -65,11 +68,8 @@ func NewMemory(o *MemoryOptions) (*Memory, error) {
 		return nil, fmt.Errorf("algorithms: MaxKeys is %d; it must not be negative", o.MaxKeys)
 	}
 	m := &Memory{
-		now: o.Now, observe: o.Observe, seed: maphash.MakeSeed(),
+		clock: o.Now, wall: newWallClock(), observe: o.Observe, seed: maphash.MakeSeed(),
 		closing: make(chan struct{}), closed: make(chan struct{}),
-	}
-	if m.now == nil {
-		m.now = time.Now
 	}
 	maxKeys := o.MaxKeys
 	if maxKeys == 0 {
@@ -82,7 +82,6 @@ func NewMemory(o *MemoryOptions) (*Memory, error) {
 	m.shards = make([]shard, n)
 	for i := range m.shards {
 		m.shards[i].limit = maxKeys / n
-		m.shards[i].index = make(map[string]int32)
 	}
 	go m.sweep()
 	return m, nil
@@ -94,35 +93,19 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err
 	}
-	now, err := clock(m.now())
-	if err != nil {
-		return err
+	now := m.now()
+	if !representable(now) {
+		return errClock(now)
 	}
-	room := workspaces.Get().(*workspace)
-	defer room.release(len(checks))
-	items, err := newItems(room.items[:], checks, Local)
-	if err != nil {
-		return err
-	}
-	places, err := m.places(room.places[:0], room.keys[:0], items)
-	if err != nil {
-		return err
-	}
-	m.decide(items, places, now)
-	for i := range items {
-		checks[i].Decision = items[i].decision(now, Local)
-	}
-	return nil
+	return m.call(checks, now)
 }
 
-// clock returns an instant in µs, and an error outside of the years in which
-// all arithmetic is exact.
-func clock(t time.Time) (int64, error) {
-	now := t.UnixMicro()
-	if now < 1 || now > maxExact-1<<46 {
-		return 0, fmt.Errorf("algorithms: the clock says %v; it must be after 1970 and before 2253", t)
+// now returns the instant in µs.
+func (m *Memory) now() int64 {
+	if m.clock != nil {
+		return m.clock().UnixMicro()
 	}
-	return now, nil
+	return m.wall.now()
 }
 
 // MemoryStats are counts since the start, but for Keys.
@@ -139,7 +122,7 @@ func (m *Memory) Stats() MemoryStats {
 	for i := range m.shards {
 		sh := &m.shards[i]
 		sh.mu.Lock()
-		sum.Keys += len(sh.index)
+		sum.Keys += sh.records.keys
 		sum.Expired += sh.stats.Expired
 		sum.Evicted += sh.stats.Evicted
 		sum.Refused += sh.stats.Refused
@@ -166,6 +149,7 @@ func (m *Memory) sweep() {
 		case <-m.closing:
 			return
 		case <-tick.C:
+			m.wall.set(time.Now())
 			for i := range m.shards {
 				m.shards[i].sweep(m.now)
 			}

@@ -1,45 +1,51 @@
 package algorithms
 
 import (
-	"hash/maphash"
 	"math/bits"
 	"sync"
 )
 
-// A workspace is what a call of a few checks works on. It is pooled, since what
-// steps are called with through their interface would be allocated otherwise.
+// A workspace is what a call of several checks works on. It is pooled, since
+// what steps are called with through their interface would be allocated
+// otherwise.
 type workspace struct {
 	items  [4]item
 	places [4]place
-	keys   [256]byte
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 // release forgets what belongs to the caller of n checks.
 func (w *workspace) release(n int) {
-	clear(w.items[:min(n, len(w.items))])
+	n = min(n, len(w.items))
+	clear(w.items[:n])
+	clear(w.places[:n])
 	workspaces.Put(w)
 }
 
-// A place is where an item's key is stored.
+// A place is where a check's key is held.
 type place struct {
-	key   []byte
-	hash  uint64
-	shard int
-	entry int32 // in the shard, noEntry if there is none
+	name   name
+	hash   uint64
+	record *record // nil if there is none
 }
 
+// A shard is selected by the low half of a hash, and a chain in it by the high
+// half.
+func (m *Memory) shard(hash uint64) *shard { return &m.shards[m.shardIndex(hash)] }
+
+func (m *Memory) shardIndex(hash uint64) int { return int(hash) & (len(m.shards) - 1) }
+
+func chainHash(hash uint64) uint32 { return uint32(hash >> 32) }
+
 // places finds the shard of every item, and lets items with one key share it.
-func (m *Memory) places(places []place, keys []byte, items []item) ([]place, error) {
+func (m *Memory) places(places []place, items []item) ([]place, error) {
 	for i := range items {
-		start := len(keys)
-		keys = appendStored(keys, items[i].check)
-		key := keys[start:len(keys):len(keys)]
-		hash := maphash.Bytes(m.seed, key)
-		places = append(places, place{key: key, hash: hash, shard: int(hash) & (len(m.shards) - 1)})
+		p := place{name: nameOf(items[i].check)}
+		p.hash = p.name.hash(m.seed)
+		places = append(places, p)
 		err := share(items, i, func(j int) bool {
-			return places[j].hash == hash && string(places[j].key) == string(key)
+			return places[j].hash == p.hash && places[j].name == p.name
 		})
 		if err != nil {
 			return nil, err
@@ -52,7 +58,7 @@ func (m *Memory) places(places []place, keys []byte, items []item) ([]place, err
 // waiting for each other in a circle, and returns their set.
 func (m *Memory) lock(places []place) (set uint64) {
 	for i := range places {
-		set |= 1 << places[i].shard
+		set |= 1 << m.shardIndex(places[i].hash)
 	}
 	for s := set; s != 0; s &= s - 1 {
 		m.shards[bits.TrailingZeros64(s)].mu.Lock()
@@ -64,6 +70,25 @@ func (m *Memory) unlock(set uint64) {
 	for s := set; s != 0; s &= s - 1 {
 		m.shards[bits.TrailingZeros64(s)].mu.Unlock()
 	}
+}
+
+// call decides any call: of several checks, or of settlements.
+func (m *Memory) call(checks []Check, now int64) error {
+	room := workspaces.Get().(*workspace)
+	defer room.release(len(checks))
+	items, err := newItems(room.items[:], checks, Local)
+	if err != nil {
+		return err
+	}
+	places, err := m.places(room.places[:0], items)
+	if err != nil {
+		return err
+	}
+	m.decide(items, places, now)
+	for i := range items {
+		checks[i].Decision = items[i].decision(now, Local)
+	}
+	return nil
 }
 
 // decide loads the states of items, decides the call, and stores what changed.
@@ -92,52 +117,53 @@ func (m *Memory) decide(items []item, places []place, now int64) {
 
 // load requires the shard's mu.
 func (m *Memory) load(it *item, p *place, i int) {
-	p.entry = noEntry
 	if it.home != i || table[it.algo].step == nil {
 		return
 	}
-	sh := &m.shards[p.shard]
-	if e, ok := sh.index[string(p.key)]; ok {
-		p.entry = e
+	if p.record = m.shard(p.hash).records.find(chainHash(p.hash), p.name); p.record != nil {
 		it.exists = true
-		it.stored = sh.records[e].state
+		it.stored = p.record.state()
 	}
 }
 
-// room makes sure that what item i charges can be stored, by reserving an
-// entry for a new key; it refuses the item if there is none. It requires the
+// room makes sure that what item i charges can be stored, by reserving a
+// record for a new key; it refuses the item if there is none. It requires the
 // shards' mu.
 func (m *Memory) room(items []item, places []place, i int, now int64) bool {
 	it, home := &items[i], &places[items[i].home]
-	if home.entry != noEntry || it.cost == 0 || table[it.algo].step == nil {
+	if home.record != nil || it.cost == 0 || table[it.algo].step == nil {
 		return true
 	}
-	sh := &m.shards[home.shard]
-	if home.entry = sh.reserve(string(home.key), now, places); home.entry != noEntry {
+	if home.record = m.reserve(home.hash, home.name, now, places); home.record != nil {
 		return true
 	}
-	sh.stats.Refused++
 	it.refused, it.answer.allowed = true, false
-	if m.observe != nil {
-		m.observe(Event{Kind: EventCapacity, Policy: it.check.Policy})
-	}
 	return false
+}
+
+// reserve returns a record for a new key, or nil if there is no room for it,
+// which it tells the observer. It requires the shard's mu.
+func (m *Memory) reserve(hash uint64, n name, now int64, places []place) *record {
+	r := m.shard(hash).reserve(chainHash(hash), n, now, places)
+	if r == nil && m.observe != nil {
+		m.observe(Event{Kind: EventCapacity, Policy: n.policy})
+	}
+	return r
 }
 
 // store writes back what the call changed. It requires the shards' mu.
 func (m *Memory) store(items []item, places []place, now int64) {
 	for i := range items {
-		it, home, p := &items[i], &items[items[i].home], &places[items[i].home]
-		if p.entry == noEntry {
+		it, home, r := &items[i], &items[items[i].home], places[items[i].home].record
+		if r == nil {
 			continue
 		}
-		r := &m.shards[p.shard].records[p.entry]
 		if home.dirty && !home.stored.empty() {
 			full := table[it.algo].step.resetAt(answerOf(home.stored), &it.terms)
 			if home != it { // several limits on one key: the last to be full
 				full = max(full, r.fullAt)
 			}
-			r.state, r.fullAt = home.stored, full
+			r.put(home.stored, full)
 		}
 		if it.op == Take && !it.answer.allowed {
 			r.deniedAt = now
@@ -145,11 +171,11 @@ func (m *Memory) store(items []item, places []place, now int64) {
 	}
 	for i := range items {
 		it, p := &items[i], &places[i]
-		if p.entry == noEntry {
+		if p.record == nil {
 			continue
 		}
 		if it.dirty && it.stored.empty() || !it.dirty && !it.exists {
-			m.shards[p.shard].forget(p.entry)
+			m.shard(p.hash).records.remove(p.record)
 		}
 	}
 }
