@@ -78,13 +78,19 @@ func TestMemoryEvictsWhatHasLeastToForget(t *testing.T) {
 
 // A flood of random keys must not free a key that is being denied.
 func TestMemoryKeepsDeniedKeys(t *testing.T) {
+	// Full long before those of the flood.
+	for _, limit := range []algorithms.Limit{algorithms.FixedWindow(1, time.Second), algorithms.TokenBucket(1, time.Second)} {
+		t.Run(limit.Algorithm().String(), func(t *testing.T) { testMemoryKeepsDeniedKeys(t, limit) })
+	}
+}
+
+func testMemoryKeepsDeniedKeys(t *testing.T, short algorithms.Limit) {
 	clock := newClock()
 	var events []algorithms.Event
 	m := newMemory(t, &algorithms.MemoryOptions{
 		MaxKeys: 10, Now: clock.now,
 		Observe: func(e algorithms.Event) { events = append(events, e) },
 	})
-	short := algorithms.FixedWindow(1, time.Second) // full long before those of the flood
 	for i := range 10 {
 		take(t, m, "usr="+strconv.Itoa(i), short)
 		if d := take(t, m, "usr="+strconv.Itoa(i), short); d.Allowed {
