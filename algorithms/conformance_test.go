@@ -32,6 +32,32 @@ func TestRedisConforms(t *testing.T) {
 	limitertest.Run(t, redisSubject(redistest.Start(t).Client()))
 }
 
+// Leases change nothing for keys that are not hot.
+func TestStackWithLeasesConforms(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	s := redisSubject(client)
+	s.New = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
+		o := &algorithms.Options{Lease: &algorithms.LeaseOptions{HotAt: 100_000}, DenyCacheKeys: algorithms.DenyCacheOff}
+		if now == nil {
+			o.Redis.Prefix = prefix
+			stack := algorithms.Must(algorithms.NewShared(client, o))
+			tb.Cleanup(func() {
+				if err := stack.Close(); err != nil {
+					tb.Error(err)
+				}
+			})
+			return stack
+		}
+		// Over the clock of a trace NewShared leases nothing, so this is made by hand.
+		r := algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Prefix: prefix, Now: now}))
+		stack := algorithms.NewStackForTest(r, o)
+		tb.Cleanup(func() { _ = stack.Close() })
+		return stack
+	}
+	limitertest.Run(t, s)
+}
+
 func TestRedisAnswersAsMemory(t *testing.T) {
 	t.Parallel()
 	limitertest.Differential(t, memorySubject(), redisSubject(redistest.Start(t).Client()), 400)

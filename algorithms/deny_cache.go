@@ -33,14 +33,8 @@ type denyCache struct {
 type denyShard struct {
 	limit   int
 	mu      sync.Mutex // guards what follows
-	denials map[denyKey]*denial
+	denials map[identity]*denial
 	settled uint64 // settlements so far
-}
-
-// A denyKey is as good as a stored key, and takes no time to make.
-type denyKey struct {
-	policy, key string
-	algorithm   Algorithm
 }
 
 // A denial is what one cost of one limit was denied with. It is immutable.
@@ -56,7 +50,7 @@ func newDenyCache(next Limiter, maxKeys int) *denyCache {
 	c := &denyCache{next: next, seed: maphash.MakeSeed(), start: time.Now()}
 	for i := range c.shards {
 		c.shards[i].limit = (maxKeys + len(c.shards) - 1) / len(c.shards)
-		c.shards[i].denials = make(map[denyKey]*denial)
+		c.shards[i].denials = make(map[identity]*denial)
 	}
 	return c
 }
@@ -122,9 +116,9 @@ func (c *denyCache) forget(checks []Check) {
 }
 
 // place returns where denials of a check are remembered.
-func (c *denyCache) place(check *Check) (denyKey, *denyShard) {
+func (c *denyCache) place(check *Check) (identity, *denyShard) {
 	hash := maphash.String(c.seed, check.Key)
-	return denyKey{check.Policy, check.Key, check.Limit.algorithm}, &c.shards[hash%uint64(len(c.shards))]
+	return identityOf(check), &c.shards[hash%uint64(len(c.shards))]
 }
 
 // need is what check i asks from its key together with those before it.
@@ -197,7 +191,7 @@ func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered t
 // put stores a denial, unless there were settlements since it was asked for. If
 // there is no room it replaces another, a past one if the few that it looks at
 // have one.
-func (sh *denyShard) put(key denyKey, settled uint64, d *denial) {
+func (sh *denyShard) put(key identity, settled uint64, d *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.settled != settled {

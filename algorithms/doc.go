@@ -26,8 +26,11 @@
 //	Redis    together with all processes that use    one script, one round trip, for any
 //	         the same Redis and prefix               number of limits
 //	Stack    the same; remembers what Redis denied   the same, but for repeated denials
+//	         and, if asked to, leases hot keys       and takes of leased keys
 //
-// NewShared makes the Stack, which services want.
+// NewShared makes the Stack, which services want. A key that is asked for
+// thousands of times per second by each instance may be leased: see
+// [LeaseOptions] for what that changes.
 //
 // # Several limits, one decision
 //

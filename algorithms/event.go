@@ -32,9 +32,9 @@ const (
 	EventScriptLoaded
 	// EventError: a script failed with Err, once for all the calls in it.
 	EventError
-	// EventReturnFailed: a call took units in one Cluster slot, was denied in
-	// another, and could not give the units back. They stay charged until they
-	// drain. Err says why.
+	// EventReturnFailed: units could not be given back, and stay charged until
+	// they drain: those that a call took in one Cluster slot when it was denied
+	// in another, or what was left of a lease, of Policy. Err says why.
 	EventReturnFailed
 )
 

@@ -175,6 +175,30 @@ func ExampleNewShared() {
 	// Output: 0
 }
 
+// One limit for everybody makes one hot key. Leases spare Redis most of it.
+func ExampleLeaseOptions() {
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer rdb.Close()
+	limiter, err := algorithms.NewShared(rdb, &algorithms.Options{
+		Lease: &algorithms.LeaseOptions{Policies: []string{"global"}, Share: 5},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer limiter.Close() // gives back what is on lease
+	fmt.Printf("%+v\n", limiter.Stats().Lease)
+	// Output: {Keys:0 Units:0 Blocks:0 Leased:0 Spent:0 Returned:0 Lost:0}
+}
+
+func ExampleStack_Close() {
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	defer rdb.Close()
+	limiter := algorithms.Must(algorithms.NewShared(rdb, nil))
+	fmt.Println(limiter.Close(), limiter.Close()) // without leases there is nothing to give back
+	// Output: <nil> <nil>
+}
+
 func ExampleParseLimit() {
 	for _, text := range []string{"60/60s burst 10", "sliding-window-log 5/1m", "nobody", "60/1y"} {
 		limit, err := algorithms.ParseLimit(text)

@@ -15,3 +15,14 @@ func NewDenyCacheForTest(next Limiter, maxKeys int) (Limiter, func() (hits uint6
 	c := newDenyCache(next, maxKeys)
 	return c, func() (uint64, int) { return c.hits.Load(), c.len() }
 }
+
+// NewStackForTest returns a stack over any limiter.
+func NewStackForTest(next Limiter, o *Options) *Stack {
+	s := &Stack{limiter: next, redis: new(Redis)}
+	var leases LeaseOptions
+	if o.Lease != nil {
+		leases = o.Lease.withDefaults()
+	}
+	s.cover(o, leases)
+	return s
+}

@@ -12,6 +12,14 @@ const (
 	maxPolicy = 64  // bytes of a policy's name, and of a suffix
 )
 
+// An identity is as good as a stored key, and takes no time to make.
+type identity struct {
+	policy, key string
+	algorithm   Algorithm
+}
+
+func identityOf(c *Check) identity { return identity{c.Policy, c.Key, c.Limit.algorithm} }
+
 // appendStored appends the key under which c's state is stored:
 //
 //	{first}|rest:policy:tag

@@ -59,7 +59,8 @@ type Check struct {
 	// Op says what to do. The zero value is Take.
 	Op Op
 
-	// Exact asks the store itself: a remembered denial does not answer it.
+	// Exact asks the store itself: neither a remembered denial nor a lease
+	// answers it.
 	Exact bool
 
 	// Decision is the answer. Return reads its Receipt.
@@ -155,7 +156,8 @@ type Decision struct {
 	// Source says who decided.
 	Source Source
 
-	// Remaining is how many units could be taken at once, now.
+	// Remaining is how many units could be taken at once, now. From a lease
+	// (see [LeaseOptions]) it is a lower bound: what is left on the lease.
 	Remaining int64
 
 	// RetryAfter is how long until this cost would be admitted, if nobody

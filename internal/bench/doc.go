@@ -35,6 +35,10 @@
 //	                         or the heap after garbage collection, names of keys included
 //	one script               the server's slow log, which counts no network
 //
+// Leases are measured when a key is hot: callers run for a fifth of a second
+// before each round. What four processes admit is counted until each caller is
+// denied, against the limit.
+//
 // # What the numbers do not say
 //
 //   - Nothing crosses a network: a round trip is short, and callers, kernel and

@@ -30,6 +30,9 @@ func loaded(set setup) start {
 			if err := l.fill(ctx); err != nil {
 				return nil, err
 			}
+			if p.warmUp > 0 {
+				l.loop(ctx, p.warmUp)
+			}
 			return l.measure(ctx, s)
 		}, nil
 	}
@@ -106,7 +109,7 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 		return nil, err
 	}
 	runtime.ReadMemStats(&before)
-	elapsed := l.loop(ctx)
+	elapsed := l.loop(ctx, l.plan.lasts)
 	runtime.ReadMemStats(&after)
 	usedAfter, err := s.usageIf(ctx, l.plan.onServer)
 	if err != nil {
@@ -131,8 +134,8 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 	return got, ctx.Err()
 }
 
-// loop runs all callers for the time of the plan, and returns how long it took.
-func (l *load) loop(ctx context.Context) time.Duration {
+// loop runs all callers for a time, and returns how long it took.
+func (l *load) loop(ctx context.Context, lasts time.Duration) time.Duration {
 	var group sync.WaitGroup
 	var stop atomic.Bool
 	begin := time.Now()
@@ -146,7 +149,7 @@ func (l *load) loop(ctx context.Context) time.Duration {
 			}
 		})
 	}
-	timer := time.AfterFunc(l.plan.lasts, func() { stop.Store(true) })
+	timer := time.AfterFunc(lasts, func() { stop.Store(true) })
 	defer timer.Stop()
 	group.Wait()
 	return time.Since(begin)

@@ -33,7 +33,13 @@ type options struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := 0
+	if task := os.Getenv(workerEnv); task == "" {
+		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	} else if err := work(ctx, task, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		code = exitFailed
+	}
 	stop()
 	os.Exit(code)
 }

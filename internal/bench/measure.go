@@ -25,6 +25,7 @@ type plan struct {
 	keys     int
 	quota    quota
 	lasts    time.Duration
+	warmUp   time.Duration      // unmeasured, before each round
 	key      func(i int) string // nil: usr=i
 	sampled  bool               // take the latency of every check
 	onServer bool               // it uses the Redis server: forget keys before, measure its CPU
@@ -60,6 +61,8 @@ var (
 	growth          = figure{"1 000 to 1 000 000 keys, slow-down", "x", false}
 	holdLongest     = figure{"one script, longest", "µs", false}
 	holdTypical     = figure{"one script, median", "µs", false}
+	overAdmitted    = figure{"admitted above the limit", "units", false}
+	underAdmitted   = figure{"admitted below the limit", "%", false}
 )
 
 // A contestant takes part in a measure.

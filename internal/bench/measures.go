@@ -10,8 +10,9 @@ import (
 // Quotas that admit all that a measure asks, so that everybody writes. That is
 // the dearer path for all contestants.
 var (
-	perMinute = quota{1_000, time.Minute}     // for many keys
-	perSecond = quota{1_000_000, time.Second} // for one key
+	perMinute = quota{1_000, time.Minute}       // for many keys
+	perSecond = quota{1_000_000, time.Second}   // for one key
+	plenty    = quota{100_000_000, time.Second} // for one that is leased
 	// perDay refills nothing while keys are counted, so that none expires.
 	perDay = quota{100, 24 * time.Hour}
 )
@@ -53,6 +54,28 @@ var redisMeasures = []measure{{
 	figures:     []figure{checksPerSecond, p99, serverCPU, failures},
 	contestants: onRedisAll(),
 	bars:        []bar{{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3}},
+}, {
+	name:    "redis-lease",
+	title:   "Redis, token bucket with leases, 64 callers, one key",
+	plan:    plan{callers: 64, keys: 1, quota: plenty, lasts: second / 2, warmUp: second / 5, onServer: true},
+	figures: []figure{checksPerSecond, serverCPU, commands, allocations},
+	contestants: []contestant{
+		{us, loaded(leased)},
+		{"redis_rate", loaded(redisRate())},
+	},
+	bars: []bar{
+		{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 20},
+		{figure: allocations, atMost: 0, firm: true},
+	},
+}, {
+	name:        "redis-processes",
+	title:       "Redis, a fixed window used up by four processes with leases",
+	figures:     []figure{overAdmitted, underAdmitted},
+	contestants: []contestant{{us, usedUp}},
+	bars: []bar{
+		{figure: overAdmitted, atMost: 0, firm: true},
+		{figure: underAdmitted, atMost: 1, firm: true},
+	},
 }, {
 	name:    "redis-policies",
 	title:   "Redis, a request under three policies, one caller",

@@ -20,6 +20,16 @@ func onRedis(kind limited) setup {
 	}
 }
 
+// leased asks NewShared, with leases.
+func leased(_ context.Context, s *stage, q quota) (func() take, error) {
+	limiter, err := algorithms.NewShared(s.client(), &algorithms.Options{Lease: &algorithms.LeaseOptions{}})
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(func() { _ = limiter.Close() })
+	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), nil
+}
+
 // inMemory asks Memory, with room for all keys of the benchmark.
 func inMemory(_ context.Context, s *stage, q quota) (func() take, error) {
 	limiter, err := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
