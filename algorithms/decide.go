@@ -142,7 +142,7 @@ func (it *item) look(items []item, now int64) {
 	}
 	it.judged = s
 	it.answer = step.answer(s, it.need, &it.terms)
-	it.answer.allowed = step.used(s, &it.terms)+it.need <= it.terms.burst
+	it.answer.allowed = it.terms.fit(step.used(s, &it.terms), it.need)
 	it.answer.missing = !home.exists
 }
 
@@ -212,6 +212,8 @@ func (it *item) settle(items []item, now int64) {
 	case it.cost == 0:
 	case it.op == Force:
 		s, changed = step.force(s, now, it.cost, &it.terms), true
+	case it.op == backfill:
+		s = step.backfill(s, now, it.cost, it.receipt.at, &it.terms)
 	case it.op == Grant:
 		s, changed = step.grant(s, it.cost), true
 	case !s.empty():

@@ -6,7 +6,7 @@ type Event struct {
 	Kind EventKind
 	// Policy is the policy it concerns, if there is one.
 	Policy string
-	// Err is what went wrong, of EventError and EventReturnFailed.
+	// Err is what went wrong, of EventError, EventReturnFailed and EventOpened.
 	Err error
 	// Class is that of Err: see [Classify].
 	Class ErrorClass
@@ -36,6 +36,11 @@ const (
 	// they drain: those that a call took in one Cluster slot when it was denied
 	// in another, or what was left of a lease, of Policy. Err says why.
 	EventReturnFailed
+	// EventOpened: the circuit of a [Fallback] has opened, and the primary is
+	// not asked. Err is the last failure.
+	EventOpened
+	// EventClosed: the primary is asked again.
+	EventClosed
 )
 
 // String returns the kind as a metric's label has it, e.g. "script-loaded".
@@ -49,6 +54,10 @@ func (k EventKind) String() string {
 		return "error"
 	case EventReturnFailed:
 		return "return-failed"
+	case EventOpened:
+		return "opened"
+	case EventClosed:
+		return "closed"
 	default:
 		return "unknown"
 	}

@@ -16,13 +16,23 @@ func NewDenyCacheForTest(next Limiter, maxKeys int) (Limiter, func() (hits uint6
 	return c, func() (uint64, int) { return c.hits.Load(), c.len() }
 }
 
-// NewStackForTest returns a stack over any limiter.
+// NewStackForTest returns a stack over any limiter. It must be closed.
 func NewStackForTest(next Limiter, o *Options) *Stack {
-	s := &Stack{limiter: next, redis: new(Redis)}
-	var leases LeaseOptions
-	if o.Lease != nil {
-		leases = o.Lease.withDefaults()
-	}
-	s.cover(o, leases)
+	memory := Must(NewMemory(nil))
+	s := &Stack{limiter: next, redis: new(Redis), memory: memory, fallback: Must(NewFallback(struct{ Limiter }{next}, memory, nil))}
+	s.cover(o)
 	return s
 }
+
+// BackfillForTest makes a check that charges, as far as it fits, what was
+// admitted elsewhere at an instant.
+func BackfillForTest(c Check, at int64) Check {
+	c.Op, c.Decision = backfill, Decision{Receipt: Receipt{at: at}}
+	return c
+}
+
+// LaneForTest returns the lane of a key's calls in a Cluster.
+func LaneForTest(key string) int { return int(slotOf(key)) / slotsPerLane }
+
+// BeatForTest makes the Stack known to other instances, and learns of them.
+func (s *Stack) BeatForTest() { s.fallback.beat() }

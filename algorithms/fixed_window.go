@@ -46,6 +46,14 @@ func (fixedWindow) at(s state, now int64, l *terms) (state, bool) {
 
 func (fixedWindow) used(s state, _ *terms) int64 { return s.n }
 
+// backfill charges what was admitted in the present window.
+func (fixedWindow) backfill(s state, _, units, at int64, l *terms) state {
+	if at/l.window == s.t/l.window {
+		s.n += min(units, max(0, l.requests-s.n))
+	}
+	return s
+}
+
 func (fixedWindow) grant(s state, units int64) state {
 	s.n = max(0, s.n-units)
 	return s

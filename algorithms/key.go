@@ -123,7 +123,7 @@ func letter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 // validate returns every mistake of the check at once, without the key itself:
 // errors are logged, and a key may name a person.
 func (c *Check) validate() error {
-	if c.Limit.valid && c.Cost >= 0 && c.Op < opCount && c.Key != "" && validPolicy(c.Policy) && !c.foreignReceipt() {
+	if c.Limit.valid && c.Cost >= 0 && c.validOp() && c.Key != "" && validPolicy(c.Policy) && !c.foreignReceipt() {
 		return nil
 	}
 	var mistakes []string
@@ -136,7 +136,7 @@ func (c *Check) validate() error {
 	if c.Cost < 0 {
 		mistakes = append(mistakes, fmt.Sprintf("the cost %d is negative", c.Cost))
 	}
-	if c.Op >= opCount {
+	if !c.validOp() {
 		mistakes = append(mistakes, fmt.Sprintf("there is no op %d", c.Op))
 	}
 	if c.foreignReceipt() {
@@ -146,6 +146,13 @@ func (c *Check) validate() error {
 		mistakes = append(mistakes, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
 	}
 	return fmt.Errorf("algorithms: %w of policy %q: %s", ErrInvalid, c.Policy, strings.Join(mistakes, "; "))
+}
+
+// validOp reports whether there is such an op. No limiter issues a receipt such
+// as a backfill has.
+func (c *Check) validOp() bool {
+	r := c.Decision.Receipt
+	return c.Op < opCount || (c.Op == backfill && r.at > 0 && r.algorithm == algorithmNone)
 }
 
 // foreignReceipt reports whether c returns what another algorithm, and so

@@ -3,6 +3,7 @@ package algorithms_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 const (
 	workEnv   = "PENSTOCK_TEST_LEASES" // holds a work, for a process of this test binary
 	workers   = 4
-	callers   = 8 // of each worker
+	leaseCallers   = 8 // of each worker
 	workReady = "ready"
 	workDone  = "done "
 )
@@ -34,7 +35,7 @@ type work struct {
 	Addr  string
 	Limit string
 	Lasts time.Duration
-	Every time.Duration // of each caller; 0: as fast as it can
+	Every time.Duration // of each caller; 0: as fast as it can, until it is denied
 	Lease algorithms.LeaseOptions
 }
 
@@ -92,10 +93,10 @@ func (w *work) do(t *testing.T, s *algorithms.Stack, limit algorithms.Limit) don
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	end := time.Now().Add(w.Lasts)
-	for range callers {
+	for range leaseCallers {
 		wg.Go(func() {
 			own := done{At: make(map[int64]*tally)}
-			pace := time.NewTicker(max(1, w.Every))
+			pace := time.NewTicker(cmp.Or(w.Every, time.Millisecond))
 			defer pace.Stop()
 			for asked := time.Now(); asked.Before(end); asked = time.Now() {
 				d, err := algorithms.Allow(context.Background(), s, "usr=1", limit)
@@ -104,7 +105,7 @@ func (w *work) do(t *testing.T, s *algorithms.Stack, limit algorithms.Limit) don
 					return
 				}
 				own.count(d.Allowed, asked)
-				if w.Every > 0 {
+				if w.Every > 0 || !d.Allowed {
 					<-pace.C
 				}
 			}
@@ -233,7 +234,9 @@ func TestProcessesUseUpWindows(t *testing.T) {
 	for _, limit := range []algorithms.Limit{
 		algorithms.FixedWindow(requests, 365*24*time.Hour), algorithms.SlidingWindowCounter(requests, 365*24*time.Hour),
 	} {
-		client, w := startWork(t, limit, work{Lasts: 800 * time.Millisecond})
+		// Long enough for what one instance gives back to be found by others,
+		// which may remember a denial for a second.
+		client, w := startWork(t, limit, work{Lasts: 2500 * time.Millisecond})
 		got := w.run(t, func() {})
 		if got.Admitted > requests {
 			t.Errorf("%v: admitted %d", limit, got.Admitted)
@@ -315,7 +318,7 @@ func TestProcessesShareATokenBucket(t *testing.T) {
 	}
 	// By the time of the answer, which may be late for each caller's last take.
 	onLease := int64(workers * burst * 10 / 100)
-	if excess := got.excess(rate, burst+onLease+workers*callers); excess > 0 {
+	if excess := got.excess(rate, burst+onLease+workers*leaseCallers); excess > 0 {
 		t.Errorf("admitted %d more than the burst and what may be on lease in some interval", excess)
 	}
 }
@@ -344,9 +347,9 @@ func TestProcessesBelowTheLimit(t *testing.T) {
 		algorithms.FixedWindow(2_000, time.Second), algorithms.SlidingWindowCounter(2_000, time.Second),
 		algorithms.TokenBucket(2_000, time.Second).WithBurst(200),
 	} {
-		// 32 callers take 1 980 per second at most.
+		// 32 leaseCallers take 1 980 per second at most.
 		_, w := startWork(t, limit, work{
-			Lasts: 1200 * time.Millisecond, Every: time.Second * workers * callers / 1_980, Lease: algorithms.LeaseOptions{HotAt: 100},
+			Lasts: 1200 * time.Millisecond, Every: time.Second * workers * leaseCallers / 1_980, Lease: algorithms.LeaseOptions{HotAt: 100},
 		})
 		got := w.run(t, func() {})
 		denied := got.denied(0, 1<<62)

@@ -31,7 +31,7 @@ func (l *lease) refill(k *hotKey, cost int64, now time.Duration) {
 func (l *lease) take(k *hotKey, units int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), refillTimeout)
 	defer cancel()
-	checks := []Check{{Policy: k.policy, Key: k.key, Limit: k.limit, Cost: units, Exact: true}}
+	checks := []Check{{Policy: k.policy, Key: k.key, Limit: k.limit, Cost: units, Exact: true, Fail: FailClosed}}
 	d := &checks[0].Decision
 	asked := l.now()
 	err := l.next.Allow(ctx, checks)

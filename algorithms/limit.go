@@ -128,7 +128,7 @@ func (l Limit) reduced() Limit {
 		l.r, l.w = l.requests/g, l.window/g
 		l.a, l.b = l.w/l.r, l.w%l.r
 	}
-	l.cap = min(2*l.burst, maxUnits)
+	l.cap, l.most = min(2*l.burst, maxUnits), l.burst
 	l.valid = l.Validate() == nil
 	return l
 }

@@ -59,6 +59,10 @@ type Check struct {
 	// Op says what to do. The zero value is Take.
 	Op Op
 
+	// Fail says what a decision is worth that the shared limiter could not
+	// make; the zero value is FailLocal. A [Fallback] reads it.
+	Fail FailureMode
+
 	// Exact asks the store itself: neither a remembered denial nor a lease
 	// answers it.
 	Exact bool
@@ -103,13 +107,17 @@ const (
 	Reset
 
 	opCount
+
+	// backfill charges, as far as it fits, what was admitted without the store
+	// at the instant in the receipt. It is for a Fallback alone.
+	backfill = opCount
 )
 
-var opNames = [opCount]string{"take", "trial", "trial-instead", "return", "force", "grant", "reset"}
+var opNames = [backfill + 1]string{"take", "trial", "trial-instead", "return", "force", "grant", "reset", "backfill"}
 
 // String returns the name of the op, e.g. "trial-instead".
 func (op Op) String() string {
-	if op >= opCount {
+	if op > backfill {
 		return "unknown"
 	}
 	return opNames[op]
@@ -117,6 +125,9 @@ func (op Op) String() string {
 
 // settles reports whether op belongs in a call of settlements.
 func (op Op) settles() bool { return op >= Return }
+
+// adds reports whether a settlement may charge a key that is new.
+func (op Op) adds() bool { return op == Force || op == backfill }
 
 // A Source says who made a decision.
 type Source uint8

@@ -64,8 +64,8 @@ func NewMemory(o *MemoryOptions) (*Memory, error) {
 	if o == nil {
 		o = &MemoryOptions{}
 	}
-	if o.MaxKeys < 0 {
-		return nil, fmt.Errorf("algorithms: MaxKeys is %d; it must not be negative", o.MaxKeys)
+	if err := o.validate(); err != nil {
+		return nil, err
 	}
 	m := &Memory{
 		clock: o.Now, wall: newWallClock(), observe: o.Observe, seed: maphash.MakeSeed(),
@@ -85,6 +85,13 @@ func NewMemory(o *MemoryOptions) (*Memory, error) {
 	}
 	go m.sweep()
 	return m, nil
+}
+
+func (o *MemoryOptions) validate() error {
+	if o.MaxKeys < 0 {
+		return fmt.Errorf("algorithms: MaxKeys is %d; it must not be negative", o.MaxKeys)
+	}
+	return nil
 }
 
 // Allow implements [Limiter]. It returns no errors but those that wrap

@@ -20,8 +20,8 @@ func (m *Memory) take(c *Check, now int64) {
 	switch {
 	case !fits:
 		d.RetryAfter = Never
-		if cost <= l.burst {
-			d.RetryAfter = until(step.retryAt(a, cost, l), now)
+		if cost <= l.most {
+			d.RetryAfter = until(step.retryAt(a, min(cost, l.burst), l), now)
 		}
 	case cost > 0:
 		d.Receipt = Receipt{
@@ -46,7 +46,7 @@ func (m *Memory) takeFrom(c *Check, cost, now int64) (s state, fullAt int64, fit
 		s = r.state()
 	}
 	s, repaired := step.at(s, now, l)
-	fits = s.n+cost <= l.burst
+	fits = l.fit(s.n, cost)
 	charged := fits && cost > 0
 	if charged {
 		if r == nil {

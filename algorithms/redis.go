@@ -57,8 +57,10 @@ type Redis struct {
 	inFlight  int
 	timeout   time.Duration
 	lanes     []lane
-	workers   sync.Pool     // of *worker
-	placement atomic.Uint32 // a placement
+	workers   sync.Pool               // of *worker
+	placement atomic.Uint32           // a placement
+	circuit   atomic.Pointer[circuit] // of the Fallback that it serves, if any
+	alone     atomic.Int32            // commands under way outside of lanes
 	stats     redisCounters
 }
 

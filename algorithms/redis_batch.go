@@ -3,6 +3,7 @@ package algorithms
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,6 +17,9 @@ type batch struct {
 	// Guarded by the lane's mu:
 	overdue bool // another has its place in flight
 	expired bool // its groups have been told so
+
+	end  func(error) // tells the circuit the outcome; nil if there is none to tell
+	told atomic.Bool
 
 	scripts []script
 }
@@ -43,6 +47,7 @@ func (b *batch) run(ctx context.Context, r *Redis) {
 		return
 	}
 	b.send(ctx, r, now)
+	b.tell(r, b.outcome()) // before the callers know: theirs is the next round trip
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		reply, err := s.cmd.Slice()
@@ -104,37 +109,56 @@ func (g *group) joins(other *group) bool {
 // A pipeliner is a client that can send several commands at once.
 type pipeliner interface{ Pipeline() redis.Pipeliner }
 
-// send runs the scripts by their digest, and sends whole those that Redis does
-// not know.
+// send runs the scripts by their digest. It sends whole those that Redis does
+// not know, and once more those of which nothing was executed and that another
+// connection may serve: all of them in one more round trip.
 func (b *batch) send(ctx context.Context, r *Redis, now string) {
 	for i := range b.scripts {
 		b.scripts[i].command(ctx, "evalsha", lua.Digest, now)
 	}
-	r.stats.scripts.Add(uint64(len(b.scripts)))
-	if client, ok := r.client.(pipeliner); ok && len(b.scripts) > 1 {
-		pipe := client.Pipeline()
-		for i := range b.scripts {
-			_ = pipe.Process(ctx, once{b.scripts[i].cmd}) // queues
-		}
-		_, _ = pipe.Exec(ctx) // every command has its own error
-	} else {
-		for i := range b.scripts {
-			b.scripts[i].process(ctx, r.client)
-		}
-	}
+	b.trip(ctx, r, len(b.scripts))
+	again := 0
 	for i := range b.scripts {
 		s := &b.scripts[i]
-		if !redis.HasErrorPrefix(s.cmd.Err(), "NOSCRIPT") {
+		err := s.cmd.Err()
+		if s.sent = !troubleOf(err).retry; s.sent {
 			continue
 		}
-		r.stats.loads.Add(1)
-		r.stats.scripts.Add(1)
-		r.observe(Event{Kind: EventScriptLoaded})
-		s.command(ctx, "eval", scriptSource, now)
-		s.process(ctx, r.client)
+		again++
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			r.stats.loads.Add(1)
+			r.observe(Event{Kind: EventScriptLoaded})
+			s.command(ctx, "eval", scriptSource, now)
+		} else {
+			s.command(ctx, "evalsha", lua.Digest, now)
+		}
+	}
+	if again > 0 {
+		b.trip(ctx, r, again)
 	}
 	for i := range b.scripts { // no caller's context gets here
 		b.scripts[i].cmd.SetErr(ownDeadline(b.scripts[i].cmd.Err()))
+	}
+}
+
+// trip sends the n scripts that have not been sent.
+func (b *batch) trip(ctx context.Context, r *Redis, n int) {
+	r.stats.scripts.Add(uint64(n))
+	var pipe redis.Pipeliner
+	if client, ok := r.client.(pipeliner); ok && n > 1 {
+		pipe = client.Pipeline()
+	}
+	for i := range b.scripts {
+		switch s := &b.scripts[i]; {
+		case s.sent:
+		case pipe != nil:
+			_ = pipe.Process(ctx, once{s.cmd}) // queues
+		default:
+			s.process(ctx, r.client)
+		}
+	}
+	if pipe != nil {
+		_, _ = pipe.Exec(ctx) // every command has its own error
 	}
 }
 

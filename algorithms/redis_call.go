@@ -3,6 +3,7 @@ package algorithms
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -121,15 +122,34 @@ func (c *call) place() {
 	c.groups = slices.Grow(c.groups[:0], parts)[:parts]
 }
 
-// run decides the call, part by part. If a later part fails or denies, what
-// earlier ones took is given back.
+// errPartly is wrapped by errors of calls of which a part was executed.
+var errPartly = errors.New("in a later slot")
+
+// run decides the call. A batch keeps the timeout, but several one after the
+// other would keep it each.
 func (c *call) run(ctx context.Context) error {
+	if len(c.groups) < 2 {
+		return c.runParts(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.r.timeout)
+	defer cancel()
+	err := c.runParts(bounded)
+	if err != nil && ctx.Err() == nil {
+		return ownDeadline(err)
+	}
+	return err
+}
+
+// runParts decides part by part. If a later one fails or denies, what earlier
+// ones took is given back.
+func (c *call) runParts(ctx context.Context) error {
 	for part := range c.groups {
 		if err := c.runPart(ctx, part); err != nil {
 			if part > 0 {
 				// Only of the parts that are done: the one that failed may be
 				// on its way still, and its answers are not ours to read.
 				c.giveBack(ctx, func(it *redisItem) bool { return it.part < part })
+				err = fmt.Errorf("%w: %w", errPartly, err)
 			}
 			return err
 		}

@@ -56,8 +56,9 @@ type lane struct {
 
 	mu       sync.Mutex // guards what follows
 	queue    []*group
-	inFlight int // batches, without those that are stuck
-	stuck    int // batches that a caller has given up at its deadline
+	inFlight int       // batches, without those that are stuck
+	stuck    int       // batches that a caller has given up at its deadline
+	ended    time.Time // when the last batch did that was not given up
 }
 
 // laneOf returns the lane of a group.
@@ -153,8 +154,13 @@ func (l *lane) work() {
 			l.r.workers.Put(w)
 			return
 		}
+		err := b.begin(l.r)
 		w.timer.Reset(l.r.timeout)
-		b.run(w.ctx, l.r)
+		if err != nil {
+			b.fail(err)
+		} else {
+			b.run(w.ctx, l.r)
+		}
 		if !w.finish(b, w.timer.Stop()) {
 			w.cancel()
 			return
@@ -163,23 +169,27 @@ func (l *lane) work() {
 }
 
 // expire ends the calls of a batch that has not been answered in time, and
-// those that have been waiting behind it for as long. It also ends what the
-// client does before it reads a reply, such as waiting for a connection.
+// those that have been waiting behind it for as long. If nothing else has been
+// answered of late, all that wait end: they would wait once more as long. It
+// also ends what the client does before it reads a reply, such as waiting for a
+// connection.
 func (w *worker) expire() {
-	w.cancel()
+	defer w.cancel() // last: what it ends is to find that it is overdue
 	l := w.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.batch == nil {
 		return
 	}
+	w.batch.tell(l.r, errTimeout)
 	for _, g := range w.batch.groups {
 		g.expire()
 	}
 	w.batch.expired = true
 	oldest := time.Now().Add(-l.r.timeout)
+	silent := time.Since(l.ended) > l.r.timeout/2
 	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
-		late := g.queued.Before(oldest)
+		late := silent || g.queued.Before(oldest)
 		if late {
 			g.expire()
 		}
@@ -246,8 +256,11 @@ func (w *worker) take(b *batch, stopped bool) bool {
 	case b.overdue:
 		l.stuck--
 	case !stopped:
+		l.ended = time.Now()
 		l.inFlight--
 		l.start()
+	default:
+		l.ended = time.Now()
 	}
 	if b.expired {
 		return false

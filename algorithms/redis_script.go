@@ -25,6 +25,7 @@ type script struct {
 	checks  []byte
 	args    []any
 	cmd     *redis.Cmd
+	sent    bool // and not to be sent once more
 }
 
 // A tally is the groups that are one take each, all of the same cost from the
@@ -135,7 +136,7 @@ func (s *script) packGroup(g *group) {
 		switch it.op {
 		case TrialInstead:
 			s.checks = le.AppendUint16(s.checks, it.except)
-		case Return:
+		case Return, backfill:
 			s.checks = appendDouble(s.checks, it.receipt.t)
 			s.checks = le.AppendUint32(s.checks, uint32(it.receipt.n))
 			s.checks = appendDouble(s.checks, it.receipt.f)

@@ -36,6 +36,20 @@ func (slidingWindowCounter) used(s state, l *terms) int64 {
 	return s.n + weight
 }
 
+// backfill charges the window that the units were admitted in. The previous one
+// counts in proportion; it is filled as if it counted in full, for that never
+// makes a debt.
+func (slidingWindowCounter) backfill(s state, _, units, at int64, l *terms) state {
+	units = min(units, max(0, l.requests-s.n-s.f))
+	switch s.t/l.window - at/l.window {
+	case 0:
+		s.n += units
+	case 1:
+		s.f += units
+	}
+	return s
+}
+
 // grant credits the present window first, since its units count in full.
 func (slidingWindowCounter) grant(s state, units int64) state {
 	credit := min(s.n, units)

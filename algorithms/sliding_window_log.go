@@ -70,6 +70,21 @@ func (w slidingWindowLog) force(s state, now, units int64, l *terms) state {
 	return w.charge(s, now, units)
 }
 
+// backfill adds an entry of the instant, or of the newest entry's if that is
+// later: entries stand in order.
+func (w slidingWindowLog) backfill(s state, now, units, at int64, l *terms) state {
+	newest := s.t
+	if s.n == 0 {
+		newest = 0
+	}
+	units, at = min(units, max(0, l.requests-s.n)), max(newest, min(at, now))
+	if units == 0 || at+l.window <= now {
+		return s
+	}
+	s.t = newest
+	return w.charge(s, at, units)
+}
+
 // grant takes from the newest entries: exact if nothing came in between, else
 // some unit may be forgotten early.
 func (slidingWindowLog) grant(s state, units int64) state {

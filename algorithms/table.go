@@ -29,6 +29,9 @@ type algorithm interface {
 	// force is charge for a cost that need not fit: into debt, up to the cap.
 	force(s state, now, units int64, l *terms) state
 
+	// backfill is charge, as far as it fits, as of an earlier instant.
+	backfill(s state, now, units, at int64, l *terms) state
+
 	// grant takes units off a state that at returned.
 	grant(s state, units int64) state
 
@@ -84,7 +87,13 @@ func (s state) empty() bool { return s.n == 0 && s.f == 0 }
 type terms struct {
 	r, w, a, b       int64
 	burst, cap       int64 // for windows the burst is the requests
+	most             int64 // what one call may cost: a share's burst, and above it into debt
 	requests, window int64 // window in µs
+}
+
+// fit reports whether a cost fits beside what is used.
+func (l *terms) fit(used, need int64) bool {
+	return used+need <= l.burst || (used == 0 && need <= l.most)
 }
 
 // An answer is what a store says of one check: everything that figures are
@@ -109,8 +118,8 @@ func figures(a answer, algo Algorithm, op Op, cost, need, now int64, l *terms) D
 	d.UnitAfter = until(step.unitAt(a, l), now)
 	if !a.allowed {
 		d.RetryAfter = Never
-		if need <= l.burst {
-			d.RetryAfter = until(step.retryAt(a, need, l), now)
+		if need <= l.most {
+			d.RetryAfter = until(step.retryAt(a, min(need, l.burst), l), now)
 		}
 	}
 	if a.charged && !op.settles() {

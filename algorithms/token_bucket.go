@@ -67,6 +67,20 @@ func (tokenBucket) force(s state, _, units int64, l *terms) state {
 	return s
 }
 
+// backfill charges what has not drained since, and lets the rest of the unit
+// that drains by now go as it would have: a client that takes one unit whenever
+// there is one must not be denied.
+func (b tokenBucket) backfill(s state, now, units, at int64, l *terms) state {
+	late, _ := b.at(state{t: min(at, now), n: units}, now, l)
+	if units = min(late.n, max(0, l.burst-s.n)); units == 0 {
+		return s
+	}
+	s.n += units
+	s.t -= now - late.t
+	s, _ = b.at(s, now, l)
+	return s
+}
+
 func (tokenBucket) grant(s state, units int64) state {
 	s.n = max(0, s.n-units)
 	return s

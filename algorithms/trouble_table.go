@@ -19,6 +19,8 @@ var unforeseen = row{class: ErrorUnavailable, effect: effectFailure, executed: t
 var troubles = []row{
 	{is: ErrInvalid, class: ErrorInternal, effect: effectNone},
 
+	{is: errOpen, class: ErrorUnavailable, effect: effectFailure},
+
 	// Before the contexts' errors: a dial ends with one, too, and has sent nothing.
 	{has: dialing, class: ErrorUnavailable, effect: effectFailure},
 	{is: errTimeout, class: ErrorTimeout, effect: effectFailure, executed: true},

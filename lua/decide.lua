@@ -2,7 +2,7 @@
 -- what is known of the keys, and write what changed. A group is a call: all its
 -- takes are charged, or none. Twin: algorithms/decide.go.
 
-local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET = 0, 2, 3, 4, 5, 6 -- trial is 1
+local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET, BACKFILL = 0, 2, 3, 4, 5, 6, 7 -- trial is 1
 local ELSEWHERE_DENIED = 65535
 
 -- In the order of the numbers that limits are packed with.
@@ -146,10 +146,12 @@ local function settle(c)
     n, t, f = step.force(n, t, f, c.cost, name, l)
   elseif c.op == GRANT then
     n, t, f = step.grant(n, t, f, c.cost, name)
+  elseif c.op == BACKFILL then
+    n, t, f = step.backfill(n, t, f, c.cost, l, name, c.at)
   elseif n > 0 or f > 0 then
     n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name, c.at)
   end
-  if c.op ~= RETURN or n ~= n1 or t ~= t1 or f ~= f1 then
+  if c.op == FORCE or c.op == GRANT or n ~= n1 or t ~= t1 or f ~= f1 then
     keep(k, n, t, f, l)
   end
   n, t, f = current(k, l) -- undo may put back an earlier instant's
@@ -168,7 +170,7 @@ while pos <= size do
     local c = { op = op, key = key, limit = limits[index], cost = cost, instead = 0, answer = '', allowed = false }
     if op == TRIAL_INSTEAD then
       c.instead, pos = unpack('<H', checks, pos)
-    elseif op == RETURN then
+    elseif op == RETURN or op == BACKFILL then
       c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
     end
     if not N[key] then

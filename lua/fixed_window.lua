@@ -22,6 +22,12 @@ local function fixed_window()
     used = units_used,
     charge = charge_units,
     force = force_units,
+    backfill = function(n, t, f, units, l, _, instant)
+      if floor(instant / l.window) == floor(t / l.window) then
+        n = n + min(units, max(0, l.burst - n))
+      end
+      return n, t, f
+    end,
     grant = grant_units,
     undo = function(_, _, _, n, t, f, units, rt, _, _, l)
       if floor(rt / l.window) == floor(t / l.window) then

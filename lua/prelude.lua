@@ -10,7 +10,7 @@
 --         and per check: op B, key H, limit H, cost I4;
 --         of trial-instead: the take to leave out H (its place in the group,
 --         0 one elsewhere that is allowed, 65535 one elsewhere that is denied)
---         of return: the receipt's t d, n I4, f d, and the take's instant d
+--         of return and backfill: the receipt's t d, n I4, f d, and the take's instant d
 -- Returns {answers, error...}; answers, packed: now d, then per take and then
 --         per group a status B: 0, and per check v B, n I4, t d, f d, u d; or
 --         1, and its error is the next of those that follow.

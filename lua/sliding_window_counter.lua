@@ -41,6 +41,16 @@ local function sliding_window_counter()
     end,
     charge = charge_units,
     force = force_units,
+    backfill = function(n, t, f, units, l, _, instant)
+      units = min(units, max(0, l.burst - n - f))
+      local rolled = floor(t / l.window) - floor(instant / l.window)
+      if rolled == 0 then
+        n = n + units
+      elseif rolled == 1 then
+        f = f + units
+      end
+      return n, t, f
+    end,
     grant = function(n, t, f, units)
       local credit = min(n, units)
       return n - credit, t, max(0, f - (units - credit))

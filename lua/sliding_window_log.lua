@@ -135,8 +135,9 @@ local function sliding_window_log()
     return n, t, oldest, changed
   end
 
-  local function log_charge(n, t, oldest, units, key, l)
-    t = max(t, now)
+  -- log_append adds an entry, of the newest one's instant if that is later.
+  local function log_append(n, t, oldest, units, key, l, instant)
+    t = max(t, instant)
     local text = encode(t, units, 0)
     if n == 0 then
       if unparsable[key] then
@@ -151,6 +152,10 @@ local function sliding_window_log()
     end
     log_expire(key, t, l)
     return n + units, t, oldest
+  end
+
+  local function log_charge(n, t, oldest, units, key, l)
+    return log_append(n, t, oldest, units, key, l, now)
   end
 
   -- log_remove removes the entries from first to last.
@@ -247,6 +252,15 @@ local function sliding_window_log()
         return n, t, oldest
       end
       return log_charge(n, t, oldest, units, key, l)
+    end,
+    backfill = function(n, t, oldest, units, l, key, instant)
+      local newest = n > 0 and t or 0
+      units = min(units, max(0, l.burst - n))
+      instant = max(newest, min(instant, now))
+      if units == 0 or instant + l.window <= now then
+        return n, t, oldest
+      end
+      return log_append(n, newest, oldest, units, key, l, instant)
     end,
     grant = function(n, t, oldest, units, key)
       if units >= n then

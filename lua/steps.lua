@@ -8,6 +8,7 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 --   at(n, t, f, l, key) -> n, t, f at now, and whether to store them in any case
 --   used(n, t, f, l) -> what counts against the burst
 --   charge, force, grant(n, t, f, units, key, l) -> n, t, f
+--   backfill(n, t, f, units, l, key, instant) -> n, t, f
 --   undo(stored n, t, f; n, t, f; units; receipt's t, n, f; l, key; the take's
 --   instant) -> n, t, f
 --   full_at(n, t, f, l) -> when the state says nothing any more; nil if the

@@ -66,6 +66,14 @@ local function token_bucket()
     used = units_used,
     charge = charge_units,
     force = force_units,
+    backfill = function(n, t, f, units, l, _, instant)
+      local left, since = bucket_at(units, min(instant, now), 0, l)
+      units = min(left, max(0, l.burst - n))
+      if units > 0 then
+        n, t, f = bucket_at(n + units, t - (now - since), f, l)
+      end
+      return n, t, f
+    end,
     grant = grant_units,
     restore = restore,
     undo = undo,

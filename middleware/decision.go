@@ -141,7 +141,7 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 
 // add adds a check of the key that ends d.keys.
 func (d *decision) add(p *policy, g *grade, cost int64) {
-	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost})
+	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Fail: p.Fail})
 	d.asked = append(d.asked, asked{policy: p, grade: g, end: len(d.keys)})
 }
 

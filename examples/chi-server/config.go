@@ -18,7 +18,7 @@ import (
 // config is what flags and the environment say.
 type config struct {
 	addr       string
-	redis      *redis.Options // nil: in memory
+	redis      *redis.UniversalOptions // nil: in memory
 	prefix     string
 	trusted    []netip.Prefix
 	headers    headers.Dialect
@@ -37,7 +37,8 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 	flags := flag.NewFlagSet("chi-server", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	addr := flags.String("addr", "127.0.0.1:8080", "`address` to listen on")
-	redisURL := flags.String("redis", "", "`URL` of Redis, e.g. redis://127.0.0.1:6379/0; empty: limit in memory")
+	redisURL := flags.String("redis", "", "`URL` of Redis, e.g. redis://127.0.0.1:6379/0, "+
+		"redis+sentinel://MASTER@host:port,host:port/0 or redis+cluster://host:port,host:port; empty: limit in memory")
 	prefix := flags.String("prefix", "penstock", "`prefix` of the keys in Redis")
 	trusted := flags.String("trusted-proxies", "", "comma-separated `CIDRs` of the proxies whose X-Forwarded-For is believed")
 	dialect := flags.String("headers", "draft,triple", "comma-separated `families` of limit headers: draft, triple, x")
@@ -57,8 +58,8 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 		errs = errors.Join(errs, fmt.Errorf("-addr %q: want host:port", c.addr))
 	}
 	if *redisURL != "" {
-		if c.redis, err = redis.ParseURL(*redisURL); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("-redis: %w", withoutURL(err)))
+		if c.redis, err = parseRedis(*redisURL); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("-redis: %w", err))
 		}
 	}
 	if c.trusted, err = parsePrefixes(*trusted); err != nil {

@@ -7,7 +7,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,14 +20,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
 const (
-	exitFailed = 1 // Redis or the address cannot be had
+	exitFailed = 1 // Redis is not configured for this, or the address cannot be had
 	exitUsage  = 2
 
 	shutdownTimeout = 10 * time.Second
@@ -55,7 +53,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	if c.demoSecret {
 		log.Warn("PENSTOCK_SECRET is not set: API keys are hashed with a demo value that everybody knows")
 	}
-	limiter, closeLimiter, err := newLimiter(ctx, c)
+	limiter, closeLimiter, err := newLimiter(ctx, c, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
@@ -69,27 +67,15 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 }
 
 // newLimiter returns a limiter in Redis, or in memory if none is configured.
-func newLimiter(ctx context.Context, c config) (algorithms.Limiter, func() error, error) {
-	if c.redis == nil {
-		memory, err := algorithms.NewMemory(nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		return memory, memory.Close, nil
+func newLimiter(ctx context.Context, c config, log *slog.Logger) (algorithms.Limiter, func() error, error) {
+	if c.redis != nil {
+		return newShared(ctx, c, log)
 	}
-	c.redis.ContextTimeoutEnabled = true // else a Redis that hangs is waited for longer than ctx says
-	c.redis.ReadTimeout = cmp.Or(c.redis.ReadTimeout, 500*time.Millisecond)
-	rdb := redis.NewClient(c.redis)
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("cannot reach Redis at %s: %w", c.redis.Addr, err), rdb.Close())
-	}
-	limiter, err := algorithms.NewShared(rdb, &algorithms.Options{Redis: algorithms.RedisOptions{Prefix: c.prefix}})
+	memory, err := algorithms.NewMemory(nil)
 	if err != nil {
-		return nil, nil, errors.Join(err, rdb.Close())
+		return nil, nil, err
 	}
-	return limiter, rdb.Close, nil
+	return memory, memory.Close, nil
 }
 
 // serve listens until ctx ends, and then lets requests finish.

@@ -36,8 +36,8 @@
 //	one script               the server's slow log, which counts no network
 //
 // Leases are measured when a key is hot: callers run for a fifth of a second
-// before each round. What four processes admit is counted until each caller is
-// denied, against the limit.
+// before each round. What four processes admit is counted until their callers
+// are denied for good, against the limit.
 //
 // # What the numbers do not say
 //

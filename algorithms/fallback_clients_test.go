@@ -1,0 +1,88 @@
+package algorithms
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An outage of a primary: it refuses all calls.
+func (w *world) outage(from, length time.Duration) {
+	time.AfterFunc(from, func() { w.shared.fails(errRefused) })
+	time.AfterFunc(from+length, func() { w.shared.fails(nil) })
+}
+
+// A client that keeps to its limit does not notice an outage.
+func TestFallbackSparesCompliantClients(t *testing.T) {
+	// Windows are odd, so that no take falls on the instant of a probe.
+	const second = 1_003 * time.Millisecond
+	limits := []Limit{TokenBucket(10, second).WithBurst(1), LeakyBucket(10, second).WithBurst(1), TokenBucket(7, second).WithBurst(2)}
+	for _, window := range []time.Duration{second, 20_030 * time.Millisecond, 70_070 * time.Millisecond} {
+		limits = append(limits, everyAlgorithm(10, window)...)
+	}
+	limits = append(limits, everyAlgorithm(100, 50_070*time.Millisecond)...)
+	for _, l := range limits {
+		for _, from := range []time.Duration{1_234 * time.Millisecond, 25_678 * time.Millisecond, 71_234 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%v/%v", l, from), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, ideal := newWorld(t, nil), twin(t)
+					w.outage(from, 50*time.Second)
+					every := (l.Window() + time.Duration(l.requests) - 1) / time.Duration(l.requests)
+					every = (every + time.Microsecond - 1).Truncate(time.Microsecond)
+					if l.algorithm == algorithmSlidingWindowCounter {
+						every = every * 5 / 4 // its estimate is rounded up, by up to one of these ten
+					}
+					local := 0
+					for start := time.Now(); time.Since(start) < 3*time.Minute; time.Sleep(every) {
+						if d := takeOf(t, ideal, "usr=1", l, 1); !d.Allowed {
+							t.Fatalf("after %v: %+v without any outage: the client is not compliant", time.Since(start), d)
+						}
+						d := w.take("usr=1", l, 1)
+						if !d.Allowed {
+							t.Fatalf("after %v: denied (%+v), open is %v", time.Since(start), d, w.Stats().Open)
+						}
+						if d.Source == Local {
+							local++
+						}
+					}
+					if got := w.Stats(); local == 0 || got.Open || got.Owed != 0 {
+						t.Errorf("got %d local decisions, %+v; want an outage that has ended", local, got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A client that takes all that it can get has no second quota by an outage.
+func TestFallbackIsNoSecondQuota(t *testing.T) {
+	for _, window := range []time.Duration{10 * time.Second, time.Minute, time.Hour} {
+		for _, l := range everyAlgorithm(20, window) {
+			t.Run(fmt.Sprint(l), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, ideal := newWorld(t, nil), twin(t)
+					w.outage(20_050*time.Millisecond, 45*time.Second)
+					var got, want int64
+					for start := time.Now(); time.Since(start) < 4*time.Minute; time.Sleep(100 * time.Millisecond) {
+						for takeOf(t, ideal, "usr=1", l, 1).Allowed {
+							want++
+						}
+						got += w.drain("usr=1", l)
+						most := want + 1
+						if a := l.algorithm; a == algorithmSlidingWindowLog || a == algorithmSlidingWindowCounter {
+							// The secondary holds them as buckets.
+							most = l.burst + int64(time.Since(start)/(window/20)) + 1
+						}
+						if got > most {
+							t.Fatalf("after %v: admitted %d, want at most %d; without the outage %d", time.Since(start), got, most, want)
+						}
+					}
+					if got < want*3/4 {
+						t.Errorf("admitted %d, without the outage %d", got, want)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package algorithms
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A twin answers what the primary would hold had there been no outage.
+func twin(t *testing.T) *Memory { return newClosedMemory(t) }
+
+// After an outage the primary holds what it did, and what was admitted without
+// it: as if it had been asked.
+func TestFallbackHandsBack(t *testing.T) {
+	tests := map[string]struct {
+		window        time.Duration
+		before        int64 // units taken from the primary
+		during, apart int64 // takes of one unit in the outage, every so many ms
+	}{
+		"nothing before":            {time.Hour, 0, 30, 10},
+		"on top of others":          {time.Hour, 20, 30, 10},
+		"a lot before":              {time.Hour, 60, 30, 10},
+		"all that is left":          {time.Hour, 60, 40, 10},
+		"some of it drained":        {10 * time.Minute, 20, 30, 500},
+		"much of it drained":        {time.Minute, 20, 80, 250},
+		"a window turned":           {45 * time.Second, 30, 50, 500},
+		"several windows turned":    {7 * time.Second, 30, 80, 300},
+		"all of it drained":         {5 * time.Second, 30, 10, 10},
+		"nothing was admitted":      {time.Hour, 20, 0, 0},
+		"one, a moment before":      {time.Minute, 0, 55, 500},
+		"more than a log's entries": {time.Hour, 0, 90, 100},
+	}
+	for name, tt := range tests {
+		for _, l := range everyAlgorithm(100, tt.window) {
+			t.Run(fmt.Sprintf("%s/%v", name, l.algorithm), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w, ideal := newWorld(t, nil), twin(t)
+					for range tt.before {
+						w.take("usr=1", l, 1)
+						takeOf(t, ideal, "usr=1", l, 1)
+					}
+					w.trip()
+					opened := time.Now()
+					for range tt.during {
+						if d := w.take("usr=1", l, 1); !d.Allowed || d.Source != Local {
+							t.Fatalf("got %+v, want it admitted locally", d)
+						}
+						takeOf(t, ideal, "usr=1", l, 1)
+						time.Sleep(time.Duration(tt.apart) * time.Millisecond)
+					}
+					w.shared.fails(nil)
+					time.Sleep(time.Until(opened.Add(defaultOpenFor + 2*time.Second)))
+					slack := int64(0)
+					switch {
+					case l.algorithm == algorithmSlidingWindowLog && tt.during > logEntries:
+						slack = 1 // the oldest stands for a few that came later
+					case l.algorithm.Continuous() && tt.before > 0 && tt.before*2 < l.burst:
+						// Nobody remembered these, and so both drain at a time.
+						slack = min(tt.before, 1+int64(33*time.Second/(tt.window/100)))
+					}
+					for range 8 {
+						got, want := used(t, w.shared.memory, "usr=1", l), used(t, ideal, "usr=1", l)
+						if got > want || got < want-slack {
+							t.Errorf("%v after it opened: the primary holds %d, want %d", time.Since(opened), got, want)
+						}
+						time.Sleep(tt.window / 7)
+					}
+					if got := w.Stats(); got.Owed != 0 || got.Lost != 0 {
+						t.Errorf("got %+v, want nothing owed any more", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// It is told once, though there may be several outages.
+func TestFallbackHandsBackOnce(t *testing.T) {
+	for _, l := range everyAlgorithm(100, 10*time.Hour) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			for outage := range int64(3) {
+				w.trip()
+				for range 10 {
+					w.take("usr=1", l, 1)
+				}
+				w.recovers()
+				time.Sleep(10 * time.Second)
+				if got := used(t, w.shared.memory, "usr=1", l); got != 10*(outage+1) {
+					t.Errorf("%v: after %d outages the primary holds %d, want 10 of each", l, outage+1, got)
+				}
+			}
+			// The calls that tripped the circuit were refused, and so not executed.
+			if got := w.Stats().HandedBack; got != 3*(10+tripAfter) {
+				t.Errorf("%v: told of %d units, want %d", l, got, 3*(10+tripAfter))
+			}
+		})
+	}
+}
+
+// What may have been executed is not charged again.
+func TestFallbackDoesNotChargeTwice(t *testing.T) {
+	for _, l := range everyAlgorithm(100, 10*time.Hour) {
+		for name, trouble := range map[string]func(*sharedMemory){
+			"lost": func(s *sharedMemory) { s.fails(errLost) },
+			"late": func(s *sharedMemory) { s.hangs() },
+			"its own key's error": func(s *sharedMemory) {
+				s.fails(errWrongType)
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				trouble(w.shared)
+				for range tripAfter - 1 {
+					w.take("usr=1", l, 1)
+				}
+				w.shared.fails(nil)
+				time.Sleep(10 * time.Second)
+				if got := w.Stats(); got.Owed != 0 || got.HandedBack != 0 {
+					t.Errorf("%v, %s: got %+v, want nothing handed back", l, name, got)
+				}
+				if got := w.localUse("usr=1", l); got != tripAfter-1 {
+					t.Errorf("%v, %s: %d are in use locally, want %d", l, name, got, tripAfter-1)
+				}
+			})
+		}
+	}
+}
+
+// A single call that was surely not executed is told soon, with the circuit closed.
+func TestFallbackHandsBackWhileClosed(t *testing.T) {
+	for _, l := range everyAlgorithm(100, 10*time.Hour) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.shared.fails(errRefused)
+			w.take("usr=1", l, 3)
+			w.shared.fails(nil)
+			time.Sleep(2 * handBackEvery)
+			if got := used(t, w.shared.memory, "usr=1", l); got != 3 || w.Stats().HandedBack != 3 {
+				t.Errorf("%v: the primary holds %d, %+v; want 3", l, got, w.Stats())
+			}
+		})
+	}
+}
+
+// Others have used up the limit in the primary meanwhile: there is no debt.
+func TestFallbackHandsBackWithoutDebt(t *testing.T) {
+	for _, l := range everyAlgorithm(100, 10*time.Hour) {
+		for _, others := range []int64{60, 100} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.trip()
+				for range 50 {
+					w.take("usr=1", l, 1)
+				}
+				takeOf(t, w.shared.memory, "usr=1", l, others)
+				w.recovers()
+				d := takeOf(t, w.shared.memory, "usr=1", l, 0)
+				if d.Remaining != 0 || !d.Allowed {
+					t.Errorf("%v, others %d: got %+v, want it full, and without debt", l, others, d)
+				}
+			})
+		}
+	}
+}
+
+// What the primary fails to be told is lost, and not told again.
+func TestFallbackHandBackFails(t *testing.T) {
+	for name, trouble := range map[string]func(context.Context) error{
+		"lost": func(context.Context) error { return errLost },
+		"late": hang,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, l := newWorld(t, nil), FixedWindow(100, 10*time.Hour)
+			w.trip()
+			w.take("usr=1", l, 7)
+			w.shared.troubled(func(ctx context.Context) error {
+				if len(w.shared.toldSoFar()) > 0 {
+					return trouble(ctx)
+				}
+				return nil
+			})
+			time.Sleep(defaultOpenFor + 2*time.Second)
+			w.shared.fails(nil)
+			time.Sleep(5 * time.Second)
+			got := w.Stats()
+			if got.Open || got.Lost != 7+tripAfter || got.HandedBack != 0 || got.Owed != 0 {
+				t.Errorf("%s: got %+v, want it closed, and %d units lost", name, got, 7+tripAfter)
+			}
+			if n := used(t, w.shared.memory, "usr=1", l); n != 0 {
+				t.Errorf("%s: the primary holds %d, want 0: they were lost", name, n)
+			}
+		})
+	}
+}

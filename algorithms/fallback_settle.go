@@ -1,0 +1,122 @@
+package algorithms
+
+import (
+	"context"
+	"errors"
+)
+
+// settle applies settlements. Returns go to the limiter that issued their
+// receipts; the others to the primary. Without that, forces go to the secondary,
+// for what they charge counts locally too, and returns are dropped; grants and
+// resets are errors, since an operator wants them to have happened.
+func (f *Fallback) settle(ctx context.Context, checks []Check) error {
+	var shared, local []int
+	for i := range checks {
+		if checks[i].Op == Return && checks[i].Decision.Receipt.source == Local {
+			local = append(local, i)
+		} else {
+			shared = append(shared, i)
+		}
+	}
+	if local == nil {
+		return f.settleShared(ctx, checks)
+	}
+	if err := f.settleLocally(ctx, checks, local); err != nil || shared == nil {
+		return err
+	}
+	part := gather(checks, shared)
+	err := f.settleShared(ctx, part)
+	spread(checks, shared, part)
+	return err
+}
+
+func (f *Fallback) settleShared(ctx context.Context, checks []Check) error {
+	err := f.ask(ctx, checks)
+	if err == nil {
+		f.forget(checks)
+		return nil
+	}
+	if errors.Is(err, ErrInvalid) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := validate(checks); err != nil {
+		return err
+	}
+	var forces []int
+	var failed error
+	for i := range checks {
+		c := &checks[i]
+		switch {
+		case c.Op == Force && c.Fail != FailOpen:
+			forces = append(forces, i)
+			continue
+		case c.Op == Grant || c.Op == Reset:
+			failed = unavailable(err)
+		}
+		c.Decision = Decision{Allowed: true, Receipt: c.Decision.Receipt}
+	}
+	return errors.Join(failed, f.settleLocally(ctx, checks, forces))
+}
+
+// settleLocally lets the secondary settle some of the checks. What it cannot is
+// dropped.
+func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []int) error {
+	share := f.portion()
+	var local []Check
+	var kept []int
+	for _, i := range places {
+		c := checks[i]
+		c.Limit = share.of(c.Limit)
+		if c.foreignReceipt() { // the share was another then
+			checks[i].Decision = Decision{Allowed: true, Receipt: c.Decision.Receipt}
+			continue
+		}
+		local, kept = append(local, c), append(kept, i)
+	}
+	if local == nil {
+		return nil
+	}
+	if err := f.secondary.Allow(ctx, local); err != nil {
+		if errors.Is(err, ErrInvalid) || ctx.Err() != nil {
+			return err
+		}
+		for _, i := range kept {
+			checks[i].Decision = Decision{Allowed: true, Receipt: checks[i].Decision.Receipt}
+		}
+		return nil
+	}
+	for j, i := range kept {
+		if checks[i].Op == Return {
+			f.owed.unrecord(&checks[i], checks[i].units())
+		}
+		checks[i].Decision = local[j].Decision
+	}
+	return nil
+}
+
+// forget drops what is known of keys that were credited at the primary.
+func (f *Fallback) forget(checks []Check) {
+	for i := range checks {
+		if op := checks[i].Op; op == Grant || op == Reset {
+			f.seen.take(&checks[i], f.now())
+			f.owed.forget(&checks[i])
+		}
+	}
+}
+
+func gather(checks []Check, places []int) []Check {
+	part := make([]Check, len(places))
+	for j, i := range places {
+		part[j] = checks[i]
+	}
+	return part
+}
+
+func spread(checks []Check, places []int, part []Check) {
+	for j, i := range places {
+		checks[i].Decision = part[j].Decision
+	}
+}

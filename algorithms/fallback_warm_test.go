@@ -1,0 +1,149 @@
+package algorithms
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// drain takes single units until one is denied.
+func (w *world) drain(key string, l Limit) (units int64) {
+	w.t.Helper()
+	for w.take(key, l, 1).Allowed {
+		units++
+	}
+	return units
+}
+
+// A key that was spent in the primary a moment ago has no second quota.
+func TestFallbackStartsWarm(t *testing.T) {
+	tests := map[string]struct {
+		instances   int
+		spent       int64         // of 100, in the primary
+		wait        time.Duration // from the opening to the first local take
+		least, most int64         // that is then admitted at once
+	}{
+		"exhausted":                    {1, 100, 0, 0, 0},
+		"exhausted, one of four":       {4, 100, 0, 0, 0},
+		"nearly spent":                 {1, 90, 0, 10, 10},
+		"nearly spent, one of four":    {4, 90, 0, 2, 2},
+		"half spent":                   {1, 50, 0, 50, 50},
+		"hardly used":                  {1, 10, 0, 90, 100}, // nobody remembers that
+		"hardly used, one of four":     {4, 10, 0, 23, 25},
+		"idle":                         {1, 0, 0, 100, 100},
+		"long ago":                     {1, 100, 2 * time.Hour, 100, 100},
+		"long ago, one of four":        {4, 100, 2 * time.Hour, 25, 25},
+		"above the limit, one of four": {4, 101, 0, 0, 0},
+	}
+	for name, tt := range tests {
+		for _, l := range everyAlgorithm(100, time.Hour) {
+			t.Run(fmt.Sprintf("%s/%v", name, l.algorithm), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, &FallbackOptions{Instances: tt.instances, OpenFor: 24 * time.Hour})
+					for range tt.spent {
+						w.take("usr=1", l, 1)
+					}
+					w.trip()
+					time.Sleep(tt.wait)
+					if got := w.drain("usr=1", l); got < tt.least || got > tt.most {
+						t.Errorf("admitted %d, want %d to %d", got, tt.least, tt.most)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What refills in the primary meanwhile is free here, too.
+func TestFallbackStartsAsWarmAsThePrimaryIsByNow(t *testing.T) {
+	tests := []struct {
+		limit       Limit
+		least, most int64 // admitted half a window after it was spent, at once
+	}{
+		{TokenBucket(100, time.Hour), 50, 50},
+		{LeakyBucket(100, time.Hour), 50, 50},
+		{SlidingWindowCounter(100, time.Hour), 0, 50},
+		{SlidingWindowLog(100, time.Hour), 0, 50},
+		{FixedWindow(100, time.Hour), 0, 0},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, &FallbackOptions{OpenFor: 24 * time.Hour})
+			for range 100 {
+				w.take("usr=1", tt.limit, 1)
+			}
+			w.trip()
+			time.Sleep(30*time.Minute - 100*time.Millisecond)
+			if got := w.drain("usr=1", tt.limit); got < tt.least || got > tt.most {
+				t.Errorf("%v: admitted %d, want %d to %d", tt.limit, got, tt.least, tt.most)
+			}
+		})
+	}
+}
+
+// Single failures, while the primary decides otherwise, charge what it holds
+// once, and not with each.
+func TestFallbackWarmsOnce(t *testing.T) {
+	for _, l := range everyAlgorithm(100, time.Hour) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			for range 60 {
+				w.take("usr=1", l, 1)
+			}
+			for i := range int64(10) {
+				w.shared.fails(errWrongType)
+				if d := w.take("usr=1", l, 1); !d.Allowed || d.Source != Local {
+					t.Fatalf("%v: failure %d: got %+v, want it admitted locally", l, i, d)
+				}
+				// The primary's answers are noted again, the local takes beside.
+				if got := w.localUse("usr=1", l); got > 61+2*i {
+					t.Fatalf("%v: failure %d: %d are in use, want the 60 of the primary once", l, i, got)
+				}
+				w.shared.fails(nil)
+				w.take("usr=1", l, 1)
+			}
+		})
+	}
+}
+
+// A grant, or a reset, is no more forgotten than what was spent.
+func TestFallbackForgetsWhatWasCredited(t *testing.T) {
+	for _, op := range []Op{Grant, Reset} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l := TokenBucket(10, time.Hour)
+			w.drain("usr=1", l)
+			if err := w.Allow(context.Background(), []Check{{Policy: DefaultPolicy, Key: "usr=1", Limit: l, Cost: 10, Op: op}}); err != nil {
+				t.Fatal(err)
+			}
+			w.trip()
+			if got := w.drain("usr=1", l); got != 10 {
+				t.Errorf("after a %v: admitted %d, want 10", op, got)
+			}
+		})
+	}
+}
+
+// Keys of several policies, and of several limits, are told apart.
+func TestSightingsTellKeysApart(t *testing.T) {
+	s, l := newSightings(), TokenBucket(10, time.Hour)
+	check := func(policy, key string, l Limit) Check {
+		return Check{Policy: policy, Key: key, Limit: l, Decision: Decision{Source: Shared, ResetAfter: time.Hour}}
+	}
+	c := check("a", "usr=1", l)
+	s.note([]Check{c})
+	for _, other := range []Check{check("b", "usr=1", l), check("a", "usr=2", l), check("a", "usr=1", LeakyBucket(10, time.Hour))} {
+		if got := s.take(&other, nowMicro()); got != 0 {
+			t.Errorf("%+v: got %d, want nothing: it is another key", other, got)
+		}
+	}
+	c.Limit = TokenBucket(5, time.Hour) // a limit that was changed
+	if got := s.take(&c, nowMicro()); got != 5 {
+		t.Errorf("got %d of the changed limit, want all of 5", got)
+	}
+	if got := s.take(&c, nowMicro()); got != 0 {
+		t.Errorf("got %d once more, want nothing: it was told", got)
+	}
+}

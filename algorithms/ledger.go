@@ -1,0 +1,169 @@
+package algorithms
+
+import (
+	"strings"
+	"sync"
+)
+
+// maxOwed bounds the keys of a ledger. What is admitted of others is not told.
+const maxOwed = 100_000
+
+// A ledger keeps what was admitted without the primary, and surely not charged
+// there, until the primary can be told. It counts as the primary would: what has
+// refilled or rolled away meanwhile is not owed any more.
+type ledger struct {
+	mu   sync.Mutex
+	keys map[string]*debt // by stored key
+}
+
+// A debt is what is owed of one key.
+type debt struct {
+	policy, key string
+	whole       Limit // as the primary has it
+	counts      Limit // that the state counts under
+	charged     int64 // units, of which a bucket's state may hold more: it began warm
+	state       state
+}
+
+func newLedger() *ledger { return &ledger{keys: make(map[string]*debt)} }
+
+// record notes an admitted check, of the limit that it was admitted under.
+func (l *ledger) record(c *Check, local Limit, now int64) {
+	units, r := c.units(), c.Decision.Receipt
+	if r.units == 0 || units == 0 {
+		return
+	}
+	key := storedKey(c)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, ok := l.keys[key]
+	if !ok {
+		if !l.room(now) {
+			return
+		}
+		d = &debt{policy: strings.Clone(c.Policy), key: strings.Clone(c.Key)}
+		l.keys[key] = d
+	}
+	d.whole, d.counts = c.Limit, c.Limit
+	d.charged += units
+	if c.Limit.algorithm.Continuous() {
+		// A bucket's share drains at the rate of the share, and what the
+		// primary knows of, or was told, drains first.
+		d.counts = local
+		if r.t > d.state.t || (r.t == d.state.t && r.n > d.state.n) { // else another overtook it
+			d.state = state{t: r.t, n: r.n, f: r.f}
+		}
+		return
+	}
+	// The instants at which windows forget are those of the whole limit.
+	d.at(now)
+	d.state = table[d.counts.algorithm].step.charge(d.state, now, units)
+}
+
+// unrecord notes that units of a check were returned.
+func (l *ledger) unrecord(c *Check, units int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d, ok := l.keys[storedKey(c)]; ok {
+		d.charged = max(0, d.charged-units)
+	}
+}
+
+func (l *ledger) forget(c *Check) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.keys, storedKey(c))
+}
+
+// room makes room for one more key. If there is none, it forgets one that owes
+// nothing any more, if one of the few that it looks at does.
+func (l *ledger) room(now int64) bool {
+	if len(l.keys) < maxOwed {
+		return true
+	}
+	looked := 0
+	for key, d := range l.keys { // begins anywhere
+		if d.at(now); d.state.empty() {
+			delete(l.keys, key)
+			return true
+		}
+		if looked++; looked == 4 {
+			break
+		}
+	}
+	return false
+}
+
+// pop removes up to limit keys, and returns what the primary is to be told of
+// them: when units were admitted, as far as that matters, in µs of this clock.
+func (l *ledger) pop(limit int, now int64) (checks []Check) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, d := range l.keys {
+		if len(checks) >= limit {
+			return checks
+		}
+		delete(l.keys, key)
+		checks = d.checks(checks, now)
+	}
+	return checks
+}
+
+func (l *ledger) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.keys)
+}
+
+func (d *debt) at(now int64) terms {
+	t := d.counts.terms
+	d.state, _ = table[d.counts.algorithm].step.at(d.state, now, &t)
+	return t
+}
+
+// logEntries bounds the entries that a log's debt is told in.
+const logEntries = 64
+
+// checks appends the debt as backfills, oldest first.
+func (d *debt) checks(checks []Check, now int64) []Check {
+	t := d.at(now)
+	add := func(units, at int64) {
+		if units = min(units, d.charged); units > 0 {
+			checks = append(checks, Check{
+				Policy: d.policy, Key: d.key, Limit: d.whole, Op: backfill, Cost: units,
+				Decision: Decision{Receipt: Receipt{at: at}},
+			})
+			d.charged -= units
+		}
+	}
+	s := d.state
+	switch d.counts.algorithm {
+	case algorithmSlidingWindowCounter:
+		add(s.f, s.t-t.window)
+		add(s.n, s.t)
+	case algorithmSlidingWindowLog:
+		if s.log == nil {
+			break
+		}
+		// Several entries are told as of the oldest, so that none lasts longer.
+		each := (len(s.log.entries) + logEntries - 1) / logEntries
+		for i := 0; i < len(s.log.entries); i += each {
+			var units int64
+			for _, e := range s.log.entries[i:min(i+each, len(s.log.entries))] {
+				units += e.units
+			}
+			add(units, s.log.entries[i].at)
+		}
+	default:
+		if s.n > d.charged { // the unit that drains by now is not of these
+			s.t = now
+		}
+		add(s.n, s.t)
+	}
+	return checks
+}
+
+func storedKey(c *Check) string {
+	var buf [256]byte
+	return string(appendStored(buf[:0], c))
+}

@@ -1,0 +1,168 @@
+package algorithms
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const someInstant = int64(1_763_729_430_000_000)
+
+// admitted is a check of one key that a Memory admitted at an instant.
+func admitted(t *testing.T, m *Memory, l Limit, key string, units int64) Check {
+	t.Helper()
+	c := Check{Policy: "p", Key: key, Limit: l, Cost: units}
+	checks := []Check{c}
+	if err := m.Allow(context.Background(), checks); err != nil || !checks[0].Decision.Allowed {
+		t.Fatalf("got %+v, %v, want it admitted", checks[0].Decision, err)
+	}
+	return checks[0]
+}
+
+// A told is what the primary is told: units, and how long ago.
+type told struct {
+	units int64
+	ago   time.Duration
+}
+
+func TestLedgerTells(t *testing.T) {
+	const hour = time.Hour
+	tests := map[string]struct {
+		limit    Limit
+		takes    []told // units, and how long before they are told
+		returned int64
+		want     []told
+	}{
+		"a bucket":                          {TokenBucket(60, hour), []told{{5, 0}}, 0, []told{{5, 0}}},
+		"a bucket that drains":              {TokenBucket(60, hour), []told{{5, 90 * time.Second}}, 0, []told{{4, 30 * time.Second}}},
+		"a bucket that drained":             {TokenBucket(60, hour), []told{{5, hour}}, 0, nil},
+		"a queue":                           {LeakyBucket(60, hour), []told{{5, 90 * time.Second}, {2, 0}}, 0, []told{{6, 30 * time.Second}}},
+		"a window":                          {FixedWindow(60, hour), []told{{5, 10 * time.Minute}, {2, 0}}, 0, []told{{7, 0}}},
+		"a window that turned":              {FixedWindow(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{2, 0}}},
+		"a counter":                         {SlidingWindowCounter(60, hour), []told{{5, 10 * time.Minute}}, 0, []told{{5, 0}}},
+		"a counter, astride":                {SlidingWindowCounter(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{5, hour}, {2, 0}}},
+		"a counter, long ago":               {SlidingWindowCounter(60, hour), []told{{5, 2 * hour}}, 0, nil},
+		"a log":                             {SlidingWindowLog(60, hour), []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}, 0, []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}},
+		"a log, some of it gone":            {SlidingWindowLog(60, hour), []told{{5, hour}, {2, 7 * time.Minute}}, 0, []told{{2, 7 * time.Minute}}},
+		"nothing":                           {TokenBucket(60, hour), []told{{0, 0}}, 0, nil},
+		"what was returned is not told":     {TokenBucket(60, hour), []told{{5, 0}}, 3, []told{{2, 0}}},
+		"all of it returned":                {FixedWindow(60, hour), []told{{5, 0}}, 5, nil},
+		"more returned than was ever taken": {FixedWindow(60, hour), []told{{5, 0}}, 9, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			now := someInstant
+			m, err := NewMemory(&MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = m.Close()
+			l := newLedger()
+			for _, take := range tt.takes {
+				now = someInstant - take.ago.Microseconds()
+				c := admitted(t, m, tt.limit, "usr=1", take.units)
+				l.record(&c, tt.limit, now)
+				c.Decision.Receipt.units += tt.returned // whatever it was
+				c.Op, c.Cost = Return, tt.returned
+				l.unrecord(&c, c.units())
+			}
+			now = someInstant
+			checks := l.pop(10, now)
+			if len(checks) != len(tt.want) || l.len() != 0 {
+				t.Fatalf("got %+v, and %d keys left; want %v, and none", checks, l.len(), tt.want)
+			}
+			for i, c := range checks {
+				got := told{c.Cost, time.Duration(now-c.Decision.Receipt.at) * time.Microsecond}
+				if got != tt.want[i] || c.Op != backfill || c.Limit != tt.limit || c.Policy != "p" || c.Key != "usr=1" {
+					t.Errorf("got %v (%+v), want %v", got, c, tt.want[i])
+				}
+				if err := c.validate(); err != nil {
+					t.Errorf("a limiter would refuse it: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A log of many entries is told in a few, none of which lasts longer.
+func TestLedgerTellsALongLogInShort(t *testing.T) {
+	for _, n := range []int64{1, 63, 64, 65, 128, 129, 1_000, 10_000} {
+		now, limit := someInstant, SlidingWindowLog(10_000, time.Hour)
+		m, err := NewMemory(&MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = m.Close()
+		l := newLedger()
+		for range n {
+			now += 1_000
+			c := admitted(t, m, limit, "usr=1", 1)
+			l.record(&c, limit, now)
+		}
+		checks := l.pop(1, now)
+		var units int64
+		for i, c := range checks {
+			if at := c.Decision.Receipt.at; at != someInstant+1_000*(units+1) {
+				t.Errorf("%d entries: entry %d is of %d µs, want that of its oldest", n, i, at-someInstant)
+			}
+			units += c.Cost
+		}
+		if len(checks) > logEntries || units != n {
+			t.Errorf("%d entries: told %d units in %d", n, units, len(checks))
+		}
+	}
+}
+
+// However many keys there are, memory is bounded; and one that owes something
+// is not forgotten for one that is new.
+func TestLedgerIsBounded(t *testing.T) {
+	l, limit := newLedger(), TokenBucket(60, time.Minute)
+	check := func(i int, at int64) Check {
+		return Check{
+			Policy: "p", Key: fmt.Sprint("ip=", i), Limit: limit, Cost: 1,
+			Decision: Decision{Receipt: Receipt{units: 1, at: at, t: at, n: 1, algorithm: limit.algorithm}},
+		}
+	}
+	for i := range maxOwed + 10_000 {
+		c := check(i, someInstant)
+		l.record(&c, limit, someInstant)
+	}
+	if got := l.len(); got != maxOwed {
+		t.Errorf("got %d keys, want %d", got, maxOwed)
+	}
+	later := someInstant + time.Minute.Microseconds() // all have drained
+	c := check(-1, later)
+	l.record(&c, limit, later)
+	if _, ok := l.keys[storedKey(&c)]; !ok || l.len() != maxOwed {
+		t.Errorf("got %d keys, known %v; want a new key instead of one that owes nothing", l.len(), ok)
+	}
+	for rounds := 0; l.len() > 0; rounds++ {
+		if checks := l.pop(handBackChecks, later); len(checks) > handBackChecks || rounds > maxOwed {
+			t.Fatalf("round %d: got %d checks", rounds, len(checks))
+		}
+	}
+}
+
+// A million random keys in an outage cost a bounded amount of memory, and time.
+func TestFallbackIsBounded(t *testing.T) {
+	const keys = 150_000
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}}
+		w.secondary = Must(NewMemory(&MemoryOptions{MaxKeys: 100_000}))
+		_ = w.secondary.Close()
+		w.start(w.shared, nil)
+		w.trip()
+		limit, checks := TokenBucket(60, time.Hour), make([]Check, 1)
+		for i := range keys {
+			checks[0] = Check{Policy: "p", Key: fmt.Sprintf("ip=%x", i), Limit: limit, Cost: 1}
+			if err := w.Allow(context.Background(), checks); err != nil || !checks[0].Decision.Allowed {
+				t.Fatalf("key %d: got %+v, %v", i, checks[0].Decision, err)
+			}
+		}
+		if owed, held := w.Stats().Owed, w.secondary.Stats().Keys; owed != maxOwed || held > 100_000 {
+			t.Errorf("%d keys are owed, and %d held, want at most 100 000 of both", owed, held)
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package algorithms
+
+// A portion is the part of every limit that this process may admit alone.
+type portion struct{ num, den int64 }
+
+// of returns the part of a limit: the rate exactly, however small, and the
+// burst rounded up. A cost above that burst, but not above the whole one, is
+// admitted when nothing is in use, into debt: what is admitted seldom as a
+// whole stays possible, and its rate right.
+//
+// Windows become buckets of the same rate, which carry a debt of any size; the
+// parts of all processes together then admit at most the whole burst (and one
+// unit for each, by rounding), and the whole rate, in any time.
+func (p portion) of(l Limit) Limit {
+	whole := p.num == p.den && (l.algorithm.Continuous() || l.algorithm.Aligned())
+	if whole || l.algorithm == algorithmNobody || !l.valid {
+		return l
+	}
+	part := Limit{algorithm: l.algorithm}
+	part.burst = ceilDiv(l.burst*p.num, p.den)
+	if !l.algorithm.Continuous() {
+		part.algorithm = algorithmTokenBucket
+	}
+	// In lowest terms, or else as nearly as integers say it that the arithmetic
+	// takes, and not faster. One unit in the longest window is the slowest.
+	r, w := l.r*p.num, l.w*p.den
+	g := gcd(r, w)
+	r, w = r/g, w/g
+	longest, _ := mulDiv(r, maxWindow, w)
+	units := max(1, min(r, maxRequests, longest, (maxExact-1)/(min(part.burst+l.burst, maxUnits)+1)))
+	period, exact := mulDiv(units, w, r)
+	if !exact {
+		period++
+	}
+	part.requests, part.window = units, min(period, maxWindow)
+	part = part.reduced()
+	part.most = l.burst
+	part.cap = min(part.burst+part.most, maxUnits)
+	return part
+}

@@ -1,0 +1,249 @@
+package algorithms_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// Whatever becomes of the replies, and whatever the client would do about it, a
+// request is charged once if Redis answered it, and at most once if it did not:
+// neither by a second attempt, nor by what is handed back afterwards.
+func TestOutageChargesOnce(t *testing.T) {
+	t.Parallel()
+	for name, start := range sites {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			for _, l := range losses {
+				t.Run(l.name, func(t *testing.T) { s.chargesOnce(t, l) })
+			}
+			t.Run("script forgotten", s.chargesOnceAndLoads)
+			t.Run("caller gone before", s.chargesNothing)
+		})
+	}
+}
+
+// A customer is a Stack with its own client and prefix, and counts what it asks.
+type customer struct {
+	*algorithms.Stack
+	t            *testing.T
+	prefix       string
+	sent, shared map[string]int64 // by key
+}
+
+var customers atomic.Int64
+
+func (s *site) newCustomer(t *testing.T, o *settings) *customer {
+	t.Helper()
+	client := s.client(o)
+	t.Cleanup(func() { _ = client.Close() })
+	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
+	c.Stack = newShared(t, client, &algorithms.Options{
+		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
+		Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond},
+	})
+	return c
+}
+
+// ask lets every key take one unit, all at the same time.
+func (c *customer) ask(keys ...string) {
+	errs, decisions := askAll(context.Background(), c.Stack, ample, keys)
+	for _, key := range keys {
+		if errs[key] != nil || !decisions[key].Allowed {
+			c.t.Errorf("%s: got %+v, %v, want it to be allowed", key, decisions[key], errs[key])
+		}
+		c.sent[key]++
+		if decisions[key].Source == algorithms.Shared {
+			c.shared[key]++
+		}
+	}
+}
+
+func (s *site) chargesOnce(t *testing.T, l loss) {
+	var everybody []*customer
+	for _, o := range clientSettings {
+		everybody = append(everybody, s.newCustomer(t, o))
+	}
+	each := func(f func(*customer)) {
+		var wg sync.WaitGroup
+		for _, c := range everybody {
+			wg.Go(func() { f(c) })
+		}
+		wg.Wait()
+	}
+	together := neighbours(64)
+	each(func(c *customer) {
+		for range 3 { // so that there are idle connections
+			c.ask(together...)
+		}
+	})
+	l.begin(s)
+	each(func(c *customer) {
+		c.ask("usr=alone")
+		for range 4 {
+			c.ask(together...)
+		}
+	})
+	l.end(s)
+	each(func(c *customer) {
+		eventually(t, 10*time.Second, "settled", func() bool {
+			c.ask("usr=patient")
+			got := c.Stats().Fallback
+			return !got.Open && got.Owed == 0
+		})
+		c.ask(together...)
+	})
+	for i, c := range everybody {
+		used, shared := s.used(t, c), int64(0)
+		for key, sent := range c.sent {
+			if used[key] < c.shared[key] || used[key] > sent {
+				t.Errorf("%s, %s: %d charged, want at least the %d that Redis answered, of %d requests",
+					clientSettings[i].name, key, used[key], c.shared[key], sent)
+			}
+			shared += c.shared[key]
+		}
+		if shared == 0 || c.Stats().Fallback.Local == 0 {
+			t.Errorf("%s: %d requests were answered by Redis: nothing was tried: %+v", clientSettings[i].name, shared, c.Stats())
+		}
+	}
+}
+
+// neighbours returns keys that share batches in a Cluster, and have a slot each.
+func neighbours(n int) (keys []string) {
+	for i := 0; len(keys) < n; i++ {
+		if key := fmt.Sprint("usr=", i); algorithms.LaneForTest(key) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// used returns what Redis holds against keys, once nothing is on its way.
+func (s *site) used(t *testing.T, c *customer) map[string]int64 {
+	t.Helper()
+	look := func() map[string]int64 {
+		used := make(map[string]int64)
+		for _, client := range s.direct {
+			r := newRedis(t, client, &algorithms.RedisOptions{Prefix: c.prefix, Timeout: 10 * time.Second})
+			for key := range c.sent {
+				d, err := algorithms.Peek(context.Background(), r, key, ample)
+				if err != nil {
+					t.Fatal(err)
+				}
+				used[key] += ample.Burst() - d.Remaining
+			}
+		}
+		return used
+	}
+	for before := look(); ; {
+		time.Sleep(100 * time.Millisecond)
+		after := look()
+		if maps.Equal(before, after) {
+			return after
+		}
+		before = after
+	}
+}
+
+// trips counts the round trips of scripts, each of which waits to be let go.
+type trips struct {
+	n    atomic.Int64
+	pass chan struct{}
+}
+
+func (h *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.wait(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.wait(cmds[0])
+		return next(ctx, cmds)
+	}
+}
+
+func (h *trips) wait(cmd redis.Cmder) {
+	if strings.HasPrefix(cmd.Name(), "eval") { // and is no part of a handshake
+		h.n.Add(1)
+		<-h.pass
+	}
+}
+
+// A script that servers have forgotten costs one more round trip, however many
+// calls share it.
+func (s *site) chargesOnceAndLoads(t *testing.T) {
+	client := s.client(clientSettings[0])
+	t.Cleanup(func() { _ = client.Close() })
+	h := &trips{pass: make(chan struct{})}
+	client.AddHook(h)
+	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64)}
+	r := newRedis(t, client, &algorithms.RedisOptions{Prefix: c.prefix, Timeout: 10 * time.Second, InFlight: 1})
+	keys := neighbours(32) // which fit one batch
+	for _, key := range keys {
+		c.sent[key]++
+	}
+	s.used(t, c) // all know the script
+	var wg sync.WaitGroup
+	for i, key := range keys { // the first is on its way, and the others gather
+		wg.Go(func() {
+			if d, err := algorithms.Allow(context.Background(), r, key, ample); err != nil || !d.Allowed {
+				t.Errorf("%s: got %+v, %v", key, d, err)
+			}
+		})
+		eventually(t, 5*time.Second, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
+	}
+	h.pass <- struct{}{}
+	eventually(t, 5*time.Second, "on its way", func() bool { return h.n.Load() == 2 })
+	s.each(forgetScripts)
+	close(h.pass)
+	wg.Wait()
+	if got := h.n.Load(); got != 3 {
+		t.Errorf("got %d round trips, want one, and two of those who gathered", got)
+	}
+	for key, used := range s.used(t, c) {
+		if used != 1 {
+			t.Errorf("%s: %d charged, want 1", key, used)
+		}
+	}
+}
+
+// Nothing is sent for a caller who has gone.
+func (s *site) chargesNothing(t *testing.T) {
+	c := s.newCustomer(t, clientSettings[0])
+	keys := neighbours(8)
+	c.ask(keys...)
+	for key := range c.sent {
+		eventually(t, 5*time.Second, "answered by Redis", func() bool { c.ask(key); return c.shared[key] > 0 })
+	}
+	s.set(redistest.Delay(0).Containing("eval")) // which counts them
+	defer s.set(redistest.Pass())
+	before, sent := s.used(t, c), s.struck()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	errs, _ := askAll(ctx, c.Stack, ample, keys)
+	for key, err := range errs {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want the context's error", key, err)
+		}
+	}
+	if after := s.used(t, c); !maps.Equal(before, after) || s.struck() != sent {
+		t.Errorf("got %d requests, and charges %v, want none, and %v", s.struck()-sent, after, before)
+	}
+}

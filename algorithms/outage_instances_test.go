@@ -1,0 +1,145 @@
+package algorithms_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// An admission happened at some instant from began to ended.
+type admission struct{ began, ended time.Time }
+
+// A gatherer asks for one limit at all instances at once, more than it admits.
+type gatherer struct {
+	limit    algorithms.Limit
+	mu       sync.Mutex
+	admitted []admission
+}
+
+func (g *gatherer) press(t *testing.T, s *algorithms.Stack, every time.Duration, stop <-chan struct{}) {
+	pause := time.NewTicker(every)
+	defer pause.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-pause.C:
+		}
+		began := time.Now()
+		d, err := algorithms.Allow(context.Background(), s, "limit="+g.limit.String(), g.limit)
+		ended := time.Now()
+		if err != nil || d.Source == algorithms.Undecided {
+			t.Errorf("got %+v, %v", d, err)
+		}
+		if d.Allowed {
+			g.mu.Lock()
+			g.admitted = append(g.admitted, admission{began, ended})
+			g.mu.Unlock()
+		}
+	}
+}
+
+// bound returns what n instances may admit in d.
+func bound(l algorithms.Limit, n int, d time.Duration) float64 {
+	return 1.25*(float64(l.Burst())+float64(l.Requests())*d.Seconds()/l.Window().Seconds()) + float64(n)
+}
+
+// verify looks at every span of time that begins and ends with an admission.
+func (g *gatherer) verify(t *testing.T, n int) {
+	t.Helper()
+	slices.SortFunc(g.admitted, func(a, b admission) int { return a.began.Compare(b.began) })
+	worst, worstBound, worstIn := 0, 1.0, time.Duration(0)
+	for i, first := range g.admitted {
+		last := first.ended
+		for j, a := range g.admitted[i:] {
+			if a.ended.After(last) {
+				last = a.ended
+			}
+			d := last.Sub(first.began)
+			if most := bound(g.limit, n, d); float64(j+1)/most > float64(worst)/worstBound {
+				worst, worstBound, worstIn = j+1, most, d
+			}
+		}
+	}
+	report := t.Logf
+	if float64(worst) > worstBound {
+		report = t.Errorf
+	}
+	report("%v: %d admitted in %v, of at most %.1f", g.limit, worst, worstIn, worstBound)
+}
+
+func (g *gatherer) between(from, to time.Time) (n int) {
+	for _, a := range g.admitted {
+		if a.began.After(from) && a.ended.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// Instances that learned of each other from Redis admit together, without it,
+// what the limit does, about.
+func TestOutageOfManyInstances(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 4, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			stacks := startInstances(t, server, n)
+			gatherers := map[*gatherer]time.Duration{
+				{limit: algorithms.TokenBucket(200, time.Second).WithBurst(20)}: 2 * time.Millisecond,
+				{limit: algorithms.TokenBucket(5, time.Second)}:                 5 * time.Millisecond,
+				{limit: algorithms.SlidingWindowLog(5, time.Second)}:            5 * time.Millisecond,
+			}
+			stop := make(chan struct{})
+			var wg sync.WaitGroup
+			for _, s := range stacks {
+				for g, every := range gatherers {
+					wg.Go(func() { g.press(t, s, every, stop) })
+				}
+			}
+			time.Sleep(700 * time.Millisecond)
+			server.Kill()
+			// Until everybody has been alone for a while, and then as long as
+			// one of eight waits twice for its part of five per second.
+			time.Sleep(time.Second)
+			from := time.Now()
+			time.Sleep(3250 * time.Millisecond)
+			to := time.Now()
+			close(stop)
+			wg.Wait()
+			for g := range gatherers {
+				g.verify(t, n)
+				want := 0.75 * float64(g.limit.Requests()) * to.Sub(from).Seconds() / g.limit.Window().Seconds()
+				if got := g.between(from, to); float64(got) < want {
+					t.Errorf("%v: %d admitted in %v, want at least %.1f", g.limit, got, to.Sub(from), want)
+				}
+			}
+		})
+	}
+}
+
+// startInstances returns Stacks that know of each other.
+func startInstances(t *testing.T, server *redistest.Server, n int) (stacks []*algorithms.Stack) {
+	t.Helper()
+	for range n {
+		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		t.Cleanup(func() { _ = client.Close() })
+		stacks = append(stacks, newShared(t, client, nil))
+	}
+	eventually(t, 10*time.Second, "known to all", func() bool {
+		for _, s := range stacks {
+			s.BeatForTest()
+		}
+		return !slices.ContainsFunc(stacks, func(s *algorithms.Stack) bool { return s.Stats().Fallback.Instances != n })
+	})
+	return stacks
+}

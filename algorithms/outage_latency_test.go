@@ -1,0 +1,107 @@
+package algorithms_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+// What an outage may cost a caller, of a Stack and a client with their default
+// options. The race detector slows everything down, and other processes do now
+// and then: one measurement in three has to keep to it.
+const (
+	defaultDeadline = 50 * time.Millisecond
+	attempts        = 3
+)
+
+func outageBounds() (slowest, p99 time.Duration) {
+	if raceEnabled {
+		return 3 * time.Second, 200 * time.Millisecond
+	}
+	return defaultDeadline + 100*time.Millisecond, time.Millisecond
+}
+
+// An outage is what callers saw of one.
+type outage struct {
+	slowest    time.Duration // of all calls that began before the circuit opened
+	calls      int64         // from the beginning until the circuit opened
+	opened     time.Duration // after the beginning
+	p99        time.Duration // of calls that began while it was open
+	dials      int64         // while it was open
+	unfinished int64         // dials that go-redis was at when it opened, and went on with
+}
+
+func (o outage) acceptable() bool {
+	slowest, p99 := outageBounds()
+	return o.slowest <= slowest && o.p99 <= p99 && o.dials == 0
+}
+
+// No other test runs while this one does.
+func TestOutageLatency(t *testing.T) {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "fault\tslowest before open\tcalls until open\topen after\tp99 once open\tdials once open\tdials it had begun")
+	for _, ill := range illnesses {
+		t.Run(ill.name, func(t *testing.T) {
+			var o outage
+			for range attempts {
+				if o = measureOutage(t, ill); o.acceptable() {
+					break
+				}
+			}
+			if slowest, p99 := outageBounds(); !o.acceptable() {
+				t.Errorf("got %+v, want at most %v, p99 %v, and no dials", o, slowest, p99)
+			}
+			fmt.Fprintf(w, "%s\t%v\t%d\t%v\t%v\t%d\t%d\n", ill.name, o.slowest.Round(10*time.Microsecond), o.calls,
+				o.opened.Round(time.Millisecond), o.p99.Round(100*time.Nanosecond), o.dials, o.unfinished)
+		})
+	}
+	_ = w.Flush()
+	t.Logf("what an outage costs:\n%s", &table)
+}
+
+func measureOutage(t *testing.T, ill illness) (o outage) {
+	t.Helper()
+	p := newPatient(t, ill, nil)
+	stack := newShared(t, p.client, nil)
+	var mu sync.Mutex
+	var open []time.Duration
+	c := call(t, stack, 20, 2*time.Millisecond, func(s sample) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.open {
+			open = append(open, s.took)
+		} else {
+			o.slowest = max(o.slowest, s.took)
+		}
+	})
+	c.awaitShared(5 * time.Second)
+
+	began, before := time.Now(), c.began.Load()
+	ill.begin(p)
+	c.awaitOpen()
+	o.opened, o.calls = time.Since(began), c.began.Load()-before
+	// In the background go-redis repeats a dial that failed four times, every
+	// 100 ms, whoever has given up on it. Then there are no more.
+	before = p.wire.dials.Load()
+	for range 5 {
+		o.unfinished = p.wire.dials.Load() - before
+		time.Sleep(300 * time.Millisecond)
+		if o.dials = p.wire.dials.Load() - before - o.unfinished; o.dials == 0 {
+			break
+		}
+	}
+
+	c.dismiss()
+	slices.Sort(open)
+	o.p99 = open[len(open)*99/100]
+	if got := stack.Stats().Fallback; !got.Open || got.Trips != 1 {
+		t.Errorf("got %+v, want the circuit open since it first opened", got)
+	}
+	ill.end(p)
+	return o
+}

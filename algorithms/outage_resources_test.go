@@ -1,0 +1,116 @@
+package algorithms_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A holding is what the process holds at a time.
+type holding struct {
+	goroutines, connections int64
+	heap                    int64 // bytes
+}
+
+func (p *patient) holding() holding {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return holding{int64(runtime.NumGoroutine()), p.wire.live.Load(), int64(m.HeapAlloc)}
+}
+
+// most returns the most that is held at any time within d.
+func (p *patient) most(d time.Duration) (most holding) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		h := p.holding()
+		most = holding{max(most.goroutines, h.goroutines), max(most.connections, h.connections), max(most.heap, h.heap)}
+	}
+	return most
+}
+
+// However long an outage lasts, no more and more is held: neither by calls, nor
+// by attempts to close the circuit. And nothing is left in the end.
+//
+// No other test runs while this one does.
+func TestOutageHoldsNoMoreAndMore(t *testing.T) {
+	const places = 8
+	for _, ill := range illnesses {
+		if ill.name != "stopped" && ill.name != "black hole" && ill.name != "refused" {
+			continue
+		}
+		t.Run(ill.name, func(t *testing.T) {
+			p := newPatient(t, ill, func(o *redis.Options) { o.ReadTimeout, o.PoolSize = 300*time.Millisecond, places })
+			p.server.Client() // so that it is there before
+			before := goleak.IgnoreCurrent()
+			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
+			c := call(t, stack, 50, 5*time.Millisecond, nil)
+			c.awaitShared(5 * time.Second)
+			well := p.most(100 * time.Millisecond)
+
+			ill.begin(p)
+			c.awaitOpen()
+			first, second := p.most(time.Second), p.most(time.Second)
+			t.Logf("well %+v, ill %+v, then %+v", well, first, second)
+			// 16 batches that hang, with what go-redis has for each, and 50
+			// calls that are under way or not.
+			if got := first.goroutines - well.goroutines; got > 100 {
+				t.Errorf("%d goroutines more, want at most 100", got)
+			}
+			if second.goroutines > first.goroutines+20 || second.connections > places || second.heap > first.heap+1<<20 {
+				t.Errorf("got %+v, and before %+v, want no more and more", second, first)
+			}
+			if failed := p.wire.failed.Load(); ill.name == "refused" && failed < 5*places {
+				t.Errorf("%d dials failed: the pool is not saturated", failed)
+			}
+			ill.end(p)
+			c.awaitShared(5 * time.Second)
+			c.dismiss()
+			for _, closer := range []interface{ Close() error }{stack, p.client} {
+				if err := closer.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if p.proxy != nil {
+				p.proxy.Close()
+			}
+			// A pool that is saturated looks once a second whether it is closed.
+			leak := goleak.Find(before)
+			for end := time.Now().Add(3 * time.Second); leak != nil && time.Now().Before(end); {
+				leak = goleak.Find(before)
+			}
+			if leak != nil {
+				t.Errorf("after Close: %v", leak)
+			}
+		})
+	}
+}
+
+// A Redis that is slower than the deadline keeps its connections: each that is
+// dropped would cost it a new one.
+func TestSlowRedisIsNotDialledAgain(t *testing.T) {
+	t.Parallel()
+	for _, obeys := range []bool{false, true} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t, struck("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
+				o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
+			})
+			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
+			c := call(t, stack, 50, 5*time.Millisecond, nil)
+			c.awaitShared(5 * time.Second)
+			p.proxy.Set(redistest.Delay(200 * time.Millisecond))
+			c.awaitOpen()
+			time.Sleep(2 * time.Second)
+			c.dismiss()
+			if got := p.wire.dials.Load(); got > 12 {
+				t.Errorf("dialled %d times, want at most 12: for what was under way until the circuit opened, and a few attempts to close it", got)
+			}
+		})
+	}
+}

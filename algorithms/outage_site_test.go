@@ -1,0 +1,138 @@
+package algorithms_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A site is servers behind proxies, and the ways to them.
+type site struct {
+	servers []*redistest.Server
+	proxies []*redistest.Proxy
+	wire    wire
+	client  func(*settings) redis.UniversalClient
+	direct  []algorithms.Client // that between them see all that is stored
+}
+
+// settings are of the client. Whoever waits for a reply shorter than the
+// limiter does would have the time to try again.
+type settings struct {
+	name        string
+	readTimeout time.Duration
+}
+
+var clientSettings = []*settings{{name: "default"}, {"impatient", 20 * time.Millisecond}}
+
+func newSite(t *testing.T, servers ...*redistest.Server) *site {
+	t.Helper()
+	s := &site{servers: servers}
+	s.wire.via = make(map[string]string)
+	for _, server := range servers {
+		proxy := redistest.StartProxy(t, server.Addr())
+		s.proxies = append(s.proxies, proxy)
+		s.wire.via[server.Addr()] = proxy.Addr()
+	}
+	return s
+}
+
+// sites are what go-redis has clients for.
+var sites = map[string]func(*testing.T) *site{
+	"Client": func(t *testing.T) *site {
+		s := newSite(t, redistest.Start(t))
+		s.client = func(o *settings) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: s.servers[0].Addr(), Dialer: s.wire.dial, ReadTimeout: o.readTimeout})
+		}
+		s.direct = []algorithms.Client{s.servers[0].Client()}
+		return s
+	},
+	"ClusterClient": func(t *testing.T) *site {
+		cluster := redistest.StartCluster(t)
+		s := newSite(t, cluster.Nodes()...)
+		s.client = func(o *settings) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), Dialer: s.wire.dial, ReadTimeout: o.readTimeout})
+		}
+		s.direct = []algorithms.Client{cluster.Client()}
+		return s
+	},
+	"FailoverClient": func(t *testing.T) *site {
+		sentinel := redistest.StartSentinel(t)
+		for _, one := range sentinel.Sentinels() { // a server that is stopped stays what it is
+			set := []any{"SENTINEL", "SET", sentinel.MasterName(), "down-after-milliseconds", 60_000}
+			if err := one.Client().Do(context.Background(), set...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := newSite(t, sentinel.Primary())
+		s.client = func(o *settings) redis.UniversalClient {
+			return redis.NewFailoverClient(&redis.FailoverOptions{
+				MasterName: sentinel.MasterName(), SentinelAddrs: sentinel.Addrs(), Dialer: s.wire.dial, ReadTimeout: o.readTimeout,
+			})
+		}
+		s.direct = []algorithms.Client{sentinel.Primary().Client()}
+		return s
+	},
+	"Ring": func(t *testing.T) *site {
+		s := newSite(t, redistest.Start(t), redistest.Start(t))
+		addrs := map[string]string{"one": s.servers[0].Addr(), "two": s.servers[1].Addr()}
+		s.client = func(o *settings) redis.UniversalClient {
+			return redis.NewRing(&redis.RingOptions{
+				Addrs: addrs, ReadTimeout: o.readTimeout, HeartbeatFrequency: time.Minute,
+				Dialer: s.wire.dial,
+			})
+		}
+		s.direct = []algorithms.Client{s.servers[0].Client(), s.servers[1].Client()}
+		return s
+	},
+}
+
+// A loss is one way to lose the replies to what was executed.
+type loss struct {
+	name       string
+	begin, end func(*site)
+}
+
+func losing(name string, f redistest.Fault) loss {
+	return loss{name, func(s *site) { s.set(f) }, func(s *site) { s.set(redistest.Pass()) }}
+}
+
+var losses = []loss{
+	losing("cut", redistest.Cut().Containing("evalsha")),
+	losing("swallowed", redistest.Swallow().Containing("evalsha")),
+	losing("late", redistest.Delay(80*time.Millisecond).Containing("evalsha")),
+	{"cut, sent whole", func(s *site) {
+		s.each(forgetScripts)
+		s.set(redistest.Cut().Containing("$4\r\neval\r\n"))
+	}, func(s *site) { s.set(redistest.Pass()) }},
+	{"stopped", func(s *site) { s.each((*redistest.Server).Stop) }, func(s *site) {
+		time.Sleep(time.Second)
+		s.each((*redistest.Server).Continue)
+	}},
+}
+
+func forgetScripts(s *redistest.Server) { _ = s.Client().ScriptFlush(context.Background()).Err() }
+
+func (s *site) set(f redistest.Fault) {
+	for _, p := range s.proxies {
+		p.Set(f)
+	}
+}
+
+func (s *site) each(f func(*redistest.Server)) {
+	for _, server := range s.servers {
+		f(server)
+	}
+}
+
+// struck returns how many requests have met with a fault.
+func (s *site) struck() (n int) {
+	for _, p := range s.proxies {
+		n += p.Struck()
+	}
+	return n
+}

@@ -1,0 +1,263 @@
+package algorithms_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A wire is how clients reach servers: by way of proxies, where there are any.
+// It counts, and else does what go-redis does by itself.
+type wire struct {
+	via                 map[string]string // by the server's address
+	dials, failed, live atomic.Int64
+}
+
+var dial = redis.NewDialer(&redis.Options{DialTimeout: 5 * time.Second}) // its default
+
+func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if proxy, ok := w.via[addr]; ok {
+		addr = proxy
+	}
+	w.dials.Add(1)
+	conn, err := dial(ctx, network, addr)
+	if err != nil {
+		w.failed.Add(1)
+		return nil, err
+	}
+	w.live.Add(1)
+	return &wiredConn{TCPConn: conn.(*net.TCPConn), wire: w}, nil
+}
+
+// A wiredConn stays a TCPConn, of which go-redis asks more than of others.
+type wiredConn struct {
+	*net.TCPConn
+	wire  *wire
+	close sync.Once
+}
+
+func (c *wiredConn) Close() error {
+	c.close.Do(func() { c.wire.live.Add(-1) })
+	return c.TCPConn.Close()
+}
+
+// A patient is a Redis that can fall ill, and the one client of it.
+type patient struct {
+	t      *testing.T
+	server *redistest.Server
+	proxy  *redistest.Proxy // nil if the client goes straight to the server
+	wire   wire
+	client *redis.Client
+	held   []interface{ Close() error }
+}
+
+// An illness is one way for Redis not to answer.
+type illness struct {
+	name       string
+	proxied    bool
+	begin, end func(*patient)
+}
+
+func struck(name string, f redistest.Fault) illness {
+	return illness{name, true, func(p *patient) { p.proxy.Set(f) }, func(p *patient) { p.proxy.Set(redistest.Pass()) }}
+}
+
+func served(name string, begin, end func(*redistest.Server)) illness {
+	return illness{name, false, func(p *patient) { begin(p.server) }, func(p *patient) { end(p.server) }}
+}
+
+var illnesses = []illness{
+	struck("refused", redistest.Refuse()),
+	served("killed", (*redistest.Server).Kill, (*redistest.Server).Restart),
+	struck("unreachable", redistest.Unreachable()),
+	struck("black hole", redistest.BlackHole()),
+	served("stopped", (*redistest.Server).Stop, (*redistest.Server).Continue),
+	struck("trickling", redistest.Trickle(1)),
+	served("busy", (*redistest.Server).StartScript, (*redistest.Server).KillScript),
+	{"no connection free", false, (*patient).takeAll, (*patient).release},
+	served("loading", (*redistest.Server).RestartLoading, (*redistest.Server).FinishLoading),
+	{"too many clients", false, (*patient).crowd, (*patient).release},
+}
+
+// newPatient starts a server that is well, and a client with go-redis's default
+// options, but for what tune changes.
+func newPatient(t *testing.T, ill illness, tune func(*redis.Options)) *patient {
+	t.Helper()
+	p := &patient{t: t, server: redistest.Start(t)}
+	if ill.proxied {
+		p.proxy = redistest.StartProxy(t, p.server.Addr())
+		p.wire.via = map[string]string{p.server.Addr(): p.proxy.Addr()}
+	}
+	o := &redis.Options{Addr: p.server.Addr(), Dialer: p.wire.dial}
+	if tune != nil {
+		tune(o)
+	}
+	p.client = redis.NewClient(o)
+	t.Cleanup(func() { _ = p.client.Close() })
+	return p
+}
+
+// takeAll holds all connections that the client may have.
+func (p *patient) takeAll() {
+	for range p.client.Options().PoolSize {
+		conn := p.client.Conn()
+		if err := conn.Ping(context.Background()).Err(); err != nil {
+			p.t.Errorf("holding a connection: %v", err)
+		}
+		p.held = append(p.held, conn)
+	}
+}
+
+// crowd takes the only place that is left for clients, and drops all others.
+func (p *patient) crowd() {
+	conn, err := net.Dial("tcp", p.server.Addr())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.held = append(p.held, &crowding{conn})
+	for _, line := range []string{"CONFIG SET maxclients 1", "CLIENT KILL TYPE normal SKIPME yes"} {
+		if reply := say(p.t, conn, line); strings.HasPrefix(reply, "-") {
+			p.t.Fatalf("%s: %s", line, reply)
+		}
+	}
+}
+
+// crowding leaves places for others when it closes.
+type crowding struct{ net.Conn }
+
+func (c *crowding) Close() error {
+	_, err := c.Write([]byte("CONFIG SET maxclients 10000\r\n"))
+	if err == nil {
+		_, err = c.Read(make([]byte, 64))
+	}
+	if err != nil {
+		return err
+	}
+	return c.Conn.Close()
+}
+
+func say(t *testing.T, conn net.Conn, line string) string {
+	t.Helper()
+	reply := make([]byte, 256)
+	if _, err := conn.Write([]byte(line + "\r\n")); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	n, err := conn.Read(reply)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return string(reply[:n])
+}
+
+func (p *patient) release() {
+	for _, h := range p.held {
+		if err := h.Close(); err != nil {
+			p.t.Error(err)
+		}
+	}
+	p.held = nil
+}
+
+func newShared(t *testing.T, c algorithms.Client, o *algorithms.Options) *algorithms.Stack {
+	t.Helper()
+	s, err := algorithms.NewShared(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// eventually polls until ok holds, and fails the test if it does not within d.
+func eventually(t *testing.T, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v: not yet %s", d, what)
+		}
+	}
+}
+
+// A sample is one call of one caller.
+type sample struct {
+	took time.Duration
+	open bool // whether the circuit was when it began
+}
+
+// callers ask a Stack again and again until they are dismissed. No error ever
+// reaches them.
+type callers struct {
+	t             *testing.T
+	stack         *algorithms.Stack
+	stop          chan struct{}
+	wg            sync.WaitGroup
+	began, shared atomic.Int64
+}
+
+// ample is never spent.
+var ample = algorithms.FixedWindow(1_000_000_000, 24*time.Hour)
+
+// call lets n callers ask, and tells seen, if it is not nil, of each call.
+func call(t *testing.T, s *algorithms.Stack, n int, every time.Duration, seen func(sample)) *callers {
+	c := &callers{t: t, stack: s, stop: make(chan struct{})}
+	for _, key := range manyKeys(n) {
+		c.wg.Go(func() { c.ask(key, every, seen) })
+	}
+	return c
+}
+
+func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
+	pause := time.NewTicker(every)
+	defer pause.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-pause.C:
+		}
+		open, began := c.stack.Stats().Fallback.Open, time.Now()
+		c.began.Add(1)
+		d, err := algorithms.Allow(context.Background(), c.stack, key, ample)
+		took := time.Since(began)
+		if err != nil || !d.Allowed || d.Source == algorithms.Undecided {
+			c.t.Errorf("%s: got %+v, %v, want it to be allowed", key, d, err)
+		}
+		if d.Source == algorithms.Shared {
+			c.shared.Add(1)
+		}
+		if seen != nil {
+			seen(sample{took, open})
+		}
+	}
+}
+
+// dismiss waits for the last calls.
+func (c *callers) dismiss() {
+	close(c.stop)
+	c.wg.Wait()
+}
+
+func (c *callers) awaitOpen() {
+	c.t.Helper()
+	eventually(c.t, 10*time.Second, "open", func() bool { return c.stack.Stats().Fallback.Open })
+}
+
+// awaitShared waits until Redis decides once more.
+func (c *callers) awaitShared(d time.Duration) {
+	c.t.Helper()
+	before := c.shared.Load()
+	eventually(c.t, d, "decided by Redis", func() bool { return c.shared.Load() > before })
+}
