@@ -17,42 +17,72 @@ const recoveryBound = openFor + 2*time.Second
 
 func TestOutageEnds(t *testing.T) {
 	t.Parallel()
+	var wards []*ward
 	for _, ill := range illnesses {
-		t.Run(ill.name, func(t *testing.T) {
-			t.Parallel()
-			p := newPatient(t, ill, nil)
-			c := call(t, newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: openFor}}), 4, 5*time.Millisecond, nil)
-			c.awaitShared(5 * time.Second)
-			ill.begin(p)
-			c.awaitOpen()
-			time.Sleep(openFor / 4)
-			ill.end(p)
-			c.awaitShared(recoveryBound)
-			c.dismiss()
-		})
+		wards = append(wards, newWard(t, ill, nil))
 	}
+	for _, w := range wards {
+		w.ill.begin(w.patient)
+	}
+	for _, w := range wards {
+		w.awaitOpen()
+	}
+	time.Sleep(openFor / 4)
+	for _, w := range wards {
+		w.end()
+	}
+	for _, w := range wards {
+		w.awaitRecovery(t)
+	}
+}
+
+// A ward is a patient with an illness, and callers.
+type ward struct {
+	*patient
+	*callers
+	ill    illness
+	ended  time.Time
+	before int64 // calls that Redis had decided when the illness ended
+}
+
+func newWard(t *testing.T, ill illness, tune func(*redis.Options)) *ward {
+	t.Helper()
+	p := newPatient(t, ill, tune)
+	stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: openFor}})
+	w := &ward{patient: p, ill: ill, callers: call(t, stack, 4, 5*time.Millisecond, nil)}
+	w.awaitShared(5 * time.Second)
+	return w
+}
+
+func (w *ward) end() {
+	w.before = w.shared.Load()
+	w.ill.end(w.patient)
+	w.ended = time.Now()
+}
+
+func (w *ward) awaitRecovery(t *testing.T) {
+	t.Helper()
+	eventually(t, recoveryBound-time.Since(w.ended), "decided by Redis again: "+w.ill.name, func() bool { return w.shared.Load() > w.before })
+	w.dismiss()
 }
 
 // A pool in which as many dials failed as it has places dials no more by
 // itself, but once a second, and until then repeats the last error.
 func TestOutageEndsForASaturatedPool(t *testing.T) {
 	t.Parallel()
-	const places = 4
+	const places = 2
 	for _, ill := range illnesses[:3] { // those in which dials fail
 		t.Run(ill.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPatient(t, ill, func(o *redis.Options) {
+			w := newWard(t, ill, func(o *redis.Options) {
 				o.PoolSize, o.DialTimeout = places, 100*time.Millisecond
 			})
-			c := call(t, newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: openFor}}), 4, 5*time.Millisecond, nil)
-			c.awaitShared(5 * time.Second)
-			ill.begin(p)
+			ill.begin(w.patient)
 			// Five dials are one failure of the pool.
-			eventually(t, 20*time.Second, "saturated", func() bool { return p.wire.failed.Load() > 5*places })
-			c.awaitOpen()
-			ill.end(p)
-			c.awaitShared(recoveryBound)
-			c.dismiss()
+			eventually(t, 20*time.Second, "saturated", func() bool { return w.wire.failed.Load() > 5*places })
+			w.awaitOpen()
+			w.end()
+			w.awaitRecovery(t)
 		})
 	}
 }

@@ -25,11 +25,13 @@ func (p *patient) holding() holding {
 	return holding{int64(runtime.NumGoroutine()), p.wire.live.Load(), int64(m.HeapAlloc)}
 }
 
-// most returns the most that is held at any time within d.
-func (p *patient) most(d time.Duration) (most holding) {
+// most returns the most that is held at any time within d; of the heap the
+// least, since garbage is not held.
+func (p *patient) most(d time.Duration) holding {
+	most := p.holding()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		h := p.holding()
-		most = holding{max(most.goroutines, h.goroutines), max(most.connections, h.connections), max(most.heap, h.heap)}
+		most = holding{max(most.goroutines, h.goroutines), max(most.connections, h.connections), min(most.heap, h.heap)}
 	}
 	return most
 }
