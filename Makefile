@@ -2,6 +2,7 @@
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME     ?= 10s
+SOAK         ?= 10m
 REDIS_SERVER ?= redis-server
 export REDIS_SERVER
 
@@ -9,7 +10,7 @@ export REDIS_SERVER
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mod check
+.PHONY: help run test test-short tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke soak mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -66,8 +67,12 @@ bench: tools ## measure against peers, into internal/bench/RESULTS.md
 bench-smoke: tools ## the same with tiny counts: fails on allocations, not on times
 	go -C internal/bench run . -quick
 
+soak: tools ## trouble Redis under load for SOAK (10m), and see that promises are kept
+	go run ./internal/soak -for $(SOAK)
+
 mod: ## check go.mod and go.sum
 	go mod tidy -diff
 	go mod verify
 
-check: fmt-check mod vet lint test bench-smoke ## all that a change must pass
+check: SOAK = 60s
+check: fmt-check mod vet lint test bench-smoke soak ## all that a change must pass

@@ -32,6 +32,7 @@ func ProbeKeysForTest() map[string]int {
 // Rows of the table, by the place that is used for them.
 var (
 	ErrTimeoutForTest   = errTimeout
+	ErrUnsentForTest    = errUnsent
 	ErrReplyForTest     = errReply
 	ErrStoredKeyForTest = errStoredKey
 )

@@ -44,13 +44,14 @@ type Fallback struct {
 	circuit            *circuit
 	observe            func(Event)
 
-	id        string       // of this process among the live instances
-	fixed     portion      // zero: 1/instances
-	instances atomic.Int64 // that are live, as far as is known
-	skew      atomic.Int64 // of the primary's clock to ours, in µs
-	seen      *sightings
-	owed      *ledger
-	stats     fallbackCounters
+	id         string       // of this process among the live instances
+	fixed      portion      // zero: 1/instances
+	instances  atomic.Int64 // that are live, as far as is known
+	skew       atomic.Int64 // of the primary's clock to ours, in µs
+	fewerSince time.Time    // there have been fewer instances than that; the goroutine's own
+	seen       *sightings
+	owed       *ledger
+	stats      fallbackCounters
 
 	close   sync.Once
 	closing context.Context
@@ -71,7 +72,8 @@ type FallbackOptions struct {
 	OpenFor time.Duration
 
 	// Instances is how many instances share the primary until it can tell; 0
-	// means 1. They make themselves known there, and are counted every 5 s.
+	// means 1. They make themselves known there, and are counted every 5 s;
+	// that there are fewer is believed after 15 s.
 	Instances int
 
 	// Share, in per cent, is the part of every limit that this process admits

@@ -3,6 +3,7 @@ package algorithms
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,4 +195,40 @@ func TestFallbackHandBackFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One shard of a Cluster that does not answer takes no keys of others with it,
+// and does not hold them up.
+func TestFallbackHandBackFailsInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}, secondary: newClosedMemory(t)}
+		w.start(deadShard{w.shared}, nil)
+		const keys = 5 * handBackChecks
+		w.trip()
+		for i := range keys {
+			w.take(fmt.Sprint("usr=", i), hourly, 3)
+			w.take(fmt.Sprint("dead=", i), hourly, 1)
+		}
+		w.recovers()
+		if got := w.Stats(); got.Lost != keys || got.HandedBack != 3*keys+tripAfter || got.Owed != 0 {
+			t.Errorf("got %+v, want the %d units of the dead shard lost, and no others", got, keys)
+		}
+		for i := range keys {
+			if n := used(t, w.shared.memory, fmt.Sprint("usr=", i), hourly); n != 3 {
+				t.Fatalf("the primary holds %d of key %d, want 3", n, i)
+			}
+		}
+	})
+}
+
+// A deadShard does not answer calls of some keys.
+type deadShard struct{ *sharedMemory }
+
+func (d deadShard) Allow(ctx context.Context, checks []Check) error {
+	for i := range checks {
+		if strings.HasPrefix(checks[i].Key, "dead=") {
+			return hang(ctx)
+		}
+	}
+	return d.sharedMemory.Allow(ctx, checks)
 }

@@ -170,6 +170,8 @@ func TestFallbackCountsInstances(t *testing.T) {
 		time.Sleep(beatEvery + time.Second)
 		want("after a beat", 8, portion{1, 8})
 		p.set(0, nil)
+		time.Sleep(liveFor)
+		want("of none, so far", 8, portion{1, 8})
 		time.Sleep(beatEvery)
 		want("of none", 1, portion{1, 1})
 		p.set(3, nil)
@@ -182,10 +184,39 @@ func TestFallbackCountsInstances(t *testing.T) {
 		}
 		want("in an outage", 3, portion{1, 3})
 		w.recovers()
+		time.Sleep(liveFor)
 		want("after it", 2, portion{1, 2})
 		_ = w.Close()
 		if p.retired != 1 {
 			t.Errorf("retired %d times, want once, on Close", p.retired)
+		}
+	})
+}
+
+// A primary that has lost its data knows those instances only that have made
+// themselves known again.
+func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}, secondary: newClosedMemory(t)}
+		p := &counted{sharedMemory: w.shared, live: 4}
+		w.start(p, nil)
+		synctest.Wait()
+		for range 3 { // one loss after the other, some of them found in an outage
+			p.set(1, nil)
+			time.Sleep(2 * beatEvery)
+			w.trip()
+			w.recovers()
+			time.Sleep(2 * beatEvery)
+			if got := w.portion(); got != (portion{1, 4}) {
+				t.Fatalf("alone with a part of %v, want a quarter", got)
+			}
+			p.set(4, nil)
+			time.Sleep(beatEvery)
+		}
+		p.set(2, nil)
+		time.Sleep(liveFor + 2*beatEvery)
+		if got := w.portion(); got != (portion{1, 2}) {
+			t.Errorf("a part of %v when two have been gone for long, want a half", got)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -69,6 +71,7 @@ func (f *Fallback) recover() {
 	}
 	f.handBack(time.Now().Add(handBackFor)) // of calls that were under way
 	f.observe(Event{Kind: EventClosed})
+	f.fewerSince = time.Time{} // the primary may have lost its data meanwhile
 	f.beat()
 }
 
@@ -108,25 +111,47 @@ func (f *Fallback) probe(attempt int) error {
 	}})
 }
 
-// handBack tells the primary what is owed, until the end. What fails is lost:
-// it may have been charged, and must not be twice.
+// handBack tells the primary what is owed, until the end, or until it hears
+// nothing.
 func (f *Fallback) handBack(end time.Time) {
 	for time.Now().Before(end) && f.closing.Err() == nil {
 		checks := f.owed.pop(handBackChecks, f.now())
-		if len(checks) == 0 {
+		if len(checks) == 0 || !f.tell(checks) {
 			return
 		}
-		var units uint64
-		for i := range checks {
-			units += uint64(checks[i].Cost)
-			checks[i].Decision.Receipt.at += f.skew.Load()
-		}
-		if err := f.askWithin(f.closing, max(f.deadline, attemptEvery), checks); err != nil {
-			f.stats.lost.Add(units)
-			return
-		}
-		f.stats.handedBack.Add(units)
 	}
+}
+
+// tell tells the primary of some keys, of each by itself: those of a Cluster are
+// in many slots, which would be asked one after the other, and one that does
+// not answer must not take others with it. What fails is lost: it may have been
+// charged, and must not be twice. It reports whether anything was heard.
+func (f *Fallback) tell(checks []Check) bool {
+	var all sync.WaitGroup
+	var heard atomic.Bool
+	for len(checks) > 0 {
+		n := 1
+		for n < len(checks) && checks[n].Key == checks[0].Key && checks[n].Policy == checks[0].Policy {
+			n++
+		}
+		key := checks[:n:n]
+		checks = checks[n:]
+		all.Go(func() {
+			var units uint64
+			for i := range key {
+				units += uint64(key[i].Cost)
+				key[i].Decision.Receipt.at += f.skew.Load()
+			}
+			if f.askWithin(f.closing, max(f.deadline, attemptEvery), key) != nil {
+				f.stats.lost.Add(units)
+				return
+			}
+			f.stats.handedBack.Add(units)
+			heard.Store(true)
+		})
+	}
+	all.Wait()
+	return heard.Load()
 }
 
 // beat makes this instance known, and learns how many there are. While it
@@ -145,8 +170,28 @@ func (f *Fallback) beat() {
 		}
 		return
 	}
-	f.instances.Store(max(1, live))
+	f.count(max(1, live))
 	f.skew.Store(skew.Microseconds())
+}
+
+// count takes note of how many instances are live. Fewer than before are
+// believed once there have been fewer for as long as it takes all to make
+// themselves known again: after the primary has lost its data, the first one to
+// do so is alone there, and would take whole limits for its share.
+func (f *Fallback) count(live int64) {
+	now := time.Now()
+	switch {
+	case live >= f.instances.Load():
+		f.fewerSince = time.Time{}
+	case f.fewerSince.IsZero():
+		f.fewerSince = now
+		return
+	case now.Sub(f.fewerSince) < liveFor:
+		return
+	default:
+		f.fewerSince = now
+	}
+	f.instances.Store(live)
 }
 
 func (f *Fallback) retire() {

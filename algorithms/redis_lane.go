@@ -13,7 +13,11 @@ import (
 // because too many calls before it wait, or were given up and may be stuck.
 var ErrOverloaded = errors.New("overloaded")
 
-var errTimeout = fmt.Errorf("no answer within the limiter's timeout: %w", context.DeadlineExceeded)
+var (
+	errTimeout = fmt.Errorf("no answer within the limiter's timeout: %w", context.DeadlineExceeded)
+	// errUnsent is that of a call that waited behind others: nothing was executed.
+	errUnsent = fmt.Errorf("not sent within the limiter's timeout: %w", context.DeadlineExceeded)
+)
 
 const (
 	// A batch holds Redis for as long as its checks take, and all other clients
@@ -183,7 +187,7 @@ func (w *worker) expire() {
 	}
 	w.batch.tell(l.r, errTimeout)
 	for _, g := range w.batch.groups {
-		g.expire()
+		g.expire(errTimeout)
 	}
 	w.batch.expired = true
 	oldest := time.Now().Add(-l.r.timeout)
@@ -191,7 +195,7 @@ func (w *worker) expire() {
 	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
 		late := silent || g.queued.Before(oldest)
 		if late {
-			g.expire()
+			g.expire(errUnsent)
 		}
 		return late
 	})
@@ -199,9 +203,9 @@ func (w *worker) expire() {
 }
 
 // expire ends a call whose answer has not come in time. It requires mu.
-func (g *group) expire() {
+func (g *group) expire(err error) {
 	g.batch = nil
-	g.done <- errTimeout
+	g.done <- err
 }
 
 // next takes the next batch off the queue; nil, and the worker's place in

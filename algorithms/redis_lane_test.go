@@ -212,6 +212,39 @@ func TestLateAnswerIsNobodyElses(t *testing.T) {
 	}
 }
 
+// What waits behind a batch that is not answered was not sent: Redis is owed
+// what is admitted of it, and of the batch itself is not.
+func TestUnsentIsOwed(t *testing.T) {
+	g := newGate(redistest.Start(t).Client())
+	stack := algorithms.Must(algorithms.NewShared(g, &algorithms.Options{
+		Redis:    algorithms.RedisOptions{InFlight: 1},
+		Fallback: algorithms.FallbackOptions{Deadline: 500 * time.Millisecond},
+	}))
+	defer stack.Close()
+	defer close(g.open)
+	limit := algorithms.TokenBucket(10, time.Hour)
+	first := make(chan error)
+	go func() {
+		_, err := algorithms.Allow(context.Background(), stack, "usr=first", limit)
+		first <- err
+	}()
+	for range 2 { // the call, and that the instance makes itself known
+		<-g.arrived
+	}
+	errs, decisions := askAll(context.Background(), stack, limit, manyKeys(5))
+	for key, d := range decisions {
+		if errs[key] != nil || !d.Allowed || d.Source != algorithms.Local {
+			t.Errorf("%s: got %+v, %v, want it admitted locally", key, d, errs[key])
+		}
+	}
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	if got := stack.Stats().Fallback; got.Owed != 5 {
+		t.Errorf("got %+v, want five keys owed: the first call's may have been charged", got)
+	}
+}
+
 // What is stuck is bounded: beyond it calls fail at once.
 func TestOverload(t *testing.T) {
 	g := newGate(redistest.Start(t).Client())

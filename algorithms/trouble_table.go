@@ -23,6 +23,7 @@ var troubles = []row{
 
 	// Before the contexts' errors: a dial ends with one, too, and has sent nothing.
 	{has: dialing, class: ErrorUnavailable, effect: effectFailure},
+	{is: errUnsent, class: ErrorTimeout, effect: effectFailure},
 	{is: errTimeout, class: ErrorTimeout, effect: effectFailure, executed: true},
 	{is: context.Canceled, class: ErrorCancelled, effect: effectNone, executed: true},
 	{is: context.DeadlineExceeded, class: ErrorCancelled, effect: effectNone, executed: true},

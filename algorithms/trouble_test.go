@@ -128,6 +128,7 @@ func TestTroubleOfErrors(t *testing.T) {
 		{algorithms.FixedWindow(0, 0).Validate(), "internal none"},
 		{algorithms.ErrOverloaded, "overload none"},
 		{algorithms.ErrTimeoutForTest, "timeout failure executed"},
+		{algorithms.ErrUnsentForTest, "timeout failure"},
 		{algorithms.ErrReplyForTest, "internal success executed"},
 		{context.Canceled, "cancelled none executed"},
 		{context.DeadlineExceeded, "cancelled none executed"},

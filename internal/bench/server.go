@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,26 +15,22 @@ import (
 type server struct {
 	addr  string
 	admin *redis.Client
-	owner *owner
+	owner *redistest.Owner
 }
 
 // startServer starts a redis-server on a free port of the loopback address.
-func startServer() (s *server, err error) {
-	s = &server{owner: &owner{}}
-	defer func() {
-		if failure, ok := recover().(failed); ok {
-			s.owner.cleanUp()
-			err = failure
-		}
-	}()
-	started := redistest.Start(s.owner)
-	s.addr = started.Addr()
+func startServer() (*server, error) {
+	s := &server{owner: redistest.NewOwner()}
+	if err := s.owner.Do(func() { s.addr = redistest.Start(s.owner).Addr() }); err != nil {
+		s.owner.Close()
+		return nil, err
+	}
 	s.admin = redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: 1})
 	s.owner.Cleanup(func() { _ = s.admin.Close() })
 	return s, nil
 }
 
-func (s *server) close() { s.owner.cleanUp() }
+func (s *server) close() { s.owner.Close() }
 
 // flush forgets all keys; scripts stay.
 func (s *server) flush(ctx context.Context) error { return s.admin.FlushAll(ctx).Err() }
@@ -131,33 +124,4 @@ func (s *stage) usageIf(ctx context.Context, onServer bool) (usage, error) {
 		return usage{}, nil
 	}
 	return s.server.usage(ctx)
-}
-
-// An owner is the testing.TB to which redistest gives its servers.
-type owner struct {
-	testing.TB // nil: redistest needs no more than what follows
-	cleanups   []func()
-}
-
-// failed is what Fatalf panics with, since there is no test to end.
-type failed struct{ error }
-
-func (o *owner) Helper()                      {}
-func (o *owner) Cleanup(f func())             { o.cleanups = append(o.cleanups, f) }
-func (o *owner) Errorf(f string, args ...any) { fmt.Fprintf(os.Stderr, f+"\n", args...) }
-func (o *owner) Fatalf(f string, args ...any) { panic(failed{fmt.Errorf(f, args...)}) }
-func (o *owner) TempDir() string {
-	dir, err := os.MkdirTemp("", "penstock-bench-")
-	if err != nil {
-		panic(failed{errors.Join(errors.New("no directory for redis-server"), err)})
-	}
-	o.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-func (o *owner) cleanUp() {
-	for i := len(o.cleanups) - 1; i >= 0; i-- {
-		o.cleanups[i]()
-	}
-	o.cleanups = nil
 }

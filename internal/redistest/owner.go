@@ -1,0 +1,87 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// An Owner is the testing.TB of programs that are no tests: what is started for it ends with its Close. It knows those
+// methods that this package needs, and panics in others.
+type Owner struct {
+	testing.TB // nil
+	ctx        context.Context
+	cancel     context.CancelFunc
+
+	mu       sync.Mutex
+	cleanups []func()
+}
+
+// NewOwner returns an owner of nothing yet.
+func NewOwner() *Owner {
+	o := &Owner{}
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	return o
+}
+
+// failure is what Fatalf panics with, since there is no test to end.
+type failure struct{ error }
+
+// Do calls f, and returns what would have ended a test.
+func (o *Owner) Do(f func()) (err error) {
+	defer func() {
+		switch reason := recover().(type) {
+		case nil:
+		case failure:
+			err = reason.error
+		default:
+			panic(reason)
+		}
+	}()
+	f()
+	return nil
+}
+
+// Close ends all that was started, the latest first.
+func (o *Owner) Close() {
+	o.cancel()
+	o.mu.Lock()
+	cleanups := o.cleanups
+	o.cleanups = nil
+	o.mu.Unlock()
+	for i := len(cleanups) - 1; i >= 0; i-- {
+		cleanups[i]()
+	}
+}
+
+// Helper implements testing.TB.
+func (o *Owner) Helper() {}
+
+// Context implements testing.TB.
+func (o *Owner) Context() context.Context { return o.ctx }
+
+// Cleanup implements testing.TB.
+func (o *Owner) Cleanup(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cleanups = append(o.cleanups, f)
+}
+
+// Errorf implements testing.TB.
+func (o *Owner) Errorf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// Fatalf implements testing.TB. It must be called within Do.
+func (o *Owner) Fatalf(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+// TempDir implements testing.TB.
+func (o *Owner) TempDir() string {
+	dir, err := os.MkdirTemp("", "penstock-")
+	if err != nil {
+		panic(failure{errors.Join(errors.New("no directory for redis-server"), err)})
+	}
+	o.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}

@@ -1,0 +1,78 @@
+// Command soak troubles Redis for a while, under load, and sees whether
+// algorithms.NewShared keeps its promises.
+//
+//	make soak                                    # ten minutes
+//	SOAK=60s make soak                           # what make check does
+//	go run ./internal/soak -for 2m -seed 7 -only cluster
+//
+// It starts its own redis-servers, and goes through three topologies in turn: a
+// standalone server, a primary with a replica and sentinels, and a Cluster of
+// three masters with a replica each. Several stacks, as many processes of a
+// service would have, share each: every one has a client of its own with
+// go-redis's default settings, and circuits that stay open for 1.5 s, so that
+// they open and close often. Fifty callers mix algorithms, costs, hot and cold
+// keys, one limit or two per call, all failure modes, returns, and hanging up.
+//
+// The time of a topology has two acts. In the first, "keeps", nothing makes
+// Redis lose data; in the second, "loses", anything may happen. Trouble comes
+// every 0.5 to 5 s, to servers and to the network at the same time:
+//
+//	stop, long stop      SIGSTOP, then SIGCONT; with replicas, a long one may promote one
+//	kill                 SIGKILL, and a restart without data
+//	promote              SIGKILL of a master, until a replica has taken its place
+//	script flush, client kill, flush all
+//	full                 maxmemory of one byte: writes are refused
+//	delay, trickle       slow replies
+//	swallow, cut         replies that never come
+//	black hole, unreachable, refuse
+//
+// The network's is that of one instance or of all, to one server or to all, and
+// may spare whatever is not a script.
+//
+// # What must hold
+//
+// For a limit of R per W with burst B, on N instances, over a time T with k
+// losses of data (kill, flush, promotion; each server's counts for all keys):
+//
+//  1. Redis admits at most B + R T/W + k B to a key. Of windows, whose R may be
+//     admitted around every turn, R for each that T touches in place of B + R T/W.
+//  2. All instances together admit locally at most B + R T/W + N, whatever
+//     Redis does: each has 1/N of the limit, rounded up.
+//  3. A call takes at most the deadline (50 ms) for each slot of a Cluster it
+//     asks in turn, and 100 ms, less what the machine stalled meanwhile.
+//  4. A call ends in no error, but for FailClosed in ErrUnavailable, and for a
+//     caller that hung up in its own. A FailClosed take is decided by Redis.
+//  5. Every circuit is closed 2 s after OpenFor at the latest when all is well.
+//  6. A take is charged once. Keys that are asked only once have a limit whose
+//     window never turns; in the end of the first act, Redis holds against each
+//     exactly what it said it charged, never more than was asked for, and what
+//     was admitted while circuits were open, but for what FallbackStats.Lost says.
+//  7. Afterwards a client that keeps to its limit is not denied, one that waits
+//     as it was told is admitted, and a greedy one gets exactly the limit.
+//  8. After Close, goroutines, heap and connections are back where they were.
+//
+// The runbook says less than the sum of 1 and 2 of both together: 1.25 of 1,
+// and N. Instances recover one after the other, and what one admitted locally
+// is no longer charged where another has used up the limit in Redis meanwhile:
+// so that is not always kept. The table tells how often ("beyond").
+//
+// # How to read it
+//
+// A line is a trouble that is over, with how long it took, or begins with
+// BROKEN and says which promise was. The table has a line per act:
+//
+//	losses            times that data was lost; one that nobody asked for is a slow machine's
+//	trips             circuits that opened
+//	local, passed     checks that were decided locally, and that failed open
+//	told, lost        units that were handed back, and that were lost on the way
+//	audited           keys of point 6
+//	fullest           the bound of 1 or 2 that was come nearest to, in units
+//	beyond, together  keys above the runbook's bound, and the nearest to it
+//	closed in         how long circuits took to close
+//	slowest, net      call, with and without stalls of the machine
+//	stalls, longest   when a goroutine that sleeps 1 ms at a time did not run for 2 ms
+//
+// The exit code is 1 if a promise was broken, and the last line says how to
+// repeat it: the same seed gives the same trouble and the same questions, though
+// not at the same microseconds.
+package main

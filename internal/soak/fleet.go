@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+const (
+	deadline = 50 * time.Millisecond // of the stacks: the default
+	openFor  = 1500 * time.Millisecond
+)
+
+// An instance is what one process of a service would have.
+type instance struct {
+	stack   *algorithms.Stack
+	client  redis.UniversalClient
+	proxies map[string]*redistest.Proxy // by the server's address
+	conns   atomic.Int64                // open now
+}
+
+// newInstance returns an instance without a stack: only what stands between it
+// and the servers.
+func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance {
+	in := &instance{proxies: map[string]*redistest.Proxy{}}
+	for _, s := range servers {
+		in.proxies[s.Addr()] = redistest.StartProxy(owner, s.Addr())
+	}
+	return in
+}
+
+// start makes the stack, one of so many.
+func (in *instance) start(t *topology, instances int) (err error) {
+	in.client = t.client(in.dial)
+	in.stack, err = algorithms.NewShared(in.client, &algorithms.Options{
+		Fallback: algorithms.FallbackOptions{Deadline: deadline, OpenFor: openFor, Instances: instances},
+	})
+	return err
+}
+
+func (in *instance) close() error {
+	return errors.Join(in.stack.Close(), in.client.Close())
+}
+
+// dial is go-redis's own, but that it takes the way through a proxy, and that
+// connections are counted.
+func (in *instance) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if p := in.proxies[addr]; p != nil {
+		addr = p.Addr()
+	}
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	in.conns.Add(1)
+	return &counted{TCPConn: conn.(*net.TCPConn), open: &in.conns}, nil
+}
+
+// A counted connection says when it is closed.
+type counted struct {
+	*net.TCPConn
+	open   *atomic.Int64
+	closed atomic.Bool
+}
+
+func (c *counted) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.open.Add(-1)
+	}
+	return c.TCPConn.Close()
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"time"
+)
+
+const (
+	// endsWithin is how long what was started may take to end after Close: a
+	// client waits its ReadTimeout for replies.
+	endsWithin   = 10 * time.Second
+	moreHeap     = 8 << 20 // bytes that a runtime may keep
+	moreRoutines = 2
+)
+
+// A size is how much of the process is in use.
+type size struct {
+	routines int
+	heap     uint64
+}
+
+func measure() size {
+	runtime.GC()
+	runtime.GC() // pools give back at the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return size{routines: runtime.NumGoroutine(), heap: m.HeapAlloc}
+}
+
+func (s size) String() string {
+	return fmt.Sprintf("%d goroutines, %.1f MB", s.routines, float64(s.heap)/(1<<20))
+}
+
+// judgeGrowth compares with what was in use before, once everything is closed.
+func (l *leg) judgeGrowth(before size) {
+	var after size
+	var conns int64
+	for end := time.Now().Add(endsWithin); time.Now().Before(end); time.Sleep(100 * tick) {
+		after, conns = measure(), 0
+		for _, in := range l.instances {
+			conns += in.conns.Load()
+		}
+		if after.routines <= before.routines && conns == 0 {
+			break
+		}
+	}
+	l.say("%-13s before: %v; after: %v, %d connections", "closed", before, after, conns)
+	if conns > 0 {
+		l.broken("%d connections are open %v after Close", conns, endsWithin)
+	}
+	if after.routines > before.routines+moreRoutines {
+		l.broken("%d goroutines after Close, %d before the start", after.routines, before.routines)
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+	}
+	if after.heap > before.heap+moreHeap {
+		l.broken("%d bytes of heap after Close, %d before the start", after.heap, before.heap)
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A once is a take of a key that nobody else uses, of a limit that never
+// denies it and whose window does not turn: what Redis holds against the key
+// in the end is what it was charged.
+type once struct {
+	key            string
+	cost, returned int64
+	taken, undone  outcome
+}
+
+// An outcome is what is known of a charge.
+type outcome int
+
+const (
+	perhaps outcome = iota // it was sent, but not answered
+	surely                 // Redis answered
+	owed                   // it was not sent: the circuit was open
+)
+
+var onceLimit = algorithms.FixedWindow(1_000, 365*24*time.Hour)
+
+const oncePolicy = "once"
+
+func (c *caller) once() {
+	o := &once{key: fmt.Sprintf("usr=%s-%d-%d", c.books.act, c.id, len(c.onces)), cost: 1 + c.random.Int64N(maxCost)}
+	c.onces = append(c.onces, o)
+	checks := []algorithms.Check{{Policy: oncePolicy, Key: o.key, Limit: onceLimit, Cost: o.cost}}
+	o.taken = c.watch(checks)
+	if !checks[0].Decision.Allowed {
+		c.leg.broken("%v was denied, once", describe(checks))
+	}
+	if o.taken != surely || c.random.IntN(4) > 0 {
+		return
+	}
+	o.returned = 1 + c.random.Int64N(o.cost)
+	checks[0].Op, checks[0].Cost = algorithms.Return, o.returned
+	if o.undone = c.watch(checks); o.undone == owed {
+		o.returned = 0 // it was dropped
+	}
+}
+
+// watch asks, and tells the outcome.
+func (c *caller) watch(checks []algorithms.Check) outcome {
+	before := c.in.stack.Stats().Fallback
+	c.ask(checks)
+	after := c.in.stack.Stats().Fallback
+	switch {
+	case checks[0].Decision.Source == algorithms.Shared:
+		return surely
+	case before.Open && after.Open && before.Trips == after.Trips:
+		return owed
+	default:
+		return perhaps
+	}
+}
+
+// bounds returns between what and what Redis holds against the key.
+func (o *once) bounds() (least, most int64) {
+	most = o.cost
+	if o.taken == surely {
+		least = o.cost - o.returned
+	}
+	if o.undone == surely {
+		most = o.cost - o.returned
+	}
+	return least, most
+}
+
+// audit asks Redis what it holds against every key. What was surely owed must
+// be there, but for the units that were lost on the way.
+func (l *leg) audit(onces []*once, lost uint64) error {
+	client := l.topology.client(nil)
+	defer client.Close()
+	redis, err := algorithms.NewRedis(client, &algorithms.RedisOptions{Timeout: 10 * time.Second})
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	var next, untold atomic.Int64
+	var failed atomic.Pointer[error]
+	for range callers {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(onces)); i = next.Add(1) - 1 {
+				o := onces[i]
+				checks := []algorithms.Check{{Policy: oncePolicy, Key: o.key, Limit: onceLimit}}
+				if err := redis.Allow(context.Background(), checks); err != nil {
+					failed.Store(&err)
+					return
+				}
+				untold.Add(l.compare(o, onceLimit.Burst()-checks[0].Decision.Remaining))
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	if n := untold.Load(); n > int64(lost) {
+		l.broken("not handed back: %d units that were admitted while the circuit was open; %d of any were lost on the way", n, lost)
+	}
+	return nil
+}
+
+// compare judges what Redis holds against a key, and returns how many units of
+// what is owed are missing.
+func (l *leg) compare(o *once, held int64) (missing int64) {
+	least, most := o.bounds()
+	if held > most {
+		l.broken("charged twice: %s took %d and gave back %d; Redis holds %d", o.key, o.cost, o.returned, held)
+	}
+	if held < least {
+		l.broken("not charged: %s took %d and gave back %d; Redis holds %d", o.key, o.cost, o.returned, held)
+	}
+	if o.taken == owed {
+		return max(0, o.cost-held)
+	}
+	return 0
+}

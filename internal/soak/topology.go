@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A dialer connects a client to servers, through what stands between them.
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// A topology is Redis as one deployment has it.
+type topology struct {
+	servers []*redistest.Server // that hold data
+
+	// masters are those that take writes.
+	masters func() []*redistest.Server
+	// client returns a client with go-redis's default settings.
+	client func(dialer) redis.UniversalClient
+	// ready waits until everybody serves, and has the replica that it had.
+	ready func()
+	// promote waits until the replica has taken the place of a master, which
+	// kill ends; nil if there are no replicas.
+	promote func(master *redistest.Server, kill func())
+}
+
+// A kind is how a topology starts.
+type kind struct {
+	name  string
+	start func(*redistest.Owner) *topology
+}
+
+// topologies returns those that a soak goes through, in turn.
+func (o options) topologies() (kinds []kind) {
+	for _, k := range []kind{{"standalone", standalone}, {"sentinel", sentinel}, {"cluster", cluster}} {
+		if o.only == "" || o.only == k.name {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+func standalone(owner *redistest.Owner) *topology {
+	server := redistest.Start(owner)
+	servers := []*redistest.Server{server}
+	return &topology{
+		servers: servers,
+		masters: func() []*redistest.Server { return servers },
+		client: func(dial dialer) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: dial})
+		},
+		ready: func() {},
+	}
+}
+
+func sentinel(owner *redistest.Owner) *topology {
+	s := redistest.StartSentinel(owner)
+	return &topology{
+		servers: []*redistest.Server{s.Primary(), s.Replica()},
+		masters: func() []*redistest.Server { return []*redistest.Server{s.Primary()} },
+		client: func(dial dialer) redis.UniversalClient {
+			return redis.NewFailoverClient(&redis.FailoverOptions{
+				MasterName: s.MasterName(), SentinelAddrs: s.Addrs(), Dialer: dial,
+			})
+		},
+		ready: s.WaitReady,
+		promote: func(_ *redistest.Server, kill func()) {
+			replica := s.Replica()
+			kill()
+			s.WaitPromoted(replica)
+		},
+	}
+}
+
+func cluster(owner *redistest.Owner) *topology {
+	c := redistest.StartClusterWithReplicas(owner)
+	return &topology{
+		servers: c.Nodes(),
+		masters: func() (masters []*redistest.Server) {
+			for _, slot := range []int{0, clusterSlots / 2, clusterSlots - 1} { // of three masters, one each
+				masters = append(masters, c.Master(slot))
+			}
+			return masters
+		},
+		client: func(dial dialer) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Dialer: dial})
+		},
+		ready: c.WaitReady,
+		promote: func(master *redistest.Server, kill func()) {
+			replica := c.Replica(master)
+			kill()
+			c.WaitPromoted(replica)
+		},
+	}
+}
+
+const clusterSlots = 16384
+
+// failsOver reports whether a master that is silent for long loses its place.
+func (t *topology) failsOver() bool { return t.promote != nil }
+
+// places says who the masters are.
+func (t *topology) places() (addrs []string) {
+	for _, m := range t.masters() {
+		addrs = append(addrs, m.Addr())
+	}
+	slices.Sort(addrs)
+	return addrs
+}
+
+// oneMaster returns any of them.
+func (t *topology) oneMaster(random *rand.Rand) *redistest.Server {
+	masters := t.masters()
+	return masters[random.IntN(len(masters))]
+}
+
+// order sends a command to the given servers, past all proxies.
+func order(servers []*redistest.Server, args ...any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, s := range servers {
+		if err := s.Client().Do(ctx, args...).Err(); err != nil {
+			return fmt.Errorf("%v on %s: %w", args, s.Addr(), err)
+		}
+	}
+	return nil
+}
