@@ -29,7 +29,7 @@ func TestBackfillInstants(t *testing.T) {
 		"a log, a window ago":            {SlidingWindowLog(60, time.Hour), 60, 0, 0},
 	}
 	for name, tt := range tests {
-		step, terms := table[tt.limit.algorithm].step, tt.limit.terms()
+		step, terms := table[tt.limit.algorithm].step, tt.limit.terms
 		s, _ := step.at(state{}, now, &terms)
 		s = step.backfill(s, now, 10, now-tt.ago*time.Minute.Microseconds(), &terms)
 		if s.n != tt.n || s.f != tt.f {

@@ -2,6 +2,7 @@ package algorithms
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -167,34 +168,48 @@ func TestFallbackHandsBackWithoutDebt(t *testing.T) {
 	}
 }
 
-// What the primary fails to be told is lost, and not told again.
+// What the primary surely was not told is owed still; what it may have been told is lost.
 func TestFallbackHandBackFails(t *testing.T) {
-	for name, trouble := range map[string]func(context.Context) error{
-		"lost": func(context.Context) error { return errLost },
-		"late": hang,
+	for name, tt := range map[string]struct {
+		trouble func(context.Context) error
+		lost    uint64
+	}{
+		"lost":      {failing(errLost), 7 + tripAfter},
+		"late":      {hang, 7 + tripAfter},
+		"refused":   {failing(errRefused), 0},
+		"read-only": {failing(errors.New("READONLY You can't write against a read only replica.")), 0},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w, l := newWorld(t, nil), FixedWindow(100, 10*time.Hour)
-			w.trip()
-			w.take("usr=1", l, 7)
-			w.shared.troubled(func(ctx context.Context) error {
-				if len(w.shared.toldSoFar()) > 0 {
-					return trouble(ctx)
-				}
-				return nil
-			})
-			time.Sleep(defaultOpenFor + 2*time.Second)
-			w.shared.fails(nil)
-			time.Sleep(5 * time.Second)
-			got := w.Stats()
-			if got.Open || got.Lost != 7+tripAfter || got.HandedBack != 0 || got.Owed != 0 {
-				t.Errorf("%s: got %+v, want it closed, and %d units lost", name, got, 7+tripAfter)
-			}
-			if n := used(t, w.shared.memory, "usr=1", l); n != 0 {
-				t.Errorf("%s: the primary holds %d, want 0: they were lost", name, n)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantLost(t, tt.trouble, tt.lost) })
 	}
+}
+
+func failing(err error) func(context.Context) error {
+	return func(context.Context) error { return err }
+}
+
+func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t, nil), FixedWindow(100, 10*time.Hour)
+		w.trip()
+		w.take("usr=1", l, 7)
+		w.shared.troubled(func(ctx context.Context) error {
+			if len(w.shared.toldSoFar()) > 0 {
+				return trouble(ctx)
+			}
+			return nil
+		})
+		time.Sleep(defaultOpenFor + 2*time.Second)
+		w.shared.fails(nil)
+		time.Sleep(5 * time.Second)
+		got := w.Stats()
+		if got.Open || got.Lost != lost || got.HandedBack+got.Lost != 7+tripAfter || got.Owed != 0 {
+			t.Errorf("got %+v, want it closed, and %d units lost", got, lost)
+		}
+		if n := used(t, w.shared.memory, "usr=1", l); (n == 0) != (lost > 0) {
+			t.Errorf("the primary holds %d, want 7 if they were not lost", n)
+		}
+	})
 }
 
 // One shard of a Cluster that does not answer takes no keys of others with it,
@@ -203,7 +218,7 @@ func TestFallbackHandBackFailsInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}, secondary: newClosedMemory(t)}
 		w.start(deadShard{w.shared}, nil)
-		const keys = 5 * handBackChecks
+		const keys = 5 * handBackKeys
 		w.trip()
 		for i := range keys {
 			w.take(fmt.Sprint("usr=", i), hourly, 3)

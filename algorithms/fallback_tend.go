@@ -20,8 +20,8 @@ const (
 	// handBackFor bounds what is told to the primary before calls go to it
 	// again; the rest is told afterwards.
 	handBackFor = 300 * time.Millisecond
-	// handBackChecks is how many checks it is told at once.
-	handBackChecks = 64
+	// handBackKeys is of how many keys it is told at once.
+	handBackKeys = 64
 )
 
 // A registrar is a primary that knows the live instances.
@@ -112,46 +112,52 @@ func (f *Fallback) probe(attempt int) error {
 }
 
 // handBack tells the primary what is owed, until the end, or until it hears
-// nothing.
+// nothing. Each key is told by itself: those of a Cluster are in many slots,
+// and one that does not answer must not take others with it.
 func (f *Fallback) handBack(end time.Time) {
 	for time.Now().Before(end) && f.closing.Err() == nil {
-		checks := f.owed.pop(handBackChecks, f.now())
-		if len(checks) == 0 || !f.tell(checks) {
+		debts := f.owed.pop(handBackKeys)
+		if len(debts) == 0 {
+			return
+		}
+		var tellers sync.WaitGroup
+		var heard atomic.Bool
+		for _, d := range debts {
+			tellers.Go(func() {
+				if f.tell(d) == nil {
+					heard.Store(true)
+				}
+			})
+		}
+		tellers.Wait()
+		if !heard.Load() {
 			return
 		}
 	}
 }
 
-// tell tells the primary of some keys, of each by itself: those of a Cluster are
-// in many slots, which would be asked one after the other, and one that does
-// not answer must not take others with it. What fails is lost: it may have been
-// charged, and must not be twice. It reports whether anything was heard.
-func (f *Fallback) tell(checks []Check) bool {
-	var all sync.WaitGroup
-	var heard atomic.Bool
-	for len(checks) > 0 {
-		n := 1
-		for n < len(checks) && checks[n].Key == checks[0].Key && checks[n].Policy == checks[0].Policy {
-			n++
-		}
-		key := checks[:n:n]
-		checks = checks[n:]
-		all.Go(func() {
-			var units uint64
-			for i := range key {
-				units += uint64(key[i].Cost)
-				key[i].Decision.Receipt.at += f.skew.Load()
-			}
-			if f.askWithin(f.closing, max(f.deadline, attemptEvery), key) != nil {
-				f.stats.lost.Add(units)
-				return
-			}
-			f.stats.handedBack.Add(units)
-			heard.Store(true)
-		})
+// tell tells the primary of one key, whose checks are one script. What fails is owed still, unless it may have been
+// charged: then it is lost, and must not be told twice.
+func (f *Fallback) tell(d *debt) error {
+	checks := d.checks(f.now())
+	if len(checks) == 0 {
+		return nil
 	}
-	all.Wait()
-	return heard.Load()
+	var units uint64
+	for i := range checks {
+		units += uint64(checks[i].Cost)
+		checks[i].Decision.Receipt.at += f.skew.Load()
+	}
+	err := f.askWithin(f.closing, max(f.deadline, attemptEvery), checks)
+	switch {
+	case err == nil:
+		f.stats.handedBack.Add(units)
+	case troubleOf(err).executed:
+		f.stats.lost.Add(units)
+	default:
+		f.owed.restore(d, f.now())
+	}
+	return err
 }
 
 // beat makes this instance known, and learns how many there are. While it

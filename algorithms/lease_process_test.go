@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	workEnv   = "PENSTOCK_TEST_LEASES" // holds a work, for a process of this test binary
-	workers   = 4
-	leaseCallers   = 8 // of each worker
-	workReady = "ready"
-	workDone  = "done "
+	workEnv      = "PENSTOCK_TEST_LEASES" // holds a work, for a process of this test binary
+	workers      = 4
+	leaseCallers = 8 // of each worker
+	workReady    = "ready"
+	workDone     = "done "
 )
 
 // work is what one of several processes does: it takes from one key, with leases.

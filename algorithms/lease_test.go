@@ -859,10 +859,10 @@ func TestLeaseOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		goleak.VerifyNone(t, before) // nothing is leased, so nothing runs
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		goleak.VerifyNone(t, before)
 	}
 }
 

@@ -94,19 +94,42 @@ func (l *ledger) room(now int64) bool {
 	return false
 }
 
-// pop removes up to limit keys, and returns what the primary is to be told of
-// them: when units were admitted, as far as that matters, in µs of this clock.
-func (l *ledger) pop(limit int, now int64) (checks []Check) {
+// pop removes up to limit keys, and returns what is owed of them.
+func (l *ledger) pop(limit int) (debts []*debt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, d := range l.keys {
-		if len(checks) >= limit {
-			return checks
+		if len(debts) == limit {
+			break
 		}
 		delete(l.keys, key)
-		checks = d.checks(checks, now)
+		debts = append(debts, d)
 	}
-	return checks
+	return debts
+}
+
+// restore puts back what the primary was not told of.
+func (l *ledger) restore(d *debt, now int64) {
+	key := storedKey(&Check{Policy: d.policy, Key: d.key, Limit: d.whole})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if newer, ok := l.keys[key]; ok {
+		d.add(newer, now)
+	}
+	l.keys[key] = d
+}
+
+// add adds what is owed of the same key since. Windows hold it as of now, which
+// is a moment late.
+func (d *debt) add(newer *debt, now int64) {
+	d.charged += newer.charged
+	d.whole, d.counts = newer.whole, newer.counts
+	if d.counts.algorithm.Continuous() { // the secondary's state, which has all
+		d.state = newer.state
+		return
+	}
+	d.at(now)
+	d.state = table[d.counts.algorithm].step.charge(d.state, now, newer.charged)
 }
 
 func (l *ledger) len() int {
@@ -124,16 +147,17 @@ func (d *debt) at(now int64) terms {
 // logEntries bounds the entries that a log's debt is told in.
 const logEntries = 64
 
-// checks appends the debt as backfills, oldest first.
-func (d *debt) checks(checks []Check, now int64) []Check {
-	t := d.at(now)
+// checks returns what the primary is to be told, oldest first: when units were
+// admitted, as far as that matters, in µs of this clock.
+func (d *debt) checks(now int64) (checks []Check) {
+	t, left := d.at(now), d.charged
 	add := func(units, at int64) {
-		if units = min(units, d.charged); units > 0 {
+		if units = min(units, left); units > 0 {
 			checks = append(checks, Check{
 				Policy: d.policy, Key: d.key, Limit: d.whole, Op: backfill, Cost: units,
 				Decision: Decision{Receipt: Receipt{at: at}},
 			})
-			d.charged -= units
+			left -= units
 		}
 	}
 	s := d.state

@@ -21,6 +21,14 @@ func admitted(t *testing.T, m *Memory, l Limit, key string, units int64) Check {
 	return checks[0]
 }
 
+// popped returns what is owed of some keys.
+func popped(l *ledger, limit int, now int64) (checks []Check) {
+	for _, d := range l.pop(limit) {
+		checks = append(checks, d.checks(now)...)
+	}
+	return checks
+}
+
 // A told is what the primary is told: units, and how long ago.
 type told struct {
 	units int64
@@ -69,7 +77,7 @@ func TestLedgerTells(t *testing.T) {
 				l.unrecord(&c, c.units())
 			}
 			now = someInstant
-			checks := l.pop(10, now)
+			checks := popped(l, 10, now)
 			if len(checks) != len(tt.want) || l.len() != 0 {
 				t.Fatalf("got %+v, and %d keys left; want %v, and none", checks, l.len(), tt.want)
 			}
@@ -83,6 +91,38 @@ func TestLedgerTells(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What could not be told is told again, with what came since.
+func TestLedgerTellsLater(t *testing.T) {
+	for _, limit := range everyAlgorithm(60, time.Hour) {
+		now := someInstant
+		m, err := NewMemory(&MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = m.Close()
+		l := newLedger()
+		take := func(units int64) {
+			c := admitted(t, m, limit, "usr=1", units)
+			l.record(&c, limit, now)
+		}
+		take(5)
+		debts := l.pop(1)
+		if got := debts[0].checks(now); len(got) != 1 || got[0].Cost != 5 {
+			t.Fatalf("%v: got %+v, want 5 units", limit, got)
+		}
+		now += 1_000
+		take(2)
+		l.restore(debts[0], now)
+		var units int64
+		for _, c := range popped(l, 10, now) {
+			units += c.Cost
+		}
+		if units != 7 || l.len() != 0 {
+			t.Errorf("%v: told of %d units, and %d keys are left, want all 7 units", limit, units, l.len())
+		}
 	}
 }
 
@@ -101,7 +141,7 @@ func TestLedgerTellsALongLogInShort(t *testing.T) {
 			c := admitted(t, m, limit, "usr=1", 1)
 			l.record(&c, limit, now)
 		}
-		checks := l.pop(1, now)
+		checks := popped(l, 1, now)
 		var units int64
 		for i, c := range checks {
 			if at := c.Decision.Receipt.at; at != someInstant+1_000*(units+1) {
@@ -139,7 +179,7 @@ func TestLedgerIsBounded(t *testing.T) {
 		t.Errorf("got %d keys, known %v; want a new key instead of one that owes nothing", l.len(), ok)
 	}
 	for rounds := 0; l.len() > 0; rounds++ {
-		if checks := l.pop(handBackChecks, later); len(checks) > handBackChecks || rounds > maxOwed {
+		if checks := popped(l, handBackKeys, later); len(checks) > handBackKeys || rounds > maxOwed {
 			t.Fatalf("round %d: got %d checks", rounds, len(checks))
 		}
 	}

@@ -7,10 +7,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"net/url"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
+	"time"
 
 	"github.com/penstock-go/penstock/headers"
 )
@@ -18,7 +16,8 @@ import (
 // config is what flags and the environment say.
 type config struct {
 	addr       string
-	redis      *redis.UniversalOptions // nil: in memory
+	redis      *redisURL     // nil: in memory
+	openFor    time.Duration // that the limiter leaves Redis alone; zero: its default
 	prefix     string
 	trusted    []netip.Prefix
 	headers    headers.Dialect
@@ -75,16 +74,6 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 		errs = errors.Join(errs, fmt.Errorf("PENSTOCK_SECRET has %d bytes: want %d or more", len(secret), minSecret))
 	}
 	return c, errs
-}
-
-// withoutURL returns what is wrong with a URL, without the URL: it may hold a
-// password.
-func withoutURL(err error) error {
-	var wrong *url.Error
-	if errors.As(err, &wrong) {
-		return wrong.Err
-	}
-	return err
 }
 
 func parsePrefixes(list string) ([]netip.Prefix, error) {

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // runToEnd runs a server that should end by itself, and returns its exit code and what it said.
@@ -35,6 +39,26 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-redis", "redis://127.0.0.1:port"}, []string{"-redis", "port"}},
 		{[]string{"-redis", "redis://:hunter2@127.0.0.1:port"}, []string{"-redis", "port"}},
 		{[]string{"-redis", "redis://127.0.0.1/zero"}, []string{"-redis", "zero"}},
+		{[]string{"-redis", "redis://:hunter2"}, []string{"-redis", "host:port"}}, // no host
+		{[]string{"-redis", "redis://:hunt/er2@127.0.0.1:6379"}, []string{"-redis", "%2F for /"}},
+		{[]string{"-redis", "redis://:1/hunter2@127.0.0.1:6379"}, []string{"-redis", "%2F for /"}},
+		{[]string{"-redis", "redis://:1?hunter2@127.0.0.1:6379"}, []string{"-redis", "%40 for @"}},
+		{[]string{"-redis", "redis+sentinel://127.0.0.1:26379"}, []string{"-redis", "no name", "MASTER"}},
+		{[]string{"-redis", "redis+sentinel://:hunter2@127.0.0.1:26379"}, []string{"-redis", "no name", "MASTER"}},
+		{[]string{"-redis", "redis+sentinel://mymaster:hunter2@127.0.0.1"}, []string{"-redis", "address 1 of 1 is not host:port"}},
+		{[]string{"-redis", "redis+sentinel://mymaster@a:1,b"}, []string{"-redis", "address 2 of 2 is not host:port"}},
+		{[]string{"-redis", "redis+sentinel://mymaster@"}, []string{"-redis", "address 1 of 1 is not host:port"}},
+		{[]string{"-redis", "redis+sentinel://mymaster@:26379"}, []string{"-redis", "address 1 of 1 is not host:port"}},
+		{[]string{"-redis", "redis+sentinel://mymaster:hunter2@a:1/zero"}, []string{"-redis", "zero"}},
+		{[]string{"-redis", "redis+sentinel://mymaster@a:1/-1"}, []string{"-redis", "-1"}},
+		{[]string{"-redis", "redis+sentinel://mymaster:hunter2%@a:1"}, []string{"-redis", "% before the @"}},
+		{[]string{"-redis", "redis+sentinel://my%master:hunter2@a:1"}, []string{"-redis", "% before the @"}},
+		{[]string{"-redis", "redis+cluster://"}, []string{"-redis", "address 1 of 1 is not host:port"}},
+		{[]string{"-redis", "redis+cluster://alice:hunter2"}, []string{"-redis", "address 1 of 1 is not host:port"}}, // no host
+		{[]string{"-redis", "redis+cluster://a:1,,c:3"}, []string{"-redis", "address 2 of 3 is not host:port"}},
+		{[]string{"-redis", "redis+cluster://a:1,b:65536"}, []string{"-redis", "address 2 of 2 is not host:port"}},
+		{[]string{"-redis", "redis+cluster://alice:hunter2@a:0"}, []string{"-redis", "address 1 of 1 is not host:port"}},
+		{[]string{"-redis", "redis+cluster://a:1/1"}, []string{"-redis", "no database 1"}},
 		{[]string{"-trusted-proxies", "127.0.0.1"}, []string{"-trusted-proxies", "127.0.0.1"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/8,"}, []string{"-trusted-proxies", `""`}},
 		{[]string{"-trusted-proxies", "10.0.0.0/33,127.0.0.1/8,proxy"}, []string{"-trusted-proxies", "10.0.0.0/33", "proxy"}},
@@ -61,7 +85,7 @@ func TestBadFlags(t *testing.T) {
 				t.Errorf("%q: got message %q, want %q in it", tt.args, said, want)
 			}
 		}
-		if strings.Contains(said, "hunter2") {
+		if strings.Contains(said, "hunt") || strings.Contains(said, "er2") {
 			t.Errorf("%q: got message %q, want no password in it", tt.args, said)
 		}
 	}
@@ -82,6 +106,56 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ url, addrs, client string }{
+		{"redis://127.0.0.1", "127.0.0.1:6379", "*redis.Client db 0 user \"\" password \"\""},
+		{"redis://alice:p%40ss@[::1]:1/3?pool_size=7", "[::1]:1", "*redis.Client db 3 user \"alice\" password \"p@ss\""},
+		{"redis+sentinel://mymaster@a:1,b:2,[::1]:3", "a:1,b:2,[::1]:3", "*redis.Client db 0 user \"\" password \"\""},
+		{"redis+sentinel://mymaster:p@s%2Fs/word@a:1/2", "a:1", "*redis.Client db 2 user \"\" password \"p@s/s/word\""},
+		{"redis+cluster://a:1,b:2", "a:1,b:2", "*redis.ClusterClient user \"\" password \"\""},
+		{"redis+cluster://alice:p%25@a:1/", "a:1", "*redis.ClusterClient user \"alice\" password \"p%\""},
+		{"redis+cluster://a:1/0", "a:1", "*redis.ClusterClient user \"\" password \"\""},
+	}
+	for _, tt := range tests {
+		c, err := parse([]string{"-redis", tt.url}, demoSecret, io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", tt.url, err)
+			continue
+		}
+		rdb := c.redis.open()
+		defer rdb.Close()
+		var client string
+		switch rdb := rdb.(type) {
+		case *redis.Client:
+			o := rdb.Options()
+			client = fmt.Sprintf("%T db %d user %q password %q", rdb, o.DB, o.Username, o.Password)
+		case *redis.ClusterClient:
+			o := rdb.Options()
+			client = fmt.Sprintf("%T user %q password %q", rdb, o.Username, o.Password)
+		}
+		if c.redis.addrs != tt.addrs || client != tt.client {
+			t.Errorf("%s: got %s of %s, want %s of %s", tt.url, client, c.redis.addrs, tt.client, tt.addrs)
+		}
+	}
+}
+
+// Mistakes that only the system and the limiter see are named by their flag, too.
+func TestBadValues(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"-addr", "127.0.0.1:65536"},
+		{"-addr", "127.0.0.1:http-or-so"},
+		{"-prefix", "a b", "-redis", "redis://127.0.0.1:1"},
+		{"-prefix", "{a}", "-redis", "redis://127.0.0.1:1"},
+	} {
+		code, said := runToEnd(t, args...)
+		if code != exitFailed || !strings.HasPrefix(said, "chi-server: "+args[0]+": ") {
+			t.Errorf("%q: got exit code %d and %q, want 1 and the flag", args, code, said)
+		}
+	}
+}
+
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,7 +164,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 	defer listener.Close()
 	code, said := runToEnd(t, "-addr", listener.Addr().String())
-	if code != exitFailed || !strings.Contains(said, "chi-server: listen tcp "+listener.Addr().String()) {
+	if code != exitFailed || !strings.Contains(said, "chi-server: -addr: listen tcp "+listener.Addr().String()) {
 		t.Errorf("got exit code %d and %q, want 1 and the address", code, said)
 	}
 }

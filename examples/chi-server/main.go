@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	exitFailed = 1 // Redis is not configured for this, or the address cannot be had
+	exitFailed = 1 // the prefix or Redis is not fit for it, or the address cannot be had
 	exitUsage  = 2
 
 	shutdownTimeout = 10 * time.Second
@@ -41,7 +41,6 @@ func main() {
 
 // run serves until ctx ends, and returns the exit code.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
-	log := slog.New(slog.NewTextHandler(stderr, nil))
 	c, err := parse(args, os.Getenv("PENSTOCK_SECRET"), stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -50,6 +49,11 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "chi-server: %v\nUse -h for help.\n", err)
 		return exitUsage
 	}
+	return c.run(ctx, stderr)
+}
+
+func (c config) run(ctx context.Context, stderr io.Writer) int {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
 	if c.demoSecret {
 		log.Warn("PENSTOCK_SECRET is not set: API keys are hashed with a demo value that everybody knows")
 	}
@@ -86,7 +90,7 @@ func serve(ctx context.Context, c config, limiter algorithms.Limiter, log *slog.
 	}
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("-addr: %w", err)
 	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second,

@@ -64,11 +64,23 @@ type server struct {
 // start starts a server on a free port. The test ends it, wants exit code 0 and no API key in its log.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
+	return startHasty(t, 0, args...)
+}
+
+// startHasty is start for a server that leaves Redis alone for no longer than openFor.
+func startHasty(t *testing.T, openFor time.Duration, args ...string) *server {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{log: new(text), stop: stop, done: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}}}
 	go func() {
 		defer close(s.done)
-		s.code = run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), s.log)
+		c, err := parse(append([]string{"-addr", "127.0.0.1:0"}, args...), os.Getenv("PENSTOCK_SECRET"), s.log)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.openFor = openFor
+		s.code = c.run(ctx, s.log)
 	}()
 	t.Cleanup(func() {
 		s.client.CloseIdleConnections()
@@ -87,10 +99,21 @@ func start(t *testing.T, args ...string) *server {
 // listening waits until the server listens, and returns its URL.
 func (s *server) listening(t *testing.T) string {
 	t.Helper()
+	const says = "msg=listening url="
+	s.says(t, says, 1)
+	_, rest, _ := strings.Cut(s.log.String(), says)
+	url, _, _ := strings.Cut(rest, " ")
+	return url
+}
+
+// says waits until the log has said it so many times, and fails the test if it has more often.
+func (s *server) says(t *testing.T, what string, times int) {
+	t.Helper()
 	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(interval) {
-		if _, rest, ok := strings.Cut(s.log.String(), "msg=listening url="); ok {
-			url, _, _ := strings.Cut(rest, " ")
-			return url
+		if got := strings.Count(s.log.String(), what); got > times {
+			t.Fatalf("got %q %d times, want %d:\n%s", what, got, times, s.log)
+		} else if got == times {
+			return
 		}
 		select {
 		case <-s.done:
@@ -98,8 +121,7 @@ func (s *server) listening(t *testing.T) string {
 		default:
 		}
 	}
-	t.Fatalf("the server does not listen after %v:\n%s", deadline, s.log)
-	return ""
+	t.Fatalf("the server has not said %q %d times after %v:\n%s", what, times, deadline, s.log)
 }
 
 // wait waits for the exit code, and wants 0.

@@ -99,12 +99,15 @@ func (r *route) exhaust(t *testing.T, s *server) (admitted, most int, denial rep
 			t.Fatalf("%s: got %d and %q, want %d and %q", a.line, denial.status, got, a.status, r.policies)
 		}
 	}
-	ended := time.Now()
-	most = r.admits + int(ended.Sub(began)/r.another)
+	return admitted, r.most(began, time.Now()), denial
+}
+
+// most returns how many attempts the limit may admit in a time shorter than its window.
+func (r *route) most(began, ended time.Time) int {
 	if r.name == "reports" && !began.Truncate(time.Minute).Equal(ended.Truncate(time.Minute)) {
-		most = 2 * r.admits // the minute has turned
+		return 2 * r.admits // the minute has turned
 	}
-	return admitted, most, denial
+	return r.admits + int(ended.Sub(began)/r.another)
 }
 
 func (r *route) checkDenial(t *testing.T, denial reply) {

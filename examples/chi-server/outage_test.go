@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+const (
+	gone = `level=ERROR msg="Redis is not available`
+	back = `level=INFO msg="Redis is available again"`
+	odd  = `level=ERROR msg="Redis is not configured for the limiter"`
+
+	hasty = 200 * time.Millisecond // that a server leaves Redis alone
+)
+
+// wantDegraded wants logins refused, and everything else decided by this instance, numbers and all.
+func wantDegraded(t *testing.T, s *server) {
+	t.Helper()
+	tests := []struct {
+		line, key, policy string
+		status            int
+	}{
+		{"POST /v1/login", "", "", http.StatusServiceUnavailable},
+		{"GET /v1/orders/1", "demo-free", "orders", http.StatusOK},
+		{"GET /v1/search", "", "search", http.StatusOK},
+		{"GET /v1/reports", "", "reports", http.StatusOK},
+		{"POST /v1/sms", "", "sms", http.StatusOK},
+		{"POST /v1/charges", "demo-pro", "charges-merchant", http.StatusOK},
+		{"POST /v1/charges", "", "", http.StatusUnauthorized},
+		{"GET /nothing", "", "unmatched", http.StatusNotFound},
+		{"GET /healthz", "", "", http.StatusOK},
+	}
+	for _, tt := range tests {
+		var fields []string
+		if tt.key != "" {
+			fields = []string{"X-API-Key", tt.key}
+		}
+		r := s.send(t, tt.line, right, fields...)
+		if r.status != tt.status {
+			t.Errorf("%s: got %d, want %d", tt.line, r.status, tt.status)
+		}
+		if tt.policy != "" && (!strings.HasPrefix(r.header.Get("RateLimit"), fmt.Sprintf("%q;r=", tt.policy)) || r.left() < 0) {
+			t.Errorf("%s: got %v, want the numbers of %q", tt.line, r.header, tt.policy)
+		}
+		if retry := r.header.Get("Retry-After"); (retry != "") != (tt.status == http.StatusServiceUnavailable) {
+			t.Errorf("%s: got %d and Retry-After %q, want it with 503 only", tt.line, r.status, retry)
+		}
+	}
+}
+
+func TestRedisDies(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := start(t, "-redis", "redis://"+redis.Addr())
+	redis.Kill()
+	wantDegraded(t, s)
+	s.says(t, "policies that fail closed refuse", 1)
+	s.says(t, gone, 1)
+	for range 50 { // the limit is 10, and one per second
+		if r := s.send(t, "GET /v1/orders/1", "", "X-API-Key", "demo-free"); r.status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("got 50 orders without Redis, want a limit")
+}
+
+// TestNoRedis: without Redis at start the server serves, says so, and uses Redis once that is there.
+func TestNoRedis(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name         string
+		lose, regain func(*redistest.Server)
+		class        string
+	}{
+		{"dead", (*redistest.Server).Kill, (*redistest.Server).Restart, "class=unavailable"},
+		{"hangs", (*redistest.Server).Stop, (*redistest.Server).Continue, "class=timeout"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Start(t)
+			tt.lose(redis)
+			s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+			wantDegraded(t, s)
+			s.says(t, gone, 1)
+			if log := s.log.String(); !strings.Contains(log, tt.class) || !strings.Contains(log, redis.Addr()) {
+				t.Errorf("got log\n%s\nwant %s and the address in it", log, tt.class)
+			}
+			tt.regain(redis)
+			s.says(t, back, 1)
+			if r := s.send(t, "POST /v1/login", right); r.status != http.StatusOK || r.left() != 4 {
+				t.Errorf("login after Redis came: got %d and %d left, want 200 and 4", r.status, r.left())
+			}
+			s.says(t, gone, 1)
+		})
+	}
+}
+
+// TestUnfitRedis: what will not pass by itself ends the program at start, with advice.
+func TestUnfitRedis(t *testing.T) {
+	t.Parallel()
+	password := redistest.Start(t, "--requirepass", "secret").Addr()
+	rights := redistest.Start(t, "--user", "alice", "on", ">secret", "~penstock:*", "+set").Addr()
+	cluster := redistest.StartCluster(t).Nodes()[0].Addr()
+	tests := []struct{ url, addr, says, advice string }{
+		{"redis://" + password, password, "NOAUTH", "set the client's Password"},
+		{"redis://:Secret@" + password, password, "WRONGPASS", "check the client's Username and Password"},
+		{"redis+cluster://:Secret@" + password, password, "WRONGPASS", "check the client's Username and Password"},
+		{"redis://alice:secret@" + rights, rights, "NOPERM", "grant the client's user"},
+		{"redis://" + cluster, cluster, "MOVED", "redis.NewClusterClient"},
+	}
+	for _, tt := range tests {
+		code, said := runToEnd(t, "-addr", "127.0.0.1:0", "-redis", tt.url)
+		want := "chi-server: cannot use Redis at " + tt.addr + ": "
+		if code != exitFailed || !strings.Contains(said, want) || !strings.Contains(said, tt.says) || !strings.Contains(said, tt.advice) {
+			t.Errorf("%s: got exit code %d and\n%s\nwant 1, %q and %q", tt.says, code, said, want, tt.advice)
+		}
+		if strings.Contains(strings.ToLower(said), "secret") {
+			t.Errorf("%s: a password is in the log:\n%s", tt.says, said)
+		}
+	}
+}
+
+// TestRedisLosesItsRights: what is a mistake at start is an outage later, of which the log tells each change once.
+func TestRedisLosesItsRights(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+	admin := redis.Client()
+	refused := func() (n int) { // scripts, so far
+		_, stats, _ := strings.Cut(admin.Info(t.Context(), "errorstats").Val(), "errorstat_NOPERM:count=")
+		_, _ = fmt.Sscan(stats, &n)
+		return n
+	}
+	for change := 1; change <= 2; change++ {
+		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(deadline); refused() < 20*change && time.Now().Before(end); time.Sleep(interval) {
+			s.send(t, "GET /nothing", "") // probes are refused, too, and twice as slowly
+		}
+		s.says(t, gone, change)
+		s.says(t, odd, change)
+		if err := admin.Do(t.Context(), "acl", "setuser", "default", "+@all").Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.says(t, back, change)
+	}
+	if !strings.Contains(s.log.String(), "class=configuration") {
+		t.Errorf("got log\n%s\nwant the class in it", s.log)
+	}
+}
