@@ -825,7 +825,7 @@ func TestLostReturnsAreObserved(t *testing.T) {
 		var events []algorithms.Event
 		store := newBelow(t)
 		o := &algorithms.Options{Lease: &algorithms.LeaseOptions{}, DenyCacheKeys: algorithms.DenyCacheOff}
-		o.Redis.Observe = func(e algorithms.Event) { events = append(events, e) }
+		o.Observe = func(e algorithms.Event) { events = append(events, e) }
 		s := algorithms.NewStackForTest(store, o)
 		warm(t, s, "usr=1", algorithms.FixedWindow(2_000, 24*time.Hour))
 		store.before = func([]algorithms.Check) error { return errDown }
