@@ -28,8 +28,18 @@ func SetProblem(h http.Header) {
 // names are those of the policies that denied, not escaped; without any the
 // body has no violated-policies. It contains nothing else that varies.
 func QuotaExceeded(policies ...string) []byte {
-	const head = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
-		`"title":"Quota Exceeded","status":429`
+	return violated(`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
+		`"title":"Quota Exceeded","status":429`, policies)
+}
+
+// ReducedCapacity is QuotaExceeded for a 503, of the type
+// temporary-reduced-capacity: there is too little for all, whoever asks.
+func ReducedCapacity(policies ...string) []byte {
+	return violated(`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",`+
+		`"title":"Temporary Reduced Capacity","status":503`, policies)
+}
+
+func violated(head string, policies []string) []byte {
 	size := len(head) + len(`,"violated-policies":[]}`)
 	for _, name := range policies {
 		size += len(name) + len(`"",`)

@@ -22,9 +22,10 @@ type decision struct {
 	trouble error           // why there is none, if it may pass all the same
 	now     time.Time       // of the answer, if headers say instants
 
-	keys   []byte // of all checks, one after the other
-	checks []algorithms.Check
-	asked  []asked // of each check
+	keys     []byte // of all checks, one after the other
+	checks   []algorithms.Check
+	asked    []asked // of each check
+	policies int     // that were asked: checks, without candidates
 
 	quotas []*headers.Quota
 	states []headers.State
@@ -32,9 +33,9 @@ type decision struct {
 
 // asked is on whose behalf a check asks.
 type asked struct {
-	policy *policy
-	grade  *grade
-	end    int // of the check's key
+	policy     *policy
+	grade      *grade
+	start, end int // of the check's key
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
@@ -45,7 +46,7 @@ func newDecision() *decision { return decisions.Get().(*decision) }
 // slices is of the middleware or of d itself, and is written over before it is
 // read: clearing it would take as long as the rest of what is done here.
 func (d *decision) free() {
-	d.verdict, d.carrier, d.err, d.trouble = Verdict{}, nil, nil, nil
+	d.verdict, d.carrier, d.err, d.trouble, d.policies = Verdict{}, nil, nil, nil, 0
 	d.keys, d.checks, d.asked = d.keys[:0], d.checks[:0], d.asked[:0]
 	d.quotas, d.states = d.quotas[:0], d.states[:0]
 	decisions.Put(d)
@@ -103,6 +104,9 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 			continue
 		}
 		keys, err := p.Key.Append(d.keys, r)
+		if err != nil && p.Shadow {
+			continue
+		}
 		if errors.Is(err, keyfunc.ErrUnknown) {
 			if met == nil {
 				met, unknown = p, err
@@ -112,53 +116,75 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 		if err != nil {
 			return nil, err
 		}
+		start := len(d.keys)
 		d.keys = keys
 		if met == nil {
 			g, tier := p.grade(r)
 			if tier != "" && m.observer != nil {
 				m.observer.Observe(r.Context(), Event{Kind: UnknownTier, Policy: p.Name, Tier: tier})
 			}
-			d.add(p, g, p.cost(r))
+			d.add(p, g, p.cost(r), start)
 		}
 	}
 	if met != nil {
-		d.keys, d.checks, d.asked = d.keys[:0], d.checks[:0], d.asked[:0]
+		d.keys, d.checks, d.asked, d.policies = d.keys[:0], d.checks[:0], d.asked[:0], 0
 		if d.keys, err = m.clientIP.Append(d.keys, r); err != nil {
 			return nil, err
 		}
-		d.add(met, met.base, 1)
+		d.add(met, met.base, 1, 0)
 	}
 	// No copy: a limiter does not keep the bytes of a key, and d.keys stays as
 	// it is until d is freed.
-	all, start := unsafe.String(unsafe.SliceData(d.keys), len(d.keys)), 0
+	all := unsafe.String(unsafe.SliceData(d.keys), len(d.keys))
 	for i := range d.asked {
-		end := d.asked[i].end
-		d.checks[i].Key = all[start:end]
-		start = end
+		d.checks[i].Key = all[d.asked[i].start:d.asked[i].end]
 	}
 	return unknown, nil
 }
 
-// add adds a check of the key that ends d.keys.
-func (d *decision) add(p *policy, g *grade, cost int64) {
-	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Fail: p.Fail})
-	d.asked = append(d.asked, asked{policy: p, grade: g, end: len(d.keys)})
+// add adds the checks of a policy and of its candidate, of the key that stands
+// at the end of d.keys.
+func (d *decision) add(p *policy, g *grade, cost int64, start int) {
+	op := algorithms.Take
+	if p.Shadow {
+		op = algorithms.Trial
+	}
+	a := asked{policy: p, grade: g, start: start, end: len(d.keys)}
+	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Op: op, Fail: p.Fail})
+	d.asked = append(d.asked, a)
+	d.policies++
+	if p.candidate != nil && g == p.base {
+		a.grade = p.candidate
+		d.checks = append(d.checks, algorithms.Check{Policy: p.trial, Limit: a.grade.limit, Cost: cost, Op: algorithms.TrialInstead})
+		d.asked = append(d.asked, a)
+	}
 }
 
 // judge makes the verdict of the limiter's answers, or of its error.
 func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	v := &d.verdict
-	d.carrier, v.Policies = newVerdictContext(len(d.checks))
+	d.carrier, v.Policies = newVerdictContext(d.policies)
+	status, n := http.StatusServiceUnavailable, 0
 	for i := range d.checks {
 		if err != nil {
 			d.checks[i].Decision = algorithms.Decision{}
 		}
 		c, a := &d.checks[i], &d.asked[i]
-		p := &v.Policies[i] // assigned by fields: a literal would be made and then copied
-		p.Name, p.Tier, p.Private = c.Policy, a.grade.tier, a.policy.Private
-		p.Limit, p.Decision = c.Limit, c.Decision
+		if c.Op == algorithms.TrialInstead {
+			continue
+		}
+		p := &v.Policies[n] // assigned by fields: a literal would be made and then copied
+		n++
+		p.Name, p.Tier, p.Private, p.Shadow = c.Policy, a.grade.tier, a.policy.Private, a.policy.Shadow
+		p.Limit, p.Decision, p.Near = c.Limit, c.Decision, m.near(c)
+		if c.Op != algorithms.Take {
+			continue
+		}
 		if !c.Decision.Allowed {
 			v.RetryAfter = max(v.RetryAfter, c.Decision.RetryAfter)
+			if !a.policy.Capacity {
+				status = http.StatusTooManyRequests
+			}
 		}
 		v.Delay = max(v.Delay, c.Decision.Delay)
 	}
@@ -168,7 +194,32 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	case algorithms.Allowed(d.checks):
 		v.Allowed = true
 	default:
-		v.Status = http.StatusTooManyRequests
+		v.Status = status
+	}
+	if m.observer != nil {
+		d.compare(m, r.Context())
+	}
+}
+
+// near reports whether little is left of a limit.
+func (m *Middleware) near(c *algorithms.Check) bool {
+	d := &c.Decision
+	return d.Source != algorithms.Undecided && d.Remaining*100 <= c.Limit.Burst()*(100-m.nearPercent)
+}
+
+// compare tells the observer where candidates would have decided otherwise.
+func (d *decision) compare(m *Middleware, ctx context.Context) {
+	for i := range d.checks {
+		c := &d.checks[i]
+		if c.Op != algorithms.TrialInstead {
+			continue
+		}
+		live := &d.checks[i-1]
+		if c.Decision.Source == algorithms.Undecided || live.Decision.Source == algorithms.Undecided ||
+			c.Decision.Allowed == live.Decision.Allowed {
+			continue
+		}
+		m.observer.Observe(ctx, Event{Kind: Diverged, Policy: live.Policy, Live: live.Decision, Candidate: c.Decision})
 	}
 }
 
@@ -196,7 +247,7 @@ func (d *decision) fail(m *Middleware, ctx context.Context, err error) {
 
 func (d *decision) failsClosed() bool {
 	for _, a := range d.asked {
-		if a.policy.Fail == algorithms.FailClosed {
+		if a.policy.Fail == algorithms.FailClosed { // never a shadow's
 			return true
 		}
 	}

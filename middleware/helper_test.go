@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -210,3 +211,12 @@ func (l *eventLog) of(kind ratelimit.EventKind) []ratelimit.Event {
 
 // quiet logs nothing.
 var quiet = slog.New(slog.DiscardHandler)
+
+// divergences prints what candidates would have decided otherwise.
+type divergences struct{}
+
+func (divergences) Observe(_ context.Context, e ratelimit.Event) {
+	if e.Kind == ratelimit.Diverged && !e.Candidate.Allowed {
+		fmt.Printf("%s: the candidate would have denied\n", e.Policy)
+	}
+}

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,7 @@ type Middleware struct {
 	challenge      string            // of 401
 	bodies         map[string][]byte // of 429, by the one policy that denies
 	skipPreflights bool
+	nearPercent    int64
 
 	closing atomic.Bool
 	release chan struct{} // closed by Close, for those who are held
@@ -73,7 +75,13 @@ type Options struct {
 	// limits to whatever answers OPTIONS. Better: put the CORS middleware
 	// outside of this one, which answers them itself.
 	SkipPreflights bool
+
+	// NearPercent is how much of a limit must be spent for a verdict to be Near
+	// it; 0 means 80.
+	NearPercent int
 }
+
+const defaultNearPercent = 80
 
 // New returns a middleware that enforces policies with limiter; nil options
 // mean the defaults. The error names every mistake of the configuration.
@@ -84,7 +92,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	m := &Middleware{
 		limiter: limiter, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
 		observer: o.Observer, skipPreflights: o.SkipPreflights, made: time.Now(),
-		release: make(chan struct{}),
+		nearPercent: int64(cmp.Or(o.NearPercent, defaultNearPercent)), release: make(chan struct{}),
 	}
 	m.troubles.logger = o.Logger
 	if m.troubles.logger == nil {
@@ -104,6 +112,9 @@ func (m *Middleware) configure(policies []Policy) error {
 	if m.limiter == nil {
 		errs = append(errs, errors.New("middleware: the limiter is nil"))
 	}
+	if m.nearPercent < 0 || m.nearPercent > 100 {
+		errs = append(errs, fmt.Errorf("middleware: NearPercent is %d; want 0 to 100", m.nearPercent))
+	}
 	if len(policies) == 0 {
 		errs = append(errs, errors.New("middleware: there are no policies"))
 	}
@@ -122,6 +133,10 @@ func (m *Middleware) configure(policies []Policy) error {
 		}
 		names[p.Name] = true
 		m.bodies[p.Name] = headers.QuotaExceeded(p.Name)
+		if p.Shadow {
+			m.policies = append(m.policies, compiled)
+			continue
+		}
 		m.policies = append(m.policies, compiled)
 		for _, c := range p.Key.Challenges() {
 			if !slices.Contains(challenges, c) {
@@ -138,17 +153,9 @@ func (m *Middleware) configure(policies []Policy) error {
 		return errors.Join(errs...)
 	}
 	// In a Cluster, slots are taken in order: what all clients share comes
-	// last, so that a denial elsewhere never touches it.
-	slices.SortStableFunc(m.policies, func(a, b *policy) int {
-		switch {
-		case a.Private == b.Private:
-			return 0
-		case b.Private:
-			return -1
-		default:
-			return 1
-		}
-	})
+	// last, so that a denial elsewhere never touches it; and after all that
+	// decide, those that do not.
+	slices.SortStableFunc(m.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
 	return nil
 }
 

@@ -3,6 +3,8 @@ package middleware
 import (
 	"context"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 // An Observer is told what a [Middleware] does, e.g. to count it. Observe is
@@ -35,6 +37,9 @@ type Event struct {
 	// Policy is the policy of UnknownTier, and Tier what the request named: it
 	// may be of the client's making, so it is no label for a metric.
 	Policy, Tier string
+
+	// Live and Candidate are what the two limits of Policy decided, of Diverged.
+	Live, Candidate algorithms.Decision
 }
 
 // An EventKind says what happened.
@@ -48,6 +53,8 @@ const (
 	// Abandoned: a held request was not served, because its client hung up or
 	// the middleware was closed. What it took was given back.
 	Abandoned
+	// Diverged: a policy's candidate would have decided otherwise.
+	Diverged
 )
 
 // String returns the kind's name, e.g. "unknown-tier".
@@ -59,6 +66,8 @@ func (k EventKind) String() string {
 		return "unknown-tier"
 	case Abandoned:
 		return "abandoned"
+	case Diverged:
+		return "diverged"
 	default:
 		return "unknown"
 	}

@@ -53,20 +53,37 @@ type Policy struct {
 	// Private policies are of capacity that clients share. Responses do not
 	// advertise them, since their figures would tell of other clients' load.
 	Private bool
+
+	// Capacity policies deny for want of capacity rather than for what the
+	// client did: if only such ones deny, the answer is 503 instead of 429.
+	Capacity bool
+
+	// Shadow policies decide, count and report, and change nothing: they never
+	// deny, and no header speaks of them. They are charged what every live
+	// policy admits. A request whose shadow key cannot be found is not counted.
+	Shadow bool
+
+	// Candidate is a limit to try beside Limit, on the same requests of no
+	// tier, in a count of its own; nil means none. Only Limit decides. Where
+	// the two disagree is observed as Diverged. It is charged what it and every
+	// other live policy admit, so that it counts as it would if it were Limit.
+	Candidate *algorithms.Limit
 }
 
 // policy is a Policy, ready for requests.
 type policy struct {
 	Policy
-	base  *grade
-	tiers map[string]*grade
+	base      *grade
+	tiers     map[string]*grade
+	candidate *grade // nil if there is none
+	trial     string // the candidate's name
 }
 
 // A grade is a limit of a policy, and what responses say of it.
 type grade struct {
 	tier  string
 	limit algorithms.Limit
-	quota *headers.Quota // nil if private
+	quota *headers.Quota // nil if responses do not advertise it
 }
 
 func newPolicy(p Policy) (*policy, error) {
@@ -78,6 +95,15 @@ func newPolicy(p Policy) (*policy, error) {
 	mistake(p.Key.Validate())
 	if p.Fail > algorithms.FailClosed {
 		mistake(fmt.Errorf("there is no failure mode %d", p.Fail))
+	}
+	if p.Shadow && p.Fail == algorithms.FailClosed {
+		mistake(errors.New("a shadow policy denies nothing, and so cannot fail closed"))
+	}
+	if p.Shadow && p.Candidate != nil {
+		mistake(errors.New("a shadow policy has no candidate: it is one"))
+	}
+	if p.Candidate != nil {
+		errs = append(errs, lines(prefix+": candidate", p.Candidate.Validate())...)
 	}
 	if (p.Tier == nil) != (len(p.Tiers) == 0) {
 		mistake(errors.New("a Tier function and Tiers need each other"))
@@ -104,12 +130,16 @@ func compile(p Policy) (*policy, error) {
 		err = errors.Join(err, gradeErr)
 		compiled.tiers[tier] = g
 	}
+	if p.Candidate != nil {
+		compiled.candidate = &grade{limit: *p.Candidate}
+		compiled.trial = p.Name + "~candidate"
+	}
 	return compiled, err
 }
 
 func newGrade(p Policy, tier string, l algorithms.Limit) (*grade, error) {
 	g := &grade{tier: tier, limit: l}
-	if p.Private {
+	if p.Private || p.Shadow {
 		return g, nil
 	}
 	var err error
@@ -121,6 +151,19 @@ func newGrade(p Policy, tier string, l algorithms.Limit) (*grade, error) {
 		Continuous: l.Algorithm().Continuous(),
 	})
 	return g, err
+}
+
+// rank orders policies: shadows after all others, and private ones after public
+// ones.
+func (p *policy) rank() int {
+	rank := 0
+	if p.Private {
+		rank++
+	}
+	if p.Shadow {
+		rank += 2
+	}
+	return rank
 }
 
 // grade returns the limit of a request, and the tier it named if there is none

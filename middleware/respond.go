@@ -24,6 +24,10 @@ func (m *Middleware) describe(h http.Header, d *decision, r *http.Request) {
 	case 0, http.StatusTooManyRequests:
 		m.describeLimits(h, d, r)
 	case http.StatusServiceUnavailable:
+		if d.err == nil { // a limit of capacity
+			m.describeLimits(h, d, r)
+			return
+		}
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
 		headers.SetRetryAfter(h, unavailableFor+headers.Jitter(unavailableSpread, "", m.client(d, r), slot))
 	case http.StatusUnauthorized:
@@ -36,6 +40,9 @@ func (m *Middleware) describeLimits(h http.Header, d *decision, r *http.Request)
 	var wait time.Duration
 	for i := range d.checks {
 		c, quota := &d.checks[i], d.asked[i].grade.quota
+		if c.Op != algorithms.Take {
+			continue
+		}
 		own := c.Decision.RetryAfter
 		if denied && !c.Decision.Allowed {
 			own = m.jittered(d, r, i)
@@ -110,16 +117,20 @@ func (m *Middleware) problem(w http.ResponseWriter, v Verdict) {
 // body returns the body of an answer. Mostly one policy denies, and what it
 // says then has been prepared.
 func (m *Middleware) body(v Verdict) []byte {
-	if v.Status != http.StatusTooManyRequests {
+	capacity := v.Status == http.StatusServiceUnavailable && v.RetryAfter > 0
+	if v.Status != http.StatusTooManyRequests && !capacity {
 		return headers.Problem(v.Status)
 	}
 	var room [4]string
 	names := room[:0] // of the advertised policies that deny
 	for i := range v.Policies {
 		p := &v.Policies[i]
-		if !p.Private && !p.Decision.Allowed && p.Decision.Source != algorithms.Undecided {
+		if !p.Private && !p.Shadow && !p.Decision.Allowed && p.Decision.Source != algorithms.Undecided {
 			names = append(names, p.Name)
 		}
+	}
+	if capacity {
+		return headers.ReducedCapacity(names...)
 	}
 	if len(names) == 1 {
 		return m.bodies[names[0]]

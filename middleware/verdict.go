@@ -12,7 +12,8 @@ type Verdict struct {
 	// Allowed is whether the request may be served, after Delay.
 	Allowed bool
 
-	// Status is what Handler answers if not: 429 (denied), 401 (an identity is
+	// Status is what Handler answers if not: 429 (denied), 503 (denied, and
+	// only by policies of Capacity), 401 (an identity is
 	// missing or unknown), 400 (one is malformed), 503 (no decision, and a
 	// policy that fails closed; or the middleware is closed), 500 (a mistake
 	// of the program). It is 0 if Allowed.
@@ -35,6 +36,8 @@ type PolicyVerdict struct {
 	Tier     string // "" for none, and for one that the policy does not have
 	Limit    algorithms.Limit
 	Private  bool
+	Shadow   bool // it decides nothing
+	Near     bool // at most a fifth is left, or what Options.NearPercent says
 	Decision algorithms.Decision
 }
 
