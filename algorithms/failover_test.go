@@ -22,7 +22,7 @@ const (
 
 var (
 	counted = algorithms.FixedWindow(1_000_000, 24*time.Hour)
-	scarce  = algorithms.TokenBucket(600, time.Minute).WithBurst(20)
+	scarce  = algorithms.TokenBucket(600, time.Minute).WithBurst(40)
 )
 
 // A crowd is callers who ask a stack about some keys while a test changes masters, each round three times: for a limit
@@ -201,6 +201,9 @@ func (c *crowd) wantServed(more int64) {
 		}
 	}
 	most := scarce.Burst() + int64(time.Since(c.began)/(100*time.Millisecond)) + crowdSize + more
+	if c.stack.Stats().Fallback.Lost > 0 {
+		most += scarce.Burst() // Redis could not be told, and so has a burst for it
+	}
 	var worst int64
 	for _, key := range c.keys {
 		worst = max(worst, c.count("scarce", func(a answered) bool { return a.key == key && a.Allowed }))
@@ -260,12 +263,13 @@ func TestSentinelFailover(t *testing.T) {
 	s.WaitPromoted(first)
 	promoted = time.Now()
 	s.WaitReady()
+	ready := time.Now()
 	t.Logf("as planned, promoted after %v; Redis decides again after %v", promoted.Sub(began), c.awaitShared(began, c.keys).Sub(began))
 	c.leave()
-	// The former primary charges until it is told that it is none, which Sentinel does at once.
-	charged := c.count("counted", func(a answered) bool { return isShared(a) && a.at.After(began) && a.at.Before(promoted) })
+	// The former primary charges until it is told that it is none.
+	charged := c.count("counted", func(a answered) bool { return isShared(a) && a.at.After(began) && a.at.Before(ready) })
 	c.wantLost(charged)
-	c.wantServed(1 + int64(promoted.Sub(began)/(100*time.Millisecond))) // of a scarce key, in that time
+	c.wantServed(1 + int64(ready.Sub(began)/(100*time.Millisecond))) // of a scarce key, in that time
 }
 
 // wantLost wants no charge made twice, and none lost but so many, and those that were on their way when Redis went.
@@ -340,6 +344,5 @@ func TestClusterFailover(t *testing.T) {
 	if c.lost() < 0 {
 		t.Error("something was charged twice")
 	}
-	// What was admitted meanwhile may be lost on its way back, to a master that is just being replaced.
-	c.wantServed(scarce.Burst())
+	c.wantServed(0)
 }

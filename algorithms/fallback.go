@@ -26,11 +26,22 @@ import (
 // else. One call's such error is answered by the secondary.
 //
 // The secondary admits only a share of each limit: of N live instances, 1/N.
-// Together they admit at most 1.25 times what the limit does, and one unit each.
-// It starts from what the primary was last seen to hold against a key. And when
-// the primary is back it is told what the secondary has admitted and still
-// holds against a key; so an outage of the primary is no second quota, unless
-// the primary has lost what it knew. Each loss is one fresh burst per key.
+// It starts from what the primary was last seen to hold against a key, if that
+// was half of its burst or more. And when the primary is back it is told what
+// the secondary has admitted and still holds against a key; so an outage of the
+// primary is no second quota for who has spent the first.
+//
+// In a time T, a limit of R per W with burst B admits B + R·T/W to a key (a
+// fixed window R in each of the clock's), and the primary no more of what it
+// decides and is told. On top of that come the rounding of shares, for which
+// windows are buckets, one burst for each loss of the primary's data, one for
+// each outage that finds the key less than half spent or forgotten, and one
+// for each after which the primary could not be told. With k, o and l of these,
+// N instances together admit at most
+//
+//	1.25·(B + R·T/W) + (k + o + l)·B + N
+//
+// and what is charged within the replication lag of each failover.
 //
 // A Return goes to the limiter that issued the receipt, and is dropped if that
 // is not available.
