@@ -65,7 +65,11 @@ func TestLeaseProcess(t *testing.T) {
 	}
 	client := redis.NewClient(&redis.Options{Addr: w.Addr})
 	defer client.Close()
-	s, err := algorithms.NewShared(client, &algorithms.Options{Lease: &w.Lease})
+	s, err := algorithms.NewShared(client, &algorithms.Options{
+		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
+		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
+		Lease:    &w.Lease,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

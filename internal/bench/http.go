@@ -100,6 +100,7 @@ func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, erro
 	if err != nil {
 		return nil, err
 	}
+	s.onClose(func() { _ = shared.Close() })
 	return penstockHTTP(shared, ratelimit.Policy{
 		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
 	})

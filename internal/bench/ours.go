@@ -22,7 +22,11 @@ func onRedis(kind limited) setup {
 
 // leased asks NewShared, with leases.
 func leased(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := algorithms.NewShared(s.client(), &algorithms.Options{Lease: &algorithms.LeaseOptions{}})
+	limiter, err := algorithms.NewShared(s.client(), &algorithms.Options{
+		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
+		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
+		Lease:    &algorithms.LeaseOptions{},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,11 @@ func work(ctx context.Context, task string, out io.Writer) error {
 	}
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	limiter, err := algorithms.NewShared(client, &algorithms.Options{Lease: &algorithms.LeaseOptions{}})
+	limiter, err := algorithms.NewShared(client, &algorithms.Options{
+		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
+		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
+		Lease:    &algorithms.LeaseOptions{},
+	})
 	if err != nil {
 		return err
 	}
