@@ -52,7 +52,7 @@ func (s *site) newCustomer(t *testing.T, o *settings) *customer {
 	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
 	c.Stack = newShared(t, client, &algorithms.Options{
 		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
-		Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond},
+		Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline)},
 	})
 	return c
 }
@@ -98,7 +98,7 @@ func (s *site) chargesOnce(t *testing.T, l loss) {
 	})
 	l.end(s)
 	each(func(c *customer) {
-		eventually(t, 10*time.Second, "settled", func() bool {
+		eventually(t, unhurried(10*time.Second), "settled", func() bool {
 			c.ask("usr=patient")
 			got := c.Stats().Fallback
 			return !got.Open && got.Owed == 0

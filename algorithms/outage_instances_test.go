@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ type gatherer struct {
 	limit    algorithms.Limit
 	mu       sync.Mutex
 	admitted []admission
+	ended    atomic.Int64 // calls
 }
 
 func (g *gatherer) press(t *testing.T, s *algorithms.Stack, every time.Duration, stop <-chan struct{}) {
@@ -38,6 +40,7 @@ func (g *gatherer) press(t *testing.T, s *algorithms.Stack, every time.Duration,
 		if err != nil || d.Source == algorithms.Undecided {
 			t.Errorf("got %+v, %v", d, err)
 		}
+		g.ended.Add(1)
 		if d.Allowed {
 			g.mu.Lock()
 			g.admitted = append(g.admitted, admission{began, ended})
@@ -93,6 +96,11 @@ func TestOutageOfManyInstances(t *testing.T) {
 	var all [][]*gatherer
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
+	dismiss := sync.OnceFunc(func() {
+		close(stop)
+		wg.Wait()
+	})
+	t.Cleanup(dismiss)
 	for i, n := range counts {
 		servers = append(servers, redistest.Start(t))
 		all = append(all, []*gatherer{
@@ -113,20 +121,33 @@ func TestOutageOfManyInstances(t *testing.T) {
 	// Until everybody has been alone for a while, and then as long as one of
 	// eight waits twice for its part of five per second.
 	time.Sleep(time.Second)
-	from := time.Now()
+	from, before := time.Now(), calls(all)
 	time.Sleep(3250 * time.Millisecond)
-	to := time.Now()
-	close(stop)
-	wg.Wait()
+	to, after := time.Now(), calls(all)
+	dismiss()
 	for i, n := range counts {
 		for _, g := range all[i] {
 			g.verify(t, n)
 			want := 0.75 * float64(g.limit.Requests()) * to.Sub(from).Seconds() / g.limit.Window().Seconds()
+			if asked := after[g] - before[g]; float64(asked) < 2*want {
+				t.Logf("%d instances, %v: %d asked in %v: no overload, this machine is too busy", n, g.limit, asked, to.Sub(from))
+				continue
+			}
 			if got := g.between(from, to); float64(got) < want {
 				t.Errorf("%d instances, %v: %d admitted in %v, want at least %.1f", n, g.limit, got, to.Sub(from), want)
 			}
 		}
 	}
+}
+
+func calls(all [][]*gatherer) map[*gatherer]int64 {
+	ended := make(map[*gatherer]int64)
+	for _, gs := range all {
+		for _, g := range gs {
+			ended[g] = g.ended.Load()
+		}
+	}
+	return ended
 }
 
 // startInstances returns Stacks that know of each other.

@@ -13,7 +13,7 @@ const openFor = time.Second
 
 // recoveryBound is what Redis may be left alone after it is well again: until
 // the circuit is tried, and what that may take.
-const recoveryBound = openFor + 2*time.Second
+var recoveryBound = openFor + unhurried(2*time.Second)
 
 func TestOutageEnds(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ type ward struct {
 func newWard(t *testing.T, ill illness, tune func(*redis.Options)) *ward {
 	t.Helper()
 	p := newPatient(t, ill, tune)
-	stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: openFor}})
+	stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: openFor, Deadline: unhurried(defaultDeadline)}})
 	w := &ward{patient: p, ill: ill, callers: call(t, stack, 4, 5*time.Millisecond, nil)}
 	w.awaitShared(5 * time.Second)
 	return w
@@ -75,7 +75,7 @@ func TestOutageEndsForASaturatedPool(t *testing.T) {
 		t.Run(ill.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWard(t, ill, func(o *redis.Options) {
-				o.PoolSize, o.DialTimeout = places, 100*time.Millisecond
+				o.PoolSize, o.DialTimeout = places, 50*time.Millisecond
 			})
 			ill.begin(w.patient)
 			// Five dials are one failure of the pool.

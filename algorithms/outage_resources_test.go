@@ -104,7 +104,7 @@ func TestSlowRedisIsNotDialledAgain(t *testing.T) {
 				o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
 			})
 			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
-			c := call(t, stack, 50, 5*time.Millisecond, nil)
+			c := call(t, stack, 50, unhurried(5*time.Millisecond), nil)
 			c.awaitShared(5 * time.Second)
 			p.proxy.Set(redistest.Delay(200 * time.Millisecond))
 			c.awaitOpen()

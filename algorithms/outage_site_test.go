@@ -27,7 +27,7 @@ type settings struct {
 	readTimeout time.Duration
 }
 
-var clientSettings = []*settings{{name: "default"}, {"impatient", 20 * time.Millisecond}}
+var clientSettings = []*settings{{name: "default"}, {"impatient", unhurried(20 * time.Millisecond)}}
 
 func newSite(t *testing.T, servers ...*redistest.Server) *site {
 	t.Helper()
@@ -104,7 +104,7 @@ func losing(name string, f redistest.Fault) loss {
 var losses = []loss{
 	losing("cut", redistest.Cut().Containing("evalsha")),
 	losing("swallowed", redistest.Swallow().Containing("evalsha")),
-	losing("late", redistest.Delay(80*time.Millisecond).Containing("evalsha")),
+	losing("late", redistest.Delay(unhurried(80*time.Millisecond)).Containing("evalsha")),
 	{"cut, sent whole", func(s *site) {
 		s.each(forgetScripts)
 		s.set(redistest.Cut().Containing("$4\r\neval\r\n"))

@@ -15,6 +15,15 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
+// unhurried stretches a time that is not what a test is about: the race
+// detector slows everything down.
+func unhurried(d time.Duration) time.Duration {
+	if raceEnabled {
+		return 5 * d
+	}
+	return d
+}
+
 // A wire is how clients reach servers: by way of proxies, where there are any.
 // It counts, and else does what go-redis does by itself.
 type wire struct {
@@ -205,6 +214,7 @@ type callers struct {
 	stop          chan struct{}
 	wg            sync.WaitGroup
 	began, shared atomic.Int64
+	dismiss       func() // waits for the last calls
 }
 
 // ample is never spent.
@@ -213,6 +223,11 @@ var ample = algorithms.FixedWindow(1_000_000_000, 24*time.Hour)
 // call lets n callers ask, and tells seen, if it is not nil, of each call.
 func call(t *testing.T, s *algorithms.Stack, n int, every time.Duration, seen func(sample)) *callers {
 	c := &callers{t: t, stack: s, stop: make(chan struct{})}
+	c.dismiss = sync.OnceFunc(func() {
+		close(c.stop)
+		c.wg.Wait()
+	})
+	t.Cleanup(c.dismiss)
 	for _, key := range manyKeys(n) {
 		c.wg.Go(func() { c.ask(key, every, seen) })
 	}
@@ -242,12 +257,6 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 			seen(sample{took, open})
 		}
 	}
-}
-
-// dismiss waits for the last calls.
-func (c *callers) dismiss() {
-	close(c.stop)
-	c.wg.Wait()
 }
 
 func (c *callers) awaitOpen() {
