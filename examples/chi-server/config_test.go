@@ -111,6 +111,7 @@ func TestURLs(t *testing.T) {
 	tests := []struct{ url, addrs, client string }{
 		{"redis://127.0.0.1", "127.0.0.1:6379", "*redis.Client db 0 user \"\" password \"\""},
 		{"redis://alice:p%40ss@[::1]:1/3?pool_size=7", "[::1]:1", "*redis.Client db 3 user \"alice\" password \"p@ss\""},
+		{"unix:///run/redis.sock?db=1", "/run/redis.sock", "*redis.Client db 1 user \"\" password \"\""},
 		{"redis+sentinel://mymaster@a:1,b:2,[::1]:3", "a:1,b:2,[::1]:3", "*redis.Client db 0 user \"\" password \"\""},
 		{"redis+sentinel://mymaster:p@s%2Fs/word@a:1/2", "a:1", "*redis.Client db 2 user \"\" password \"p@s/s/word\""},
 		{"redis+cluster://a:1,b:2", "a:1,b:2", "*redis.ClusterClient user \"\" password \"\""},
