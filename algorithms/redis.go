@@ -57,6 +57,7 @@ type Redis struct {
 	inFlight  int
 	timeout   time.Duration
 	lanes     []lane
+	calls     sync.Pool               // of *call
 	workers   sync.Pool               // of *worker
 	placement atomic.Uint32           // a placement
 	circuit   atomic.Pointer[circuit] // of the Fallback that it serves, if any
@@ -139,6 +140,7 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	r.prefix += ":"
 	r.placement.Store(uint32(placementOf(client)))
 	r.lanes = make([]lane, clusterSlots/slotsPerLane)
+	r.calls.New = func() any { return &call{r: r} }
 	r.workers.New = newWorker
 	for i := range r.lanes {
 		r.lanes[i].r = r

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -24,8 +23,6 @@ type call struct {
 	ends  []int
 }
 
-var calls = sync.Pool{New: func() any { return new(call) }}
-
 // maxPooled bounds the calls that are kept for others to use.
 const maxPooled = 32
 
@@ -40,7 +37,7 @@ func (c *call) free() {
 	for i := range c.groups {
 		c.groups[i].reset()
 	}
-	calls.Put(c)
+	c.r.calls.Put(c)
 }
 
 // A redisItem is an item with its stored key.
@@ -61,8 +58,7 @@ const (
 )
 
 func (r *Redis) newCall(checks []Check) (*call, error) {
-	c := calls.Get().(*call)
-	c.r = r
+	c := r.calls.Get().(*call)
 	var err error
 	if c.plain, err = newItems(c.plain[:0], checks, Shared); err != nil {
 		return nil, err
