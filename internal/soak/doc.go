@@ -38,8 +38,8 @@
 //     admitted around every turn, R for each that T touches in place of B + R T/W.
 //  2. All instances together admit locally at most B + R T/W + N, whatever
 //     Redis does: each has 1/N of the limit, rounded up.
-//  3. A call takes at most the deadline (50 ms) for each slot of a Cluster it
-//     asks in turn, and 100 ms, less what the machine stalled meanwhile.
+//  3. A call takes at most the deadline (50 ms), and once more for a slot of a
+//     Cluster that it gives back in, and 100 ms; the machine's stalls do not count.
 //  4. A call ends in no error, but for FailClosed in ErrUnavailable, and for a
 //     caller that hung up in its own. A FailClosed take is decided by Redis.
 //  5. Every circuit is closed 2 s after OpenFor at the latest when all is well.

@@ -45,8 +45,14 @@ func (in *instance) start(t *topology, instances int) (err error) {
 	return err
 }
 
+// close closes what start made, and forgets it, so that it is no heap.
 func (in *instance) close() error {
-	return errors.Join(in.stack.Close(), in.client.Close())
+	if in.stack == nil {
+		return nil
+	}
+	err := errors.Join(in.stack.Close(), in.client.Close())
+	in.stack, in.client = nil, nil
+	return err
 }
 
 // dial is go-redis's own, but that it takes the way through a proxy, and that

@@ -11,9 +11,11 @@ import (
 const (
 	// endsWithin is how long what was started may take to end after Close: a
 	// client waits its ReadTimeout for replies.
-	endsWithin   = 10 * time.Second
-	moreHeap     = 8 << 20 // bytes that a runtime may keep
+	endsWithin = 10 * time.Second
+	// What a leg and the runtime keep for themselves: less than one goroutine
+	// of every instance, and than one of their stacks.
 	moreRoutines = 2
+	moreHeap     = 4 << 20 // bytes
 )
 
 // A size is how much of the process is in use.

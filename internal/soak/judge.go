@@ -41,7 +41,7 @@ func (l *leg) awaitTold() {
 func (l *leg) judgeWaits() lateness {
 	waits := l.waits.judge()
 	for _, call := range waits.over {
-		l.broken("a call of %d parts took %v, and more than %v without the machine's stalls",
+		l.broken("a call of %d slots took %v, and more than %v without the machine's stalls",
 			call.parts, call.length(), time.Duration(call.parts)*deadline+grace)
 	}
 	return waits
