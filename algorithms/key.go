@@ -151,13 +151,13 @@ func (c *Check) validate() error {
 // validOp reports whether there is such an op. No limiter issues a receipt such
 // as a backfill has.
 func (c *Check) validOp() bool {
-	r := c.Decision.Receipt
+	r := &c.Decision.Receipt
 	return c.Op < opCount || (c.Op == backfill && r.at > 0 && r.algorithm == algorithmNone)
 }
 
 // foreignReceipt reports whether c returns what another algorithm, and so
 // another stored key, was charged.
 func (c *Check) foreignReceipt() bool {
-	r := c.Decision.Receipt
+	r := &c.Decision.Receipt
 	return c.Op == Return && r.units > 0 && r.algorithm != c.Limit.algorithm && c.Limit.algorithm != algorithmNobody
 }

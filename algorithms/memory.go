@@ -43,8 +43,8 @@ type MemoryOptions struct {
 	// Memory is closed.
 	Now func() time.Time
 
-	// Observe, if not nil, is told what happens. It is called while locks are
-	// held: it must be quick, and not use the limiter.
+	// Observe, if not nil, is told what happens. It may be called while
+	// locks are held: it must be quick, and not use the limiter.
 	Observe func(Event)
 }
 

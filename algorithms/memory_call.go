@@ -134,21 +134,20 @@ func (m *Memory) room(items []item, places []place, i int, now int64) bool {
 	if home.record != nil || it.cost == 0 || table[it.algo].step == nil {
 		return true
 	}
-	if home.record = m.reserve(home.hash, home.name, now, places); home.record != nil {
+	home.record = m.shard(home.hash).reserve(chainHash(home.hash), home.name, now, places)
+	if home.record != nil {
 		return true
 	}
+	m.tellRefused(it.check)
 	it.refused, it.answer.allowed = true, false
 	return false
 }
 
-// reserve returns a record for a new key, or nil if there is no room for it,
-// which it tells the observer. It requires the shard's mu.
-func (m *Memory) reserve(hash uint64, n name, now int64, places []place) *record {
-	r := m.shard(hash).reserve(chainHash(hash), n, now, places)
-	if r == nil && m.observe != nil {
-		m.observe(Event{Kind: EventCapacity, Policy: n.policy})
+// tellRefused tells the observer that there is no room for c's key.
+func (m *Memory) tellRefused(c *Check) {
+	if m.observe != nil {
+		m.observe(Event{Kind: EventCapacity, Policy: c.Policy})
 	}
-	return r
 }
 
 // store writes back what the call changed. It requires the shards' mu.

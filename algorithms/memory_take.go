@@ -5,63 +5,58 @@ package algorithms
 // change the state between verdict and charge, so it needs no item; and a step
 // that is known is called directly rather than through its interface.
 func (m *Memory) take(c *Check, now int64) {
-	l, cost := &c.Limit.terms, c.units()
-	s, fullAt, fits, room := m.takeFrom(c, cost, now)
-	if !room {
-		c.Decision = Decision{RetryAfter: refusedFor}
-		return
-	}
 	var step tokenBucket
-	a := answerOf(s)
-	d := &c.Decision
-	*d = Decision{Allowed: fits, Source: Local, Remaining: max(0, l.burst-s.n)}
-	d.ResetAfter = until(fullAt, now)
-	d.UnitAfter = until(step.unitAt(a, l), now)
+	l, cost, n := &c.Limit.terms, c.units(), nameOf(c)
+	hash := n.hash(m.seed)
+	sh := m.shard(hash)
+	sh.mu.Lock() // and no defer, which costs as much again
+	r := sh.records.find(chainHash(hash), n)
+	var s state
+	if r != nil {
+		s = r.state()
+	}
+	s, changed := step.at(s, now, l)
+	fits := l.fit(s.n, cost)
+	switch {
+	case fits && cost > 0:
+		if r == nil {
+			if r = sh.reserve(chainHash(hash), n, now, nil); r == nil {
+				sh.mu.Unlock()
+				m.tellRefused(c)
+				c.Decision = Decision{RetryAfter: refusedFor}
+				return
+			}
+		}
+		s, changed = step.charge(s, now, cost), true
+	case !fits && r != nil:
+		r.deniedAt = now
+	}
+	fullAt := step.resetAt(answerOf(s), l)
+	if changed {
+		r.put(s, fullAt)
+	}
+	sh.mu.Unlock()
+	c.taken(s, fullAt, cost, now, fits)
+}
+
+// taken writes the Decision of a take that left s, in place: it is large.
+func (c *Check) taken(s state, fullAt, cost, now int64, fits bool) {
+	var step tokenBucket
+	l, d := &c.Limit.terms, &c.Decision
+	*d = Decision{Allowed: fits, Source: Local, Remaining: max(0, l.burst-s.n), ResetAfter: until(fullAt, now)}
+	if s.n >= l.burst {
+		d.UnitAfter = until(step.unitAt(answerOf(s), l), now)
+	}
 	switch {
 	case !fits:
 		d.RetryAfter = Never
 		if cost <= l.most {
-			d.RetryAfter = until(step.retryAt(a, min(cost, l.burst), l), now)
+			d.RetryAfter = until(step.retryAt(answerOf(s), min(cost, l.burst), l), now)
 		}
 	case cost > 0:
-		d.Receipt = Receipt{
-			units: cost, at: now, t: s.t, n: s.n, f: s.f,
-			source: Local, algorithm: algorithmTokenBucket,
-		}
+		r := &d.Receipt
+		r.units, r.at = cost, now
+		r.t, r.n, r.f = s.t, s.n, s.f
+		r.source, r.algorithm = Local, algorithmTokenBucket
 	}
-}
-
-// takeFrom returns the state that a take leaves and when that is full again,
-// whether it fits, and whether there is room for its key: if not, it counts as
-// denied and the figures mean nothing.
-func (m *Memory) takeFrom(c *Check, cost, now int64) (s state, fullAt int64, fits, room bool) {
-	var step tokenBucket
-	l, n := &c.Limit.terms, nameOf(c)
-	hash := n.hash(m.seed)
-	sh := m.shard(hash)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	r := sh.records.find(chainHash(hash), n)
-	if r != nil {
-		s = r.state()
-	}
-	s, repaired := step.at(s, now, l)
-	fits = l.fit(s.n, cost)
-	charged := fits && cost > 0
-	if charged {
-		if r == nil {
-			if r = m.reserve(hash, n, now, nil); r == nil {
-				return s, 0, false, false
-			}
-		}
-		s.n += cost
-	}
-	fullAt = step.resetAt(answerOf(s), l)
-	if charged || repaired {
-		r.put(s, fullAt)
-	}
-	if !fits && r != nil {
-		r.deniedAt = now
-	}
-	return s, fullAt, fits, true
 }
