@@ -86,9 +86,10 @@ func measureOutage(t *testing.T, ill illness) (o outage) {
 	c.awaitOpen()
 	o.opened, o.calls = time.Since(began), c.began.Load()-before
 	// In the background go-redis repeats a dial that failed four times, every
-	// 100 ms, whoever has given up on it. Then there are no more.
+	// 100 ms, whoever has given up on it. An instance that was just making
+	// itself known goes on with that for a second. Then there are no more.
 	before = p.wire.dials.Load()
-	for range 5 {
+	for range 8 {
 		o.unfinished = p.wire.dials.Load() - before
 		time.Sleep(300 * time.Millisecond)
 		if o.dials = p.wire.dials.Load() - before - o.unfinished; o.dials == 0 {
