@@ -82,8 +82,9 @@ func (c *chaos) troubleServers(ctx context.Context, random *rand.Rand) {
 			possible = append(possible, e)
 		}
 	}
+	next := deck(random, len(possible))
 	for pause(ctx, between(random, minPause, maxPause)) {
-		e := possible[random.IntN(len(possible))]
+		e := possible[next()]
 		before := c.leg.topology.places()
 		if e.loses {
 			c.losses.Add(1)
@@ -194,24 +195,46 @@ var faults = []fault{
 }
 
 // troubleNetwork troubles the way of one instance, or of all, to one server, or
-// to all.
+// to all. It begins with what makes a second attempt charge twice.
 func (c *chaos) troubleNetwork(ctx context.Context, random *rand.Rand) {
+	if pause(ctx, between(random, minPause, 2*minPause)) {
+		c.strike(ctx, "cut", redistest.Cut().Containing("evalsha"), c.leg.allProxies(), "all instances, scripts only", random)
+	}
+	next := deck(random, len(faults))
 	for pause(ctx, between(random, minPause, maxPause)) {
-		f := faults[random.IntN(len(faults))]
+		f := faults[next()]
 		struck, who := c.leg.proxies(random)
 		what := f.make(random)
-		if random.IntN(2) == 0 { // handshakes pass, so that a second attempt would get through
+		if random.IntN(2) == 0 { // handshakes pass
 			what, who = what.Containing("evalsha"), who+", scripts only"
 		}
-		begin := time.Now()
-		for _, p := range struck {
-			p.Set(what)
+		c.strike(ctx, f.name, what, struck, who, random)
+	}
+}
+
+// strike lets a fault last for a while.
+func (c *chaos) strike(ctx context.Context, name string, what redistest.Fault, struck []*redistest.Proxy, who string, random *rand.Rand) {
+	begin := time.Now()
+	for _, p := range struck {
+		p.Set(what)
+	}
+	pause(ctx, between(random, minHold, maxHold))
+	for _, p := range struck {
+		p.Set(redistest.Pass())
+	}
+	c.events.Add(1)
+	c.leg.say("%-13s %s %.1f s", name, who, time.Since(begin).Seconds())
+}
+
+// deck returns a function that draws from n cards, each once before any again.
+func deck(random *rand.Rand, n int) func() int {
+	var left []int
+	return func() int {
+		if len(left) == 0 {
+			left = random.Perm(n)
 		}
-		pause(ctx, between(random, minHold, maxHold))
-		for _, p := range struck {
-			p.Set(redistest.Pass())
-		}
-		c.events.Add(1)
-		c.leg.say("%-13s %s %.1f s", f.name, who, time.Since(begin).Seconds())
+		card := left[0]
+		left = left[1:]
+		return card
 	}
 }

@@ -27,7 +27,8 @@
 //	black hole, unreachable, refuse
 //
 // The network's is that of one instance or of all, to one server or to all, and
-// may spare whatever is not a script.
+// may spare whatever is not a script. Each kind comes once before any again, and
+// first of all scripts' replies are cut: a second attempt would charge twice.
 //
 // # What must hold
 //

@@ -127,10 +127,16 @@ func (l *leg) proxies(random *rand.Rand) (struck []*redistest.Proxy, who string)
 		servers = servers[i : i+1]
 		who += " to " + servers[0].Addr()
 	}
+	return proxiesOf(instances, servers), who
+}
+
+func (l *leg) allProxies() []*redistest.Proxy { return proxiesOf(l.instances, l.topology.servers) }
+
+func proxiesOf(instances []*instance, servers []*redistest.Server) (proxies []*redistest.Proxy) {
 	for _, in := range instances {
 		for _, s := range servers {
-			struck = append(struck, in.proxies[s.Addr()])
+			proxies = append(proxies, in.proxies[s.Addr()])
 		}
 	}
-	return struck, who
+	return proxies
 }
