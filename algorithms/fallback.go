@@ -32,16 +32,16 @@ import (
 // primary is no second quota for who has spent the first.
 //
 // In a time T, a limit of R per W with burst B admits B + R·T/W to a key (a
-// fixed window R in each of the clock's), and the primary no more of what it
-// decides and is told. On top of that come the rounding of shares, for which
-// windows are buckets, one burst for each loss of the primary's data, one for
-// each outage that finds the key less than half spent or forgotten, and one
-// for each after which the primary could not be told. With k, o and l of these,
-// N instances together admit at most
+// fixed window R in each of the clock's). N instances together admit at most
 //
-//	1.25·(B + R·T/W) + (k + o + l)·B + N
+//	B + R·T/W + k·B  by a primary that lost its data k times, and
+//	B + R·U/W + N    locally, if some instance was without it for a time U,
 //
-// and what is charged within the replication lag of each failover.
+// and what is charged within the replication lag of each failover. The second
+// line comes on top only as far as the primary could not be told, or had been
+// used by others before it was. Limits of windows but for fixed ones of a
+// single instance are buckets locally; and a cost above a share's burst is
+// admitted when nothing is in use, so that at first each instance admits one.
 //
 // A Return goes to the limiter that issued the receipt, and is dropped if that
 // is not available.

@@ -52,10 +52,10 @@
 //     as it was told is admitted, and a greedy one gets exactly the limit.
 //  8. After Close, goroutines, heap and connections are back where they were.
 //
-// The runbook says less than the sum of 1 and 2 of both together: 1.25 of 1,
-// and N. Instances recover one after the other, and what one admitted locally
-// is no longer charged where another has used up the limit in Redis meanwhile:
-// so that is not always kept. The table tells how often ("beyond").
+// 1 and 2 are the runbook's bound. Mostly the second comes instead of the first
+// rather than on top, for Redis is told of it; not so where instances recover
+// one after the other, and Redis is used up before all have told. The table
+// tells how often both together were more than 1.25 of 1, and N ("beyond").
 //
 // # How to read it
 //
