@@ -156,7 +156,11 @@ func startInstances(t *testing.T, server *redistest.Server, n int) (stacks []*al
 	for range n {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
-		stacks = append(stacks, newShared(t, client, nil))
+		stacks = append(stacks, newShared(t, client, &algorithms.Options{
+			// Not reached before the server is killed: while it answers some
+			// instances and not others, both it and those admit.
+			Fallback: algorithms.FallbackOptions{Deadline: unhurried(defaultDeadline)},
+		}))
 	}
 	eventually(t, 10*time.Second, "known to all", func() bool {
 		for _, s := range stacks {
