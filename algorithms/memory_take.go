@@ -9,7 +9,7 @@ func (m *Memory) take(c *Check, now int64) {
 	l, cost, n := &c.Limit.terms, c.units(), nameOf(c)
 	hash := n.hash(m.seed)
 	sh := m.shard(hash)
-	sh.mu.Lock() // and no defer, which costs as much again
+	sh.mu.Lock() // no defer: it costs 3 ns of 130
 	r := sh.records.find(chainHash(hash), n)
 	var s state
 	if r != nil {
