@@ -14,10 +14,13 @@ import (
 const (
 	// attempts is how often a fair trial is repeated whose decisions were not
 	// all Redis's: the machine may be slower than the deadline at any time.
-	attempts  = 10
-	maxWait   = 3 * time.Second
-	greedy    = 300
-	compliant = 25
+	attempts = 10
+	// trialPause is the pause before the next: what the last trouble left behind,
+	// such as a connection that is dead, may open a circuit once more.
+	trialPause = closedWithin / 4
+	maxWait    = 3 * time.Second
+	greedy     = 300
+	compliant  = 25
 )
 
 // judgeFairness is for when all is well again: clients get what the limit says.
@@ -40,6 +43,7 @@ func (l *leg) trial(who string, f func(n int) (shared bool)) {
 		if f(n) {
 			return
 		}
+		time.Sleep(trialPause)
 	}
 	l.broken("%s: in none of %d trials did Redis make all decisions, though all is well", who, attempts)
 }
