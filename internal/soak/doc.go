@@ -2,7 +2,7 @@
 // algorithms.NewShared keeps its promises.
 //
 //	make soak                                    # ten minutes
-//	SOAK=60s make soak                           # what make check does
+//	SOAK=60s make soak                           # what CI does
 //	go run ./internal/soak -for 2m -seed 7 -only cluster
 //
 // It starts its own redis-servers, and goes through three topologies in turn: a
