@@ -10,7 +10,8 @@ import (
 
 // ErrUnavailable is wrapped by the error of a call that the shared limiter has
 // to answer, and cannot: a check of it is FailClosed, or is an operator's
-// settlement. Nothing was charged.
+// settlement. Nothing was charged locally. If the call was sent, and its answer
+// lost, it may have been charged there; the error wraps the cause.
 var ErrUnavailable = fmt.Errorf("the shared limiter is not available")
 
 // errOpen is the error of a round trip that is not made. Nothing was sent.

@@ -3,21 +3,14 @@ package algorithms
 import (
 	"context"
 	"hash/maphash"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-const (
-	// rememberDenied is the longest that a denial is remembered: what another
-	// instance gives back acts after it.
-	rememberDenied = time.Second
-
-	// rememberKey is the longest key, in bytes, that is remembered: clients may
-	// choose keys, and a bound of their number alone would not bound memory.
-	rememberKey = 1024 + 128
-)
+// rememberDenied is the longest that a denial is remembered: what another
+// instance gives back acts after it.
+const rememberDenied = time.Second
 
 // A denyCache remembers denials of the limiter below. For every algorithm, a
 // denied cost stays denied until its RetryAfter, as long as others only take:
@@ -177,7 +170,7 @@ func (d *denial) since(elapsed time.Duration) Decision {
 func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered time.Duration) {
 	for i := range checks {
 		d := &checks[i].Decision
-		if d.Allowed || d.Source != Shared || len(checks[i].Key) > rememberKey {
+		if d.Allowed || d.Source != Shared || len(checks[i].Key) > maxKept {
 			continue
 		}
 		key, sh := c.place(&checks[i])
@@ -212,7 +205,7 @@ func (sh *denyShard) put(key identity, settled uint64, d *denial) {
 			break
 		}
 	}
-	key.policy, key.key = strings.Clone(key.policy), strings.Clone(key.key) // they are the caller's
+	key = key.clone()
 	sh.denials[key] = d
 }
 

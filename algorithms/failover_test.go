@@ -136,7 +136,6 @@ func (c *crowd) leave() {
 		s := c.stack.Stats().Fallback
 		return !s.Open && s.Owed == 0
 	})
-	time.Sleep(200 * time.Millisecond) // it may be on its way for 100 ms
 }
 
 func (c *crowd) all() []answered {

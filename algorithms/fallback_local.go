@@ -105,10 +105,9 @@ func validate(checks []Check) error {
 	if err != nil {
 		return err
 	}
-	keys := make([]string, len(items))
 	for i := range items {
-		keys[i] = storedKey(&checks[i])
-		if err := share(items, i, func(j int) bool { return keys[j] == keys[i] }); err != nil {
+		same := func(j int) bool { return identityOf(&checks[j]) == identityOf(&checks[i]) }
+		if err := share(items, i, same); err != nil {
 			return err
 		}
 	}

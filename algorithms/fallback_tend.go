@@ -130,14 +130,16 @@ func (f *Fallback) handBack(end time.Time) {
 			})
 		}
 		tellers.Wait()
+		f.owed.told(len(debts))
 		if !heard.Load() {
 			return
 		}
 	}
 }
 
-// tell tells the primary of one key, whose checks are one script. What fails is owed still, unless it may have been
-// charged: then it is lost, and must not be told twice.
+// tell tells the primary of one key, whose checks are one script. What fails is
+// owed still, unless it may have been charged: then it is lost, and must not be
+// told twice.
 func (f *Fallback) tell(d *debt) error {
 	checks := d.checks(f.now())
 	if len(checks) == 0 {

@@ -20,6 +20,15 @@ type identity struct {
 
 func identityOf(c *Check) identity { return identity{c.Policy, c.Key, c.Limit.algorithm} }
 
+// clone returns the identity without anything of its caller's.
+func (id identity) clone() identity {
+	return identity{strings.Clone(id.policy), strings.Clone(id.key), id.algorithm}
+}
+
+// maxKept is the longest key, in bytes, that is kept beside a store: clients may
+// choose keys, and a bound of their number alone would not bound memory.
+const maxKept = 1024 + 128
+
 // appendStored appends the key under which c's state is stored:
 //
 //	{first}|rest:policy:tag

@@ -223,7 +223,7 @@ func (l *lease) settle(ctx context.Context, checks []Check) error {
 func (l *lease) begin(s *slot, c *Check, now time.Duration) *hotKey {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k := s.hot.Load(); k != nil || l.closed.Load() || len(l.keys) >= l.options.MaxKeys || len(c.Key) > rememberKey {
+	if k := s.hot.Load(); k != nil || l.closed.Load() || len(l.keys) >= l.options.MaxKeys || len(c.Key) > maxKept {
 		return k
 	}
 	share := c.Limit.burst * int64(l.options.Share) / 100

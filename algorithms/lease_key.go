@@ -2,7 +2,6 @@ package algorithms
 
 import (
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +43,7 @@ type hotKey struct {
 // caller's.
 func newHotKey(s *slot, c *Check, share, pace int64, now time.Duration) *hotKey {
 	k := &hotKey{
-		identity: identity{strings.Clone(c.Policy), strings.Clone(c.Key), c.Limit.algorithm},
+		identity: identityOf(c).clone(),
 		limit:    c.Limit, slot: s, share: share, current: c.Limit, looked: now,
 	}
 	k.pace.Store(pace)

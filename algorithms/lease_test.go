@@ -118,7 +118,7 @@ func TestHotKeysAreLeased(t *testing.T) {
 			s := newLeased(t, store, algorithms.LeaseOptions{})
 			warm(t, s, "usr=1", limit)
 			first := store.since()[50]
-			if first.Cost != 25 || !first.Exact || first.Op != algorithms.Take {
+			if first.Cost != 25 || !first.Exact || first.Fail != algorithms.FailClosed || first.Op != algorithms.Take {
 				t.Errorf("%v: got %+v for a block", limit, first)
 			}
 			resets := store.left(t, "usr=1", limit)

@@ -1,48 +1,46 @@
 package algorithms
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
-// maxOwed bounds the keys of a ledger. What is admitted of others is not told.
+// maxOwed bounds the keys of a ledger. What is admitted of others, and of keys
+// longer than maxKept, is not told.
 const maxOwed = 100_000
 
 // A ledger keeps what was admitted without the primary, and surely not charged
 // there, until the primary can be told. It counts as the primary would: what has
 // refilled or rolled away meanwhile is not owed any more.
 type ledger struct {
-	mu   sync.Mutex
-	keys map[string]*debt // by stored key
+	mu      sync.Mutex
+	keys    map[identity]*debt
+	telling int // keys that were popped, and of which the primary is being told
 }
 
 // A debt is what is owed of one key.
 type debt struct {
-	policy, key string
-	whole       Limit // as the primary has it
-	counts      Limit // that the state counts under
-	charged     int64 // units, of which a bucket's state may hold more: it began warm
-	state       state
+	identity
+	whole   Limit // as the primary has it
+	counts  Limit // that the state counts under
+	charged int64 // units, of which a bucket's state may hold more: it began warm
+	state   state
 }
 
-func newLedger() *ledger { return &ledger{keys: make(map[string]*debt)} }
+func newLedger() *ledger { return &ledger{keys: make(map[identity]*debt)} }
 
 // record notes an admitted check, of the limit that it was admitted under.
 func (l *ledger) record(c *Check, local Limit, now int64) {
 	units, r := c.units(), c.Decision.Receipt
-	if r.units == 0 || units == 0 {
+	if r.units == 0 || units == 0 || len(c.Key) > maxKept {
 		return
 	}
-	key := storedKey(c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, ok := l.keys[key]
+	d, ok := l.keys[identityOf(c)]
 	if !ok {
 		if !l.room(now) {
 			return
 		}
-		d = &debt{policy: strings.Clone(c.Policy), key: strings.Clone(c.Key)}
-		l.keys[key] = d
+		d = &debt{identity: identityOf(c).clone()}
+		l.keys[d.identity] = d
 	}
 	d.whole, d.counts = c.Limit, c.Limit
 	d.charged += units
@@ -64,7 +62,7 @@ func (l *ledger) record(c *Check, local Limit, now int64) {
 func (l *ledger) unrecord(c *Check, units int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d, ok := l.keys[storedKey(c)]; ok {
+	if d, ok := l.keys[identityOf(c)]; ok {
 		d.charged = max(0, d.charged-units)
 	}
 }
@@ -72,7 +70,7 @@ func (l *ledger) unrecord(c *Check, units int64) {
 func (l *ledger) forget(c *Check) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.keys, storedKey(c))
+	delete(l.keys, identityOf(c))
 }
 
 // room makes room for one more key. If there is none, it forgets one that owes
@@ -94,7 +92,8 @@ func (l *ledger) room(now int64) bool {
 	return false
 }
 
-// pop removes up to limit keys, and returns what is owed of them.
+// pop removes up to limit keys, and returns what is owed of them. They count as
+// owed until told says how many are done with.
 func (l *ledger) pop(limit int) (debts []*debt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,18 +104,24 @@ func (l *ledger) pop(limit int) (debts []*debt) {
 		delete(l.keys, key)
 		debts = append(debts, d)
 	}
+	l.telling += len(debts)
 	return debts
+}
+
+func (l *ledger) told(keys int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.telling -= keys
 }
 
 // restore puts back what the primary was not told of.
 func (l *ledger) restore(d *debt, now int64) {
-	key := storedKey(&Check{Policy: d.policy, Key: d.key, Limit: d.whole})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if newer, ok := l.keys[key]; ok {
+	if newer, ok := l.keys[d.identity]; ok {
 		d.add(newer, now)
 	}
-	l.keys[key] = d
+	l.keys[d.identity] = d
 }
 
 // add adds what is owed of the same key since. Windows hold it as of now, which
@@ -135,7 +140,7 @@ func (d *debt) add(newer *debt, now int64) {
 func (l *ledger) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.keys)
+	return len(l.keys) + l.telling
 }
 
 func (d *debt) at(now int64) terms {
@@ -185,9 +190,4 @@ func (d *debt) checks(now int64) (checks []Check) {
 		add(s.n, s.t)
 	}
 	return checks
-}
-
-func storedKey(c *Check) string {
-	var buf [256]byte
-	return string(appendStored(buf[:0], c))
 }

@@ -3,6 +3,7 @@ package algorithms
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +24,11 @@ func admitted(t *testing.T, m *Memory, l Limit, key string, units int64) Check {
 
 // popped returns what is owed of some keys.
 func popped(l *ledger, limit int, now int64) (checks []Check) {
-	for _, d := range l.pop(limit) {
+	debts := l.pop(limit)
+	for _, d := range debts {
 		checks = append(checks, d.checks(now)...)
 	}
+	l.told(len(debts))
 	return checks
 }
 
@@ -116,6 +119,7 @@ func TestLedgerTellsLater(t *testing.T) {
 		now += 1_000
 		take(2)
 		l.restore(debts[0], now)
+		l.told(1)
 		var units int64
 		for _, c := range popped(l, 10, now) {
 			units += c.Cost
@@ -175,7 +179,7 @@ func TestLedgerIsBounded(t *testing.T) {
 	later := someInstant + time.Minute.Microseconds() // all have drained
 	c := check(-1, later)
 	l.record(&c, limit, later)
-	if _, ok := l.keys[storedKey(&c)]; !ok || l.len() != maxOwed {
+	if _, ok := l.keys[identityOf(&c)]; !ok || l.len() != maxOwed {
 		t.Errorf("got %d keys, known %v; want a new key instead of one that owes nothing", l.len(), ok)
 	}
 	for rounds := 0; l.len() > 0; rounds++ {
@@ -185,7 +189,31 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// A million random keys in an outage cost a bounded amount of memory, and time.
+// What is being told is owed still, and keys that are too long to keep never are.
+func TestLedgerOwesUntilTold(t *testing.T) {
+	l, limit := newLedger(), TokenBucket(60, time.Minute)
+	for _, key := range []string{"usr=1", strings.Repeat("k", maxKept+1)} {
+		l.record(&Check{
+			Policy: "p", Key: key, Limit: limit, Cost: 1,
+			Decision: Decision{Receipt: Receipt{units: 1, at: someInstant, t: someInstant, n: 1, algorithm: limit.algorithm}},
+		}, limit, someInstant)
+	}
+	debts := l.pop(10)
+	if len(debts) != 1 || debts[0].key != "usr=1" || l.len() != 1 {
+		t.Fatalf("got %d debts, and %d owed, want that of usr=1, owed still", len(debts), l.len())
+	}
+	l.restore(debts[0], someInstant)
+	l.told(1)
+	if l.len() != 1 {
+		t.Errorf("got %d owed, want what was put back", l.len())
+	}
+	l.told(len(l.pop(10)))
+	if l.len() != 0 {
+		t.Errorf("got %d owed, want none", l.len())
+	}
+}
+
+// Random keys without end in an outage cost a bounded amount of memory, and time.
 func TestFallbackIsBounded(t *testing.T) {
 	const keys = 150_000
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ type sightings struct {
 
 // A sighting is worth nothing when its reset has come.
 type sighting struct {
-	hash  uint64 // of the stored key
+	hash  uint64 // of the identity
 	used  int64
 	at    int64 // µs
 	reset int64 // µs
@@ -63,8 +63,7 @@ func (s *sightings) take(c *Check, now int64) (used int64) {
 }
 
 func (s *sightings) visit(c *Check, f func(place *sighting, hash uint64)) {
-	var buf [256]byte
-	hash := maphash.Bytes(s.seed, appendStored(buf[:0], c))
+	hash := maphash.Comparable(s.seed, identityOf(c))
 	sh := &s.shards[hash%uint64(len(s.shards))]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

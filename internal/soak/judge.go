@@ -31,7 +31,6 @@ func (l *leg) awaitClosed() time.Duration {
 func (l *leg) awaitTold() {
 	for begin := time.Now(); time.Since(begin) < 2*closedWithin; time.Sleep(10 * tick) {
 		if t := l.tally(); t.owed == 0 && t.open == 0 {
-			time.Sleep(deadline + grace) // what was taken off the ledger may be on its way
 			return
 		}
 	}
