@@ -150,7 +150,7 @@ func (d *decision) add(p *policy, g *grade, cost int64, start int) {
 		op = algorithms.Trial
 	}
 	a := asked{policy: p, grade: g, start: start, end: len(d.keys)}
-	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Op: op, Fail: p.Fail})
+	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Op: op, Fail: p.Fail, Exact: p.exact()})
 	d.asked = append(d.asked, a)
 	d.policies++
 	if p.candidate != nil && g == p.base {
@@ -195,6 +195,7 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 		v.Allowed = true
 	default:
 		v.Status = status
+		m.chargeDenials(d)
 	}
 	if m.observer != nil {
 		d.compare(m, r.Context())

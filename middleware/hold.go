@@ -9,10 +9,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// settleTimeout bounds giving back what an abandoned request took: its own
-// context has ended.
-const settleTimeout = time.Second
-
 // hold waits until an admitted request's turn. If its client hangs up, or the
 // middleware is closed before, the request is refused and gives back.
 func (m *Middleware) hold(d *decision, r *http.Request) {
@@ -35,7 +31,8 @@ func (m *Middleware) hold(d *decision, r *http.Request) {
 	m.giveBack(d, r.Context())
 }
 
-// enter reports whether a request may be held, and lets Close wait for it.
+// enter reports whether a request may be held, or settle later, and lets Close
+// wait for it.
 func (m *Middleware) enter() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,8 +60,9 @@ func (m *Middleware) giveBack(d *decision, ctx context.Context) {
 }
 
 // Close refuses what is held and what comes from now on with 503, and waits
-// until what was held has given back what it took, or until ctx ends, whose
-// error it returns. Call it before http.Server.Shutdown, which would wait for
+// until what was held has given back what it took, and until what settles late
+// has: requests of policies with Late or ChargeIf that are being served, too. If
+// ctx ends before, it returns its error. Call it before http.Server.Shutdown, which would wait for
 // held requests, and close the limiter after that: what was being decided
 // meanwhile gives back, too. It may be called more than once.
 func (m *Middleware) Close(ctx context.Context) error {

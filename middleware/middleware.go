@@ -32,6 +32,7 @@ type Middleware struct {
 	denied   func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
 	observer Observer
 	troubles troubles
+	settler  settler
 	made     time.Time
 
 	challenge      string            // of 401
@@ -94,6 +95,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 		observer: o.Observer, skipPreflights: o.SkipPreflights, made: time.Now(),
 		nearPercent: int64(cmp.Or(o.NearPercent, defaultNearPercent)), release: make(chan struct{}),
 	}
+	m.settler.limiter, m.settler.made = limiter, m.settled
 	m.troubles.logger = o.Logger
 	if m.troubles.logger == nil {
 		m.troubles.logger = slog.Default()
@@ -193,35 +195,44 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 		panic("middleware: the handler is nil")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r = m.admit(w, r); r != nil {
+		r, t := m.admit(w, r)
+		switch {
+		case t != nil:
+			t.serve(next, w, r)
+		case r != nil:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// admit returns the request with its verdict, or nil if it has answered it.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) *http.Request {
+// admit returns the request with its verdict, and what it may settle later if
+// there is any; or nil if it has answered it.
+func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *tab) {
 	d := newDecision()
 	defer d.free()
 	m.decide(d, r)
 	if d.verdict.Allowed && d.verdict.Delay > 0 {
 		m.hold(d, r)
 	}
+	t := m.settleLater(d, r)
 	m.describe(w.Header(), d, r)
 	v := d.verdict
 	switch {
 	case !v.Allowed && m.denied == nil:
 		m.problem(w, v)
-		return nil
+		return nil, nil
 	case !v.Allowed:
 		m.denied(w, r, v)
-		return nil
+		return nil, nil
 	case len(v.Policies) == 0:
-		return r
-	default:
-		d.carrier.Context, d.carrier.verdict = r.Context(), v
-		return r.WithContext(d.carrier)
+		return r, nil
 	}
+	d.carrier.Context, d.carrier.verdict = r.Context(), v
+	if t != nil {
+		t.Context = d.carrier
+		return r, t
+	}
+	return r.WithContext(d.carrier), nil
 }
 
 // Check decides and charges as Handler does, and answers nothing: for gRPC,

@@ -28,14 +28,17 @@ type Event struct {
 	// Verdict is that of Decided and Abandoned.
 	Verdict Verdict
 
-	// Err is why no decision could be made, of Decided. Clients never see it.
+	// Err is why no decision could be made, of Decided, or no settlement, of
+	// Settled. Clients never see it.
 	Err error
 
-	// Elapsed is how long the decision took, of Decided.
+	// Elapsed is how long the decision took, of Decided; how long a settlement
+	// took from when it was due until it was made, of Settled.
 	Elapsed time.Duration
 
-	// Policy is the policy of UnknownTier, and Tier what the request named: it
-	// may be of the client's making, so it is no label for a metric.
+	// Policy is the policy of every kind but Decided and Abandoned. Tier is what
+	// the request named, of UnknownTier: it may be of the client's making, so it
+	// is no label for a metric.
 	Policy, Tier string
 
 	// Live and Candidate are what the two limits of Policy decided, of Diverged.
@@ -55,6 +58,12 @@ const (
 	Abandoned
 	// Diverged: a policy's candidate would have decided otherwise.
 	Diverged
+	// Settled: what a request of Policy settled late was charged or given back,
+	// or could not be: see Err.
+	Settled
+	// SettleDropped: a settlement was dropped, since too many were waiting. What
+	// was reserved stays charged, and what exceeds it is not.
+	SettleDropped
 )
 
 // String returns the kind's name, e.g. "unknown-tier".
@@ -68,6 +77,10 @@ func (k EventKind) String() string {
 		return "abandoned"
 	case Diverged:
 		return "diverged"
+	case Settled:
+		return "settled"
+	case SettleDropped:
+		return "settle-dropped"
 	default:
 		return "unknown"
 	}

@@ -43,6 +43,35 @@ type Policy struct {
 	// a cost above the burst is denied for ever: clamp what clients send.
 	Cost func(*http.Request) int64
 
+	// Late policies learn the cost of a request while it is served: Cost, which
+	// they need, returns what to reserve, at least 1, and [Settle] tells the
+	// total. A request that settles less gets the rest back when its handler
+	// returns; one that settles more puts its key into debt, of one burst at
+	// the most. Reserve what most requests need: too little lets many in at
+	// once, too much denies what would fit.
+	//
+	// Not for costs that are known before (use Cost), and only behind Handler.
+	Late bool
+
+	// ChargeIf, if not nil, returns whether a request counts, by the status of
+	// its response: only failed logins, or only what succeeded. It is reserved
+	// until then, so that no more than the limit can count however many are in
+	// flight; the wait that a denied client is told may thus be too long. The
+	// status is 101 for a hijacked connection, 500 for a handler that panicked
+	// before it had written one, 499 for one that wrote none to a client that
+	// hung up, and else what was written, whether or not it arrived.
+	//
+	// Not for what costs the same whatever comes of it, and only behind Handler.
+	ChargeIf func(status int) bool
+
+	// ChargeDenied charges the policy's own denials as well, into at most one
+	// burst of debt: who does not wait, waits longer. Those denials tell the
+	// longest wait that is possible, but for buckets and fixed windows, where
+	// it is exact. By default denials are free.
+	//
+	// Not for limits that honest clients run into: a retry loop locks them out.
+	ChargeDenied bool
+
 	// Skip returns whether the policy does not apply to a request; nil means
 	// that it always does.
 	Skip func(*http.Request) bool
@@ -102,6 +131,7 @@ func newPolicy(p Policy) (*policy, error) {
 	if p.Shadow && p.Candidate != nil {
 		mistake(errors.New("a shadow policy has no candidate: it is one"))
 	}
+	errs = append(errs, lines(prefix, validateSettling(p))...)
 	if p.Candidate != nil {
 		errs = append(errs, lines(prefix+": candidate", p.Candidate.Validate())...)
 	}
@@ -186,5 +216,9 @@ func (p *policy) cost(r *http.Request) int64 {
 	if p.Cost == nil {
 		return 1
 	}
-	return p.Cost(r)
+	cost := p.Cost(r)
+	if p.Late && cost == 0 {
+		return 1 // else who owes nothing yet could begin any number of requests
+	}
+	return cost
 }

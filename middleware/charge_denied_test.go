@@ -1,0 +1,110 @@
+package middleware_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// TestChargedDenials: who asks again and again waits longer, one burst's time at the most, and is told so honestly.
+func TestChargedDenials(t *testing.T) {
+	second := time.Second
+	tests := []struct {
+		limit algorithms.Limit
+		waits []time.Duration // told by the denials that follow one burst of 3
+		exact bool
+	}{
+		{algorithms.TokenBucket(3, 3*time.Second), []time.Duration{2 * second, 3 * second, 4 * second}, true},
+		{algorithms.TokenBucket(3, 3*time.Second), []time.Duration{2 * second, 3 * second, 4 * second, 5 * second, 5 * second}, false},
+		{algorithms.FixedWindow(3, 10*time.Second), []time.Duration{10 * second, 20 * second, 20 * second}, true},
+		{algorithms.SlidingWindowLog(3, 10*time.Second), []time.Duration{11 * second, 11 * second}, false},
+		{algorithms.SlidingWindowCounter(3, 10*time.Second), []time.Duration{21 * second, 21 * second}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.limit.Algorithm().String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := byIP("p", tt.limit)
+				p.ChargeDenied = true
+				memory := newMemory(t)
+				m := newMiddleware(t, memory, nil, p)
+				for range 3 {
+					check(t, m, from("192.0.2.1"))
+				}
+				var wait time.Duration
+				for i, want := range tt.waits {
+					v, err := m.Check(from("192.0.2.1"))
+					synctest.Wait()
+					if wait = v.RetryAfter; err != nil || v.Allowed || wait != want || v.Policies[0].Decision.RetryAfter != want {
+						t.Fatalf("denial %d: got %+v, %v; want a wait of %v", i+1, v, err, want)
+					}
+				}
+				p.ChargeDenied = false
+				free := newMiddleware(t, memory, nil, p)
+				time.Sleep(wait - time.Microsecond)
+				if v, _ := free.Check(from("192.0.2.1")); v.Allowed && tt.exact {
+					t.Error("allowed a microsecond early")
+				}
+				time.Sleep(time.Microsecond)
+				if v, _ := free.Check(from("192.0.2.1")); !v.Allowed {
+					t.Errorf("got %+v after the wait, want it allowed", v)
+				}
+			})
+		})
+	}
+}
+
+// TestOnlyOwnDenialsAreCharged: neither another policy's, nor what no wait helps, nor what costs nothing.
+func TestOnlyOwnDenialsAreCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := newStill(t)
+		own, other := byIP("own", hourly), byIP("other", algorithms.TokenBucket(1, time.Hour))
+		own.ChargeDenied, own.Cost = true, func(r *http.Request) int64 { return r.ContentLength }
+		other.Skip = func(r *http.Request) bool { return r.ContentLength != 1 }
+		m := newMiddleware(t, memory, nil, own, other)
+		for _, tt := range []struct {
+			name    string
+			cost    int64
+			allowed bool
+			left    int64
+		}{
+			{"both admit", 1, true, 9}, {"the other denies", 1, false, 9}, {"more than the burst", 11, false, 9},
+			{"it denies", 10, false, 0}, {"nothing, in debt", 0, false, 0},
+		} {
+			r := from("192.0.2.1")
+			r.ContentLength = tt.cost
+			v, err := m.Check(r)
+			synctest.Wait()
+			if got := left(t, memory, own, "ip=192.0.2.1"); err != nil || v.Allowed != tt.allowed || got != tt.left {
+				t.Errorf("%s: got %v, %v and %d left, want %v and %d", tt.name, v.Allowed, err, got, tt.allowed, tt.left)
+			}
+		}
+	})
+}
+
+// TestChargedDenialsOfTheClosed: who is denied while the middleware closes is not charged for it.
+func TestChargedDenialsOfTheClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p := newStill(t), byIP("p", hourly)
+		p.ChargeDenied, p.Cost = true, costOf(6)
+		var m *ratelimit.Middleware
+		m = newMiddleware(t, limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+			err := memory.Allow(ctx, checks)
+			if !algorithms.Allowed(checks) {
+				_ = m.Close(ctx) // nothing is held
+			}
+			return err
+		}), nil, p)
+		for range 2 {
+			_, _ = m.Check(from("192.0.2.1"))
+		}
+		synctest.Wait()
+		if got := left(t, memory, p, "ip=192.0.2.1"); got != 4 {
+			t.Errorf("got %d left, want 4", got)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package middleware
+
+import (
+	"errors"
+	"maps"
+	"math/bits"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// The algorithms that differ from the others in what can be settled late.
+var (
+	leakyBucket      = algorithms.LeakyBucket(1, time.Second).Algorithm()
+	slidingWindowLog = algorithms.SlidingWindowLog(1, time.Second).Algorithm()
+)
+
+// validateSettling returns the mistakes of what a policy settles late.
+func validateSettling(p Policy) error {
+	var errs []error
+	if p.Late && p.Cost == nil {
+		errs = append(errs, errors.New("Late needs Cost, which says what to reserve"))
+	}
+	if p.Late && p.ChargeIf != nil {
+		errs = append(errs, errors.New("Late and ChargeIf exclude each other: what Settle charged is not given back"))
+	}
+	if p.Shadow && p.ChargeDenied {
+		errs = append(errs, errors.New("a shadow policy denies nothing, and so has no denials to charge"))
+	}
+	if !p.Late && p.ChargeIf == nil {
+		return errors.Join(errs...)
+	}
+	limits := append(slices.Collect(maps.Values(p.Tiers)), p.Limit)
+	if p.Candidate != nil {
+		limits = append(limits, *p.Candidate)
+	}
+	for _, l := range limits {
+		if l.Algorithm() == leakyBucket {
+			errs = append(errs, errors.New("a leaky bucket cannot settle late: those behind a request have been promised their turns"))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// settles reports whether requests of the policy may give back or be charged
+// more later.
+func (p *policy) settles() bool { return p.Late || p.ChargeIf != nil }
+
+// exact reports whether the policy's state changes by more than what it admits,
+// so that no memory of an earlier answer holds.
+func (p *policy) exact() bool { return p.ChargeIf != nil || p.ChargeDenied }
+
+// settleLater returns what an admitted request may settle, or nil if there is
+// nothing. If the middleware was closed meanwhile the request is refused.
+func (m *Middleware) settleLater(d *decision, r *http.Request) *tab {
+	if !d.verdict.Allowed {
+		return nil
+	}
+	t := d.open(m)
+	if t == nil {
+		return nil
+	}
+	if !m.enter() {
+		d.refuse(http.StatusServiceUnavailable, ErrClosed)
+		m.giveBack(d, r.Context())
+		return nil
+	}
+	return t
+}
+
+// open returns a tab of what a request has reserved, or nil if that is nothing.
+func (d *decision) open(m *Middleware) *tab {
+	var t *tab
+	for i := range d.asked {
+		p, c := d.asked[i].policy, d.checks[i]
+		// A trial that was not charged counts nothing later either.
+		if !p.settles() || (c.Op != algorithms.Take && c.Decision.Receipt.Units() == 0) {
+			continue
+		}
+		if t == nil {
+			t = &tab{m: m}
+		}
+		c.Key = strings.Clone(c.Key) // its bytes are the decision's
+		t.reservations = append(t.reservations, reservation{policy: p, check: c, total: -1})
+	}
+	return t
+}
+
+// chargeDenials charges denials to the policies that want it, and lengthens
+// their waits by what that costs.
+func (m *Middleware) chargeDenials(d *decision) {
+	n := 0
+	for i := range d.checks {
+		c := &d.checks[i]
+		if c.Op == algorithms.TrialInstead {
+			continue
+		}
+		n++
+		if !d.asked[i].policy.ChargeDenied || c.Decision.Allowed || c.Cost == 0 ||
+			c.Decision.Source == algorithms.Undecided || c.Decision.RetryAfter == algorithms.Never {
+			continue
+		}
+		if !m.chargeDenial(c) {
+			continue
+		}
+		c.Decision.RetryAfter = waitCharged(c)
+		d.verdict.Policies[n-1].Decision.RetryAfter = c.Decision.RetryAfter
+		d.verdict.RetryAfter = max(d.verdict.RetryAfter, c.Decision.RetryAfter)
+	}
+}
+
+func (m *Middleware) chargeDenial(c *algorithms.Check) bool {
+	if !m.enter() {
+		return false
+	}
+	defer m.held.Done()
+	charge := *c
+	charge.Key = strings.Clone(c.Key) // its bytes are the decision's
+	return m.later(c.Policy, charge, algorithms.Force, c.Cost)
+}
+
+// waitCharged returns how long a denied check has to wait once its denial is
+// charged, at most.
+func waitCharged(c *algorithms.Check) time.Duration {
+	wait, l := c.Decision.RetryAfter, c.Limit
+	switch {
+	case l.Algorithm().Aligned():
+		// Each turn pays off one limit, of two at the most. Who is in debt
+		// already waits one window too long at the worst.
+		used := l.Requests() - c.Decision.Remaining
+		if wait > l.Window() || (c.Decision.ResetAfter <= l.Window() && used+2*c.Cost <= 2*l.Requests()) {
+			return wait
+		}
+		return wait + l.Window()
+	case l.Algorithm().Continuous():
+		return wait + drain(l, c.Cost) // one cost too long if the debt is full
+	case l.Algorithm() == slidingWindowLog:
+		return l.Window() + settleTimeout // all has rolled away, and what is charged a moment late
+	default:
+		return 2*l.Window() + settleTimeout
+	}
+}
+
+// drain returns how long units of a bucket take to drain.
+func drain(l algorithms.Limit, units int64) time.Duration {
+	const longest = algorithms.Never / 4 // a century, and what is added to it fits
+	hi, lo := bits.Mul64(uint64(units), uint64(l.Window()))
+	requests := uint64(l.Requests())
+	if hi >= requests {
+		return longest
+	}
+	ns, rest := bits.Div64(hi, lo, requests)
+	if rest > 0 {
+		ns++
+	}
+	µs := (ns + 999) / 1000
+	return time.Duration(min(µs, uint64(longest/time.Microsecond))) * time.Microsecond
+}

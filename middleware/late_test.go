@@ -1,0 +1,271 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+var daily = algorithms.TokenBucket(100, 24*time.Hour)
+
+// lateByIP reserves some units, and learns later how many it costs.
+func lateByIP(name string, l algorithms.Limit, reserves int64) ratelimit.Policy {
+	p := byIP(name, l)
+	p.Late, p.Cost = true, costOf(reserves)
+	return p
+}
+
+// settling tells totals, one after the other, and wants no error.
+func settling(t *testing.T, policy string, totals ...int64) http.HandlerFunc {
+	return func(_ http.ResponseWriter, r *http.Request) {
+		for _, total := range totals {
+			if err := ratelimit.Settle(r.Context(), policy, total); err != nil {
+				t.Errorf("Settle(%d): %v", total, err)
+			}
+		}
+	}
+}
+
+// TestSettle: whatever is told, in whatever order, the largest total is what is charged in the end.
+func TestSettle(t *testing.T) {
+	tests := []struct {
+		name   string
+		totals []int64
+		want   int64 // that is left of 100
+	}{
+		{"nothing told", nil, 90},
+		{"less", []int64{4}, 96},
+		{"nothing used", []int64{0}, 100},
+		{"just that", []int64{10}, 90},
+		{"more", []int64{25}, 75},
+		{"more and more", []int64{3, 10, 12, 30}, 70},
+		{"twice", []int64{25, 25}, 75},
+		{"shrinking", []int64{25, 5}, 75},
+		{"shrinking below the reservation", []int64{6, 2}, 94},
+		{"into debt", []int64{130}, 0},
+		{"into debt without end", []int64{1 << 40}, 0},
+	}
+	for _, limit := range []algorithms.Limit{
+		daily, algorithms.SlidingWindowCounter(100, 24*time.Hour), algorithms.SlidingWindowLog(100, 24*time.Hour),
+		algorithms.FixedWindow(100, 24*time.Hour),
+	} {
+		for _, tt := range tests {
+			t.Run(fmt.Sprint(limit.Algorithm(), "/", tt.name), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					memory, p := newStill(t), lateByIP("tokens", limit, 10)
+					record(newMiddleware(t, memory, nil, p).Handler(settling(t, "tokens", tt.totals...)), from("192.0.2.1"))
+					synctest.Wait()
+					if got := left(t, memory, p, "ip=192.0.2.1"); got != tt.want {
+						t.Errorf("got %d left, want %d", got, tt.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestSettleWhileStreaming: what exceeds the reservation is charged when it appears, and a rest goes back at the end.
+func TestSettleWhileStreaming(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p := newStill(t), lateByIP("tokens", daily, 10)
+		h := newMiddleware(t, memory, nil, p).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for _, step := range []struct{ total, left int64 }{{5, 90}, {10, 90}, {17, 83}, {40, 60}} {
+				settling(t, "tokens", step.total)(w, r)
+				synctest.Wait()
+				if got := left(t, memory, p, "ip=192.0.2.1"); got != step.left {
+					t.Errorf("got %d left after %d were used, want %d", got, step.total, step.left)
+				}
+			}
+		}))
+		record(h, from("192.0.2.1"))
+		synctest.Wait()
+		if got := left(t, memory, p, "ip=192.0.2.1"); got != 60 {
+			t.Errorf("got %d left at the end, want 60", got)
+		}
+	})
+}
+
+// TestSettleIsHonest: who is in debt is told when it ends, to the microsecond.
+func TestSettleIsHonest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := newMemory(t)
+		p := lateByIP("tokens", algorithms.TokenBucket(100, time.Second), 10)
+		m := newMiddleware(t, memory, nil, p)
+		record(m.Handler(settling(t, "tokens", 150)), from("192.0.2.1"))
+		synctest.Wait()
+		v, err := m.Check(from("192.0.2.1"))
+		if err != nil || v.Allowed || v.RetryAfter != 600*ms { // 150 + 10 - 100 units of 10 ms
+			t.Fatalf("got %+v, %v; want a wait of 600 ms", v, err)
+		}
+		time.Sleep(v.RetryAfter - time.Microsecond)
+		if v, _ := m.Check(from("192.0.2.1")); v.Allowed {
+			t.Error("allowed a microsecond early")
+		}
+		time.Sleep(time.Microsecond)
+		if v, _ := m.Check(from("192.0.2.1")); !v.Allowed {
+			t.Errorf("got %+v, want it allowed after the wait", v)
+		}
+	})
+}
+
+// TestSettleErrors: what cannot be settled is an error, and has no effect.
+func TestSettleErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p, plain := newStill(t), lateByIP("tokens", daily, 10), byIP("plain", daily)
+		skipped := lateByIP("skipped", daily, 10)
+		skipped.Skip = func(*http.Request) bool { return true }
+		var ctx context.Context
+		h := newMiddleware(t, memory, nil, p, plain, skipped).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			ctx = r.Context()
+			for _, name := range []string{"plain", "skipped", "nonsense", ""} {
+				if err := ratelimit.Settle(ctx, name, 50); !errors.Is(err, ratelimit.ErrNoReservation) {
+					t.Errorf("%q: got %v, want ErrNoReservation", name, err)
+				}
+			}
+			if err := ratelimit.Settle(ctx, "tokens", -1); !errors.Is(err, ratelimit.ErrNegativeTotal) {
+				t.Errorf("got %v, want ErrNegativeTotal", err)
+			}
+			if err := ratelimit.Settle(context.Background(), "tokens", 50); !errors.Is(err, ratelimit.ErrNoReservation) {
+				t.Errorf("elsewhere: got %v, want ErrNoReservation", err)
+			}
+		}))
+		record(h, from("192.0.2.1"))
+		if err := ratelimit.Settle(ctx, "tokens", 50); !errors.Is(err, ratelimit.ErrSettled) {
+			t.Errorf("after the end: got %v, want ErrSettled", err)
+		}
+		synctest.Wait()
+		for _, p := range []ratelimit.Policy{p, plain} {
+			if got, want := left(t, memory, p, "ip=192.0.2.1"), 100-costOfPolicy(p); got != want {
+				t.Errorf("%s: got %d left, want %d", p.Name, got, want)
+			}
+		}
+	})
+}
+
+func costOfPolicy(p ratelimit.Policy) int64 {
+	if p.Cost == nil {
+		return 1
+	}
+	return p.Cost(nil)
+}
+
+// TestSettleOfEachOther: of several policies, and of several middlewares, each is settled by its own name.
+func TestSettleOfEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := newStill(t)
+		tokens, bytes, seconds := lateByIP("tokens", daily, 10), lateByIP("bytes", daily, 20), lateByIP("seconds", daily, 5)
+		inner := newMiddleware(t, memory, nil, seconds).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			settling(t, "seconds", 2)(w, r)
+			settling(t, "bytes", 33)(w, r)
+			settling(t, "tokens", 1)(w, r)
+			if v, ok := ratelimit.FromContext(r.Context()); !ok || v.Policies[0].Name != "seconds" {
+				t.Errorf("got verdict %+v, want that of seconds", v)
+			}
+		}))
+		record(newMiddleware(t, memory, nil, tokens, bytes).Handler(inner), from("192.0.2.1"))
+		synctest.Wait()
+		for _, tt := range []struct {
+			p    ratelimit.Policy
+			want int64
+		}{{tokens, 99}, {bytes, 67}, {seconds, 98}} {
+			if got := left(t, memory, tt.p, "ip=192.0.2.1"); got != tt.want {
+				t.Errorf("%s: got %d left, want %d", tt.p.Name, got, tt.want)
+			}
+		}
+	})
+}
+
+// TestSettleTrials: a shadow and a candidate count what the live limit would, and nothing they did not admit.
+func TestSettleTrials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := newStill(t)
+		candidate := algorithms.TokenBucket(200, 24*time.Hour)
+		live := lateByIP("tokens", daily, 10)
+		live.Candidate = &candidate
+		shadow := lateByIP("shadow", algorithms.TokenBucket(15, 24*time.Hour), 10)
+		shadow.Shadow = true
+		h := newMiddleware(t, memory, nil, live, shadow).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			settling(t, "tokens", 30)(w, r)
+			_ = ratelimit.Settle(r.Context(), "shadow", 12) // there is nothing to settle if it denied
+		}))
+		for range 2 {
+			record(h, from("192.0.2.1"))
+			synctest.Wait()
+		}
+		trial := live
+		trial.Name, trial.Limit = "tokens~candidate", candidate
+		for _, tt := range []struct {
+			p    ratelimit.Policy
+			want int64
+		}{{live, 40}, {trial, 140}, {shadow, 3}} {
+			if got := left(t, memory, tt.p, "ip=192.0.2.1"); got != tt.want {
+				t.Errorf("%s: got %d left, want %d", tt.p.Name, got, tt.want)
+			}
+		}
+	})
+}
+
+// TestSettleConcurrently: goroutines of a request may tell at once, and while it ends.
+func TestSettleConcurrently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p := newStill(t), lateByIP("tokens", daily, 10)
+		var tellers sync.WaitGroup
+		h := newMiddleware(t, memory, nil, p).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var first sync.WaitGroup
+			for i := range 50 {
+				first.Go(func() { settling(t, "tokens", int64(i))(w, r) })
+			}
+			first.Wait()
+			for range 4 {
+				tellers.Go(func() { _ = ratelimit.Settle(r.Context(), "tokens", 49) }) // some too late
+			}
+		}))
+		record(h, from("192.0.2.1"))
+		tellers.Wait()
+		synctest.Wait()
+		if got := left(t, memory, p, "ip=192.0.2.1"); got != 51 {
+			t.Errorf("got %d left, want 51", got)
+		}
+	})
+}
+
+// TestReservesAtLeastOne: a request that seems free could begin any number of times before it settles.
+func TestReservesAtLeastOne(t *testing.T) {
+	memory, p := newStill(t), lateByIP("tokens", daily, 0)
+	record(newMiddleware(t, memory, nil, p).Handler(ok), from("192.0.2.1"))
+	if got := left(t, memory, p, "ip=192.0.2.1"); got != 99 {
+		t.Errorf("got %d left, want 99", got)
+	}
+}
+
+// TestSettlingIsValidated: what cannot be settled is a mistake at start, all of them at once.
+func TestSettlingIsValidated(t *testing.T) {
+	all := func(int) bool { return true }
+	leaky := algorithms.LeakyBucket(10, time.Second)
+	tests := []struct {
+		name  string
+		p     ratelimit.Policy
+		wants []string
+	}{
+		{"reserves nothing", ratelimit.Policy{Late: true}, []string{"Late needs Cost"}},
+		{"both", ratelimit.Policy{Late: true, Cost: costOf(1), ChargeIf: all}, []string{"Late and ChargeIf exclude each other"}},
+		{"all at once", ratelimit.Policy{Late: true, ChargeIf: all, Shadow: true, ChargeDenied: true}, []string{"Late needs Cost", "Late and ChargeIf exclude", "shadow"}},
+		{"a leaky candidate", ratelimit.Policy{ChargeIf: all, Candidate: &leaky}, []string{"a leaky bucket cannot settle late"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.p.Name, tt.p.Key, tt.p.Limit = "p", keyfunc.IP(nil), daily
+			_, err := ratelimit.New(newMemory(t), nil, tt.p)
+			checkLines(t, err, tt.wants)
+		})
+	}
+}

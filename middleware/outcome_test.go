@@ -1,0 +1,223 @@
+package middleware_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// outcomes is a policy that keeps the statuses that it was asked of, and counts failures only.
+type outcomes struct {
+	ratelimit.Policy
+	mu    sync.Mutex
+	asked []int
+}
+
+func newOutcomes(l algorithms.Limit) *outcomes {
+	o := &outcomes{Policy: byIP("failures", l)}
+	o.ChargeIf = func(status int) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.asked = append(o.asked, status)
+		return status >= 400
+	}
+	return o
+}
+
+// TestOutcomes: each way to end a response is an outcome.
+func TestOutcomes(t *testing.T) {
+	tests := []struct {
+		name    string
+		handler http.HandlerFunc
+		gone    bool
+		status  int
+		left    int64
+	}{
+		{"nothing written", func(http.ResponseWriter, *http.Request) {}, false, 200, 10},
+		{"a body", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }, false, 200, 10},
+		{"copied", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, strings.NewReader("ok")) }, false, 200, 10},
+		{"a status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, false, 401, 9},
+		{"the first of two", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401); w.WriteHeader(200) }, false, 401, 9},
+		{"a hint first", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(403) }, false, 403, 9},
+		{"flushed", func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			w.WriteHeader(500)
+		}, false, 200, 10},
+		{"a panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, 500, 9},
+		{"a panic after an answer", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204); panic(http.ErrAbortHandler) }, false, 204, 10},
+		{"hung up", func(http.ResponseWriter, *http.Request) {}, true, 499, 9},
+		{"hung up after an answer", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, true, 204, 10},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, p := newStill(t), newOutcomes(hourly)
+				r := from("192.0.2.1")
+				ctx, hangUp := context.WithCancel(r.Context())
+				defer hangUp()
+				h := newMiddleware(t, memory, nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if tt.gone {
+						hangUp()
+					}
+					tt.handler(w, r)
+				}))
+				func() {
+					defer func() { _ = recover() }()
+					record(h, r.WithContext(ctx))
+				}()
+				synctest.Wait()
+				if got := left(t, memory, p.Policy, "ip=192.0.2.1"); got != tt.left || fmt.Sprint(p.asked) != fmt.Sprint([]int{tt.status}) {
+					t.Errorf("got %d left and statuses %v, want %d and [%d]", got, p.asked, tt.left, tt.status)
+				}
+			})
+		})
+	}
+}
+
+// TestOutcomesInFlight: however many are in flight, no more than the limit count, and all that do not count go back.
+func TestOutcomesInFlight(t *testing.T) {
+	for name, status := range map[string]int{"all fail": 401, "all succeed": 200} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, p := newStill(t), newOutcomes(algorithms.SlidingWindowLog(5, time.Hour))
+				release := make(chan struct{})
+				served, denied := new(counter), new(counter)
+				h := newMiddleware(t, memory, nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					served.ServeHTTP(w, r)
+					<-release
+					w.WriteHeader(status)
+				}))
+				var all sync.WaitGroup
+				for range 200 {
+					all.Go(func() {
+						if record(h, from("192.0.2.1")).Code == http.StatusTooManyRequests {
+							denied.ServeHTTP(nil, nil)
+						}
+					})
+				}
+				synctest.Wait()
+				close(release)
+				all.Wait()
+				synctest.Wait()
+				want := int64(5)
+				if status >= 400 {
+					want = 0
+				}
+				if got := left(t, memory, p.Policy, "ip=192.0.2.1"); served.n.Load() != 5 || denied.n.Load() != 195 || got != want {
+					t.Errorf("served %d, denied %d, left %d; want 5, 195 and %d", served.n.Load(), denied.n.Load(), got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestGiveBackTooLate: what is given back after its window has rolled away frees nothing of a later one.
+func TestGiveBackTooLate(t *testing.T) {
+	for _, limit := range []algorithms.Limit{
+		algorithms.FixedWindow(10, time.Second), algorithms.SlidingWindowLog(10, time.Second),
+		algorithms.SlidingWindowCounter(10, time.Second), algorithms.TokenBucket(10, time.Second),
+	} {
+		t.Run(limit.Algorithm().String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, p := newMemory(t), newOutcomes(limit)
+				h := newMiddleware(t, memory, nil, p.Policy).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+					time.Sleep(5500 * ms)
+				}))
+				var first, second sync.WaitGroup
+				for range 4 {
+					first.Go(func() { record(h, from("192.0.2.1")) })
+				}
+				time.Sleep(5250 * ms)
+				for range 6 {
+					second.Go(func() { record(h, from("192.0.2.1")) })
+				}
+				synctest.Wait()
+				time.Sleep(250*ms - 1)
+				before := left(t, memory, p.Policy, "ip=192.0.2.1")
+				first.Wait()
+				synctest.Wait()
+				if got := left(t, memory, p.Policy, "ip=192.0.2.1"); before < 4 || before == 10 || got != before {
+					t.Errorf("got %d left, and %d after the first were given back, want as many", before, got)
+				}
+				second.Wait()
+			})
+		})
+	}
+}
+
+// TestWatchedWriters: behind real servers a handler may do what it may do without the middleware.
+func TestWatchedWriters(t *testing.T) {
+	abilities := func(w http.ResponseWriter) string {
+		_, flushes := w.(http.Flusher)
+		_, hijacks := w.(http.Hijacker)
+		_, reads := w.(io.ReaderFrom)
+		_, pushes := w.(http.Pusher)
+		return fmt.Sprint(flushes, hijacks, reads, pushes, http.NewResponseController(w).SetWriteDeadline(time.Time{}))
+	}
+	for _, http2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("http2=", http2), func(t *testing.T) {
+			var bare, behind string
+			p := newOutcomes(hourly)
+			watched := newMiddleware(t, newStill(t), nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				behind = abilities(w)
+				_ = http.NewResponseController(w).Flush()
+			}))
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				bare = abilities(w)
+				watched.ServeHTTP(w, r)
+			}))
+			server.EnableHTTP2 = http2
+			server.StartTLS()
+			defer server.Close()
+			resp, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if bare != behind || (resp.ProtoMajor == 2) != http2 {
+				t.Errorf("got %q over %s, want %q", behind, resp.Proto, bare)
+			}
+		})
+	}
+}
+
+// TestHijackedOutcome: a connection that was taken over is an outcome, once its handler returns.
+func TestHijackedOutcome(t *testing.T) {
+	p, ended := newOutcomes(hourly), make(chan struct{})
+	h := newMiddleware(t, newStill(t), nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		_ = rw.Flush()
+	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		h.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = bufio.NewReader(resp.Body).ReadByte()
+	_ = resp.Body.Close()
+	<-ended
+	if fmt.Sprint(p.asked) != "[101]" {
+		t.Errorf("got statuses %v, want 101", p.asked)
+	}
+}

@@ -1,0 +1,115 @@
+package middleware
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+const (
+	// settleTimeout bounds a settlement. The context of its request has ended,
+	// or may end at any time.
+	settleTimeout = time.Second
+
+	// maxSettlements bounds those that wait, about 4 MB of them.
+	maxSettlements = 10_000
+
+	// settlers bounds those that are being made. A shared limiter takes what
+	// comes together in one round trip.
+	settlers = 32
+)
+
+// A settler makes settlements off the path of requests: net/http holds the end
+// of a response until its handler has returned. Its goroutines end when there
+// is nothing left to do.
+type settler struct {
+	limiter algorithms.Limiter
+	made    func(settlement, error)
+
+	mu      sync.Mutex
+	waiting []settlement
+	running int
+}
+
+type settlement struct {
+	policy string // as configured
+	check  algorithms.Check
+	since  time.Time
+}
+
+// add makes a settlement soon, and reports false if too many are waiting.
+func (s *settler) add(work settlement) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) >= maxSettlements {
+		return false
+	}
+	s.waiting = append(s.waiting, work)
+	if s.running < settlers {
+		s.running++
+		go s.run()
+	}
+	return true
+}
+
+func (s *settler) run() {
+	checks := make([]algorithms.Check, 1)
+	for {
+		work, ok := s.next()
+		if !ok {
+			return
+		}
+		checks[0] = work.check
+		ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+		err := s.limiter.Allow(ctx, checks)
+		cancel()
+		s.made(work, err)
+	}
+}
+
+// next takes what has waited longest. If there is nothing, the goroutine that
+// asks must end.
+func (s *settler) next() (settlement, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		s.running--
+		s.waiting = nil
+		return settlement{}, false
+	}
+	work := s.waiting[0]
+	s.waiting[0] = settlement{} // its strings are garbage soon
+	s.waiting = s.waiting[1:]
+	return work, true
+}
+
+// later settles units of a check that was decided, soon. Its caller holds the
+// middleware open. It reports false if that cannot be done, which is observed.
+func (m *Middleware) later(policy string, c algorithms.Check, op algorithms.Op, units int64) bool {
+	c.Op, c.Cost = op, units
+	m.held.Add(1)
+	if m.settler.add(settlement{policy: policy, check: c, since: time.Now()}) {
+		return true
+	}
+	m.held.Done()
+	m.troubles.log("too many settlements are waiting; reservations stay charged", ErrBusy)
+	if m.observer != nil {
+		m.observer.Observe(context.Background(), Event{Kind: SettleDropped, Policy: policy})
+	}
+	return false
+}
+
+// settled is told of a settlement that was made, or could not be.
+func (m *Middleware) settled(work settlement, err error) {
+	defer m.held.Done()
+	if err != nil {
+		m.troubles.log("a settlement could not be made; its reservation stays charged", err)
+	}
+	if m.observer != nil {
+		m.observer.Observe(context.Background(), Event{
+			Kind: Settled, Policy: work.policy, Err: err, Elapsed: time.Since(work.since),
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// slowToSettle takes its time for settlements.
+func slowToSettle(l algorithms.Limiter, wait func(context.Context) error) algorithms.Limiter {
+	return limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+		if op := checks[0].Op; op == algorithms.Return || op == algorithms.Force {
+			if err := wait(ctx); err != nil {
+				return err
+			}
+		}
+		return l.Allow(ctx, checks)
+	})
+}
+
+// TestSettlementsDoNotHoldResponses, and Close waits for them.
+func TestSettlementsDoNotHoldResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p, seen := newStill(t), lateByIP("tokens", daily, 10), new(eventLog)
+		limiter := slowToSettle(memory, func(context.Context) error { time.Sleep(800 * ms); return nil })
+		m := newMiddleware(t, limiter, &ratelimit.Options{Observer: seen}, p)
+		h, start := m.Handler(settling(t, "tokens", 4)), time.Now()
+		for range 3 {
+			record(h, from("192.0.2.1"))
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("three responses took %v, want no time", took)
+		}
+		if err := m.Close(context.Background()); err != nil || time.Since(start) != 800*ms {
+			t.Errorf("Close took %v, %v; want the 800 ms of the settlements", time.Since(start), err)
+		}
+		if got := left(t, memory, p, "ip=192.0.2.1"); got != 88 {
+			t.Errorf("got %d left, want 88", got)
+		}
+		settled := seen.of(ratelimit.Settled)
+		if len(settled) != 3 {
+			t.Fatalf("got %d settlements observed, want 3", len(settled))
+		}
+		for _, e := range settled {
+			if e.Policy != "tokens" || e.Elapsed != 800*ms || e.Err != nil {
+				t.Errorf("got %+v, want tokens, 800 ms and no error", e)
+			}
+		}
+	})
+}
+
+// TestCloseWaitsForHandlers whose requests may settle, and no longer than it may.
+func TestCloseWaitsForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p := newMemory(t), lateByIP("tokens", daily, 10)
+		m := newMiddleware(t, memory, nil, p)
+		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(5 * time.Second)
+			settling(t, "tokens", 30)(w, r)
+		}))
+		go record(h, from("192.0.2.1"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := m.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if got := left(t, memory, p, "ip=192.0.2.1"); got != 70 {
+			t.Errorf("got %d left, want 70", got)
+		}
+	})
+}
+
+// TestTooManySettlements: what waits is bounded, and what cannot wait stays charged and is counted.
+func TestTooManySettlements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p, seen := newStill(t), lateByIP("tokens", algorithms.TokenBucket(1_000_000, time.Hour), 10), new(eventLog)
+		release := make(chan struct{})
+		m := newMiddleware(t, slowToSettle(memory, func(context.Context) error { <-release; return nil }),
+			&ratelimit.Options{Observer: seen, Logger: quiet}, p)
+		h := m.Handler(settling(t, "tokens", 4))
+		for range 10_032 { // that wait, and that are being made
+			record(h, from("192.0.2.1"))
+			synctest.Wait()
+		}
+		busy := m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if err := ratelimit.Settle(r.Context(), "tokens", 30); !errors.Is(err, ratelimit.ErrBusy) {
+				t.Errorf("got %v, want ErrBusy", err)
+			}
+		}))
+		record(h, from("192.0.2.1"))
+		record(busy, from("192.0.2.1"))
+		if dropped := seen.of(ratelimit.SettleDropped); len(dropped) != 3 || dropped[0].Policy != "tokens" {
+			t.Errorf("got %d dropped, want 3: a return, and a force that was tried twice", len(dropped))
+		}
+		close(release)
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if got, want := left(t, memory, p, "ip=192.0.2.1"), int64(1_000_000-4*10_032-2*10); got != want {
+			t.Errorf("got %d left, want %d", got, want)
+		}
+	})
+}
+
+// TestSettlementFails: it stays charged, which is observed and logged; a second is all that it may take.
+func TestSettlementFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, p, seen, log := newStill(t), lateByIP("tokens", daily, 10), new(eventLog), new(logRecords)
+		limiter := slowToSettle(memory, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		m := newMiddleware(t, limiter, &ratelimit.Options{Observer: seen, Logger: log.logger()}, p)
+		record(m.Handler(settling(t, "tokens", 4)), from("192.0.2.1"))
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		settled := seen.of(ratelimit.Settled)
+		if len(settled) != 1 || settled[0].Elapsed != time.Second || !errors.Is(settled[0].Err, context.DeadlineExceeded) {
+			t.Errorf("got %+v, want a failure after a second", settled)
+		}
+		if got := left(t, memory, p, "ip=192.0.2.1"); got != 90 || len(log.lines()) != 1 {
+			t.Errorf("got %d left, want 90 and a line in the log", got)
+		}
+	})
+}
+
+// TestClosedBeforeReserved: a request that is admitted while the middleware closes is refused, and gives back.
+func TestClosedBeforeReserved(t *testing.T) {
+	memory, p := newStill(t), lateByIP("tokens", daily, 10)
+	var m *ratelimit.Middleware
+	var once atomic.Bool
+	m = newMiddleware(t, limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+		err := memory.Allow(ctx, checks)
+		if !once.Swap(true) {
+			err = errors.Join(err, m.Close(ctx))
+		}
+		return err
+	}), nil, p)
+	w := record(m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("served") })), from("192.0.2.1"))
+	if got := left(t, memory, p, "ip=192.0.2.1"); w.Code != http.StatusServiceUnavailable || got != 100 {
+		t.Errorf("got status %d and %d left, want 503 and all 100", w.Code, got)
+	}
+}

@@ -1,0 +1,188 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// statusClosedRequest is how nginx writes down requests whose client hung up
+// before they were answered.
+const statusClosedRequest = 499
+
+// A tab holds what a request has reserved of policies that settle later: of
+// those with Late, and with ChargeIf. It is the context of the request's handler,
+// and ends with it.
+type tab struct {
+	context.Context
+	m *Middleware
+
+	mu           sync.Mutex
+	ended        bool
+	reservations []reservation
+}
+
+// A reservation is what one check charged.
+type reservation struct {
+	policy *policy
+	check  algorithms.Check
+	total  int64 // the most that was told; -1 if nothing was
+	forced int64 // units beyond the reservation that were charged, or soon will be
+}
+
+type tabKey struct{ policy string }
+
+func (t *tab) Value(key any) any {
+	if k, ok := key.(tabKey); ok && t.has(k.policy) {
+		return t
+	}
+	return t.Context.Value(key)
+}
+
+func (t *tab) has(policy string) bool {
+	for i := range t.reservations { // their policies never change
+		if p := t.reservations[i].policy; p.Late && p.Name == policy {
+			return true
+		}
+	}
+	return false
+}
+
+// serve lets next serve the request, and settles when that ends, however it does.
+func (t *tab) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	defer t.m.held.Done()
+	var s *statusWriter
+	if t.asksStatus() {
+		w, s = watchStatus(w)
+	}
+	panics := true
+	defer func() {
+		status := 0
+		switch {
+		case s == nil:
+		case s.status != 0:
+			status = s.status
+		case panics:
+			status = http.StatusInternalServerError
+		case r.Context().Err() != nil:
+			status = statusClosedRequest
+		default:
+			status = http.StatusOK // what net/http answers for a handler that wrote nothing
+		}
+		t.end(status)
+	}()
+	next.ServeHTTP(w, r.WithContext(t))
+	panics = false
+}
+
+func (t *tab) asksStatus() bool {
+	for i := range t.reservations {
+		if t.reservations[i].policy.ChargeIf != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// end settles what is left to settle. From then on nothing can be told.
+func (t *tab) end(status int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	for i := range t.reservations {
+		res := &t.reservations[i]
+		t.force(res)
+		if rest := res.rest(status); rest > 0 && res.check.Decision.Receipt.Units() > 0 {
+			t.m.later(res.policy.Name, res.check, algorithms.Return, rest)
+		}
+	}
+}
+
+// rest returns how many of the reserved units the request did not need.
+func (res *reservation) rest(status int) int64 {
+	switch {
+	case res.policy.ChargeIf != nil && !res.policy.ChargeIf(status):
+		return res.check.Cost
+	case res.total >= 0:
+		return max(0, res.check.Cost-res.total)
+	default:
+		return 0
+	}
+}
+
+// force charges what exceeds the reservation and was not charged before, and
+// reports whether it will be.
+func (t *tab) force(res *reservation) bool {
+	excess := res.total - res.check.Cost - res.forced
+	if excess <= 0 {
+		return true
+	}
+	if !t.m.later(res.policy.Name, res.check, algorithms.Force, excess) {
+		return false
+	}
+	res.forced += excess
+	return true
+}
+
+// Errors of [Settle]. None of them has an effect.
+var (
+	// ErrNoReservation: no policy of that name with Late reserved anything for
+	// the request: there is none, it was skipped, or the context is not that of
+	// a request that a [Middleware]'s Handler serves.
+	ErrNoReservation = errors.New("middleware: there is no reservation to settle")
+	// ErrSettled: the request's handler has returned.
+	ErrSettled = errors.New("middleware: the request has ended, and is settled")
+	// ErrNegativeTotal: a request cannot cost less than nothing.
+	ErrNegativeTotal = errors.New("middleware: the total is negative")
+	// ErrBusy: too many settlements wait to be made. What the total exceeds the
+	// reservation by is not charged yet; the next Settle, or the end of the
+	// handler, tries again.
+	ErrBusy = errors.New("middleware: too many settlements are waiting")
+)
+
+// Settle says what the request of ctx has cost so far, in units of the policy's
+// limit: tokens, bytes, seconds of work. The policy must have Late set; ctx is
+// that of the request that the handler was given, or made of it.
+//
+// It may be called any number of times while the handler runs, from any
+// goroutine; the largest total counts. What exceeds the reservation is charged
+// at once, also if it does not fit: later requests wait it off, for at most one
+// burst. What is left of the reservation is given back when the handler
+// returns. Who never calls Settle keeps the reservation charged.
+//
+// Settle does not wait for the limiter. The error is one of [ErrNoReservation],
+// [ErrSettled], [ErrNegativeTotal] and [ErrBusy].
+func Settle(ctx context.Context, policy string, total int64) error {
+	if total < 0 {
+		return fmt.Errorf("%w: policy %q: %d", ErrNegativeTotal, policy, total)
+	}
+	t, ok := ctx.Value(tabKey{policy}).(*tab)
+	if !ok {
+		return fmt.Errorf("%w: policy %q", ErrNoReservation, policy)
+	}
+	return t.settle(policy, total)
+}
+
+func (t *tab) settle(policy string, total int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return fmt.Errorf("%w: policy %q", ErrSettled, policy)
+	}
+	var err error
+	for i := range t.reservations {
+		res := &t.reservations[i]
+		if !res.policy.Late || res.policy.Name != policy {
+			continue
+		}
+		res.total = max(res.total, total)
+		if !t.force(res) {
+			err = fmt.Errorf("%w: policy %q", ErrBusy, policy)
+		}
+	}
+	return err
+}
