@@ -21,7 +21,8 @@ func TestChargedDenials(t *testing.T) {
 	}{
 		{algorithms.TokenBucket(3, 3*time.Second), []time.Duration{2 * second, 3 * second, 4 * second}, true},
 		{algorithms.TokenBucket(3, 3*time.Second), []time.Duration{2 * second, 3 * second, 4 * second, 5 * second, 5 * second}, false},
-		{algorithms.FixedWindow(3, 10*time.Second), []time.Duration{10 * second, 20 * second, 20 * second}, true},
+		{algorithms.TokenBucket(3, second), []time.Duration{666_668 * time.Microsecond, second + time.Microsecond}, false},
+		{algorithms.FixedWindow(3, 10*time.Second), []time.Duration{10 * second, 20 * second, 20 * second, 20 * second}, true},
 		{algorithms.SlidingWindowLog(3, 10*time.Second), []time.Duration{11 * second, 11 * second}, false},
 		{algorithms.SlidingWindowCounter(3, 10*time.Second), []time.Duration{21 * second, 21 * second}, false},
 	}
@@ -46,8 +47,10 @@ func TestChargedDenials(t *testing.T) {
 				p.ChargeDenied = false
 				free := newMiddleware(t, memory, nil, p)
 				time.Sleep(wait - time.Microsecond)
-				if v, _ := free.Check(from("192.0.2.1")); v.Allowed && tt.exact {
-					t.Error("allowed a microsecond early")
+				if tt.exact {
+					if v, _ := free.Check(from("192.0.2.1")); v.Allowed {
+						t.Error("allowed a microsecond early")
+					}
 				}
 				time.Sleep(time.Microsecond)
 				if v, _ := free.Check(from("192.0.2.1")); !v.Allowed {
@@ -61,11 +64,11 @@ func TestChargedDenials(t *testing.T) {
 // TestOnlyOwnDenialsAreCharged: neither another policy's, nor what no wait helps, nor what costs nothing.
 func TestOnlyOwnDenialsAreCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := newStill(t)
+		memory, seen := newStill(t), new(eventLog)
 		own, other := byIP("own", hourly), byIP("other", algorithms.TokenBucket(1, time.Hour))
 		own.ChargeDenied, own.Cost = true, func(r *http.Request) int64 { return r.ContentLength }
 		other.Skip = func(r *http.Request) bool { return r.ContentLength != 1 }
-		m := newMiddleware(t, memory, nil, own, other)
+		m := newMiddleware(t, memory, &ratelimit.Options{Observer: seen}, own, other)
 		for _, tt := range []struct {
 			name    string
 			cost    int64
@@ -83,7 +86,23 @@ func TestOnlyOwnDenialsAreCharged(t *testing.T) {
 				t.Errorf("%s: got %v, %v and %d left, want %v and %d", tt.name, v.Allowed, err, got, tt.allowed, tt.left)
 			}
 		}
+		if settled := seen.of(ratelimit.Settled); len(settled) != 1 {
+			t.Errorf("got %d charges, want 1", len(settled))
+		}
 	})
+}
+
+// TestExact: where a state changes by more than what is admitted, no memory of an earlier answer will do.
+func TestExact(t *testing.T) {
+	s := &spy{Limiter: newStill(t)}
+	outcome, charged, late := byIP("outcome", hourly), byIP("charged", hourly), lateByIP("late", hourly, 1)
+	outcome.ChargeIf, charged.ChargeDenied = func(int) bool { return true }, true
+	check(t, newMiddleware(t, s, nil, byIP("plain", hourly), outcome, charged, late), from("192.0.2.1"))
+	for _, c := range s.calls[0] {
+		if want := c.Policy == "outcome" || c.Policy == "charged"; c.Exact != want {
+			t.Errorf("%s: got Exact %v, want %v", c.Policy, c.Exact, want)
+		}
+	}
 }
 
 // TestChargedDenialsOfTheClosed: who is denied while the middleware closes is not charged for it.

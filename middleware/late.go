@@ -101,10 +101,7 @@ func (m *Middleware) chargeDenials(d *decision) {
 		}
 		n++
 		if !d.asked[i].policy.ChargeDenied || c.Decision.Allowed || c.Cost == 0 ||
-			c.Decision.Source == algorithms.Undecided || c.Decision.RetryAfter == algorithms.Never {
-			continue
-		}
-		if !m.chargeDenial(c) {
+			c.Decision.RetryAfter == algorithms.Never || !m.chargeDenial(c) {
 			continue
 		}
 		c.Decision.RetryAfter = waitCharged(c)

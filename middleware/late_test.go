@@ -124,9 +124,11 @@ func TestSettleErrors(t *testing.T) {
 		skipped := lateByIP("skipped", daily, 10)
 		skipped.Skip = func(*http.Request) bool { return true }
 		var ctx context.Context
-		h := newMiddleware(t, memory, nil, p, plain, skipped).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		outcome := byIP("outcome", daily)
+		outcome.ChargeIf = func(int) bool { return true }
+		h := newMiddleware(t, memory, nil, p, plain, skipped, outcome).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			ctx = r.Context()
-			for _, name := range []string{"plain", "skipped", "nonsense", ""} {
+			for _, name := range []string{"plain", "skipped", "outcome", "nonsense", ""} {
 				if err := ratelimit.Settle(ctx, name, 50); !errors.Is(err, ratelimit.ErrNoReservation) {
 					t.Errorf("%q: got %v, want ErrNoReservation", name, err)
 				}
@@ -143,7 +145,7 @@ func TestSettleErrors(t *testing.T) {
 			t.Errorf("after the end: got %v, want ErrSettled", err)
 		}
 		synctest.Wait()
-		for _, p := range []ratelimit.Policy{p, plain} {
+		for _, p := range []ratelimit.Policy{p, plain, outcome} {
 			if got, want := left(t, memory, p, "ip=192.0.2.1"), 100-costOfPolicy(p); got != want {
 				t.Errorf("%s: got %d left, want %d", p.Name, got, want)
 			}

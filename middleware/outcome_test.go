@@ -50,6 +50,7 @@ func TestOutcomes(t *testing.T) {
 		{"a status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, false, 401, 9},
 		{"the first of two", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401); w.WriteHeader(200) }, false, 401, 9},
 		{"a hint first", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(403) }, false, 403, 9},
+		{"switched", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(101); w.WriteHeader(500) }, false, 101, 10},
 		{"flushed", func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 			w.WriteHeader(500)

@@ -102,13 +102,14 @@ func (t *tab) end(status int) {
 	}
 }
 
-// rest returns how many of the reserved units the request did not need.
+// rest returns how many of the reserved units the request did not need, if that
+// is more than 0.
 func (res *reservation) rest(status int) int64 {
 	switch {
 	case res.policy.ChargeIf != nil && !res.policy.ChargeIf(status):
 		return res.check.Cost
 	case res.total >= 0:
-		return max(0, res.check.Cost-res.total)
+		return res.check.Cost - res.total
 	default:
 		return 0
 	}
@@ -176,7 +177,7 @@ func (t *tab) settle(policy string, total int64) error {
 	var err error
 	for i := range t.reservations {
 		res := &t.reservations[i]
-		if !res.policy.Late || res.policy.Name != policy {
+		if res.policy.Name != policy {
 			continue
 		}
 		res.total = max(res.total, total)
