@@ -39,6 +39,13 @@ func ReducedCapacity(policies ...string) []byte {
 		`"title":"Temporary Reduced Capacity","status":503`, policies)
 }
 
+// AbnormalUsage is QuotaExceeded of the type abnormal-usage-detected: somebody
+// has decided that this client is denied, whatever is left of its quota.
+func AbnormalUsage(policies ...string) []byte {
+	return violated(`{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected",`+
+		`"title":"Abnormal Usage Detected","status":429`, policies)
+}
+
 func violated(head string, policies []string) []byte {
 	size := len(head) + len(`,"violated-policies":[]}`)
 	for _, name := range policies {

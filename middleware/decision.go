@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -20,12 +21,14 @@ type decision struct {
 	carrier *verdictContext // holds the verdict's Policies
 	err     error           // why there is none, if the request is refused for it
 	trouble error           // why there is none, if it may pass all the same
+	config  *config         // that it is made and answered by
 	now     time.Time       // of the answer, if headers say instants
 
 	keys     []byte // of all checks, one after the other
 	checks   []algorithms.Check
 	asked    []asked // of each check
 	policies int     // that were asked: checks, without candidates
+	banned   bool    // and so nobody is asked: the checks are those of bans
 
 	quotas []*headers.Quota
 	states []headers.State
@@ -35,6 +38,7 @@ type decision struct {
 type asked struct {
 	policy     *policy
 	grade      *grade
+	override   bool
 	start, end int // of the check's key
 }
 
@@ -47,6 +51,7 @@ func newDecision() *decision { return decisions.Get().(*decision) }
 // read: clearing it would take as long as the rest of what is done here.
 func (d *decision) free() {
 	d.verdict, d.carrier, d.err, d.trouble, d.policies = Verdict{}, nil, nil, nil, 0
+	d.config, d.banned = nil, false
 	d.keys, d.checks, d.asked = d.keys[:0], d.checks[:0], d.asked[:0]
 	d.quotas, d.states = d.quotas[:0], d.states[:0]
 	decisions.Put(d)
@@ -54,6 +59,7 @@ func (d *decision) free() {
 
 // ask finds the verdict on a request.
 func (d *decision) ask(m *Middleware, r *http.Request) {
+	d.config = m.config.Load()
 	if m.closing.Load() {
 		d.refuse(http.StatusServiceUnavailable, ErrClosed)
 		return
@@ -71,17 +77,25 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 	}
 	if len(d.checks) == 0 {
 		d.verdict.Allowed = true
-		return
+	} else {
+		d.decide(m, r)
 	}
-	err = m.limiter.Allow(r.Context(), d.checks)
-	if m.dialect&headers.X != 0 {
-		d.now = time.Now()
-	}
-	d.judge(m, r, err)
 	if unknown != nil && d.verdict.Allowed {
 		// Its try was paid for. It is no identity all the same.
 		d.refuse(http.StatusUnauthorized, unknown)
 	}
+}
+
+// decide asks the limiter about the checks, unless there is a ban.
+func (d *decision) decide(m *Middleware, r *http.Request) {
+	var err error
+	if !d.banned {
+		err = m.limiter.Allow(r.Context(), d.checks)
+	}
+	if m.dialect&headers.X != 0 {
+		d.now = time.Now()
+	}
+	d.judge(m, r, err)
 }
 
 // ErrClosed is why a closed [Middleware] refuses.
@@ -97,14 +111,17 @@ func (d *decision) refuse(status int, err error) {
 // If a policy meets an unknown one, that is returned as unknown, and the only
 // check is that policy's, of the client's address: guessing keys costs, and
 // opens no fresh bucket.
+//
+// If a policy meets a key that is banned, the only checks are those of bans,
+// which are answers already.
 func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) {
 	var met *policy
-	for _, p := range m.policies {
+	for _, p := range d.config.policies {
 		if p.Skip != nil && p.Skip(r) {
 			continue
 		}
 		keys, err := p.Key.Append(d.keys, r)
-		if err != nil && p.Shadow {
+		if err != nil && m.unasked(p) {
 			continue
 		}
 		if errors.Is(err, keyfunc.ErrUnknown) {
@@ -118,42 +135,69 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 		}
 		start := len(d.keys)
 		d.keys = keys
-		if met == nil {
-			g, tier := p.grade(r)
-			if tier != "" && m.observer != nil {
-				m.observer.Observe(r.Context(), Event{Kind: UnknownTier, Policy: p.Name, Tier: tier})
+		var u ruling
+		if m.overrides != nil {
+			u = d.rule(m, p, start)
+		}
+		if met == nil && !u.off {
+			if u.grade == nil {
+				u.grade = m.grade(p, r)
 			}
-			d.add(p, g, p.cost(r), start)
+			d.add(p, u, p.cost(r), start)
 		}
 	}
-	if met != nil {
+	if d.banned {
+		unknown = nil
+	} else if met != nil {
 		d.keys, d.checks, d.asked, d.policies = d.keys[:0], d.checks[:0], d.asked[:0], 0
 		if d.keys, err = m.clientIP.Append(d.keys, r); err != nil {
 			return nil, err
 		}
-		d.add(met, met.base, 1, 0)
+		var u ruling
+		if m.overrides != nil {
+			u = d.rule(m, met, 0)
+		}
+		if !u.off {
+			u.grade = cmp.Or(u.grade, met.base)
+			d.add(met, u, 1, 0)
+		}
 	}
-	// No copy: a limiter does not keep the bytes of a key, and d.keys stays as
-	// it is until d is freed.
-	all := unsafe.String(unsafe.SliceData(d.keys), len(d.keys))
 	for i := range d.asked {
-		d.checks[i].Key = all[d.asked[i].start:d.asked[i].end]
+		d.checks[i].Key = d.key(d.asked[i].start, d.asked[i].end)
 	}
 	return unknown, nil
 }
 
+// key returns a part of d.keys. No copy: a limiter does not keep the bytes of a
+// key, and d.keys stays as it is until d is freed.
+func (d *decision) key(start, end int) string {
+	return unsafe.String(unsafe.SliceData(d.keys), len(d.keys))[start:end]
+}
+
+// grade returns the limit of a request without an override's.
+func (m *Middleware) grade(p *policy, r *http.Request) *grade {
+	g, tier := p.grade(r)
+	if tier != "" && m.observer != nil {
+		m.observer.Observe(r.Context(), Event{Kind: UnknownTier, Policy: p.Name, Tier: tier})
+	}
+	return g
+}
+
 // add adds the checks of a policy and of its candidate, of the key that stands
 // at the end of d.keys.
-func (d *decision) add(p *policy, g *grade, cost int64, start int) {
-	op := algorithms.Take
-	if p.Shadow {
+func (d *decision) add(p *policy, u ruling, cost int64, start int) {
+	g, op, fail := u.grade, algorithms.Take, p.Fail
+	if p.Shadow || u.shadow {
 		op = algorithms.Trial
 	}
-	a := asked{policy: p, grade: g, start: start, end: len(d.keys)}
-	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Op: op, Fail: p.Fail, Exact: p.exact()})
+	if u.shadow && fail == algorithms.FailClosed {
+		fail = algorithms.FailLocal // what denies nothing does not fail closed
+	}
+	a := asked{policy: p, grade: g, override: u.found, start: start, end: len(d.keys)}
+	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Op: op, Fail: fail, Exact: p.exact()})
 	d.asked = append(d.asked, a)
 	d.policies++
-	if p.candidate != nil && g == p.base {
+	if p.candidate != nil && g == p.base && op == algorithms.Take {
 		a.grade = p.candidate
 		d.checks = append(d.checks, algorithms.Check{Policy: p.trial, Limit: a.grade.limit, Cost: cost, Op: algorithms.TrialInstead})
 		d.asked = append(d.asked, a)
@@ -175,14 +219,15 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 		}
 		p := &v.Policies[n] // assigned by fields: a literal would be made and then copied
 		n++
-		p.Name, p.Tier, p.Private, p.Shadow = c.Policy, a.grade.tier, a.policy.Private, a.policy.Shadow
+		p.Name, p.Tier, p.Private, p.Shadow = c.Policy, a.grade.tier, a.policy.Private, c.Op == algorithms.Trial
+		p.Override, p.Banned = a.override, d.banned
 		p.Limit, p.Decision, p.Near = c.Limit, c.Decision, m.near(c)
 		if c.Op != algorithms.Take {
 			continue
 		}
 		if !c.Decision.Allowed {
 			v.RetryAfter = max(v.RetryAfter, c.Decision.RetryAfter)
-			if !a.policy.Capacity {
+			if !a.policy.Capacity || d.banned {
 				status = http.StatusTooManyRequests
 			}
 		}
@@ -195,7 +240,9 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 		v.Allowed = true
 	default:
 		v.Status = status
-		m.chargeDenials(d)
+		if !d.banned {
+			m.chargeDenials(d)
+		}
 	}
 	if m.observer != nil {
 		d.compare(m, r.Context())
@@ -247,8 +294,8 @@ func (d *decision) fail(m *Middleware, ctx context.Context, err error) {
 }
 
 func (d *decision) failsClosed() bool {
-	for _, a := range d.asked {
-		if a.policy.Fail == algorithms.FailClosed { // never a shadow's
+	for i := range d.checks {
+		if d.checks[i].Fail == algorithms.FailClosed { // never a shadow's
 			return true
 		}
 	}

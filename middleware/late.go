@@ -100,7 +100,7 @@ func (m *Middleware) chargeDenials(d *decision) {
 			continue
 		}
 		n++
-		if !d.asked[i].policy.ChargeDenied || c.Decision.Allowed || c.Cost == 0 ||
+		if !d.asked[i].policy.ChargeDenied || c.Op != algorithms.Take || c.Decision.Allowed || c.Cost == 0 ||
 			c.Decision.RetryAfter == algorithms.Never || !m.chargeDenial(c) {
 			continue
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,18 +23,17 @@ import (
 // the policies' counts. Do not wrap one handler twice by policies of the same
 // name: each of its requests would be charged twice.
 type Middleware struct {
-	limiter  algorithms.Limiter
-	policies []*policy // private ones last
-	clientIP keyfunc.Key
-	dialect  headers.Dialect
-	denied   func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
-	observer Observer
-	troubles troubles
-	settler  settler
-	made     time.Time
+	limiter   algorithms.Limiter
+	config    atomic.Pointer[config] // of the policies; see Update
+	overrides Overrides              // nil: none
+	clientIP  keyfunc.Key
+	dialect   headers.Dialect
+	denied    func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
+	observer  Observer
+	troubles  troubles
+	settler   settler
+	made      time.Time
 
-	challenge      string            // of 401
-	bodies         map[string][]byte // of 429, by the one policy that denies
 	skipPreflights bool
 	nearPercent    int64
 
@@ -56,6 +53,10 @@ type Options struct {
 	// Headers are the families of headers that responses carry; 0 means
 	// headers.Draft|headers.Triple.
 	Headers headers.Dialect
+
+	// Overrides say what holds for keys instead of what the policies say; nil
+	// means that nothing does.
+	Overrides Overrides
 
 	// Denied answers what is not allowed, with whatever Status the verdict
 	// has, which it must write; nil means a short application/problem+json.
@@ -91,7 +92,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 		o = &Options{}
 	}
 	m := &Middleware{
-		limiter: limiter, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
+		limiter: limiter, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
 		observer: o.Observer, skipPreflights: o.SkipPreflights, made: time.Now(),
 		nearPercent: int64(cmp.Or(o.NearPercent, defaultNearPercent)), release: make(chan struct{}),
 	}
@@ -103,13 +104,16 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	if m.clientIP.IsZero() {
 		m.clientIP = keyfunc.IP(nil)
 	}
-	if err := m.configure(policies); err != nil {
+	c, err := newConfig(policies)
+	if err := errors.Join(m.validate(), err); err != nil {
 		return nil, err
 	}
+	m.config.Store(c)
 	return m, nil
 }
 
-func (m *Middleware) configure(policies []Policy) error {
+// validate returns every mistake of the options at once.
+func (m *Middleware) validate() error {
 	var errs []error
 	if m.limiter == nil {
 		errs = append(errs, errors.New("middleware: the limiter is nil"))
@@ -117,48 +121,9 @@ func (m *Middleware) configure(policies []Policy) error {
 	if m.nearPercent < 0 || m.nearPercent > 100 {
 		errs = append(errs, fmt.Errorf("middleware: NearPercent is %d; want 0 to 100", m.nearPercent))
 	}
-	if len(policies) == 0 {
-		errs = append(errs, errors.New("middleware: there are no policies"))
-	}
 	errs = append(errs, lines("middleware: Headers", m.dialect.Validate())...)
 	errs = append(errs, lines("middleware: ClientIP", m.clientIP.Validate())...)
-	names := make(map[string]bool)
-	m.bodies = make(map[string][]byte)
-	var challenges []string
-	for _, p := range policies {
-		compiled, err := newPolicy(p)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if names[p.Name] {
-			errs = append(errs, fmt.Errorf("middleware: there are two policies %q", p.Name))
-		}
-		names[p.Name] = true
-		m.bodies[p.Name] = headers.QuotaExceeded(p.Name)
-		if p.Shadow {
-			m.policies = append(m.policies, compiled)
-			continue
-		}
-		m.policies = append(m.policies, compiled)
-		for _, c := range p.Key.Challenges() {
-			if !slices.Contains(challenges, c) {
-				challenges = append(challenges, c)
-			}
-		}
-	}
-	// A 401 must have a challenge (RFC 9110, section 15.5.2). Where identities
-	// are verified elsewhere, tokens are the likeliest.
-	if m.challenge = strings.Join(challenges, ", "); m.challenge == "" {
-		m.challenge = "Bearer"
-	}
-	if errs != nil {
-		return errors.Join(errs...)
-	}
-	// In a Cluster, slots are taken in order: what all clients share comes
-	// last, so that a denial elsewhere never touches it; and after all that
-	// decide, those that do not.
-	slices.SortStableFunc(m.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
-	return nil
+	return errors.Join(errs...)
 }
 
 // lines returns the errors that err joins, each with the prefix, so that every
@@ -219,7 +184,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	v := d.verdict
 	switch {
 	case !v.Allowed && m.denied == nil:
-		m.problem(w, v)
+		m.problem(w, d)
 		return nil, nil
 	case !v.Allowed:
 		m.denied(w, r, v)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
@@ -106,6 +107,8 @@ type policy struct {
 	tiers     map[string]*grade
 	candidate *grade // nil if there is none
 	trial     string // the candidate's name
+
+	overridden [64]atomic.Pointer[grade] // limits of overrides, each at one place
 }
 
 // A grade is a limit of a policy, and what responses say of it.

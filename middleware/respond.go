@@ -31,7 +31,7 @@ func (m *Middleware) describe(h http.Header, d *decision, r *http.Request) {
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
 		headers.SetRetryAfter(h, unavailableFor+headers.Jitter(unavailableSpread, "", m.client(d, r), slot))
 	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", m.challenge)
+		h.Set("WWW-Authenticate", d.config.challenge)
 	}
 }
 
@@ -108,32 +108,8 @@ func (m *Middleware) client(d *decision, r *http.Request) string {
 }
 
 // problem is the default answer to what is not allowed.
-func (m *Middleware) problem(w http.ResponseWriter, v Verdict) {
+func (m *Middleware) problem(w http.ResponseWriter, d *decision) {
 	headers.SetProblem(w.Header())
-	w.WriteHeader(v.Status)
-	_, _ = w.Write(m.body(v)) // the client may be gone; there is nobody to tell
-}
-
-// body returns the body of an answer. Mostly one policy denies, and what it
-// says then has been prepared.
-func (m *Middleware) body(v Verdict) []byte {
-	capacity := v.Status == http.StatusServiceUnavailable && v.RetryAfter > 0
-	if v.Status != http.StatusTooManyRequests && !capacity {
-		return headers.Problem(v.Status)
-	}
-	var room [4]string
-	names := room[:0] // of the advertised policies that deny
-	for i := range v.Policies {
-		p := &v.Policies[i]
-		if !p.Private && !p.Shadow && !p.Decision.Allowed && p.Decision.Source != algorithms.Undecided {
-			names = append(names, p.Name)
-		}
-	}
-	if capacity {
-		return headers.ReducedCapacity(names...)
-	}
-	if len(names) == 1 {
-		return m.bodies[names[0]]
-	}
-	return headers.QuotaExceeded(names...)
+	w.WriteHeader(d.verdict.Status)
+	_, _ = w.Write(d.config.body(d.verdict)) // the client may be gone; there is nobody to tell
 }

@@ -37,6 +37,8 @@ type PolicyVerdict struct {
 	Limit    algorithms.Limit
 	Private  bool
 	Shadow   bool // it decides nothing
+	Override bool // an override applies: to the limit, or it makes it a shadow, or bans
+	Banned   bool // it denies without having been asked, and its figures mean nothing but for RetryAfter
 	Near     bool // at most a fifth is left, or what Options.NearPercent says
 	Decision algorithms.Decision
 }

@@ -1,0 +1,72 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// A client gets a limit of its own while the service runs, and responses tell it. In a service of several instances the
+// table is overrides.NewRedis's.
+func ExampleOverrides() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	table := overrides.NewMemory()
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Overrides: table}, ratelimit.Policy{
+		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Minute),
+	}))
+	h := limited.Handler(http.NotFoundHandler())
+	ask := func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Println(w.Code, w.Header().Get("RateLimit-Policy"))
+	}
+
+	ask()
+	ask()
+	ctx, client := context.Background(), "ip=192.0.2.1"
+	_ = table.Set(ctx, "reports", client, overrides.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
+	ask()
+	_ = table.Set(ctx, "reports", client, overrides.Override{Mode: overrides.Banned, Until: time.Now().Add(time.Hour)})
+	ask()
+	// Output:
+	// 404 "reports";q=1;w=60
+	// 429 "reports";q=1;w=60
+	// 404 "reports";q=100;w=60
+	// 429 "reports";q=1;w=60
+}
+
+// Policies that were read from a configuration are replaced when that changes. What has been counted stays.
+func ExampleMiddleware_Update() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	policy := ratelimit.Policy{Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute)}
+	limited := ratelimit.Must(ratelimit.New(limiter, nil, policy))
+	h := limited.Handler(http.NotFoundHandler())
+	ask := func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Println(w.Code, w.Header().Get("RateLimit-Remaining"))
+	}
+
+	ask()
+	policy.Limit = algorithms.TokenBucket(0, time.Minute)
+	fmt.Println(limited.Update(policy) != nil)
+	ask()
+	policy.Limit = algorithms.TokenBucket(10, time.Minute)
+	fmt.Println(limited.Update(policy))
+	ask()
+	// Output:
+	// 404 1
+	// true
+	// 404 0
+	// <nil>
+	// 404 7
+}

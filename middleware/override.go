@@ -1,0 +1,97 @@
+package middleware
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
+)
+
+// Overrides say what holds for a key instead of what its policy says.
+// overrides.Memory and overrides.Redis do.
+type Overrides interface {
+	// Find returns the override in force, and whether there is one; for the key
+	// overrides.Everyone, what holds for all. It is called from many goroutines
+	// for each policy of every request: it must not wait. It must not keep the
+	// key, whose bytes are used again.
+	Find(policy, key string) (overrides.Override, bool)
+}
+
+// A ruling is what an override makes of a policy for one request. The zero
+// ruling is none.
+type ruling struct {
+	found  bool
+	off    bool   // the policy is not asked
+	shadow bool   // and if it is, it does not deny
+	grade  *grade // the limit in force; nil: the policy's
+}
+
+// rule looks up the override of the key that stands in d.keys from start. A ban
+// takes the place of all checks so far, and of those to come.
+func (d *decision) rule(m *Middleware, p *policy, start int) ruling {
+	o, found := m.overrides.Find(p.Name, d.key(start, len(d.keys)))
+	switch {
+	case found && o.Mode == overrides.Banned && !p.Shadow:
+		d.ban(p, o.Until, start)
+		return ruling{off: true}
+	case !found || d.banned || o.Mode == overrides.Off:
+		return ruling{off: d.banned || found}
+	}
+	u := ruling{found: true, shadow: o.Mode == overrides.Shadow}
+	if o.Replaces() {
+		u.grade = m.gradeFor(p, o.Limit)
+	}
+	return u
+}
+
+func (d *decision) ban(p *policy, until time.Time, start int) {
+	if !d.banned {
+		d.banned = true
+		d.checks, d.asked, d.policies = d.checks[:0], d.asked[:0], 0
+	}
+	wait := algorithms.Never
+	if !until.IsZero() {
+		wait = max(time.Microsecond, time.Until(until))
+	}
+	d.checks = append(d.checks, algorithms.Check{
+		Policy: p.Name, Limit: p.base.limit, Decision: algorithms.Decision{RetryAfter: wait},
+	})
+	d.asked = append(d.asked, asked{policy: p, grade: p.base, override: true, start: start, end: len(d.keys)})
+	d.policies++
+}
+
+// unasked reports whether a request needs no key for p: a policy that denies
+// nobody asks nobody who they are.
+func (m *Middleware) unasked(p *policy) bool {
+	if p.Shadow {
+		return true
+	}
+	if m.overrides == nil {
+		return false
+	}
+	o, found := m.overrides.Find(p.Name, overrides.Everyone)
+	return found && (o.Mode == overrides.Off || o.Mode == overrides.Shadow)
+}
+
+// gradeFor returns the grade of an override's limit; nil, which is that of the
+// policy, if the limit is invalid.
+func (m *Middleware) gradeFor(p *policy, l algorithms.Limit) *grade {
+	// Grades are made once, not per request. Limits are few; should they be
+	// many, those of one place replace each other.
+	hash := uint64(l.Requests())*0x9E3779B97F4A7C15 + uint64(l.Burst())*0xC2B2AE3D27D4EB4F + uint64(l.Window())*0x165667B19E3779F9
+	place := &p.overridden[(hash+uint64(l.Algorithm())<<32)*0x9E3779B97F4A7C15>>58]
+	if g := place.Load(); g != nil && g.limit == l {
+		return g
+	}
+	err := l.Validate()
+	var g *grade
+	if err == nil {
+		g, err = newGrade(p.Policy, "", l)
+	}
+	if err != nil {
+		m.troubles.log("the limit of an override is invalid; the policy's own stays in force", err)
+		return nil
+	}
+	place.Store(g)
+	return g
+}

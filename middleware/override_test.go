@@ -1,0 +1,233 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// override sets an override, which is valid.
+func override(t testing.TB, m *overrides.Memory, policy, key string, o overrides.Override) {
+	t.Helper()
+	if err := m.Set(context.Background(), policy, key, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An overridden limit acts on the next request, on what is used already, and headers tell it.
+func TestOverriddenLimit(t *testing.T) {
+	table := overrides.NewMemory()
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Headers: headers.Draft}, byIP("p", hourly))
+	h := m.Handler(ok)
+	want := func(ip string, status int, said ...string) {
+		t.Helper()
+		w := record(h, from(ip))
+		if got := limits(w.Header()); w.Code != status || got != text(said...) {
+			t.Errorf("got %d\n%s, want %d\n%s", w.Code, got, status, text(said...))
+		}
+	}
+	want("192.0.2.1", 200, `Ratelimit: "p";r=9;t=3240`, `Ratelimit-Policy: "p";q=10;w=3600`)
+	override(t, table, "p", "ip=192.0.2.1", overrides.Override{Limit: algorithms.TokenBucket(100, time.Hour)})
+	want("192.0.2.1", 200, `Ratelimit: "p";r=98;t=3528`, `Ratelimit-Policy: "p";q=100;w=3600`)
+	want("192.0.2.2", 200, `Ratelimit: "p";r=9;t=3240`, `Ratelimit-Policy: "p";q=10;w=3600`)
+	override(t, table, "p", overrides.Everyone, overrides.Override{Limit: algorithms.Nobody()})
+	want("192.0.2.1", 200, `Ratelimit: "p";r=97;t=3492`, `Ratelimit-Policy: "p";q=100;w=3600`)
+	want("192.0.2.2", 429, `Ratelimit: "p";r=0`, `Ratelimit-Policy: "p";q=0`)
+	override(t, table, "p", "ip=192.0.2.2", overrides.Override{})
+	want("192.0.2.2", 200, `Ratelimit: "p";r=8;t=2880`, `Ratelimit-Policy: "p";q=10;w=3600`)
+	v, err := m.Check(from("192.0.2.1"))
+	if p := v.Policies[0]; err != nil || !p.Override || p.Banned || p.Limit != algorithms.TokenBucket(100, time.Hour) {
+		t.Errorf("got %+v, error %v, want the override's limit", p, err)
+	}
+}
+
+// A policy that is off is not asked, needs no key, and charges nothing; in shadow it is asked and denies nothing.
+func TestOverriddenMode(t *testing.T) {
+	tenant := ratelimit.Policy{Name: "tenant", Key: keyfunc.Header("X-Tenant"), Limit: algorithms.TokenBucket(1, time.Hour), Fail: algorithms.FailClosed}
+	for _, tt := range []struct {
+		policy, key string
+		mode        overrides.Mode
+		tenant      string
+		status      int
+		asked       string
+	}{
+		{"tenant", "hdr.x-tenant=a", overrides.On, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"tenant", "hdr.x-tenant=a", overrides.Off, "a", 200, "ip:ip=192.0.2.1"},
+		{"tenant", "hdr.x-tenant=a", overrides.Shadow, "a", 200, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"tenant", "hdr.x-tenant=b", overrides.Off, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"tenant", "hdr.x-tenant=a", overrides.Off, "", 401, ""},
+		{"tenant", "*", overrides.Off, "", 200, "ip:ip=192.0.2.1"},
+		{"tenant", "*", overrides.Shadow, "", 200, "ip:ip=192.0.2.1"},
+		{"*", "*", overrides.Shadow, "a", 200, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"*", "*", overrides.Off, "a", 200, ""},
+		{"*", "*", overrides.Off, "", 200, ""},
+	} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			table, store := overrides.NewMemory(), &spy{Limiter: newStill(t)}
+			h := newMiddleware(t, store, &ratelimit.Options{Overrides: table}, byIP("ip", hourly), tenant).Handler(ok)
+			record(h, with(from("192.0.2.9"), "X-Tenant", "a"))
+			store.asked()
+			override(t, table, tt.policy, tt.key, overrides.Override{Mode: tt.mode})
+			r := from("192.0.2.1")
+			if tt.tenant != "" {
+				with(r, "X-Tenant", tt.tenant)
+			}
+			w := record(h, r)
+			if got := store.asked(); w.Code != tt.status || got != tt.asked {
+				t.Errorf("got %d and asked %q, want %d and %q", w.Code, got, tt.status, tt.asked)
+			}
+			advertised := strings.Contains(tt.asked, "tenant") && tt.mode != overrides.Shadow
+			if said := w.Header().Get("RateLimit"); strings.Contains(said, "tenant") != advertised {
+				t.Errorf("got RateLimit %q, want the policy in it: %t", said, advertised)
+			}
+		})
+	}
+}
+
+// A shadow denies nothing, also when nobody can decide and its policy would fail closed.
+func TestShadowedPolicyFailsOpen(t *testing.T) {
+	table, seen := overrides.NewMemory(), new(spy)
+	seen.Limiter = broken(errors.New("down"))
+	closed := byIP("p", hourly)
+	closed.Fail = algorithms.FailClosed
+	m := newMiddleware(t, seen, &ratelimit.Options{Overrides: table, Logger: quiet}, closed)
+	if v, err := m.Check(from("192.0.2.1")); v.Status != http.StatusServiceUnavailable || err == nil {
+		t.Errorf("got %+v, error %v, want 503", v, err)
+	}
+	override(t, table, "p", "ip=192.0.2.1", overrides.Override{Mode: overrides.Shadow})
+	v, err := m.Check(from("192.0.2.1"))
+	if !v.Allowed || err != nil || !v.Policies[0].Shadow || !v.Policies[0].Override {
+		t.Errorf("got %+v, error %v, want it allowed, by a shadow", v, err)
+	}
+	if c := seen.calls[1][0]; c.Op != algorithms.Trial || c.Fail != algorithms.FailLocal {
+		t.Errorf("got %v that fails %v, want a trial that fails local", c.Op, c.Fail)
+	}
+}
+
+// A ban is answered without asking anybody, until it ends.
+func TestBan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, store := overrides.NewMemory(), &spy{Limiter: newMemory(t)}
+		capacity := shared("all", hourly)
+		capacity.Capacity = true
+		m := newMiddleware(t, store, &ratelimit.Options{Overrides: table, Headers: headers.Draft}, capacity, byIP("ip", hourly),
+			ratelimit.Policy{Name: "tenant", Key: keyfunc.Header("X-Tenant"), Limit: hourly})
+		h := m.Handler(ok)
+		tenant := func(name string) *http.Request { return with(from("192.0.2.1"), "X-Tenant", name) }
+		override(t, table, "tenant", "hdr.x-tenant=a", overrides.Override{Mode: overrides.Banned, Until: time.Now().Add(90 * time.Second)})
+		w := record(h, tenant("a"))
+		const want = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["tenant"]}`
+		if w.Code != 429 || w.Body.String() != want || w.Header().Get("Retry-After") != "90" || store.asked() != "" {
+			t.Errorf("got %d %s %s, want 429, %s and Retry-After 90, and nobody asked", w.Code, w.Body, dump(w.Header()), want)
+		}
+		v, err := m.Check(tenant("a"))
+		if len(v.Policies) != 1 || !v.Policies[0].Banned || v.Policies[0].Name != "tenant" || v.RetryAfter != 90*time.Second || err != nil {
+			t.Errorf("got %+v, error %v, want the ban", v, err)
+		}
+		if w := record(h, tenant("b")); w.Code != 200 || store.asked() == "" {
+			t.Errorf("got %d for another key, want 200", w.Code)
+		}
+		if w := record(h, from("192.0.2.1")); w.Code != 401 {
+			t.Errorf("got %d without identity, want 401", w.Code)
+		}
+		override(t, table, "ip", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned})
+		w = record(h, tenant("a"))
+		if w.Code != 429 || !strings.Contains(w.Body.String(), `["ip","tenant"]`) || w.Header().Get("Retry-After") != "" {
+			t.Errorf("got %d %s %s, want two bans, one of them for ever", w.Code, w.Body, dump(w.Header()))
+		}
+		if err := table.Clear(context.Background(), "ip", "ip=192.0.2.1"); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(90 * time.Second)
+		if w := record(h, tenant("a")); w.Code != 200 {
+			t.Errorf("got %d when the ban has ended, want 200", w.Code)
+		}
+		override(t, table, "all", "const=all", overrides.Override{Mode: overrides.Banned})
+		if w := record(h, tenant("a")); w.Code != 429 || strings.Contains(w.Body.String(), "violated") {
+			t.Errorf("got %d %s, want 429 for a ban of what is private capacity", w.Code, w.Body)
+		}
+	})
+}
+
+// Guessing API keys is charged under the override of the guesser's address, and no override makes a guess pass.
+func TestOverrideOfUnknownKeys(t *testing.T) {
+	known := func(key string) bool { return key == "sk" }
+	keys := ratelimit.Policy{Name: "keys", Key: keyfunc.APIKey("X-API-Key", []byte("0123456789abcdef0123456789abcdef"), known), Limit: algorithms.TokenBucket(1, time.Hour)}
+	for _, tt := range []struct {
+		policy, key string
+		override    overrides.Override
+		want        [2]int
+	}{
+		{"none", "ip=192.0.2.1", overrides.Override{}, [2]int{401, 429}},
+		{"keys", "ip=192.0.2.1", overrides.Override{Limit: hourly}, [2]int{401, 401}},
+		{"keys", "ip=192.0.2.1", overrides.Override{Mode: overrides.Shadow}, [2]int{401, 401}},
+		{"keys", "ip=192.0.2.1", overrides.Override{Mode: overrides.Off}, [2]int{401, 401}},
+		{"keys", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned}, [2]int{429, 429}},
+		{"ip", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned}, [2]int{429, 429}},
+		{"keys", "*", overrides.Override{Mode: overrides.Off}, [2]int{200, 200}},
+	} {
+		table := overrides.NewMemory()
+		override(t, table, tt.policy, tt.key, tt.override)
+		h := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table}, byIP("ip", hourly), keys).Handler(ok)
+		for i, want := range tt.want {
+			if w := record(h, with(from("192.0.2.1"), "X-API-Key", "guess")); w.Code != want {
+				t.Errorf("%s %s %+v: try %d: got %d, want %d", tt.policy, tt.key, tt.override, i, w.Code, want)
+			}
+		}
+	}
+}
+
+// No candidate runs beside a limit that is not the one it may replace; tiers give way, and shadows stay shadows.
+func TestOverrideBesideOtherLimits(t *testing.T) {
+	table, store := overrides.NewMemory(), &spy{Limiter: newStill(t)}
+	candidate, gold := algorithms.TokenBucket(3, time.Hour), algorithms.TokenBucket(500, time.Hour)
+	p, shadow := byIP("p", hourly), byIP("dark", algorithms.Nobody())
+	p.Candidate, p.Tiers, p.Tier = &candidate, map[string]algorithms.Limit{"gold": gold}, func(r *http.Request) string { return r.Header.Get("Tier") }
+	shadow.Shadow = true
+	m := newMiddleware(t, store, &ratelimit.Options{Overrides: table}, p, shadow)
+	for _, tt := range []struct {
+		override overrides.Override
+		tier     string
+		asked    string
+		limit    algorithms.Limit
+	}{
+		{overrides.Override{}, "", "p p~candidate dark", hourly},
+		{overrides.Override{}, "gold", "p dark", gold},
+		{overrides.Override{Limit: candidate}, "", "p dark", candidate},
+		{overrides.Override{Limit: candidate}, "gold", "p dark", candidate},
+		{overrides.Override{Mode: overrides.Shadow}, "", "p dark", hourly},
+	} {
+		override(t, table, "p", "ip=192.0.2.1", tt.override)
+		override(t, table, "dark", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned})
+		v, err := m.Check(with(from("192.0.2.1"), "Tier", tt.tier))
+		asked := strings.ReplaceAll(store.asked(), ":ip=192.0.2.1", "")
+		if err != nil || asked != tt.asked || v.Policies[0].Limit != tt.limit || !v.Policies[1].Shadow {
+			t.Errorf("%+v: got %+v, error %v, asked %q, want %v, asked %q", tt, v, err, asked, tt.limit, tt.asked)
+		}
+	}
+}
+
+// found is an Overrides that nobody has validated.
+type found overrides.Override
+
+func (f found) Find(string, string) (overrides.Override, bool) { return overrides.Override(f), true }
+
+// A limit that is invalid leaves the policy's own in force.
+func TestInvalidOverride(t *testing.T) {
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: quiet, Overrides: found{Limit: algorithms.FixedWindow(math.MaxInt64, -1)}}, byIP("p", hourly))
+	if v, err := m.Check(from("192.0.2.1")); err != nil || !v.Allowed || v.Policies[0].Limit != hourly {
+		t.Errorf("got %+v, error %v, want the policy's limit", v, err)
+	}
+}

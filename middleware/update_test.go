@@ -1,0 +1,101 @@
+package middleware_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// Update makes the same of policies as New, and keeps what has been counted.
+func TestUpdate(t *testing.T) {
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Headers: headers.Draft}, byIP("p", algorithms.TokenBucket(2, time.Hour)))
+	h := m.Handler(ok)
+	for _, want := range []int{200, 200, 429} {
+		if w := record(h, from("192.0.2.1")); w.Code != want {
+			t.Fatalf("got %d, want %d", w.Code, want)
+		}
+	}
+	key := keyfunc.APIKey("X-API-Key", []byte("0123456789abcdef0123456789abcdef"), func(string) bool { return true })
+	if err := m.Update(byIP("p", hourly), byIP("q", algorithms.Nobody()), ratelimit.Policy{Name: "keys", Key: key, Limit: hourly}); err != nil {
+		t.Fatal(err)
+	}
+	w := record(h, from("192.0.2.1"))
+	if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusUnauthorized || got != `APIKey header="X-Api-Key"` {
+		t.Errorf("got %d %q, want 401 with the challenge of the new key", w.Code, got)
+	}
+	w = record(h, with(from("192.0.2.1"), "X-API-Key", "a"))
+	if want := string(headers.QuotaExceeded("q")); w.Code != http.StatusTooManyRequests || w.Body.String() != want {
+		t.Errorf("got %d %s, want 429 %s", w.Code, w.Body, want)
+	}
+	if err := m.Update(byIP("p", hourly)); err != nil {
+		t.Fatal(err)
+	}
+	if got := record(h, from("192.0.2.1")).Header().Get("RateLimit"); got != `"p";r=7;t=2520` {
+		t.Errorf("got RateLimit %s, want 7 left of 10, of which two were used before", got)
+	}
+}
+
+// Update finds all mistakes that New finds of policies; the old ones stay in force.
+func TestUpdateMistakes(t *testing.T) {
+	m := newMiddleware(t, newStill(t), nil, byIP("p", hourly))
+	for _, tt := range mistakes {
+		if tt.options.Headers != 0 || !tt.options.ClientIP.IsZero() {
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			checkLines(t, m.Update(tt.policies...), tt.want)
+			if v, err := m.Check(from("192.0.2.1")); err != nil || len(v.Policies) != 1 || v.Policies[0].Name != "p" {
+				t.Errorf("got %+v, error %v, want the old policy", v, err)
+			}
+		})
+	}
+}
+
+// A request is decided and answered by the policies of one Update, also if there is another meanwhile.
+func TestUpdateWhileDeciding(t *testing.T) {
+	memory := newStill(t)
+	var m *ratelimit.Middleware
+	limiter := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+		if err := m.Update(byIP("after", hourly)); err != nil {
+			t.Error(err)
+		}
+		return memory.Allow(ctx, checks)
+	})
+	m = newMiddleware(t, limiter, nil, byIP("before", algorithms.Nobody()))
+	w := record(m.Handler(ok), from("192.0.2.1"))
+	if want := string(headers.QuotaExceeded("before")); w.Body.String() != want {
+		t.Errorf("got %s, want %s", w.Body, want)
+	}
+}
+
+// Two sets of policies that differ in everything are never mixed.
+func TestUpdateConcurrently(t *testing.T) {
+	deny := [2][]ratelimit.Policy{{byIP("a", algorithms.Nobody())}, {byIP("b", algorithms.Nobody()), byIP("c", algorithms.Nobody())}}
+	m := newMiddleware(t, newStill(t), nil, deny[0]...)
+	h, wants := m.Handler(ok), map[string]bool{string(headers.QuotaExceeded("a")): true, string(headers.QuotaExceeded("b", "c")): true}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 300 {
+			if err := m.Update(deny[i%2]...); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 4 {
+		wg.Go(func() {
+			for range 300 {
+				if w := record(h, from("192.0.2.1")); !wants[w.Body.String()] {
+					t.Errorf("got %s, want one set's", w.Body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
