@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 	"sync"
@@ -201,17 +202,39 @@ type RedisStats struct {
 	// Missing are checks that found no stored state. New keys do, and keys
 	// that were evicted or flushed: a jump means that Redis forgets limits.
 	Missing uint64
+	// Batches are the scripts by how many checks they held: Batches[i] are
+	// those of at most 1<<i and more than half as many, and the last also those
+	// of more. A script that had to be sent again is one of them.
+	Batches [batchSizes]uint64
+	// Batched are the checks in Batches.
+	Batched uint64
 }
 
-type redisCounters struct{ checks, scripts, loads, errors, missing atomic.Uint64 }
+const batchSizes = 9 // up to 128 checks, and more
+
+type redisCounters struct {
+	checks, scripts, loads, errors, missing, batched atomic.Uint64
+	batches                                          [batchSizes]atomic.Uint64
+}
+
+// batch counts a script of so many checks.
+func (c *redisCounters) batch(checks int) {
+	c.batches[min(bits.Len(uint(checks-1)), batchSizes-1)].Add(1)
+	c.batched.Add(uint64(checks))
+}
 
 // Stats returns what has happened so far.
 func (r *Redis) Stats() RedisStats {
-	return RedisStats{
+	stats := RedisStats{
 		Checks:      r.stats.checks.Load(),
 		Scripts:     r.stats.scripts.Load(),
 		ScriptLoads: r.stats.loads.Load(),
 		Errors:      r.stats.errors.Load(),
 		Missing:     r.stats.missing.Load(),
+		Batched:     r.stats.batched.Load(),
 	}
+	for i := range stats.Batches {
+		stats.Batches[i] = r.stats.batches[i].Load()
+	}
+	return stats
 }

@@ -46,6 +46,7 @@ func (b *batch) run(ctx context.Context, r *Redis) {
 		b.fail(err)
 		return
 	}
+	b.count(r)
 	b.send(ctx, r, now)
 	b.tell(r, b.outcome()) // before the callers know: theirs is the next round trip
 	for i := range b.scripts {
@@ -70,6 +71,17 @@ func (b *batch) write() {
 	}
 	for i := range b.scripts {
 		b.scripts[i].pack()
+	}
+}
+
+// count counts the batch by its size.
+func (b *batch) count(r *Redis) {
+	for i := range b.scripts {
+		checks := 0
+		for _, g := range b.scripts[i].groups {
+			checks += len(g.items)
+		}
+		r.stats.batch(checks)
 	}
 }
 

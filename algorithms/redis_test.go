@@ -188,3 +188,21 @@ func TestKeyOfAnotherTypeIsAnErrorAndStays(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchSizes: scripts are counted by the checks that they held.
+func TestBatchSizes(t *testing.T) {
+	r := newRedis(t, redistest.Start(t).Client(), nil)
+	for _, n := range []int{1, 1, 2, 3, 4, 5, 128, 129, 500} {
+		checks := make([]algorithms.Check, n)
+		for i := range checks {
+			checks[i] = algorithms.Check{Policy: "p", Key: "usr=1", Limit: algorithms.TokenBucket(100, time.Minute)}
+		}
+		if err := r.Allow(context.Background(), checks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := r.Stats()
+	if want := [9]uint64{2, 1, 2, 1, 0, 0, 0, 1, 2}; s.Batches != want || s.Batched != 773 {
+		t.Errorf("got %v with %d checks, want %v with 773", s.Batches, s.Batched, want)
+	}
+}

@@ -34,7 +34,25 @@ func (m *Middleware) Update(policies ...Policy) error {
 	if err != nil {
 		return err
 	}
-	m.config.Store(c)
+	for before := m.config.Load(); ; before = m.config.Load() {
+		for _, p := range c.policies {
+			if old := before.policy(p.Name); old != nil {
+				p.denied = old.denied
+			}
+		}
+		if m.config.CompareAndSwap(before, c) {
+			return nil
+		}
+	}
+}
+
+// policy returns the policy of a name, or nil.
+func (c *config) policy(name string) *policy {
+	for _, p := range c.policies {
+		if p.Name == name {
+			return p
+		}
+	}
 	return nil
 }
 

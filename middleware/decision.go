@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -22,6 +21,7 @@ type decision struct {
 	err     error           // why there is none, if the request is refused for it
 	trouble error           // why there is none, if it may pass all the same
 	config  *config         // that it is made and answered by
+	keyless *policy         // whose key is an error, if the request is refused for it
 	now     time.Time       // of the answer, if headers say instants
 
 	keys     []byte // of all checks, one after the other
@@ -50,7 +50,7 @@ func newDecision() *decision { return decisions.Get().(*decision) }
 // slices is of the middleware or of d itself, and is written over before it is
 // read: clearing it would take as long as the rest of what is done here.
 func (d *decision) free() {
-	d.verdict, d.carrier, d.err, d.trouble, d.policies = Verdict{}, nil, nil, nil, 0
+	d.verdict, d.carrier, d.err, d.trouble, d.keyless, d.policies = Verdict{}, nil, nil, nil, nil, 0
 	d.config, d.banned = nil, false
 	d.keys, d.checks, d.asked = d.keys[:0], d.checks[:0], d.asked[:0]
 	d.quotas, d.states = d.quotas[:0], d.states[:0]
@@ -70,6 +70,7 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 	}
 	unknown, err := d.collect(m, r)
 	if err != nil {
+		d.verdict.failure = OutcomeKeyError
 		if d.refuse(statusOf(err), err); d.verdict.Status == http.StatusInternalServerError {
 			m.troubles.log("a key function failed, and its requests are refused", err)
 		}
@@ -82,6 +83,7 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 	}
 	if unknown != nil && d.verdict.Allowed {
 		// Its try was paid for. It is no identity all the same.
+		d.verdict.failure = OutcomeKeyError
 		d.refuse(http.StatusUnauthorized, unknown)
 	}
 }
@@ -131,6 +133,7 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 			continue
 		}
 		if err != nil {
+			d.keyless = p
 			return nil, err
 		}
 		start := len(d.keys)
@@ -151,6 +154,7 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 	} else if met != nil {
 		d.keys, d.checks, d.asked, d.policies = d.keys[:0], d.checks[:0], d.asked[:0], 0
 		if d.keys, err = m.clientIP.Append(d.keys, r); err != nil {
+			d.keyless = met
 			return nil, err
 		}
 		var u ruling
@@ -202,104 +206,6 @@ func (d *decision) add(p *policy, u ruling, cost int64, start int) {
 		d.checks = append(d.checks, algorithms.Check{Policy: p.trial, Limit: a.grade.limit, Cost: cost, Op: algorithms.TrialInstead})
 		d.asked = append(d.asked, a)
 	}
-}
-
-// judge makes the verdict of the limiter's answers, or of its error.
-func (d *decision) judge(m *Middleware, r *http.Request, err error) {
-	v := &d.verdict
-	d.carrier, v.Policies = newVerdictContext(d.policies)
-	status, n := http.StatusServiceUnavailable, 0
-	for i := range d.checks {
-		if err != nil {
-			d.checks[i].Decision = algorithms.Decision{}
-		}
-		c, a := &d.checks[i], &d.asked[i]
-		if c.Op == algorithms.TrialInstead {
-			continue
-		}
-		p := &v.Policies[n] // assigned by fields: a literal would be made and then copied
-		n++
-		p.Name, p.Tier, p.Private, p.Shadow = c.Policy, a.grade.tier, a.policy.Private, c.Op == algorithms.Trial
-		p.Override, p.Banned = a.override, d.banned
-		p.Limit, p.Decision, p.Near = c.Limit, c.Decision, m.near(c)
-		if c.Op != algorithms.Take {
-			continue
-		}
-		if !c.Decision.Allowed {
-			v.RetryAfter = max(v.RetryAfter, c.Decision.RetryAfter)
-			if !a.policy.Capacity || d.banned {
-				status = http.StatusTooManyRequests
-			}
-		}
-		v.Delay = max(v.Delay, c.Decision.Delay)
-	}
-	switch {
-	case err != nil:
-		d.fail(m, r.Context(), err)
-	case algorithms.Allowed(d.checks):
-		v.Allowed = true
-	default:
-		v.Status = status
-		if !d.banned {
-			m.chargeDenials(d)
-		}
-	}
-	if m.observer != nil {
-		d.compare(m, r.Context())
-	}
-}
-
-// near reports whether little is left of a limit.
-func (m *Middleware) near(c *algorithms.Check) bool {
-	d := &c.Decision
-	return d.Source != algorithms.Undecided && d.Remaining*100 <= c.Limit.Burst()*(100-m.nearPercent)
-}
-
-// compare tells the observer where candidates would have decided otherwise.
-func (d *decision) compare(m *Middleware, ctx context.Context) {
-	for i := range d.checks {
-		c := &d.checks[i]
-		if c.Op != algorithms.TrialInstead {
-			continue
-		}
-		live := &d.checks[i-1]
-		if c.Decision.Source == algorithms.Undecided || live.Decision.Source == algorithms.Undecided ||
-			c.Decision.Allowed == live.Decision.Allowed {
-			continue
-		}
-		m.observer.Observe(ctx, Event{Kind: Diverged, Policy: live.Policy, Live: live.Decision, Candidate: c.Decision})
-	}
-}
-
-// fail decides without the limiter.
-func (d *decision) fail(m *Middleware, ctx context.Context, err error) {
-	switch {
-	case errors.Is(err, algorithms.ErrInvalid):
-		d.refuse(http.StatusInternalServerError, err)
-		m.troubles.log("a request could not be limited, and was refused", err)
-	case ctx.Err() != nil:
-		// The client is gone. Serving it unlimited would be a way around the
-		// limits for those who hang up at once.
-		d.refuse(http.StatusServiceUnavailable, err)
-	case d.failsClosed():
-		d.refuse(http.StatusServiceUnavailable, err)
-		m.troubles.log("the limiter cannot decide; policies that fail closed refuse", err)
-	default:
-		d.verdict.Allowed, d.trouble = true, err
-		for i := range d.verdict.Policies {
-			d.verdict.Policies[i].Decision.Allowed = true
-		}
-		m.troubles.log("the limiter cannot decide; requests pass", err)
-	}
-}
-
-func (d *decision) failsClosed() bool {
-	for i := range d.checks {
-		if d.checks[i].Fail == algorithms.FailClosed { // never a shadow's
-			return true
-		}
-	}
-	return false
 }
 
 // statusOf returns the answer to a request whose key is an error.

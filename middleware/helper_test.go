@@ -2,6 +2,8 @@ package middleware_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net"
@@ -219,4 +221,10 @@ func (divergences) Observe(_ context.Context, e ratelimit.Event) {
 	if e.Kind == ratelimit.Diverged && !e.Candidate.Allowed {
 		fmt.Printf("%s: the candidate would have denied\n", e.Policy)
 	}
+}
+
+// shaOf returns the first eight bytes of a SHA-256, in hexadecimal.
+func shaOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }

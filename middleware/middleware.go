@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -36,6 +37,9 @@ type Middleware struct {
 
 	skipPreflights bool
 	nearPercent    int64
+	alone          bool         // there is no limiter that instances share
+	seed           maphash.Seed // of what tells keys apart
+	denials        denialLog
 
 	closing atomic.Bool
 	release chan struct{} // closed by Close, for those who are held
@@ -97,6 +101,8 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 		nearPercent: int64(cmp.Or(o.NearPercent, defaultNearPercent)), release: make(chan struct{}),
 	}
 	m.settler.limiter, m.settler.made = limiter, m.settled
+	_, m.alone = limiter.(*algorithms.Memory)
+	m.seed = maphash.MakeSeed()
 	m.troubles.logger = o.Logger
 	if m.troubles.logger == nil {
 		m.troubles.logger = slog.Default()
@@ -225,7 +231,9 @@ func (m *Middleware) decide(d *decision, r *http.Request) {
 	}
 	start := time.Since(m.made) // half of time.Now: the wall clock is not read
 	d.ask(m, r)
-	m.observer.Observe(r.Context(), Event{
-		Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(m.made) - start,
-	})
+	e := Event{Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(m.made) - start}
+	if d.keyless != nil {
+		e.Policy = d.keyless.Name
+	}
+	m.observer.Observe(r.Context(), e)
 }

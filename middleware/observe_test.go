@@ -82,7 +82,8 @@ func TestObserver(t *testing.T) {
 			}
 			for _, e := range decided {
 				if e.Verdict.Allowed != (tt.status == 0) || e.Verdict.Status != tt.status || !errors.Is(e.Err, tt.err) ||
-					tt.err == nil && e.Err != nil || e.Elapsed <= 0 || e.Policy != "" || e.Tier != "" {
+					tt.err == nil && e.Err != nil || e.Elapsed <= 0 || e.Tier != "" ||
+					(e.Policy != "") != (e.Err != nil && len(e.Verdict.Policies) == 0) {
 					t.Errorf("got %+v, want status %d and error %v", e, tt.status, tt.err)
 				}
 			}

@@ -36,9 +36,11 @@ type Event struct {
 	// took from when it was due until it was made, of Settled.
 	Elapsed time.Duration
 
-	// Policy is the policy of every kind but Decided and Abandoned. Tier is what
-	// the request named, of UnknownTier: it may be of the client's making, so it
-	// is no label for a metric.
+	// Policy is the policy of every kind but Decided and Abandoned; and that of
+	// Decided whose key is missing or malformed, or whose key function failed:
+	// the verdict has no Policies then. Tier is what the request named, of
+	// UnknownTier: it may be of the client's making, so it is no label for a
+	// metric.
 	Policy, Tier string
 
 	// Live and Candidate are what the two limits of Policy decided, of Diverged.

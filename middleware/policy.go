@@ -98,6 +98,10 @@ type Policy struct {
 	// the two disagree is observed as Diverged. It is charged what it and every
 	// other live policy admit, so that it counts as it would if it were Limit.
 	Candidate *algorithms.Limit
+
+	// ShowKeys says how much of its keys those see who operate the service.
+	// The zero value, ShowHashed, tells them apart.
+	ShowKeys KeyDisplay
 }
 
 // policy is a Policy, ready for requests.
@@ -107,6 +111,7 @@ type policy struct {
 	tiers     map[string]*grade
 	candidate *grade // nil if there is none
 	trial     string // the candidate's name
+	denied    *denials
 
 	overridden [64]atomic.Pointer[grade] // limits of overrides, each at one place
 }
@@ -127,6 +132,9 @@ func newPolicy(p Policy) (*policy, error) {
 	mistake(p.Key.Validate())
 	if p.Fail > algorithms.FailClosed {
 		mistake(fmt.Errorf("there is no failure mode %d", p.Fail))
+	}
+	if p.ShowKeys >= keyDisplays {
+		mistake(fmt.Errorf("there is no key display %d", p.ShowKeys))
 	}
 	if p.Shadow && p.Fail == algorithms.FailClosed {
 		mistake(errors.New("a shadow policy denies nothing, and so cannot fail closed"))
@@ -157,7 +165,7 @@ func newPolicy(p Policy) (*policy, error) {
 // compile makes a policy of what is valid.
 func compile(p Policy) (*policy, error) {
 	base, err := newGrade(p, "", p.Limit)
-	compiled := &policy{Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers))}
+	compiled := &policy{Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers)), denied: new(denials)}
 	for tier, limit := range p.Tiers {
 		g, gradeErr := newGrade(p, tier, limit)
 		err = errors.Join(err, gradeErr)

@@ -12,6 +12,13 @@ type Verdict struct {
 	// Allowed is whether the request may be served, after Delay.
 	Allowed bool
 
+	// Degraded is whether the limiter that all instances share did not decide:
+	// this process did alone, or nobody. It is never so of a Memory that is
+	// the Middleware's own limiter.
+	Degraded bool
+
+	failure Outcome // of all policies, if there is no decision
+
 	// Status is what Handler answers if not: 429 (denied), 503 (denied, and
 	// only by policies of Capacity), 401 (an identity is
 	// missing or unknown), 400 (one is malformed), 503 (no decision, and a
@@ -40,6 +47,11 @@ type PolicyVerdict struct {
 	Override bool // an override applies: to the limit, or it makes it a shadow, or bans
 	Banned   bool // it denies without having been asked, and its figures mean nothing but for RetryAfter
 	Near     bool // at most a fifth is left, or what Options.NearPercent says
+
+	// KeyHash tells keys apart without showing them, for what counts distinct
+	// ones. It is this process's own, and 0 without an Observer.
+	KeyHash uint32
+
 	Decision algorithms.Decision
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -19,8 +18,8 @@ import (
 )
 
 // newAPI returns the routes, each behind its limits.
-func newAPI(limiter algorithms.Limiter, c config, log *slog.Logger) (http.Handler, *limits, error) {
-	l, err := newLimits(limiter, c, log)
+func newAPI(limiter algorithms.Limiter, c config, w *watch) (http.Handler, *limits, error) {
+	l, err := newLimits(limiter, c, w)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,6 +32,7 @@ func newAPI(limiter algorithms.Limiter, c config, log *slog.Logger) (http.Handle
 	r.With(l.sms.Handler).Post("/v1/sms", sendSMS)
 	r.With(l.charges.Handler).Post("/v1/charges", createCharge)
 	r.Get("/healthz", health)
+	r.Method(http.MethodGet, "/metrics", w.page())
 	r.NotFound(l.unmatched.Handler(statusOnly(http.StatusNotFound)).ServeHTTP)
 	r.MethodNotAllowed(l.unmatched.Handler(methodNotAllowed(r)).ServeHTTP)
 	return r, l, nil
@@ -45,7 +45,7 @@ type limits struct {
 	all []*ratelimit.Middleware
 }
 
-func newLimits(limiter algorithms.Limiter, c config, log *slog.Logger) (*limits, error) {
+func newLimits(limiter algorithms.Limiter, c config, w *watch) (*limits, error) {
 	ip := keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
 	apiKey := keyfunc.FirstOf(
 		keyfunc.APIKey("X-API-Key", c.secret, known),
@@ -54,11 +54,15 @@ func newLimits(limiter algorithms.Limiter, c config, log *slog.Logger) (*limits,
 	client := keyfunc.Join(keyfunc.FirstOf(apiKey, ip), keyfunc.Route())
 
 	l := &limits{}
-	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Logger: log}
+	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Logger: w.log, Observer: w.metrics}
 	var errs error
 	add := func(policies ...ratelimit.Policy) *ratelimit.Middleware {
 		m, err := ratelimit.New(limiter, o, policies...)
-		errs = errors.Join(errs, err)
+		if err != nil {
+			errs = errors.Join(errs, err)
+			return nil
+		}
+		w.metrics.WatchOffenders(m)
 		l.all = append(l.all, m)
 		return m
 	}

@@ -57,13 +57,18 @@ func (c config) run(ctx context.Context, stderr io.Writer) int {
 	if c.demoSecret {
 		log.Warn("PENSTOCK_SECRET is not set: API keys are hashed with a demo value that everybody knows")
 	}
-	limiter, closeLimiter, err := newLimiter(ctx, c, log)
+	w, err := newWatch(log)
+	if err != nil {
+		fmt.Fprintf(stderr, "chi-server: %v\n", err)
+		return exitFailed
+	}
+	limiter, closeLimiter, err := newLimiter(ctx, c, w)
 	if err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
 	defer closeLimiter()
-	if err := serve(ctx, c, limiter, log); err != nil {
+	if err := serve(ctx, c, limiter, w); err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
@@ -71,20 +76,20 @@ func (c config) run(ctx context.Context, stderr io.Writer) int {
 }
 
 // newLimiter returns a limiter in Redis, or in memory if none is configured.
-func newLimiter(ctx context.Context, c config, log *slog.Logger) (algorithms.Limiter, func() error, error) {
+func newLimiter(ctx context.Context, c config, w *watch) (algorithms.Limiter, func() error, error) {
 	if c.redis != nil {
-		return newShared(ctx, c, log)
+		return newShared(ctx, c, w)
 	}
-	memory, err := algorithms.NewMemory(nil)
+	memory, err := algorithms.NewMemory(&algorithms.MemoryOptions{Observe: w.metrics.ObserveLimiter})
 	if err != nil {
 		return nil, nil, err
 	}
-	return memory, memory.Close, nil
+	return memory, memory.Close, w.metrics.Watch("memory", memory)
 }
 
 // serve listens until ctx ends, and then lets requests finish.
-func serve(ctx context.Context, c config, limiter algorithms.Limiter, log *slog.Logger) error {
-	handler, limits, err := newAPI(limiter, c, log)
+func serve(ctx context.Context, c config, limiter algorithms.Limiter, w *watch) error {
+	handler, limits, err := newAPI(limiter, c, w)
 	if err != nil {
 		return err
 	}
@@ -94,18 +99,18 @@ func serve(ctx context.Context, c config, limiter algorithms.Limiter, log *slog.
 	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", limiter))
+	w.log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", limiter))
 
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	log.Info("shutting down")
+	w.log.Info("shutting down")
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	// Middlewares first: Shutdown would wait for the requests they hold.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +20,11 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer memory.Close()
-	l, err := newLimits(memory, config{secret: []byte(demoSecret)}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w, err := newWatch(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLimits(memory, config{secret: []byte(demoSecret)}, w)
 	if err != nil {
 		t.Fatal(err)
 	}

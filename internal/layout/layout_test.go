@@ -24,6 +24,7 @@ const (
 	chi        = "github.com/go-chi/chi"
 	goRedis    = "github.com/redis/go-redis"
 	prometheus = "github.com/prometheus"
+	sketches   = "github.com/axiomhq/hyperloglog"
 )
 
 // An importRule says what the non-test files of a folder may import besides the standard library. A folder without a
@@ -49,8 +50,8 @@ var importRules = []importRule{
 		"middleware imports algorithms, algorithms/overrides, headers and keyfunc only",
 	},
 	{
-		"middleware/prommetrics", []string{"algorithms", "middleware"}, []string{prometheus},
-		"middleware/prommetrics imports middleware, algorithms and the Prometheus client only",
+		"middleware/prommetrics", []string{"algorithms", "middleware"}, []string{prometheus, sketches},
+		"middleware/prommetrics imports middleware, algorithms, the Prometheus client and hyperloglog only",
 	},
 	{
 		"examples", []string{"algorithms", "algorithms/overrides", "headers", "keyfunc", "middleware", "middleware/prommetrics"},
@@ -114,6 +115,8 @@ func TestCheckFinds(t *testing.T) {
 		{"middleware/a_test.go", imports(module + "/internal/redistest"), ""},
 		{"middleware/a.go", imports(prometheus + "/client_golang/prometheus"), ruleOf("middleware")},
 		{"middleware/prommetrics/a.go", imports(prometheus + "/client_golang/prometheus"), ""},
+		{"middleware/prommetrics/a.go", imports(sketches), ""},
+		{"middleware/a.go", imports(sketches), ruleOf("middleware")},
 		{"middleware/prommetrics/a.go", imports(goRedis + "/v9"), ruleOf("middleware/prommetrics")},
 		{"examples/x/a.go", imports(chi + "/v5/middleware"), ""},
 		{"examples/x/a.go", imports(module + "/internal/redistest"), ruleOf("examples")},

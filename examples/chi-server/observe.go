@@ -1,0 +1,46 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/penstock-go/penstock/algorithms"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/prommetrics"
+)
+
+// A watch is how an operator sees what the limits do: in the log, once per
+// change, and at /metrics. The folder observability has alerts on these, and a
+// dashboard.
+type watch struct {
+	log      *slog.Logger
+	metrics  *prommetrics.Metrics
+	registry *prometheus.Registry
+}
+
+func newWatch(log *slog.Logger) (*watch, error) {
+	w := &watch{log: log, registry: prometheus.NewRegistry()}
+	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var err error
+	w.metrics, err = prommetrics.New(w.registry, nil)
+	return w, err
+}
+
+// events observes a limiter, which is in Redis at addrs.
+func (w *watch) events(addrs string) func(algorithms.Event) {
+	log := ratelimit.LogEvents(w.log.With("redis", addrs))
+	return func(e algorithms.Event) {
+		log(e)
+		w.metrics.ObserveLimiter(e)
+	}
+}
+
+// page serves the metrics. A service would serve them on an address of its own,
+// which its clients do not reach.
+func (w *watch) page() http.Handler {
+	return promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn)})
+}

@@ -1,0 +1,71 @@
+package prommetrics_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/penstock-go/penstock/algorithms"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// decidedOf returns the event of a request that met n policies.
+func decidedOf(t testing.TB, n int) ratelimit.Event {
+	t.Helper()
+	var seen ratelimit.Event
+	policies := []ratelimit.Policy{byIP("charges-merchant", hourly), byIP("charges-route", hourly), byIP("charges-global", hourly)}[:n]
+	observer := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) { seen = e })
+	if _, err := newMiddleware(t, newMemory(t), observer, policies...).Check(from("192.0.2.1")); err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func TestObserveDoesNotAllocate(t *testing.T) {
+	m, e := newMetrics(t, prometheus.NewRegistry()), decidedOf(t, 3)
+	if got := testing.AllocsPerRun(1000, func() { m.Observe(context.Background(), e) }); got != 0 {
+		t.Errorf("got %v allocations, want none", got)
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	for name, n := range map[string]int{"one": 1, "three": 3} {
+		e := decidedOf(b, n)
+		b.Run(name, func(b *testing.B) {
+			m := newMetrics(b, prometheus.NewRegistry())
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				e.Elapsed = time.Duration(1_000 + i%100_000)
+				e.Verdict.Policies[0].KeyHash = uint32(i)
+				m.Observe(b.Context(), e)
+			}
+		})
+		b.Run("parallel/"+name, func(b *testing.B) {
+			m := newMetrics(b, prometheus.NewRegistry())
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					m.Observe(context.Background(), e)
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkCheck is a whole decision in memory, observed and not.
+func BenchmarkCheck(b *testing.B) {
+	plenty := byIP("ip", algorithms.TokenBucket(1e9, time.Second))
+	for name, observer := range map[string]ratelimit.Observer{"observed": newMetrics(b, prometheus.NewRegistry()), "alone": nil} {
+		b.Run(name, func(b *testing.B) {
+			limited, r := newMiddleware(b, newMemory(b), observer, plenty), from("192.0.2.1")
+			b.ReportAllocs()
+			for b.Loop() {
+				if v, err := limited.Check(r); err != nil || !v.Allowed {
+					b.Fatal(v, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package prommetrics_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/prommetrics"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quiet = slog.New(slog.DiscardHandler)
+
+var hourly = algorithms.TokenBucket(10, time.Hour)
+
+func newMetrics(t testing.TB, reg prometheus.Registerer) *prommetrics.Metrics {
+	t.Helper()
+	m, err := prommetrics.New(reg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newMemory(t testing.TB) *algorithms.Memory {
+	t.Helper()
+	m, err := algorithms.NewMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() }) // never fails
+	return m
+}
+
+func newMiddleware(t testing.TB, l algorithms.Limiter, o ratelimit.Observer, p ...ratelimit.Policy) *ratelimit.Middleware {
+	t.Helper()
+	m, err := ratelimit.New(l, &ratelimit.Options{Observer: o}, p...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func byIP(name string, l algorithms.Limit) ratelimit.Policy {
+	return ratelimit.Policy{Name: name, Key: keyfunc.IP(nil), Limit: l}
+}
+
+func from(ip string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = net.JoinHostPort(ip, "1234")
+	return r
+}
+
+type limiterFunc func(context.Context, []algorithms.Check) error
+
+func (f limiterFunc) Allow(ctx context.Context, checks []algorithms.Check) error {
+	return f(ctx, checks)
+}
+
+// gather returns all series with their values, as name{label="value",...}, and how many there are of each name. Of a
+// histogram it has the count.
+func gather(t testing.TB, g prometheus.Gatherer) (values map[string]float64, series int) {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values = make(map[string]float64)
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, l := range metric.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			value := metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+			values[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = value
+			series++
+		}
+	}
+	return values, series
+}

@@ -1,0 +1,122 @@
+package prommetrics_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// TestStack: all that a stack counts is there, by its name, and in the package's documentation.
+func TestStack(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := newMetrics(t, reg)
+	stack, err := algorithms.NewShared(redistest.Start(t).Client(), &algorithms.Options{
+		Observe: m.ObserveLimiter,
+		Redis:   algorithms.RedisOptions{Timeout: 10 * time.Second}, Fallback: algorithms.FallbackOptions{Deadline: 10 * time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stack.Close()
+	if err := m.Watch("redis", stack); err != nil {
+		t.Fatal(err)
+	}
+	limited := newMiddleware(t, stack, m, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+	m.WatchOffenders(limited)
+	for range 5 { // one is admitted, one denied by Redis, three from memory
+		if _, err := limited.Check(from("192.0.2.1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values, _ := gather(t, reg)
+	for series, want := range map[string]float64{
+		"ratelimit_requests_total{outcome=allowed,policy=p,tier=}": 1,
+		"ratelimit_requests_total{outcome=denied,policy=p,tier=}":  4,
+		"ratelimit_decision_duration_seconds{source=shared}":       5,
+		"ratelimit_redis_checks_total{limiter=redis}":              2,
+		"ratelimit_redis_missing_states_total{limiter=redis}":      1,
+		"ratelimit_redis_batch_checks{limiter=redis}":              2,
+		"ratelimit_redis_script_loads_total{limiter=redis}":        1,
+		"ratelimit_backend_events_total{event=script-loaded}":      1,
+		"ratelimit_deny_cache_hits_total{limiter=redis}":           3,
+		"ratelimit_deny_cache_keys{limiter=redis}":                 1,
+		"ratelimit_breaker_open{limiter=redis}":                    0,
+		"ratelimit_breaker_trips_total{limiter=redis}":             0,
+		"ratelimit_instances{limiter=redis}":                       1,
+		"ratelimit_memory_keys{limiter=redis}":                     0,
+		"ratelimit_lease_units{limiter=redis}":                     0,
+	} {
+		if got, ok := values[series]; !ok || got != want {
+			t.Errorf("%s: got %v (there: %v), want %v", series, got, ok, want)
+		}
+	}
+	documentation, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for series := range values {
+		name, _, _ := strings.Cut(strings.TrimPrefix(series, "ratelimit_"), "{")
+		if !strings.Contains(string(documentation), "\n//\t"+name+" ") {
+			t.Errorf("%s is not in doc.go", name)
+		}
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("got %v and error %v, want nothing against conventions", problems, err)
+	}
+}
+
+// TestOutage: what is decided without Redis is told from what is not.
+func TestOutage(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := newMetrics(t, reg)
+	down := limiterFunc(func(context.Context, []algorithms.Check) error { return algorithms.ErrUnavailable })
+	fallback, err := algorithms.NewFallback(down, newMemory(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fallback.Close()
+	if err := m.Watch("f", fallback); err != nil {
+		t.Fatal(err)
+	}
+	open, closed := byIP("open", hourly), byIP("closed", hourly)
+	open.Fail, closed.Fail = algorithms.FailOpen, algorithms.FailClosed
+	for _, policy := range []ratelimit.Policy{byIP("local", algorithms.TokenBucket(1, time.Hour)), open, closed} {
+		limited, err := ratelimit.New(fallback, &ratelimit.Options{Observer: m, Logger: quiet}, policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_, _ = limited.Check(from("192.0.2.1")) // the closed one's error is what is counted
+		}
+	}
+	values, _ := gather(t, reg)
+	for series, want := range map[string]float64{
+		"ratelimit_requests_total{outcome=degraded_allowed,policy=local,tier=}": 1,
+		"ratelimit_requests_total{outcome=degraded_denied,policy=local,tier=}":  2,
+		"ratelimit_requests_total{outcome=failed_open,policy=open,tier=}":       3,
+		"ratelimit_requests_total{outcome=failed_closed,policy=closed,tier=}":   3,
+		"ratelimit_fallback_local_checks_total{limiter=f}":                      3,
+		"ratelimit_fallback_passed_checks_total{limiter=f}":                     3,
+		"ratelimit_fallback_refused_calls_total{limiter=f}":                     3,
+		"ratelimit_decision_duration_seconds{source=local}":                     3,
+		"ratelimit_decision_duration_seconds{source=undecided}":                 6,
+	} {
+		if got, ok := values[series]; !ok || got != want {
+			t.Errorf("%s: got %v (there: %v), want %v", series, got, ok, want)
+		}
+	}
+}
