@@ -85,7 +85,7 @@ func (d *decision) open(m *Middleware) *tab {
 			t = &tab{m: m}
 		}
 		c.Key = strings.Clone(c.Key) // its bytes are the decision's
-		t.reservations = append(t.reservations, reservation{policy: p, check: c, total: -1})
+		t.reservations = append(t.reservations, reservation{policy: p, tier: d.asked[i].grade.tier, check: c, total: -1})
 	}
 	return t
 }

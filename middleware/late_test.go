@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -268,6 +270,73 @@ func TestSettlingIsValidated(t *testing.T) {
 			tt.p.Name, tt.p.Key, tt.p.Limit = "p", keyfunc.IP(nil), daily
 			_, err := ratelimit.New(newMemory(t), nil, tt.p)
 			checkLines(t, err, tt.wants)
+		})
+	}
+}
+
+// TestSettleUnderTheLimitInForce: by Update, by override, by tier, and whatever it was if the policy is gone.
+func TestSettleUnderTheLimitInForce(t *testing.T) {
+	large, larger := algorithms.TokenBucket(1_000, 24*time.Hour), algorithms.TokenBucket(5_000, 24*time.Hour)
+	candidate := algorithms.TokenBucket(300, 24*time.Hour)
+	table := overrides.NewMemory()
+	plain := lateByIP("tokens", daily, 10)
+	updated, tiered, tried, gone := plain, plain, plain, lateByIP("others", large, 10)
+	updated.Limit = large
+	windowed := plain
+	windowed.Limit = algorithms.FixedWindow(100, 24*time.Hour)
+	tiered.Tier, tiered.Tiers = func(*http.Request) string { return "pro" }, map[string]algorithms.Limit{"pro": larger}
+	tried.Candidate = &candidate
+	candidateNow := tried
+	candidateNow.Candidate = &large
+	tests := []struct {
+		name          string
+		before, after ratelimit.Policy
+		total         int64
+		override      algorithms.Limit
+		want          []algorithms.Limit // of the settlements: the live one's, and the candidate's
+	}{
+		{"nothing changes", plain, plain, 30, algorithms.Limit{}, []algorithms.Limit{daily}},
+		{"less, updated", plain, updated, 5, algorithms.Limit{}, []algorithms.Limit{large}},
+		{"another algorithm", plain, windowed, 30, algorithms.Limit{}, []algorithms.Limit{windowed.Limit}},
+		{"less, another algorithm", plain, windowed, 5, algorithms.Limit{}, []algorithms.Limit{daily}},
+		{"updated", plain, updated, 30, algorithms.Limit{}, []algorithms.Limit{large}},
+		{"of a tier", tiered, tiered, 30, algorithms.Limit{}, []algorithms.Limit{larger}},
+		{"a tier that is gone", tiered, updated, 30, algorithms.Limit{}, []algorithms.Limit{large}},
+		{"overridden", tiered, updated, 30, candidate, []algorithms.Limit{candidate}},
+		{"with a candidate", tried, candidateNow, 30, algorithms.Limit{}, []algorithms.Limit{daily, large}},
+		{"with one that is gone", tried, updated, 30, algorithms.Limit{}, []algorithms.Limit{large, candidate}},
+		{"the policy is gone", plain, gone, 30, algorithms.Limit{}, []algorithms.Limit{daily}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &spy{Limiter: newStill(t)}
+				m := newMiddleware(t, l, &ratelimit.Options{Overrides: table}, tt.before)
+				h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if err := m.Update(tt.after); err != nil {
+						t.Error(err)
+					}
+					if (tt.override != algorithms.Limit{}) {
+						if err := table.Set(r.Context(), "tokens", "ip=192.0.2.1", overrides.Override{Limit: tt.override}); err != nil {
+							t.Error(err)
+						}
+					}
+					settling(t, "tokens", tt.total)(w, r)
+				}))
+				record(h, from("192.0.2.1"))
+				synctest.Wait()
+				if err := table.Clear(context.Background(), "tokens", "ip=192.0.2.1"); err != nil {
+					t.Error(err)
+				}
+				var got []algorithms.Limit
+				for _, call := range l.calls[1:] {
+					got = append(got, call[0].Limit)
+				}
+				slices.SortFunc(got, func(a, b algorithms.Limit) int { return slices.Index(tt.want, a) - slices.Index(tt.want, b) })
+				if !slices.Equal(got, tt.want) {
+					t.Errorf("settled under %v, want %v", got, tt.want)
+				}
+			})
 		})
 	}
 }

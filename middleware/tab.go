@@ -29,6 +29,7 @@ type tab struct {
 // A reservation is what one check charged.
 type reservation struct {
 	policy *policy
+	tier   string
 	check  algorithms.Check
 	total  int64 // the most that was told; -1 if nothing was
 	forced int64 // units beyond the reservation that were charged, or soon will be
@@ -97,7 +98,7 @@ func (t *tab) end(status int) {
 		res := &t.reservations[i]
 		t.force(res)
 		if rest := res.rest(status); rest > 0 && res.check.Decision.Receipt.Units() > 0 {
-			t.m.later(res.policy.Name, res.check, algorithms.Return, rest)
+			t.later(res, algorithms.Return, rest)
 		}
 	}
 }
@@ -122,11 +123,44 @@ func (t *tab) force(res *reservation) bool {
 	if excess <= 0 {
 		return true
 	}
-	if !t.m.later(res.policy.Name, res.check, algorithms.Force, excess) {
+	if !t.later(res, algorithms.Force, excess) {
 		return false
 	}
 	res.forced += excess
 	return true
+}
+
+// later settles units, under the limit that is in force by now.
+func (t *tab) later(res *reservation, op algorithms.Op, units int64) bool {
+	c := res.check
+	// What was taken of another algorithm's state can only go back there.
+	if l := t.m.limitOf(res); op == algorithms.Force || l.Algorithm() == c.Limit.Algorithm() {
+		c.Limit = l
+	}
+	return t.m.later(res.policy.Name, c, op, units)
+}
+
+// limitOf returns the limit in force for what a reservation is of, which may
+// have changed since; its own if its policy is gone.
+func (m *Middleware) limitOf(res *reservation) algorithms.Limit {
+	p, own := m.config.Load().policy(res.policy.Name), res.check.Limit
+	switch {
+	case p == nil:
+		return own
+	case res.check.Op == algorithms.TrialInstead && p.candidate != nil:
+		return p.candidate.limit
+	case res.check.Op == algorithms.TrialInstead:
+		return own
+	}
+	if m.overrides != nil {
+		if o, found := m.overrides.Find(p.Name, res.check.Key); found && o.Replaces() {
+			return o.Limit
+		}
+	}
+	if g, ok := p.tiers[res.tier]; ok {
+		return g.limit
+	}
+	return p.base.limit
 }
 
 // Errors of [Settle]. None of them has an effect.
