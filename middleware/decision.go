@@ -39,7 +39,8 @@ type asked struct {
 	policy     *policy
 	grade      *grade
 	override   bool
-	start, end int // of the check's key
+	ban        bool // whether the key is banned: it asks before the policy's own check does
+	start, end int  // of the check's key
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
@@ -196,6 +197,10 @@ func (d *decision) add(p *policy, u ruling, cost int64, start int) {
 	}
 	if u.shadow && fail == algorithms.FailClosed {
 		fail = algorithms.FailLocal // what denies nothing does not fail closed
+	}
+	if p.banner != nil && op == algorithms.Take {
+		d.checks = append(d.checks, p.banner.check())
+		d.asked = append(d.asked, asked{policy: p, grade: p.banner.debt, ban: true, start: start, end: len(d.keys)})
 	}
 	a := asked{policy: p, grade: g, override: u.found, start: start, end: len(d.keys)}
 	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Op: op, Fail: fail, Exact: p.exact()})

@@ -19,7 +19,7 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 			d.checks[i].Decision = algorithms.Decision{}
 		}
 		c, a := &d.checks[i], &d.asked[i]
-		if c.Op == algorithms.TrialInstead {
+		if c.Op == algorithms.TrialInstead || a.ban {
 			continue
 		}
 		p := &v.Policies[n] // assigned by fields: a literal would be made and then copied
@@ -27,6 +27,9 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 		p.Name, p.Tier, p.Private, p.Shadow = c.Policy, a.grade.tier, a.policy.Private, c.Op == algorithms.Trial
 		p.Override, p.Banned = a.override, d.banned
 		p.Limit, p.Decision, p.Near = c.Limit, c.Decision, m.near(c)
+		if d.bannedBy(i) {
+			p.Banned, p.Decision = true, d.checks[i-1].Decision
+		}
 		if m.observer != nil {
 			p.KeyHash = uint32(maphash.String(m.seed, c.Key))
 		}
@@ -37,9 +40,9 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 			shadowed = shadowed || !c.Decision.Allowed
 			continue
 		}
-		if !c.Decision.Allowed {
-			v.RetryAfter = max(v.RetryAfter, c.Decision.RetryAfter)
-			if !a.policy.Capacity || d.banned {
+		if !p.Decision.Allowed {
+			v.RetryAfter = max(v.RetryAfter, c.Decision.RetryAfter, p.Decision.RetryAfter)
+			if !a.policy.Capacity || p.Banned {
 				status = http.StatusTooManyRequests
 			}
 		}
@@ -55,6 +58,7 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 		v.Status = status
 		if !d.banned {
 			m.chargeDenials(d)
+			m.countDenials(d)
 		}
 	}
 	if !v.Allowed || shadowed {

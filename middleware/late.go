@@ -96,12 +96,12 @@ func (m *Middleware) chargeDenials(d *decision) {
 	n := 0
 	for i := range d.checks {
 		c := &d.checks[i]
-		if c.Op == algorithms.TrialInstead {
+		if c.Op == algorithms.TrialInstead || d.asked[i].ban {
 			continue
 		}
 		n++
 		if !d.asked[i].policy.ChargeDenied || c.Op != algorithms.Take || c.Decision.Allowed || c.Cost == 0 ||
-			c.Decision.RetryAfter == algorithms.Never || !m.chargeDenial(c) {
+			c.Decision.RetryAfter == algorithms.Never || d.bannedBy(i) || !m.chargeDenial(c) {
 			continue
 		}
 		c.Decision.RetryAfter = waitCharged(c)
@@ -117,7 +117,7 @@ func (m *Middleware) chargeDenial(c *algorithms.Check) bool {
 	defer m.held.Done()
 	charge := *c
 	charge.Key = strings.Clone(c.Key) // its bytes are the decision's
-	return m.later(c.Policy, charge, algorithms.Force, c.Cost)
+	return m.settle(c.Policy, charge, algorithms.Force, c.Cost)
 }
 
 // waitCharged returns how long a denied check has to wait once its denial is

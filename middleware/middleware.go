@@ -100,7 +100,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 		observer: o.Observer, skipPreflights: o.SkipPreflights, made: time.Now(),
 		nearPercent: int64(cmp.Or(o.NearPercent, defaultNearPercent)), release: make(chan struct{}),
 	}
-	m.settler.limiter, m.settler.made = limiter, m.settled
+	m.settler.made = m.settled
 	_, m.alone = limiter.(*algorithms.Memory)
 	m.seed = maphash.MakeSeed()
 	m.troubles.logger = o.Logger

@@ -33,7 +33,8 @@ type Event struct {
 	Err error
 
 	// Elapsed is how long the decision took, of Decided; how long a settlement
-	// took from when it was due until it was made, of Settled.
+	// took from when it was due until it was made, of Settled; and how long a ban
+	// lasts, of Banned.
 	Elapsed time.Duration
 
 	// Policy is the policy of every kind but Decided and Abandoned; and that of
@@ -66,6 +67,8 @@ const (
 	// SettleDropped: a settlement was dropped, since too many were waiting. What
 	// was reserved stays charged, and what exceeds it is not.
 	SettleDropped
+	// Banned: a key of Policy was banned, for Elapsed.
+	Banned
 )
 
 // String returns the kind's name, e.g. "unknown-tier".
@@ -83,6 +86,8 @@ func (k EventKind) String() string {
 		return "settled"
 	case SettleDropped:
 		return "settle-dropped"
+	case Banned:
+		return "banned"
 	default:
 		return "unknown"
 	}

@@ -53,7 +53,8 @@ func (d *decision) noteDenials(m *Middleware, ctx context.Context) {
 	now := time.Since(m.made)
 	for i := range d.checks {
 		c, p := &d.checks[i], d.asked[i].policy
-		if c.Decision.Allowed || (c.Decision.Source == algorithms.Undecided && !d.banned) || c.Op == algorithms.TrialInstead {
+		denies := !c.Decision.Allowed && c.Decision.Source != algorithms.Undecided
+		if d.asked[i].ban || c.Op == algorithms.TrialInstead || (!denies && !d.banned && !d.bannedBy(i)) {
 			continue
 		}
 		hash := maphash.String(m.seed, c.Key)

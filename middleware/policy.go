@@ -73,6 +73,9 @@ type Policy struct {
 	// Not for limits that honest clients run into: a retry loop locks them out.
 	ChargeDenied bool
 
+	// Ban locks out who is denied again and again; nil means nobody.
+	Ban *Ban
+
 	// Skip returns whether the policy does not apply to a request; nil means
 	// that it always does.
 	Skip func(*http.Request) bool
@@ -109,8 +112,9 @@ type policy struct {
 	Policy
 	base      *grade
 	tiers     map[string]*grade
-	candidate *grade // nil if there is none
-	trial     string // the candidate's name
+	candidate *grade  // nil if there is none
+	trial     string  // the candidate's name
+	banner    *banner // nil if nobody is banned
 	denied    *denials
 
 	overridden [64]atomic.Pointer[grade] // limits of overrides, each at one place
@@ -142,7 +146,10 @@ func newPolicy(p Policy) (*policy, error) {
 	if p.Shadow && p.Candidate != nil {
 		mistake(errors.New("a shadow policy has no candidate: it is one"))
 	}
-	errs = append(errs, lines(prefix, validateSettling(p))...)
+	mistake(validateSettling(p))
+	if p.Ban != nil {
+		mistake(p.Ban.validate(p))
+	}
 	if p.Candidate != nil {
 		errs = append(errs, lines(prefix+": candidate", p.Candidate.Validate())...)
 	}
@@ -170,6 +177,9 @@ func compile(p Policy) (*policy, error) {
 		g, gradeErr := newGrade(p, tier, limit)
 		err = errors.Join(err, gradeErr)
 		compiled.tiers[tier] = g
+	}
+	if p.Ban != nil {
+		compiled.banner = newBanner(p)
 	}
 	if p.Candidate != nil {
 		compiled.candidate = &grade{limit: *p.Candidate}

@@ -25,17 +25,17 @@ const (
 // of a response until its handler has returned. Its goroutines end when there
 // is nothing left to do.
 type settler struct {
-	limiter algorithms.Limiter
-	made    func(settlement, error)
+	made func(settlement, error)
 
 	mu      sync.Mutex
 	waiting []settlement
 	running int
 }
 
+// A settlement is what is left to do of a request, and the policy it is for.
 type settlement struct {
-	policy string // as configured
-	check  algorithms.Check
+	policy string
+	do     func(context.Context) error
 	since  time.Time
 }
 
@@ -55,15 +55,13 @@ func (s *settler) add(work settlement) bool {
 }
 
 func (s *settler) run() {
-	checks := make([]algorithms.Check, 1)
 	for {
 		work, ok := s.next()
 		if !ok {
 			return
 		}
-		checks[0] = work.check
 		ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
-		err := s.limiter.Allow(ctx, checks)
+		err := work.do(ctx)
 		cancel()
 		s.made(work, err)
 	}
@@ -80,17 +78,24 @@ func (s *settler) next() (settlement, bool) {
 		return settlement{}, false
 	}
 	work := s.waiting[0]
-	s.waiting[0] = settlement{} // its strings are garbage soon
+	s.waiting[0] = settlement{} // what it holds is garbage soon
 	s.waiting = s.waiting[1:]
 	return work, true
 }
 
-// later settles units of a check that was decided, soon. Its caller holds the
-// middleware open. It reports false if that cannot be done, which is observed.
-func (m *Middleware) later(policy string, c algorithms.Check, op algorithms.Op, units int64) bool {
+// settle settles units of a check that was decided, soon, as later does.
+func (m *Middleware) settle(policy string, c algorithms.Check, op algorithms.Op, units int64) bool {
 	c.Op, c.Cost = op, units
+	return m.later(policy, func(ctx context.Context) error {
+		return m.limiter.Allow(ctx, []algorithms.Check{c})
+	})
+}
+
+// later does soon what is left to do of a request. Its caller holds the
+// middleware open. It reports false if that cannot be done, which is observed.
+func (m *Middleware) later(policy string, do func(context.Context) error) bool {
 	m.held.Add(1)
-	if m.settler.add(settlement{policy: policy, check: c, since: time.Now()}) {
+	if m.settler.add(settlement{policy: policy, do: do, since: time.Now()}) {
 		return true
 	}
 	m.held.Done()

@@ -137,7 +137,7 @@ func (t *tab) later(res *reservation, op algorithms.Op, units int64) bool {
 	if l := t.m.limitOf(res); op == algorithms.Force || l.Algorithm() == c.Limit.Algorithm() {
 		c.Limit = l
 	}
-	return t.m.later(res.policy.Name, c, op, units)
+	return t.m.settle(res.policy.Name, c, op, units)
 }
 
 // limitOf returns the limit in force for what a reservation is of, which may

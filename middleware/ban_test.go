@@ -1,0 +1,216 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// banning bans after 3 denials within a minute, for 10 s, 20 s, 40 s, 40 s.
+func banning(name string, l algorithms.Limit) ratelimit.Policy {
+	p := byIP(name, l)
+	p.Ban = &ratelimit.Ban{Denials: 3, Within: time.Minute, For: 10 * time.Second, Max: 40 * time.Second}
+	return p
+}
+
+// denyAll sends requests that the policy denies, which is not yet a ban.
+func denyAll(t *testing.T, m *ratelimit.Middleware, n int) {
+	t.Helper()
+	for i := range n {
+		if v := check(t, m, from("192.0.2.1")); v.Allowed || v.Policies[0].Banned {
+			t.Fatalf("request %d: got %+v, want a denial and no ban", i+1, v)
+		}
+		synctest.Wait()
+	}
+}
+
+// TestGrowingBans: who is denied too often is banned, for twice as long each time, and told so to the microsecond.
+func TestGrowingBans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := new(eventLog)
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Observer: seen}, banning("p", algorithms.TokenBucket(1, 24*time.Hour)))
+		check(t, m, from("192.0.2.1"))
+		for i, want := range []time.Duration{10, 20, 40, 40} {
+			want *= time.Second
+			denyAll(t, m, 3)
+			for _, after := range []time.Duration{0, want / 2, want/2 - time.Microsecond} {
+				time.Sleep(after)
+				v := check(t, m, from("192.0.2.1"))
+				if v.Allowed || !v.Policies[0].Banned || v.Status != http.StatusTooManyRequests {
+					t.Fatalf("ban %d: got %+v, want it banned", i+1, v)
+				}
+				if got := v.Policies[0].Decision.RetryAfter; after == 0 && got != want {
+					t.Errorf("ban %d: got a wait of %v, want %v", i+1, got, want)
+				}
+			}
+			if got := seen.of(ratelimit.Banned); len(got) != i+1 || got[i].Policy != "p" || got[i].Elapsed != want {
+				t.Errorf("ban %d: observed %+v", i+1, got)
+			}
+			time.Sleep(time.Microsecond)
+		}
+		time.Sleep(80 * time.Second) // two doublings are forgotten, and all strikes
+		denyAll(t, m, 3)
+		if v := check(t, m, from("192.0.2.1")); v.Policies[0].Decision.RetryAfter != 20*time.Second {
+			t.Errorf("got %+v later, want a wait of 20s", v)
+		}
+	})
+}
+
+// TestBanOfOthers: a ban is of one key and policy, and of all instances.
+func TestBanOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := newMemory(t)
+		policies := []ratelimit.Policy{banning("p", hourly), byIP("other", algorithms.TokenBucket(100, time.Hour))}
+		policies[0].Cost = func(r *http.Request) int64 { return r.ContentLength }
+		here, there := newMiddleware(t, memory, nil, policies...), newMiddleware(t, memory, nil, policies...)
+		greedy := from("192.0.2.1")
+		greedy.ContentLength = 11
+		for range 3 {
+			check(t, here, greedy)
+			synctest.Wait()
+		}
+		one := from("192.0.2.1")
+		one.ContentLength = 1
+		v := check(t, there, one)
+		if v.Allowed || !v.Policies[0].Banned || v.Policies[1].Banned {
+			t.Errorf("got %+v elsewhere, want it banned by the first policy", v)
+		}
+		if got := left(t, memory, policies[1], "ip=192.0.2.1"); got != 100 {
+			t.Errorf("got %d left of the other policy, want all", got)
+		}
+		another := from("192.0.2.2")
+		another.ContentLength = 1
+		if v := check(t, there, another); !v.Allowed {
+			t.Errorf("got %+v for another client, want it allowed", v)
+		}
+		time.Sleep(10 * time.Second)
+		if v := check(t, there, one); !v.Allowed {
+			t.Errorf("got %+v after the ban, want it allowed: there is enough left", v)
+		}
+	})
+}
+
+// TestBanIsAnswered as abnormal usage, with the wait.
+func TestBanIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMiddleware(t, newMemory(t), nil, banning("p", algorithms.TokenBucket(1, 4*time.Second)))
+		check(t, m, from("192.0.2.1"))
+		denyAll(t, m, 3)
+		w := record(m.Handler(ok), from("192.0.2.1"))
+		const want = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["p"]}`
+		if w.Code != 429 || w.Header().Get("Retry-After") != "10" || w.Body.String() != want {
+			t.Errorf("got %d, Retry-After %q and %s, want 429, 10 and %s", w.Code, w.Header().Get("Retry-After"), w.Body, want)
+		}
+		if top := m.TopDenied("p", 1); len(top) != 1 || top[0].Denied != 4 {
+			t.Errorf("got offenders %+v, want one of 4 denials", top)
+		}
+	})
+}
+
+// TestBanOnce: of denials that come at once, three bring one ban, and those during the ban bring none.
+func TestBanOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := new(eventLog)
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Observer: seen}, banning("p", algorithms.Nobody()))
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { _, _ = m.Check(from("192.0.2.1")) })
+		}
+		all.Wait()
+		synctest.Wait()
+		for range 20 {
+			check(t, m, from("192.0.2.1"))
+			synctest.Wait()
+		}
+		if bans := seen.of(ratelimit.Banned); len(bans) != 1 {
+			t.Errorf("got %d bans, want 1", len(bans))
+		}
+	})
+}
+
+// TestStrikesAreForgotten: denials that are spread bring no ban.
+func TestStrikesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMiddleware(t, newMemory(t), nil, banning("p", algorithms.Nobody()))
+		for range 10 {
+			denyAll(t, m, 1)
+			time.Sleep(31 * time.Second)
+		}
+	})
+}
+
+// TestNoBanWithoutDecision: what nobody decided is no strike, and bans nobody.
+func TestNoBanWithoutDecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		undecided := limiterFunc(func(_ context.Context, checks []algorithms.Check) error {
+			for i := range checks {
+				checks[i].Decision = algorithms.Decision{Allowed: checks[i].Fail == algorithms.FailOpen, Source: algorithms.Local}
+				if checks[i].Fail == algorithms.FailOpen {
+					checks[i].Decision.Source = algorithms.Undecided
+				}
+			}
+			return nil
+		})
+		seen := new(eventLog)
+		m := newMiddleware(t, undecided, &ratelimit.Options{Observer: seen, Logger: quiet}, banning("p", hourly))
+		denyAll(t, m, 10)
+		down := newMiddleware(t, broken(errDown), &ratelimit.Options{Observer: seen, Logger: quiet}, banning("p", hourly))
+		if v, _ := down.Check(from("192.0.2.1")); !v.Allowed || v.Policies[0].Banned {
+			t.Errorf("got %+v without a limiter, want it passed", v)
+		}
+		synctest.Wait()
+		if bans := seen.of(ratelimit.Banned); len(bans) != 0 {
+			t.Errorf("got %d bans, want none", len(bans))
+		}
+	})
+}
+
+// TestBanMistakes are all reported at once.
+func TestBanMistakes(t *testing.T) {
+	second := time.Second
+	tests := map[string]struct {
+		ban    ratelimit.Ban
+		shadow bool
+		want   []string
+	}{
+		"nothing":          {ratelimit.Ban{}, false, []string{"Denials is 0", "For is 0s"}},
+		"all":              {ratelimit.Ban{Denials: 1001, For: second / 2, Max: second / 4}, true, []string{"shadow", "Denials", "For", "Max"}},
+		"no period":        {ratelimit.Ban{Denials: 3, For: second}, false, []string{"Within & window"}},
+		"Max below For":    {ratelimit.Ban{Denials: 3, Within: second, For: 2 * second, Max: second}, false, []string{"Max is 1s"}},
+		"Max of fractions": {ratelimit.Ban{Denials: 3, Within: second, For: second, Max: 2500 * ms}, false, []string{"Max is 2.5s"}},
+		"for ever":         {ratelimit.Ban{Denials: 3, Within: second, For: 10_000 * time.Hour}, false, []string{"For is 10000h0m0s"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ratelimit.New(newMemory(t), nil, ratelimit.Policy{
+				Name: "p", Key: keyfunc.IP(nil), Limit: hourly, Ban: &tt.ban, Shadow: tt.shadow,
+			})
+			for i := range tt.want {
+				tt.want[i] = `policy "p": ban & ` + tt.want[i]
+			}
+			checkLines(t, err, tt.want)
+		})
+	}
+}
+
+// TestBanWithCandidate: the candidate stays beside its policy's own limit.
+func TestBanWithCandidate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &spy{Limiter: newMemory(t)}
+		p, candidate := banning("p", hourly), algorithms.TokenBucket(20, time.Hour)
+		p.Candidate = &candidate
+		v := check(t, newMiddleware(t, l, nil, p), from("192.0.2.1"))
+		if got := fmt.Sprint(strings.Fields(l.asked())); got != "[p~ban:ip=192.0.2.1 p:ip=192.0.2.1 p~candidate:ip=192.0.2.1]" || len(v.Policies) != 1 {
+			t.Errorf("asked %s for %d policies", got, len(v.Policies))
+		}
+	})
+}
