@@ -27,7 +27,8 @@ type Ban struct {
 
 	// For is how long the first ban lasts, and each further one lasts twice as
 	// long as that before, up to Max; 0 means For. Both are whole seconds. One
-	// doubling is forgotten for each Max that passes.
+	// doubling is forgotten for each 2·Max that pass, so never while bans
+	// follow each other.
 	For, Max time.Duration
 }
 
@@ -79,7 +80,7 @@ func newBanner(p Policy) *banner {
 	for d := b.For; d < b.Max; d *= 2 {
 		doublings++
 	}
-	b.repeats = algorithms.TokenBucket(1, b.Max).WithBurst(doublings)
+	b.repeats = algorithms.TokenBucket(1, 2*b.Max).WithBurst(doublings)
 	b.debt = &grade{limit: algorithms.TokenBucket(1, time.Second).WithBurst(int64(b.Max / time.Second))}
 	return b
 }

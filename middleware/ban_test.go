@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-// banning bans after 3 denials within a minute, for 10 s, 20 s, 40 s, 40 s.
+// banning bans after 3 denials within a minute, for 10 s, 20 s, 30 s, 30 s.
 func banning(name string, l algorithms.Limit) ratelimit.Policy {
 	p := byIP(name, l)
-	p.Ban = &ratelimit.Ban{Denials: 3, Within: time.Minute, For: 10 * time.Second, Max: 40 * time.Second}
+	p.Ban = &ratelimit.Ban{Denials: 3, Within: time.Minute, For: 10 * time.Second, Max: 30 * time.Second}
 	return p
 }
 
@@ -39,7 +40,7 @@ func TestGrowingBans(t *testing.T) {
 		seen := new(eventLog)
 		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Observer: seen}, banning("p", algorithms.TokenBucket(1, 24*time.Hour)))
 		check(t, m, from("192.0.2.1"))
-		for i, want := range []time.Duration{10, 20, 40, 40} {
+		for i, want := range []time.Duration{10, 20, 30, 30} {
 			want *= time.Second
 			denyAll(t, m, 3)
 			for _, after := range []time.Duration{0, want / 2, want/2 - time.Microsecond} {
@@ -57,7 +58,7 @@ func TestGrowingBans(t *testing.T) {
 			}
 			time.Sleep(time.Microsecond)
 		}
-		time.Sleep(80 * time.Second) // two doublings are forgotten, and all strikes
+		time.Sleep(90 * time.Second) // two doublings are forgotten since the last ban began
 		denyAll(t, m, 3)
 		if v := check(t, m, from("192.0.2.1")); v.Policies[0].Decision.RetryAfter != 20*time.Second {
 			t.Errorf("got %+v later, want a wait of 20s", v)
@@ -120,13 +121,20 @@ func TestBanIsAnswered(t *testing.T) {
 func TestBanOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := new(eventLog)
-		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Observer: seen}, banning("p", algorithms.Nobody()))
+		memory := newMemory(t)
+		slow := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+			if checks[0].Op == algorithms.Reset {
+				time.Sleep(ms) // there are strikes too many by then
+			}
+			return memory.Allow(ctx, checks)
+		})
+		m := newMiddleware(t, slow, &ratelimit.Options{Observer: seen}, banning("p", algorithms.Nobody()))
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() { _, _ = m.Check(from("192.0.2.1")) })
 		}
 		all.Wait()
-		synctest.Wait()
+		time.Sleep(time.Second)
 		for range 20 {
 			check(t, m, from("192.0.2.1"))
 			synctest.Wait()
@@ -174,6 +182,27 @@ func TestNoBanWithoutDecision(t *testing.T) {
 	})
 }
 
+// TestNoBanInTheShadow: what an override makes a shadow denies nobody, and bans nobody.
+func TestNoBanInTheShadow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := overrides.NewMemory()
+		if err := table.Set(context.Background(), "p", overrides.Everyone, overrides.Override{Mode: overrides.Shadow}); err != nil {
+			t.Fatal(err)
+		}
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Overrides: table}, banning("p", algorithms.Nobody()))
+		for range 10 {
+			if v := check(t, m, from("192.0.2.1")); !v.Allowed {
+				t.Fatalf("got %+v, want it allowed", v)
+			}
+			synctest.Wait()
+		}
+		if err := table.Clear(context.Background(), "p", overrides.Everyone); err != nil {
+			t.Fatal(err)
+		}
+		denyAll(t, m, 3)
+	})
+}
+
 // TestBanMistakes are all reported at once.
 func TestBanMistakes(t *testing.T) {
 	second := time.Second
@@ -184,6 +213,7 @@ func TestBanMistakes(t *testing.T) {
 	}{
 		"nothing":          {ratelimit.Ban{}, false, []string{"Denials is 0", "For is 0s"}},
 		"all":              {ratelimit.Ban{Denials: 1001, For: second / 2, Max: second / 4}, true, []string{"shadow", "Denials", "For", "Max"}},
+		"of everybody":     {ratelimit.Ban{Denials: 3, Within: second, For: second}, false, []string{"private"}},
 		"no period":        {ratelimit.Ban{Denials: 3, For: second}, false, []string{"Within & window"}},
 		"Max below For":    {ratelimit.Ban{Denials: 3, Within: second, For: 2 * second, Max: second}, false, []string{"Max is 1s"}},
 		"Max of fractions": {ratelimit.Ban{Denials: 3, Within: second, For: second, Max: 2500 * ms}, false, []string{"Max is 2.5s"}},
@@ -192,7 +222,7 @@ func TestBanMistakes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := ratelimit.New(newMemory(t), nil, ratelimit.Policy{
-				Name: "p", Key: keyfunc.IP(nil), Limit: hourly, Ban: &tt.ban, Shadow: tt.shadow,
+				Name: "p", Key: keyfunc.IP(nil), Limit: hourly, Ban: &tt.ban, Shadow: tt.shadow, Private: name == "of everybody",
 			})
 			for i := range tt.want {
 				tt.want[i] = `policy "p": ban & ` + tt.want[i]
