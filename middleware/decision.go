@@ -69,6 +69,11 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 		d.verdict.Allowed = true
 		return
 	}
+	if m.exempt != nil && d.exempts(m, r) {
+		d.verdict.Allowed, d.verdict.Exempt = true, true
+		d.carrier, _ = newVerdictContext(0)
+		return
+	}
 	unknown, err := d.collect(m, r)
 	if err != nil {
 		d.verdict.failure = OutcomeKeyError

@@ -7,6 +7,8 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,7 @@ type Middleware struct {
 	settler   settler
 	made      time.Time
 
+	exempt         []netip.Prefix
 	skipPreflights bool
 	nearPercent    int64
 	alone          bool         // there is no limiter that instances share
@@ -57,6 +60,15 @@ type Options struct {
 	// Headers are the families of headers that responses carry; 0 means
 	// headers.Draft|headers.Triple.
 	Headers headers.Dialect
+
+	// Exempt are the addresses, as ClientIP finds them, of health checks and of
+	// your own jobs: their requests pass, no policy is asked, no ban holds, and
+	// the verdict is Exempt. They are not identified, either, and what they use
+	// does not count against capacity. (Policy.Skip leaves one policy out for
+	// what it sees in a request; an override that is Off leaves one out for a
+	// key, while the service runs; neither makes a verdict Exempt.) Prefixes must
+	// be masked, and not be everybody.
+	Exempt []netip.Prefix
 
 	// Overrides say what holds for keys instead of what the policies say; nil
 	// means that nothing does.
@@ -97,7 +109,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	}
 	m := &Middleware{
 		limiter: limiter, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
-		observer: o.Observer, skipPreflights: o.SkipPreflights, made: time.Now(),
+		observer: o.Observer, exempt: slices.Clone(o.Exempt), skipPreflights: o.SkipPreflights, made: time.Now(),
 		nearPercent: int64(cmp.Or(o.NearPercent, defaultNearPercent)), release: make(chan struct{}),
 	}
 	m.settler.made = m.settled
@@ -129,6 +141,7 @@ func (m *Middleware) validate() error {
 	}
 	errs = append(errs, lines("middleware: Headers", m.dialect.Validate())...)
 	errs = append(errs, lines("middleware: ClientIP", m.clientIP.Validate())...)
+	errs = append(errs, validateExempt(m.exempt, m.clientIP))
 	return errors.Join(errs...)
 }
 
@@ -195,7 +208,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	case !v.Allowed:
 		m.denied(w, r, v)
 		return nil, nil
-	case len(v.Policies) == 0:
+	case d.carrier == nil:
 		return r, nil
 	}
 	d.carrier.Context, d.carrier.verdict = r.Context(), v

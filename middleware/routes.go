@@ -137,7 +137,7 @@ func (t *RouteTable) Verify(router http.Handler) error {
 	for _, template := range slices.Sorted(maps.Keys(t.routes)) {
 		switch {
 		case template == anyRoute:
-		case tells && !slices.ContainsFunc(known, func(route string) bool { return covers(template, route) }):
+		case tells && !slices.ContainsFunc(known, func(route string) bool { return appliesTo(template, route) }):
 			errs = append(errs, fmt.Errorf("middleware: route %q: the router has no such route", template))
 		case isMux && !knows(mux, template):
 			t.logger.Warn("ratelimit: the mux seems to have no such route", "route", template)
@@ -159,7 +159,7 @@ func (t *RouteTable) Uncovered(router http.Handler) ([]string, error) {
 	}
 	return slices.DeleteFunc(known, func(route string) bool {
 		for template := range t.routes {
-			if covers(template, route) {
+			if appliesTo(template, route) {
 				return true
 			}
 		}
@@ -167,8 +167,8 @@ func (t *RouteTable) Uncovered(router http.Handler) ([]string, error) {
 	}), nil
 }
 
-// covers reports whether an entry applies to a route, if no other does.
-func covers(template, route string) bool {
+// appliesTo reports whether an entry applies to a route, if no other does.
+func appliesTo(template, route string) bool {
 	_, path, _ := strings.Cut(route, " ")
 	return template == route || template == path
 }

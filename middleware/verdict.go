@@ -17,6 +17,10 @@ type Verdict struct {
 	// the Middleware's own limiter.
 	Degraded bool
 
+	// Exempt is whether it may for the client's address alone: no policy was
+	// asked. See Options.Exempt.
+	Exempt bool
+
 	failure Outcome // of all policies, if there is no decision
 
 	// Status is what Handler answers if not: 429 (denied), 503 (denied, and
@@ -86,7 +90,8 @@ func newVerdictContext(n int) (*verdictContext, []PolicyVerdict) {
 
 // FromContext returns the verdict on the request that a handler serves, so
 // that it may e.g. answer more cheaply when little is left. Of several
-// Middlewares it is the innermost one's. It reports false if no policy applied.
+// Middlewares it is the innermost one's. It reports false if no policy applied,
+// unless the client is exempt.
 func FromContext(ctx context.Context) (Verdict, bool) {
 	v, ok := ctx.Value(verdictKey{}).(*Verdict)
 	if !ok {

@@ -1,0 +1,212 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
+)
+
+// A Console lets operators look at keys of a [Middleware], and help or stop
+// those they are of. It asks the shared limiter for exactly the key it is given,
+// and never searches: what key a client has is in the verdicts.
+//
+// What it changes is in force here at once, and on other instances within a
+// second. It is safe for concurrent use.
+type Console struct{ m *Middleware }
+
+// NewConsole returns the console of m. Bans need Options.Overrides that can be
+// edited, as those of package overrides can.
+func NewConsole(m *Middleware) *Console { return &Console{m: m} }
+
+// A Subject is what a Console acts on.
+type Subject struct {
+	Policy string
+	Key    string // as the policy's Key makes it, e.g. "ip=192.0.2.1"
+	Tier   string // of the key's requests, "" for none; Explain and Grant read it
+}
+
+var (
+	// ErrNotFound is wrapped by errors of a [Console] that say that there is no
+	// such policy, tier or ban.
+	ErrNotFound = errors.New("not found")
+
+	// ErrUneditable is wrapped by errors of a [Console] that say that nothing can
+	// be overridden: Options.Overrides is nil, or only lets itself be read, or
+	// the policy is a shadow, which cannot deny.
+	ErrUneditable = errors.New("is not possible")
+)
+
+// editor is what Overrides are that can be changed.
+type editor interface {
+	Set(ctx context.Context, policy, key string, o overrides.Override) error
+	Clear(ctx context.Context, policy, key string) error
+	List(ctx context.Context, policy string) (map[string]overrides.Override, error)
+}
+
+// A target is a subject and what holds for it.
+type target struct {
+	Subject
+	policy   *policy
+	override *overrides.Override // in force; nil if none
+}
+
+func (c *Console) target(s Subject) (*target, error) {
+	t := &target{Subject: s}
+	for _, p := range c.m.config.Load().policies {
+		if p.Name == s.Policy {
+			t.policy = p
+		}
+	}
+	switch {
+	case t.policy == nil:
+		return nil, fmt.Errorf("middleware: policy %q: %w", s.Policy, ErrNotFound)
+	case s.Tier != "" && t.policy.tiers[s.Tier] == nil:
+		return nil, fmt.Errorf("middleware: tier %q of policy %q: %w", s.Tier, s.Policy, ErrNotFound)
+	case c.m.overrides == nil:
+		return t, nil
+	}
+	if o, found := c.m.overrides.Find(s.Policy, s.Key); found {
+		t.override = &o
+	}
+	return t, nil
+}
+
+// one returns the target if it is one key, for what is not done to everyone.
+func (c *Console) one(s Subject) (*target, error) {
+	if s.Key == overrides.Everyone || s.Key == "" {
+		return nil, fmt.Errorf("middleware: %w: the key %q is nobody's", algorithms.ErrInvalid, s.Key)
+	}
+	return c.target(s)
+}
+
+// inForce returns the limit that decides, and why it does.
+func (t *target) inForce() (algorithms.Limit, Reason) {
+	if t.override != nil && t.override.Replaces() {
+		return t.override.Limit, ByOverride
+	}
+	if t.Tier != "" {
+		return t.policy.tiers[t.Tier].limit, ByTier
+	}
+	return t.policy.Limit, ByDefault
+}
+
+// limits returns all limits under which the key may have a state.
+func (t *target) limits() []LimitState {
+	p := t.policy
+	all := []LimitState{{Reason: ByDefault, Limit: p.Limit, policy: p.Name}}
+	for _, tier := range slices.Sorted(maps.Keys(p.tiers)) {
+		all = append(all, LimitState{Reason: ByTier, Tier: tier, Limit: p.tiers[tier].limit, policy: p.Name})
+	}
+	limit, reason := t.inForce()
+	if reason == ByOverride {
+		all = append(all, LimitState{Reason: reason, Limit: limit, policy: p.Name})
+	}
+	if p.candidate != nil {
+		all = append(all, LimitState{Reason: ByCandidate, Limit: p.candidate.limit, policy: p.trial})
+	}
+	for i := range all {
+		l := &all[i]
+		l.InForce = l.Reason == reason && (reason != ByTier || l.Tier == t.Tier)
+	}
+	return all
+}
+
+// Reset forgets what a key has used: under the limit in force, and under every
+// other that the policy has, its candidate included.
+func (c *Console) Reset(ctx context.Context, s Subject) error {
+	t, err := c.one(s)
+	if err != nil {
+		return err
+	}
+	var checks []algorithms.Check
+	for _, l := range t.limits() {
+		check := algorithms.Check{Policy: l.policy, Key: s.Key, Limit: l.Limit, Op: algorithms.Reset, Exact: true}
+		stored := func(other algorithms.Check) bool { // at the same place
+			return other.Policy == check.Policy && other.Limit.Algorithm() == check.Limit.Algorithm()
+		}
+		if !slices.ContainsFunc(checks, stored) {
+			checks = append(checks, check)
+		}
+	}
+	return c.settle(ctx, checks...)
+}
+
+// Grant gives a key units back, at most all that it has used of the limit in
+// force. Of the other limits it gives nothing: those that are stored at the same
+// place have it, too.
+func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
+	t, err := c.one(s)
+	if err != nil {
+		return err
+	}
+	if units < 1 {
+		return fmt.Errorf("middleware: %w: a grant of %d units", algorithms.ErrInvalid, units)
+	}
+	limit, _ := t.inForce()
+	return c.settle(ctx, algorithms.Check{
+		Policy: s.Policy, Key: s.Key, Limit: limit, Cost: units, Op: algorithms.Grant, Exact: true,
+	})
+}
+
+func (c *Console) settle(ctx context.Context, checks ...algorithms.Check) error {
+	if err := c.m.limiter.Allow(ctx, checks); err != nil {
+		return fmt.Errorf("middleware: %w", err)
+	}
+	return nil
+}
+
+// Ban denies a key until an instant, or until Unban if that is zero, in place of
+// another override that it may have.
+func (c *Console) Ban(ctx context.Context, s Subject, until time.Time) error {
+	return c.set(ctx, s, overrides.Override{Mode: overrides.Banned, Until: until})
+}
+
+// Unban ends the ban of a key. Another override that it has stays, and is an
+// error.
+func (c *Console) Unban(ctx context.Context, s Subject) error {
+	t, err := c.target(s)
+	if err != nil {
+		return err
+	}
+	if t.override != nil && t.override.Mode != overrides.Banned {
+		return fmt.Errorf("middleware: ban of a key of policy %q: %w", s.Policy, ErrNotFound)
+	}
+	return c.clear(ctx, s)
+}
+
+func (c *Console) set(ctx context.Context, s Subject, o overrides.Override) error {
+	edit, err := c.editor(s)
+	if err != nil {
+		return err
+	}
+	if t, err := c.target(s); err == nil && t.policy.Shadow && o.Mode == overrides.Banned {
+		return fmt.Errorf("middleware: policy %q is a shadow, and so a ban %w", s.Policy, ErrUneditable)
+	}
+	return edit.Set(ctx, s.Policy, s.Key, o)
+}
+
+func (c *Console) clear(ctx context.Context, s Subject) error {
+	edit, err := c.editor(s)
+	if err != nil {
+		return err
+	}
+	return edit.Clear(ctx, s.Policy, s.Key)
+}
+
+// editor returns what edits the overrides of a subject's policy.
+func (c *Console) editor(s Subject) (editor, error) {
+	if _, err := c.target(s); err != nil && s.Policy != overrides.All {
+		return nil, err
+	}
+	edit, ok := c.m.overrides.(editor)
+	if !ok {
+		return nil, fmt.Errorf("middleware: an override of policy %q %w: Options.Overrides cannot be edited", s.Policy, ErrUneditable)
+	}
+	return edit, nil
+}

@@ -1,0 +1,93 @@
+package middleware_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// Who is exempt passes, without identity and in spite of bans, and nobody is asked; the address is the one that
+// ClientIP finds.
+func TestExempt(t *testing.T) {
+	table, seen := overrides.NewMemory(), new(eventLog)
+	store := &spy{Limiter: newStill(t)}
+	override(t, table, "nobody", "ip=10.1.2.3", overrides.Override{Mode: overrides.Banned})
+	m := newMiddleware(t, store, &ratelimit.Options{
+		ClientIP: keyfunc.IP(&keyfunc.IPOptions{Trusted: prefixes("192.0.2.1/32")}),
+		Exempt:   prefixes("10.0.0.0/8", "2001:db8::/48"), Overrides: table, Observer: seen,
+	}, ratelimit.Policy{Name: "tenant", Key: keyfunc.Header("X-Tenant"), Limit: hourly}, byIP("nobody", algorithms.Nobody()))
+	for _, tt := range []struct {
+		peer, forwarded string
+		exempt          bool
+	}{
+		{"10.1.2.3", "", true},
+		{"192.0.2.1", "198.51.100.1, 10.9.9.9", true},
+		{"2001:db8:0:7::1", "", true},
+		{"2001:db8:1::1", "", false},
+		{"192.0.2.9", "10.9.9.9", false}, // not a proxy
+		{"192.0.2.1", "10.9.9.9, 198.51.100.1", false},
+		{"192.0.2.1", "", false},
+	} {
+		r := from(tt.peer)
+		if tt.forwarded != "" {
+			with(r, "X-Forwarded-For", tt.forwarded)
+		}
+		var verdict ratelimit.Verdict
+		var told bool
+		w := record(m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			verdict, told = ratelimit.FromContext(r.Context())
+		})), r)
+		if served := w.Code == 200; served != tt.exempt || told != tt.exempt || verdict.Exempt != tt.exempt || store.asked() != "" {
+			t.Errorf("%+v: got %d and %+v", tt, w.Code, verdict)
+		}
+		if e := seen.of(ratelimit.Decided); e[len(e)-1].Verdict.Exempt != tt.exempt {
+			t.Errorf("%+v: observed %+v", tt, e[len(e)-1].Verdict)
+		}
+		if said := limits(w.Header()); tt.exempt && said != "" {
+			t.Errorf("%+v: got headers\n%s", tt, said)
+		}
+	}
+	r := from("10.1.2.3")
+	r.RemoteAddr = "@"
+	if v, err := m.Check(with(r, "X-Tenant", "a")); v.Exempt || err != nil {
+		t.Errorf("got %+v, error %v, without an address", v, err)
+	}
+}
+
+func TestExemptMistakes(t *testing.T) {
+	_, err := ratelimit.New(newStill(t), &ratelimit.Options{Exempt: append(prefixes("0.0.0.0/0", "10.0.0.1/8", "2001:db8::1/128", "10.0.0.0/8"),
+		netip.Prefix{}, netip.PrefixFrom(netip.MustParseAddr("::ffff:10.0.0.1"), 128))}, byIP("p", hourly))
+	checkLines(t, err, []string{"is everybody", `write "10.0.0.0/8"`, `2001:db8::1/128 & never matched & ip=2001:db8::/64`, "not valid", "IPv4-mapped"})
+}
+
+// Health checks pass, however many there are.
+func ExampleOptions_exempt() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	limited := ratelimit.Must(ratelimit.New(limiter,
+		&ratelimit.Options{Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		ratelimit.Policy{Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.Nobody()}))
+	for _, peer := range []string{"192.0.2.7:1234", "198.51.100.7:1234"} {
+		r := httptest.NewRequest("GET", "/healthz", nil)
+		r.RemoteAddr = peer
+		v, _ := limited.Check(r)
+		fmt.Println(v.Allowed, v.Exempt)
+	}
+	// Output:
+	// true true
+	// false false
+}
