@@ -28,8 +28,9 @@ test: tools ## run all tests, with the race detector where there is a C compiler
 test-short: tools ## run the fast tests only, without the race detector
 	go test -short ./...
 
-tools: ## install redis-server if it is missing
+tools: ## install redis-server and prometheus if they are missing
 	@.ci/install "$(REDIS_SERVER)" redis-server redis redis redis
+	@.ci/install promtool prometheus golang-github-prometheus prometheus prometheus
 
 fmt: ## format all Go files
 	gofmt -s -w .

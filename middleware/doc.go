@@ -44,4 +44,13 @@
 //	availability, fair shares               FailLocal (the default)
 //	nothing that matters for an hour        FailOpen
 //	passwords, money, one-time codes        FailClosed
+//
+// # What an operator sees
+//
+//	For                             Use
+//	metrics, alerts, a dashboard    Options.Observer, of package prommetrics
+//	traces                          Options.Observer, Verdict.Outcome
+//	who is denied most              Middleware.TopDenied
+//	Redis goes and returns          LogEvents
+//	who is denied just now          Options.Logger at the debug level
 package middleware

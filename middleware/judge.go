@@ -31,7 +31,7 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 			p.Banned, p.Decision = true, d.checks[i-1].Decision
 		}
 		if m.observer != nil {
-			p.KeyHash = uint32(maphash.String(m.seed, c.Key))
+			p.KeyHash = uint32(maphash.String(keySeed, c.Key))
 		}
 		if c.Decision.Source == algorithms.Shared {
 			source = algorithms.Shared

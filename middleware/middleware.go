@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -40,8 +39,7 @@ type Middleware struct {
 	exempt         []netip.Prefix
 	skipPreflights bool
 	nearPercent    int64
-	alone          bool         // there is no limiter that instances share
-	seed           maphash.Seed // of what tells keys apart
+	alone          bool // there is no limiter that instances share
 	denials        denialLog
 
 	closing atomic.Bool
@@ -84,7 +82,9 @@ type Options struct {
 	Observer Observer
 
 	// Logger is told about decisions that could not be made: each message at
-	// most once per ten seconds, with the number of those in between. nil means
+	// most once per ten seconds, with the number of those in between. If it is
+	// enabled for the debug level, it is also told about the first denial of a
+	// key in each minute, about a hundred keys at most. nil means
 	// slog.Default().
 	Logger *slog.Logger
 
@@ -114,7 +114,6 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	}
 	m.settler.made = m.settled
 	_, m.alone = limiter.(*algorithms.Memory)
-	m.seed = maphash.MakeSeed()
 	m.troubles.logger = o.Logger
 	if m.troubles.logger == nil {
 		m.troubles.logger = slog.Default()

@@ -48,6 +48,10 @@ func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	return nil
 }
 
+// keySeed makes the hashes that tell keys apart, the same in all middlewares, and
+// not to be foreseen by who makes up keys.
+var keySeed = maphash.MakeSeed()
+
 // noteDenials remembers who was denied.
 func (d *decision) noteDenials(m *Middleware, ctx context.Context) {
 	now := time.Since(m.made)
@@ -57,7 +61,7 @@ func (d *decision) noteDenials(m *Middleware, ctx context.Context) {
 		if d.asked[i].ban || c.Op == algorithms.TrialInstead || (!denies && !d.banned && !d.bannedBy(i)) {
 			continue
 		}
-		hash := maphash.String(m.seed, c.Key)
+		hash := maphash.String(keySeed, c.Key)
 		p.denied.add(hash, c.Key, now)
 		m.denials.log(ctx, m.troubles.logger, hash, p, c, now)
 	}

@@ -11,22 +11,23 @@ import (
 // ObserveLimiter counts what happens inside limiters: it is for the Observe of
 // their options, e.g. algorithms.Options.Observe.
 func (m *Metrics) ObserveLimiter(e algorithms.Event) {
-	m.events.WithLabelValues(e.Kind.String()).Inc()
-	if e.Kind == algorithms.EventError {
-		m.errors.WithLabelValues(e.Class.String()).Inc()
+	if int(e.Kind) < len(m.byEvent) {
+		m.byEvent[e.Kind].Inc()
+	}
+	if e.Kind == algorithms.EventError && int(e.Class) < len(m.byClass) {
+		m.byClass[e.Class].Inc()
 	}
 }
 
-// initLimiterEvents makes the series of all events and classes, so that none
-// begins with what it should have told.
-func (m *Metrics) initLimiterEvents() {
-	const unknown = "unknown"
-	for k := algorithms.EventCapacity; k.String() != unknown; k++ {
-		m.events.WithLabelValues(k.String())
+// words returns the counters of all values of an enumeration, from 1 to where
+// its names end, so that no series begins with what it should have told. Of 0,
+// which does not happen, there is one that nobody sees.
+func words(v *prometheus.CounterVec, name func(int) string) []prometheus.Counter {
+	counters := []prometheus.Counter{prometheus.NewCounter(prometheus.CounterOpts{})}
+	for i := 1; name(i) != "unknown"; i++ {
+		counters = append(counters, v.WithLabelValues(name(i)))
 	}
-	for c := algorithms.ErrorUnavailable; c.String() != unknown; c++ {
-		m.errors.WithLabelValues(c.String())
-	}
+	return counters
 }
 
 // Watch adds the Stats of a limiter, a *Stack, *Redis, *Fallback or *Memory of

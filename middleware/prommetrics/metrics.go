@@ -30,6 +30,8 @@ type Metrics struct {
 	events      *prometheus.CounterVec   // by event
 
 	bySource [algorithms.Local + 1]prometheus.Observer
+	byClass  []prometheus.Counter // of errors
+	byEvent  []prometheus.Counter
 	series   atomic.Pointer[map[seriesName]*series] // copied when one is added
 
 	mu          sync.Mutex // guards what follows, and additions to series
@@ -132,7 +134,8 @@ func newMetrics(buckets []float64) *Metrics {
 	for source := range m.bySource {
 		m.bySource[source] = m.durations.WithLabelValues(algorithms.Source(source).String())
 	}
-	m.initLimiterEvents()
+	m.byClass = words(m.errors, func(i int) string { return algorithms.ErrorClass(i).String() })
+	m.byEvent = words(m.events, func(i int) string { return algorithms.EventKind(i).String() })
 	return m
 }
 

@@ -81,6 +81,9 @@ func TestRequests(t *testing.T) {
 	_, _ = two.Check(from("192.0.2.1"))
 	_, _ = keyed.Check(guess)
 	_, _ = keyed.Check(from("192.0.2.4")) // no key
+	m.Observe(context.Background(), ratelimit.Event{
+		Kind: ratelimit.Abandoned, Verdict: ratelimit.Verdict{Policies: []ratelimit.PolicyVerdict{{Name: "q"}, {Name: "r"}}},
+	})
 	m.WatchOffenders(one)
 	m.WatchOffenders(two)
 	m.WatchOffenders(one)
@@ -94,6 +97,7 @@ func TestRequests(t *testing.T) {
 		"ratelimit_requests_total{outcome=shadow_denied,policy=r,tier=}":                1,
 		"ratelimit_requests_total{outcome=key_error,policy=k,tier=}":                    2,
 		"ratelimit_requests_total{outcome=allowed,policy=k,tier=}":                      0,
+		"ratelimit_abandoned_requests_total{policy=r}":                                  1,
 		"ratelimit_near_limit_requests_total{policy=p}":                                 1,
 		"ratelimit_unknown_tier_requests_total{policy=p}":                               1,
 		"ratelimit_candidate_divergences_total{candidate=denied,live=allowed,policy=q}": 1,
@@ -115,11 +119,13 @@ func TestLimiterEvents(t *testing.T) {
 	m := newMetrics(t, reg)
 	m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventError, Class: algorithms.ErrorTimeout, Err: errors.New("i/o timeout")})
 	m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventOpened, Class: algorithms.ErrorTimeout})
+	m.ObserveLimiter(algorithms.Event{Kind: 200})
+	m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventError, Class: 200})
 	values, _ := gather(t, reg)
 	for series, want := range map[string]float64{
 		"ratelimit_backend_errors_total{class=timeout}":       1,
 		"ratelimit_backend_errors_total{class=configuration}": 0,
-		"ratelimit_backend_events_total{event=error}":         1,
+		"ratelimit_backend_events_total{event=error}":         2,
 		"ratelimit_backend_events_total{event=opened}":        1,
 		"ratelimit_backend_events_total{event=closed}":        0,
 	} {

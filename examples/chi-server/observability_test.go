@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+const observability = "observability"
+
+// program returns the path of one of Prometheus's programs. Without it these tests would say nothing, and so fail.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%v: run \"make tools\", or install the package prometheus", err)
+	}
+	return path
+}
+
+// promtool wants it to be content.
+func promtool(t *testing.T, stdin, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, "promtool"), args...)
+	cmd.Stdin, cmd.Dir = strings.NewReader(stdin), dir
+	if said, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(said), "FAILED") {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+}
+
+// metricsPage returns what a server in Redis exports that has seen all of its policies.
+func metricsPage(t *testing.T) string {
+	t.Helper()
+	s := start(t, "-redis", "redis://"+redistest.Start(t).Addr())
+	for _, line := range []string{"GET /v1/orders/1", "GET /v1/search", "GET /v1/reports", "POST /v1/login", "POST /v1/sms", "GET /nothing"} {
+		s.send(t, line, "")
+	}
+	s.send(t, "POST /v1/charges", "", "X-API-Key", "demo-pro")
+	s.send(t, "POST /v1/charges", "")
+	page := s.send(t, "GET /metrics", "")
+	if page.status != http.StatusOK {
+		t.Fatalf("got %d, want the metrics", page.status)
+	}
+	return page.body
+}
+
+// TestMetricsPage: it follows conventions, has what happened, and no client in it.
+func TestMetricsPage(t *testing.T) {
+	t.Parallel()
+	page := metricsPage(t)
+	promtool(t, page, ".", "check", "metrics")
+	for _, want := range []string{
+		`ratelimit_requests_total{outcome="allowed",policy="orders",tier=""} 1`,
+		`ratelimit_requests_total{outcome="allowed",policy="charges-merchant",tier="pro"} 1`,
+		`ratelimit_requests_total{outcome="allowed",policy="charges-global",tier=""} 1`,
+		`ratelimit_requests_total{outcome="key_error",policy="charges-merchant",tier=""} 1`,
+		`ratelimit_breaker_open{limiter="redis"} 0`,
+		`ratelimit_instances{limiter="redis"} 1`,
+	} {
+		if !strings.Contains(page, "\n"+want+"\n") {
+			t.Errorf("got no %s in\n%s", want, page)
+		}
+	}
+	for _, bad := range []string{"127.0.0.1", "demo-pro", "nothing"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("got %q in the metrics", bad)
+		}
+	}
+}
+
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	promtool(t, "", observability, "check", "rules", "alerts.yml")
+	promtool(t, "", observability, "check", "config", "prometheus.yml")
+	promtool(t, "", observability, "test", "rules", "alerts_test.yml")
+
+	tests := read(t, "alerts_test.yml")
+	for _, alert := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, "alerts.yml"), -1) {
+		for what, pattern := range map[string]string{"fires": `exp_alerts:\n`, "is silent": `exp_alerts: \[\]\n`} {
+			if !regexp.MustCompile(`alertname: ` + alert[1] + `\n\s+` + pattern).MatchString(tests) {
+				t.Errorf("no test of when %s %s", alert[1], what)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(observability, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// dashboard is what is tested of one.
+type dashboard struct {
+	Panels []struct {
+		ID      int
+		Title   string
+		Targets []struct{ Expr string }
+	}
+	Templating struct{ List []struct{ Query string } }
+}
+
+// TestQueries: alerts and the dashboard ask for metrics and labels that there are, and the dashboard for every metric.
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	exported := exportedBy(metricsPage(t))
+	var d dashboard
+	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	queries := []string{read(t, "alerts.yml")}
+	for _, v := range d.Templating.List {
+		queries = append(queries, v.Query)
+	}
+	ids := make(map[int]bool)
+	rules := new(strings.Builder)
+	rules.WriteString("groups: [{name: dashboard, rules: [\n")
+	for _, panel := range d.Panels {
+		if ids[panel.ID] {
+			t.Errorf("panel %q has the number of another", panel.Title)
+		}
+		ids[panel.ID] = true
+		for _, target := range panel.Targets {
+			queries = append(queries, target.Expr)
+			fmt.Fprintf(rules, "{record: r%d, expr: %q},\n", len(queries), strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+		}
+	}
+	rules.WriteString("]}]\n")
+	file := filepath.Join(t.TempDir(), "rules.yml")
+	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "", ".", "check", "rules", "--lint=none", file)
+
+	asked := make(map[string]bool)
+	for _, query := range queries {
+		for _, problem := range exported.unknown(query, asked) {
+			t.Errorf("%s, in\n%s", problem, query)
+		}
+	}
+	for name := range exported {
+		if !asked[name] {
+			t.Errorf("no query shows %s", name)
+		}
+	}
+}
+
+// TestQueriesFinds breaks a query in each way.
+func TestQueriesFinds(t *testing.T) {
+	exported := series{"ratelimit_requests_total": {"policy", "outcome"}, "ratelimit_seconds": {"source"}}
+	for query, want := range map[string]int{
+		`sum by (policy) (rate(ratelimit_requests_total{outcome="denied", instance="a"}[5m]))`: 0,
+		`histogram_quantile(0.9, sum by (le, source) (rate(ratelimit_seconds_bucket[5m])))`:    0,
+		`ratelimit_request_total`:                      1,
+		`sum by (policies) (ratelimit_requests_total)`: 1,
+		`ratelimit_requests_total{outcomes=~"denied"}`: 1,
+		`ratelimit_seconds{policy="p"}`:                1,
+	} {
+		if got := exported.unknown(query, make(map[string]bool)); len(got) != want {
+			t.Errorf("%s: got %q, want %d problems", query, got, want)
+		}
+	}
+}
+
+// series are the names of metrics with those of their labels.
+type series map[string][]string
+
+// exportedBy reads a page of metrics; those of Go and of the process are left out.
+func exportedBy(page string) series {
+	exported := make(series)
+	for _, kind := range regexp.MustCompile(`(?m)^# TYPE (ratelimit_\w+) `).FindAllStringSubmatch(page, -1) {
+		exported[kind[1]] = nil
+		line := regexp.MustCompile(`(?m)^` + kind[1] + `(?:_count)?\{(.*)\}`).FindStringSubmatch(page)
+		for _, label := range labelOf.FindAllStringSubmatch(line[1], -1) {
+			exported[kind[1]] = append(exported[kind[1]], label[1])
+		}
+	}
+	return exported
+}
+
+var (
+	metricOf = regexp.MustCompile(`ratelimit_\w+`)
+	labelOf  = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
+	byOf     = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
+	suffix   = regexp.MustCompile(`_(bucket|count|sum)$`)
+
+	ofScrapes = []string{"instance", "job", "le"}
+)
+
+// unknown returns what a query asks for that there is not, and notes what it asks for.
+func (s series) unknown(query string, asked map[string]bool) (problems []string) {
+	known := slices.Clone(ofScrapes)
+	for _, name := range metricOf.FindAllString(query, -1) {
+		if _, ok := s[name]; !ok {
+			name = suffix.ReplaceAllString(name, "")
+		}
+		labels, ok := s[name]
+		if !ok {
+			problems = append(problems, "there is no metric "+name)
+			return problems
+		}
+		asked[name] = true
+		known = append(known, labels...)
+	}
+	var labels []string
+	for _, l := range labelOf.FindAllStringSubmatch(query, -1) {
+		labels = append(labels, l[1])
+	}
+	for _, by := range byOf.FindAllStringSubmatch(query, -1) {
+		labels = append(labels, strings.Split(by[1], ", ")...)
+	}
+	for _, label := range labels {
+		if !slices.Contains(known, label) {
+			problems = append(problems, "there is no label "+label)
+		}
+	}
+	return problems
+}

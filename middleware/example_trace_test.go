@@ -1,0 +1,98 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// A span is what of OpenTelemetry's trace.Span a limiter needs. There, SpanFromContext(ctx) finds it.
+type span interface {
+	AddEvent(name string, attributes ...slog.Attr) // attribute.KeyValue
+}
+
+type spanKey struct{}
+
+func spanFromContext(ctx context.Context) (span, bool) {
+	s, ok := ctx.Value(spanKey{}).(span)
+	return s, ok
+}
+
+// printed is a span that prints what it is told.
+type printed struct{}
+
+func (printed) AddEvent(name string, attributes ...slog.Attr) { fmt.Println(name, attributes) }
+
+// trace tells the span of a request what each policy made of it.
+func trace(ctx context.Context, e ratelimit.Event) {
+	s, ok := spanFromContext(ctx)
+	if e.Kind != ratelimit.Decided || !ok {
+		return
+	}
+	for i, p := range e.Verdict.Policies {
+		s.AddEvent("ratelimit", slog.String("policy", p.Name), slog.Any("outcome", e.Verdict.Outcome(i)),
+			slog.Any("source", p.Decision.Source), slog.Int64("remaining", p.Decision.Remaining),
+			slog.Any("error", algorithms.Classify(e.Err)), slog.Bool("slow", e.Elapsed > time.Second))
+	}
+}
+
+// The event has what a span needs. An exemplar or a log line is made in the same way.
+func ExampleObserver_tracing() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: ratelimit.ObserverFunc(trace)}, ratelimit.Policy{
+		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour),
+	}))
+	r := httptest.NewRequest("GET", "/orders", nil)
+	r = r.WithContext(context.WithValue(r.Context(), spanKey{}, printed{}))
+	for range 2 {
+		limited.Handler(ok).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	// Output:
+	// ratelimit [policy=orders outcome=allowed source=local remaining=0 error=none slow=false]
+	// ratelimit [policy=orders outcome=denied source=local remaining=0 error=none slow=false]
+}
+
+// Who is denied most, for a page that only operators see. Addresses are shown as hashes, unless the policy says
+// otherwise.
+func ExampleMiddleware_TopDenied() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	limited := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
+		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour), ShowKeys: ratelimit.ShowPrefix,
+	}))
+	r := httptest.NewRequest("GET", "/orders", nil)
+	for range 5 {
+		limited.Handler(ok).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	for _, o := range limited.TopDenied("orders", 10) {
+		fmt.Printf("%s: %d of %d denials, give or take %d\n", o.Key, o.Denied, o.Of, o.Error)
+	}
+	// Output: ip=192.…: 4 of 4 denials, give or take 0
+}
+
+// The limiter's changes of state in the log, and nothing per request.
+func ExampleLogEvents() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
+	observe := ratelimit.LogEvents(logger) // for algorithms.Options.Observe
+
+	observe(algorithms.Event{Kind: algorithms.EventOpened, Class: algorithms.ErrorTimeout, Err: context.DeadlineExceeded})
+	observe(algorithms.Event{Kind: algorithms.EventClosed})
+	// Output:
+	// level=ERROR msg="Redis is not available: this instance limits by itself until it is" class=timeout error="context deadline exceeded"
+	// level=INFO msg="Redis is available again"
+}
+
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
