@@ -108,12 +108,8 @@ func (m *Middleware) countDenials(d *decision) {
 			c.Decision.Allowed || c.Decision.Source == algorithms.Undecided {
 			continue
 		}
-		if !m.enter() {
-			return
-		}
 		key := strings.Clone(c.Key) // its bytes are the decision's
 		m.later(p.Name, func(ctx context.Context) error { return m.strike(ctx, p, key) })
-		m.held.Done()
 	}
 }
 

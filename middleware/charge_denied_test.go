@@ -1,7 +1,6 @@
 package middleware_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -103,27 +102,4 @@ func TestExact(t *testing.T) {
 			t.Errorf("%s: got Exact %v, want %v", c.Policy, c.Exact, want)
 		}
 	}
-}
-
-// TestChargedDenialsOfTheClosed: who is denied while the middleware closes is not charged for it.
-func TestChargedDenialsOfTheClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory, p := newStill(t), byIP("p", hourly)
-		p.ChargeDenied, p.Cost = true, costOf(6)
-		var m *ratelimit.Middleware
-		m = newMiddleware(t, limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
-			err := memory.Allow(ctx, checks)
-			if !algorithms.Allowed(checks) {
-				_ = m.Close(ctx) // nothing is held
-			}
-			return err
-		}), nil, p)
-		for range 2 {
-			_, _ = m.Check(from("192.0.2.1"))
-		}
-		synctest.Wait()
-		if got := left(t, memory, p, "ip=192.0.2.1"); got != 4 {
-			t.Errorf("got %d left, want 4", got)
-		}
-	})
 }

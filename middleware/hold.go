@@ -31,8 +31,7 @@ func (m *Middleware) hold(d *decision, r *http.Request) {
 	m.giveBack(d, r.Context())
 }
 
-// enter reports whether a request may be held, or settle later, and lets Close
-// wait for it.
+// enter reports whether a request may be held, and lets Close wait for it.
 func (m *Middleware) enter() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,10 +60,11 @@ func (m *Middleware) giveBack(d *decision, ctx context.Context) {
 
 // Close refuses what is held and what comes from now on with 503, and waits
 // until what was held has given back what it took, and until what settles late
-// has: requests of policies with Late or ChargeIf that are being served, too. If
-// ctx ends before, it returns its error. Call it before http.Server.Shutdown, which would wait for
-// held requests, and close the limiter after that: what was being decided
-// meanwhile gives back, too. It may be called more than once.
+// has been settled, or until ctx ends, whose error it returns. Call it before
+// http.Server.Shutdown, which would wait for held requests; if there are
+// policies with Late, ChargeIf, ChargeDenied or Ban once more after that, since
+// requests that were being served settle when they end; and close the limiter
+// last.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.mu.Lock()
 	if !m.closing.Swap(true) {
@@ -78,12 +78,12 @@ func (m *Middleware) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return nil
+		return m.settler.wait(ctx)
 	case <-ctx.Done():
 	}
 	select {
 	case <-done: // nothing was held, or just in time
-		return nil
+		return m.settler.wait(ctx)
 	default:
 		return ctx.Err()
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"math/bits"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -54,26 +53,12 @@ func (p *policy) settles() bool { return p.Late || p.ChargeIf != nil }
 // so that no memory of an earlier answer holds.
 func (p *policy) exact() bool { return p.ChargeIf != nil || p.ChargeDenied }
 
-// settleLater returns what an admitted request may settle, or nil if there is
-// nothing. If the middleware was closed meanwhile the request is refused.
-func (m *Middleware) settleLater(d *decision, r *http.Request) *tab {
+// open returns a tab of what an admitted request has reserved, or nil if that is
+// nothing.
+func (d *decision) open(m *Middleware) *tab {
 	if !d.verdict.Allowed {
 		return nil
 	}
-	t := d.open(m)
-	if t == nil {
-		return nil
-	}
-	if !m.enter() {
-		d.refuse(http.StatusServiceUnavailable, ErrClosed)
-		m.giveBack(d, r.Context())
-		return nil
-	}
-	return t
-}
-
-// open returns a tab of what a request has reserved, or nil if that is nothing.
-func (d *decision) open(m *Middleware) *tab {
 	var t *tab
 	for i := range d.asked {
 		p, c := d.asked[i].policy, d.checks[i]
@@ -111,10 +96,6 @@ func (m *Middleware) chargeDenials(d *decision) {
 }
 
 func (m *Middleware) chargeDenial(c *algorithms.Check) bool {
-	if !m.enter() {
-		return false
-	}
-	defer m.held.Done()
 	charge := *c
 	charge.Key = strings.Clone(c.Key) // its bytes are the decision's
 	return m.settle(c.Policy, charge, algorithms.Force, c.Cost)

@@ -197,7 +197,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	if d.verdict.Allowed && d.verdict.Delay > 0 {
 		m.hold(d, r)
 	}
-	t := m.settleLater(d, r)
+	t := d.open(m)
 	m.describe(w.Header(), d, r)
 	v := d.verdict
 	switch {

@@ -30,6 +30,7 @@ type settler struct {
 	mu      sync.Mutex
 	waiting []settlement
 	running int
+	idle    chan struct{} // closed when nothing is left to do; nil then
 }
 
 // A settlement is what is left to do of a request, and the policy it is for.
@@ -47,6 +48,9 @@ func (s *settler) add(work settlement) bool {
 		return false
 	}
 	s.waiting = append(s.waiting, work)
+	if s.running == 0 {
+		s.idle = make(chan struct{})
+	}
 	if s.running < settlers {
 		s.running++
 		go s.run()
@@ -67,14 +71,34 @@ func (s *settler) run() {
 	}
 }
 
+// wait waits until nothing is left to do, or until ctx ends, whose error it
+// returns.
+func (s *settler) wait(ctx context.Context) error {
+	s.mu.Lock()
+	idle := s.idle
+	s.mu.Unlock()
+	if idle == nil {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // next takes what has waited longest. If there is nothing, the goroutine that
 // asks must end.
 func (s *settler) next() (settlement, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) == 0 {
-		s.running--
 		s.waiting = nil
+		if s.running--; s.running == 0 {
+			close(s.idle)
+			s.idle = nil
+		}
 		return settlement{}, false
 	}
 	work := s.waiting[0]
@@ -91,14 +115,12 @@ func (m *Middleware) settle(policy string, c algorithms.Check, op algorithms.Op,
 	})
 }
 
-// later does soon what is left to do of a request. Its caller holds the
-// middleware open. It reports false if that cannot be done, which is observed.
+// later does soon what is left to do of a request. It reports false if that
+// cannot be done, which is observed.
 func (m *Middleware) later(policy string, do func(context.Context) error) bool {
-	m.held.Add(1)
 	if m.settler.add(settlement{policy: policy, do: do, since: time.Now()}) {
 		return true
 	}
-	m.held.Done()
 	m.troubles.log("too many settlements are waiting; reservations stay charged", ErrBusy)
 	if m.observer != nil {
 		m.observer.Observe(context.Background(), Event{Kind: SettleDropped, Policy: policy})
@@ -108,7 +130,6 @@ func (m *Middleware) later(policy string, do func(context.Context) error) bool {
 
 // settled is told of a settlement that was made, or could not be.
 func (m *Middleware) settled(work settlement, err error) {
-	defer m.held.Done()
 	if err != nil {
 		m.troubles.log("a settlement could not be made; its reservation stays charged", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,24 +55,32 @@ func TestSettlementsDoNotHoldResponses(t *testing.T) {
 	})
 }
 
-// TestCloseWaitsForHandlers whose requests may settle, and no longer than it may.
-func TestCloseWaitsForHandlers(t *testing.T) {
+// TestCloseTwice: what ends after the first Close is settled all the same, and the second waits for it.
+func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newMemory(t), lateByIP("tokens", daily, 10)
-		m := newMiddleware(t, memory, nil, p)
-		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m := newMiddleware(t, slowToSettle(memory, func(context.Context) error { time.Sleep(800 * ms); return nil }), nil, p)
+		h, ended := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(5 * time.Second)
 			settling(t, "tokens", 30)(w, r)
-		}))
-		go record(h, from("192.0.2.1"))
+		})), make(chan struct{})
+		go func() {
+			record(h, from("192.0.2.1"))
+			close(ended)
+		}()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		start := time.Now()
+		if err := m.Close(context.Background()); err != nil || time.Since(start) != 0 {
+			t.Errorf("Close took %v, %v; want no time: handlers are Shutdown's", time.Since(start), err)
+		}
+		<-ended
+		ctx, cancel := context.WithTimeout(context.Background(), 100*ms)
 		defer cancel()
 		if err := m.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
 		}
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
+		if err := m.Close(context.Background()); err != nil || time.Since(start) != 5800*ms {
+			t.Errorf("Close ended after %v, %v; want the 800 ms of the settlement", time.Since(start), err)
 		}
 		if got := left(t, memory, p, "ip=192.0.2.1"); got != 70 {
 			t.Errorf("got %d left, want 70", got)
@@ -131,22 +138,4 @@ func TestSettlementFails(t *testing.T) {
 			t.Errorf("got %d left, want 90 and a line in the log", got)
 		}
 	})
-}
-
-// TestClosedBeforeReserved: a request that is admitted while the middleware closes is refused, and gives back.
-func TestClosedBeforeReserved(t *testing.T) {
-	memory, p := newStill(t), lateByIP("tokens", daily, 10)
-	var m *ratelimit.Middleware
-	var once atomic.Bool
-	m = newMiddleware(t, limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
-		err := memory.Allow(ctx, checks)
-		if !once.Swap(true) {
-			err = errors.Join(err, m.Close(ctx))
-		}
-		return err
-	}), nil, p)
-	w := record(m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("served") })), from("192.0.2.1"))
-	if got := left(t, memory, p, "ip=192.0.2.1"); w.Code != http.StatusServiceUnavailable || got != 100 {
-		t.Errorf("got status %d and %d left, want 503 and all 100", w.Code, got)
-	}
 }

@@ -55,7 +55,6 @@ func (t *tab) has(policy string) bool {
 
 // serve lets next serve the request, and settles when that ends, however it does.
 func (t *tab) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	defer t.m.held.Done()
 	var s *statusWriter
 	if t.asksStatus() {
 		w, s = watchStatus(w)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -31,6 +32,7 @@ func newAPI(limiter algorithms.Limiter, c config, w *watch) (http.Handler, *limi
 	r.With(l.login.Handler).Post("/v1/login", login)
 	r.With(l.sms.Handler).Post("/v1/sms", sendSMS)
 	r.With(l.charges.Handler).Post("/v1/charges", createCharge)
+	r.With(l.completions.Handler).Post("/v1/completions", complete)
 	r.Get("/healthz", health)
 	r.Method(http.MethodGet, "/metrics", w.page())
 	r.NotFound(l.unmatched.Handler(statusOnly(http.StatusNotFound)).ServeHTTP)
@@ -40,7 +42,7 @@ func newAPI(limiter algorithms.Limiter, c config, w *watch) (http.Handler, *limi
 
 // limits are the middlewares of the API, one per group of routes.
 type limits struct {
-	orders, search, reports, login, sms, charges, unmatched *ratelimit.Middleware
+	orders, search, reports, login, sms, charges, completions, unmatched *ratelimit.Middleware
 
 	all []*ratelimit.Middleware
 }
@@ -81,7 +83,8 @@ func newLimits(limiter algorithms.Limiter, c config, w *watch) (*limits, error) 
 	})
 	l.login = add(ratelimit.Policy{
 		Name: "login", Key: ip, Fail: algorithms.FailClosed,
-		Limit: algorithms.SlidingWindowLog(5, time.Minute),
+		Limit:    algorithms.SlidingWindowLog(5, time.Minute),
+		ChargeIf: func(status int) bool { return status == http.StatusUnauthorized }, // only failures count
 	})
 	l.sms = add(ratelimit.Policy{
 		Name: "sms", Key: client,
@@ -99,6 +102,11 @@ func newLimits(limiter algorithms.Limiter, c config, w *watch) (*limits, error) 
 			Name: "charges-global", Key: keyfunc.Route(), Private: true,
 			Limit: algorithms.TokenBucket(10_000, time.Second),
 		})
+	l.completions = add(ratelimit.Policy{
+		Name: completions, Key: apiKey,
+		Limit: algorithms.TokenBucket(10_000, time.Minute),
+		Late:  true, Cost: func(*http.Request) int64 { return reservedTokens },
+	})
 	l.unmatched = add(ratelimit.Policy{
 		Name: "unmatched", Key: ip,
 		Limit: algorithms.TokenBucket(60, time.Minute),
@@ -140,13 +148,15 @@ func plan(r *http.Request) string {
 	return plans[strings.TrimSpace(token)]
 }
 
-// close releases the requests that are held.
+// close releases the requests that are held, and waits for what is settled late.
 func (l *limits) close(ctx context.Context) error {
-	var errs error
-	for _, m := range l.all {
-		errs = errors.Join(errs, m.Close(ctx))
+	errs := make([]error, len(l.all))
+	var closing sync.WaitGroup
+	for i, m := range l.all {
+		closing.Go(func() { errs[i] = m.Close(ctx) })
 	}
-	return errs
+	closing.Wait()
+	return errors.Join(errs...)
 }
 
 func getOrder(w http.ResponseWriter, r *http.Request) {
@@ -178,6 +188,34 @@ func sendSMS(w http.ResponseWriter, _ *http.Request) {
 
 func createCharge(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"charged": true, "plan": plan(r)})
+}
+
+const (
+	completions    = "completions" // its policy's name
+	reservedTokens = 500           // that most completions take
+	maxTokens      = 10_000
+)
+
+// complete makes up as many tokens as it is asked for, and pays for them as they
+// come, like a model whose answer is streamed.
+func complete(w http.ResponseWriter, r *http.Request) {
+	var ask struct {
+		MaxTokens int64 `json:"max_tokens"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&ask)
+	if err != nil || ask.MaxTokens < 1 || ask.MaxTokens > maxTokens {
+		statusOnly(http.StatusBadRequest)(w, r)
+		return
+	}
+	used := (ask.MaxTokens*3 + 3) / 4 // it seldom takes all it may
+	for part := range used / 1_000 {
+		_ = ratelimit.Settle(r.Context(), completions, (part+1)*1_000) // what fails is made good by the last
+	}
+	if err := ratelimit.Settle(r.Context(), completions, used); err != nil {
+		statusOnly(http.StatusInternalServerError)(w, r)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"used": used})
 }
 
 func health(w http.ResponseWriter, _ *http.Request) {

@@ -177,8 +177,8 @@ func TestHeaders(t *testing.T) {
 			slices.Sort(tt.want)
 			tt.want = slices.Compact(tt.want)
 			for range 5 {
-				if r := s.send(t, "POST /v1/login", right); r.status != http.StatusOK || !slices.Equal(r.limitFields(), tt.want) {
-					t.Errorf("got %d and %v, want 200 and %v", r.status, r.limitFields(), tt.want)
+				if r := s.send(t, "POST /v1/login", wrong); r.status != http.StatusUnauthorized || !slices.Equal(r.limitFields(), tt.want) {
+					t.Errorf("got %d and %v, want 401 and %v", r.status, r.limitFields(), tt.want)
 				}
 			}
 			want := append([]string{"Retry-After"}, tt.want...)

@@ -113,6 +113,7 @@ func serve(ctx context.Context, c config, limiter algorithms.Limiter, w *watch) 
 	w.log.Info("shutting down")
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	// Middlewares first: Shutdown would wait for the requests they hold.
-	return errors.Join(limits.close(ctx), server.Shutdown(ctx))
+	// Middlewares first: Shutdown would wait for the requests they hold. And
+	// last: what is served until then settles when it ends.
+	return errors.Join(limits.close(ctx), server.Shutdown(ctx), limits.close(ctx))
 }

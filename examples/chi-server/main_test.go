@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -122,6 +123,17 @@ func (s *server) says(t *testing.T, what string, times int) {
 		}
 	}
 	t.Fatalf("the server has not said %q %d times after %v:\n%s", what, times, deadline, s.log)
+}
+
+// settled waits until a policy's requests have made as many settlements.
+func (s *server) settled(t *testing.T, policy string, times int) {
+	t.Helper()
+	want := fmt.Sprintf("\nratelimit_settlements_total{policy=%q,result=\"made\"} %d\n", policy, times)
+	for end := time.Now().Add(deadline); !strings.Contains(s.send(t, "GET /metrics", "").body, want); time.Sleep(interval) {
+		if time.Now().After(end) {
+			t.Fatalf("%s has not made %d settlements after %v", policy, times, deadline)
+		}
+	}
 }
 
 // wait waits for the exit code, and wants 0.

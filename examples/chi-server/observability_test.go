@@ -182,7 +182,7 @@ func exportedBy(page string) series {
 	exported := make(series)
 	for _, kind := range regexp.MustCompile(`(?m)^# TYPE (ratelimit_\w+) `).FindAllStringSubmatch(page, -1) {
 		exported[kind[1]] = nil
-		line := regexp.MustCompile(`(?m)^` + kind[1] + `(?:_count)?\{(.*)\}`).FindStringSubmatch(page)
+		line := regexp.MustCompile(`(?m)^` + kind[1] + `(?:_count)?(?:\{(.*)\})? `).FindStringSubmatch(page)
 		for _, label := range labelOf.FindAllStringSubmatch(line[1], -1) {
 			exported[kind[1]] = append(exported[kind[1]], label[1])
 		}

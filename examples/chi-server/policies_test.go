@@ -40,6 +40,7 @@ func TestPolicies(t *testing.T) {
 		{"reports", l.reports, "", []string{"reports fixed-window 20/1m"}},
 		{"login", l.login, "", []string{"login sliding-window-log 5/1m"}},
 		{"sms", l.sms, "", []string{"sms leaky-bucket 2/1s burst 5"}},
+		{"completions", l.completions, "demo-free", []string{"completions token-bucket 10000/1m"}},
 		{"unmatched", l.unmatched, "", []string{"unmatched token-bucket 60/1m"}},
 		{"charges, free", l.charges, "demo-free", []string{"charges-merchant free token-bucket 100/1m burst 10", global}},
 		{"charges, pro", l.charges, "demo-pro", []string{"charges-merchant pro token-bucket 1000/1m burst 100", global}},

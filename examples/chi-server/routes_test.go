@@ -55,7 +55,7 @@ var routes = []route{
 	{"reports", `"reports";q=20;w=60`, free, []attempt{{"GET /v1/reports", "", 200}}, 20, time.Minute},
 	{
 		"login", `"login";q=5;w=60`, peer,
-		[]attempt{{"POST /v1/login", right, 200}, {"POST /v1/login", wrong, 401}, {"POST /v1/login", "", 401}}, 5, time.Minute,
+		[]attempt{{"POST /v1/login", wrong, 401}, {"POST /v1/login", "", 401}}, 5, time.Minute,
 	},
 	{"charges", `"charges-merchant";q=10;w=6`, free, []attempt{{"POST /v1/charges", "", 200}}, 10, 600 * time.Millisecond},
 	{
@@ -223,6 +223,57 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%.60q: got %d and %d left, want %d and 4", tt.body, r.status, r.left(), tt.status)
 		}
 	}
+}
+
+// TestLoginsThatSucceed do not count, however many there are.
+func TestLoginsThatSucceed(t *testing.T) {
+	backends(t, func(t *testing.T, args ...string) {
+		s := start(t, args...)
+		for i := range 20 {
+			if r := s.send(t, "POST /v1/login", right); r.status != http.StatusOK {
+				t.Fatalf("login %d: got %d, want 200", i, r.status)
+			}
+			s.settled(t, "login", i+1)
+		}
+		for i := range 6 {
+			want := http.StatusUnauthorized
+			if i == 5 {
+				want = http.StatusTooManyRequests
+			}
+			if r := s.send(t, "POST /v1/login", wrong); r.status != want {
+				t.Errorf("wrong password %d: got %d, want %d", i, r.status, want)
+			}
+		}
+	})
+}
+
+// TestCompletions: what a completion did not take of its reservation comes back, and what it took beyond is paid for.
+func TestCompletions(t *testing.T) {
+	backends(t, func(t *testing.T, args ...string) {
+		s := start(t, args...)
+		key, used := []string{"X-API-Key", "demo-free"}, 0
+		for i, tt := range []struct {
+			asks, uses, settlements int
+		}{{100, 75, 1}, {500, 375, 2}, {666, 500, 2}, {5_000, 3_750, 6}, {1, 1, 7}} {
+			r := s.send(t, "POST /v1/completions", fmt.Sprintf(`{"max_tokens":%d}`, tt.asks), key...)
+			if want := fmt.Sprintf(`{"used":%d}`, tt.uses) + "\n"; r.status != http.StatusOK || r.body != want {
+				t.Fatalf("got %d and %s, want 200 and %s", r.status, r.body, want)
+			}
+			if least := 10_000 - used - 500; r.left() < least || r.left() > least+500 { // a token comes back each 6 ms
+				t.Errorf("completion %d: got %d left, want a little more than %d", i, r.left(), least)
+			}
+			used += tt.uses
+			s.settled(t, "completions", tt.settlements)
+		}
+		for body, want := range map[string]int{`{}`: 400, `{"max_tokens":10001}`: 400, `{"max_tokens":-1}`: 400, "": 400} {
+			if r := s.send(t, "POST /v1/completions", body, key...); r.status != want {
+				t.Errorf("%q: got %d, want %d", body, r.status, want)
+			}
+		}
+		if r := s.send(t, "POST /v1/completions", `{"max_tokens":1}`); r.status != http.StatusUnauthorized {
+			t.Errorf("without a key: got %d, want 401", r.status)
+		}
+	})
 }
 
 // TestAllow: 405 says what is allowed (RFC 9110, section 15.5.6).

@@ -20,10 +20,13 @@ import (
 // Metrics are safe for concurrent use, and any number of middlewares may share
 // them.
 type Metrics struct {
-	requests    *prometheus.CounterVec   // by policy, tier, outcome
-	nearLimit   *prometheus.CounterVec   // by policy
-	unknownTier *prometheus.CounterVec   // by policy
-	abandoned   *prometheus.CounterVec   // by policy
+	requests    *prometheus.CounterVec // by policy, tier, outcome
+	nearLimit   *prometheus.CounterVec // by policy
+	unknownTier *prometheus.CounterVec // by policy
+	abandoned   *prometheus.CounterVec // by policy
+	bans        *prometheus.CounterVec // by policy
+	settlements *prometheus.CounterVec // by policy, result
+	lag         prometheus.Histogram
 	divergences *prometheus.CounterVec   // by policy, live, candidate
 	durations   *prometheus.HistogramVec // by source
 	errors      *prometheus.CounterVec   // by class
@@ -116,6 +119,15 @@ func newMetrics(buckets []float64) *Metrics {
 			"Requests that named a tier which their policy does not have.", "policy"),
 		abandoned: counter("ratelimit_abandoned_requests_total",
 			"Requests that were held for their turn and gave up.", "policy"),
+		bans: counter("ratelimit_bans_total",
+			"Keys that a policy has banned for their denials.", "policy"),
+		settlements: counter("ratelimit_settlements_total",
+			"What requests were charged or given back late, by whether that could be done.", "policy", "result"),
+		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "ratelimit_settlement_lag_seconds", Help: "Time from when a settlement was due until it was made.",
+			Buckets: slices.Clone(buckets), NativeHistogramBucketFactor: nativeFactor,
+			NativeHistogramMaxBucketNumber: nativeBuckets, NativeHistogramMinResetDuration: nativeReset,
+		}),
 		divergences: counter("ratelimit_candidate_divergences_total",
 			"Requests that a policy's candidate would have decided otherwise.", "policy", "live", "candidate"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -146,7 +158,7 @@ type collector Metrics
 // vectors are the collectors that the registry sees through this one.
 func (c *collector) vectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		c.requests, c.nearLimit, c.unknownTier, c.abandoned, c.divergences, c.durations, c.errors, c.events,
+		c.requests, c.nearLimit, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations, c.errors, c.events,
 	}
 }
 

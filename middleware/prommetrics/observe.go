@@ -22,7 +22,9 @@ type series struct {
 
 // policySeries are the counters of a policy.
 type policySeries struct {
-	nearLimit, unknownTier, abandoned prometheus.Counter
+	nearLimit, unknownTier, abandoned, bans prometheus.Counter
+
+	settled, settleFailed, settleDropped prometheus.Counter
 
 	stricter, laxer prometheus.Counter // divergences: the candidate is
 	keys            *distinct
@@ -45,6 +47,21 @@ func (m *Metrics) Observe(_ context.Context, e ratelimit.Event) {
 		} else {
 			s.laxer.Inc()
 		}
+	case ratelimit.Settled:
+		m.settled(&e)
+	case ratelimit.SettleDropped:
+		m.find(e.Policy, "").settleDropped.Inc()
+	case ratelimit.Banned:
+		m.find(e.Policy, "").bans.Inc()
+	}
+}
+
+func (m *Metrics) settled(e *ratelimit.Event) {
+	m.lag.Observe(e.Elapsed.Seconds())
+	if s := m.find(e.Policy, ""); e.Err != nil {
+		s.settleFailed.Inc()
+	} else {
+		s.settled.Inc()
 	}
 }
 
@@ -108,9 +125,15 @@ func (m *Metrics) newPolicy(policy string) *policySeries {
 		nearLimit:   m.nearLimit.WithLabelValues(policy),
 		unknownTier: m.unknownTier.WithLabelValues(policy),
 		abandoned:   m.abandoned.WithLabelValues(policy),
-		stricter:    m.divergences.WithLabelValues(policy, allowed, denied),
-		laxer:       m.divergences.WithLabelValues(policy, denied, allowed),
-		keys:        newDistinct(time.Now()),
+		bans:        m.bans.WithLabelValues(policy),
+
+		settled:       m.settlements.WithLabelValues(policy, "made"),
+		settleFailed:  m.settlements.WithLabelValues(policy, "failed"),
+		settleDropped: m.settlements.WithLabelValues(policy, "dropped"),
+
+		stricter: m.divergences.WithLabelValues(policy, allowed, denied),
+		laxer:    m.divergences.WithLabelValues(policy, denied, allowed),
+		keys:     newDistinct(time.Now()),
 	}
 }
 
