@@ -43,7 +43,7 @@ func trace(ctx context.Context, e ratelimit.Event) {
 	}
 }
 
-// The event has what a span needs. An exemplar or a log line is made in the same way.
+// The event has what a span needs. Who counts as well calls both: an Observer may be a function that calls others.
 func ExampleObserver_tracing() {
 	limiter := algorithms.Must(algorithms.NewMemory(nil))
 	defer limiter.Close()

@@ -47,6 +47,11 @@ func TestTopDenied(t *testing.T) {
 		if got := m.TopDenied("shadow", 10); len(got) != 2 || got[0].Denied != 5 {
 			t.Errorf("got %+v of a shadow, want both", got)
 		}
+		m = newMiddleware(t, newMemory(t), nil, byIP("admits", hourly), shadow)
+		deny(m, "192.0.2.1", 1)
+		if got := m.TopDenied("shadow", 10); len(got) != 1 {
+			t.Errorf("got %+v of a shadow whose requests pass, want who would be denied", got)
+		}
 		for policy, n := range map[string]int{"admits": 10, "unknown": 10, "plain": 0} {
 			if got := m.TopDenied(policy, n); len(got) != 0 {
 				t.Errorf("%s, %d: got %+v, want nobody", policy, n, got)
@@ -57,7 +62,9 @@ func TestTopDenied(t *testing.T) {
 
 // TestTopDeniedIsNotAboutTrouble: who is refused for want of a decision has done nothing.
 func TestTopDeniedIsNotAboutTrouble(t *testing.T) {
-	m := newMiddleware(t, broken(errDown), &ratelimit.Options{Logger: quiet}, modes(algorithms.FailClosed)...)
+	closed := byIP("p", hourly)
+	closed.Fail = algorithms.FailClosed
+	m := newMiddleware(t, broken(errDown), &ratelimit.Options{Logger: quiet}, closed)
 	deny(m, "192.0.2.1", 3)
 	if got := m.TopDenied("p", 10); len(got) != 0 {
 		t.Errorf("got %+v, want nobody", got)
@@ -112,6 +119,10 @@ func TestDenialLog(t *testing.T) {
 		lines = attack()
 		if len(lines) != 100 || !strings.Contains(lines[0], "not_logged_before=800") {
 			t.Errorf("got %d lines in the next minute, the first is %s; want 100, and that 800 are missing", len(lines), lines[0])
+		}
+		time.Sleep(time.Minute)
+		if lines = attack(); !strings.Contains(lines[0], "not_logged_before=400") {
+			t.Errorf("got %s, want that 400 more are missing", lines[0])
 		}
 	})
 }

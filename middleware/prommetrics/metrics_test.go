@@ -37,7 +37,8 @@ func TestNewAgain(t *testing.T) {
 	both := prometheus.NewRegistry()
 	a := prometheus.WrapRegistererWith(prometheus.Labels{"program": "a"}, both)
 	b := prometheus.WrapRegistererWith(prometheus.Labels{"program": "b"}, both)
-	if newMetrics(t, a) != newMetrics(t, a) || newMetrics(t, a) == newMetrics(t, b) {
+	ofA, ofB := newMetrics(t, a), newMetrics(t, b)
+	if again := newMetrics(t, a); ofA == ofB || ofA != again {
 		t.Error("got other metrics, want one set for each wrapper")
 	}
 	taken := prometheus.NewRegistry()
