@@ -126,7 +126,7 @@ func (c *Console) Reset(ctx context.Context, s Subject) error {
 	}
 	var checks []algorithms.Check
 	for _, l := range t.limits() {
-		check := algorithms.Check{Policy: l.policy, Key: s.Key, Limit: l.Limit, Op: algorithms.Reset, Exact: true}
+		check := algorithms.Check{Policy: l.policy, Key: s.Key, Limit: l.Limit, Op: algorithms.Reset}
 		stored := func(other algorithms.Check) bool { // at the same place
 			return other.Policy == check.Policy && other.Limit.Algorithm() == check.Limit.Algorithm()
 		}
@@ -150,7 +150,7 @@ func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	}
 	limit, _ := t.inForce()
 	return c.settle(ctx, algorithms.Check{
-		Policy: s.Policy, Key: s.Key, Limit: limit, Cost: units, Op: algorithms.Grant, Exact: true,
+		Policy: s.Policy, Key: s.Key, Limit: limit, Cost: units, Op: algorithms.Grant,
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
@@ -178,21 +177,6 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 	return unknown, nil
 }
 
-// key returns a part of d.keys. No copy: a limiter does not keep the bytes of a
-// key, and d.keys stays as it is until d is freed.
-func (d *decision) key(start, end int) string {
-	return unsafe.String(unsafe.SliceData(d.keys), len(d.keys))[start:end]
-}
-
-// grade returns the limit of a request without an override's.
-func (m *Middleware) grade(p *policy, r *http.Request) *grade {
-	g, tier := p.grade(r)
-	if tier != "" && m.observer != nil {
-		m.observer.Observe(r.Context(), Event{Kind: UnknownTier, Policy: p.Name, Tier: tier})
-	}
-	return g
-}
-
 // add adds the checks of a policy and of its candidate, of the key that stands
 // at the end of d.keys.
 func (d *decision) add(p *policy, u ruling, cost int64, start int) {
@@ -216,22 +200,4 @@ func (d *decision) add(p *policy, u ruling, cost int64, start int) {
 		d.checks = append(d.checks, algorithms.Check{Policy: p.trial, Limit: a.grade.limit, Cost: cost, Op: algorithms.TrialInstead})
 		d.asked = append(d.asked, a)
 	}
-}
-
-// statusOf returns the answer to a request whose key is an error.
-func statusOf(err error) int {
-	switch {
-	case errors.Is(err, keyfunc.ErrMissing):
-		return http.StatusUnauthorized
-	case errors.Is(err, keyfunc.ErrMalformed):
-		return http.StatusBadRequest
-	default:
-		return http.StatusInternalServerError
-	}
-}
-
-// preflight reports whether r looks like a CORS preflight (Fetch, 4.8).
-func preflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
-		r.Header.Get("Access-Control-Request-Method") != ""
 }

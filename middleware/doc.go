@@ -12,6 +12,7 @@
 //	Status  When                                              Charged
 //	(next)  every policy admits                               to all policies
 //	429     a policy denies                                   to none
+//	429     a key is banned (abnormal-usage-detected)         to none
 //	401     an identity is missing                            to none
 //	401     an API key is unknown                             to the client's address
 //	429     the same, and the address has none left           to none
@@ -24,6 +25,34 @@
 // An unknown API key costs one unit of its policy's Limit, whatever Cost and
 // Tier say. Refusals are answered before the request's body is read, as short
 // application/problem+json. Clients never see the text of an error.
+//
+// A missing or malformed identity beats a ban, which beats an unknown key.
+//
+// # Change limits while it runs
+//
+//	What changes                          Use                   In force
+//	one key, for a while or for good;     Options.Overrides     in a second, on all instances
+//	all keys of a policy; all policies
+//	the configuration                     [Middleware.Update]   at once, on this instance
+//	what a client is entitled to          Policy.Tiers          with the next request
+//	nothing yet: it is to be tried        Policy.Candidate      never
+//
+// The limit in force is, in this order, that of the key's override, that of
+// everyone's, the tier's, the policy's; an override that replaces the limit
+// leaves tiers aside, and no candidate runs beside it. Headers tell the limit in
+// force, and what was used before counts on. A [Console] shows all this for a
+// key, and forgets, gives back, bans and lifts bans.
+//
+// An override that is Off leaves the policy out for its keys, and one in Shadow
+// lets it deny nothing, also where it would fail closed. If that is so for
+// everyone, requests need no key for it, and a missing identity passes: limits
+// are no substitute for authentication. A ban is denied without asking any
+// policy; a policy that is a Shadow cannot ban.
+//
+// Do not override what is no exception: a hundred equal overrides are a tier. Do
+// not Update for single keys: policies should read like the contract. Do not
+// grant or reset to help a client whose limit is too small. And what must hold
+// without Redis ever having answered belongs in the policies.
 //
 // # Where to mount it
 //

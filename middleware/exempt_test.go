@@ -69,9 +69,9 @@ func TestExempt(t *testing.T) {
 }
 
 func TestExemptMistakes(t *testing.T) {
-	_, err := ratelimit.New(newStill(t), &ratelimit.Options{Exempt: append(prefixes("0.0.0.0/0", "10.0.0.1/8", "2001:db8::1/128", "10.0.0.0/8"),
+	_, err := ratelimit.New(newStill(t), &ratelimit.Options{Exempt: append(prefixes("0.0.0.0/0", "10.0.0.1/8", "2001:db8::/96", "10.0.0.0/8"),
 		netip.Prefix{}, netip.PrefixFrom(netip.MustParseAddr("::ffff:10.0.0.1"), 128))}, byIP("p", hourly))
-	checkLines(t, err, []string{"is everybody", `write "10.0.0.0/8"`, `2001:db8::1/128 & never matched & ip=2001:db8::/64`, "not valid", "IPv4-mapped"})
+	checkLines(t, err, []string{"is everybody", `write "10.0.0.0/8"`, `2001:db8::/96 & never matched & ip=2001:db8::/64`, "not valid", "IPv4-mapped"})
 }
 
 // Health checks pass, however many there are.

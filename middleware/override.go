@@ -1,7 +1,9 @@
 package middleware
 
 import (
+	"net/http"
 	"time"
+	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
@@ -93,5 +95,20 @@ func (m *Middleware) gradeFor(p *policy, l algorithms.Limit) *grade {
 		return nil
 	}
 	place.Store(g)
+	return g
+}
+
+// key returns a part of d.keys. No copy: a limiter does not keep the bytes of a
+// key, and d.keys stays as it is until d is freed.
+func (d *decision) key(start, end int) string {
+	return unsafe.String(unsafe.SliceData(d.keys), len(d.keys))[start:end]
+}
+
+// grade returns the limit of a request without an override's.
+func (m *Middleware) grade(p *policy, r *http.Request) *grade {
+	g, tier := p.grade(r)
+	if tier != "" && m.observer != nil {
+		m.observer.Observe(r.Context(), Event{Kind: UnknownTier, Policy: p.Name, Tier: tier})
+	}
 	return g
 }

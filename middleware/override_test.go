@@ -53,6 +53,23 @@ func TestOverriddenLimit(t *testing.T) {
 	}
 }
 
+// However many limits there are, each request meets its own, and its own quota.
+func TestManyOverriddenLimits(t *testing.T) {
+	table := overrides.NewMemory()
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Headers: headers.Draft}, byIP("p", hourly))
+	h := m.Handler(ok)
+	for i := range 500 {
+		override(t, table, "p", fmt.Sprintf("ip=192.0.%d.%d", i/250, i%250), overrides.Override{Limit: algorithms.TokenBucket(int64(i+1), time.Hour)})
+	}
+	for i := range 1000 {
+		i %= 500
+		w := record(h, from(fmt.Sprintf("192.0.%d.%d", i/250, i%250)))
+		if got, want := w.Header().Get("RateLimit-Policy"), fmt.Sprintf(`"p";q=%d;w=3600`, i+1); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // A policy that is off is not asked, needs no key, and charges nothing; in shadow it is asked and denies nothing.
 func TestOverriddenMode(t *testing.T) {
 	tenant := ratelimit.Policy{Name: "tenant", Key: keyfunc.Header("X-Tenant"), Limit: algorithms.TokenBucket(1, time.Hour), Fail: algorithms.FailClosed}

@@ -1,11 +1,13 @@
 package middleware
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
 )
 
 const (
@@ -112,4 +114,16 @@ func (m *Middleware) problem(w http.ResponseWriter, d *decision) {
 	headers.SetProblem(w.Header())
 	w.WriteHeader(d.verdict.Status)
 	_, _ = w.Write(d.config.body(d.verdict)) // the client may be gone; there is nobody to tell
+}
+
+// statusOf returns the answer to a request whose key is an error.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, keyfunc.ErrMissing):
+		return http.StatusUnauthorized
+	case errors.Is(err, keyfunc.ErrMalformed):
+		return http.StatusBadRequest
+	default:
+		return http.StatusInternalServerError
+	}
 }

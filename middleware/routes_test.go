@@ -17,8 +17,8 @@ import (
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-// table has an entry of each kind. Policies are named after what they are for.
-func table(t *testing.T, l algorithms.Limiter, log *logRecords) *ratelimit.RouteTable {
+// routeTable has an entry of each kind. Policies are named after what they are for.
+func routeTable(t *testing.T, l algorithms.Limiter, log *logRecords) *ratelimit.RouteTable {
 	t.Helper()
 	routes, err := ratelimit.NewRouteTable(l, &ratelimit.Options{Logger: log.logger()}, ratelimit.Routes{
 		"GET /v1/orders/{id}": {byIP("read", hourly)},
@@ -63,7 +63,7 @@ func TestRouteTable(t *testing.T) {
 	}
 	for name, router := range routers {
 		l, log := &spy{Limiter: newStill(t)}, new(logRecords)
-		h := router(table(t, l, log))
+		h := router(routeTable(t, l, log))
 		for _, tt := range tests {
 			r := httptest.NewRequest(tt.method, tt.target, nil)
 			record(h, r)
@@ -98,7 +98,7 @@ func TestRouteTableWithoutRest(t *testing.T) {
 // TestRouteTableVerify: templates that no route has are an error in chi, and a warning in front of a mux.
 func TestRouteTableVerify(t *testing.T) {
 	log := new(logRecords)
-	routes := table(t, newStill(t), log)
+	routes := routeTable(t, newStill(t), log)
 	r := chi.NewRouter()
 	r.Post("/v1/orders/{id}", ok)
 	r.Mount("/v1/admin", chi.NewRouter())
@@ -162,7 +162,7 @@ func TestRouteTableMistakes(t *testing.T) {
 					t.Errorf("%s: no panic", name)
 				}
 			}()
-			mount(table(t, newStill(t), new(logRecords)))
+			mount(routeTable(t, newStill(t), new(logRecords)))
 		}()
 	}
 }

@@ -108,7 +108,7 @@ func (o *Override) Live() bool { return o.Until.IsZero() || time.Now().Before(o.
 // Validate returns every mistake at once, or nil, of an override for a policy
 // and a key. The errors wrap [ErrInvalid], and do not contain the key: errors
 // are logged, and a key may name a person.
-func (o Override) Validate(policy, key string) error {
+func (o *Override) Validate(policy, key string) error {
 	errs := []error{validatePlace(policy, key)}
 	mistake := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("overrides: %w of policy %q: %s", ErrInvalid, policy, fmt.Sprintf(format, args...)))

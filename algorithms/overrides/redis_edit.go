@@ -103,11 +103,10 @@ func (r *Redis) List(ctx context.Context, policy string) (map[string]Override, e
 		return nil, err
 	}
 	all := make(map[string]Override)
-	err := r.scan(ctx, policy, func(key, value string) error {
+	err := r.scan(ctx, policy, func(key, value string) {
 		if o, err := parse(policy, key, value); err == nil && o.Live() {
 			all[key] = *o
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("overrides: redis: %w", err)

@@ -56,18 +56,19 @@ func (r *Redis) read(ctx context.Context) error {
 func (r *Redis) readPolicy(ctx context.Context, policy, version string, known *entries) (*entries, error) {
 	r.stats.reads.Add(1)
 	e, bad, last := &entries{version: version}, 0, error(nil)
-	err := r.scan(ctx, policy, func(key, value string) error {
+	err := r.scan(ctx, policy, func(key, value string) {
 		o, err := parse(policy, key, value)
 		if err != nil {
 			bad, last = bad+1, err
-			if o = known.get(key); o == nil {
-				return nil
-			}
+			o = known.get(key)
 		}
-		if e.put(key, o); e.n > MaxPerPolicy {
-			return fmt.Errorf("overrides: %w: policy %q has more than %d", ErrFull, policy, MaxPerPolicy)
+		switch {
+		case o == nil:
+		case e.n >= MaxPerPolicy && e.get(key) == nil: // not written by Set
+			bad, last = bad+1, fmt.Errorf("overrides: %w: policy %q has more than %d", ErrFull, policy, MaxPerPolicy)
+		default:
+			e.put(key, o)
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (r *Redis) countBad(t *table) {
 // scan yields what is stored of a policy. HSCAN pages through one hash, where
 // HGETALL of 100 000 fields would hold everybody up for a tenth of a second. It
 // may yield an override twice.
-func (r *Redis) scan(ctx context.Context, policy string, yield func(key, value string) error) error {
+func (r *Redis) scan(ctx context.Context, policy string, yield func(key, value string)) error {
 	for cursor := uint64(0); ; {
 		cmd := redis.NewScanCmd(ctx, r.client.Process, "hscan", r.policyKey(policy), cursor, "count", pageSize)
 		if err := r.client.Process(ctx, cmd); err != nil {
@@ -106,9 +107,7 @@ func (r *Redis) scan(ctx context.Context, policy string, yield func(key, value s
 		var page []string
 		page, cursor = cmd.Val()
 		for i := 0; i+1 < len(page); i += 2 {
-			if err := yield(page[i], page[i+1]); err != nil {
-				return err
-			}
+			yield(page[i], page[i+1])
 		}
 		if cursor == 0 {
 			return nil

@@ -198,6 +198,11 @@ func TestRedisIsBounded(t *testing.T) {
 		t.Errorf("got error %v, want ErrFull", err)
 	}
 	wantFound(t, a, "p", "p77", overrides.Override{Mode: overrides.Off})
+	full("of:p", overrides.MaxPerPolicy+50, `{"mode":"off"}`)
+	set(t, a, "p", "usr=1", overrides.Override{Mode: overrides.Off})
+	if got := a.Stats(); got.Overrides != overrides.MaxPerPolicy || got.Bad != 50 {
+		t.Errorf("got %d overrides in memory and %d bad ones, want %d and 50", got.Overrides, got.Bad, overrides.MaxPerPolicy)
+	}
 	full("versions", overrides.MaxPolicies, "1")
 	if err := a.Set(ctx, "another", "usr=2", overrides.Override{}); !errors.Is(err, overrides.ErrFull) {
 		t.Errorf("got error %v, want ErrFull", err)

@@ -20,14 +20,14 @@ import (
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-// TestModel takes, settles, gives back, overrides, bans, resets, grants and changes limits at random, with several
+// TestLateModel takes, settles, gives back, overrides, bans, resets, grants and changes limits at random, with several
 // requests in flight, and wants what a few integers say.
-func TestModel(t *testing.T) {
+func TestLateModel(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		memory := newStill(t)
-		rapid.Check(t, func(r *rapid.T) { newModel(t, r, memory).run() })
+		rapid.Check(t, func(r *rapid.T) { newLateModel(t, r, memory).run() })
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
@@ -37,7 +37,7 @@ func TestModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rapid.Check(t, func(r *rapid.T) { newModel(t, r, shared).run() })
+		rapid.Check(t, func(r *rapid.T) { newLateModel(t, r, shared).run() })
 	})
 }
 
@@ -51,8 +51,8 @@ const (
 // models counts runs, each of which has keys of its own.
 var models atomic.Int64
 
-// A model knows what is counted. It is always noon, so nothing comes back by itself.
-type model struct {
+// A lateModel knows what is counted. It is always noon, so nothing comes back by itself.
+type lateModel struct {
 	*rapid.T
 	t        *testing.T
 	limiter  algorithms.Limiter
@@ -87,8 +87,8 @@ type flight struct {
 
 type flightKey struct{}
 
-func newModel(t *testing.T, r *rapid.T, l algorithms.Limiter) *model {
-	m := &model{
+func newLateModel(t *testing.T, r *rapid.T, l algorithms.Limiter) *lateModel {
+	m := &lateModel{
 		T: r, t: t, limiter: l, table: overrides.NewMemory(), prefix: fmt.Sprint(models.Add(1)),
 		limits: map[string]int64{modelTokens: 12, modelLogins: 5},
 		over:   make(map[counted]overrides.Override), used: make(map[counted]int64),
@@ -110,7 +110,7 @@ func newModel(t *testing.T, r *rapid.T, l algorithms.Limiter) *model {
 	return m
 }
 
-func (m *model) policies() []ratelimit.Policy {
+func (m *lateModel) policies() []ratelimit.Policy {
 	limit := func(policy string) algorithms.Limit { return algorithms.FixedWindow(m.limits[policy], 24*time.Hour) }
 	return []ratelimit.Policy{
 		{
@@ -124,7 +124,7 @@ func (m *model) policies() []ratelimit.Policy {
 	}
 }
 
-func (m *model) run() {
+func (m *lateModel) run() {
 	m.Repeat(map[string]func(*rapid.T){
 		"":         func(*rapid.T) { m.check() },
 		"begin":    func(*rapid.T) { m.begin() },
@@ -141,7 +141,7 @@ func (m *model) run() {
 	m.check()
 }
 
-func (m *model) draw() counted {
+func (m *lateModel) draw() counted {
 	return counted{
 		rapid.SampledFrom([]string{modelTokens, modelLogins}).Draw(m.T, "policy"),
 		keyPrefix + m.prefix + rapid.SampledFrom([]string{"a", "b"}).Draw(m.T, "key"),
@@ -149,7 +149,7 @@ func (m *model) draw() counted {
 }
 
 // limit is the one in force.
-func (m *model) limit(c counted) int64 {
+func (m *lateModel) limit(c counted) int64 {
 	if o, ok := m.over[c]; ok && o.Replaces() {
 		return o.Limit.Requests()
 	}
@@ -157,9 +157,9 @@ func (m *model) limit(c counted) int64 {
 }
 
 // state is what is in use, of which no more is kept than one limit of debt.
-func (m *model) state(c counted) int64 { return min(m.used[c], 2*m.limit(c)) }
+func (m *lateModel) state(c counted) int64 { return min(m.used[c], 2*m.limit(c)) }
 
-func (m *model) begin() {
+func (m *lateModel) begin() {
 	if len(m.inFlight) == 6 {
 		return
 	}
@@ -213,7 +213,7 @@ func (m *model) begin() {
 	m.inFlight = append(m.inFlight, f)
 }
 
-func (m *model) settle() {
+func (m *lateModel) settle() {
 	if len(m.inFlight) == 0 {
 		return
 	}
@@ -239,7 +239,7 @@ func (m *model) settle() {
 	m.await()
 }
 
-func (m *model) end() {
+func (m *lateModel) end() {
 	if len(m.inFlight) == 0 {
 		return
 	}
@@ -266,7 +266,7 @@ func (m *model) end() {
 }
 
 // await waits for what is due to be settled.
-func (m *model) await() {
+func (m *lateModel) await() {
 	for end := time.Now().Add(time.Minute); m.settled.Load() < m.due; time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
 			m.t.Fatalf("%d of %d settlements were made", m.settled.Load(), m.due)
@@ -274,7 +274,7 @@ func (m *model) await() {
 	}
 }
 
-func (m *model) override() {
+func (m *lateModel) override() {
 	c, o := m.draw(), overrides.Override{Mode: overrides.Mode(rapid.IntRange(0, 3).Draw(m.T, "mode"))}
 	if rapid.Bool().Draw(m.T, "clear") {
 		delete(m.over, c)
@@ -288,31 +288,31 @@ func (m *model) override() {
 	m.succeed(m.table.Set(m.t.Context(), c.policy, c.key, o))
 }
 
-func (m *model) update() {
+func (m *lateModel) update() {
 	m.limits[m.draw().policy] = rapid.Int64Range(1, 20).Draw(m.T, "limit")
 	m.succeed(m.m.Update(m.policies()...))
 }
 
-func (m *model) reset() {
+func (m *lateModel) reset() {
 	c := m.draw()
 	m.succeed(m.console.Reset(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}))
 	m.used[c] = 0
 }
 
-func (m *model) grant() {
+func (m *lateModel) grant() {
 	c, units := m.draw(), rapid.Int64Range(1, 5).Draw(m.T, "units")
 	m.succeed(m.console.Grant(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}, units))
 	m.used[c] = max(0, m.state(c)-units)
 }
 
-func (m *model) succeed(err error) {
+func (m *lateModel) succeed(err error) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
 }
 
 // check compares all counts.
-func (m *model) check() {
+func (m *lateModel) check() {
 	for _, key := range []string{"a", "b"} {
 		for policy := range m.limits {
 			c := counted{policy, keyPrefix + m.prefix + key}
