@@ -90,6 +90,15 @@ func (b *banner) check() algorithms.Check {
 	return algorithms.Check{Policy: b.ban, Limit: b.debt.limit, Fail: algorithms.FailOpen}
 }
 
+// forgiven are the settlements that leave nothing of bans and denials.
+func (b *banner) forgiven(key string) []algorithms.Check {
+	return []algorithms.Check{
+		{Policy: b.strikes, Key: key, Limit: b.Ban.strikes(), Op: algorithms.Reset},
+		{Policy: b.bans, Key: key, Limit: b.repeats, Op: algorithms.Reset},
+		{Policy: b.ban, Key: key, Limit: b.debt.limit, Op: algorithms.Reset},
+	}
+}
+
 // bannedBy reports whether check i is denied by the ban that was asked before
 // it.
 func (d *decision) bannedBy(i int) bool {

@@ -117,6 +117,34 @@ func TestBanIsAnswered(t *testing.T) {
 	})
 }
 
+// TestConsoleForgives: it says who is banned, and ends that.
+func TestConsoleForgives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMiddleware(t, newMemory(t), nil, banning("p", algorithms.TokenBucket(1, 2*time.Second)))
+		other := newMiddleware(t, newMemory(t), nil, byIP("q", hourly))
+		c, ctx, subject := ratelimit.NewConsole(other, m), context.Background(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1"}
+		for i := range 2 { // it is the first ban again
+			check(t, m, from("192.0.2.1"))
+			denyAll(t, m, 3)
+			e, err := c.Explain(ctx, subject)
+			if err != nil || !e.Denied || e.Reason != ratelimit.ByBan || e.ClearsAfter != 10*time.Second {
+				t.Fatalf("ban %d: got %+v, %v, want a ban of 10 s", i+1, e, err)
+			}
+			if err := c.Unban(ctx, subject); err != nil {
+				t.Fatal(err)
+			}
+			e, err = c.Explain(ctx, subject)
+			if err != nil || !e.Denied || e.Reason != ratelimit.ByDefault {
+				t.Errorf("forgiven: got %+v, %v, want what the limit says", e, err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		if e, err := c.Explain(ctx, ratelimit.Subject{Policy: "q", Key: "ip=192.0.2.1"}); err != nil || e.Denied {
+			t.Errorf("got %+v, %v of the other middleware, want it allowed", e, err)
+		}
+	})
+}
+
 // TestBanOnce: of denials that come at once, three bring one ban, and those during the ban bring none.
 func TestBanOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,17 +12,19 @@ import (
 	"github.com/penstock-go/penstock/algorithms/overrides"
 )
 
-// A Console lets operators look at keys of a [Middleware], and help or stop
-// those they are of. It asks the shared limiter for exactly the key it is given,
+// A Console lets operators look at keys of one [Middleware] or several, and help
+// or stop those they are of. It asks the shared limiter for exactly the key it is given,
 // and never searches: what key a client has is in the verdicts.
 //
 // What it changes is in force here at once, and on other instances within a
 // second. It is safe for concurrent use.
-type Console struct{ m *Middleware }
+type Console struct{ all []*Middleware }
 
-// NewConsole returns the console of m. Bans need Options.Overrides that can be
-// edited, as those of package overrides can.
-func NewConsole(m *Middleware) *Console { return &Console{m: m} }
+// NewConsole returns the console of middlewares; of policies that bear the same
+// name, it knows the first. Bans need Options.Overrides that can be edited, as
+// those of package overrides can; what is of all policies is edited in those of
+// the first middleware.
+func NewConsole(all ...*Middleware) *Console { return &Console{all: slices.Clone(all)} }
 
 // A Subject is what a Console acts on.
 type Subject struct {
@@ -52,15 +54,16 @@ type editor interface {
 // A target is a subject and what holds for it.
 type target struct {
 	Subject
+	m        *Middleware
 	policy   *policy
 	override *overrides.Override // in force; nil if none
 }
 
 func (c *Console) target(s Subject) (*target, error) {
 	t := &target{Subject: s}
-	for _, p := range c.m.config.Load().policies {
-		if p.Name == s.Policy {
-			t.policy = p
+	for _, m := range c.all {
+		if p := m.config.Load().policy(s.Policy); p != nil && t.policy == nil {
+			t.m, t.policy = m, p
 		}
 	}
 	switch {
@@ -68,13 +71,26 @@ func (c *Console) target(s Subject) (*target, error) {
 		return nil, fmt.Errorf("middleware: policy %q: %w", s.Policy, ErrNotFound)
 	case s.Tier != "" && t.policy.tiers[s.Tier] == nil:
 		return nil, fmt.Errorf("middleware: tier %q of policy %q: %w", s.Tier, s.Policy, ErrNotFound)
-	case c.m.overrides == nil:
+	case t.m.overrides == nil:
 		return t, nil
 	}
-	if o, found := c.m.overrides.Find(s.Policy, s.Key); found {
+	if o, found := t.m.overrides.Find(s.Policy, s.Key); found {
 		t.override = &o
 	}
 	return t, nil
+}
+
+// policies returns all policies that a subject may have.
+func (c *Console) policies() []*policy {
+	var all []*policy
+	for _, m := range c.all {
+		for _, p := range m.config.Load().policies {
+			if !slices.ContainsFunc(all, func(other *policy) bool { return other.Name == p.Name }) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
 }
 
 // one returns the target if it is one key, for what is not done to everyone.
@@ -134,7 +150,7 @@ func (c *Console) Reset(ctx context.Context, s Subject) error {
 			checks = append(checks, check)
 		}
 	}
-	return c.settle(ctx, checks...)
+	return t.settle(ctx, checks...)
 }
 
 // Grant gives a key units back, at most all that it has used of the limit in
@@ -149,13 +165,13 @@ func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 		return fmt.Errorf("middleware: %w: a grant of %d units", algorithms.ErrInvalid, units)
 	}
 	limit, _ := t.inForce()
-	return c.settle(ctx, algorithms.Check{
+	return t.settle(ctx, algorithms.Check{
 		Policy: s.Policy, Key: s.Key, Limit: limit, Cost: units, Op: algorithms.Grant,
 	})
 }
 
-func (c *Console) settle(ctx context.Context, checks ...algorithms.Check) error {
-	if err := c.m.limiter.Allow(ctx, checks); err != nil {
+func (t *target) settle(ctx context.Context, checks ...algorithms.Check) error {
+	if err := t.m.limiter.Allow(ctx, checks); err != nil {
 		return fmt.Errorf("middleware: %w", err)
 	}
 	return nil
@@ -167,12 +183,19 @@ func (c *Console) Ban(ctx context.Context, s Subject, until time.Time) error {
 	return c.set(ctx, s, overrides.Override{Mode: overrides.Banned, Until: until})
 }
 
-// Unban ends the ban of a key. Another override that it has stays, and is an
-// error.
+// Unban ends the ban of a key, whether it was banned here or for its denials,
+// which are forgotten. Another override that it has stays, and is an error if
+// the policy bans nobody by itself.
 func (c *Console) Unban(ctx context.Context, s Subject) error {
 	t, err := c.target(s)
 	if err != nil {
 		return err
+	}
+	if b := t.policy.banner; b != nil {
+		err := t.settle(ctx, b.forgiven(s.Key)...)
+		if err != nil || t.override == nil || t.override.Mode != overrides.Banned {
+			return err
+		}
 	}
 	if t.override != nil && t.override.Mode != overrides.Banned {
 		return fmt.Errorf("middleware: ban of a key of policy %q: %w", s.Policy, ErrNotFound)
@@ -201,10 +224,14 @@ func (c *Console) clear(ctx context.Context, s Subject) error {
 
 // editor returns what edits the overrides of a subject's policy.
 func (c *Console) editor(s Subject) (editor, error) {
-	if _, err := c.target(s); err != nil && s.Policy != overrides.All {
+	t, err := c.target(s)
+	if s.Policy == overrides.All && len(c.all) > 0 {
+		t, err = &target{m: c.all[0]}, nil
+	}
+	if err != nil {
 		return nil, err
 	}
-	edit, ok := c.m.overrides.(editor)
+	edit, ok := t.m.overrides.(editor)
 	if !ok {
 		return nil, fmt.Errorf("middleware: an override of policy %q %w: Options.Overrides cannot be edited", s.Policy, ErrUneditable)
 	}

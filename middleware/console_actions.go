@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -18,6 +19,14 @@ func withOperator(ctx context.Context, who string) context.Context {
 func operator(ctx context.Context) string {
 	who, _ := ctx.Value(operatorKey{}).(string)
 	return who
+}
+
+// logger is that of the first middleware.
+func (c *Console) logger() *slog.Logger {
+	if len(c.all) == 0 {
+		return slog.Default()
+	}
+	return c.all[0].troubles.logger
 }
 
 // changed logs a change that was made. Keys hold no secrets: those of API keys

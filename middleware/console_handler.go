@@ -45,7 +45,7 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 	if authorize == nil {
 		return nil, errors.New("middleware: a console's handler needs a function that authorizes")
 	}
-	h := &consoleHandler{console: c, authorize: authorize, logger: c.m.troubles.logger, origin: http.NewCrossOriginProtection()}
+	h := &consoleHandler{console: c, authorize: authorize, logger: c.logger(), origin: http.NewCrossOriginProtection()}
 	for path, e := range map[string]endpoint{
 		"/policies":           {http.MethodGet: h.policies},
 		"/keys":               {http.MethodGet: h.explain},

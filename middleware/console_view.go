@@ -26,7 +26,7 @@ func (h *consoleHandler) policies(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var all []policyView
-	for _, p := range h.console.m.config.Load().policies {
+	for _, p := range h.console.policies() {
 		v := policyView{
 			Name: p.Name, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
 			Fail: p.Fail.String(), Private: p.Private, Capacity: p.Capacity, Shadow: p.Shadow,

@@ -60,7 +60,7 @@ const (
 	ByOverride
 	// ByCandidate: Policy.Candidate, which is never in force.
 	ByCandidate
-	// ByBan: an override that has no limit, and denies.
+	// ByBan: an override that has no limit, and denies; or Policy.Ban.
 	ByBan
 )
 
@@ -90,23 +90,39 @@ func (c *Console) Explain(ctx context.Context, s Subject) (Explanation, error) {
 	}
 	e := Explanation{Subject: s, Override: t.override, Limits: t.limits()}
 	for i := range e.Limits {
-		if err := c.look(ctx, s.Key, &e.Limits[i]); err != nil {
+		if err := t.look(ctx, &e.Limits[i]); err != nil {
 			return Explanation{}, err
 		}
 	}
 	e.judge(t.policy.Shadow)
-	return e, nil
+	return e, t.lookForBan(ctx, &e)
+}
+
+// lookForBan asks whether the key is banned for its denials.
+func (t *target) lookForBan(ctx context.Context, e *Explanation) error {
+	if t.policy.banner == nil || (e.Override != nil && e.Override.Mode != overrides.On) {
+		return nil
+	}
+	checks := []algorithms.Check{t.policy.banner.check()}
+	checks[0].Key, checks[0].Exact = t.Key, true
+	if err := t.m.limiter.Allow(ctx, checks); err != nil {
+		return fmt.Errorf("middleware: %w", err)
+	}
+	if d := &checks[0].Decision; !d.Allowed {
+		e.Denied, e.Reason, e.ClearsAfter = true, ByBan, max(e.ClearsAfter, d.RetryAfter)
+	}
+	return nil
 }
 
 // look fills in the state of a limit.
-func (c *Console) look(ctx context.Context, key string, l *LimitState) error {
-	checks := []algorithms.Check{{Policy: l.policy, Key: key, Limit: l.Limit, Exact: true}}
-	if err := c.m.limiter.Allow(ctx, checks); err != nil {
+func (t *target) look(ctx context.Context, l *LimitState) error {
+	checks := []algorithms.Check{{Policy: l.policy, Key: t.Key, Limit: l.Limit, Exact: true}}
+	if err := t.m.limiter.Allow(ctx, checks); err != nil {
 		return fmt.Errorf("middleware: %w", err)
 	}
 	d := &checks[0].Decision
 	l.Remaining, l.ResetAfter, l.UnitAfter, l.Source = d.Remaining, d.ResetAfter, d.UnitAfter, d.Source
-	if store, ok := c.m.limiter.(interface{ StoredKey(algorithms.Check) string }); ok {
+	if store, ok := t.m.limiter.(interface{ StoredKey(algorithms.Check) string }); ok {
 		l.Stored = store.StoredKey(checks[0])
 	}
 	return nil
