@@ -45,7 +45,7 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 	if authorize == nil {
 		return nil, errors.New("middleware: a console's handler needs a function that authorizes")
 	}
-	h := &consoleHandler{console: c, authorize: authorize, logger: c.logger(), origin: http.NewCrossOriginProtection()}
+	h := &consoleHandler{refusals: troubles{logger: c.logger()}, console: c, authorize: authorize, logger: c.logger(), origin: http.NewCrossOriginProtection()}
 	for path, e := range map[string]endpoint{
 		"/policies":           {http.MethodGet: h.policies},
 		"/keys":               {http.MethodGet: h.explain},
@@ -65,6 +65,7 @@ type consoleHandler struct {
 	console   *Console
 	authorize func(*http.Request) (who string, err error)
 	logger    *slog.Logger
+	refusals  troubles // guesses come in floods
 	origin    *http.CrossOriginProtection
 	mux       http.ServeMux
 }
@@ -88,7 +89,7 @@ func (h *consoleHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = h.origin.Check(r)
 	}
 	if err != nil {
-		h.logger.Warn("ratelimit: console: a request was refused", "error", err)
+		h.refusals.log("console: a request was refused", err)
 		answer(w, &refusal{status: http.StatusForbidden})
 		return
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 // newAPI returns the routes, each behind its limits.
-func newAPI(limiter algorithms.Limiter, c config, w *watch) (http.Handler, *limits, error) {
-	l, err := newLimits(limiter, c, w)
+func newAPI(b *backend, c config, w *watch) (http.Handler, *limits, error) {
+	l, err := newLimits(b, c, w)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,6 +35,13 @@ func newAPI(limiter algorithms.Limiter, c config, w *watch) (http.Handler, *limi
 	r.With(l.completions.Handler).Post("/v1/completions", complete)
 	r.Get("/healthz", health)
 	r.Method(http.MethodGet, "/metrics", w.page())
+	if c.adminToken != "" {
+		admin, err := l.admin(c.adminToken)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Handle("/admin/*", admin)
+	}
 	r.NotFound(l.unmatched.Handler(statusOnly(http.StatusNotFound)).ServeHTTP)
 	r.MethodNotAllowed(l.unmatched.Handler(methodNotAllowed(r)).ServeHTTP)
 	return r, l, nil
@@ -42,12 +49,13 @@ func newAPI(limiter algorithms.Limiter, c config, w *watch) (http.Handler, *limi
 
 // limits are the middlewares of the API, one per group of routes.
 type limits struct {
-	orders, search, reports, login, sms, charges, completions, unmatched *ratelimit.Middleware
+	orders, search, reports, login, sms, charges, completions, console, unmatched *ratelimit.Middleware
 
-	all []*ratelimit.Middleware
+	apiKey keyfunc.Key
+	all    []*ratelimit.Middleware
 }
 
-func newLimits(limiter algorithms.Limiter, c config, w *watch) (*limits, error) {
+func newLimits(b *backend, c config, w *watch) (*limits, error) {
 	ip := keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
 	apiKey := keyfunc.FirstOf(
 		keyfunc.APIKey("X-API-Key", c.secret, known),
@@ -55,11 +63,11 @@ func newLimits(limiter algorithms.Limiter, c config, w *watch) (*limits, error) 
 	)
 	client := keyfunc.Join(keyfunc.FirstOf(apiKey, ip), keyfunc.Route())
 
-	l := &limits{}
-	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Logger: w.log, Observer: w.metrics}
+	l := &limits{apiKey: apiKey}
+	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Overrides: b.table, Logger: w.log, Observer: w.metrics}
 	var errs error
 	add := func(policies ...ratelimit.Policy) *ratelimit.Middleware {
-		m, err := ratelimit.New(limiter, o, policies...)
+		m, err := ratelimit.New(b.limiter, o, policies...)
 		if err != nil {
 			errs = errors.Join(errs, err)
 			return nil
@@ -92,7 +100,7 @@ func newLimits(limiter algorithms.Limiter, c config, w *watch) (*limits, error) 
 	})
 	l.charges = add(
 		ratelimit.Policy{
-			Name: "charges-merchant", Key: apiKey, Tier: plan,
+			Name: chargesMerchant, Key: apiKey, Tier: plan,
 			Limit: perMinute(100),
 			Tiers: map[string]algorithms.Limit{
 				"free": perMinute(100), "pro": perMinute(1_000), "enterprise": perMinute(5_000),
@@ -107,12 +115,21 @@ func newLimits(limiter algorithms.Limiter, c config, w *watch) (*limits, error) 
 		Limit: algorithms.TokenBucket(10_000, time.Minute),
 		Late:  true, Cost: func(*http.Request) int64 { return reservedTokens },
 	})
+	l.console = add(ratelimit.Policy{
+		Name: "console", Key: ip,
+		Limit:    algorithms.SlidingWindowLog(10, time.Minute),
+		ChargeIf: func(status int) bool { return status == http.StatusForbidden }, // guesses of the token
+		Ban:      &ratelimit.Ban{Denials: 10, Within: time.Minute, For: time.Minute, Max: time.Hour},
+	})
 	l.unmatched = add(ratelimit.Policy{
 		Name: "unmatched", Key: ip,
 		Limit: algorithms.TokenBucket(60, time.Minute),
 	})
 	return l, errs
 }
+
+// chargesMerchant is the policy whose limits -override replaces.
+const chargesMerchant = "charges-merchant"
 
 // perMinute is the limit of a plan: a tenth of it may come at once.
 func perMinute(n int64) algorithms.Limit {

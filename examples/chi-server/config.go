@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 )
 
@@ -23,11 +24,20 @@ type config struct {
 	headers    headers.Dialect
 	secret     []byte
 	demoSecret bool
+	overrides  []override
+	adminToken string // empty: there is no /admin/
+}
+
+// An override is a limit of one API key at the start.
+type override struct {
+	apiKey string
+	limit  algorithms.Limit
 }
 
 const (
 	demoSecret = "a demo secret that everybody knows"
 	minSecret  = 16 // bytes, as keyfunc.APIKey wants them
+	minToken   = 16 // bytes
 )
 
 // parse reads flags, and the secret of the environment. It writes the flags'
@@ -41,6 +51,8 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 	prefix := flags.String("prefix", "penstock", "`prefix` of the keys in Redis")
 	trusted := flags.String("trusted-proxies", "", "comma-separated `CIDRs` of the proxies whose X-Forwarded-For is believed")
 	dialect := flags.String("headers", "draft,triple", "comma-separated `families` of limit headers: draft, triple, x")
+	overridden := flags.String("override", "", "comma-separated `KEY=LIMITs` of API keys for charges, e.g. demo-free=10/1m; each replaces that of its plan")
+	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stderr)
@@ -48,7 +60,7 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 		}
 		return config{}, err
 	}
-	c := config{addr: *addr, prefix: *prefix, secret: []byte(secret)}
+	c := config{addr: *addr, prefix: *prefix, secret: []byte(secret), adminToken: *adminToken}
 	var errs, err error
 	if flags.NArg() > 0 {
 		errs = errors.Join(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
@@ -67,6 +79,12 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 	if c.headers, err = headers.ParseDialect(*dialect); err != nil {
 		errs = errors.Join(errs, fmt.Errorf("-headers: %w", err))
 	}
+	if c.overrides, err = parseOverrides(*overridden); err != nil {
+		errs = errors.Join(errs, err)
+	}
+	if n := len(c.adminToken); n > 0 && n < minToken {
+		errs = errors.Join(errs, fmt.Errorf("-admin-token has %d bytes: want %d or more", n, minToken))
+	}
 	switch {
 	case secret == "":
 		c.secret, c.demoSecret = []byte(demoSecret), true
@@ -74,6 +92,27 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 		errs = errors.Join(errs, fmt.Errorf("PENSTOCK_SECRET has %d bytes: want %d or more", len(secret), minSecret))
 	}
 	return c, errs
+}
+
+// parseOverrides reads KEY=LIMIT,KEY=LIMIT. Its errors do not show keys.
+func parseOverrides(list string) ([]override, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var overrides []override
+	var errs error
+	for i, text := range strings.Split(list, ",") {
+		key, limit, _ := strings.Cut(strings.TrimSpace(text), "=")
+		l, err := algorithms.ParseLimit(limit)
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("-override %d: %w", i+1, err))
+		}
+		if !known(key) {
+			errs = errors.Join(errs, fmt.Errorf("-override %d: the API key is not known", i+1))
+		}
+		overrides = append(overrides, override{key, l})
+	}
+	return overrides, errs
 }
 
 func parsePrefixes(list string) ([]netip.Prefix, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
 )
 
 const (
@@ -62,36 +63,46 @@ func (c config) run(ctx context.Context, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
-	limiter, closeLimiter, err := newLimiter(ctx, c, w)
+	b, err := newBackend(ctx, c, w)
 	if err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
-	defer closeLimiter()
-	if err := serve(ctx, c, limiter, w); err != nil {
+	defer b.close()
+	if err := serve(ctx, c, b, w); err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
 	return 0
 }
 
-// newLimiter returns a limiter in Redis, or in memory if none is configured.
-func newLimiter(ctx context.Context, c config, w *watch) (algorithms.Limiter, func() error, error) {
+// A backend is where limits count, and what operators have changed of them.
+type backend struct {
+	limiter algorithms.Limiter
+	table   table
+	close   func() error
+}
+
+// newBackend returns one in Redis, or in memory if none is configured.
+func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
 	if c.redis != nil {
 		return newShared(ctx, c, w)
 	}
 	memory, err := algorithms.NewMemory(&algorithms.MemoryOptions{Observe: w.metrics.ObserveLimiter})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return memory, memory.Close, w.metrics.Watch("memory", memory)
+	return &backend{memory, overrides.NewMemory(), memory.Close}, w.metrics.Watch("memory", memory)
 }
 
 // serve listens until ctx ends, and then lets requests finish.
-func serve(ctx context.Context, c config, limiter algorithms.Limiter, w *watch) error {
-	handler, limits, err := newAPI(limiter, c, w)
+func serve(ctx context.Context, c config, b *backend, w *watch) error {
+	handler, limits, err := newAPI(b, c, w)
 	if err != nil {
 		return err
+	}
+	if err := limits.override(ctx, c, b.table); err != nil {
+		w.log.Error("the overrides of -override could not be set", "error", err)
 	}
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
@@ -103,7 +114,7 @@ func serve(ctx context.Context, c config, limiter algorithms.Limiter, w *watch) 
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	w.log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", limiter))
+	w.log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", b.limiter))
 
 	select {
 	case err := <-failed:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -24,7 +25,7 @@ func TestPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLimits(memory, config{secret: []byte(demoSecret)}, w)
+	l, err := newLimits(&backend{limiter: memory, table: overrides.NewMemory()}, config{secret: []byte(demoSecret)}, w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 // newShared returns a limiter in Redis. If that is down the server serves all
 // the same, and the limiter recovers by itself; only a mistake of whoever
 // configured it is an error.
-func newShared(ctx context.Context, c config, w *watch) (algorithms.Limiter, func() error, error) {
+func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	rdb := c.redis.open()
 	stack, err := algorithms.NewShared(rdb, &algorithms.Options{
 		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
@@ -25,13 +26,17 @@ func newShared(ctx context.Context, c config, w *watch) (algorithms.Limiter, fun
 		Observe:  w.events(c.redis.addrs),
 	})
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("-prefix: %w", err), rdb.Close())
+		return nil, errors.Join(fmt.Errorf("-prefix: %w", err), rdb.Close())
 	}
-	closeAll := func() error { return errors.Join(stack.Close(), rdb.Close()) }
+	table, err := overrides.NewRedis(rdb, &overrides.RedisOptions{Prefix: c.prefix, Logger: w.log})
+	if err != nil {
+		return nil, errors.Join(err, stack.Close(), rdb.Close())
+	}
+	closeAll := func() error { return errors.Join(table.Close(), stack.Close(), rdb.Close()) }
 	if err := ready(ctx, stack); algorithms.Classify(err) == algorithms.ErrorConfiguration {
-		return nil, nil, errors.Join(fmt.Errorf("cannot use Redis at %s: %w", c.redis.addrs, err), closeAll())
+		return nil, errors.Join(fmt.Errorf("cannot use Redis at %s: %w", c.redis.addrs, err), closeAll())
 	}
-	return stack, closeAll, w.metrics.Watch("redis", stack)
+	return &backend{stack, table, closeAll}, w.metrics.Watch("redis", stack)
 }
 
 // ready returns nil once Redis answers, and else why it does not when the
