@@ -122,6 +122,21 @@ func TestResetAndGrant(t *testing.T) {
 	want("default=10 tierbig=20 tiergold=100 override=100* candidate=5")
 }
 
+// A candidate has a place of its own, also where its algorithm is that of the live limit.
+func TestResetOfACandidate(t *testing.T) {
+	p, candidate := byIP("p", hourly), algorithms.TokenBucket(5, time.Hour)
+	p.Candidate = &candidate
+	m := newMiddleware(t, newStill(t), nil, p)
+	c := ratelimit.NewConsole(m)
+	spend(t, m, 3, "")
+	if err := c.Reset(context.Background(), client); err != nil {
+		t.Error(err)
+	}
+	if got := remains(t, c, client); got != "default=10* candidate=5" {
+		t.Errorf("got %s, want both full", got)
+	}
+}
+
 func TestBanAndUnban(t *testing.T) {
 	ctx, table := context.Background(), overrides.NewMemory()
 	shadow := byIP("dark", hourly)
