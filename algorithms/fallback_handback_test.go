@@ -28,6 +28,7 @@ func TestFallbackHandsBack(t *testing.T) {
 		"some of it drained":        {10 * time.Minute, 20, 30, 500},
 		"much of it drained":        {time.Minute, 20, 80, 250},
 		"a window turned":           {45 * time.Second, 30, 50, 500},
+		"as much as it refills":     {20 * time.Second, 0, 120, 210},
 		"several windows turned":    {7 * time.Second, 30, 80, 300},
 		"all of it drained":         {5 * time.Second, 30, 10, 10},
 		"nothing was admitted":      {time.Hour, 20, 0, 0},

@@ -38,13 +38,18 @@ func (f *Fallback) decide(ctx context.Context, checks []Check, cause error) erro
 	for j, i := range places {
 		checks[i].Decision = local[j].Decision
 	}
-	executed := troubleOf(cause).executed || errors.Is(cause, errPartly)
-	if !executed && Allowed(local) {
+	if !executed(cause) && Allowed(local) {
 		for j, i := range places {
 			f.owed.record(&checks[i], local[j].Limit, now)
 		}
 	}
 	return nil
+}
+
+// executed reports whether a call that ended in err may have been charged, or a
+// part of it.
+func executed(err error) bool {
+	return troubleOf(err).executed || errors.Is(err, errPartly)
 }
 
 // localChecks returns the checks for the secondary, each with this process's

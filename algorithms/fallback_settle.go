@@ -7,8 +7,9 @@ import (
 
 // settle applies settlements. Returns go to the limiter that issued their
 // receipts; the others to the primary. Without that, forces go to the secondary,
-// for what they charge counts locally too, and returns are dropped; grants and
-// resets are errors, since an operator wants them to have happened.
+// for what they charge counts locally too, and the primary is told of them as of
+// takes; returns are dropped; grants and resets are errors, since an operator
+// wants them to have happened.
 func (f *Fallback) settle(ctx context.Context, checks []Check) error {
 	var shared, local []int
 	for i := range checks {
@@ -21,7 +22,7 @@ func (f *Fallback) settle(ctx context.Context, checks []Check) error {
 	if local == nil {
 		return f.settleShared(ctx, checks)
 	}
-	if err := f.settleLocally(ctx, checks, local); err != nil || shared == nil {
+	if err := f.settleLocally(ctx, checks, local, false); err != nil || shared == nil {
 		return err
 	}
 	part := gather(checks, shared)
@@ -58,12 +59,12 @@ func (f *Fallback) settleShared(ctx context.Context, checks []Check) error {
 		}
 		c.Decision = Decision{Allowed: true, Receipt: c.Decision.Receipt}
 	}
-	return errors.Join(failed, f.settleLocally(ctx, checks, forces))
+	return errors.Join(failed, f.settleLocally(ctx, checks, forces, !executed(err)))
 }
 
 // settleLocally lets the secondary settle some of the checks. What it cannot is
-// dropped.
-func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []int) error {
+// dropped. What it charges is owed to the primary, if owe is true.
+func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []int, owe bool) error {
 	share := f.portion()
 	var local []Check
 	var kept []int
@@ -79,6 +80,7 @@ func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []i
 	if local == nil {
 		return nil
 	}
+	now := f.now()
 	if err := f.secondary.Allow(ctx, local); err != nil {
 		if errors.Is(err, ErrInvalid) || ctx.Err() != nil {
 			return err
@@ -93,6 +95,9 @@ func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []i
 			f.owed.unrecord(&checks[i], checks[i].units())
 		}
 		checks[i].Decision = local[j].Decision
+		if owe {
+			f.owed.record(&checks[i], local[j].Limit, now)
+		}
 	}
 	return nil
 }

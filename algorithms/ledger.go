@@ -26,10 +26,11 @@ type debt struct {
 
 func newLedger() *ledger { return &ledger{keys: make(map[identity]*debt)} }
 
-// record notes an admitted check, of the limit that it was admitted under.
+// record notes a check that the secondary has charged, a take or a force, under
+// the limit that it had there.
 func (l *ledger) record(c *Check, local Limit, now int64) {
-	units, r := c.units(), c.Decision.Receipt
-	if r.units == 0 || units == 0 || len(c.Key) > maxKept {
+	units := c.units()
+	if units == 0 || !c.chargedLocally() || len(c.Key) > maxKept {
 		return
 	}
 	l.mu.Lock()
@@ -48,14 +49,38 @@ func (l *ledger) record(c *Check, local Limit, now int64) {
 		// A bucket's share drains at the rate of the share, and what the
 		// primary knows of, or was told, drains first.
 		d.counts = local
-		if r.t > d.state.t || (r.t == d.state.t && r.n > d.state.n) { // else another overtook it
-			d.state = state{t: r.t, n: r.n, f: r.f}
+		s := c.bucket(now, &local.terms)
+		newer := s.t > d.state.t || (s.t == d.state.t && s.n > d.state.n) // else another overtook it
+		if newer || c.Op == Force {
+			d.state = s
 		}
 		return
 	}
 	// The instants at which windows forget are those of the whole limit.
-	d.at(now)
-	d.state = table[d.counts.algorithm].step.charge(d.state, now, units)
+	t := d.at(now)
+	d.state = table[d.counts.algorithm].step.force(d.state, now, units, &t)
+}
+
+func (c *Check) chargedLocally() bool {
+	if c.Op == Force {
+		return c.Decision.Source == Local && c.Limit.algorithm != algorithmNobody
+	}
+	return c.Decision.Receipt.units > 0
+}
+
+// bucket returns the state of a bucket that the secondary has charged. A force
+// has no receipt; but a bucket that has drained when the decision says so holds
+// the same, but for a unit or those of a µs. Its instant is a few µs early, so
+// that any later receipt is newer.
+func (c *Check) bucket(now int64, l *terms) state {
+	if c.Op != Force {
+		r := &c.Decision.Receipt
+		return state{t: r.t, n: r.n, f: r.f}
+	}
+	left := c.Decision.ResetAfter.Microseconds()
+	n, _ := mulDiv(max(0, left-1), l.r, l.w)
+	n = min(n, l.cap-1) + 1
+	return state{t: now + left - after(0, 0, n, l) - 1, n: n}
 }
 
 // unrecord notes that units of a check were returned.

@@ -197,7 +197,7 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 	client.AddHook(h)
 	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64)}
 	r := newRedis(t, client, &algorithms.RedisOptions{Prefix: c.prefix, Timeout: 10 * time.Second, InFlight: 1})
-	keys := neighbours(32) // which fit one batch
+	keys := neighbours(16) // which fit one batch
 	for _, key := range keys {
 		c.sent[key]++
 	}

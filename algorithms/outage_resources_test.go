@@ -1,6 +1,7 @@
 package algorithms_test
 
 import (
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -36,12 +37,30 @@ func (p *patient) most(d time.Duration) holding {
 	return most
 }
 
+// outageLasts returns for how long the outages of the next test last:
+// PENSTOCK_OUTAGE, or two seconds.
+func outageLasts(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("PENSTOCK_OUTAGE")
+	if text == "" {
+		return 2 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("PENSTOCK_OUTAGE: %v", err)
+	}
+	return d
+}
+
 // However long an outage lasts, no more and more is held: neither by calls, nor
-// by attempts to close the circuit. And nothing is left in the end.
+// by attempts to close the circuit. And nothing is left in the end. For a minute:
+//
+//	PENSTOCK_OUTAGE=60s go test -run TestOutageHoldsNoMoreAndMore -v ./algorithms
 //
 // No other test runs while this one does.
 func TestOutageHoldsNoMoreAndMore(t *testing.T) {
-	const places = 8
+	const places, crowd = 8, 200
+	half := outageLasts(t) / 2
 	for _, ill := range illnesses {
 		if ill.name != "stopped" && ill.name != "black hole" && ill.name != "refused" {
 			continue
@@ -51,16 +70,15 @@ func TestOutageHoldsNoMoreAndMore(t *testing.T) {
 			p.server.Client() // so that it is there before
 			before := goleak.IgnoreCurrent()
 			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
-			c := call(t, stack, 50, 5*time.Millisecond, nil)
+			c := call(t, stack, crowd, 20*time.Millisecond, nil)
 			c.awaitShared(5 * time.Second)
 			well := p.most(100 * time.Millisecond)
 
 			ill.begin(p)
 			c.awaitOpen()
-			first, second := p.most(time.Second), p.most(time.Second)
+			first, second := p.most(half), p.most(half)
 			t.Logf("well %+v, ill %+v, then %+v", well, first, second)
-			// 16 batches that hang, with what go-redis has for each, and 50
-			// calls that are under way or not.
+			// 16 batches that hang, with what go-redis has for each.
 			if got := first.goroutines - well.goroutines; got > 100 {
 				t.Errorf("%d goroutines more, want at most 100", got)
 			}

@@ -37,15 +37,16 @@ type Client interface {
 // is configured for: a charge is made once, or its call ends in an error.
 //
 // While calls are in flight, others gather, and the next script takes them all:
-// a lone call waits for nothing, and many share round trips. A batch of 64
-// takes from buckets holds Redis for about as long as 64 short commands do;
+// a lone call waits for nothing, and many share round trips. A batch of 48
+// takes from buckets holds Redis for about as long as 48 short commands do;
 // other checks weigh more, and batches have fewer of them. Of a log whose costs
-// are not all 1, up to half the entries are read when some expire, and as many
-// as a cost when it is denied or settled: keep such logs small.
+// are not all 1, up to half the entries are read when some expire, or when a cost
+// is denied, and as many as a cost when it is settled: keep such logs small.
 //
 // A call ends when its context does, or after Timeout, whatever the client's
-// timeouts are; what has been sent by then may have been charged. (If it has to
-// give back what it took in another slot, it takes up to a second longer.)
+// timeouts are; what has been sent by then may have been charged. What waits for
+// a connection when the Timeout passes is never sent. (A call that has to give
+// back what it took in another slot takes up to a second longer.)
 //
 // A Redis is safe for concurrent use. It starts goroutines only while there are
 // calls, each of which ends with the reply to what it has sent, or when the

@@ -21,6 +21,8 @@ type batch struct {
 	end  func(error) // tells the circuit the outcome; nil if there is none to tell
 	told atomic.Bool
 
+	state atomic.Uint32 // held, taken or withdrawn
+
 	scripts []script
 }
 
@@ -126,31 +128,62 @@ type pipeliner interface{ Pipeline() redis.Pipeliner }
 // connection may serve: all of them in one more round trip.
 func (b *batch) send(ctx context.Context, r *Redis, now string) {
 	for i := range b.scripts {
-		b.scripts[i].command(ctx, "evalsha", lua.Digest, now)
+		b.command(ctx, &b.scripts[i], "evalsha", now)
 	}
 	b.trip(ctx, r, len(b.scripts))
-	again := 0
+	if again := b.again(ctx, r, now); again > 0 {
+		b.trip(ctx, r, again)
+	}
+	gone := b.state.Load() == withdrawn
+	for i := range b.scripts { // no caller's context gets here
+		if cmd := b.scripts[i].cmd; gone {
+			cmd.SetErr(unsent(cmd.Err()))
+		} else {
+			cmd.SetErr(ownDeadline(cmd.Err()))
+		}
+	}
+}
+
+// again makes the commands of the scripts that are to be sent once more, and
+// returns how many there are.
+func (b *batch) again(ctx context.Context, r *Redis, now string) (n int) {
+	gone := b.state.Load() == withdrawn
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		err := s.cmd.Err()
-		if s.sent = !troubleOf(err).retry; s.sent {
+		if s.sent = gone || !troubleOf(err).retry; s.sent {
 			continue
 		}
-		again++
+		n++
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			r.stats.loads.Add(1)
 			r.observe(Event{Kind: EventScriptLoaded})
-			s.command(ctx, "eval", scriptSource, now)
+			b.command(ctx, s, "eval", now)
 		} else {
-			s.command(ctx, "evalsha", lua.Digest, now)
+			b.command(ctx, s, "evalsha", now)
 		}
 	}
-	if again > 0 {
-		b.trip(ctx, r, again)
+	if n == len(b.scripts) {
+		b.resume()
 	}
-	for i := range b.scripts { // no caller's context gets here
-		b.scripts[i].cmd.SetErr(ownDeadline(b.scripts[i].cmd.Err()))
+	return n
+}
+
+var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
+
+// command makes the command that runs a script of the batch.
+func (b *batch) command(ctx context.Context, s *script, name, now string) {
+	s.name = scriptName{b, scriptDigest}
+	if name == "eval" {
+		s.name.text = scriptSource
 	}
+	s.args = append(s.args[:0], name, &s.name, len(s.keys))
+	for i := range s.keys {
+		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
+	}
+	s.args = append(s.args, now, s.packed, s.takes, s.checks)
+	s.cmd = redis.NewCmd(ctx, s.args...)
+	s.cmd.SetFirstKeyPos(3)
 }
 
 // trip sends the n scripts that have not been sent.
@@ -180,8 +213,6 @@ func (s *script) process(ctx context.Context, c Client) {
 		s.cmd.SetErr(err)
 	}
 }
-
-var scriptSource = lua.Source()
 
 // once keeps go-redis from sending a command again after a failure in which it
 // may have been executed.

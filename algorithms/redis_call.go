@@ -122,32 +122,33 @@ func (c *call) place() {
 var errPartly = errors.New("in a later slot")
 
 // run decides the call. A batch keeps the timeout, but several one after the
-// other would keep it each.
+// other would keep it each: those after the first have what it leaves.
 func (c *call) run(ctx context.Context) error {
 	if len(c.groups) < 2 {
-		return c.runParts(ctx)
+		return c.runParts(ctx, ctx)
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.r.timeout)
 	defer cancel()
-	err := c.runParts(bounded)
-	if err != nil && ctx.Err() == nil {
-		return ownDeadline(err)
-	}
-	return err
+	return c.runParts(ctx, bounded)
 }
 
 // runParts decides part by part. If a later one fails or denies, what earlier
 // ones took is given back.
-func (c *call) runParts(ctx context.Context) error {
-	for part := range c.groups {
-		if err := c.runPart(ctx, part); err != nil {
-			if part > 0 {
-				// Only of the parts that are done: the one that failed may be
-				// on its way still, and its answers are not ours to read.
-				c.giveBack(ctx, func(it *redisItem) bool { return it.part < part })
-				err = fmt.Errorf("%w: %w", errPartly, err)
-			}
+func (c *call) runParts(ctx, later context.Context) error {
+	if len(c.groups) > 0 {
+		if err := c.runPart(ctx, 0); err != nil {
 			return err
+		}
+	}
+	for part := 1; part < len(c.groups); part++ {
+		if err := c.runPart(later, part); err != nil {
+			// Only of the parts that are done: the one that failed may be on
+			// its way still, and its answers are not ours to read.
+			c.giveBack(ctx, func(it *redisItem) bool { return it.part < part })
+			if ctx.Err() == nil {
+				err = ownDeadline(err)
+			}
+			return fmt.Errorf("%w: %w", errPartly, err)
 		}
 	}
 	if len(c.groups) > 1 && !c.items[0].op.settles() {

@@ -15,7 +15,8 @@ var ErrOverloaded = errors.New("overloaded")
 
 var (
 	errTimeout = fmt.Errorf("no answer within the limiter's timeout: %w", context.DeadlineExceeded)
-	// errUnsent is that of a call that waited behind others: nothing was executed.
+	// errUnsent is that of a call that waited behind others, or for a connection:
+	// nothing was executed.
 	errUnsent = fmt.Errorf("not sent within the limiter's timeout: %w", context.DeadlineExceeded)
 )
 
@@ -23,7 +24,7 @@ const (
 	// A batch holds Redis for as long as its checks take, and all other clients
 	// wait: it is bounded by weight, in takes from one bucket, and by
 	// the bytes of its keys and arguments. What exceeds them travels alone.
-	maxBatchWeight = 64
+	maxBatchWeight = 48
 	maxBatchBytes  = 16 << 10
 
 	defaultInFlight = 2
@@ -39,16 +40,16 @@ const (
 )
 
 // weight is what an item costs Redis, in takes from a bucket, which are the
-// cheapest. A log takes several commands; in the worst case half its entries
-// are read, and for a cost or a settlement as many as its units.
+// cheapest, 3 to 4 µs. A log takes several commands; in the worst case half its
+// entries are read, and for a settlement as many as its units.
 func (it *redisItem) weight() int {
 	switch {
 	case it.algo == algorithmSlidingWindowLog:
-		return 6 + int(it.terms.requests/25+min(it.cost, it.terms.requests)/5)
+		return 8 + int(it.terms.requests/25+min(it.cost, it.terms.requests)/5)
 	case it.op == Take && it.bucket():
 		return 1
 	default:
-		return 2
+		return 3
 	}
 }
 
@@ -176,7 +177,7 @@ func (l *lane) work() {
 // those that have been waiting behind it for as long. If nothing else has been
 // answered of late, all that wait end: they would wait once more as long. It
 // also ends what the client does before it reads a reply, such as waiting for a
-// connection.
+// connection: a batch that has none by now is withdrawn.
 func (w *worker) expire() {
 	defer w.cancel() // last: what it ends is to find that it is overdue
 	l := w.l
@@ -185,9 +186,13 @@ func (w *worker) expire() {
 	if w.batch == nil {
 		return
 	}
-	w.batch.tell(l.r, errTimeout)
+	err := errTimeout
+	if w.batch.withdraw() {
+		err = errUnsent
+	}
+	w.batch.tell(l.r, err)
 	for _, g := range w.batch.groups {
-		g.expire(errTimeout)
+		g.expire(err)
 	}
 	w.batch.expired = true
 	oldest := time.Now().Add(-l.r.timeout)

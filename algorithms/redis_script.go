@@ -1,7 +1,6 @@
 package algorithms
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ type script struct {
 	takes   []byte
 	checks  []byte
 	args    []any
+	name    scriptName // an argument
 	cmd     *redis.Cmd
 	sent    bool // and not to be sent once more
 }
@@ -176,17 +176,6 @@ func (s *script) limitIndex(it *redisItem) uint16 {
 // appendDouble appends an integer below 2^53 as Lua's number.
 func appendDouble(dst []byte, v int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(v)))
-}
-
-// command makes the command that runs the script.
-func (s *script) command(ctx context.Context, name, what, now string) {
-	s.args = append(s.args[:0], name, what, len(s.keys))
-	for i := range s.keys {
-		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
-	}
-	s.args = append(s.args, now, s.packed, s.takes, s.checks)
-	s.cmd = redis.NewCmd(ctx, s.args...)
-	s.cmd.SetFirstKeyPos(3)
 }
 
 // fail ends the groups of the script with one error.

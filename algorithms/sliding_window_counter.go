@@ -36,16 +36,16 @@ func (slidingWindowCounter) used(s state, l *terms) int64 {
 	return s.n + weight
 }
 
-// backfill charges the window that the units were admitted in. The previous one
-// counts in proportion; it is filled as if it counted in full, for that never
-// makes a debt.
-func (slidingWindowCounter) backfill(s state, _, units, at int64, l *terms) state {
-	units = min(units, max(0, l.requests-s.n-s.f))
+// backfill charges the window that the units were admitted in, the present one
+// as a take does. The previous one counts in proportion, and is filled as if it
+// counted in full: that loses a little where several instances fill it, and
+// never makes a debt.
+func (c slidingWindowCounter) backfill(s state, _, units, at int64, l *terms) state {
 	switch s.t/l.window - at/l.window {
 	case 0:
-		s.n += units
+		s.n += min(units, max(0, l.requests-c.used(s, l)))
 	case 1:
-		s.f += units
+		s.f += min(units, max(0, l.requests-s.n-s.f))
 	}
 	return s
 }

@@ -116,9 +116,16 @@ func TestTroublesOfARealServer(t *testing.T) {
 		}, "dial tcp", "unavailable failure"},
 		{"no answer", func(t *testing.T) error {
 			server := redistest.Start(t)
+			c := client(t, server.Addr(), nil)
+			do(t, c, "ping")
+			server.Stop()
+			return askWith(t.Context(), t, c, &algorithms.RedisOptions{Timeout: 50 * time.Millisecond}, "usr=1")
+		}, "no answer within", "timeout failure executed"},
+		{"no answer to a new connection", func(t *testing.T) error {
+			server := redistest.Start(t)
 			server.Stop()
 			return askWith(t.Context(), t, client(t, server.Addr(), nil), &algorithms.RedisOptions{Timeout: 50 * time.Millisecond}, "usr=1")
-		}, "no answer within", "timeout failure executed"},
+		}, "not sent within", "timeout failure"},
 		{"read timeout", func(t *testing.T) error {
 			server := redistest.Start(t)
 			c := client(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })

@@ -42,12 +42,12 @@ local function sliding_window_counter()
     charge = charge_units,
     force = force_units,
     backfill = function(n, t, f, units, l, _, instant)
-      units = min(units, max(0, l.burst - n - f))
       local rolled = floor(t / l.window) - floor(instant / l.window)
       if rolled == 0 then
-        n = n + units
+        local used = n + weight(f, l.window - t % l.window, l.window)
+        n = n + min(units, max(0, l.burst - used))
       elseif rolled == 1 then
-        f = f + units
+        f = f + min(units, max(0, l.burst - n - f))
       end
       return n, t, f
     end,

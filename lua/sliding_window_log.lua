@@ -215,30 +215,44 @@ local function sliding_window_log()
     return n, t, oldest
   end
 
+  -- log_entry_of returns the entry that has the unit of a number, counted from
+  -- the oldest entry on, or from the newest back. It reads no more entries.
+  local function log_entry_of(key, unit, back, size)
+    local low, high = 1, size - 1 -- are yet to be read
+    while low <= high do
+      local more = min(unit, CHUNK, high - low + 1)
+      local from = back and high - more + 1 or low
+      local chunk = call('LRANGE', key, from, from + more - 1)
+      for i = 1, #chunk do
+        local entry = chunk[back and #chunk + 1 - i or i]
+        unit = unit - (units_of(entry) or 0)
+        if unit <= 0 then
+          return entry
+        end
+      end
+      if back then
+        high = high - more
+      else
+        low = low + more
+      end
+    end
+    return ''
+  end
+
   -- log_free_at returns the instant at which units fit, 0 if they do or never
-  -- will. Every entry frees at least one, so it reads no more than units.
+  -- will: when the last of those that are in their way expires.
   local function log_free_at(n, t, units, l, key)
     local excess = n + units - l.burst
     if excess <= 0 or units > l.burst then
       return 0
     end
-    if call('LLEN', key) - 1 == n then -- every entry is one unit
+    local size = call('LLEN', key)
+    if size - 1 == n then -- every entry is one unit
       return (decode(call('LINDEX', key, excess)) or t) + l.window
     end
-    local index = 1
-    while true do
-      local chunk = call('LRANGE', key, index, index + min(excess, CHUNK) - 1)
-      for i = 1, #chunk do
-        excess = excess - (units_of(chunk[i]) or 0)
-        if excess <= 0 then
-          return (decode(chunk[i]) or t) + l.window
-        end
-      end
-      if #chunk == 0 then
-        return t + l.window
-      end
-      index = index + #chunk
-    end
+    local back = excess * 2 > n
+    local entry = log_entry_of(key, back and n - excess + 1 or excess, back, size)
+    return (decode(entry) or t) + l.window
   end
 
   return {

@@ -23,6 +23,14 @@ var mixes = []contestant{
 	{"128 of four algorithms, 64 limits", holds(mix{checks: each(128, func(i int) algorithms.Check {
 		return o1(i, bounded[i%len(bounded)](int64(1_000_000+i/2), time.Minute))
 	})})},
+	{"128 token buckets, 128 limits", holds(mix{checks: each(128, func(i int) algorithms.Check {
+		return o1(i, algorithms.TokenBucket(int64(1_000_000+i), time.Minute))
+	})})},
+	{"128 forced, of four algorithms", holds(mix{checks: each(128, func(i int) algorithms.Check {
+		c := o1(i, bounded[i%len(bounded)](1_000_000, time.Minute))
+		c.Op = algorithms.Force
+		return c
+	})})},
 	{"128 keys of 480 bytes", holds(mix{checks: each(128, func(i int) algorithms.Check {
 		c := o1(i, algorithms.TokenBucket(1_000_000, time.Minute))
 		c.Key += strings.Repeat("|"+strings.Repeat("x", 115), 4)
@@ -45,6 +53,10 @@ var mixes = []contestant{
 	unevenMix("3 uneven logs of 1 000, 500 expired", 3, 1_000, time.Minute-5*time.Microsecond, take1),
 	unevenMix("3 uneven logs of 1 000, denied 1 000", 3, 1_000, 0, func(c algorithms.Check) algorithms.Check {
 		c.Cost, c.Decision = 1_000, algorithms.Decision{}
+		return c
+	}),
+	unevenMix("3 uneven logs of 1 000, denied 500", 3, 1_000, 0, func(c algorithms.Check) algorithms.Check {
+		c.Cost, c.Decision = 500, algorithms.Decision{}
 		return c
 	}),
 	unevenMix("3 uneven logs of 1 000, clock back", 3, 1_000, -5*time.Microsecond-100*time.Millisecond, take1),

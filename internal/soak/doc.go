@@ -11,7 +11,8 @@
 // service would have, share each: every one has a client of its own with
 // go-redis's default settings, and circuits that stay open for 1.5 s, so that
 // they open and close often. Fifty callers mix algorithms, costs, hot and cold
-// keys, one limit or two per call, all failure modes, returns, and hanging up.
+// keys, one limit or two per call, all failure modes, returns, forces, and
+// hanging up.
 //
 // The time of a topology has two acts. In the first, "keeps", nothing makes
 // Redis lose data; in the second, "loses", anything may happen. Trouble comes
@@ -44,10 +45,11 @@
 //  4. A call ends in no error, but for FailClosed in ErrUnavailable, and for a
 //     caller that hung up in its own. A FailClosed take is decided by Redis.
 //  5. Every circuit is closed 2 s after OpenFor at the latest when all is well.
-//  6. A take is charged once. Keys that are asked only once have a limit whose
-//     window never turns; in the end of the first act, Redis holds against each
-//     exactly what it said it charged, never more than was asked for, and what
-//     was admitted while circuits were open, but for what FallbackStats.Lost says.
+//  6. A take or a force is charged once. Keys that are asked only once have a
+//     limit whose window never turns; in the end of the first act, Redis holds
+//     against each exactly what it said it charged, never more than was asked
+//     for, and what was admitted while circuits were open, but for what
+//     FallbackStats.Lost says.
 //  7. Afterwards a client that keeps to its limit is not denied, one that waits
 //     as it was told is admitted, and a greedy one gets exactly the limit.
 //  8. After Close, goroutines, heap and connections are back where they were.

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A once is a take of a key that nobody else uses, of a limit that never
-// denies it and whose window does not turn: what Redis holds against the key
-// in the end is what it was charged.
+// A once is a take or a force of a key that nobody else uses, of a limit that
+// never denies it and whose window does not turn: what Redis holds against the
+// key in the end is what it was charged.
 type once struct {
 	key            string
 	cost, returned int64
@@ -36,11 +36,14 @@ func (c *caller) once() {
 	o := &once{key: fmt.Sprintf("usr=%s-%d-%d", c.books.act, c.id, len(c.onces)), cost: 1 + c.random.Int64N(maxCost)}
 	c.onces = append(c.onces, o)
 	checks := []algorithms.Check{{Policy: oncePolicy, Key: o.key, Limit: onceLimit, Cost: o.cost}}
+	if c.random.IntN(5) == 0 {
+		checks[0].Op = algorithms.Force
+	}
 	o.taken = c.watch(checks)
 	if !checks[0].Decision.Allowed {
 		c.leg.broken("%v was denied, once", describe(checks))
 	}
-	if o.taken != surely || c.random.IntN(4) > 0 {
+	if checks[0].Op == algorithms.Force || o.taken != surely || c.random.IntN(4) > 0 {
 		return
 	}
 	o.returned = 1 + c.random.Int64N(o.cost)
