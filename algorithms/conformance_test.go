@@ -151,6 +151,8 @@ var tags = map[string]string{
 	"sliding-window-counter": "sc",
 	"sliding-window-log":     "sl",
 	"fixed-window":           "fw",
+	"calendar-window":        "cw",
+	"concurrent":             "co",
 }
 
 // storedKey returns the documented key of a check, for keys that are stored as they are.
@@ -182,6 +184,13 @@ func (r rawRedis) stored(tb testing.TB, c algorithms.Check) string {
 	case "list":
 		elements, err = r.client.LRange(tb.Context(), storedKey(c), 0, -1).Result()
 		text = strings.Join(elements, " ")
+	case "zset":
+		var units []redis.Z
+		units, err = r.client.ZRangeWithScores(tb.Context(), storedKey(c), 0, -1).Result()
+		for _, unit := range units {
+			elements = append(elements, fmt.Sprintf("%.0f/%v", unit.Score, unit.Member))
+		}
+		text = strings.Join(elements, " ")
 	case "hash":
 		elements, err = r.client.HVals(tb.Context(), storedKey(c)).Result()
 		text = strings.Join(elements, " ")
@@ -204,6 +213,13 @@ func (r rawRedis) plant(tb testing.TB, c algorithms.Check, kind, raw string) {
 		err = r.client.Set(tb.Context(), key, raw, 0).Err()
 	case "list":
 		err = r.client.RPush(tb.Context(), key, strings.Fields(raw)).Err()
+	case "zset":
+		for _, field := range strings.Fields(raw) {
+			score, member, _ := strings.Cut(field, "/")
+			if err = r.client.Do(tb.Context(), "zadd", key, score, member).Err(); err != nil {
+				break
+			}
+		}
 	case "hash":
 		err = r.client.HSet(tb.Context(), key, "field", raw).Err()
 	default:

@@ -14,7 +14,8 @@ type item struct {
 	cost  int64 // at most maxUnits
 	need  int64 // cost, plus what earlier takes of the call ask from the key
 
-	receipt Receipt // Return: what it reads
+	id      int64   // of a take that is told apart from others
+	receipt Receipt // Return and Renew: what they read
 
 	home    int // the first item with the same stored key; it holds the state
 	instead int // TrialInstead: the take to leave out
@@ -25,7 +26,7 @@ type item struct {
 	judged state // brought to now
 
 	refused bool // the store has no room for the key
-	dropped bool // Return: the receipt is another limiter's
+	dropped bool // Return, Renew: the receipt is another limiter's
 	answer  answer
 }
 
@@ -67,8 +68,11 @@ func newItems(buf []item, checks []Check, source Source) ([]item, error) {
 		items = append(items, item{
 			check: c, algo: c.Limit.algorithm, op: c.Op, terms: c.Limit.terms,
 			cost: c.units(), receipt: c.Decision.Receipt, instead: take,
-			dropped: c.Op == Return && c.Decision.Receipt.units > 0 && c.Decision.Receipt.source != source,
+			dropped: c.Op.reads() && c.Decision.Receipt.units > 0 && c.Decision.Receipt.source != source,
 		})
+		if c.Limit.algorithm.Concurrent() {
+			items[len(items)-1].id = ids.Add(1)
+		}
 	}
 	if errs != nil {
 		return nil, errors.Join(errs...)
@@ -79,8 +83,11 @@ func newItems(buf []item, checks []Check, source Source) ([]item, error) {
 // units is the cost that a store sees. Whatever exceeds maxUnits is above any
 // burst, and more than any state can hold.
 func (c *Check) units() int64 {
-	if c.Op == Return {
+	switch c.Op {
+	case Return:
 		return min(c.Cost, c.Decision.Receipt.units)
+	case Renew:
+		return c.Decision.Receipt.units
 	}
 	return min(c.Cost, maxUnits)
 }
@@ -182,7 +189,7 @@ func (it *item) charge(items []item, now int64) {
 		s, _ = step.at(home.stored, now, &it.terms)
 	}
 	if it.cost > 0 {
-		s = step.charge(s, now, it.cost)
+		s = step.charge(s, now, it.cost, it.id)
 		home.stored, home.dirty = s, true
 	}
 	it.put(step.answer(s, 0, &it.terms))
@@ -211,11 +218,15 @@ func (it *item) settle(items []item, now int64) {
 		s, changed = state{t: now}, home.exists || home.dirty
 	case it.cost == 0:
 	case it.op == Force:
-		s, changed = step.force(s, now, it.cost, &it.terms), true
+		s, changed = step.force(s, now, it.cost, it.id, &it.terms), true
 	case it.op == backfill:
 		s = step.backfill(s, now, it.cost, it.receipt.at, &it.terms)
 	case it.op == Grant:
 		s, changed = step.grant(s, it.cost), true
+	case it.op == Renew:
+		if step, ok := step.(renewer); ok {
+			s, changed = step.renew(s, now, it.receipt, &it.terms), true
+		}
 	case !s.empty():
 		s = step.undo(home.stored, s, now, it.cost, it.receipt, &it.terms)
 	}
@@ -226,9 +237,16 @@ func (it *item) settle(items []item, now int64) {
 	it.put(step.answer(s, 0, &it.terms))
 }
 
+// adds reports whether a settlement may charge a key that is new.
+func (it *item) adds() bool {
+	return it.op == Force || it.op == backfill || it.op == Renew && it.algo.Concurrent()
+}
+
 // decision computes an item's Decision.
 func (it *item) decision(now int64, source Source) Decision {
 	switch {
+	case it.refused && it.op == Renew:
+		return Decision{Allowed: true, Receipt: it.receipt}
 	case it.refused && it.op.settles():
 		return Decision{Allowed: true} // the force is lost
 	case it.refused:
@@ -242,13 +260,26 @@ func (it *item) decision(now int64, source Source) Decision {
 	}
 	d := figures(it.answer, it.algo, it.op, it.cost, it.need, now, &it.terms)
 	d.Source = source
-	if d.Receipt.units > 0 {
+	if it.answer.charged && !it.op.settles() {
+		d.Receipt = it.taken(now)
 		d.Receipt.source = source
 	}
-	if it.op == Return {
+	switch it.op {
+	case Return:
 		d.Receipt = it.receipt.less(it.cost)
+	case Renew:
+		d.Receipt = it.receipt
 	}
 	return d
+}
+
+// taken is the receipt of a take that was charged, but for its source.
+func (it *item) taken(now int64) Receipt {
+	r := Receipt{units: it.cost, at: now, t: it.answer.t, n: it.answer.n, f: it.answer.f, algorithm: it.algo}
+	if it.algo.Concurrent() { // it has units of its own
+		r.n, r.f = it.cost, it.id
+	}
+	return r
 }
 
 // less returns what is left of a receipt of which units were given back.

@@ -97,7 +97,7 @@ func (c *denyCache) settle(ctx context.Context, checks []Check) error {
 
 func (c *denyCache) forget(checks []Check) {
 	for i := range checks {
-		if checks[i].Op == Force { // a force only makes it longer
+		if op := checks[i].Op; op == Force || op == Renew { // these only make it longer
 			continue
 		}
 		key, sh := c.place(&checks[i])
@@ -164,13 +164,14 @@ func (d *denial) since(elapsed time.Duration) Decision {
 	return now
 }
 
-// remember keeps the denials of a call. They are certain for their waits from
+// remember keeps the denials of a call, but for those of concurrent requests:
+// any of these may end at once, at another instance. They are certain for their waits from
 // before it was asked; what is told counts from when it was answered, so that
 // it is never early.
 func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered time.Duration) {
 	for i := range checks {
 		d := &checks[i].Decision
-		if d.Allowed || d.Source != Shared || len(checks[i].Key) > maxKept {
+		if d.Allowed || d.Source != Shared || len(checks[i].Key) > maxKept || checks[i].Limit.algorithm.Concurrent() {
 			continue
 		}
 		key, sh := c.place(&checks[i])

@@ -17,6 +17,8 @@
 //	SlidingWindowLog      exactly requests in any window             O(n)      logins, payments
 //	FixedWindow           requests per window of the clock, twice    O(1)      quotas that users see
 //	                      that around its turn                                 reset
+//	PerDay, PerMonth      requests per day or month of a time zone   O(1)      plans, invoices
+//	Concurrent            n requests at a time                       O(n)      slow requests, streams
 //	Nobody                nothing                                    none      switching off
 //
 // # Which limiter

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// settle applies settlements. Returns go to the limiter that issued their
-// receipts; the others to the primary. Without that, forces go to the secondary,
-// for what they charge counts locally too, and the primary is told of them as of
-// takes; returns are dropped; grants and resets are errors, since an operator
-// wants them to have happened.
+// settle applies settlements. Returns and renewals go to the limiter that issued
+// their receipts; the others to the primary. Without that, forces go to the
+// secondary, for what they charge counts locally too, and the primary is told of
+// them as of takes; returns and renewals are dropped; grants and resets are
+// errors, since an operator wants them to have happened.
 func (f *Fallback) settle(ctx context.Context, checks []Check) error {
 	var shared, local []int
 	for i := range checks {
-		if checks[i].Op == Return && checks[i].Decision.Receipt.source == Local {
+		if checks[i].Op.reads() && checks[i].Decision.Receipt.source == Local {
 			local = append(local, i)
 		} else {
 			shared = append(shared, i)

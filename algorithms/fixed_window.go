@@ -1,18 +1,18 @@
 package algorithms
 
 // fixedWindow: n units were used in the window of t, the last write. Windows
-// are aligned to the epoch.
+// are aligned to the epoch, or are days or months of a calendar.
 type fixedWindow struct{ windowed }
 
 // windowed is what counters of windows share.
 type windowed struct{}
 
-func (windowed) charge(s state, _, units int64) state {
+func (windowed) charge(s state, _, units, _ int64) state {
 	s.n += units
 	return s
 }
 
-func (windowed) force(s state, _, units int64, l *terms) state {
+func (windowed) force(s state, _, units, _ int64, l *terms) state {
 	s.n = min(s.n+units, max(s.n, l.cap))
 	return s
 }
@@ -39,7 +39,7 @@ func (fixedWindow) at(s state, now int64, l *terms) (state, bool) {
 	t, repair := repaired(s.t, now)
 	s.t = max(t, now)
 	// Debt goes into the next windows: each pays off one full limit.
-	s.n -= min(s.t/l.window-t/l.window, ceilDiv(s.n, l.requests)) * l.requests
+	s.n -= min(l.turned(t, s.t), ceilDiv(s.n, l.requests)) * l.requests
 	s.n = max(0, s.n)
 	return s, repair
 }
@@ -48,7 +48,7 @@ func (fixedWindow) used(s state, _ *terms) int64 { return s.n }
 
 // backfill charges what was admitted in the present window.
 func (fixedWindow) backfill(s state, _, units, at int64, l *terms) state {
-	if at/l.window == s.t/l.window {
+	if l.turned(at, s.t) == 0 {
 		s.n += min(units, max(0, l.requests-s.n))
 	}
 	return s
@@ -60,14 +60,14 @@ func (fixedWindow) grant(s state, units int64) state {
 }
 
 func (w fixedWindow) undo(_, s state, _, units int64, r Receipt, l *terms) state {
-	if r.t/l.window != s.t/l.window {
+	if l.turned(r.t, s.t) != 0 {
 		return s
 	}
 	return w.grant(s, units)
 }
 
 func (fixedWindow) retryAt(a answer, need int64, l *terms) int64 {
-	return (a.t/l.window + ceilDiv(a.n+need-l.requests, l.requests)) * l.window
+	return l.turn(a.t, ceilDiv(a.n+need-l.requests, l.requests))
 }
 
 func (w fixedWindow) unitAt(a answer, l *terms) int64 {
@@ -81,5 +81,5 @@ func (fixedWindow) resetAt(a answer, l *terms) int64 {
 	if a.n == 0 {
 		return 0
 	}
-	return (a.t/l.window + ceilDiv(a.n, l.requests)) * l.window
+	return l.turn(a.t, ceilDiv(a.n, l.requests))
 }

@@ -164,9 +164,9 @@ func (c *Check) validOp() bool {
 	return c.Op < opCount || (c.Op == backfill && r.at > 0 && r.algorithm == algorithmNone)
 }
 
-// foreignReceipt reports whether c returns what another algorithm, and so
-// another stored key, was charged.
+// foreignReceipt reports whether c returns or renews what another algorithm, and
+// so another stored key, was charged.
 func (c *Check) foreignReceipt() bool {
 	r := &c.Decision.Receipt
-	return c.Op == Return && r.units > 0 && r.algorithm != c.Limit.algorithm && c.Limit.algorithm != algorithmNobody
+	return c.Op.reads() && r.units > 0 && r.algorithm != c.Limit.algorithm && c.Limit.algorithm != algorithmNobody
 }

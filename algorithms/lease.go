@@ -121,7 +121,7 @@ func onlyTakes(checks []Check) bool {
 // LeaseOptions state.
 func (l *lease) leasable(c *Check) bool {
 	switch c.Limit.algorithm {
-	case algorithmTokenBucket, algorithmSlidingWindowCounter, algorithmFixedWindow:
+	case algorithmTokenBucket, algorithmSlidingWindowCounter, algorithmFixedWindow, algorithmCalendarWindow:
 		return c.Cost > 0 && !c.Exact && (l.policies == nil || l.policies[c.Policy])
 	default:
 		return false

@@ -72,8 +72,7 @@ func newBlock(c *Check, asked, answered, hold time.Duration) *block {
 	b := &block{units: r.units, until: asked + hold, turn: math.MaxInt64, answered: answered, decision: c.Decision}
 	b.left.Store(b.units)
 	if !c.Limit.algorithm.Continuous() {
-		window := c.Limit.window
-		end := asked + until((r.t/window+1)*window, r.at)
+		end := asked + until(c.Limit.turn(r.t, 1), r.at)
 		b.until = min(b.until, end)
 		if c.Limit.algorithm.Aligned() {
 			b.turn = end

@@ -107,6 +107,7 @@ func leasable() []algorithms.Limit {
 		algorithms.TokenBucket(2_000, 24*time.Hour),
 		algorithms.SlidingWindowCounter(2_000, 24*time.Hour),
 		algorithms.FixedWindow(2_000, 24*time.Hour),
+		algorithms.PerDay(2_000, nil),
 	}
 }
 
@@ -469,8 +470,10 @@ func TestCloseMayBeRepeatedAndEndsEverything(t *testing.T) {
 // A block of a window is spent in that window only, by the store's clock, even
 // if its answer was long under way.
 func TestLeasesEndWithTheirWindow(t *testing.T) {
-	for _, limit := range []algorithms.Limit{
-		algorithms.FixedWindow(2_000, time.Second), algorithms.SlidingWindowCounter(2_000, time.Second),
+	for limit, turn := range map[algorithms.Limit]time.Duration{ // since midnight in UTC
+		algorithms.FixedWindow(2_000, time.Second):          time.Second,
+		algorithms.SlidingWindowCounter(2_000, time.Second): time.Second,
+		algorithms.PerDay(2_000, location("Asia/Kolkata")):  18*time.Hour + 30*time.Minute,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newBelow(t)
@@ -490,7 +493,7 @@ func TestLeasesEndWithTheirWindow(t *testing.T) {
 					time.Sleep(5 * time.Millisecond)
 				}
 			}
-			time.Sleep(970 * time.Millisecond)
+			time.Sleep(turn - 30*time.Millisecond)
 			for range 50 {
 				take(t, s, "usr=1", limit)
 			}

@@ -27,10 +27,11 @@ type debt struct {
 func newLedger() *ledger { return &ledger{keys: make(map[identity]*debt)} }
 
 // record notes a check that the secondary has charged, a take or a force, under
-// the limit that it had there.
+// the limit that it had there. What runs here now is returned here: the primary
+// need not know.
 func (l *ledger) record(c *Check, local Limit, now int64) {
 	units := c.units()
-	if units == 0 || !c.chargedLocally() || len(c.Key) > maxKept {
+	if units == 0 || !c.chargedLocally() || len(c.Key) > maxKept || c.Limit.algorithm.Concurrent() {
 		return
 	}
 	l.mu.Lock()
@@ -58,7 +59,7 @@ func (l *ledger) record(c *Check, local Limit, now int64) {
 	}
 	// The instants at which windows forget are those of the whole limit.
 	t := d.at(now)
-	d.state = table[d.counts.algorithm].step.force(d.state, now, units, &t)
+	d.state = table[d.counts.algorithm].step.force(d.state, now, units, 0, &t)
 }
 
 func (c *Check) chargedLocally() bool {
@@ -159,7 +160,7 @@ func (d *debt) add(newer *debt, now int64) {
 		return
 	}
 	d.at(now)
-	d.state = table[d.counts.algorithm].step.charge(d.state, now, newer.charged)
+	d.state = table[d.counts.algorithm].step.charge(d.state, now, newer.charged, 0)
 }
 
 func (l *ledger) len() int {

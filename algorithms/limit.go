@@ -18,6 +18,8 @@ const (
 	algorithmSlidingWindowCounter
 	algorithmSlidingWindowLog
 	algorithmFixedWindow
+	algorithmCalendarWindow
+	algorithmConcurrent
 	algorithmCount
 )
 
@@ -37,14 +39,25 @@ func (a Algorithm) Continuous() bool {
 }
 
 // Aligned reports whether quota comes back for all keys at the same instant
-// (fixed windows), so that clients who wait would return all at once.
-func (a Algorithm) Aligned() bool { return a == algorithmFixedWindow }
+// (windows of the clock or the calendar), so that clients who wait would return
+// all at once.
+func (a Algorithm) Aligned() bool {
+	return a == algorithmFixedWindow || a == algorithmCalendarWindow
+}
+
+// Calendar reports whether windows are periods of the calendar, whose lengths
+// differ: [Limit.Window] is a length that stands for them.
+func (a Algorithm) Calendar() bool { return a == algorithmCalendarWindow }
+
+// Concurrent reports whether units are held while requests run, and come back
+// by returns: [Limit.Window] is for how long at the most, unless renewed.
+func (a Algorithm) Concurrent() bool { return a == algorithmConcurrent }
 
 // Bounds of what a limit may say. They keep every product that the arithmetic
 // forms exact, in int64 and in the doubles of Redis's Lua.
 const (
 	maxRequests    = 1_000_000_000
-	maxLogRequests = 10_000
+	maxLogRequests = 10_000    // of what has an entry per request
 	maxWindow      = 1<<45 - 1 // µs: 407 days
 	maxUnits       = 1 << 30   // what a state may hold, and the largest cost that a store sees
 	maxExact       = 1 << 53   // doubles are exact below
@@ -105,6 +118,48 @@ func FixedWindow(requests int64, window time.Duration) Limit {
 	return newLimit(algorithmFixedWindow, requests, window)
 }
 
+// PerDay counts in days of the calendar in a time zone, of 23 to 25 hours where
+// clocks are set; nil is UTC. It is for quotas that people read in a contract.
+// Around midnight it admits up to twice the requests, as [FixedWindow] does,
+// and all clients come back at once: it is no protection of a server.
+//
+// The zone must be one that [time.LoadLocation] finds by its name, and so not
+// [time.Local]. The day is told by the store's clock; how far instances' clocks
+// are from it does not matter, up to a day.
+func PerDay(requests int64, zone *time.Location) Limit {
+	return calendarLimit(requests, calendarOf("day", zone))
+}
+
+// PerMonth is [PerDay] for months of the calendar. A key that changes from one
+// to the other keeps what it has used in the present period of the old limit,
+// as far as that was in the present period of the new one.
+func PerMonth(requests int64, zone *time.Location) Limit {
+	return calendarLimit(requests, calendarOf("month", zone))
+}
+
+func calendarLimit(requests int64, c *calendar) Limit {
+	l := Limit{algorithm: algorithmCalendarWindow}
+	l.requests, l.window, l.burst = requests, calendarUnits[c.unit].Microseconds(), requests
+	l.calendar = c
+	return l.reduced()
+}
+
+// Concurrent admits n requests at a time: a Take holds its units until a Return
+// with its receipt frees them, or for maxHold if that never comes, since the
+// process may have died. What takes longer renews its hold meanwhile: [Renew].
+// n is at most 10 000.
+//
+// It is for what is slow, streams, or is paid by the connection. It bounds no
+// rate: where requests are fast, or callers might forget to return, another
+// limit does. How long a denied request has to wait nobody knows, so RetryAfter
+// and ResetAfter say the most: until enough holds have ended by themselves.
+//
+// A Force holds units beyond n, up to 2n, which nothing returns; a Grant frees
+// the oldest, though their requests may still run.
+func Concurrent(n int64, maxHold time.Duration) Limit {
+	return newLimit(algorithmConcurrent, n, maxHold)
+}
+
 // Nobody denies every request, also those that cost nothing.
 func Nobody() Limit { return Limit{algorithm: algorithmNobody, valid: true} }
 
@@ -143,10 +198,12 @@ func gcd(a, b int64) int64 {
 // Algorithm returns the algorithm; its String is empty for the zero Limit.
 func (l Limit) Algorithm() Algorithm { return l.algorithm }
 
-// Requests returns how many units come back per window; 0 for Nobody.
+// Requests returns how many units come back per window, or may be held at a
+// time; 0 for Nobody.
 func (l Limit) Requests() int64 { return l.requests }
 
-// Window returns the window; 0 for Nobody.
+// Window returns the window; 0 for Nobody. For a day of the calendar it is 24
+// hours, for a month 31 days; for concurrent requests it is the longest hold.
 func (l Limit) Window() time.Duration {
 	return time.Duration(l.window)*time.Microsecond + time.Duration(l.beyond)
 }
@@ -185,6 +242,10 @@ func (l Limit) Validate() error {
 		}
 	case l.burst != l.requests:
 		mistake("%v has no burst", l.algorithm)
+	case l.calendar != nil && l.calendar.zone == nil:
+		mistake("there is no time zone %q that has this name everywhere; use one that time.LoadLocation finds", l.calendar.name)
+	case l.algorithm == algorithmConcurrent && l.requests > maxLogRequests:
+		mistake("%v takes at most %d requests", l.algorithm, maxLogRequests)
 	case l.algorithm == algorithmSlidingWindowLog && l.requests > maxLogRequests:
 		mistake("%v takes at most %d requests; use sliding-window-counter", l.algorithm, maxLogRequests)
 	}

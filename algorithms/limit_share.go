@@ -10,8 +10,12 @@ type portion struct{ num, den int64 }
 //
 // Windows become buckets of the same rate, which carry a debt of any size; the
 // parts of all processes together then admit at most the whole burst (and one
-// unit for each, by rounding), and the whole rate, in any time.
+// unit for each, by rounding), and the whole rate, in any time. Concurrent
+// requests keep their algorithm.
 func (p portion) of(l Limit) Limit {
+	if l.algorithm.Concurrent() && l.valid {
+		return p.places(l)
+	}
 	whole := p.num == p.den && (l.algorithm.Continuous() || l.algorithm.Aligned())
 	if whole || l.algorithm == algorithmNobody || !l.valid {
 		return l
@@ -34,6 +38,16 @@ func (p portion) of(l Limit) Limit {
 	}
 	part.requests, part.window = units, min(period, maxWindow)
 	part = part.reduced()
+	part.most = l.burst
+	part.cap = min(part.burst+part.most, maxUnits)
+	return part
+}
+
+// places returns the part of the requests that may run at a time, rounded down,
+// so that all parts are no more than the whole, but at least one. There is no
+// rate to keep.
+func (p portion) places(l Limit) Limit {
+	part := newLimit(l.algorithm, max(1, l.requests*p.num/p.den), l.Window())
 	part.most = l.burst
 	part.cap = min(part.burst+part.most, maxUnits)
 	return part

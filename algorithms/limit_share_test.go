@@ -92,6 +92,9 @@ func TestShares(t *testing.T) {
 		{FixedWindow(5, time.Minute), TokenBucket(5, 8*time.Minute).WithBurst(1), portion{1, 8}},
 		{SlidingWindowLog(10, time.Hour), TokenBucket(10, 2*time.Hour).WithBurst(5), portion{1, 2}},
 		{SlidingWindowLog(10, time.Hour), TokenBucket(10, time.Hour), portion{1, 1}},
+		{PerDay(10, nil), TokenBucket(10, 48*time.Hour).WithBurst(5), portion{1, 2}},
+		{Concurrent(10, time.Hour), Concurrent(3, time.Hour), portion{1, 3}},
+		{Concurrent(10, time.Hour), Concurrent(1, time.Hour), portion{1, 64}},
 		{TokenBucket(5, 300*24*time.Hour), TokenBucket(5, 1_200*24*time.Hour).WithBurst(2), portion{1, 4}},
 		{TokenBucket(1_000, 300*24*time.Hour), TokenBucket(500, 300*24*time.Hour).WithBurst(500), portion{1, 2}},
 		{FixedWindow(7, 400*24*time.Hour), TokenBucket(7, 1_200*24*time.Hour).WithBurst(3), portion{1, 3}},
@@ -104,7 +107,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("%v of %v: got %v, want %v", tt.part, tt.whole, got, tt.want)
 		}
 	}
-	for _, whole := range []Limit{Nobody(), {}, TokenBucket(0, time.Second), FixedWindow(3, time.Second)} {
+	for _, whole := range []Limit{Nobody(), {}, TokenBucket(0, time.Second), FixedWindow(3, time.Second), PerMonth(3, nil), Concurrent(3, time.Second)} {
 		for _, p := range []portion{{1, 1}, {100, 100}} {
 			if got := p.of(whole); got != whole {
 				t.Errorf("all of %v: got %v", whole, got)

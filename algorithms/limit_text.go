@@ -24,9 +24,20 @@ func (l Limit) String() string {
 	if l.algorithm == algorithmNone || l.algorithm == algorithmNobody {
 		return l.algorithm.String()
 	}
+	if l.calendar != nil {
+		return l.calendarText()
+	}
 	text := fmt.Sprintf("%v %d/%s", l.algorithm, l.requests, windowText(l.Window()))
 	if l.burst != l.requests {
 		text += fmt.Sprintf(" burst %d", l.burst)
+	}
+	return text
+}
+
+func (l Limit) calendarText() string {
+	text := fmt.Sprintf("%v %d/%s", l.algorithm, l.requests, l.calendar.unit)
+	if l.calendar.name != "UTC" {
+		text += " " + l.calendar.name
 	}
 	return text
 }
@@ -44,10 +55,12 @@ func windowText(window time.Duration) string {
 //
 //	60/1m burst 10
 //	sliding-window-log 5/1m
+//	calendar-window 10000/month Europe/Berlin
 //	nobody
 //
 // that is [algorithm ]requests/window[ burst n], with an integer window in us,
-// ms, s, m, h or d. Without an algorithm it is a token bucket. The limit is
+// ms, s, m, h or d. Without an algorithm it is a token bucket. A window of the
+// calendar is a day or a month, of UTC or of the zone that follows. The limit is
 // valid if the error is nil; errors wrap [ErrInvalid].
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(strings.Fields(text))
@@ -60,7 +73,10 @@ func ParseLimit(text string) (Limit, error) {
 	return l, nil
 }
 
-var errLimitForm = errors.New("want [algorithm ]requests/window[ burst n], e.g. 60/1m burst 10")
+var (
+	errLimitForm    = errors.New("want [algorithm ]requests/window[ burst n], e.g. 60/1m burst 10")
+	errCalendarForm = errors.New("want calendar-window requests/day or requests/month[ zone], e.g. calendar-window 10000/month Europe/Berlin")
+)
 
 func parseLimit(words []string) (Limit, error) {
 	algo := algorithmTokenBucket
@@ -73,6 +89,9 @@ func parseLimit(words []string) (Limit, error) {
 	}
 	if algo == algorithmNobody && len(words) == 0 {
 		return Nobody(), nil
+	}
+	if algo == algorithmCalendarWindow {
+		return parseCalendar(words)
 	}
 	if algo == algorithmNobody || len(words) != 1 && (len(words) != 3 || words[1] != "burst") {
 		return Limit{}, errLimitForm
@@ -95,6 +114,24 @@ func parseLimit(words []string) (Limit, error) {
 		return Limit{}, err
 	}
 	return l.WithBurst(burst), nil
+}
+
+func parseCalendar(words []string) (Limit, error) {
+	if len(words) == 1 {
+		words = []string{words[0], "UTC"}
+	}
+	if len(words) != 2 {
+		return Limit{}, errCalendarForm
+	}
+	count, unit, _ := strings.Cut(words[0], "/")
+	if calendarUnits[unit] == 0 {
+		return Limit{}, errCalendarForm
+	}
+	requests, err := parseCount(count)
+	if err != nil {
+		return Limit{}, err
+	}
+	return calendarLimit(requests, calendarNamed(unit, words[1])), nil
 }
 
 func parseAlgorithm(name string) (Algorithm, error) {

@@ -26,6 +26,10 @@ var limitTexts = []struct {
 	{"7/1500us", "token-bucket 7/1500us", algorithms.TokenBucket(7, 1500*time.Microsecond)},
 	{"7/250ms", "token-bucket 7/250ms", algorithms.TokenBucket(7, 250*time.Millisecond)},
 	{"1/365d", "token-bucket 1/365d", algorithms.TokenBucket(1, 365*24*time.Hour)},
+	{"calendar-window 100/day", "", algorithms.PerDay(100, nil)},
+	{"calendar-window 100/day UTC", "calendar-window 100/day", algorithms.PerDay(100, time.UTC)},
+	{"calendar-window 10000/month Europe/Berlin", "", algorithms.PerMonth(10_000, location("Europe/Berlin"))},
+	{"concurrent 10/30s", "", algorithms.Concurrent(10, 30*time.Second)},
 	{"nobody", "", algorithms.Nobody()},
 }
 
@@ -34,7 +38,9 @@ var badLimitTexts = []string{
 	"60/1m burst", "60/1m burst x", "60/1m burst -1", "60/1m burst 0", "60/1m 10", "60/1m burst 10 10", "60 / 1m",
 	"0/1m", "60/0s", "1000000001/1d", "60/408d", "60/99999999999999999999d", "99999999999999999999/1d",
 	"gcra 60/1m", "token-bucket", "Token-Bucket 60/1m", "nobody 60/1m", "nobody nobody",
-	"fixed-window 20/1m burst 10", "sliding-window-log 10001/1d", "999999937/1us burst 1000000000",
+	"fixed-window 20/1m burst 10", "concurrent 10", "concurrent 10001/1s", "concurrent 10/30s burst 5", "calendar-window 20/1d", "calendar-window 20/year", "calendar-window 20/day Mars/Olympus", "calendar-window 0/day",
+	"calendar-window 20/day Local", "calendar-window 20/day ../UTC", "calendar-window 20/day UTC UTC", "calendar-window", "calendar-window x/day", "100/day",
+	"sliding-window-log 10001/1d", "999999937/1us burst 1000000000",
 }
 
 func TestParseLimit(t *testing.T) {
@@ -93,6 +99,9 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		{algorithms.TokenBucket(999_999_937, time.Second).WithBurst(1_000_000_000), []string{"rounder rate"}},
 		{algorithms.FixedWindow(5, time.Second).WithBurst(6), []string{"fixed-window has no burst"}},
 		{algorithms.SlidingWindowLog(10_001, time.Second), []string{"at most 10000 requests; use sliding-window-counter"}},
+		{algorithms.Concurrent(10_001, 0), []string{"window", "at most 10000 requests"}},
+		{algorithms.PerDay(0, time.FixedZone("Mars", 0)), []string{"requests", `time zone "Mars"`}},
+		{algorithms.PerMonth(5, nil).WithBurst(6), []string{"calendar-window has no burst"}},
 		{algorithms.Nobody().WithBurst(3), nil},
 	}
 	for _, tt := range tests {

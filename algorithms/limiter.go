@@ -53,7 +53,7 @@ type Check struct {
 
 	// Cost is in units of the limit, and never negative; 0 takes nothing and
 	// is allowed unless the key is in debt. For Return it says how many
-	// units of the receipt to give back. Reset does not read it.
+	// units of the receipt to give back. Reset and Renew do not read it.
 	Cost int64
 
 	// Op says what to do. The zero value is Take.
@@ -67,14 +67,14 @@ type Check struct {
 	// answers it.
 	Exact bool
 
-	// Decision is the answer. Return reads its Receipt.
+	// Decision is the answer. Return and Renew read its Receipt.
 	Decision Decision
 }
 
 // An Op is what a [Check] asks for.
 //
 // A call holds takes and trials (Take, Trial, TrialInstead) or settlements
-// (Return, Force, Grant, Reset), never both. Settlements are applied one by
+// (Return, Force, Grant, Reset, Renew), never both. Settlements are applied one by
 // one, in order.
 type Op uint8
 
@@ -106,6 +106,14 @@ const (
 	// Reset forgets the key.
 	Reset
 
+	// Renew begins the time anew for which a take of concurrent requests holds
+	// its units, and leaves its receipt as it is. What has ended meanwhile is
+	// held again even if it does not fit, up to the cap of a Force, since the
+	// request does run: so a receipt must not be renewed after its Return.
+	// Takes of other limits do not end by themselves: to renew them does
+	// nothing.
+	Renew
+
 	opCount
 
 	// backfill charges, as far as it fits, what was admitted without the store
@@ -113,7 +121,7 @@ const (
 	backfill = opCount
 )
 
-var opNames = [backfill + 1]string{"take", "trial", "trial-instead", "return", "force", "grant", "reset", "backfill"}
+var opNames = [backfill + 1]string{"take", "trial", "trial-instead", "return", "force", "grant", "reset", "renew", "backfill"}
 
 // String returns the name of the op, e.g. "trial-instead".
 func (op Op) String() string {
@@ -126,8 +134,8 @@ func (op Op) String() string {
 // settles reports whether op belongs in a call of settlements.
 func (op Op) settles() bool { return op >= Return }
 
-// adds reports whether a settlement may charge a key that is new.
-func (op Op) adds() bool { return op == Force || op == backfill }
+// reads reports whether op reads the receipt of a take.
+func (op Op) reads() bool { return op == Return || op == Renew }
 
 // A Source says who made a decision.
 type Source uint8

@@ -99,7 +99,7 @@ func (m *Memory) decide(items []item, places []place, now int64) {
 	}
 	if items[0].op.settles() {
 		for i := range items {
-			if !items[i].op.adds() || m.room(items, places, i, now) {
+			if !items[i].adds() || m.room(items, places, i, now) {
 				items[i].settle(items, now)
 			}
 		}

@@ -27,7 +27,7 @@ func (m *Memory) take(c *Check, now int64) {
 				return
 			}
 		}
-		s, changed = step.charge(s, now, cost), true
+		s, changed = step.charge(s, now, cost, 0), true
 	case !fits && r != nil:
 		r.deniedAt = now
 	}

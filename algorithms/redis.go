@@ -194,6 +194,14 @@ func (r *Redis) scriptNow() (string, error) {
 	return strconv.FormatInt(now, 10), err
 }
 
+// processClock returns the clock of this process.
+func (r *Redis) processClock() func() time.Time {
+	if r.now == nil {
+		return time.Now
+	}
+	return r.now
+}
+
 // RedisStats are counts since the start.
 type RedisStats struct {
 	Checks      uint64 // that were asked

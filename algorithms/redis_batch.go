@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,12 +43,12 @@ func (b *batch) free() {
 
 // run sends the batch, and reads every group's answer.
 func (b *batch) run(ctx context.Context, r *Redis) {
-	b.write()
 	now, err := r.scriptNow()
 	if err != nil {
 		b.fail(err)
 		return
 	}
+	b.write(r.processClock())
 	b.count(r)
 	b.send(ctx, r, now)
 	b.tell(r, b.outcome()) // before the callers know: theirs is the next round trip
@@ -66,13 +67,13 @@ func (b *batch) run(ctx context.Context, r *Redis) {
 }
 
 // write makes the scripts. Groups whose keys may be used by one script are.
-func (b *batch) write() {
+func (b *batch) write(clock func() time.Time) {
 	for _, g := range b.groups {
 		s := b.scriptFor(g)
 		s.groups = append(s.groups, g)
 	}
 	for i := range b.scripts {
-		b.scripts[i].pack()
+		b.scripts[i].pack(clock)
 	}
 }
 

@@ -257,7 +257,7 @@ func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
 		}
 		undo := *it
 		undo.op, undo.now = Return, 0
-		undo.receipt = Receipt{units: it.cost, at: it.now, t: it.answer.t, n: it.answer.n, f: it.answer.f}
+		undo.receipt = it.taken(it.now)
 		back.items = append(back.items, undo)
 		of = append(of, it)
 		it.answer.charged = false

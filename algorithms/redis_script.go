@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,6 +27,7 @@ type script struct {
 	name    scriptName // an argument
 	cmd     *redis.Cmd
 	sent    bool // and not to be sent once more
+	clock   func() time.Time
 }
 
 // A tally is the groups that are one take each, all of the same cost from the
@@ -57,7 +59,11 @@ func (s *script) reset() {
 
 // pack writes the arguments of the script. Most groups are one take from a
 // bucket: these come first.
-func (s *script) pack() {
+//
+// Limits of calendars are sent with the turns around this process's clock; which
+// of them have come, the script decides by its own.
+func (s *script) pack(clock func() time.Time) {
+	s.clock = clock
 	for _, g := range s.groups {
 		if !s.count(g) {
 			s.rest = append(s.rest, g)
@@ -136,11 +142,14 @@ func (s *script) packGroup(g *group) {
 		switch it.op {
 		case TrialInstead:
 			s.checks = le.AppendUint16(s.checks, it.except)
-		case Return, backfill:
+		case Return, Renew, backfill:
 			s.checks = appendDouble(s.checks, it.receipt.t)
 			s.checks = le.AppendUint32(s.checks, uint32(it.receipt.n))
 			s.checks = appendDouble(s.checks, it.receipt.f)
 			s.checks = appendDouble(s.checks, it.receipt.at)
+		}
+		if it.algo.Concurrent() {
+			s.checks = appendDouble(s.checks, it.id)
 		}
 	}
 }
@@ -167,7 +176,13 @@ func (s *script) limitIndex(it *redisItem) uint16 {
 	s.limits = append(s.limits, it.limit)
 	t := &it.terms
 	s.packed = append(s.packed, byte(it.algo-algorithmTokenBucket+1))
-	for _, v := range [...]int64{t.r, t.w, t.a, t.b, t.burst, t.cap, t.window} {
+	numbers := [...]int64{t.r, t.w, t.a, t.b, t.burst, t.cap, t.window}
+	if t.calendar != nil { // in the place of those that no window needs
+		at := t.calendar.around(s.clock().UnixMicro())
+		copy(numbers[:4], at[:])
+		numbers[6] = at[4]
+	}
+	for _, v := range numbers {
 		s.packed = appendDouble(s.packed, v)
 	}
 	return uint16(len(s.limits))

@@ -31,6 +31,9 @@ func (s *sightings) note(checks []Check) {
 	for i := range checks {
 		c := &checks[i]
 		used := c.Limit.burst - c.Decision.Remaining
+		if c.Limit.algorithm.Concurrent() { // what runs elsewhere is not returned here
+			continue
+		}
 		if c.Decision.Source != Shared || c.Op != Take || used*2 < c.Limit.burst || used <= 0 {
 			continue
 		}

@@ -11,7 +11,10 @@ type slidingWindowLog struct{}
 
 // A log holds the entries of one key. Steps change it in place, and return the
 // state that goes with it.
-type log struct{ entries []entry }
+type log struct {
+	entries []entry
+	holds   []hold // of concurrent requests, in the place of entries
+}
 
 type entry struct{ at, units int64 }
 
@@ -53,7 +56,7 @@ func stepBack(s state, now int64) state {
 
 func (slidingWindowLog) used(s state, _ *terms) int64 { return s.n }
 
-func (slidingWindowLog) charge(s state, now, units int64) state {
+func (slidingWindowLog) charge(s state, now, units, _ int64) state {
 	if s.log == nil {
 		s.log = &log{}
 	}
@@ -63,11 +66,11 @@ func (slidingWindowLog) charge(s state, now, units int64) state {
 	return s
 }
 
-func (w slidingWindowLog) force(s state, now, units int64, l *terms) state {
+func (w slidingWindowLog) force(s state, now, units, id int64, l *terms) state {
 	if units = min(units, l.cap-s.n); units <= 0 {
 		return s
 	}
-	return w.charge(s, now, units)
+	return w.charge(s, now, units, id)
 }
 
 // backfill adds an entry of the instant, or of the newest entry's if that is
@@ -82,7 +85,7 @@ func (w slidingWindowLog) backfill(s state, now, units, at int64, l *terms) stat
 		return s
 	}
 	s.t = newest
-	return w.charge(s, at, units)
+	return w.charge(s, at, units, 0)
 }
 
 // grant takes from the newest entries: exact if nothing came in between, else

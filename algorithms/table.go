@@ -23,11 +23,12 @@ type algorithm interface {
 	// used is what counts against the burst in a state that at returned.
 	used(s state, l *terms) int64
 
-	// charge adds units to a state that at returned.
-	charge(s state, now, units int64) state
+	// charge adds units to a state that at returned. The id is the take's, for
+	// algorithms that tell takes apart.
+	charge(s state, now, units, id int64) state
 
 	// force is charge for a cost that need not fit: into debt, up to the cap.
-	force(s state, now, units int64, l *terms) state
+	force(s state, now, units, id int64, l *terms) state
 
 	// backfill is charge, as far as it fits, as of an earlier instant.
 	backfill(s state, now, units, at int64, l *terms) state
@@ -70,6 +71,8 @@ var table = [algorithmCount]struct {
 	algorithmSlidingWindowCounter: {"sliding-window-counter", "sc", slidingWindowCounter{}},
 	algorithmSlidingWindowLog:     {"sliding-window-log", "sl", slidingWindowLog{}},
 	algorithmFixedWindow:          {"fixed-window", "fw", fixedWindow{}},
+	algorithmCalendarWindow:       {"calendar-window", "cw", fixedWindow{}},
+	algorithmConcurrent:           {"concurrent", "co", concurrent{}},
 }
 
 // A state is what one key holds; n units are in use. What t and f mean is the
@@ -77,7 +80,7 @@ var table = [algorithmCount]struct {
 // were last written at t, and f is the counter's previous window.
 type state struct {
 	t, n, f int64
-	log     *log // of sliding window logs only
+	log     *log // of sliding window logs and concurrent requests only
 }
 
 func (s state) empty() bool { return s.n == 0 && s.f == 0 }
@@ -88,7 +91,8 @@ type terms struct {
 	r, w, a, b       int64
 	burst, cap       int64 // for windows the burst is the requests
 	most             int64 // what one call may cost: a share's burst, and above it into debt
-	requests, window int64 // window in µs
+	requests, window int64 // window in µs; of a calendar a length that stands for it
+	calendar         *calendar
 }
 
 // fit reports whether a cost fits beside what is used.
@@ -103,7 +107,7 @@ type answer struct {
 	missing bool // no state was stored, or none that parses
 	charged bool
 	n, t, f int64 // the state: after the check's charge, or uncharged
-	u       int64 // log only: the instant at which one unit is free, and f that for the cost
+	u       int64 // if there is a log: the instant at which one unit is free, and f that for the cost
 }
 
 func answerOf(s state) answer { return answer{n: s.n, t: s.t, f: s.f} }
@@ -124,7 +128,6 @@ func figures(a answer, algo Algorithm, op Op, cost, need, now int64, l *terms) D
 	}
 	if a.charged && !op.settles() {
 		d.Delay = until(step.delayUntil(a, cost, l), now)
-		d.Receipt = Receipt{units: cost, at: now, t: a.t, n: a.n, f: a.f, algorithm: algo}
 	}
 	return d
 }

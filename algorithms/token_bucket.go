@@ -57,12 +57,12 @@ func after(t, f, k int64, l *terms) int64 {
 
 func (tokenBucket) used(s state, _ *terms) int64 { return s.n }
 
-func (tokenBucket) charge(s state, _, units int64) state {
+func (tokenBucket) charge(s state, _, units, _ int64) state {
 	s.n += units
 	return s
 }
 
-func (tokenBucket) force(s state, _, units int64, l *terms) state {
+func (tokenBucket) force(s state, _, units, _ int64, l *terms) state {
 	s.n = min(s.n+units, max(s.n, l.cap))
 	return s
 }

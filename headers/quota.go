@@ -41,6 +41,11 @@ type QuotaConfig struct {
 	// they come back window by window.
 	Continuous bool
 
+	// Calendar says that windows are periods of the calendar, whose lengths
+	// differ: Window is about as long as the longest. It is not sent, for
+	// there is nothing true to say; what responses say of the time left is.
+	Calendar bool
+
 	// Unit is what is counted: "" and "requests" are requests. The draft
 	// registers "content-bytes" and "concurrent-requests"; others are sent as
 	// they are. Concurrent requests have neither Requests nor Window.
@@ -76,7 +81,7 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 		continuous: c.Continuous,
 	}
 	q.window, q.fill = c.refill()
-	q.policy = []string{string(q.appendPolicy(nil, c.Unit))}
+	q.policy = []string{string(q.appendPolicy(nil, c))}
 	return q, nil
 }
 
@@ -164,15 +169,15 @@ func (c *QuotaConfig) refill() (int64, time.Duration) {
 }
 
 // appendPolicy appends the item, its parameters in the draft's order.
-func (q *Quota) appendPolicy(buf []byte, unit string) []byte {
+func (q *Quota) appendPolicy(buf []byte, c QuotaConfig) []byte {
 	buf = append(buf, q.item...)
 	buf = append(buf, ";q="...)
 	buf = strconv.AppendInt(buf, q.limit, 10)
-	if unit != "" && unit != unitRequests {
+	if c.Unit != "" && c.Unit != unitRequests {
 		buf = append(buf, ";qu="...)
-		buf = appendString(buf, unit)
+		buf = appendString(buf, c.Unit)
 	}
-	if q.window > 0 {
+	if q.window > 0 && !c.Calendar {
 		buf = append(buf, ";w="...)
 		buf = strconv.AppendInt(buf, q.window, 10)
 	}

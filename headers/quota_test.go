@@ -21,6 +21,7 @@ func TestQuota(t *testing.T) {
 		{headers.QuotaConfig{Name: "a", Limit: 10, Requests: 10, Window: 100 * ms}, `"a";q=10;w=1`},
 		{headers.QuotaConfig{Name: "a", Limit: 7, Requests: 7, Window: 1}, `"a";q=7;w=1`},
 		{headers.QuotaConfig{Name: "a", Limit: 1e9, Requests: 1e9, Window: 400 * day}, `"a";q=1000000000;w=34560000`},
+		{headers.QuotaConfig{Name: "a", Limit: 9, Requests: 9, Window: 31 * day, Calendar: true}, `"a";q=9`},
 		// Buckets: w is the time in which the rate refills the burst.
 		{bucketOf(10, 60, time.Minute), `"a";q=10;w=10`},
 		{bucketOf(10, 3, time.Second), `"a";q=10;w=4`},

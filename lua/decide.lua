@@ -2,11 +2,14 @@
 -- what is known of the keys, and write what changed. A group is a call: all its
 -- takes are charged, or none. Twin: algorithms/decide.go.
 
-local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET, BACKFILL = 0, 2, 3, 4, 5, 6, 7 -- trial is 1
+local TAKE, TRIAL_INSTEAD, RETURN, FORCE, GRANT, RESET, RENEW, BACKFILL = 0, 2, 3, 4, 5, 6, 7, 8 -- trial is 1
 local ELSEWHERE_DENIED = 65535
 
 -- In the order of the numbers that limits are packed with.
-local makers = { token_bucket, leaky_bucket, sliding_window_counter, sliding_window_log, fixed_window }
+local makers = {
+  token_bucket, leaky_bucket, sliding_window_counter, sliding_window_log, fixed_window, calendar_window, concurrent,
+}
+local CONCURRENT = 7
 local steps = {}
 
 for i = 1, #limits do
@@ -81,7 +84,7 @@ end
 -- take_one judges what a check needs, unless it is known to fit, and charges
 -- its units if it does and nothing else is denied. It returns the answer and
 -- the verdict.
-local function take_one(k, l, units, need, denied, fits)
+local function take_one(k, l, units, need, denied, fits, id)
   local v = stored[k] and 0 or 2
   local n, t, f = current(k, l)
   local allowed = fits or l.step.used(n, t, f, l) + need <= l.burst
@@ -91,7 +94,7 @@ local function take_one(k, l, units, need, denied, fits)
       need = 0
       if units > 0 then
         v = v + 4
-        n, t, f = l.step.charge(n, t, f, units, KEYS[k], l)
+        n, t, f = l.step.charge(n, t, f, units, KEYS[k], l, id)
         keep(k, n, t, f, l)
       end
     end
@@ -123,7 +126,7 @@ local function take(group, denied)
       if c.instead == ELSEWHERE_DENIED or (c.instead > 0 and not group[c.instead].allowed) then
         others = others - 1
       end
-      say((take_one(c.key, c.limit, c.cost, c.cost, others, c.op == TAKE)))
+      say((take_one(c.key, c.limit, c.cost, c.cost, others, c.op == TAKE, c.id)))
     end
   end
 end
@@ -143,11 +146,15 @@ local function settle(c)
   elseif c.cost == 0 then
     return reply(v, n, t, f, k, l, 0)
   elseif c.op == FORCE then
-    n, t, f = step.force(n, t, f, c.cost, name, l)
+    n, t, f = step.force(n, t, f, c.cost, name, l, c.id)
   elseif c.op == GRANT then
     n, t, f = step.grant(n, t, f, c.cost, name)
   elseif c.op == BACKFILL then
     n, t, f = step.backfill(n, t, f, c.cost, l, name, c.at)
+  elseif c.op == RENEW then
+    if step.renew then
+      n, t, f = step.renew(n, t, f, c.t, c.n, c.f, l, name)
+    end
   elseif n > 0 or f > 0 then
     n, t, f = step.undo(n0, t0, f0, n, t, f, c.cost, c.t, c.n, c.f, l, name, c.at)
   end
@@ -170,8 +177,11 @@ while pos <= size do
     local c = { op = op, key = key, limit = limits[index], cost = cost, instead = 0, answer = '', allowed = false }
     if op == TRIAL_INSTEAD then
       c.instead, pos = unpack('<H', checks, pos)
-    elseif op == RETURN or op == BACKFILL then
+    elseif op == RETURN or op == RENEW or op == BACKFILL then
       c.t, c.n, c.f, c.at, pos = unpack('<dI4dd', checks, pos)
+    end
+    if c.limit.row == CONCURRENT then
+      c.id, pos = unpack('<d', checks, pos)
     end
     if not N[key] then
       read(key, c.limit)
@@ -190,7 +200,7 @@ while pos <= size do
         say(settle(group[i]))
       end
     elseif count == 1 and c.op == TAKE then
-      say((take_one(c.key, c.limit, c.cost, c.cost, denied)))
+      say((take_one(c.key, c.limit, c.cost, c.cost, denied, false, c.id)))
     else
       take(group, denied)
     end

@@ -3,8 +3,10 @@
 // that runs them.
 //
 // The script needs the commands DEL, GET, LINDEX, LLEN, LRANGE, LREM, LSET,
-// LTRIM, MGET, PEXPIRE, RPUSH, SET and TIME. An operator who does not want to grant
-// EVAL can load it with SCRIPT LOAD and grant EVALSHA alone.
+// LTRIM, MGET, PEXPIRE, RPUSH, SET and TIME; for concurrent requests also ZADD,
+// ZCARD, ZRANGE, ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and
+// ZSCORE. An operator who does not want to grant EVAL can load it with SCRIPT LOAD
+// and grant EVALSHA alone.
 package lua
 
 import (
@@ -26,6 +28,8 @@ var parts = []string{
 	"sliding_window_counter.lua",
 	"sliding_window_log.lua",
 	"fixed_window.lua",
+	"calendar_window.lua",
+	"concurrent.lua",
 	"decide.lua",
 }
 

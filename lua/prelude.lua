@@ -3,14 +3,17 @@
 -- KEYS    the distinct keys of the call, all in one Cluster slot
 -- ARGV[1] the clock in µs since the Unix epoch; empty: the server's TIME
 -- ARGV[2] the distinct limits, packed:
---         row B, then doubles: r, w, a, b, burst, cap, window (µs)
+--         row B, then doubles: r, w, a, b, burst, cap, window (µs); of calendars
+--         turns of periods in the place of r, w, a, b and window
 -- ARGV[3] takes from buckets, packed: keys H, and then, for the next so many
 --         keys: keys H, takes of each H, limit H, cost I4
 -- ARGV[4] groups of other checks, packed: count H, takes denied elsewhere H,
 --         and per check: op B, key H, limit H, cost I4;
 --         of trial-instead: the take to leave out H (its place in the group,
 --         0 one elsewhere that is allowed, 65535 one elsewhere that is denied)
---         of return and backfill: the receipt's t d, n I4, f d, and the take's instant d
+--         of return, renew and backfill: the receipt's t d, n I4, f d, and the take's
+--         instant d;
+--         of concurrent requests: the take's id d
 -- Returns {answers, error...}; answers, packed: now d, then per take and then
 --         per group a status B: 0, and per check v B, n I4, t d, f d, u d; or
 --         1, and its error is the next of those that follow.

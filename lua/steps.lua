@@ -7,7 +7,8 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 --   load(key) -> n, t, f, exists; or nil and an error text
 --   at(n, t, f, l, key) -> n, t, f at now, and whether to store them in any case
 --   used(n, t, f, l) -> what counts against the burst
---   charge, force, grant(n, t, f, units, key, l) -> n, t, f
+--   charge, force, grant(n, t, f, units, key, l, id) -> n, t, f
+--   renew(n, t, f, receipt's t, n, f; l, key) -> n, t, f; nil if takes do not end
 --   backfill(n, t, f, units, l, key, instant) -> n, t, f
 --   undo(stored n, t, f; n, t, f; units; receipt's t, n, f; l, key; the take's
 --   instant) -> n, t, f

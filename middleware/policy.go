@@ -194,13 +194,7 @@ func newGrade(p Policy, tier string, l algorithms.Limit) (*grade, error) {
 		return g, nil
 	}
 	var err error
-	g.quota, err = headers.NewQuota(headers.QuotaConfig{
-		Name:       p.Name,
-		Limit:      l.Burst(),
-		Requests:   l.Requests(),
-		Window:     l.Window(),
-		Continuous: l.Algorithm().Continuous(),
-	})
+	g.quota, err = headers.NewQuota(quotaConfig(p.Name, l))
 	return g, err
 }
 

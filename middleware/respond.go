@@ -90,7 +90,7 @@ func (m *Middleware) jittered(d *decision, r *http.Request, i int) time.Duration
 	slot := now.UnixNano() / int64(spread)
 	if aligned {
 		// The window's end; rounded, since clocks differ a little.
-		w := limit.Window().Microseconds()
+		w := grid(limit).Microseconds()
 		slot = (now.UnixMicro() + wait.Microseconds() + w/2) / w
 	}
 	return wait + headers.Jitter(spread, c.Policy, m.client(d, r), slot)

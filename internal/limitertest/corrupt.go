@@ -53,20 +53,28 @@ func runCorrupt(t *testing.T, s Subject) {
 
 // planted returns texts that do not parse as a state, and texts that do.
 func planted(l algorithms.Limit) (garbage, lies []string) {
-	if kindOf(l) == "list" {
+	switch kindOf(l) {
+	case "list":
 		return garbageLists, lyingLists
+	case "zset":
+		return nil, lyingSets
+	default:
+		return garbageTexts, lyingTexts
 	}
-	return garbageTexts, lyingTexts
 }
 
 var laterAndEarlier = []int64{-60 * second, -60*second + 1, 20 * second, 60 * second, 61 * second, 150 * second}
 
 // kindOf returns how a limit's state is stored.
 func kindOf(l algorithms.Limit) string {
-	if l.Algorithm().String() == "sliding-window-log" {
+	switch l.Algorithm().String() {
+	case "sliding-window-log":
 		return "list"
+	case "concurrent":
+		return "zset"
+	default:
+		return "string"
 	}
-	return "string"
 }
 
 var garbageTexts = []string{
@@ -106,6 +114,21 @@ var lyingLists = []string{
 	// Many entries.
 	"1763729430000000999" + strings.Repeat(" 1763729430000000001", 999), "1763729430000000010" + strings.Repeat(" 1763729429000000001", 999), "1763729430000000010" + strings.Repeat(" x", 999),
 	"1763729430000000010" + strings.Repeat(" 1763729360000000001", 999), "1763729430000000010 1763729360000000001" + strings.Repeat(" x", 300),
+}
+
+// lyingSets are of fields score/member. Any member is a unit that is held, whatever it is called.
+var lyingSets = []string{
+	"1763729430000000/a", "1763729430000000/a 1763729430000000/b 1763729429000000/c", "0/a", "-1/a", "-inf/a", "inf/a", "-inf/a inf/b", "1.5/a 1763729430000000.5/b",
+	"9007199254740993/a", "1e300/a 1763729430000000/b", "1763729430100000/a", "1763729430100001/a", "1763729490000000/a 1763729370000000/b 1763729370000001/c",
+	lyingUnits(9, epoch), lyingUnits(10, epoch), lyingUnits(11, epoch-30*second), lyingUnits(600, epoch-60*second+5), lyingUnits(600, epoch+second),
+}
+
+func lyingUnits(n int, first int64) string {
+	var fields []string
+	for i := range n {
+		fields = append(fields, fmt.Sprintf("%d/unit%d", first+int64(i), i))
+	}
+	return strings.Join(fields, " ")
 }
 
 // heals plants what does not parse, and wants a fresh key.

@@ -52,7 +52,7 @@ type plannedCheck struct {
 	op   algorithms.Op
 	cost int64
 	l    algorithms.Limit
-	of   [2]int // Return: the call's id and the check that took; an id of -1 is the zero Receipt
+	of   [2]int // Return, Renew: the call's id and the check that took; an id of -1 is the zero Receipt
 }
 
 // A player remembers the receipts of one limiter.
@@ -79,7 +79,7 @@ func (p *player) ask(call plannedCall) ([]algorithms.Check, error) {
 		if c.beat {
 			check.Policy = candidate
 		}
-		if c.op == algorithms.Return {
+		if c.op == algorithms.Return || c.op == algorithms.Renew {
 			check.Decision.Receipt = p.receipts[c.of]
 		}
 		checks = append(checks, check)
@@ -87,7 +87,7 @@ func (p *player) ask(call plannedCall) ([]algorithms.Check, error) {
 	err := p.limiter.Allow(p.Context(), checks)
 	for i, c := range checks {
 		of := [2]int{call.id, i}
-		if c.Op == algorithms.Return {
+		if c.Op == algorithms.Return || c.Op == algorithms.Renew {
 			of = call.checks[i].of
 		}
 		if err == nil {
@@ -103,7 +103,7 @@ func (p *pair) generate(r source, several bool) []plannedCall {
 	players := p.players()
 	plan := &planner{source: r, now: epoch, several: several}
 	for range 2 + r.IntN(3) {
-		plan.limits = append(plan.limits, r.limit(pick(r, constructors...)))
+		plan.limits = append(plan.limits, r.limit(pick(r, everyConstructor...)))
 	}
 	// Live limits change: there is another of an algorithm that is there already.
 	plan.limits = append(plan.limits, r.limit(constructorOf(plan.limits[0])))
@@ -202,7 +202,7 @@ type planner struct {
 func (p *planner) learn(call plannedCall, checks []algorithms.Check) {
 	p.wait = wait(checks)
 	for i, c := range checks {
-		if c.Decision.Receipt.Units() == 0 || c.Op == algorithms.Return {
+		if c.Decision.Receipt.Units() == 0 || c.Op == algorithms.Return || c.Op == algorithms.Renew {
 			continue
 		}
 		taken := call.checks[i]
@@ -223,7 +223,7 @@ func (p *planner) call(id int) plannedCall {
 		case settles && p.IntN(2) == 0 && len(p.taken) > 0:
 			c = p.giveBack()
 		case settles:
-			c.op = pick(p.source, algorithms.Return, algorithms.Force, algorithms.Force, algorithms.Grant, algorithms.Grant, algorithms.Reset)
+			c.op = pick(p.source, algorithms.Return, algorithms.Force, algorithms.Force, algorithms.Grant, algorithms.Grant, algorithms.Reset, algorithms.Renew)
 			c.beat = p.IntN(4) == 0
 			c.of[0] = -1
 		default:
@@ -256,6 +256,9 @@ func (p *planner) giveBack() plannedCheck {
 		i = len(p.taken) - 1
 	}
 	c := p.taken[i]
+	if p.IntN(3) == 0 {
+		c.op = algorithms.Renew
+	}
 	c.cost = pick(p.source, c.cost, c.cost, 1, 1+p.Int64N(c.cost))
 	if p.IntN(4) == 0 {
 		// Under a limit that has changed since.

@@ -13,7 +13,7 @@ import (
 // the answers of a model that is written from the definitions, in rational numbers, and knows no formula: its figures
 // are found by search.
 func Ideal(t *testing.T, s Subject, traces int) {
-	for _, of := range constructors {
+	for _, of := range everyConstructor {
 		t.Run(of(1, time.Second).Algorithm().String(), func(t *testing.T) {
 			t.Parallel()
 			r := newSource(t)
@@ -72,6 +72,8 @@ var models = map[string]func(algorithms.Limit) model{
 	"sliding-window-counter": newCounts,
 	"sliding-window-log":     newLog,
 	"fixed-window":           newCounts,
+	"calendar-window":        newDates,
+	"concurrent":             newLog, // if nobody returns, a unit is held for a window
 }
 
 // An ideal answers from a model.

@@ -29,7 +29,7 @@ func runInvalid(t *testing.T, s Subject) {
 			t.Parallel()
 			w := s.world(t, "a limit that is not supported is an error whatever is asked under it: "+tt.name)
 			for _, l := range tt.limits {
-				for op := algorithms.Take; op <= algorithms.Reset; op++ {
+				for op := algorithms.Take; op <= algorithms.Renew; op++ {
 					bad := w.on("bad", l, 1)
 					bad.Op = op
 					w.invalid(bad)
@@ -45,7 +45,7 @@ func runInvalid(t *testing.T, s Subject) {
 func (w *world) mistake(bad algorithms.Check) {
 	w.Helper()
 	for i, l := range ten() {
-		a, b := w.on("a", l, 2), w.on("b", ten()[(i+1)%5], 2)
+		a, b := w.on("a", l, 2), w.on("b", ten()[(i+1)%len(constructors)], 2)
 		w.invalid(bad)
 		w.invalid(a, bad, b)
 		w.invalid(bad, a, b)
@@ -67,7 +67,7 @@ var mistakes = []struct {
 	{"negative cost to force", func(c *algorithms.Check) { c.Cost, c.Op = -1, algorithms.Force }},
 	{"negative cost to grant", func(c *algorithms.Check) { c.Cost, c.Op = -1, algorithms.Grant }},
 	{"negative cost to try", func(c *algorithms.Check) { c.Cost, c.Op = -1, algorithms.Trial }},
-	{"unknown op 7", func(c *algorithms.Check) { c.Op = algorithms.Reset + 1 }},
+	{"unknown op 8", func(c *algorithms.Check) { c.Op = algorithms.Renew + 1 }},
 	{"unknown op 255", func(c *algorithms.Check) { c.Op = 255 }},
 	{"no policy", func(c *algorithms.Check) { c.Policy = "" }},
 	{"policy of 65 letters", func(c *algorithms.Check) { c.Policy = strings.Repeat("a", 65) }},
@@ -97,11 +97,15 @@ var badLimits = []struct {
 		algorithms.SlidingWindowCounter(5, time.Second).WithBurst(6),
 		algorithms.SlidingWindowLog(5, time.Second).WithBurst(1),
 		algorithms.FixedWindow(5, time.Second).WithBurst(1_000_000),
+		algorithms.Concurrent(5, time.Second).WithBurst(4),
+		algorithms.PerDay(5, nil).WithBurst(6),
 	}},
 	{"burst of no units", buckets(5, time.Second, 0)},
 	{"negative burst", buckets(5, time.Second, -1)},
 	{"burst too large", buckets(5, time.Second, 1_000_000_001)},
 	{"log of more than 10 000", []algorithms.Limit{algorithms.SlidingWindowLog(10_001, time.Hour)}},
+	{"more than 10 000 at a time", []algorithms.Limit{algorithms.Concurrent(10_001, time.Hour)}},
+	{"a zone without a name", []algorithms.Limit{algorithms.PerDay(1, time.FixedZone("", 3600)), algorithms.PerMonth(1, time.Local)}},
 	{"not exact, 67 108 864", buckets(67_108_864, 1_000_003*µs, 67_108_864)},
 	{"not exact, burst 4 503 600", buckets(1_000_000_000, 1_000_003*µs, 4_503_600)},
 }

@@ -41,7 +41,7 @@ type Subject struct {
 	Stored func(tb testing.TB, c algorithms.Check) string
 
 	// Plant replaces what is stored under the key of a check, without an expiry. The kind is "string", "list" (of the
-	// fields of raw) or "hash" (of one field).
+	// fields of raw), "zset" (of fields score/member) or "hash" (of one field).
 	Plant func(tb testing.TB, c algorithms.Check, kind, raw string)
 
 	// Kind returns the kind of what is stored under the key of a check, "none" if there is nothing.
@@ -66,6 +66,7 @@ func Run(t *testing.T, s Subject) {
 		{"Honesty", runHonesty},
 		{"Settlements", runSettlements},
 		{"Returns", runReturns},
+		{"Holds", runHolds},
 		{"Invalid", runInvalid},
 		{"Extremes", runExtremes},
 		{"Limits", runLimits},
@@ -134,4 +135,5 @@ var constructors = []func(int64, time.Duration) algorithms.Limit{
 	algorithms.SlidingWindowCounter,
 	algorithms.SlidingWindowLog,
 	algorithms.FixedWindow,
+	algorithms.Concurrent,
 }

@@ -121,7 +121,7 @@ func (w *world) empty(c algorithms.Check) {
 
 var takes = []algorithms.Op{algorithms.Take, algorithms.Trial, algorithms.TrialInstead}
 
-var settlements = []algorithms.Op{algorithms.Return, algorithms.Force, algorithms.Grant, algorithms.Reset}
+var settlements = []algorithms.Op{algorithms.Return, algorithms.Force, algorithms.Grant, algorithms.Reset, algorithms.Renew}
 
 var mixRules = []rule{
 	{"mixture", "a call holds takes and trials, or settlements, never both; else nothing is charged", func(w *world) {

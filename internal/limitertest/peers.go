@@ -133,8 +133,11 @@ var chargePeers = []rule{
 		}
 		for _, l := range ten() {
 			raw := "1763729430000000003"
-			if kindOf(l) == "list" {
+			switch kindOf(l) {
+			case "list":
 				raw += " " + raw
+			case "zset":
+				raw = lyingUnits(3, epoch)
 			}
 			c := w.on("", l, 1)
 			w.s.Plant(w, c, kindOf(l), raw)

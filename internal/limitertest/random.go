@@ -94,7 +94,7 @@ func (s source) limit(of func(int64, time.Duration) algorithms.Limit) algorithms
 }
 
 // anyLimit returns a valid limit of any algorithm.
-func (s source) anyLimit() algorithms.Limit { return s.limit(pick(s, constructors...)) }
+func (s source) anyLimit() algorithms.Limit { return s.limit(pick(s, everyConstructor...)) }
 
 // cost returns a cost of interest under the limit.
 func (s source) cost(l algorithms.Limit) int64 {

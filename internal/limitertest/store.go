@@ -107,7 +107,7 @@ var storeRules = []eachRule{
 
 // constructorOf returns the constructor of a limit's algorithm.
 func constructorOf(l algorithms.Limit) func(int64, time.Duration) algorithms.Limit {
-	for _, of := range constructors {
+	for _, of := range everyConstructor {
 		if of(1, time.Second).Algorithm() == l.Algorithm() {
 			return of
 		}

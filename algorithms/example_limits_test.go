@@ -1,0 +1,76 @@
+package algorithms_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func ExamplePerMonth() {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	clock := newClock() // 21 November, 13:50:30 in Berlin
+	limiter := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
+	defer limiter.Close()
+	for _, limit := range []algorithms.Limit{algorithms.PerDay(500, nil), algorithms.PerDay(500, berlin), algorithms.PerMonth(10_000, berlin)} {
+		d, _ := algorithms.Allow(context.Background(), limiter, limit.String(), limit)
+		fmt.Println(limit, "left:", d.Remaining, "until:", clock.now().Add(d.ResetAfter).In(berlin).Format("2 January 15:04"))
+	}
+	// Output:
+	// calendar-window 500/day left: 499 until: 22 November 01:00
+	// calendar-window 500/day Europe/Berlin left: 499 until: 22 November 00:00
+	// calendar-window 10000/month Europe/Berlin left: 9999 until: 1 December 00:00
+}
+
+func ExamplePerDay() {
+	fmt.Println(algorithms.PerDay(500, time.UTC))
+	fmt.Println(algorithms.PerDay(500, time.FixedZone("Mars", 88_775)).Validate())
+	// Output:
+	// calendar-window 500/day
+	// invalid check: limit calendar-window 500/day Mars: there is no time zone "Mars" that has this name everywhere; use one that time.LoadLocation finds
+}
+
+// Take when the request begins, renew while it runs, return when it ends.
+func ExampleConcurrent() {
+	clock := newClock()
+	limiter := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
+	defer limiter.Close()
+	ctx := context.Background()
+
+	stream := func(name string, chunks int) {
+		held := []algorithms.Check{{Policy: "streams", Key: "usr=42", Limit: algorithms.Concurrent(1, 30*time.Second), Cost: 1}}
+		if err := limiter.Allow(ctx, held); err != nil || !algorithms.Allowed(held) {
+			fmt.Println(name, "has to wait at most", held[0].Decision.RetryAfter)
+			return
+		}
+		defer func() {
+			held[0].Op = algorithms.Return
+			_ = limiter.Allow(context.WithoutCancel(ctx), held) // also when the client has gone
+		}()
+		for range chunks {
+			clock.add(20 * time.Second) // a chunk is sent
+			held[0].Op = algorithms.Renew
+			_ = limiter.Allow(ctx, held)
+		}
+		fmt.Println(name, "has run for", 20*chunks, "s")
+	}
+	stream("the first", 3)
+	stream("the second", 1)
+
+	dies := []algorithms.Check{{Policy: "streams", Key: "usr=42", Limit: algorithms.Concurrent(1, 30*time.Second), Cost: 1}}
+	_ = limiter.Allow(ctx, dies)
+	clock.add(10 * time.Second)
+	stream("the third", 1)
+	clock.add(20 * time.Second)
+	stream("the fourth", 0)
+	// Output:
+	// the first has run for 60 s
+	// the second has run for 20 s
+	// the third has to wait at most 20s
+	// the fourth has run for 0 s
+}
