@@ -102,7 +102,7 @@ func TestBackfillIsNotForCallers(t *testing.T) {
 	checks := []algorithms.Check{{Policy: "p", Key: "k", Limit: algorithms.TokenBucket(9, time.Hour), Cost: 1}}
 	for range 2 { // without a receipt and with one
 		backfill := []algorithms.Check{checks[0]}
-		backfill[0].Op = algorithms.Reset + 1
+		backfill[0].Op = algorithms.Renew + 1
 		if err := m.Allow(context.Background(), backfill); err == nil {
 			t.Error("got no error")
 		}

@@ -12,7 +12,8 @@ import (
 
 // Differential plays random traces on limiters of two subjects, and wants the same answers but for their Source:
 // several checks per call over three keys, all ops, awkward limits that change, and a clock that is set now and then.
-// In one half of the traces a call may also ask for one key under several limits. The number of traces is that of the environment variable PENSTOCK_TRACES, if set. A failure reports the seed and
+// In one half of the traces a call may also ask for one key under several limits. The environment variable
+// PENSTOCK_TRACES sets the number of traces. A failure reports the seed and
 // the shortest trace that it could find.
 func Differential(t *testing.T, a, b Subject, traces int) {
 	for name, several := range map[string]bool{"one limit per key": false, "several limits per key": true} {
@@ -256,9 +257,7 @@ func (p *planner) giveBack() plannedCheck {
 		i = len(p.taken) - 1
 	}
 	c := p.taken[i]
-	if p.IntN(3) == 0 {
-		c.op = algorithms.Renew
-	}
+	c.op = pick(p.source, algorithms.Return, algorithms.Return, algorithms.Renew)
 	c.cost = pick(p.source, c.cost, c.cost, 1, 1+p.Int64N(c.cost))
 	if p.IntN(4) == 0 {
 		// Under a limit that has changed since.
