@@ -29,20 +29,32 @@ func validateSettling(p Policy) error {
 	if p.Shadow && p.ChargeDenied {
 		errs = append(errs, errors.New("a shadow policy denies nothing, and so has no denials to charge"))
 	}
-	if !p.Late && p.ChargeIf == nil {
-		return errors.Join(errs...)
-	}
 	limits := append(slices.Collect(maps.Values(p.Tiers)), p.Limit)
 	if p.Candidate != nil {
 		limits = append(limits, *p.Candidate)
 	}
+	said := make(map[string]bool)
 	for _, l := range limits {
-		if l.Algorithm() == leakyBucket {
-			errs = append(errs, errors.New("a leaky bucket cannot settle late: those behind a request have been promised their turns"))
-			break
+		err := validateLate(p, l)
+		if err != nil && !said[err.Error()] {
+			said[err.Error()] = true
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func validateLate(p Policy, l algorithms.Limit) error {
+	switch {
+	case l.Validate() != nil:
+		return nil // that is said elsewhere
+	case l.Algorithm().Concurrent():
+		return validateConcurrent(p, l)
+	case l.Algorithm() == leakyBucket && (p.Late || p.ChargeIf != nil):
+		return errors.New("a leaky bucket cannot settle late: those behind a request have been promised their turns")
+	default:
+		return nil
+	}
 }
 
 // settles reports whether requests of the policy may give back or be charged
@@ -61,16 +73,17 @@ func (d *decision) open(m *Middleware) *tab {
 	}
 	var t *tab
 	for i := range d.asked {
-		p, c := d.asked[i].policy, d.checks[i]
+		p, c := d.asked[i].policy, &d.checks[i]
 		// A trial that was not charged counts nothing later either.
-		if !p.settles() || (c.Op != algorithms.Take && c.Decision.Receipt.Units() == 0) {
+		if (!p.settles() && !c.Limit.Algorithm().Concurrent()) || d.asked[i].ban || (c.Op != algorithms.Take && c.Decision.Receipt.Units() == 0) {
 			continue
 		}
 		if t == nil {
 			t = &tab{m: m}
 		}
-		c.Key = strings.Clone(c.Key) // its bytes are the decision's
-		t.reservations = append(t.reservations, reservation{policy: p, tier: d.asked[i].grade.tier, check: c, total: -1})
+		res := reservation{policy: p, tier: d.asked[i].grade.tier, check: *c, total: -1}
+		res.check.Key = strings.Clone(c.Key) // its bytes are the decision's
+		t.reservations = append(t.reservations, res)
 	}
 	return t
 }

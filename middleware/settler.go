@@ -107,12 +107,17 @@ func (s *settler) next() (settlement, bool) {
 	return work, true
 }
 
-// settle settles units of a check that was decided, soon, as later does.
+// settle settles units of a check that was decided, soon, as later does. A
+// Memory takes less time than it takes to wait.
 func (m *Middleware) settle(policy string, c algorithms.Check, op algorithms.Op, units int64) bool {
 	c.Op, c.Cost = op, units
-	return m.later(policy, func(ctx context.Context) error {
-		return m.limiter.Allow(ctx, []algorithms.Check{c})
-	})
+	do := func(ctx context.Context) error { return m.limiter.Allow(ctx, []algorithms.Check{c}) }
+	if m.alone {
+		work := settlement{policy: policy, do: do, since: time.Now()}
+		m.settled(work, do(context.Background()))
+		return true
+	}
+	return m.later(policy, do)
 }
 
 // later does soon what is left to do of a request. It reports false if that

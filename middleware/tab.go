@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
@@ -15,8 +16,8 @@ import (
 const statusClosedRequest = 499
 
 // A tab holds what a request has reserved of policies that settle later: of
-// those with Late, and with ChargeIf. It is the context of the request's handler,
-// and ends with it.
+// those with Late, with ChargeIf, or with a concurrent limit. It is the context
+// of the request's handler, and ends with it.
 type tab struct {
 	context.Context
 	m *Middleware
@@ -24,6 +25,8 @@ type tab struct {
 	mu           sync.Mutex
 	ended        bool
 	reservations []reservation
+	renewal      *time.Timer // nil if nothing is held
+	renewing     int         // renewals that are being made
 }
 
 // A reservation is what one check charged.
@@ -59,6 +62,7 @@ func (t *tab) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if t.asksStatus() {
 		w, s = watchStatus(w)
 	}
+	t.keepHolding()
 	panics := true
 	defer func() {
 		status := 0
@@ -93,6 +97,12 @@ func (t *tab) end(status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
+	if t.renewal != nil {
+		t.renewal.Stop()
+	}
+	if t.renewing == 0 {
+		t.returnHolds()
+	}
 	for i := range t.reservations {
 		res := &t.reservations[i]
 		t.force(res)
