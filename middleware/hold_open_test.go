@@ -50,8 +50,8 @@ func (s *streams) stop(name string) {
 // TestHeldWhileServed: no more run at a time than may, however long they do, and each makes room when it ends.
 func TestHeldWhileServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, p := newMemory(t), byIP("streams", two)
-		s := newStreams(newMiddleware(t, slowToSettle(memory, func(context.Context) error { return nil }), nil, p))
+		memory, p, seen := newMemory(t), byIP("streams", two), new(eventLog)
+		s := newStreams(newMiddleware(t, slowToSettle(memory, func(context.Context) error { return nil }), &ratelimit.Options{Observer: seen}, p))
 		begin := func(name string, want int) {
 			t.Helper()
 			if got := s.begin(name); got != want {
@@ -74,7 +74,11 @@ func TestHeldWhileServed(t *testing.T) {
 		if got := left(t, memory, p, "ip=192.0.2.1"); got != 2 {
 			t.Errorf("got %d left in the end, want 2", got)
 		}
-		time.Sleep(time.Minute) // nothing is renewed any more, which goleak and the bubble would see
+		settled := len(seen.of(ratelimit.Settled))
+		time.Sleep(time.Minute)
+		if more := len(seen.of(ratelimit.Settled)) - settled; more != 0 {
+			t.Errorf("got %d settlements after the end, want none", more)
+		}
 	})
 }
 
