@@ -147,12 +147,16 @@ func calendarLimit(requests int64, c *calendar) Limit {
 // Concurrent admits n requests at a time: a Take holds its units until a Return
 // with its receipt frees them, or for maxHold if that never comes, since the
 // process may have died. What takes longer renews its hold meanwhile: [Renew].
-// n is at most 10 000.
+// n is at most 10 000. State: an entry per unit that is held, in Redis of 54 bytes
+// while there are few, and of 145 from 129 on.
 //
 // It is for what is slow, streams, or is paid by the connection. It bounds no
 // rate: where requests are fast, or callers might forget to return, another
 // limit does. How long a denied request has to wait nobody knows, so RetryAfter
 // and ResetAfter say the most: until enough holds have ended by themselves.
+//
+// Without Redis each instance admits its share of n, but at least one, beside
+// what is running already.
 //
 // A Force holds units beyond n, up to 2n, which nothing returns; a Grant frees
 // the oldest, though their requests may still run.

@@ -41,11 +41,13 @@ const (
 
 // weight is what an item costs Redis, in takes from a bucket, which are the
 // cheapest, 3 to 4 µs. A log takes several commands; in the worst case half its
-// entries are read, and for a settlement as many as its units. Concurrent
-// requests have a command for some units, too, and as many that may end at once.
+// entries are read, and for a settlement as many as its units. Of concurrent
+// requests every unit may be a command; what has ended goes by one.
 func (it *redisItem) weight() int {
 	switch {
-	case it.algo == algorithmSlidingWindowLog || it.algo == algorithmConcurrent:
+	case it.algo == algorithmConcurrent:
+		return 8 + int(min(it.cost, it.terms.cap)/2)
+	case it.algo == algorithmSlidingWindowLog:
 		return 8 + int(it.terms.requests/25+min(it.cost, it.terms.requests)/5)
 	case it.op == Take && it.bucket():
 		return 1

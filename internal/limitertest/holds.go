@@ -90,7 +90,6 @@ var holdRules = []rule{
 		if d := w.take(two, 1); d.ResetAfter != time.Minute || d.RetryAfter != time.Minute {
 			w.errorf("got %s, want what was renewed to end in a minute", show(d))
 		}
-		w.one(back(third, 2))
 		w.one(back(late, 2))
 		w.remaining(late, 0)
 		w.one(back(later, 1))
