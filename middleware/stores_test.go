@@ -1,0 +1,184 @@
+package middleware_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// patience is for what happens within milliseconds.
+const patience = 20 * time.Second
+
+// A fleet is some instances of a service that share a Redis or a Cluster.
+type fleet struct {
+	*testing.T
+	clients []algorithms.Client
+}
+
+// fleets runs test with four instances on one Redis, and on a Cluster of three masters.
+func fleets(t *testing.T, test func(f *fleet)) {
+	t.Parallel()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		server, f := redistest.Start(t), &fleet{T: t}
+		for range 4 {
+			f.clients = append(f.clients, server.Client())
+		}
+		test(f)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		cluster, f := redistest.StartCluster(t), &fleet{T: t}
+		for range 4 {
+			f.clients = append(f.clients, cluster.Client())
+		}
+		test(f)
+	})
+}
+
+// start returns a middleware per instance, with the recommended limiter.
+func (f *fleet) start(policies ...ratelimit.Policy) []*ratelimit.Middleware {
+	f.Helper()
+	var all []*ratelimit.Middleware
+	for _, client := range f.clients {
+		stack, err := algorithms.NewShared(client, &algorithms.Options{
+			Redis: algorithms.RedisOptions{Timeout: patience}, Fallback: algorithms.FallbackOptions{Deadline: patience},
+		})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Cleanup(func() { _ = stack.Close() }) // the servers may be gone
+		all = append(all, newMiddleware(f, stack, nil, policies...))
+	}
+	return all
+}
+
+// soon waits until a request is answered so.
+func (f *fleet) soon(m *ratelimit.Middleware, what string, want func(ratelimit.Verdict) bool) {
+	f.Helper()
+	var v ratelimit.Verdict
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * ms) {
+		var err error
+		if v, err = m.Check(from("192.0.2.1")); err != nil {
+			f.Fatal(err)
+		}
+		if want(v) {
+			return
+		}
+	}
+	f.Errorf("%s: got %+v", what, v)
+}
+
+// everybody is a private policy, of another slot than the client's.
+var everybody = shared("everybody", algorithms.TokenBucket(1_000_000, time.Second))
+
+// TestFleetSettles: what one instance settles, the others count.
+func TestFleetSettles(t *testing.T) {
+	fleets(t, func(f *fleet) {
+		p := lateByIP("tokens", daily, 10)
+		all := f.start(p, everybody)
+		record(all[0].Handler(settling(t, "tokens", 30)), from("192.0.2.1"))
+		record(all[1].Handler(settling(t, "tokens", 3)), from("192.0.2.1"))
+		for _, m := range all[:2] {
+			if err := m.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		if v := check(t, all[3], from("192.0.2.1")); v.Policies[0].Decision.Remaining != 100-30-3-10 {
+			t.Errorf("got %+v, want 57 left", v.Policies[0])
+		}
+	})
+}
+
+// TestFleetCountsOutcomes: of 200 requests in flight at four instances, no more than the limit can fail.
+func TestFleetCountsOutcomes(t *testing.T) {
+	fleets(t, func(f *fleet) {
+		p := newOutcomes(algorithms.SlidingWindowLog(5, time.Hour))
+		failed, arrived := new(counter), new(sync.WaitGroup)
+		arrived.Add(200)
+		var all sync.WaitGroup
+		instances := f.start(p.Policy, everybody)
+		for i, m := range instances {
+			h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				arrived.Done()
+				arrived.Wait() // until all others have been decided
+				if i%2 == 0 {
+					failed.ServeHTTP(w, r)
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			}))
+			for range 50 {
+				all.Go(func() {
+					if record(h, from("192.0.2.1")).Code == http.StatusTooManyRequests {
+						arrived.Done()
+					}
+				})
+			}
+		}
+		all.Wait()
+		for _, m := range instances {
+			if err := m.Close(context.Background()); err != nil { // all is given back
+				t.Error(err)
+			}
+		}
+		left := 5 - failed.n.Load()
+		v := check(t, f.start(p.Policy)[0], from("192.0.2.1"))
+		if v.Allowed != (left > 0) || v.Policies[0].Decision.Remaining != max(0, left-1) {
+			t.Errorf("got %+v after %d failures of 5, want the rest left", v.Policies[0], failed.n.Load())
+		}
+	})
+}
+
+// TestFleetBans: a ban is of all instances, and so is its end.
+func TestFleetBans(t *testing.T) {
+	fleets(t, func(f *fleet) {
+		all := f.start(banning("p", algorithms.TokenBucket(1, time.Hour)), everybody)
+		check(t, all[0], from("192.0.2.1"))
+		f.soon(all[1], "banned after denials", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
+		f.soon(all[2], "banned elsewhere", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
+		if err := ratelimit.NewConsole(all[3]).Unban(context.Background(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1"}); err != nil {
+			t.Error(err)
+		}
+		v := check(t, all[3], from("192.0.2.1"))
+		if v.Policies[0].Banned {
+			t.Errorf("got %+v where the ban was ended", v)
+		}
+		f.soon(all[2], "forgiven elsewhere", func(v ratelimit.Verdict) bool { return !v.Policies[0].Banned })
+	})
+}
+
+// TestFleetHolds: what runs at one instance takes the place of what would at another.
+func TestFleetHolds(t *testing.T) {
+	fleets(t, func(f *fleet) {
+		p := byIP("streams", algorithms.Concurrent(2, time.Minute))
+		all := f.start(p, everybody)
+		release, running := make(chan struct{}), make(chan struct{})
+		var both sync.WaitGroup
+		for _, m := range all[:2] {
+			h := m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				running <- struct{}{}
+				<-release
+			}))
+			both.Go(func() { record(h, from("192.0.2.1")) })
+			<-running
+		}
+		w := record(all[2].Handler(ok), from("192.0.2.1"))
+		if w.Code != http.StatusTooManyRequests {
+			t.Errorf("got %d, want 429 while two run", w.Code)
+		}
+		close(release)
+		both.Wait()
+		served := all[2].Handler(ok)
+		for end := time.Now().Add(patience); record(served, from("192.0.2.1")).Code != http.StatusOK; time.Sleep(5 * ms) {
+			if time.Now().After(end) {
+				t.Fatal("denied, though nothing runs any more")
+			}
+		}
+	})
+}
