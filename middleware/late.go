@@ -21,10 +21,10 @@ var (
 func validateSettling(p Policy) error {
 	var errs []error
 	if p.Late && p.Cost == nil {
-		errs = append(errs, errors.New("Late needs Cost, which says what to reserve"))
+		errs = append(errs, errors.New("a policy with Late needs Cost, which says what to reserve"))
 	}
 	if p.Late && p.ChargeIf != nil {
-		errs = append(errs, errors.New("Late and ChargeIf exclude each other: what Settle charged is not given back"))
+		errs = append(errs, errors.New("the fields Late and ChargeIf exclude each other: what Settle charged is not given back"))
 	}
 	if p.Shadow && p.ChargeDenied {
 		errs = append(errs, errors.New("a shadow policy denies nothing, and so has no denials to charge"))
