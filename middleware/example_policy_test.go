@@ -1,0 +1,106 @@
+package middleware_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// Who does not stop is banned: after 20 denials within a minute for five minutes, then for ten, up to a day.
+func ExampleBan() {
+	memory := algorithms.Must(algorithms.NewMemory(nil))
+	defer memory.Close()
+	_, err := ratelimit.New(memory, nil, ratelimit.Policy{
+		Name:  "api",
+		Key:   keyfunc.IP(nil),
+		Limit: algorithms.TokenBucket(60, time.Minute),
+		Ban:   &ratelimit.Ban{Denials: 20, Within: time.Minute, For: 5 * time.Minute, Max: 24 * time.Hour},
+	})
+	fmt.Println(err)
+
+	_, err = ratelimit.New(memory, nil, ratelimit.Policy{
+		Name: "everybody", Key: keyfunc.Const("all"), Private: true, Limit: algorithms.TokenBucket(60, time.Minute),
+		Ban: &ratelimit.Ban{Denials: 20, Within: time.Minute, For: time.Minute},
+	})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// middleware: policy "everybody": ban: a shadow policy denies nothing, and a private one would ban everybody
+}
+
+// Denials cost, too: who asks again before the time waits longer, one burst's time at the most.
+func ExamplePolicy_chargeDenied() {
+	memory := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return noon }}))
+	defer memory.Close()
+	codes := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
+		Name:         "codes",
+		Key:          keyfunc.IP(nil),
+		Limit:        algorithms.TokenBucket(2, time.Minute),
+		ChargeDenied: true,
+	}))
+	for range 5 {
+		v, _ := codes.Check(httptest.NewRequest(http.MethodPost, "/v1/codes", nil))
+		fmt.Println(v.Allowed, v.RetryAfter)
+	}
+	// Output:
+	// true 0s
+	// true 0s
+	// false 1m0s
+	// false 1m30s
+	// false 2m0s
+}
+
+// Two streams at a time for each client, however long they run.
+func ExamplePolicy_concurrent() {
+	memory := algorithms.Must(algorithms.NewMemory(nil))
+	defer memory.Close()
+	streams := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
+		Name:  "streams",
+		Key:   keyfunc.IP(nil),
+		Limit: algorithms.Concurrent(2, 30*time.Second), // and 30 s more if this process dies
+	}))
+	depth := 0
+	var h http.Handler
+	h = streams.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		depth++
+		fmt.Println("running:", depth, w.Header().Get("RateLimit"))
+		inner := httptest.NewRecorder()
+		h.ServeHTTP(inner, httptest.NewRequest(http.MethodGet, "/v1/stream", nil)) // while this one runs
+		if inner.Code != http.StatusOK {
+			fmt.Println(inner.Code, inner.Header().Get("RateLimit-Policy"))
+		}
+		depth--
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/stream", nil))
+	// Output:
+	// running: 1 "streams";r=1
+	// running: 2 "streams";r=0
+	// 429 "streams";q=2;qu="concurrent-requests"
+}
+
+// What all clients share is nobody's fault: 503, and no numbers that tell of the others.
+func ExamplePolicy_capacity() {
+	memory := algorithms.Must(algorithms.NewMemory(nil))
+	defer memory.Close()
+	database := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
+		Name:     "database",
+		Key:      keyfunc.Const("all"),
+		Limit:    algorithms.TokenBucket(1, time.Minute),
+		Private:  true,
+		Capacity: true,
+	}))
+	h := database.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for range 2 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/reports", nil))
+		fmt.Println(w.Code, w.Header().Get("RateLimit") == "", w.Body.Len())
+	}
+	// Output:
+	// 200 true 0
+	// 503 true 138
+}
