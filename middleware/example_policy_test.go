@@ -102,5 +102,5 @@ func ExamplePolicy_capacity() {
 	}
 	// Output:
 	// 200 true 0
-	// 503 true 138
+	// 503 true 135
 }
