@@ -49,7 +49,7 @@ func TestCalendarsTurnByTheServersClock(t *testing.T) {
 	for i, limit := range calendarLimits {
 		t.Run(limit.String(), func(t *testing.T) {
 			server, own := newClock(), newClock()
-			shared := algorithms.Must(algorithms.NewRedis(clockedRedis{client, server}, &algorithms.RedisOptions{Now: own.now}))
+			shared := algorithms.Must(algorithms.NewRedis(clockedRedis{client, server}, &algorithms.RedisOptions{Now: own.now, Timeout: time.Minute}))
 			want := newMemory(t, &algorithms.MemoryOptions{Now: server.now})
 			rng := rand.New(rand.NewPCG(uint64(i), 1))
 			period := 22 * time.Hour
@@ -85,8 +85,8 @@ func TestCalendarsOfAClockThatIsFarOff(t *testing.T) {
 	for i, limit := range calendarLimits {
 		for _, skew := range []time.Duration{-4000 * 24 * time.Hour, -100 * 24 * time.Hour, 100 * 24 * time.Hour, 4000 * 24 * time.Hour} {
 			server, own := newClock(), newClock()
-			off := algorithms.Must(algorithms.NewRedis(clockedRedis{client, server}, &algorithms.RedisOptions{Now: own.now}))
-			right := algorithms.Must(algorithms.NewRedis(clockedRedis{client, server}, &algorithms.RedisOptions{Now: server.now}))
+			off := algorithms.Must(algorithms.NewRedis(clockedRedis{client, server}, &algorithms.RedisOptions{Now: own.now, Timeout: time.Minute}))
+			right := algorithms.Must(algorithms.NewRedis(clockedRedis{client, server}, &algorithms.RedisOptions{Now: server.now, Timeout: time.Minute}))
 			key := fmt.Sprintf("far=%d,%v", i, skew)
 			for range 3 {
 				own.µs.Store(server.µs.Load() + skew.Microseconds())

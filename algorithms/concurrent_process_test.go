@@ -124,7 +124,7 @@ func TestProcessesTogetherRunNoMoreThanTheLimit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	d, err := algorithms.Peek(t.Context(), algorithms.Must(algorithms.NewRedis(client, nil)), "usr=other", held)
+	d, err := algorithms.Peek(t.Context(), algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Timeout: time.Minute})), "usr=other", held)
 	if err != nil || d.Remaining != held.Requests() {
 		t.Fatalf("another key: got %+v, %v", d, err)
 	}

@@ -141,7 +141,7 @@ func TestHoldsAreAsModelled(t *testing.T) {
 			return newMemory(t, &algorithms.MemoryOptions{MaxKeys: 10_000, Now: exceptForSweeps(c.now)})
 		},
 		"Redis": func(c *fakeClock) algorithms.Limiter {
-			return algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Now: c.now}))
+			return algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Now: c.now, Timeout: time.Minute}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

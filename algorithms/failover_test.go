@@ -81,8 +81,9 @@ func TestReadonly(t *testing.T) {
 	}
 	c.wantOutage()
 	c.wantServed(crowdSize) // they went twice
-	if lost := c.lost(); lost != 0 {
-		t.Errorf("got %d units lost, want none: %+v", lost, c.stack.Stats().Fallback)
+	// What was late may have been charged: then it is told to nobody.
+	if lost, late := c.lost(), c.says("no answer within"); lost > int64(crowdSize*late) {
+		t.Errorf("got %d units lost, of %d scripts that were late: %+v", lost, late, c.stack.Stats().Fallback)
 	}
 }
 

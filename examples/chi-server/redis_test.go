@@ -32,7 +32,7 @@ func TestPrefix(t *testing.T) {
 		s.send(t, "GET /v1/orders/1", "")
 		s.send(t, "GET /v1/search", "", "X-API-Key", "demo-pro")
 		s.send(t, "GET /v1/reports", "", "X-API-Key", "guess")
-		s.send(t, "POST /v1/login", right)
+		s.send(t, "POST /v1/login", wrong) // the right one leaves nothing
 		s.send(t, "POST /v1/sms", "")
 		s.send(t, "POST /v1/charges", "", "Authorization", "Bearer demo-free") // two policies
 		s.send(t, "GET /nothing", "")
