@@ -51,7 +51,7 @@ func TestStackWithLeasesConforms(t *testing.T) {
 			return stack
 		}
 		// Over the clock of a trace NewShared leases nothing, so this is made by hand.
-		r := algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Prefix: prefix, Now: now}))
+		r := algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Prefix: prefix, Now: now, Timeout: time.Minute}))
 		stack := algorithms.NewStackForTest(r, o)
 		tb.Cleanup(func() { _ = stack.Close() })
 		return stack
@@ -125,7 +125,7 @@ func redisSubject(client redis.UniversalClient) limitertest.Subject {
 	raw := rawRedis{client}
 	return limitertest.Subject{
 		New: func(tb testing.TB, now func() time.Time) algorithms.Limiter {
-			r, err := algorithms.NewRedis(client, &algorithms.RedisOptions{Prefix: prefix, Now: now})
+			r, err := algorithms.NewRedis(client, &algorithms.RedisOptions{Prefix: prefix, Now: now, Timeout: time.Minute})
 			if err != nil {
 				tb.Fatal(err)
 			}
