@@ -94,6 +94,7 @@ type bar struct {
 	atMost  float64
 	aim     float64 // better than the bar; 0: there is none
 	firm    bool    // a quick run fails if it is missed
+	why     string  // it is missed where it is
 }
 
 const us = "penstock"

@@ -35,7 +35,7 @@ var redisMeasures = []measure{{
 		{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3.5, aim: 5},
 		{figure: checksPerSecond, against: []string{"rueidis"}, atLeast: 1.2, aim: 1.5},
 		{figure: p99, against: []string{"redis_rate"}, atMost: 1.0 / 3},
-		{figure: serverCPU, against: []string{"redis_rate"}, atMost: 0.25},
+		{figure: serverCPU, against: []string{"redis_rate"}, atMost: 0.25, why: whyServerCPU},
 	},
 }, {
 	name:        "redis-alone",
@@ -87,7 +87,7 @@ var redisMeasures = []measure{{
 		{"redis_rate, asked once", loaded(redisRateTimes(1))},
 		{"redis_rate, asked three times", loaded(redisRateTimes(3))},
 	},
-	bars: []bar{{figure: p50, who: "three policies", against: []string{"one policy"}, atMost: 1.3}},
+	bars: []bar{{figure: p50, who: "three policies", against: []string{"one policy"}, atMost: 1.3, why: whyThreePolicies}},
 }, {
 	name:    "redis-bytes",
 	title:   "Redis, memory of 100 000 keys, each asked for once",
@@ -103,6 +103,8 @@ var redisMeasures = []measure{{
 		{"leaky bucket", stored(onRedis(algorithms.LeakyBucket), 1)},
 		{"sliding window counter", stored(onRedis(algorithms.SlidingWindowCounter), 1)},
 		{"fixed window", stored(onRedis(algorithms.FixedWindow), 1)},
+		{"calendar window", stored(onRedis(perMonth), 1)},
+		{"concurrent, 1 running", stored(onRedis(algorithms.Concurrent), 1)},
 		{"sliding window log, 1 entry", stored(onRedis(algorithms.SlidingWindowLog), 1)},
 		{"sliding window log, 10 entries", stored(onRedis(algorithms.SlidingWindowLog), 10)},
 	},
@@ -112,8 +114,13 @@ var redisMeasures = []measure{{
 	title:       "Redis, the longest that a batch holds it",
 	figures:     []figure{holdLongest, holdTypical},
 	contestants: mixes,
-	bars:        []bar{{figure: holdLongest, worst: true, atMost: 500}},
+	bars:        []bar{{figure: holdLongest, worst: true, atMost: 500, why: whyHold}},
 }}
+
+// perMonth is a limit of the calendar, whatever window is asked for.
+func perMonth(requests int64, _ time.Duration) algorithms.Limit {
+	return algorithms.PerMonth(requests, nil)
+}
 
 // onRedisAll returns who counts in Redis, each as its README says.
 func onRedisAll() []contestant {
@@ -139,7 +146,7 @@ var memoryMeasures = []measure{{
 		{"a plain map", loaded(plainMap)},
 	},
 	bars: []bar{
-		{figure: perCheck, against: []string{"go-limiter"}, atMost: 1.3},
+		{figure: perCheck, against: []string{"go-limiter"}, atMost: 1.3, why: whyMemory},
 		{figure: allocations, atMost: 0, firm: true},
 	},
 }, {
@@ -153,7 +160,7 @@ var memoryMeasures = []measure{{
 		{"ulule/limiter", scaled(ululeMemory)},
 		{"x/time/rate in a map", scaled(xTimeRate)},
 	},
-	bars: []bar{{figure: speedup, atLeast: 1.6}},
+	bars: []bar{{figure: speedup, atLeast: 1.6, why: whyCores}},
 }, {
 	name:    "memory-growth",
 	title:   "Memory, 1 000 000 keys instead of 1 000, one goroutine",
@@ -193,7 +200,7 @@ var httpMeasures = []measure{{
 		{"ulule/limiter", loaded(ululeHTTP)},
 	},
 	bars: []bar{
-		{figure: perCheck, against: httpPeers, atMost: 0.5},
+		{figure: perCheck, against: httpPeers, atMost: 0.5, why: whyMiddleware},
 		{figure: allocations, against: httpPeers, atMost: 0.5, firm: true},
 	},
 }, {
@@ -205,7 +212,7 @@ var httpMeasures = []measure{{
 		{us, loaded(penstockSharedHTTP)},
 	},
 	bars: []bar{
-		{figure: perCheck, atMost: 1_000},
+		{figure: perCheck, atMost: 1_000, why: whyDenial},
 		{figure: allocations, atMost: 6},
 		{figure: commands, atMost: 0.01}, // one per second, when it is forgotten
 	},

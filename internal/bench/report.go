@@ -19,6 +19,7 @@ type report struct {
 	redisVersion string
 	summary      []string // rows
 	details      strings.Builder
+	misses       []string // bars that are missed, and why
 	missed       []string // firm bars
 }
 
@@ -57,6 +58,7 @@ func (r *report) addBar(title string, m *measure, results [][]sample, b bar) {
 	verdict := "met"
 	if !met {
 		verdict = "**missed**"
+		r.misses = append(r.misses, fmt.Sprintf("- **%s, %s**: %s, wanted %s. %s", m.title, b.figure.name, short(v), want, b.why))
 	}
 	r.summary = append(r.summary, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", title, b.figure.name, ours, theirs, ratio, want, verdict))
 	if b.firm && !met {
@@ -214,6 +216,9 @@ func (r *report) String() string {
 		"| --- | --- | ---: | ---: | ---: | --- | --- |\n")
 	b.WriteString(strings.Join(r.summary, "\n"))
 	b.WriteString("\n")
+	if r.misses != nil && !r.options.quick {
+		fmt.Fprintf(&b, "\n## Bars that are missed, and why\n\n%s\n", strings.Join(r.misses, "\n"))
+	}
 	b.WriteString(r.details.String())
 	return b.String()
 }
