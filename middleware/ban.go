@@ -17,7 +17,8 @@ import (
 // brings it, whose Retry-After does not know of it yet. While the shared limiter
 // cannot be reached, nobody is banned.
 //
-// It costs one more key per client, that is read with the policy's own. Not for
+// It costs one more key to be read with the policy's own, and who is denied has
+// three, one of them a log of up to Denials entries. Not for
 // keys that many clients share, such as the address of a company: one of them
 // locks out all.
 type Ban struct {
@@ -28,13 +29,13 @@ type Ban struct {
 	// For is how long the first ban lasts, and each further one lasts twice as
 	// long as that before, up to Max; 0 means For. Both are whole seconds. One
 	// doubling is forgotten for each 2·Max that pass, so never while bans
-	// follow each other.
+	// follow each other. To change Max ends all bans.
 	For, Max time.Duration
 }
 
 const (
 	maxBanDenials = 1_000
-	maxBan        = 366 * 24 * time.Hour
+	maxBan        = 200 * 24 * time.Hour // twice that is a window
 )
 
 // validate returns the mistakes of the ban of a policy.
@@ -74,8 +75,10 @@ type banner struct {
 }
 
 func newBanner(p Policy) *banner {
-	b := &banner{Ban: *p.Ban, strikes: p.Name + "~strikes", bans: p.Name + "~bans", ban: p.Name + "~ban"}
+	b := &banner{Ban: *p.Ban, strikes: p.Name + "~strikes", bans: p.Name + "~bans"}
 	b.Max = max(b.Max, b.For)
+	// How much debt a ban is depends on Max, and so does its place.
+	b.ban = fmt.Sprintf("%s~ban%d", p.Name, b.Max/time.Second)
 	doublings := int64(1)
 	for d := b.For; d < b.Max; d *= 2 {
 		doublings++
@@ -118,7 +121,7 @@ func (m *Middleware) countDenials(d *decision) {
 			continue
 		}
 		key := strings.Clone(c.Key) // its bytes are the decision's
-		m.later(p.Name, func(ctx context.Context) error { return m.strike(ctx, p, key) })
+		m.later(settlement{denial: true, do: func(ctx context.Context) error { return m.strike(ctx, p, key) }})
 	}
 }
 
@@ -131,7 +134,7 @@ func (m *Middleware) strike(ctx context.Context, p *policy, key string) error {
 		return err
 	}
 	repeat, err := m.takeOne(ctx, b.bans, key, b.repeats)
-	if err != nil {
+	if err != nil || repeat.Source == algorithms.Undecided {
 		return err
 	}
 	before := b.repeats.Burst() - repeat.Remaining

@@ -231,6 +231,84 @@ func TestNoBanInTheShadow(t *testing.T) {
 	})
 }
 
+// TestLongestBan is one.
+func TestLongestBan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, memory := banning("p", algorithms.Nobody()), newMemory(t)
+		_ = memory.Close() // or it would sweep in each second of the ban; never fails
+		p.Ban = &ratelimit.Ban{Denials: 3, Within: time.Minute, For: 200 * 24 * time.Hour}
+		m := newMiddleware(t, memory, nil, p)
+		denyAll(t, m, 3)
+		if v := check(t, m, from("192.0.2.1")); !v.Policies[0].Banned || v.Policies[0].Decision.RetryAfter != p.Ban.For {
+			t.Errorf("got %+v, want a ban of 200 days", v)
+		}
+	})
+}
+
+// TestBanOfAnotherMax: debts are not comparable, and so nobody is banned by them.
+func TestBanOfAnotherMax(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := banning("p", algorithms.Nobody())
+		m := newMiddleware(t, newMemory(t), nil, p)
+		denyAll(t, m, 3)
+		longer := *p.Ban
+		longer.Max *= 2
+		p.Ban = &longer
+		if err := m.Update(p); err != nil {
+			t.Fatal(err)
+		}
+		denyAll(t, m, 3)
+		if v := check(t, m, from("192.0.2.1")); v.Policies[0].Decision.RetryAfter != 20*time.Second {
+			t.Errorf("got %+v, want the second ban", v)
+		}
+	})
+}
+
+// TestBansThatNobodyCounts are none: how long one is depends on those before.
+func TestBansThatNobodyCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, seen := newMemory(t), new(eventLog)
+		partly := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+			if checks[0].Policy == "p~bans" {
+				checks[0].Decision = algorithms.Decision{Allowed: true}
+				return nil
+			}
+			return memory.Allow(ctx, checks)
+		})
+		m := newMiddleware(t, partly, &ratelimit.Options{Observer: seen}, banning("p", algorithms.Nobody()))
+		denyAll(t, m, 3)
+		if bans := seen.of(ratelimit.Banned); len(bans) != 0 {
+			t.Errorf("got bans %+v, want none", bans)
+		}
+	})
+}
+
+// TestUnbanOfTheUnseen: a ban that this instance has not heard of yet ends all the same, and another override stays.
+func TestUnbanOfTheUnseen(t *testing.T) {
+	ctx, table, subject := context.Background(), overrides.NewMemory(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1"}
+	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Overrides: late{table}}, banning("p", hourly))
+	c := ratelimit.NewConsole(m)
+	for _, tt := range []struct {
+		o     overrides.Override
+		stays bool
+	}{{overrides.Override{Mode: overrides.Banned}, false}, {overrides.Override{Mode: overrides.Off}, true}} {
+		if err := table.Set(ctx, "p", subject.Key, tt.o); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Unban(ctx, subject); err != nil {
+			t.Error(err)
+		}
+		if _, found := table.Find("p", subject.Key); found != tt.stays {
+			t.Errorf("%v: found %t afterwards, want %t", tt.o.Mode, found, tt.stays)
+		}
+	}
+}
+
+// late overrides are not seen yet.
+type late struct{ *overrides.Memory }
+
+func (late) Find(string, string) (overrides.Override, bool) { return overrides.Override{}, false }
+
 // TestBanMistakes are all reported at once.
 func TestBanMistakes(t *testing.T) {
 	second := time.Second
@@ -245,6 +323,7 @@ func TestBanMistakes(t *testing.T) {
 		"no period":        {ratelimit.Ban{Denials: 3, For: second}, false, []string{"Within & window"}},
 		"Max below For":    {ratelimit.Ban{Denials: 3, Within: second, For: 2 * second, Max: second}, false, []string{"Max is 1s"}},
 		"Max of fractions": {ratelimit.Ban{Denials: 3, Within: second, For: second, Max: 2500 * ms}, false, []string{"Max is 2.5s"}},
+		"twice too long":   {ratelimit.Ban{Denials: 3, Within: second, For: second, Max: 201 * 24 * time.Hour}, false, []string{"Max is 4824h0m0s"}},
 		"for ever":         {ratelimit.Ban{Denials: 3, Within: second, For: 10_000 * time.Hour}, false, []string{"For is 10000h0m0s"}},
 	}
 	for name, tt := range tests {
@@ -267,7 +346,7 @@ func TestBanWithCandidate(t *testing.T) {
 		p, candidate := banning("p", hourly), algorithms.TokenBucket(20, time.Hour)
 		p.Candidate = &candidate
 		v := check(t, newMiddleware(t, l, nil, p), from("192.0.2.1"))
-		if got := fmt.Sprint(strings.Fields(l.asked())); got != "[p~ban:ip=192.0.2.1 p:ip=192.0.2.1 p~candidate:ip=192.0.2.1]" || len(v.Policies) != 1 {
+		if got := fmt.Sprint(strings.Fields(l.asked())); got != "[p~ban30:ip=192.0.2.1 p:ip=192.0.2.1 p~candidate:ip=192.0.2.1]" || len(v.Policies) != 1 {
 			t.Errorf("asked %s for %d policies", got, len(v.Policies))
 		}
 	})

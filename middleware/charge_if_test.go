@@ -222,3 +222,20 @@ func TestHijackedOutcome(t *testing.T) {
 		t.Errorf("got statuses %v, want 101", p.asked)
 	}
 }
+
+// TestHijackersWithoutReadFrom: writers of other middlewares can be taken over as before.
+func TestHijackersWithoutReadFrom(t *testing.T) {
+	type writer struct {
+		http.ResponseWriter
+		http.Flusher
+		http.Hijacker
+	}
+	p := newOutcomes(hourly)
+	w := writer{httptest.NewRecorder(), nil, nil}
+	newMiddleware(t, newStill(t), nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, hijacks := w.(http.Hijacker)
+		if _, reads := w.(io.ReaderFrom); !hijacks || reads {
+			t.Errorf("hijacks: %t, reads: %t; want what the writer below can do", hijacks, reads)
+		}
+	})).ServeHTTP(w, from("192.0.2.1"))
+}

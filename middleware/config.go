@@ -84,6 +84,9 @@ func newConfig(policies []Policy) (*config, error) {
 			}
 		}
 	}
+	if err := validateTogether(policies); err != nil {
+		errs = append(errs, err)
+	}
 	if errs != nil {
 		return nil, errors.Join(errs...)
 	}

@@ -191,16 +191,30 @@ func (c *Console) Unban(ctx context.Context, s Subject) error {
 	if err != nil {
 		return err
 	}
-	if b := t.policy.banner; b != nil {
-		err := t.settle(ctx, b.forgiven(s.Key)...)
-		if err != nil || t.override == nil || t.override.Mode != overrides.Banned {
+	bans := t.policy.banner != nil
+	if bans {
+		if err := t.settle(ctx, t.policy.banner.forgiven(s.Key)...); err != nil {
 			return err
 		}
 	}
-	if t.override != nil && t.override.Mode != overrides.Banned {
+	edit, err := c.editor(s)
+	if err != nil {
+		if bans {
+			return nil // then nobody was banned here
+		}
+		return err
+	}
+	// What is stored counts: this instance may not have seen it yet.
+	stored, err := edit.List(ctx, s.Policy)
+	if err != nil {
+		return err
+	}
+	if o, found := stored[s.Key]; found && o.Mode == overrides.Banned {
+		return edit.Clear(ctx, s.Policy, s.Key)
+	} else if found && !bans {
 		return fmt.Errorf("middleware: ban of a key of policy %q: %w", s.Policy, ErrNotFound)
 	}
-	return c.clear(ctx, s)
+	return nil
 }
 
 func (c *Console) set(ctx context.Context, s Subject, o overrides.Override) error {
@@ -210,6 +224,11 @@ func (c *Console) set(ctx context.Context, s Subject, o overrides.Override) erro
 	}
 	if t, err := c.target(s); err == nil && t.policy.Shadow && o.Mode == overrides.Banned {
 		return fmt.Errorf("middleware: policy %q is a shadow, and so a ban %w", s.Policy, ErrUneditable)
+	}
+	if t, err := c.target(s); err == nil && o.Replaces() {
+		if err := validateLate(t.policy.Policy, o.Limit); err != nil {
+			return fmt.Errorf("middleware: %w of policy %q: %w", overrides.ErrInvalid, s.Policy, err)
+		}
 	}
 	return edit.Set(ctx, s.Policy, s.Key, o)
 }

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -28,6 +29,7 @@ type decision struct {
 	asked    []asked // of each check
 	policies int     // that were asked: checks, without candidates
 	banned   bool    // and so nobody is asked: the checks are those of bans
+	settles  bool    // what is taken is settled when the request ends
 
 	quotas []*headers.Quota
 	states []headers.State
@@ -51,7 +53,7 @@ func newDecision() *decision { return decisions.Get().(*decision) }
 // read: clearing it would take as long as the rest of what is done here.
 func (d *decision) free() {
 	d.verdict, d.carrier, d.err, d.trouble, d.keyless, d.policies = Verdict{}, nil, nil, nil, nil, 0
-	d.config, d.banned = nil, false
+	d.config, d.banned, d.settles = nil, false, false
 	d.keys, d.checks, d.asked = d.keys[:0], d.checks[:0], d.asked[:0]
 	d.quotas, d.states = d.quotas[:0], d.states[:0]
 	decisions.Put(d)
@@ -87,6 +89,7 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 		d.decide(m, r)
 	}
 	if unknown != nil && d.verdict.Allowed {
+		d.letGo(m)
 		// Its try was paid for. It is no identity all the same.
 		d.verdict.failure = OutcomeKeyError
 		d.refuse(http.StatusUnauthorized, unknown)
@@ -97,7 +100,13 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 func (d *decision) decide(m *Middleware, r *http.Request) {
 	var err error
 	if !d.banned {
-		err = m.limiter.Allow(r.Context(), d.checks)
+		ctx := r.Context()
+		if d.settles {
+			// Who hangs up meanwhile would leave what is taken with nobody
+			// who knows of it, and nobody would give it back.
+			ctx = context.WithoutCancel(ctx)
+		}
+		err = m.limiter.Allow(ctx, d.checks)
 	}
 	if m.dialect&headers.X != 0 {
 		d.now = time.Now()
@@ -195,6 +204,7 @@ func (d *decision) add(p *policy, u ruling, cost int64, start int) {
 	d.checks = append(d.checks, algorithms.Check{Policy: p.Name, Limit: g.limit, Cost: cost, Op: op, Fail: fail, Exact: p.exact()})
 	d.asked = append(d.asked, a)
 	d.policies++
+	d.settles = d.settles || p.settles() || g.limit.Algorithm().Concurrent()
 	if p.candidate != nil && g == p.base && op == algorithms.Take {
 		a.grade = p.candidate
 		d.checks = append(d.checks, algorithms.Check{Policy: p.trial, Limit: a.grade.limit, Cost: cost, Op: algorithms.TrialInstead})

@@ -20,7 +20,8 @@
 //	400     an identity is malformed                          to none
 //	503     no decision, and a policy fails closed            to none that is known of
 //	503     the Middleware is closed                          to none
-//	503     the client hung up                                to none, or given back
+//	503     the client hung up before it was decided          perhaps; what is settled late is given back
+//	503     the client hung up while it was held              to none: it is given back
 //	500     a mistake of the program, e.g. a negative cost    to none
 //
 // An unknown API key costs one unit of its policy's Limit, whatever Cost and

@@ -103,6 +103,7 @@ func runHeaders(t *testing.T, l algorithms.Limit, policy string, steps []step, d
 	p := byIP("p", l)
 	p.Cost = func(*http.Request) int64 { return cost }
 	memory := newMemory(t)
+	_ = memory.Close() // or it would sweep in each second of a month; never fails
 	running := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
 		if op := checks[0].Op; op == algorithms.Return || op == algorithms.Renew {
 			return nil // no request ever ends

@@ -29,12 +29,8 @@ func validateSettling(p Policy) error {
 	if p.Shadow && p.ChargeDenied {
 		errs = append(errs, errors.New("a shadow policy denies nothing, and so has no denials to charge"))
 	}
-	limits := append(slices.Collect(maps.Values(p.Tiers)), p.Limit)
-	if p.Candidate != nil {
-		limits = append(limits, *p.Candidate)
-	}
 	said := make(map[string]bool)
-	for _, l := range limits {
+	for _, l := range p.limits() {
 		err := validateLate(p, l)
 		if err != nil && !said[err.Error()] {
 			said[err.Error()] = true
@@ -42,6 +38,30 @@ func validateSettling(p Policy) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validateTogether returns a mistake of policies that are one decision.
+func validateTogether(policies []Policy) error {
+	leaky, concurrent := false, false
+	for _, p := range policies {
+		for _, l := range p.limits() {
+			leaky = leaky || l.Algorithm() == leakyBucket
+			concurrent = concurrent || l.Algorithm().Concurrent()
+		}
+	}
+	if leaky && concurrent {
+		return errors.New("middleware: a leaky bucket holds requests that would hold a concurrent limit meanwhile: make one Middleware of each, the bucket outside")
+	}
+	return nil
+}
+
+// limits are all that a policy has.
+func (p *Policy) limits() []algorithms.Limit {
+	limits := append(slices.Collect(maps.Values(p.Tiers)), p.Limit)
+	if p.Candidate != nil {
+		limits = append(limits, *p.Candidate)
+	}
+	return limits
 }
 
 func validateLate(p Policy, l algorithms.Limit) error {

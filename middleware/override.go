@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"errors"
 	"net/http"
 	"time"
 	"unsafe"
@@ -85,7 +86,7 @@ func (m *Middleware) gradeFor(p *policy, l algorithms.Limit) *grade {
 	if g := place.Load(); g != nil && g.limit == l {
 		return g
 	}
-	err := l.Validate()
+	err := errors.Join(l.Validate(), validateLate(p.Policy, l))
 	var g *grade
 	if err == nil {
 		g, err = newGrade(p.Policy, "", l)

@@ -27,7 +27,10 @@ type Policy struct {
 	// Key says who is counted.
 	Key keyfunc.Key
 
-	// Limit says how much, for requests of no tier and of an unknown one.
+	// Limit says how much, for requests of no tier and of an unknown one. What
+	// is taken of an algorithms.Concurrent limit is held until the handler
+	// returns, also one that has hijacked its connection, and so is for Handler
+	// only; limits that a key may change between should have one maxHold.
 	Limit algorithms.Limit
 
 	// Tier returns the tier of a request, "" for none; nil means none ever.
@@ -58,6 +61,8 @@ type Policy struct {
 	// its response: only failed logins, or only what succeeded. It is reserved
 	// until then, so that no more than the limit can count however many are in
 	// flight; the wait that a denied client is told may thus be too long. The
+	// handler's ResponseWriter flushes, is hijacked and pushes as it would
+	// without; what else a writer can do is found by http.ResponseController. The
 	// status is 101 for a hijacked connection, 500 for a handler that panicked
 	// before it had written one, 499 for one that wrote none to a client that
 	// hung up, and else what was written, whether or not it arrived.
@@ -171,6 +176,11 @@ func newPolicy(p Policy) (*policy, error) {
 
 // compile makes a policy of what is valid.
 func compile(p Policy) (*policy, error) {
+	p.Tiers = maps.Clone(p.Tiers) // what the caller does to them is nothing to us
+	if p.Candidate != nil {
+		candidate := *p.Candidate
+		p.Candidate = &candidate
+	}
 	base, err := newGrade(p, "", p.Limit)
 	compiled := &policy{Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers)), denied: new(denials)}
 	for tier, limit := range p.Tiers {

@@ -13,8 +13,11 @@ const (
 	// or may end at any time.
 	settleTimeout = time.Second
 
-	// maxSettlements bounds those that wait, about 4 MB of them.
+	// maxSettlements bounds those that wait, about 4 MB of them. What a flood
+	// of denials brings about has half of the room: it must not crowd out what
+	// is to be given back.
 	maxSettlements = 10_000
+	maxOfDenials   = maxSettlements / 2
 
 	// settlers bounds those that are being made. A shared limiter takes what
 	// comes together in one round trip.
@@ -33,9 +36,10 @@ type settler struct {
 	idle    chan struct{} // closed when nothing is left to do; nil then
 }
 
-// A settlement is what is left to do of a request, and the policy it is for.
+// A settlement is what is left to do of a request.
 type settlement struct {
-	policy string
+	policy string // of what is charged or given back late; "" of all else, which is not observed
+	denial bool   // it is due to one
 	do     func(context.Context) error
 	since  time.Time
 }
@@ -44,9 +48,10 @@ type settlement struct {
 func (s *settler) add(work settlement) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) >= maxSettlements {
+	if n := len(s.waiting); n >= maxSettlements || (work.denial && n >= maxOfDenials) {
 		return false
 	}
+	work.since = time.Now()
 	s.waiting = append(s.waiting, work)
 	if s.running == 0 {
 		s.idle = make(chan struct{})
@@ -110,25 +115,32 @@ func (s *settler) next() (settlement, bool) {
 // settle settles units of a check that was decided, soon, as later does. A
 // Memory takes less time than it takes to wait.
 func (m *Middleware) settle(policy string, c algorithms.Check, op algorithms.Op, units int64) bool {
+	denial := op == algorithms.Force && !c.Decision.Allowed
 	c.Op, c.Cost = op, units
-	do := func(ctx context.Context) error { return m.limiter.Allow(ctx, []algorithms.Check{c}) }
+	work := settlement{policy: policy, denial: denial, do: func(ctx context.Context) error {
+		return m.limiter.Allow(ctx, []algorithms.Check{c})
+	}}
 	if m.alone {
-		work := settlement{policy: policy, do: do, since: time.Now()}
-		m.settled(work, do(context.Background()))
+		work.since = time.Now()
+		m.settled(work, work.do(context.Background()))
 		return true
 	}
-	return m.later(policy, do)
+	return m.later(work)
 }
 
 // later does soon what is left to do of a request. It reports false if that
 // cannot be done, which is observed.
-func (m *Middleware) later(policy string, do func(context.Context) error) bool {
-	if m.settler.add(settlement{policy: policy, do: do, since: time.Now()}) {
+func (m *Middleware) later(work settlement) bool {
+	if m.settler.add(work) {
 		return true
+	}
+	if work.policy == "" {
+		m.troubles.log("too much is waiting to be done after requests; some denials do not count, or holds are not renewed", ErrBusy)
+		return false
 	}
 	m.troubles.log("too many settlements are waiting; reservations stay charged", ErrBusy)
 	if m.observer != nil {
-		m.observer.Observe(context.Background(), Event{Kind: SettleDropped, Policy: policy})
+		m.observer.Observe(context.Background(), Event{Kind: SettleDropped, Policy: work.policy})
 	}
 	return false
 }
@@ -136,9 +148,9 @@ func (m *Middleware) later(policy string, do func(context.Context) error) bool {
 // settled is told of a settlement that was made, or could not be.
 func (m *Middleware) settled(work settlement, err error) {
 	if err != nil {
-		m.troubles.log("a settlement could not be made; its reservation stays charged", err)
+		m.troubles.log("what is due after a request could not be done; what was reserved stays charged", err)
 	}
-	if m.observer != nil {
+	if m.observer != nil && work.policy != "" {
 		m.observer.Observe(context.Background(), Event{
 			Kind: Settled, Policy: work.policy, Err: err, Elapsed: time.Since(work.since),
 		})

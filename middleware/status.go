@@ -25,7 +25,9 @@ func watchStatus(w http.ResponseWriter) (http.ResponseWriter, *statusWriter) {
 	f := statusFlusher{statusWriter: s, flusher: flusher}
 	switch {
 	case flushes && hijacks && reads:
-		return &statusWriter1{statusFlusher: f, hijacker: hijacker, reader: reader}, s
+		return &statusWriter1{statusHijacker: statusHijacker{statusFlusher: f, hijacker: hijacker}, reader: reader}, s
+	case flushes && hijacks:
+		return &statusHijacker{statusFlusher: f, hijacker: hijacker}, s
 	case flushes && pushes:
 		return &statusWriter2{statusFlusher: f, Pusher: pusher}, s
 	case flushes:
@@ -75,19 +77,24 @@ func (s *statusFlusher) FlushError() error {
 	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 
-// A statusWriter1 is one of HTTP/1.1.
-type statusWriter1 struct {
+// A statusHijacker is one that may be taken over, too.
+type statusHijacker struct {
 	statusFlusher
 	hijacker http.Hijacker
-	reader   io.ReaderFrom
 }
 
-func (s *statusWriter1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (s *statusHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := s.hijacker.Hijack()
 	if err == nil {
 		s.note(http.StatusSwitchingProtocols)
 	}
 	return conn, rw, err
+}
+
+// A statusWriter1 is one of HTTP/1.1.
+type statusWriter1 struct {
+	statusHijacker
+	reader io.ReaderFrom
 }
 
 func (s *statusWriter1) ReadFrom(r io.Reader) (int64, error) {

@@ -142,11 +142,19 @@ func (t *tab) force(res *reservation) bool {
 // later settles units, under the limit that is in force by now.
 func (t *tab) later(res *reservation, op algorithms.Op, units int64) bool {
 	c := res.check
-	// What was taken of another algorithm's state can only go back there.
-	if l := t.m.limitOf(res); op == algorithms.Force || l.Algorithm() == c.Limit.Algorithm() {
-		c.Limit = l
+	if c.Limit = t.inForce(res); op == algorithms.Force {
+		c.Limit = t.m.limitOf(res)
 	}
 	return t.m.settle(res.policy.Name, c, op, units)
+}
+
+// inForce is limitOf, but for another algorithm: what was taken of a state can
+// only go back there.
+func (t *tab) inForce(res *reservation) algorithms.Limit {
+	if l := t.m.limitOf(res); l.Algorithm() == res.check.Limit.Algorithm() {
+		return l
+	}
+	return res.check.Limit
 }
 
 // limitOf returns the limit in force for what a reservation is of, which may
@@ -163,7 +171,9 @@ func (m *Middleware) limitOf(res *reservation) algorithms.Limit {
 	}
 	if m.overrides != nil {
 		if o, found := m.overrides.Find(p.Name, res.check.Key); found && o.Replaces() {
-			return o.Limit
+			if g := m.gradeFor(p, o.Limit); g != nil {
+				return g.limit
+			}
 		}
 	}
 	if g, ok := p.tiers[res.tier]; ok {

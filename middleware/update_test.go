@@ -99,3 +99,21 @@ func TestUpdateConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestPoliciesAreCopied: what the caller does to them later is nothing to the middleware.
+func TestPoliciesAreCopied(t *testing.T) {
+	candidate := hourly
+	p := byIP("p", hourly)
+	p.Tier, p.Tiers, p.Candidate = func(*http.Request) string { return "t" }, map[string]algorithms.Limit{"t": hourly}, &candidate
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{}, p)
+	p.Tiers["t"], candidate = algorithms.Nobody(), algorithms.Nobody()
+	e, err := ratelimit.NewConsole(m).Explain(context.Background(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1", Tier: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range e.Limits {
+		if l.Limit != hourly {
+			t.Errorf("got %v for %v, want the limit that New was given", l.Limit, l.Reason)
+		}
+	}
+}

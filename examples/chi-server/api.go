@@ -115,6 +115,7 @@ func newLimits(b *backend, c config, w *watch) (*limits, error) {
 		Limit: algorithms.TokenBucket(10_000, time.Minute),
 		Late:  true, Cost: func(*http.Request) int64 { return reservedTokens },
 	})
+	o = &ratelimit.Options{ClientIP: ip, Logger: w.log, Observer: w.metrics} // which operators cannot switch off
 	l.console = add(ratelimit.Policy{
 		Name: "console", Key: ip,
 		Limit:    algorithms.SlidingWindowLog(10, time.Minute),

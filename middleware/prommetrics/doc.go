@@ -28,7 +28,7 @@
 // shadow_denied (a shadow policy would have denied), degraded_allowed and
 // degraded_denied (this process decided alone, without the shared limiter),
 // failed_open and failed_closed (nobody decided), key_error (no identity, or one
-// that is not valid), unasked (another policy was known to deny), cancelled (the
+// that is not valid), banned, unasked (another policy was known to deny), cancelled (the
 // client has gone) and invalid (a mistake of the program).
 //
 // # Of limiters, as their Observe

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -75,7 +76,7 @@ func (m *Metrics) decided(e *ratelimit.Event) {
 	if len(v.Policies) == 0 {
 		return // nobody was asked
 	}
-	m.bySource[v.Source()].Observe(e.Elapsed.Seconds())
+	m.bySource[min(v.Source(), algorithms.Local)].Observe(e.Elapsed.Seconds())
 	for i := range v.Policies {
 		p := &v.Policies[i]
 		s, outcome := m.find(p.Name, p.Tier), v.Outcome(i)

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -37,7 +38,10 @@ func (t *tab) renewEvery() time.Duration {
 	var least time.Duration
 	for i := range t.reservations {
 		res := &t.reservations[i]
-		if every := res.check.Limit.Window() / renewals; res.concurrent() && (least == 0 || every < least) {
+		if !res.concurrent() {
+			continue
+		}
+		if every := t.inForce(res).Window() / renewals; least == 0 || every < least {
 			least = every
 		}
 	}
@@ -46,19 +50,21 @@ func (t *tab) renewEvery() time.Duration {
 
 // keepHolding renews the holds until the request ends.
 func (t *tab) keepHolding() {
-	if every := t.renewEvery(); every > 0 {
+	every := t.renewEvery()
+	if every == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.renewal = time.AfterFunc(every, func() {
+		t.m.later(settlement{do: t.renew}) // in one queue with the rest: Close waits for it
+		every := t.renewEvery()            // the limit may have changed
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.renewal = time.AfterFunc(every, func() {
-			// It is in one queue with the rest: Close waits for it.
-			t.m.later(t.reservations[0].policy.Name, t.renew)
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			if !t.ended {
-				t.renewal.Reset(every)
-			}
-		})
-	}
+		if !t.ended {
+			t.renewal.Reset(every)
+		}
+	})
 }
 
 // renew renews the holds, unless the request has ended. One that ends meanwhile
@@ -88,11 +94,21 @@ func (t *tab) beginRenewal() (checks []algorithms.Check) {
 	for i := range t.reservations {
 		if res := &t.reservations[i]; res.concurrent() {
 			c := res.check
-			c.Op = algorithms.Renew
+			c.Op, c.Limit = algorithms.Renew, t.inForce(res)
 			checks = append(checks, c)
 		}
 	}
 	return checks
+}
+
+// letGo returns what a request holds that is refused after all.
+func (d *decision) letGo(m *Middleware) {
+	for i := range d.checks {
+		if c := d.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
+			c.Key = strings.Clone(c.Key) // its bytes are the decision's
+			m.settle(d.asked[i].policy.Name, c, algorithms.Return, c.Cost)
+		}
+	}
 }
 
 func (t *tab) returnHolds() {

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/overrides"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -108,12 +111,15 @@ func TestRenewedWhileItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newMemory(t), byIP("streams", two)
 		var ops []string
+		var mu sync.Mutex
 		s := newStreams(newMiddleware(t, limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
 			if op := checks[0].Op; op == algorithms.Renew || op == algorithms.Return {
 				if op == algorithms.Renew {
 					time.Sleep(500 * ms)
 				}
+				mu.Lock()
 				ops = append(ops, op.String())
+				mu.Unlock()
 			}
 			return memory.Allow(ctx, checks)
 		}), nil, p))
@@ -122,6 +128,8 @@ func TestRenewedWhileItEnds(t *testing.T) {
 		s.stop("a")
 		s.wg.Wait()
 		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
 		if got := left(t, memory, p, "ip=192.0.2.1"); got != 2 || strings.Join(ops, " ") != "renew return" {
 			t.Errorf("got %d left after %q, want 2 after a renewal and the return", got, ops)
 		}
@@ -131,9 +139,10 @@ func TestRenewedWhileItEnds(t *testing.T) {
 // TestRenewalsFail: the hold ends by itself, later ones are tried, and the request goes on.
 func TestRenewalsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, p, fails := newMemory(t), byIP("streams", algorithms.Concurrent(1, 30*time.Second)), true
+		memory, p, fails := newMemory(t), byIP("streams", algorithms.Concurrent(1, 30*time.Second)), new(atomic.Bool)
+		fails.Store(true)
 		s := newStreams(newMiddleware(t, limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
-			if checks[0].Op == algorithms.Renew && fails {
+			if checks[0].Op == algorithms.Renew && fails.Load() {
 				return errors.New("not now")
 			}
 			return memory.Allow(ctx, checks)
@@ -143,7 +152,7 @@ func TestRenewalsFail(t *testing.T) {
 		if got := left(t, memory, p, "ip=192.0.2.1"); got != 1 {
 			t.Errorf("got %d left, want the hold to have ended", got)
 		}
-		fails = false
+		fails.Store(false)
 		time.Sleep(10 * time.Second)
 		if got := s.begin("b"); got != http.StatusTooManyRequests {
 			t.Errorf("got %d, want 429: the first still runs, and holds again", got)
@@ -189,4 +198,66 @@ func TestHeldWithOthers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestHangUpsHoldNothing: who hangs up while the limiter decides holds nothing, since somebody knows what was taken.
+func TestHangUpsHoldNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, streams, tokens := newMemory(t), byIP("streams", two), lateByIP("tokens", daily, 10)
+		lossy := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+			return errors.Join(memory.Allow(context.WithoutCancel(ctx), checks), ctx.Err()) // the answer is lost, not the charge
+		})
+		h := newMiddleware(t, lossy, &ratelimit.Options{Logger: quiet}, streams, tokens).Handler(settling(t, "tokens", 0))
+		ctx, hangUp := context.WithCancel(context.Background())
+		hangUp()
+		for range 5 {
+			record(h, from("192.0.2.1").WithContext(ctx))
+			synctest.Wait()
+		}
+		for _, p := range []ratelimit.Policy{streams, tokens} {
+			if got := left(t, memory, p, "ip=192.0.2.1"); got != p.Limit.Burst() {
+				t.Errorf("%s: got %d left, want all", p.Name, got)
+			}
+		}
+	})
+}
+
+// TestUnknownKeysHoldNothing: their request is refused, and runs no longer.
+func TestUnknownKeysHoldNothing(t *testing.T) {
+	memory := newMemory(t)
+	h := newMiddleware(t, memory, nil, ratelimit.Policy{Name: "streams", Key: apiKey, Limit: two}).Handler(ok)
+	for range 5 {
+		if w := record(h, withKeys("guess")); w.Code != http.StatusUnauthorized {
+			t.Fatalf("got %d, want 401", w.Code)
+		}
+	}
+}
+
+// TestLeakyAndConcurrent: what waits in the one would hold the other meanwhile.
+func TestLeakyAndConcurrent(t *testing.T) {
+	_, err := ratelimit.New(newMemory(t), nil, byIP("queue", perSecond), byIP("streams", two))
+	checkLines(t, err, []string{"a leaky bucket holds requests"})
+}
+
+// TestOverridesAreValidated: what New would refuse is no limit of an override either.
+func TestOverridesAreValidated(t *testing.T) {
+	table, memory := overrides.NewMemory(), newMemory(t)
+	m := newMiddleware(t, memory, &ratelimit.Options{Overrides: table, Logger: quiet}, lateByIP("tokens", daily, 1))
+	for _, l := range []algorithms.Limit{two, perSecond} {
+		if err := table.Set(context.Background(), "tokens", "ip=192.0.2.1", overrides.Override{Limit: l}); err != nil {
+			t.Fatal(err)
+		}
+		if v := check(t, m, from("192.0.2.1")); v.Policies[0].Limit != daily {
+			t.Errorf("got limit %v, want the policy's own", v.Policies[0].Limit)
+		}
+		console, err := ratelimit.NewConsole(m).Handler(func(*http.Request) (string, error) { return "me", nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("PUT", "/overrides/tokens?key=ip=192.0.2.1", strings.NewReader(`{"limit":"`+l.String()+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		if w := record(console, r); w.Code != http.StatusBadRequest {
+			t.Errorf("%v: got %d, want 400", l, w.Code)
+		}
+	}
 }
