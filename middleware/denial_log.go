@@ -36,7 +36,7 @@ func (l *denialLog) log(ctx context.Context, logger *slog.Logger, hash uint64, p
 		return
 	}
 	logger.LogAttrs(ctx, slog.LevelDebug, "ratelimit: denied", slog.String("policy", p.Name), slog.String("key", p.ShowKeys.show(c.Key)),
-		slog.Bool("shadow", p.Shadow), slog.Duration("retry_after", c.Decision.RetryAfter), slog.Int("not_logged_before", skipped))
+		slog.Bool("shadow", c.Op == algorithms.Trial), slog.Duration("retry_after", c.Decision.RetryAfter), slog.Int("not_logged_before", skipped))
 }
 
 // first reports whether to log, and how many denials were not since the last

@@ -47,7 +47,8 @@
 //
 // An override that is Off leaves the policy out for its keys, and one in Shadow
 // lets it deny nothing, also where it would fail closed. If that is so for
-// everyone, requests need no key for it, and a missing identity passes: limits
+// everyone, requests need no key for it, and an identity that is missing,
+// malformed or unknown passes: limits
 // are no substitute for authentication. A ban is denied without asking any
 // policy; a policy that is a Shadow cannot ban.
 //

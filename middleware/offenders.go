@@ -63,6 +63,9 @@ func (d *decision) noteDenials(m *Middleware, ctx context.Context) {
 		}
 		hash := maphash.String(keySeed, c.Key)
 		p.denied.add(hash, c.Key, now)
+		if d.bannedBy(i) {
+			c = &d.checks[i-1]
+		}
 		m.denials.log(ctx, m.troubles.logger, hash, p, c, now)
 	}
 }

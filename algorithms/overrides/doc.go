@@ -35,5 +35,7 @@
 //     of each instance.
 //   - A limit that is to be tried first: Policy.Candidate, which counts beside
 //     the live one.
-//   - Secrets, passwords, authorization: an override changes how often, not who.
+//   - Secrets, passwords, authorization: an override changes how often. Whom a
+//     policy's key lets in, it does only while the policy is asked: a policy that
+//     is Off or in Shadow for everyone asks nobody.
 package overrides

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,9 +47,9 @@ type Redis struct {
 	logger *slog.Logger
 	table  atomic.Pointer[table]
 
-	mu      sync.Mutex     // orders readings
-	bad     map[string]int // of the last reading: by policy; guarded by mu
-	failing bool           // guarded by mu
+	reading chan struct{}  // with room for one: orders readings, and guards what follows
+	bad     map[string]int // of the last reading: by policy
+	failing bool
 
 	stats struct {
 		bad             atomic.Int64
@@ -82,7 +81,7 @@ func NewRedis(client algorithms.Client, o *RedisOptions) (*Redis, error) {
 	}
 	r := &Redis{
 		client: client, prefix: cmp.Or(o.Prefix, defaultPrefix), logger: cmp.Or(o.Logger, slog.Default()),
-		bad: make(map[string]int), closed: make(chan struct{}),
+		bad: make(map[string]int), closed: make(chan struct{}), reading: make(chan struct{}, 1),
 	}
 	var errs []error
 	if client == nil {
@@ -114,8 +113,12 @@ func (r *Redis) Find(policy, key string) (Override, bool) {
 // Refresh reads what has changed in Redis. A service that must not serve before
 // it knows its overrides calls it at start.
 func (r *Redis) Refresh(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select { // the one that reads may wait for a Redis that hangs
+	case r.reading <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("overrides: %w", ctx.Err())
+	}
+	defer func() { <-r.reading }()
 	err := r.read(ctx)
 	if ctx.Err() == nil {
 		r.report(err)
@@ -123,7 +126,7 @@ func (r *Redis) Refresh(ctx context.Context) error {
 	return err
 }
 
-// report logs where trouble begins and ends; requires mu.
+// report logs where trouble begins and ends; the caller reads.
 func (r *Redis) report(err error) {
 	if err != nil {
 		r.stats.failures.Add(1)

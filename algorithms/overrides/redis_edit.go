@@ -49,7 +49,8 @@ if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('HDEL', KEYS[2], ARGV[1]) 
 return 'ok'`
 
 // Set sets the override of a key, in place of the one it has. It is in force
-// here when Set returns, and within a second elsewhere. Errors wrap
+// here when Set returns, and within a second elsewhere; also here if Redis no
+// longer answered when it was to be read back. Errors wrap
 // [ErrInvalid], [ErrFull], or are the client's: then it may have been set or not.
 // Doing it again does no harm.
 func (r *Redis) Set(ctx context.Context, policy, key string, o Override) error {
@@ -116,8 +117,8 @@ func (r *Redis) List(ctx context.Context, policy string) (map[string]Override, e
 
 // sweep removes what has ended from Redis, and then from memory.
 func (r *Redis) sweep(ctx context.Context) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.reading <- struct{}{}
+	defer func() { <-r.reading }()
 	for policy, e := range r.table.Load().policies {
 		if r.forget(ctx, policy, e) {
 			r.table.Store(r.table.Load().with(policy, e.swept()))

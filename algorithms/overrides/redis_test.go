@@ -1,6 +1,7 @@
 package overrides_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -210,4 +211,29 @@ func TestRedisIsBounded(t *testing.T) {
 	if err := a.Set(ctx, "p", "usr=2", overrides.Override{Mode: 9}); !errors.Is(err, overrides.ErrInvalid) {
 		t.Errorf("got error %v, want ErrInvalid", err)
 	}
+}
+
+// TestReadingsDoNotHoldUpOthers: who waits for another's reading waits no longer than it may.
+func TestReadingsDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	r := newRedis(t, server.Client(), nil)
+	if err := r.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	first := make(chan error, 1)
+	go func() { first <- r.Refresh(ctx) }()
+	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	errs := make(chan error, 2)
+	for range 2 { // one of the three reads, and the client decides how long that takes
+		go func() { errs <- r.Refresh(brief) }()
+	}
+	if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	server.Continue()
+	<-first
+	<-errs
 }
