@@ -10,6 +10,8 @@ type Event struct {
 	Err error
 	// Class is that of Err: see [Classify].
 	Class ErrorClass
+	// Finding is that of EventFinding.
+	Finding Finding
 }
 
 // classified returns an observer of events with the class of their errors.
@@ -41,6 +43,9 @@ const (
 	EventOpened
 	// EventClosed: the primary is asked again.
 	EventClosed
+	// EventFinding: a mistake in how Redis or its client is set up was found for
+	// the first time: see [Redis.Findings].
+	EventFinding
 )
 
 // String returns the kind as a metric's label has it, e.g. "script-loaded".
@@ -58,6 +63,8 @@ func (k EventKind) String() string {
 		return "opened"
 	case EventClosed:
 		return "closed"
+	case EventFinding:
+		return "finding"
 	default:
 		return "unknown"
 	}

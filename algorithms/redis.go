@@ -65,6 +65,7 @@ type Redis struct {
 	circuit   atomic.Pointer[circuit] // of the Fallback that it serves, if any
 	alone     atomic.Int32            // commands under way outside of lanes
 	stats     redisCounters
+	doctor    doctor
 }
 
 var _ Limiter = (*Redis)(nil)

@@ -17,7 +17,8 @@ import (
 //
 // An error whose [Classify] is ErrorConfiguration says what to do, and will not
 // pass by itself; others may. It ends when ctx does, or each script after the
-// limiter's Timeout.
+// limiter's Timeout. Once Redis can decide, what it finds to be wrong otherwise is
+// observed: see [Redis.Findings].
 func (r *Redis) Ready(ctx context.Context) error {
 	for _, checks := range probes() {
 		err := r.Allow(ctx, checks)
@@ -29,6 +30,7 @@ func (r *Redis) Ready(ctx context.Context) error {
 		}
 		return err
 	}
+	r.examineOnce(ctx)
 	return nil
 }
 

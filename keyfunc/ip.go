@@ -56,9 +56,11 @@ func IP(o *IPOptions) Key {
 		o = &IPOptions{}
 	}
 	p, mistakes := newIPPolicy(o)
-	return newKey(func(dst []byte, r *http.Request) ([]byte, error) {
+	k := newKey(func(dst []byte, r *http.Request) ([]byte, error) {
 		return p.append(append(dst, "ip="...), r), nil
 	}, mistakes...)
+	k.peer = len(p.trusted) == 0
+	return k
 }
 
 // An ipPolicy is IPOptions, checked and complete.

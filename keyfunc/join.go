@@ -34,6 +34,7 @@ func Join(keys ...Key) Key {
 		return dst, nil
 	}, mistakes...)
 	joined.challenges = partChallenges(keys)
+	joined.peer = slices.ContainsFunc(keys, Key.ByPeer)
 	return joined
 }
 
@@ -60,6 +61,7 @@ func FirstOf(keys ...Key) Key {
 		return nil, missing
 	}, partMistakes("FirstOf", keys)...)
 	k.challenges = partChallenges(keys)
+	k.peer = slices.ContainsFunc(keys, Key.ByPeer)
 	k.route = slices.ContainsFunc(keys, func(k Key) bool { return k.route })
 	return k
 }

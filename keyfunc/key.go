@@ -30,6 +30,7 @@ type Key struct {
 	append     appendFunc // nil in the zero Key only
 	mistake    error      // everything that is wrong with the configuration
 	route      bool       // the key begins with a route, or may
+	peer       bool       // a part is an IP without trusted proxies, or may be
 	challenges []string   // how to send the identities that it verifies itself
 }
 
@@ -65,6 +66,10 @@ func (k Key) Validate() error {
 // lack of a registered scheme, such as APIKey header="X-Api-Key". It is empty
 // for keys that verify nothing themselves.
 func (k Key) Challenges() []string { return slices.Clone(k.challenges) }
+
+// ByPeer reports whether k counts by the peer of the connection, or may: it is an
+// [IP] that trusts no proxies, or has one among its parts.
+func (k Key) ByPeer() bool { return k.peer }
 
 // partChallenges returns the challenges of keys, each once.
 func partChallenges(keys []Key) []string {

@@ -41,6 +41,7 @@ func (m *Middleware) Update(policies ...Policy) error {
 			}
 		}
 		if m.config.CompareAndSwap(before, c) {
+			m.meetNeighbours()
 			return nil
 		}
 	}

@@ -81,6 +81,8 @@
 //
 //	For                             Use
 //	metrics, alerts, a dashboard    Options.Observer, of package prommetrics
+//	what happens here, on a page    NewStatus
+//	mistakes in the set-up          Middleware.Findings, which are logged, too
 //	traces                          Options.Observer, Verdict.Outcome
 //	who is denied most              Middleware.TopDenied
 //	Redis goes and returns          LogEvents

@@ -9,8 +9,8 @@ import (
 
 // LogEvents returns an observer of limiters, for the Observe of their options,
 // that logs what an operator should know, once per change: that Redis is not
-// available and that it is again, that it is not configured for the limiter, and
-// that units could not be given back. How often the rest happens is in the
+// available and that it is again, that it is not configured for the limiter, what
+// else is wrong with how it is set up, and that units could not be given back. How often the rest happens is in the
 // limiters' Stats. nil means slog.Default().
 //
 // It logs no keys, and no secrets but what the texts of Redis's own errors hold.
@@ -41,5 +41,7 @@ func (l *eventLog) observe(e algorithms.Event) {
 		}
 	case algorithms.EventReturnFailed:
 		l.troubles.log("units could not be given back, and stay charged until they drain", e.Err)
+	case algorithms.EventFinding:
+		logFinding(l.logger, e.Finding)
 	}
 }

@@ -34,6 +34,7 @@ type Middleware struct {
 	observer  Observer
 	troubles  troubles
 	settler   settler
+	doctor    doctor
 	made      time.Time
 
 	exempt         []netip.Prefix
@@ -126,6 +127,8 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 		return nil, err
 	}
 	m.config.Store(c)
+	m.doctor.first.Store(examinedFirst)
+	m.meetNeighbours()
 	return m, nil
 }
 
@@ -194,6 +197,10 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	d := newDecision()
 	defer d.free()
 	m.decide(d, r)
+	if m.examines() {
+		m.examine(d, r)
+		m.examineNesting(d, r)
+	}
 	if d.verdict.Allowed && d.verdict.Delay > 0 {
 		m.hold(d, r)
 	}
@@ -232,6 +239,9 @@ func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	d := newDecision()
 	defer d.free()
 	m.decide(d, r)
+	if m.examines() {
+		m.examine(d, r)
+	}
 	return d.verdict, d.err
 }
 

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -19,6 +20,28 @@ type ObserverFunc func(ctx context.Context, e Event)
 
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// Observers returns an observer that tells each of several, in order; nil if all
+// of them are nil. Those that are nil are left out.
+func Observers(observers ...Observer) Observer {
+	told := slices.DeleteFunc(slices.Clone(observers), func(o Observer) bool { return o == nil })
+	switch len(told) {
+	case 0:
+		return nil
+	case 1:
+		return told[0]
+	default:
+		return severalObservers(told)
+	}
+}
+
+type severalObservers []Observer
+
+func (s severalObservers) Observe(ctx context.Context, e Event) {
+	for _, o := range s {
+		o.Observe(ctx, e)
+	}
+}
 
 // An Event is something that happened. Fields that its kind does not mention
 // are zero.

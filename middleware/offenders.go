@@ -61,6 +61,9 @@ func (d *decision) noteDenials(m *Middleware, ctx context.Context) {
 		if d.asked[i].ban || c.Op == algorithms.TrialInstead || (!denies && !d.banned && !d.bannedBy(i)) {
 			continue
 		}
+		if burst := c.Limit.Burst(); c.Cost > burst && burst > 0 { // that of nobody is 0
+			m.find(costAboveBurst, p)
+		}
 		hash := maphash.String(keySeed, c.Key)
 		p.denied.add(hash, c.Key, now)
 		if d.bannedBy(i) {

@@ -121,6 +121,7 @@ type policy struct {
 	trial     string  // the candidate's name
 	banner    *banner // nil if nobody is banned
 	denied    *denials
+	symptoms  *symptoms
 
 	overridden [64]atomic.Pointer[grade] // limits of overrides, each at one place
 }
@@ -182,7 +183,7 @@ func compile(p Policy) (*policy, error) {
 		p.Candidate = &candidate
 	}
 	base, err := newGrade(p, "", p.Limit)
-	compiled := &policy{Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers)), denied: new(denials)}
+	compiled := &policy{Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers)), denied: new(denials), symptoms: new(symptoms)}
 	for tier, limit := range p.Tiers {
 		g, gradeErr := newGrade(p, tier, limit)
 		err = errors.Join(err, gradeErr)

@@ -75,6 +75,10 @@ func (m *Memory) List(_ context.Context, policy string) (map[string]Override, er
 	return m.table.Load().policies[policy].live(), nil
 }
 
+// Count returns how many overrides of a policy have not ended, that of everyone
+// included. It waits for nothing.
+func (m *Memory) Count(policy string) int { return m.table.Load().policies[policy].count() }
+
 // swept returns the entries without those that have ended.
 func (e *entries) swept() *entries {
 	next := &entries{version: e.version}

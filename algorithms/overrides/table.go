@@ -86,6 +86,16 @@ func (e *entries) live() map[string]Override {
 	return all
 }
 
+// count returns how many overrides have not ended.
+func (e *entries) count() (n int) {
+	for _, o := range e.all {
+		if o.Live() {
+			n++
+		}
+	}
+	return n
+}
+
 // all yields all overrides, ended ones too.
 func (e *entries) all(yield func(string, *Override) bool) {
 	if e == nil || e.everyone != nil && !yield(Everyone, e.everyone) {

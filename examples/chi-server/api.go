@@ -35,6 +35,7 @@ func newAPI(b *backend, c config, w *watch) (http.Handler, *limits, error) {
 	r.With(l.completions.Handler).Post("/v1/completions", complete)
 	r.Get("/healthz", health)
 	r.Method(http.MethodGet, "/metrics", w.page())
+	r.Handle("/status", w.status) // of a service, for its operators only
 	if c.adminToken != "" {
 		admin, err := l.admin(c.adminToken)
 		if err != nil {
@@ -64,7 +65,7 @@ func newLimits(b *backend, c config, w *watch) (*limits, error) {
 	client := keyfunc.Join(keyfunc.FirstOf(apiKey, ip), keyfunc.Route())
 
 	l := &limits{apiKey: apiKey}
-	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Overrides: b.table, Logger: w.log, Observer: w.metrics}
+	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Overrides: b.table, Logger: w.log, Observer: w.observer()}
 	var errs error
 	add := func(policies ...ratelimit.Policy) *ratelimit.Middleware {
 		m, err := ratelimit.New(b.limiter, o, policies...)
@@ -72,7 +73,7 @@ func newLimits(b *backend, c config, w *watch) (*limits, error) {
 			errs = errors.Join(errs, err)
 			return nil
 		}
-		w.metrics.WatchOffenders(m)
+		w.middleware(m)
 		l.all = append(l.all, m)
 		return m
 	}

@@ -92,7 +92,7 @@ func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &backend{memory, overrides.NewMemory(), memory.Close}, w.metrics.Watch("memory", memory)
+	return &backend{memory, overrides.NewMemory(), memory.Close}, w.limiter("memory", memory)
 }
 
 // serve listens until ctx ends, and then lets requests finish.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -14,16 +15,17 @@ import (
 )
 
 // A watch is how an operator sees what the limits do: in the log, once per
-// change, and at /metrics. The folder observability has alerts on these, and a
+// change, at /status, and at /metrics. The folder observability has alerts on these, and a
 // dashboard.
 type watch struct {
 	log      *slog.Logger
 	metrics  *prommetrics.Metrics
 	registry *prometheus.Registry
+	status   *ratelimit.Status
 }
 
 func newWatch(log *slog.Logger) (*watch, error) {
-	w := &watch{log: log, registry: prometheus.NewRegistry()}
+	w := &watch{log: log, registry: prometheus.NewRegistry(), status: ratelimit.NewStatus()}
 	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
 	w.metrics, err = prommetrics.New(w.registry, nil)
@@ -37,6 +39,20 @@ func (w *watch) events(addrs string) func(algorithms.Event) {
 		log(e)
 		w.metrics.ObserveLimiter(e)
 	}
+}
+
+// observer is told about every verdict.
+func (w *watch) observer() ratelimit.Observer { return ratelimit.Observers(w.metrics, w.status) }
+
+// middleware adds what is asked about a middleware when somebody looks.
+func (w *watch) middleware(m *ratelimit.Middleware) {
+	w.metrics.WatchOffenders(m)
+	w.status.Watch(m)
+}
+
+// limiter does the same for a limiter.
+func (w *watch) limiter(name string, limiter algorithms.Limiter) error {
+	return errors.Join(w.metrics.Watch(name, limiter), w.status.WatchLimiter(name, limiter))
 }
 
 // page serves the metrics. A service would serve them on an address of its own,

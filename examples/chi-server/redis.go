@@ -36,7 +36,7 @@ func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	if err := ready(ctx, stack); algorithms.Classify(err) == algorithms.ErrorConfiguration {
 		return nil, errors.Join(fmt.Errorf("cannot use Redis at %s: %w", c.redis.addrs, err), closeAll())
 	}
-	return &backend{stack, table, closeAll}, w.metrics.Watch("redis", stack)
+	return &backend{stack, table, closeAll}, w.limiter("redis", stack)
 }
 
 // ready returns nil once Redis answers, and else why it does not when the
