@@ -4,16 +4,17 @@ STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME     ?= 10s
 SOAK         ?= 10m
 REDIS_SERVER ?= redis-server
-export REDIS_SERVER
+CHROMIUM     ?= chromium
+export REDIS_SERVER CHROMIUM
 
 # Directories of nested modules, which ./... leaves out.
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke soak mod check
+.PHONY: help run test test-short test-e2e tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke soak mod check
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 run: ## run the example server
 	go build -o .bin/chi-server ./examples/chi-server
@@ -27,6 +28,10 @@ test: tools ## run all tests, with the race detector where there is a C compiler
 
 test-short: tools ## run the fast tests only, without the race detector
 	go test -short ./...
+
+test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
+	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
+	go -C examples/chi-server/e2e test -count=1 ./...
 
 tools: ## install redis-server and prometheus if they are missing
 	@.ci/install "$(REDIS_SERVER)" redis-server redis redis redis
@@ -75,4 +80,4 @@ mod: ## check go.mod and go.sum
 	go mod tidy -diff
 	go mod verify
 
-check: fmt-check mod vet lint test bench-smoke ## all that a change must pass
+check: fmt-check mod vet lint test test-e2e bench-smoke ## all that a change must pass

@@ -13,13 +13,14 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/examples/chi-server/demo"
 	"github.com/penstock-go/penstock/keyfunc"
 	// chi's package is called middleware, too.
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // newAPI returns the routes, each behind its limits.
-func newAPI(b *backend, c config, w *watch) (http.Handler, *limits, error) {
+func newAPI(b *backend, page *demo.Demo, c config, w *watch) (http.Handler, *limits, error) {
 	l, err := newLimits(b, c, w)
 	if err != nil {
 		return nil, nil, err
@@ -43,6 +44,7 @@ func newAPI(b *backend, c config, w *watch) (http.Handler, *limits, error) {
 		}
 		r.Handle("/admin/*", admin)
 	}
+	page.Mount(r, l.demo.Handler)
 	r.NotFound(l.unmatched.Handler(statusOnly(http.StatusNotFound)).ServeHTTP)
 	r.MethodNotAllowed(l.unmatched.Handler(methodNotAllowed(r)).ServeHTTP)
 	return r, l, nil
@@ -50,7 +52,7 @@ func newAPI(b *backend, c config, w *watch) (http.Handler, *limits, error) {
 
 // limits are the middlewares of the API, one per group of routes.
 type limits struct {
-	orders, search, reports, login, sms, charges, completions, console, unmatched *ratelimit.Middleware
+	orders, search, reports, login, sms, charges, completions, demo, console, unmatched *ratelimit.Middleware
 
 	apiKey keyfunc.Key
 	all    []*ratelimit.Middleware
@@ -116,16 +118,20 @@ func newLimits(b *backend, c config, w *watch) (*limits, error) {
 		Limit: algorithms.TokenBucket(10_000, time.Minute),
 		Late:  true, Cost: func(*http.Request) int64 { return reservedTokens },
 	})
-	o = &ratelimit.Options{ClientIP: ip, Logger: w.log, Observer: w.metrics} // which operators cannot switch off
+	l.demo = add(ratelimit.Policy{
+		Name: "demo", Key: ip, Private: true, Cost: demoCost, // not to be taken for a sandbox's own
+		Limit: algorithms.TokenBucket(3_000, time.Minute).WithBurst(1_500),
+	})
+	l.unmatched = add(ratelimit.Policy{
+		Name: "unmatched", Key: ip,
+		Limit: algorithms.TokenBucket(60, time.Minute),
+	})
+	o = &ratelimit.Options{ClientIP: ip, Logger: w.log, Observer: o.Observer} // which operators cannot switch off
 	l.console = add(ratelimit.Policy{
 		Name: "console", Key: ip,
 		Limit:    algorithms.SlidingWindowLog(10, time.Minute),
 		ChargeIf: func(status int) bool { return status == http.StatusForbidden }, // guesses of the token
 		Ban:      &ratelimit.Ban{Denials: 10, Within: time.Minute, For: time.Minute, Max: time.Hour},
-	})
-	l.unmatched = add(ratelimit.Policy{
-		Name: "unmatched", Key: ip,
-		Limit: algorithms.TokenBucket(60, time.Minute),
 	})
 	return l, errs
 }

@@ -26,6 +26,7 @@ type config struct {
 	demoSecret bool
 	overrides  []override
 	adminToken string // empty: there is no /admin/
+	demoOutage bool   // the page at / may take Redis away from its sandboxes
 }
 
 // An override is a limit of one API key at the start.
@@ -53,6 +54,7 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 	dialect := flags.String("headers", "draft,triple", "comma-separated `families` of limit headers: draft, triple, x")
 	overridden := flags.String("override", "", "comma-separated `KEY=LIMITs` of API keys for charges, e.g. demo-free=10/1m; each replaces that of its plan")
 	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
+	demoOutage := flags.Bool("demo-outage", false, "let visitors of / take Redis away from the sandboxes there, and from nothing else; needs -redis")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stderr)
@@ -60,7 +62,9 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 		}
 		return config{}, err
 	}
-	c := config{addr: *addr, prefix: *prefix, secret: []byte(secret), adminToken: *adminToken}
+	c := config{
+		addr: *addr, prefix: *prefix, secret: []byte(secret), adminToken: *adminToken, demoOutage: *demoOutage,
+	}
 	var errs, err error
 	if flags.NArg() > 0 {
 		errs = errors.Join(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
@@ -72,6 +76,9 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 		if c.redis, err = parseRedis(*redisURL); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("-redis: %w", err))
 		}
+	}
+	if c.demoOutage && *redisURL == "" {
+		errs = errors.Join(errs, errors.New("-demo-outage: want -redis, too"))
 	}
 	if c.trusted, err = parsePrefixes(*trusted); err != nil {
 		errs = errors.Join(errs, err)

@@ -62,6 +62,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-trusted-proxies", "127.0.0.1"}, []string{"-trusted-proxies", "127.0.0.1"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/8,"}, []string{"-trusted-proxies", `""`}},
 		{[]string{"-trusted-proxies", "10.0.0.0/33,127.0.0.1/8,proxy"}, []string{"-trusted-proxies", "10.0.0.0/33", "proxy"}},
+		{[]string{"-demo-outage"}, []string{"-demo-outage", "-redis"}},
 		{[]string{"-headers", ""}, []string{"-headers", "draft, triple or x"}},
 		{[]string{"-headers", "all"}, []string{"-headers", `"all"`, "draft, triple or x"}},
 		{[]string{"-headers", "draft,X,y"}, []string{"-headers", `"X"`, `"y"`}},

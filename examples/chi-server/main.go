@@ -4,6 +4,8 @@
 //
 //	go run ./examples/chi-server
 //	curl -i http://127.0.0.1:8080/v1/orders/1
+//
+// With a browser, / is a page that shows what the limits do.
 package main
 
 import (
@@ -24,6 +26,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/examples/chi-server/demo"
 )
 
 const (
@@ -69,7 +72,13 @@ func (c config) run(ctx context.Context, stderr io.Writer) int {
 		return exitFailed
 	}
 	defer b.close()
-	if err := serve(ctx, c, b, w); err != nil {
+	page, err := newDemo(c)
+	if err != nil {
+		fmt.Fprintf(stderr, "chi-server: %v\n", err)
+		return exitFailed
+	}
+	defer page.Close()
+	if err := serve(ctx, c, b, page, w); err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
@@ -96,8 +105,8 @@ func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
 }
 
 // serve listens until ctx ends, and then lets requests finish.
-func serve(ctx context.Context, c config, b *backend, w *watch) error {
-	handler, limits, err := newAPI(b, c, w)
+func serve(ctx context.Context, c config, b *backend, page *demo.Demo, w *watch) error {
+	handler, limits, err := newAPI(b, page, c, w)
 	if err != nil {
 		return err
 	}
@@ -126,5 +135,5 @@ func serve(ctx context.Context, c config, b *backend, w *watch) error {
 	defer cancel()
 	// Middlewares first: Shutdown would wait for the requests they hold. And
 	// last: what is served until then settles when it ends.
-	return errors.Join(limits.close(ctx), server.Shutdown(ctx), limits.close(ctx))
+	return errors.Join(limits.close(ctx), page.End(ctx), server.Shutdown(ctx), limits.close(ctx))
 }

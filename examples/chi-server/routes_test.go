@@ -60,7 +60,7 @@ var routes = []route{
 	{"charges", `"charges-merchant";q=10;w=6`, free, []attempt{{"POST /v1/charges", "", 200}}, 10, 600 * time.Millisecond},
 	{
 		"unmatched", `"unmatched";q=60;w=60`, peer,
-		[]attempt{{"GET /", "", 404}, {"POST /v1/orders/1", "", 405}, {"DELETE /v1/nothing", "", 404}}, 60, time.Second,
+		[]attempt{{"GET /nothing", "", 404}, {"POST /v1/orders/1", "", 405}, {"DELETE /v1/nothing", "", 404}}, 60, time.Second,
 	},
 }
 

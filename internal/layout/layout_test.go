@@ -54,9 +54,12 @@ var importRules = []importRule{
 		"middleware/prommetrics imports middleware, algorithms, the Prometheus client and hyperloglog only",
 	},
 	{
-		"examples", []string{"algorithms", "algorithms/overrides", "headers", "keyfunc", "middleware", "middleware/prommetrics"},
+		"examples", []string{
+			"algorithms", "algorithms/overrides", "headers", "keyfunc", "middleware", "middleware/prommetrics",
+			"examples/chi-server/demo",
+		},
 		[]string{chi, goRedis, prometheus},
-		"examples import what users import: public packages, chi, go-redis and the Prometheus client",
+		"examples import what users import: public packages, their own parts, chi, go-redis and the Prometheus client",
 	},
 }
 
@@ -119,7 +122,9 @@ func TestCheckFinds(t *testing.T) {
 		{"middleware/a.go", imports(sketches), ruleOf("middleware")},
 		{"middleware/prommetrics/a.go", imports(goRedis + "/v9"), ruleOf("middleware/prommetrics")},
 		{"examples/x/a.go", imports(chi + "/v5/middleware"), ""},
+		{"examples/x/a.go", imports(module + "/examples/chi-server/demo"), ""},
 		{"examples/x/a.go", imports(module + "/internal/redistest"), ruleOf("examples")},
+		{"middleware/a.go", imports(module + "/examples/chi-server/demo"), ruleOf("middleware")},
 		{"internal/x/a.go", imports(goRedis + "/v9"), ""},
 		{"internal/x/a.go", imports(chi + "/v5"), ruleInternal},
 		{"internal/x/testdata/a.go", imports(chi + "/v5"), ""},

@@ -1,0 +1,48 @@
+// Sends requests: all at once, or so many per second.
+
+const atOnce = 5; // browsers open six connections, and one of them is for events
+
+/** Sends count requests, and tells answered of each; ends early when the signal aborts. */
+export async function burst({ count, perSecond, request, answered, signal }) {
+  const began = performance.now();
+  const pending = [];
+  const workers = perSecond > 0 ? count : Math.min(atOnce, count);
+  let next = 0;
+  const work = async () => {
+    while (next < count && !signal.aborted) {
+      next += 1;
+      await one(request, answered, signal);
+    }
+  };
+  for (let i = 0; i < workers && !signal.aborted; i += 1) {
+    if (perSecond > 0) {
+      await pause(began + (i * 1000) / perSecond - performance.now(), signal);
+      if (signal.aborted) break;
+      pending.push(one(request, answered, signal));
+    } else {
+      pending.push(work());
+    }
+  }
+  await Promise.all(pending);
+  return performance.now() - began;
+}
+
+async function one({ method, path, body, key }, answered, signal) {
+  const headers = key ? { "X-API-Key": key } : {};
+  const began = performance.now();
+  try {
+    const response = await fetch(path, { method, body, headers, cache: "no-store", signal });
+    const text = await response.text();
+    answered({ method, path, status: response.status, headers: response.headers, body: text, began, ended: performance.now() });
+  } catch (error) {
+    if (!signal.aborted) answered({ method, path, status: 0, headers: new Headers(), body: String(error), began, ended: performance.now() });
+  }
+}
+
+function pause(milliseconds, signal) {
+  if (milliseconds <= 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+  });
+}

@@ -1,0 +1,54 @@
+package demo
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// Bounds of what visitors may ask for.
+const (
+	maxUnits  = 100 // of requests and of burst
+	minWindow = time.Second
+	maxWindow = time.Minute
+	maxHold   = 10 * time.Second // in the queue of a leaky bucket
+)
+
+// readLimit reads {"limit":"token-bucket 10/10s burst 10"}, and answers 400
+// unless that is a limit within the bounds.
+func readLimit(w http.ResponseWriter, r *http.Request) (algorithms.Limit, bool) {
+	var ask struct{ Limit string }
+	if !read(w, r, &ask) {
+		return algorithms.Limit{}, false
+	}
+	limit, err := algorithms.ParseLimit(ask.Limit)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "want a limit such as token-bucket 10/10s burst 10")
+		return algorithms.Limit{}, false
+	}
+	if why := outOfBounds(limit); why != "" {
+		refuse(w, http.StatusBadRequest, why)
+		return algorithms.Limit{}, false
+	}
+	return limit, true
+}
+
+// outOfBounds says why a sandbox cannot have a limit; empty: it can.
+func outOfBounds(l algorithms.Limit) string {
+	switch {
+	case l == algorithms.Nobody():
+		return "want a limit that admits somebody"
+	case l.Requests() > maxUnits || l.Burst() > maxUnits:
+		return fmt.Sprintf("want %d requests at most, and as much burst", maxUnits)
+	case l.Window() < minWindow || l.Window() > maxWindow:
+		return fmt.Sprintf("want a window of %v to %v", minWindow, maxWindow)
+	case l.Algorithm() == leaky && time.Duration(l.Burst())*l.Window() > time.Duration(l.Requests())*maxHold:
+		return fmt.Sprintf("want a queue that empties within %v: fewer places, more requests or a shorter window", maxHold)
+	default:
+		return ""
+	}
+}
+
+var leaky = algorithms.LeakyBucket(1, time.Second).Algorithm()

@@ -1,0 +1,68 @@
+package demo
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+const (
+	outage  = 30 * time.Second // after which Redis comes back by itself
+	openFor = 2 * time.Second  // that the sandboxes' limiter leaves Redis alone
+)
+
+// errGone is what a Redis that is down would give.
+var errGone = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+
+// A gate stands between the sandboxes' limiter and Redis, and can be shut. The
+// limiter of the API has a client of its own, and notices nothing.
+type gate struct {
+	client redis.UniversalClient
+	until  atomic.Int64 // Unix milliseconds at which it opens
+	stack  *algorithms.Stack
+}
+
+// limiter returns the one that asks Redis through the gate.
+func (g *gate) limiter(prefix string) (*algorithms.Stack, error) {
+	var err error
+	g.stack, err = algorithms.NewShared(g, &algorithms.Options{
+		Redis:    algorithms.RedisOptions{Prefix: prefix},
+		Fallback: algorithms.FallbackOptions{OpenFor: openFor},
+	})
+	return g.stack, err
+}
+
+// Process implements algorithms.Client.
+func (g *gate) Process(ctx context.Context, cmd redis.Cmder) error {
+	if g.left() > 0 {
+		cmd.SetErr(errGone)
+		return errGone
+	}
+	return g.client.Process(ctx, cmd)
+}
+
+// left is for how long the gate stays shut.
+func (g *gate) left() time.Duration {
+	return max(0, time.Until(time.UnixMilli(g.until.Load())))
+}
+
+// turn shuts or opens the gate: {"gone":true}.
+func (g *gate) turn(w http.ResponseWriter, r *http.Request) {
+	var ask struct{ Gone bool }
+	if !read(w, r, &ask) {
+		return
+	}
+	var until int64
+	if ask.Gone {
+		until = time.Now().Add(outage).UnixMilli()
+	}
+	g.until.Store(until)
+	w.WriteHeader(http.StatusNoContent)
+}

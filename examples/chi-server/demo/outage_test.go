@@ -1,0 +1,62 @@
+package demo
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// TestOutage: the switch takes Redis away from sandboxes, which go on by themselves, and gives it back.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := start(t, &Options{Prefix: "shop-demo", Redis: redis.NewClient(&redis.Options{Addr: server.Addr()})})
+	box := s.sandbox(t, "fixed-window 100/1m")
+	l := s.listen(t, box)
+	l.until(t, "Redis decides", func(now level) bool { return now.Source == "shared" && !now.Open })
+	s.turn(t, `{"gone":true}`)
+	l.until(t, "the circuit is open", func(now level) bool { return now.Source == "local" && now.Open && now.Gone })
+	if status, _, _ := s.send(t, "POST "+box+"/requests", ""); status != http.StatusOK {
+		t.Errorf("got %d without Redis, want 200", status)
+	}
+	s.turn(t, `{"gone":false}`)
+	l.until(t, "Redis decides again", func(now level) bool { return now.Source == "shared" && !now.Open && !now.Gone })
+
+	keys, err := server.Client().Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) == 0 {
+		t.Errorf("got keys %q and %v, want some", keys, err)
+	}
+	for _, key := range keys {
+		if !strings.HasPrefix(key, "shop-demo:") {
+			t.Errorf("got key %q, want the prefix shop-demo", key)
+		}
+	}
+	for _, body := range []string{"", "gone", `{"gone":1}`, `{"all":true}`} {
+		if status, _, _ := s.send(t, "POST /demo/outage", body); status != http.StatusBadRequest {
+			t.Errorf("%s: got %d, want 400", body, status)
+		}
+	}
+	if status, _, _ := s.send(t, "POST /demo/outage", `{"gone":true}`, "Sec-Fetch-Site", "cross-site"); status != http.StatusForbidden {
+		t.Errorf("from another site: got %d, want 403", status)
+	}
+}
+
+func (s *site) turn(t *testing.T, body string) {
+	t.Helper()
+	if status, _, _ := s.send(t, "POST /demo/outage", body); status != http.StatusNoContent {
+		t.Fatalf("%s: got %d, want 204", body, status)
+	}
+}
+
+// TestNoSwitch: in memory, there is no Redis to take away.
+func TestNoSwitch(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	if status, _, _ := s.send(t, "POST /demo/outage", `{"gone":true}`); status != http.StatusNotFound {
+		t.Errorf("got %d, want 404", status)
+	}
+}

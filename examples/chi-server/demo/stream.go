@@ -1,0 +1,76 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	lookEvery   = 100 * time.Millisecond
+	sayEvery    = 10 * time.Second // also if nothing has changed: proxies cut what is silent
+	streamsLast = 10 * time.Minute // browsers come back by themselves
+	writeWithin = 5 * time.Second  // or the reader is gone
+)
+
+// stream sends the sandbox's level, as server-sent events, whenever it changes.
+func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
+		return
+	}
+	defer s.leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var last level
+	var said time.Time
+	for began := time.Now(); time.Since(began) < streamsLast; {
+		now, err := box.level(r.Context(), s.gate)
+		if err == nil && (now != last || time.Since(said) >= sayEvery) {
+			if say(w, now) != nil {
+				return
+			}
+			last, said = now, time.Now()
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ended:
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// enter reports whether there is room for one more stream, and takes it.
+func (s *sandboxes) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams >= maxStreams || s.hasEnded() {
+		return false
+	}
+	s.streams++
+	return true
+}
+
+func (s *sandboxes) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams--
+}
+
+func say(w http.ResponseWriter, l level) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	c := http.NewResponseController(w)
+	_ = c.SetWriteDeadline(time.Now().Add(writeWithin)) // not of recorders in tests
+	if _, err := fmt.Fprintf(w, "event: level\ndata: %s\n\n", data); err != nil {
+		return err
+	}
+	return c.Flush()
+}

@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// ready is when the page has all that it begins with.
+const ready = `document.querySelectorAll("#target option").length > 5 && document.querySelectorAll("#results tbody tr").length === 5`
+
+// sent is when everything that was to be sent has its answer.
+const sent = `document.getElementById("summary").textContent !== "" && document.getElementById("stop").disabled`
+
+// TestLoads: nothing fails, nothing is wider than the window, and nothing comes from elsewhere.
+func TestLoads(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, width := range []int64{desktop, phone} {
+		p := open(t, s, "/", width)
+		p.until(t, ready)
+		if said := p.complaints(); len(said) > 0 {
+			t.Errorf("%d: got %q, want nothing", width, said)
+		}
+		if wide := eval[int64](t, p, "document.documentElement.scrollWidth"); wide > width {
+			t.Errorf("%d: got a page %d wide", width, wide)
+		}
+		elsewhere := eval[[]string](t, p, `performance.getEntriesByType("resource").map((r) => r.name).filter((n) => !n.startsWith(location.origin))`)
+		if len(elsewhere) > 0 {
+			t.Errorf("%d: got %q, want everything from the server", width, elsewhere)
+		}
+		p.picture(t, fmt.Sprintf("new-%d", width))
+	}
+}
+
+// TestBurst: what the page counts is what the API answered, and what the server has counted.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", desktop)
+	p.until(t, ready)
+	p.click(t, "burst-send")
+	p.until(t, sent)
+	allowed, denied := p.number(t, "allowed"), p.number(t, "denied")
+	answered := p.answers("429: " + s.url + "/v1/orders/1")
+	if allowed+denied != 15 || allowed < 10 || denied != answered || p.number(t, "other") != 0 {
+		t.Errorf("got %d allowed and %d denied, want 15 in all, 10 or more allowed, and %d denied", allowed, denied, answered)
+	}
+	for outcome, want := range map[string]int{"allowed": allowed, "denied": denied} {
+		line := fmt.Sprintf("ratelimit_requests_total{outcome=%q,policy=\"orders\",tier=\"\"} %d\n", outcome, want)
+		if metrics := s.get(t, "/metrics"); !strings.Contains(metrics, line) {
+			t.Errorf("got metrics without %s", line)
+		}
+	}
+	if got := p.text(t, "summary"); !strings.Contains(got, fmt.Sprintf("%d allowed, %d denied.", allowed, denied)) {
+		t.Errorf("got the summary %q", got)
+	}
+	names := eval[[]string](t, p, `[...document.querySelectorAll("#fields tbody tr")].filter((r) => r.cells[2].textContent).map((r) => r.cells[0].textContent)`)
+	want := []string{
+		"RateLimit-Policy", "RateLimit", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After", "Cache-Control", "Content-Type",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("got %q explained, want all fields of a denial: %q", names, want)
+	}
+	p.picture(t, "burst-desktop")
+}
+
+// TestKeys: a route that wants an API key is told the one that was chosen.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", phone)
+	p.until(t, ready)
+	p.set(t, "target", "7") // to create a charge
+	for key, want := range map[string]string{"": "401 Unauthorized", "guess": "401 Unauthorized", "demo-pro": "200 OK"} {
+		p.set(t, "key", key)
+		before := p.number(t, "allowed") + p.number(t, "other")
+		p.click(t, "one")
+		p.until(t, fmt.Sprintf(`Number(document.getElementById("allowed").textContent) + Number(document.getElementById("other").textContent) === %d`, before+1))
+		if got := p.text(t, "status-line"); got != "POST /v1/charges → "+want {
+			t.Errorf("key %q: got %q, want %s", key, got, want)
+		}
+		p.until(t, `!document.getElementById("one").disabled`)
+	}
+}
+
+// TestStop: what was not sent yet is not sent any more.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", desktop)
+	p.until(t, ready)
+	p.set(t, "count", "1000")
+	p.set(t, "pace", "1")
+	p.click(t, "burst-send")
+	p.until(t, `document.getElementById("allowed").textContent !== "0"`)
+	p.click(t, "stop")
+	p.until(t, sent)
+	if n := p.number(t, "allowed") + p.number(t, "denied"); n > 100 {
+		t.Errorf("got %d of 1000 sent, want a few", n)
+	}
+}
+
+// TestCountdown: it begins with a denial, and at its end a request is allowed.
+func TestCountdown(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", phone)
+	p.until(t, ready)
+	// What is shown while it runs is noted by the page itself: it may be over before we look.
+	eval[bool](t, p, `(() => {
+		const countdown = document.getElementById("countdown");
+		window.shown = [];
+		new MutationObserver(() => window.shown.push(countdown.textContent)).observe(countdown, { childList: true, characterData: true, subtree: true });
+		return true;
+	})()`)
+	p.set(t, "count", "30")
+	p.click(t, "burst-send")
+	p.until(t, sent)
+	p.picture(t, "countdown-phone")
+	p.until(t, `document.getElementById("countdown").textContent === "now"`)
+	shown := eval[[]string](t, p, "window.shown")
+	if !slices.Contains(shown, "1 s") || shown[len(shown)-1] != "now" {
+		t.Errorf("got %q, want it to count down to now", shown)
+	}
+	before := p.number(t, "allowed")
+	p.click(t, "one")
+	p.until(t, fmt.Sprintf(`document.getElementById("allowed").textContent === "%d"`, before+1))
+}
+
+// TestComparison: the numbers of the page are those that the server gives, and a fixed window admits twice its limit.
+func TestComparison(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", desktop)
+	p.until(t, ready)
+	for _, traffic := range []string{"edge", "steady", "overload"} {
+		p.do(t, traffic, chromedp.Click(fmt.Sprintf("input[value=%q]", traffic)))
+		p.until(t, fmt.Sprintf(`document.getElementById("results").dataset.traffic === %q`, traffic))
+		var want struct {
+			Results []struct {
+				Algorithm                 string
+				Admitted, Denied, Fullest int
+			}
+		}
+		if err := json.Unmarshal([]byte(s.get(t, "/demo/compare?requests=10&burst=10&traffic="+traffic)), &want); err != nil || len(want.Results) != 5 {
+			t.Fatalf("%s: got %d results and %v, want five", traffic, len(want.Results), err)
+		}
+		for _, r := range want.Results {
+			got := eval[[]string](t, p, fmt.Sprintf(`[...document.querySelectorAll("tr[data-algorithm=%s] td:nth-child(n+3)")].map((c) => c.childNodes[1].textContent)`, r.Algorithm))
+			if want := []string{fmt.Sprint(r.Admitted), fmt.Sprint(r.Denied), fmt.Sprint(r.Fullest)}; !slices.Equal(got, want) {
+				t.Errorf("%s: %s: got %q, want %q", traffic, r.Algorithm, got, want)
+			}
+			if traffic == "edge" && r.Algorithm == "fixed-window" && r.Fullest != 20 || r.Algorithm == "sliding-window-log" && r.Fullest > 10 {
+				t.Errorf("%s: %s: got %d in a minute, of a limit of 10", traffic, r.Algorithm, r.Fullest)
+			}
+		}
+		p.picture(t, "comparison-"+traffic)
+	}
+}
+
+// TestKeyboard: everything of the main form can be reached, seen to be reached, and used without a mouse.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", desktop)
+	p.until(t, ready)
+	var reached []string
+	for range 20 {
+		p.do(t, "tab", chromedp.KeyEvent(kb.Tab))
+		id := eval[string](t, p, "document.activeElement.id")
+		if id == "" {
+			continue
+		}
+		reached = append(reached, id)
+		if got := eval[string](t, p, "getComputedStyle(document.activeElement).outlineStyle"); got == "none" {
+			t.Errorf("%s: got no outline, want it to be seen", id)
+		}
+		switch id {
+		case "target":
+			p.do(t, "the fourth route", chromedp.KeyEvent(kb.ArrowDown+kb.ArrowDown+kb.ArrowDown))
+		case "count":
+			p.do(t, "a number", chromedp.KeyEvent("7")) // what is there is selected
+		}
+		if id == "burst-send" {
+			p.do(t, "send", chromedp.KeyEvent(kb.Enter))
+			break
+		}
+	}
+	if want := []string{"target", "key", "count", "pace", "burst-send"}; !slices.Equal(reached, want) {
+		t.Fatalf("got to %q, want %q", reached, want)
+	}
+	p.until(t, sent)
+	if got := p.text(t, "allowed"); got != "7" {
+		t.Errorf("got %s reports allowed, want 7", got)
+	}
+	if got := p.text(t, "status-line"); got != "GET /v1/reports → 200 OK" {
+		t.Errorf("got %q, want the route that was chosen", got)
+	}
+	p.picture(t, "keyboard")
+}
+
+// TestSchemes: the page is dark for those who have it dark, and its text can be read in both.
+func TestSchemes(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{desktop, phone} {
+			s := start(t)
+			p := open(t, s, "/", width, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+			}))
+			p.until(t, ready)
+			p.click(t, "burst-send")
+			p.until(t, sent)
+			if poor := eval[[]string](t, p, contrasts); len(poor) > 0 {
+				t.Errorf("%s: got %q, want 4.5 or more for all text", scheme, poor)
+			}
+			if dark := eval[bool](t, p, `luminance(getComputedStyle(document.body).backgroundColor) < 0.1`); dark != (scheme == "dark") {
+				t.Errorf("%s: got a background that is dark: %v", scheme, dark)
+			}
+			p.picture(t, fmt.Sprintf("%s-%d", scheme, width))
+		}
+	}
+}

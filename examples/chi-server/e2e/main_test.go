@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	patience = 30 * time.Second // for anything: a busy machine is slow
+	look     = 20 * time.Millisecond
+)
+
+// Of all tests, made by TestMain.
+var (
+	program string          // the example server's
+	browser context.Context // chromedp's, of a browser with no page
+)
+
+func TestMain(m *testing.M) {
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "penstock-e2e")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "chi-server")
+	if out, err := exec.Command("go", "build", "-C", "..", "-o", program, ".").CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	path, err := exec.LookPath(cmp.Or(os.Getenv("CHROMIUM"), "chromium"))
+	if err != nil {
+		return 0, fmt.Errorf("the tests need Chromium, run make test-e2e to install it: %w", err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(filepath.Join(dir, "profile")),
+		chromedp.NoSandbox, // root has none, nor have most containers; and it sees no page but ours
+	)
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	defer cancel()
+	var end context.CancelFunc
+	browser, end = chromedp.NewContext(allocator)
+	defer end()
+	if err := chromedp.Do(browser); err != nil {
+		return 0, fmt.Errorf("%s does not start: %w", path, err)
+	}
+	return m.Run(), nil
+}
+
+// A server is the example's program.
+type server struct{ url string }
+
+// start starts the program on a free port. The test ends it, and wants exit code 0.
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
+	cmd := exec.Command(program, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	var log, url string
+	for url == "" && lines.Scan() {
+		log += lines.Text() + "\n"
+		_, rest, _ := strings.Cut(lines.Text(), "msg=listening url=")
+		url, _, _ = strings.Cut(rest, " ")
+	}
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, stderr)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		stuck := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		defer stuck.Stop()
+		<-drained // Wait would close the pipe
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server: %v", err)
+		}
+	})
+	if url == "" {
+		t.Fatalf("the server does not listen:\n%s", log)
+	}
+	return &server{url}
+}
+
+// get returns the body of an answer.
+func (s *server) get(t *testing.T, path string) string {
+	t.Helper()
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(s.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: got %d and %v, want 200", path, response.StatusCode, err)
+	}
+	return string(body)
+}

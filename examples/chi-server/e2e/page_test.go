@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+type action = chromedp.Action[chromedp.Void]
+
+// command is a command of the protocol whose answer does not matter.
+func command[P, R any](c cdp.Command[P, R], params P) action {
+	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, c, params)
+		return chromedp.Void{}, err
+	}
+}
+
+// A page is a tab of the browser.
+type page struct {
+	ctx context.Context
+
+	mu        sync.Mutex
+	complaint []string // errors of scripts, of the console, and of requests
+}
+
+// Widths of what people have.
+const (
+	desktop = 1440
+	phone   = 390
+)
+
+// open opens a tab of a width with a path of the server, and waits until its scripts have run. Errors of scripts and of
+// policies fail the test; answers such as 429, of which the console speaks, too, are for the test to look at.
+func open(t *testing.T, s *server, path string, width int64, setup ...action) *page {
+	t.Helper()
+	tab, closeTab := chromedp.NewContext(browser)
+	p := &page{}
+	if err := chromedp.Listen(tab, p.hear); err != nil {
+		closeTab()
+		t.Fatal(err)
+	}
+	var cancel context.CancelFunc
+	p.ctx, cancel = context.WithTimeout(tab, 2*patience)
+	t.Cleanup(func() {
+		cancel()
+		closeTab()
+		for _, said := range p.complaints() {
+			if !strings.HasPrefix(said, "answer ") {
+				t.Errorf("the page says: %s", said)
+			}
+		}
+	})
+	p.do(t, "the log", command(log.Enable, cdp.Empty{}))
+	p.do(t, "the network", command(network.Enable, network.EnableParams{}))
+	p.do(t, "the window", command(emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1, Mobile: width == phone}))
+	p.do(t, "its settings", setup...)
+	p.do(t, path, chromedp.Navigate(s.url+path))
+	return p
+}
+
+func (p *page) hear(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.complain("exception: " + e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			p.complain(fmt.Sprintf("console: %s", e.Args[0].Value))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Source != log.EntrySourceNetwork { // of which we hear below
+			p.complain(fmt.Sprintf("%s: %s", e.Entry.Source, e.Entry.Text))
+		}
+	case *network.EventResponseReceived:
+		if e.Response.Status >= 400 {
+			p.complain(fmt.Sprintf("answer %d: %s", e.Response.Status, e.Response.URL))
+		}
+	case *network.EventLoadingFailed:
+		if !e.Canceled {
+			p.complain("request: " + e.ErrorText)
+		}
+	}
+}
+
+func (p *page) complain(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.complaint = append(p.complaint, what)
+}
+
+// complaints are what was said until now.
+func (p *page) complaints() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.complaint...)
+}
+
+func (p *page) do(t *testing.T, what string, actions ...action) {
+	t.Helper()
+	if err := chromedp.Do(p.ctx, actions...); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// eval returns the value of an expression.
+func eval[T any](t *testing.T, p *page, expression string) T {
+	t.Helper()
+	value, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// text returns the text of the element with an id.
+func (p *page) text(t *testing.T, id string) string {
+	t.Helper()
+	return eval[string](t, p, fmt.Sprintf("document.getElementById(%q).textContent", id))
+}
+
+// until waits until a condition, which is an expression, holds.
+func (p *page) until(t *testing.T, condition string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(look) {
+		if eval[bool](t, p, "Boolean("+condition+")") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s; the page says\n%s", patience, condition, eval[string](t, p, "document.body.innerText"))
+		}
+	}
+}
+
+// set gives a field a value, as a visitor does who leaves it then.
+func (p *page) set(t *testing.T, id, value string) {
+	t.Helper()
+	const script = `(() => { const f = document.getElementById(%q); f.value = %q; f.dispatchEvent(new Event("change", { bubbles: true })); return f.value })()`
+	if got := eval[string](t, p, fmt.Sprintf(script, id, value)); got != value {
+		t.Fatalf("%s: got %q, want %q", id, got, value)
+	}
+}
+
+func (p *page) click(t *testing.T, id string) {
+	t.Helper()
+	p.do(t, "click "+id, chromedp.Click("#"+id))
+}
+
+// picture writes the whole page to the folder that go test -artifacts keeps.
+func (p *page) picture(t *testing.T, name string) {
+	t.Helper()
+	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), png, 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// number returns the number that an element shows.
+func (p *page) number(t *testing.T, id string) int {
+	t.Helper()
+	n, err := strconv.Atoi(p.text(t, id))
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
+	}
+	return n
+}
+
+// answers returns how many there were of a status and URL, such as "429: http://…".
+func (p *page) answers(what string) int {
+	n := 0
+	for _, said := range p.complaints() {
+		if said == "answer "+what {
+			n++
+		}
+	}
+	return n
+}
