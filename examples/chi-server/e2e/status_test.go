@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+)
+
+// row is a script that returns the cells of a policy's row on the status page.
+const row = `[...[...document.querySelectorAll("table")[0].tBodies[0].rows].find((r) => r.cells[0].textContent.trim().startsWith(%q)).cells].map((c) => c.innerText.trim().split(/\s/)[0])`
+
+// TestStatus: the page's numbers are those of the requests that were sent, in any colours and on any width, and it needs
+// no script.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	allowed, denied := 0, 0
+	for range 15 {
+		response, err := http.Get(s.url + "/v1/orders/1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		switch response.StatusCode {
+		case http.StatusOK:
+			allowed++
+		case http.StatusTooManyRequests:
+			denied++
+		}
+	}
+	if allowed+denied != 15 || denied == 0 {
+		t.Fatalf("got %d allowed and %d denied of 15", allowed, denied)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{desktop, phone} {
+			name := fmt.Sprintf("status-%s-%d", scheme, width)
+			p := open(t, s, "/status", width, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			}))
+			cells := eval[[]string](t, p, fmt.Sprintf(row, "orders"))
+			if len(cells) != 7 || cells[0] != "orders" || cells[4] != fmt.Sprint(allowed+denied) || cells[5] != fmt.Sprint(denied) {
+				t.Errorf("%s: got %q, want %d requests of orders, and %d denied", name, cells, allowed+denied, denied)
+			}
+			if n := eval[int](t, p, "document.scripts.length"); n != 0 {
+				t.Errorf("%s: got %d scripts, want none", name, n)
+			}
+			if poor := eval[[]string](t, p, contrasts); len(poor) > 0 {
+				t.Errorf("%s: too little contrast: %q", name, poor)
+			}
+			if wide := eval[int64](t, p, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("%s: got a page %d wide", name, wide)
+			}
+			if said := p.complaints(); len(said) > 0 {
+				t.Errorf("%s: got %q, want nothing", name, said)
+			}
+			p.picture(t, name)
+		}
+	}
+}
