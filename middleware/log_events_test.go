@@ -32,6 +32,10 @@ func TestLogEvents(t *testing.T) {
 		{wrong, `level=ERROR msg="Redis is not configured for the limiter"`},
 		{returned, "level=WARN msg=\"ratelimit: units could not be given back"},
 		{returned, ""},
+		{
+			algorithms.Event{Kind: algorithms.EventFinding, Finding: algorithms.Finding{Code: "PS201", Sentence: "It is so.", Remedy: "Change it."}},
+			`level=WARN msg="ratelimit: It is so." code=PS201 remedy="Change it."`,
+		},
 	} {
 		observe(tt.event)
 		lines := log.lines()

@@ -83,7 +83,8 @@ type Options struct {
 	Observer Observer
 
 	// Logger is told about decisions that could not be made: each message at
-	// most once per ten seconds, with the number of those in between. If it is
+	// most once per ten seconds, with the number of those in between; and about
+	// mistakes that requests show, once each: see Middleware.Findings. If it is
 	// enabled for the debug level, it is also told about the first denial of a
 	// key in each minute, about a hundred keys at most. nil means
 	// slog.Default().
