@@ -42,7 +42,7 @@ type Options struct {
 
 	// Redis, if not nil, is where sandboxes count, and the page then has a switch
 	// that takes it away from them. It must be a client of their own, which
-	// Close closes; nil means memory.
+	// Close closes, and New if it fails; nil means memory.
 	Redis redis.UniversalClient
 
 	// Prefix is that of the sandboxes' keys in Redis.
@@ -77,7 +77,9 @@ func New(o *Options) (*Demo, error) {
 		d.limiter, err = algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100 * maxSandboxes})
 	} else {
 		d.gate = &gate{client: o.Redis}
-		d.limiter, err = d.gate.limiter(o.Prefix)
+		if d.limiter, err = d.gate.limiter(o.Prefix); err != nil {
+			err = errors.Join(err, o.Redis.Close())
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -60,3 +60,16 @@ func TestNoSwitch(t *testing.T) {
 		t.Errorf("got %d, want 404", status)
 	}
 }
+
+// TestBadPrefix: who gets no Demo has nothing to close.
+func TestBadPrefix(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	if d, err := New(&Options{Prefix: "{shop}", Redis: rdb}); err == nil {
+		d.Close()
+		t.Error("got a Demo with braces in its prefix, want an error")
+	}
+	if err := rdb.Close(); err == nil {
+		t.Error("got a client that was still open, want it closed")
+	}
+}
