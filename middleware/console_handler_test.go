@@ -127,18 +127,19 @@ func TestConsoleHandlerRefuses(t *testing.T) {
 		change(r)
 		return record(h, r)
 	}
-	for name, tt := range map[string]struct {
+	for _, tt := range []struct {
+		name   string
 		change func(r *http.Request)
 		status int
 	}{
-		"no token":     {func(r *http.Request) { r.Header.Del("Authorization") }, 403},
-		"another site": {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
-		"a form":       {func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
-		"no type":      {func(r *http.Request) { r.Header.Del("Content-Type") }, 415},
+		{"no token", func(r *http.Request) { r.Header.Del("Authorization") }, 403}, // the first refusal is logged
+		{"another site", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		{"a form", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
+		{"no type", func(r *http.Request) { r.Header.Del("Content-Type") }, 415},
 	} {
 		w := ban(tt.change)
 		if _, found := table.Find("p", "ip=192.0.2.1"); w.Code != tt.status || found || strings.Contains(w.Body.String(), "hunter2") {
-			t.Errorf("%s: got %d %s, banned: %t, want %d", name, w.Code, w.Body, found, tt.status)
+			t.Errorf("%s: got %d %s, banned: %t, want %d", tt.name, w.Code, w.Body, found, tt.status)
 		}
 	}
 	if !strings.Contains(logged.String(), "hunter2") {
