@@ -1,0 +1,106 @@
+package main
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// wantAlerts are those which the scenes are for. All else that happens in them is not to be an alert.
+var wantAlerts = []string{
+	"RateLimitDenials orders",
+	"RateLimitDenials search",
+	"RateLimitDenials login",
+	"RateLimitDenials unmatched",
+	// Not search, which denies all alike, login, which has one client, nor unmatched, which denies few requests.
+	"RateLimitOneOffender orders",
+	"RateLimitManyKeys reports", // not orders, search and unmatched, which have some
+	"RateLimitDegraded refused",
+	"RateLimitMisconfigured refused",    // not flapping: that passes by itself
+	"RateLimitBreakerFlaps flapping",    // not refused, once and for all
+	"RateLimitCandidateDiverges strict", // not alike, in one request of a hundred
+}
+
+// mayAlert is of what takes longer than its second on a busy machine.
+const mayAlert = "RateLimitDegraded flapping"
+
+// TestPrometheus: in a Prometheus that scrapes servers under load each alert fires of what it is for, and of nothing else.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	wantEveryAlert(t)
+	scenes := []scene{crowd(t), healthy(t), refused(t), flapping(t), trial(t)}
+	p := startScraper(t, scenes)
+	p.until(t, func() (missing string) {
+		if up := p.value(t, "sum(up)"); up != strconv.Itoa(len(scenes)) {
+			return "a scene of those that are scraped, which are " + up
+		}
+		return ""
+	})
+	if got := p.fired(t); len(got) != 0 {
+		t.Errorf("got the alerts %v without load, want none", got)
+	}
+	p.until(t, func() (missing string) {
+		for _, s := range scenes {
+			s.round(t)
+		}
+		return p.missing(t)
+	})
+	for alert := range p.fired(t) {
+		if !slices.Contains(wantAlerts, alert) && alert != mayAlert {
+			t.Errorf("got %s, want it silent", alert)
+		}
+	}
+	wantScenes(t, p)
+}
+
+// wantEveryAlert wants a scene for each alert.
+func wantEveryAlert(t *testing.T) {
+	t.Helper()
+	for _, alert := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, "alerts.yml"), -1) {
+		if !slices.ContainsFunc(wantAlerts, func(want string) bool { return strings.HasPrefix(want, alert[1]+" ") }) {
+			t.Errorf("no scene makes %s fire", alert[1])
+		}
+	}
+}
+
+// missing returns the alerts that have not fired for long enough that what was to stay silent would have fired as well.
+func (p *scraper) missing(t *testing.T) string {
+	t.Helper()
+	const evaluations = 5
+	fired := p.fired(t)
+	silent := slices.DeleteFunc(slices.Clone(wantAlerts), func(want string) bool { return fired[want] >= evaluations })
+	if len(silent) == 0 {
+		return ""
+	}
+	return strings.Join(silent, ", ")
+}
+
+// wantScenes wants that what was silent had reason to be tempted.
+func wantScenes(t *testing.T, p *scraper) {
+	t.Helper()
+	tests := map[string]string{
+		`ratelimit_distinct_keys{policy="orders"}`:                                          "12",
+		`ratelimit_distinct_keys{policy="search"}`:                                          "12",
+		`ratelimit_distinct_keys{policy="unmatched"}`:                                       "12",
+		`ratelimit_distinct_keys{policy="login"}`:                                           "1",
+		`ratelimit_top_offender_denial_ratio{policy="orders"}`:                              "1",
+		`ratelimit_top_offender_denial_ratio{policy="search"} < bool 0.5`:                   "1",
+		`ratelimit_top_offender_denial_ratio{policy="unmatched"}`:                           "1",
+		`ratelimit_top_offender_denial_ratio{policy="login"}`:                               "1",
+		`ratelimit_breaker_trips_total{instance="refused"}`:                                 "1",
+		`ratelimit_breaker_trips_total{instance="healthy"}`:                                 "0",
+		`ratelimit_backend_errors_total{class="unavailable", instance="flapping"} > bool 0`: "1",
+		`ratelimit_redis_checks_total{instance="healthy"} > bool 0`:                         "1",
+		`ratelimit_candidate_divergences_total{policy="alike", live="allowed"} > bool 0`:    "1",
+		// Of native histograms:
+		`histogram_quantile(0.5, ratelimit_decision_duration_seconds{source="local", instance="crowd"}) > bool 0`: "1",
+	}
+	for _, query := range slices.Sorted(maps.Keys(tests)) {
+		if got := p.value(t, query); got != tests[query] {
+			t.Errorf("%s: got %q, want %q", query, got, tests[query])
+		}
+	}
+}

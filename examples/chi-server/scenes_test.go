@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/prommetrics"
+)
+
+// A scene is a server that Prometheus scrapes, and what happens to it again and again.
+type scene struct {
+	name  string // its instance
+	url   string
+	round func(t *testing.T)
+}
+
+const (
+	manyKeys = 20 // are made up, if more
+	regulars = 12 // clients, of more than ten and not too many
+)
+
+// crowd is a server in memory, of which each policy has clients of another kind.
+func crowd(t *testing.T) scene {
+	t.Helper()
+	s := start(t, "-trusted-proxies", "127.0.0.0/8")
+	get := func(t *testing.T, path, addr string) int {
+		return s.send(t, "GET "+path, "", "X-Forwarded-For", addr).status
+	}
+	const first = "192.0.2.0"
+	round, met := 0, 0
+	return scene{"crowd", s.url, func(t *testing.T) {
+		round++
+		for i := range regulars {
+			addr := fmt.Sprintf("192.0.2.%d", i)
+			if round == 1 {
+				get(t, "/v1/orders/1", addr)
+				get(t, "/nothing", addr)
+			}
+			for range 2 { // all of them too often
+				get(t, "/v1/search?deep=1", addr)
+			}
+		}
+		for range 20 {
+			get(t, "/v1/orders/1", first)        // one of many, again and again
+			s.send(t, "POST /v1/login", "guess") // the only one
+		}
+		for i := 0; round == 2 && i < 75; i++ {
+			get(t, "/nothing", first) // one of many, which stops soon after its 60
+		}
+		for range 5 { // each but once
+			met++
+			if got := get(t, "/v1/reports", fmt.Sprintf("10.0.%d.%d", met/256, met%256)); got != http.StatusOK {
+				t.Errorf("report: got %d, want 200", got)
+			}
+		}
+	}}
+}
+
+// charge sends what no limit denies, with Redis or without.
+func (s *server) charge(t *testing.T) {
+	t.Helper()
+	if r := s.send(t, "POST /v1/charges", "", "X-API-Key", "demo-enterprise"); r.status != http.StatusOK {
+		t.Errorf("charge: got %d, want 200", r.status)
+	}
+}
+
+// chargeUntil sends charges until the log has said it so many times.
+func (s *server) chargeUntil(t *testing.T, says string, times int) {
+	t.Helper()
+	for end := time.Now().Add(deadline); strings.Count(s.log.String(), says) < times; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the server has not said %q %d times after %v:\n%s", says, times, deadline, s.log)
+		}
+		s.charge(t)
+	}
+}
+
+// healthy is a server on a Redis that is never in trouble.
+func healthy(t *testing.T) scene {
+	t.Helper()
+	s := startHasty(t, hasty, "-redis", "redis://"+redistest.Start(t).Addr())
+	return scene{"healthy", s.url, func(t *testing.T) {
+		for range 10 {
+			s.charge(t)
+		}
+	}}
+}
+
+// refused is a server whose Redis takes its rights away from it, and does not give them back.
+func refused(t *testing.T) scene {
+	t.Helper()
+	redis := redistest.Start(t)
+	s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+	admin := redis.Client()
+	return scene{"refused", s.url, func(t *testing.T) {
+		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
+			t.Fatal(err)
+		}
+		s.chargeUntil(t, gone, 1)
+		s.charge(t)
+	}}
+}
+
+// flapping is a server whose Redis dies and comes back five times.
+func flapping(t *testing.T) scene {
+	t.Helper()
+	redis := redistest.Start(t)
+	s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+	deaths := 0
+	return scene{"flapping", s.url, func(t *testing.T) {
+		if deaths == 5 {
+			s.charge(t)
+			return
+		}
+		deaths++
+		redis.Kill()
+		s.chargeUntil(t, gone, deaths)
+		redis.Restart()
+		s.chargeUntil(t, back, deaths)
+	}}
+}
+
+// trial is a server of two policies that try a candidate: of "strict" it would decide much otherwise, of "alike" little.
+func trial(t *testing.T) scene {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	metrics := ratelimit.Must(prommetrics.New(registry, nil))
+	memory := algorithms.Must(algorithms.NewMemory(nil))
+	t.Cleanup(func() { _ = memory.Close() })
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(server.Close)
+
+	limit := algorithms.TokenBucket(1_000_000, time.Second)
+	candidate := limit.WithBurst(5) // which denies whatever costs more, and nothing else
+	serve := func(policy string) func(path string) {
+		m := ratelimit.Must(ratelimit.New(memory, &ratelimit.Options{Observer: metrics}, ratelimit.Policy{
+			Name: policy, Key: keyfunc.IP(nil), Limit: limit, Candidate: &candidate,
+			Cost: func(r *http.Request) int64 { return int64(len(r.URL.Path)) },
+		}))
+		h := m.Handler(http.HandlerFunc(health))
+		return func(path string) { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)) }
+	}
+	strict, alike := serve("strict"), serve("alike")
+	return scene{"trial", server.URL, func(*testing.T) {
+		alike("/costly") // first: no scrape has it as one of fewer
+		for i := range 100 {
+			strict([]string{"/", "/costly"}[i%2])
+			alike("/")
+		}
+	}}
+}
