@@ -71,9 +71,14 @@ type Policy struct {
 	ChargeIf func(status int) bool
 
 	// ChargeDenied charges the policy's own denials as well, into at most one
-	// burst of debt: who does not wait, waits longer. Those denials tell the
-	// longest wait that is possible, but for buckets and fixed windows, where
-	// it is exact. By default denials are free.
+	// burst of debt: who does not wait, waits longer. By default denials are
+	// free.
+	//
+	// Those denials tell the wait after their own charge, to the µs for buckets;
+	// at most one cost too much once the debt is full, for fixed windows in debt
+	// one window, and for sliding windows always the longest that is possible.
+	// While a Fallback decides locally it is the whole limit's wait, which may
+	// be too short for the share.
 	//
 	// Not for limits that honest clients run into: a retry loop locks them out.
 	ChargeDenied bool

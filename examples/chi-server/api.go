@@ -67,10 +67,10 @@ func newLimits(b *backend, c config, w *watch) (*limits, error) {
 	client := keyfunc.Join(keyfunc.FirstOf(apiKey, ip), keyfunc.Route())
 
 	l := &limits{apiKey: apiKey}
-	o := &ratelimit.Options{ClientIP: ip, Headers: c.headers, Overrides: b.table, Logger: w.log, Observer: w.observer()}
+	options := ratelimit.Options{ClientIP: ip, Headers: c.headers, Overrides: b.table, Logger: w.log, Observer: w.observer()}
 	var errs error
-	add := func(policies ...ratelimit.Policy) *ratelimit.Middleware {
-		m, err := ratelimit.New(b.limiter, o, policies...)
+	addWith := func(o ratelimit.Options, policies ...ratelimit.Policy) *ratelimit.Middleware {
+		m, err := ratelimit.New(b.limiter, &o, policies...)
 		if err != nil {
 			errs = errors.Join(errs, err)
 			return nil
@@ -79,6 +79,7 @@ func newLimits(b *backend, c config, w *watch) (*limits, error) {
 		l.all = append(l.all, m)
 		return m
 	}
+	add := func(policies ...ratelimit.Policy) *ratelimit.Middleware { return addWith(options, policies...) }
 
 	l.orders = add(ratelimit.Policy{
 		Name: "orders", Key: client,
@@ -126,8 +127,9 @@ func newLimits(b *backend, c config, w *watch) (*limits, error) {
 		Name: "unmatched", Key: ip,
 		Limit: algorithms.TokenBucket(60, time.Minute),
 	})
-	o = &ratelimit.Options{ClientIP: ip, Logger: w.log, Observer: o.Observer} // which operators cannot switch off
-	l.console = add(ratelimit.Policy{
+	unswitchable := options // whoever has the token may switch the other limits off, but not that on guessing it
+	unswitchable.Overrides = nil
+	l.console = addWith(unswitchable, ratelimit.Policy{
 		Name: "console", Key: ip,
 		Limit:    algorithms.SlidingWindowLog(10, time.Minute),
 		ChargeIf: func(status int) bool { return status == http.StatusForbidden }, // guesses of the token
