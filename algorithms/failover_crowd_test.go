@@ -15,11 +15,13 @@ import (
 const (
 	crowdSize = 8                    // callers
 	pace      = 4 * time.Millisecond // between the rounds of a caller
+
+	scarceEvery = 500 * time.Millisecond // also a busy machine asks for more
 )
 
 var (
 	counted = algorithms.FixedWindow(1_000_000, 24*time.Hour)
-	scarce  = algorithms.TokenBucket(600, time.Minute).WithBurst(40)
+	scarce  = algorithms.TokenBucket(1, scarceEvery).WithBurst(40)
 )
 
 // A crowd is callers who ask a stack about some keys while a test changes masters, each round three times: for a limit
@@ -69,6 +71,21 @@ func newCrowd(t *testing.T, client algorithms.Client, deadline time.Duration, ke
 		c.done.Go(func() { c.ask(i) })
 	}
 	return c
+}
+
+// awaitScarce waits until Redis has denied each key: of one that was less than half spent when Redis goes nobody knows, and
+// it begins anew.
+func (c *crowd) awaitScarce() {
+	c.t.Helper()
+	await(c.t, "denials of every key", func() bool {
+		denied := make(map[string]bool)
+		for _, a := range c.all() {
+			if a.policy == "scarce" && isShared(a) && !a.Allowed {
+				denied[a.key] = true
+			}
+		}
+		return len(denied) == len(c.keys)
+	})
 }
 
 func (c *crowd) ask(i int) {
@@ -184,7 +201,7 @@ func (c *crowd) wantServed(more int64) {
 			c.t.Fatalf("%s: got error %v after %v", a.policy, a.err, a.at.Sub(c.began))
 		}
 	}
-	most := scarce.Burst() + int64(time.Since(c.began)/(100*time.Millisecond)) + crowdSize + more
+	most := scarce.Burst() + int64(time.Since(c.began)/scarceEvery) + crowdSize + more
 	if c.stack.Stats().Fallback.Lost > 0 {
 		most += scarce.Burst() // Redis could not be told, and so has a burst for it
 	}

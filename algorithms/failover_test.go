@@ -17,7 +17,7 @@ func TestSentinelFailover(t *testing.T) {
 	s := redistest.StartSentinel(t)
 	first, second := s.Primary(), s.Replica()
 	c := newCrowd(t, s.Client(), 0, manyKeys(20)[:10]...)
-	time.Sleep(500 * time.Millisecond)
+	c.awaitScarce()
 
 	killed := time.Now()
 	first.Kill()
@@ -34,7 +34,7 @@ func TestSentinelFailover(t *testing.T) {
 	first.Restart()
 	s.WaitReady()
 	c = newCrowd(t, s.Client(), 0, manyKeys(20)[10:]...)
-	time.Sleep(500 * time.Millisecond)
+	c.awaitScarce()
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: s.Addrs()[0]})
 	defer sentinel.Close()
 	began := time.Now()
@@ -50,7 +50,7 @@ func TestSentinelFailover(t *testing.T) {
 	// The former primary charges until it is told that it is none.
 	charged := c.count("counted", func(a answered) bool { return isShared(a) && a.at.After(began) && a.at.Before(ready) })
 	c.wantLost(charged)
-	c.wantServed(1 + int64(ready.Sub(began)/(100*time.Millisecond))) // of a scarce key, in that time
+	c.wantServed(1 + int64(ready.Sub(began)/scarceEvery)) // of a scarce key, in that time
 }
 
 // waitCutOff waits until a replica has come to the end of what a dead master has sent.
@@ -67,6 +67,7 @@ func TestReadonly(t *testing.T) {
 	const patience = 300 * time.Millisecond // with a busy machine: what Redis is late to refuse may have been charged
 	server := redistest.Start(t)
 	c := newCrowd(t, server.Client(), patience, manyKeys(10)...)
+	c.awaitScarce()
 	for range 2 {
 		c.awaitShared(time.Now(), c.keys)
 		do(t, server.Client(), "replicaof", "127.0.0.1", "1") // where nobody is
@@ -98,7 +99,7 @@ func TestClusterFailover(t *testing.T) {
 	}
 	others := slices.Concat(keys[0], keys[2])
 	c := newCrowd(t, cluster.Client(), 0, slices.Concat(keys[1], others)...)
-	time.Sleep(500 * time.Millisecond)
+	c.awaitScarce()
 
 	dead := cluster.Nodes()[1]
 	replica := cluster.Replica(dead)
