@@ -25,13 +25,14 @@ type denyCache struct {
 
 type denyShard struct {
 	limit   int
-	mu      sync.Mutex // guards what follows
-	denials map[identity]*denial
-	settled uint64 // settlements so far
+	mu      sync.Mutex         // guards what follows
+	denials map[uint64]*denial // by the hash of their identity
+	settled uint64             // settlements so far
 }
 
 // A denial is what one cost of one limit was denied with. It is immutable.
 type denial struct {
+	identity
 	limit    Limit
 	need     int64
 	until    time.Duration // since the cache's start
@@ -43,7 +44,7 @@ func newDenyCache(next Limiter, maxKeys int) *denyCache {
 	c := &denyCache{next: next, seed: maphash.MakeSeed(), start: time.Now()}
 	for i := range c.shards {
 		c.shards[i].limit = (maxKeys + len(c.shards) - 1) / len(c.shards)
-		c.shards[i].denials = make(map[identity]*denial)
+		c.shards[i].denials = make(map[uint64]*denial)
 	}
 	return c
 }
@@ -100,18 +101,19 @@ func (c *denyCache) forget(checks []Check) {
 		if op := checks[i].Op; op == Force || op == Renew { // these only make it longer
 			continue
 		}
-		key, sh := c.place(&checks[i])
+		hash, sh := c.place(&checks[i])
 		sh.mu.Lock()
-		delete(sh.denials, key)
+		delete(sh.denials, hash)
 		sh.settled++
 		sh.mu.Unlock()
 	}
 }
 
-// place returns where denials of a check are remembered.
-func (c *denyCache) place(check *Check) (identity, *denyShard) {
-	hash := maphash.String(c.seed, check.Key)
-	return identityOf(check), &c.shards[hash%uint64(len(c.shards))]
+// place returns where denials of a check are remembered: those of another one,
+// if the hashes are the same.
+func (c *denyCache) place(check *Check) (hash uint64, sh *denyShard) {
+	hash = name{check.Limit.algorithm, check.Policy, check.Key}.hash(c.seed)
+	return hash, &c.shards[hash%uint64(len(c.shards))]
 }
 
 // need is what check i asks from its key together with those before it.
@@ -131,12 +133,13 @@ func need(checks []Check, i int) int64 {
 // a denial that a settlement may have overtaken must not be remembered.
 func (c *denyCache) recall(settled []uint64, checks []Check, now time.Duration) (counts []uint64, denied bool) {
 	for i := range checks {
-		key, sh := c.place(&checks[i])
+		hash, sh := c.place(&checks[i])
 		sh.mu.Lock()
-		d := sh.denials[key]
+		d := sh.denials[hash]
 		settled = append(settled, sh.settled)
 		sh.mu.Unlock()
-		if d == nil || now >= d.until || d.limit != checks[i].Limit || d.need != need(checks, i) {
+		if d == nil || now >= d.until || d.identity != identityOf(&checks[i]) ||
+			d.limit != checks[i].Limit || d.need != need(checks, i) {
 			continue
 		}
 		if !denied { // the first one: the others are not asked
@@ -174,9 +177,10 @@ func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered t
 		if d.Allowed || d.Source != Shared || len(checks[i].Key) > maxKept || checks[i].Limit.algorithm.Concurrent() {
 			continue
 		}
-		key, sh := c.place(&checks[i])
-		sh.put(key, settled[i], &denial{
-			limit: checks[i].Limit, need: need(checks, i), decision: *d,
+		hash, sh := c.place(&checks[i])
+		sh.put(hash, settled[i], &denial{
+			identity: identityOf(&checks[i]).clone(),
+			limit:    checks[i].Limit, need: need(checks, i), decision: *d,
 			until: asked + min(d.RetryAfter, rememberDenied), answered: answered,
 		})
 	}
@@ -185,7 +189,7 @@ func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered t
 // put stores a denial, unless there were settlements since it was asked for. If
 // there is no room it replaces another, a past one if the few that it looks at
 // have one.
-func (sh *denyShard) put(key identity, settled uint64, d *denial) {
+func (sh *denyShard) put(hash uint64, settled uint64, d *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.settled != settled {
@@ -200,14 +204,13 @@ func (sh *denyShard) put(key identity, settled uint64, d *denial) {
 			break
 		}
 	}
-	if _, known := sh.denials[key]; !known && len(sh.denials) >= sh.limit {
+	if _, known := sh.denials[hash]; !known && len(sh.denials) >= sh.limit {
 		for other := range sh.denials {
 			delete(sh.denials, other)
 			break
 		}
 	}
-	key = key.clone()
-	sh.denials[key] = d
+	sh.denials[hash] = d
 }
 
 func (c *denyCache) len() (n int) {

@@ -12,15 +12,17 @@ import (
 // 4). Expires, Etag, Last-Modified and Content-Length spoke of another body and
 // are removed. h must not be nil.
 func SetProblem(h http.Header) {
+	if len(h) > 0 { // often the first to set any
+		delete(h, "Expires")
+		delete(h, "Etag")
+		delete(h, "Last-Modified")
+		delete(h, "Content-Length")
+	}
 	values := [...]string{"application/problem+json", "no-store", "nosniff"}
 	lines := values[:] // one allocation for the three; each is cut so that an append copies it
 	h["Content-Type"] = lines[0:1:1]
 	h["Cache-Control"] = lines[1:2:2]
 	h["X-Content-Type-Options"] = lines[2:3:3]
-	delete(h, "Expires")
-	delete(h, "Etag")
-	delete(h, "Last-Modified")
-	delete(h, "Content-Length")
 }
 
 // QuotaExceeded returns the body of a 429 in application/problem+json (RFC

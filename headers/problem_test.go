@@ -93,6 +93,12 @@ func TestSetProblem(t *testing.T) {
 	if got := dump(h); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
+	for _, key := range []string{"Content-Length", "Expires", "Etag", "Last-Modified"} {
+		h := http.Header{key: {"12"}}
+		if headers.SetProblem(h); h.Get(key) != "" {
+			t.Errorf("%s alone stays", key)
+		}
+	}
 }
 
 func TestQuotaExceededReadsBack(t *testing.T) {

@@ -3,6 +3,7 @@ package headers
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 )
 
@@ -20,19 +21,21 @@ type ready [readyItems]atomic.Pointer[readyItem]
 type readyItem struct {
 	r, t int64 // t is 0 if there is none
 	line [1]string
+	wait [1]string // t by itself, which is most often what Retry-After says
 }
 
-// line returns the item of the numbers as the lines of a field.
-func (q *Quota) line(r, t int64) []string {
+// readyItem returns the item of the numbers.
+func (q *Quota) readyItem(r, t int64) *readyItem {
 	slot := &q.ready[uint64(r+t)%readyItems]
 	item := slot.Load()
 	if item == nil || item.r != r || item.t != t {
 		var array [128]byte
 		item = &readyItem{r: r, t: t}
-		item.line[0] = string(q.appendItem(array[:0], r, t))
+		line := string(q.appendItem(array[:0], r, t))
+		item.line[0], item.wait[0] = line, line[strings.LastIndexByte(line, '=')+1:]
 		slot.Store(item)
 	}
-	return item.line[:]
+	return item
 }
 
 // appendItem appends the item of RateLimit, its parameters in the draft's
@@ -49,20 +52,28 @@ func (q *Quota) appendItem(buf []byte, r, t int64) []byte {
 }
 
 // shareItem sets RateLimit if its value is one item that a quota has ready, or
-// if there is nothing to say.
-func shareItem(h http.Header, resp *Response) bool {
+// if there is nothing to say, and Retry-After if that item says as much.
+func shareItem(h http.Header, resp *Response) (item, wait bool) {
 	if len(resp.States) != 1 {
-		return len(resp.States) == 0
+		return len(resp.States) == 0, false
 	}
 	s := &resp.States[0]
 	if !s.listed(resp.Denied) {
-		return true
+		return true, false
 	}
 	if len(s.PartitionKey) > 0 || len(h[keyRateLimit]) > 0 {
-		return false
+		return false, false
 	}
-	h[keyRateLimit] = s.Quota.line(s.remaining(), s.effective(resp.Denied))
-	return true
+	ready := s.Quota.readyItem(s.remaining(), s.effective(resp.Denied))
+	h[keyRateLimit] = ready.line[:]
+	if !resp.Denied || len(h[keyRetryAfter]) > 0 {
+		return true, false
+	}
+	if seconds, ok := RetryAfterSeconds(resp.wait()); !ok || seconds != ready.t {
+		return true, false
+	}
+	h[keyRetryAfter] = ready.wait[:]
+	return true, true
 }
 
 // sharePolicy sets RateLimit-Policy if no value has to be made: the one quota

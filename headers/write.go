@@ -34,12 +34,16 @@ const (
 // denied that are not advertised.
 func (d Dialect) Write(h http.Header, resp Response) {
 	d = d.orDefault()
-	items := d&Draft != 0 && !shareItem(h, &resp)
+	var shared, waits bool
+	if d&Draft != 0 {
+		shared, waits = shareItem(h, &resp)
+	}
+	items := d&Draft != 0 && !shared
 	policies := d&(Draft|Triple) != 0 && !sharePolicy(h, resp.Quotas)
 	switch {
 	case items || policies || d&(Triple|X) != 0:
 		d.write(h, &resp, items, policies)
-	case resp.Denied:
+	case resp.Denied && !waits:
 		SetRetryAfter(h, resp.wait())
 	}
 }

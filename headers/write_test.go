@@ -126,6 +126,19 @@ func TestRetryAfterCoversItems(t *testing.T) {
 }
 
 // TestStacked has W20 to W22: limiters in front of each other.
+// TestLongerWaitStays makes sure that an inner limiter's denial does not shorten what an outer one has told.
+func TestLongerWaitStays(t *testing.T) {
+	for told, want := range map[string]string{"2": "10", "10": "10", "11": "11", "Sat, 21 Nov 2026 12:00:30 GMT": "10"} {
+		for _, d := range []headers.Dialect{headers.Draft, headers.Draft | headers.X} {
+			h := http.Header{"Retry-After": {told}}
+			d.Write(h, denied(headers.State{Quota: bucket(t, "a", 100, time.Minute), Denied: true, RetryAfter: 10 * time.Second}))
+			if got := h["Retry-After"]; len(got) != 1 || got[0] != want {
+				t.Errorf("%v: got %q after %s, want %s", d, got, told, want)
+			}
+		}
+	}
+}
+
 func TestStacked(t *testing.T) {
 	outer := window(t, "outer", 10, time.Minute)
 	inner := window(t, "inner", 1000, time.Hour)
@@ -159,22 +172,24 @@ func TestStacked(t *testing.T) {
 func TestSharedLines(t *testing.T) {
 	q := bucket(t, "a", 100, time.Minute)
 	resp := denied(headers.State{Quota: q, Denied: true, RetryAfter: time.Second})
-	fresh := func() http.Header {
-		h := write(headers.Draft|headers.Triple|headers.X, resp)
-		headers.SetProblem(h)
-		return h
-	}
-	want := dump(fresh())
-	for key := range fresh() {
-		h := fresh()
-		h.Add(key, "more")
-		h[key] = h[key][:1]
-		if got := dump(h); got != want {
-			t.Errorf("after adding to %s: got\n%swant\n%s", key, got, want)
+	for _, d := range []headers.Dialect{headers.Draft, headers.Draft | headers.Triple | headers.X} {
+		fresh := func() http.Header {
+			h := write(d, resp)
+			headers.SetProblem(h)
+			return h
 		}
-	}
-	if got := dump(fresh()); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+		want := dump(fresh())
+		for key := range fresh() {
+			h := fresh()
+			h.Add(key, "more")
+			h[key] = h[key][:1]
+			if got := dump(h); got != want {
+				t.Errorf("after adding to %s: got\n%swant\n%s", key, got, want)
+			}
+		}
+		if got := dump(fresh()); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
 	}
 }
 

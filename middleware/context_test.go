@@ -46,6 +46,10 @@ func TestFromContext(t *testing.T) {
 	if all.Name != "all" || all.Tier != "" || all.Limit != hourly || !all.Private || all.Decision.Remaining != 8 {
 		t.Errorf("got %+v, want all with 8 left of 10", all)
 	}
+	record(newMiddleware(t, broken(errDown), &ratelimit.Options{Logger: quiet}, p).Handler(seen), from("192.0.2.1"))
+	if v := seen.got[2]; !seen.found[2] || !v.Allowed || v.Policies[0].Decision.Source != algorithms.Undecided {
+		t.Errorf("got %+v, want that nobody decided", v)
+	}
 	for name, r := range map[string]*http.Request{"no middleware": from("192.0.2.1"), "no policy applies": httptest.NewRequest("GET", "/free", nil)} {
 		seen := new(verdicts)
 		h := http.Handler(seen)

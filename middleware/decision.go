@@ -22,6 +22,7 @@ type decision struct {
 	trouble error           // why there is none, if it may pass all the same
 	config  *config         // that it is made and answered by
 	keyless *policy         // whose key is an error, if the request is refused for it
+	start   time.Duration   // when it began, if there is an observer
 	now     time.Time       // of the answer, if headers say instants
 
 	keys     []byte // of all checks, one after the other
@@ -40,8 +41,9 @@ type asked struct {
 	policy     *policy
 	grade      *grade
 	override   bool
-	ban        bool // whether the key is banned: it asks before the policy's own check does
-	start, end int  // of the check's key
+	ban        bool   // whether the key is banned: it asks before the policy's own check does
+	start, end int    // of the check's key
+	hash       uint64 // of the key, if there is an observer
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}

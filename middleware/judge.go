@@ -12,7 +12,12 @@ import (
 // judge makes the verdict of the limiter's answers, or of its error.
 func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	v := &d.verdict
-	d.carrier, v.Policies = newVerdictContext(d.policies)
+	admitted := err == nil && algorithms.Allowed(d.checks)
+	if admitted || err != nil {
+		d.carrier, v.Policies = newVerdictContext(d.policies)
+	} else { // no handler serves it
+		v.Policies = make([]PolicyVerdict, d.policies)
+	}
 	status, n, source, shadowed := http.StatusServiceUnavailable, 0, algorithms.Undecided, false
 	for i := range d.checks {
 		if err != nil {
@@ -31,7 +36,8 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 			p.Banned, p.Decision = true, d.checks[i-1].Decision
 		}
 		if m.observer != nil {
-			p.KeyHash = uint32(maphash.String(keySeed, c.Key))
+			a.hash = maphash.String(keySeed, c.Key)
+			p.KeyHash = uint32(a.hash)
 		}
 		if c.Decision.Source == algorithms.Shared {
 			source = algorithms.Shared
@@ -52,7 +58,7 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	switch {
 	case err != nil:
 		d.fail(m, r.Context(), err)
-	case algorithms.Allowed(d.checks):
+	case admitted:
 		v.Allowed = true
 	default:
 		v.Status = status

@@ -252,9 +252,9 @@ func (m *Middleware) decide(d *decision, r *http.Request) {
 		d.ask(m, r)
 		return
 	}
-	start := time.Since(m.made) // half of time.Now: the wall clock is not read
+	d.start = time.Since(m.made) // half of time.Now: the wall clock is not read
 	d.ask(m, r)
-	e := Event{Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(m.made) - start}
+	e := Event{Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(m.made) - d.start}
 	if d.keyless != nil {
 		e.Policy = d.keyless.Name
 	}

@@ -54,7 +54,10 @@ var keySeed = maphash.MakeSeed()
 
 // noteDenials remembers who was denied.
 func (d *decision) noteDenials(m *Middleware, ctx context.Context) {
-	now := time.Since(m.made)
+	now := d.start
+	if m.observer == nil {
+		now = time.Since(m.made)
+	}
 	for i := range d.checks {
 		c, p := &d.checks[i], d.asked[i].policy
 		denies := !c.Decision.Allowed && c.Decision.Source != algorithms.Undecided
@@ -64,7 +67,10 @@ func (d *decision) noteDenials(m *Middleware, ctx context.Context) {
 		if burst := c.Limit.Burst(); c.Cost > burst && burst > 0 { // that of nobody is 0
 			m.find(costAboveBurst, p)
 		}
-		hash := maphash.String(keySeed, c.Key)
+		hash := d.asked[i].hash
+		if m.observer == nil {
+			hash = maphash.String(keySeed, c.Key)
+		}
 		p.denied.add(hash, c.Key, now)
 		if d.bannedBy(i) {
 			c = &d.checks[i-1]

@@ -19,7 +19,11 @@ const (
 
 // describe sets the headers of the response to a request.
 func (m *Middleware) describe(h http.Header, d *decision, r *http.Request) {
-	if !d.verdict.Allowed && m.denied != nil { // problem has it from SetProblem
+	switch {
+	case d.verdict.Allowed:
+	case m.denied == nil:
+		headers.SetProblem(h)
+	default:
 		h.Set("Cache-Control", "no-store")
 	}
 	switch d.verdict.Status {
@@ -111,7 +115,6 @@ func (m *Middleware) client(d *decision, r *http.Request) string {
 
 // problem is the default answer to what is not allowed.
 func (m *Middleware) problem(w http.ResponseWriter, d *decision) {
-	headers.SetProblem(w.Header())
 	w.WriteHeader(d.verdict.Status)
 	_, _ = w.Write(d.config.body(d.verdict)) // the client may be gone; there is nobody to tell
 }
