@@ -75,7 +75,10 @@ func (b *below) left(t *testing.T, key string, limit algorithms.Limit) int64 {
 	return d.Remaining
 }
 
+// newLeased returns a stack with leases, in which two hot keys are hardly ever
+// in one slot, where only one of them is leased.
 func newLeased(t *testing.T, next algorithms.Limiter, o algorithms.LeaseOptions) *algorithms.Stack {
+	o.MaxKeys = cmp.Or(o.MaxKeys, 5_000)
 	s := algorithms.NewStackForTest(next, &algorithms.Options{Lease: &o, DenyCacheKeys: algorithms.DenyCacheOff})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

@@ -214,7 +214,8 @@ type callers struct {
 	stop          chan struct{}
 	wg            sync.WaitGroup
 	began, shared atomic.Int64
-	dismiss       func() // waits for the last calls
+	dismiss       func()       // waits for the last calls
+	calls         sync.RWMutex // who holds it keeps all from calling
 }
 
 // ample is never spent.
@@ -243,10 +244,12 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 			return
 		case <-pause.C:
 		}
+		c.calls.RLock()
 		open, began := c.stack.Stats().Fallback.Open, time.Now()
 		c.began.Add(1)
 		d, err := algorithms.Allow(context.Background(), c.stack, key, ample)
 		took := time.Since(began)
+		c.calls.RUnlock()
 		if err != nil || !d.Allowed || d.Source == algorithms.Undecided {
 			c.t.Errorf("%s: got %+v, %v, want it to be allowed", key, d, err)
 		}
