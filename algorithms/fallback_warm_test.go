@@ -147,3 +147,28 @@ func TestSightingsTellKeysApart(t *testing.T) {
 		t.Errorf("got %d once more, want nothing: it was told", got)
 	}
 }
+
+// The fewer keys are spent, the fewer are forgotten.
+func TestSightingsForgetFew(t *testing.T) {
+	for keys, most := range map[int]int{2: 0, 1_000: 8, 10_000: 250} { // 0.2 and 130 are to be expected
+		s := newSightings()
+		checks := make([]Check, keys)
+		for i := range checks {
+			checks[i] = Check{
+				Policy: "api", Key: fmt.Sprint("usr=", i), Limit: TokenBucket(10, time.Hour),
+				Decision: Decision{Source: Shared, ResetAfter: time.Hour},
+			}
+			s.note(checks[i : i+1])
+			s.note(checks[i : i+1]) // again, which takes no other's place
+		}
+		forgotten := 0
+		for i := range checks {
+			if s.take(&checks[i], nowMicro()) == 0 {
+				forgotten++
+			}
+		}
+		if forgotten > most {
+			t.Errorf("%d of %d keys are forgotten, want at most %d", forgotten, keys, most)
+		}
+	}
+}
