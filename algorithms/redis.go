@@ -43,10 +43,11 @@ type Client interface {
 // are not all 1, up to half the entries are read when some expire, or when a cost
 // is denied, and as many as a cost when it is settled: keep such logs small.
 //
-// A call ends when its context does, or after Timeout, whatever the client's
-// timeouts are; what has been sent by then may have been charged. What waits for
-// a connection when the Timeout passes is never sent. (A call that has to give
-// back what it took in another slot takes up to a second longer.)
+// A call ends when its context does, or Timeout after it was sent, whatever the
+// client's timeouts are; what has been sent by then may have been charged. What
+// waits for a connection when the Timeout passes is never sent, nor is what has
+// waited behind other calls for as long. (A call that has to give back what it
+// took in another slot takes up to a second longer.)
 //
 // A Redis is safe for concurrent use. It starts goroutines only while there are
 // calls, each of which ends with the reply to what it has sent, or when the
@@ -82,8 +83,8 @@ type RedisOptions struct {
 	// them.
 	Now func() time.Time
 
-	// Timeout bounds every call that has no earlier deadline of its own; 0
-	// means 1 s.
+	// Timeout bounds the wait to be sent, and then that for the answer, of every
+	// call that has no earlier deadline of its own; 0 means 1 s.
 	Timeout time.Duration
 
 	// InFlight bounds the batches that are under way at once to one part of

@@ -10,7 +10,8 @@ import (
 )
 
 // ErrOverloaded is wrapped by the error of a call that was not even sent,
-// because too many calls before it wait, or were given up and may be stuck.
+// because too many calls before it wait, or were given up and may be stuck, or
+// because it has waited behind them for the whole Timeout.
 var ErrOverloaded = errors.New("overloaded")
 
 var (
@@ -222,6 +223,7 @@ func (w *worker) next() *batch {
 	l := w.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.shed()
 	if len(l.queue) == 0 {
 		l.inFlight--
 		return nil
@@ -241,6 +243,18 @@ func (w *worker) next() *batch {
 	l.queue = l.queue[:rest]
 	w.batch = b
 	return b
+}
+
+// shed ends the calls at the head of the queue that have been waiting for the
+// whole timeout, though batches are answered: there are more calls than Redis
+// answers in time. It requires mu.
+func (l *lane) shed() {
+	oldest, late := time.Now().Add(-l.r.timeout), 0
+	for late < len(l.queue) && l.queue[late].queued.Before(oldest) {
+		l.queue[late].expire(ErrOverloaded)
+		late++
+	}
+	l.queue = slices.Delete(l.queue, 0, late)
 }
 
 // finish answers the calls of a batch, unless they have ended. It reports
