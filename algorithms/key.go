@@ -18,7 +18,7 @@ type identity struct {
 	algorithm   Algorithm
 }
 
-func identityOf(c *Check) identity { return identity{c.Policy, c.Key, c.Limit.algorithm} }
+func identityOf(c *Check) identity { return identity{c.Policy, c.Key, c.Limit.scope()} }
 
 // clone returns the identity without anything of its caller's.
 func (id identity) clone() identity {
@@ -54,7 +54,7 @@ func appendStored(dst []byte, c *Check) []byte {
 	dst = append(dst, ':')
 	dst = append(dst, c.Policy...)
 	dst = append(dst, ':')
-	return append(dst, table[c.Limit.algorithm].tag...)
+	return append(dst, table[c.Limit.scope()].tag...)
 }
 
 // appendPart appends a part of a key, or '#' and its digest if it could not

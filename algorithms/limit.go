@@ -70,6 +70,7 @@ const (
 // A Limit may be invalid; [Limit.Validate] tells, and every Limiter asks it.
 type Limit struct {
 	algorithm Algorithm
+	counted   Algorithm // of a share: whose key it is counted under, if not its own
 	valid     bool
 	beyond    int16 // ns of the window beyond whole µs: a mistake
 	terms

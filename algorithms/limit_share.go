@@ -10,8 +10,9 @@ type portion struct{ num, den int64 }
 //
 // Windows become buckets of the same rate, which carry a debt of any size; the
 // parts of all processes together then admit at most the whole burst (and one
-// unit for each, by rounding), and the whole rate, in any time. Concurrent
-// requests keep their algorithm.
+// unit for each, by rounding), and the whole rate, in any time. They are counted
+// beside the buckets of the same policy and key. Concurrent requests keep their
+// algorithm.
 func (p portion) of(l Limit) Limit {
 	if l.algorithm.Concurrent() && l.valid {
 		return p.places(l)
@@ -23,7 +24,7 @@ func (p portion) of(l Limit) Limit {
 	part := Limit{algorithm: l.algorithm}
 	part.burst = ceilDiv(l.burst*p.num, p.den)
 	if !l.algorithm.Continuous() {
-		part.algorithm = algorithmTokenBucket
+		part.algorithm, part.counted = algorithmTokenBucket, l.algorithm
 	}
 	// In lowest terms, or else as nearly as integers say it that the arithmetic
 	// takes, and not faster. One unit in the longest window is the slowest.
@@ -41,6 +42,14 @@ func (p portion) of(l Limit) Limit {
 	part.most = l.burst
 	part.cap = min(part.burst+part.most, maxUnits)
 	return part
+}
+
+// scope is the algorithm under whose key a limit is counted.
+func (l *Limit) scope() Algorithm {
+	if l.counted != algorithmNone {
+		return l.counted
+	}
+	return l.algorithm
 }
 
 // places returns the part of the requests that may run at a time, rounded down,

@@ -21,12 +21,12 @@ func nameOf(c *Check) name {
 	if len(c.Key) > maxPart {
 		return longName(c)
 	}
-	return name{c.Limit.algorithm, c.Policy, c.Key}
+	return name{c.Limit.scope(), c.Policy, c.Key}
 }
 
 func longName(c *Check) name {
 	sum := sha256.Sum256([]byte(c.Key))
-	return name{c.Limit.algorithm | digested, c.Policy, string(sum[:])}
+	return name{c.Limit.scope() | digested, c.Policy, string(sum[:])}
 }
 
 func (n name) hash(seed maphash.Seed) uint64 {
