@@ -1,12 +1,15 @@
 package algorithms_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 const openFor = time.Second
@@ -84,5 +87,42 @@ func TestOutageEndsForASaturatedPool(t *testing.T) {
 			w.end()
 			w.awaitRecovery(t)
 		})
+	}
+}
+
+// What was admitted without Redis is told as of when it was by the clock that
+// decides, whatever Redis's own says.
+func TestOutageIsToldByTheClockOfDecisions(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		o := &algorithms.Options{
+			Redis:    algorithms.RedisOptions{Now: func() time.Time { return time.Now().Add(ahead) }},
+			Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline)},
+		}
+		stack := newShared(t, server.Client(), o)
+		callers := call(t, stack, 2, 5*time.Millisecond, nil)
+		callers.awaitShared(10 * time.Second)
+		limit, key := algorithms.TokenBucket(10, 30*time.Minute), fmt.Sprint("usr=", ahead)
+		server.Stop()
+		callers.awaitOpen()
+		const local = 5
+		for range local {
+			if d := take(t, stack, key, limit); !d.Allowed || d.Source != algorithms.Local {
+				t.Errorf("got %+v, want it admitted locally", d)
+			}
+		}
+		server.Continue()
+		eventually(t, 10*time.Second, "told", func() bool {
+			got := stack.Stats().Fallback
+			return !got.Open && got.Owed == 0
+		})
+		callers.dismiss()
+		r := newRedis(t, server.Client(), &algorithms.RedisOptions{Now: o.Redis.Now, Timeout: 10 * time.Second})
+		d, err := algorithms.Peek(context.Background(), r, key, limit)
+		if err != nil || d.Remaining > limit.Burst()-local {
+			t.Errorf("a clock ahead by %v: Redis holds %d units, %v, want the %d that were admitted without it",
+				ahead, limit.Burst()-d.Remaining, err, local)
+		}
 	}
 }

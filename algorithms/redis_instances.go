@@ -33,7 +33,16 @@ func (r *Redis) beat(ctx context.Context, id string) (live int64, skew time.Dura
 			return 0, 0, err
 		}
 	}
-	return count.Val(), now.Sub(asked), nil
+	return count.Val(), r.skew(now.Sub(asked)), nil
+}
+
+// skew returns how far the clock of decisions is ahead of ours, given the
+// server's.
+func (r *Redis) skew(server time.Duration) time.Duration {
+	if r.now == nil {
+		return server
+	}
+	return r.now().Sub(time.Now())
 }
 
 func (r *Redis) retire(ctx context.Context, id string) error {
