@@ -24,8 +24,8 @@ import (
 // spend. A process that dies leaves what it held charged, until it drains or
 // its window ends.
 //
-// Only takes under a TokenBucket, FixedWindow or SlidingWindowCounter are
-// leased. Redis decides calls with a trial, or of more than eight checks, whole,
+// Only takes under a TokenBucket, FixedWindow, SlidingWindowCounter, PerDay or
+// PerMonth are leased. Redis decides calls with a trial, or of more than eight checks, whole,
 // and checks that are Exact or cost nothing; it counts what is on lease as used.
 // The Remaining of a leased take is what is left on the lease, and so a lower
 // bound.

@@ -95,7 +95,8 @@ func (o *MemoryOptions) validate() error {
 }
 
 // Allow implements [Limiter]. It returns no errors but those that wrap
-// [ErrInvalid], and the context's if that has ended already.
+// [ErrInvalid], the context's if that has ended already, and one of a clock that
+// is before 1970 or after 2252.
 func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err

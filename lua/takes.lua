@@ -6,8 +6,9 @@
 -- t + f/r and now (> t), and whether exactly that many.
 local function drained(t, f, limit, l)
   local r, w = l.r, l.w
-  local parts = (now - t) * r - f -- w of them are a unit
+  local parts = (now - t) * r -- w of them are a unit
   if parts < EXACT then
+    parts = parts - f
     local rest = parts % w
     local k = (parts - rest) / w
     if k > limit then
@@ -58,8 +59,9 @@ local function bucket_at(n, t, f, l)
   if t >= now then
     return n, t, f, false
   end
-  local parts = (now - t) * r - f
-  if parts < EXACT then
+  local parts = (now - t) * r
+  if parts < EXACT then -- and so was not rounded
+    parts = parts - f
     local rest = parts % w -- has drained of the next unit
     n = n - (parts - rest) / w
     if n <= 0 then
