@@ -158,6 +158,28 @@ func TestHotKeysAreLeased(t *testing.T) {
 	}
 }
 
+// A key that nobody asks for any more is not hot for long, and leaves its place to
+// another, also where Hold and HotAt are small.
+func TestKeysCoolDown(t *testing.T) {
+	for _, o := range []algorithms.LeaseOptions{
+		{HotAt: 10, Hold: 10 * time.Millisecond}, {HotAt: 10}, {HotAt: 50, Hold: 50 * time.Millisecond}, {Hold: 10 * time.Millisecond}, {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newLeased(t, newBelow(t), o)
+			for range 50 {
+				take(t, s, "usr=1", algorithms.FixedWindow(2_000, 24*time.Hour))
+			}
+			if got := s.Stats().Lease.Keys; got != 1 {
+				t.Fatalf("%+v: got %d hot keys, want the one that all ask for", o, got)
+			}
+			time.Sleep(10 * time.Second)
+			if got := s.Stats().Lease.Keys; got != 0 {
+				t.Errorf("%+v: got %d hot keys, though nobody has asked for 10 s", o, got)
+			}
+		})
+	}
+}
+
 // A block is what the key asks for in half of Hold, within the share of the
 // burst and an eighth of what is left, and none if that is too few takes.
 func TestBlocksAreOfTheRightSize(t *testing.T) {

@@ -47,7 +47,7 @@ func (l *lease) look(now time.Duration) bool {
 	for _, k := range keys {
 		k.mu.Lock()
 		back = append(back, l.expire(k, now)...)
-		if k.measure(l.options.Hold/2, l.step/2, now) < l.hotPace/2 {
+		if k.measure(l.options.Hold/2, l.step/2, now) < max(1, l.hotPace/2) {
 			back = append(back, l.finish(k, k.limit, now)...)
 		}
 		if !k.gone {
