@@ -79,22 +79,25 @@ func (f *Fallback) localChecks(checks []Check) (local []Check, places []int) {
 // one that is spent there does not begin anew here.
 func (f *Fallback) warm(ctx context.Context, local, checks []Check, places []int, now int64) {
 	for j, i := range places {
-		used := f.seen.take(&checks[i], now)
-		if used == 0 {
-			continue
-		}
-		l := local[j].Limit
-		used, exact := mulDiv(used, l.burst, checks[i].Limit.burst)
-		if !exact {
-			used++
-		}
-		c := [1]Check{{Policy: local[j].Policy, Key: local[j].Key, Limit: l}}
-		if f.secondary.Allow(ctx, c[:]) != nil {
-			return // the takes will fail as well, and say so
-		}
-		c[0].Op, c[0].Cost = Force, max(0, used-(l.burst-c[0].Decision.Remaining))
-		_ = f.secondary.Allow(ctx, c[:])
+		f.seen.tell(&checks[i], now, func(used int64) {
+			f.force(context.WithoutCancel(ctx), &local[j], used, checks[i].Limit.burst)
+		})
 	}
+}
+
+// force has the secondary hold its part of what is used of a whole burst.
+func (f *Fallback) force(ctx context.Context, local *Check, used, whole int64) {
+	l := local.Limit
+	used, exact := mulDiv(used, l.burst, whole)
+	if !exact {
+		used++
+	}
+	c := [1]Check{{Policy: local.Policy, Key: local.Key, Limit: l}}
+	if f.secondary.Allow(ctx, c[:]) != nil {
+		return // the takes will fail as well, and say so
+	}
+	c[0].Op, c[0].Cost = Force, max(0, used-(l.burst-c[0].Decision.Remaining))
+	_ = f.secondary.Allow(ctx, c[:])
 }
 
 func unavailable(cause error) error {

@@ -106,7 +106,7 @@ func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []i
 func (f *Fallback) forget(checks []Check) {
 	for i := range checks {
 		if op := checks[i].Op; op == Grant || op == Reset {
-			f.seen.take(&checks[i], f.now())
+			f.seen.forget(&checks[i])
 			f.owed.forget(&checks[i])
 		}
 	}

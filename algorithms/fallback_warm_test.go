@@ -132,18 +132,22 @@ func TestSightingsTellKeysApart(t *testing.T) {
 	check := func(policy, key string, l Limit) Check {
 		return Check{Policy: policy, Key: key, Limit: l, Decision: Decision{Source: Shared, ResetAfter: time.Hour}}
 	}
+	told := func(c *Check) (used int64) {
+		s.tell(c, nowMicro(), func(n int64) { used = n })
+		return used
+	}
 	c := check("a", "usr=1", l)
 	s.note([]Check{c})
 	for _, other := range []Check{check("b", "usr=1", l), check("a", "usr=2", l), check("a", "usr=1", LeakyBucket(10, time.Hour))} {
-		if got := s.take(&other, nowMicro()); got != 0 {
+		if got := told(&other); got != 0 {
 			t.Errorf("%+v: got %d, want nothing: it is another key", other, got)
 		}
 	}
 	c.Limit = TokenBucket(5, time.Hour) // a limit that was changed
-	if got := s.take(&c, nowMicro()); got != 5 {
+	if got := told(&c); got != 5 {
 		t.Errorf("got %d of the changed limit, want all of 5", got)
 	}
-	if got := s.take(&c, nowMicro()); got != 0 {
+	if got := told(&c); got != 0 {
 		t.Errorf("got %d once more, want nothing: it was told", got)
 	}
 }
@@ -163,12 +167,65 @@ func TestSightingsForgetFew(t *testing.T) {
 		}
 		forgotten := 0
 		for i := range checks {
-			if s.take(&checks[i], nowMicro()) == 0 {
-				forgotten++
-			}
+			forgotten++
+			s.tell(&checks[i], nowMicro(), func(int64) { forgotten-- })
 		}
 		if forgotten > most {
 			t.Errorf("%d of %d keys are forgotten, want at most %d", forgotten, keys, most)
+		}
+	}
+}
+
+// A gatedForce is a secondary whose forces wait.
+type gatedForce struct {
+	Limiter
+	arrived, open chan struct{}
+}
+
+func (g *gatedForce) Allow(ctx context.Context, checks []Check) error {
+	if checks[0].Op == Force {
+		g.arrived <- struct{}{}
+		<-g.open
+	}
+	return g.Limiter.Allow(ctx, checks)
+}
+
+// Of those who ask for a spent key at once when the outage begins, none comes
+// before the secondary knows that it is spent.
+func TestFallbackWarmsBeforeItAdmits(t *testing.T) {
+	shared := &sharedMemory{memory: newClosedMemory(t)}
+	g := &gatedForce{newClosedMemory(t), make(chan struct{}, 2), make(chan struct{})}
+	f, err := NewFallback(shared, g, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	spent := TokenBucket(1, time.Hour)
+	takeOf(t, f, "usr=1", spent, 1)
+	shared.fails(errRefused)
+	asked := func() <-chan Decision {
+		answer := make(chan Decision, 1)
+		go func() {
+			d, err := Allow(context.Background(), f, "usr=1", spent)
+			if err != nil {
+				t.Error(err)
+			}
+			answer <- d
+		}()
+		return answer
+	}
+	first := asked()
+	<-g.arrived
+	second := asked()
+	select {
+	case d := <-second:
+		t.Fatalf("got %+v, before what is spent was known", d)
+	case <-time.After(50 * time.Millisecond): // it waits
+	}
+	close(g.open)
+	for _, answer := range []<-chan Decision{first, second} {
+		if d := <-answer; d.Allowed {
+			t.Errorf("got %+v, of a key that was spent", d)
 		}
 	}
 }

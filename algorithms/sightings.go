@@ -45,25 +45,38 @@ func (s *sightings) note(checks []Check) {
 	}
 }
 
-// take returns what the primary holds against a check's key by now, 0 if that is
-// not known, and forgets it.
-func (s *sightings) take(c *Check, now int64) (used int64) {
+// tell tells what the primary holds against a check's key by now, if that is
+// known, and forgets it. Whoever else asks of the key waits until it is told: not
+// to find that nothing is known, and begin anew.
+func (s *sightings) tell(c *Check, now int64, told func(used int64)) {
 	s.visit(c, func(place *sighting, hash uint64) {
 		if place.hash != hash {
 			return
 		}
-		if now < place.reset {
-			used = min(place.used, c.Limit.burst)
-		}
-		if !c.Limit.algorithm.Aligned() && now > place.at && used > 0 {
-			left, exact := mulDiv(used, place.reset-now, place.reset-place.at)
-			if used = left; !exact {
-				used++
-			}
+		if used := place.by(now, c.Limit); used > 0 {
+			told(used)
 		}
 		*place = sighting{}
 	})
-	return used
+}
+
+// forget drops what is known of a check's key.
+func (s *sightings) forget(c *Check) { s.tell(c, nowMicro(), func(int64) {}) }
+
+// by returns what is held by now of what was seen.
+func (s *sighting) by(now int64, l Limit) int64 {
+	if now >= s.reset {
+		return 0
+	}
+	used := min(s.used, l.burst)
+	if l.algorithm.Aligned() || now <= s.at {
+		return used
+	}
+	left, exact := mulDiv(used, s.reset-now, s.reset-s.at)
+	if !exact {
+		left++
+	}
+	return left
 }
 
 // visit calls f with the place of a check's key, or if it has none with that of
