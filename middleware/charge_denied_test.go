@@ -1,6 +1,8 @@
 package middleware_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -101,5 +103,52 @@ func TestExact(t *testing.T) {
 		if want := c.Policy == "outcome" || c.Policy == "charged"; c.Exact != want {
 			t.Errorf("%s: got Exact %v, want %v", c.Policy, c.Exact, want)
 		}
+	}
+}
+
+// TestDenialsOfAShareAreFree: this process alone has only a share of the limit, whose waits nobody here could tell.
+func TestDenialsOfAShareAreFree(t *testing.T) {
+	for _, l := range []algorithms.Limit{
+		algorithms.TokenBucket(12, 12*time.Second), algorithms.LeakyBucket(12, 12*time.Second), algorithms.FixedWindow(12, 12*time.Second),
+		algorithms.SlidingWindowLog(12, 12*time.Second), algorithms.SlidingWindowCounter(12, 12*time.Second),
+	} {
+		t.Run(l.Algorithm().String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				down := limiterFunc(func(context.Context, []algorithms.Check) error { return errors.New("down") })
+				fallback, err := algorithms.NewFallback(down, newMemory(t), &algorithms.FallbackOptions{Share: 25})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer fallback.Close()
+				p, seen := byIP("p", l), new(eventLog)
+				p.ChargeDenied = true
+				m := newMiddleware(t, fallback, &ratelimit.Options{Observer: seen, Logger: quiet}, p)
+				v := check(t, m, from("192.0.2.1"))
+				for v.Allowed {
+					v = check(t, m, from("192.0.2.1"))
+				}
+				for range 3 {
+					v = check(t, m, from("192.0.2.1"))
+					synctest.Wait()
+				}
+				time.Sleep(v.RetryAfter)
+				if after := check(t, m, from("192.0.2.1")); !v.Degraded || !after.Allowed || len(seen.of(ratelimit.Settled)) != 0 {
+					t.Errorf("got %+v after a wait of %v, and %d charges; want it allowed, and none", after, v.RetryAfter, len(seen.of(ratelimit.Settled)))
+				}
+			})
+		})
+	}
+}
+
+// TestRefusalsOfAFullMemoryAreFree: it has counted nothing of them.
+func TestRefusalsOfAFullMemoryAreFree(t *testing.T) {
+	memory, p, seen := newMemoryWith(t, algorithms.MemoryOptions{MaxKeys: 1}), byIP("p", algorithms.TokenBucket(1, time.Hour)), new(eventLog)
+	p.ChargeDenied = true
+	m := newMiddleware(t, memory, &ratelimit.Options{Observer: seen}, p)
+	check(t, m, from("192.0.2.1"))
+	check(t, m, from("192.0.2.1")) // a denial, which is not evicted for a second
+	refused := check(t, m, from("192.0.2.2"))
+	if charges := seen.of(ratelimit.Settled); refused.Allowed || refused.RetryAfter != time.Second || len(charges) != 1 {
+		t.Errorf("got %+v and %d charges, want a wait of a second, and no more than the other's charge", refused, len(charges))
 	}
 }

@@ -141,6 +141,19 @@ func broken(err error) algorithms.Limiter {
 	})
 }
 
+// sharing makes l pass for a limiter that instances share.
+func sharing(l algorithms.Limiter) algorithms.Limiter {
+	return limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+		err := l.Allow(ctx, checks)
+		for i := range checks {
+			if d := &checks[i].Decision; d.Source == algorithms.Local {
+				d.Source = algorithms.Shared
+			}
+		}
+		return err
+	})
+}
+
 // A spy passes calls on and keeps copies of them, as they were answered.
 type spy struct {
 	algorithms.Limiter

@@ -119,13 +119,19 @@ func (m *Middleware) chargeDenials(d *decision) {
 		}
 		n++
 		if !d.asked[i].policy.ChargeDenied || c.Op != algorithms.Take || c.Decision.Allowed || c.Cost == 0 ||
-			c.Decision.RetryAfter == algorithms.Never || d.bannedBy(i) || !m.chargeDenial(c) {
+			c.Decision.RetryAfter == algorithms.Never || d.bannedBy(i) || !m.whole(&c.Decision) || !m.chargeDenial(c) {
 			continue
 		}
 		c.Decision.RetryAfter = waitCharged(c)
 		d.verdict.Policies[n-1].Decision.RetryAfter = c.Decision.RetryAfter
 		d.verdict.RetryAfter = max(d.verdict.RetryAfter, c.Decision.RetryAfter)
 	}
+}
+
+// whole reports whether the whole limit decided. Of a share of it, and of what
+// nobody has counted, no wait after a charge could be told.
+func (m *Middleware) whole(d *algorithms.Decision) bool {
+	return d.Source == algorithms.Shared || m.alone && d.Source == algorithms.Local
 }
 
 func (m *Middleware) chargeDenial(c *algorithms.Check) bool {

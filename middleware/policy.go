@@ -77,8 +77,8 @@ type Policy struct {
 	// Those denials tell the wait after their own charge, to the µs for buckets;
 	// at most one cost too much once the debt is full, for fixed windows in debt
 	// one window, and for sliding windows always the longest that is possible.
-	// While a Fallback decides locally it is the whole limit's wait, which may
-	// be too short for the share.
+	// While a Fallback decides locally, by a share of the limit, denials are
+	// free.
 	//
 	// Not for limits that honest clients run into: a retry loop locks them out.
 	ChargeDenied bool

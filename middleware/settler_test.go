@@ -145,7 +145,7 @@ func TestDenialsLeaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, seen := newStill(t), new(eventLog)
 		release := make(chan struct{})
-		slow := slowToSettle(memory, func(context.Context) error { <-release; return nil })
+		slow := sharing(slowToSettle(memory, func(context.Context) error { <-release; return nil }))
 		o := &ratelimit.Options{Observer: seen, Logger: quiet}
 		denied, tokens := byIP("denied", algorithms.TokenBucket(1, time.Hour)), lateByIP("tokens", algorithms.TokenBucket(1e6, time.Hour), 10)
 		denied.ChargeDenied = true
