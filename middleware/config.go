@@ -16,6 +16,7 @@ import (
 // and answered by one, whatever Update does meanwhile.
 type config struct {
 	policies  []*policy         // private ones last
+	mix       mix               // of all their limits
 	challenge string            // of 401
 	bodies    map[string][]byte // of 429, by the one policy that denies
 	bans      map[string][]byte // the same, if it denies for a ban
@@ -62,7 +63,7 @@ func newConfig(policies []Policy) (*config, error) {
 	if len(policies) == 0 {
 		errs = append(errs, errors.New("middleware: there are no policies"))
 	}
-	c := &config{bodies: make(map[string][]byte), bans: make(map[string][]byte)}
+	c := &config{mix: mixOf(policies), bodies: make(map[string][]byte), bans: make(map[string][]byte)}
 	names := make(map[string]bool)
 	var challenges []string
 	for _, p := range policies {
@@ -85,9 +86,7 @@ func newConfig(policies []Policy) (*config, error) {
 			}
 		}
 	}
-	if err := validateTogether(policies); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, lines("middleware", c.mix.validate())...)
 	if errs != nil {
 		return nil, errors.Join(errs...)
 	}

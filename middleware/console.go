@@ -56,14 +56,16 @@ type target struct {
 	Subject
 	m        *Middleware
 	policy   *policy
+	beside   mix                 // of the limits of all policies of m
 	override *overrides.Override // in force; nil if none
 }
 
 func (c *Console) target(s Subject) (*target, error) {
 	t := &target{Subject: s}
 	for _, m := range c.all {
-		if p := m.config.Load().policy(s.Policy); p != nil && t.policy == nil {
-			t.m, t.policy = m, p
+		config := m.config.Load()
+		if p := config.policy(s.Policy); p != nil && t.policy == nil {
+			t.m, t.policy, t.beside = m, p, config.mix
 		}
 	}
 	switch {
@@ -103,13 +105,21 @@ func (c *Console) one(s Subject) (*target, error) {
 
 // inForce returns the limit that decides, and why it does.
 func (t *target) inForce() (algorithms.Limit, Reason) {
-	if t.override != nil && t.override.Replaces() {
+	if t.override != nil && t.override.Replaces() && t.replaceable(t.override.Limit) == nil {
 		return t.override.Limit, ByOverride
 	}
 	if t.Tier != "" {
 		return t.policy.tiers[t.Tier].limit, ByTier
 	}
 	return t.policy.Limit, ByDefault
+}
+
+// replaceable returns why a limit cannot be that of an override: with it New
+// would refuse the policies.
+func (t *target) replaceable(l algorithms.Limit) error {
+	all := t.beside
+	all.add(l)
+	return errors.Join(t.policy.replaceable(l), all.validate())
 }
 
 // limits returns all limits under which the key may have a state.
@@ -226,7 +236,7 @@ func (c *Console) set(ctx context.Context, s Subject, o overrides.Override) erro
 		return fmt.Errorf("middleware: policy %q is a shadow, and so a ban %w", s.Policy, ErrUneditable)
 	}
 	if t, err := c.target(s); err == nil && o.Replaces() {
-		if err := validateLate(t.policy.Policy, o.Limit); err != nil {
+		if err := t.replaceable(o.Limit); err != nil {
 			return fmt.Errorf("middleware: %w of policy %q: %w", overrides.ErrInvalid, s.Policy, err)
 		}
 	}

@@ -29,6 +29,7 @@ type decision struct {
 	checks   []algorithms.Check
 	asked    []asked // of each check
 	policies int     // that were asked: checks, without candidates
+	mix      mix     // of the limits that the request may meet
 	banned   bool    // and so nobody is asked: the checks are those of bans
 	settles  bool    // what is taken is settled when the request ends
 
@@ -134,6 +135,7 @@ func (d *decision) refuse(status int, err error) {
 // which are answers already.
 func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) {
 	var met *policy
+	d.mix = d.config.mix
 	for _, p := range d.config.policies {
 		if p.Skip != nil && p.Skip(r) {
 			continue
@@ -168,7 +170,7 @@ func (d *decision) collect(m *Middleware, r *http.Request) (unknown, err error) 
 	if d.banned {
 		unknown = nil
 	} else if met != nil {
-		d.keys, d.checks, d.asked, d.policies = d.keys[:0], d.checks[:0], d.asked[:0], 0
+		d.keys, d.checks, d.asked, d.policies, d.mix = d.keys[:0], d.checks[:0], d.asked[:0], 0, d.config.mix
 		if d.keys, err = m.clientIP.Append(d.keys, r); err != nil {
 			d.keyless = met
 			return nil, err

@@ -40,17 +40,26 @@ func validateSettling(p Policy) error {
 	return errors.Join(errs...)
 }
 
-// validateTogether returns a mistake of policies that are one decision.
-func validateTogether(policies []Policy) error {
-	leaky, concurrent := false, false
+// A mix says which limits one decision may have that do not go together.
+type mix struct{ leaky, concurrent bool }
+
+func mixOf(policies []Policy) (m mix) {
 	for _, p := range policies {
 		for _, l := range p.limits() {
-			leaky = leaky || l.Algorithm() == leakyBucket
-			concurrent = concurrent || l.Algorithm().Concurrent()
+			m.add(l)
 		}
 	}
-	if leaky && concurrent {
-		return errors.New("middleware: a leaky bucket holds requests that would hold a concurrent limit meanwhile: make one Middleware of each, the bucket outside")
+	return m
+}
+
+func (m *mix) add(l algorithms.Limit) {
+	m.leaky = m.leaky || l.Algorithm() == leakyBucket
+	m.concurrent = m.concurrent || l.Algorithm().Concurrent()
+}
+
+func (m mix) validate() error {
+	if m.leaky && m.concurrent {
+		return errors.New("a leaky bucket holds requests that would hold a concurrent limit meanwhile: make one Middleware of each, the bucket outside")
 	}
 	return nil
 }

@@ -70,7 +70,8 @@ type Options struct {
 	Exempt []netip.Prefix
 
 	// Overrides say what holds for keys instead of what the policies say; nil
-	// means that nothing does.
+	// means that nothing does. A limit that New would refuse in the policy's
+	// place is logged, and not in force.
 	Overrides Overrides
 
 	// Denied answers what is not allowed, with whatever Status the verdict

@@ -42,9 +42,25 @@ func (d *decision) rule(m *Middleware, p *policy, start int) ruling {
 	}
 	u := ruling{found: true, shadow: o.Mode == overrides.Shadow}
 	if o.Replaces() {
-		u.grade = m.gradeFor(p, o.Limit)
+		u.grade = d.replace(m, p, o.Limit)
 	}
 	return u
+}
+
+// replace returns the grade of an override's limit; nil if that does not go
+// together with the other limits that the request may meet, overrides' included.
+func (d *decision) replace(m *Middleware, p *policy, l algorithms.Limit) *grade {
+	all := d.mix
+	all.add(l)
+	if err := all.validate(); err != nil {
+		m.ignored(err)
+		return nil
+	}
+	g := m.gradeFor(p, l)
+	if g != nil {
+		d.mix = all
+	}
+	return g
 }
 
 func (d *decision) ban(p *policy, until time.Time, start int) {
@@ -76,6 +92,11 @@ func (m *Middleware) unasked(p *policy) bool {
 	return found && (o.Mode == overrides.Off || o.Mode == overrides.Shadow)
 }
 
+// replaceable returns why New would refuse a limit that stands for the policy's.
+func (p *policy) replaceable(l algorithms.Limit) error {
+	return errors.Join(l.Validate(), validateLate(p.Policy, l))
+}
+
 // gradeFor returns the grade of an override's limit; nil, which is that of the
 // policy, if the limit is invalid.
 func (m *Middleware) gradeFor(p *policy, l algorithms.Limit) *grade {
@@ -86,17 +107,22 @@ func (m *Middleware) gradeFor(p *policy, l algorithms.Limit) *grade {
 	if g := place.Load(); g != nil && g.limit == l {
 		return g
 	}
-	err := errors.Join(l.Validate(), validateLate(p.Policy, l))
+	err := p.replaceable(l)
 	var g *grade
 	if err == nil {
 		g, err = newGrade(p.Policy, "", l)
 	}
 	if err != nil {
-		m.troubles.log("the limit of an override is invalid; the policy's own stays in force", err)
+		m.ignored(err)
 		return nil
 	}
 	place.Store(g)
 	return g
+}
+
+// ignored logs why the limit of an override is not in force.
+func (m *Middleware) ignored(err error) {
+	m.troubles.log("the limit of an override is invalid; the policy's own stays in force", err)
 }
 
 // key returns a part of d.keys. No copy: a limiter does not keep the bytes of a

@@ -248,3 +248,65 @@ func TestInvalidOverride(t *testing.T) {
 		t.Errorf("got %+v, error %v, want the policy's limit", v, err)
 	}
 }
+
+// TestOverridesThatDoNotGoTogether with the limits of other policies, or with each other: they are ignored, as what is
+// invalid is, which is logged; the console knows, and refuses those whose policies say so.
+func TestOverridesThatDoNotGoTogether(t *testing.T) {
+	streams := algorithms.Concurrent(2, time.Minute)
+	for _, tt := range []struct {
+		name     string
+		others   []ratelimit.Policy
+		override algorithms.Limit
+		beside   algorithms.Limit // an override of the policy before; zero: none
+		want     algorithms.Limit
+		refused  bool // by the console, which knows the policies
+	}{
+		{"hold beside a queue", []ratelimit.Policy{byIP("queue", perSecond)}, streams, algorithms.Limit{}, hourly, true},
+		{"queue beside a hold", []ratelimit.Policy{byIP("streams", streams)}, perSecond, algorithms.Limit{}, hourly, true},
+		{"hold beside an overriding queue", []ratelimit.Policy{byIP("other", daily)}, streams, perSecond, hourly, false},
+		{"queue beside an overriding hold", []ratelimit.Policy{byIP("other", daily)}, perSecond, streams, hourly, false},
+		{"two queues", []ratelimit.Policy{byIP("queue", perSecond)}, perSecond, algorithms.Limit{}, perSecond, false},
+		{"two holds", []ratelimit.Policy{byIP("streams", streams)}, streams, algorithms.Limit{}, streams, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			table, log := overrides.NewMemory(), new(logRecords)
+			m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Logger: log.logger()}, append(tt.others, byIP("p", hourly))...)
+			override(t, table, "p", "ip=192.0.2.1", overrides.Override{Limit: tt.override})
+			ignored := 0
+			if tt.want == hourly {
+				ignored = 1
+			}
+			if tt.beside != (algorithms.Limit{}) {
+				override(t, table, "other", "ip=192.0.2.1", overrides.Override{Limit: tt.beside})
+			}
+			for range 2 {
+				if got := check(t, m, from("192.0.2.1")).Policies[1].Limit; got != tt.want {
+					t.Errorf("got %v in force, want %v", got, tt.want)
+				}
+			}
+			if got := strings.Count(strings.Join(log.lines(), "\n"), "the limit of an override is invalid"); got != ignored {
+				t.Errorf("got %d lines in the log, want %d:\n%s", got, ignored, log.lines())
+			}
+			console := ratelimit.NewConsole(m)
+			if got := strings.Contains(remains(t, console, client), "override"); got == tt.refused {
+				t.Errorf("got %t, want the explanation to know that the override is not in force", got)
+			}
+			h, err := console.Handler(func(*http.Request) (string, error) { return "me", nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w := call(h, "PUT", "/overrides/p?key=ip=192.0.2.1", `{"limit":"`+tt.override.String()+`"}`); (w.Code == http.StatusBadRequest) != tt.refused {
+				t.Errorf("the console answers %d %s, want that it refuses to be %t", w.Code, w.Body, tt.refused)
+			}
+			if tt.beside == (algorithms.Limit{}) {
+				return
+			}
+			if err := table.Clear(context.Background(), "other", "ip=192.0.2.1"); err != nil {
+				t.Fatal(err)
+			}
+			if got := check(t, m, from("192.0.2.1")).Policies[1].Limit; got != tt.override {
+				t.Errorf("got %v in force without the other override, want %v", got, tt.override)
+			}
+		})
+	}
+}
