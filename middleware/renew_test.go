@@ -136,6 +136,45 @@ func TestRenewedWhileItEnds(t *testing.T) {
 	})
 }
 
+// TestRenewedByTheLimitInForce: as often as the maxHold wants that a change of the limit has brought.
+func TestRenewedByTheLimitInForce(t *testing.T) {
+	long, short := algorithms.Concurrent(2, time.Minute), algorithms.Concurrent(2, 6*time.Second)
+	for _, tt := range []struct {
+		name          string
+		before, after algorithms.Limit
+		want          []time.Duration // since the beginning
+	}{
+		{"shorter", long, short, []time.Duration{20 * time.Second, 22 * time.Second, 24 * time.Second, 26 * time.Second}},
+		{"longer", short, long, []time.Duration{2 * time.Second, 22 * time.Second, 42 * time.Second, 62 * time.Second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, start, renewed := newMemory(t), time.Now(), make(chan time.Duration, 100)
+				m := newMiddleware(t, limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+					if c := checks[0]; c.Op == algorithms.Renew {
+						if renewed <- time.Since(start); c.Limit != tt.after {
+							t.Errorf("renewed under %v, want %v", c.Limit, tt.after)
+						}
+					}
+					return memory.Allow(ctx, checks)
+				}), nil, byIP("streams", tt.before))
+				s := newStreams(m)
+				s.begin("a")
+				if err := m.Update(byIP("streams", tt.after)); err != nil {
+					t.Fatal(err)
+				}
+				for _, want := range tt.want {
+					if got := <-renewed; got != want {
+						t.Errorf("renewed after %v, want %v", got, want)
+					}
+				}
+				s.stop("a")
+				s.wg.Wait()
+			})
+		})
+	}
+}
+
 // TestRenewalsFail: the hold ends by itself, later ones are tried, and the request goes on.
 func TestRenewalsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

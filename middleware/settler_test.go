@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +140,69 @@ func TestSettlementFails(t *testing.T) {
 			t.Errorf("got %d left, want 90 and a line in the log", got)
 		}
 	})
+}
+
+// TestOnlySettlementsAreCounted as such: renewals and denials towards a ban wait in the same queue, and are none, whether
+// they are made, fail, or find no room.
+func TestOnlySettlementsAreCounted(t *testing.T) {
+	for name, err := range map[string]error{"made": nil, "failed": errDown} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory, seen, renewed, struck := newMemory(t), new(eventLog), 0, 0
+				var mu sync.Mutex
+				busy := make(chan struct{})
+				limiter := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+					mu.Lock()
+					defer mu.Unlock()
+					switch c := &checks[0]; {
+					case c.Op == algorithms.Renew:
+						renewed++
+						return errors.Join(err, memory.Allow(ctx, checks))
+					case strings.HasSuffix(c.Policy, "~strikes"):
+						struck++
+						if struck > 10 {
+							mu.Unlock()
+							<-busy
+							mu.Lock()
+						}
+						return errors.Join(err, memory.Allow(ctx, checks))
+					}
+					return memory.Allow(ctx, checks)
+				})
+				streams, logins := byIP("streams", algorithms.Concurrent(1, 30*time.Second)), byIP("logins", hourly)
+				streams.Skip = func(r *http.Request) bool { return r.Header.Get("Name") == "" }
+				logins.Limit, logins.Ban = algorithms.Nobody(), &ratelimit.Ban{Denials: 1000, Within: time.Hour, For: time.Minute}
+				logins.Skip = func(r *http.Request) bool { return !streams.Skip(r) }
+				m := newMiddleware(t, limiter, &ratelimit.Options{Observer: seen, Logger: quiet}, streams, logins)
+				s := newStreams(m)
+				s.begin("a")
+				time.Sleep(time.Minute + time.Second)
+				for range 10 {
+					check(t, m, from("192.0.2.1"))
+					synctest.Wait()
+				}
+				if n := len(seen.of(ratelimit.Settled)); renewed != 6 || struck != 10 || n != 0 {
+					t.Errorf("got %d renewals, %d strikes and %d settlements; want 6, 10 and none", renewed, struck, n)
+				}
+				s.stop("a")
+				if settled := seen.of(ratelimit.Settled); len(settled) != 1 || settled[0].Policy != "streams" || settled[0].Err != nil {
+					t.Errorf("got %+v, want the stream's return", settled)
+				}
+				for range 6_000 { // those that wait, and those that find no room
+					check(t, m, from("192.0.2.1"))
+				}
+				synctest.Wait()
+				close(busy)
+				s.wg.Wait()
+				if err := m.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+				if settled, dropped := len(seen.of(ratelimit.Settled)), len(seen.of(ratelimit.SettleDropped)); struck < 5_000 || settled != 1 || dropped != 0 {
+					t.Errorf("got %d strikes, %d settlements and %d dropped; want 5 000 or so, the one, and none", struck, settled, dropped)
+				}
+			})
+		})
+	}
 }
 
 // TestDenialsLeaveRoom: a flood of denials cannot crowd out what is to be given back.
