@@ -143,21 +143,30 @@ func (t *target) limits() []LimitState {
 	return all
 }
 
-// Reset forgets what a key has used: under the limit in force, and under every
-// other that the policy has, its candidate included.
+// everyAlgorithm has a limit of each that stores anything. Where a key's state
+// is stored depends on no more of a limit than that.
+var everyAlgorithm = []algorithms.Limit{
+	algorithms.TokenBucket(1, time.Second), algorithms.LeakyBucket(1, time.Second),
+	algorithms.SlidingWindowCounter(1, time.Second), algorithms.SlidingWindowLog(1, time.Second),
+	algorithms.FixedWindow(1, time.Second), algorithms.PerDay(1, nil), algorithms.Concurrent(1, time.Second),
+}
+
+// Reset forgets what a key has used of a policy and of its candidate: under the
+// limit in force, under every other, and under those that overrides or an Update
+// have replaced since.
 func (c *Console) Reset(ctx context.Context, s Subject) error {
 	t, err := c.one(s)
 	if err != nil {
 		return err
 	}
+	names := []string{s.Policy}
+	if t.policy.candidate != nil {
+		names = append(names, t.policy.trial)
+	}
 	var checks []algorithms.Check
-	for _, l := range t.limits() {
-		check := algorithms.Check{Policy: l.policy, Key: s.Key, Limit: l.Limit, Op: algorithms.Reset}
-		stored := func(other algorithms.Check) bool { // at the same place
-			return other.Policy == check.Policy && other.Limit.Algorithm() == check.Limit.Algorithm()
-		}
-		if !slices.ContainsFunc(checks, stored) {
-			checks = append(checks, check)
+	for _, name := range names {
+		for _, l := range everyAlgorithm {
+			checks = append(checks, algorithms.Check{Policy: name, Key: s.Key, Limit: l, Op: algorithms.Reset})
 		}
 	}
 	return t.settle(ctx, checks...)

@@ -85,9 +85,10 @@ func (m *model) grant(key string, units int64) {
 }
 
 func (m *model) reset(key string) {
-	limit, _ := m.inForce(key)
-	for _, l := range []algorithms.Limit{limit, m.limit} {
-		delete(m.used, place{key, l.Algorithm()})
+	for at := range m.used {
+		if at.key == key {
+			delete(m.used, at)
+		}
 	}
 }
 

@@ -122,6 +122,46 @@ func TestResetAndGrant(t *testing.T) {
 	want("default=10 tierbig=20 tiergold=100 override=100* candidate=5")
 }
 
+// TestResetOfWhatIsPast: what was used under an override that is gone, or before an Update, is forgotten, too.
+func TestResetOfWhatIsPast(t *testing.T) {
+	limits := map[algorithms.Algorithm]algorithms.Limit{}
+	for _, l := range []algorithms.Limit{
+		hourly, algorithms.LeakyBucket(10, time.Hour), algorithms.SlidingWindowCounter(10, time.Hour), algorithms.SlidingWindowLog(10, time.Hour),
+		algorithms.FixedWindow(10, time.Hour), algorithms.PerMonth(10, time.UTC), algorithms.Concurrent(10, time.Hour), algorithms.Nobody(),
+	} {
+		limits[l.Algorithm()] = l
+	}
+	for a := algorithms.Algorithm(1); a.String() != ""; a++ {
+		l, known := limits[a]
+		if !known {
+			t.Errorf("no limit of algorithm %v", a)
+		}
+		table := overrides.NewMemory()
+		m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Logger: quiet}, byIP("p", hourly))
+		c := ratelimit.NewConsole(m)
+		override(t, table, "p", client.Key, overrides.Override{Limit: l})
+		spend(t, m, 3, "")
+		if err := errors.Join(table.Clear(context.Background(), "p", client.Key), c.Reset(context.Background(), client)); err != nil {
+			t.Error(err)
+		}
+		override(t, table, "p", client.Key, overrides.Override{Limit: l})
+		e, err := c.Explain(context.Background(), client)
+		if got := e.Limits[len(e.Limits)-1]; err != nil || got.Limit != l || got.Remaining != l.Burst() {
+			t.Errorf("%v: got %+v, error %v; want %d", l, got, err, l.Burst())
+		}
+		if err := errors.Join(table.Clear(context.Background(), "p", client.Key), m.Update(byIP("p", l))); err != nil {
+			t.Fatal(err)
+		}
+		spend(t, m, 3, "")
+		if err := errors.Join(m.Update(byIP("p", hourly)), c.Reset(context.Background(), client), m.Update(byIP("p", l))); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := remains(t, c, client), "default="+strconv.FormatInt(l.Burst(), 10)+"*"; got != want {
+			t.Errorf("%v: got %s after Update, want %s", l, got, want)
+		}
+	}
+}
+
 // A candidate has a place of its own, also where its algorithm is that of the live limit.
 func TestResetOfACandidate(t *testing.T) {
 	p, candidate := byIP("p", hourly), algorithms.TokenBucket(5, time.Hour)
