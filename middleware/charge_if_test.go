@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -220,6 +222,148 @@ func TestHijackedOutcome(t *testing.T) {
 	<-ended
 	if fmt.Sprint(p.asked) != "[101]" {
 		t.Errorf("got statuses %v, want 101", p.asked)
+	}
+}
+
+// TestWatchedAbilities: whatever a writer below flushes, takes over and pushes, handlers may do, and nothing else.
+func TestWatchedAbilities(t *testing.T) {
+	type f interface{ http.Flusher }
+	type h interface{ http.Hijacker }
+	type p interface{ http.Pusher }
+	base := struct{ http.ResponseWriter }{httptest.NewRecorder()}
+	can := func(w http.ResponseWriter) string {
+		_, flushes := w.(http.Flusher)
+		_, hijacks := w.(http.Hijacker)
+		_, pushes := w.(http.Pusher)
+		return fmt.Sprintf("flushes: %t, hijacks: %t, pushes: %t", flushes, hijacks, pushes)
+	}
+	for _, w := range []http.ResponseWriter{
+		base,
+		struct {
+			http.ResponseWriter
+			f
+		}{base, nil},
+		struct {
+			http.ResponseWriter
+			h
+		}{base, nil},
+		struct {
+			http.ResponseWriter
+			p
+		}{base, nil}, // as http.TimeoutHandler's
+		struct {
+			http.ResponseWriter
+			f
+			h
+		}{base, nil, nil},
+		struct {
+			http.ResponseWriter
+			f
+			p
+		}{base, nil, nil},
+		struct {
+			http.ResponseWriter
+			h
+			p
+		}{base, nil, nil},
+		struct {
+			http.ResponseWriter
+			f
+			h
+			p
+		}{base, nil, nil, nil},
+	} {
+		newMiddleware(t, newStill(t), nil, newOutcomes(hourly).Policy).Handler(http.HandlerFunc(func(got http.ResponseWriter, _ *http.Request) {
+			if can(got) != can(w) {
+				t.Errorf("got %s; want %s", can(got), can(w))
+			}
+		})).ServeHTTP(w, from("192.0.2.1"))
+	}
+}
+
+// TestOutcomesByController: what a handler does through writers that only unwrap is an outcome, too.
+func TestOutcomesByController(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		handler func(*testing.T, http.ResponseWriter)
+		status  int
+	}{
+		{"taken over", func(t *testing.T, w http.ResponseWriter) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = conn.Close()
+		}, 101},
+		{"flushed", func(t *testing.T, w http.ResponseWriter) {
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+			panic(http.ErrAbortHandler)
+		}, 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, ended := newOutcomes(hourly), make(chan struct{})
+			h := newMiddleware(t, newStill(t), nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { tt.handler(t, w) }))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				h.ServeHTTP(unwraps{w}, r)
+			}))
+			defer server.Close()
+			if resp, err := server.Client().Get(server.URL); err == nil {
+				_ = resp.Body.Close()
+			}
+			<-ended
+			if fmt.Sprint(p.asked) != fmt.Sprint([]int{tt.status}) {
+				t.Errorf("got statuses %v, want %d", p.asked, tt.status)
+			}
+		})
+	}
+}
+
+// unwraps can do nothing by itself.
+type unwraps struct{ http.ResponseWriter }
+
+func (u unwraps) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+// TestUnsupported: what no writer can do is told as the server tells it, and is no outcome.
+func TestUnsupported(t *testing.T) {
+	p := newOutcomes(hourly)
+	newMiddleware(t, newStill(t), nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c := http.NewResponseController(w)
+		_, _, err := c.Hijack()
+		if flush := c.Flush(); !errors.Is(flush, http.ErrNotSupported) || !errors.Is(err, http.ErrNotSupported) {
+			t.Errorf("got errors %v and %v, want ErrNotSupported", flush, err)
+		}
+		w.WriteHeader(http.StatusTeapot)
+	})).ServeHTTP(struct{ http.ResponseWriter }{httptest.NewRecorder()}, from("192.0.2.1"))
+	if fmt.Sprint(p.asked) != "[418]" {
+		t.Errorf("got statuses %v, want 418", p.asked)
+	}
+}
+
+// TestOutcomeOfAFailedCopy: nothing was sent before the source failed, and so the error is the answer.
+func TestOutcomeOfAFailedCopy(t *testing.T) {
+	p, ended := newOutcomes(hourly), make(chan struct{})
+	h := newMiddleware(t, newStill(t), nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := io.Copy(w, iotest.ErrReader(errDown)); err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		h.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	<-ended
+	if fmt.Sprint(p.asked) != "[502]" || resp.StatusCode != http.StatusBadGateway {
+		t.Errorf("got statuses %v and answer %d, want 502", p.asked, resp.StatusCode)
 	}
 }
 

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,25 +14,69 @@ type statusWriter struct {
 	status int // 0 until there is one
 }
 
-// watchStatus returns w as one that notes the status. What handlers may ask of
-// the writers of net/http's two servers they may ask of it, too; whatever else
-// there is http.ResponseController finds through Unwrap.
+// watchStatus returns w as one that notes the status, and that flushes, is taken
+// over and pushes if w does; whatever else there is http.ResponseController finds
+// through Unwrap. A ReaderFrom is but faster, and is kept where net/http has it.
 func watchStatus(w http.ResponseWriter) (http.ResponseWriter, *statusWriter) {
 	s := &statusWriter{ResponseWriter: w}
-	flusher, flushes := w.(http.Flusher)
-	hijacker, hijacks := w.(http.Hijacker)
-	reader, reads := w.(io.ReaderFrom)
-	pusher, pushes := w.(http.Pusher)
-	f := statusFlusher{statusWriter: s, flusher: flusher}
+	_, flushes := w.(http.Flusher)
+	_, hijacks := w.(http.Hijacker)
+	_, reads := w.(io.ReaderFrom)
+	p, pushes := w.(http.Pusher)
+	f, h, r := statusFlusher{s}, statusHijacker{s}, statusReader{s}
+	type (
+		flusher  = http.Flusher // for short
+		hijacker = http.Hijacker
+		pusher   = http.Pusher
+	)
 	switch {
-	case flushes && hijacks && reads:
-		return &statusWriter1{statusHijacker: statusHijacker{statusFlusher: f, hijacker: hijacker}, reader: reader}, s
+	case flushes && hijacks && pushes:
+		return struct {
+			*statusWriter
+			flusher
+			hijacker
+			pusher
+		}{s, f, h, p}, s
+	case flushes && hijacks && reads: // HTTP/1.1
+		return struct {
+			*statusWriter
+			flusher
+			hijacker
+			io.ReaderFrom
+		}{s, f, h, r}, s
 	case flushes && hijacks:
-		return &statusHijacker{statusFlusher: f, hijacker: hijacker}, s
-	case flushes && pushes:
-		return &statusWriter2{statusFlusher: f, Pusher: pusher}, s
+		return struct {
+			*statusWriter
+			flusher
+			hijacker
+		}{s, f, h}, s
+	case flushes && pushes: // HTTP/2
+		return struct {
+			*statusWriter
+			flusher
+			pusher
+		}{s, f, p}, s
+	case hijacks && pushes:
+		return struct {
+			*statusWriter
+			hijacker
+			pusher
+		}{s, h, p}, s
 	case flushes:
-		return &f, s
+		return struct {
+			*statusWriter
+			flusher
+		}{s, f}, s
+	case hijacks:
+		return struct {
+			*statusWriter
+			hijacker
+		}{s, h}, s
+	case pushes: // http.TimeoutHandler
+		return struct {
+			*statusWriter
+			pusher
+		}{s, p}, s
 	default:
 		return s, s
 	}
@@ -51,8 +96,18 @@ func (s *statusWriter) Write(p []byte) (int, error) {
 	return s.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
-func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+// FlushError is for http.ResponseController: it flushes if any writer below can,
+// and returns the error.
+func (s *statusWriter) FlushError() error {
+	err := http.NewResponseController(s.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		s.note(http.StatusOK)
+	}
+	return err
+}
+
+// Unwrap is for http.ResponseController, which may take over a writer below.
+func (s *statusWriter) Unwrap() http.ResponseWriter { return statusHijacker{s} }
 
 func (s *statusWriter) note(status int) {
 	if s.status == 0 {
@@ -60,50 +115,31 @@ func (s *statusWriter) note(status int) {
 	}
 }
 
-// A statusFlusher is one that flushes.
-type statusFlusher struct {
-	*statusWriter
-	flusher http.Flusher
-}
+type statusFlusher struct{ *statusWriter }
 
-func (s *statusFlusher) Flush() {
+func (s statusFlusher) Flush() {
 	s.note(http.StatusOK)
-	s.flusher.Flush()
+	s.ResponseWriter.(http.Flusher).Flush()
 }
 
-// FlushError flushes, and returns the error if the writer below tells one.
-func (s *statusFlusher) FlushError() error {
-	s.note(http.StatusOK)
-	return http.NewResponseController(s.ResponseWriter).Flush()
-}
+type statusHijacker struct{ *statusWriter }
 
-// A statusHijacker is one that may be taken over, too.
-type statusHijacker struct {
-	statusFlusher
-	hijacker http.Hijacker
-}
-
-func (s *statusHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := s.hijacker.Hijack()
+func (s statusHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(s.ResponseWriter).Hijack()
 	if err == nil {
 		s.note(http.StatusSwitchingProtocols)
 	}
 	return conn, rw, err
 }
 
-// A statusWriter1 is one of HTTP/1.1.
-type statusWriter1 struct {
-	statusHijacker
-	reader io.ReaderFrom
-}
+func (s statusHijacker) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-func (s *statusWriter1) ReadFrom(r io.Reader) (int64, error) {
-	s.note(http.StatusOK)
-	return s.reader.ReadFrom(r)
-}
+type statusReader struct{ *statusWriter }
 
-// A statusWriter2 is one of HTTP/2.
-type statusWriter2 struct {
-	statusFlusher
-	http.Pusher
+func (s statusReader) ReadFrom(r io.Reader) (int64, error) {
+	n, err := s.ResponseWriter.(io.ReaderFrom).ReadFrom(r)
+	if n > 0 { // else nothing is answered yet
+		s.note(http.StatusOK)
+	}
+	return n, err
 }
