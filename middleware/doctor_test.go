@@ -160,6 +160,22 @@ func (u uncomparable) Allow(ctx context.Context, checks []algorithms.Check) erro
 	return u[0].Allow(ctx, checks)
 }
 
+// TestDoctorNeighboursOfAnyLimiter: a type that can be compared may hold what cannot.
+func TestDoctorNeighboursOfAnyLimiter(t *testing.T) {
+	type named struct {
+		algorithms.Limiter
+		name string
+	}
+	limiter := named{limiterFunc(newMemory(t).Allow), "a"}
+	o := &ratelimit.Options{Logger: quiet}
+	first := newMiddleware(t, limiter, o, byIP("p", hourly))
+	second := newMiddleware(t, limiter, o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+	if got := findings(second); got != "" {
+		t.Errorf("got %q of what cannot be told apart, want nothing", got)
+	}
+	runtime.KeepAlive(first)
+}
+
 // TestDoctorSamples: what comes late is found, too.
 func TestDoctorSamples(t *testing.T) {
 	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, byIP("p", algorithms.TokenBucket(1e6, time.Second)))

@@ -28,7 +28,7 @@ func (m *Middleware) meetNeighbours() {
 
 // neighbours returns all others with the same limiter.
 func (m *Middleware) neighbours() (others []*Middleware) {
-	if !reflect.TypeOf(m.limiter).Comparable() {
+	if !reflect.ValueOf(m.limiter).Comparable() {
 		return nil
 	}
 	inUse.mu.Lock()
