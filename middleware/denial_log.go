@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,7 +36,8 @@ func (l *denialLog) log(ctx context.Context, logger *slog.Logger, hash uint64, p
 	if !ok {
 		return
 	}
-	logger.LogAttrs(ctx, slog.LevelDebug, "ratelimit: denied", slog.String("policy", p.Name), slog.String("key", p.ShowKeys.show(c.Key)),
+	key := strings.Clone(p.ShowKeys.show(c.Key)) // its bytes are the decision's, and a handler may keep them
+	logger.LogAttrs(ctx, slog.LevelDebug, "ratelimit: denied", slog.String("policy", p.Name), slog.String("key", key),
 		slog.Bool("shadow", c.Op == algorithms.Trial), slog.Duration("retry_after", c.Decision.RetryAfter), slog.Int("not_logged_before", skipped))
 }
 
