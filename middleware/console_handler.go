@@ -8,6 +8,7 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -176,8 +177,8 @@ func read(r *http.Request, v any) error {
 	}
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
+	err := d.Decode(&v) // null makes v nil
+	if err == nil && v != nil {
 		if _, err = d.Token(); err == io.EOF {
 			return nil
 		}
@@ -195,8 +196,12 @@ func read(r *http.Request, v any) error {
 
 // parameters returns those of the query, which has no others and each once.
 func parameters(r *http.Request, required string, optional ...string) (map[string]string, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, "the query is not well-formed"}
+	}
 	values := make(map[string]string)
-	for name, all := range r.URL.Query() {
+	for name, all := range query {
 		if len(all) > 1 || name != required && !slices.Contains(optional, name) {
 			return nil, &refusal{http.StatusBadRequest, "the query has a parameter that is unknown, or twice there"}
 		}
