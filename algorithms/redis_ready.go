@@ -10,8 +10,8 @@ import (
 // start of a program and for its health check: it finds what a ping does not, a
 // server that only reads, is full, or withholds a right.
 //
-// It runs the script twice, on keys of its own that expire at once; in Redis
-// Cluster four times, in slots far apart, so that a missing master shows, or a
+// It runs the script three times, on keys of its own that expire soon; in Redis
+// Cluster five times, in slots far apart, so that a missing master shows, or a
 // client that is not one for Redis Cluster. Of the script's commands it runs
 // those that most calls need; package lua lists all.
 //
@@ -37,12 +37,14 @@ func (r *Redis) Ready(ctx context.Context) error {
 // probePolicy's suffix keeps it apart from everybody's policies.
 const probePolicy = "penstock~ready"
 
-// probes are a take, and settlements that between them write a log and delete:
-// the former is what most scripts are, and a call cannot hold both. Their keys
-// lie in different quarters of the slots of a Cluster.
-func probes() [2][]Check {
-	bucket, window, log := TokenBucket(1_000_000, time.Second), FixedWindow(1, time.Millisecond), SlidingWindowLog(10, time.Millisecond)
-	return [2][]Check{
+// probes are two takes, of a key that is new and of one that is not, which are
+// what most scripts are; and settlements that between them write a log and
+// delete, and cannot be in one call with them. Their keys lie in different
+// quarters of the slots of a Cluster.
+func probes() [3][]Check {
+	bucket, window, log := TokenBucket(10, time.Second), FixedWindow(1, time.Millisecond), SlidingWindowLog(10, time.Millisecond)
+	return [3][]Check{
+		{{Policy: probePolicy, Key: "probe=0", Limit: bucket, Cost: 1}},
 		{{Policy: probePolicy, Key: "probe=0", Limit: bucket, Cost: 1}},
 		{
 			{Policy: probePolicy, Key: "probe=1", Limit: log, Cost: 1, Op: Force},

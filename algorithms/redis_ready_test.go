@@ -59,8 +59,8 @@ func TestReadyFindsMistakesInTheConfiguration(t *testing.T) {
 // Ready needs no more rights than limits do, and leaves nothing behind.
 func TestReady(t *testing.T) {
 	t.Parallel()
-	c := clientWithRights(t, "~rates:*", "+evalsha", "+eval", "+del", "+get", "+lindex", "+llen", "+lrange",
-		"+lrem", "+lset", "+ltrim", "+mget", "+pexpire", "+rpush", "+set", "+time")
+	c := clientWithRights(t, "~rates:*", "+evalsha", "+eval", "+del", "+get", "+incrby", "+lindex", "+llen", "+lrange",
+		"+lrem", "+lset", "+ltrim", "+mget", "+pexpire", "+pttl", "+rpush", "+set", "+time")
 	r := newRedis(t, c, &algorithms.RedisOptions{Prefix: "rates"})
 	for range 3 {
 		if err := r.Ready(t.Context()); err != nil {

@@ -40,3 +40,81 @@ func TestTokenBucketDrainsExactlyAroundTwoTo53(t *testing.T) {
 		}
 	}
 }
+
+// The TTL of a bucket that is used again has some to spare, up to ten seconds or
+// the time in which the bucket drains, so that most takes leave it alone. It
+// never ends before the state says nothing any more, also when the limit is
+// another by then.
+func TestTTLOfBusyBuckets(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	ctx := context.Background()
+	limiter := newRedis(t, client, &algorithms.RedisOptions{Timeout: time.Minute})
+	perHour, perSecond := algorithms.TokenBucket(3_600, time.Hour), algorithms.TokenBucket(1, time.Second)
+	key := limiter.StoredKey(algorithms.Check{Policy: algorithms.DefaultPolicy, Key: "usr=1", Limit: perHour})
+	took := func(limit algorithms.Limit, key string) time.Duration {
+		t.Helper()
+		d := take(t, limiter, key, limit)
+		if !d.Allowed {
+			t.Fatalf("%v: got %+v, want it admitted", limit, d)
+		}
+		return d.ResetAfter
+	}
+	ttl := func(key string) time.Duration { return client.PTTL(ctx, key).Val() }
+	wantTTL := func(least, most time.Duration) {
+		t.Helper()
+		if got := ttl(key); got < least-5*time.Second || got > most+2*time.Millisecond { // on a busy machine it is asked late
+			t.Errorf("got a TTL of %v, want %v to %v", got, least, most)
+		}
+	}
+
+	first := took(perHour, "usr=1")
+	wantTTL(first, first) // there is none to spare yet
+	second := took(perHour, "usr=1")
+	wantTTL(second+10*time.Second, second+10*time.Second)
+	before, began := ttl(key), time.Now()
+	for range 5 {
+		took(perHour, "usr=1")
+	}
+	if got, most := ttl(key), before; got > most || got < most-time.Since(began)-time.Millisecond {
+		t.Errorf("got a TTL of %v after %v, want it left at %v", got, time.Since(began), before)
+	}
+	for range 20 { // more than there is to spare
+		reset := took(perHour, "usr=1")
+		if got := ttl(key); got < reset-5*time.Second {
+			t.Fatalf("got a TTL of %v, want at least %v", got, reset)
+		}
+	}
+
+	// A slower limit needs the state for longer.
+	reset := took(algorithms.TokenBucket(360, time.Hour).WithBurst(3_600), "usr=1")
+	wantTTL(reset+10*time.Second, reset+10*time.Second)
+
+	short := limiter.StoredKey(algorithms.Check{Policy: algorithms.DefaultPolicy, Key: "usr=2", Limit: perSecond})
+	if err := client.Set(ctx, short, fmt.Sprint(time.Now().UnixMicro(), "000"), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	took(perSecond, "usr=2")
+	if got := ttl(short); got > 2*time.Second+2*time.Millisecond {
+		t.Errorf("got a TTL of %v, want no more than twice the time to drain", got)
+	}
+}
+
+// What reads as a number to Lua, and is none to Redis, is replaced.
+func TestTokenBucketReplacesWhatIsNoInteger(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	limiter := newRedis(t, client, nil)
+	limit := algorithms.TokenBucket(10, time.Minute)
+	stored := limiter.StoredKey(algorithms.Check{Policy: algorithms.DefaultPolicy, Key: "usr=1", Limit: limit})
+	text := fmt.Sprintf("%de03005", time.Now().UnixMilli())
+	if err := client.Set(t.Context(), stored, text, time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := take(t, limiter, "usr=1", limit); !d.Allowed || d.Remaining != 4 {
+		t.Errorf("got %+v, want that 6 of 10 are used", d)
+	}
+	if n, err := client.Get(t.Context(), stored).Int64(); err != nil || n%1_000 != 6 {
+		t.Errorf("got %d stored, error %v, want 6 units at an instant", n, err)
+	}
+}

@@ -2,8 +2,8 @@
 // the twin of the Go file of the same name in package algorithms, and the loop
 // that runs them.
 //
-// The script needs the commands DEL, GET, LINDEX, LLEN, LRANGE, LREM, LSET,
-// LTRIM, MGET, PEXPIRE, RPUSH, SET and TIME; for concurrent requests also ZADD,
+// The script needs the commands DEL, GET, INCRBY, LINDEX, LLEN, LRANGE, LREM,
+// LSET, LTRIM, MGET, PEXPIRE, PTTL, RPUSH, SET and TIME; for concurrent requests also ZADD,
 // ZCARD, ZRANGE, ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and
 // ZSCORE. An operator who does not want to grant EVAL can load it with SCRIPT LOAD
 // and grant EVALSHA alone.

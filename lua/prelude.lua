@@ -88,8 +88,8 @@ local function decode(v)
   return nil
 end
 
--- lifetime is the TTL in ms of a state that says nothing from an instant on.
-local function lifetime(instant)
+-- milliseconds is the least TTL of a state that says nothing from an instant on.
+local function milliseconds(instant)
   local left = instant - now
   if left < 0 then
     left = 0 -- a TTL of 0 deletes
@@ -104,5 +104,9 @@ local function lifetime(instant)
       ms = CALLER_CLOCK_TTL
     end
   end
-  return format('%d', ms)
+  return ms
+end
+
+local function lifetime(instant)
+  return format('%d', milliseconds(instant))
 end

@@ -171,7 +171,7 @@ func (w *world) bears(l algorithms.Limit, raw string, at int64, ops ...algorithm
 		w.errorf("%v over %.60q at %d: got %s ten minutes later, want the full limit", l, raw, at, show(d))
 		return
 	}
-	w.expires(c, d, injected)
+	w.expires(c, d, injected, algorithms.Decision{ResetAfter: century}) // earlier checks may have made it live for long
 }
 
 // receipt returns the receipt of a take at the present instant.
