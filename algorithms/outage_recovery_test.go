@@ -53,7 +53,7 @@ func newWard(t *testing.T, ill illness, tune func(*redis.Options)) *ward {
 	p := newPatient(t, ill, tune)
 	stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: openFor, Deadline: unhurried(defaultDeadline)}})
 	w := &ward{patient: p, ill: ill, callers: call(t, stack, 4, 5*time.Millisecond, nil)}
-	w.awaitShared(5 * time.Second)
+	w.awaitShared(20 * time.Second)
 	return w
 }
 
