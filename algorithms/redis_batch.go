@@ -43,15 +43,15 @@ func (b *batch) free() {
 
 // run sends the batch, and reads every group's answer.
 func (b *batch) run(ctx context.Context, r *Redis) {
-	now, err := r.scriptNow()
+	clock, err := r.scriptNow()
 	if err != nil {
 		b.fail(err)
 		return
 	}
 	b.write(r.processClock())
 	b.count(r)
-	b.send(ctx, r, now)
-	b.tell(r, b.outcome()) // before the callers know: theirs is the next round trip
+	b.send(ctx, r, clock)
+	inTime := b.tell(r, b.outcome()) // before the callers know: theirs is the next round trip
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		reply, err := s.cmd.Slice()
@@ -59,11 +59,18 @@ func (b *batch) run(ctx context.Context, r *Redis) {
 			err = s.read(reply)
 		}
 		if err != nil {
-			r.stats.errors.Add(1)
-			r.observe(Event{Kind: EventError, Err: err})
 			s.fail(err)
+			if inTime { // or the timeout was the error
+				r.failed(err)
+			}
 		}
 	}
+}
+
+// failed counts and tells that a script failed.
+func (r *Redis) failed(err error) {
+	r.stats.errors.Add(1)
+	r.observe(Event{Kind: EventError, Err: err})
 }
 
 // write makes the scripts. Groups whose keys may be used by one script are.

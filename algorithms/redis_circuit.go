@@ -33,10 +33,11 @@ func (b *batch) begin(r *Redis) error {
 // one that is gone does not answer.
 type reloader interface{ ReloadState(context.Context) }
 
-// tell tells the circuit the outcome of the batch, once.
-func (b *batch) tell(r *Redis, err error) {
+// tell tells the circuit the outcome of the batch, once, and reports whether it
+// was told now.
+func (b *batch) tell(r *Redis, err error) (now bool) {
 	if !b.told.CompareAndSwap(false, true) {
-		return
+		return false
 	}
 	if client, ok := r.client.(reloader); ok && troubleOf(err).effect == effectFailure {
 		client.ReloadState(context.Background()) // does not wait
@@ -44,6 +45,7 @@ func (b *batch) tell(r *Redis, err error) {
 	if b.end != nil {
 		b.end(err)
 	}
+	return true
 }
 
 // outcome returns what the scripts' errors say of Redis: one that it is to

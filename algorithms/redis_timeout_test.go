@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // A sleeping client takes its time for the first commands, and none for others.
@@ -67,4 +69,31 @@ func TestTimeoutOfThoseWhoWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A script that is answered late has failed for all who asked, once: Redis may be
+// too slow for the timeout for as long as it likes, and must not look well.
+func TestLateAnswersAreErrors(t *testing.T) {
+	server := redistest.Start(t)
+	take(t, newRedis(t, server.Client(), nil), "usr=0", ample) // it knows the script
+	d := &dawdler{gate: newGate(server.Client()), reads: marshal, done: make(chan struct{}, 1)}
+	var seen events
+	r := newRedis(t, d, &algorithms.RedisOptions{Timeout: 200 * time.Millisecond, Observe: seen.add})
+	before := goleak.IgnoreCurrent()
+	if _, err := algorithms.Allow(context.Background(), r, "usr=1", ample); algorithms.Classify(err) != algorithms.ErrorTimeout {
+		t.Fatalf("got %v, want a timeout", err)
+	}
+	wantOne := func(when string) {
+		t.Helper()
+		eventually(t, 10*time.Second, "observed "+when, func() bool { return len(seen.all()) > 0 })
+		got := seen.all()
+		if len(got) != 1 || got[0].Kind != algorithms.EventError || got[0].Class != algorithms.ErrorTimeout || r.Stats().Errors != 1 {
+			t.Errorf("%s: got %+v and %d errors, want one timeout", when, got, r.Stats().Errors)
+		}
+	}
+	wantOne("before the answer")
+	close(d.open)
+	<-d.done
+	goleak.VerifyNone(t, before)
+	wantOne("after it")
 }
