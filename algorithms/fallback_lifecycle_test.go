@@ -153,7 +153,7 @@ func (c *counted) set(live int64, err error) (beats int) {
 func TestFallbackCountsInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}, secondary: newClosedMemory(t)}
-		p := &counted{sharedMemory: w.shared, err: errRefused}
+		p := &counted{sharedMemory: w.shared, err: context.DeadlineExceeded}
 		w.start(p, &FallbackOptions{Instances: 4})
 		want := func(when string, instances int, part portion) {
 			t.Helper()
@@ -165,6 +165,8 @@ func TestFallbackCountsInstances(t *testing.T) {
 		want("before the primary was seen", 4, portion{1, 4})
 		if got := w.kinds(); !slices.Equal(got, []EventKind{EventError}) {
 			t.Errorf("got events %v, want the beat's error", got)
+		} else if e := w.events[0]; e.Class != ErrorTimeout {
+			t.Errorf("got %v of class %v, want a timeout: no caller has ended it", e.Err, e.Class)
 		}
 		p.set(8, nil)
 		time.Sleep(beatEvery + time.Second)

@@ -2,7 +2,6 @@ package algorithms
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -173,8 +172,8 @@ func (f *Fallback) beat() {
 	defer cancel()
 	live, skew, err := p.beat(ctx, f.id)
 	if err != nil {
-		if !errors.Is(err, context.Canceled) {
-			f.observe(Event{Kind: EventError, Err: err})
+		if f.closing.Err() == nil {
+			f.observe(Event{Kind: EventError, Err: ownDeadline(err)})
 		}
 		return
 	}

@@ -849,6 +849,12 @@ func TestHotKeysGiveBackWhatIsPast(t *testing.T) {
 
 // Units that cannot go back are told of.
 func TestLostReturnsAreObserved(t *testing.T) {
+	for err, class := range map[error]algorithms.ErrorClass{errDown: algorithms.ErrorUnavailable, context.DeadlineExceeded: algorithms.ErrorTimeout} {
+		testLostReturnsAreObserved(t, err, class)
+	}
+}
+
+func testLostReturnsAreObserved(t *testing.T, lost error, class algorithms.ErrorClass) {
 	synctest.Test(t, func(t *testing.T) {
 		var events []algorithms.Event
 		store := newBelow(t)
@@ -856,15 +862,15 @@ func TestLostReturnsAreObserved(t *testing.T) {
 		o.Observe = func(e algorithms.Event) { events = append(events, e) }
 		s := algorithms.NewStackForTest(store, o)
 		warm(t, s, "usr=1", algorithms.FixedWindow(2_000, 24*time.Hour))
-		store.before = func([]algorithms.Check) error { return errDown }
+		store.before = func([]algorithms.Check) error { return lost }
 		for range 2 {
-			if err := s.Close(); !errors.Is(err, errDown) {
-				t.Errorf("Close: got %v, want %v", err, errDown)
+			if err := s.Close(); !errors.Is(err, lost) {
+				t.Errorf("Close: got %v, want %v", err, lost)
 			}
 		}
-		want := algorithms.Event{Kind: algorithms.EventReturnFailed, Policy: algorithms.DefaultPolicy, Err: errDown, Class: algorithms.Classify(errDown)}
-		if len(events) != 1 || events[0] != want || s.Stats().Lease.Lost != 25 {
-			t.Errorf("got %+v and %+v, want %+v and 25 units lost", events, s.Stats().Lease, want)
+		if len(events) != 1 || events[0].Kind != algorithms.EventReturnFailed || events[0].Policy != algorithms.DefaultPolicy ||
+			!errors.Is(events[0].Err, lost) || events[0].Class != class || s.Stats().Lease.Lost != 25 {
+			t.Errorf("got %+v and %+v, want %v, %v, and 25 units lost", events, s.Stats().Lease, lost, class)
 		}
 	})
 }

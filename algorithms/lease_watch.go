@@ -114,7 +114,7 @@ func (l *lease) send(back []Check) error {
 	defer cancel()
 	var errs []error
 	for part := range slices.Chunk(back, maxReturned) {
-		err := l.next.Allow(ctx, part)
+		err := ownDeadline(l.next.Allow(ctx, part))
 		if err != nil {
 			errs = append(errs, err)
 		}

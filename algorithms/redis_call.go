@@ -271,7 +271,7 @@ func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
 	var errs []error
 	for part := range back.groups {
 		if err := back.runPart(ctx, part); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, ownDeadline(err))
 			continue
 		}
 		for i, it := range of {

@@ -3,6 +3,7 @@ package algorithms_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,12 +21,13 @@ type hanging struct {
 	algorithms.Client
 	late    string
 	hangs   atomic.Bool
+	spares  atomic.Int64 // so many commands for it before
 	release chan struct{}
 }
 
 func (h *hanging) Process(ctx context.Context, cmd redis.Cmder) error {
 	err := h.Client.Process(ctx, cmd)
-	if key, ok := cmd.Args()[3].(*string); ok && strings.Contains(*key, h.late) && h.hangs.Load() {
+	if key, ok := cmd.Args()[3].(*string); ok && strings.Contains(*key, h.late) && h.hangs.Load() && h.spares.Add(-1) < 0 {
 		<-h.release
 	}
 	return err
@@ -68,6 +70,32 @@ func TestFailedSlotGivesBackTheOthers(t *testing.T) {
 	goleak.VerifyNone(t, before)
 	if d, err = algorithms.Peek(context.Background(), r, "usr=late", limit); err != nil || d.Remaining != 3 {
 		t.Errorf("got %d remaining, %v, want 3: what was sent is charged", d.Remaining, err)
+	}
+}
+
+// What cannot be given back is the timeout's error, and not a caller's.
+func TestWhatCannotGoBackIsOfATimeout(t *testing.T) {
+	client := &hanging{Client: redistest.StartCluster(t).Client(), late: "{usr=late}", release: make(chan struct{})}
+	var seen events
+	r := newRedis(t, client, &algorithms.RedisOptions{Timeout: 10 * time.Second, Observe: seen.add})
+	limit := algorithms.FixedWindow(2, 24*time.Hour)
+	checks := []algorithms.Check{
+		{Policy: algorithms.DefaultPolicy, Key: "usr=late", Limit: limit, Cost: 1},
+		{Policy: algorithms.DefaultPolicy, Key: "usr=1", Limit: limit, Cost: 1},
+	}
+	if err := r.Allow(context.Background(), slices.Clone(checks)); err != nil { // learns that it is a Cluster
+		t.Fatal(err)
+	}
+	take(t, r, "usr=1", limit)
+	client.spares.Store(1) // the take
+	client.hangs.Store(true)
+	defer close(client.release)
+	if err := r.Allow(context.Background(), checks); err != nil || algorithms.Allowed(checks) {
+		t.Fatalf("got %+v, %v, want it denied in the second slot", checks, err)
+	}
+	i := slices.IndexFunc(seen.all(), func(e algorithms.Event) bool { return e.Kind == algorithms.EventReturnFailed })
+	if i < 0 || seen.all()[i].Class != algorithms.ErrorTimeout {
+		t.Errorf("got %+v, want a return that failed by a timeout", seen.all())
 	}
 }
 
