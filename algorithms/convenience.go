@@ -36,8 +36,13 @@ func Forget(ctx context.Context, l Limiter, key string, limit Limit) error {
 //
 // It fails at once if the context would end before that, with an error that
 // wraps [context.DeadlineExceeded], and with [ErrNever] if no wait helps. When
-// the context ends during the hold, the unit goes back.
+// the context ends during the hold, the unit goes back. Limits of concurrent
+// requests are invalid: what they admit has to be returned, by a receipt that
+// Wait does not give.
 func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
+	if limit.algorithm.Concurrent() {
+		return fmt.Errorf("algorithms: %w: Wait does not take from the limit %v, since nobody could return it", ErrInvalid, limit)
+	}
 	for {
 		d, err := Allow(ctx, l, key, limit)
 		if err != nil {

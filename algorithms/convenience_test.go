@@ -76,6 +76,13 @@ func TestWaitGivesUpAtOnce(t *testing.T) {
 		if err := algorithms.Wait(ctx, m, "", limit); !errors.Is(err, algorithms.ErrInvalid) {
 			t.Errorf("no key: got %v, want ErrInvalid", err)
 		}
+		running := algorithms.Concurrent(1, time.Hour)
+		if err := algorithms.Wait(ctx, m, "usr=1", running); !errors.Is(err, algorithms.ErrInvalid) {
+			t.Errorf("what has to be returned: got %v, want ErrInvalid", err)
+		}
+		if d := take(t, m, "usr=1", running); !d.Allowed {
+			t.Errorf("got %+v, want nothing held by a Wait that failed", d)
+		}
 		if waited := time.Since(start); waited != 0 {
 			t.Errorf("waited %v, want no time", waited)
 		}
