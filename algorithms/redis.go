@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,8 +127,10 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 		r.observe = classified(o.Observe)
 	}
 	var errs []error
-	if client == nil {
+	if isNil(client) {
 		errs = append(errs, errors.New("algorithms: the Redis client is nil"))
+	} else if _, ok := client.(redis.Pipeliner); ok {
+		errs = append(errs, fmt.Errorf("algorithms: %T is a pipeline, which only keeps commands; want the client itself", client))
 	}
 	if len(r.prefix) > maxPrefix || strings.ContainsFunc(r.prefix, odd) {
 		errs = append(errs, fmt.Errorf("algorithms: prefix %q: want at most %d bytes of printable ASCII without spaces and braces", r.prefix, maxPrefix))
@@ -150,6 +153,12 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 		r.lanes[i].r = r
 	}
 	return r, nil
+}
+
+// isNil reports whether there is no client, also not in a variable of its type.
+func isNil(c Client) bool {
+	v := reflect.ValueOf(c)
+	return c == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func odd(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }

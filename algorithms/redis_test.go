@@ -31,6 +31,22 @@ func TestNewRedisNamesEveryMistake(t *testing.T) {
 	}
 }
 
+// Clients with which no call could ever be decided are mistakes at once.
+func TestNewRedisWantsAClient(t *testing.T) {
+	var none *redis.ClusterClient
+	for says, c := range map[string]algorithms.Client{
+		"client is nil": none,
+		"is a pipeline": redis.NewClient(&redis.Options{}).Pipeline(),
+	} {
+		if _, err := algorithms.NewRedis(c, nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%T: got %v, want an error that says %q", c, err, says)
+		}
+		if _, err := algorithms.NewShared(c, nil); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%T, shared: got %v, want an error that says %q", c, err, says)
+		}
+	}
+}
+
 func TestStoredKeyAndTTL(t *testing.T) {
 	client := redistest.Start(t).Client()
 	r := newRedis(t, client, nil)
