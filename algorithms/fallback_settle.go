@@ -13,9 +13,12 @@ import (
 func (f *Fallback) settle(ctx context.Context, checks []Check) error {
 	var shared, local []int
 	for i := range checks {
-		if checks[i].Op.reads() && checks[i].Decision.Receipt.source == Local {
+		switch c := &checks[i]; {
+		case !c.Op.settles():
+			return errMixed // which a part of the call would not show
+		case c.Op.reads() && c.Decision.Receipt.source == Local:
 			local = append(local, i)
-		} else {
+		default:
 			shared = append(shared, i)
 		}
 	}

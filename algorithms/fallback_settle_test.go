@@ -104,6 +104,31 @@ func TestFallbackSettlesMixedCalls(t *testing.T) {
 	})
 }
 
+// A take among settlements is a mistake, wherever those go.
+func TestFallbackSettlesNoTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.trip()
+		ofLocal := w.take("usr=1", hourly, 5)
+		for range 2 {
+			checks := []Check{
+				{Policy: DefaultPolicy, Key: "usr=1", Limit: hourly, Op: Return, Cost: 5, Decision: ofLocal},
+				{Policy: DefaultPolicy, Key: "usr=2", Limit: hourly, Cost: 1, Fail: FailClosed},
+			}
+			if err := w.Allow(context.Background(), checks); !errors.Is(err, ErrInvalid) {
+				t.Errorf("open is %v: got %+v, %v, want ErrInvalid", w.Stats().Open, checks, err)
+			}
+			w.recovers()
+		}
+		if n := used(t, w.shared.memory, "usr=2", hourly); n != 0 {
+			t.Errorf("%d units were charged by a call that is a mistake", n)
+		}
+		if n := w.localUse("usr=1", hourly); n != 5 {
+			t.Errorf("the secondary holds %d units, want the 5 that no valid call has returned", n)
+		}
+	})
+}
+
 // Without the primary, what an operator wants to have happened fails, and what
 // must be charged is charged locally.
 func TestFallbackSettlesWithoutThePrimary(t *testing.T) {
