@@ -2,6 +2,7 @@ package prommetrics
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,12 +33,16 @@ func words(v *prometheus.CounterVec, name func(int) string) []prometheus.Counter
 
 // Watch adds the Stats of a limiter, a *Stack, *Redis, *Fallback or *Memory of
 // package algorithms, under the label limiter=name. Of two limiters of one name
-// the last is watched. An error means that it is none of these.
+// the last is watched. An error means that it is none of these, or that the name
+// is not UTF-8.
 //
 // A Stack includes its parts: they need no names of their own.
 func (m *Metrics) Watch(name string, limiter algorithms.Limiter) error {
 	if _, ok := statsOf(limiter); !ok {
 		return fmt.Errorf("prommetrics: limiter %q is a %T, which has no Stats", name, limiter)
+	}
+	if !utf8.ValidString(name) {
+		return fmt.Errorf("prommetrics: the name %q of a limiter is not UTF-8", name)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

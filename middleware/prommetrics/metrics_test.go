@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -144,5 +145,23 @@ func TestWatch(t *testing.T) {
 		if err := m.Watch("other", limiter); err == nil || !strings.Contains(err.Error(), `"other"`) {
 			t.Errorf("%T: got %v, want an error", limiter, err)
 		}
+	}
+}
+
+// TestNamesThatAreNoText: labels are UTF-8, and Prometheus panics of others: at requests, and at scrapes.
+func TestNamesThatAreNoText(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m, p := newMetrics(t, reg), byIP("p", hourly)
+	p.Tier = func(*http.Request) string { return "gold\xff" }
+	p.Tiers = map[string]algorithms.Limit{"gold\xff": hourly}
+	if _, err := newMiddleware(t, newMemory(t), m, p).Check(from("192.0.2.1")); err != nil {
+		t.Error(err)
+	}
+	if err := m.Watch("\xff", newMemory(t)); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("got %v, want an error", err)
+	}
+	values, _ := gather(t, reg)
+	if got := values["ratelimit_requests_total{outcome=allowed,policy=p,tier=gold\uFFFD}"]; got != 1 {
+		t.Errorf("got %v in %v, want 1", got, values)
 	}
 }

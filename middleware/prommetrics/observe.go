@@ -3,6 +3,7 @@ package prommetrics
 import (
 	"context"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -110,9 +111,9 @@ func (m *Metrics) add(policy, tier string) *series {
 		p = m.newPolicy(policy)
 		m.policies[policy] = p
 	}
-	s := &series{policySeries: p}
+	s, label := &series{policySeries: p}, strings.ToValidUTF8(tier, "\uFFFD") // a label is text, a tier any string
 	for outcome := range s.outcomes {
-		s.outcomes[outcome] = m.requests.WithLabelValues(policy, tier, ratelimit.Outcome(outcome).String())
+		s.outcomes[outcome] = m.requests.WithLabelValues(policy, label, ratelimit.Outcome(outcome).String())
 	}
 	all := maps.Clone(*m.series.Load())
 	all[name] = s
