@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/penstock-go/penstock/keyfunc"
@@ -28,7 +29,7 @@ func validateExempt(prefixes []netip.Prefix, clientIP keyfunc.Key) error {
 		case p != p.Masked():
 			mistake(p, fmt.Sprintf("has bits behind its mask; write %q", p.Masked()))
 		default:
-			r := &http.Request{RemoteAddr: netip.AddrPortFrom(p.Addr(), 1).String(), Header: http.Header{}}
+			r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: http.Header{}, RemoteAddr: netip.AddrPortFrom(p.Addr(), 1).String()}
 			if key, err := clientIP.Of(r); err == nil && !covers(p, key) {
 				mistake(p, fmt.Sprintf("is never matched: ClientIP makes its addresses %q", key))
 			}

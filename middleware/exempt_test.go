@@ -20,6 +20,12 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
+// ClientIP may read anything of a request, also while New looks for mistakes.
+func TestExemptByAnyKey(t *testing.T) {
+	health := keyfunc.Custom("health", func(r *http.Request) (string, error) { return r.URL.Query().Get("probe"), nil })
+	newMiddleware(t, newStill(t), &ratelimit.Options{ClientIP: keyfunc.FirstOf(health, keyfunc.IP(nil)), Exempt: prefixes("10.0.0.0/8")}, byIP("p", hourly))
+}
+
 // Who is exempt passes, without identity and in spite of bans, and nobody is asked; the address is the one that
 // ClientIP finds.
 func TestExempt(t *testing.T) {
