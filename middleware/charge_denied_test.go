@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -60,6 +62,81 @@ func TestChargedDenials(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestChargedDenialsByTheCalendar: months and days are of several lengths, and no wait is too short for that.
+func TestChargedDenialsByTheCalendar(t *testing.T) {
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name  string
+		limit algorithms.Limit
+		begin time.Time
+		cost  int64
+		waits []time.Duration // told by the denials that follow one burst of 3
+	}{
+		{"before a short month", algorithms.PerMonth(3, nil), time.Date(2001, 1, 31, 12, 0, 0, 0, time.UTC), 1, []time.Duration{12 * time.Hour, 684 * time.Hour, 684 * time.Hour}},
+		{"before a long month", algorithms.PerMonth(3, nil), time.Date(2001, 2, 28, 12, 0, 0, 0, time.UTC), 1, []time.Duration{12 * time.Hour, 756 * time.Hour, 756 * time.Hour}},
+		{"on a long day", algorithms.PerDay(3, newYork), time.Date(2001, 10, 28, 0, 0, 0, 0, newYork), 1, []time.Duration{25 * time.Hour, 49 * time.Hour, 49 * time.Hour}},
+		{"before a long day", algorithms.PerDay(3, newYork), time.Date(2001, 10, 27, 23, 0, 0, 0, newYork), 3, []time.Duration{28 * time.Hour}},
+		{"before a short day", algorithms.PerDay(3, newYork), time.Date(2001, 3, 31, 23, 0, 0, 0, newYork), 1, []time.Duration{time.Hour, 24 * time.Hour, 24 * time.Hour}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			now := tt.begin
+			memory, p := newMemoryWith(t, algorithms.MemoryOptions{Now: func() time.Time { return now }}), byIP("p", tt.limit)
+			p.ChargeDenied, p.Cost = true, costOf(tt.cost)
+			m := newMiddleware(t, memory, nil, p)
+			for range 3 / tt.cost {
+				check(t, m, from("192.0.2.1"))
+			}
+			var wait time.Duration
+			for i, want := range tt.waits {
+				if wait = check(t, m, from("192.0.2.1")).RetryAfter; wait != want {
+					t.Errorf("denial %d: got a wait of %v, want %v", i+1, wait, want)
+				}
+			}
+			now = now.Add(wait)
+			if v := check(t, m, from("192.0.2.1")); !v.Allowed {
+				t.Errorf("got %+v after the wait, want it allowed", v)
+			}
+		})
+	}
+}
+
+// TestChargedDenialsAreHonest: whatever was taken and denied before, who waits as long as was told is admitted.
+func TestChargedDenialsAreHonest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		requests, window := rapid.Int64Range(1, 6).Draw(t, "requests"), rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Hour}).Draw(t, "window")
+		limit := rapid.SampledFrom([]algorithms.Limit{
+			algorithms.TokenBucket(requests, window), algorithms.TokenBucket(requests, window).WithBurst(3), algorithms.LeakyBucket(requests, window),
+			algorithms.FixedWindow(requests, window), algorithms.SlidingWindowLog(requests, window), algorithms.SlidingWindowCounter(requests, window),
+			algorithms.PerDay(requests, nil), algorithms.PerMonth(requests, nil),
+		}).Draw(t, "limit")
+		now := noon.Add(rapid.SampledFrom([]time.Duration{0, -300 * 24 * time.Hour, 1234567 * time.Microsecond}).Draw(t, "begin"))
+		memory := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return now }}))
+		defer memory.Close()
+		p, cost := byIP("p", limit), int64(0)
+		p.ChargeDenied, p.Cost = true, func(*http.Request) int64 { return cost }
+		m := algorithms.Must(ratelimit.New(memory, &ratelimit.Options{Logger: quiet}, p))
+		for range rapid.IntRange(1, 12).Draw(t, "tries") {
+			cost = rapid.Int64Range(1, limit.Burst()).Draw(t, "cost")
+			v, err := m.Check(from("192.0.2.1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Allowed || rapid.Bool().Draw(t, "impatient") {
+				now = now.Add(time.Duration(rapid.Int64Range(0, limit.Window().Microseconds()/3).Draw(t, "pause")) * time.Microsecond)
+				continue
+			}
+			now = now.Add(v.RetryAfter)
+			if after, err := m.Check(from("192.0.2.1")); err != nil || !after.Allowed {
+				t.Fatalf("%v: denied with %+v after a wait of %v, %v", limit, after.Policies, v.RetryAfter, err)
+			}
+		}
+	})
 }
 
 // TestOnlyOwnDenialsAreCharged: neither another policy's, nor what no wait helps, nor what costs nothing.

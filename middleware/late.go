@@ -155,19 +155,34 @@ func waitCharged(c *algorithms.Check) time.Duration {
 	wait, l := c.Decision.RetryAfter, c.Limit
 	switch {
 	case l.Algorithm().Aligned():
-		// Each turn pays off one limit, of two at the most. Who is in debt
-		// already waits one window too long at the worst.
-		used := l.Requests() - c.Decision.Remaining
-		if wait > l.Window() || (c.Decision.ResetAfter <= l.Window() && used+2*c.Cost <= 2*l.Requests()) {
-			return wait
-		}
-		return wait + l.Window()
+		return waitForTurns(&c.Decision, l, c.Cost)
 	case l.Algorithm().Continuous():
 		return wait + drain(l, c.Cost) // one cost too long if the debt is full
 	case l.Algorithm() == slidingWindowLog:
 		return l.Window() + settleTimeout // all has rolled away, and what is charged a moment late
 	default:
 		return 2*l.Window() + settleTimeout
+	}
+}
+
+// setBack is more than any day is longer than 24 hours, or any month than 31 days.
+const setBack = 3 * time.Hour
+
+// waitForTurns is waitCharged for windows, of which each turn pays off one limit,
+// of two at the most. How long the next one is, only a decision in debt tells.
+func waitForTurns(d *algorithms.Decision, l algorithms.Limit, cost int64) time.Duration {
+	used := l.Requests() - d.Remaining // without debt
+	switch {
+	case d.ResetAfter > d.RetryAfter: // in debt, and the second turn is the last
+		return d.ResetAfter
+	case d.Remaining == 0 && d.UnitAfter < d.RetryAfter: // it is that already
+		return d.RetryAfter
+	case used+2*cost <= 2*l.Requests():
+		return d.RetryAfter
+	case l.Algorithm().Calendar():
+		return d.RetryAfter + l.Window() + setBack
+	default:
+		return d.RetryAfter + l.Window()
 	}
 }
 

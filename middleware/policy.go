@@ -76,7 +76,8 @@ type Policy struct {
 	//
 	// Those denials tell the wait after their own charge, to the µs for buckets;
 	// at most one cost too much once the debt is full, for fixed windows in debt
-	// one window, and for sliding windows always the longest that is possible.
+	// one window, for those of the calendar perhaps some hours, and for sliding
+	// windows always the longest that is possible.
 	// While a Fallback decides locally, by a share of the limit, denials are
 	// free.
 	//
