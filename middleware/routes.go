@@ -139,7 +139,7 @@ func (t *RouteTable) Verify(router http.Handler) error {
 		case template == anyRoute:
 		case tells && !slices.ContainsFunc(known, func(route string) bool { return appliesTo(template, route) }):
 			errs = append(errs, fmt.Errorf("middleware: route %q: the router has no such route", template))
-		case isMux && !knows(mux, template):
+		case isMux && !t.knows(mux, template):
 			t.logger.Warn("ratelimit: the mux seems to have no such route", "route", template)
 		}
 	}
@@ -173,12 +173,27 @@ func appliesTo(template, route string) bool {
 	return template == route || template == path
 }
 
-// knows reports whether a mux would serve an example of a pattern with it.
-func knows(mux *http.ServeMux, pattern string) bool {
-	method, path, ok := strings.Cut(pattern, " ")
-	if !ok {
-		method, path = http.MethodGet, pattern
+// knows reports whether the entry of a template applies to an example of it in a
+// mux: one without a method also to those of patterns with one.
+func (t *RouteTable) knows(mux *http.ServeMux, template string) bool {
+	if method, path, ok := strings.Cut(template, " "); ok {
+		return patternOf(mux, method, path) == template
 	}
+	return slices.ContainsFunc(methods, func(method string) bool {
+		pattern := patternOf(mux, method, template)
+		_, own := t.routes[pattern]
+		return pattern == template || !own && appliesTo(template, pattern)
+	})
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions, http.MethodTrace,
+}
+
+// patternOf returns the pattern by which a mux would serve an example of a path
+// with wildcards; "" if there is none.
+func patternOf(mux *http.ServeMux, method, path string) string {
 	host, path, _ := strings.Cut(strings.TrimSpace(path), "/")
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -190,10 +205,10 @@ func knows(mux *http.ServeMux, pattern string) bool {
 	}
 	r, err := http.NewRequest(method, "http://"+host+"/"+strings.Join(segments, "/"), nil)
 	if err != nil {
-		return false
+		return ""
 	}
-	_, found := mux.Handler(r)
-	return found == pattern
+	_, pattern := mux.Handler(r)
+	return pattern
 }
 
 // Close closes the middleware of every entry at once; see [Middleware.Close].

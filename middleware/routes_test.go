@@ -143,6 +143,28 @@ func TestRouteTableVerifyPatterns(t *testing.T) {
 	}
 }
 
+// TestRouteTableVerifyPaths: an entry without a method is known where a mux has the path with any that has no entry of
+// its own.
+func TestRouteTableVerifyPaths(t *testing.T) {
+	log, mux := new(logRecords), http.NewServeMux()
+	for _, pattern := range []string{"POST /a", "GET /b", "DELETE /b", "PUT example.com/c/{id}", "GET /d"} {
+		mux.Handle(pattern, ok)
+	}
+	policies := []ratelimit.Policy{byIP("p", hourly)}
+	table, err := ratelimit.NewRouteTable(newStill(t), &ratelimit.Options{Logger: log.logger()}, ratelimit.Routes{
+		"/a": policies, "GET /b": policies, "/b": policies, "example.com/c/{id}": policies, "GET /d": policies, "/d": policies,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Verify(mux); err != nil {
+		t.Error(err)
+	}
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "route=/d") {
+		t.Errorf("got log %q, want a warning of /d alone, which no request has", lines)
+	}
+}
+
 // TestRouteTableMistakes are all reported at once.
 func TestRouteTableMistakes(t *testing.T) {
 	_, err := ratelimit.NewRouteTable(newStill(t), nil, ratelimit.Routes{
