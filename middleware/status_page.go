@@ -116,7 +116,7 @@ func (s *Status) Observe(_ context.Context, e Event) {
 	if len(v.Policies) == 0 {
 		return // nobody was asked
 	}
-	s.decisions.add(int(v.Source())*durationBuckets+bucketOf(e.Elapsed), now)
+	s.decisions.add(int(min(v.Source(), algorithms.Local))*durationBuckets+bucketOf(e.Elapsed), now)
 	for i := range v.Policies {
 		s.of(v.Policies[i].Name, now).add(int(v.Outcome(i)), now)
 	}

@@ -140,6 +140,16 @@ func TestStatusDurations(t *testing.T) {
 	}
 }
 
+// TestStatusOfAnySource: a limiter that is not one of ours may say what it likes.
+func TestStatusOfAnySource(t *testing.T) {
+	status := ratelimit.NewStatus()
+	m := newMiddleware(t, says(algorithms.Decision{Allowed: true, Source: 9}), &ratelimit.Options{Observer: status}, byIP("p", hourly))
+	record(m.Handler(ok), from("192.0.2.1"))
+	if v := look(t, status); v.Requests != 1 || v.Refused != 0 {
+		t.Errorf("got %+v, want one request", v)
+	}
+}
+
 func TestStatusLimiters(t *testing.T) {
 	memory, status := newMemory(t), ratelimit.NewStatus()
 	fallback, err := algorithms.NewFallback(broken(errors.New("down")), memory, &algorithms.FallbackOptions{Instances: 3, Deadline: ms})
