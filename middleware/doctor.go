@@ -43,6 +43,7 @@ const (
 	countedTwice
 	sharedCount
 	costAboveBurst
+	exemptProxy
 	ailments
 )
 
@@ -75,6 +76,10 @@ var ailmentTexts = [ailments]struct{ code, sentence, remedy string }{
 		"PS107", "A request cost more than the burst, and is denied for ever.",
 		"Clamp what the policy's Cost returns, or raise the burst.",
 	},
+	{
+		"PS108", "Requests that are exempt come with a forwarding header, and ClientIP trusts no proxy: all clients of a proxy are exempt.",
+		"Name your proxies in keyfunc.IPOptions.Trusted of Options.ClientIP, or leave their addresses out of Options.Exempt.",
+	},
 }
 
 const (
@@ -90,7 +95,9 @@ const (
 
 // A doctor looks for mistakes that only requests show.
 type doctor struct {
-	first atomic.Int32 // requests that are all examined yet
+	first     atomic.Int32  // requests that are all examined yet
+	found     atomic.Uint32 // ailments of no policy, as bits
+	forwarded atomic.Uint32 // exempt requests in a row
 
 	mu       sync.Mutex // guards findings
 	findings []Finding
@@ -137,10 +144,13 @@ func (m *Middleware) examines() bool {
 
 // examine looks at a request that has its verdict.
 func (m *Middleware) examine(d *decision, r *http.Request) {
+	forwarded := len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0
+	if d.verdict.Exempt {
+		m.examineExempt(forwarded)
+	}
 	if d.err != nil || d.banned || len(d.checks) == 0 {
 		return
 	}
-	forwarded := len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0
 	var client uint64
 	if keys, err := m.clientIP.Append(d.keys, r); err == nil {
 		client = maphash.Bytes(keySeed, keys[len(d.keys):])
@@ -150,6 +160,14 @@ func (m *Middleware) examine(d *decision, r *http.Request) {
 		if a := &d.asked[i]; !a.ban && d.checks[i].Op != algorithms.TrialInstead {
 			m.examinePolicy(a.policy, d.checks[i].Key, client, forwarded, d.verdict.Allowed)
 		}
+	}
+}
+
+func (m *Middleware) examineExempt(forwarded bool) {
+	if !forwarded {
+		m.doctor.forwarded.Store(0)
+	} else if m.doctor.forwarded.Add(1) >= forwardedFor && m.clientIP.ByPeer() {
+		m.diagnose(exemptProxy, &m.doctor.found, "")
 	}
 }
 
@@ -198,13 +216,16 @@ func (m *Middleware) examineNesting(d *decision, r *http.Request) {
 }
 
 // find notes and logs an ailment, once for each policy.
-func (m *Middleware) find(what ailment, p *policy) {
+func (m *Middleware) find(what ailment, p *policy) { m.diagnose(what, &p.symptoms.found, p.Name) }
+
+// diagnose notes and logs an ailment that has not been found yet.
+func (m *Middleware) diagnose(what ailment, found *atomic.Uint32, policy string) {
 	bit := uint32(1) << what
-	if p.symptoms.found.Load()&bit != 0 || p.symptoms.found.Or(bit)&bit != 0 {
+	if found.Load()&bit != 0 || found.Or(bit)&bit != 0 {
 		return
 	}
 	text := &ailmentTexts[what]
-	f := Finding{Code: text.code, Sentence: text.sentence, Remedy: text.remedy, Policy: p.Name, First: time.Now().UTC()}
+	f := Finding{Code: text.code, Sentence: text.sentence, Remedy: text.remedy, Policy: policy, First: time.Now().UTC()}
 	if m.doctor.note(f) {
 		logFinding(m.troubles.logger, f)
 	}

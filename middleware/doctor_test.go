@@ -94,6 +94,42 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// TestDoctorExempt: who exempts a proxy that is not trusted exempts all of its clients.
+func TestDoctorExempt(t *testing.T) {
+	trusting := keyfunc.IP(&keyfunc.IPOptions{Trusted: prefixes("10.0.0.0/24")})
+	for _, tt := range []struct {
+		name     string
+		clientIP keyfunc.Key
+		peer     string
+		every    int // of these requests is not forwarded, as a health check
+		want     string
+	}{
+		{"an untrusted proxy", keyfunc.Key{}, "10.0.0.1", 50, "PS108 "},
+		{"jobs", keyfunc.Key{}, "10.0.0.1", 1, ""},
+		{"a few jobs send what they like", keyfunc.Key{}, "10.0.0.1", 2, ""},
+		{"a trusted proxy", trusting, "10.0.0.1", 50, ""},
+		{"behind a trusted proxy", trusting, "10.0.1.1", 50, ""},
+		{"not exempt", keyfunc.Key{}, "192.0.2.1", 50, "PS101 p"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log logRecords
+			p := byIP("p", algorithms.TokenBucket(1e6, time.Second))
+			m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger(), ClientIP: tt.clientIP, Exempt: prefixes("10.0.0.0/16")}, p)
+			h := m.Handler(ok)
+			for i := range 100 {
+				r := from(tt.peer)
+				if i%tt.every > 0 {
+					r.Header.Set("X-Forwarded-For", "10.0.2.1")
+				}
+				record(h, r)
+			}
+			if got, lines := findings(m), log.lines(); got != tt.want || len(lines) != len(m.Findings()) {
+				t.Errorf("got %q and log %q, want %q", got, lines, tt.want)
+			}
+		})
+	}
+}
+
 // TestDoctorUpdate: what is found again after an Update is no news.
 func TestDoctorUpdate(t *testing.T) {
 	var log logRecords
