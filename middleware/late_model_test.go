@@ -20,8 +20,8 @@ import (
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-// TestLateModel takes, settles, gives back, overrides, bans, resets, grants and changes limits at random, with several
-// requests in flight, and wants what a few integers say.
+// TestLateModel takes, settles, gives back, overrides, bans, resets, grants and changes limits and algorithms at random,
+// with several requests in flight that end in any way, and wants what a few integers say.
 func TestLateModel(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
@@ -39,6 +39,14 @@ func TestLateModel(t *testing.T) {
 		}
 		rapid.Check(t, func(r *rapid.T) { newLateModel(t, r, shared).run() })
 	})
+}
+
+// modelLimits are those of the model, by algorithm. All but leaky buckets can settle late.
+var modelLimits = []func(n int64) algorithms.Limit{
+	func(n int64) algorithms.Limit { return algorithms.FixedWindow(n, 24*time.Hour) },
+	func(n int64) algorithms.Limit { return algorithms.SlidingWindowCounter(n, 24*time.Hour) },
+	func(n int64) algorithms.Limit { return algorithms.SlidingWindowLog(n, 24*time.Hour) },
+	func(n int64) algorithms.Limit { return algorithms.TokenBucket(n, 24*time.Hour) },
 }
 
 const (
@@ -62,36 +70,55 @@ type lateModel struct {
 	handler  http.Handler
 	prefix   string
 	settled  atomic.Int64
-	due      int64            // settlements
-	limits   map[string]int64 // by policy
+	due      int64                       // settlements
+	limits   map[string]algorithms.Limit // by policy
 	over     map[counted]overrides.Override
-	used     map[counted]int64
+	used     map[stored]int64 // as it was written
 	inFlight []*flight
 }
 
-// counted is what has a count.
+// counted is who is counted.
 type counted struct{ policy, key string }
+
+// stored is where a count stands.
+type stored struct {
+	counted
+	algorithm algorithms.Algorithm
+}
 
 // A flight is a request that is being served.
 type flight struct {
 	key      string
-	reserved map[string]int64 // by policy; none where nothing is charged
-	asked    []string         // policies
+	reserved map[string]reservation // by policy; none where nothing is charged
+	asked    []string               // policies
 	total    int64
 	told     bool
 	forced   int64
+	hangUp   context.CancelFunc
 	do       chan func(*http.Request)
 	done     chan struct{}
-	status   int
+	ends     int // with this status
 }
+
+// A reservation is what was taken under a limit, and the count that it left.
+type reservation struct {
+	units, left int64
+	limit       algorithms.Limit
+}
+
+// How flights end, besides with the status they write.
+const (
+	panics  = 500
+	hangsUp = 499
+)
 
 type flightKey struct{}
 
 func newLateModel(t *testing.T, r *rapid.T, l algorithms.Limiter) *lateModel {
 	m := &lateModel{
 		T: r, t: t, limiter: l, table: overrides.NewMemory(), prefix: fmt.Sprint(models.Add(1)),
-		limits: map[string]int64{modelTokens: 12, modelLogins: 5},
-		over:   make(map[counted]overrides.Override), used: make(map[counted]int64),
+		limits: map[string]algorithms.Limit{modelTokens: modelLimits[0](12), modelLogins: modelLimits[0](5)},
+		over:   make(map[counted]overrides.Override), used: make(map[stored]int64),
 	}
 	o := &ratelimit.Options{Overrides: m.table, Logger: quiet, Observer: ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind == ratelimit.Settled {
@@ -105,21 +132,27 @@ func newLateModel(t *testing.T, r *rapid.T, l algorithms.Limiter) *lateModel {
 		for do := range f.do {
 			do(r)
 		}
-		w.WriteHeader(f.status)
+		switch f.ends {
+		case panics:
+			panic(http.ErrAbortHandler)
+		case hangsUp:
+			f.hangUp()
+		default:
+			w.WriteHeader(f.ends)
+		}
 	}))
 	return m
 }
 
 func (m *lateModel) policies() []ratelimit.Policy {
-	limit := func(policy string) algorithms.Limit { return algorithms.FixedWindow(m.limits[policy], 24*time.Hour) }
 	return []ratelimit.Policy{
 		{
-			Name: modelTokens, Key: keyfunc.Header("Name"), Limit: limit(modelTokens),
+			Name: modelTokens, Key: keyfunc.Header("Name"), Limit: m.limits[modelTokens],
 			Late: true, Cost: func(r *http.Request) int64 { return r.ContentLength },
 		},
 		{
-			Name: modelLogins, Key: keyfunc.Header("Name"), Limit: limit(modelLogins),
-			ChargeIf: func(status int) bool { return status == http.StatusUnauthorized },
+			Name: modelLogins, Key: keyfunc.Header("Name"), Limit: m.limits[modelLogins],
+			ChargeIf: func(status int) bool { return status >= 400 },
 		},
 	}
 }
@@ -131,6 +164,8 @@ func (m *lateModel) run() {
 		"settle":   func(*rapid.T) { m.settle() },
 		"end":      func(*rapid.T) { m.end() },
 		"override": func(*rapid.T) { m.override() },
+		"ban":      func(*rapid.T) { m.ban() },
+		"unban":    func(*rapid.T) { m.unban() },
 		"update":   func(*rapid.T) { m.update() },
 		"reset":    func(*rapid.T) { m.reset() },
 		"grant":    func(*rapid.T) { m.grant() },
@@ -148,29 +183,42 @@ func (m *lateModel) draw() counted {
 	}
 }
 
+func (m *lateModel) drawLimit() algorithms.Limit {
+	return rapid.SampledFrom(modelLimits).Draw(m.T, "algorithm")(rapid.Int64Range(1, 20).Draw(m.T, "limit"))
+}
+
 // limit is the one in force.
-func (m *lateModel) limit(c counted) int64 {
+func (m *lateModel) limit(c counted) algorithms.Limit {
 	if o, ok := m.over[c]; ok && o.Replaces() {
-		return o.Limit.Requests()
+		return o.Limit
 	}
 	return m.limits[c.policy]
 }
 
-// state is what is in use, of which no more is kept than one limit of debt.
-func (m *lateModel) state(c counted) int64 { return min(m.used[c], 2*m.limit(c)) }
+func at(c counted, l algorithms.Limit) stored { return stored{c, l.Algorithm()} }
+
+// state is what a limit makes of a count: of a log's entries all count, of other counts no more than one limit of debt.
+func (m *lateModel) state(c counted, l algorithms.Limit) int64 {
+	if used := m.used[at(c, l)]; l.Algorithm() == slidingLog || used < 2*l.Requests() {
+		return used
+	}
+	return 2 * l.Requests()
+}
+
+var slidingLog = algorithms.SlidingWindowLog(1, time.Second).Algorithm()
 
 func (m *lateModel) begin() {
 	if len(m.inFlight) == 6 {
 		return
 	}
 	f := &flight{
-		key: m.draw().key, reserved: make(map[string]int64), do: make(chan func(*http.Request)), done: make(chan struct{}),
+		key: m.draw().key, reserved: make(map[string]reservation), do: make(chan func(*http.Request)), done: make(chan struct{}),
 	}
 	costs := map[string]int64{modelTokens: rapid.Int64Range(1, 6).Draw(m.T, "cost"), modelLogins: 1}
 	admitted, trials := true, []string(nil)
 	for _, policy := range []string{modelTokens, modelLogins} {
 		c := counted{policy, f.key}
-		fits := m.state(c)+costs[policy] <= m.limit(c)
+		fits := m.state(c, m.limit(c))+costs[policy] <= m.limit(c).Requests()
 		switch m.over[c].Mode {
 		case overrides.Off:
 			continue
@@ -188,9 +236,17 @@ func (m *lateModel) begin() {
 	r := with(from("192.0.2.1"), "Name", strings.TrimPrefix(f.key, keyPrefix))
 	r.ContentLength = costs[modelTokens]
 	started := make(chan *http.Request)
+	var ctx context.Context
+	ctx, f.hangUp = context.WithCancel(context.WithValue(r.Context(), flightKey{}, f))
 	go func() {
 		defer close(f.done)
-		f.status = record(m.handler, r.WithContext(context.WithValue(r.Context(), flightKey{}, f))).Code
+		defer f.hangUp()
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				panic(p)
+			}
+		}()
+		record(m.handler, r.WithContext(ctx))
 	}()
 	got := false
 	select {
@@ -207,8 +263,10 @@ func (m *lateModel) begin() {
 	}
 	for _, policy := range slices.Concat(f.asked, trials) {
 		c := counted{policy, f.key}
-		f.reserved[policy] = costs[policy]
-		m.used[c] = m.state(c) + costs[policy]
+		l := m.limit(c)
+		left := m.state(c, l) + costs[policy]
+		f.reserved[policy] = reservation{costs[policy], left, l}
+		m.used[at(c, l)] = left
 	}
 	m.inFlight = append(m.inFlight, f)
 }
@@ -231,10 +289,12 @@ func (m *lateModel) settle() {
 		return
 	}
 	f.told, f.total = true, max(f.total, total)
-	if excess := f.total - reserved - f.forced; excess > 0 {
+	if excess := f.total - reserved.units - f.forced; excess > 0 {
 		m.due++
 		f.forced += excess
-		m.used[c] = min(m.state(c)+excess, max(m.state(c), 2*m.limit(c)))
+		l := m.limit(c)
+		used := m.state(c, l)
+		m.used[at(c, l)] = min(used+excess, max(used, 2*l.Requests()))
 	}
 	m.await()
 }
@@ -246,23 +306,37 @@ func (m *lateModel) end() {
 	i := rapid.IntRange(0, len(m.inFlight)-1).Draw(m.T, "request")
 	f := m.inFlight[i]
 	m.inFlight = slices.Delete(m.inFlight, i, i+1)
-	f.status = rapid.SampledFrom([]int{200, 401}).Draw(m.T, "status")
+	f.ends = rapid.SampledFrom([]int{200, 401, panics, hangsUp}).Draw(m.T, "status")
 	rests := map[string]int64{}
 	if f.told {
-		rests[modelTokens] = f.reserved[modelTokens] - f.total
+		rests[modelTokens] = f.reserved[modelTokens].units - f.total
 	}
-	if f.status == 200 {
-		rests[modelLogins] = f.reserved[modelLogins]
+	if f.ends == 200 {
+		rests[modelLogins] = f.reserved[modelLogins].units
 	}
 	for policy, rest := range rests {
-		if c := (counted{policy, f.key}); rest > 0 {
+		if rest > 0 {
 			m.due++
-			m.used[c] = max(0, m.state(c)-rest)
+			m.giveBack(counted{policy, f.key}, f.reserved[policy], rest)
 		}
 	}
 	close(f.do)
 	<-f.done
 	m.await()
+}
+
+// giveBack is of what was taken of one algorithm, whichever the limit has by now. A bucket that is as the take left it
+// becomes what it was before.
+func (m *lateModel) giveBack(c counted, r reservation, units int64) {
+	l := r.limit
+	if now := m.limit(c); now.Algorithm() == l.Algorithm() {
+		l = now
+	}
+	used := m.state(c, l)
+	if l.Algorithm().Continuous() && m.used[at(c, l)] == r.left {
+		used = r.left
+	}
+	m.used[at(c, l)] = max(0, used-units)
 }
 
 // await waits for what is due to be settled.
@@ -282,27 +356,49 @@ func (m *lateModel) override() {
 		return
 	}
 	if o.Mode <= overrides.Shadow {
-		o.Limit = algorithms.FixedWindow(rapid.Int64Range(1, 20).Draw(m.T, "limit"), 24*time.Hour)
+		o.Limit = m.drawLimit()
 	}
 	m.over[c] = o
 	m.succeed(m.table.Set(m.t.Context(), c.policy, c.key, o))
 }
 
+func (m *lateModel) ban() {
+	c := m.draw()
+	m.over[c] = overrides.Override{Mode: overrides.Banned}
+	m.succeed(m.console.Ban(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}, time.Time{}))
+}
+
+func (m *lateModel) unban() {
+	c := m.draw()
+	o, found := m.over[c]
+	err := m.console.Unban(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key})
+	if found && o.Mode != overrides.Banned {
+		if !errors.Is(err, ratelimit.ErrNotFound) {
+			m.t.Fatalf("unban of what is not banned: got %v", err)
+		}
+		return
+	}
+	delete(m.over, c)
+	m.succeed(err)
+}
+
 func (m *lateModel) update() {
-	m.limits[m.draw().policy] = rapid.Int64Range(1, 20).Draw(m.T, "limit")
+	m.limits[m.draw().policy] = m.drawLimit()
 	m.succeed(m.m.Update(m.policies()...))
 }
 
 func (m *lateModel) reset() {
 	c := m.draw()
 	m.succeed(m.console.Reset(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}))
-	m.used[c] = 0
+	for _, l := range []algorithms.Limit{m.limits[c.policy], m.limit(c)} {
+		delete(m.used, at(c, l))
+	}
 }
 
 func (m *lateModel) grant() {
 	c, units := m.draw(), rapid.Int64Range(1, 5).Draw(m.T, "units")
 	m.succeed(m.console.Grant(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}, units))
-	m.used[c] = max(0, m.state(c)-units)
+	m.used[at(c, m.limit(c))] = max(0, m.state(c, m.limit(c))-units)
 }
 
 func (m *lateModel) succeed(err error) {
@@ -311,17 +407,27 @@ func (m *lateModel) succeed(err error) {
 	}
 }
 
-// check compares all counts.
+// check compares all counts, as the limit in force has them, and as they are written.
 func (m *lateModel) check() {
+	var checks []algorithms.Check
+	var want []int64
 	for _, key := range []string{"a", "b"} {
 		for policy := range m.limits {
 			c := counted{policy, keyPrefix + m.prefix + key}
-			limit := m.limit(c)
-			checks := []algorithms.Check{{Policy: policy, Key: c.key, Limit: algorithms.FixedWindow(limit, 24*time.Hour)}}
-			m.succeed(m.limiter.Allow(m.t.Context(), checks))
-			if got, want := checks[0].Decision.Remaining, max(0, limit-m.state(c)); got != want {
-				m.t.Fatalf("%+v: %d left, want %d", c, got, want)
+			limits := []algorithms.Limit{m.limit(c)}
+			for _, limit := range modelLimits {
+				limits = append(limits, limit(100))
 			}
+			for _, l := range limits {
+				checks = append(checks, algorithms.Check{Policy: policy, Key: c.key, Limit: l})
+				want = append(want, max(0, l.Requests()-m.state(c, l)))
+			}
+		}
+	}
+	m.succeed(m.limiter.Allow(m.t.Context(), checks))
+	for i, c := range checks {
+		if got := c.Decision.Remaining; got != want[i] {
+			m.t.Fatalf("%s %s, %v: %d left, want %d", c.Policy, c.Key, c.Limit, got, want[i])
 		}
 	}
 }
