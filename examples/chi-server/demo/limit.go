@@ -14,6 +14,7 @@ const (
 	minWindow = time.Second
 	maxWindow = time.Minute
 	maxHold   = 10 * time.Second // in the queue of a leaky bucket
+	maxPlaces = 5                // of that queue: a browser sends six requests at a time, so of more none would be denied
 )
 
 // readLimit reads {"limit":"token-bucket 10/10s burst 10"}, and answers 400
@@ -43,9 +44,11 @@ func outOfBounds(l algorithms.Limit) string {
 	case l.Requests() > maxUnits || l.Burst() > maxUnits:
 		return fmt.Sprintf("want %d requests at most, and as much burst", maxUnits)
 	case l.Window() < minWindow || l.Window() > maxWindow:
-		return fmt.Sprintf("want a window of %v to %v", minWindow, maxWindow)
+		return fmt.Sprintf("want a window of %d to %d seconds", minWindow/time.Second, maxWindow/time.Second)
+	case l.Algorithm() == leaky && l.Burst() > maxPlaces:
+		return fmt.Sprintf("want a queue of %d places at most: a browser sends no more at a time", maxPlaces)
 	case l.Algorithm() == leaky && time.Duration(l.Burst())*l.Window() > time.Duration(l.Requests())*maxHold:
-		return fmt.Sprintf("want a queue that empties within %v: fewer places, more requests or a shorter window", maxHold)
+		return fmt.Sprintf("want a queue that empties within %d seconds: take fewer places, more requests or a shorter window", maxHold/time.Second)
 	default:
 		return ""
 	}

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"sync"
@@ -32,7 +33,8 @@ type sandbox struct {
 
 func newSandbox(id string, limiter algorithms.Limiter, limit algorithms.Limit, dialect headers.Dialect) (*sandbox, error) {
 	s := &sandbox{id: id, limiter: limiter, limit: limit}
-	m, err := ratelimit.New(limiter, &ratelimit.Options{Headers: dialect}, s.policy(limit))
+	quiet := slog.New(slog.DiscardHandler) // the doctor means operators, not visitors who try what a bad limit does
+	m, err := ratelimit.New(limiter, &ratelimit.Options{Headers: dialect, Logger: quiet}, s.policy(limit))
 	if err != nil {
 		return nil, err
 	}

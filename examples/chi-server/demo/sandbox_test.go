@@ -1,10 +1,30 @@
 package demo
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 )
+
+// TestQuiet: a visitor's bad limits are no news for the operator's log. It has the log to itself, since tests that are
+// parallel wait for it.
+func TestQuiet(t *testing.T) {
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	var log bytes.Buffer
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	s := start(t, nil)
+	_ = s.sandbox(t, "1/1m burst 5")
+	box := s.sandbox(t, "1/1m burst 2") // of the same name
+	if status, _, _ := s.send(t, "POST "+box+"/requests?cost=3", ""); status != 429 {
+		t.Errorf("got %d for more than the burst, want 429", status)
+	}
+	if log.Len() > 0 {
+		t.Errorf("got a log of\n%swant none", log.String())
+	}
+}
 
 func TestSandbox(t *testing.T) {
 	t.Parallel()
@@ -43,7 +63,8 @@ func TestLimitBounds(t *testing.T) {
 	box := s.sandbox(t, "1/1s")
 	for body, want := range map[string]int{
 		`{"limit":"token-bucket 100/1m burst 100"}`:          200,
-		`{"limit":"leaky-bucket 10/1s burst 100"}`:           200,
+		`{"limit":"leaky-bucket 10/1s burst 5"}`:             200,
+		`{"limit":"leaky-bucket 10/1s burst 6"}`:             400, // a browser could not fill it
 		`{"limit":"fixed-window 100/1s"}`:                    200,
 		`{"limit":"leaky-bucket 1/1m burst 2"}`:              400,
 		`{"limit":"token-bucket 101/1m burst 1"}`:            400,

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,9 +69,12 @@ func runAll(m *testing.M) (int, error) {
 }
 
 // A server is the example's program.
-type server struct{ url string }
+type server struct {
+	url  string
+	stop func() // wants exit code 0
+}
 
-// start starts the program on a free port. The test ends it, and wants exit code 0.
+// start starts the program on a free port. It stops with the test, or before.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
 	cmd := exec.Command(program, append([]string{"-addr", "127.0.0.1:0"}, args...)...)
@@ -93,7 +97,7 @@ func start(t *testing.T, args ...string) *server {
 		defer close(drained)
 		_, _ = io.Copy(io.Discard, stderr)
 	}()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		stuck := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		defer stuck.Stop()
@@ -102,10 +106,11 @@ func start(t *testing.T, args ...string) *server {
 			t.Errorf("the server: %v", err)
 		}
 	})
+	t.Cleanup(stop)
 	if url == "" {
 		t.Fatalf("the server does not listen:\n%s", log)
 	}
-	return &server{url}
+	return &server{url, stop}
 }
 
 // get returns the body of an answer.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,6 +101,13 @@ func (p *page) complain(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.complaint = append(p.complaint, what)
+}
+
+// forgive forgets what was said of requests that had no answer: the test has stopped the server.
+func (p *page) forgive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.complaint = slices.DeleteFunc(p.complaint, func(said string) bool { return strings.HasPrefix(said, "request: ") })
 }
 
 // complaints are what was said until now.

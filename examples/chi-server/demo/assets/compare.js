@@ -35,12 +35,17 @@ async function run() {
     const found = await json(`/demo/compare?${query}`);
     if (asked === latest) show(found, performance.now() - began);
   } catch (error) {
-    say($("method"), `No comparison: ${error.message}.`);
+    if (asked !== latest) return;
+    $("results").tBodies[0].replaceChildren(); // of what the form said before
+    say($("traffic-says"), `No comparison: ${error.message}.`);
+    $("traffic-says").classList.add("wrong");
+    say($("method"), "");
   }
 }
 
 function show(found, took) {
   say($("traffic-says"), traffic[found.traffic](found.requests));
+  $("traffic-says").classList.remove("wrong");
   $("results").tBodies[0].replaceChildren(...found.results.map((result) => row(found, result)));
   $("results").dataset.traffic = found.traffic;
   say($("method"), `${plural(found.arrivals_ms.length, "request")} over ${found.span_ms / 60_000} minutes, sent to each of the five in ${Math.round(took)} ms: ` +

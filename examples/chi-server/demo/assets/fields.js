@@ -37,8 +37,9 @@ const meanings = {
   "RateLimit": (value) => {
     const l = item(value);
     if (!l) return "";
-    if (l.r === 0) return `Of “${l.name}” nothing is left for ${seconds(l.t ?? 0)}.`;
-    return `Of “${l.name}” ${plural(l.r, "unit is", "units are")} left, and should last ${seconds(l.t ?? 0)}.`;
+    if (l.t === undefined) return `Of “${l.name}” ${plural(l.r, "unit is", "units are")} left.`;
+    if (l.r === 0) return `Of “${l.name}” nothing is left for ${seconds(l.t)}.`;
+    return `Of “${l.name}” ${plural(l.r, "unit is", "units are")} left, and should last ${seconds(l.t)}.`;
   },
   "RateLimit-Limit": (value) => `${plural(Number(value), "unit is", "units are")} the most that can be used at once.`,
   "RateLimit-Remaining": (value) => `${plural(Number(value), "unit is", "units are")} left right now.`,
@@ -65,8 +66,14 @@ export function explain(headers, status) {
     const says = value !== null && meaning(value, status);
     if (says) rows.push({ name, value, says });
   }
+  if (hopeless(headers, status)) {
+    rows.push({ name: "Retry-After", value: "not sent", says: "Waiting does not help: this request costs more than the limit ever admits." });
+  }
   return rows;
 }
+
+/** Whether an answer is a denial that no wait can change. */
+export const hopeless = (headers, status) => status === 429 && !headers.has("Retry-After");
 
 const statuses = {
   200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed",

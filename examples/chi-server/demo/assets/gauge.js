@@ -1,12 +1,12 @@
 // What is left of a limit, now: as the server tells it, or between two answers
 // as their fields promise it.
 
-import { $, say } from "./dom.js";
+import { $, digits, say } from "./dom.js";
 
 export class Gauge {
   #quota = null; // left, limit, window and reset of the last answer
   #at = 0; // when that came
-  #refills = true; // bit by bit; else all at once
+  #algorithm = ""; // as the names of limits begin
   #exact = false; // the server tells each change
 
   /** An answer's fields. Bucket limits refill bit by bit, windows at their reset. */
@@ -14,7 +14,7 @@ export class Gauge {
     if (this.#exact || quota.left === undefined || !quota.limit) return;
     this.#quota = quota;
     this.#at = performance.now();
-    this.#refills = algorithm.endsWith("bucket");
+    this.#algorithm = algorithm;
   }
 
   /** A level that the server told. */
@@ -22,6 +22,9 @@ export class Gauge {
     this.#exact = true;
     this.#quota = { left: remaining, limit: burst };
   }
+
+  /** The server tells no more: answers count again. */
+  estimate() { this.#exact = false; }
 
   clear() {
     this.#quota = null;
@@ -34,10 +37,15 @@ export class Gauge {
   }
 
   #left() {
-    const { left, limit, window, reset } = this.#quota;
+    const { left, limit, window, reset, retry } = this.#quota;
     if (this.#exact) return left;
     const seconds = (performance.now() - this.#at) / 1000;
-    if (this.#refills && window) return Math.min(limit, left + (seconds * limit) / window);
+    if (this.#algorithm.endsWith("bucket") && window) return Math.min(limit, left + (seconds * limit) / window);
+    if (retry !== undefined && this.#algorithm.startsWith("sliding")) {
+      // A denial says when one request fits, and not when all is back: that is two windows later at most.
+      if (seconds >= 2 * window) return limit;
+      return seconds >= retry ? Math.max(left, 1) : left;
+    }
     return reset !== undefined && seconds >= reset ? limit : left;
   }
 
@@ -50,7 +58,7 @@ export class Gauge {
     const { limit } = this.#quota;
     const left = this.#left();
     const whole = Math.max(0, Math.floor(left + 1e-6));
-    say($("left"), `${whole} of ${limit} left`);
+    say($("left"), `${digits(whole)} of ${digits(limit)} left`);
     $("water").style.transform = `scaleX(${Math.max(0, Math.min(1, left / limit))})`;
     $("units").style.backgroundSize = limit <= 60 ? `${100 / limit}% 100%` : "100% 100%";
     const tank = $("tank");

@@ -1,8 +1,8 @@
 // The live part: what is sent, and what becomes of it.
 
 import { burst } from "./burst.js";
-import { $, element, plural, say } from "./dom.js";
-import { explain, quota, statusLine } from "./fields.js";
+import { $, digits, element, plural, say } from "./dom.js";
+import { explain, hopeless, quota, statusLine } from "./fields.js";
 import { Gauge } from "./gauge.js";
 import { routes, Sandbox, source } from "./sandbox.js";
 import { everyFrame, past, Timeline } from "./timeline.js";
@@ -19,9 +19,10 @@ class Live {
   #redis;
   #gauge = new Gauge();
   #timeline = new Timeline($("timeline"));
-  #sandbox = new Sandbox((level) => this.#heard(level));
+  #sandbox = new Sandbox((level) => this.#heard(level), () => this.#lost());
+  #limit = ""; // of the sandbox
   #counts = { allowed: 0, denied: 0, other: 0 };
-  #retryAt = -Infinity;
+  #retryAt = -Infinity; // Infinity: never
   #last = null; // the answer that is shown
   #changed; // is to be drawn
   #running = null; // the AbortController of what is being sent
@@ -30,10 +31,12 @@ class Live {
     this.#routes = list;
     this.#redis = redis;
     this.#listTargets();
-    $("outage").hidden = !redis;
+    $("outage").hidden = $("outage-says").hidden = !redis;
     $("target").addEventListener("change", () => this.#choose());
     $("one").addEventListener("click", () => this.#send(1));
     $("stop").addEventListener("click", () => this.#running?.abort());
+    $("cost").addEventListener("change", () => this.#retry(-Infinity)); // it was for another cost
+    document.addEventListener("visibilitychange", () => this.#listen());
     $("send").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send(Number($("count").value));
@@ -62,6 +65,7 @@ class Live {
 
   async #choose() {
     this.#running?.abort();
+    this.#busy(null);
     this.#clear();
     const mine = this.#isOwn();
     $("sandbox").hidden = $("cost-field").hidden = !mine;
@@ -75,16 +79,23 @@ class Live {
     }
     say($("target-says"), "Requests to a middleware of your own on this server, of which you set the limit.");
     await this.#sandbox.open();
-    if (!this.#isOwn()) this.#sandbox.close(); // meanwhile it was another choice
+    this.#listen();
+  }
+
+  /** Listens to the sandbox while it can be seen: of all tabs, no more than six can. */
+  #listen() {
+    if (this.#isOwn() && !document.hidden) this.#sandbox.open();
+    else this.#sandbox.close();
   }
 
   #clear() {
     this.#counts = { allowed: 0, denied: 0, other: 0 };
-    this.#retryAt = -Infinity;
     this.#last = null;
     this.#gauge.clear();
     this.#timeline.clear();
-    $("source").hidden = true;
+    this.#retry(-Infinity);
+    $("source").hidden = $("fields").hidden = $("body").hidden = true;
+    say($("status-line"), "Send a request to see what it says.");
     say($("summary"), "");
     this.#count();
     this.#changed();
@@ -96,20 +107,26 @@ class Live {
     const stop = new AbortController();
     const before = { ...this.#counts };
     this.#busy(stop);
+    say($("summary"), `Sending ${plural(count, "request")}…`);
     const request = this.#request();
     const took = await burst({
       count, request, signal: stop.signal,
       perSecond: count > 1 ? Number($("pace").value) : 0,
-      answered: (answer) => this.#answered(answer, request),
+      answered: (answer) => { if (this.#running === stop) this.#answered(answer, request); },
     });
-    if (this.#running === stop) this.#busy(null);
+    if (this.#running !== stop) return; // what was chosen is another route now
+    this.#busy(null);
     const now = this.#counts;
     const [allowed, denied, other] = ["allowed", "denied", "other"].map((name) => now[name] - before[name]);
-    if (allowed + denied + other <= 0) return;
-    const rest = other ? `, ${other} answered otherwise` : "";
+    const rest = other ? `, ${digits(other)} with another answer or none` : "";
+    say($("summary"), `${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ` +
+      `${digits(allowed)} allowed, ${digits(denied)} denied${rest}.${this.#again()}`);
+  }
+
+  #again() {
     const wait = this.#wait();
-    const again = wait > 0 ? ` Try again in ${plural(wait, "second")}.` : "";
-    say($("summary"), `${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ${allowed} allowed, ${denied} denied${rest}.${again}`);
+    if (wait === Infinity) return " Each costs more than the limit ever admits.";
+    return wait > 0 ? ` The last was told to come back in ${plural(wait, "second")}.` : "";
   }
 
   #busy(stop) {
@@ -131,14 +148,20 @@ class Live {
     this.#last = { ended: answer.ended, rank };
     this.#gauge.answer(fields, request.algorithm);
     this.#timeline.level(this.#gauge.part());
-    this.#retryAt = fields.retry === undefined ? -Infinity : performance.now() + fields.retry * 1000;
-    this.#timeline.retryAt(this.#retryAt);
+    if (hopeless(answer.headers, answer.status)) this.#retry(Infinity);
+    else if (answer.status) this.#retry(fields.retry === undefined ? -Infinity : performance.now() + fields.retry * 1000);
     this.#show(answer);
     this.#changed();
   }
 
+  #retry(at) {
+    this.#retryAt = at;
+    this.#timeline.retryAt(at === Infinity ? -Infinity : at);
+    this.#changed?.();
+  }
+
   #count() {
-    for (const [name, n] of Object.entries(this.#counts)) say($(name), String(n));
+    for (const [name, n] of Object.entries(this.#counts)) say($(name), digits(n));
   }
 
   #show(answer) {
@@ -153,6 +176,8 @@ class Live {
 
   #heard(level) {
     if (!this.#isOwn()) return;
+    if (level.limit !== this.#limit) this.#retry(-Infinity); // it was for another limit
+    this.#limit = level.limit;
     this.#gauge.level(level);
     this.#timeline.level(this.#gauge.part());
     this.#changed();
@@ -162,11 +187,21 @@ class Live {
     $("outage").setAttribute("aria-checked", String(level.redis_gone));
   }
 
+  /** No level comes from the sandbox: what is shown is what answers say. */
+  #lost() {
+    if (!this.#isOwn()) return;
+    this.#gauge.estimate();
+    $("source").hidden = false;
+    $("source").classList.add("alone");
+    say($("source"), "no connection to the server");
+  }
+
   #wait() { return Math.max(0, Math.ceil((this.#retryAt - performance.now()) / 1000)); }
 
   /** Whether the time line shows something that passes, or something comes back. */
   #moves() {
-    return this.#gauge.part() < 1 || this.#wait() > 0 || performance.now() - (this.#last?.ended ?? -Infinity) < 1.1 * past;
+    const wait = this.#wait();
+    return this.#gauge.part() < 1 || (wait > 0 && wait < Infinity) || performance.now() - (this.#last?.ended ?? -Infinity) < 1.1 * past;
   }
 
   #draw() {
@@ -174,7 +209,7 @@ class Live {
     if (!this.#isOwn()) this.#timeline.level(this.#gauge.part());
     this.#timeline.draw();
     const wait = this.#wait();
-    say($("countdown"), wait > 0 ? `${wait} s` : "now");
+    say($("countdown"), wait === Infinity ? "never" : wait > 0 ? `${digits(wait)} s` : "now");
     $("countdown").classList.toggle("waiting", wait > 0);
   }
 }

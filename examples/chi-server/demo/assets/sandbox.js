@@ -1,18 +1,21 @@
 // A limit of the visitor's own, on the server.
 
-import { $, json, post, say } from "./dom.js";
+import { $, ask, json, post, say } from "./dom.js";
 
 export class Sandbox {
   #id = "";
   #making = null; // what becomes of a sandbox that is being made
   #events = null;
   #heard; // is told each level
+  #lost; // is told that no levels come
   #told = ""; // the limit that the server was told last
+  #force = ""; // what it made of that
   #changed = false; // since then
   #telling = false;
 
-  constructor(heard) {
+  constructor(heard, lost) {
     this.#heard = heard;
+    this.#lost = lost;
     for (const id of ["algorithm", "requests", "window", "burst"]) {
       $(id).addEventListener("change", () => this.#change());
     }
@@ -24,6 +27,8 @@ export class Sandbox {
     const fields = ["requests", "window", "burst"].map($);
     const bucket = $("algorithm").value.endsWith("bucket");
     $("burst").disabled = !bucket;
+    $("burst").max = $("algorithm").value === "leaky-bucket" ? places : 100;
+    if (Number($("burst").value) > Number($("burst").max)) $("burst").value = $("burst").max;
     if (fields.some((field) => !field.disabled && !field.reportValidity())) return "";
     const [requests, window, burst] = fields.map((field) => field.value);
     return `${$("algorithm").value} ${requests}/${window}s${bucket ? ` burst ${burst}` : ""}`;
@@ -62,14 +67,15 @@ export class Sandbox {
       this.#inForce(limit, made);
       return true;
     } catch (error) {
-      say($("sandbox-says"), `No sandbox: ${error.message}.`);
+      tell(`No sandbox: ${why(error)}.`, true);
       return false;
     }
   }
 
   #inForce(told, { limit }) {
     this.#told = told;
-    say($("sandbox-says"), `In force: ${limit}`);
+    this.#force = limit;
+    tell(`In force: ${limit}`);
   }
 
   /** Tells the server one change after the other: two at once might come in any order. */
@@ -86,12 +92,16 @@ export class Sandbox {
 
   async #tell() {
     const limit = this.limit();
-    if (!limit || !(await this.open()) || limit === this.#told) return;
+    if (!limit || !(await this.open())) return;
+    if (limit === this.#told) {
+      this.#inForce(limit, { limit: this.#force }); // what was refused meanwhile is no more to be seen
+      return;
+    }
     try {
       this.#inForce(limit, await post(`${this.path}/limit`, { limit }));
     } catch (error) {
       if (error.status !== 404) {
-        say($("sandbox-says"), `Not changed: ${error.message}.`);
+        tell(`Not changed: ${why(error)}. In force: ${this.#force}`, true);
         return;
       }
       this.forget();
@@ -104,18 +114,29 @@ export class Sandbox {
     this.#events = new EventSource(`${this.path}/events`);
     this.#events.addEventListener("level", (event) => this.#heard(JSON.parse(event.data)));
     this.#events.addEventListener("error", () => {
+      this.#lost();
       if (this.#events?.readyState !== EventSource.CLOSED) return; // the browser tries again
       this.forget();
-      say($("sandbox-says"), "The server tells no more what is left. Change the limit, or send, to begin anew.");
+      tell("The server tells no more what is left. Change the limit, or send, to begin anew.", true);
     });
   }
 
   async #turn() {
     const gone = $("outage").getAttribute("aria-checked") !== "true";
-    const response = await fetch("/demo/outage", { method: "POST", body: JSON.stringify({ gone }) }).catch(() => null);
+    const response = await ask("/demo/outage", { method: "POST", body: JSON.stringify({ gone }) }).catch(() => null);
     if (response?.ok) $("outage").setAttribute("aria-checked", String(gone));
-    else say($("sandbox-says"), "The switch did not move: try again in a moment.");
+    else tell("The switch did not move: try again in a moment.", true);
   }
+}
+
+const places = 5; // of a leaky bucket's queue: a browser could not fill more of them
+
+/** What an error says; of a limit that is refused, the server says what is wanted. */
+const why = ({ status, message }) => (status === 400 ? `sandboxes ${message}` : message);
+
+function tell(what, wrong = false) {
+  say($("sandbox-says"), what);
+  $("sandbox-says").classList.toggle("wrong", wrong);
 }
 
 /** Who decides, in words. */

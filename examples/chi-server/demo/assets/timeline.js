@@ -22,7 +22,7 @@ export class Timeline {
 
   #readColours() {
     const style = getComputedStyle(document.documentElement);
-    for (const name of ["water", "water-soft", "denied", "line", "edge", "muted", "wait"]) {
+    for (const name of ["water", "water-soft", "denied", "line", "edge", "muted", "wait", "surface"]) {
       this.#colours[name] = style.getPropertyValue(`--${name}`).trim();
     }
     this.#colours.font = `12px ${style.getPropertyValue("--sans")}`;
@@ -65,8 +65,8 @@ export class Timeline {
     this.#forget(now);
     const x = (at) => ((at - now + past) / (past + future)) * width;
     const split = Math.round(height * 0.36);
-    if (this.#bins.size === 0 && this.#levels.length === 0) this.#drawNothing(pen, width, split);
     this.#drawAxis(pen, x, now, width, height, split);
+    if (this.#bins.size === 0 && this.#levels.length === 0) this.#drawNothing(pen, width, split);
     this.#drawLevels(pen, x, now, split);
     this.#drawRequests(pen, x, split, height - 24);
     this.#drawRetry(pen, x, now, split, height - 24);
@@ -80,8 +80,12 @@ export class Timeline {
   #drawNothing(pen, width, split) {
     pen.font = this.#colours.font;
     pen.textAlign = "center";
+    const text = "Each request you send appears here.";
+    const wide = pen.measureText(text).width + 16;
+    pen.fillStyle = this.#colours.surface; // no line through it
+    pen.fillRect((width - wide) / 2, split / 2 - 10, wide, 20);
     pen.fillStyle = this.#colours.muted;
-    pen.fillText("Each request you send appears here.", width / 2, split / 2 + 4);
+    pen.fillText(text, width / 2, split / 2 + 4);
   }
 
   #drawAxis(pen, x, now, width, height, split) {
