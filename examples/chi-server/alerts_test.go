@@ -54,6 +54,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	wantScenes(t, p)
+	wantPanels(t, p)
 }
 
 // wantEveryAlert wants a scene for each alert.

@@ -18,7 +18,8 @@
 //	abandoned_requests_total          policy                   held for their turn, and gave up
 //	bans_total                        policy                   keys banned for their denials
 //	settlements_total                 policy, result           late charges and returns: made, failed, dropped
-//	settlement_lag_seconds                                     histogram: from when one is due until it is made
+//	settlement_lag_seconds                                     histogram, native and classic: from when one is due
+//	                                                           until it is made
 //	candidate_divergences_total       policy, live, candidate  a candidate would have decided otherwise
 //	decision_duration_seconds         source                   histogram, native and classic: shared, local, undecided
 //	distinct_keys                     policy                   gauge: different keys of the last hour, an estimate
