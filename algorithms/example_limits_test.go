@@ -74,3 +74,48 @@ func ExampleConcurrent() {
 	// the third has to wait at most 20s
 	// the fourth has run for 0 s
 }
+
+// Twice the limit within a second: a fixed window forgets when the clock's minute turns.
+func ExampleFixedWindow() {
+	fmt.Println("fixed window:", aroundTheTurn(algorithms.FixedWindow(10, time.Minute)))
+	// Output: fixed window: 20
+}
+
+// Of the window before, what overlaps with the last minute still counts.
+func ExampleSlidingWindowCounter() {
+	fmt.Println("sliding window counter:", aroundTheTurn(algorithms.SlidingWindowCounter(10, time.Minute)))
+	// Output: sliding window counter: 10
+}
+
+// Never more than ten in any minute, for the price of an entry per request.
+func ExampleSlidingWindowLog() {
+	fmt.Println("sliding window log:", aroundTheTurn(algorithms.SlidingWindowLog(10, time.Minute)))
+	// Output: sliding window log: 10
+}
+
+// aroundTheTurn returns how many of twenty requests a limit admits, of which ten
+// come just before the clock's minute turns, and ten just after.
+func aroundTheTurn(limit algorithms.Limit) (admitted int) {
+	clock := newClock()
+	limiter := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
+	defer limiter.Close()
+	clock.add(clock.now().Truncate(time.Minute).Add(time.Minute).Sub(clock.now()) - 500*time.Millisecond)
+	for range 2 {
+		for range 10 {
+			if d, _ := algorithms.Allow(context.Background(), limiter, "usr=42", limit); d.Allowed {
+				admitted++
+			}
+		}
+		clock.add(time.Second)
+	}
+	return admitted
+}
+
+// A tier, or a key, that is to be denied whatever it costs.
+func ExampleNobody() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	d, _ := algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.Nobody())
+	fmt.Println(d.Allowed, d.RetryAfter == algorithms.Never)
+	// Output: false true
+}

@@ -171,8 +171,34 @@ func ExampleNewShared() {
 		fmt.Println(err)
 		return
 	}
+	defer limiter.Close()
 	fmt.Println(limiter.Stats().Denied)
 	// Output: 0
+}
+
+// The parts of NewShared can be had one by one: here without its memory of
+// denials. Nobody answers at this address, so this process decides alone.
+func ExampleNewFallback() {
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
+	defer rdb.Close()
+	memory := algorithms.Must(algorithms.NewMemory(nil))
+	defer memory.Close()
+	limiter, err := algorithms.NewFallback(algorithms.Must(algorithms.NewRedis(rdb, nil)), memory,
+		&algorithms.FallbackOptions{Instances: 4}) // until Redis says how many there are
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer limiter.Close()
+	for range 4 {
+		d, err := algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.TokenBucket(12, time.Minute))
+		fmt.Println(d.Allowed, d.Source, err) // a quarter of the limit
+	}
+	// Output:
+	// true local <nil>
+	// true local <nil>
+	// true local <nil>
+	// false local <nil>
 }
 
 // One limit for everybody makes one hot key. Leases spare Redis most of it.

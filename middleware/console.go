@@ -18,6 +18,9 @@ import (
 //
 // What it changes is in force here at once, and on other instances within a
 // second. It is safe for concurrent use.
+//
+// Not for what a program decides again and again, which is a tier, an override or
+// a [Ban]; nor for giving to one client, week after week, what its limit should.
 type Console struct{ all []*Middleware }
 
 // NewConsole returns the console of middlewares; of policies that bear the same

@@ -14,8 +14,8 @@ import (
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-// Tokens of a language model: a request reserves what it may use at the most,
-// and pays for what it did use.
+// Tokens of a language model: a request reserves what most of them need, and
+// pays for what it did use.
 func ExampleSettle() {
 	memory := algorithms.Must(algorithms.NewMemory(nil))
 	defer memory.Close()
@@ -85,7 +85,7 @@ func ExampleNewRouteTable() {
 	}))
 
 	r := chi.NewRouter()
-	r.Use(routes.Handler)
+	r.Use(routes.Handler) // in front of an http.ServeMux: routes.Around(mux)
 	r.Get("/v1/orders/{id}", func(w http.ResponseWriter, _ *http.Request) {})
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {})
 	fmt.Println(routes.Verify(r)) // at start, when all routes are registered
@@ -96,4 +96,22 @@ func ExampleNewRouteTable() {
 	// Output:
 	// middleware: route "/v1/search": the router has no such route
 	// "orders";r=99;t=60
+}
+
+// A test of the service can want that no route is without a limit by mistake.
+func ExampleRouteTable_Uncovered() {
+	memory := algorithms.Must(algorithms.NewMemory(nil))
+	defer memory.Close()
+	routes := ratelimit.Must(ratelimit.NewRouteTable(memory, nil, ratelimit.Routes{
+		"GET /v1/orders/{id}": {{Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(100, time.Minute)}},
+		"/healthz":            {}, // on purpose
+	}))
+
+	r := chi.NewRouter()
+	r.Use(routes.Handler)
+	for _, path := range []string{"/v1/orders/{id}", "/v1/invoices", "/healthz"} {
+		r.Get(path, func(w http.ResponseWriter, _ *http.Request) {})
+	}
+	fmt.Println(routes.Uncovered(r))
+	// Output: [GET /v1/invoices] <nil>
 }

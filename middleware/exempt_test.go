@@ -1,9 +1,7 @@
 package middleware_test
 
 import (
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"testing"
 
@@ -78,22 +76,4 @@ func TestExemptMistakes(t *testing.T) {
 	_, err := ratelimit.New(newStill(t), &ratelimit.Options{Exempt: append(prefixes("0.0.0.0/0", "10.0.0.1/8", "2001:db8::/96", "10.0.0.0/8"),
 		netip.Prefix{}, netip.PrefixFrom(netip.MustParseAddr("::ffff:10.0.0.1"), 128))}, byIP("p", hourly))
 	checkLines(t, err, []string{"is everybody", `write "10.0.0.0/8"`, `2001:db8::/96 & never matched & ip=2001:db8::/64`, "not valid", "IPv4-mapped"})
-}
-
-// Health checks pass, however many there are.
-func ExampleOptions_exempt() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
-	limited := ratelimit.Must(ratelimit.New(limiter,
-		&ratelimit.Options{Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
-		ratelimit.Policy{Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.Nobody()}))
-	for _, peer := range []string{"192.0.2.7:1234", "198.51.100.7:1234"} {
-		r := httptest.NewRequest("GET", "/healthz", nil)
-		r.RemoteAddr = peer
-		v, _ := limited.Check(r)
-		fmt.Println(v.Allowed, v.Exempt)
-	}
-	// Output:
-	// true true
-	// false false
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -226,15 +225,6 @@ func (l *eventLog) of(kind ratelimit.EventKind) []ratelimit.Event {
 
 // quiet logs nothing.
 var quiet = slog.New(slog.DiscardHandler)
-
-// divergences prints what candidates would have decided otherwise.
-type divergences struct{}
-
-func (divergences) Observe(_ context.Context, e ratelimit.Event) {
-	if e.Kind == ratelimit.Diverged && !e.Candidate.Allowed {
-		fmt.Printf("%s: the candidate would have denied\n", e.Policy)
-	}
-}
 
 // shaOf returns the first eight bytes of a SHA-256, in hexadecimal.
 func shaOf(text string) string {

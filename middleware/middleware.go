@@ -67,6 +67,9 @@ type Options struct {
 	// what it sees in a request; an override that is Off leaves one out for a
 	// key, while the service runs; neither makes a verdict Exempt.) Prefixes must
 	// be masked, and not be everybody.
+	//
+	// Not for customers who are to have more, which is a tier or an override: of
+	// what is exempt, nothing protects the service.
 	Exempt []netip.Prefix
 
 	// Overrides say what holds for keys instead of what the policies say; nil
@@ -98,7 +101,10 @@ type Options struct {
 	SkipPreflights bool
 
 	// NearPercent is how much of a limit must be spent for a verdict to be Near
-	// it; 0 means 80.
+	// it; 0 means 80. It changes no answer and no header: it is for handlers that
+	// warn, and for metrics, which see it coming before anybody is denied.
+	//
+	// Not for deciding: what must not be exceeded is a limit.
 	NearPercent int
 }
 

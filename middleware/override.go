@@ -11,7 +11,9 @@ import (
 )
 
 // Overrides say what holds for a key instead of what its policy says.
-// overrides.Memory and overrides.Redis do.
+// overrides.Memory and overrides.Redis do. They are for what is decided while
+// the service runs, and not for what is known before, or holds for many keys
+// alike: that is a tier.
 type Overrides interface {
 	// Find returns the override in force, and whether there is one; for the key
 	// overrides.Everyone, what holds for all. It is called from many goroutines

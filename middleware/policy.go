@@ -100,17 +100,28 @@ type Policy struct {
 
 	// Capacity policies deny for want of capacity rather than for what the
 	// client did: if only such ones deny, the answer is 503 instead of 429.
+	//
+	// Not for limits of a client's own: 503 says that the service is at fault,
+	// and proxies and clients try again elsewhere.
 	Capacity bool
 
 	// Shadow policies decide, count and report, and change nothing: they never
 	// deny, and no header speaks of them. They are charged what every live
 	// policy admits. A request whose shadow key cannot be found is not counted.
+	//
+	// Not for limits that nobody looks at, since it costs the store what a live
+	// policy does, and not beside a policy that it may replace: that is what
+	// Candidate is for.
 	Shadow bool
 
 	// Candidate is a limit to try beside Limit, on the same requests of no
 	// tier, in a count of its own; nil means none. Only Limit decides. Where
 	// the two disagree is observed as Diverged. It is charged what it and every
 	// other live policy admit, so that it counts as it would if it were Limit.
+	//
+	// Not for a change that is certain: put it into Limit, and what was used
+	// counts on. And not for longer than it is looked at: it costs what a live
+	// limit does.
 	Candidate *algorithms.Limit
 
 	// ShowKeys says how much of its keys those see who operate the service.

@@ -31,6 +31,10 @@ const anyRoute = "*"
 
 // A RouteTable enforces [Routes]. It is mounted once, in front of the router.
 // It is safe for concurrent use.
+//
+// Not for a few routes, which read better with their [Middleware] around each,
+// nor inside of a middleware with the same policies: a request would be charged
+// by both.
 type RouteTable struct {
 	byKey  map[string]*Middleware // by the key of the template; nil for unlimited routes
 	others *Middleware            // for whatever has no entry; may be nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -175,25 +174,4 @@ func TestTrialMistakes(t *testing.T) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-}
-
-// A new limit is tried beside the live one, and only the live one decides.
-func ExamplePolicy_candidate() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
-	stricter := algorithms.SlidingWindowLog(1, time.Minute)
-	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: divergences{}}, ratelimit.Policy{
-		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute), Candidate: &stricter,
-	}))
-	h := limited.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for range 3 {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-		fmt.Println(w.Code)
-	}
-	// Output:
-	// 200
-	// reports: the candidate would have denied
-	// 200
-	// 429
 }

@@ -1,0 +1,103 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
+)
+
+// Where there was no limit, a new one is watched first: it tells whom it would have denied, and nobody notices.
+func ExamplePolicy_shadow() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	tell := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+		if e.Kind == ratelimit.Decided {
+			fmt.Println(e.Verdict.Policies[0].Name, e.Verdict.Outcome(0))
+		}
+	})
+	watched := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: tell}, ratelimit.Policy{
+		Name: "exports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour), Shadow: true,
+	}))
+	h := watched.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for range 2 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Println(w.Code, w.Header())
+	}
+	// Output:
+	// exports allowed
+	// 200 map[]
+	// exports shadow_denied
+	// 200 map[]
+}
+
+// A new limit is tried beside the live one, and only the live one decides.
+func ExamplePolicy_candidate() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	tell := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+		if e.Kind == ratelimit.Diverged {
+			fmt.Println(e.Policy, "live:", e.Live.Allowed, "candidate:", e.Candidate.Allowed)
+		}
+	})
+	stricter := algorithms.SlidingWindowLog(1, time.Minute)
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: tell}, ratelimit.Policy{
+		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute), Candidate: &stricter,
+	}))
+	h := limited.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for range 3 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Println(w.Code)
+	}
+	// Output:
+	// 200
+	// reports live: true candidate: false
+	// 200
+	// 429
+}
+
+// Who has spent nine tenths is told so by the handler, before anything is denied.
+func ExampleOptions_nearPercent() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{NearPercent: 90}, ratelimit.Policy{
+		Name: "day", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(10, 24*time.Hour),
+	}))
+	h := limited.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if v, ok := ratelimit.FromContext(r.Context()); ok && v.Policies[0].Near {
+			fmt.Println("nearly used up, left:", v.Policies[0].Decision.Remaining)
+		}
+	}))
+	for range 10 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}
+	// Output:
+	// nearly used up, left: 1
+	// nearly used up, left: 0
+}
+
+// Health checks pass, however many there are.
+func ExampleOptions_exempt() {
+	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	defer limiter.Close()
+	limited := ratelimit.Must(ratelimit.New(limiter,
+		&ratelimit.Options{Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		ratelimit.Policy{Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.Nobody()}))
+	for _, peer := range []string{"192.0.2.7:1234", "198.51.100.7:1234"} {
+		r := httptest.NewRequest("GET", "/healthz", nil)
+		r.RemoteAddr = peer
+		v, _ := limited.Check(r)
+		fmt.Println(v.Allowed, v.Exempt)
+	}
+	// Output:
+	// true true
+	// false false
+}
