@@ -184,3 +184,24 @@ func TestWithoutScripts(t *testing.T) {
 	}
 	p.picture(t, "without-scripts")
 }
+
+// TestUnadvertised: what a limit has denied that nobody is told of is not taken for the one that is shown.
+func TestUnadvertised(t *testing.T) {
+	t.Parallel()
+	p := open(t, start(t), "/", desktop)
+	p.until(t, ready)
+	eval[bool](t, p, `(() => { import("/demo/fields.js").then((module) => { window.fields = module }); return true })()`)
+	p.until(t, "window.fields")
+	const says = `fields.explain(new Headers(%s), %d).map((row) => row.name + ": " + row.value).join(", ")`
+	for given, want := range map[string]string{
+		`{ "Retry-After": "4" }`:                            "RateLimit: not sent, Retry-After: 4",
+		`{ "Retry-After": "4", "X-RateLimit-Limit": "10" }`: "Retry-After: 4, X-RateLimit-Limit: 10",
+	} {
+		if got := eval[string](t, p, fmt.Sprintf(says, given, 429)); got != want {
+			t.Errorf("%s: got %q explained, want %q", given, got, want)
+		}
+	}
+	if got := eval[string](t, p, fmt.Sprintf(says, `{ "Retry-After": "4" }`, 503)); got != "Retry-After: 4" {
+		t.Errorf("got %q explained of 503, want what was sent", got)
+	}
+}

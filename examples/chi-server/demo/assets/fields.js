@@ -66,6 +66,9 @@ export function explain(headers, status) {
     const says = value !== null && meaning(value, status);
     if (says) rows.push({ name, value, says });
   }
+  if (status === 429 && !headers.has("RateLimit-Policy") && !headers.has("RateLimit-Limit") && !headers.has("X-RateLimit-Limit")) {
+    rows.unshift({ name: "RateLimit", value: "not sent", says: "A limit has denied that is not advertised: not the one above, but one that guards what all share." });
+  }
   if (hopeless(headers, status)) {
     rows.push({ name: "Retry-After", value: "not sent", says: "Waiting does not help: this request costs more than the limit ever admits." });
   }
