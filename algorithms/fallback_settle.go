@@ -105,13 +105,24 @@ func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []i
 	return nil
 }
 
-// forget drops what is known of keys that were credited at the primary.
+// forget drops what is known of keys that were credited at the primary, and
+// credits them at the secondary: what was admitted in one outage is no more to
+// count in the next. Of concurrent requests, those that run here are returned here.
 func (f *Fallback) forget(checks []Check) {
 	for i := range checks {
-		if op := checks[i].Op; op == Grant || op == Reset {
-			f.seen.forget(&checks[i])
-			f.owed.forget(&checks[i])
+		c := &checks[i]
+		if c.Op != Grant && c.Op != Reset {
+			continue
 		}
+		f.seen.forget(c)
+		f.owed.forget(c)
+		if c.Limit.algorithm.Concurrent() {
+			continue
+		}
+		local := *c
+		local.Limit = f.portion().of(c.Limit)
+		local.Cost, _ = mulDiv(c.units(), local.Limit.burst, c.Limit.burst)
+		_ = f.secondary.Allow(context.Background(), []Check{local})
 	}
 }
 

@@ -126,6 +126,30 @@ func TestFallbackForgetsWhatWasCredited(t *testing.T) {
 	}
 }
 
+// What an operator credits when the primary is back is credited in the next
+// outage, too, whatever was admitted in the last one.
+func TestFallbackCreditsTheSecondary(t *testing.T) {
+	for op, want := range map[Op]int64{Reset: 10, Grant: 4} {
+		for _, l := range everyAlgorithm(10, 100*time.Hour) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.trip()
+				if got := w.drain("usr=1", l); got != 10 {
+					t.Fatalf("%v: got %d admitted, want 10", l, got)
+				}
+				w.recovers()
+				if _, err := w.settle(Check{Key: "usr=1", Limit: l, Op: op, Cost: 4}); err != nil {
+					t.Fatal(err)
+				}
+				w.trip()
+				if got := w.drain("usr=1", l); got != want {
+					t.Errorf("%v, %v: got %d admitted, want %d", l, op, got, want)
+				}
+			})
+		}
+	}
+}
+
 // Keys of several policies, and of several limits, are told apart.
 func TestSightingsTellKeysApart(t *testing.T) {
 	s, l := newSightings(), TokenBucket(10, time.Hour)
