@@ -151,7 +151,7 @@ func TestFindingsAreNotForcedOut(t *testing.T) {
 	}
 	down := &infoClient{err: errors.New("LOADING Redis is loading the dataset in memory")}
 	s := newShared(t, down, nil)
-	eventually(t, 10*time.Second, "the circuit opens", func() bool {
+	await(t, "the circuit opens", func() bool {
 		checks := []algorithms.Check{{Policy: "p", Key: "usr=1", Limit: algorithms.TokenBucket(1, time.Second), Cost: 1}}
 		_ = s.Allow(t.Context(), checks) // decided locally
 		return s.Stats().Fallback.Open

@@ -52,7 +52,7 @@ func (s *site) newCustomer(t *testing.T, o *settings) *customer {
 	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
 	c.Stack = newShared(t, client, &algorithms.Options{
 		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
-		Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline)},
+		Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond, Deadline: customerDeadline},
 	})
 	return c
 }
@@ -98,7 +98,7 @@ func (s *site) chargesOnce(t *testing.T, l loss) {
 	})
 	l.end(s)
 	each(func(c *customer) {
-		eventually(t, unhurried(10*time.Second), "settled", func() bool {
+		await(t, "settled", func() bool {
 			c.ask("usr=patient")
 			got := c.Stats().Fallback
 			return !got.Open && got.Owed == 0
@@ -209,10 +209,10 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 				t.Errorf("%s: got %+v, %v", key, d, err)
 			}
 		})
-		eventually(t, 5*time.Second, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
+		await(t, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
 	}
 	h.pass <- struct{}{}
-	eventually(t, 5*time.Second, "on its way", func() bool { return h.n.Load() == 2 })
+	await(t, "on its way", func() bool { return h.n.Load() == 2 })
 	s.each(forgetScripts)
 	close(h.pass)
 	wg.Wait()
@@ -232,7 +232,7 @@ func (s *site) chargesNothing(t *testing.T) {
 	keys := neighbours(8)
 	c.ask(keys...)
 	for key := range c.sent {
-		eventually(t, 5*time.Second, "answered by Redis", func() bool { c.ask(key); return c.shared[key] > 0 })
+		await(t, "answered by Redis", func() bool { c.ask(key); return c.shared[key] > 0 })
 	}
 	s.set(redistest.Delay(0).Containing("eval")) // which counts them
 	defer s.set(redistest.Pass())

@@ -79,7 +79,7 @@ func measureOutage(t *testing.T, ill illness) (o outage) {
 			o.slowest = max(o.slowest, s.took)
 		}
 	})
-	c.awaitShared(20 * time.Second)
+	c.awaitShared()
 
 	began, before := time.Now(), c.began.Load()
 	ill.begin(p)

@@ -70,7 +70,7 @@ func TestOutageHoldsNoMoreAndMore(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
 			c := call(t, stack, crowd, 20*time.Millisecond, nil)
-			c.awaitShared(20 * time.Second)
+			c.awaitShared()
 			well := p.most(100*time.Millisecond, c)
 
 			ill.begin(p)
@@ -88,7 +88,7 @@ func TestOutageHoldsNoMoreAndMore(t *testing.T) {
 				t.Errorf("%d dials failed: the pool is not saturated", failed)
 			}
 			ill.end(p)
-			c.awaitShared(20 * time.Second)
+			c.awaitShared()
 			c.dismiss()
 			for _, closer := range []interface{ Close() error }{stack, p.client} {
 				if err := closer.Close(); err != nil {
@@ -122,7 +122,7 @@ func TestSlowRedisIsNotDialledAgain(t *testing.T) {
 			})
 			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
 			c := call(t, stack, 50, unhurried(5*time.Millisecond), nil)
-			c.awaitShared(20 * time.Second)
+			c.awaitShared()
 			p.proxy.Set(redistest.Delay(200 * time.Millisecond))
 			c.awaitOpen()
 			time.Sleep(2 * time.Second)

@@ -27,7 +27,10 @@ type settings struct {
 	readTimeout time.Duration
 }
 
-var clientSettings = []*settings{{name: "default"}, {"impatient", unhurried(20 * time.Millisecond)}}
+var clientSettings = []*settings{{name: "default"}, {"impatient", customerDeadline * 2 / 5}}
+
+// customerDeadline is one that also a busy Redis keeps.
+var customerDeadline = max(200*time.Millisecond, unhurried(defaultDeadline))
 
 func newSite(t *testing.T, servers ...*redistest.Server) *site {
 	t.Helper()
@@ -104,7 +107,7 @@ func losing(name string, f redistest.Fault) loss {
 var losses = []loss{
 	losing("cut", redistest.Cut().Containing("evalsha")),
 	losing("swallowed", redistest.Swallow().Containing("evalsha")),
-	losing("late", redistest.Delay(unhurried(80*time.Millisecond)).Containing("evalsha")),
+	losing("late", redistest.Delay(customerDeadline*8/5).Containing("evalsha")),
 	{"cut, sent whole", func(s *site) {
 		s.each(forgetScripts)
 		s.set(redistest.Cut().Containing("$4\r\neval\r\n"))

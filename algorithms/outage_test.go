@@ -190,16 +190,6 @@ func newShared(t *testing.T, c algorithms.Client, o *algorithms.Options) *algori
 	return s
 }
 
-// eventually polls until ok holds, and fails the test if it does not within d.
-func eventually(t *testing.T, d time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(d); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after %v: not yet %s", d, what)
-		}
-	}
-}
-
 // A sample is one call of one caller.
 type sample struct {
 	took time.Duration
@@ -264,12 +254,12 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 
 func (c *callers) awaitOpen() {
 	c.t.Helper()
-	eventually(c.t, 10*time.Second, "open", func() bool { return c.stack.Stats().Fallback.Open })
+	await(c.t, "open", func() bool { return c.stack.Stats().Fallback.Open })
 }
 
 // awaitShared waits until Redis decides once more.
-func (c *callers) awaitShared(d time.Duration) {
+func (c *callers) awaitShared() {
 	c.t.Helper()
 	before := c.shared.Load()
-	eventually(c.t, d, "decided by Redis", func() bool { return c.shared.Load() > before })
+	await(c.t, "decided by Redis", func() bool { return c.shared.Load() > before })
 }

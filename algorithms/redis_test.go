@@ -13,8 +13,12 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
+// newRedis returns a limiter; that of nil options waits for a busy machine.
 func newRedis(t *testing.T, c algorithms.Client, o *algorithms.RedisOptions) *algorithms.Redis {
 	t.Helper()
+	if o == nil {
+		o = &algorithms.RedisOptions{Timeout: patience}
+	}
 	r, err := algorithms.NewRedis(c, o)
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func TestLateAnswersAreErrors(t *testing.T) {
 	}
 	wantOne := func(when string) {
 		t.Helper()
-		eventually(t, 10*time.Second, "observed "+when, func() bool { return len(seen.all()) > 0 })
+		await(t, "observed "+when, func() bool { return len(seen.all()) > 0 })
 		got := seen.all()
 		if len(got) != 1 || got[0].Kind != algorithms.EventError || got[0].Class != algorithms.ErrorTimeout || r.Stats().Errors != 1 {
 			t.Errorf("%s: got %+v and %d errors, want one timeout", when, got, r.Stats().Errors)

@@ -54,10 +54,11 @@ func TestTimeoutWithdraws(t *testing.T) {
 		"written whole":         {marshal, true, "timeout failure executed", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.Start(t)
 			take(t, newRedis(t, server.Client(), nil), "usr=0", limit)
 			d := &dawdler{gate: newGate(server.Client()), reads: tt.reads, done: make(chan struct{}, 2)}
-			r := newRedis(t, d, &algorithms.RedisOptions{Timeout: 200 * time.Millisecond})
+			r := newRedis(t, d, &algorithms.RedisOptions{Timeout: time.Second})
 			if tt.forgets {
 				forgetScripts(server)
 				go func() {
@@ -99,10 +100,10 @@ func TestTimeoutDoesNotWithdrawApart(t *testing.T) {
 				t.Errorf("%s: got %v, %s", key, err, algorithms.TroubleForTest(err))
 			}
 		})
-		eventually(t, 5*time.Second, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
+		await(t, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
 	}
 	h.pass <- struct{}{}
-	eventually(t, 5*time.Second, "on its way", func() bool { return h.n.Load() > 1 })
+	await(t, "on its way", func() bool { return h.n.Load() > 1 })
 	forgetScripts(s.servers[1])
 	h.pass <- struct{}{} // and not once more
 	wg.Wait()

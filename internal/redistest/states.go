@@ -101,7 +101,9 @@ func (s *Server) dump() string { return filepath.Join(s.dir, "dump.rdb") }
 // do runs one command, and fails the test if it fails.
 func (s *Server) do(args ...any) {
 	s.tb.Helper()
-	client := s.quietClient()
+	o := s.quiet()
+	o.ReadTimeout = deadline // a busy machine takes its time
+	client := redis.NewClient(o)
 	defer client.Close()
 	if err := client.Do(s.tb.Context(), args...).Err(); err != nil && err != redis.Nil {
 		s.tb.Fatalf("redistest: %v on %s: %v", args[0], s.Addr(), err)
