@@ -42,7 +42,7 @@ func (r *Redis) skew(server time.Duration) time.Duration {
 	if r.now == nil {
 		return server
 	}
-	return r.now().Sub(time.Now())
+	return time.Until(r.now())
 }
 
 func (r *Redis) retire(ctx context.Context, id string) error {
