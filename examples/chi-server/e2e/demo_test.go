@@ -22,7 +22,7 @@ const sent = `document.getElementById("summary").textContent !== "" && document.
 func TestLoads(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	for _, width := range []int64{desktop, phone} {
+	for _, width := range []int64{desktop, phone, narrow} {
 		p := open(t, s, "/", width)
 		p.until(t, ready)
 		if said := p.complaints(); len(said) > 0 {

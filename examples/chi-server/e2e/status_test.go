@@ -15,27 +15,11 @@ const row = `[...[...document.querySelectorAll("table")[0].tBodies[0].rows].find
 // no script.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	allowed, denied := 0, 0
-	for range 15 {
-		response, err := http.Get(s.url + "/v1/orders/1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		switch response.StatusCode {
-		case http.StatusOK:
-			allowed++
-		case http.StatusTooManyRequests:
-			denied++
-		}
-	}
-	if allowed+denied != 15 || denied == 0 {
-		t.Fatalf("got %d allowed and %d denied of 15", allowed, denied)
-	}
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{desktop, phone} {
+		for _, width := range []int64{desktop, phone, narrow} {
 			name := fmt.Sprintf("status-%s-%d", scheme, width)
+			s := start(t) // of its own: the page is of a minute, and a slow machine takes that for a few
+			allowed, denied := s.orders(t)
 			p := open(t, s, "/status", width, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 			}))
@@ -58,4 +42,26 @@ func TestStatus(t *testing.T) {
 			p.picture(t, name)
 		}
 	}
+}
+
+// orders sends fifteen requests, and returns how many of them were allowed and denied.
+func (s *server) orders(t *testing.T) (allowed, denied int) {
+	t.Helper()
+	for range 15 {
+		response, err := http.Get(s.url + "/v1/orders/1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		switch response.StatusCode {
+		case http.StatusOK:
+			allowed++
+		case http.StatusTooManyRequests:
+			denied++
+		}
+	}
+	if allowed+denied != 15 || denied == 0 {
+		t.Fatalf("got %d allowed and %d denied of 15", allowed, denied)
+	}
+	return allowed, denied
 }

@@ -99,6 +99,7 @@ func TestServerGone(t *testing.T) {
 	p.until(t, ready)
 	p.set(t, "target", "sandbox")
 	p.until(t, `document.getElementById("left").textContent === "10 of 10 left"`)
+	p.alone()
 	s.stop()
 	p.until(t, `document.getElementById("source").textContent === "no connection to the server"`)
 	p.set(t, "requests", "7")
@@ -114,7 +115,6 @@ func TestServerGone(t *testing.T) {
 		t.Errorf("got %d results of another limit, want none", rows)
 	}
 	p.picture(t, "server-gone")
-	p.forgive()
 }
 
 // TestManyTabs: tabs that listen to their sandboxes leave connections to send with.

@@ -125,7 +125,7 @@ class Live {
 
   #again() {
     const wait = this.#wait();
-    if (wait === Infinity) return " Each costs more than the limit ever admits.";
+    if (wait === Infinity) return " Such a request costs more than the limit ever admits.";
     return wait > 0 ? ` The last was told to come back in ${plural(wait, "second")}.` : "";
   }
 
