@@ -85,8 +85,8 @@ func TestChargedDenialsByTheCalendar(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			now := tt.begin
-			memory, p := newMemoryWith(t, algorithms.MemoryOptions{Now: func() time.Time { return now }}), byIP("p", tt.limit)
+			clock := newHandClock(tt.begin)
+			memory, p := newMemoryWith(t, algorithms.MemoryOptions{Now: clock.now}), byIP("p", tt.limit)
 			p.ChargeDenied, p.Cost = true, costOf(tt.cost)
 			m := newMiddleware(t, memory, nil, p)
 			for range 3 / tt.cost {
@@ -98,7 +98,7 @@ func TestChargedDenialsByTheCalendar(t *testing.T) {
 					t.Errorf("denial %d: got a wait of %v, want %v", i+1, wait, want)
 				}
 			}
-			now = now.Add(wait)
+			clock.advance(wait)
 			if v := check(t, m, from("192.0.2.1")); !v.Allowed {
 				t.Errorf("got %+v after the wait, want it allowed", v)
 			}
@@ -115,8 +115,8 @@ func TestChargedDenialsAreHonest(t *testing.T) {
 			algorithms.FixedWindow(requests, window), algorithms.SlidingWindowLog(requests, window), algorithms.SlidingWindowCounter(requests, window),
 			algorithms.PerDay(requests, nil), algorithms.PerMonth(requests, nil),
 		}).Draw(t, "limit")
-		now := noon.Add(rapid.SampledFrom([]time.Duration{0, -300 * 24 * time.Hour, 1234567 * time.Microsecond}).Draw(t, "begin"))
-		memory := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return now }}))
+		clock := newHandClock(noon.Add(rapid.SampledFrom([]time.Duration{0, -300 * 24 * time.Hour, 1234567 * time.Microsecond}).Draw(t, "begin")))
+		memory := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
 		defer memory.Close()
 		p, cost := byIP("p", limit), int64(0)
 		p.ChargeDenied, p.Cost = true, func(*http.Request) int64 { return cost }
@@ -128,10 +128,10 @@ func TestChargedDenialsAreHonest(t *testing.T) {
 				t.Fatal(err)
 			}
 			if v.Allowed || rapid.Bool().Draw(t, "impatient") {
-				now = now.Add(time.Duration(rapid.Int64Range(0, limit.Window().Microseconds()/3).Draw(t, "pause")) * time.Microsecond)
+				clock.advance(time.Duration(rapid.Int64Range(0, limit.Window().Microseconds()/3).Draw(t, "pause")) * time.Microsecond)
 				continue
 			}
-			now = now.Add(v.RetryAfter)
+			clock.advance(v.RetryAfter)
 			if after, err := m.Check(from("192.0.2.1")); err != nil || !after.Allowed {
 				t.Fatalf("%v: denied with %+v after a wait of %v, %v", limit, after.Policies, v.RetryAfter, err)
 			}

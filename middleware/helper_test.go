@@ -27,6 +27,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // noon is the instant of clocks that stand still.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
+// A handClock goes on when a test says so. A Memory also reads it by itself.
+type handClock struct{ ns atomic.Int64 }
+
+func newHandClock(t time.Time) *handClock {
+	c := new(handClock)
+	c.ns.Store(t.UnixNano())
+	return c
+}
+
+func (c *handClock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
+func (c *handClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
+
 // newMemory returns a Memory with the clock of the test's bubble, or the real one.
 func newMemory(t testing.TB) *algorithms.Memory {
 	return newMemoryWith(t, algorithms.MemoryOptions{})

@@ -30,8 +30,7 @@ func TestTrialsChangeNothing(t *testing.T) {
 	for _, live := range allAlgorithms[:5] {
 		for _, trial := range allAlgorithms {
 			t.Run(live.String()+" beside "+trial.String(), func(t *testing.T) {
-				now := noon
-				clock := func() time.Time { return now }
+				clock := newHandClock(noon)
 				policies := []ratelimit.Policy{byIP("each", live), shared("all", algorithms.TokenBucket(20, time.Second))}
 				watched := []ratelimit.Policy{policies[0], policies[1], byIP("shadow", trial), shared("dark", trial), {Name: "tenants", Key: missing, Limit: trial}}
 				for i := 2; i < len(watched); i++ {
@@ -41,12 +40,12 @@ func TestTrialsChangeNothing(t *testing.T) {
 				stores := [2]*algorithms.Memory{}
 				var handlers [2]http.Handler
 				for i, p := range [][]ratelimit.Policy{policies, watched} {
-					stores[i] = newMemoryWith(t, algorithms.MemoryOptions{Now: clock})
+					stores[i] = newMemoryWith(t, algorithms.MemoryOptions{Now: clock.now})
 					handlers[i] = newMiddleware(t, stores[i], &ratelimit.Options{Headers: headers.Draft | headers.Triple}, p...).Handler(ok)
 				}
 				r := rand.New(rand.NewPCG(1, 2))
 				for step := range 150 {
-					now = now.Add(time.Duration(r.Int64N(150)) * time.Millisecond)
+					clock.advance(time.Duration(r.Int64N(150)) * time.Millisecond)
 					ip := fmt.Sprintf("192.0.2.%d", r.IntN(3))
 					var answers [2]string
 					tenant := r.IntN(2) == 0
