@@ -134,7 +134,7 @@ const (
 	ended    = "ended"    // requests
 	due      = "due"      // settlements
 	settled  = "settled"  // settlements
-	unmade   = "unmade"   // settlements that failed: whether Redis has made them, nobody knows
+	unmade   = "unmade"   // settlements that took longer than they may: nobody knows whether Redis made them
 	units    = "units"    // that requests cost, by what they told
 	degraded = "degraded" // decisions without Redis
 	excess   = "excess"   // requests that began beyond the limit
@@ -153,8 +153,10 @@ func (s *site) Observe(_ context.Context, e ratelimit.Event) {
 		s.write(degraded, 1)
 	case e.Kind == ratelimit.Settled && e.Err == nil:
 		s.write(settled, 1)
-	case e.Kind == ratelimit.Settled, e.Kind == ratelimit.SettleDropped:
+	case e.Kind == ratelimit.Settled && errors.Is(e.Err, context.DeadlineExceeded):
 		s.write(unmade, 1)
+	case e.Kind == ratelimit.Settled, e.Kind == ratelimit.SettleDropped:
+		s.Errorf("a settlement was not made: %+v", e)
 	}
 }
 
@@ -454,10 +456,14 @@ func (s *service) fill(path string, some ...*process) {
 	}
 }
 
-// checkBooks wants no decision without Redis, and never more to run than was reserved for it.
+// checkBooks wants no decision without Redis, and no request beyond the limit. It is to be the last of a test's checks.
 func (s *service) checkBooks() {
 	s.Helper()
-	if book := s.books(s.all...); book[degraded] != 0 || book[excess] != 0 {
+	book := s.books(s.all...)
+	if book[degraded] != 0 || book[excess] != 0 {
 		s.Errorf("got %v, want no request that began beyond the limit, or without Redis", book)
+	}
+	if book[unmade] > book[settled] {
+		s.Skip("most settlements took too long: this shows little")
 	}
 }

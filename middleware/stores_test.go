@@ -2,8 +2,10 @@ package middleware_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,28 @@ const patience = 20 * time.Second
 type fleet struct {
 	*testing.T
 	clients []algorithms.Client
+	tooSlow atomic.Bool // a settlement took longer than it may
+}
+
+// Observe implements [ratelimit.Observer].
+func (f *fleet) Observe(_ context.Context, e ratelimit.Event) {
+	if e.Kind == ratelimit.Settled && errors.Is(e.Err, context.DeadlineExceeded) {
+		f.tooSlow.Store(true)
+	}
+}
+
+// settle closes instances, so that all is settled. On a machine that takes a second for that, some is not, and the test
+// shows nothing.
+func (f *fleet) settle(instances []*ratelimit.Middleware) {
+	f.Helper()
+	for _, m := range instances {
+		if err := m.Close(context.Background()); err != nil {
+			f.Error(err)
+		}
+	}
+	if f.tooSlow.Load() {
+		f.Skip("a settlement took too long")
+	}
 }
 
 // fleets runs test with four instances on one Redis, and on a Cluster of three masters.
@@ -54,7 +78,7 @@ func (f *fleet) start(policies ...ratelimit.Policy) []*ratelimit.Middleware {
 			f.Fatal(err)
 		}
 		f.Cleanup(func() { _ = stack.Close() }) // the servers may be gone
-		all = append(all, newMiddleware(f, stack, nil, policies...))
+		all = append(all, newMiddleware(f, stack, &ratelimit.Options{Observer: f, Logger: quiet}, policies...))
 	}
 	return all
 }
@@ -85,11 +109,7 @@ func TestFleetSettles(t *testing.T) {
 		all := f.start(p, everybody)
 		record(all[0].Handler(settling(t, "tokens", 30)), from("192.0.2.1"))
 		record(all[1].Handler(settling(t, "tokens", 3)), from("192.0.2.1"))
-		for _, m := range all[:2] {
-			if err := m.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}
+		f.settle(all[:2])
 		if v := check(t, all[3], from("192.0.2.1")); v.Policies[0].Decision.Remaining != 100-30-3-10 {
 			t.Errorf("got %+v, want 57 left", v.Policies[0])
 		}
@@ -122,11 +142,7 @@ func TestFleetCountsOutcomes(t *testing.T) {
 			}
 		}
 		all.Wait()
-		for _, m := range instances {
-			if err := m.Close(context.Background()); err != nil { // all is given back
-				t.Error(err)
-			}
-		}
+		f.settle(instances)
 		left := 5 - failed.n.Load()
 		v := check(t, f.start(p.Policy)[0], from("192.0.2.1"))
 		if v.Allowed != (left > 0) || v.Policies[0].Decision.Remaining != max(0, left-1) {
