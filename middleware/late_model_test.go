@@ -118,9 +118,11 @@ type flightKey struct{}
 func newLateModel(t *testing.T, r *rapid.T, l algorithms.Limiter) *lateModel {
 	m := &lateModel{
 		T: r, t: t, limiter: l, table: overrides.NewMemory(), prefix: fmt.Sprint(models.Add(1)),
-		limits: map[string]algorithms.Limit{modelTokens: modelLimits[0](12), modelLogins: modelLimits[0](5)},
+		limits: make(map[string]algorithms.Limit),
 		over:   make(map[counted]overrides.Override), used: make(map[stored]int64),
 	}
+	m.limits[modelTokens] = rapid.SampledFrom(modelLimits).Draw(r, modelTokens)(12)
+	m.limits[modelLogins] = rapid.SampledFrom(modelLimits).Draw(r, modelLogins)(5)
 	o := &ratelimit.Options{Overrides: m.table, Logger: quiet, Observer: ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind == ratelimit.Settled {
 			if errors.Is(e.Err, context.DeadlineExceeded) {
@@ -187,8 +189,15 @@ func (m *lateModel) draw() counted {
 	}
 }
 
-func (m *lateModel) drawLimit() algorithms.Limit {
-	return rapid.SampledFrom(modelLimits).Draw(m.T, "algorithm")(rapid.Int64Range(1, 20).Draw(m.T, "limit"))
+// drawLimit draws a limit instead of another, often of the same algorithm: it has the same count then.
+func (m *lateModel) drawLimit(now algorithms.Limit) algorithms.Limit {
+	limit, same := rapid.SampledFrom(modelLimits).Draw(m.T, "algorithm"), rapid.Bool().Draw(m.T, "same algorithm")
+	for _, other := range modelLimits {
+		if same && other(1).Algorithm() == now.Algorithm() {
+			limit = other
+		}
+	}
+	return limit(rapid.Int64Range(1, 20).Draw(m.T, "limit"))
 }
 
 // limit is the one in force.
@@ -360,7 +369,7 @@ func (m *lateModel) override() {
 		return
 	}
 	if o.Mode <= overrides.Shadow {
-		o.Limit = m.drawLimit()
+		o.Limit = m.drawLimit(m.limit(c))
 	}
 	m.over[c] = o
 	m.succeed(m.table.Set(m.t.Context(), c.policy, c.key, o))
@@ -387,7 +396,8 @@ func (m *lateModel) unban() {
 }
 
 func (m *lateModel) update() {
-	m.limits[m.draw().policy] = m.drawLimit()
+	policy := m.draw().policy
+	m.limits[policy] = m.drawLimit(m.limits[policy])
 	m.succeed(m.m.Update(m.policies()...))
 }
 
