@@ -32,7 +32,8 @@ const (
 	// EventScriptLoaded: Redis did not know the script (it restarted, failed
 	// over or flushed its scripts), and was sent it whole.
 	EventScriptLoaded
-	// EventError: a script failed with Err, once for all the calls in it.
+	// EventError: a script failed with Err, or calls that have waited for too long
+	// were not sent, once for all the calls in it.
 	EventError
 	// EventReturnFailed: units could not be given back, and stay charged until
 	// they drain: those that a call took in one Cluster slot when it was denied

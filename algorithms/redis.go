@@ -218,7 +218,7 @@ type RedisStats struct {
 	Checks      uint64 // that were asked
 	Scripts     uint64 // that were sent, each with the checks of many callers
 	ScriptLoads uint64 // that had to be sent whole
-	Errors      uint64 // scripts that failed
+	Errors      uint64 // scripts that failed, and times that calls had waited for too long
 	// Missing are checks that found no stored state. New keys do, and keys
 	// that were evicted or flushed: a jump means that Redis forgets limits.
 	Missing uint64

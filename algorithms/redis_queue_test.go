@@ -3,6 +3,7 @@ package algorithms_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,8 @@ var errLate = errors.New("WRONGTYPE of this client")
 func TestNobodyQueuesForLongerThanTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout, took = 50 * time.Millisecond, 45 * time.Millisecond
-		r := newRedis(t, late(took), &algorithms.RedisOptions{Timeout: timeout})
+		var seen events
+		r := newRedis(t, late(took), &algorithms.RedisOptions{Timeout: timeout, Observe: seen.add})
 		var mu sync.Mutex
 		var longest time.Duration
 		var answered, unsent int
@@ -58,6 +60,12 @@ func TestNobodyQueuesForLongerThanTheTimeout(t *testing.T) {
 		wg.Wait()
 		if longest > 2*timeout {
 			t.Errorf("a call took %v, want at most %v", longest, 2*timeout)
+		}
+		overloaded := func(e algorithms.Event) bool {
+			return e.Kind == algorithms.EventError && e.Class == algorithms.ErrorOverload
+		}
+		if !slices.ContainsFunc(seen.all(), overloaded) {
+			t.Error("nobody was told that calls were not sent")
 		}
 		// Two batches at a time, of at most 48: those that are sent by 0 and 45 ms.
 		if answered < 2*48 || answered > 4*48 || unsent != 2_000-answered {

@@ -104,10 +104,15 @@ func (g *group) expire(err error) {
 // next takes the next batch off the queue; nil, and the worker's place in
 // flight is free, if there is none.
 func (w *worker) next() *batch {
-	l := w.l
+	l, late := w.l, 0
+	defer func() { // without the lock
+		if late > 0 {
+			l.r.failed(ErrOverloaded)
+		}
+	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.shed()
+	late = l.shed()
 	if len(l.queue) == 0 {
 		l.inFlight--
 		return nil
@@ -131,14 +136,15 @@ func (w *worker) next() *batch {
 
 // shed ends the calls at the head of the queue that have been waiting for the
 // whole timeout, though batches are answered: there are more calls than Redis
-// answers in time. It requires mu.
-func (l *lane) shed() {
-	oldest, late := time.Now().Add(-l.r.timeout), 0
+// answers in time. It returns how many, and requires mu.
+func (l *lane) shed() (late int) {
+	oldest := time.Now().Add(-l.r.timeout)
 	for late < len(l.queue) && l.queue[late].queued.Before(oldest) {
 		l.queue[late].expire(ErrOverloaded)
 		late++
 	}
 	l.queue = slices.Delete(l.queue, 0, late)
+	return late
 }
 
 // finish answers the calls of a batch, unless they have ended. It reports
