@@ -16,14 +16,15 @@ import (
 // secondary answer, FailOpen lets the request pass, and any FailClosed take
 // refuses the call with [ErrUnavailable].
 //
-// Every call ends within about the Deadline, and while the circuit is open at
-// once: no connection is tried then but by the Fallback itself. The circuit
-// opens when five round trips in a row fail, or half of at least twenty within
-// ten seconds, and that for two deadlines at least. After OpenFor the Fallback
-// writes a key of its own to the primary, every 100 ms for at most 1.5 s; the
-// first that succeeds closes the circuit. What a caller cannot help counts for
-// nothing: a client that hung up, its own deadline, a key that holds something
-// else. One call's such error is answered by the secondary.
+// Every call ends within about the Deadline, or twice that if it waits behind
+// others, and while the circuit is open at once: no connection is tried then but
+// by the Fallback itself. The circuit opens when five round trips in a row fail,
+// or half of at least twenty within ten seconds, and that for two deadlines at
+// least. After OpenFor the Fallback writes a key of its own to the primary,
+// every 100 ms for at most 1.5 s; the first that succeeds closes the circuit.
+// What a caller cannot help counts for nothing: a client that hung up, its own
+// deadline, a key that holds something else. One call's such error is answered
+// by the secondary.
 //
 // The secondary admits only a share of each limit: of N live instances, 1/N.
 // It starts from what the primary was last seen to hold against a key, if that
@@ -74,7 +75,8 @@ var _ Limiter = (*Fallback)(nil)
 
 // FallbackOptions tune a [Fallback].
 type FallbackOptions struct {
-	// Deadline bounds every call of the primary; 0 means 50 ms.
+	// Deadline bounds every call of the primary, of a [Redis] as its Timeout does;
+	// 0 means 50 ms.
 	Deadline time.Duration
 
 	// OpenFor is how long the primary is left alone once the circuit has
