@@ -48,7 +48,7 @@ func TestFindings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			all := newRedis(t, client(t, redistest.Start(t, tt.server...).Addr(), tt.set), nil).Findings(t.Context())
+			all := newRedis(t, client(t, redistest.Start(t, tt.server...).Addr(), tt.set), new(algorithms.RedisOptions)).Findings(t.Context())
 			if got := codes(all); got != tt.want || tt.says != "" && !strings.Contains(all[0].Sentence, tt.says) {
 				t.Errorf("got %+v, want %q that says %q", all, tt.want, tt.says)
 			}
@@ -84,7 +84,7 @@ func TestFindingsOfVersions(t *testing.T) {
 		"5.0.14": "PS202", "6.0.16": "PS202", "6": "PS202", "6.1.240": "PS202",
 		"6.2.0": "", "6.10.1": "", "7.0.15": "", "10.0": "", "unknown": "", "": "",
 	} {
-		r := newRedis(t, &infoClient{text: "# Server\r\nredis_version:" + version + "\r\n"}, nil)
+		r := newRedis(t, &infoClient{text: "# Server\r\nredis_version:" + version + "\r\n"}, new(algorithms.RedisOptions))
 		if got := codes(r.Findings(t.Context())); got != want {
 			t.Errorf("of version %q: got %q, want %q", version, got, want)
 		}
@@ -133,7 +133,7 @@ func TestFindingsAreObservedOnce(t *testing.T) {
 func TestFindingsWithoutRights(t *testing.T) {
 	t.Parallel()
 	c := clientWithRights(t, "~*", "+@all", "-info")
-	r := newRedis(t, c, nil)
+	r := newRedis(t, c, new(algorithms.RedisOptions))
 	if err := r.Ready(t.Context()); err != nil || len(r.Findings(t.Context())) != 0 {
 		t.Errorf("got %v and %v, want neither", err, r.Findings(t.Context()))
 	}
@@ -143,7 +143,7 @@ func TestFindingsWithoutRights(t *testing.T) {
 func TestFindingsAreNotForcedOut(t *testing.T) {
 	t.Parallel()
 	refusing := &infoClient{err: errors.New("NOPERM this user has no permissions to run the 'info' command")}
-	r := newRedis(t, refusing, nil)
+	r := newRedis(t, refusing, new(algorithms.RedisOptions))
 	r.Findings(t.Context())
 	r.Findings(t.Context())
 	if got := refusing.asked.Load(); got != 1 {
