@@ -19,8 +19,11 @@ class Live {
   #redis;
   #gauge = new Gauge();
   #timeline = new Timeline($("timeline"));
-  #sandbox = new Sandbox((level) => this.#heard(level), () => this.#lost());
-  #limit = ""; // of the sandbox
+  #sandbox = new Sandbox({
+    heard: (level) => this.#heard(level),
+    lost: () => this.#lost(),
+    replaced: () => this.#retry(-Infinity), // it was for another limit
+  });
   #counts = { allowed: 0, denied: 0, other: 0 };
   #retryAt = -Infinity; // Infinity: never
   #last = null; // the answer that is shown
@@ -176,8 +179,6 @@ class Live {
 
   #heard(level) {
     if (!this.#isOwn()) return;
-    if (level.limit !== this.#limit) this.#retry(-Infinity); // it was for another limit
-    this.#limit = level.limit;
     this.#gauge.level(level);
     this.#timeline.level(this.#gauge.part());
     this.#changed();

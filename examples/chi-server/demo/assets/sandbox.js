@@ -6,16 +6,14 @@ export class Sandbox {
   #id = "";
   #making = null; // what becomes of a sandbox that is being made
   #events = null;
-  #heard; // is told each level
-  #lost; // is told that no levels come
+  #listener; // heard is told each level, lost that none come, and replaced that there is another limit
   #told = ""; // the limit that the server was told last
   #force = ""; // what it made of that
-  #changed = false; // since then
+  #changed = false; // the form, since it was told
   #telling = false;
 
-  constructor(heard, lost) {
-    this.#heard = heard;
-    this.#lost = lost;
+  constructor(listener) {
+    this.#listener = listener;
     for (const id of ["algorithm", "requests", "window", "burst"]) {
       $(id).addEventListener("change", () => this.#change());
     }
@@ -74,6 +72,7 @@ export class Sandbox {
 
   #inForce(told, { limit }) {
     this.#told = told;
+    if (limit !== this.#force) this.#listener.replaced(); // now, and not with a level, which answers may overtake
     this.#force = limit;
     tell(`In force: ${limit}`);
   }
@@ -112,9 +111,9 @@ export class Sandbox {
   #listen() {
     if (this.#events) return;
     this.#events = new EventSource(`${this.path}/events`);
-    this.#events.addEventListener("level", (event) => this.#heard(JSON.parse(event.data)));
+    this.#events.addEventListener("level", (event) => this.#listener.heard(JSON.parse(event.data)));
     this.#events.addEventListener("error", () => {
-      this.#lost();
+      this.#listener.lost();
       if (this.#events?.readyState !== EventSource.CLOSED) return; // the browser tries again
       this.forget();
       tell("The server tells no more what is left. Change the limit, or send, to begin anew.", true);
