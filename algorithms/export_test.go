@@ -10,6 +10,19 @@ func (r *Redis) QueuedForTest() (n int) {
 	return n
 }
 
+// UnderWayForTest returns how many batches have not been answered, also those that are given up.
+func (r *Redis) UnderWayForTest() (n int) {
+	for i := range r.lanes {
+		l := &r.lanes[i]
+		l.mu.Lock()
+		n += l.inFlight + l.stuck
+		l.mu.Unlock()
+	}
+	return n
+}
+
+func (s *Stack) UnderWayForTest() int { return s.redis.UnderWayForTest() }
+
 // NewDenyCacheForTest returns a deny cache over any limiter, and its hits.
 func NewDenyCacheForTest(next Limiter, maxKeys int) (Limiter, func() (hits uint64, keys int)) {
 	c := newDenyCache(next, maxKeys)

@@ -48,8 +48,12 @@ var customers atomic.Int64
 func (s *site) newCustomer(t *testing.T, o *settings) *customer {
 	t.Helper()
 	client := s.client(o)
-	t.Cleanup(func() { _ = client.Close() })
 	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
+	t.Cleanup(func() {
+		// go-redis panics of a Ring that is closed when a pipeline begins.
+		await(t, "the end of what is under way", func() bool { return c.UnderWayForTest() == 0 })
+		_ = client.Close()
+	})
 	c.Stack = newShared(t, client, &algorithms.Options{
 		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
 		Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond, Deadline: customerDeadline},

@@ -21,6 +21,8 @@ import (
 // A ClusterClient works, also behind a type of your own, and a Ring, but for
 // that: wrapped, it would count one key on several shards. A Ring moves keys
 // when a shard leaves or comes back, and what was counted on them starts anew.
+// Close a Ring last, some seconds after the last call: its pipelines panic when
+// it is closed meanwhile (go-redis 9.23).
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }

@@ -108,6 +108,7 @@ func TestTimeoutDoesNotWithdrawApart(t *testing.T) {
 	h.pass <- struct{}{} // and not once more
 	wg.Wait()
 	close(h.pass)
+	await(t, "the end of what is under way", func() bool { return r.UnderWayForTest() == 0 }) // or go-redis panics
 }
 
 // A call of several slots whose first has no connection was not sent either.

@@ -404,8 +404,8 @@ func (m *lateModel) update() {
 func (m *lateModel) reset() {
 	c := m.draw()
 	m.succeed(m.console.Reset(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}))
-	for _, l := range []algorithms.Limit{m.limits[c.policy], m.limit(c)} {
-		delete(m.used, at(c, l))
+	for _, limit := range modelLimits { // under which it was used earlier, perhaps
+		delete(m.used, at(c, limit(100)))
 	}
 }
 
