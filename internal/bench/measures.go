@@ -44,7 +44,7 @@ var redisMeasures = []measure{{
 	figures:     []figure{p50, p99, serverCPU, allocations},
 	contestants: onRedisAll(),
 	bars: []bar{
-		{figure: p50, against: []string{"redis_rate"}, atMost: 1.15},
+		{figure: p50, against: []string{"redis_rate"}, atMost: 1.15, why: whyAlone},
 		{figure: allocations, atMost: 25, firm: true},
 	},
 }, {
