@@ -54,8 +54,9 @@ func bound(l algorithms.Limit, n int, d time.Duration) float64 {
 	return 1.25*(float64(l.Burst())+float64(l.Requests())*d.Seconds()/l.Window().Seconds()) + float64(n)
 }
 
-// verify looks at every span of time that begins and ends with an admission.
-func (g *gatherer) verify(t *testing.T, n int) {
+// verify looks at every span of time that begins and ends with an admission. Beside what instances may admit there were
+// early ones, while others were still admitted by Redis.
+func (g *gatherer) verify(t *testing.T, n int, early uint64) {
 	t.Helper()
 	slices.SortFunc(g.admitted, func(a, b admission) int { return a.began.Compare(b.began) })
 	worst, worstBound, worstIn := 0, 1.0, time.Duration(0)
@@ -66,7 +67,7 @@ func (g *gatherer) verify(t *testing.T, n int) {
 				last = a.ended
 			}
 			d := last.Sub(first.began)
-			if most := bound(g.limit, n, d); float64(j+1)/most > float64(worst)/worstBound {
+			if most := bound(g.limit, n, d) + float64(early); float64(j+1)/most > float64(worst)/worstBound {
 				worst, worstBound, worstIn = j+1, most, d
 			}
 		}
@@ -117,7 +118,7 @@ func TestOutageOfManyInstances(t *testing.T) {
 		}
 	}
 	time.Sleep(700 * time.Millisecond)
-	early := make([]uint64, len(counts)) // that were decided without a Redis that was there
+	early := make([]uint64, len(counts)) // that were decided without a Redis that was there: by a busy machine
 	for i, s := range servers {
 		for _, stack := range stacks[i] {
 			early[i] += stack.Stats().Fallback.Local
@@ -135,13 +136,9 @@ func TestOutageOfManyInstances(t *testing.T) {
 	to, after := time.Now(), calls(all)
 	dismiss()
 	for i, n := range counts {
-		if early[i] > 0 {
-			t.Logf("%d instances: %d decisions without Redis before it went: both it and they admitted, this machine is too busy", n, early[i])
-			continue
-		}
 		measured := 0
 		for _, g := range all[i] {
-			g.verify(t, n)
+			g.verify(t, n, early[i])
 			want := 0.75 * float64(g.limit.Requests()) * to.Sub(from).Seconds() / g.limit.Window().Seconds()
 			if asked := after[g] - before[g]; float64(asked) < 2*want {
 				t.Logf("%d instances, %v: %d asked in %v: no overload, this machine is too busy", n, g.limit, asked, to.Sub(from))

@@ -165,8 +165,8 @@ func (s *service) countOutcomes(limit int64) {
 
 	book := s.books(s.all...)
 	s.Logf("%d began, %d counted: %v", begunOf(book), countedOf(book), book)
-	n, most := s.used(0)-countedOf(book), book[unmade]+rounding(s.limit(limit))
-	if s.used(0) != limit || n < 0 || n > most {
+	n := s.used(0) - countedOf(book)
+	if s.used(0) != limit || n < 0 || n > rounding(s.limit(limit)) {
 		s.Errorf("%d counted, and %d are used, want %d of each", countedOf(book), s.used(0), limit)
 	}
 	if begunOf(book) <= limit {
@@ -219,7 +219,7 @@ func TestKilledProcessKeepsWhatItReserved(t *testing.T) {
 	// What is reserved for nobody: at the most one request of each client of what was killed, and what it had yet to give
 	// back.
 	all, dead := s.books(s.all...), s.books(doomed)
-	n, most := s.used(0)-countedOf(all), held+clientsEach+dead[due]-dead[settled]+s.books(living...)[unmade]
+	n, most := s.used(0)-countedOf(all), held+clientsEach+dead[due]-dead[settled]
 	s.Logf("%d counted, %d of at most %d are stranded: %v", countedOf(all), n, most, all)
 	if s.used(0) != limit || n < held || n > most {
 		t.Errorf("%d are used and %d stranded, want %d and %d to %d", s.used(0), n, limit, held, most)

@@ -243,3 +243,13 @@ func shaOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
+
+// A patient limiter lets settlements take as long as they do: a busy machine may stop a process for longer than they have.
+type patient struct{ algorithms.Limiter }
+
+func (p patient) Allow(ctx context.Context, checks []algorithms.Check) error {
+	if op := checks[0].Op; op == algorithms.Return || op == algorithms.Force {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return p.Limiter.Allow(ctx, checks)
+}

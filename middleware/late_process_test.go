@@ -63,11 +63,11 @@ func (s *service) use(times int, some ...*process) *sync.WaitGroup {
 	return all
 }
 
-// exact reports whether Redis counts what requests have cost, and some more, but for settlements that failed.
+// exact reports whether Redis counts what requests have cost, and some more.
 func (s *service) exact(more int64) bool {
 	book := s.books(s.all...)
 	n := s.used(0) - book[units] - more
-	return -reserve*book[unmade] <= n && n <= reserve*book[unmade]+rounding(s.limit(1))
+	return 0 <= n && n <= rounding(s.limit(1))
 }
 
 // TestProcessesSettle: what 200 requests in flight at four processes cost is what Redis counts in the end, to the unit.
@@ -175,7 +175,7 @@ func TestKilledProcessSettlesNoMore(t *testing.T) {
 		dead.Go(func() { s.ask(doomed, "3?told") })
 		dead.Go(func() { s.ask(doomed, "16?told") })
 	}
-	s.until("they told", func() bool { b := s.books(doomed); return b[units] == held*(3+16) && b[settled]+b[unmade] == held })
+	s.until("they told", func() bool { b := s.books(doomed); return b[units] == held*(3+16) && b[settled] == held })
 	use := s.use(4, living...)
 	s.until("others do, too", func() bool { return s.answers(0) > 100 })
 	doomed.kill()
