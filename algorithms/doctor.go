@@ -103,7 +103,7 @@ func (r *Redis) examine(ctx context.Context) {
 	}
 	r.doctor.mu.Lock()
 	defer r.doctor.mu.Unlock()
-	r.doctor.refuses = Classify(err) == ErrorConfiguration
+	r.doctor.refuses = err != nil && strings.HasPrefix(err.Error(), "NOPERM")
 	r.doctor.examined = err == nil || r.doctor.refuses
 	if err == nil {
 		r.doctor.server = judgeInfo(info.String())

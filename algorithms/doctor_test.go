@@ -149,6 +149,13 @@ func TestFindingsAreNotForcedOut(t *testing.T) {
 	if got := refusing.asked.Load(); got != 1 {
 		t.Errorf("who has no right asked %d times, want 1", got)
 	}
+	locked := &infoClient{err: errors.New("WRONGPASS invalid username-password pair or user is disabled.")}
+	r = newRedis(t, locked, new(algorithms.RedisOptions))
+	r.Findings(t.Context())
+	r.Findings(t.Context()) // the password may be right by now
+	if got := locked.asked.Load(); got != 2 {
+		t.Errorf("who had the wrong password asked %d times, want 2", got)
+	}
 	down := &infoClient{err: errors.New("LOADING Redis is loading the dataset in memory")}
 	s := newShared(t, down, nil)
 	await(t, "the circuit opens", func() bool {

@@ -42,7 +42,8 @@ func TestTokenBucketDrainsExactlyAroundTwoTo53(t *testing.T) {
 }
 
 // The TTL of a bucket that is used again has some to spare, up to ten seconds or
-// the time in which the bucket drains, so that most takes leave it alone. It
+// the time in which the bucket drains, so that most takes leave it alone: also
+// one that a slower limit has left. It
 // never ends before the state says nothing any more, also when the limit is
 // another by then.
 func TestTTLOfBusyBuckets(t *testing.T) {
@@ -96,7 +97,7 @@ func TestTTLOfBusyBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	took(perSecond, "usr=2")
-	if got := ttl(short); got > 2*time.Second+2*time.Millisecond {
+	if got := ttl(short); got > 2*time.Second+2*time.Millisecond || got == -1 { // a busy machine asks too late
 		t.Errorf("got a TTL of %v, want no more than twice the time to drain", got)
 	}
 }

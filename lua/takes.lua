@@ -80,8 +80,9 @@ local function bucket_at(n, t, f, l)
 end
 
 -- SPARE is by how many µs the key of a bucket that is used again may outlive
--- what it has to say. With some to spare, most takes leave the TTL as it is, and
--- add to the number that Redis holds: that costs half of a SET with PX.
+-- what it has to say, unless a slower limit made it live longer. With some to
+-- spare, most takes leave the TTL as it is, and add to the number that Redis
+-- holds: that costs half of a SET with PX.
 local SPARE = 10000000
 
 -- add writes a state as the difference to t0 and n0, which were read from v, and

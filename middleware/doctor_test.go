@@ -169,7 +169,10 @@ func TestDoctorNeighbours(t *testing.T) {
 	first := newMiddleware(t, memory, o, byIP("p", hourly), byIP("q", hourly), byIP("r", hourly))
 	same := newMiddleware(t, memory, o, byIP("p", hourly))
 	elsewhere := newMiddleware(t, newMemory(t), o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
-	window := newMiddleware(t, memory, o, byIP("q", algorithms.FixedWindow(10, time.Hour)))
+	windows := byIP("q", algorithms.FixedWindow(10, time.Hour))
+	windows.Tiers = map[string]algorithms.Limit{"gold": algorithms.FixedWindow(20, time.Hour)}
+	windows.Tier = func(*http.Request) string { return "" }
+	window := newMiddleware(t, memory, o, windows)
 	tiered := byIP("r", hourly)
 	tiered.Tiers, tiered.Tier = map[string]algorithms.Limit{"gold": hourly}, func(*http.Request) string { return "" }
 	other := newMiddleware(t, memory, o, byIP("q", algorithms.TokenBucket(1, time.Hour)), tiered)

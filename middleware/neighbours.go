@@ -8,8 +8,8 @@ import (
 	"weak"
 )
 
-// inUse are the middlewares of the process that are, for the one
-// mistake that none of them can see alone: two of them count together.
+// inUse are the middlewares of the process that are in use, for the one mistake
+// that none of them can see alone: two of them count together.
 var inUse struct {
 	mu  sync.Mutex // guards all
 	all []weak.Pointer[Middleware]
@@ -53,8 +53,8 @@ func (m *Middleware) neighbours() (others []*Middleware) {
 // agree how much that may be. What shares a place in the store is what has the
 // same algorithm.
 func (p *policy) countsWith(q *policy) bool {
-	if q == nil || p.Shadow != q.Shadow {
+	if q == nil || p.Shadow != q.Shadow || p.Limit.Algorithm() != q.Limit.Algorithm() {
 		return false
 	}
-	return p.Limit != q.Limit && p.Limit.Algorithm() == q.Limit.Algorithm() || !maps.Equal(p.Tiers, q.Tiers)
+	return p.Limit != q.Limit || !maps.Equal(p.Tiers, q.Tiers)
 }
