@@ -1,3 +1,5 @@
+// Checks without HTTP: one key, one limit, one line.
+
 package algorithms
 
 import (
@@ -7,48 +9,51 @@ import (
 	"time"
 )
 
-// DefaultPolicy is the policy of the functions that take none.
-const DefaultPolicy = "default"
+// conveniencePolicy is the policy of the functions that take none.
+const conveniencePolicy = "default"
 
-// ErrNever is wrapped by [Wait] when no wait can help: the limit is Nobody.
-var ErrNever = errors.New("no wait helps")
-
-// Allow takes one unit of limit from key, in [DefaultPolicy]: a check without
-// HTTP. Errors are those of the limiter; the Decision is not valid then.
+// Allow takes one unit of limit from key, in the policy "default". Errors are
+// those of the limiter; the Decision is not valid then.
 func Allow(ctx context.Context, l Limiter, key string, limit Limit) (Decision, error) {
-	return one(ctx, l, Check{Key: key, Limit: limit, Cost: 1})
+	return AllowN(ctx, l, key, limit, 1)
 }
 
-// Peek returns the decision that [Allow] would make now, but for its Allowed
-// and RetryAfter, which are those of a cost of 0. It takes nothing.
-func Peek(ctx context.Context, l Limiter, key string, limit Limit) (Decision, error) {
-	return one(ctx, l, Check{Key: key, Limit: limit})
+// AllowN is [Allow] for n units, all or nothing. With n = 0 it takes nothing and
+// returns the present figures.
+func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (Decision, error) {
+	return one(ctx, l, Check{Key: key, Limit: limit, Cost: n})
 }
 
-// Forget resets key: what it has used of limit's algorithm is forgotten.
-func Forget(ctx context.Context, l Limiter, key string, limit Limit) error {
-	_, err := one(ctx, l, Check{Key: key, Limit: limit, Op: Reset})
-	return err
-}
-
-// Wait blocks until one unit of limit can be taken from key, in
-// [DefaultPolicy], takes it, and for a leaky bucket holds until its turn.
+// Wait blocks until one unit of limit can be taken from key, in the policy
+// "default", takes it, and for a leaky bucket holds until its turn.
 //
-// It fails at once if the context would end before that, with an error that
-// wraps [context.DeadlineExceeded], and with [ErrNever] if no wait helps. When
-// the context ends during the hold, the unit goes back. Limits of concurrent
-// requests are invalid: what they admit has to be returned, by a receipt that
-// Wait does not give.
+// Wait fails at once if the context would end before that, with an error that
+// wraps [context.DeadlineExceeded], and if no wait helps. When the context ends
+// during the hold, the unit goes back. Limits of concurrent requests are
+// invalid, because only the receipt, which Wait does not give, returns their
+// units.
+//
+// Waiters are not served first in, first out: each asks again after its own
+// RetryAfter, and whoever asks first when a unit is free takes it.
 func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
-	if limit.algorithm.Concurrent() {
-		return fmt.Errorf("algorithms: %w: Wait does not take from the limit %v, since nobody could return it", ErrInvalid, limit)
+	return WaitN(ctx, l, key, limit, 1)
+}
+
+// WaitN is [Wait] for n units, all or nothing. A waiter for many units may wait
+// long while others take single ones. If n exceeds the burst, no wait helps.
+func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) error {
+	if limit.Algorithm().Concurrent() {
+		return fmt.Errorf("algorithms: %w: Wait cannot return the units of the limit %v; call Allow and keep its receipt", ErrInvalid, limit)
 	}
 	for {
-		d, err := Allow(ctx, l, key, limit)
+		d, err := AllowN(ctx, l, key, limit, n)
 		if err != nil {
 			return err
 		}
 		if !d.Allowed {
+			if d.RetryAfter == Never {
+				return fmt.Errorf("algorithms: no wait helps: the limit %v never admits a cost of %d", limit, n)
+			}
 			if err := sleep(ctx, d.RetryAfter); err != nil {
 				return err
 			}
@@ -57,7 +62,7 @@ func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
 		if err = sleep(ctx, d.Delay); err == nil {
 			return nil
 		}
-		back := Check{Key: key, Limit: limit, Op: Return, Cost: 1, Decision: d}
+		back := Check{Key: key, Limit: limit, Op: Return, Cost: n, Decision: d}
 		_, failed := one(context.WithoutCancel(ctx), l, back)
 		return errors.Join(err, failed)
 	}
@@ -65,9 +70,6 @@ func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
 
 // sleep waits for d, unless the context ends earlier or would.
 func sleep(ctx context.Context, d time.Duration) error {
-	if d == Never {
-		return fmt.Errorf("algorithms: %w", ErrNever)
-	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return fmt.Errorf("algorithms: the wait of %v: %w", d, context.DeadlineExceeded)
 	}
@@ -82,7 +84,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func one(ctx context.Context, l Limiter, c Check) (Decision, error) {
-	c.Policy = DefaultPolicy
+	c.Policy = conveniencePolicy
 	checks := [1]Check{c}
 	if err := l.Allow(ctx, checks[:]); err != nil {
 		return Decision{}, err

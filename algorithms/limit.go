@@ -1,79 +1,56 @@
+// How much: the Limit, and the constructors that are named after the algorithms.
+
 package algorithms
 
 import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// An Algorithm is a way of counting. Limits are made by the constructors that
-// bear the algorithms' names.
-type Algorithm uint8
-
-const (
-	algorithmNone Algorithm = iota // of the zero Limit
-	algorithmNobody
-	algorithmTokenBucket
-	algorithmLeakyBucket
-	algorithmSlidingWindowCounter
-	algorithmSlidingWindowLog
-	algorithmFixedWindow
-	algorithmCalendarWindow
-	algorithmConcurrent
-	algorithmCount
-)
+// An Algorithm is a way of counting. The constructors that bear the algorithms'
+// names make limits. The zero Algorithm is that of the zero Limit.
+type Algorithm struct{ row *step.Row }
 
 // String returns the name as limits are written, e.g. "token-bucket"; "nobody"
-// for the limit of nobody, "" for that of the zero Limit.
+// for the limit Nobody, "" for the zero Limit.
 func (a Algorithm) String() string {
-	if a >= algorithmCount {
+	if a.row == nil {
 		return ""
 	}
-	return table[a].name
+	return a.row.Name
 }
+
+func (a Algorithm) refills(r step.Refill) bool { return a.row != nil && a.row.Refill == r }
 
 // Continuous reports whether quota comes back bit by bit (the two buckets)
 // rather than window by window.
-func (a Algorithm) Continuous() bool {
-	return a == algorithmTokenBucket || a == algorithmLeakyBucket
-}
+func (a Algorithm) Continuous() bool { return a.refills(step.Continuously) }
 
 // Aligned reports whether quota comes back for all keys at the same instant
 // (windows of the clock or the calendar), so that clients who wait would return
 // all at once.
-func (a Algorithm) Aligned() bool {
-	return a == algorithmFixedWindow || a == algorithmCalendarWindow
-}
+func (a Algorithm) Aligned() bool { return a.refills(step.AtTurns) }
 
 // Calendar reports whether windows are periods of the calendar, whose lengths
 // differ: [Limit.Window] is a length that stands for them.
-func (a Algorithm) Calendar() bool { return a == algorithmCalendarWindow }
+func (a Algorithm) Calendar() bool { return a.row != nil && a.row.Calendar }
 
-// Concurrent reports whether units are held while requests run, and come back
-// by returns: [Limit.Window] is for how long at the most, unless renewed.
-func (a Algorithm) Concurrent() bool { return a == algorithmConcurrent }
-
-// Bounds of what a limit may say. They keep every product that the arithmetic
-// forms exact, in int64 and in the doubles of Redis's Lua.
-const (
-	maxRequests    = 1_000_000_000
-	maxLogRequests = 10_000    // of what has an entry per request
-	maxWindow      = 1<<45 - 1 // µs: 407 days
-	maxUnits       = 1 << 30   // what a state may hold, and the largest cost that a store sees
-	maxExact       = 1 << 53   // doubles are exact below
-)
+// Concurrent reports whether requests hold units while they run, and returns
+// free them: [Limit.Window] is then the longest hold without renewal.
+func (a Algorithm) Concurrent() bool { return a.refills(step.OnReturn) }
 
 // A Limit says how much: an algorithm, requests per window, and a burst. It is
 // a comparable value that travels with every check. The zero Limit is invalid,
-// so that a limit that somebody forgot is an error rather than a decision.
+// so that a forgotten limit is an error rather than a decision.
 //
-// A Limit may be invalid; [Limit.Validate] tells, and every Limiter asks it.
+// A Limit may be invalid; [Limit.Validate] reports it, and every Limiter asks.
 type Limit struct {
-	algorithm Algorithm
-	counted   Algorithm // of a share: whose key it is counted under, if not its own
-	valid     bool
-	beyond    int16 // ns of the window beyond whole µs: a mistake
-	terms
+	step   step.Limit
+	beyond int16 // ns of the window beyond whole µs: a mistake
+	valid  bool
 }
 
 // TokenBucket admits bursts of up to the burst (at first: requests), then
@@ -82,7 +59,7 @@ type Limit struct {
 //
 // It is GCRA's arithmetic (ITU-T I.371), kept in whole units.
 func TokenBucket(requests int64, window time.Duration) Limit {
-	return newLimit(algorithmTokenBucket, requests, window)
+	return newLimit(step.TokenBucket, requests, window)
 }
 
 // LeakyBucket smooths: it admits into a queue of burst places (at first:
@@ -91,7 +68,7 @@ func TokenBucket(requests int64, window time.Duration) Limit {
 // full queue denies. nginx's limit_req counts only those who wait, and so
 // admits one more at the same burst.
 func LeakyBucket(requests int64, window time.Duration) Limit {
-	return newLimit(algorithmLeakyBucket, requests, window)
+	return newLimit(step.LeakyBucket, requests, window)
 }
 
 // SlidingWindowCounter approximates [SlidingWindowLog] with two counters: the
@@ -102,21 +79,21 @@ func LeakyBucket(requests int64, window time.Duration) Limit {
 // began in the middle of a window, and 197 when everything came at a window's
 // end and the rest as soon as admitted. It is below twice the limit always.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
-	return newLimit(algorithmSlidingWindowCounter, requests, window)
+	return newLimit(step.SlidingWindowCounter, requests, window)
 }
 
 // SlidingWindowLog admits at most requests in any window whatsoever, exactly.
 // It stores one entry per admitted request, and so takes at most 10 000
 // requests: for logins, payments, and few keys.
 func SlidingWindowLog(requests int64, window time.Duration) Limit {
-	return newLimit(algorithmSlidingWindowLog, requests, window)
+	return newLimit(step.SlidingWindowLog, requests, window)
 }
 
 // FixedWindow counts in windows aligned to the Unix epoch: a window of a day
 // turns at 00:00 UTC. Around a turn it admits up to twice the requests within
 // one window's length.
 func FixedWindow(requests int64, window time.Duration) Limit {
-	return newLimit(algorithmFixedWindow, requests, window)
+	return newLimit(step.FixedWindow, requests, window)
 }
 
 // PerDay counts in days of the calendar in a time zone, of 23 to 25 hours where
@@ -128,21 +105,20 @@ func FixedWindow(requests int64, window time.Duration) Limit {
 // [time.Local]. The day is told by the store's clock; how far instances' clocks
 // are from it does not matter, up to a day.
 func PerDay(requests int64, zone *time.Location) Limit {
-	return calendarLimit(requests, calendarOf("day", zone))
+	return calendarLimit(requests, step.CalendarOf("day", zone))
 }
 
 // PerMonth is [PerDay] for months of the calendar. A key that changes from one
 // to the other keeps what it has used in the present period of the old limit,
 // as far as that was in the present period of the new one.
 func PerMonth(requests int64, zone *time.Location) Limit {
-	return calendarLimit(requests, calendarOf("month", zone))
+	return calendarLimit(requests, step.CalendarOf("month", zone))
 }
 
-func calendarLimit(requests int64, c *calendar) Limit {
-	l := Limit{algorithm: algorithmCalendarWindow}
-	l.requests, l.window, l.burst = requests, calendarUnits[c.unit].Microseconds(), requests
-	l.calendar = c
-	return l.reduced()
+func calendarLimit(requests int64, c *step.Calendar) Limit {
+	l := newLimit(step.CalendarWindow, requests, step.CalendarUnits[c.Unit])
+	l.step.Calendar = c
+	return l.validated()
 }
 
 // Concurrent admits n requests at a time: a Take holds its units until a Return
@@ -162,97 +138,93 @@ func calendarLimit(requests int64, c *calendar) Limit {
 // A Force holds units beyond n, up to 2n, which nothing returns; a Grant frees
 // the oldest, though their requests may still run.
 func Concurrent(n int64, maxHold time.Duration) Limit {
-	return newLimit(algorithmConcurrent, n, maxHold)
+	return newLimit(step.Concurrent, n, maxHold)
 }
 
-// Nobody denies every request, also those that cost nothing.
-func Nobody() Limit { return Limit{algorithm: algorithmNobody, valid: true} }
+// Nobody denies every request, also one that costs nothing.
+func Nobody() Limit {
+	return Limit{step: step.Limit{Row: step.Nobody, Scope: step.Nobody}, valid: true}
+}
 
-func newLimit(a Algorithm, requests int64, window time.Duration) Limit {
-	l := Limit{algorithm: a, beyond: int16(window % time.Microsecond)}
-	l.requests, l.window, l.burst = requests, window.Microseconds(), requests
-	return l.reduced()
+func newLimit(row *step.Row, requests int64, window time.Duration) Limit {
+	l := Limit{step: step.NewLimit(row, requests, window.Microseconds()), beyond: int16(window % time.Microsecond)}
+	return l.validated()
 }
 
 // WithBurst returns the limit with another burst: the most units that a bucket
 // admits at once. Limits of windows have none, and become invalid.
 func (l Limit) WithBurst(burst int64) Limit {
-	l.burst = burst
-	return l.reduced()
+	l.step.Burst = burst
+	l.step = l.step.Reduced()
+	return l.validated()
 }
 
-// reduced returns l with what is derived from the rest.
-func (l Limit) reduced() Limit {
-	if l.requests > 0 && l.window > 0 {
-		g := gcd(l.requests, l.window)
-		l.r, l.w = l.requests/g, l.window/g
-		l.a, l.b = l.w/l.r, l.w%l.r
-	}
-	l.cap, l.most = min(2*l.burst, maxUnits), l.burst
+// validated returns l, which knows whether it is valid: every check asks.
+func (l Limit) validated() Limit {
 	l.valid = l.Validate() == nil
 	return l
 }
 
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
+// Step returns the integers of the limit. It is for this module's limiters.
+func (l *Limit) Step() *step.Limit { return &l.step }
+
+// LimitOf returns the limit of integers that were derived from a valid limit's,
+// such as a share. It is for this module's limiters.
+func LimitOf(l step.Limit) Limit { return Limit{step: l, valid: true} }
 
 // Algorithm returns the algorithm; its String is empty for the zero Limit.
-func (l Limit) Algorithm() Algorithm { return l.algorithm }
+func (l Limit) Algorithm() Algorithm { return Algorithm{l.step.Row} }
 
 // Requests returns how many units come back per window, or may be held at a
 // time; 0 for Nobody.
-func (l Limit) Requests() int64 { return l.requests }
+func (l Limit) Requests() int64 { return l.step.Requests }
 
 // Window returns the window; 0 for Nobody. For a day of the calendar it is 24
 // hours, for a month 31 days; for concurrent requests it is the longest hold.
 func (l Limit) Window() time.Duration {
-	return time.Duration(l.window)*time.Microsecond + time.Duration(l.beyond)
+	return time.Duration(l.step.Window)*time.Microsecond + time.Duration(l.beyond)
 }
 
 // Burst returns the most units that can be taken at once: for limits of
 // windows the requests, 0 for Nobody.
-func (l Limit) Burst() int64 { return l.burst }
+func (l Limit) Burst() int64 { return l.step.Burst }
 
 // Validate returns every mistake of the limit at once, or nil. The errors wrap
 // [ErrInvalid].
 func (l Limit) Validate() error {
-	switch l.algorithm {
-	case algorithmNobody:
+	row := l.step.Row
+	switch row {
+	case step.Nobody:
 		return nil
-	case algorithmNone:
+	case nil:
 		return fmt.Errorf("%w: no limit (the zero Limit; use Nobody() to deny everybody)", ErrInvalid)
 	}
 	var errs []error
 	mistake := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: limit %v: %s", ErrInvalid, l, fmt.Sprintf(format, args...)))
 	}
-	if l.requests < 1 || l.requests > maxRequests {
-		mistake("requests must be between 1 and %d", int64(maxRequests))
+	n := &l.step
+	if n.Requests < 1 || n.Requests > step.MaxRequests {
+		mistake("requests must be between 1 and %d", int64(step.MaxRequests))
+	} else if n.Requests > row.MaxRequests {
+		mistake("%s takes at most %d requests%s", row.Name, row.MaxRequests, row.Beyond)
 	}
 	if l.beyond != 0 {
 		mistake("the window must be whole microseconds")
-	} else if l.window < 1 || l.window > maxWindow {
-		mistake("the window must be between 1µs and %v", time.Duration(maxWindow)*time.Microsecond)
+	} else if n.Window < 1 || n.Window > step.MaxWindow {
+		mistake("the window must be between 1µs and %v", time.Duration(step.MaxWindow)*time.Microsecond)
 	}
 	switch {
-	case l.algorithm.Continuous():
-		if l.burst < 1 || l.burst > maxRequests {
-			mistake("the burst must be between 1 and %d", int64(maxRequests))
-		} else if l.r > (maxExact-1)/(l.cap+1) {
-			mistake("requests and window share no large factor, which is exact only up to smaller bursts; choose a burst below %d, or a rounder rate", (maxExact/l.r)/2)
-		}
-	case l.burst != l.requests:
-		mistake("%v has no burst", l.algorithm)
-	case l.calendar != nil && l.calendar.zone == nil:
-		mistake("there is no time zone %q that has this name everywhere; use one that time.LoadLocation finds", l.calendar.name)
-	case l.algorithm == algorithmConcurrent && l.requests > maxLogRequests:
-		mistake("%v takes at most %d requests", l.algorithm, maxLogRequests)
-	case l.algorithm == algorithmSlidingWindowLog && l.requests > maxLogRequests:
-		mistake("%v takes at most %d requests; use sliding-window-counter", l.algorithm, maxLogRequests)
+	case row.Refill != step.Continuously && n.Burst != n.Requests:
+		mistake("%s has no burst", row.Name)
+	case row.Refill != step.Continuously:
+	case n.Burst < 1 || n.Burst > step.MaxRequests:
+		mistake("the burst must be between 1 and %d", int64(step.MaxRequests))
+	case !n.Exact():
+		mistake("requests and window share no large factor, which is exact only up to smaller bursts; choose a burst below %d, or a rounder rate", (step.MaxExact/n.R)/2)
+	}
+	if c := n.Calendar; c != nil && !c.Known() {
+		mistake("there is no time zone %q that has this name everywhere; use one that time.LoadLocation finds", c.Zone)
 	}
 	return errors.Join(errs...)
 }

@@ -1,3 +1,5 @@
+// Limits as text: what people write in flags and files, and read in logs.
+
 package algorithms
 
 import (
@@ -6,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // units of windows in limits, the largest first.
@@ -21,23 +25,25 @@ var windowUnits = [...]struct {
 // the largest unit that divides it, the burst unless it equals the requests.
 // It is empty for the zero Limit.
 func (l Limit) String() string {
-	if l.algorithm == algorithmNone || l.algorithm == algorithmNobody {
-		return l.algorithm.String()
+	n := &l.step
+	if n.Row == nil || n.Row == step.Nobody {
+		return l.Algorithm().String()
 	}
-	if l.calendar != nil {
+	if n.Calendar != nil {
 		return l.calendarText()
 	}
-	text := fmt.Sprintf("%v %d/%s", l.algorithm, l.requests, windowText(l.Window()))
-	if l.burst != l.requests {
-		text += fmt.Sprintf(" burst %d", l.burst)
+	text := fmt.Sprintf("%s %d/%s", n.Row.Name, n.Requests, windowText(l.Window()))
+	if n.Burst != n.Requests {
+		text += fmt.Sprintf(" burst %d", n.Burst)
 	}
 	return text
 }
 
 func (l Limit) calendarText() string {
-	text := fmt.Sprintf("%v %d/%s", l.algorithm, l.requests, l.calendar.unit)
-	if l.calendar.name != "UTC" {
-		text += " " + l.calendar.name
+	c := l.step.Calendar
+	text := fmt.Sprintf("%s %d/%s", l.step.Row.Name, l.step.Requests, c.Unit)
+	if c.Zone != "UTC" {
+		text += " " + c.Zone
 	}
 	return text
 }
@@ -79,21 +85,21 @@ var (
 )
 
 func parseLimit(words []string) (Limit, error) {
-	algo := algorithmTokenBucket
+	row := step.TokenBucket
 	if len(words) > 0 && !strings.Contains(words[0], "/") {
 		var err error
-		if algo, err = parseAlgorithm(words[0]); err != nil {
+		if row, err = parseAlgorithm(words[0]); err != nil {
 			return Limit{}, err
 		}
 		words = words[1:]
 	}
-	if algo == algorithmNobody && len(words) == 0 {
+	if row == step.Nobody && len(words) == 0 {
 		return Nobody(), nil
 	}
-	if algo == algorithmCalendarWindow {
+	if row.Calendar {
 		return parseCalendar(words)
 	}
-	if algo == algorithmNobody || len(words) != 1 && (len(words) != 3 || words[1] != "burst") {
+	if row == step.Nobody || len(words) != 1 && (len(words) != 3 || words[1] != "burst") {
 		return Limit{}, errLimitForm
 	}
 	count, window, _ := strings.Cut(words[0], "/")
@@ -105,7 +111,7 @@ func parseLimit(words []string) (Limit, error) {
 	if err != nil {
 		return Limit{}, err
 	}
-	l := newLimit(algo, requests, per)
+	l := newLimit(row, requests, per)
 	if len(words) == 1 {
 		return l, nil
 	}
@@ -124,23 +130,23 @@ func parseCalendar(words []string) (Limit, error) {
 		return Limit{}, errCalendarForm
 	}
 	count, unit, _ := strings.Cut(words[0], "/")
-	if calendarUnits[unit] == 0 {
+	if step.CalendarUnits[unit] == 0 {
 		return Limit{}, errCalendarForm
 	}
 	requests, err := parseCount(count)
 	if err != nil {
 		return Limit{}, err
 	}
-	return calendarLimit(requests, calendarNamed(unit, words[1])), nil
+	return calendarLimit(requests, step.CalendarNamed(unit, words[1])), nil
 }
 
-func parseAlgorithm(name string) (Algorithm, error) {
-	for a := algorithmNobody; a < algorithmCount; a++ {
-		if table[a].name == name {
-			return a, nil
+func parseAlgorithm(name string) (*step.Row, error) {
+	for _, row := range step.Rows {
+		if row.Name == name {
+			return row, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no algorithm %q", name)
+	return nil, fmt.Errorf("there is no algorithm %q", name)
 }
 
 // parseCount reads digits only: no sign, no underscore.
@@ -159,7 +165,7 @@ func parseWindow(text string) (time.Duration, error) {
 			continue
 		}
 		n, err := parseCount(digits)
-		if err != nil || n > maxWindow*int64(time.Microsecond)/int64(unit.size) {
+		if err != nil || n > step.MaxWindow*int64(time.Microsecond)/int64(unit.size) {
 			return 0, fmt.Errorf("the window %q is not between 1us and 407d", text)
 		}
 		return time.Duration(n) * unit.size, nil

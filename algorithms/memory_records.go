@@ -1,39 +1,50 @@
+// The hash table of a shard: linear hashing (W. Litwin, "Linear hashing: a new
+// tool for file and table addressing", 1980).
+//
+// A Go map of a million keys doubles its tables under the lock, and takes 160
+// bytes per key; this table takes 111 and grows by one chain at a time. A hash
+// selects one of n chains by as many of its low bits as it takes to number n, or
+// by one bit less if that chain does not exist yet. Chain n is therefore filled
+// from the one chain whose number lacks n's highest bit, and from no other.
+
 package algorithms
 
-import "math/bits"
+import (
+	"crypto/sha256"
+	"math/bits"
 
-// Records are a hash table of a shard's keys. Each record is in the chain that
-// its hash selects, or is free. They never move, so that they can be pointed
-// at and sampled; and there are two more chains with each new one (W. Litwin,
-// "Linear hashing", 1980), so that no call waits while a table is doubled.
-//
-// The zero value is empty.
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// Records are the keys of a shard. Each record is in the chain that its hash
+// selects, or is free. Records never move, so that they can be pointed at and
+// sampled. The zero value is empty.
 type records struct {
 	chains []link
 	blocks []*[blockSize]record
-	made   int // all records, also those that are free
+	made   int // all records, free ones included
 	free   link
-	keys   int // records that are not free
+	keys   int // records in use
 }
 
 // A record is the state of one key. It is free if its name is empty.
 type record struct {
 	hash uint32
-	next link     // in its chain, or of those that are free
+	next link     // in its chain, or in the list of free records
 	size uint16   // of the name
 	name [46]byte // unless it is longer; that makes 96 bytes
 
-	n, f     uint32 // no state holds more: see maxUnits and maxRequests
+	n, f     uint32 // no state holds more: see step.MaxUnits and step.MaxRequests
 	t        int64
-	fullAt   int64 // µs: the limit is full again, there is nothing to remember
+	fullAt   int64 // µs: the limit is full again, so the key may be forgotten
 	deniedAt int64 // µs
 	more     *more // nil for most
 }
 
-// More is what some records have besides.
+// More is what only some records have.
 type more struct {
 	name []byte
-	log  *log
+	log  *step.Log
 }
 
 // A link leads to a record: the first is 1, and 0 is none.
@@ -47,7 +58,7 @@ func (rs *records) at(l link) *record {
 }
 
 // find returns the record of a name, nil if there is none.
-func (rs *records) find(hash uint32, n name) *record {
+func (rs *records) find(hash uint32, n *name) *record {
 	if rs.made == 0 {
 		return nil
 	}
@@ -62,7 +73,7 @@ func (rs *records) find(hash uint32, n name) *record {
 }
 
 // add returns a record for a name that has none. It makes one if none is free.
-func (rs *records) add(hash uint32, n name) *record {
+func (rs *records) add(hash uint32, n *name) *record {
 	l := rs.free
 	if l == 0 {
 		l = rs.make()
@@ -108,8 +119,7 @@ func (rs *records) chain(hash uint32) *link {
 	return &rs.chains[chainOf(hash, len(rs.chains))]
 }
 
-// chainOf returns which of n chains a hash selects: by as many of its bits as
-// it takes to number n, or by one less if there is no such chain yet.
+// chainOf returns which of n chains a hash selects.
 func chainOf(hash uint32, n int) int {
 	mask := uint32(1)<<bits.Len32(uint32(n-1)) - 1
 	if c := int(hash & mask); c < n {
@@ -118,8 +128,7 @@ func chainOf(hash uint32, n int) int {
 	return int(hash & (mask >> 1))
 }
 
-// split adds a chain, and moves there what it selects now. All of that was in
-// one other chain: the one whose number lacks the highest bit.
+// split adds a chain, and moves the records there that now select it.
 func (rs *records) split() {
 	n := len(rs.chains)
 	rs.chains = append(rs.chains, 0)
@@ -147,21 +156,67 @@ func (r *record) piece() []byte {
 	return r.name[:r.size]
 }
 
-func (r *record) state() state {
-	s := state{t: r.t, n: int64(r.n), f: int64(r.f)}
+func (r *record) state() step.State {
+	s := step.State{T: r.t, N: int64(r.n), F: int64(r.f)}
 	if r.more != nil {
-		s.log = r.more.log
+		s.Log = r.more.log
 	}
 	return s
 }
 
-func (r *record) put(s state, fullAt int64) {
-	r.t, r.n, r.f, r.fullAt = s.t, uint32(s.n), uint32(s.f), fullAt
-	if s.log == nil {
+func (r *record) put(s step.State, fullAt int64) {
+	r.t, r.n, r.f, r.fullAt = s.T, uint32(s.N), uint32(s.F), fullAt
+	if s.Log == nil {
 		return
 	}
 	if r.more == nil {
 		r.more = &more{}
 	}
-	r.more.log = s.log
+	r.more.log = s.Log
+}
+
+// A name is a key as records hold it. Its parts stay where the caller has them,
+// because joining them would cost more than the look-up.
+type name struct {
+	step.Key
+	digested bool // Text is the digest of a long key
+}
+
+// maxName is the longest text, in bytes, that is kept as it is. Clients may
+// choose keys, and a bound on their number alone would not bound memory.
+const maxName = 128
+
+func nameOf(k *step.Key) name {
+	if len(k.Text) <= maxName {
+		return name{Key: *k}
+	}
+	sum := sha256.Sum256([]byte(k.Text))
+	return name{step.Key{Policy: k.Policy, Text: string(sum[:]), Scope: k.Scope}, true}
+}
+
+// kind is the byte between the policy and the text. No policy has such a byte,
+// so no two names look alike. Digests have bytes of their own: a short key must
+// not be made to equal one.
+func (n *name) kind() byte {
+	if n.digested {
+		return n.Scope.ID | 1<<7
+	}
+	return n.Scope.ID
+}
+
+// appendTo appends the name in one piece.
+func (n *name) appendTo(dst []byte) []byte {
+	dst = append(dst, n.Policy...)
+	dst = append(dst, n.kind())
+	return append(dst, n.Text...)
+}
+
+// len returns the length of the name in one piece.
+func (n *name) len() int { return len(n.Policy) + 1 + len(n.Text) }
+
+// is reports whether piece is what appendTo appends.
+func (n *name) is(piece []byte) bool {
+	p := len(n.Policy)
+	return len(piece) == n.len() && string(piece[p+1:]) == n.Text &&
+		piece[p] == n.kind() && string(piece[:p]) == n.Policy
 }

@@ -1,46 +1,90 @@
+// A part of a Memory's keys, and how keys are forgotten.
+//
+// Sweeping. Every tendEvery calls a shard looks at sweepSize records, in turn.
+// With a new key in each call the shard sees sweepSize/tendEvery = 2 records per
+// new one, so it goes round once while it makes half as many records as it has:
+// at most about a quarter of the records have expired unnoticed. The cost is
+// about 3 ns per call.
+
 package algorithms
 
 import (
 	"math/rand/v2"
 	"sync"
+
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // A shard holds a part of a Memory's keys.
 type shard struct {
 	limit int // keys
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records records
 	cursor  link // of sweep
-	stats   MemoryStats
+	calls   uint // since the last sweep
+
+	expired, evicted, refused uint64
 
 	_ [64]byte // keeps the next shard's mu off this cache line
 }
 
 const (
+	tendEvery = 64  // calls
+	sweepSize = 128 // records: two blocks
+
 	evictionSamples = 8
 	protectDenied   = 1_000_000 // µs
+
+	// refusalSweep bounds the records that a call looks at before it refuses a
+	// new key: a flood of refusals must not become a flood of sweeps.
+	refusalSweep = 1024
 )
 
-// reserve returns a record for a new key, evicting another if the shard is
-// full; nil if there is none to evict. Records of places are in use by the
-// call and stay. It requires mu.
-func (sh *shard) reserve(hash uint32, n name, now int64, places []place) *record {
-	if sh.records.keys >= sh.limit {
-		r := sh.victim(now, places)
-		if r == nil {
-			sh.stats.Refused++
-			return nil
-		}
+// tend sweeps a few records now and then. It requires mu.
+func (sh *shard) tend(m *Memory) {
+	if sh.calls++; sh.calls >= tendEvery {
+		sh.calls = 0
+		sh.sweep(sweepSize, m.now, nil)
+	}
+}
+
+// write stores a state, or forgets the key if the state says nothing. It
+// requires mu.
+func (sh *shard) write(r *record, s step.State, fullAt int64) {
+	if s.Empty() {
 		sh.records.remove(r)
-		sh.stats.Evicted++
+		return
+	}
+	r.put(s, fullAt)
+}
+
+// reserve returns a record for a new key. If the shard is full it sweeps, and
+// evicts another key if nothing has expired; nil means that there is none to
+// evict. Records of places are in use by the call and stay. It requires mu.
+func (sh *shard) reserve(hash uint32, n *name, now int64, places []place) *record {
+	if sh.records.keys >= sh.limit && !sh.evict(now, places) {
+		sh.refused++
+		return nil
 	}
 	return sh.records.add(hash, n)
 }
 
-// victim returns, of a few sampled records, the one that is full soonest. None
-// that was denied within the last second qualifies: a flood of random keys
-// must not free an exhausted one. It requires mu, and that no record is free.
+// evict makes room for one key, and reports whether it could. It requires mu.
+func (sh *shard) evict(now int64, places []place) bool {
+	if r := sh.victim(now, places); r != nil {
+		sh.records.remove(r)
+		sh.evicted++
+		return true
+	}
+	sh.sweep(refusalSweep, func() int64 { return now }, places)
+	return sh.records.keys < sh.limit
+}
+
+// victim returns, of a few sampled records, the one that is full soonest. A key
+// that was denied within the last second does not qualify: a flood of random
+// keys must not free an exhausted one. It requires mu, and that no record is
+// free.
 func (sh *shard) victim(now int64, places []place) (best *record) {
 	for range evictionSamples {
 		r := sh.records.at(link(1 + rand.IntN(sh.records.made)))
@@ -64,21 +108,18 @@ func inUse(r *record, places []place) bool {
 	return false
 }
 
-// sweep forgets what is full in a part of the shard; sixteen calls see all.
-// The clock is read under the lock: it may step back, and what a call writes
-// after that must not be judged by an instant before.
-func (sh *shard) sweep(clock func() int64) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	now := clock()
-	made := sh.records.made
-	for range min(made, made/16+64) {
+// sweep looks at so many records, and forgets keys that are full again. The
+// clock is read under the lock: it may step back, and a key that a call writes
+// after that must not be judged by an instant before. It requires mu.
+func (sh *shard) sweep(size int, clock func() int64, places []place) {
+	now, made := clock(), sh.records.made
+	for range min(made, size) {
 		if sh.cursor++; int(sh.cursor) > made {
 			sh.cursor = 1
 		}
-		if r := sh.records.at(sh.cursor); r.size > 0 && r.fullAt <= now {
+		if r := sh.records.at(sh.cursor); r.size > 0 && r.fullAt <= now && !inUse(r, places) {
 			sh.records.remove(r)
-			sh.stats.Expired++
+			sh.expired++
 		}
 	}
 }

@@ -1,0 +1,95 @@
+// What is answered: the Decision, its source, and the receipt of a take.
+
+package algorithms
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// A Source says who made a decision.
+type Source uint8
+
+const (
+	// Undecided: no limiter could decide; a failure mode answered. The figures
+	// of such a decision mean nothing, except RetryAfter of a denied one.
+	Undecided Source = iota
+	// Shared: the limiter that all instances share.
+	Shared
+	// Local: this process alone.
+	Local
+)
+
+// String returns "undecided", "shared" or "local".
+func (s Source) String() string {
+	switch s {
+	case Shared:
+		return "shared"
+	case Local:
+		return "local"
+	default:
+		return "undecided"
+	}
+}
+
+// A Decision answers a [Check].
+//
+// Figures are exact integers in units and whole microseconds. A Take's are
+// those after its charge; if the call does not proceed, nothing was charged
+// and they are those of the untouched state.
+type Decision struct {
+	// Allowed is this check's own verdict. A call proceeds only if every
+	// Take is allowed: ask [Allowed].
+	Allowed bool
+
+	// Source says who decided.
+	Source Source
+
+	// Remaining is how many units could be taken at once, now. From a lease it
+	// is a lower bound: the units left on the lease.
+	Remaining int64
+
+	// RetryAfter is how long until this cost would be admitted, if nobody
+	// else spends: one microsecond earlier it is denied. 0 if allowed, Never
+	// if waiting cannot help. It includes the needs of earlier takes of the
+	// same call on the same key.
+	RetryAfter time.Duration
+
+	// ResetAfter is how long until the full limit is back; 0 if it is.
+	ResetAfter time.Duration
+
+	// UnitAfter is how long until one unit can be taken; 0 if one can.
+	UnitAfter time.Duration
+
+	// Delay is how long to hold an admitted request before serving it. Only
+	// leaky buckets delay.
+	Delay time.Duration
+
+	// Receipt is what Return needs to undo this take. It is the zero Receipt
+	// unless the check was charged.
+	Receipt Receipt
+}
+
+// decide writes figures into d, in place, because a Decision is large. It leaves
+// the receipt to the caller.
+func (d *Decision) decide(f step.Figures, source Source) {
+	if f.Undecided {
+		source = Undecided
+	}
+	d.Allowed, d.Source, d.Remaining = f.Allowed, source, f.Remaining
+	d.RetryAfter, d.ResetAfter, d.UnitAfter, d.Delay = f.RetryAfter, f.ResetAfter, f.UnitAfter, f.Delay
+}
+
+// A Receipt records what a take charged, and the state that it left. It is
+// opaque, comparable, and good for the limiter that issued it.
+type Receipt struct{ step step.Receipt }
+
+// Units returns how many units can still be returned; 0 for the zero Receipt.
+func (r Receipt) Units() int64 { return r.step.Units }
+
+// Step returns the receipt as steps use it. It is for this module's limiters.
+func (r Receipt) Step() step.Receipt { return r.step }
+
+// ReceiptOf is the opposite of [Receipt.Step]. It is for this module's limiters.
+func ReceiptOf(r step.Receipt) Receipt { return Receipt{r} }

@@ -1,0 +1,172 @@
+// The calendar window: the fixed window's state and step, over days or months of
+// a time zone.
+//
+// Periods differ in length, and their turns are not evenly spaced: zones skip
+// midnight or strike it twice, and some have skipped a whole date. So turns are
+// computed five at a time around an instant (turnsAt) and kept until it leaves
+// the period.
+
+package step
+
+import (
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+type calendarWindow struct{ fixedWindow }
+
+// A Calendar knows when days or months turn in a time zone. Each unit and zone
+// has one, however often the zone is loaded, so that limits can be compared. The
+// system knows few zones, so calendars are never forgotten.
+type Calendar struct {
+	Unit string         // "day" or "month"
+	Zone string         // its name
+	zone *time.Location // nil: there is no zone of that name
+
+	recent atomic.Pointer[Turns] // the latest answer of Around
+}
+
+// Known reports whether the calendar's zone has its name everywhere.
+func (c *Calendar) Known() bool { return c.zone != nil }
+
+// CalendarUnits are the units of calendars, with the lengths that stand for
+// them where a single length must. No month is longer.
+var CalendarUnits = map[string]time.Duration{"day": 24 * time.Hour, "month": 31 * 24 * time.Hour}
+
+type calendarKey struct{ unit, name string }
+
+var calendars sync.Map // of *Calendar by calendarKey
+
+// CalendarOf returns the calendar of a zone; nil is UTC. Limits are written with
+// the zone's name, so the zone must be the one that has this name everywhere.
+func CalendarOf(unit string, zone *time.Location) *Calendar {
+	if zone == nil {
+		zone = time.UTC
+	}
+	c := CalendarNamed(unit, zone.String())
+	if c.zone == nil || !alike(c.zone, zone) {
+		return &Calendar{Unit: unit, Zone: zone.String()}
+	}
+	return c
+}
+
+// CalendarNamed returns the calendar of a zone by its name.
+func CalendarNamed(unit, name string) *Calendar {
+	key := calendarKey{unit, name}
+	if c, ok := calendars.Load(key); ok {
+		return c.(*Calendar)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" { // Local differs by machine
+		return &Calendar{Unit: unit, Zone: name}
+	}
+	c, _ := calendars.LoadOrStore(key, &Calendar{Unit: unit, Zone: zone.String(), zone: zone})
+	return c.(*Calendar)
+}
+
+// alike reports whether two zones of one name are the same. A zone made by
+// [time.FixedZone] may have any name.
+func alike(a, b *time.Location) bool {
+	if a == b {
+		return true
+	}
+	const years = 12
+	for month := range years * 12 {
+		at := time.Date(2020, time.January+time.Month(month), 1, 0, 0, 0, 0, time.UTC)
+		_, x := at.In(a).Zone()
+		_, y := at.In(b).Zone()
+		if x != y {
+			return false
+		}
+	}
+	return true
+}
+
+// Turns are the instants at which five periods begin: the one before a period,
+// that period, and the three after it.
+type Turns [5]int64
+
+// Around returns the turns around an instant, whose period is from the second to
+// the third.
+func (c *Calendar) Around(at int64) *Turns {
+	t := c.recent.Load()
+	if t == nil || at < t[1] || at >= t[2] {
+		t = c.turnsAt(at)
+		c.recent.Store(t)
+	}
+	return t
+}
+
+// turnsAt computes the turns around an instant. A date that its zone skips makes
+// no period: no two turns are the same.
+func (c *Calendar) turnsAt(at int64) *Turns {
+	y, m, d := time.UnixMicro(at).In(c.zone).Date()
+	begin := func(periods int) int64 {
+		if c.Unit == "month" {
+			return dawn(time.Date(y, m+time.Month(periods), 1, 0, 0, 0, 0, time.UTC), c.zone)
+		}
+		return dawn(time.Date(y, m, d+periods, 0, 0, 0, 0, time.UTC), c.zone)
+	}
+	this := 0
+	for begin(this+1) <= at { // a clock set back over midnight repeats a date
+		this++
+	}
+	var t Turns
+	t[1] = begin(this)
+	before := this - 1
+	for begin(before) == t[1] {
+		before--
+	}
+	t[0] = begin(before)
+	next := this
+	for i := 2; i < len(t); i++ {
+		for next++; begin(next) == t[i-1]; next++ {
+		}
+		t[i] = begin(next)
+	}
+	return &t
+}
+
+// dawn returns the first instant, in µs, at which a zone's clocks show a date or
+// a later one. The date is given as its midnight in UTC.
+//
+// dawn looks for changes of the clocks itself, because [time.Time.ZoneBounds]
+// may return an end that has passed (in leap years).
+func dawn(midnight time.Time, zone *time.Location) int64 {
+	const farthest = 16 * 3600 // seconds: no zone was ever farther from UTC
+	offset := func(second int64) int64 {
+		_, ahead := time.Unix(second, 0).In(zone).Zone()
+		return int64(ahead)
+	}
+	for at := midnight.Unix() - farthest; ; {
+		ahead, end := offset(at), at+3600
+		if offset(end) != ahead {
+			end = at + int64(sort.Search(3600, func(i int) bool { return offset(at+int64(i)) != ahead }))
+		}
+		if turn := max(at, midnight.Unix()-ahead); turn < end {
+			return turn * 1_000_000
+		}
+		at = end
+	}
+}
+
+// turned returns how many periods ended from one instant to another. More than 2
+// count as 2. The result is -1 if a period began in the opposite direction.
+func (c *Calendar) turned(from, to int64) int64 {
+	switch t := c.Around(to); {
+	case from >= t[2]:
+		return -1
+	case from >= t[1]:
+		return 0
+	case from >= t[0]:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// turn returns the end of the k-th period, at most the third, counted from that
+// of an instant on.
+func (c *Calendar) turn(at, k int64) int64 { return c.Around(at)[min(k, 3)+1] }

@@ -1,0 +1,247 @@
+// Several checks in one call, all or nothing, over states that a store has
+// loaded. Twin: lua/call.lua.
+//
+// Takes are judged first, all against the states as they are; nothing is
+// charged before the last verdict, because one denial means that no take is.
+// Takes on one key add up: each needs its own cost plus the costs of the takes
+// before it. Trials come last. They have keys of their own, so their order
+// changes no verdict.
+
+package step
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// MaxChecks bounds a call: it is decided in one step, while all others wait.
+const MaxChecks = 1_000
+
+// ErrInvalid is wrapped by every error that is the caller's fault.
+var ErrInvalid = errors.New("invalid check")
+
+var (
+	errMixed = fmt.Errorf("algorithms: %w: takes and settlements in one call", ErrInvalid)
+	errFirst = fmt.Errorf("algorithms: %w: trial-instead without a take before it", ErrInvalid)
+	errTrial = fmt.Errorf("algorithms: %w: a trial needs a key of its own, not a take's", ErrInvalid)
+)
+
+// An Op is what a check asks for.
+type Op uint8
+
+// The ops, in the numbers that the script reads.
+const (
+	Take Op = iota
+	Trial
+	TrialInstead
+	Return
+	Force
+	Grant
+	Reset
+	Renew
+	// Backfill charges, as far as it fits, units that were admitted without the
+	// store at the instant in the receipt.
+	Backfill
+)
+
+// Settles reports whether op belongs in a call of settlements.
+func (op Op) Settles() bool { return op >= Return }
+
+// Reads reports whether op reads the receipt of a take.
+func (op Op) Reads() bool { return op == Return || op == Renew }
+
+// An Item is a valid check as a store decides it.
+type Item struct {
+	Key   Key
+	Limit Limit
+	Op    Op
+	Cost  int64 // at most MaxUnits
+
+	ID      int64   // of a take, if the row TakesApart
+	Receipt Receipt // that Return and Renew read; of Backfill its instant
+	Dropped bool    // the receipt is another limiter's: nothing happens
+
+	Index   int   // of the item in its call
+	Need    int64 // Cost, plus the costs of earlier takes of the call on the key
+	Home    *Item // the first item of the call with the same key; it holds the state
+	Instead *Item // of TrialInstead: the take to leave out
+
+	Held    Held // of the item at Home
+	Refused bool // the store has no room for the key
+	Answer  Answer
+
+	judged State // brought to now
+}
+
+// Held is the state of a key while a call decides on it.
+type Held struct {
+	State  State
+	Exists bool // the store had a state that parses
+	Dirty  bool // State must be written
+}
+
+// ids number the takes of this process. They begin anywhere: together with the
+// instant of the take, no other process has the same.
+var ids = func() *atomic.Int64 {
+	var ids atomic.Int64
+	ids.Store(rand.Int64N(MaxExact / 2))
+	return &ids
+}()
+
+// NextID returns a number that no other take of this process has.
+func NextID() int64 { return ids.Add(1) }
+
+// A Call is the items of one call, in order. The zero Call is empty.
+type Call struct{ Items []*Item }
+
+// Size returns an error if a call holds too many checks.
+func Size(checks int) error {
+	if checks > MaxChecks {
+		return fmt.Errorf("algorithms: %w: %d checks in one call, want at most %d", ErrInvalid, checks, MaxChecks)
+	}
+	return nil
+}
+
+// Add appends an item, which must stay where it is while the Call is used. It
+// finds the earlier items that matter to this one.
+func (c *Call) Add(it *Item) error {
+	it.Index, it.Home, it.Need = len(c.Items), it, it.Cost
+	c.Items = append(c.Items, it)
+	if it.Op.Settles() != c.Items[0].Op.Settles() {
+		return errMixed
+	}
+	if it.Op.Settles() {
+		it.Need = 0
+	}
+	for _, other := range c.Items[:len(c.Items)-1] {
+		if it.Op == TrialInstead && other.Op == Take {
+			it.Instead = other
+		}
+		if other.Key != it.Key {
+			continue
+		}
+		it.Home = other.Home
+		switch {
+		case (other.Op == Take) != (it.Op == Take) && !it.Op.Settles():
+			return errTrial
+		case it.Op == Take:
+			it.Need += other.Cost
+		}
+	}
+	if it.Op == TrialInstead && it.Instead == nil {
+		return errFirst
+	}
+	return nil
+}
+
+// Decide decides the call: every item whose Home it is holds the key's state.
+// room reports whether the store can hold what an item charges to a new key; it
+// marks the item as Refused otherwise.
+func (c *Call) Decide(now int64, room func(*Item) bool) {
+	if len(c.Items) > 0 && c.Items[0].Op.Settles() {
+		for _, it := range c.Items {
+			if !it.adds() || room(it) {
+				it.settle(now)
+			}
+		}
+		return
+	}
+	denied := c.judge(now)
+	for _, it := range c.Items {
+		if denied == 0 && it.Op == Take && it.charges() && !room(it) {
+			it.Answer.Allowed = false
+			denied++
+		}
+	}
+	c.charge(now, denied, room)
+}
+
+// judge gives every take its verdict against the states as they are, and
+// returns how many are denied. It goes on after the first denial, because
+// responses show the figures of all.
+func (c *Call) judge(now int64) (denied int) {
+	for _, it := range c.Items {
+		if it.Op != Take {
+			continue
+		}
+		if it.look(now); !it.Answer.Allowed {
+			denied++
+		}
+	}
+	return denied
+}
+
+// charge charges the takes, if none is denied, and then every trial whose
+// condition holds and for whose key the store has room.
+func (c *Call) charge(now int64, denied int, room func(*Item) bool) {
+	for _, it := range c.Items {
+		if it.Op == Take && denied == 0 {
+			it.charge(now, len(c.Items) > 1)
+		}
+	}
+	for _, it := range c.Items {
+		if it.Op == Take {
+			continue
+		}
+		it.look(now)
+		others := denied
+		if it.Op == TrialInstead && !it.Instead.Answer.Allowed {
+			others--
+		}
+		if !it.Answer.Allowed || others > 0 {
+			continue
+		}
+		if it.charges() && !room(it) {
+			it.Answer.Allowed = false
+			continue
+		}
+		it.charge(now, true)
+	}
+}
+
+// charges reports whether a take or trial writes its key.
+func (it *Item) charges() bool { return it.Cost > 0 && it.Limit.Row.step != nil }
+
+// look brings the item's state to now and judges it.
+func (it *Item) look(now int64) {
+	step, l := it.Limit.Row.step, &it.Limit
+	if step == nil { // nobody
+		return
+	}
+	held := &it.Home.Held
+	s, changed := step.at(held.State, now, l)
+	if changed {
+		held.State, held.Dirty = s, true
+	}
+	it.judged = s
+	it.Answer = step.answer(s, it.Need, l)
+	it.Answer.Allowed = l.fits(step.used(s, l), it.Need)
+	it.Answer.Missing = !held.Exists
+}
+
+// charge takes the item's cost from its key's state, which another item may
+// have changed since it was judged.
+func (it *Item) charge(now int64, changed bool) {
+	step, l := it.Limit.Row.step, &it.Limit
+	if step == nil {
+		return
+	}
+	held, s := &it.Home.Held, it.judged
+	if changed {
+		s, _ = step.at(held.State, now, l)
+	}
+	if it.Cost > 0 {
+		s = step.charge(s, now, it.Cost, it.ID)
+		held.State, held.Dirty = s, true
+	}
+	it.put(step.answer(s, 0, l))
+	it.Answer.Charged = it.Cost > 0
+}
+
+// put replaces the state of an answer, and keeps its verdict.
+func (it *Item) put(a Answer) {
+	a.Allowed, a.Missing = it.Answer.Allowed, it.Answer.Missing
+	it.Answer = a
+}

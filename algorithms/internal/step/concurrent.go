@@ -1,0 +1,153 @@
+// Concurrent requests: N units are held by requests that run. T is the newest
+// instant at which one was taken or renewed.
+//
+// A unit that nobody renews is free a window later, because the process that
+// held it may have died. Each unit is known by the instant of its take, the
+// take's id, and its number among the take's units, from 1. Units are kept in
+// the order of the instants at which they were taken or renewed, so the first
+// ones end first.
+
+package step
+
+import (
+	"cmp"
+	"slices"
+)
+
+type concurrent struct{}
+
+// A hold is one unit of a take, held from at on for a window.
+type hold struct{ at, born, id, unit int64 }
+
+func (concurrent) at(s State, now int64, l *Limit) (State, bool) {
+	if s.N == 0 {
+		return State{T: now}, false
+	}
+	changed := false
+	if s.T > now+tolerance {
+		s, changed = s.holdsBack(now), true
+	}
+	eff := max(s.T, now)
+	if s.T+l.Window <= eff {
+		return State{T: now}, true
+	}
+	ended := 0
+	for eff-s.Log.holds[ended].at >= l.Window {
+		ended++
+	}
+	if ended > 0 {
+		s.Log.holds = s.Log.holds[ended:] // append copies only live holds
+		s.N -= int64(ended)
+	}
+	return s, changed || ended > 0
+}
+
+// holdsBack moves holds from the future to now.
+func (s State) holdsBack(now int64) State {
+	h := s.Log.holds
+	for i := len(h) - 1; i >= 0 && h[i].at > now; i-- {
+		h[i].at = now
+	}
+	return s.ordered()
+}
+
+// ordered puts the holds in order. There is at least one.
+func (s State) ordered() State {
+	h := s.Log.holds
+	slices.SortFunc(h, hold.compare)
+	s.T, s.N = h[len(h)-1].at, int64(len(h))
+	return s
+}
+
+func (h hold) compare(other hold) int {
+	return cmp.Or(cmp.Compare(h.at, other.at), cmp.Compare(h.born, other.born),
+		cmp.Compare(h.id, other.id), cmp.Compare(h.unit, other.unit))
+}
+
+func (h hold) of(r *Receipt) bool { return h.born == r.T && h.id == r.ID }
+
+func (concurrent) used(s State, _ *Limit) int64 { return s.N }
+
+func (concurrent) charge(s State, now, units, id int64) State {
+	if s.Log == nil {
+		s.Log = &Log{}
+	}
+	s.T = max(s.T, now)
+	h, first := s.Log.holds, hold{s.T, s.T, id, 1}
+	inOrder := len(h) == 0 || h[len(h)-1].compare(first) < 0
+	for unit := range units {
+		h = append(h, hold{s.T, s.T, id, unit + 1})
+	}
+	s.Log.holds, s.N = h, int64(len(h))
+	if !inOrder { // another unit was taken or renewed at the same instant
+		return s.ordered()
+	}
+	return s
+}
+
+// backfill does nothing: requests that began without the store end without it.
+func (concurrent) backfill(s State, _, _, _ int64, _ *Limit) State { return s }
+
+// grant frees the oldest units, though the requests that hold them may still
+// run.
+func (concurrent) grant(s State, units int64) State {
+	if s.N == 0 {
+		return s
+	}
+	freed := min(units, s.N)
+	s.Log.holds = s.Log.holds[freed:]
+	s.N -= freed
+	return s
+}
+
+// undo frees the last units of the receipt's take, if they are still held.
+func (concurrent) undo(_, s State, _, units int64, r *Receipt, _ *Limit) State {
+	h := slices.DeleteFunc(s.Log.holds, func(h hold) bool {
+		return h.of(r) && h.unit > r.Last-units && h.unit <= r.Last
+	})
+	s.Log.holds, s.N = h, int64(len(h))
+	if s.N > 0 {
+		s.T = h[s.N-1].at
+	}
+	return s
+}
+
+func (concurrent) renew(s State, now int64, r *Receipt, l *Limit) State {
+	if s.Log == nil {
+		s.Log = &Log{}
+	}
+	held, t := make([]bool, r.Last+1), max(s.T, now)
+	for i := range s.Log.holds {
+		if h := &s.Log.holds[i]; h.of(r) && h.unit <= r.Last {
+			h.at, held[h.unit] = t, true
+		}
+	}
+	for unit := int64(1); unit <= r.Last; unit++ {
+		if !held[unit] && int64(len(s.Log.holds)) < l.Cap {
+			s.Log.holds = append(s.Log.holds, hold{t, r.T, r.ID, unit})
+		}
+	}
+	return s.ordered()
+}
+
+func (concurrent) answer(s State, need int64, l *Limit) Answer {
+	return Answer{T: s.T, N: s.N, RetryAt: s.endsFor(need, l), UnitAt: s.endsFor(1, l)}
+}
+
+// endsFor returns the instant at which a cost fits even if nothing is returned;
+// 0 if it fits or never will. A share's cost above its burst waits for all.
+func (s State) endsFor(cost int64, l *Limit) int64 {
+	excess := s.N + cost - l.Burst
+	switch {
+	case excess <= 0 || cost > l.Most || s.N == 0:
+		return 0
+	case cost > l.Burst:
+		return s.T + l.Window
+	default:
+		return s.Log.holds[excess-1].at + l.Window
+	}
+}
+
+func (concurrent) freeAt(a Answer, units int64, l *Limit) int64 {
+	return a.loggedFreeAt(units, l)
+}

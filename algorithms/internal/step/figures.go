@@ -1,0 +1,165 @@
+// What a caller is told. A store answers with integers (Answer); one function
+// computes the figures from them, for every store.
+
+package step
+
+import (
+	"math"
+	"time"
+)
+
+// An Answer is what a store says of one check.
+type Answer struct {
+	Allowed bool // the check's own verdict
+	Missing bool // the store had no state that parses
+	Charged bool
+	T, N, F int64 // the state: after the check's charge, or uncharged
+
+	// Algorithms that keep their units one by one answer with instants, because
+	// later figures would need the entries again. 0 if the units fit, or never
+	// will.
+	RetryAt int64 // when the need fits
+	UnitAt  int64 // when one unit fits
+}
+
+func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F} }
+
+// Figures are what a Decision says, without its source and its receipt. They
+// travel in registers.
+type Figures struct {
+	Allowed    bool
+	Undecided  bool // the store did not decide: the figures say nothing
+	Remaining  int64
+	RetryAfter time.Duration
+	ResetAfter time.Duration
+	UnitAfter  time.Duration
+	Delay      time.Duration
+}
+
+// forever is the wait that does not end.
+const forever = time.Duration(math.MaxInt64)
+
+// refusedFor is the wait of a key that a store has no room for.
+const refusedFor = time.Second
+
+// A Receipt records what a take charged, and the state that it left.
+type Receipt struct {
+	Units   int64
+	At      int64 // the instant of the take
+	T, N, F int64 // the state that it left
+	ID      int64 // of the take, if the row TakesApart
+	Last    int64 // the number of the take's last unit, if the row TakesApart
+	Row     *Row
+	Source  uint8 // the kind of limiter that issued it
+}
+
+// less returns the rest of a receipt after units were given back.
+func (r Receipt) less(units int64) Receipt {
+	if r.Units -= units; r.Units <= 0 {
+		return Receipt{}
+	}
+	if r.Row.TakesApart {
+		r.Last -= units
+	} else {
+		r.N -= units
+	}
+	return r
+}
+
+// Figures computes the item's figures at now from its answer.
+func (it *Item) Figures(now int64) Figures {
+	a, l, settles := &it.Answer, &it.Limit, it.Op.Settles()
+	switch {
+	case it.Refused && settles, it.Dropped:
+		return Figures{Allowed: true, Undecided: true}
+	case it.Refused:
+		return Refused()
+	case l.Row.step == nil && settles:
+		return Figures{Allowed: true}
+	case l.Row.step == nil:
+		return Figures{RetryAfter: forever, UnitAfter: forever}
+	}
+	f := l.figures(a, l.fullAt(a), it.Need, now)
+	if a.Charged && !settles {
+		f.Delay = l.delay(a, it.Cost, now)
+	}
+	return f
+}
+
+// Left returns the receipt that the item leaves. It says that a limiter of the
+// kind source issued it.
+func (it *Item) Left(now int64, source uint8) Receipt {
+	switch {
+	case it.Op == Renew, it.Dropped:
+		return it.Receipt
+	case it.Op == Return && it.Limit.Row.step != nil:
+		return it.Receipt.less(it.Cost)
+	case it.Answer.Charged && !it.Op.Settles():
+		return it.Taken(now, source)
+	}
+	return Receipt{}
+}
+
+// Taken returns the receipt of a take that was charged at now.
+func (it *Item) Taken(now int64, source uint8) Receipt {
+	r := it.Answer.receipt(it.Limit.Row, it.Cost, now, source)
+	if r.Row.TakesApart {
+		r.ID, r.Last = it.ID, it.Cost
+	}
+	return r
+}
+
+func (a *Answer) receipt(row *Row, cost, now int64, source uint8) Receipt {
+	return Receipt{Units: cost, At: now, T: a.T, N: a.N, F: a.F, Row: row, Source: source}
+}
+
+func (l *Limit) used(a *Answer) int64 {
+	return l.Row.step.used(State{T: a.T, N: a.N, F: a.F}, l)
+}
+
+// fullAt returns the instant at which the state is empty again; 0 if it is.
+func (l *Limit) fullAt(a *Answer) int64 {
+	if l.used(a) == 0 {
+		return 0
+	}
+	return l.Row.step.freeAt(*a, l.Burst, l)
+}
+
+// figures computes what the state and a need say. The state is empty again at
+// fullAt.
+func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
+	used := l.used(a)
+	f := Figures{Allowed: a.Allowed, Remaining: max(0, l.Burst-used), ResetAfter: until(fullAt, now)}
+	if used >= l.Burst {
+		f.UnitAfter = until(l.Row.step.freeAt(*a, 1, l), now)
+	}
+	switch {
+	case a.Allowed:
+	case need <= l.Most:
+		f.RetryAfter = until(l.Row.step.freeAt(*a, min(need, l.Burst), l), now)
+	default:
+		f.RetryAfter = forever
+	}
+	return f
+}
+
+// delay returns how long to hold a take of cost that was charged at now.
+func (l *Limit) delay(a *Answer, cost, now int64) time.Duration {
+	if d, ok := l.Row.step.(delayer); ok {
+		return until(d.delayUntil(*a, cost, l), now)
+	}
+	return 0
+}
+
+// until returns how long it is from now to an instant, both in µs; 0 if that
+// has passed, forever if a Duration cannot express it.
+func until(instant, now int64) time.Duration {
+	switch µs := instant - now; {
+	case instant <= now:
+		return 0
+	case µs > math.MaxInt64/int64(time.Microsecond):
+		return forever
+	default:
+		return time.Duration(µs) * time.Microsecond
+	}
+}

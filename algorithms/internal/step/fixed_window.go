@@ -1,0 +1,54 @@
+// The fixed window: N units were used in the window of T, the last write.
+// Windows are aligned to the Unix epoch.
+//
+// A Force may leave more than the requests in use. That debt goes into the next
+// windows: each pays off one full limit when it turns.
+
+package step
+
+type fixedWindow struct{}
+
+func (fixedWindow) at(s State, now int64, l *Limit) (State, bool) {
+	s.N, s.F = min(s.N, l.Cap), 0
+	if s.N == 0 {
+		return State{T: now}, false
+	}
+	t, repair := repaired(s.T, now)
+	s.T = max(t, now)
+	s.N -= min(l.Turned(t, s.T), ceilDiv(s.N, l.Requests)) * l.Requests
+	s.N = max(0, s.N)
+	return s, repair
+}
+
+func (fixedWindow) used(s State, _ *Limit) int64 { return s.N }
+
+func (fixedWindow) charge(s State, _, units, _ int64) State {
+	s.N += units
+	return s
+}
+
+// backfill charges units that were admitted in the present window.
+func (fixedWindow) backfill(s State, _, units, at int64, l *Limit) State {
+	if l.Turned(at, s.T) == 0 {
+		s.N += min(units, max(0, l.Requests-s.N))
+	}
+	return s
+}
+
+func (fixedWindow) grant(s State, units int64) State {
+	s.N = max(0, s.N-units)
+	return s
+}
+
+func (w fixedWindow) undo(_, s State, _, units int64, r *Receipt, l *Limit) State {
+	if l.Turned(r.T, s.T) != 0 {
+		return s
+	}
+	return w.grant(s, units)
+}
+
+func (fixedWindow) answer(s State, _ int64, _ *Limit) Answer { return answerOf(s) }
+
+func (fixedWindow) freeAt(a Answer, units int64, l *Limit) int64 {
+	return l.Turn(a.T, ceilDiv(a.N+units-l.Requests, l.Requests))
+}

@@ -1,0 +1,65 @@
+// Settlements: what happens to a key after its takes, one item at a time.
+
+package step
+
+// settle applies a settlement to its key's state.
+func (it *Item) settle(now int64) {
+	it.Answer.Allowed = true
+	step, l := it.Limit.Row.step, &it.Limit
+	if step == nil || it.Dropped {
+		return
+	}
+	held := &it.Home.Held
+	it.Answer.Missing = !held.Exists
+	before, changed := step.at(held.State, now, l)
+	after, always := it.settled(before, now)
+	if it.Op == Reset {
+		always = held.Exists || held.Dirty
+	}
+	if changed || always || after.T != before.T || after.N != before.N || after.F != before.F {
+		held.State, held.Dirty = after, true
+	}
+	after, _ = step.at(after, now, l) // undo may put back the state of an earlier instant
+	it.put(step.answer(after, 0, l))
+}
+
+// settled returns the state after the settlement, and whether the key is written
+// even if that is the state before.
+func (it *Item) settled(s State, now int64) (after State, always bool) {
+	step, l := it.Limit.Row.step, &it.Limit
+	switch {
+	case it.Op == Reset:
+		return State{T: now}, false
+	case it.Cost == 0:
+		return s, false
+	}
+	switch it.Op {
+	case Force:
+		return l.force(s, now, it.Cost, it.ID), true
+	case Grant:
+		return step.grant(s, it.Cost), true
+	case Backfill:
+		return step.backfill(s, now, it.Cost, it.Receipt.At, l), false
+	case Renew:
+		if r, ok := step.(renewer); ok {
+			return r.renew(s, now, &it.Receipt, l), true
+		}
+		return s, false
+	}
+	if s.Empty() {
+		return s, false
+	}
+	return step.undo(it.Home.Held.State, s, now, it.Cost, &it.Receipt, l), false
+}
+
+// adds reports whether a settlement may charge a key that is new.
+func (it *Item) adds() bool {
+	if it.Cost == 0 || it.Dropped || it.Limit.Row.step == nil {
+		return false
+	}
+	if it.Op == Renew {
+		_, ok := it.Limit.Row.step.(renewer)
+		return ok
+	}
+	return it.Op == Force || it.Op == Backfill
+}

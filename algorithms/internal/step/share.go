@@ -1,0 +1,62 @@
+// The part of a limit that one of several instances admits alone.
+//
+// A share keeps the rate exactly, however small: r units per w µs become
+// r·num units per w·den µs. Rounding requests instead would make 0 of 5 per
+// minute over 8 instances. The burst is rounded up, so all shares together
+// admit at most the whole burst and one unit per instance.
+//
+// A cost above the share's burst but within the whole one is admitted when
+// nothing is in use, into debt (Most, Cap). Large costs stay possible that way,
+// and their long-term rate stays right.
+//
+// Windows become buckets of the same rate, because a bucket carries a debt of
+// any size. Their keys keep the window's tag (Scope), beside any bucket of the
+// same policy and key.
+
+package step
+
+// Share returns num/den of a valid limit.
+func (l Limit) Share(num, den int64) Limit {
+	switch l.Row.Refill {
+	case Never:
+		return l
+	case OnReturn:
+		return l.places(num, den)
+	case Continuously, AtTurns:
+		if num == den {
+			return l
+		}
+	}
+	part := Limit{Row: l.Row, Scope: l.Scope, Burst: ceilDiv(l.Burst*num, den)}
+	if l.Row.Refill != Continuously {
+		part.Row = TokenBucket
+	}
+	part.Requests, part.Window = l.rate(num, den, part.Burst)
+	part = part.Reduced()
+	part.Most = l.Burst
+	part.Cap = min(part.Burst+part.Most, MaxUnits)
+	return part
+}
+
+// rate returns num/den of the rate: in lowest terms if a limit can say them, and
+// otherwise the nearest rate below that it can say. One unit in the longest
+// window is the slowest.
+func (l *Limit) rate(num, den, burst int64) (requests, window int64) {
+	r, w := l.R*num, l.W*den
+	g := gcd(r, w)
+	r, w = r/g, w/g
+	longest, _ := MulDiv(r, MaxWindow, w)
+	exact := (MaxExact - 1) / (min(burst+l.Burst, MaxUnits) + 1)
+	requests = max(1, min(r, MaxRequests, longest, exact))
+	return requests, min(MulDivUp(requests, w, r), MaxWindow)
+}
+
+// places returns the part of the units that may be held at a time. It is
+// rounded down, so that all parts are no more than the whole, but is at least
+// one. There is no rate to keep.
+func (l *Limit) places(num, den int64) Limit {
+	part := NewLimit(l.Row, max(1, l.Requests*num/den), l.Window)
+	part.Most = l.Burst
+	part.Cap = min(part.Burst+part.Most, MaxUnits)
+	return part
+}

@@ -1,0 +1,150 @@
+// The sliding window log: N units in entries of (instant, units), oldest first.
+// T is the newest entry's instant. An entry counts for one window, [at, at+window).
+
+package step
+
+import (
+	"math"
+	"slices"
+)
+
+type slidingWindowLog struct{}
+
+func (slidingWindowLog) at(s State, now int64, l *Limit) (State, bool) {
+	if s.N == 0 {
+		return State{T: now}, false
+	}
+	changed := false
+	if s.T > now+tolerance {
+		s, changed = s.stepBack(now), true
+	}
+	eff := max(s.T, now)
+	if s.T+l.Window <= eff {
+		return State{T: now}, true
+	}
+	expired := 0
+	for ; eff-s.Log.entries[expired].At >= l.Window; expired++ {
+		s.N -= s.Log.entries[expired].Units
+	}
+	if expired > 0 {
+		s.Log.entries = s.Log.entries[expired:] // append copies only live entries
+	}
+	return s, changed || expired > 0
+}
+
+// stepBack moves entries from the future to now, as one. That keeps their sum,
+// and nobody waits longer than a window.
+func (s State) stepBack(now int64) State {
+	e := s.Log.entries
+	var sum int64
+	for len(e) > 0 && e[len(e)-1].At > now {
+		sum += e[len(e)-1].Units
+		e = e[:len(e)-1]
+	}
+	s.Log.entries = append(e, Entry{now, sum})
+	s.T = now
+	return s
+}
+
+func (slidingWindowLog) used(s State, _ *Limit) int64 { return s.N }
+
+func (slidingWindowLog) charge(s State, now, units, _ int64) State {
+	if s.Log == nil {
+		s.Log = &Log{}
+	}
+	s.T = max(s.T, now)
+	s.Log.entries = append(s.Log.entries, Entry{s.T, units})
+	s.N += units
+	return s
+}
+
+// backfill adds an entry of the instant, or of the newest entry's instant if
+// that is later, because entries stand in order.
+func (w slidingWindowLog) backfill(s State, now, units, at int64, l *Limit) State {
+	newest := s.T
+	if s.N == 0 {
+		newest = 0
+	}
+	units, at = min(units, max(0, l.Requests-s.N)), max(newest, min(at, now))
+	if units == 0 || at+l.Window <= now {
+		return s
+	}
+	s.T = newest
+	return w.charge(s, at, units, 0)
+}
+
+// grant takes from the newest entries. That is exact if no take came in
+// between; otherwise some unit may be forgotten early.
+func (slidingWindowLog) grant(s State, units int64) State {
+	return s.forget(units, 0, math.MaxInt64)
+}
+
+func (slidingWindowLog) undo(_, s State, _, units int64, r *Receipt, _ *Limit) State {
+	return s.forget(units, r.T, r.T)
+}
+
+// forget takes up to units off the entries from oldest to newest (instants,
+// inclusive), beginning with the newest.
+func (s State) forget(units, oldest, newest int64) State {
+	if s.N == 0 {
+		return s
+	}
+	e := s.Log.entries
+	for i := len(e) - 1; i >= 0 && units > 0 && e[i].At >= oldest; i-- {
+		if e[i].At > newest {
+			continue
+		}
+		taken := min(units, e[i].Units)
+		units -= taken
+		s.N -= taken
+		if e[i].Units -= taken; e[i].Units == 0 {
+			e = slices.Delete(e, i, i+1)
+		}
+	}
+	s.Log.entries = e
+	if len(e) > 0 {
+		s.T = e[len(e)-1].At
+	}
+	return s
+}
+
+func (slidingWindowLog) entries(s State, _ *Limit) []Entry {
+	if s.Log == nil {
+		return nil
+	}
+	return s.Log.entries
+}
+
+func (slidingWindowLog) answer(s State, need int64, l *Limit) Answer {
+	return Answer{T: s.T, N: s.N, RetryAt: s.fitsAt(need, l), UnitAt: s.fitsAt(1, l)}
+}
+
+// fitsAt returns the instant at which a cost fits; 0 if it does or never will.
+func (s State) fitsAt(cost int64, l *Limit) int64 {
+	excess := s.N + cost - l.Requests
+	if excess <= 0 || cost > l.Requests {
+		return 0
+	}
+	for _, e := range s.Log.entries {
+		if excess -= e.Units; excess <= 0 {
+			return e.At + l.Window
+		}
+	}
+	return s.T + l.Window
+}
+
+func (slidingWindowLog) freeAt(a Answer, units int64, l *Limit) int64 {
+	return a.loggedFreeAt(units, l)
+}
+
+// loggedFreeAt is freeAt of algorithms that keep their units one by one.
+func (a Answer) loggedFreeAt(units int64, l *Limit) int64 {
+	switch units {
+	case l.Burst: // when the newest unit expires
+		return a.T + l.Window
+	case 1:
+		return a.UnitAt
+	default:
+		return a.RetryAt
+	}
+}

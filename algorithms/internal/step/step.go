@@ -1,0 +1,206 @@
+// Package step decides: pure steps over the states of keys, in integers.
+//
+// Instants are µs since the Unix epoch, and only arguments: no step reads a
+// clock. Quantities are units. Package lua holds the twin of each algorithm in
+// the file of the same base name.
+//
+//	step.go    what a store, a limit and an algorithm are to each other
+//	table.go   the algorithms, one row each
+//	call.go    several checks at once, all or nothing
+//	figures.go what a caller is told, computed from what a store answered
+//	share.go   the part of a limit that one instance admits alone
+//	key.go     the identity of a key
+package step
+
+// tolerance is how far, in µs, a stored instant may lie ahead of the clock
+// before it counts as a clock that stepped back, and is repaired. Within it a
+// late caller is judged at the stored instant, so that time never moves
+// backwards.
+const tolerance = 100_000
+
+// Bounds of what a limit may say. They keep every product that the arithmetic
+// forms exact, in int64 and in the doubles of Redis's Lua.
+const (
+	MaxRequests    = 1_000_000_000
+	maxLogRequests = 10_000    // of algorithms with an entry per request
+	MaxWindow      = 1<<45 - 1 // µs: 407 days
+	MaxUnits       = 1 << 30   // that a state may hold, and the largest cost that a store sees
+	MaxExact       = 1 << 53   // doubles are exact below
+)
+
+// A step is an algorithm: what happens to one state under one limit.
+type step interface {
+	// at brings a stored state to now under the limit. It reports whether the
+	// result must be stored even if nothing is charged: after a repair, or
+	// after a log was trimmed.
+	at(s State, now int64, l *Limit) (State, bool)
+
+	// used is the part of the burst that a state which at returned uses up.
+	used(s State, l *Limit) int64
+
+	// charge adds units to a state that at returned. The id is the take's, for
+	// algorithms that tell takes apart.
+	charge(s State, now, units, id int64) State
+
+	// grant takes units off a state that at returned.
+	grant(s State, units int64) State
+
+	// undo takes off units that the receipt's take had charged, unless they
+	// have refilled or rolled out of the window. stored is the state before
+	// at. The result may again be a state of an earlier instant.
+	undo(stored, s State, now, units int64, r *Receipt, l *Limit) State
+
+	// backfill is charge, as far as the units fit, as of an earlier instant.
+	backfill(s State, now, units, at int64, l *Limit) State
+
+	// answer returns what figures are computed from.
+	answer(s State, need int64, l *Limit) Answer
+
+	// freeAt returns the instant at which units fit that do not fit now. It is
+	// asked for one unit, for the burst, and for the need of the answer.
+	freeAt(a Answer, units int64, l *Limit) int64
+}
+
+// A delayer is an algorithm that serves takes later than it admits them.
+type delayer interface {
+	// delayUntil returns the instant at which a take that has just been
+	// charged is to be served.
+	delayUntil(a Answer, units int64, l *Limit) int64
+}
+
+// A renewer is an algorithm whose takes end by themselves unless renewed.
+type renewer interface {
+	// renew moves the units of the receipt's take to now, in a state that at
+	// returned. Units that have ended meanwhile are held again, up to the cap.
+	renew(s State, now int64, r *Receipt, l *Limit) State
+}
+
+// A dater is an algorithm whose state knows when its units were admitted.
+type dater interface {
+	entries(s State, l *Limit) []Entry
+}
+
+// A State is what a store keeps for one key: n units are in use.
+type State struct {
+	T   int64 // buckets: n units were in use at T + F/r; otherwise the last write
+	N   int64
+	F   int64 // buckets: the fraction of T, in parts of r; counters: the previous window
+	Log *Log  // of algorithms that keep their units one by one
+}
+
+// A Log holds the units of one key one by one. Steps change it in place, and
+// return the state that goes with it.
+type Log struct {
+	entries []Entry
+	holds   []hold // of concurrent requests, in the place of entries
+}
+
+// An Entry is units that were admitted at one instant.
+type Entry struct{ At, Units int64 }
+
+// Empty reports whether the state says nothing.
+func (s State) Empty() bool { return s.N == 0 && s.F == 0 }
+
+// A Limit is the integers of a limit as steps use them: r units come back every
+// w µs (in lowest terms), so one unit every a + b/r µs.
+type Limit struct {
+	Row      *Row // nil: the zero Limit
+	Scope    *Row // the row under whose tag keys are stored; a share's is the whole limit's
+	R, W     int64
+	A, B     int64
+	Burst    int64 // of windows: the requests
+	Cap      int64 // how far Force may fill a state
+	Most     int64 // the largest cost; a share admits more than its burst from an empty state
+	Requests int64
+	Window   int64 // µs; of a calendar, a length that stands for its periods
+	Calendar *Calendar
+}
+
+// NewLimit returns the limit of so many requests per window, in µs.
+func NewLimit(row *Row, requests, window int64) Limit {
+	return Limit{Row: row, Scope: row, Requests: requests, Window: window, Burst: requests}.Reduced()
+}
+
+// Reduced returns l with everything that is derived from its row, requests,
+// window and burst. It accepts limits that are not valid.
+func (l Limit) Reduced() Limit {
+	if l.Requests > 0 && l.Window > 0 {
+		g := gcd(l.Requests, l.Window)
+		l.R, l.W = l.Requests/g, l.Window/g
+		l.A, l.B = l.W/l.R, l.W%l.R
+	}
+	l.Cap, l.Most = min(2*l.Burst, MaxUnits), l.Burst
+	return l
+}
+
+// Exact reports whether all arithmetic of a bucket stays below 2^53.
+func (l *Limit) Exact() bool { return l.R <= (MaxExact-1)/(l.Cap+1) }
+
+// fits reports whether a need fits beside the used units.
+func (l *Limit) fits(used, need int64) bool {
+	return used+need <= l.Burst || (used == 0 && need <= l.Most)
+}
+
+// At brings a stored state to now.
+func (l *Limit) At(s State, now int64) State {
+	s, _ = l.Row.step.at(s, now, l)
+	return s
+}
+
+// Charge adds units to a state that At returned.
+func (l *Limit) Charge(s State, now, units int64) State {
+	return l.Row.step.charge(s, now, units, 0)
+}
+
+// Force is Charge for units that need not fit: into debt, up to the cap.
+func (l *Limit) Force(s State, now, units int64) State { return l.force(s, now, units, 0) }
+
+func (l *Limit) force(s State, now, units, id int64) State {
+	if units = min(units, l.Cap-s.N); units <= 0 {
+		return s
+	}
+	return l.Row.step.charge(s, now, units, id)
+}
+
+// FullAt returns the instant at which a state that At returned is empty again;
+// 0 if it is.
+func (l *Limit) FullAt(s State) int64 {
+	a := l.Row.step.answer(s, 0, l)
+	return l.fullAt(&a)
+}
+
+// Entries returns when the units of a state that At returned were admitted, as
+// far as that matters, oldest first.
+func (l *Limit) Entries(s State) []Entry {
+	if d, ok := l.Row.step.(dater); ok {
+		return d.entries(s, l)
+	}
+	return []Entry{{s.T, s.N}}
+}
+
+// Turned returns how many windows ended from one instant to another. Of a
+// calendar more than two count as two, which pay off any debt.
+func (l *Limit) Turned(from, to int64) int64 {
+	if l.Calendar != nil {
+		return l.Calendar.turned(from, to)
+	}
+	return to/l.Window - from/l.Window
+}
+
+// Turn returns the end of the k-th window, counted from that of an instant on.
+func (l *Limit) Turn(at, k int64) int64 {
+	if l.Calendar != nil {
+		return l.Calendar.turn(at, k)
+	}
+	return (at/l.Window + k) * l.Window
+}
+
+// repaired returns the instant at which a state written at t is judged, and
+// whether t lies so far ahead that the clock must have stepped back. The state
+// keeps its units then, so that a step back opens no second quota.
+func repaired(t, now int64) (int64, bool) {
+	if t > now+tolerance {
+		return now, true
+	}
+	return t, false
+}

@@ -1,0 +1,105 @@
+// The algorithms: everything that other code wants to know about one stands in
+// its row.
+
+package step
+
+// A Row is one algorithm.
+type Row struct {
+	Name string // as limits are written
+	Tag  string // of stored keys, two letters
+	ID   byte   // its place among Rows, from 1: for stores within this process only
+	step step   // nil: denies everything, without a state
+
+	Refill      Refill
+	Calendar    bool   // its windows are periods of a calendar, of lengths that differ
+	MaxRequests int64  // that a limit may have
+	Beyond      string // the end of the error about more: another algorithm to use
+
+	Leased     bool // units may be spent a moment later than they were charged
+	Remembered bool // a denial holds until its RetryAfter, unless somebody settles
+	Owed       bool // units admitted without the store count there afterwards
+	TakesApart bool // its receipts find their own units again, by an id
+
+	// Weight is what a check costs the store, in lone takes from a bucket, which
+	// are the cheapest: 3 to 4 µs.
+	Weight func(l *Limit, op Op, cost int64) int
+}
+
+// A Refill says when units come back.
+type Refill uint8
+
+const (
+	// Never: there are no units.
+	Never Refill = iota
+	// Continuously: one by one, at the limit's rate.
+	Continuously
+	// Sliding: a window after they were taken, for each key at its own instant.
+	Sliding
+	// AtTurns: when a window of the clock or the calendar turns, for all keys at
+	// once.
+	AtTurns
+	// OnReturn: when the caller gives them back.
+	OnReturn
+)
+
+// Rows are all algorithms.
+var Rows []*Row
+
+// The algorithms. The order means nothing outside of this process.
+var (
+	Nobody = row(Row{Name: "nobody", Tag: "no"})
+
+	TokenBucket = row(Row{
+		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
+		Leased: true, Remembered: true, Owed: true, Weight: bucketWeight,
+	})
+	LeakyBucket = row(Row{
+		Name: "leaky-bucket", Tag: "lb", step: leakyBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
+		Remembered: true, Owed: true, Weight: bucketWeight,
+	})
+	SlidingWindowCounter = row(Row{
+		Name: "sliding-window-counter", Tag: "sc", step: slidingWindowCounter{}, Refill: Sliding, MaxRequests: MaxRequests,
+		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
+	})
+	SlidingWindowLog = row(Row{
+		Name: "sliding-window-log", Tag: "sl", step: slidingWindowLog{}, Refill: Sliding, MaxRequests: maxLogRequests,
+		Beyond: "; use sliding-window-counter", Remembered: true, Owed: true, Weight: logWeight,
+	})
+	FixedWindow = row(Row{
+		Name: "fixed-window", Tag: "fw", step: fixedWindow{}, Refill: AtTurns, MaxRequests: MaxRequests,
+		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
+	})
+	CalendarWindow = row(Row{
+		Name: "calendar-window", Tag: "cw", step: calendarWindow{}, Refill: AtTurns, Calendar: true, MaxRequests: MaxRequests,
+		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
+	})
+	Concurrent = row(Row{
+		Name: "concurrent", Tag: "co", step: concurrent{}, Refill: OnReturn, MaxRequests: maxLogRequests,
+		TakesApart: true, Weight: heldWeight,
+	})
+)
+
+func row(r Row) *Row {
+	r.ID = byte(len(Rows) + 1)
+	Rows = append(Rows, &r)
+	return &r
+}
+
+func bucketWeight(_ *Limit, op Op, _ int64) int {
+	if op == Take {
+		return 1
+	}
+	return 3
+}
+
+func counterWeight(*Limit, Op, int64) int { return 3 }
+
+// logWeight counts the entries of a log that a check reads in the worst case: a
+// part of them all, and for a settlement as many as its units.
+func logWeight(l *Limit, _ Op, cost int64) int {
+	return 8 + int(l.Requests/25+min(cost, l.Requests)/5)
+}
+
+// heldWeight counts a command for every second unit. Units that have ended go
+// by one command together.
+func heldWeight(l *Limit, _ Op, cost int64) int { return 8 + int(min(cost, l.Cap)/2) }

@@ -1,0 +1,170 @@
+// The token bucket. A state says: at the instant T + F/r exactly N units were
+// in use, and since then they drain at r units per w µs.
+//
+// That is GCRA (ITU-T I.371) with whole units in the place of a bare arrival
+// time. Units in use carry over a changed limit one for one; an arrival time
+// would be scaled by the new rate.
+//
+// Draining. By now (now > T), floor(((now-T)·r - F) / w) units have drained. The
+// product may need 128 bits. The instant of the k-th unit is T + (F + k·w)/r,
+// which with w = a·r + b is T + k·a + (F + k·b)/r: the new T takes the whole part
+// and the new F the rest, so no fraction of a unit is ever lost.
+//
+// Returning. The state that a take left can be put back exactly, if it is still
+// stored. Otherwise others have taken or returned since, and units that had
+// time to refill must not be credited again. Without the take, the level would
+// have been lower by its units at first. This difference shrinks only while the
+// lower level is empty, so by no more than what drains since the take: without
+// credits units less what has drained since the receipt's instant.
+
+package step
+
+import (
+	"math"
+	"math/bits"
+)
+
+type tokenBucket struct{}
+
+func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
+	s.N, s.F = min(s.N, l.Cap), min(s.F, l.R-1)
+	if s.N == 0 {
+		return State{T: now}, false
+	}
+	if s.T > now+tolerance {
+		return State{T: now, N: s.N}, true
+	}
+	if s.T >= now {
+		return s, false
+	}
+	k, _ := drained(s, now, s.N, l)
+	if k == s.N {
+		return State{T: now}, false
+	}
+	f := s.F + k*l.B
+	return State{T: s.T + k*l.A + f/l.R, N: s.N - k, F: f % l.R}, false
+}
+
+// drained returns floor(((now-T)·r - F) / w), at most limit, for now > T, and
+// whether exactly that number of units had time to drain.
+func drained(s State, now, limit int64, l *Limit) (k int64, exact bool) {
+	hi, lo := bits.Mul64(uint64(now-s.T), uint64(l.R))
+	lo, borrow := bits.Sub64(lo, uint64(s.F), 0)
+	hi -= borrow // (now-T)·r >= r > F, so this never falls below 0
+	if hi >= uint64(l.W) {
+		return limit, false
+	}
+	q, rem := bits.Div64(hi, lo, uint64(l.W))
+	if q >= uint64(limit) {
+		return limit, q == uint64(limit) && rem == 0
+	}
+	return int64(q), rem == 0
+}
+
+// after returns the first whole µs at which k units of a state at t + f/r have
+// drained.
+func after(t, f, k int64, l *Limit) int64 {
+	hi, lo := bits.Mul64(uint64(k), uint64(l.A))
+	lo, carry := bits.Add64(lo, uint64(t+ceilDiv(f+k*l.B, l.R)), 0)
+	if hi+carry > 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+func (tokenBucket) used(s State, _ *Limit) int64 { return s.N }
+
+func (tokenBucket) charge(s State, _, units, _ int64) State {
+	s.N += units
+	return s
+}
+
+// backfill charges the units that have not drained since at. The fraction of
+// the unit that drains by now is kept, so that a client which takes one unit
+// whenever there is one is not denied.
+func (b tokenBucket) backfill(s State, now, units, at int64, l *Limit) State {
+	late, _ := b.at(State{T: min(at, now), N: units}, now, l)
+	if units = min(late.N, max(0, l.Burst-s.N)); units == 0 {
+		return s
+	}
+	s.N += units
+	s.T -= now - late.T
+	s, _ = b.at(s, now, l)
+	return s
+}
+
+func (tokenBucket) grant(s State, units int64) State {
+	s.N = max(0, s.N-units)
+	return s
+}
+
+func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limit) State {
+	if stored.left(r) {
+		return b.restore(stored, now, units, l)
+	}
+	if now <= r.At {
+		return b.grant(s, units)
+	}
+	if k, _ := drained(State{T: r.At}, now, units, l); k == units {
+		return s
+	}
+	return s.without(now, units, r.At, l)
+}
+
+// without takes units off a state that others have changed since the take.
+//
+// The refill since the take is rarely a whole number of units, so the state
+// moves instead: without the take, N - units were in use at T + (now - taken).
+// That may lie in the future; the state steps back by whole units until it does
+// not.
+func (s State) without(now, units, taken int64, l *Limit) State {
+	k := min(units, unitsUntil(taken, s, l))
+	parts := k * l.B
+	t, n := now+s.T-(taken+k*l.A+parts/l.R), s.N-units+k
+	f := s.F - parts%l.R
+	if f < 0 {
+		f, t = f+l.R, t-1
+	}
+	if n <= 0 {
+		return State{T: now}
+	}
+	return State{T: t, N: n, F: f}
+}
+
+// unitsUntil returns how many units drain from an instant until that of the
+// state, rounded up; 0 if the state is not later.
+func unitsUntil(from int64, s State, l *Limit) int64 {
+	if s.T < from {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(s.T-from), uint64(l.R))
+	lo, carry := bits.Add64(lo, uint64(s.F), 0)
+	if hi += carry; hi >= uint64(l.W) {
+		return math.MaxInt64
+	}
+	q, rem := bits.Div64(hi, lo, uint64(l.W))
+	if rem > 0 {
+		q++
+	}
+	return int64(min(q, math.MaxInt64))
+}
+
+// left reports whether the stored state is the one that the take left.
+func (s State) left(r *Receipt) bool { return s.T == r.T && s.N == r.N && s.F == r.F }
+
+// restore takes units off the state that their take left. It returns the state
+// as it was then, not as it has drained since, so that the rest of the receipt
+// can be returned as exactly.
+func (b tokenBucket) restore(stored State, now, units int64, l *Limit) State {
+	stored.N = max(0, stored.N-units)
+	if s, repaired := b.at(stored, now, l); repaired || s.Empty() {
+		return s
+	}
+	return stored
+}
+
+func (tokenBucket) answer(s State, _ int64, _ *Limit) Answer { return answerOf(s) }
+
+func (tokenBucket) freeAt(a Answer, units int64, l *Limit) int64 {
+	return after(a.T, a.F, a.N+units-l.Burst, l)
+}

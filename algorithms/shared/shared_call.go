@@ -1,0 +1,154 @@
+// A call on its way through the layers. It is validated once, here; each check
+// becomes one item with one key, and every layer below trusts it.
+//
+// A layer answers a call by writing each item's decision. The Redis layer may
+// give up a call that is still under way: a batch then goes on reading its items
+// and writing their answers, while the layers above write decisions. The two
+// touch different fields, and such a call is never used again (givenUp).
+
+package shared
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// A layer decides calls, or passes them on to the layer below.
+//
+// An error means that no decision could be made. It never wraps ErrInvalid
+// except for a caller's clock that is out of bounds.
+type layer interface {
+	allow(ctx context.Context, c *call) error
+}
+
+// An item is one check of a call, and its answer.
+type item struct {
+	step.Item
+	hash     uint64 // of the key: every layer uses the same
+	exact    bool
+	fail     algorithms.FailureMode
+	decision algorithms.Decision // the layers' answer
+
+	redisItem
+}
+
+// A call is the items of one Allow. Items never move, because they point to each
+// other.
+type call struct {
+	items   []item
+	steps   step.Call // the items as steps see them
+	givenUp bool      // something may still use the items
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// maxPooled bounds the items of calls that are kept for others to use.
+const maxPooled = 32
+
+// seed is the one seed of all hashes of keys.
+var seed = maphash.MakeSeed()
+
+// newCall returns the call of checks, or every mistake in them at once.
+func newCall(checks []algorithms.Check) (*call, error) {
+	if err := step.Size(len(checks)); err != nil {
+		return nil, err
+	}
+	c := callOf(len(checks))
+	var errs []error
+	for i := range checks {
+		it := &c.items[i]
+		err := checks[i].Item(&it.Item)
+		if err == nil {
+			it.exact, it.fail = checks[i].Exact, checks[i].Fail
+			err = c.add(it)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if errs != nil {
+		c.free()
+		return nil, errors.Join(errs...)
+	}
+	return c, nil
+}
+
+// callOf returns a call of n zero items. Each must be filled in and added, in
+// order.
+func callOf(n int) *call {
+	c := calls.Get().(*call)
+	if cap(c.items) < n {
+		c.items = make([]item, n)
+	}
+	c.items = c.items[:n]
+	return c
+}
+
+// add finishes an item whose step.Item is filled in.
+func (c *call) add(it *item) error {
+	it.hash = it.Key.Hash(seed)
+	it.Dropped = it.Op.Reads() && it.Receipt.Units > 0 && it.Receipt.Source != uint8(algorithms.Shared)
+	return c.steps.Add(&it.Item)
+}
+
+// free gives c back for others to use, unless something may still use it.
+func (c *call) free() {
+	if c.givenUp || len(c.items) > maxPooled {
+		return
+	}
+	clear(c.items)
+	clear(c.steps.Items)
+	c.items, c.steps.Items = c.items[:0], c.steps.Items[:0]
+	calls.Put(c)
+}
+
+// settles reports whether c is a call of settlements.
+func (c *call) settles() bool { return c.items[0].Op.Settles() }
+
+// proceeds reports whether every take of c is allowed.
+func (c *call) proceeds() bool {
+	for i := range c.items {
+		if it := &c.items[i]; it.Op == step.Take && !it.decision.Allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// sub returns a call of some of c's items: only takes, or only settlements.
+func (c *call) sub(places []int) *call {
+	s := callOf(len(places))
+	for j, i := range places {
+		s.items[j] = c.items[i]
+		it := &s.items[j]
+		it.Home, it.Instead, it.Held, it.Answer = nil, nil, step.Held{}, step.Answer{}
+		_ = s.add(it) // parts of a valid call without trials are valid
+	}
+	return s
+}
+
+// decide writes the decision of an item that a store answered at now.
+func (it *item) decide(now int64, source algorithms.Source) {
+	f := it.Figures(now)
+	left := algorithms.ReceiptOf(it.Left(now, uint8(source)))
+	if f.Undecided {
+		source = algorithms.Undecided
+	}
+	it.decision = algorithms.Decision{
+		Allowed: f.Allowed, Source: source, Remaining: f.Remaining, RetryAfter: f.RetryAfter,
+		ResetAfter: f.ResetAfter, UnitAfter: f.UnitAfter, Delay: f.Delay, Receipt: left,
+	}
+}
+
+// admit lets an item pass undecided. A settlement keeps its receipt.
+func (it *item) admit() {
+	it.decision = algorithms.Decision{Allowed: true, Receipt: algorithms.ReceiptOf(it.Receipt)}
+	if !it.Op.Settles() {
+		it.decision.Receipt = algorithms.Receipt{}
+	}
+}

@@ -1,0 +1,108 @@
+// What a limiter tells its operator: counts for Stats, and one log line per
+// change of state.
+
+package shared
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A report counts and logs what happens inside a limiter.
+type report struct {
+	log           *slog.Logger
+	errors        map[string]*atomic.Uint64 // by reason; the map never changes
+	loads         atomic.Uint64
+	returnsFailed atomic.Uint64
+	misconfigured atomic.Bool // and it was logged
+
+	mu     sync.Mutex // guards the fields below
+	opened time.Time  // when Redis became unavailable
+	quiet  time.Time  // no failed return is logged before
+	muted  int        // failed returns since
+}
+
+// muteFor is the least time between two lines about failed returns.
+const muteFor = 10 * time.Second
+
+func newReport(log *slog.Logger) *report {
+	r := &report{log: log, errors: make(map[string]*atomic.Uint64)}
+	for _, reason := range reasons {
+		r.errors[reason] = new(atomic.Uint64)
+	}
+	return r
+}
+
+// scriptLoaded: Redis did not know the script (it restarted, failed over or
+// flushed its scripts), and received it whole.
+func (r *report) scriptLoaded() { r.loads.Add(1) }
+
+// failed: a script failed with err, or calls that had waited for too long were
+// not sent, once for all the calls in it.
+func (r *report) failed(err error) {
+	reason := Reason(err)
+	r.errors[reason].Add(1)
+	if reason == reasonConfiguration && !r.misconfigured.Swap(true) {
+		r.log.Error("Redis misconfigured", "error", err)
+	}
+}
+
+// returnFailed: units of a policy ("" if of several) could not be given back.
+func (r *report) returnFailed(policy string, err error) {
+	r.returnsFailed.Add(1)
+	now := time.Now()
+	r.mu.Lock()
+	if now.Before(r.quiet) {
+		r.muted++
+		r.mu.Unlock()
+		return
+	}
+	muted := r.muted
+	r.quiet, r.muted = now.Add(muteFor), 0
+	r.mu.Unlock()
+	args := []any{"error", err}
+	if policy != "" {
+		args = append(args, "policy", policy)
+	}
+	if muted > 0 {
+		args = append(args, "suppressed", muted)
+	}
+	r.log.Warn("units not given back: they stay charged until they drain", args...)
+}
+
+// circuitOpened: Redis is bypassed, because of err.
+func (r *report) circuitOpened(err error) {
+	r.mu.Lock()
+	r.opened = time.Now()
+	r.mu.Unlock()
+	r.log.Error("Redis unavailable: this instance limits alone", "reason", Reason(err), "error", err)
+}
+
+// circuitClosed: Redis decides again. The counts are of checks and calls that
+// were decided meanwhile.
+func (r *report) circuitClosed(local, open, closed uint64) {
+	r.mu.Lock()
+	opened := r.opened
+	r.mu.Unlock()
+	r.misconfigured.Store(false)
+	r.log.Info("Redis available", "after", time.Since(opened).Round(time.Millisecond),
+		"decided_locally", local, "failed_open", open, "failed_closed", closed)
+}
+
+// found: a finding was made for the first time.
+func (r *report) found(f algorithms.Finding) {
+	r.log.Warn("configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
+}
+
+func (r *report) addStats(s *algorithms.Stats) {
+	s.Redis.Errors = make(map[string]uint64, len(r.errors))
+	for reason, n := range r.errors {
+		s.Redis.Errors[reason] = n.Load()
+	}
+	s.Redis.ScriptLoads = r.loads.Load()
+	s.Redis.ReturnsFailed = r.returnsFailed.Load()
+}
