@@ -54,7 +54,7 @@ func TestSteps(t *testing.T) {
 		}
 		c := Script(client, tt.steps...)
 		got, err := send(t.Context(), c, "incr", "counter")
-		if redis.HasErrorPrefix(err, "ERR wrong number") {
+		if redis.HasErrorPrefix(err, "wrong number") {
 			err = errRefused
 		}
 		if got != tt.want || !errors.Is(err, tt.err) {
