@@ -15,7 +15,7 @@ import (
 // This file is a client whose behaviour a test writes as a script of steps; steps.go has the steps.
 //
 // All that a client sends at once is one trip: a command, or the commands of a pipeline. The first step wraps the
-// second, and so on; the last step wraps the sending. Set builds this chain once, because Nth and Skip count the trips
+// second, and so on; the last step wraps the sending. Set builds this chain once, because InTurn and Skip count the trips
 // since Set. A trip keeps the chain that was in force when it arrived.
 
 // A Processor sends one command, as every client of go-redis does.

@@ -45,8 +45,8 @@ func TestSteps(t *testing.T) {
 		"a refused command": {[]Step{Send("GET")}, nil, errRefused, 0},
 		"chosen":            {[]Step{On("INCR counter", Fail(errScripted))}, nil, errScripted, 0},
 		"not chosen":        {[]Step{On("other", Fail(errScripted))}, int64(1), nil, 1},
-		"not the first":     {[]Step{Skip(1, Fail(errScripted)), Nth(2, Fail(errScripted))}, int64(1), nil, 1},
-		"the first":         {[]Step{On("incr", Nth(1, Fail(errScripted)))}, nil, errScripted, 0},
+		"not the first":     {[]Step{Skip(1, Fail(errScripted)), InTurn()}, int64(1), nil, 1},
+		"the first":         {[]Step{On("incr", InTurn(Fail(errScripted), Reply("no")))}, nil, errScripted, 0},
 		"an argument":       {[]Step{Inspect(func(cmd redis.Cmder) { cmd.Args()[1] = "elsewhere" })}, int64(1), nil, 0},
 	} {
 		if err := client.Del(t.Context(), "counter", "elsewhere").Err(); err != nil {
@@ -186,7 +186,7 @@ func TestDelaysAndContexts(t *testing.T) {
 		"deaf wait":        {[]Step{Deaf(), Wait(time.Hour)}, time.Hour, nil},
 		"wait for a reply": {[]Step{WaitReply(time.Hour)}, time.Hour, nil},
 		"both": {[]Step{
-			Nth(1, Wait(time.Millisecond)), WaitReply(time.Millisecond), Fail(errScripted),
+			InTurn(Wait(time.Millisecond)), WaitReply(time.Millisecond), Fail(errScripted),
 		}, 2 * time.Millisecond, errScripted},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,6 +201,29 @@ func TestDelaysAndContexts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTurns wants each trip to have its turn by its arrival, although the first ones are still under way.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := Script(nil, InTurn(Wait(3*time.Second), Wait(2*time.Second), Skip(1, Wait(time.Hour))), Skip(3, Fail(errScripted)))
+		var wg sync.WaitGroup
+		start := time.Now()
+		for _, want := range []time.Duration{3 * time.Second, 2 * time.Second, 0, 0} {
+			wg.Go(func() {
+				_, _ = send(t.Context(), c, "ping")
+				if took := time.Since(start); took != want {
+					t.Errorf("took %v, want %v", took, want)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		if _, err := send(t.Context(), c, "ping"); !errors.Is(err, errScripted) {
+			t.Errorf("the fifth: got %v, want it to fail", err)
+		}
+	})
 }
 
 // TestHoldInABubble wants held trips not to keep virtual time from passing.

@@ -46,7 +46,8 @@
 //	| answers without Redis                        | Reply(value), On("info", Reply(text))          |
 //	| sends another command                        | Send("eval", script, 0)                        |
 //	| reads or changes arguments                   | Inspect(f)                                     |
-//	| does so to some commands only                | On(text, steps...), Nth(n, ...), Skip(n, ...)  |
+//	| does so to some commands only                | On(text, steps...), Skip(n, steps...)          |
+//	| does another thing to each command           | InTurn(steps...)                               |
 //	| hides its type, and has only Process         | none                                           |
 //	| keeps its type, and has pipelines            | any, with client.AddHook(Script(nil, steps...)) |
 //

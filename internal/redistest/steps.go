@@ -152,21 +152,29 @@ func On(text string, steps ...Step) Step {
 	return choose(steps, func(t *trip) bool { return contains(t.text, text) })
 }
 
-// Nth applies steps to the n-th trip that arrives here after Client.Set. It counts from 1.
-func Nth(n int, steps ...Step) Step {
-	return counted(steps, func(i int64) bool { return i == int64(n) })
+// InTurn applies the first step to the first trip that arrives here after Client.Set, the second step to the second trip,
+// and so on. All later trips pass.
+func InTurn(steps ...Step) Step {
+	return func(c *Client, next handler) handler {
+		turns := make([]handler, len(steps))
+		for i, step := range steps {
+			turns[i] = step(c, next)
+		}
+		var arrived atomic.Int64
+		return func(ctx context.Context, t *trip) error {
+			if i := int(arrived.Add(1)) - 1; i < len(turns) {
+				return turns[i](ctx, t)
+			}
+			return next(ctx, t)
+		}
+	}
 }
 
 // Skip applies steps to all trips that arrive here after Client.Set, except the first n.
 func Skip(n int, steps ...Step) Step {
-	return counted(steps, func(i int64) bool { return i > int64(n) })
-}
-
-// counted applies steps to the trips whose number is chosen. Every call of Client.Set counts from 1.
-func counted(steps []Step, chosen func(i int64) bool) Step {
 	return func(c *Client, next handler) handler {
 		var arrived atomic.Int64
-		return choose(steps, func(*trip) bool { return chosen(arrived.Add(1)) })(c, next)
+		return choose(steps, func(*trip) bool { return arrived.Add(1) > int64(n) })(c, next)
 	}
 }
 
