@@ -187,7 +187,7 @@ func TestKilledProcessKeepsWhatItReserved(t *testing.T) {
 
 	client := s.start(job{Hangs: living[0].url + "/hangs-up"})
 	s.until("it asks", func() bool { return s.books(living[0])[begun+"hangs-up"] == asking })
-	client.kill()
+	client.Kill()
 	s.until("what it asked has failed", func() bool { return s.books(living[0])["499"] == asking })
 
 	var others sync.WaitGroup
@@ -209,7 +209,7 @@ func TestKilledProcessKeepsWhatItReserved(t *testing.T) {
 	storm, before := s.storm(4, living...), s.answers(0)
 	s.until("there is a storm", func() bool { return s.answers(0) > before+200 })
 	kill()
-	doomed.kill()
+	doomed.Kill()
 	others.Wait()
 	storm.Wait()
 	s.await(living...)

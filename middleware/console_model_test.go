@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -228,13 +229,13 @@ func TestConsoleOverInstances(t *testing.T) {
 			ctx := context.Background()
 			becomes := func(i int, want int) {
 				t.Helper()
-				var v ratelimit.Verdict
-				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-					if v, _ = instances[i].Check(from("192.0.2.1")); v.Status == want {
-						return
+				redistest.UntilEmpty(t, fmt.Sprintf("instance %d answers %d", i, want), func() string {
+					v, _ := instances[i].Check(from("192.0.2.1"))
+					if v.Status == want {
+						return ""
 					}
-				}
-				t.Fatalf("instance %d: got %+v for 10s, want %d", i, v, want)
+					return fmt.Sprintf("got %+v", v)
+				})
 			}
 			becomes(0, 0)
 			becomes(0, 429)
@@ -255,15 +256,13 @@ func TestConsoleOverInstances(t *testing.T) {
 			if err := consoles[1].Ban(ctx, ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.9"}, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
-			for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			redistest.UntilEmpty(t, "the other instance bans", func() string {
 				v, _ := instances[0].Check(from("192.0.2.9"))
 				if len(v.Policies) == 1 && v.Policies[0].Banned {
-					break
+					return ""
 				}
-				if time.Now().After(end) {
-					t.Fatalf("got %+v, want a ban", v)
-				}
-			}
+				return fmt.Sprintf("got %+v", v)
+			})
 		})
 	}
 }

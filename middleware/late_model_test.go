@@ -350,11 +350,12 @@ func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 
 // await waits for what is due to be settled.
 func (m *lateModel) await() {
-	for end := time.Now().Add(time.Minute); m.settled.Load() < m.due; time.Sleep(50 * time.Microsecond) {
-		if time.Now().After(end) {
-			m.t.Fatalf("%d of %d settlements were made", m.settled.Load(), m.due)
+	redistest.UntilEmpty(m.t, "all settlements are made", func() string {
+		if n := m.settled.Load(); n < m.due {
+			return fmt.Sprintf("%d of %d are", n, m.due)
 		}
-	}
+		return ""
+	})
 }
 
 func (m *lateModel) override() {

@@ -178,7 +178,7 @@ func TestKilledProcessSettlesNoMore(t *testing.T) {
 	s.until("they told", func() bool { b := s.books(doomed); return b[units] == held*(3+16) && b[settled] == held })
 	use := s.use(4, living...)
 	s.until("others do, too", func() bool { return s.answers(0) > 100 })
-	doomed.kill()
+	doomed.Kill()
 	dead.Wait()
 	use.Wait()
 	s.fill("10", living...)

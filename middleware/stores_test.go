@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -11,9 +12,6 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
-
-// patience is for what happens within milliseconds.
-const patience = 20 * time.Second
 
 // A fleet is some instances of a service that share a Redis or a Cluster.
 type fleet struct {
@@ -58,7 +56,7 @@ func (f *fleet) start(policies ...ratelimit.Policy) []*ratelimit.Middleware {
 	var all []*ratelimit.Middleware
 	for _, client := range f.clients {
 		stack, err := algorithms.NewShared(client, &algorithms.Options{
-			Redis: algorithms.RedisOptions{Timeout: patience}, Fallback: algorithms.FallbackOptions{Deadline: patience},
+			Redis: algorithms.RedisOptions{Timeout: redistest.Patience}, Fallback: algorithms.FallbackOptions{Deadline: redistest.Patience},
 		})
 		if err != nil {
 			f.Fatal(err)
@@ -72,17 +70,16 @@ func (f *fleet) start(policies ...ratelimit.Policy) []*ratelimit.Middleware {
 // soon waits until a request is answered so.
 func (f *fleet) soon(m *ratelimit.Middleware, what string, want func(ratelimit.Verdict) bool) {
 	f.Helper()
-	var v ratelimit.Verdict
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * ms) {
-		var err error
-		if v, err = m.Check(from("192.0.2.1")); err != nil {
+	redistest.UntilEmpty(f, what, func() string {
+		v, err := m.Check(from("192.0.2.1"))
+		if err != nil {
 			f.Fatal(err)
 		}
 		if want(v) {
-			return
+			return ""
 		}
-	}
-	f.Errorf("%s: got %+v", what, v)
+		return fmt.Sprintf("got %+v", v)
+	})
 }
 
 // everybody is a private policy, of another slot than the client's.
@@ -142,8 +139,8 @@ func TestFleetBans(t *testing.T) {
 	fleets(t, func(f *fleet) {
 		all := f.start(banning("p", algorithms.TokenBucket(1, time.Hour)), everybody)
 		check(t, all[0], from("192.0.2.1"))
-		f.soon(all[1], "banned after denials", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
-		f.soon(all[2], "banned elsewhere", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
+		f.soon(all[1], "it bans after denials", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
+		f.soon(all[2], "another instance bans, too", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
 		if err := ratelimit.NewConsole(all[3]).Unban(context.Background(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1"}); err != nil {
 			t.Error(err)
 		}
@@ -151,7 +148,7 @@ func TestFleetBans(t *testing.T) {
 		if v.Policies[0].Banned {
 			t.Errorf("got %+v where the ban was ended", v)
 		}
-		f.soon(all[2], "forgiven elsewhere", func(v ratelimit.Verdict) bool { return !v.Policies[0].Banned })
+		f.soon(all[2], "another instance forgives, too", func(v ratelimit.Verdict) bool { return !v.Policies[0].Banned })
 	})
 }
 
@@ -177,10 +174,8 @@ func TestFleetHolds(t *testing.T) {
 		close(release)
 		both.Wait()
 		served := all[2].Handler(ok)
-		for end := time.Now().Add(patience); record(served, from("192.0.2.1")).Code != http.StatusOK; time.Sleep(5 * ms) {
-			if time.Now().After(end) {
-				t.Fatal("denied, though nothing runs any more")
-			}
-		}
+		redistest.Until(t, "a request is admitted, because none runs anymore", func() bool {
+			return record(served, from("192.0.2.1")).Code == http.StatusOK
+		})
 	})
 }

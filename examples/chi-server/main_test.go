@@ -22,7 +22,6 @@ import (
 
 const (
 	deadline = 10 * time.Second // for anything that a healthy machine does in a blink
-	interval = 2 * time.Millisecond
 
 	asProgram = "CHI_SERVER_TEST_PROGRAM" // in the environment: be the program, not its tests
 )
@@ -110,30 +109,28 @@ func (s *server) listening(t *testing.T) string {
 // says waits until the log has said it so many times, and fails the test if it has more often.
 func (s *server) says(t *testing.T, what string, times int) {
 	t.Helper()
-	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(interval) {
+	redistest.UntilEmpty(t, fmt.Sprintf("the server has said %q %d times", what, times), func() string {
 		if got := strings.Count(s.log.String(), what); got > times {
 			t.Fatalf("got %q %d times, want %d:\n%s", what, got, times, s.log)
 		} else if got == times {
-			return
+			return ""
 		}
 		select {
 		case <-s.done:
 			t.Fatalf("got exit code %d instead of a server:\n%s", s.code, s.log)
 		default:
 		}
-	}
-	t.Fatalf("the server has not said %q %d times after %v:\n%s", what, times, deadline, s.log)
+		return "its log is\n" + s.log.String()
+	})
 }
 
 // settled waits until a policy's requests have made as many settlements.
 func (s *server) settled(t *testing.T, policy string, times int) {
 	t.Helper()
 	want := fmt.Sprintf("\nratelimit_settlements_total{policy=%q,result=\"made\"} %d\n", policy, times)
-	for end := time.Now().Add(deadline); !strings.Contains(s.send(t, "GET /metrics", "").body, want); time.Sleep(interval) {
-		if time.Now().After(end) {
-			t.Fatalf("%s has not made %d settlements after %v", policy, times, deadline)
-		}
-	}
+	redistest.Until(t, fmt.Sprintf("%s has made %d settlements", policy, times), func() bool {
+		return strings.Contains(s.send(t, "GET /metrics", "").body, want)
+	})
 }
 
 // wait waits for the exit code, and wants 0.

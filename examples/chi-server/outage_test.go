@@ -136,9 +136,10 @@ func TestRedisLosesItsRights(t *testing.T) {
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(deadline); strings.Count(s.log.String(), gone) < change && time.Now().Before(end); time.Sleep(interval) {
+		redistest.Until(t, "the server notices the outage", func() bool {
 			s.send(t, "GET /nothing", "") // it takes some failures, and some time
-		}
+			return strings.Count(s.log.String(), gone) >= change
+		})
 		s.says(t, gone, change)
 		s.says(t, odd, change)
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "+@all").Err(); err != nil {

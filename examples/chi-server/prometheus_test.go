@@ -13,10 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-)
 
-const patience = 60 * time.Second // for what takes scrapes and evaluations
+	"github.com/penstock-go/penstock/internal/redistest"
+)
 
 // A scraper is a process of Prometheus, with our alerts, for the impatient.
 type scraper struct {
@@ -96,13 +95,12 @@ func freeAddr(t *testing.T) string {
 // until waits until nothing is missing.
 func (p *scraper) until(t *testing.T, missing func() string) {
 	t.Helper()
-	end := time.Now().Add(patience)
-	for what := missing(); what != ""; what = missing() {
-		if time.Now().After(end) {
-			t.Fatalf("missing after %v: %s\n%s", patience, what, p.log)
+	defer func() {
+		if t.Failed() {
+			t.Logf("Prometheus says:\n%s", p.log)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	}()
+	redistest.UntilEmpty(t, "Prometheus has everything", missing)
 }
 
 // A result is what a query has of one series.

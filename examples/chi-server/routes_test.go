@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // An attempt is a request, and its status while the limit admits it.
@@ -250,10 +252,11 @@ func TestLoginsThatSucceed(t *testing.T) {
 // login tries again while Redis is late, as it is on a busy machine: then logins are refused.
 func (s *server) login(t *testing.T, body string) reply {
 	t.Helper()
-	r := s.send(t, "POST /v1/login", body)
-	for end := time.Now().Add(deadline); r.status == http.StatusServiceUnavailable && time.Now().Before(end); time.Sleep(interval) {
+	var r reply
+	redistest.Until(t, "a login is answered", func() bool {
 		r = s.send(t, "POST /v1/login", body)
-	}
+		return r.status != http.StatusServiceUnavailable
+	})
 	return r
 }
 

@@ -78,12 +78,13 @@ func (s *server) charge(t *testing.T) {
 // chargeUntil sends charges until the log has said it so many times.
 func (s *server) chargeUntil(t *testing.T, says string, times int) {
 	t.Helper()
-	for end := time.Now().Add(deadline); strings.Count(s.log.String(), says) < times; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the server has not said %q %d times after %v:\n%s", says, times, deadline, s.log)
+	redistest.UntilEmpty(t, fmt.Sprintf("the server has said %q %d times", says, times), func() string {
+		if strings.Count(s.log.String(), says) >= times {
+			return ""
 		}
 		s.charge(t)
-	}
+		return "its log is\n" + s.log.String()
+	})
 }
 
 // healthy is a server on a Redis that is never in trouble.

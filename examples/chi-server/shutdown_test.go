@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // TestShutdown: a request in flight finishes, held ones are refused, nothing new is served.
@@ -110,14 +112,13 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 // awaitClosed waits until nobody listens on address.
 func awaitClosed(t *testing.T, address string) {
 	t.Helper()
-	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(interval) {
+	redistest.Until(t, address+" is closed", func() bool {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			return
+		if err == nil {
+			conn.Close()
 		}
-		conn.Close()
-	}
-	t.Errorf("%s is still open %v after the end", address, deadline)
+		return err != nil
+	})
 }
 
 // TestSignals ends the program itself, as a shell would.

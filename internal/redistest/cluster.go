@@ -44,7 +44,7 @@ func StartClusterWithReplicas(tb testing.TB, args ...string) *Cluster {
 		"--repl-ping-replica-period", "1", // nodes do not count a replica that has received nothing
 	}, args...))
 	for i, replica := range c.nodes[masters:] {
-		c.await("replica does not follow its master", func() string { return replica.follow(c.nodes[i]) })
+		c.await("each replica follows its master", func() string { return replica.follow(c.nodes[i]) })
 	}
 	c.WaitReady()
 	return c
@@ -116,29 +116,26 @@ func (c *Cluster) Nodes() []*Server { return c.nodes }
 func (c *Cluster) Client() *redis.ClusterClient { return c.client() }
 
 // WaitReady waits until every node serves, knows all others, counts every slot as served and, where there are
-// replicas, sees one behind every master. It fails the test after 30 s. Call it after the restart of a node. Like
+// replicas, sees one behind every master. It fails the test after [Patience]. Call it after the restart of a node. Like
 // Restart, it belongs to the goroutine that runs the test.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
-	c.await("cluster is not ready", c.state)
+	c.await("the cluster is ready", c.state)
 }
 
-// await waits until state, which says what is missing, says nothing.
-func (c *Cluster) await(complaint string, state func() string) {
+// await waits until state returns "". Meanwhile it keeps introducing the nodes to each other.
+func (c *Cluster) await(condition string, state func() string) {
 	c.tb.Helper()
-	var missing string
-	end := time.Now().Add(patience)
-	for invited := (time.Time{}); time.Now().Before(end); time.Sleep(10 * interval) {
-		if missing = state(); missing == "" {
-			return
-		}
-		// An invitation that is not answered within a second or two is forgotten, so it is repeated.
-		if time.Since(invited) > time.Second {
+	var invited time.Time
+	UntilEmpty(c.tb, condition, func() string {
+		missing := state()
+		// Nodes forget an invitation that is not answered within a second or two, so it is repeated.
+		if missing != "" && time.Since(invited) > time.Second {
 			c.invite()
 			invited = time.Now()
 		}
-	}
-	c.tb.Fatalf("redistest: %s after %v: %s", complaint, patience, missing)
+		return missing
+	})
 }
 
 // invite introduces every node to every other. Those that have met are not disturbed by it.

@@ -13,6 +13,10 @@
 //	| a server that answers BUSY              | Server.StartScript, Server.KillScript          |
 //	| a server that answers MISCONF           | Server.BreakSaves, Server.MendSaves            |
 //	| a network that delays, loses or refuses | StartProxy, Proxy.Set                          |
+//	| a client that delays, fails or answers  | Script, Client.Set; see below                  |
+//	| the number and texts of commands        | Script, Client.Count, Client.Trips             |
+//	| this test binary in another process     | Rerun in the test, RunJob in the process       |
+//	| a condition that holds sooner or later  | Until, UntilEmpty                              |
 //	| another version or a fork               | the variable REDIS_SERVER in the environment   |
 //
 // Settings make a server refuse in other ways, each by its own arguments:
@@ -27,6 +31,25 @@
 //	| READONLY                       | "--replicaof", "127.0.0.1", port                                   |
 //	| MASTERDOWN                     | the same of a dead server, and "--replica-serve-stale-data", "no"  |
 //	| CLUSTERDOWN                    | "--cluster-enabled", "yes"                                         |
+//
+// A Client of Script stands between a limiter and Redis, or replaces Redis. It takes each command through steps:
+//
+//	| A client that                                | Steps                                          |
+//	|----------------------------------------------|------------------------------------------------|
+//	| keeps commands until Release or Open         | Hold()                                         |
+//	| keeps replies until Release or Open          | HoldReply()                                    |
+//	| is slow before, or after, Redis executes     | Wait(d), WaitReply(d)                          |
+//	| waits until the context ends                 | Wait(time.Hour)                                |
+//	| ignores that the context ends                | Deaf(), then others                            |
+//	| fails, and Redis executes nothing            | Fail(err)                                      |
+//	| fails after Redis has executed the command   | FailReply(err)                                 |
+//	| answers without Redis                        | Reply(value), On("info", Reply(text))          |
+//	| sends another command                        | Send("eval", script, 0)                        |
+//	| reads or changes arguments                   | Inspect(f)                                     |
+//	| does so to some commands only                | On(text, steps...), Skip(n, steps...)          |
+//	| does another thing to each command           | InTurn(steps...)                               |
+//	| hides its type, and has only Process         | none                                           |
+//	| keeps its type, and has pipelines            | any, with client.AddHook(Script(nil, steps...)) |
 //
 // A missing redis-server fails the test. Nothing is skipped, because a green run without Redis proves nothing.
 //

@@ -50,13 +50,15 @@ func (c *Cluster) Replica(master *Server) *Server {
 }
 
 // WaitPromoted waits until every node that answers counts the server as a master and every slot as served. It fails
-// the test after 30 s.
+// the test after [Patience].
 func (c *Cluster) WaitPromoted(replica *Server) {
 	c.tb.Helper()
-	var missing error
-	if !within(patience, func() bool { missing = c.promoted(replica); return missing == nil }) {
-		c.tb.Fatalf("redistest: %s is not promoted after %v: %v", replica.Addr(), patience, missing)
-	}
+	UntilEmpty(c.tb, replica.Addr()+" is promoted", func() string {
+		if err := c.promoted(replica); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 // promoted returns what speaks against the promotion of a server.

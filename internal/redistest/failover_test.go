@@ -34,9 +34,7 @@ func TestClusterPromotesAReplica(t *testing.T) {
 	}
 	// By itself the client asks once a minute who serves what, and a refused connection is no reason for it to ask.
 	c.Client().ReloadState(t.Context())
-	if !eventually(func() bool { return c.Client().Set(t.Context(), "k", "v", 0).Err() == nil }) {
-		t.Error("the client does not reach the promoted server")
-	}
+	Until(t, "the new master takes writes", func() bool { return c.Client().Set(t.Context(), "k", "v", 0).Err() == nil })
 
 	first.Restart()
 	c.WaitReady()

@@ -11,39 +11,31 @@ import (
 	"time"
 )
 
-// A process is one run of redis-server.
+// This file starts processes that end with this one, and signals them.
+
+// A process was started by this one. On Linux, the kernel kills it when this one dies.
 type process struct {
 	cmd  *exec.Cmd
-	log  string        // path of what the process printed
 	done chan struct{} // closed once the process has ended and its pid is free
+	err  error         // how it ended; readable once done is closed
 }
 
-// launch starts the program at path in dir. It returns once the process exists, not once it serves.
-func launch(path, dir string, args []string) (*process, error) {
-	p := &process{log: filepath.Join(dir, "redis.log"), done: make(chan struct{})}
-	log, err := os.Create(p.log)
-	if err != nil {
-		return nil, err
-	}
-	p.cmd = exec.Command(path, args...)
-	p.cmd.Dir = dir
-	p.cmd.Stdout = log
-	p.cmd.Stderr = log
-	dieWithParent(p.cmd)
-
+// begin starts the command. It returns once the process exists.
+func begin(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	dieWithParent(cmd)
 	started := make(chan error)
 	go func() {
 		// The kernel sends the parent-death signal when the thread that forked ends, which may be long before
 		// the test binary does. So this goroutine keeps its thread until the process has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		defer log.Close()
-		err := p.cmd.Start()
+		err := cmd.Start()
 		started <- err
 		if err != nil {
 			return
 		}
-		_ = p.cmd.Wait() // a killed process reports an error; that it ended is all that counts
+		p.err = cmd.Wait()
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
@@ -51,6 +43,8 @@ func launch(path, dir string, args []string) (*process, error) {
 	}
 	return p, nil
 }
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // ended reports whether the process is gone.
 func (p *process) ended() bool {
@@ -78,13 +72,47 @@ func (p *process) kill() error {
 	case <-p.done:
 		return nil
 	case <-time.After(deadline):
-		return fmt.Errorf("redis-server %d is still there %v after SIGKILL", p.cmd.Process.Pid, deadline)
+		return fmt.Errorf("process %d is still there %v after SIGKILL", p.pid(), deadline)
 	}
 }
 
+// freeze stops the process and returns when it no longer runs.
+func (p *process) freeze() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if !poll(deadline, func() bool { return stopped(p.pid()) }) {
+		return fmt.Errorf("process %d still runs %v after SIGSTOP", p.pid(), deadline)
+	}
+	return nil
+}
+
+// A run is one run of redis-server.
+type run struct {
+	*process
+	log string // path of what the process printed
+}
+
+// launch starts the program at path in dir. It returns once the process exists, not once it serves.
+func launch(path, dir string, args []string) (*run, error) {
+	r := &run{log: filepath.Join(dir, "redis.log")}
+	log, err := os.Create(r.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has its own copy
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	r.process, err = begin(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
 // output returns what the process has printed so far.
-func (p *process) output() string {
-	text, err := os.ReadFile(p.log)
+func (r *run) output() string {
+	text, err := os.ReadFile(r.log)
 	if err != nil {
 		return err.Error()
 	}

@@ -1,44 +1,32 @@
 package redistest
 
 import (
-	"bufio"
-	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestDiesWithTestBinary ends test binaries that run servers, and wants the servers dead.
+// TestDiesWithTestBinary ends test binaries that run servers and processes, and wants those dead.
 func TestDiesWithTestBinary(t *testing.T) {
-	if end := os.Getenv("REDISTEST_END"); end != "" {
-		hang(t, end)
-	}
+	t.Parallel()
 	for _, end := range []string{"kill", "panic", "panic elsewhere", "exit"} {
 		t.Run(end, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiesWithTestBinary$", "-test.timeout=1m")
-			cmd.Env = append(os.Environ(), "REDISTEST_END="+end, "TMPDIR="+t.TempDir())
-			out, err := cmd.StdoutPipe()
-			if err != nil {
+			c := Rerun(t, "TestOwnerOfServers", end)
+			var pids []int
+			if err := c.Next(&pids); err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			pids := scanPIDs(t, out)
 			if end == "kill" {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				c.Kill()
+			} else {
+				<-c.proc.done
 			}
-			_ = cmd.Wait()
 			for _, pid := range pids {
-				if !eventually(func() bool { return !exists(pid) }) {
-					t.Errorf("redis-server %d outlived the test binary that started it", pid)
+				if !poll(Patience, func() bool { return !exists(pid) }) {
+					t.Errorf("process %d outlived the test binary that started it", pid)
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}
 			}
@@ -46,30 +34,32 @@ func TestDiesWithTestBinary(t *testing.T) {
 	}
 }
 
-// hang starts servers, one of them frozen and one in a loop, names them, and ends the test binary or waits to be killed.
-func hang(t *testing.T, end string) {
-	t.Helper()
-	servers := []*Server{Start(t), Start(t), Start(t)}
-	servers = append(servers, startSentinel(t, servers[0]))
-	servers[1].Stop()
-	servers[2].StartScript()
-	line := "\nservers"
-	for _, s := range servers {
-		line += " " + strconv.Itoa(s.pid())
-	}
-	_, _ = os.Stdout.WriteString(line + "\n")
-	switch end {
-	case "panic":
-		panic("on purpose")
-	case "panic elsewhere":
-		go panic("on purpose")
-	case "exit":
-		os.Exit(1)
-	}
-	select {}
+// TestOwnerOfServers is the job of TestDiesWithTestBinary. It starts servers, one of them frozen and one in a loop, and
+// another process, which hangs. It names them, and ends the test binary or waits to be killed.
+func TestOwnerOfServers(t *testing.T) {
+	RunJob(t, func(p *Parent, end string) {
+		servers := []*Server{Start(t), Start(t), Start(t)}
+		servers = append(servers, startSentinel(t, servers[0]))
+		servers[1].Stop()
+		servers[2].StartScript()
+		pids := []int{Rerun(t, "TestWorker", task{Do: "hang"}).PID()}
+		for _, s := range servers {
+			pids = append(pids, s.pid())
+		}
+		p.Say(pids)
+		switch end {
+		case "panic":
+			panic("on purpose")
+		case "panic elsewhere":
+			go panic("on purpose")
+		case "exit":
+			os.Exit(1)
+		}
+		select {}
+	})
 }
 
-// The main goroutine keeps the main thread to itself, since that one never ends: the test below needs a thread that does.
+// The main goroutine keeps the main thread to itself, because that one never ends: the test below needs a thread that does.
 func init() { runtime.LockOSThread() }
 
 // TestOutlivesTheStartingThread starts a server from a thread that ends at once, and wants the server alive.
@@ -83,32 +73,11 @@ func TestOutlivesTheStartingThread(t *testing.T) {
 		started <- Start(t)
 	}()
 	s := <-started
-	if !eventually(func() bool { _, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid)); return err != nil }) {
-		t.Fatal("the starting thread did not end")
-	}
+	Until(t, "the starting thread has ended", func() bool {
+		_, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid))
+		return err != nil
+	})
 	if err := s.Client().Ping(t.Context()).Err(); err != nil {
 		t.Errorf("PING: %v", err)
 	}
-}
-
-// scanPIDs reads the line "servers <pid> <pid> ...".
-func scanPIDs(t *testing.T, r io.Reader) (pids []int) {
-	t.Helper()
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		text, ok := strings.CutPrefix(lines.Text(), "servers ")
-		if !ok {
-			continue
-		}
-		for field := range strings.FieldsSeq(text) {
-			pid, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pids = append(pids, pid)
-		}
-		return pids
-	}
-	t.Fatal("the test binary ended without a line that names its servers")
-	return nil
 }

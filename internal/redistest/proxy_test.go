@@ -77,10 +77,7 @@ func isTimeout(err error) bool {
 
 func wantKey(t *testing.T, s *Server, want string) {
 	t.Helper()
-	var got string
-	if !eventually(func() bool { got = s.Client().Get(t.Context(), "k").Val(); return got == want }) {
-		t.Errorf("k is %q, want %q", got, want)
-	}
+	Until(t, "k is "+want, func() bool { return s.Client().Get(t.Context(), "k").Val() == want })
 }
 
 func TestProxyPassesAndCounts(t *testing.T) {

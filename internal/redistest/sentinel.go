@@ -36,9 +36,9 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	replica := Start(tb, append([]string{"--replicaof", "127.0.0.1", fmt.Sprint(primary.port)}, args...)...)
 	s.servers = []*Server{primary, replica}
 	// Sentinels ask a primary for its replicas when they first see it, and then every 10 s.
-	if !eventually(func() bool { return strings.Contains(replica.replication(), "master_link_status:up") }) {
-		tb.Fatalf("redistest: %s does not follow %s after %v", replica.Addr(), primary.Addr(), deadline)
-	}
+	Until(tb, fmt.Sprintf("%s follows %s", replica.Addr(), primary.Addr()), func() bool {
+		return strings.Contains(replica.replication(), "master_link_status:up")
+	})
 	for range sentinels {
 		s.sentinels = append(s.sentinels, startSentinel(tb, primary))
 	}
@@ -113,20 +113,17 @@ func (s *Sentinel) Replica() *Server {
 }
 
 // WaitReady waits until every sentinel sees a primary, its replica in step with it, and both other sentinels, all of
-// them well. It fails the test after 30 s. Call it after the restart of any of the processes.
+// them well. It fails the test after [Patience]. Call it after the restart of any of the processes.
 func (s *Sentinel) WaitReady() {
 	s.tb.Helper()
-	var missing string
-	if !within(patience, func() bool { missing = s.state(); return missing == "" }) {
-		s.tb.Fatalf("redistest: sentinels are not ready after %v: %s", patience, missing)
-	}
+	UntilEmpty(s.tb, "the sentinels are ready", s.state)
 }
 
 // WaitPromoted waits until the server takes writes and every sentinel that answers names it, at least two of them. It
-// fails the test after 30 s.
+// fails the test after [Patience].
 func (s *Sentinel) WaitPromoted(replica *Server) {
 	s.tb.Helper()
-	ok := within(patience, func() bool {
+	Until(s.tb, replica.Addr()+" is promoted", func() bool {
 		names := map[string]int{}
 		for _, sentinel := range s.sentinels {
 			names[s.named(sentinel)]++
@@ -134,9 +131,6 @@ func (s *Sentinel) WaitPromoted(replica *Server) {
 		delete(names, "")
 		return len(names) == 1 && names[replica.Addr()] >= quorum && strings.Contains(replica.replication(), "role:master")
 	})
-	if !ok {
-		s.tb.Fatalf("redistest: %s is not promoted after %v", replica.Addr(), patience)
-	}
 }
 
 // named returns the address of the primary in the eyes of one sentinel, or "" if it does not answer.

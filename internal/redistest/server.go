@@ -21,7 +21,6 @@ import (
 
 const (
 	deadline = 10 * time.Second     // for anything that a healthy machine does in a blink
-	patience = 30 * time.Second     // for what takes timeouts and elections, which may have to be repeated
 	interval = 2 * time.Millisecond // between two looks at whether it has happened
 	attempts = 20                   // to start a server on a port that nobody takes first
 )
@@ -42,7 +41,7 @@ var (
 	clusterNode = kind{ready: serves, bus: true}
 )
 
-// A Server is one redis-server on 127.0.0.1. Its methods may be called by any goroutine, but for Restart, Stop and
+// A Server is one redis-server on 127.0.0.1. Its methods may be called by any goroutine, except Restart, Stop and
 // Continue, which may fail the test and so belong to the goroutine that runs it.
 type Server struct {
 	tb   testing.TB
@@ -53,7 +52,7 @@ type Server struct {
 	args []string // as the caller gave them
 
 	mu   sync.Mutex
-	proc *process
+	proc *run
 
 	client func() *redis.Client
 }
@@ -96,14 +95,14 @@ func start(tb testing.TB, kind kind, args []string) *Server {
 
 // run launches the process and waits until it serves. A process that does not is ended.
 func (s *Server) run() error {
-	return s.runUntil(func(p *process) bool {
+	return s.runUntil(func(p *run) bool {
 		// Somebody else may have taken the port and answer in the place of p, so the log of p counts, too.
 		return strings.Contains(p.output(), s.kind.ready) && answers(s.Addr())
 	})
 }
 
 // runUntil launches the process, with further arguments, and waits until it is ready. A process that is not is ended.
-func (s *Server) runUntil(ready func(*process) bool, more ...string) error {
+func (s *Server) runUntil(ready func(*run) bool, more ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, err := launch(s.path, s.dir, append(s.arguments(), more...))
@@ -129,20 +128,22 @@ func (s *Server) arguments() []string {
 }
 
 // awaitReady waits until p is ready.
-func awaitReady(p *process, ready func(*process) bool) error {
-	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(interval) {
-		if p.ended() {
-			log := p.output()
-			if strings.Contains(log, "Failed listening on port") {
-				return errPortTaken
-			}
-			return fmt.Errorf("redis-server ended at once:\n%s", log)
-		}
-		if ready(p) {
-			return nil
-		}
+func awaitReady(p *run, ready func(*run) bool) error {
+	isReady := false
+	poll(deadline, func() bool {
+		isReady = !p.ended() && ready(p)
+		return isReady || p.ended()
+	})
+	switch log := p.output(); {
+	case isReady:
+		return nil
+	case !p.ended():
+		return fmt.Errorf("redis-server is not ready after %v:\n%s", deadline, log)
+	case strings.Contains(log, "Failed listening on port"):
+		return errPortTaken
+	default:
+		return fmt.Errorf("redis-server ended at once:\n%s", log)
 	}
-	return fmt.Errorf("redis-server is not ready after %v:\n%s", deadline, p.output())
 }
 
 // answers reports whether a Redis at addr answers a PING. A refusal, such as that for want of a password or of a
@@ -210,40 +211,26 @@ func (s *Server) Restart() {
 // frozen server, too.
 func (s *Server) Stop() {
 	s.tb.Helper()
-	p := s.signal(syscall.SIGSTOP)
-	if !eventually(func() bool { return stopped(p.cmd.Process.Pid) }) {
-		s.tb.Fatalf("redistest: %s still runs %v after SIGSTOP", s.Addr(), deadline)
+	if err := s.running().freeze(); err != nil {
+		s.tb.Fatalf("redistest: %s: %v", s.Addr(), err)
 	}
 }
 
 // Continue lets a stopped server go on.
 func (s *Server) Continue() {
 	s.tb.Helper()
-	s.signal(syscall.SIGCONT)
+	if err := s.running().signal(syscall.SIGCONT); err != nil {
+		s.tb.Fatalf("redistest: SIGCONT for %s: %v", s.Addr(), err)
+	}
 }
 
-func (s *Server) signal(sig syscall.Signal) *process {
+// running returns the process. It fails the test if there is none.
+func (s *Server) running() *run {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil || s.proc.ended() {
-		s.tb.Fatalf("redistest: %v for %s, which does not run", sig, s.Addr())
-	}
-	if err := s.proc.signal(sig); err != nil {
-		s.tb.Fatalf("redistest: %v for %s: %v", sig, s.Addr(), err)
+		s.tb.Fatalf("redistest: %s does not run", s.Addr())
 	}
 	return s.proc
-}
-
-// eventually polls until ok holds, and reports whether it did before the deadline.
-func eventually(ok func() bool) bool { return within(deadline, ok) }
-
-// within polls until ok holds, and reports whether it did in d.
-func within(d time.Duration, ok func() bool) bool {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(interval) {
-		if ok() {
-			return true
-		}
-	}
-	return ok()
 }

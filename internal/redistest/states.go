@@ -31,7 +31,7 @@ func (s *Server) RestartLoading() {
 	s.do("EVAL", fillScript, 0, dumpKeys, strings.Repeat("x", dumpBytes))
 	s.do("SAVE")
 	s.Kill()
-	err := s.runUntil(func(p *process) bool {
+	err := s.runUntil(func(p *run) bool {
 		// Somebody else who has the port might be loading, too.
 		return strings.Contains(p.output(), "Loading RDB") && strings.HasPrefix(ping(s.Addr()), "-LOADING")
 	}, "--key-load-delay", fmt.Sprint(microsAKey), "--loading-process-events-interval-bytes", fmt.Sprint(dumpBytes))
@@ -110,10 +110,14 @@ func (s *Server) do(args ...any) {
 	}
 }
 
-// await waits until a PING is answered with a line that begins with prefix, and fails the test after 10 s.
+// await waits until the server answers PING with a line that begins with prefix.
 func (s *Server) await(prefix string) {
 	s.tb.Helper()
-	if !eventually(func() bool { return strings.HasPrefix(ping(s.Addr()), prefix) }) {
-		s.tb.Fatalf("redistest: %s answers %q to PING after %v, want %s", s.Addr(), ping(s.Addr()), deadline, prefix)
-	}
+	UntilEmpty(s.tb, fmt.Sprintf("%s answers %s to PING", s.Addr(), prefix), func() string {
+		reply := ping(s.Addr())
+		if strings.HasPrefix(reply, prefix) {
+			return ""
+		}
+		return fmt.Sprintf("it answers %q", reply)
+	})
 }

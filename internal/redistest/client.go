@@ -1,0 +1,226 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// This file is a client whose behaviour a test writes as a script of steps; steps.go has the steps.
+//
+// All that a client sends at once is one trip: a command, or the commands of a pipeline. The first step wraps the
+// second, and so on; the last step wraps the sending. Set builds this chain once, because InTurn and Skip count the trips
+// since Set. A trip keeps the chain that was in force when it arrived.
+
+// A Processor sends one command, as every client of go-redis does.
+type Processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// A Client stands between a limiter and a client of go-redis. It records each trip and does to it what its steps say.
+// Its methods may be called by any goroutine.
+//
+// A test can use a Client in two ways. As the client itself, it hides the type of the client that it wraps, and it has
+// no method Pipeline: each command is a trip of its own. As a hook (redis.Client.AddHook and the like), it keeps the
+// type and sees each pipeline as one trip; then it also sees the handshakes of connections.
+type Client struct {
+	next Processor
+
+	mu    sync.Mutex
+	chain handler
+	trips []string
+	away  int             // trips that have arrived and not returned
+	held  []chan struct{} // closed when the trip may go on; the oldest first
+	spare int             // trips that Release lets go before they are held
+	open  bool            // nothing is held
+}
+
+var _ redis.Hook = (*Client)(nil)
+
+// Script returns a client that sends to next what its steps let pass. If next is nil, each command that passes is
+// answered with the zero value.
+func Script(next Processor, steps ...Step) *Client {
+	c := &Client{next: next}
+	c.Set(steps...)
+	return c
+}
+
+// Set replaces the steps. Trips that have arrived keep the old ones, and trips that are held stay held until Release or
+// Open. Without steps, everything passes.
+func (c *Client) Set(steps ...Step) {
+	chain := c.compose(steps, func(ctx context.Context, t *trip) error { return t.send(ctx, t.cmds) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.chain, c.spare, c.open = chain, 0, false
+}
+
+// compose returns the handler that takes a trip through the steps and on to last.
+func (c *Client) compose(steps []Step, last handler) handler {
+	for _, step := range slices.Backward(steps) {
+		last = step(c, last)
+	}
+	return last
+}
+
+// Forget removes the steps, lets held trips go on, and empties the record.
+func (c *Client) Forget() {
+	c.Open()
+	c.Set()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trips = nil
+}
+
+// Process implements the interface of clients.
+func (c *Client) Process(ctx context.Context, cmd redis.Cmder) error {
+	return c.run(ctx, []redis.Cmder{cmd}, func(ctx context.Context, cmds []redis.Cmder) error {
+		if c.next == nil {
+			return nil
+		}
+		return c.next.Process(ctx, cmds[0])
+	})
+}
+
+// DialHook implements redis.Hook.
+func (c *Client) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (c *Client) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return c.run(ctx, []redis.Cmder{cmd}, func(ctx context.Context, cmds []redis.Cmder) error {
+			return next(ctx, cmds[0])
+		})
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (c *Client) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { return c.run(ctx, cmds, next) }
+}
+
+// run records a trip and takes it through the steps.
+func (c *Client) run(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	t := &trip{cmds: cmds, send: send, text: textOf(cmds)}
+	c.mu.Lock()
+	chain := c.chain
+	c.trips = append(c.trips, t.text)
+	c.away++
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.away--
+	}()
+	return chain(ctx, t)
+}
+
+// hold returns when the trip may go on, whatever its context says.
+func (c *Client) hold() {
+	c.mu.Lock()
+	if c.open || c.spare > 0 {
+		c.spare = max(0, c.spare-1)
+		c.mu.Unlock()
+		return
+	}
+	released := make(chan struct{})
+	c.held = append(c.held, released)
+	c.mu.Unlock()
+	<-released
+}
+
+// Release lets the n oldest held trips go on. If fewer are held, it lets the next ones go as soon as they arrive.
+func (c *Client) Release(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ; n > 0 && len(c.held) > 0; n-- {
+		close(c.held[0])
+		c.held = c.held[1:]
+	}
+	c.spare += n
+}
+
+// Open lets all held trips go on and holds none anymore, until Set.
+func (c *Client) Open() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, released := range c.held {
+		close(released)
+	}
+	c.held, c.open = nil, true
+}
+
+// Held returns how many trips are held now.
+func (c *Client) Held() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.held)
+}
+
+// UntilHeld waits until at least n trips are held at the same time.
+func (c *Client) UntilHeld(tb testing.TB, n int) {
+	tb.Helper()
+	Until(tb, fmt.Sprintf("%d trips are held", n), func() bool { return c.Held() >= n })
+}
+
+// Idle reports whether every trip has returned.
+func (c *Client) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.away == 0
+}
+
+// Trips returns the texts of all trips since Script or Forget, in the order of their arrival. A text has a line per
+// command: its arguments, separated by blanks. It has "_" for each argument that is neither text nor an integer. The
+// Client does not read those arguments, because a limiter can notice that.
+func (c *Client) Trips() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.trips)
+}
+
+// Count returns how many of the Trips contain a text, in any case. Every trip contains "".
+func (c *Client) Count(text string) (n int) {
+	for _, t := range c.Trips() {
+		if contains(t, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func contains(trip, text string) bool {
+	return strings.Contains(strings.ToLower(trip), strings.ToLower(text))
+}
+
+func textOf(cmds []redis.Cmder) string {
+	lines := make([]string, len(cmds))
+	for i, cmd := range cmds {
+		words := make([]string, len(cmd.Args()))
+		for j, arg := range cmd.Args() {
+			words[j] = word(arg)
+		}
+		lines[i] = strings.Join(words, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func word(arg any) string {
+	switch arg := arg.(type) {
+	case string:
+		return arg
+	case *string:
+		return *arg
+	case int:
+		return strconv.Itoa(arg)
+	case int64:
+		return strconv.FormatInt(arg, 10)
+	default:
+		return "_"
+	}
+}

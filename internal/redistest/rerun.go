@@ -1,0 +1,235 @@
+package redistest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// This file runs the test binary again, as another process that does a job. A test starts the process with Rerun. A Test
+// function of the same package does the job with RunJob:
+//
+//	func TestWorker(t *testing.T) {
+//		redistest.RunJob(t, func(p *redistest.Parent, j job) {
+//			p.Say(work(t, j))
+//		})
+//	}
+//
+// The job travels as JSON in the environment. Both sides send each other lines of JSON: the parent by the child's standard
+// input, the child by a pipe of its own. So output of the testing package does not get in between.
+
+const (
+	jobEnv     = "REDISTEST_JOB"
+	answersFD  = 3               // the first of exec.Cmd.ExtraFiles
+	jobTimeout = 5 * time.Minute // after it, the testing package ends the child
+)
+
+// An order is the content of jobEnv.
+type order struct {
+	Test string // the only Test function that runs in the child
+	Job  json.RawMessage
+}
+
+// A Child is a process of this test binary. The end of the test kills it, and on Linux so does the death of the parent.
+type Child struct {
+	tb      testing.TB
+	proc    *process
+	in      io.WriteCloser
+	answers *os.File
+	lines   *bufio.Reader // of answers
+	printed bytes.Buffer  // readable once proc is done
+}
+
+// Rerun starts the test binary again. The child runs the Test function with that name, which must call [RunJob]. What
+// the child prints to its standard error appears in the log of this test.
+func Rerun(tb testing.TB, test string, job any) *Child {
+	tb.Helper()
+	text, err := json.Marshal(job)
+	if err == nil {
+		text, err = json.Marshal(order{test, text})
+	}
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	c := &Child{tb: tb}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.timeout="+jobTimeout.String())
+	cmd.Stdout, cmd.Stderr = &c.printed, tb.Output()
+	cmd.WaitDelay = deadline // a process that the child started may keep the standard error open
+	cmd.Env = append(os.Environ(), jobEnv+"="+string(text),
+		"TMPDIR="+tb.TempDir(),     // a killed child does not remove its files
+		"GORACE=atexit_sleep_ms=0") // otherwise the race detector delays each end by a second
+	if err := c.start(cmd); err != nil {
+		tb.Fatalf("redistest: %s: %v", test, err)
+	}
+	tb.Cleanup(func() {
+		c.Kill()
+		_ = c.answers.Close() // only reading is left
+	})
+	return c
+}
+
+// start starts the process with its two pipes.
+func (c *Child) start(cmd *exec.Cmd) (err error) {
+	answers, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close() // the child has its own copy
+	cmd.ExtraFiles = []*os.File{theirs}
+	c.in, err = cmd.StdinPipe()
+	if err == nil {
+		// A stopped child would keep Next waiting without an end.
+		err = answers.SetReadDeadline(time.Now().Add(jobTimeout + deadline))
+	}
+	if err == nil {
+		c.proc, err = begin(cmd)
+	}
+	if err != nil {
+		return errors.Join(err, answers.Close())
+	}
+	c.answers, c.lines = answers, bufio.NewReader(answers)
+	return nil
+}
+
+// PID returns the id of the process.
+func (c *Child) PID() int { return c.proc.pid() }
+
+// Next reads the next line of the child into v. Once the child has ended, it returns an error that is io.EOF and quotes
+// what the child printed. It belongs to one goroutine at a time.
+func (c *Child) Next(v any) error {
+	line, err := c.lines.ReadBytes('\n')
+	if err == nil {
+		return json.Unmarshal(line, v)
+	}
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("redistest: process %d: %w", c.PID(), err)
+	}
+	select {
+	case <-c.proc.done:
+		return fmt.Errorf("redistest: process %d ended (%v): %w\n%s", c.PID(), c.proc.err, err, &c.printed)
+	case <-time.After(deadline):
+		return fmt.Errorf("redistest: process %d closed its pipe: %w", c.PID(), err)
+	}
+}
+
+// Say sends v to the child; see [Parent.Next].
+func (c *Child) Say(v any) error { return writeLine(c.in, v) }
+
+// Kill ends the process as a crash would, and returns when it is gone. What it said before can still be read. Killing
+// a dead process does nothing.
+func (c *Child) Kill() {
+	c.tb.Helper()
+	if err := c.proc.kill(); err != nil {
+		c.tb.Errorf("redistest: %v", err)
+	}
+}
+
+// Stop freezes the process until Continue. Kill ends a frozen process, too.
+func (c *Child) Stop() {
+	c.tb.Helper()
+	if err := c.proc.freeze(); err != nil {
+		c.tb.Errorf("redistest: %v", err)
+	}
+}
+
+// Continue lets a stopped process go on.
+func (c *Child) Continue() {
+	c.tb.Helper()
+	if err := c.proc.signal(syscall.SIGCONT); err != nil {
+		c.tb.Errorf("redistest: SIGCONT for process %d: %v", c.PID(), err)
+	}
+}
+
+// Close closes the input of the child, which ends [Parent.Wait], and returns when the process has ended. The error says
+// that its test failed, or how it ended otherwise, and quotes what it printed. Close drops the lines that were not read.
+func (c *Child) Close() error {
+	c.CloseInput()
+	_, _ = io.Copy(io.Discard, c.lines) // a full pipe would keep the child from ending
+	<-c.proc.done
+	if c.proc.err != nil {
+		return fmt.Errorf("redistest: process %d: %w\n%s", c.PID(), c.proc.err, &c.printed)
+	}
+	return nil
+}
+
+// CloseInput closes the input of the child and does not wait. It lets several children end at the same time; call Close
+// afterwards.
+func (c *Child) CloseInput() { _ = c.in.Close() } // if the process has ended, its end says more
+
+// A Parent is the test that has started this process, as the job sees it.
+type Parent struct {
+	t       *testing.T
+	in      *bufio.Reader
+	mu      sync.Mutex
+	answers *os.File
+}
+
+// RunJob does the job that a test has given to this process, and skips the test in any other process. It fails the test
+// if the job does not fit J.
+func RunJob[J any](t *testing.T, do func(p *Parent, job J)) {
+	t.Helper()
+	p, text := orderFor(t)
+	var job J
+	if err := json.Unmarshal(text, &job); err != nil {
+		t.Fatalf("redistest: job %s: %v", text, err)
+	}
+	do(p, job)
+}
+
+// orderFor returns the job for this test and its parent. It skips the test when there is none.
+func orderFor(t *testing.T) (*Parent, json.RawMessage) {
+	t.Helper()
+	var o order
+	if text := os.Getenv(jobEnv); text != "" {
+		if err := json.Unmarshal([]byte(text), &o); err != nil {
+			t.Fatalf("redistest: %s: %v", jobEnv, err)
+		}
+	}
+	if o.Test != t.Name() {
+		t.Skip("this is the job of a process that other tests start")
+	}
+	syscall.CloseOnExec(answersFD) // the parent reads until nobody has the pipe
+	p := &Parent{t: t, in: bufio.NewReader(os.Stdin), answers: os.NewFile(answersFD, "answers")}
+	t.Cleanup(func() { _ = p.answers.Close() })
+	return p, o.Job
+}
+
+// Say sends v to the test; see [Child.Next]. Any goroutine may call it.
+func (p *Parent) Say(v any) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := writeLine(p.answers, v); err != nil {
+		p.t.Errorf("redistest: %v", err)
+	}
+}
+
+// Next reads the next line of the test into v. The error is io.EOF after [Child.Close], or when the parent is gone.
+func (p *Parent) Next(v any) error {
+	line, err := p.in.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
+}
+
+// Wait returns after [Child.Close], or when the parent is gone.
+func (p *Parent) Wait() { _, _ = io.Copy(io.Discard, p.in) }
+
+func writeLine(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}

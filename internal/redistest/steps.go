@@ -1,0 +1,228 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// This file has the steps of a Client, each of which does one thing to a trip. A trip passes them in their order. Fail and
+// Reply answer it, and later steps do not see it.
+
+// A Step is what a Client does to a trip. The functions of this file make steps.
+type Step func(c *Client, next handler) handler
+
+type handler func(ctx context.Context, t *trip) error
+
+// A trip is what a client sends at once.
+type trip struct {
+	cmds []redis.Cmder
+	send redis.ProcessPipelineHook // executes commands in place of cmds
+	text string
+}
+
+// Hold holds a trip before it is sent, until Client.Release or Client.Open. A held trip ignores its context.
+func Hold() Step {
+	return func(c *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error {
+			c.hold()
+			return next(ctx, t)
+		}
+	}
+}
+
+// HoldReply is Hold after the trip was executed.
+func HoldReply() Step {
+	return func(c *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error {
+			err := next(ctx, t)
+			c.hold()
+			return err
+		}
+	}
+}
+
+// Wait lets d pass before a trip is sent. If the context ends earlier, the trip is not sent and fails with the
+// context's error.
+func Wait(d time.Duration) Step {
+	return func(_ *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error {
+			timer := time.NewTimer(d)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				return next(ctx, t)
+			case <-ctx.Done():
+				return t.fail(ctx.Err())
+			}
+		}
+	}
+}
+
+// WaitReply lets d pass after a trip was executed, whatever its context says.
+func WaitReply(d time.Duration) Step {
+	return func(_ *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error {
+			err := next(ctx, t)
+			time.Sleep(d)
+			return err
+		}
+	}
+}
+
+// Fail answers a trip with an error. Nothing is sent.
+func Fail(err error) Step {
+	return func(*Client, handler) handler {
+		return func(_ context.Context, t *trip) error { return t.fail(err) }
+	}
+}
+
+// FailReply gives a trip an error after it was executed, as a lost reply does. The commands still hold their values,
+// which callers must not read when there is an error.
+func FailReply(err error) Step {
+	return func(_ *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error {
+			_ = next(ctx, t) // the caller never learns it
+			return t.fail(err)
+		}
+	}
+}
+
+// Reply answers every command of a trip with a value, such as the text of INFO. Nothing is sent. A command that takes no
+// value of that type fails.
+func Reply(value any) Step {
+	return func(*Client, handler) handler {
+		return func(_ context.Context, t *trip) error {
+			for _, cmd := range t.cmds {
+				if !setValue(cmd, value) {
+					return t.fail(fmt.Errorf("redistest: %T takes no %T", cmd, value))
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// Send sends another command in place of each command, which gets its reply.
+func Send(args ...any) Step {
+	return func(_ *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error {
+			own := make([]*redis.Cmd, len(t.cmds))
+			cmds := make([]redis.Cmder, len(t.cmds))
+			for i := range own {
+				own[i] = redis.NewCmd(ctx, args...)
+				cmds[i] = own[i]
+			}
+			err := next(ctx, &trip{cmds: cmds, send: t.send, text: t.text})
+			for i, cmd := range t.cmds {
+				cmd.SetErr(own[i].Err())
+				if own[i].Err() == nil && !setValue(cmd, own[i].Val()) {
+					return t.fail(fmt.Errorf("redistest: %T takes no %T", cmd, own[i].Val()))
+				}
+			}
+			return err
+		}
+	}
+}
+
+// Inspect calls f with each command before it is sent. f may change the arguments in place.
+func Inspect(f func(cmd redis.Cmder)) Step {
+	return func(_ *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error {
+			for _, cmd := range t.cmds {
+				f(cmd)
+			}
+			return next(ctx, t)
+		}
+	}
+}
+
+// Deaf hides the end of the context from the steps after it and from the wrapped client.
+func Deaf() Step {
+	return func(_ *Client, next handler) handler {
+		return func(ctx context.Context, t *trip) error { return next(context.WithoutCancel(ctx), t) }
+	}
+}
+
+// On applies steps to those trips whose text contains text, in any case; see Client.Trips.
+func On(text string, steps ...Step) Step {
+	return choose(steps, func(t *trip) bool { return contains(t.text, text) })
+}
+
+// InTurn applies the first step to the first trip that arrives here after Client.Set, the second step to the second trip,
+// and so on. All later trips pass.
+func InTurn(steps ...Step) Step {
+	return func(c *Client, next handler) handler {
+		turns := make([]handler, len(steps))
+		for i, step := range steps {
+			turns[i] = step(c, next)
+		}
+		var arrived atomic.Int64
+		return func(ctx context.Context, t *trip) error {
+			if i := int(arrived.Add(1)) - 1; i < len(turns) {
+				return turns[i](ctx, t)
+			}
+			return next(ctx, t)
+		}
+	}
+}
+
+// Skip applies steps to all trips that arrive here after Client.Set, except the first n.
+func Skip(n int, steps ...Step) Step {
+	return func(c *Client, next handler) handler {
+		var arrived atomic.Int64
+		return choose(steps, func(*trip) bool { return arrived.Add(1) > int64(n) })(c, next)
+	}
+}
+
+// choose applies steps to the chosen trips. All others pass.
+func choose(steps []Step, chosen func(*trip) bool) Step {
+	return func(c *Client, next handler) handler {
+		inner := c.compose(steps, next)
+		return func(ctx context.Context, t *trip) error {
+			if chosen(t) {
+				return inner(ctx, t)
+			}
+			return next(ctx, t)
+		}
+	}
+}
+
+// fail gives every command the error and returns it.
+func (t *trip) fail(err error) error {
+	for _, cmd := range t.cmds {
+		cmd.SetErr(err)
+	}
+	return err
+}
+
+// setValue gives a command its reply, and reports whether the command takes a value of that type.
+func setValue(cmd redis.Cmder, value any) bool {
+	if c, ok := cmd.(interface{ SetVal(any) }); ok {
+		c.SetVal(value)
+		return true
+	}
+	switch value := value.(type) {
+	case string:
+		return set(cmd, value)
+	case int64:
+		return set(cmd, value)
+	case bool:
+		return set(cmd, value)
+	case time.Time:
+		return set(cmd, value)
+	default:
+		return false
+	}
+}
+
+func set[V any](cmd redis.Cmder, value V) bool {
+	c, ok := cmd.(interface{ SetVal(V) })
+	if ok {
+		c.SetVal(value)
+	}
+	return ok
+}

@@ -1,0 +1,50 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+)
+
+// This file waits for conditions. Polling also works inside of a testing/synctest bubble: there, the pauses between two
+// looks take virtual time, and so none.
+
+// Patience bounds each wait. A busy machine may be slow, and still no condition takes that long.
+const Patience = time.Minute
+
+// The pause doubles from the shortest to the longest: most conditions hold within a millisecond, and those that take
+// seconds should not keep a core busy.
+const (
+	shortestPause = 50 * time.Microsecond
+	longestPause  = 10 * time.Millisecond
+)
+
+// Until polls until the condition holds. After [Patience], it fails the test with a message that names the condition,
+// such as "the circuit is open". It belongs to the goroutine that runs the test.
+func Until(tb testing.TB, condition string, holds func() bool) {
+	tb.Helper()
+	if !poll(Patience, holds) {
+		tb.Fatalf("redistest: waited %v until %s", Patience, condition)
+	}
+}
+
+// UntilEmpty polls until missing returns "". After [Patience], it fails the test with a message that names the condition
+// and quotes the last text of missing, which says what the condition still lacks.
+func UntilEmpty(tb testing.TB, condition string, missing func() string) {
+	tb.Helper()
+	var text string
+	if !poll(Patience, func() bool { text = missing(); return text == "" }) {
+		tb.Fatalf("redistest: waited %v until %s: %s", Patience, condition, text)
+	}
+}
+
+// poll reports whether ok held within d. It looks at least once.
+func poll(d time.Duration, ok func() bool) bool {
+	pause := shortestPause
+	for end := time.Now().Add(d); !ok(); pause = min(2*pause, longestPause) {
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
+}

@@ -1,0 +1,239 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// This file starts processes that serve, sends them requests, and compares the answers with what the processes count.
+
+const (
+	processes   = 4              // that serve
+	clientsEach = 50             // of each of them, so 200 in all
+	everyone    = "ip=127.0.0.1" // is where all clients are
+)
+
+// A service is some processes on one Redis, with their clients.
+type service struct {
+	*testing.T
+	redis  *redis.Client
+	limit  limiting
+	job    job
+	all    []*process
+	client *http.Client
+
+	mu   sync.Mutex
+	seen map[answer]int64
+}
+
+// An answer is to what was asked for; its status is 0 if there was none.
+type answer struct {
+	how    string
+	status int
+}
+
+// A process serves, or asks.
+type process struct {
+	*redistest.Child
+	name, url string
+}
+
+// startService starts the processes.
+func startService(t *testing.T, policy string, burst int64, limit limiting) *service {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	addr := redistest.Start(t).Addr()
+	transport := &http.Transport{MaxIdleConnsPerHost: 2 * clientsEach}
+	s := &service{
+		T: t, redis: patientClient(addr), limit: limit, client: &http.Client{Transport: transport}, seen: make(map[answer]int64),
+		job: job{Redis: addr, Policy: policy, Limit: limit(burst).String()},
+	}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		_ = s.redis.Close() // nothing is lost with it
+	})
+	for i := range processes {
+		j := s.job
+		j.Name = fmt.Sprint("process ", i)
+		s.all = append(s.all, s.start(j))
+	}
+	for _, p := range s.all {
+		if err := p.Next(&p.url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (s *service) start(j job) *process {
+	s.Helper()
+	return &process{Child: redistest.Rerun(s, "TestProcess", j), name: j.Name}
+}
+
+// stop shuts processes down, which settles what is left to settle.
+func (s *service) stop(some ...*process) {
+	s.Helper()
+	s.client.CloseIdleConnections() // servers wait for those that were never used
+	for _, p := range some {
+		p.CloseInput()
+	}
+	for _, p := range some {
+		if err := p.Close(); err != nil {
+			s.Errorf("%s: %v", p.name, err)
+		}
+	}
+}
+
+// post asks a process, and returns the status of the answer, or 0 and why there is none. Nothing is asked twice.
+func (s *service) post(ctx context.Context, p *process, path string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/"+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	status := 0
+	resp, err := s.client.Do(r)
+	if err == nil {
+		status = resp.StatusCode
+		_, _ = io.Copy(io.Discard, resp.Body) // it breaks off where a handler panics
+		_ = resp.Body.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how, _, _ := strings.Cut(path, "?")
+	s.seen[answer{how, status}]++
+	return status, err
+}
+
+// ask is post for those who want to know no more than the status.
+func (s *service) ask(p *process, path string) int {
+	status, _ := s.post(context.Background(), p, path) // the status says it
+	return status
+}
+
+// answers returns how many answers of a status there were so far, 0 for all of them.
+func (s *service) answers(status int) (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a, count := range s.seen {
+		if status == 0 || a.status == status {
+			n += count
+		}
+	}
+	return n
+}
+
+// releases lets held requests go on.
+func (s *service) releases(some ...*process) {
+	s.Helper()
+	for _, p := range some {
+		if got := s.ask(p, "release"); got != http.StatusOK {
+			s.Fatalf("release: got %d", got)
+		}
+	}
+}
+
+// books returns what processes have written, together.
+func (s *service) books(some ...*process) map[string]int64 {
+	s.Helper()
+	sum := make(map[string]int64)
+	for _, p := range some {
+		book, err := s.redis.HGetAll(s.Context(), p.name).Result()
+		if err != nil {
+			s.Fatal(err)
+		}
+		for what, text := range book {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				s.Fatal(err)
+			}
+			sum[what] += n
+		}
+	}
+	return sum
+}
+
+// begunOf returns how many requests were admitted.
+func begunOf(book map[string]int64) (n int64) {
+	for what, count := range book {
+		if strings.HasPrefix(what, begun) {
+			n += count
+		}
+	}
+	return n
+}
+
+// used returns what Redis will count after a while, debt included.
+func (s *service) used(after time.Duration) int64 {
+	s.Helper()
+	c := algorithms.Check{Policy: s.job.Policy, Key: everyone, Limit: s.limit(10_000)}
+	s.do(&c, after)
+	return c.Limit.Burst() - c.Decision.Remaining
+}
+
+// do asks Redis, at some time after now.
+func (s *service) do(c *algorithms.Check, after time.Duration) {
+	s.Helper()
+	o := &algorithms.RedisOptions{Timeout: time.Minute}
+	if after > 0 {
+		o.Now = func() time.Time { return time.Now().Add(after) }
+	}
+	checks := []algorithms.Check{*c}
+	if err := algorithms.Must(algorithms.NewRedis(s.redis, o)).Allow(s.Context(), checks); err != nil {
+		s.Fatal(err)
+	}
+	c.Decision = checks[0].Decision
+}
+
+// until waits until a condition holds. A failure shows the books.
+func (s *service) until(condition string, holds func() bool) {
+	s.Helper()
+	defer func() {
+		if s.Failed() {
+			s.Logf("%d are used, and the books say %v", s.used(0), s.books(s.all...))
+		}
+	}()
+	redistest.Until(s, condition, holds)
+}
+
+// await waits until all requests of processes have ended, and are settled.
+func (s *service) await(some ...*process) {
+	s.Helper()
+	s.until("all is settled", func() bool {
+		book := s.books(some...)
+		return book[ended] == begunOf(book) && book[settled] == book[due]
+	})
+}
+
+// fill asks until every process denies, and so the limit is used up.
+func (s *service) fill(path string, some ...*process) {
+	s.Helper()
+	for _, p := range some {
+		for n := 0; s.ask(p, path) != http.StatusTooManyRequests; n++ {
+			if n > 10_000 {
+				s.Fatal("there is no limit")
+			}
+		}
+	}
+}
+
+// checkBooks wants no decision without Redis, and no request beyond the limit.
+func (s *service) checkBooks() {
+	s.Helper()
+	book := s.books(s.all...)
+	if book[degraded] != 0 || book[excess] != 0 {
+		s.Errorf("got %v, want no request that began beyond the limit, or without Redis", book)
+	}
+}
