@@ -1,0 +1,92 @@
+// What the tests of this package share: limiters made of some of the layers, and
+// a layer made of any limiter.
+
+package shared
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// newRedis returns a limiter that is the Redis layer alone, without a circuit
+// that ever opens. Unless o says otherwise, its deadline is a minute: a slow
+// machine is no outage.
+func newRedis(tb testing.TB, client Client, o *Options) *Limiter {
+	tb.Helper()
+	var options Options
+	if o != nil {
+		options = *o
+	}
+	if options.Deadline == 0 {
+		options.Deadline = time.Minute
+	}
+	options = options.withDefaults()
+	r := newReport(options.Logger)
+	l := &Limiter{report: r, redis: newRedisLayer(client, &options, nil, r)}
+	l.top = l.redis
+	return l
+}
+
+// over returns a limiter whose only layer is top.
+func over(top layer) *Limiter { return &Limiter{top: top} }
+
+// must returns a limiter, which ends with the test.
+func must(tb testing.TB, client Client, o *Options) *Limiter {
+	tb.Helper()
+	l, err := New(client, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return l
+}
+
+// A limiterLayer is a layer that asks any limiter, such as a limitertest.Fake.
+type limiterLayer struct{ algorithms.Limiter }
+
+func (l limiterLayer) allow(ctx context.Context, c *call) error {
+	checks := checksOf(c)
+	if err := l.Allow(ctx, checks); err != nil {
+		return err
+	}
+	for i := range checks {
+		c.items[i].decision = checks[i].Decision
+	}
+	return nil
+}
+
+// checksOf returns the checks that a call was made of. A backfill is a Force.
+func checksOf(c *call) []algorithms.Check {
+	checks := make([]algorithms.Check, len(c.items))
+	for i := range c.items {
+		it := &c.items[i]
+		op := algorithms.Op(it.Op)
+		if it.Op == step.Backfill {
+			op = algorithms.Force
+		}
+		checks[i] = algorithms.Check{
+			Policy: it.Key.Policy, Key: it.Key.Text, Limit: algorithms.LimitOf(it.Limit), Cost: it.Cost,
+			Op: op, Fail: it.fail, Exact: it.exact,
+			Decision: algorithms.Decision{Receipt: algorithms.ReceiptOf(it.Receipt)},
+		}
+	}
+	return checks
+}
+
+// take takes units from key under the policy "default".
+func take(tb testing.TB, l algorithms.Limiter, key string, limit algorithms.Limit, units int64) algorithms.Decision {
+	tb.Helper()
+	d, err := algorithms.AllowN(tb.Context(), l, key, limit, units)
+	if err != nil {
+		tb.Fatalf("%s: %v", key, err)
+	}
+	return d
+}
