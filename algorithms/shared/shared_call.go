@@ -50,6 +50,10 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 // maxPooled bounds the items of calls that are kept for others to use.
 const maxPooled = 32
 
+// maxKept is the longest key, in bytes, that a layer keeps. Clients may choose
+// keys, so a bound of their number alone would not bound memory.
+const maxKept = 1024 + 128
+
 // seed is the one seed of all hashes of keys.
 var seed = maphash.MakeSeed()
 
