@@ -102,10 +102,11 @@ func (p *policy) replaceable(l algorithms.Limit) error {
 // gradeFor returns the grade of an override's limit; nil, which is that of the
 // policy, if the limit is invalid.
 func (m *Middleware) gradeFor(p *policy, l algorithms.Limit) *grade {
-	// Grades are made once, not per request. Limits are few; should they be
-	// many, those of one place replace each other.
+	// Grades are made once, not per request. There are few limits; if there are
+	// many, or some differ by algorithm alone, those of one place replace each
+	// other.
 	hash := uint64(l.Requests())*0x9E3779B97F4A7C15 + uint64(l.Burst())*0xC2B2AE3D27D4EB4F + uint64(l.Window())*0x165667B19E3779F9
-	place := &p.overridden[(hash+uint64(l.Algorithm())<<32)*0x9E3779B97F4A7C15>>58]
+	place := &p.overridden[hash*0x9E3779B97F4A7C15>>58]
 	if g := place.Load(); g != nil && g.limit == l {
 		return g
 	}

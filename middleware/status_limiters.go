@@ -1,75 +1,59 @@
+// What the status page shows of limiters.
+
 package middleware
 
 import "github.com/penstock-go/penstock/algorithms"
 
 // limiterView is a limiter and what it has done since the start.
 type limiterView struct {
-	Name      string `json:"name"`
-	Kind      string `json:"kind"`                // stack, redis, fallback or memory
-	Breaker   string `json:"breaker,omitempty"`   // open or closed; "" if there is none
-	Trips     uint64 `json:"trips,omitempty"`     // how often it has opened
-	Instances int    `json:"instances,omitempty"` // that are live
-	Stats     any    `json:"stats"`               // as package algorithms has them
+	Name      string           `json:"name"`
+	Kind      string           `json:"kind"`                // shared or memory
+	Breaker   string           `json:"breaker,omitempty"`   // open or closed; "" if there is none
+	Trips     uint64           `json:"trips,omitempty"`     // times that the circuit has opened
+	Instances int              `json:"instances,omitempty"` // live instances
+	Stats     algorithms.Stats `json:"stats"`
 
-	Figures []figure `json:"-"` // the most telling of them
+	Figures []figure `json:"-"` // the most telling counts
 }
 
-// A figure is a number of a limiter and what it is of.
+// A figure is a count and its label.
 type figure struct {
 	Label string
 	Value uint64
 }
 
-// newLimiterView returns the view of a limiter; false if it has no Stats.
-func newLimiterView(name string, limiter algorithms.Limiter) (v limiterView, ok bool) {
-	v.Name = name
-	switch l := limiter.(type) {
-	case *algorithms.Stack:
-		s := l.Stats()
-		v.Kind, v.Stats = "stack", s
-		v.circuit(&s.Fallback)
-		v.redis(&s.Redis)
-		v.Figures = append(v.Figures, figure{"Denied from memory", s.Denied}, figure{"Units on lease", uint64(s.Lease.Units)})
-		v.fallback(&s.Fallback)
-		v.memory(&s.Memory)
-	case *algorithms.Fallback:
-		s := l.Stats()
-		v.Kind, v.Stats = "fallback", s
-		v.circuit(&s)
-		v.fallback(&s)
-	case *algorithms.Redis:
-		s := l.Stats()
-		v.Kind, v.Stats = "redis", s
-		v.redis(&s)
-	case *algorithms.Memory:
-		s := l.Stats()
-		v.Kind, v.Stats = "memory", s
-		v.memory(&s)
-	default:
-		return v, false
+// A statsLimiter is a limiter that counts what it does, as all limiters of this
+// module do.
+type statsLimiter interface {
+	algorithms.Limiter
+	Stats() algorithms.Stats
+}
+
+func newLimiterView(name string, limiter statsLimiter) limiterView {
+	s := limiter.Stats()
+	v := limiterView{Name: name, Kind: "memory", Stats: s}
+	if s.Shared {
+		v.Kind, v.Breaker, v.Trips, v.Instances = "shared", "closed", s.Fallback.Trips, s.Fallback.Instances
+		if s.Fallback.Open {
+			v.Breaker = "open"
+		}
+		v.Figures = sharedFigures(&s)
 	}
-	return v, true
+	v.Figures = append(v.Figures,
+		figure{"Keys in memory", uint64(s.Memory.Keys)}, figure{"Keys evicted", s.Memory.Evicted}, figure{"Keys refused", s.Memory.Refused})
+	return v
 }
 
-func (v *limiterView) circuit(s *algorithms.FallbackStats) {
-	v.Breaker, v.Trips, v.Instances = "closed", s.Trips, s.Instances
-	if s.Open {
-		v.Breaker = "open"
+func sharedFigures(s *algorithms.Stats) []figure {
+	var failed uint64
+	for _, n := range s.Redis.Errors {
+		failed += n
 	}
-}
-
-func (v *limiterView) redis(s *algorithms.RedisStats) {
-	v.Figures = append(v.Figures,
-		figure{"Checks asked", s.Checks}, figure{"Scripts sent", s.Scripts},
-		figure{"Scripts failed", s.Errors}, figure{"States not found", s.Missing})
-}
-
-func (v *limiterView) fallback(s *algorithms.FallbackStats) {
-	v.Figures = append(v.Figures,
-		figure{"Decided here alone", s.Local}, figure{"Failed open", s.Passed}, figure{"Failed closed", s.Refused},
-		figure{"Keys owed to Redis", uint64(s.Owed)}, figure{"Units lost", s.Lost})
-}
-
-func (v *limiterView) memory(s *algorithms.MemoryStats) {
-	v.Figures = append(v.Figures, figure{"Keys in memory", uint64(s.Keys)}, figure{"Keys evicted", s.Evicted}, figure{"Keys refused", s.Refused})
+	return []figure{
+		{"Checks asked", s.Redis.Checks}, {"Scripts sent", s.Redis.Scripts},
+		{"Scripts failed", failed}, {"States not found", s.Redis.Missing},
+		{"Denied from memory", s.DenyCache.Hits}, {"Units on lease", uint64(s.Lease.Units)},
+		{"Decided here alone", s.Fallback.Local}, {"Failed open", s.Fallback.Passed}, {"Failed closed", s.Fallback.Refused},
+		{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost", s.Fallback.Lost},
+	}
 }

@@ -51,7 +51,7 @@ var (
 
 type namedLimiter struct {
 	name    string
-	limiter algorithms.Limiter
+	limiter statsLimiter
 }
 
 const (
@@ -81,14 +81,15 @@ func (s *Status) Watch(middlewares ...*Middleware) {
 }
 
 // WatchLimiter adds a limiter to the page, under a name. The error says that it
-// has no Stats: those of package algorithms have. A Stack includes its parts.
+// has no Stats; all limiters of this module have.
 func (s *Status) WatchLimiter(name string, limiter algorithms.Limiter) error {
-	if _, ok := newLimiterView(name, limiter); !ok {
+	counted, ok := limiter.(statsLimiter)
+	if !ok {
 		return fmt.Errorf("middleware: limiter %q is a %T, which has no Stats", name, limiter)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limiters = append(s.limiters, namedLimiter{name, limiter})
+	s.limiters = append(s.limiters, namedLimiter{name, counted})
 	return nil
 }
 

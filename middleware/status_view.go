@@ -73,8 +73,7 @@ func (s *Status) view(ctx context.Context) *statusView {
 		v.Findings = append(v.Findings, m.Findings()...)
 	}
 	for _, l := range limiters {
-		view, _ := newLimiterView(l.name, l.limiter)
-		v.Limiters = append(v.Limiters, view)
+		v.Limiters = append(v.Limiters, newLimiterView(l.name, l.limiter))
 		if examined, ok := l.limiter.(interface {
 			Findings(context.Context) []Finding
 		}); ok {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock-go/penstock/algorithms"
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -42,12 +42,12 @@ const (
 // EXISTS, HDEL, HEXISTS, HGET, HGETALL, HLEN, HSCAN and HSET. A Redis is safe for concurrent
 // use, and must be closed.
 type Redis struct {
-	client algorithms.Client
+	client Client
 	prefix string
 	logger *slog.Logger
 	table  atomic.Pointer[table]
 
-	reading chan struct{}  // with room for one: orders readings, and guards what follows
+	reading chan struct{}  // with room for one: orders readings, and guards bad and failing
 	bad     map[string]int // of the last reading: by policy
 	failing bool
 
@@ -67,15 +67,20 @@ type RedisOptions struct {
 	// printable ASCII without spaces and braces, at most 64 bytes.
 	Prefix string
 
-	// Logger is told of overrides that cannot be read, and of trouble with
-	// Redis when it begins and ends; nil means slog.Default().
+	// Logger receives a line for overrides that cannot be read, and when trouble
+	// with Redis begins and ends; nil means slog.Default().
 	Logger *slog.Logger
+}
+
+// A Client sends one command: every client of go-redis does.
+type Client interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
 // NewRedis returns the overrides that are in Redis; nil options mean the
 // defaults. It waits for nothing: until Redis has answered there are none.
 // [Redis.Refresh] waits for that.
-func NewRedis(client algorithms.Client, o *RedisOptions) (*Redis, error) {
+func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}
 	}

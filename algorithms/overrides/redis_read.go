@@ -17,7 +17,8 @@ const pageSize = 500
 func (r *Redis) versionsKey() string        { return r.prefix + ":{#overrides}:versions" }
 func (r *Redis) policyKey(of string) string { return r.prefix + ":{#overrides}:of:" + of }
 
-// read reads the policies whose versions are not those in memory; requires mu.
+// read reads the policies whose versions are not those in memory. It requires
+// the place in reading.
 // Versions are random rather than counted: a Redis that has lost its data would
 // count again from one. They are read first, so that an edit in between is seen
 // as another the next time.
@@ -81,8 +82,8 @@ func (r *Redis) readPolicy(ctx context.Context, policy, version string, known *e
 	return e, nil
 }
 
-// countBad forgets what was bad in policies that are gone, and counts the rest;
-// requires mu.
+// countBad forgets what was bad in policies that are gone, and counts the rest.
+// It requires the place in reading.
 func (r *Redis) countBad(t *table) {
 	n := 0
 	for policy, bad := range r.bad {

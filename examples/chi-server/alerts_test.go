@@ -83,19 +83,19 @@ func (p *scraper) missing(t *testing.T) string {
 func wantScenes(t *testing.T, p *scraper) {
 	t.Helper()
 	tests := map[string]string{
-		`ratelimit_distinct_keys{policy="orders"}`:                                          "12",
-		`ratelimit_distinct_keys{policy="search"}`:                                          "12",
-		`ratelimit_distinct_keys{policy="unmatched"}`:                                       "12",
-		`ratelimit_distinct_keys{policy="login"}`:                                           "1",
-		`ratelimit_top_offender_denial_ratio{policy="orders"}`:                              "1",
-		`ratelimit_top_offender_denial_ratio{policy="search"} < bool 0.5`:                   "1",
-		`ratelimit_top_offender_denial_ratio{policy="unmatched"}`:                           "1",
-		`ratelimit_top_offender_denial_ratio{policy="login"}`:                               "1",
-		`ratelimit_breaker_trips_total{instance="refused"}`:                                 "1",
-		`ratelimit_breaker_trips_total{instance="healthy"}`:                                 "0",
-		`ratelimit_backend_errors_total{class="unavailable", instance="flapping"} > bool 0`: "1",
-		`ratelimit_redis_checks_total{instance="healthy"} > bool 0`:                         "1",
-		`ratelimit_candidate_divergences_total{policy="alike", live="allowed"} > bool 0`:    "1",
+		`ratelimit_distinct_keys{policy="orders"}`:                                         "12",
+		`ratelimit_distinct_keys{policy="search"}`:                                         "12",
+		`ratelimit_distinct_keys{policy="unmatched"}`:                                      "12",
+		`ratelimit_distinct_keys{policy="login"}`:                                          "1",
+		`ratelimit_top_offender_denial_ratio{policy="orders"}`:                             "1",
+		`ratelimit_top_offender_denial_ratio{policy="search"} < bool 0.5`:                  "1",
+		`ratelimit_top_offender_denial_ratio{policy="unmatched"}`:                          "1",
+		`ratelimit_top_offender_denial_ratio{policy="login"}`:                              "1",
+		`ratelimit_breaker_trips_total{instance="refused"}`:                                "1",
+		`ratelimit_breaker_trips_total{instance="healthy"}`:                                "0",
+		`ratelimit_redis_errors_total{reason="unavailable", instance="flapping"} > bool 0`: "1",
+		`ratelimit_redis_checks_total{instance="healthy"} > bool 0`:                        "1",
+		`ratelimit_candidate_divergences_total{policy="alike", live="allowed"} > bool 0`:   "1",
 		// Of native histograms:
 		`histogram_quantile(0.5, ratelimit_decision_duration_seconds{source="local", instance="crowd"}) > bool 0`: "1",
 	}

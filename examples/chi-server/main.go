@@ -97,11 +97,8 @@ func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
 	if c.redis != nil {
 		return newShared(ctx, c, w)
 	}
-	memory, err := algorithms.NewMemory(&algorithms.MemoryOptions{Observe: w.metrics.ObserveLimiter})
-	if err != nil {
-		return nil, err
-	}
-	return &backend{memory, overrides.NewMemory(), memory.Close}, w.limiter("memory", memory)
+	memory := algorithms.NewMemory(nil)
+	return &backend{memory, overrides.NewMemory(), func() error { return nil }}, w.limiter("memory", memory)
 }
 
 // serve listens until ctx ends, and then lets requests finish.

@@ -32,15 +32,6 @@ func newWatch(log *slog.Logger) (*watch, error) {
 	return w, err
 }
 
-// events observes a limiter, which is in Redis at addrs.
-func (w *watch) events(addrs string) func(algorithms.Event) {
-	log := ratelimit.LogEvents(w.log.With("redis", addrs))
-	return func(e algorithms.Event) {
-		log(e)
-		w.metrics.ObserveLimiter(e)
-	}
-}
-
 // observer is told about every verdict.
 func (w *watch) observer() ratelimit.Observer { return ratelimit.Observers(w.metrics, w.status) }
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 const (
@@ -20,36 +20,34 @@ const (
 // configured it is an error.
 func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	rdb := c.redis.open()
-	stack, err := algorithms.NewShared(rdb, &algorithms.Options{
-		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
-		Fallback: algorithms.FallbackOptions{OpenFor: c.openFor},
-		Observe:  w.events(c.redis.addrs),
+	limiter, err := shared.New(rdb, &shared.Options{
+		Prefix: c.prefix, OpenFor: c.openFor, Logger: w.log.With("redis", c.redis.addrs),
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("-prefix: %w", err), rdb.Close())
 	}
 	table, err := overrides.NewRedis(rdb, &overrides.RedisOptions{Prefix: c.prefix, Logger: w.log})
 	if err != nil {
-		return nil, errors.Join(err, stack.Close(), rdb.Close())
+		return nil, errors.Join(err, limiter.Close(), rdb.Close())
 	}
-	closeAll := func() error { return errors.Join(table.Close(), stack.Close(), rdb.Close()) }
-	if err := ready(ctx, stack); algorithms.Classify(err) == algorithms.ErrorConfiguration {
+	closeAll := func() error { return errors.Join(table.Close(), limiter.Close(), rdb.Close()) }
+	if err := ready(ctx, limiter); errors.Is(err, shared.ErrMisconfigured) {
 		return nil, errors.Join(fmt.Errorf("cannot use Redis at %s: %w", c.redis.addrs, err), closeAll())
 	}
-	return &backend{stack, table, closeAll}, w.limiter("redis", stack)
+	return &backend{limiter, table, closeAll}, w.limiter("redis", limiter)
 }
 
 // ready returns nil once Redis answers, and else why it does not when the
 // limiter has opened its circuit: from there on it says itself how it goes. One
 // failure may be the first connection's, which takes longest.
-func ready(ctx context.Context, stack *algorithms.Stack) error {
+func ready(ctx context.Context, limiter *shared.Limiter) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	again := time.NewTicker(readyEvery)
 	defer again.Stop()
 	for {
-		err := stack.Ready(ctx)
-		if err == nil || algorithms.Classify(err) == algorithms.ErrorConfiguration || stack.Stats().Fallback.Open {
+		err := limiter.Ready(ctx)
+		if err == nil || errors.Is(err, shared.ErrMisconfigured) || limiter.Stats().Fallback.Open {
 			return err
 		}
 		select {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 // A pace is how often a key is asked for, and how many keys there are.
@@ -55,28 +56,36 @@ func (at pace) step() time.Duration {
 }
 
 func pacedMemory(kind limited, at pace) setup {
-	return func(_ context.Context, s *stage, q quota) (func() take, error) {
+	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
 		var checks atomic.Int64
 		begin, step := time.Now(), at.step()
-		limiter, err := algorithms.NewMemory(&algorithms.MemoryOptions{
+		limiter := algorithms.NewMemory(&algorithms.MemoryOptions{
 			MaxKeys: 2_000_000,
 			Now:     func() time.Time { return begin.Add(time.Duration(checks.Add(1)) * step) },
 		})
-		if err != nil {
-			return nil, err
-		}
-		s.onClose(func() { _ = limiter.Close() })
 		return takesOf(limiter, kind(q.requests, q.window)), nil
 	}
 }
 
 func pacedRedis(kind limited, at pace) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		var limiter *algorithms.Redis
+		counted := new(countedLimiter)
 		begin, step := time.Now(), at.step()
-		limiter, err := algorithms.NewRedis(s.client(), &algorithms.RedisOptions{
-			Now: func() time.Time { return begin.Add(time.Duration(limiter.Stats().Checks) * step) },
+		limiter, err := newShared(s, s.client(), shared.Options{
+			Now: func() time.Time { return begin.Add(time.Duration(counted.checks.Load()) * step) },
 		})
-		return takesOf(limiter, kind(q.requests, q.window)), err
+		counted.Limiter = limiter
+		return takesOf(counted, kind(q.requests, q.window)), err
 	}
+}
+
+// A countedLimiter counts the checks that it is asked.
+type countedLimiter struct {
+	algorithms.Limiter
+	checks atomic.Int64
+}
+
+func (l *countedLimiter) Allow(ctx context.Context, checks []algorithms.Check) error {
+	l.checks.Add(int64(len(checks)))
+	return l.Limiter.Allow(ctx, checks)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 // batchesPerRound is how often a round sends a mix.
@@ -26,7 +27,7 @@ type mix struct {
 // one in front of them, and so travel together.
 type holder struct {
 	server  *server
-	limiter *algorithms.Redis
+	limiter *shared.Limiter
 	gate    *gate
 	clock   atomic.Int64 // µs
 	taken   []algorithms.Check
@@ -86,7 +87,7 @@ func newHolder(ctx context.Context, s *stage) (*holder, error) {
 	s.onClose(own.close)
 	h := &holder{server: server, gate: &gate{Client: own.client()}}
 	h.clock.Store(time.Now().UnixMicro())
-	h.limiter, err = algorithms.NewRedis(h.gate, &algorithms.RedisOptions{
+	h.limiter, err = newShared(own, h.gate, shared.Options{
 		InFlight: 1,
 		Now:      func() time.Time { return time.UnixMicro(h.clock.Load()) },
 	})
@@ -99,7 +100,7 @@ func (h *holder) send(ctx context.Context, checks []algorithms.Check) (float64, 
 	if err := h.server.admin.SlowLogReset(ctx).Err(); err != nil {
 		return 0, err
 	}
-	before := h.limiter.Stats().Checks
+	before := h.limiter.Stats().Redis.Checks
 	var group sync.WaitGroup
 	var failure atomic.Pointer[error]
 	ask := func(check algorithms.Check) {
@@ -112,7 +113,7 @@ func (h *holder) send(ctx context.Context, checks []algorithms.Check) (float64, 
 	for _, check := range checks {
 		group.Go(func() { ask(check) })
 	}
-	for h.limiter.Stats().Checks < before+uint64(1+len(checks)) {
+	for h.limiter.Stats().Redis.Checks < before+uint64(1+len(checks)) {
 		time.Sleep(100 * time.Microsecond)
 	}
 	time.Sleep(time.Millisecond) // from being counted to being queued

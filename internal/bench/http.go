@@ -14,6 +14,7 @@ import (
 	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
@@ -64,13 +65,8 @@ var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
 const merchantHeader = "X-Merchant"
 
-func penstockMemoryHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
-	memory, err := algorithms.NewMemory(nil)
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(func() { _ = memory.Close() })
-	return penstockHTTP(memory, ratelimit.Policy{
+func penstockMemoryHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
+	return penstockHTTP(algorithms.NewMemory(nil), ratelimit.Policy{
 		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
 	})
 }
@@ -79,7 +75,7 @@ func penstockMemoryHTTP(_ context.Context, s *stage, q quota) (func() take, erro
 // the first n of them.
 func penstockRedisHTTP(n int) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		shared, err := algorithms.NewRedis(s.client(), nil)
+		limiter, err := newShared(s, s.client(), shared.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -90,18 +86,17 @@ func penstockRedisHTTP(n int) setup {
 			{Name: "endpoint", Key: keyfunc.Join(merchant, keyfunc.Route()), Limit: limit},
 			{Name: "global", Key: keyfunc.Const("all"), Limit: limit, Private: true},
 		}
-		return penstockHTTP(shared, policies[:n]...)
+		return penstockHTTP(limiter, policies[:n]...)
 	}
 }
 
 // penstockSharedHTTP remembers denials.
 func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
-	shared, err := algorithms.NewShared(s.client(), nil)
+	limiter, err := newShared(s, s.client(), shared.Options{})
 	if err != nil {
 		return nil, err
 	}
-	s.onClose(func() { _ = shared.Close() })
-	return penstockHTTP(shared, ratelimit.Policy{
+	return penstockHTTP(limiter, ratelimit.Policy{
 		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 // limited makes limits of an algorithm from quotas.
@@ -15,32 +16,32 @@ type limited func(requests int64, window time.Duration) algorithms.Limit
 // onRedis asks Redis under a limit of the given kind.
 func onRedis(kind limited) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		limiter, err := algorithms.NewRedis(s.client(), nil)
+		limiter, err := newShared(s, s.client(), shared.Options{})
 		return takesOf(limiter, kind(q.requests, q.window)), err
 	}
 }
 
-// leased asks NewShared, with leases.
+// leased asks Redis with leases.
 func leased(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := algorithms.NewShared(s.client(), &algorithms.Options{
-		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
-		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
-		Lease:    &algorithms.LeaseOptions{},
-	})
+	limiter, err := newShared(s, s.client(), shared.Options{Lease: &shared.LeaseOptions{}})
+	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), err
+}
+
+// newShared returns a shared limiter that ends with the stage. Its deadline is
+// long: a slow machine is no outage.
+func newShared(s *stage, client shared.Client, o shared.Options) (*shared.Limiter, error) {
+	o.Deadline = time.Minute
+	limiter, err := shared.New(client, &o)
 	if err != nil {
 		return nil, err
 	}
 	s.onClose(func() { _ = limiter.Close() })
-	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), nil
+	return limiter, nil
 }
 
 // inMemory asks Memory, with room for all keys of the benchmark.
-func inMemory(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(func() { _ = limiter.Close() })
+func inMemory(_ context.Context, _ *stage, q quota) (func() take, error) {
+	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
 	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 const (
@@ -88,10 +89,9 @@ func work(ctx context.Context, task string, out io.Writer) error {
 	}
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	limiter, err := algorithms.NewShared(client, &algorithms.Options{
-		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
-		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
-		Lease:    &algorithms.LeaseOptions{},
+	limiter, err := shared.New(client, &shared.Options{
+		Deadline: time.Minute, // a slow machine is no outage
+		Lease:    &shared.LeaseOptions{},
 	})
 	if err != nil {
 		return err

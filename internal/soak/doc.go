@@ -1,5 +1,5 @@
 // Command soak troubles Redis for a while, under load, and sees whether
-// algorithms.NewShared keeps its promises.
+// shared.New keeps its promises.
 //
 //	make soak                                    # ten minutes
 //	SOAK=60s make soak                           # what CI does

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -20,7 +20,7 @@ const (
 
 // An instance is what one process of a service would have.
 type instance struct {
-	stack   *algorithms.Stack
+	stack   *shared.Limiter
 	client  redis.UniversalClient
 	proxies map[string]*redistest.Proxy // by the server's address
 	conns   atomic.Int64                // open now
@@ -39,9 +39,7 @@ func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance 
 // start makes the stack, one of so many.
 func (in *instance) start(t *topology, instances int) (err error) {
 	in.client = t.client(in.dial)
-	in.stack, err = algorithms.NewShared(in.client, &algorithms.Options{
-		Fallback: algorithms.FallbackOptions{Deadline: deadline, OpenFor: openFor, Instances: instances},
-	})
+	in.stack, err = shared.New(in.client, &shared.Options{Deadline: deadline, OpenFor: openFor, Instances: instances})
 	return err
 }
 

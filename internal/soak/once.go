@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 // A once is a take or a force of a key that nobody else uses, of a limit that
@@ -85,10 +86,11 @@ func (o *once) bounds() (least, most int64) {
 func (l *leg) audit(onces []*once, lost uint64) error {
 	client := l.topology.client(nil)
 	defer client.Close()
-	redis, err := algorithms.NewRedis(client, &algorithms.RedisOptions{Timeout: 10 * time.Second})
+	redis, err := shared.New(client, &shared.Options{Deadline: 10 * time.Second})
 	if err != nil {
 		return err
 	}
+	defer redis.Close()
 	var all sync.WaitGroup
 	var next, untold atomic.Int64
 	var failed atomic.Pointer[error]

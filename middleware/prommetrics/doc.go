@@ -1,7 +1,7 @@
 // Package prommetrics counts for Prometheus what middlewares and limiters do.
 //
 //	metrics := ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer, nil))
-//	limiter := ratelimit.Must(algorithms.NewShared(rdb, &algorithms.Options{Observe: metrics.ObserveLimiter}))
+//	limiter := ratelimit.Must(shared.New(rdb, nil))
 //	metrics.Watch("redis", limiter)
 //	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: metrics}, policies...))
 //	metrics.WatchOffenders(limited)
@@ -32,28 +32,24 @@
 // that is not valid), banned, unasked (another policy was known to deny), cancelled (the
 // client has gone) and invalid (a mistake of the program).
 //
-// # Of limiters, as their Observe
-//
-//	backend_errors_total              class                    scripts that failed, by algorithms.ErrorClass
-//	backend_events_total              event                    by algorithms.EventKind, e.g. opened, closed
-//
 // # Of limiters, after Watch
 //
 // All have the label limiter, the name that Watch was given.
 //
-//	breaker_open                                               gauge: 1 while Redis is not asked, else 0
+//	breaker_open                                               gauge: 1 while the circuit is open and Redis is bypassed
 //	breaker_trips_total                                        times that it has opened
 //	instances                                                  gauge: live instances
 //	fallback_local_checks_total                                checks that this instance decided alone
 //	fallback_passed_checks_total                               checks that failed open
 //	fallback_refused_calls_total                               calls that failed closed
-//	fallback_owed_keys                                         gauge: keys of which Redis is to be told
-//	fallback_handed_back_units_total                           units of which it was told
-//	fallback_lost_units_total                                  units of which it could not be told
+//	fallback_owed_keys                                         gauge: keys whose local charges Redis has yet to receive
+//	fallback_handed_back_units_total                           units that it received afterwards
+//	fallback_lost_units_total                                  units that it could not receive
 //	redis_checks_total                                         checks that Redis was asked
 //	redis_scripts_total                                        scripts that were sent
 //	redis_script_loads_total                                   scripts that Redis did not know
-//	redis_script_errors_total                                  scripts that failed
+//	redis_errors_total                reason                   scripts that failed, by shared.Reason
+//	redis_failed_returns_total                                 failures to give back units
 //	redis_missing_states_total                                 checks that found no stored state
 //	redis_batch_checks                                         histogram: checks in a script
 //	deny_cache_hits_total                                      calls denied from memory, without Redis

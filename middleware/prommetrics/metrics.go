@@ -15,7 +15,7 @@ import (
 )
 
 // Metrics count what middlewares and limiters do. They are a middleware's
-// Observer; their ObserveLimiter is a limiter's Observe.
+// Observer, and Watch limiters.
 //
 // Metrics are safe for concurrent use, and any number of middlewares may share
 // them.
@@ -29,17 +29,13 @@ type Metrics struct {
 	lag         prometheus.Histogram
 	divergences *prometheus.CounterVec   // by policy, live, candidate
 	durations   *prometheus.HistogramVec // by source
-	errors      *prometheus.CounterVec   // by class
-	events      *prometheus.CounterVec   // by event
 
 	bySource [algorithms.Local + 1]prometheus.Observer
-	byClass  []prometheus.Counter // of errors
-	byEvent  []prometheus.Counter
 	series   atomic.Pointer[map[seriesName]*series] // copied when one is added
 
-	mu          sync.Mutex // guards what follows, and additions to series
+	mu          sync.Mutex // guards the fields below, and additions to series
 	policies    map[string]*policySeries
-	limiters    map[string]algorithms.Limiter
+	limiters    map[string]statsLimiter
 	middlewares []*ratelimit.Middleware
 }
 
@@ -135,19 +131,13 @@ func newMetrics(buckets []float64) *Metrics {
 			Buckets: slices.Clone(buckets), NativeHistogramBucketFactor: nativeFactor,
 			NativeHistogramMaxBucketNumber: nativeBuckets, NativeHistogramMinResetDuration: nativeReset,
 		}, []string{"source"}),
-		errors: counter("ratelimit_backend_errors_total",
-			"Scripts that failed, by the class of their errors.", "class"),
-		events: counter("ratelimit_backend_events_total",
-			"What happened inside limiters.", "event"),
 		policies: make(map[string]*policySeries),
-		limiters: make(map[string]algorithms.Limiter),
+		limiters: make(map[string]statsLimiter),
 	}
 	m.series.Store(&map[seriesName]*series{})
 	for source := range m.bySource {
 		m.bySource[source] = m.durations.WithLabelValues(algorithms.Source(source).String())
 	}
-	m.byClass = words(m.errors, func(i int) string { return algorithms.ErrorClass(i).String() })
-	m.byEvent = words(m.events, func(i int) string { return algorithms.EventKind(i).String() })
 	return m
 }
 
@@ -158,7 +148,7 @@ type collector Metrics
 // vectors are the collectors that the registry sees through this one.
 func (c *collector) vectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		c.requests, c.nearLimit, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations, c.errors, c.events,
+		c.requests, c.nearLimit, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations,
 	}
 }
 
@@ -170,6 +160,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- distinctKeys
 	ch <- topOffender
 	ch <- batchSize
+	ch <- redisErrors
 	for i := range figures {
 		ch <- figures[i].desc
 	}

@@ -75,13 +75,9 @@ func compare(w http.ResponseWriter, r *http.Request) {
 func play(ctx context.Context, limit algorithms.Limit, arrivals []time.Duration) (result, error) {
 	turn := time.Unix(0, 0).Add(1_000_000 * compared) // windows are aligned to the Unix epoch
 	var now atomic.Int64
-	memory, err := algorithms.NewMemory(&algorithms.MemoryOptions{
+	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: 1_000, Now: func() time.Time { return turn.Add(time.Duration(now.Load())) },
 	})
-	if err != nil {
-		return result{}, err
-	}
-	defer memory.Close()
 	one := result{Algorithm: limit.Algorithm().String(), Limit: limit.String()}
 	var served []time.Duration
 	for _, at := range arrivals {

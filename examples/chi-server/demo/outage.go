@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 const (
@@ -26,20 +26,16 @@ var errGone = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 type gate struct {
 	client redis.UniversalClient
 	until  atomic.Int64 // Unix milliseconds at which it opens
-	stack  *algorithms.Stack
+	shared *shared.Limiter
 }
 
 // limiter returns the one that asks Redis through the gate.
-func (g *gate) limiter(prefix string) (*algorithms.Stack, error) {
-	var err error
-	g.stack, err = algorithms.NewShared(g, &algorithms.Options{
-		Redis:    algorithms.RedisOptions{Prefix: prefix},
-		Fallback: algorithms.FallbackOptions{OpenFor: openFor},
-	})
-	return g.stack, err
+func (g *gate) limiter(prefix string) (l *shared.Limiter, err error) {
+	g.shared, err = shared.New(g, &shared.Options{Prefix: prefix, OpenFor: openFor})
+	return g.shared, err
 }
 
-// Process implements algorithms.Client.
+// Process implements shared.Client.
 func (g *gate) Process(ctx context.Context, cmd redis.Cmder) error {
 	if g.left() > 0 {
 		cmd.SetErr(errGone)
