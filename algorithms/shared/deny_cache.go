@@ -1,206 +1,208 @@
-package algorithms
+// The deny cache: denials that this process remembers, so that clients who retry
+// cost the limiter below nothing.
+//
+// Why a denial can be remembered. Takes only add to what is in use, so a cost that
+// was denied stays denied until its RetryAfter, whoever else takes. Only
+// settlements change that. Those of this process drop the denial before and after
+// they run. Those of other instances are seen when the denial expires, after a
+// second at most. Concurrent requests are never remembered (Row.Remembered): any
+// of them may end at once, at another instance.
+//
+// Overtaking. A settlement may run while a denial is on its way. Each shard counts
+// the settlements of its keys. The count is read before the limiter below is
+// asked, and the denial is dropped if the count has changed when it arrives.
+//
+// Time. A denial expires RetryAfter after it was asked for, because the limiter
+// below decided no sooner. The waits that a remembered denial reports count from
+// the answer, because the limiter below decided no later: they are never too short.
+
+package shared
 
 import (
 	"context"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// rememberDenied is the longest that a denial is remembered: what another
-// instance gives back acts after it.
-const rememberDenied = time.Second
+const (
+	// rememberFor is the longest that a denial is remembered.
+	rememberFor = time.Second
 
-// A denyCache remembers denials of the limiter below. For every algorithm, a
-// denied cost stays denied until its RetryAfter, as long as others only take:
-// what is in use only grows by takes. (Not so by returns, grants and resets.)
+	// expiredSamples is how many denials a new one looks at, to replace those
+	// that have expired.
+	expiredSamples = 4
+
+	denyShards = 64 // a power of two
+)
+
+// A denyCache is the layer that answers from remembered denials.
 type denyCache struct {
-	next   Limiter
-	seed   maphash.Seed
-	start  time.Time // of the clock that instants below count from, monotonic
-	shards [64]denyShard
+	next   layer
+	start  time.Time // instants count from here, by the monotonic clock
+	shards [denyShards]denyShard
 	hits   atomic.Uint64
 }
 
 type denyShard struct {
-	limit   int
-	mu      sync.Mutex         // guards what follows
-	denials map[uint64]*denial // by the hash of their identity
+	limit   int                // of denials
+	mu      sync.Mutex         // guards the fields below
+	denials map[uint64]*denial // by the hash of the key
 	settled uint64             // settlements so far
 }
 
-// A denial is what one cost of one limit was denied with. It is immutable.
+// A denial is the answer to one cost of one limit. It is immutable.
 type denial struct {
-	identity
-	limit    Limit
+	key      step.Key
+	limit    step.Limit
 	need     int64
-	until    time.Duration // since the cache's start
+	until    time.Duration
 	answered time.Duration
-	decision Decision
+	decision algorithms.Decision
 }
 
-func newDenyCache(next Limiter, maxKeys int) *denyCache {
-	c := &denyCache{next: next, seed: maphash.MakeSeed(), start: time.Now()}
-	for i := range c.shards {
-		c.shards[i].limit = (maxKeys + len(c.shards) - 1) / len(c.shards)
-		c.shards[i].denials = make(map[uint64]*denial)
+func newDenyCache(next layer, maxKeys int) *denyCache {
+	d := &denyCache{next: next, start: time.Now()}
+	for i := range d.shards {
+		d.shards[i].limit = (maxKeys + denyShards - 1) / denyShards
+		d.shards[i].denials = make(map[uint64]*denial)
 	}
-	return c
+	return d
 }
 
-// Allow implements Limiter.
-func (c *denyCache) Allow(ctx context.Context, checks []Check) error {
-	if len(checks) == 0 {
-		return c.next.Allow(ctx, checks)
+func (d *denyCache) allow(ctx context.Context, c *call) error {
+	if c.settles() {
+		return d.settle(ctx, c)
 	}
-	if checks[0].Op.settles() {
-		return c.settle(ctx, checks)
+	if !rememberable(c) {
+		return d.next.allow(ctx, c)
 	}
-	if ctx.Err() != nil || !rememberable(checks) {
-		return c.next.Allow(ctx, checks)
-	}
-	now := time.Since(c.start)
-	var room [8]uint64
-	settled, denied := c.recall(room[:0], checks, now)
+	now := time.Since(d.start)
+	var buf [8]uint64
+	settled, denied := d.recall(buf[:0], c, now)
 	if denied {
-		c.hits.Add(1)
+		d.hits.Add(1)
 		return nil
 	}
-	if err := c.next.Allow(ctx, checks); err != nil {
+	if err := d.next.allow(ctx, c); err != nil {
 		return err
 	}
-	if !Allowed(checks) {
-		c.remember(checks, settled, now, time.Since(c.start))
+	if !c.proceeds() {
+		d.remember(c, settled, now, time.Since(d.start))
 	}
 	return nil
 }
 
-// rememberable reports whether a call may be answered from memory: not if a
-// trial wants to count it, or a check to be exact, and not what is invalid.
-func rememberable(checks []Check) bool {
-	for i := range checks {
-		if checks[i].Op != Take || checks[i].Exact || checks[i].validate() != nil {
+// rememberable reports whether memory may answer a call. Trials must be counted,
+// and exact items must be asked.
+func rememberable(c *call) bool {
+	for i := range c.items {
+		if it := &c.items[i]; it.Op != step.Take || it.exact {
 			return false
 		}
 	}
 	return true
 }
 
-// settle drops what it may make untrue, before and after: a denial may be
-// decided, and remembered, while it is under way.
-func (c *denyCache) settle(ctx context.Context, checks []Check) error {
-	c.forget(checks)
-	err := c.next.Allow(ctx, checks)
-	c.forget(checks)
+// settle drops the denials that a settlement may end, before and after it runs.
+func (d *denyCache) settle(ctx context.Context, c *call) error {
+	d.forget(c.items)
+	err := d.next.allow(ctx, c)
+	d.forget(c.items)
 	return err
 }
 
-func (c *denyCache) forget(checks []Check) {
-	for i := range checks {
-		if op := checks[i].Op; op == Force || op == Renew { // these only make it longer
+// forget drops the denials of items, except of those that only add to what is in
+// use.
+func (d *denyCache) forget(items []item) {
+	for i := range items {
+		it := &items[i]
+		if it.Op == step.Force || it.Op == step.Renew {
 			continue
 		}
-		hash, sh := c.place(&checks[i])
+		sh := d.shard(it.hash)
 		sh.mu.Lock()
-		delete(sh.denials, hash)
+		delete(sh.denials, it.hash)
 		sh.settled++
 		sh.mu.Unlock()
 	}
 }
 
-// place returns where denials of a check are remembered: those of another one,
-// if the hashes are the same.
-func (c *denyCache) place(check *Check) (hash uint64, sh *denyShard) {
-	hash = name{check.Limit.algorithm, check.Policy, check.Key}.hash(c.seed)
-	return hash, &c.shards[hash%uint64(len(c.shards))]
-}
+func (d *denyCache) shard(hash uint64) *denyShard { return &d.shards[hash%denyShards] }
 
-// need is what check i asks from its key together with those before it.
-func need(checks []Check, i int) int64 {
-	sum := checks[i].units()
-	for j := range i {
-		if checks[j].Policy == checks[i].Policy && checks[j].Key == checks[i].Key &&
-			checks[j].Limit.algorithm == checks[i].Limit.algorithm {
-			sum += checks[j].units()
-		}
-	}
-	return sum
-}
-
-// recall answers the call, if one of its checks is remembered as denied. It
-// appends to settled how many settlements there were where each check's key is:
-// a denial that a settlement may have overtaken must not be remembered.
-func (c *denyCache) recall(settled []uint64, checks []Check, now time.Duration) (counts []uint64, denied bool) {
-	for i := range checks {
-		hash, sh := c.place(&checks[i])
+// recall answers the call if the denial of one of its items is remembered; the
+// others are allowed, without having been asked. It appends the settlements so far
+// for the key of each item.
+func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts []uint64, denied bool) {
+	for i := range c.items {
+		it := &c.items[i]
+		sh := d.shard(it.hash)
 		sh.mu.Lock()
-		d := sh.denials[hash]
+		known := sh.denials[it.hash]
 		settled = append(settled, sh.settled)
 		sh.mu.Unlock()
-		if d == nil || now >= d.until || d.identity != identityOf(&checks[i]) ||
-			d.limit != checks[i].Limit || d.need != need(checks, i) {
+		if known == nil || now >= known.until || !known.answers(it) {
 			continue
 		}
-		if !denied { // the first one: the others are not asked
-			for j := range checks {
-				checks[j].Decision = Decision{Allowed: true}
+		if !denied {
+			for j := range c.items {
+				c.items[j].decision = algorithms.Decision{Allowed: true}
 			}
 			denied = true
 		}
-		checks[i].Decision = d.since(now - d.answered)
+		known.decide(it, now)
 	}
 	return settled, denied
 }
 
-// since returns the decision as it is when some time has passed.
-func (d *denial) since(elapsed time.Duration) Decision {
-	elapsed = max(0, elapsed.Truncate(time.Microsecond))
-	left := func(wait time.Duration) time.Duration {
-		if wait == Never {
-			return Never
-		}
-		return max(0, wait-elapsed)
-	}
-	now := d.decision
-	now.RetryAfter, now.ResetAfter, now.UnitAfter = left(now.RetryAfter), left(now.ResetAfter), left(now.UnitAfter)
-	return now
+// answers reports whether the denial is that of an item's key, limit and need. A
+// denial of another key may have the same hash.
+func (n *denial) answers(it *item) bool {
+	return n.need == it.Need && n.key == it.Key && n.limit == it.Limit
 }
 
-// remember keeps the denials of a call, but for those of concurrent requests:
-// any of these may end at once, at another instance. They are certain for their waits from
-// before it was asked; what is told counts from when it was answered, so that
-// it is never early.
-func (c *denyCache) remember(checks []Check, settled []uint64, asked, answered time.Duration) {
-	for i := range checks {
-		d := &checks[i].Decision
-		if d.Allowed || d.Source != Shared || len(checks[i].Key) > maxKept || checks[i].Limit.algorithm.Concurrent() {
+// decide writes the denial as the decision of an item, with its waits counted down.
+func (n *denial) decide(it *item, now time.Duration) {
+	elapsed := max(0, (now - n.answered).Truncate(time.Microsecond))
+	d := &it.decision
+	*d = n.decision
+	d.RetryAfter = countDown(d.RetryAfter, elapsed)
+	d.ResetAfter = countDown(d.ResetAfter, elapsed)
+	d.UnitAfter = countDown(d.UnitAfter, elapsed)
+}
+
+// remember keeps the denials of a call that was asked and answered at these
+// instants.
+func (d *denyCache) remember(c *call, settled []uint64, asked, answered time.Duration) {
+	for i := range c.items {
+		it := &c.items[i]
+		if it.decision.Allowed || it.decision.Source != algorithms.Shared || len(it.Key.Text) > maxKept || !it.Limit.Row.Remembered {
 			continue
 		}
-		hash, sh := c.place(&checks[i])
-		sh.put(hash, settled[i], &denial{
-			identity: identityOf(&checks[i]).clone(),
-			limit:    checks[i].Limit, need: need(checks, i), decision: *d,
-			until: asked + min(d.RetryAfter, rememberDenied), answered: answered,
+		d.shard(it.hash).put(it.hash, settled[i], &denial{
+			key: it.Key.Clone(), limit: it.Limit, need: it.Need, decision: it.decision,
+			until: asked + min(it.decision.RetryAfter, rememberFor), answered: answered,
 		})
 	}
 }
 
 // put stores a denial, unless there were settlements since it was asked for. If
-// there is no room it replaces another, a past one if the few that it looks at
-// have one.
-func (sh *denyShard) put(hash uint64, settled uint64, d *denial) {
+// there is no room it replaces another.
+func (sh *denyShard) put(hash, settled uint64, n *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.settled != settled {
 		return
 	}
 	looked := 0
-	for other, past := range sh.denials { // begins anywhere
-		if past.until <= d.answered {
+	for other, old := range sh.denials { // begins anywhere
+		if old.until <= n.answered {
 			delete(sh.denials, other)
 		}
-		if looked++; looked == 4 {
+		if looked++; looked == expiredSamples {
 			break
 		}
 	}
@@ -210,15 +212,15 @@ func (sh *denyShard) put(hash uint64, settled uint64, d *denial) {
 			break
 		}
 	}
-	sh.denials[hash] = d
+	sh.denials[hash] = n
 }
 
-func (c *denyCache) len() (n int) {
-	for i := range c.shards {
-		sh := &c.shards[i]
+func (d *denyCache) addStats(s *algorithms.Stats) {
+	s.DenyCache.Hits = d.hits.Load()
+	for i := range d.shards {
+		sh := &d.shards[i]
 		sh.mu.Lock()
-		n += len(sh.denials)
+		s.DenyCache.Keys += len(sh.denials)
 		sh.mu.Unlock()
 	}
-	return n
 }

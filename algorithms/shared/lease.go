@@ -1,57 +1,73 @@
-package algorithms
+// Leases: takes of hot keys are answered from blocks of units that the limiter
+// below was asked for in advance.
+//
+//	lease.go        how a call is answered
+//	lease_heat.go   how hot keys are found
+//	lease_block.go  hot keys, and the blocks that their takes spend
+//	lease_refill.go how blocks are fetched and closed
+//	lease_watch.go  how unspent units go back
+//
+// Exactness. A block is charged below before a unit of it is spent here, so in
+// total no more is admitted than without leases. A call of several items is all
+// or nothing: units are spent first, the limiter below is asked for the rest,
+// and what was spent is unspent if the rest is denied.
+//
+// A caller never waits for a block. While a key has none, the limiter below
+// decides its takes.
+
+package shared
 
 import (
 	"context"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// maxHeld is how many checks a call may have for leases to look at it.
-const maxHeld = 8
+// maxLeasedItems is how many items a call may have for leases to answer it.
+const maxLeasedItems = 8
 
-// A lease answers takes of hot keys from blocks of units, which it takes from
-// the limiter below. A caller's take never waits for a block: while there is
-// none it is decided below.
+// A lease is the layer that answers from blocks.
 type lease struct {
-	next     Limiter
+	next     layer
 	options  LeaseOptions
 	policies map[string]bool // nil: all
-	step     time.Duration   // between two looks at the hot keys
-	hotVotes int             // takes in an epoch that make a key hot
-	hotPace  int64           // takes in half of Hold
-	start    time.Time       // of the clock that instants count from, monotonic
+	hotVotes int             // admitted takes in an epoch that make a key hot
+	hotPace  int64           // admitted takes in half of Hold at that rate
+	start    time.Time       // instants count from here, by the monotonic clock
 	heat     *heat
-	observe  func(Event)
-	eased    func([]Check) // is told for which keys there are units again
+	report   *report
+	eased    func([]item) // receives items whose keys have units again
 
-	closed  atomic.Bool
-	wake    chan struct{} // a value: there is something to look after
-	closing chan struct{}
-	watched chan struct{}
-	once    sync.Once // of close
-	err     error     // of close
+	tendEvery time.Duration // a quarter of Hold
+	closed    atomic.Bool
+	wakeups   chan struct{} // a value: there is a hot key, or there are units to give back
+	closing   chan struct{}
+	watched   chan struct{} // closed when the watch has ended
+	once      sync.Once     // of close
+	closeErr  error         // what close returns
 
 	refills sync.WaitGroup
-	counts  leaseCounters
+	counts  leaseCounts
 
-	mu   sync.Mutex // guards what follows, and adding to refills
+	mu   sync.Mutex // guards the fields below, and adding to refills
 	keys []*hotKey
-	back []Check // returns that are to be made
+	back []unspent // for the watch to give back
 }
 
-// newLease returns a lease that works once its watch runs.
-func newLease(next Limiter, o LeaseOptions, observe func(Event)) *lease {
+// newLease returns a lease that works once its watch runs. The options have
+// their defaults.
+func newLease(next layer, o *LeaseOptions, r *report) *lease {
 	l := &lease{
-		next: next, options: o, start: time.Now(), heat: newHeat(o.MaxKeys),
-		step:     o.Hold / 4,
-		hotVotes: max(1, o.HotAt*int(heatEpoch)/int(time.Second)),
-		hotPace:  int64(o.HotAt) * int64(o.Hold) / int64(2*time.Second),
-		observe:  func(Event) {}, eased: func([]Check) {},
-		wake: make(chan struct{}, 1), closing: make(chan struct{}), watched: make(chan struct{}),
-	}
-	if observe != nil {
-		l.observe = classified(observe)
+		next: next, options: *o, start: time.Now(), heat: newHeat(o.MaxKeys), report: r,
+		tendEvery: o.Hold / 4,
+		hotVotes:  max(1, o.HotAt*int(heatEpoch)/int(time.Second)),
+		hotPace:   int64(o.HotAt) * int64(o.Hold) / int64(2*time.Second),
+		eased:     func([]item) {},
+		wakeups:   make(chan struct{}, 1), closing: make(chan struct{}), watched: make(chan struct{}),
 	}
 	for _, policy := range o.Policies {
 		if l.policies == nil {
@@ -62,204 +78,169 @@ func newLease(next Limiter, o LeaseOptions, observe func(Event)) *lease {
 	return l
 }
 
-// now returns the instant that it is.
+// now returns the time since start.
 func (l *lease) now() time.Duration { return time.Since(l.start) }
 
-// Allow implements Limiter.
-func (l *lease) Allow(ctx context.Context, checks []Check) error {
+func (l *lease) allow(ctx context.Context, c *call) error {
 	switch {
-	case len(checks) == 0:
-		return l.next.Allow(ctx, checks)
-	case checks[0].Op.settles():
-		return l.settle(ctx, checks)
-	case ctx.Err() != nil || !onlyTakes(checks):
-		return l.next.Allow(ctx, checks)
+	case c.settles():
+		return l.settle(ctx, c)
+	case !onlyTakes(c):
+		return l.next.allow(ctx, c)
 	}
 	now := l.now()
-	var buf [maxHeld]holding
-	held := buf[:len(checks)]
-	n := l.hold(held, checks, now)
+	var buf [maxLeasedItems]holding
+	held := buf[:len(c.items)]
 	charged := true
-	switch n {
+	switch l.spend(held, c, now) {
 	case 0:
-		return l.pass(ctx, checks, now)
-	case len(checks):
+		return l.ask(ctx, c, now)
+	case len(c.items):
 	default:
 		var err error
-		if charged, err = l.passRest(ctx, checks, held, now); err != nil {
+		if charged, err = l.askForRest(ctx, c, held, now); err != nil {
 			return err
 		}
 	}
 	for i := range held {
 		if held[i].block != nil {
-			checks[i].Decision = held[i].decision(checks[i].Cost, now, charged)
+			held[i].decide(&c.items[i], now, charged)
 		}
 	}
 	return nil
 }
 
-// onlyTakes reports whether a call is one of takes only, each of a key of its own.
-func onlyTakes(checks []Check) bool {
-	if len(checks) > maxHeld {
+// onlyTakes reports whether a call is a few takes, each of a key of its own.
+func onlyTakes(c *call) bool {
+	if len(c.items) > maxLeasedItems {
 		return false
 	}
-	for i := range checks {
-		if checks[i].Op != Take {
+	for i := range c.items {
+		if it := &c.items[i]; it.Op != step.Take || it.Home != &it.Item {
 			return false
-		}
-		for j := range i {
-			if identityOf(&checks[i]) == identityOf(&checks[j]) {
-				return false
-			}
 		}
 	}
 	return true
 }
 
-// leasable reports whether a take may be leased: of an algorithm for which units
-// that are spent later than they were charged do no harm but the one that
-// LeaseOptions state.
-func (l *lease) leasable(c *Check) bool {
-	switch c.Limit.algorithm {
-	case algorithmTokenBucket, algorithmSlidingWindowCounter, algorithmFixedWindow, algorithmCalendarWindow:
-		return c.Cost > 0 && !c.Exact && (l.policies == nil || l.policies[c.Policy])
-	default:
-		return false
-	}
+// leasable reports whether a block may answer a take.
+func (l *lease) leasable(it *item) bool {
+	return it.Limit.Row.Leased && it.Cost > 0 && !it.exact && (l.policies == nil || l.policies[it.Key.Policy])
 }
 
-// hold takes the units of every check whose key has enough of them on lease,
-// and returns how many it has.
-func (l *lease) hold(held []holding, checks []Check, now time.Duration) (n int) {
-	for i := range checks {
-		c := &checks[i]
-		if !l.leasable(c) {
+// spend spends the cost of every item whose key has enough units on lease, and
+// returns how many items that are.
+func (l *lease) spend(held []holding, c *call, now time.Duration) (n int) {
+	for i := range c.items {
+		it := &c.items[i]
+		if !l.leasable(it) {
 			continue
 		}
-		s, _ := l.heat.slot(identityOf(c))
-		k := s.hot.Load()
-		if k == nil || k.identity != identityOf(c) {
+		k := l.heat.slot(it.hash).hot.Load()
+		if k == nil || k.key != it.Key {
 			continue
 		}
-		if k.limit != c.Limit {
-			l.end(k, c.Limit, false, now)
+		if k.limit != it.Limit {
+			l.endLease(k, &it.Limit, false, now)
 			continue
 		}
-		if held[i] = k.take(c.Cost, now); held[i].block != nil {
+		if held[i] = k.spend(it.Cost, now); held[i].block != nil {
 			n++
-			l.refill(k, c.Cost, now)
+			l.refill(k, it.Cost, now)
 		}
 	}
 	return n
 }
 
-// pass asks the limiter below, and learns from its answers which keys are hot
-// and what they have left.
-func (l *lease) pass(ctx context.Context, checks []Check, now time.Duration) error {
-	if err := l.next.Allow(ctx, checks); err != nil || !Allowed(checks) {
+// ask lets the limiter below answer, and learns from its answers which keys are
+// hot and what their limits have left.
+func (l *lease) ask(ctx context.Context, c *call, now time.Duration) error {
+	if err := l.next.allow(ctx, c); err != nil || !c.proceeds() {
 		return err
 	}
-	for i := range checks {
-		c := &checks[i]
-		if c.Decision.Source != Shared || !l.leasable(c) {
+	for i := range c.items {
+		it := &c.items[i]
+		if it.decision.Source != algorithms.Shared || !l.leasable(it) {
 			continue
 		}
-		s, hash := l.heat.slot(identityOf(c))
+		s := l.heat.slot(it.hash)
 		k := s.hot.Load()
-		if k == nil && s.vote(hash, now) >= l.hotVotes {
-			k = l.begin(s, c, now)
+		if k == nil && s.vote(it.hash, now) >= l.hotVotes {
+			k = l.startLease(s, it, now)
 		}
-		if k == nil || k.identity != identityOf(c) || k.limit != c.Limit {
+		if k == nil || k.key != it.Key || k.limit != it.Limit {
 			continue
 		}
-		k.passed.Add(c.Cost)
-		k.remaining.Store(c.Decision.Remaining)
-		l.refill(k, c.Cost, now)
+		k.asked.Add(it.Cost)
+		k.remaining.Store(it.decision.Remaining)
+		l.refill(k, it.Cost, now)
 	}
 	return nil
 }
 
-// passRest passes on what is not held, and reports whether the call proceeds. If
-// not, what is held is put back.
-func (l *lease) passRest(ctx context.Context, checks []Check, held []holding, now time.Duration) (bool, error) {
-	rest := make([]Check, 0, len(checks))
-	for i := range checks {
+// askForRest asks for the items that no block has answered, and reports whether
+// the call proceeds. If it does not, the blocks get their units back.
+func (l *lease) askForRest(ctx context.Context, c *call, held []holding, now time.Duration) (bool, error) {
+	var buf [maxLeasedItems]int
+	places := buf[:0]
+	for i := range held {
 		if held[i].block == nil {
-			rest = append(rest, checks[i])
+			places = append(places, i)
 		}
 	}
-	err := l.pass(ctx, rest, now)
-	proceeds := err == nil && Allowed(rest)
-	for i := range checks {
-		switch b := held[i].block; {
-		case b == nil:
-			checks[i].Decision, rest = rest[0].Decision, rest[1:]
-		case !proceeds && !b.put(checks[i].Cost):
-			l.unspend(held[i].key, b, checks[i].Cost)
+	rest := c.sub(places)
+	defer rest.free()
+	err := l.ask(ctx, rest, now)
+	proceeds := err == nil && rest.proceeds()
+	for j, i := range places {
+		c.items[i].decision = rest.items[j].decision
+	}
+	for i := range held {
+		if b := held[i].block; b != nil && !proceeds && !b.unspend(c.items[i].Cost) {
+			l.unspendClosed(held[i].key, b, c.items[i].Cost)
 		}
 	}
 	return proceeds, err
 }
 
-// settle passes settlements on. After a Reset nothing may be spent that was
-// taken before it.
-func (l *lease) settle(ctx context.Context, checks []Check) error {
-	err := l.next.Allow(ctx, checks)
-	for i := range checks {
-		c := &checks[i]
-		if c.Op != Reset {
+// settle lets the limiter below settle. Units that were charged before a Reset
+// must not be spent after it.
+func (l *lease) settle(ctx context.Context, c *call) error {
+	err := l.next.allow(ctx, c)
+	for i := range c.items {
+		it := &c.items[i]
+		if it.Op != step.Reset {
 			continue
 		}
-		s, _ := l.heat.slot(identityOf(c))
-		if k := s.hot.Load(); k != nil && k.identity == identityOf(c) {
-			l.end(k, c.Limit, true, l.now())
+		if k := l.heat.slot(it.hash).hot.Load(); k != nil && k.key == it.Key {
+			l.endLease(k, &it.Limit, true, l.now())
 		}
 	}
 	return err
 }
 
-// begin makes a key hot; nil if there is no room for it, or it is itself too
-// large for a bound of keys to bound memory.
-func (l *lease) begin(s *slot, c *Check, now time.Duration) *hotKey {
+// startLease makes the key of an item hot. It returns nil if there is no room,
+// or if the key is too long to be kept.
+func (l *lease) startLease(s *slot, it *item, now time.Duration) *hotKey {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k := s.hot.Load(); k != nil || l.closed.Load() || len(l.keys) >= l.options.MaxKeys || len(c.Key) > maxKept {
+	if k := s.hot.Load(); k != nil || l.closed.Load() || len(l.keys) >= l.options.MaxKeys || len(it.Key.Text) > maxKept {
 		return k
 	}
-	share := c.Limit.burst * int64(l.options.Share) / 100
-	k := newHotKey(s, c, share, l.hotPace*c.Cost, now)
+	share := it.Limit.Burst * int64(l.options.Share) / 100
+	k := newHotKey(s, it, share, l.hotPace*it.Cost, now)
 	l.keys = append(l.keys, k)
 	s.hot.Store(k)
-	l.call()
+	l.wake()
 	return k
 }
 
-// end ends the lease of a key. What is left goes back, under the limit that the
-// key has now, unless the key was reset.
-func (l *lease) end(k *hotKey, limit Limit, reset bool, now time.Duration) {
+// endLease ends the lease of a key. Unspent units go back under the limit that
+// the key has now, unless the key was reset.
+func (l *lease) endLease(k *hotKey, limit *step.Limit, reset bool, now time.Duration) {
 	k.mu.Lock()
 	k.reset = k.reset || reset
-	back := l.finish(k, limit, now)
+	back := l.closeKey(k, limit, now)
 	k.mu.Unlock()
-	l.giveBack(back)
-}
-
-// finish ends the lease of a key, and returns what is to go back. It requires
-// the key's mu.
-func (l *lease) finish(k *hotKey, limit Limit, now time.Duration) []Check {
-	if k.gone {
-		return nil
-	}
-	k.slot.hot.CompareAndSwap(k, nil)
-	k.gone, k.current = true, limit
-	return l.retire(k, *k.stock.Swap(new(stock)), now)
-}
-
-// unspend is put for a block that has been closed.
-func (l *lease) unspend(k *hotKey, b *block, units int64) {
-	k.mu.Lock()
-	back := l.left(k, nil, b, units, l.now())
-	k.mu.Unlock()
-	l.counts.spent.Add(-units)
 	l.giveBack(back)
 }

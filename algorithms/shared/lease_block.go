@@ -1,88 +1,114 @@
-package algorithms
+// Hot keys, and the blocks of units that their takes spend without a lock.
+//
+// How long a block lasts. Its units may be spent for three quarters of Hold after
+// it was asked for. The watch looks every quarter of Hold, so at the latest when
+// Hold has passed it gives back what is left.
+//
+// How large a block is: as many units as the key asks for in half of Hold. The
+// next block is fetched when the newer one is half spent. Its other half lasts a
+// quarter of Hold, and the next block half of Hold, which is three quarters
+// together: at a steady pace, a block is spent just before it ends. Larger blocks
+// would be given back in part; smaller ones would need more calls.
+//
+// An eighth of what is left. A block is also at most an eighth (taper) of what the
+// limit has left, so blocks shrink geometrically as the limit is used up, and end
+// when an eighth is less than minTakes takes. The last units are taken one by one
+// where every instance finds them, so few takes are denied because of units that
+// another instance holds and does not spend.
+//
+// Windows. A unit is charged to the window in which the store took it. Spent in
+// the next window it would exceed that window's requests, so a block of a window
+// ends with the window. The receipt says how much of the window was left, by the
+// store's clock, when the block was charged. The block was asked for before that,
+// so counting the same time from then, by this process's clock, ends no later than
+// the window, however long the answer took. Unspent units of a window that turns
+// (Refill AtTurns) are worth nothing from then on. Those of a sliding window still
+// weigh on the next one, so they go back. Buckets have no windows: a unit that is
+// spent late is one more in an interval than the bucket would admit.
+
+package shared
 
 import (
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 const (
-	// minTakes is how many takes a block must be good for to be worth a call.
-	minTakes = 4
-	// taper is the part of what a limit has left that a block may be, so that
-	// blocks shrink to nothing as the limit is used up.
-	taper = 8
-	// busy is the refillAt of a key whose refill is under way.
-	busy = math.MaxInt64
+	minTakes = 4             // that a block must be good for
+	taper    = 8             // see above
+	busy     = math.MaxInt64 // the refillAt of a key for which a block is being fetched
 )
 
-// A hotKey is a key that is leased. Takes spend from its blocks without a lock.
+// A hotKey is a key that is leased.
 type hotKey struct {
-	identity
-	limit Limit
+	key   step.Key
+	limit step.Limit
 	slot  *slot
-	share int64 // the units that may be on lease
+	share int64 // the most units on lease
 
 	stock     atomic.Pointer[stock]
-	remaining atomic.Int64 // that the limiter below told last
-	passed    atomic.Int64 // units that it was asked for, one take at a time
+	remaining atomic.Int64 // of the limit, by the latest answer from below
+	asked     atomic.Int64 // units that the limiter below was asked for, one take at a time
 	pace      atomic.Int64 // units that are asked for in half of Hold
-	refillAt  atomic.Int64 // the instant, since the start, that the next refill may begin at
+	refillAt  atomic.Int64 // since start: no block is fetched before
 
-	mu      sync.Mutex    // guards what follows, and changes of stock
-	gone    bool          // no longer leased: a block that arrives goes back
-	reset   bool          // and what was taken is forgotten: it does not
-	current Limit         // under which units go back: it may have changed
+	mu      sync.Mutex    // guards the fields below, and changes of stock
+	closed  bool          // no longer leased: a block that arrives goes back
+	reset   bool          // the units on lease are forgotten below: none go back
+	current step.Limit    // of the key now: units go back under it
 	spent   int64         // units of closed blocks
-	asked   int64         // units by the last look
-	looked  time.Duration // when that was
+	counted int64         // units asked for in all, when they were last counted
+	at      time.Duration // when that was
 }
 
-// newHotKey returns a key that has nothing on lease. It keeps nothing of the
-// caller's.
-func newHotKey(s *slot, c *Check, share, pace int64, now time.Duration) *hotKey {
-	k := &hotKey{
-		identity: identityOf(c).clone(),
-		limit:    c.Limit, slot: s, share: share, current: c.Limit, looked: now,
-	}
+// newHotKey returns a key that has nothing on lease.
+func newHotKey(s *slot, it *item, share, pace int64, now time.Duration) *hotKey {
+	k := &hotKey{key: it.Key.Clone(), limit: it.Limit, slot: s, share: share, current: it.Limit, at: now}
 	k.pace.Store(pace)
 	k.stock.Store(new(stock))
 	return k
 }
 
-// A stock is the older and the newer block of a key; nil is none.
+// A stock is the older and the newer block of a key; nil stands for none.
 type stock [2]*block
 
-// A block is units that were taken at once, and are spent here.
+// A block is units that were charged together, to be spent here.
 type block struct {
-	left     atomic.Int64  // units; negative if closed
-	units    int64         // at first
-	until    time.Duration // spent no more from this instant on, since the start
-	turn     time.Duration // the end of its fixed window, when it is worth nothing
+	left     atomic.Int64 // units; negative once closed
+	size     int64        // units at first
+	until    time.Duration
+	turn     time.Duration // its units are worth nothing from then on
 	answered time.Duration
-	decision Decision // of the take
+	decision algorithms.Decision // of the take that charged it, without the receipt
+	receipt  step.Receipt
 }
 
-// newBlock returns what a take has got, to be spent until hold has passed since
-// it was asked for. If it is of a window, that has ended for the limiter below
-// no sooner than what it had left then has passed since, too.
-func newBlock(c *Check, asked, answered, hold time.Duration) *block {
-	r := c.Decision.Receipt
-	b := &block{units: r.units, until: asked + hold, turn: math.MaxInt64, answered: answered, decision: c.Decision}
-	b.left.Store(b.units)
-	if !c.Limit.algorithm.Continuous() {
-		end := asked + until(c.Limit.turn(r.t, 1), r.at)
+// newBlock returns the block of a take, to be spent for so long after it was asked
+// for.
+func newBlock(it *item, asked, answered, lasts time.Duration) *block {
+	b := &block{until: asked + lasts, turn: math.MaxInt64, answered: answered}
+	b.decision, b.receipt = it.decision, it.decision.Receipt.Step()
+	b.decision.Receipt = algorithms.Receipt{}
+	b.size = b.receipt.Units
+	b.left.Store(b.size)
+	if it.Limit.Row.Refill != step.Continuously {
+		left := it.Limit.Turn(b.receipt.T, 1) - b.receipt.At // µs, of the window
+		end := asked + time.Duration(left)*time.Microsecond
 		b.until = min(b.until, end)
-		if c.Limit.algorithm.Aligned() {
+		if it.Limit.Row.Refill == step.AtTurns {
 			b.turn = end
 		}
 	}
 	return b
 }
 
-// take takes units, and returns how many are left.
-func (b *block) take(units int64, now time.Duration) (left int64, ok bool) {
+// spend takes units from the block, and returns how many it has left.
+func (b *block) spend(units int64, now time.Duration) (left int64, ok bool) {
 	if now >= b.until {
 		return 0, false
 	}
@@ -97,8 +123,8 @@ func (b *block) take(units int64, now time.Duration) (left int64, ok bool) {
 	}
 }
 
-// put puts units back that were taken, unless the block has been closed.
-func (b *block) put(units int64) bool {
+// unspend puts units back that spend took, unless the block has been closed.
+func (b *block) unspend(units int64) bool {
 	for {
 		old := b.left.Load()
 		if old < 0 {
@@ -110,108 +136,111 @@ func (b *block) put(units int64) bool {
 	}
 }
 
-// close keeps takes off the block, and returns what is left of it.
+// close ends spending, and returns the units that are left.
 func (b *block) close() int64 { return max(0, b.left.Swap(-1)) }
 
-func (b *block) held() int64 {
+// onLease returns the units that can be spent; nil has none.
+func (b *block) onLease() int64 {
 	if b == nil {
 		return 0
 	}
 	return max(0, b.left.Load())
 }
 
-// receipt is that of a part of the block's take.
-func (b *block) receipt(units int64) Receipt {
-	r := b.decision.Receipt
-	r.units = units
+// receiptOf returns the receipt of a part of the block.
+func (b *block) receiptOf(units int64) step.Receipt {
+	r := b.receipt
+	r.Units = units
 	return r
 }
 
-// measure returns how many units are asked for in a span of time, on a sliding
-// average of looks that are at least so far apart. It requires mu.
-func (k *hotKey) measure(span, apart, now time.Duration) int64 {
-	elapsed := now - k.looked
-	if elapsed < apart {
-		return k.pace.Load()
-	}
-	asked := k.spent + k.passed.Load()
-	for _, b := range k.stock.Load() {
-		if b != nil {
-			asked += b.units - b.held()
-		}
-	}
-	recent, _ := mulDiv(max(0, asked-k.asked), int64(span), int64(elapsed))
-	pace := (k.pace.Load() + recent) / 2
-	k.pace.Store(pace)
-	k.asked, k.looked = asked, now
-	return pace
-}
-
-// A holding is units that a check has taken from a block.
+// A holding is the units that an item has spent from a block.
 type holding struct {
 	key   *hotKey
-	block *block // nil: none were taken
-	left  int64
+	block *block // nil: nothing was spent
+	left  int64  // in the block
 }
 
-// take takes units from the oldest block that has them.
-func (k *hotKey) take(units int64, now time.Duration) holding {
+// spend takes units from the oldest block that has them.
+func (k *hotKey) spend(units int64, now time.Duration) holding {
 	for _, b := range k.stock.Load() {
 		if b == nil {
 			continue
 		}
-		if left, ok := b.take(units, now); ok {
+		if left, ok := b.spend(units, now); ok {
 			return holding{k, b, left}
 		}
 	}
 	return holding{}
 }
 
-// held returns the units on lease.
-func (k *hotKey) held() int64 {
+// onLease returns the units that can be spent.
+func (k *hotKey) onLease() int64 {
 	s := k.stock.Load()
-	return s[0].held() + s[1].held()
+	return s[0].onLease() + s[1].onLease()
 }
 
-// low reports whether the newer block, and so all, is half spent or past.
+// low reports whether the newer block is half spent or has ended. The older one
+// then has no more.
 func (k *hotKey) low(now time.Duration) bool {
 	b := k.stock.Load()[1]
-	return b == nil || now >= b.until || b.left.Load() <= b.units/2
+	return b == nil || now >= b.until || b.left.Load() <= b.size/2
 }
 
-// blockSize returns how many units the next block should have; 0 if it is not
-// worth it, given what a take costs.
+// blockSize returns how many units the next block should have; 0 if so few takes
+// of this cost are not worth a call.
 func (k *hotKey) blockSize(cost int64) int64 {
-	units := min(k.pace.Load(), k.share-k.held(), k.remaining.Load()/taper)
+	units := min(k.pace.Load(), k.share-k.onLease(), k.remaining.Load()/taper)
 	if units/minTakes < cost {
 		return 0
 	}
 	return units
 }
 
-// decision is what a check is told: what the block's own take was, as much later
-// as it is now. Of units, it knows those on lease.
-func (h *holding) decision(cost int64, now time.Duration, charged bool) Decision {
+// measure returns how many units are asked for in a span of time, as a sliding
+// average. It counts again if so long a time has passed as apart. It requires mu.
+func (k *hotKey) measure(span, apart, now time.Duration) int64 {
+	elapsed := now - k.at
+	if elapsed < apart {
+		return k.pace.Load()
+	}
+	asked := k.spent + k.asked.Load()
+	for _, b := range k.stock.Load() {
+		if b != nil {
+			asked += b.size - b.onLease()
+		}
+	}
+	recent, _ := step.MulDiv(max(0, asked-k.counted), int64(span), int64(elapsed))
+	pace := (k.pace.Load() + recent) / 2
+	k.pace.Store(pace)
+	k.counted, k.at = asked, now
+	return pace
+}
+
+// decide writes the decision of an item that has spent units: that of the block's
+// own take, with its waits counted down. The receipt is left out if the call did
+// not proceed.
+func (h *holding) decide(it *item, now time.Duration, charged bool) {
 	elapsed := max(0, (now - h.block.answered).Truncate(time.Microsecond))
-	d := h.block.decision
+	d := &it.decision
+	*d = h.block.decision
 	d.ResetAfter = countDown(d.ResetAfter, elapsed)
 	d.UnitAfter = countDown(d.UnitAfter, elapsed)
-	d.Remaining, d.Receipt = h.left, Receipt{}
+	d.Remaining = h.left
 	if newer := h.key.stock.Load()[1]; newer != h.block {
-		d.Remaining += newer.held()
+		d.Remaining += newer.onLease()
 	}
 	if charged {
-		d.Receipt = h.block.receipt(cost)
+		d.Receipt = algorithms.ReceiptOf(h.block.receiptOf(it.Cost))
 	} else {
-		d.Remaining += cost
+		d.Remaining += it.Cost
 	}
-	return d
 }
 
 // countDown returns what is left of a wait.
 func countDown(wait, elapsed time.Duration) time.Duration {
-	if wait == Never {
-		return Never
+	if wait == algorithms.Never {
+		return algorithms.Never
 	}
 	return max(0, wait-elapsed)
 }

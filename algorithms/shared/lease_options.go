@@ -1,4 +1,6 @@
-package algorithms
+// How leases are tuned, and what they have done.
+
+package shared
 
 import (
 	"cmp"
@@ -7,50 +9,59 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
-// LeaseOptions tune leases: a key that is asked for often takes units from
-// Redis in blocks, and its takes are answered from those, without Redis. The
-// zero value leases every policy, with the defaults below.
+// LeaseOptions tune leases. A hot key takes units from Redis in blocks, and its
+// takes are answered from the blocks without Redis. The zero value leases the hot
+// keys of every policy, with the defaults below.
 //
-// A unit is charged in Redis before it is spent, so in total no more is
-// admitted than without leases. Units of windows are spent in the window that
-// they were taken in. A token bucket may, in any interval, admit as many units
-// more as are on lease when it begins: [LeaseStats] has them.
+// Leases admit no more in total, because Redis charges a unit before it is spent.
+// Units of a window are spent within that window. In any interval, a token bucket
+// may admit as many units more as were on lease when the interval began; see Units
+// in [algorithms.Stats].
 //
-// A block is about what the key asks for in half of Hold, and at most an eighth
-// of what the limit has left. So the last units of a limit are taken one by
-// one, and hardly anybody is denied what another instance holds and does not
-// spend. A process that dies leaves what it held charged, until it drains or
-// its window ends.
+// A block has about as many units as the key asks for in half of Hold, and at most
+// an eighth of what the limit has left. So the last units of a limit are taken one
+// by one, and few takes are denied because of units that another instance holds
+// and does not spend. If a process dies, the units that it held stay charged until
+// they drain or their window ends.
 //
-// Only takes under a TokenBucket, FixedWindow, SlidingWindowCounter, PerDay or
-// PerMonth are leased. Redis decides calls with a trial, or of more than eight checks, whole,
-// and checks that are Exact or cost nothing; it counts what is on lease as used.
-// The Remaining of a leased take is what is left on the lease, and so a lower
-// bound.
+// Only takes under TokenBucket, FixedWindow, SlidingWindowCounter, PerDay and
+// PerMonth are leased. Redis itself decides:
+//
+//   - calls with a trial, with two checks on one key, or with more than eight checks
+//   - checks that are Exact or cost nothing
+//   - settlements
+//
+// To Redis, units on lease are used. The Remaining of a leased take is the units
+// left on the lease, and so a lower bound.
 type LeaseOptions struct {
-	// Policies are the names of those whose keys are leased; empty means all.
+	// Policies are the policies whose keys may be leased; empty means all.
 	Policies []string
 
-	// Share is how many per cent of a limit's burst (of windows: requests) one
-	// instance may hold of one key, from 1 to 50; 0 means 10.
+	// Share bounds the units of one key that one instance holds, in per cent of
+	// the limit's burst (of a window: its requests). It is from 1 to 50; 0 means
+	// 10.
 	Share int
 
 	// Hold is the longest that units are on lease, from 10 ms to 1 s; 0 means
-	// 100 ms. What is left then goes back. Another limit acts on other instances
-	// when their calls bring it; after a Reset they may still spend, or give
-	// back, what they hold.
+	// 100 ms. Then the unspent units go back.
+	//
+	// A changed limit acts on another instance when a call there brings it. After
+	// a Reset here, other instances may still spend or give back the units that
+	// they hold.
 	Hold time.Duration
 
 	// HotAt is how many admitted takes per second, of one key on this instance,
-	// make it hot, from 10 to 100 000; 0 means 500. It is so until it asks for
-	// fewer units per second than half of that.
+	// make the key hot, from 10 to 100 000; 0 means 500. The key stays hot until
+	// it asks for fewer units per second than half of that.
 	HotAt int
 
-	// MaxKeys bounds the keys that are leased at once, from 1 to 100 000; 0
-	// means 1 000. A key takes about a kilobyte while it is hot, and room for
-	// 256 bytes is set aside for it from the start.
+	// MaxKeys bounds the keys that are leased at once, from 1 to 100 000; 0 means
+	// 1 000. A hot key takes about a kilobyte. In addition, each key of MaxKeys
+	// takes 256 bytes from the start.
 	MaxKeys int
 }
 
@@ -62,7 +73,7 @@ const (
 	defaultLeasedKeys, maxLeasedKeys = 1_000, 100_000
 )
 
-// withDefaults returns o with the defaults for what is zero.
+// withDefaults returns a copy of o, in which nothing is left to a default.
 func (o LeaseOptions) withDefaults() LeaseOptions {
 	o.Policies = slices.Clone(o.Policies)
 	o.Share = cmp.Or(o.Share, defaultShare)
@@ -75,63 +86,53 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 // validate returns every mistake at once, of options that have their defaults.
 func (o *LeaseOptions) validate() error {
 	var errs []error
+	mistake := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("shared: Lease."+format, args...))
+	}
 	for _, name := range o.Policies {
-		if err := ValidatePolicy(name); err != nil {
-			errs = append(errs, fmt.Errorf("algorithms: Lease.Policies: %w", err))
+		if err := algorithms.ValidatePolicy(name); err != nil {
+			mistake("Policies: %w", err)
 		}
 	}
 	if o.Share < 1 || o.Share > maxShare {
-		errs = append(errs, fmt.Errorf("algorithms: Lease.Share is %d; it must be from 1 to %d per cent", o.Share, maxShare))
+		mistake("Share is %d; want per cent from 1 to %d", o.Share, maxShare)
 	}
 	if o.Hold < minHold || o.Hold > maxHold {
-		errs = append(errs, fmt.Errorf("algorithms: Lease.Hold is %v; it must be from %v to %v", o.Hold, minHold, maxHold))
+		mistake("Hold is %v; want %v to %v", o.Hold, minHold, maxHold)
 	}
 	if o.HotAt < minHotAt || o.HotAt > maxHotAt {
-		errs = append(errs, fmt.Errorf("algorithms: Lease.HotAt is %d; it must be from %d to %d per second", o.HotAt, minHotAt, maxHotAt))
+		mistake("HotAt is %d; want takes per second from %d to %d", o.HotAt, minHotAt, maxHotAt)
 	}
 	if o.MaxKeys < 1 || o.MaxKeys > maxLeasedKeys {
-		errs = append(errs, fmt.Errorf("algorithms: Lease.MaxKeys is %d; it must be from 1 to %d", o.MaxKeys, maxLeasedKeys))
+		mistake("MaxKeys is %d; want 1 to %d", o.MaxKeys, maxLeasedKeys)
 	}
 	return errors.Join(errs...)
 }
 
-// LeaseStats are counts since the start, but for Keys and Units. Leased is the
-// sum of Units, Spent, Returned and Lost, and of what is on its way back.
-type LeaseStats struct {
-	Keys  int   // that are hot now
-	Units int64 // that are on lease now, to be spent here
-
-	Blocks   uint64 // that were taken
-	Leased   uint64 // units in them
-	Spent    uint64 // units that admitted takes
-	Returned uint64 // units that went back
-	Lost     uint64 // units whose window ended, or that could not go back
-}
-
-type leaseCounters struct {
+// leaseCounts count what has ended.
+type leaseCounts struct {
 	blocks, leased, returned, lost atomic.Uint64
-	spent                          atomic.Int64 // of closed blocks
+	spent                          atomic.Int64 // units of closed blocks
 }
 
-// stats sums up what ended and what is on lease now.
-func (l *lease) stats() LeaseStats {
+// addStats adds up what has ended and what is on lease.
+func (l *lease) addStats(s *algorithms.Stats) {
 	l.mu.Lock()
 	keys := slices.Clone(l.keys)
 	l.mu.Unlock()
-	s := LeaseStats{
-		Keys: len(keys), Blocks: l.counts.blocks.Load(), Leased: l.counts.leased.Load(),
-		Returned: l.counts.returned.Load(), Lost: l.counts.lost.Load(),
-	}
+	n := &s.Lease
+	n.Keys = len(keys)
+	n.Blocks, n.Leased = l.counts.blocks.Load(), l.counts.leased.Load()
+	n.Returned, n.Lost = l.counts.returned.Load(), l.counts.lost.Load()
 	spent := l.counts.spent.Load()
 	for _, k := range keys {
 		for _, b := range k.stock.Load() {
 			if b != nil {
-				left := b.held()
-				s.Units += left
-				spent += b.units - left
+				left := b.onLease()
+				n.Units += left
+				spent += b.size - left
 			}
 		}
 	}
-	s.Spent = uint64(max(0, spent))
-	return s
+	n.Spent = uint64(max(0, spent))
 }

@@ -47,7 +47,7 @@ var Rows []*Row
 
 // The algorithms. The order means nothing outside of this process.
 var (
-	Nobody = row(Row{Name: "nobody", Tag: "no"})
+	Nobody = row(Row{Name: "nobody", Tag: "no", Remembered: true})
 
 	TokenBucket = row(Row{
 		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
