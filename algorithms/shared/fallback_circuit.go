@@ -1,75 +1,89 @@
-package algorithms
+// The circuit: whether the primary is asked at all.
+//
+// It counts round trips, and a round trip may carry many calls: one lost batch is
+// one failure. Faults of a caller do not count: a client that hung up, its own
+// deadline, a key that holds something else.
+//
+//	| from | to   | when                                                           |
+//	|------|------|----------------------------------------------------------------|
+//	| shut | open | 5 round trips in a row failed, or half of at least 20 within   |
+//	|      |      | 10 s, and the trouble has lasted for two deadlines             |
+//	| open | shut | a probe succeeded, at the earliest OpenFor later               |
+//
+// One hiccup fails many round trips at once, so it must have lasted.
+
+package shared
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
-// ErrUnavailable is wrapped by the error of a call that the shared limiter has
-// to answer, and cannot: a check of it is FailClosed, or is an operator's
-// settlement. Nothing was charged locally. If the call was sent, and its answer
-// lost, it may have been charged there; the error wraps the cause.
-var ErrUnavailable = fmt.Errorf("the shared limiter is not available")
-
 // errOpen is the error of a round trip that is not made. Nothing was sent.
-var errOpen = fmt.Errorf("the circuit is open: %w", ErrUnavailable)
+var errOpen = fmt.Errorf("the circuit is open: %w", algorithms.ErrUnavailable)
 
 const (
-	// A circuit opens on this many failed round trips in a row, or if that
-	// share of many failed, within the period; and in either case only if the
-	// trouble has lasted for two deadlines: one hiccup fails many at once.
-	tripAfter      = 5
-	tripPercent    = 50
+	tripAfter      = 5  // failures in a row
+	tripPercent    = 50 // failures, of at least tripMinimum round trips
 	tripMinimum    = 20
 	tripPeriod     = 10 * time.Second
-	tripBuckets    = 10
+	tripBuckets    = 10 // the parts in which tripPeriod moves on
 	tripsDeadlines = 2
 )
 
-// A circuit says whether the primary is asked at all. It counts round trips, of
-// which each may carry many calls: one lost batch is one failure.
+// A circuit says whether the primary is asked at all.
 type circuit struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	open    atomic.Bool   // not closed
-	trying  atomic.Bool   // the owner's own round trips pass, and do not count
-	tripped chan struct{} // with room for one: wakes the owner
+	trying  atomic.Bool   // round trips of try pass, and do not count
+	tripped chan struct{} // holds one: wakes the goroutine of the fallback
 	trips   atomic.Uint64
 	cause   atomic.Pointer[error] // of the last failure
 
-	// Guarded by the breaker's own lock: since when every round trip failed,
-	// and since when some did.
+	// Guarded by the breaker's own lock: since when all round trips have failed,
+	// and since when some have.
 	allSince, someSince time.Time
 }
 
+// newCircuit returns a circuit that stays open for openFor, less up to a tenth
+// so that instances do not return together.
 func newCircuit(deadline, openFor time.Duration) *circuit {
 	c := &circuit{tripped: make(chan struct{}, 1)}
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Interval:     tripPeriod,
-		BucketPeriod: tripPeriod / tripBuckets,
-		Timeout:      openFor,
-		MaxRequests:  1,
-		ReadyToTrip:  func(n gobreaker.Counts) bool { return c.ready(n, tripsDeadlines*deadline) },
-		IsSuccessful: func(err error) bool { return troubleOf(err).effect == effectSuccess },
-		IsExcluded:   func(err error) bool { return troubleOf(err).effect == effectNone },
-		OnStateChange: func(_ string, from, to gobreaker.State) { // under the lock: it must not block
-			c.open.Store(to != gobreaker.StateClosed)
-			if from == gobreaker.StateClosed {
-				c.trips.Add(1)
-				select {
-				case c.tripped <- struct{}{}:
-				default:
-				}
-			}
-		},
+		Interval:      tripPeriod,
+		BucketPeriod:  tripPeriod / tripBuckets,
+		Timeout:       openFor - rand.N(openFor/10+1),
+		MaxRequests:   1,
+		ReadyToTrip:   func(n gobreaker.Counts) bool { return c.trip(n, tripsDeadlines*deadline) },
+		IsSuccessful:  func(err error) bool { return troubleOf(err).effect == effectSuccess },
+		IsExcluded:    func(err error) bool { return troubleOf(err).effect == effectNone },
+		OnStateChange: func(_ string, from, to gobreaker.State) { c.changed(from, to) },
 	})
 	return c
 }
 
-// ready decides, after a failure, whether to open.
-func (c *circuit) ready(n gobreaker.Counts, lasting time.Duration) bool {
+// changed runs under the breaker's lock, so it must not block.
+func (c *circuit) changed(from, to gobreaker.State) {
+	c.open.Store(to != gobreaker.StateClosed)
+	if from != gobreaker.StateClosed {
+		return
+	}
+	c.trips.Add(1)
+	select {
+	case c.tripped <- struct{}{}:
+	default:
+	}
+}
+
+// trip decides, after a failure, whether to open. It runs under the breaker's
+// lock.
+func (c *circuit) trip(n gobreaker.Counts, lasting time.Duration) bool {
 	now := time.Now()
 	if n.ConsecutiveFailures <= 1 {
 		c.allSince = now
@@ -84,9 +98,9 @@ func (c *circuit) ready(n gobreaker.Counts, lasting time.Duration) bool {
 	return answered >= tripMinimum && n.TotalFailures*100 >= answered*tripPercent && now.Sub(c.someSince) >= lasting
 }
 
-// begin begins a round trip, whose outcome end must be told; an error means
-// that it must not be made.
-func (c *circuit) begin() (end func(error), err error) {
+// begin begins a round trip. The caller must pass its outcome to end, once. An
+// error means that the round trip must not be made.
+func (c *circuit) begin() (end func(outcome error), err error) {
 	if c.trying.Load() {
 		return func(error) {}, nil
 	}
@@ -94,24 +108,24 @@ func (c *circuit) begin() (end func(error), err error) {
 	if err != nil {
 		return nil, errOpen
 	}
-	return func(err error) {
-		if troubleOf(err).effect == effectFailure {
-			c.cause.Store(&err)
+	return func(outcome error) {
+		if troubleOf(outcome).effect == effectFailure {
+			c.cause.Store(&outcome)
 		}
-		done(err)
+		done(outcome)
 	}, nil
 }
 
-// try asks an open circuit whether it may close, and if so lets attempt find
-// out. attempt's own round trips pass, and nobody else's. It reports whether
-// the circuit has closed.
+// try runs attempt if an open circuit may close, and closes it if that succeeds.
+// Meanwhile only attempt's own round trips pass. It reports whether the circuit
+// has closed.
 func (c *circuit) try(attempt func() error) (closed bool) {
 	done, err := c.breaker.Allow()
 	if err != nil {
-		return false // it is open still
+		return false // too early
 	}
 	c.trying.Store(true)
-	err = errOpen // a panic's outcome
+	err = errOpen // the outcome of a panic
 	defer func() {
 		c.trying.Store(false)
 		done(err)
@@ -120,7 +134,8 @@ func (c *circuit) try(attempt func() error) (closed bool) {
 	return troubleOf(err).effect == effectSuccess
 }
 
-// lastCause returns the failure that opened the circuit, about.
+// lastCause returns the latest failure, which is about the one that opened the
+// circuit.
 func (c *circuit) lastCause() error {
 	if err := c.cause.Load(); err != nil {
 		return *err

@@ -1,125 +1,155 @@
-package algorithms
+// The ledger: what the memory has admitted without the primary, and what was
+// surely not charged there, until a hand-back.
+//
+// A debt counts as the primary would have: units that have refilled or rolled out
+// of the window meanwhile are not owed any more. A hand-back tells when the rest
+// was admitted (step.Limit.Entries).
+//
+// Windows forget at instants of the whole limit, so their debts are states of the
+// whole limit, which grow by every charge.
+//
+// Buckets drain at the rate of this process's share, because the primary drains
+// meanwhile, too, and units of which it knows drain first. So the debt of a
+// bucket is the state of the share in the memory itself, as the last charge left
+// it: {T, N, F} stands in the receipt of a take. That state may hold more than
+// was charged here, because it began with what the primary held (preload). Then
+// at most the charged units are owed, and they are the last to drain, so they
+// count as of now.
+//
+// A Force has no receipt; its state follows from ResetAfter. A bucket that is
+// empty again D µs after the charge holds n units, of which the first n - 1 drain
+// before D: n = floor((D - 1) · r / w) + 1. A state of n units at T is empty at
+// T + e(n), where e(n) is the first whole µs at which n units have drained, so
+// T = now + D - e(n). That is exact except for fractions of a µs. T is 1 µs
+// earlier than that, so any later receipt is newer.
 
-import "sync"
+package shared
 
-// maxOwed bounds the keys of a ledger. What is admitted of others, and of keys
-// longer than maxKept, is not told.
-const maxOwed = 100_000
+import (
+	"sync"
 
-// A ledger keeps what was admitted without the primary, and surely not charged
-// there, until the primary can be told. It counts as the primary would: what has
-// refilled or rolled away meanwhile is not owed any more.
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+const (
+	// maxOwed bounds the keys of a ledger. Units of other keys, and of keys
+	// longer than maxKept, are not handed back.
+	maxOwed = 100_000
+
+	// maxEntries bounds the backfills of one key.
+	maxEntries = 64
+
+	// roomSamples is how many keys a full ledger looks at to make room.
+	roomSamples = 4
+)
+
+// A ledger holds the debts of all keys.
 type ledger struct {
 	mu      sync.Mutex
-	keys    map[identity]*debt
-	telling int // keys that were popped, and of which the primary is being told
+	keys    map[step.Key]*debt
+	sending int // keys that were popped, and are on their way to the primary
 }
 
 // A debt is what is owed of one key.
 type debt struct {
-	identity
-	whole   Limit // as the primary has it
-	counts  Limit // that the state counts under
-	charged int64 // units, of which a bucket's state may hold more: it began warm
-	state   state
+	key     step.Key
+	whole   step.Limit // as the primary has it
+	counts  step.Limit // that state counts under
+	charged int64      // units; the state of a bucket may hold more
+	state   step.State
 }
 
-func newLedger() *ledger { return &ledger{keys: make(map[identity]*debt)} }
+func newLedger() *ledger { return &ledger{keys: make(map[step.Key]*debt)} }
 
-// record notes a check that the secondary has charged, a take or a force, under
-// the limit that it had there. What runs here now is returned here: the primary
-// need not know.
-func (l *ledger) record(c *Check, local Limit, now int64) {
-	units := c.units()
-	if units == 0 || !c.chargedLocally() || len(c.Key) > maxKept || c.Limit.algorithm.Concurrent() {
+// record notes an item, a take or a force, that the memory has answered as local.
+func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
+	if it.Cost == 0 || !it.Limit.Row.Owed || !it.chargedLocally() || len(it.Key.Text) > maxKept {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, ok := l.keys[identityOf(c)]
+	d, ok := l.keys[it.Key]
 	if !ok {
 		if !l.room(now) {
 			return
 		}
-		d = &debt{identity: identityOf(c).clone()}
-		l.keys[d.identity] = d
+		d = &debt{key: it.Key.Clone()}
+		l.keys[d.key] = d
 	}
-	d.whole, d.counts = c.Limit, c.Limit
-	d.charged += units
-	if c.Limit.algorithm.Continuous() {
-		// A bucket's share drains at the rate of the share, and what the
-		// primary knows of, or was told, drains first.
-		d.counts = local
-		s := c.bucket(now, &local.terms)
-		newer := s.t > d.state.t || (s.t == d.state.t && s.n > d.state.n) // else another overtook it
-		if newer || c.Op == Force {
-			d.state = s
-		}
+	d.charged += it.Cost
+	d.whole = it.Limit
+	if d.whole.Row.Refill != step.Continuously {
+		d.counts = d.whole
+		d.state = d.counts.Force(d.counts.At(d.state, now), now, it.Cost)
 		return
 	}
-	// The instants at which windows forget are those of the whole limit.
-	t := d.at(now)
-	d.state = table[d.counts.algorithm].step.force(d.state, now, units, 0, &t)
-}
-
-func (c *Check) chargedLocally() bool {
-	if c.Op == Force {
-		return c.Decision.Source == Local && c.Limit.algorithm != algorithmNobody
+	d.counts = *local.Limit.Step()
+	s := bucketState(it, local, now)
+	newer := s.T > d.state.T || s.T == d.state.T && s.N > d.state.N // otherwise a later charge came first
+	if newer || it.Op == step.Force {
+		d.state = s
 	}
-	return c.Decision.Receipt.units > 0
 }
 
-// bucket returns the state of a bucket that the secondary has charged. A force
-// has no receipt; but a bucket that has drained when the decision says so holds
-// the same, but for a unit or those of a µs. Its instant is a few µs early, so
-// that any later receipt is newer.
-func (c *Check) bucket(now int64, l *terms) state {
-	if c.Op != Force {
-		r := &c.Decision.Receipt
-		return state{t: r.t, n: r.n, f: r.f}
+// chargedLocally reports whether the memory has charged an item.
+func (it *item) chargedLocally() bool {
+	if it.Op == step.Force {
+		return it.decision.Source == algorithms.Local
 	}
-	left := c.Decision.ResetAfter.Microseconds()
-	n, _ := mulDiv(max(0, left-1), l.r, l.w)
-	n = min(n, l.cap-1) + 1
-	return state{t: now + left - after(0, 0, n, l) - 1, n: n}
+	return it.decision.Receipt.Units() > 0
 }
 
-// unrecord notes that units of a check were returned.
-func (l *ledger) unrecord(c *Check, units int64) {
+// bucketState returns the state of a bucket that the memory has charged at now:
+// see the head of this file.
+func bucketState(it *item, local *algorithms.Check, now int64) step.State {
+	if it.Op != step.Force {
+		r := it.decision.Receipt.Step()
+		return step.State{T: r.T, N: r.N, F: r.F}
+	}
+	l, left := local.Limit.Step(), it.decision.ResetAfter.Microseconds()
+	n, _ := step.MulDiv(max(0, left-1), l.R, l.W)
+	n = min(n, l.Cap-1) + 1
+	return step.State{T: now + left - l.FullAt(step.State{N: n}) - 1, N: n}
+}
+
+// unrecord notes that the units of a Return are not owed any more.
+func (l *ledger) unrecord(it *item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d, ok := l.keys[identityOf(c)]; ok {
-		d.charged = max(0, d.charged-units)
+	if d, ok := l.keys[it.Key]; ok {
+		d.charged = max(0, d.charged-it.Cost)
 	}
 }
 
-func (l *ledger) forget(c *Check) {
+// forget drops what is owed of an item's key.
+func (l *ledger) forget(it *item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.keys, identityOf(c))
+	delete(l.keys, it.Key)
 }
 
-// room makes room for one more key. If there is none, it forgets one that owes
-// nothing any more, if one of the few that it looks at does.
+// room makes room for one more key. If there is none, it looks at a few keys and
+// forgets one that owes nothing any more. It requires mu.
 func (l *ledger) room(now int64) bool {
 	if len(l.keys) < maxOwed {
 		return true
 	}
 	looked := 0
 	for key, d := range l.keys { // begins anywhere
-		if d.at(now); d.state.empty() {
+		if d.bringTo(now); d.state.Empty() {
 			delete(l.keys, key)
 			return true
 		}
-		if looked++; looked == 4 {
+		if looked++; looked == roomSamples {
 			break
 		}
 	}
 	return false
 }
 
-// pop removes up to limit keys, and returns what is owed of them. They count as
-// owed until told says how many are done with.
+// pop removes up to limit keys and returns their debts. They count as owed until
+// sent.
 func (l *ledger) pop(limit int) (debts []*debt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,90 +160,86 @@ func (l *ledger) pop(limit int) (debts []*debt) {
 		delete(l.keys, key)
 		debts = append(debts, d)
 	}
-	l.telling += len(debts)
+	l.sending += len(debts)
 	return debts
 }
 
-func (l *ledger) told(keys int) {
+// sent says that so many popped keys are not on their way any more.
+func (l *ledger) sent(keys int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.telling -= keys
+	l.sending -= keys
 }
 
-// restore puts back what the primary was not told of.
+// restore puts back a debt that the primary has not received.
 func (l *ledger) restore(d *debt, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if newer, ok := l.keys[d.identity]; ok {
-		d.add(newer, now)
+	if newer, ok := l.keys[d.key]; ok {
+		d.merge(newer, now)
 	}
-	l.keys[d.identity] = d
-}
-
-// add adds what is owed of the same key since. Windows hold it as of now, which
-// is a moment late.
-func (d *debt) add(newer *debt, now int64) {
-	d.charged += newer.charged
-	d.whole, d.counts = newer.whole, newer.counts
-	if d.counts.algorithm.Continuous() { // the secondary's state, which has all
-		d.state = newer.state
-		return
-	}
-	d.at(now)
-	d.state = table[d.counts.algorithm].step.charge(d.state, now, newer.charged, 0)
+	l.keys[d.key] = d
 }
 
 func (l *ledger) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.keys) + l.telling
+	return len(l.keys) + l.sending
 }
 
-func (d *debt) at(now int64) terms {
-	t := d.counts.terms
-	d.state, _ = table[d.counts.algorithm].step.at(d.state, now, &t)
-	return t
-}
-
-// logEntries bounds the entries that a log's debt is told in.
-const logEntries = 64
-
-// checks returns what the primary is to be told, oldest first: when units were
-// admitted, as far as that matters, in µs of this clock.
-func (d *debt) checks(now int64) (checks []Check) {
-	t, left := d.at(now), d.charged
-	add := func(units, at int64) {
-		if units = min(units, left); units > 0 {
-			checks = append(checks, Check{
-				Policy: d.policy, Key: d.key, Limit: d.whole, Op: backfill, Cost: units,
-				Decision: Decision{Receipt: Receipt{at: at}},
-			})
-			left -= units
-		}
+// merge adds what the key has come to owe since d was popped. Windows hold it as
+// of now, which is a moment late; the newer state of a bucket holds everything.
+func (d *debt) merge(newer *debt, now int64) {
+	d.charged += newer.charged
+	d.whole, d.counts = newer.whole, newer.counts
+	if d.counts.Row.Refill == step.Continuously {
+		d.state = newer.state
+		return
 	}
+	d.bringTo(now)
+	d.state = d.counts.Charge(d.state, now, newer.charged)
+}
+
+func (d *debt) bringTo(now int64) { d.state = d.counts.At(d.state, now) }
+
+// call returns the backfills that say what is owed at now, oldest first, and
+// their units; nil if nothing is. Their instants are those of a clock that is
+// ahead by skew.
+func (d *debt) call(now, skew int64) (c *call, units uint64) {
+	entries := d.entries(now)
+	if len(entries) == 0 {
+		return nil, 0
+	}
+	c = callOf(len(entries))
+	for i, e := range entries {
+		it := &c.items[i]
+		it.Key, it.Limit, it.Op, it.Cost = d.key, d.whole, step.Backfill, e.Units
+		it.Receipt.At = e.At + skew
+		_ = c.add(it) // settlements of one key are a valid call
+		units += uint64(e.Units)
+	}
+	return c, units
+}
+
+// entries returns what is owed at now, oldest first, in at most maxEntries.
+func (d *debt) entries(now int64) (owed []step.Entry) {
+	d.bringTo(now)
 	s := d.state
-	switch d.counts.algorithm {
-	case algorithmSlidingWindowCounter:
-		add(s.f, s.t-t.window)
-		add(s.n, s.t)
-	case algorithmSlidingWindowLog:
-		if s.log == nil {
-			break
-		}
-		// Several entries are told as of the oldest, so that none lasts longer.
-		each := (len(s.log.entries) + logEntries - 1) / logEntries
-		for i := 0; i < len(s.log.entries); i += each {
-			var units int64
-			for _, e := range s.log.entries[i:min(i+each, len(s.log.entries))] {
-				units += e.units
-			}
-			add(units, s.log.entries[i].at)
-		}
-	default:
-		if s.n > d.charged { // the unit that drains by now is not of these
-			s.t = now
-		}
-		add(s.n, s.t)
+	if d.counts.Row.Refill == step.Continuously && s.N > d.charged {
+		s.T = now
 	}
-	return checks
+	all, left := d.counts.Entries(s), d.charged
+	// Several entries count as of the oldest, so that none lasts longer.
+	each := (len(all) + maxEntries - 1) / maxEntries
+	for i := 0; i < len(all); i += each {
+		e := step.Entry{At: all[i].At}
+		for _, one := range all[i:min(i+each, len(all))] {
+			e.Units += one.Units
+		}
+		if e.Units = min(e.Units, left); e.Units > 0 {
+			owed = append(owed, e)
+			left -= e.Units
+		}
+	}
+	return owed
 }

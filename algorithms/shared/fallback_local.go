@@ -1,46 +1,70 @@
-package algorithms
+// Takes and trials without the primary.
+//
+// Each check that fails locally becomes a check for the memory, with this
+// process's share of its limit. The others pass. The memory sees only a part of
+// the call then, so one denial there denies the call, and a check that passes
+// denies nothing.
+//
+// Receipts. A receipt names the algorithm that charged, and a limiter rejects a
+// receipt of an algorithm that is not the limit's. The share of a window is a
+// bucket, so the memory's receipts name a bucket where callers have a window.
+// Callers get the receipt under the name of their window, with standIn in the
+// place of the source; localCheck undoes that.
+
+package shared
 
 import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// decide decides a call of takes and trials without the primary, for the cause
-// that it gave.
-func (f *Fallback) decide(ctx context.Context, checks []Check, cause error) error {
-	if err := validate(checks); err != nil {
-		return err
-	}
-	for i := range checks {
-		if checks[i].Op == Take && checks[i].Fail == FailClosed {
+// standIn is the source of a receipt that a bucket issued in place of the limit's
+// own algorithm. Stores take such a receipt for another limiter's.
+const standIn = uint8(algorithms.Local) + 1
+
+// A part is the items of a call that the memory answers, and the checks that it
+// answers them by.
+type part struct {
+	items  []*item
+	checks []algorithms.Check
+}
+
+// decide decides a call of takes and trials without the primary, which failed
+// with cause.
+func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
+	for i := range c.items {
+		if it := &c.items[i]; it.Op == step.Take && it.fail == algorithms.FailClosed {
 			f.stats.refused.Add(1)
 			return unavailable(cause)
 		}
 	}
-	local, places := f.localChecks(checks)
-	if len(local) == 0 {
+	p := f.localPart(c)
+	if len(p.items) == 0 {
 		return nil
 	}
 	now := f.now()
-	f.warm(ctx, local, checks, places, now)
-	if err := f.secondary.Allow(ctx, local); err != nil {
-		if errors.Is(err, ErrInvalid) || ctx.Err() != nil {
+	for j, it := range p.items {
+		f.preload(ctx, it, &p.checks[j], now)
+	}
+	if err := f.memory.Allow(ctx, p.checks); err != nil {
+		if err := callersFault(ctx, err); err != nil {
 			return err
 		}
-		for _, i := range places { // even that cannot decide
-			checks[i].Decision = Decision{Allowed: true}
+		for _, it := range p.items {
+			it.decision = algorithms.Decision{Allowed: true}
 		}
-		f.stats.passed.Add(uint64(len(places)))
+		f.stats.passed.Add(uint64(len(p.items)))
 		return nil
 	}
-	f.stats.local.Add(uint64(len(local)))
-	for j, i := range places {
-		checks[i].Decision = local[j].Decision
-	}
-	if !executed(cause) && Allowed(local) {
-		for j, i := range places {
-			f.owed.record(&checks[i], local[j].Limit, now)
+	f.stats.local.Add(uint64(len(p.items)))
+	p.answer()
+	if !executed(cause) && algorithms.Allowed(p.checks) {
+		for j, it := range p.items {
+			f.owed.record(it, &p.checks[j], now)
 		}
 	}
 	return nil
@@ -52,72 +76,83 @@ func executed(err error) bool {
 	return troubleOf(err).executed || errors.Is(err, errPartly)
 }
 
-// localChecks returns the checks for the secondary, each with this process's
-// share of its limit, and their places among all. The others pass, Undecided.
-func (f *Fallback) localChecks(checks []Check) (local []Check, places []int) {
-	local, places = make([]Check, 0, len(checks)), make([]int, 0, len(checks))
-	share, passed := f.portion(), false
-	for i := range checks {
-		c := &checks[i]
-		if c.Op == Take {
-			passed = c.Fail == FailOpen
+// localPart returns the part of a call that fails locally. The other items pass,
+// Undecided.
+func (f *fallback) localPart(c *call) part {
+	p := part{make([]*item, 0, len(c.items)), make([]algorithms.Check, 0, len(c.items))}
+	passed := false
+	for i := range c.items {
+		it := &c.items[i]
+		if it.Op == step.Take {
+			passed = it.fail == algorithms.FailOpen
 		}
-		// A candidate of a take that passes has nothing to stand in for.
-		if c.Fail != FailLocal || (c.Op == TrialInstead && passed) {
-			c.Decision = Decision{Allowed: true}
+		// A candidate for a take that passes has no take to stand in for.
+		if it.fail != algorithms.FailLocal || it.Op == step.TrialInstead && passed {
+			it.decision = algorithms.Decision{Allowed: true}
 			f.stats.passed.Add(1)
 			continue
 		}
-		l := *c
-		l.Limit = share.of(c.Limit)
-		local, places = append(local, l), append(places, i)
+		check, _ := f.localCheck(it)
+		p.add(it, check)
 	}
-	return local, places
+	return p
 }
 
-// warm tells the secondary what the primary was last seen to hold against keys:
-// one that is spent there does not begin anew here.
-func (f *Fallback) warm(ctx context.Context, local, checks []Check, places []int, now int64) {
-	for j, i := range places {
-		f.seen.tell(&checks[i], now, func(used int64) {
-			f.force(context.WithoutCancel(ctx), &local[j], used, checks[i].Limit.burst)
-		})
+func (p *part) add(it *item, check algorithms.Check) {
+	p.items, p.checks = append(p.items, it), append(p.checks, check)
+}
+
+// localCheck returns the check of an item for the memory, with this process's
+// share of the limit. It reports whether the memory can read the item's receipt:
+// it cannot if the share has another algorithm now.
+func (f *fallback) localCheck(it *item) (check algorithms.Check, reads bool) {
+	share, r := f.share(&it.Limit), it.Receipt
+	reads = !it.Op.Reads() || r.Units == 0 || (r.Source == standIn) == (share.Row != it.Limit.Row)
+	if r.Source == standIn {
+		r.Row, r.Source = share.Row, uint8(algorithms.Local)
+	}
+	return algorithms.Check{
+		Policy: it.Key.Policy, Key: it.Key.Text, Limit: algorithms.LimitOf(share),
+		Op: algorithms.Op(it.Op), Cost: it.Cost,
+		Decision: algorithms.Decision{Receipt: algorithms.ReceiptOf(r)},
+	}, reads
+}
+
+// answer gives the memory's answers to the items.
+func (p *part) answer() {
+	for j, it := range p.items {
+		d := p.checks[j].Decision
+		if r := d.Receipt.Step(); r.Units > 0 && r.Row != it.Limit.Row {
+			r.Row, r.Source = it.Limit.Row, standIn
+			d.Receipt = algorithms.ReceiptOf(r)
+		}
+		it.decision = d
 	}
 }
 
-// force has the secondary hold its part of what is used of a whole burst.
-func (f *Fallback) force(ctx context.Context, local *Check, used, whole int64) {
-	l := local.Limit
-	used, exact := mulDiv(used, l.burst, whole)
-	if !exact {
-		used++
+// preload lets the memory hold what the primary was last seen to hold against an
+// item's key, so that a key that is spent there is not full here.
+func (f *fallback) preload(ctx context.Context, it *item, local *algorithms.Check, now int64) {
+	f.seen.forgetAfter(it, now, func(used int64) {
+		share := local.Limit.Step()
+		f.raise(context.WithoutCancel(ctx), local, step.MulDivUp(used, share.Burst, it.Limit.Burst))
+	})
+}
+
+// raise lets the memory hold at least so many units against a check's key.
+func (f *fallback) raise(ctx context.Context, local *algorithms.Check, used int64) {
+	c := [1]algorithms.Check{{Policy: local.Policy, Key: local.Key, Limit: local.Limit}}
+	if f.memory.Allow(ctx, c[:]) != nil {
+		return // the takes will fail as well, with this error
 	}
-	c := [1]Check{{Policy: local.Policy, Key: local.Key, Limit: l}}
-	if f.secondary.Allow(ctx, c[:]) != nil {
-		return // the takes will fail as well, and say so
-	}
-	c[0].Op, c[0].Cost = Force, max(0, used-(l.burst-c[0].Decision.Remaining))
-	_ = f.secondary.Allow(ctx, c[:])
+	held := c[0].Limit.Burst() - c[0].Decision.Remaining
+	c[0].Op, c[0].Cost = algorithms.Force, max(0, used-held)
+	_ = f.memory.Allow(ctx, c[:])
 }
 
 func unavailable(cause error) error {
-	if errors.Is(cause, ErrUnavailable) {
-		return fmt.Errorf("algorithms: %w", cause)
+	if errors.Is(cause, algorithms.ErrUnavailable) {
+		return fmt.Errorf("shared: %w", cause)
 	}
-	return fmt.Errorf("algorithms: %w: %w", ErrUnavailable, cause)
-}
-
-// validate returns the mistakes of a call that no limiter will see whole.
-func validate(checks []Check) error {
-	items, err := newItems(nil, checks, Local)
-	if err != nil {
-		return err
-	}
-	for i := range items {
-		same := func(j int) bool { return identityOf(&checks[j]) == identityOf(&checks[i]) }
-		if err := share(items, i, same); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fmt.Errorf("shared: %w: %w", algorithms.ErrUnavailable, cause)
 }

@@ -1,95 +1,112 @@
-package algorithms
+// What the primary was last seen to hold, for keys that it denied or that have
+// spent half of their burst. The memory starts from it in an outage.
+//
+// The table takes 2 MiB. It has 65 536 places in pairs, and a key may have either
+// place of one pair. Of 10 000 such keys about 1 % are forgotten because others
+// came to both places, of 65 536 a quarter.
+//
+// An entry says how much was held at an instant, and when nothing will be held.
+// In between, units of buckets and sliding windows are taken to come back evenly;
+// windows of the clock keep theirs until they turn.
+
+package shared
 
 import (
-	"hash/maphash"
 	"sync"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// sightings remember what the primary last held against keys that it denied, or
-// that have spent half of their burst, in 2 MiB. There are 65 536 places in
-// pairs, and a key may have either of one pair: of 10 000 such keys about 1 % are
-// forgotten, since others came to both, of 65 536 a quarter.
-type sightings struct {
-	seed   maphash.Seed
-	shards [64]struct {
+const (
+	seenShards = 64
+	seenPairs  = 512 // per shard
+)
+
+// A seenTable holds what the primary was last seen to hold. The zero value is
+// empty.
+type seenTable struct {
+	shards [seenShards]struct {
 		mu    sync.Mutex
-		pairs [512][2]sighting
+		pairs [seenPairs][2]seenUse
 	}
 }
 
-// A sighting is worth nothing when its reset has come.
-type sighting struct {
-	hash  uint64 // of the identity
+// A seenUse is what the primary held against one key. The zero value is none.
+type seenUse struct {
+	hash  uint64 // of the key
 	used  int64
 	at    int64 // µs
-	reset int64 // µs
+	reset int64 // µs: nothing is held from then on
 }
 
-func newSightings() *sightings { return &sightings{seed: maphash.MakeSeed()} }
-
-// note remembers what the primary has just answered.
-func (s *sightings) note(checks []Check) {
-	for i := range checks {
-		c := &checks[i]
-		used := c.Limit.burst - c.Decision.Remaining
-		if c.Limit.algorithm.Concurrent() { // what runs elsewhere is not returned here
+// note remembers what the primary has just answered at now.
+func (s *seenTable) note(c *call, now int64) {
+	for i := range c.items {
+		it := &c.items[i]
+		used := it.Limit.Burst - it.decision.Remaining
+		if it.Op != step.Take || it.decision.Source != algorithms.Shared || !it.Limit.Row.Owed {
 			continue
 		}
-		if c.Decision.Source != Shared || c.Op != Take || used*2 < c.Limit.burst || used <= 0 {
+		if used <= 0 || used*2 < it.Limit.Burst {
 			continue
 		}
-		now := nowMicro()
-		s.visit(c, func(place *sighting, hash uint64) {
-			*place = sighting{hash: hash, used: used, at: now, reset: now + c.Decision.ResetAfter.Microseconds()}
+		s.visit(it, func(place *seenUse) {
+			*place = seenUse{hash: it.hash, used: used, at: now, reset: now + it.decision.ResetAfter.Microseconds()}
 		})
 	}
 }
 
-// tell tells what the primary holds against a check's key by now, if that is
-// known, and forgets it. Whoever else asks of the key waits until it is told: not
-// to find that nothing is known, and begin anew.
-func (s *sightings) tell(c *Check, now int64, told func(used int64)) {
-	s.visit(c, func(place *sighting, hash uint64) {
-		if place.hash != hash {
+// forgetAfter calls charge with what the primary holds by now against an item's
+// key, if anything is known, and then forgets it.
+//
+// It waits under the lock of the shard on purpose. Other calls that ask about the
+// key must wait until the memory is charged: otherwise they would find nothing
+// known here, and a full limit there.
+func (s *seenTable) forgetAfter(it *item, now int64, charge func(used int64)) {
+	s.visit(it, func(place *seenUse) {
+		if place.hash != it.hash {
 			return
 		}
-		if used := place.by(now, c.Limit); used > 0 {
-			told(used)
+		if used := place.by(now, &it.Limit); used > 0 {
+			charge(used)
 		}
-		*place = sighting{}
+		*place = seenUse{}
 	})
 }
 
-// forget drops what is known of a check's key.
-func (s *sightings) forget(c *Check) { s.tell(c, nowMicro(), func(int64) {}) }
-
-// by returns what is held by now of what was seen.
-func (s *sighting) by(now int64, l Limit) int64 {
-	if now >= s.reset {
-		return 0
-	}
-	used := min(s.used, l.burst)
-	if l.algorithm.Aligned() || now <= s.at {
-		return used
-	}
-	left, exact := mulDiv(used, s.reset-now, s.reset-s.at)
-	if !exact {
-		left++
-	}
-	return left
+// forget drops what is known of an item's key.
+func (s *seenTable) forget(it *item) {
+	s.visit(it, func(place *seenUse) {
+		if place.hash == it.hash {
+			*place = seenUse{}
+		}
+	})
 }
 
-// visit calls f with the place of a check's key, or if it has none with that of
-// its pair which was seen longer ago.
-func (s *sightings) visit(c *Check, f func(place *sighting, hash uint64)) {
-	hash := maphash.Comparable(s.seed, identityOf(c))
-	sh := &s.shards[hash%uint64(len(s.shards))]
+// by returns how many of the units are held by now.
+func (u *seenUse) by(now int64, l *step.Limit) int64 {
+	if now >= u.reset {
+		return 0
+	}
+	used := min(u.used, l.Burst)
+	if l.Row.Refill == step.AtTurns || now <= u.at {
+		return used
+	}
+	return step.MulDivUp(used, u.reset-now, u.reset-u.at)
+}
+
+// visit calls f, under the lock of the shard, with the place of an item's key. If
+// the key has none, that is the place of its pair that was seen longer ago.
+func (s *seenTable) visit(it *item, f func(place *seenUse)) {
+	hash := it.hash
+	sh := &s.shards[hash%seenShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	pair := &sh.pairs[hash/uint64(len(s.shards))%uint64(len(sh.pairs))]
+	pair := &sh.pairs[hash/seenShards%seenPairs]
 	place := &pair[0]
-	if other := &pair[1]; other.hash == hash || (place.hash != hash && other.at < place.at) {
+	if other := &pair[1]; other.hash == hash || place.hash != hash && other.at < place.at {
 		place = other
 	}
-	f(place, hash)
+	f(place)
 }

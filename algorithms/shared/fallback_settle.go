@@ -1,141 +1,133 @@
-package algorithms
+// Settlements, with the primary and without.
+//
+//	| settlement     | with the primary              | without it                       |
+//	|----------------|-------------------------------|----------------------------------|
+//	| Return, Renew  | the limiter that issued the receipt settles it                   |
+//	|                |                               | a receipt of Redis is dropped    |
+//	| Force          | the primary                   | the memory; the primary is owed  |
+//	| Grant, Reset   | the primary, then the memory  | an error: an operator wants them |
+
+package shared
 
 import (
 	"context"
 	"errors"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// settle applies settlements. Returns and renewals go to the limiter that issued
-// their receipts; the others to the primary. Without that, forces go to the
-// secondary, for what they charge counts locally too, and the primary is told of
-// them as of takes; returns and renewals are dropped; grants and resets are
-// errors, since an operator wants them to have happened.
-func (f *Fallback) settle(ctx context.Context, checks []Check) error {
-	var shared, local []int
-	for i := range checks {
-		switch c := &checks[i]; {
-		case !c.Op.settles():
-			return errMixed // which a part of the call would not show
-		case c.Op.reads() && c.Decision.Receipt.source == Local:
-			local = append(local, i)
-		default:
-			shared = append(shared, i)
+// settle applies a call of settlements.
+func (f *fallback) settle(ctx context.Context, c *call) error {
+	var others []int
+	var local []*item
+	for i := range c.items {
+		if it := &c.items[i]; it.issuedHere() {
+			local = append(local, it)
+		} else {
+			others = append(others, i)
 		}
 	}
 	if local == nil {
-		return f.settleShared(ctx, checks)
+		return f.settleShared(ctx, c)
 	}
-	if err := f.settleLocally(ctx, checks, local, false); err != nil || shared == nil {
+	if err := f.settleLocally(ctx, local, false); err != nil || others == nil {
 		return err
 	}
-	part := gather(checks, shared)
-	err := f.settleShared(ctx, part)
-	spread(checks, shared, part)
+	sub := c.sub(others)
+	defer sub.free()
+	err := f.settleShared(ctx, sub)
+	for j, i := range others {
+		c.items[i].decision = sub.items[j].decision
+	}
 	return err
 }
 
-func (f *Fallback) settleShared(ctx context.Context, checks []Check) error {
-	err := f.ask(ctx, checks)
-	if err == nil {
-		f.forget(checks)
-		return nil
-	}
-	if errors.Is(err, ErrInvalid) {
-		return err
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := validate(checks); err != nil {
-		return err
-	}
-	var forces []int
-	var failed error
-	for i := range checks {
-		c := &checks[i]
-		switch {
-		case c.Op == Force && c.Fail != FailOpen:
-			forces = append(forces, i)
-			continue
-		case c.Op == Grant || c.Op == Reset:
-			failed = unavailable(err)
-		}
-		c.Decision = Decision{Allowed: true, Receipt: c.Decision.Receipt}
-	}
-	return errors.Join(failed, f.settleLocally(ctx, checks, forces, !executed(err)))
+// issuedHere reports whether an item reads a receipt that the memory issued.
+func (it *item) issuedHere() bool {
+	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
 }
 
-// settleLocally lets the secondary settle some of the checks. What it cannot is
-// dropped. What it charges is owed to the primary, if owe is true.
-func (f *Fallback) settleLocally(ctx context.Context, checks []Check, places []int, owe bool) error {
-	share := f.portion()
-	var local []Check
-	var kept []int
-	for _, i := range places {
-		c := checks[i]
-		c.Limit = share.of(c.Limit)
-		if c.foreignReceipt() { // the share was another then
-			checks[i].Decision = Decision{Allowed: true, Receipt: c.Decision.Receipt}
-			continue
-		}
-		local, kept = append(local, c), append(kept, i)
+// settleShared lets the primary settle a call, and without it does what the mode
+// and the op of each item say.
+func (f *fallback) settleShared(ctx context.Context, c *call) error {
+	cause := f.ask(ctx, c)
+	if cause == nil {
+		f.credited(c)
+		return nil
 	}
-	if local == nil {
+	if err := callersFault(ctx, cause); err != nil {
+		return err
+	}
+	var forces []*item
+	var failed error
+	for i := range c.items {
+		it := &c.items[i]
+		switch {
+		case it.Op == step.Force && it.fail != algorithms.FailOpen:
+			forces = append(forces, it)
+			continue
+		case it.Op == step.Grant || it.Op == step.Reset:
+			failed = unavailable(cause)
+		}
+		it.admit()
+	}
+	return errors.Join(failed, f.settleLocally(ctx, forces, !executed(cause)))
+}
+
+// settleLocally lets the memory settle some items. Items that it cannot settle
+// are dropped. The primary is owed what they charge, if owe is true.
+func (f *fallback) settleLocally(ctx context.Context, items []*item, owe bool) error {
+	var p part
+	for _, it := range items {
+		if check, reads := f.localCheck(it); reads {
+			p.add(it, check)
+		} else {
+			it.admit()
+		}
+	}
+	if len(p.items) == 0 {
 		return nil
 	}
 	now := f.now()
-	if err := f.secondary.Allow(ctx, local); err != nil {
-		if errors.Is(err, ErrInvalid) || ctx.Err() != nil {
+	if err := f.memory.Allow(ctx, p.checks); err != nil {
+		if err := callersFault(ctx, err); err != nil {
 			return err
 		}
-		for _, i := range kept {
-			checks[i].Decision = Decision{Allowed: true, Receipt: checks[i].Decision.Receipt}
+		for _, it := range p.items {
+			it.admit()
 		}
 		return nil
 	}
-	for j, i := range kept {
-		if checks[i].Op == Return {
-			f.owed.unrecord(&checks[i], checks[i].units())
-		}
-		checks[i].Decision = local[j].Decision
-		if owe {
-			f.owed.record(&checks[i], local[j].Limit, now)
+	p.answer()
+	for j, it := range p.items {
+		switch {
+		case it.Op == step.Return:
+			f.owed.unrecord(it)
+		case owe:
+			f.owed.record(it, &p.checks[j], now)
 		}
 	}
 	return nil
 }
 
-// forget drops what is known of keys that were credited at the primary, and
-// credits them at the secondary: what was admitted in one outage is no more to
-// count in the next. Of concurrent requests, those that run here are returned here.
-func (f *Fallback) forget(checks []Check) {
-	for i := range checks {
-		c := &checks[i]
-		if c.Op != Grant && c.Op != Reset {
+// credited follows grants and resets that the primary has applied. It forgets
+// what is known of their keys, and credits them in the memory, so that units of
+// one outage do not count in the next. Units of running requests stay: they are
+// returned where they were taken.
+func (f *fallback) credited(c *call) {
+	for i := range c.items {
+		it := &c.items[i]
+		if it.Op != step.Grant && it.Op != step.Reset {
 			continue
 		}
-		f.seen.forget(c)
-		f.owed.forget(c)
-		if c.Limit.algorithm.Concurrent() {
+		f.seen.forget(it)
+		f.owed.forget(it)
+		if !it.Limit.Row.Owed {
 			continue
 		}
-		local := *c
-		local.Limit = f.portion().of(c.Limit)
-		local.Cost, _ = mulDiv(c.units(), local.Limit.burst, c.Limit.burst)
-		_ = f.secondary.Allow(context.Background(), []Check{local})
-	}
-}
-
-func gather(checks []Check, places []int) []Check {
-	part := make([]Check, len(places))
-	for j, i := range places {
-		part[j] = checks[i]
-	}
-	return part
-}
-
-func spread(checks []Check, places []int, part []Check) {
-	for j, i := range places {
-		checks[i].Decision = part[j].Decision
+		check, _ := f.localCheck(it)
+		check.Cost, _ = step.MulDiv(it.Cost, check.Limit.Burst(), it.Limit.Burst)
+		_ = f.memory.Allow(context.Background(), []algorithms.Check{check})
 	}
 }

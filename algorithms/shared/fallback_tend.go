@@ -1,4 +1,12 @@
-package algorithms
+// The goroutine of a fallback. It closes the circuit again, makes this instance
+// known, and hands back what was admitted without the primary.
+//
+// A hand-back sends a key's debt as backfills, each with the instant of its
+// charge by the primary's clock. Each key is a call of its own: the keys of a
+// Cluster are in many slots, and a slot that does not answer must not take
+// others with it.
+
+package shared
 
 import (
 	"context"
@@ -6,38 +14,29 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 const (
 	beatEvery     = 5 * time.Second // instances make themselves known
 	handBackEvery = time.Second
 
-	// The first attempt after a while of dial errors may get an old one from
-	// the client's pool, which looks once a second whether it can dial again.
-	attemptFor   = 1500 * time.Millisecond
-	attemptEvery = 100 * time.Millisecond
-	// handBackFor bounds what is told to the primary before calls go to it
-	// again; the rest is told afterwards.
+	// The first probe after a while of dial errors may get an old one from the
+	// client's pool, which looks once a second whether it can dial again.
+	probesFor  = 1500 * time.Millisecond
+	probeEvery = 100 * time.Millisecond
+
+	// handBackFor bounds the hand-back before calls go to the primary again.
+	// The rest follows afterwards.
 	handBackFor = 300 * time.Millisecond
-	// handBackKeys is of how many keys it is told at once.
+	// handBackKeys is how many keys are handed back at once.
 	handBackKeys = 64
 )
 
-// A registrar is a primary that knows the live instances.
-type registrar interface {
-	// beat makes an instance known, and returns how many there are, and how far
-	// the primary's clock is ahead of ours.
-	beat(ctx context.Context, id string) (live int64, skew time.Duration, err error)
-	retire(ctx context.Context, id string) error
-}
-
-func nowMicro() int64 { return time.Now().UnixMicro() }
-
-func (f *Fallback) now() int64 { return nowMicro() }
-
-// tend is the goroutine of a Fallback: it closes the circuit again, makes this
-// instance known, and tells the primary what was admitted without it.
-func (f *Fallback) tend() {
+// tend runs until close.
+func (f *fallback) tend() {
 	defer close(f.closed)
 	f.beat()
 	beat, handBack := time.NewTicker(beatEvery), time.NewTicker(handBackEvery)
@@ -60,22 +59,24 @@ func (f *Fallback) tend() {
 	}
 }
 
-// recover returns when the circuit is closed again, or the Fallback.
-func (f *Fallback) recover() {
-	f.observe(Event{Kind: EventOpened, Err: f.circuit.lastCause()})
+// recover returns when the circuit is closed again, or the fallback.
+func (f *fallback) recover() {
+	s := &f.stats
+	local, passed, refused := s.local.Load(), s.passed.Load(), s.refused.Load()
+	f.report.circuitOpened(f.circuit.lastCause())
 	for !f.circuit.try(f.attempt) {
-		if !f.sleep(attemptEvery) {
+		if !f.sleep(probeEvery) {
 			return
 		}
 	}
-	f.handBack(time.Now().Add(handBackFor)) // of calls that were under way
-	f.observe(Event{Kind: EventClosed})
+	f.handBack(time.Now().Add(handBackFor)) // for calls that were under way
+	f.report.circuitClosed(s.local.Load()-local, s.passed.Load()-passed, s.refused.Load()-refused)
 	f.fewerSince = time.Time{} // the primary may have lost its data meanwhile
 	f.beat()
 }
 
-// sleep reports whether it was not interrupted by Close.
-func (f *Fallback) sleep(d time.Duration) bool {
+// sleep reports whether it was not interrupted by close.
+func (f *fallback) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -86,70 +87,86 @@ func (f *Fallback) sleep(d time.Duration) bool {
 	}
 }
 
-// attempt writes a key to the primary, again and again for a while: the first
-// success means that it is back, and it is told what happened meanwhile.
-func (f *Fallback) attempt() (err error) {
-	end := time.Now().Add(attemptFor)
+// attempt probes the primary for a while. The first probe that succeeds means
+// that the primary is back, and a hand-back follows before others may ask it.
+func (f *fallback) attempt() (err error) {
+	end := time.Now().Add(probesFor)
 	for i := 0; ; i++ {
 		if err = f.probe(i); err == nil {
 			f.handBack(time.Now().Add(handBackFor))
 			return nil
 		}
-		if time.Now().Add(attemptEvery).After(end) || !f.sleep(attemptEvery) {
+		if time.Now().Add(probeEvery).After(end) || !f.sleep(probeEvery) {
 			return err
 		}
 	}
 }
 
-// probe writes, since a primary that only reads, or is full, answers a ping. In
-// a Cluster every attempt goes to another slot.
-func (f *Fallback) probe(attempt int) error {
-	return f.askWithin(f.closing, max(f.deadline, attemptEvery), []Check{{
-		Policy: "penstock~probe", Key: fmt.Sprintf("%s-%d", f.id, attempt),
-		Limit: FixedWindow(1, time.Second), Cost: 1, Op: Force,
-	}})
+// probePolicy is the policy of the keys that probes write.
+const probePolicy = "penstock~probe"
+
+// probe writes to the primary, because a primary that only reads, or is full,
+// answers a ping. In a Cluster every attempt goes to another slot.
+func (f *fallback) probe(attempt int) error {
+	limit := algorithms.FixedWindow(1, time.Second)
+	c := callOf(1)
+	defer c.free()
+	it := &c.items[0]
+	it.Limit, it.Op, it.Cost = *limit.Step(), step.Force, 1
+	it.Key = step.Key{Policy: probePolicy, Text: fmt.Sprintf("%s-%d", f.id, attempt), Scope: it.Limit.Scope}
+	if err := c.add(it); err != nil {
+		return err
+	}
+	return f.askBounded(c)
 }
 
-// handBack tells the primary what is owed, until the end, or until it hears
-// nothing. Each key is told by itself: those of a Cluster are in many slots,
-// and one that does not answer must not take others with it.
-func (f *Fallback) handBack(end time.Time) {
+// askBounded asks the primary for the goroutine itself, also while the circuit is
+// open. A caller's deadline would be too short for a dial after an outage.
+func (f *fallback) askBounded(c *call) error {
+	ctx, cancel := context.WithTimeout(f.closing, max(f.deadline, probeEvery))
+	defer cancel()
+	err := f.primary.allow(ctx, c)
+	if err != nil && f.closing.Err() != nil {
+		return context.Canceled // the end of a call that close has ended says nothing
+	}
+	return ownDeadline(err)
+}
+
+// handBack sends debts to the primary, until the end, or until none of several is
+// answered.
+func (f *fallback) handBack(end time.Time) {
 	for time.Now().Before(end) && f.closing.Err() == nil {
 		debts := f.owed.pop(handBackKeys)
 		if len(debts) == 0 {
 			return
 		}
-		var tellers sync.WaitGroup
-		var heard atomic.Bool
+		var calls sync.WaitGroup
+		var answered atomic.Bool
 		for _, d := range debts {
-			tellers.Go(func() {
-				if f.tell(d) == nil {
-					heard.Store(true)
+			calls.Go(func() {
+				if f.backfill(d) == nil {
+					answered.Store(true)
 				}
 			})
 		}
-		tellers.Wait()
-		f.owed.told(len(debts))
-		if !heard.Load() {
+		calls.Wait()
+		f.owed.sent(len(debts))
+		if !answered.Load() {
 			return
 		}
 	}
 }
 
-// tell tells the primary of one key, whose checks are one script. What fails is
-// owed still, unless it may have been charged: then it is lost, and must not be
-// told twice.
-func (f *Fallback) tell(d *debt) error {
-	checks := d.checks(f.now())
-	if len(checks) == 0 {
+// backfill sends the debt of one key. If that fails the key is owed still, unless
+// it may have been charged: then it is lost, because it must not be charged
+// twice.
+func (f *fallback) backfill(d *debt) error {
+	c, units := d.call(f.now(), f.skew.Load())
+	if c == nil {
 		return nil
 	}
-	var units uint64
-	for i := range checks {
-		units += uint64(checks[i].Cost)
-		checks[i].Decision.Receipt.at += f.skew.Load()
-	}
-	err := f.askWithin(f.closing, max(f.deadline, attemptEvery), checks)
+	defer c.free()
+	err := f.askBounded(c)
 	switch {
 	case err == nil:
 		f.stats.handedBack.Add(units)
@@ -163,29 +180,30 @@ func (f *Fallback) tell(d *debt) error {
 
 // beat makes this instance known, and learns how many there are. While it
 // cannot, the last number stands.
-func (f *Fallback) beat() {
-	p, ok := f.primary.(registrar)
-	if !ok || f.circuit.open.Load() {
+func (f *fallback) beat() {
+	if f.circuit.open.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(f.closing, beatEvery/5)
 	defer cancel()
-	live, skew, err := p.beat(ctx, f.id)
+	live, skew, err := f.primary.beat(ctx, f.id)
 	if err != nil {
 		if f.closing.Err() == nil {
-			f.observe(Event{Kind: EventError, Err: ownDeadline(err)})
+			f.report.failed(ownDeadline(err))
 		}
 		return
 	}
-	f.count(max(1, live))
-	f.skew.Store(skew.Microseconds())
+	f.counted(max(1, live))
+	if !f.follows {
+		f.skew.Store(skew.Microseconds())
+	}
 }
 
-// count takes note of how many instances are live. Fewer than before are
-// believed once there have been fewer for as long as it takes all to make
-// themselves known again: after the primary has lost its data, the first one to
-// do so is alone there, and would take whole limits for its share.
-func (f *Fallback) count(live int64) {
+// counted follows a count of the live instances. A lower count is believed once
+// counts have been lower for as long as all instances take to make themselves
+// known again: after the primary has lost its data, the first instance to do so
+// is alone there, and would take whole limits for its share.
+func (f *fallback) counted(live int64) {
 	now := time.Now()
 	switch {
 	case live >= f.instances.Load():
@@ -201,12 +219,12 @@ func (f *Fallback) count(live int64) {
 	f.instances.Store(live)
 }
 
-func (f *Fallback) retire() {
-	p, ok := f.primary.(registrar)
-	if !ok || f.circuit.open.Load() {
+// retire withdraws this instance. If that fails, its place expires.
+func (f *fallback) retire() {
+	if f.circuit.open.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), f.deadline)
 	defer cancel()
-	_ = p.retire(ctx, f.id) // else its place expires
+	_ = f.primary.retire(ctx, f.id)
 }
