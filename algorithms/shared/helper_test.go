@@ -5,6 +5,8 @@ package shared
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,4 +91,55 @@ func take(tb testing.TB, l algorithms.Limiter, key string, limit algorithms.Limi
 		tb.Fatalf("%s: %v", key, err)
 	}
 	return d
+}
+
+// logRecords keep what was logged.
+type logRecords struct {
+	mu      sync.Mutex
+	records []slog.Record
+}
+
+func (l *logRecords) logger() *slog.Logger { return slog.New(logHandler{l}) }
+
+// messages returns the messages in order.
+func (l *logRecords) messages() (messages []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.records {
+		messages = append(messages, r.Message)
+	}
+	return messages
+}
+
+// attr returns an attribute of the last record with a message; nil if there is
+// none.
+func (l *logRecords) attr(message, key string) (value any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.records {
+		if r.Message != message {
+			continue
+		}
+		value = nil
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == key {
+				value = a.Value.Any()
+			}
+			return true
+		})
+	}
+	return value
+}
+
+type logHandler struct{ *logRecords }
+
+func (h logHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h logHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h logHandler) WithGroup(string) slog.Handler            { return h }
+
+func (h logHandler) Handle(_ context.Context, r slog.Record) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.records = append(h.records, r.Clone())
+	return nil
 }
