@@ -1,8 +1,11 @@
+// Checks without HTTP.
+
 package algorithms_test
 
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +23,7 @@ func TestWaitIsAdmittedWhenPromised(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMemory(t, nil)
 			for i := range 12 {
-				d, err := algorithms.Peek(t.Context(), m, "usr=1", limit)
+				d, err := algorithms.AllowN(t.Context(), m, "usr=1", limit, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,7 +56,7 @@ func TestWaitHoldsAndGivesBack(t *testing.T) {
 		if err := algorithms.Wait(ctx, m, "usr=1", limit); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want the context's error", err)
 		}
-		d, err := algorithms.Peek(t.Context(), m, "usr=1", limit)
+		d, err := algorithms.AllowN(t.Context(), m, "usr=1", limit, 0)
 		if err != nil || d.Remaining != 2 {
 			t.Errorf("got %d places, %v, want 2: the abandoned one is back", d.Remaining, err)
 		}
@@ -64,8 +67,11 @@ func TestWaitGivesUpAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, limit := newMemory(t, nil), algorithms.FixedWindow(1, time.Hour)
 		start := time.Now()
-		if err := algorithms.Wait(t.Context(), m, "usr=1", algorithms.Nobody()); !errors.Is(err, algorithms.ErrNever) {
-			t.Errorf("nobody: got %v, want ErrNever", err)
+		if err := algorithms.Wait(t.Context(), m, "usr=1", algorithms.Nobody()); err == nil || !strings.Contains(err.Error(), "no wait helps: the limit nobody") {
+			t.Errorf("nobody: got %v, want that no wait helps", err)
+		}
+		if err := algorithms.WaitN(t.Context(), m, "usr=1", limit, 2); err == nil || !strings.Contains(err.Error(), "never admits a cost of 2") {
+			t.Errorf("2 of a limit of 1: got %v, want that no wait helps", err)
 		}
 		take(t, m, "usr=1", limit)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -78,13 +84,54 @@ func TestWaitGivesUpAtOnce(t *testing.T) {
 		}
 		running := algorithms.Concurrent(1, time.Hour)
 		if err := algorithms.Wait(ctx, m, "usr=1", running); !errors.Is(err, algorithms.ErrInvalid) {
-			t.Errorf("what has to be returned: got %v, want ErrInvalid", err)
+			t.Errorf("concurrent requests: got %v, want ErrInvalid", err)
 		}
 		if d := take(t, m, "usr=1", running); !d.Allowed {
 			t.Errorf("got %+v, want nothing held by a Wait that failed", d)
 		}
 		if waited := time.Since(start); waited != 0 {
 			t.Errorf("waited %v, want no time", waited)
+		}
+	})
+}
+
+func TestNUnitsAreTakenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, limit := newMemory(t, nil), algorithms.TokenBucket(10, time.Second)
+		for _, tt := range []struct {
+			n         int64
+			allowed   bool
+			remaining int64
+		}{{7, true, 3}, {4, false, 3}, {0, true, 3}, {3, true, 0}} {
+			d, err := algorithms.AllowN(t.Context(), m, "usr=1", limit, tt.n)
+			if err != nil || d.Allowed != tt.allowed || d.Remaining != tt.remaining {
+				t.Errorf("%d units: got %+v, %v, want allowed %t and %d left", tt.n, d, err, tt.allowed, tt.remaining)
+			}
+		}
+		start := time.Now()
+		if err := algorithms.WaitN(t.Context(), m, "usr=1", limit, 5); err != nil || time.Since(start) != 500*time.Millisecond {
+			t.Errorf("waiting for 5 units: got %v after %v, want them after half a second", err, time.Since(start))
+		}
+		if _, err := algorithms.AllowN(t.Context(), m, "usr=1", limit, -1); !errors.Is(err, algorithms.ErrInvalid) {
+			t.Errorf("-1 units: got %v, want ErrInvalid", err)
+		}
+	})
+}
+
+// All units of a WaitN go back when the context ends during the hold.
+func TestWaitNGivesAllBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, limit := newMemory(t, nil), algorithms.LeakyBucket(1, time.Second).WithBurst(5)
+		if err := algorithms.WaitN(t.Context(), m, "usr=1", limit, 2); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		if err := algorithms.WaitN(ctx, m, "usr=1", limit, 3); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		if d, err := algorithms.AllowN(t.Context(), m, "usr=1", limit, 0); err != nil || d.Remaining != 3 {
+			t.Errorf("got %d places, %v, want 3: the abandoned ones are back", d.Remaining, err)
 		}
 	})
 }

@@ -15,8 +15,7 @@ func ExamplePerMonth() {
 		return
 	}
 	clock := newClock() // 21 November, 13:50:30 in Berlin
-	limiter := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now})
 	for _, limit := range []algorithms.Limit{algorithms.PerDay(500, nil), algorithms.PerDay(500, berlin), algorithms.PerMonth(10_000, berlin)} {
 		d, _ := algorithms.Allow(context.Background(), limiter, limit.String(), limit)
 		fmt.Println(limit, "left:", d.Remaining, "until:", clock.now().Add(d.ResetAfter).In(berlin).Format("2 January 15:04"))
@@ -38,8 +37,7 @@ func ExamplePerDay() {
 // Take when the request begins, renew while it runs, return when it ends.
 func ExampleConcurrent() {
 	clock := newClock()
-	limiter := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now})
 	ctx := context.Background()
 
 	stream := func(name string, chunks int) {
@@ -97,8 +95,7 @@ func ExampleSlidingWindowLog() {
 // come just before the clock's minute turns, and ten just after.
 func aroundTheTurn(limit algorithms.Limit) (admitted int) {
 	clock := newClock()
-	limiter := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now})
 	clock.add(clock.now().Truncate(time.Minute).Add(time.Minute).Sub(clock.now()) - 500*time.Millisecond)
 	for range 2 {
 		for range 10 {
@@ -113,8 +110,7 @@ func aroundTheTurn(limit algorithms.Limit) (admitted int) {
 
 // A tier, or a key, that is to be denied whatever it costs.
 func ExampleNobody() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	d, _ := algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.Nobody())
 	fmt.Println(d.Allowed, d.RetryAfter == algorithms.Never)
 	// Output: false true

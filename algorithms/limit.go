@@ -206,13 +206,14 @@ func (l Limit) Validate() error {
 	n := &l.step
 	if n.Requests < 1 || n.Requests > step.MaxRequests {
 		mistake("requests must be between 1 and %d", int64(step.MaxRequests))
-	} else if n.Requests > row.MaxRequests {
-		mistake("%s takes at most %d requests%s", row.Name, row.MaxRequests, row.Beyond)
 	}
 	if l.beyond != 0 {
 		mistake("the window must be whole microseconds")
 	} else if n.Window < 1 || n.Window > step.MaxWindow {
 		mistake("the window must be between 1µs and %v", time.Duration(step.MaxWindow)*time.Microsecond)
+	}
+	if n.Requests > row.MaxRequests && n.Requests <= step.MaxRequests {
+		mistake("%s takes at most %d requests%s", row.Name, row.MaxRequests, row.Beyond)
 	}
 	switch {
 	case row.Refill != step.Continuously && n.Burst != n.Requests:

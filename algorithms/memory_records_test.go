@@ -1,3 +1,5 @@
+// The hash table of a shard.
+
 package algorithms
 
 import (
@@ -6,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // The table finds what a map finds, through growth, removal and reuse, though
@@ -17,18 +21,18 @@ func TestRecordsAreAMap(t *testing.T) {
 		var rs records
 		want := make(map[name]*record)
 		for range 20_000 {
-			n := name{algorithmTokenBucket, "policy", fmt.Sprint("usr=", random.IntN(500))}
+			n := nameOfText(fmt.Sprint("usr=", random.IntN(500)))
 			if random.IntN(2) == 0 {
-				n.key += strings.Repeat("x", 60) // too long for the record itself
+				n.Text += strings.Repeat("x", 60) // too long for the record itself
 			}
-			hash := uint32(maphash.String(seedOfTest, n.key) % hashes)
-			r := rs.find(hash, n)
+			hash := uint32(maphash.String(seedOfTest, n.Text) % hashes)
+			r := rs.find(hash, &n)
 			if r != want[n] {
-				t.Fatalf("%d hashes: find(%q) = %p, want %p", hashes, n.key, r, want[n])
+				t.Fatalf("%d hashes: find(%q) = %p, want %p", hashes, n.Text, r, want[n])
 			}
 			switch {
 			case r == nil:
-				want[n] = rs.add(hash, n)
+				want[n] = rs.add(hash, &n)
 			case random.IntN(3) > 0:
 				rs.remove(r)
 				delete(want, n)
@@ -45,13 +49,17 @@ func TestRecordsAreAMap(t *testing.T) {
 
 var seedOfTest = maphash.MakeSeed()
 
+func nameOfText(text string) name {
+	return nameOf(&step.Key{Policy: "policy", Text: text, Scope: step.TokenBucket})
+}
+
 // Chains stay short while the table grows, and so does the work of one growth.
 func TestRecordsSpread(t *testing.T) {
 	t.Parallel()
 	var rs records
 	for i := range 10_000 {
-		n := name{algorithmTokenBucket, "policy", fmt.Sprint("usr=", i)}
-		rs.add(uint32(maphash.String(seedOfTest, n.key)), n)
+		n := nameOfText(fmt.Sprint("usr=", i))
+		rs.add(uint32(maphash.String(seedOfTest, n.Text)), &n)
 	}
 	longest, used := 0, 0
 	for i := range rs.chains {
@@ -66,26 +74,28 @@ func TestRecordsSpread(t *testing.T) {
 	}
 }
 
-func TestNamesTellChecksApart(t *testing.T) {
+func TestNamesTellKeysApart(t *testing.T) {
 	t.Parallel()
-	check := func(policy, key string, limit Limit) Check { return Check{Policy: policy, Key: key, Limit: limit} }
-	bucket, window := TokenBucket(1, 1000), FixedWindow(1, 1000)
-	long := strings.Repeat("x", maxPart+1)
-	digest := longName(&Check{Policy: "a", Key: long, Limit: bucket}).key
-	checks := []Check{
-		check("a", "bc", bucket), check("ab", "c", bucket), check("a", "bc", window), check("x", "bc", bucket), check("bc", "a", bucket),
-		check("a", string(rune(algorithmTokenBucket))+"bc", bucket), check("a", "b"+string(rune(algorithmTokenBucket))+"c", bucket),
-		check("a", long, bucket), check("a", long+"x", bucket), check("a", long[1:], bucket), check("a", digest, bucket),
+	bucket, window := step.TokenBucket, step.FixedWindow
+	long := strings.Repeat("x", maxName+1)
+	digest := nameOf(&step.Key{Policy: "a", Text: long, Scope: bucket}).Text
+	keys := []step.Key{
+		{Policy: "a", Text: "bc", Scope: bucket}, {Policy: "ab", Text: "c", Scope: bucket}, {Policy: "a", Text: "bc", Scope: window},
+		{Policy: "x", Text: "bc", Scope: bucket}, {Policy: "bc", Text: "a", Scope: bucket},
+		{Policy: "a", Text: string(rune(bucket.ID)) + "bc", Scope: bucket}, {Policy: "a", Text: "b" + string(rune(bucket.ID)) + "c", Scope: bucket},
+		{Policy: "a", Text: long, Scope: bucket}, {Policy: "a", Text: long + "x", Scope: bucket},
+		{Policy: "a", Text: long[1:], Scope: bucket}, {Policy: "a", Text: digest, Scope: bucket},
 	}
-	for i := range checks {
-		n := nameOf(&checks[i])
+	for i := range keys {
+		n := nameOf(&keys[i])
 		piece := n.appendTo(nil)
 		if len(piece) != n.len() {
 			t.Errorf("%q: len is %d, want %d", piece, n.len(), len(piece))
 		}
-		for j := range checks {
-			if got := nameOf(&checks[j]).is(piece); got != (i == j) {
-				t.Errorf("the name of %+v is that of %+v: %v", checks[j], checks[i], got)
+		for j := range keys {
+			other := nameOf(&keys[j])
+			if got := other.is(piece); got != (i == j) {
+				t.Errorf("the name of %+v is the name of %+v: %v", keys[j], keys[i], got)
 			}
 		}
 	}

@@ -1,10 +1,10 @@
 // A part of a Memory's keys, and how keys are forgotten.
 //
-// Sweeping. Every tendEvery calls a shard looks at sweepSize records, in turn.
-// With a new key in each call the shard sees sweepSize/tendEvery = 2 records per
-// new one, so it goes round once while it makes half as many records as it has:
-// at most about a quarter of the records have expired unnoticed. The cost is
-// about 3 ns per call.
+// Sweeping. Every tendEvery calls a shard looks at sweepSize records, in turn:
+// at k = sweepSize/tendEvery = 2 per call. With m records it goes round in m/k
+// calls, so a key that expires after L calls is held for less than L + m/k. If
+// every call brings a new key, m is at most that, and so at most L·k/(k-1): at
+// most half of the records have expired. The cost is about 3 ns per call.
 
 package algorithms
 

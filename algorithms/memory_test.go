@@ -1,7 +1,10 @@
+// Memory's bounds, its eviction, and how it forgets.
+
 package algorithms_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -13,52 +16,63 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-func newMemory(t *testing.T, o *algorithms.MemoryOptions) *algorithms.Memory {
-	t.Helper()
-	m, err := algorithms.NewMemory(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close() })
-	return m
-}
-
-// take takes one unit and returns the decision.
-func take(t *testing.T, l algorithms.Limiter, key string, limit algorithms.Limit) algorithms.Decision {
-	t.Helper()
-	d, err := algorithms.Allow(context.Background(), l, key, limit)
-	if err != nil {
-		t.Fatalf("Allow(%q, %v): %v", key, limit, err)
-	}
-	return d
-}
-
-func TestMemoryForgetsWithoutTraffic(t *testing.T) {
+// Calls forget keys that are full again: at most half of the keys have expired
+// while new keys come. A Memory without calls forgets nothing.
+func TestMemoryForgetsExpiredKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t, nil)
-		for i := range 5_000 {
-			take(t, m, "usr="+strconv.Itoa(i), algorithms.TokenBucket(60, time.Minute))
-			take(t, m, "usr="+strconv.Itoa(i), algorithms.SlidingWindowLog(60, time.Minute))
+		const perSecond, lives = 20_000, 3 // seconds
+		limit := algorithms.TokenBucket(1, lives*time.Second)
+		for i := range 15 * perSecond {
+			take(t, m, "usr="+strconv.Itoa(i), limit)
+			if i%20 == 0 {
+				time.Sleep(time.Millisecond)
+			}
 		}
-		if got := m.Stats().Keys; got != 10_000 {
-			t.Fatalf("got %d keys, want 10 000", got)
+		live, got := lives*perSecond, m.Stats().Memory
+		if got.Keys < live || got.Keys > live*2 || got.Evicted > 0 {
+			t.Errorf("got %+v, want %d keys that live, and at most as many expired ones", got, live)
 		}
-		time.Sleep(30 * time.Second)
-		if got := m.Stats().Keys; got != 5_000 {
-			t.Errorf("after 30 s: got %d keys, want the 5 000 logs, which last a minute", got)
+		if got.Expired+uint64(got.Keys) != 15*perSecond {
+			t.Errorf("got %+v, want every key held or counted as expired", got)
 		}
-		time.Sleep(time.Minute)
-		if got := m.Stats(); got.Keys != 0 || got.Expired != 10_000 || got.Evicted != 0 {
-			t.Errorf("after a minute: got %+v, want no keys and 10 000 expired", got)
+		time.Sleep(time.Hour)
+		if idle := m.Stats().Memory; idle != got {
+			t.Errorf("an hour without calls: got %+v, want %+v as before", idle, got)
+		}
+		for i := range 400_000 {
+			take(t, m, "usr=again-"+strconv.Itoa(i%1_000), limit)
+		}
+		if got := m.Stats().Memory.Keys; got != 1_000 {
+			t.Errorf("after calls of a thousand keys: got %d keys, want only those", got)
 		}
 	})
+}
+
+// A new key is not refused while an expired one holds its place, however many
+// keys were denied of late.
+func TestMemorySweepsBeforeItRefuses(t *testing.T) {
+	clock := newClock()
+	m := newMemory(t, &algorithms.MemoryOptions{MaxKeys: 20, Now: clock.now})
+	short := algorithms.FixedWindow(1, 100*time.Millisecond)
+	for i := range 20 {
+		take(t, m, "usr="+strconv.Itoa(i), short)
+		take(t, m, "usr="+strconv.Itoa(i), short) // denied: not to be evicted for a second
+	}
+	clock.add(200 * time.Millisecond)
+	if d := take(t, m, "usr=new", short); !d.Allowed {
+		t.Errorf("got %+v, want the new key admitted: all others have expired", d)
+	}
+	if got := m.Stats().Memory; got.Refused != 0 || got.Expired != 20 {
+		t.Errorf("got %+v, want 20 expired keys and none refused", got)
+	}
 }
 
 func TestMemoryEvictsWhatHasLeastToForget(t *testing.T) {
 	clock := newClock()
 	m := newMemory(t, &algorithms.MemoryOptions{MaxKeys: 100, Now: clock.now})
 	limit := algorithms.TokenBucket(10, time.Hour)
-	heavy := algorithms.Check{Policy: algorithms.DefaultPolicy, Key: "usr=heavy", Limit: limit, Cost: 10}
+	heavy := algorithms.Check{Policy: "default", Key: "usr=heavy", Limit: limit, Cost: 10}
 	if err := m.Allow(context.Background(), []algorithms.Check{heavy}); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +81,7 @@ func TestMemoryEvictsWhatHasLeastToForget(t *testing.T) {
 			t.Fatalf("key %d: got %+v, want it admitted: there is something to evict", i, d)
 		}
 	}
-	got := m.Stats()
+	got := m.Stats().Memory
 	if got.Keys != 100 || got.Evicted != 901 || got.Refused != 0 {
 		t.Errorf("got %+v, want 100 keys and 901 evictions", got)
 	}
@@ -86,11 +100,7 @@ func TestMemoryKeepsDeniedKeys(t *testing.T) {
 
 func testMemoryKeepsDeniedKeys(t *testing.T, short algorithms.Limit) {
 	clock := newClock()
-	var events []algorithms.Event
-	m := newMemory(t, &algorithms.MemoryOptions{
-		MaxKeys: 10, Now: clock.now,
-		Observe: func(e algorithms.Event) { events = append(events, e) },
-	})
+	m := newMemory(t, &algorithms.MemoryOptions{MaxKeys: 10, Now: clock.now})
 	for i := range 10 {
 		take(t, m, "usr="+strconv.Itoa(i), short)
 		if d := take(t, m, "usr="+strconv.Itoa(i), short); d.Allowed {
@@ -102,10 +112,7 @@ func testMemoryKeepsDeniedKeys(t *testing.T, short algorithms.Limit) {
 	if d.Allowed || d.Source != algorithms.Undecided || d.RetryAfter != time.Second || d.Receipt.Units() != 0 {
 		t.Errorf("a new key beside denied ones: got %+v, want undecided, for a second", d)
 	}
-	if len(events) != 1 || events[0].Kind != algorithms.EventCapacity || events[0].Policy != algorithms.DefaultPolicy {
-		t.Errorf("got events %v, want one of capacity", events)
-	}
-	if got := m.Stats(); got.Refused != 1 || got.Keys != 10 {
+	if got := m.Stats().Memory; got.Refused != 1 || got.Keys != 10 {
 		t.Errorf("got %+v, want 1 refused and 10 keys", got)
 	}
 	clock.add(time.Microsecond)
@@ -135,7 +142,7 @@ func TestMemoryRefusalChargesNothing(t *testing.T) {
 	if algorithms.Allowed(checks) || !checks[0].Decision.Allowed || checks[0].Decision.Remaining != 4 || checks[2].Decision.Receipt.Units() != 0 {
 		t.Errorf("got %+v, want the new key refused and nothing charged", checks)
 	}
-	if got := m.Stats().Keys; got != 2 {
+	if got := m.Stats().Memory.Keys; got != 2 {
 		t.Errorf("got %d keys, want 2", got)
 	}
 }
@@ -160,38 +167,35 @@ func TestMemoryShardsKeepTheBound(t *testing.T) {
 		for i := range min(2*maxKeys, 120_000) {
 			take(t, m, fmt.Sprint("ip=", i), limit)
 		}
-		if got := m.Stats().Keys; got > maxKeys || got < maxKeys*9/10 {
+		if got := m.Stats().Memory.Keys; got > maxKeys || got < maxKeys*9/10 {
 			t.Errorf("MaxKeys %d: got %d keys", maxKeys, got)
 		}
 	}
 }
 
+// Every value of the options is accepted, and an impossible clock is an error of
+// the call.
 func TestMemoryOptions(t *testing.T) {
-	if _, err := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: -1}); err == nil {
-		t.Error("a negative MaxKeys is no error")
+	for _, maxKeys := range []int{-1, 0} {
+		m := newMemory(t, &algorithms.MemoryOptions{MaxKeys: maxKeys})
+		for i := range 10_000 {
+			take(t, m, "usr="+strconv.Itoa(i), algorithms.TokenBucket(1, time.Hour))
+		}
+		if got := m.Stats().Memory; got.Keys != 10_000 {
+			t.Errorf("MaxKeys %d: got %+v, want the default bound", maxKeys, got)
+		}
 	}
-	for _, year := range []int{1969, 2254} {
-		m := newMemory(t, &algorithms.MemoryOptions{Now: func() time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }})
-		if _, err := algorithms.Allow(context.Background(), m, "usr=1", algorithms.TokenBucket(1, time.Second)); err == nil {
-			t.Errorf("a clock in %d is no error", year)
+	for _, now := range []time.Time{{}, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2254, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		m := newMemory(t, &algorithms.MemoryOptions{Now: func() time.Time { return now }})
+		if _, err := algorithms.Allow(context.Background(), m, "usr=1", algorithms.TokenBucket(1, time.Second)); !errors.Is(err, algorithms.ErrInvalid) {
+			t.Errorf("a clock that says %v: got %v, want ErrInvalid", now, err)
 		}
 	}
 }
 
-func TestMemoryClose(t *testing.T) {
+func TestMemoryOwnsNoGoroutine(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	m, err := algorithms.NewMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := m.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	}
-	if d := take(t, m, "usr=1", algorithms.TokenBucket(1, time.Second)); !d.Allowed {
-		t.Errorf("after Close: got %+v, want it to go on deciding", d)
-	}
+	take(t, newMemory(t, nil), "usr=1", algorithms.TokenBucket(1, time.Second))
 }
 
 func TestMemoryDoesNotAllocate(t *testing.T) {

@@ -42,6 +42,10 @@ var importRules = []importRule{
 	{"keyfunc", nil, []string{chi}, "keyfunc imports the standard library and chi only"},
 	{"algorithms", []string{"lua"}, []string{goRedis, breaker}, "algorithms imports lua, go-redis and gobreaker only"},
 	{
+		"algorithms/limitertest", []string{"algorithms"}, nil,
+		"algorithms/limitertest imports algorithms only",
+	},
+	{
 		"algorithms/overrides", []string{"algorithms"}, []string{goRedis},
 		"algorithms/overrides imports algorithms and go-redis only",
 	},
@@ -107,6 +111,8 @@ func TestCheckFinds(t *testing.T) {
 		{"algorithms/a.go", imports(module + "/middleware"), ruleOf("algorithms")},
 		{"algorithms/a.go", imports("golang.org/x/sync/singleflight"), ruleOf("algorithms")},
 		{"algorithms/a.go", imports(module + "/algorithms/overrides"), ruleOf("algorithms")},
+		{"algorithms/limitertest/a.go", imports(module + "/algorithms"), ""},
+		{"algorithms/limitertest/a.go", imports(goRedis + "/v9"), ruleOf("algorithms/limitertest")},
 		{"algorithms/overrides/a.go", imports(goRedis + "/v9"), ""},
 		{"algorithms/overrides/a.go", imports(module + "/algorithms"), ""},
 		{"algorithms/overrides/a.go", imports(breaker + "/v2"), ruleOf("algorithms/overrides")},

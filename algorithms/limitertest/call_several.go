@@ -1,0 +1,257 @@
+// Calls of several takes: all or nothing, also for several takes on one key.
+
+package limitertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runCalls(t *testing.T, s Subject) {
+	s.run(t, callRules)
+	for _, tt := range sameKeyCases {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, l := range ten() {
+				s.world(t, tt.rule).trySameKey(tt, l)
+			}
+		})
+	}
+}
+
+var callRules = []rule{
+	{
+		"all",
+		"a call whose Takes all fit charges them all, whatever their algorithms",
+		func(w *world) {
+			var call []algorithms.Check
+			for i, l := range limits(every(), 100, time.Minute) {
+				call = append(call, w.on(fmt.Sprint(i), l, int64(i+1)))
+			}
+			call = w.allow(call...)
+			for i, c := range call {
+				if d := c.Decision; !d.Allowed || d.Remaining != 100-c.Cost || d.Receipt.Units() != c.Cost {
+					w.errorf("check %d of %s: got %s", i, text(call), show(d))
+				}
+				w.remaining(c, 100-c.Cost)
+			}
+		},
+	},
+	{
+		"nothing",
+		"a call that has one Take denied charges none, and every check has its own verdict",
+		func(w *world) {
+			for denied := range every() {
+				w := w.fresh()
+				call := w.eightOfTen(2)
+				call[denied].Cost = 9
+				w.nothing(call, func(i int) bool { return i != denied })
+			}
+		},
+	},
+	{
+		"nothing-for-two",
+		"every denied check of a call says so, also after the first",
+		func(w *world) {
+			for fits := range every() {
+				w := w.fresh()
+				call := w.eightOfTen(9)
+				call[fits].Cost = 2
+				w.nothing(call, func(i int) bool { return i == fits })
+			}
+		},
+	},
+	{
+		// Costs above 2^30 are cut before a script sees them. The cut must not make them fit.
+		"nothing-for-never",
+		"a cost that never fits keeps the others of its call from being charged, also one above 2^30",
+		func(w *world) {
+			for _, cost := range []int64{11, 1 << 30, 1<<30 + 1, 1<<62 + 1, 1<<63 - 1} {
+				for denied := range every() {
+					w := w.fresh()
+					call := w.eightOfTen(2)
+					call[denied].Cost = cost
+					w.nothing(call, func(i int) bool { return i != denied })
+					if got := call[denied].Decision.RetryAfter; got != algorithms.Never {
+						w.errorf("%v, cost %d: got RetryAfter %v, want Never", call[denied].Limit, cost, got)
+					}
+				}
+			}
+		},
+	},
+	{
+		"nothing-for-nobody",
+		"the limit of nobody keeps the others of its call from being charged",
+		func(w *world) {
+			const place = 2
+			call := slices.Insert(w.eightOfTen(2), place, w.on("no", algorithms.Nobody(), 0))
+			w.nothing(call, func(i int) bool { return i != place })
+			if got, want := call[place].Decision, (algorithms.Decision{
+				Source: w.s.Source, RetryAfter: algorithms.Never, UnitAfter: algorithms.Never,
+			}); got != want {
+				w.errorf("got %s, want %s", show(got), show(want))
+			}
+		},
+	},
+	{
+		// A script reads the keys of a call in portions.
+		"many",
+		"a call may hold many checks",
+		func(w *world) {
+			const rounds, keys = 3, 14 // 294 checks of seven algorithms
+			var call []algorithms.Check
+			for range rounds {
+				for i, l := range ten() {
+					for key := range keys {
+						call = append(call, w.on(fmt.Sprint(i, "-", key), l, 3))
+					}
+				}
+			}
+			call = w.allow(call...)
+			for i, c := range call {
+				w.remaining(c, 10-3*rounds)
+				round := i / (len(call) / rounds)
+				if got, want := c.Decision.Remaining, int64(10-3*(round+1)); got != want {
+					w.errorf("check %d, %v: got %d remaining, want %d", i, c.Limit, got, want)
+				}
+			}
+		},
+	},
+	{
+		// A caller waits for the slowest of the limits.
+		"wait",
+		"RetryAfter of a call is the longest of its checks: one µs before it the call is denied, at it allowed",
+		func(w *world) {
+			for _, l := range ten() {
+				w := w.fresh()
+				a, b := w.on("a", anyTen(), 10), w.on("b", l, 10)
+				w.one(a)
+				w.one(b)
+				a.Cost, b.Cost = 5, 5
+				w.honest(a, b)
+			}
+		},
+	},
+	{
+		// The first take fits and the second does not, so the wait must cover the sum of both.
+		"same-key-wait",
+		"the wait for the second Take of a key counts the first one's cost",
+		func(w *world) {
+			for _, l := range ten() {
+				w := w.fresh()
+				w.take(l, 9)
+				calls := w.allow(w.on("", l, 1), w.on("", l, 5))
+				alone := w.probe(w.on("", l, 6))
+				got, want := calls[1].Decision.RetryAfter, alone.RetryAfter
+				if got != want || calls[0].Decision.RetryAfter != 0 {
+					w.errorf("%v: got RetryAfter %s, want that of 6 units at once, %s", l, micros(got), micros(want))
+				}
+				w.honest(w.on("", l, 1), w.on("", l, 5))
+			}
+		},
+	},
+}
+
+// eightOfTen leaves 8 of 10 units on one key of each algorithm, and returns a call that takes cost from all of them.
+func (w *world) eightOfTen(cost int64) (call []algorithms.Check) {
+	w.Helper()
+	for i, l := range ten() {
+		w.one(w.on(fmt.Sprint(i), l, 2))
+		call = append(call, w.on(fmt.Sprint(i), l, cost))
+	}
+	return call
+}
+
+// nothing asks a call that is denied, and wants its keys and figures unchanged.
+func (w *world) nothing(call []algorithms.Check, allowed func(i int) bool) {
+	w.Helper()
+	var before []figures
+	for _, c := range call {
+		if c.Limit == algorithms.Nobody() {
+			before = append(before, figures{UnitAfter: algorithms.Never})
+			continue
+		}
+		before = append(before, w.peek(c))
+	}
+	call = w.allow(call...)
+	if algorithms.Allowed(call) {
+		w.errorf("%s: got allowed, want denied", text(call))
+	}
+	for i, c := range call {
+		d := c.Decision
+		if d.Allowed != allowed(i) || d.Allowed != (d.RetryAfter == 0) || d.Delay != 0 ||
+			d.Receipt != (algorithms.Receipt{}) || figuresOf(d) != before[i] {
+			w.errorf("check %d of %s: got %s, want allowed %t, the untouched figures, %+v, and no receipt",
+				i, text(call), show(d), allowed(i), before[i])
+		}
+		if c.Limit == algorithms.Nobody() {
+			continue
+		}
+		if got := w.peek(c); got != before[i] {
+			w.errorf("check %d of %s: got %+v after the call, want the state untouched, %+v",
+				i, text(call), got, before[i])
+		}
+	}
+}
+
+// A sameKeyCase is a call of several Takes on one key that has 10 units.
+type sameKeyCase struct {
+	name, rule string
+	costs      []int64
+	allowed    []bool
+	remaining  []int64 // after each
+	never      []bool
+}
+
+var sameKeyCases = []sameKeyCase{
+	{"twice", "Takes on one key add up, and each shows the state after its own charge",
+		[]int64{3, 4}, []bool{true, true}, []int64{7, 3}, []bool{false, false}},
+	{"thrice", "Takes on one key add up, however many they are",
+		[]int64{3, 3, 4}, []bool{true, true, true}, []int64{7, 4, 0}, []bool{false, false, false}},
+	{"twice-too-much", "Takes on one key that fit one by one do not fit together",
+		[]int64{6, 6}, []bool{true, false}, []int64{10, 10}, []bool{false, true}},
+	{"thrice-too-much", "every Take is judged with all those before it on its key",
+		[]int64{4, 4, 4}, []bool{true, true, false}, []int64{10, 10, 10}, []bool{false, false, true}},
+	{"too-much-first", "a Take that does not fit counts against those after it on its key",
+		[]int64{11, 1}, []bool{false, false}, []int64{10, 10}, []bool{true, true}},
+	{"nothing-after", "a cost of 0 is judged with the Takes before it, too",
+		[]int64{10, 0}, []bool{true, true}, []int64{0, 0}, []bool{false, false}},
+	{"huge-twice", "huge costs do not overflow when they add up",
+		[]int64{1<<63 - 1, 1<<63 - 1, 1}, []bool{false, false, false}, []int64{10, 10, 10}, []bool{true, true, true}},
+	{"huge-after", "a huge cost after one that fits does not overflow",
+		[]int64{1, 1<<63 - 1}, []bool{true, false}, []int64{10, 10}, []bool{false, true}},
+}
+
+// trySameKey asks one case, with another key between the takes of the same one.
+func (w *world) trySameKey(tt sameKeyCase, l algorithms.Limit) {
+	w.Helper()
+	var call []algorithms.Check
+	for i, cost := range tt.costs {
+		// The two are on one key, also when another key stands between them.
+		call = append(call, w.on("", l, cost), w.on(fmt.Sprint("between", i), l, 1))
+	}
+	call = w.allow(call...)
+	proceeds := !slices.Contains(tt.allowed, false)
+	for i := range tt.costs {
+		d := call[2*i].Decision
+		if d.Allowed != tt.allowed[i] || d.Remaining != tt.remaining[i] ||
+			(d.RetryAfter == algorithms.Never) != tt.never[i] {
+			w.errorf("check %d of %s: got %s, want allowed %t, %d remaining, Never %t",
+				i, text(call), show(d), tt.allowed[i], tt.remaining[i], tt.never[i])
+		}
+		if want := tt.costs[i]; proceeds && d.Receipt.Units() != want {
+			w.errorf("check %d of %s: got a receipt of %d units, want %d", i, text(call), d.Receipt.Units(), want)
+		}
+		w.remaining(call[2*i+1], map[bool]int64{true: 9, false: 10}[proceeds])
+	}
+	w.remaining(call[0], tt.remaining[len(tt.remaining)-1])
+	if !proceeds {
+		w.full(call[0])
+	}
+	w.sleep(2 * l.Window())
+	w.full(call[0])
+}

@@ -1,0 +1,64 @@
+// Concurrent requests: each unit of a take is held until it is returned, or for one window.
+//
+//	in use     = the units taken or renewed within the last window, without returned ones
+//	RetryAfter = until enough of the oldest units are one window old
+//	ResetAfter = until the newest unit is one window old
+//
+// The state is a sorted set with one member per unit. A member's name includes a random id, so vectors do not compare
+// the text in the store.
+
+package limitertest
+
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+var _ = register(algorithm{
+	of:      algorithms.Concurrent,
+	most:    10_000,
+	family:  held,
+	tag:     "co",
+	storage: sets,
+	model:   newEntries, // if nobody returns, a unit is held for a window, like the entry of a log
+	vectors: concurrentTraces,
+})
+
+var concurrent3 = algorithms.Concurrent(3, time.Minute)
+
+var concurrentTraces = []trace{
+	{"units are held until they are returned, or for one window", concurrent3, []step{
+		take(0, 2).yes(1, 60*second),
+		take(10*second, 1).yes(0, 60*second),
+		// The take of 2 ends at 60 s, the take of 1 at 70 s.
+		take(20*second, 1).no(0, 40*second, 50*second),
+		take(20*second, 2).no(0, 40*second, 50*second),
+		take(20*second, 3).no(0, 50*second, 50*second),
+		giveBack(20*second, 1, 0).yes(1, 50*second),
+		take(60*second-1, 3).no(1, 10*second+1, 10*second+1),
+		take(60*second, 2).yes(0, 60*second),
+		giveBack(61*second, 2, 0).yes(0, 59*second), // its last unit has ended by itself
+	}},
+	{"a Grant frees the oldest units, and a Force holds at most twice the limit", concurrent3, []step{
+		take(0, 1).yes(2, 60*second),
+		take(10*second, 2).yes(0, 60*second),
+		grant(20*second, 1).yes(1, 50*second),
+		force(20*second, 9).yes(0, 60*second), // 2 + 4 of 9
+		// Two end at 70 s, then four are held under a limit of 3 until 80 s.
+		take(20*second, 0).no(0, 60*second, 60*second),
+		take(79_999_999, 0).no(0, 1, 1),
+		take(80*second, 3).yes(0, 60*second),
+	}},
+	{"after a step back of the clock units from the future are held from the present on", concurrent3, []step{
+		take(0, 2).yes(1, 60*second),
+		take(-60*second, 2).no(1, 60*second, 60*second),
+		take(-1, 2).no(1, 1, 1),
+		take(0, 2).yes(1, 60*second),
+	}},
+	{"a late caller's units are held from the newest instant on", concurrent3, []step{
+		take(0, 2).yes(1, 60*second),
+		take(-100_000, 1).yes(0, 60_100_000),
+		take(-100_000, 1).no(0, 60_100_000, 60_100_000),
+	}},
+}

@@ -1,0 +1,231 @@
+// Figures against the later answers of the limiter, from random states under awkward limits, also after the clock was
+// set. A figure is honest if a call one µs before the promised instant is denied, and a call at it is allowed.
+
+package limitertest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runHonesty(t *testing.T, s Subject) {
+	for _, a := range every() {
+		for _, test := range honestyTests {
+			t.Run(a.name()+" "+test.name, func(t *testing.T) {
+				t.Parallel()
+				r := newSource(t)
+				w := s.world(t, test.rule)
+				for range s.traces(t) {
+					w := w.fresh()
+					l := r.limit(a)
+					w.disturb(r, "", l)
+					test.run(w, r, l)
+					if t.Failed() {
+						return
+					}
+				}
+			})
+		}
+	}
+	t.Run("calls", func(t *testing.T) {
+		t.Parallel()
+		r := newSource(t)
+		w := s.world(t, "a call is denied one µs before the longest RetryAfter of its Takes, and allowed at it")
+		for range 4 * s.traces(t) {
+			if w.fresh().honestCall(r); t.Failed() {
+				return
+			}
+		}
+	})
+	t.Run("waits-are-bounded", func(t *testing.T) { t.Parallel(); s.runBounded(t) })
+}
+
+var honestyTests = []struct {
+	name, rule string
+	run        func(w *world, r source, l algorithms.Limit)
+}{
+	{
+		"RetryAfter",
+		"one µs before RetryAfter the same call is denied, at it allowed",
+		func(w *world, r source, l algorithms.Limit) {
+			w.honest(w.on("", l, r.cost(l)))
+		},
+	},
+	{
+		"figures",
+		"figures are those of the state, as probes of each one find",
+		func(w *world, r source, l algorithms.Limit) {
+			c := w.on("", l, r.cost(l))
+			w.audit(c, w.one(c))
+		},
+	},
+	{
+		"ResetAfter",
+		"at ResetAfter the full limit is available, one µs before it is not",
+		func(w *world, r source, l algorithms.Limit) {
+			c := w.on("", l, r.cost(l))
+			d := w.one(c)
+			if d.ResetAfter == 0 || !w.reachable(d.ResetAfter) {
+				return
+			}
+			c.Cost = l.Burst()
+			w.sleep(d.ResetAfter - µs)
+			if got := w.one(c); got.Allowed || got.ResetAfter != µs {
+				w.errorf("%v: one µs before ResetAfter, %s: got %s, want a denial and ResetAfter 1",
+					l, micros(d.ResetAfter), show(got))
+			}
+			w.sleep(µs)
+			if got := w.peek(c); got != (figures{Remaining: l.Burst()}) {
+				w.errorf("%v: at ResetAfter, %s: got %+v, want the full limit", l, micros(d.ResetAfter), got)
+			}
+			if got := w.one(c); !got.Allowed {
+				w.errorf("%v: at ResetAfter, %s: got a cost of the burst denied, want allowed",
+					l, micros(d.ResetAfter))
+			}
+		},
+	},
+	{
+		"UnitAfter",
+		"at UnitAfter one unit can be taken, one µs before it cannot",
+		func(w *world, r source, l algorithms.Limit) {
+			d := w.take(l, r.cost(l))
+			if d.UnitAfter == 0 || !w.reachable(d.UnitAfter) {
+				return
+			}
+			w.sleep(d.UnitAfter - µs)
+			before := w.take(l, 1)
+			w.sleep(µs)
+			if at := w.take(l, 1); before.Allowed || !at.Allowed || before.UnitAfter != µs {
+				w.errorf("%v: UnitAfter %s: got %s one µs before it, %s at it",
+					l, micros(d.UnitAfter), show(before), show(at))
+			}
+		},
+	},
+	{
+		// The first try repairs a state from the future, so the second one can rely on the figures of the first.
+		"second-try",
+		"a caller who sleeps RetryAfter is admitted at the second try, also if the clock was set before the first",
+		func(w *world, r source, l algorithms.Limit) {
+			cost := 1 + r.Int64N(l.Burst())
+			w.take(l, cost)
+			const late = 100 * time.Millisecond // the tolerance for late callers
+			w.move(pick(r, -time.Minute, -40*24*time.Hour, -µs, -late, -late-µs, time.Hour))
+			for tries := 1; tries <= 2; tries++ {
+				d := w.take(l, cost)
+				if d.Allowed {
+					return
+				}
+				if tries == 2 {
+					w.errorf("%v: got the second try for %d denied: %s", l, cost, show(d))
+				}
+				if !w.reachable(d.RetryAfter) {
+					return
+				}
+				w.sleep(d.RetryAfter)
+			}
+		},
+	},
+	{
+		// The units before the take drain until the ResetAfter of the state before it.
+		"Delay",
+		"a leaky bucket delays until the units before the take have drained, and no other algorithm delays",
+		func(w *world, r source, l algorithms.Limit) {
+			before := w.peek(w.on("", l, 0))
+			d := w.take(l, r.cost(l))
+			var want time.Duration
+			if d.Allowed && d.Receipt.Units() > 0 && algorithmOf(l).delays {
+				want = before.ResetAfter
+			}
+			if d.Delay != want {
+				w.errorf("%v: got %s, want a Delay of %s", l, show(d), micros(want))
+			}
+		},
+	},
+}
+
+// honest wants that a call that is denied now is denied until its RetryAfter, and allowed at it.
+func (w *world) honest(call ...algorithms.Check) {
+	w.Helper()
+	first := w.allow(append([]algorithms.Check(nil), call...)...)
+	d := wait(first)
+	if algorithms.Allowed(first) != (d == 0) {
+		w.errorf("%s: got Allowed %t with RetryAfter %s", text(first), algorithms.Allowed(first), micros(d))
+	}
+	if d == 0 || !w.reachable(d) {
+		return
+	}
+	var before time.Duration
+	for _, step := range []time.Duration{µs, d / 2, d - µs} {
+		if step = step.Truncate(µs); step <= before || step >= d {
+			continue
+		}
+		w.sleep(step - before)
+		before = step
+		then := w.allow(append([]algorithms.Check(nil), call...)...)
+		if algorithms.Allowed(then) || wait(then) != d-step {
+			w.errorf("%s, denied with RetryAfter %s: got Allowed %t after %s, with RetryAfter %s",
+				text(first), micros(d), algorithms.Allowed(then), micros(step), micros(wait(then)))
+		}
+	}
+	w.sleep(d - before)
+	if last := w.allow(append([]algorithms.Check(nil), call...)...); !algorithms.Allowed(last) {
+		w.errorf("%s, denied with RetryAfter %s: got denied after it, with another %s",
+			text(first), micros(d), micros(wait(last)))
+	}
+}
+
+// reachable reports whether the clock can be moved on by d.
+func (w *world) reachable(d time.Duration) bool {
+	return d != algorithms.Never && w.clock.instant()+d.Microseconds() < lastInstant
+}
+
+// honestCall asks a random call of several checks on three keys.
+func (w *world) honestCall(r source) {
+	w.Helper()
+	limits := []algorithms.Limit{r.anyLimit(), r.anyLimit(), r.anyLimit()}
+	for i, l := range limits {
+		w.disturb(r, fmt.Sprint(i), l)
+	}
+	var call []algorithms.Check
+	for range 1 + r.IntN(4) {
+		i := r.IntN(len(limits))
+		call = append(call, w.on(fmt.Sprint(i), limits[i], min(r.cost(limits[i]), limits[i].Burst())))
+	}
+	w.honest(call...)
+}
+
+// bound returns the longest wait for a cost within the burst, from the fullest state that takes and debt can make.
+func bound(l algorithms.Limit) time.Duration {
+	const late = 100 * time.Millisecond // the tolerance: a state may lie that far ahead
+	var summerTime time.Duration
+	if algorithmOf(l).days {
+		summerTime = time.Hour
+	}
+	if algorithmOf(l).family != bucket {
+		return 2*(l.Window()+summerTime) + late
+	}
+	us := float64(l.Window().Microseconds()) * float64(2*l.Burst()) / float64(l.Requests())
+	if us > 1<<52 {
+		return algorithms.Never
+	}
+	return time.Duration(us+2)*µs + late
+}
+
+func (s Subject) runBounded(t *testing.T) {
+	r := newSource(t)
+	w := s.world(t, "no wait is longer than it takes to drain a full debt, wherever the clock jumps")
+	for range s.traces(t) {
+		w := w.fresh()
+		l := r.anyLimit()
+		w.disturb(r, "", l)
+		w.one(as(algorithms.Force, w.on("", l, 1<<62)))
+		w.move(pick(r, -time.Hour, -time.Minute, -400*24*time.Hour, 0))
+		d := w.take(l, 1+r.Int64N(l.Burst()))
+		if longest := bound(l); d.RetryAfter > longest {
+			w.errorf("%v: got RetryAfter %s, want at most %s", l, micros(d.RetryAfter), micros(longest))
+		}
+	}
+}

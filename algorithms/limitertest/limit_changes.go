@@ -1,0 +1,164 @@
+// Limits that change on live keys. A limit travels with every check, so units in use must carry over.
+
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runLimits(t *testing.T, s Subject) {
+	for _, a := range every() {
+		for _, r := range limitRules {
+			t.Run(a.name()+" "+r.name, func(t *testing.T) {
+				t.Parallel()
+				r.run(s.world(t, r.rule), a)
+			})
+		}
+	}
+	s.run(t, otherLimitRules)
+}
+
+var limitRules = []struct {
+	name, rule string
+	run        func(w *world, a algorithm)
+}{
+	{
+		// Ten are in use, so 25 - 10 fit.
+		"raise",
+		"a raised limit admits at once what it adds",
+		func(w *world, a algorithm) {
+			w.take(a.of(10, time.Minute), 10)
+			if d := w.take(a.of(25, time.Minute), 15); !d.Allowed || d.Remaining != 0 {
+				w.errorf("got %s, want 15 more allowed and no more", show(d))
+			}
+			w.honest(w.on("", a.of(25, time.Minute), 1))
+		},
+	},
+	{
+		// Seven are in use under a limit of five: no cost fits, not even 0.
+		"lower",
+		"under a lowered limit units in use still count, and are waited off",
+		func(w *world, a algorithm) {
+			w.take(a.of(10, time.Minute), 7)
+			lower := a.of(5, time.Minute)
+			for _, cost := range []int64{0, 1, 5} {
+				if d := w.take(lower, cost); d.Allowed || d.Remaining != 0 || d.RetryAfter == algorithms.Never {
+					w.errorf("cost %d: got %s, want denied for a while", cost, show(d))
+				}
+			}
+			w.honest(w.on("", lower, 1))
+		},
+	},
+	{
+		// Of 10 000 units in use a limit of 3 counts at most two bursts, so that a lowered limit locks nobody out for
+		// long.
+		"lower-far",
+		"a limit lowered far is waited off in at most two of its bursts",
+		func(w *world, a algorithm) {
+			w.take(a.of(10_000, time.Minute), 10_000)
+			lower := a.of(3, time.Minute)
+			d := w.take(lower, 1)
+			if d.Allowed || d.RetryAfter > 2*lower.Window() {
+				w.errorf("got %s, want a wait of at most two windows", show(d))
+			}
+			w.honest(w.on("", lower, 1))
+		},
+	},
+	{
+		// Denials under the lower limit write nothing, so the cap of its debt cuts nothing off.
+		"there-and-back",
+		"a lowered limit that admits no request forgets nothing",
+		func(w *world, a algorithm) {
+			l := a.of(10, time.Minute)
+			w.take(l, 9)
+			before := w.peek(w.on("", l, 0))
+			w.take(a.of(2, time.Minute), 1)
+			w.take(a.of(2, time.Hour), 0)
+			if got := w.peek(w.on("", l, 0)); got != before {
+				w.errorf("got %+v, want %+v", got, before)
+			}
+		},
+	},
+	{
+		"random",
+		"figures are honest under a limit that has just changed",
+		func(w *world, a algorithm) {
+			r := newSource(w)
+			for range w.s.traces(w) / 2 {
+				w := w.fresh()
+				w.disturb(r, "", r.limit(a))
+				w.disturb(r, "", r.limit(a))
+				l := r.limit(a)
+				w.audit(w.on("", l, 0), w.take(l, r.cost(l)))
+				w.honest(w.on("", l, r.cost(l)))
+			}
+		},
+	},
+}
+
+var otherLimitRules = []rule{
+	{
+		"nobody-for-a-while",
+		"the limit of nobody forgets nothing",
+		func(w *world) {
+			for _, l := range ten() {
+				w.take(l, 6)
+				w.take(algorithms.Nobody(), 1)
+				w.one(as(algorithms.Reset, w.on("", algorithms.Nobody(), 0)))
+				w.remaining(w.on("", l, 0), 4)
+			}
+		},
+	},
+	{
+		// The algorithm is part of the stored key, so no algorithm reads a state that it cannot interpret.
+		"another-algorithm",
+		"another algorithm is another key: it reads no state of the first, and leaves it alone",
+		func(w *world) {
+			hundred := limits(every(), 100, time.Minute)
+			for i, l := range hundred {
+				w.full(w.on("", l, 0))
+				w.take(l, int64(i+1))
+			}
+			for i, l := range hundred {
+				w.remaining(w.on("", l, 0), int64(100-i-1))
+			}
+		},
+	},
+	{
+		// One unit has refilled after 6 s, so 14 - 9 fit. Under the burst of 3 the state is cut to 6 units, of which 4
+		// must drain: 24 s.
+		"burst",
+		"a raised burst admits at once what it adds, at the same rate",
+		func(w *world) {
+			for _, l := range limits(buckets(), 10, time.Minute) {
+				w.take(l, 10)
+				w.sleep(6 * time.Second)
+				if d := w.take(l.WithBurst(14), 5); !d.Allowed || d.Remaining != 0 {
+					w.errorf("got %s, want 1 + 4 units allowed", show(d))
+				}
+				if d := w.take(l.WithBurst(3), 1); d.Allowed || d.RetryAfter != 24*time.Second {
+					w.errorf("got %s, want the 14 read as 6, and 4 of them waited off in 24 s", show(d))
+				}
+				w = w.fresh()
+			}
+		},
+	},
+	{
+		// After a second, 10 per 10 s has refilled one unit, 10 per second all, and 10 per hour none.
+		"rate",
+		"a changed rate prices the time since the last write",
+		func(w *world) {
+			for _, a := range buckets() {
+				w.take(a.of(10, time.Minute), 10)
+				w.sleep(time.Second)
+				w.remaining(w.on("", a.of(10, 10*time.Second), 0), 1)
+				w.remaining(w.on("", a.of(10, time.Second), 0), 10)
+				w.remaining(w.on("", a.of(10, time.Hour), 0), 0)
+				w = w.fresh()
+			}
+		},
+	},
+}

@@ -1,0 +1,166 @@
+// The limit of nobody, costs that never fit, and bursts of one.
+
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runExtremes(t *testing.T, s Subject) {
+	s.run(t, nobodyRules)
+	s.runEach(t, costRules)
+}
+
+var nobodyRules = []rule{
+	{
+		// The limit of nobody needs no store, and answers zeros beside Never.
+		"nobody",
+		"the limit of nobody denies every Take and Trial, also those that cost nothing",
+		func(w *world) {
+			want := algorithms.Decision{Source: w.s.Source, RetryAfter: algorithms.Never, UnitAfter: algorithms.Never}
+			for _, cost := range []int64{0, 1, 1<<63 - 1} {
+				if got := w.one(w.on("", algorithms.Nobody(), cost)); got != want {
+					w.errorf("cost %d: got %s, want %s", cost, show(got), show(want))
+				}
+				trial := w.allow(w.on("a", anyTen(), 1), as(algorithms.Trial, w.on("", algorithms.Nobody(), cost)))
+				if got := trial[1].Decision; got != want {
+					w.errorf("trial of %d: got %s, want %s", cost, show(got), show(want))
+				}
+			}
+		},
+	},
+	{
+		"nobody-on-trial",
+		"a Trial of the limit of nobody affects no Take",
+		func(w *world) {
+			for _, l := range ten() {
+				nobody := as(algorithms.TrialInstead, w.on("b", algorithms.Nobody(), 1))
+				calls := w.allow(w.on("a", l, 1), nobody, w.on("c", l, 2))
+				w.verdicts(calls, true, false, true)
+				w.remaining(calls[0], 9)
+				w.remaining(calls[2], 8)
+				w = w.fresh()
+			}
+		},
+	},
+	{
+		// The candidate would admit where the live limit blocks.
+		"nobody-replaced",
+		"a candidate instead of the limit of nobody is charged if it fits",
+		func(w *world) {
+			l := anyTen()
+			calls := w.allow(w.on("a", algorithms.Nobody(), 1), as(algorithms.TrialInstead, w.on("b", l, 1)))
+			w.verdicts(calls, false, true)
+			w.remaining(calls[1], 9)
+		},
+	},
+	{
+		// A client that is blocked for good must not fail the settlements of its earlier requests.
+		"nobody-settles",
+		"settlements on the limit of nobody do nothing",
+		func(w *world) {
+			for _, op := range settlements {
+				l := anyTen()
+				calls := w.allow(as(op, w.on("", algorithms.Nobody(), 5)), as(algorithms.Force, w.on("", l, 1)))
+				w.verdicts(calls, true, true)
+				d := calls[0].Decision
+				if d.Remaining != 0 || d.ResetAfter != 0 || d.RetryAfter != 0 || d.Receipt.Units() != 0 {
+					w.errorf("%v: got %s, want zeros", op, show(d))
+				}
+				w.remaining(calls[1], 9)
+				w = w.fresh()
+			}
+			if d := w.one(w.on("", algorithms.Nobody(), 0)); d.Allowed {
+				w.errorf("got allowed after a Grant and a Reset, want denied")
+			}
+		},
+	},
+	{
+		"nobody-twice",
+		"a call may contain the limit of nobody twice",
+		func(w *world) {
+			w.verdicts(w.allow(w.on("", algorithms.Nobody(), 0), w.on("", algorithms.Nobody(), 1)), false, false)
+		},
+	},
+}
+
+var costRules = []eachRule{
+	{
+		// The costs lie around the bounds of the arithmetic: 2^30 is the largest that a script sees, 2^53 the end of
+		// exact doubles.
+		"above-the-burst",
+		"a cost above the burst is denied for ever, and charges nothing",
+		func(w *world, l algorithms.Limit) {
+			for _, cost := range []int64{11, 20, 21, 1<<30 - 1, 1 << 30, 1<<30 + 1, 1 << 31, 1 << 53, 1<<63 - 1} {
+				for _, used := range []int64{0, 4} {
+					w := w.fresh()
+					w.take(l, used)
+					before := w.peek(w.on("", l, 0))
+					d := w.take(l, cost)
+					if d.Allowed || d.RetryAfter != algorithms.Never || figuresOf(d) != before ||
+						d.Receipt.Units() != 0 {
+						w.errorf("cost %d: got %s, want Never and %+v", cost, show(d), before)
+					}
+					if got := w.peek(w.on("", l, 0)); got != before {
+						w.errorf("cost %d: got %+v after it, want %+v", cost, got, before)
+					}
+				}
+			}
+		},
+	},
+	{
+		"above-the-burst-on-trial",
+		"a Trial above the burst is denied for ever",
+		func(w *world, l algorithms.Limit) {
+			for _, cost := range []int64{11, 1<<30 + 1, 1<<63 - 1} {
+				calls := w.allow(w.on("", l, 1), as(algorithms.Trial, w.on("", l, cost)))
+				w.verdicts(calls, true, false)
+				if d := calls[1].Decision; d.RetryAfter != algorithms.Never || d.Remaining != 10 {
+					w.errorf("cost %d: got %s, want Never and 10 remaining", cost, show(d))
+				}
+			}
+			w.remaining(w.on("", l, 0), 7)
+		},
+	},
+	{
+		// A single unit in use denies it.
+		"the-burst",
+		"a cost of the burst is admitted from a full key only",
+		func(w *world, l algorithms.Limit) {
+			if d := w.take(l, 10); !d.Allowed || d.Remaining != 0 {
+				w.errorf("got %s, want allowed", show(d))
+			}
+			w.honest(w.on("", l, 10))
+		},
+	},
+	{
+		// With one unit, every rounding shows.
+		"one",
+		"a limit of one per window admits one, and the next exactly when it says",
+		func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
+			l = a.of(1, time.Minute)
+			for range 4 {
+				d := w.take(l, 1)
+				if !d.Allowed || d.Remaining != 0 || d.UnitAfter != d.ResetAfter && !a.fades {
+					w.errorf("got %s, want the one unit", show(d))
+				}
+				w.honestStop(l)
+			}
+		},
+	},
+}
+
+// honestStop waits until one unit is free, and wants it denied one µs earlier.
+func (w *world) honestStop(l algorithms.Limit) {
+	w.Helper()
+	d := w.take(l, 1)
+	w.sleep(d.RetryAfter - µs)
+	if then := w.take(l, 1); d.Allowed || then.Allowed || then.RetryAfter != µs {
+		w.errorf("%v: got %s, and one µs before its end %s; want two denials", l, show(d), show(then))
+	}
+	w.sleep(µs)
+}

@@ -1,0 +1,118 @@
+// Package limitertest checks that a Limiter keeps the rules: what each op does, what it charges and what it never
+// charges, and that every figure of a Decision is honest. Every rule is checked for every algorithm. A failure prints
+// the rule.
+//
+//	| You need                                    | Use          |
+//	|---------------------------------------------|--------------|
+//	| all rules, for one Limiter                  | Run          |
+//	| the rules of calls over several slots       | AcrossSlots  |
+//	| two Limiters that must answer alike         | Differential |
+//	| the definitions, in rational numbers        | Ideal        |
+//	| a limiter that fails when a test says so    | Fake         |
+//
+// The prefix of a file names what its rules are about: an op (op_), a call as a whole (call_), the figures of a
+// decision (figures_), limits (limit_) or the store (store_). Every algorithm has a file with its own name, which
+// holds all that the suite knows of it.
+//
+// Random tests print their seed when they fail. The environment variable PENSTOCK_SEED repeats it, and
+// PENSTOCK_TRACES sets the number of random traces per test.
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A Subject is a kind of Limiter, and what a test may see of its world.
+type Subject struct {
+	// New returns a limiter whose clock is now; nil means the real clock. The end of the test closes it.
+	New func(tb testing.TB, now func() time.Time) algorithms.Limiter
+
+	// Foreign is New for a limiter of another backend; nil if there is none at hand.
+	Foreign func(tb testing.TB, now func() time.Time) algorithms.Limiter
+
+	// Shared says that all limiters made by New share one store.
+	Shared bool
+
+	// Source is the Source of the decisions.
+	Source algorithms.Source
+
+	// Traces is the number of random traces per test; 0 means 1.
+	Traces int
+
+	// Store is the store below the limiters; nil if tests cannot see it.
+	Store Store
+}
+
+// Run checks that a subject keeps every rule.
+func Run(t *testing.T, s Subject) {
+	for _, group := range []struct {
+		name string
+		run  func(*testing.T, Subject)
+	}{
+		{"Algorithms", runAlgorithms},
+		{"Vectors", runVectors},
+		{"Doubles", runDoubles},
+		{"Logs", runLogs},
+		{"Ops", runOps},
+		{"Trials", runTrials},
+		{"Calls", runCalls},
+		{"Honesty", runHonesty},
+		{"Settlements", runSettlements},
+		{"Returns", runReturns},
+		{"Holds", runHolds},
+		{"Invalid", runInvalid},
+		{"Extremes", runExtremes},
+		{"Limits", runLimits},
+		{"Keys", runKeys},
+		{"Concurrency", runConcurrency},
+		{"Ownership", runOwnership},
+		{"Store", runStore},
+		{"Corrupt", runCorrupt},
+		{"Peers", runPeers},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel()
+			group.run(t, s)
+		})
+	}
+}
+
+// A rule is one thing that must hold, in words, and its check.
+type rule struct {
+	name string
+	rule string
+	run  func(w *world)
+}
+
+// run checks every rule in a world of its own.
+func (s Subject) run(t *testing.T, rules []rule) {
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			r.run(s.world(t, r.rule))
+		})
+	}
+}
+
+// An eachRule holds for every algorithm. Its limit is ten per minute, or ten per day if the windows are days, so it
+// states times in the limit's windows.
+type eachRule struct {
+	name string
+	rule string
+	run  func(w *world, limit algorithms.Limit)
+}
+
+// runEach checks every rule for every algorithm.
+func (s Subject) runEach(t *testing.T, rules []eachRule) {
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			for _, a := range every() {
+				t.Run(a.name(), func(t *testing.T) { r.run(s.world(t, r.rule), a.ten()) })
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+// What each op does, one rule per line of the documented table of ops.
+
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runOps(t *testing.T, s Subject) {
+	s.runEach(t, opRules)
+	s.run(t, mixRules)
+}
+
+var opRules = []eachRule{
+	{
+		"take",
+		"a Take that fits is charged, and its figures are those after the charge",
+		func(w *world, l algorithms.Limit) {
+			c := w.on("", l, 4)
+			d := w.one(c)
+			if !d.Allowed || d.Remaining != 6 || d.Receipt.Units() != 4 || d.Source != w.s.Source {
+				w.errorf("got %s, want 4 of 10 charged", show(d))
+			}
+			w.audit(c, d)
+		},
+	},
+	{
+		"take-denied",
+		"a Take that does not fit is not charged, and its figures are those of the untouched state",
+		func(w *world, l algorithms.Limit) {
+			c := w.on("", l, 4)
+			before := figuresOf(w.one(c))
+			d := w.take(l, 7)
+			if d.Allowed || d.RetryAfter <= 0 || d.Delay != 0 || d.Receipt != (algorithms.Receipt{}) ||
+				figuresOf(d) != before {
+				w.errorf("got %s, want a denial with %+v and no receipt", show(d), before)
+			}
+			w.audit(c, d)
+		},
+	},
+	{
+		"take-nothing",
+		"a cost of 0 is allowed, charges nothing and has no receipt",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 10)
+			d := w.take(l, 0)
+			if !d.Allowed || d.Remaining != 0 || d.Delay != 0 || d.Receipt != (algorithms.Receipt{}) {
+				w.errorf("got %s, want allowed, 0 remaining, no receipt", show(d))
+			}
+		},
+	},
+	{
+		// A cost of 0 asks whether the key is in debt.
+		"take-nothing-in-debt",
+		"a cost of 0 is denied while the key is in debt, and RetryAfter is until it is not",
+		func(w *world, l algorithms.Limit) {
+			w.one(as(algorithms.Force, w.on("", l, 15)))
+			w.honest(w.on("", l, 0))
+		},
+	},
+	{
+		"return",
+		"a Return undoes the take of its receipt, and leaves a receipt of what is left",
+		func(w *world, l algorithms.Limit) {
+			c := w.on("", l, 4)
+			c.Decision = w.one(c)
+			c.Op, c.Cost = algorithms.Return, 1
+			d := w.one(c)
+			if !d.Allowed || d.Remaining != 7 || d.Receipt.Units() != 3 || d.Source != w.s.Source || d.Delay != 0 {
+				w.errorf("got %s, want allowed, 7 remaining, a receipt of 3 units", show(d))
+			}
+			w.audit(c, d)
+			c.Cost, c.Decision = 3, d
+			if d = w.one(c); !d.Allowed || d.Remaining != 10 || d.Receipt != (algorithms.Receipt{}) {
+				w.errorf("got %s, want allowed, 10 remaining, no receipt", show(d))
+			}
+		},
+	},
+	{
+		"force",
+		"a Force charges what fits, and has no receipt",
+		func(w *world, l algorithms.Limit) {
+			c := as(algorithms.Force, w.on("", l, 4))
+			d := w.one(c)
+			if !d.Allowed || d.Remaining != 6 || d.Delay != 0 || d.RetryAfter != 0 ||
+				d.Receipt != (algorithms.Receipt{}) {
+				w.errorf("got %s, want allowed, 6 remaining, no receipt", show(d))
+			}
+			w.audit(c, d)
+		},
+	},
+	{
+		"grant",
+		"a Grant credits units, never above full, and has no receipt",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 4)
+			for _, want := range []int64{9, 10, 10} {
+				c := as(algorithms.Grant, w.on("", l, 3))
+				d := w.one(c)
+				if !d.Allowed || d.Remaining != want || d.Delay != 0 || d.Receipt != (algorithms.Receipt{}) {
+					w.errorf("got %s, want allowed, %d remaining, no receipt", show(d), want)
+				}
+				w.audit(c, d)
+			}
+		},
+	},
+	{
+		"reset",
+		"a Reset forgets the key, whatever its cost says",
+		func(w *world, l algorithms.Limit) {
+			for _, cost := range []int64{0, 1, 1 << 40} {
+				w.one(as(algorithms.Force, w.on("", l, 15)))
+				c := as(algorithms.Reset, w.on("", l, cost))
+				d := w.one(c)
+				if want := (algorithms.Decision{Allowed: true, Source: w.s.Source, Remaining: 10}); d != want {
+					w.errorf("cost %d: got %s, want %s", cost, show(d), show(want))
+				}
+				w.full(c)
+				w.empty(c)
+			}
+		},
+	},
+	{
+		// The figures are 10 - 3 - 4, plus 1, then 8 on the other key, all after the Reset, minus 5, plus 2, and all
+		// again.
+		"settlements-in-order",
+		"settlements are applied one by one, in order",
+		func(w *world, l algorithms.Limit) {
+			c := w.on("", l, 3)
+			c.Decision = w.one(c)
+			calls := w.allow(
+				as(algorithms.Force, w.on("", l, 4)),
+				as(algorithms.Grant, w.on("", l, 1)),
+				as(algorithms.Force, w.on("other", l, 2)),
+				as(algorithms.Reset, w.on("", l, 0)),
+				as(algorithms.Force, w.on("", l, 5)),
+				as(algorithms.Grant, w.on("", l, 2)),
+				as(algorithms.Grant, w.on("other", l, 9)))
+			for i, want := range []int64{3, 4, 8, 10, 5, 7, 10} {
+				if got := calls[i].Decision; !got.Allowed || got.Remaining != want {
+					w.errorf("check %d of %s: got %s, want %d remaining", i, text(calls), show(got), want)
+				}
+			}
+			w.remaining(c, 7)
+			w.full(w.on("other", l, 0))
+		},
+	},
+}
+
+// empty wants no key in the store, if it can be seen.
+func (w *world) empty(c algorithms.Check) {
+	w.Helper()
+	if w.s.Store == nil {
+		return
+	}
+	if got := w.s.Store.Stored(w, c); got != "" {
+		w.errorf("%v: got %q stored, want no key", c.Limit, got)
+	}
+}
+
+var takes = []algorithms.Op{algorithms.Take, algorithms.Trial, algorithms.TrialInstead}
+
+var settlements = []algorithms.Op{
+	algorithms.Return, algorithms.Force, algorithms.Grant, algorithms.Reset, algorithms.Renew,
+}
+
+var mixRules = []rule{
+	{
+		// A denied Take would leave it open whether the settlements beside it count.
+		"mixture",
+		"a call of takes and settlements is an error, and charges nothing",
+		func(w *world) {
+			l := anyTen()
+			held := w.on("held", l, 4)
+			w.one(held)
+			for _, take := range takes {
+				for _, settlement := range settlements {
+					a := as(take, w.on("a", l, 1))
+					b := as(settlement, w.on("held", l, 2))
+					first := w.on("b", l, 1)
+					w.invalid(first, a, b)
+					w.invalid(b, first, a)
+					w.invalid(b, as(algorithms.Force, w.on("b", l, 1)), a)
+					w.full(a)
+					w.full(first)
+					w.remaining(held, 6)
+				}
+			}
+		},
+	},
+	{
+		"empty-call",
+		"a call without checks is valid",
+		func(w *world) {
+			if err := w.limiter.Allow(w.Context(), nil); err != nil {
+				w.errorf("got error %v, want none", err)
+			}
+		},
+	},
+	{
+		"answers-in-place",
+		"a limiter leaves the question of a check unchanged",
+		func(w *world) {
+			l := anyTen()
+			want := []algorithms.Check{w.on("a", l, 1), as(algorithms.Trial, w.on("b", l, 11)), w.on("c", l, 10)}
+			got := w.allow(append([]algorithms.Check(nil), want...)...)
+			for i := range got {
+				got[i].Decision = algorithms.Decision{}
+				if got[i] != want[i] {
+					w.errorf("check %d: got %+v, want %+v", i, got[i], want[i])
+				}
+			}
+		},
+	},
+	{
+		// Callers reuse checks, so a Decision may still hold an earlier answer.
+		"stale-decision",
+		"the answer replaces all of an earlier Decision",
+		func(w *world) {
+			for _, l := range ten() {
+				c := w.on("", l, 1)
+				stale := algorithms.Decision{
+					Allowed: true, Remaining: 99, RetryAfter: time.Hour, ResetAfter: time.Hour, UnitAfter: time.Hour,
+					Delay: time.Hour, Receipt: w.take(l, 1).Receipt,
+				}
+				c.Cost, c.Decision = 11, stale
+				got := w.one(c)
+				c.Decision = algorithms.Decision{}
+				if want := w.one(c); got != want {
+					w.errorf("%v: got %s, want %s", l, show(got), show(want))
+				}
+			}
+		},
+	},
+}

@@ -1,0 +1,275 @@
+// Return: what it credits, and what it must not credit because it has refilled or rolled away already.
+
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runReturns(t *testing.T, s Subject) {
+	s.runEach(t, returnRules)
+	s.run(t, otherReturnRules)
+	runUndone(t, s)
+	for _, burst := range []int64{1, 2, 3, 5, 10} {
+		t.Run("simulated", func(t *testing.T) {
+			t.Parallel()
+			r := newSource(t)
+			for range max(1, s.traces(t)/20) {
+				const rule = "units that were not returned never exceed burst + rate × time, whatever is returned"
+				s.world(t, rule).simulate(r, burst)
+			}
+		})
+	}
+}
+
+// back returns the Return of cost units of a take.
+func back(taken algorithms.Check, cost int64) algorithms.Check {
+	taken.Op, taken.Cost = algorithms.Return, cost
+	return taken
+}
+
+var returnRules = []eachRule{
+	{
+		// Nothing can have come back meanwhile, so even a bucket credits the whole take.
+		"untouched",
+		"a take that is returned at once leaves no trace",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 3)
+			before := w.peek(w.on("", l, 0))
+			taken := w.allow(w.on("", l, 4))[0]
+			if d := w.one(back(taken, 4)); figuresOf(d) != before || d.Receipt.Units() != 0 {
+				w.errorf("got %s, want %+v", show(d), before)
+			}
+			if got := w.peek(taken); got != before {
+				w.errorf("got %+v, want %+v", got, before)
+			}
+		},
+	},
+	{
+		// Two of ten are taken for good. The fourth part is larger than the two units left, and the fifth finds none.
+		"in-parts",
+		"a take can be returned in parts, and no more than it took",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 2)
+			taken := w.allow(w.on("", l, 5))[0]
+			for _, step := range []struct{ cost, remaining, left int64 }{
+				{1, 4, 4}, {0, 4, 4}, {2, 6, 2}, {9, 8, 0}, {9, 8, 0},
+			} {
+				taken = w.allow(back(taken, step.cost))[0]
+				if d := taken.Decision; !d.Allowed || d.Remaining != step.remaining || d.Receipt.Units() != step.left {
+					w.errorf("return of %d: got %s, want %d remaining and a receipt of %d",
+						step.cost, show(d), step.remaining, step.left)
+				}
+			}
+			w.remaining(taken, 8)
+		},
+	},
+	{
+		// The units of the receipt bound the credit, so no sum overflows.
+		"huge",
+		"a Return of more than its take gives back the take",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 2)
+			taken := w.allow(w.on("", l, 5))[0]
+			if d := w.one(back(taken, 1<<63-1)); d.Remaining != 8 || d.Receipt.Units() != 0 {
+				w.errorf("got %s, want 8 remaining", show(d))
+			}
+		},
+	},
+	{
+		"zero-receipt",
+		"a Return of the zero Receipt does nothing",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 4)
+			before := w.peek(w.on("", l, 0))
+			d := w.one(as(algorithms.Return, w.on("", l, 3)))
+			if !d.Allowed || figuresOf(d) != before || d.Receipt != (algorithms.Receipt{}) ||
+				w.peek(w.on("", l, 0)) != before {
+				w.errorf("got %s, want %+v and no receipt", show(d), before)
+			}
+		},
+	},
+	{
+		"of-a-denial",
+		"a denied take has nothing to return",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 8)
+			denied := w.allow(w.on("", l, 3))[0]
+			if d := w.one(back(denied, 3)); d.Remaining != 2 {
+				w.errorf("got %s, want 2 remaining", show(d))
+			}
+		},
+	},
+	{
+		// After two windows and a second nothing of the take is in use, not even in a sliding counter. All that is in
+		// use now was taken later.
+		"after-all-has-gone",
+		"a Return credits nothing after the take has refilled or rolled away",
+		func(w *world, l algorithms.Limit) {
+			taken := w.allow(w.on("", l, 5))[0]
+			w.sleep(2*l.Window() + time.Second)
+			w.take(l, 7)
+			if d := w.one(back(taken, 5)); !d.Allowed || d.Remaining != 3 {
+				w.errorf("got %s, want 3 remaining", show(d))
+			}
+			w.remaining(taken, 3)
+		},
+	},
+	{
+		// One window later only a sliding counter still counts the take. The five units of the present window must
+		// stay.
+		"next-window",
+		"a Return whose take has left the present window credits no unit of a later one",
+		func(w *world, l algorithms.Limit) {
+			taken := w.allow(w.on("", l, 10))[0]
+			w.sleep(l.Window())
+			w.take(l, 5)
+			before := w.peek(taken)
+			d := w.one(back(taken, 10))
+			if algorithmOf(l).fades {
+				if d.Remaining != 5 {
+					w.errorf("got %s, want the previous window's units gone, 5 remaining", show(d))
+				}
+				return
+			}
+			if figuresOf(d) != before {
+				w.errorf("got %s, want %+v", show(d), before)
+			}
+		},
+	},
+	{
+		// The take is not in the state any more. The bucket must not go above full.
+		"after-reset",
+		"a Return after a Reset does no harm",
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 2)
+			taken := w.allow(w.on("", l, 5))[0]
+			w.one(as(algorithms.Reset, taken))
+			w.sleep(35 * time.Second)
+			d := w.one(back(taken, 5))
+			if !d.Allowed || d.Remaining != 10 {
+				w.errorf("got %s, want the full limit", show(d))
+			}
+		},
+	},
+	{
+		"other-algorithm",
+		"a Return with a receipt of another algorithm is the caller's mistake",
+		func(w *world, l algorithms.Limit) {
+			taken := w.allow(w.on("", l, 5))[0]
+			for _, a := range others(l) {
+				other := a.ten()
+				w.one(w.on("", other, 5))
+				wrong := back(taken, 5)
+				wrong.Limit = other
+				w.invalid(wrong)
+				w.invalid(as(algorithms.Grant, taken), wrong)
+				w.remaining(w.on("", other, 0), 5)
+				w.one(as(algorithms.Reset, w.on("", other, 0)))
+			}
+			w.remaining(taken, 5)
+		},
+	},
+	{
+		// Receipts carry units and instants, and no limit.
+		"other-limit",
+		"a Return works under a changed limit",
+		func(w *world, l algorithms.Limit) {
+			taken := w.allow(w.on("", l, 4))[0]
+			taken.Limit = algorithmOf(l).of(20, time.Minute)
+			if d := w.one(back(taken, 4)); !d.Allowed || d.Remaining != 20 {
+				w.errorf("got %s, want 20 remaining", show(d))
+			}
+		},
+	},
+	{
+		// The later take is returned first, as deferred calls do.
+		"two-in-one-call",
+		"Returns of two takes on one key travel in one call",
+		func(w *world, l algorithms.Limit) {
+			calls := w.allow(w.on("", l, 3), w.on("b", l, 2), w.on("", l, 4))
+			answers := w.allow(back(calls[2], 4), back(calls[1], 1), back(calls[0], 3))
+			for i, want := range []int64{7, 9, 10} {
+				if d := answers[i].Decision; d.Remaining != want {
+					w.errorf("return %d: got %s, want %d remaining", i, show(d), want)
+				}
+			}
+			w.full(calls[0])
+			w.remaining(calls[1], 9)
+		},
+	},
+}
+
+var otherReturnRules = []rule{
+	{
+		// After an outage, takes of one backend may be returned to the other, which does not know them.
+		"other-backend",
+		"a Return of another backend's take is dropped: no error, Undecided, nothing credited",
+		func(w *world) {
+			for _, l := range ten() {
+				if w.s.Foreign == nil {
+					return
+				}
+				receipt := w.foreign(l)
+				w.take(l, 5)
+				c := as(algorithms.Return, w.on("", l, 3))
+				c.Decision.Receipt = receipt
+				grant := as(algorithms.Grant, w.on("", l, 1))
+				calls := w.allow(c, grant)
+				if d := calls[0].Decision; !d.Allowed || d.Source != algorithms.Undecided || d.RetryAfter != 0 {
+					w.errorf("%v: got %s, want allowed, Undecided", l, show(d))
+				}
+				if d := calls[1].Decision; d.Remaining != 6 {
+					w.errorf("%v: beside it, got %s, want 6 remaining", l, show(d))
+				}
+				w = w.fresh()
+			}
+		},
+	},
+	{
+		"returned-before-it",
+		"a take whose units have drained is not credited, even if units before it were returned meanwhile",
+		func(w *world) {
+			// The bucket drains a unit every 100 ms. Without the first take, the second has drained after 500 ms,
+			// so the nine units that were taken then must stay.
+			l := algorithms.TokenBucket(10, time.Second)
+			first := w.allow(w.on("", l, 5))[0]
+			second := w.allow(w.on("", l, 5))[0]
+			w.to(1)
+			w.one(back(first, 5))
+			w.to(500_000)
+			w.verdicts(w.allow(w.on("", l, 9)), true)
+			if d := w.one(back(second, 5)); d.Remaining > 1 {
+				w.errorf("got %s, want at most 1 remaining beside the 9 that have just been taken", show(d))
+			}
+		},
+	},
+	{
+		// Two of five leave the front of the queue. Those behind them were told when they will be served, so a
+		// newcomer still waits for five.
+		"queue",
+		"a place in the middle of a leaky bucket's queue stays empty",
+		func(w *world) {
+			l := the("leaky-bucket").ten()
+			first := w.allow(w.on("", l, 2))[0]
+			w.take(l, 3)
+			w.one(back(first, 2))
+			if d := w.take(l, 1); d.Delay != 30*time.Second {
+				w.errorf("got %s, want to be held until the five before have drained, 30 s", show(d))
+			}
+		},
+	},
+}
+
+// foreign returns the receipt of a take by another backend.
+func (w *world) foreign(l algorithms.Limit) algorithms.Receipt {
+	w.Helper()
+	checks := []algorithms.Check{w.on("", l, 3)}
+	if err := w.s.Foreign(w, w.clock.now).Allow(w.Context(), checks); err != nil {
+		w.Fatal(err)
+	}
+	return checks[0].Decision.Receipt
+}

@@ -1,0 +1,69 @@
+// How a test sees a store, and the kinds of values that hold states.
+
+package limitertest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A Store is what a test sees of the store below a limiter. Its methods fail the test if the store does not answer.
+type Store interface {
+	// Stored returns the text under the key of a check, "" if there is none. The elements of a list and the fields of
+	// a sorted set (score/member) are joined by spaces.
+	Stored(tb testing.TB, c algorithms.Check) string
+
+	// Plant replaces the value under the key of a check, without an expiry. The kind is "string", "list" (of the
+	// fields of raw), "zset" (of fields score/member) or "hash" (of one field).
+	Plant(tb testing.TB, c algorithms.Check, kind, raw string)
+
+	// Kind returns the kind of the value under the key of a check, "none" if there is none.
+	Kind(tb testing.TB, c algorithms.Check) string
+
+	// TTL returns how long the key of a check will live: 0 if it is gone, negative if it never expires.
+	TTL(tb testing.TB, c algorithms.Check) time.Duration
+}
+
+// A storage is a kind of value that holds states.
+type storage struct {
+	kind string // as Store names it
+
+	// charged returns the state after one take at the epoch.
+	charged func(units int) string
+
+	// garbage does not parse as a state, and lies do although no limiter would write them.
+	garbage, lies []planted
+}
+
+// A planted value is one that no limiter wrote, and why it deserves a test.
+type planted struct{ raw, why string }
+
+var texts = &storage{
+	kind:    "string",
+	charged: func(units int) string { return fmt.Sprintf("%d%03d", int64(epoch), units) },
+	garbage: garbageTexts,
+	lies:    lyingTexts,
+}
+
+var lists = &storage{
+	kind:    "list",
+	charged: func(units int) string { return logText(0, units, 0, units) },
+	garbage: garbageLists,
+	lies:    lyingLists,
+}
+
+// sets have no garbage, because any member is a unit and any score is an instant.
+var sets = &storage{
+	kind:    "zset",
+	charged: func(units int) string { return members(units, epoch) },
+	lies:    lyingSets,
+}
+
+// plant replaces the value under the key of a check by one of the kind that the limit's states have.
+func (w *world) plant(c algorithms.Check, raw string) {
+	w.Helper()
+	w.s.Store.Plant(w, c, algorithmOf(c.Limit).storage.kind, raw)
+}

@@ -1,0 +1,196 @@
+// What lies in the store, and for how long.
+
+package limitertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runStore(t *testing.T, s Subject) {
+	if s.Store == nil {
+		return
+	}
+	s.runEach(t, storeRules)
+	s.run(t, expiryRules)
+}
+
+// A key may live longer than its state: by rounding and a margin, one millisecond each, and with a caller's clock
+// by the tolerance for late callers. Under injected clocks keys live for at least a minute of real time.
+const (
+	margin      = 2 * time.Millisecond
+	lateCallers = 100 * time.Millisecond
+	injected    = time.Minute
+	century     = 100 * 365 * 24 * time.Hour
+	leapDays    = 26 * 24 * time.Hour
+)
+
+// spare is by how much the key of a bucket may outlive its state if the bucket is used again.
+const spare = 10 * time.Second
+
+// expires wants that a key in the store lives at least as long as its state matters, and hardly longer. The key of a
+// bucket may live on for as long as an earlier check made it.
+func (w *world) expires(
+	c algorithms.Check, d algorithms.Decision, least time.Duration, earlier ...algorithms.Decision,
+) {
+	w.Helper()
+	began := time.Now()
+	ttl := w.s.Store.TTL(w, c)
+	spent := time.Since(began) + time.Second // since the write
+	if d.ResetAfter == 0 {
+		return // the key is gone, or no call has looked at it since it was full
+	}
+	want := min(d.ResetAfter, century)
+	if ttl <= 0 || ttl+spent < max(want, least) {
+		w.errorf("%v %d under %v: got a key that lives for %v, want at least its ResetAfter, %v",
+			c.Op, c.Cost, c.Limit, ttl, want)
+	}
+	if c.Op != algorithms.Take {
+		return // earlier charges may keep the key longer
+	}
+	most := d.ResetAfter
+	if algorithmOf(c.Limit).family == bucket && len(earlier) > 0 {
+		for _, e := range earlier {
+			most = max(most, e.ResetAfter)
+		}
+		most = min(most, century+leapDays) + spare
+	}
+	if most = max(least, min(most, century+leapDays)) + margin + lateCallers; ttl > most {
+		w.errorf("%v %d under %v: got a key that lives for %v, want at most %v", c.Op, c.Cost, c.Limit, ttl, most)
+	}
+}
+
+// storeRules hold for every algorithm under an injected clock, so times to live have a least value.
+var storeRules = []eachRule{
+	{
+		// The limits and ops are random. Grants shorten a state, which must not shorten the life of the rest.
+		"ttl",
+		"every key that is written expires, when it is full and not before",
+		func(w *world, ten algorithms.Limit) {
+			r := newSource(w)
+			for range max(2, w.s.traces(w)/5) {
+				w := w.fresh()
+				l := r.limit(algorithmOf(ten))
+				var earlier []algorithms.Decision
+				for range 8 {
+					c := w.on("", l, 1+r.Int64N(l.Burst()))
+					c.Op = pick(r, algorithms.Take, algorithms.Take, algorithms.Take,
+						algorithms.Force, algorithms.Grant, algorithms.Reset)
+					d := w.one(c)
+					if d.Allowed {
+						w.expires(c, d, injected, earlier...)
+					}
+					earlier = append(earlier, d)
+					w.move(max(0, r.pause(l)))
+				}
+			}
+		},
+	},
+	{
+		// An attacker with random keys must not fill the store.
+		"no-key-for-a-denial",
+		"a denial, a peek or a Grant makes no key",
+		func(w *world, l algorithms.Limit) {
+			for _, c := range []algorithms.Check{
+				w.on("", l, 11), w.on("", l, 0),
+				as(algorithms.Grant, w.on("", l, 3)), as(algorithms.Return, w.on("", l, 3)),
+				as(algorithms.Reset, w.on("", l, 0)),
+			} {
+				w.one(c)
+				w.empty(w.on("", l, 0))
+			}
+			w.allow(w.on("", l, 3), w.never())
+			w.empty(w.on("", l, 0))
+		},
+	},
+	{
+		// Denials are the bulk of the traffic in an attack. They must cost no replication and no disk.
+		"denial-writes-nothing",
+		"a denial changes neither the state nor how long it lives",
+		func(w *world, l algorithms.Limit) {
+			c := w.on("", l, 10)
+			w.one(c)
+			text, ttl := w.s.Store.Stored(w, c), w.s.Store.TTL(w, c)
+			w.sleep(7 * time.Second)
+			for range 5 {
+				w.one(c)
+			}
+			if got := w.s.Store.Stored(w, c); got != text {
+				w.errorf("got %q stored, want %q", got, text)
+			}
+			if got := w.s.Store.TTL(w, c); got > ttl {
+				w.errorf("got a key that lives for %v, want no more than %v", got, ttl)
+			}
+		},
+	},
+	{
+		"gone-when-full",
+		"a key is gone when all its units have been given back",
+		func(w *world, l algorithms.Limit) {
+			for _, op := range []algorithms.Op{algorithms.Return, algorithms.Grant, algorithms.Reset} {
+				taken := w.allow(w.on("", l, 4))[0]
+				taken.Op = op
+				w.one(taken)
+				w.empty(taken)
+				if ttl := w.s.Store.TTL(w, taken); ttl != 0 {
+					w.errorf("%v: got a key that lives for %v", op, ttl)
+				}
+			}
+		},
+	},
+	{
+		// A repair moves the state to the present, so the time to live that it had is too short or too long.
+		"repair-expires",
+		"a repair that is stored expires, too",
+		func(w *world, l algorithms.Limit) {
+			c := w.on("", l, 10)
+			first := w.one(c)
+			w.to(-3600 * second)
+			w.expires(c, w.one(c), injected, first)
+		},
+	},
+}
+
+var expiryRules = []rule{
+	{
+		"a-hundred-years",
+		"a state that takes longer than a hundred years to fill expires all the same",
+		func(w *world) {
+			l := algorithms.TokenBucket(1, 365*24*time.Hour).WithBurst(1_000_000)
+			c := w.on("", l, 1_000_000)
+			w.expires(c, w.one(c), injected)
+		},
+	},
+	{
+		// The store's own clock is in use, so keys do not live for the minute that injected clocks need.
+		"real-time",
+		"with the real clock a key is there until it is full, and gone soon after",
+		func(w *world) {
+			w.limiter = w.s.New(w, nil)
+			for _, a := range every() {
+				for _, l := range []algorithms.Limit{
+					a.of(5, 70*time.Millisecond), a.of(1, 30*time.Second), a.of(7, 30*time.Second),
+					a.of(1, 30*time.Second-µs),
+				} {
+					w := w.fresh()
+					c := w.on("", l, 1)
+					began := time.Now()
+					d := w.one(c)
+					ttl := w.s.Store.TTL(w, c)
+					spent := time.Since(began)
+					if ttl > d.ResetAfter+margin || ttl+spent < d.ResetAfter {
+						w.errorf("%v: got a key that lives for %v after %v, want its ResetAfter, %v",
+							l, ttl, spent, d.ResetAfter)
+					}
+					if l.Window() > time.Second {
+						continue
+					}
+					time.Sleep(d.ResetAfter + margin + 5*time.Millisecond)
+					w.empty(c)
+				}
+			}
+		},
+	},
+}
