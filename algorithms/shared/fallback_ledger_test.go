@@ -1,8 +1,9 @@
-package algorithms
+package shared
 
 import (
 	"context"
 	"fmt"
+	"github.com/penstock-go/penstock/algorithms"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,10 +13,10 @@ import (
 const someInstant = int64(1_763_729_430_000_000)
 
 // admitted is a check of one key that a Memory admitted at an instant.
-func admitted(t *testing.T, m *Memory, l Limit, key string, units int64) Check {
+func admitted(t *testing.T, m *algorithms.Memory, l algorithms.Limit, key string, units int64) algorithms.Check {
 	t.Helper()
-	c := Check{Policy: "p", Key: key, Limit: l, Cost: units}
-	checks := []Check{c}
+	c := algorithms.Check{Policy: "p", Key: key, Limit: l, Cost: units}
+	checks := []algorithms.Check{c}
 	if err := m.Allow(context.Background(), checks); err != nil || !checks[0].Decision.Allowed {
 		t.Fatalf("got %+v, %v, want it admitted", checks[0].Decision, err)
 	}
@@ -23,7 +24,7 @@ func admitted(t *testing.T, m *Memory, l Limit, key string, units int64) Check {
 }
 
 // popped returns what is owed of some keys.
-func popped(l *ledger, limit int, now int64) (checks []Check) {
+func popped(l *ledger, limit int, now int64) (checks []algorithms.Check) {
 	debts := l.pop(limit)
 	for _, d := range debts {
 		checks = append(checks, d.checks(now)...)
@@ -41,31 +42,31 @@ type told struct {
 func TestLedgerTells(t *testing.T) {
 	const hour = time.Hour
 	tests := map[string]struct {
-		limit    Limit
+		limit    algorithms.Limit
 		takes    []told // units, and how long before they are told
 		returned int64
 		want     []told
 	}{
-		"a bucket":                          {TokenBucket(60, hour), []told{{5, 0}}, 0, []told{{5, 0}}},
-		"a bucket that drains":              {TokenBucket(60, hour), []told{{5, 90 * time.Second}}, 0, []told{{4, 30 * time.Second}}},
-		"a bucket that drained":             {TokenBucket(60, hour), []told{{5, hour}}, 0, nil},
-		"a queue":                           {LeakyBucket(60, hour), []told{{5, 90 * time.Second}, {2, 0}}, 0, []told{{6, 30 * time.Second}}},
-		"a window":                          {FixedWindow(60, hour), []told{{5, 10 * time.Minute}, {2, 0}}, 0, []told{{7, 0}}},
-		"a window that turned":              {FixedWindow(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{2, 0}}},
-		"a counter":                         {SlidingWindowCounter(60, hour), []told{{5, 10 * time.Minute}}, 0, []told{{5, 0}}},
-		"a counter, astride":                {SlidingWindowCounter(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{5, hour}, {2, 0}}},
-		"a counter, long ago":               {SlidingWindowCounter(60, hour), []told{{5, 2 * hour}}, 0, nil},
-		"a log":                             {SlidingWindowLog(60, hour), []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}, 0, []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}},
-		"a log, some of it gone":            {SlidingWindowLog(60, hour), []told{{5, hour}, {2, 7 * time.Minute}}, 0, []told{{2, 7 * time.Minute}}},
-		"nothing":                           {TokenBucket(60, hour), []told{{0, 0}}, 0, nil},
-		"what was returned is not told":     {TokenBucket(60, hour), []told{{5, 0}}, 3, []told{{2, 0}}},
-		"all of it returned":                {FixedWindow(60, hour), []told{{5, 0}}, 5, nil},
-		"more returned than was ever taken": {FixedWindow(60, hour), []told{{5, 0}}, 9, nil},
+		"a bucket":                          {algorithms.TokenBucket(60, hour), []told{{5, 0}}, 0, []told{{5, 0}}},
+		"a bucket that drains":              {algorithms.TokenBucket(60, hour), []told{{5, 90 * time.Second}}, 0, []told{{4, 30 * time.Second}}},
+		"a bucket that drained":             {algorithms.TokenBucket(60, hour), []told{{5, hour}}, 0, nil},
+		"a queue":                           {algorithms.LeakyBucket(60, hour), []told{{5, 90 * time.Second}, {2, 0}}, 0, []told{{6, 30 * time.Second}}},
+		"a window":                          {algorithms.FixedWindow(60, hour), []told{{5, 10 * time.Minute}, {2, 0}}, 0, []told{{7, 0}}},
+		"a window that turned":              {algorithms.FixedWindow(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{2, 0}}},
+		"a counter":                         {algorithms.SlidingWindowCounter(60, hour), []told{{5, 10 * time.Minute}}, 0, []told{{5, 0}}},
+		"a counter, astride":                {algorithms.SlidingWindowCounter(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{5, hour}, {2, 0}}},
+		"a counter, long ago":               {algorithms.SlidingWindowCounter(60, hour), []told{{5, 2 * hour}}, 0, nil},
+		"a log":                             {algorithms.SlidingWindowLog(60, hour), []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}, 0, []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}},
+		"a log, some of it gone":            {algorithms.SlidingWindowLog(60, hour), []told{{5, hour}, {2, 7 * time.Minute}}, 0, []told{{2, 7 * time.Minute}}},
+		"nothing":                           {algorithms.TokenBucket(60, hour), []told{{0, 0}}, 0, nil},
+		"what was returned is not told":     {algorithms.TokenBucket(60, hour), []told{{5, 0}}, 3, []told{{2, 0}}},
+		"all of it returned":                {algorithms.FixedWindow(60, hour), []told{{5, 0}}, 5, nil},
+		"more returned than was ever taken": {algorithms.FixedWindow(60, hour), []told{{5, 0}}, 9, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			now := someInstant
-			m, err := NewMemory(&MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
+			m, err := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,8 +76,8 @@ func TestLedgerTells(t *testing.T) {
 				now = someInstant - take.ago.Microseconds()
 				c := admitted(t, m, tt.limit, "usr=1", take.units)
 				l.record(&c, tt.limit, now)
-				c.Decision.Receipt.units += tt.returned // whatever it was
-				c.Op, c.Cost = Return, tt.returned
+				c.Decision.Receipt.Units() += tt.returned // whatever it was
+				c.Op, c.Cost = algorithms.Return, tt.returned
 				l.unrecord(&c, c.units())
 			}
 			now = someInstant
@@ -101,7 +102,7 @@ func TestLedgerTells(t *testing.T) {
 func TestLedgerTellsLater(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
 		now := someInstant
-		m, err := NewMemory(&MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
+		m, err := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,8 +134,8 @@ func TestLedgerTellsLater(t *testing.T) {
 // A log of many entries is told in a few, none of which lasts longer.
 func TestLedgerTellsALongLogInShort(t *testing.T) {
 	for _, n := range []int64{1, 63, 64, 65, 128, 129, 1_000, 10_000} {
-		now, limit := someInstant, SlidingWindowLog(10_000, time.Hour)
-		m, err := NewMemory(&MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
+		now, limit := someInstant, algorithms.SlidingWindowLog(10_000, time.Hour)
+		m, err := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +154,7 @@ func TestLedgerTellsALongLogInShort(t *testing.T) {
 			}
 			units += c.Cost
 		}
-		if len(checks) > logEntries || units != n {
+		if len(checks) > maxEntries || units != n {
 			t.Errorf("%d entries: told %d units in %d", n, units, len(checks))
 		}
 	}
@@ -162,11 +163,11 @@ func TestLedgerTellsALongLogInShort(t *testing.T) {
 // However many keys there are, memory is bounded; and one that owes something
 // is not forgotten for one that is new.
 func TestLedgerIsBounded(t *testing.T) {
-	l, limit := newLedger(), TokenBucket(60, time.Minute)
-	check := func(i int, at int64) Check {
-		return Check{
+	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
+	check := func(i int, at int64) algorithms.Check {
+		return algorithms.Check{
 			Policy: "p", Key: fmt.Sprint("ip=", i), Limit: limit, Cost: 1,
-			Decision: Decision{Receipt: Receipt{units: 1, at: at, t: at, n: 1, algorithm: limit.algorithm}},
+			Decision: algorithms.Decision{Receipt: algorithms.Receipt{units: 1, at: at, t: at, n: 1, algorithm: limit.algorithm}},
 		}
 	}
 	for i := range maxOwed + 10_000 {
@@ -191,11 +192,11 @@ func TestLedgerIsBounded(t *testing.T) {
 
 // What is being told is owed still, and keys that are too long to keep never are.
 func TestLedgerOwesUntilTold(t *testing.T) {
-	l, limit := newLedger(), TokenBucket(60, time.Minute)
+	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
 	for _, key := range []string{"usr=1", strings.Repeat("k", maxKept+1)} {
-		l.record(&Check{
+		l.record(&algorithms.Check{
 			Policy: "p", Key: key, Limit: limit, Cost: 1,
-			Decision: Decision{Receipt: Receipt{units: 1, at: someInstant, t: someInstant, n: 1, algorithm: limit.algorithm}},
+			Decision: algorithms.Decision{Receipt: algorithms.Receipt{units: 1, at: someInstant, t: someInstant, n: 1, algorithm: limit.algorithm}},
 		}, limit, someInstant)
 	}
 	debts := l.pop(10)
@@ -217,19 +218,19 @@ func TestLedgerOwesUntilTold(t *testing.T) {
 func TestFallbackIsBounded(t *testing.T) {
 	const keys = 150_000
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}}
-		w.secondary = Must(NewMemory(&MemoryOptions{MaxKeys: 100_000}))
-		_ = w.secondary.Close()
+		w := &world{t: t, shared: newFakePrimary()}
+		w.memory = algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100_000}))
+		_ = w.memory.Close()
 		w.start(w.shared, nil)
 		w.trip()
-		limit, checks := TokenBucket(60, time.Hour), make([]Check, 1)
+		limit, checks := algorithms.TokenBucket(60, time.Hour), make([]algorithms.Check, 1)
 		for i := range keys {
-			checks[0] = Check{Policy: "p", Key: fmt.Sprintf("ip=%x", i), Limit: limit, Cost: 1}
+			checks[0] = algorithms.Check{Policy: "p", Key: fmt.Sprintf("ip=%x", i), Limit: limit, Cost: 1}
 			if err := w.Allow(context.Background(), checks); err != nil || !checks[0].Decision.Allowed {
 				t.Fatalf("key %d: got %+v, %v", i, checks[0].Decision, err)
 			}
 		}
-		if owed, held := w.Stats().Owed, w.secondary.Stats().Keys; owed != maxOwed || held > 100_000 {
+		if owed, held := w.stats().Owed, w.memory.Stats().Keys; owed != maxOwed || held > 100_000 {
 			t.Errorf("%d keys are owed, and %d held, want at most 100 000 of both", owed, held)
 		}
 	})

@@ -1,15 +1,16 @@
-package algorithms
+package shared
 
 import (
 	"context"
 	"fmt"
+	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
 // drain takes single units until one is denied.
-func (w *world) drain(key string, l Limit) (units int64) {
+func (w *world) drain(key string, l algorithms.Limit) (units int64) {
 	w.t.Helper()
 	for w.take(key, l, 1).Allowed {
 		units++
@@ -39,9 +40,9 @@ func TestFallbackStartsWarm(t *testing.T) {
 	}
 	for name, tt := range tests {
 		for _, l := range everyAlgorithm(100, time.Hour) {
-			t.Run(fmt.Sprintf("%s/%v", name, l.algorithm), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%v", name, l.Algorithm()), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, &FallbackOptions{Instances: tt.instances, OpenFor: 24 * time.Hour})
+					w := newWorld(t, &Options{Instances: tt.instances, OpenFor: 24 * time.Hour})
 					for range tt.spent {
 						w.take("usr=1", l, 1)
 					}
@@ -59,18 +60,18 @@ func TestFallbackStartsWarm(t *testing.T) {
 // What refills in the primary meanwhile is free here, too.
 func TestFallbackStartsAsWarmAsThePrimaryIsByNow(t *testing.T) {
 	tests := []struct {
-		limit       Limit
+		limit       algorithms.Limit
 		least, most int64 // admitted half a window after it was spent, at once
 	}{
-		{TokenBucket(100, time.Hour), 50, 50},
-		{LeakyBucket(100, time.Hour), 50, 50},
-		{SlidingWindowCounter(100, time.Hour), 0, 50},
-		{SlidingWindowLog(100, time.Hour), 0, 50},
-		{FixedWindow(100, time.Hour), 0, 0},
+		{algorithms.TokenBucket(100, time.Hour), 50, 50},
+		{algorithms.LeakyBucket(100, time.Hour), 50, 50},
+		{algorithms.SlidingWindowCounter(100, time.Hour), 0, 50},
+		{algorithms.SlidingWindowLog(100, time.Hour), 0, 50},
+		{algorithms.FixedWindow(100, time.Hour), 0, 0},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, &FallbackOptions{OpenFor: 24 * time.Hour})
+			w := newWorld(t, &Options{OpenFor: 24 * time.Hour})
 			for range 100 {
 				w.take("usr=1", tt.limit, 1)
 			}
@@ -94,7 +95,7 @@ func TestFallbackWarmsOnce(t *testing.T) {
 			}
 			for i := range int64(10) {
 				w.shared.fails(errWrongType)
-				if d := w.take("usr=1", l, 1); !d.Allowed || d.Source != Local {
+				if d := w.take("usr=1", l, 1); !d.Allowed || d.Source != algorithms.Local {
 					t.Fatalf("%v: failure %d: got %+v, want it admitted locally", l, i, d)
 				}
 				// The primary's answers are noted again, the local takes beside.
@@ -110,12 +111,12 @@ func TestFallbackWarmsOnce(t *testing.T) {
 
 // A grant, or a reset, is no more forgotten than what was spent.
 func TestFallbackForgetsWhatWasCredited(t *testing.T) {
-	for _, op := range []Op{Grant, Reset} {
+	for _, op := range []algorithms.Op{algorithms.Grant, algorithms.Reset} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, nil)
-			l := TokenBucket(10, time.Hour)
+			l := algorithms.TokenBucket(10, time.Hour)
 			w.drain("usr=1", l)
-			if err := w.Allow(context.Background(), []Check{{Policy: DefaultPolicy, Key: "usr=1", Limit: l, Cost: 10, Op: op}}); err != nil {
+			if err := w.Allow(context.Background(), []algorithms.Check{{Policy: "default", Key: "usr=1", Limit: l, Cost: 10, Op: op}}); err != nil {
 				t.Fatal(err)
 			}
 			w.trip()
@@ -129,7 +130,7 @@ func TestFallbackForgetsWhatWasCredited(t *testing.T) {
 // What an operator credits when the primary is back is credited in the next
 // outage, too, whatever was admitted in the last one.
 func TestFallbackCreditsTheSecondary(t *testing.T) {
-	for op, want := range map[Op]int64{Reset: 10, Grant: 4} {
+	for op, want := range map[algorithms.Op]int64{algorithms.Reset: 10, algorithms.Grant: 4} {
 		for _, l := range everyAlgorithm(10, 100*time.Hour) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil)
@@ -138,7 +139,7 @@ func TestFallbackCreditsTheSecondary(t *testing.T) {
 					t.Fatalf("%v: got %d admitted, want 10", l, got)
 				}
 				w.recovers()
-				if _, err := w.settle(Check{Key: "usr=1", Limit: l, Op: op, Cost: 4}); err != nil {
+				if _, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: op, Cost: 4}); err != nil {
 					t.Fatal(err)
 				}
 				w.trip()
@@ -152,22 +153,22 @@ func TestFallbackCreditsTheSecondary(t *testing.T) {
 
 // Keys of several policies, and of several limits, are told apart.
 func TestSightingsTellKeysApart(t *testing.T) {
-	s, l := newSightings(), TokenBucket(10, time.Hour)
-	check := func(policy, key string, l Limit) Check {
-		return Check{Policy: policy, Key: key, Limit: l, Decision: Decision{Source: Shared, ResetAfter: time.Hour}}
+	s, l := newSightings(), algorithms.TokenBucket(10, time.Hour)
+	check := func(policy, key string, l algorithms.Limit) algorithms.Check {
+		return algorithms.Check{Policy: policy, Key: key, Limit: l, Decision: algorithms.Decision{Source: algorithms.Shared, ResetAfter: time.Hour}}
 	}
-	told := func(c *Check) (used int64) {
+	told := func(c *algorithms.Check) (used int64) {
 		s.tell(c, nowMicro(), func(n int64) { used = n })
 		return used
 	}
 	c := check("a", "usr=1", l)
-	s.note([]Check{c})
-	for _, other := range []Check{check("b", "usr=1", l), check("a", "usr=2", l), check("a", "usr=1", LeakyBucket(10, time.Hour))} {
+	s.note([]algorithms.Check{c})
+	for _, other := range []algorithms.Check{check("b", "usr=1", l), check("a", "usr=2", l), check("a", "usr=1", algorithms.LeakyBucket(10, time.Hour))} {
 		if got := told(&other); got != 0 {
 			t.Errorf("%+v: got %d, want nothing: it is another key", other, got)
 		}
 	}
-	c.Limit = TokenBucket(5, time.Hour) // a limit that was changed
+	c.Limit = algorithms.TokenBucket(5, time.Hour) // a limit that was changed
 	if got := told(&c); got != 5 {
 		t.Errorf("got %d of the changed limit, want all of 5", got)
 	}
@@ -180,11 +181,11 @@ func TestSightingsTellKeysApart(t *testing.T) {
 func TestSightingsForgetFew(t *testing.T) {
 	for keys, most := range map[int]int{2: 0, 1_000: 8, 10_000: 250} { // 0.2 and 130 are to be expected
 		s := newSightings()
-		checks := make([]Check, keys)
+		checks := make([]algorithms.Check, keys)
 		for i := range checks {
-			checks[i] = Check{
-				Policy: "api", Key: fmt.Sprint("usr=", i), Limit: TokenBucket(10, time.Hour),
-				Decision: Decision{Source: Shared, ResetAfter: time.Hour},
+			checks[i] = algorithms.Check{
+				Policy: "api", Key: fmt.Sprint("usr=", i), Limit: algorithms.TokenBucket(10, time.Hour),
+				Decision: algorithms.Decision{Source: algorithms.Shared, ResetAfter: time.Hour},
 			}
 			s.note(checks[i : i+1])
 			s.note(checks[i : i+1]) // again, which takes no other's place
@@ -206,8 +207,8 @@ type gatedForce struct {
 	arrived, open chan struct{}
 }
 
-func (g *gatedForce) Allow(ctx context.Context, checks []Check) error {
-	if checks[0].Op == Force {
+func (g *gatedForce) Allow(ctx context.Context, checks []algorithms.Check) error {
+	if checks[0].Op == algorithms.Force {
 		g.arrived <- struct{}{}
 		<-g.open
 	}
@@ -217,20 +218,20 @@ func (g *gatedForce) Allow(ctx context.Context, checks []Check) error {
 // Of those who ask for a spent key at once when the outage begins, none comes
 // before the secondary knows that it is spent.
 func TestFallbackWarmsBeforeItAdmits(t *testing.T) {
-	shared := &sharedMemory{memory: newClosedMemory(t)}
-	g := &gatedForce{newClosedMemory(t), make(chan struct{}, 2), make(chan struct{})}
+	shared := newFakePrimary()
+	g := &gatedForce{newMemory(), make(chan struct{}, 2), make(chan struct{})}
 	f, err := NewFallback(shared, g, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	spent := TokenBucket(1, time.Hour)
-	takeOf(t, f, "usr=1", spent, 1)
+	spent := algorithms.TokenBucket(1, time.Hour)
+	take(t, f, "usr=1", spent, 1)
 	shared.fails(errRefused)
-	asked := func() <-chan Decision {
-		answer := make(chan Decision, 1)
+	asked := func() <-chan algorithms.Decision {
+		answer := make(chan algorithms.Decision, 1)
 		go func() {
-			d, err := Allow(context.Background(), f, "usr=1", spent)
+			d, err := algorithms.Allow(context.Background(), f, "usr=1", spent)
 			if err != nil {
 				t.Error(err)
 			}
@@ -247,7 +248,7 @@ func TestFallbackWarmsBeforeItAdmits(t *testing.T) {
 	case <-time.After(50 * time.Millisecond): // it waits
 	}
 	close(g.open)
-	for _, answer := range []<-chan Decision{first, second} {
+	for _, answer := range []<-chan algorithms.Decision{first, second} {
 		if d := <-answer; d.Allowed {
 			t.Errorf("got %+v, of a key that was spent", d)
 		}

@@ -1,7 +1,8 @@
-package algorithms
+package shared
 
 import (
 	"fmt"
+	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ func (w *world) outage(from, length time.Duration) {
 func TestFallbackSparesCompliantClients(t *testing.T) {
 	// Windows are odd, so that no take falls on the instant of a probe.
 	const second = 1_003 * time.Millisecond
-	limits := []Limit{TokenBucket(10, second).WithBurst(1), LeakyBucket(10, second).WithBurst(1), TokenBucket(7, second).WithBurst(2)}
+	limits := []algorithms.Limit{algorithms.TokenBucket(10, second).WithBurst(1), algorithms.LeakyBucket(10, second).WithBurst(1), algorithms.TokenBucket(7, second).WithBurst(2)}
 	for _, window := range []time.Duration{second, 20_030 * time.Millisecond, 70_070 * time.Millisecond} {
 		limits = append(limits, everyAlgorithm(10, window)...)
 	}
@@ -28,25 +29,25 @@ func TestFallbackSparesCompliantClients(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w, ideal := newWorld(t, nil), twin(t)
 					w.outage(from, 50*time.Second)
-					every := (l.Window() + time.Duration(l.requests) - 1) / time.Duration(l.requests)
+					every := (l.Window() + time.Duration(l.Requests()) - 1) / time.Duration(l.Requests())
 					every = (every + time.Microsecond - 1).Truncate(time.Microsecond)
-					if l.algorithm == algorithmSlidingWindowCounter {
+					if l.Algorithm() == step.SlidingWindowCounter {
 						every = every * 5 / 4 // its estimate is rounded up, by up to one of these ten
 					}
 					local := 0
 					for start := time.Now(); time.Since(start) < 3*time.Minute; time.Sleep(every) {
-						if d := takeOf(t, ideal, "usr=1", l, 1); !d.Allowed {
+						if d := take(t, ideal, "usr=1", l, 1); !d.Allowed {
 							t.Fatalf("after %v: %+v without any outage: the client is not compliant", time.Since(start), d)
 						}
 						d := w.take("usr=1", l, 1)
 						if !d.Allowed {
-							t.Fatalf("after %v: denied (%+v), open is %v", time.Since(start), d, w.Stats().Open)
+							t.Fatalf("after %v: denied (%+v), open is %v", time.Since(start), d, w.stats().Open)
 						}
-						if d.Source == Local {
+						if d.Source == algorithms.Local {
 							local++
 						}
 					}
-					if got := w.Stats(); local == 0 || got.Open || got.Owed != 0 {
+					if got := w.stats(); local == 0 || got.Open || got.Owed != 0 {
 						t.Errorf("got %d local decisions, %+v; want an outage that has ended", local, got)
 					}
 				})
@@ -65,14 +66,14 @@ func TestFallbackIsNoSecondQuota(t *testing.T) {
 					w.outage(20_050*time.Millisecond, 45*time.Second)
 					var got, want int64
 					for start := time.Now(); time.Since(start) < 4*time.Minute; time.Sleep(100 * time.Millisecond) {
-						for takeOf(t, ideal, "usr=1", l, 1).Allowed {
+						for take(t, ideal, "usr=1", l, 1).Allowed {
 							want++
 						}
 						got += w.drain("usr=1", l)
 						most := want + 1
-						if a := l.algorithm; a == algorithmSlidingWindowLog || a == algorithmSlidingWindowCounter {
+						if a := l.Algorithm(); a == step.SlidingWindowLog || a == step.SlidingWindowCounter {
 							// The secondary holds them as buckets.
-							most = l.burst + int64(time.Since(start)/(window/20)) + 1
+							most = l.Burst() + int64(time.Since(start)/(window/20)) + 1
 						}
 						if got > most {
 							t.Fatalf("after %v: admitted %d, want at most %d; without the outage %d", time.Since(start), got, most, want)

@@ -1,7 +1,8 @@
-package algorithms
+package shared
 
 import (
 	"context"
+	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,14 +14,14 @@ import (
 func TestFallbackCountsAlgorithmsApart(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, &FallbackOptions{Share: 50})
+			w := newWorld(t, &Options{Share: 50})
 			w.trip()
 			limits := everyAlgorithm(20, time.Hour)
 			admitted := 0
 			for range 20 {
-				var checks []Check
+				var checks []algorithms.Check
 				for _, l := range limits {
-					checks = append(checks, Check{Policy: "orders", Key: "usr=1", Limit: l, Cost: 1})
+					checks = append(checks, algorithms.Check{Policy: "orders", Key: "usr=1", Limit: l, Cost: 1})
 				}
 				if !together {
 					for i := range checks {
@@ -48,9 +49,9 @@ func TestFallbackCountsAlgorithmsApart(t *testing.T) {
 func TestFallbackTriesAnotherAlgorithm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		checks := []Check{
-			{Policy: "orders", Key: "usr=1", Limit: TokenBucket(20, time.Hour), Cost: 1},
-			{Policy: "orders", Key: "usr=1", Limit: SlidingWindowLog(20, time.Hour), Cost: 1, Op: Trial},
+		checks := []algorithms.Check{
+			{Policy: "orders", Key: "usr=1", Limit: algorithms.TokenBucket(20, time.Hour), Cost: 1},
+			{Policy: "orders", Key: "usr=1", Limit: algorithms.SlidingWindowLog(20, time.Hour), Cost: 1, Op: algorithms.Trial},
 		}
 		for _, when := range []string{"shared", "local"} {
 			if err := w.Allow(context.Background(), checks); err != nil {

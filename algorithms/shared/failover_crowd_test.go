@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"context"
@@ -31,7 +31,7 @@ var (
 // that counts them, for one that denies most, and for one that fails closed.
 type crowd struct {
 	t     *testing.T
-	stack *algorithms.Stack
+	stack *Limiter
 	keys  []string
 	began time.Time
 	stop  chan struct{}
@@ -54,12 +54,12 @@ type happened struct {
 	algorithms.Event
 }
 
-func newCrowd(t *testing.T, client algorithms.Client, keys ...string) *crowd {
+func newCrowd(t *testing.T, client Client, keys ...string) *crowd {
 	t.Helper()
 	c := &crowd{t: t, keys: keys, began: time.Now(), stop: make(chan struct{})}
 	var err error
-	c.stack, err = algorithms.NewShared(client, &algorithms.Options{
-		Fallback: algorithms.FallbackOptions{Deadline: crowdDeadline, OpenFor: 200 * time.Millisecond},
+	c.stack, err = algorithms.NewShared(client, &Options{
+		Fallback: Options{Deadline: crowdDeadline, OpenFor: 200 * time.Millisecond},
 		Observe: func(e algorithms.Event) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func newCrowd(t *testing.T, client algorithms.Client, keys ...string) *crowd {
 // it begins anew.
 func (c *crowd) awaitScarce() {
 	c.t.Helper()
-	await(c.t, "denials of every key", func() bool {
+	redistest.Until(c.t, "denials of every key", func() bool {
 		denied := make(map[string]bool)
 		for _, a := range c.all() {
 			if a.policy == "scarce" && isShared(a) && !a.Allowed {
@@ -122,7 +122,7 @@ func (c *crowd) note(a answered) {
 // awaitShared waits until Redis has decided again for a while about all of these keys, and returns since when it did.
 func (c *crowd) awaitShared(after time.Time, keys []string) (since time.Time) {
 	c.t.Helper()
-	await(c.t, "shared decisions", func() bool {
+	redistest.Until(c.t, "shared decisions", func() bool {
 		first := make(map[string]time.Time) // of the shared ones in a row
 		for _, a := range c.all() {
 			switch {
@@ -149,7 +149,7 @@ func (c *crowd) leave() {
 	c.t.Helper()
 	close(c.stop)
 	c.done.Wait()
-	await(c.t, "the end of what Redis is owed", func() bool {
+	redistest.Until(c.t, "the end of what Redis is owed", func() bool {
 		s := c.stack.Stats().Fallback
 		return !s.Open && s.Owed == 0
 	})

@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"fmt"
@@ -67,7 +67,7 @@ func TestOutageLatency(t *testing.T) {
 func measureOutage(t *testing.T, ill illness) (o outage) {
 	t.Helper()
 	p := newPatient(t, ill, nil)
-	stack := newShared(t, p.client, nil)
+	stack := must(t, p.client, nil)
 	var mu sync.Mutex
 	var open []time.Duration
 	c := call(t, stack, 20, 2*time.Millisecond, func(s sample) {

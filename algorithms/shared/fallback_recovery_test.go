@@ -1,9 +1,10 @@
-package algorithms
+package shared
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/penstock-go/penstock/algorithms"
 	"slices"
 	"sync"
 	"testing"
@@ -11,7 +12,7 @@ import (
 	"time"
 )
 
-var hourly = FixedWindow(1_000, time.Hour)
+var hourly = algorithms.FixedWindow(1_000, time.Hour)
 
 func TestFallbackRecovers(t *testing.T) {
 	tests := map[string]struct {
@@ -31,26 +32,26 @@ func TestFallbackRecovers(t *testing.T) {
 				opened := time.Now()
 				users, _ := w.shared.asked()
 				time.AfterFunc(tt.backAfter, func() { w.shared.fails(nil) })
-				for w.Stats().Open {
+				for w.stats().Open {
 					time.Sleep(10 * time.Millisecond)
 					if got, _ := w.shared.asked(); got != users {
 						t.Fatal("a user's call reached the primary while the circuit was open")
 					}
-					if d := w.take("usr=1", hourly, 0); w.Stats().Open && d.Source != Local {
+					if d := w.take("usr=1", hourly, 0); w.stats().Open && d.Source != algorithms.Local {
 						t.Fatalf("got %v, want a local decision while the circuit is open", d.Source)
 					}
 				}
 				if took := time.Since(opened); took < tt.closedFrom || took > tt.closedTill {
 					t.Errorf("closed after %v, want %v to %v", took, tt.closedFrom, tt.closedTill)
 				}
-				if d := w.take("usr=1", hourly, 1); d.Source != Shared {
+				if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Shared {
 					t.Errorf("got %v, want a shared decision", d.Source)
 				}
 				synctest.Wait()
 				if got := w.kinds(); !slices.Equal(got, []EventKind{EventOpened, EventClosed}) {
 					t.Errorf("got events %v, want opened, closed", got)
 				}
-				if got := w.Stats().Trips; got != 1 {
+				if got := w.stats().Trips; got != 1 {
 					t.Errorf("got %d trips, want 1", got)
 				}
 			})
@@ -72,8 +73,8 @@ func TestFallbackLeavesThePrimaryAlone(t *testing.T) {
 				t.Fatal("no probe within 34 s")
 			}
 			waits = append(waits, at[0].Sub(opened))
-			if n, last := len(at), at[len(at)-1].Sub(at[0]); n < 10 || n > 16 || last > attemptFor {
-				t.Errorf("got %d probes within %v, want about 15 within %v", n, last, attemptFor)
+			if n, last := len(at), at[len(at)-1].Sub(at[0]); n < 10 || n > 16 || last > probesFor {
+				t.Errorf("got %d probes within %v, want about 15 within %v", n, last, probesFor)
 			}
 			time.Sleep(30 * time.Second)
 			if next := w.shared.probedAt()[len(at)].Sub(at[len(at)-1]); next < 27*time.Second || next > 31*time.Second {
@@ -82,7 +83,7 @@ func TestFallbackLeavesThePrimaryAlone(t *testing.T) {
 			_ = w.Close()
 		}
 		slices.Sort(waits)
-		if first, last := waits[0], waits[len(waits)-1]; first < 27*time.Second || last > 30*time.Second+attemptEvery {
+		if first, last := waits[0], waits[len(waits)-1]; first < 27*time.Second || last > 30*time.Second+probeEvery {
 			t.Errorf("first probes after %v to %v, want 27 s to 30 s", first, last)
 		} else if last-first < time.Second {
 			t.Errorf("first probes of 30 instances within %v, want them spread", last-first)
@@ -105,7 +106,7 @@ func TestFallbackProbeHangs(t *testing.T) {
 		for i := range 100 {
 			callers.Go(func() {
 				start := time.Now()
-				if d := w.take(fmt.Sprint("usr=", i), hourly, 1); d.Source != Local || time.Since(start) > 0 {
+				if d := w.take(fmt.Sprint("usr=", i), hourly, 1); d.Source != algorithms.Local || time.Since(start) > 0 {
 					t.Errorf("while a probe is under way: got %v after %v, want a local decision at once", d.Source, time.Since(start))
 				}
 			})
@@ -125,7 +126,7 @@ func TestFallbackProbeHangs(t *testing.T) {
 			t.Errorf("%d more probes within 22 s: a probe that hangs has failed", got-probes)
 		}
 		time.Sleep(12 * time.Second)
-		if w.Stats().Open {
+		if w.stats().Open {
 			t.Error("open half a minute after a probe hung")
 		}
 	})
@@ -134,7 +135,7 @@ func TestFallbackProbeHangs(t *testing.T) {
 // Every call ends by the deadline, and at once while the circuit is open.
 func TestFallbackDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &FallbackOptions{Deadline: 20 * time.Millisecond})
+		w := newWorld(t, &Options{Deadline: 20 * time.Millisecond})
 		w.shared.hangs()
 		for i := range 10 {
 			want := 20 * time.Millisecond
@@ -142,7 +143,7 @@ func TestFallbackDeadline(t *testing.T) {
 				want = 0
 			}
 			start := time.Now()
-			if d := w.take("usr=1", hourly, 1); d.Source != Local || !d.Allowed {
+			if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local || !d.Allowed {
 				t.Errorf("call %d: got %+v, want the secondary's answer", i, d)
 			}
 			if took := time.Since(start); took != want {
@@ -156,44 +157,44 @@ func TestFallbackDeadline(t *testing.T) {
 func TestFallbackStaysClosed(t *testing.T) {
 	tests := map[string]func(w *world) error{
 		"invalid": func(w *world) error {
-			_, err := Allow(context.Background(), w, "", hourly)
+			_, err := algorithms.Allow(context.Background(), w, "", hourly)
 			return err
 		},
 		"invalid, and the primary says so late": func(w *world) error {
-			w.shared.troubled(func(context.Context) error { return fmt.Errorf("oops: %w", ErrInvalid) })
-			_, err := Allow(context.Background(), w, "usr=1", hourly)
+			w.shared.troubled(func(context.Context) error { return fmt.Errorf("oops: %w", algorithms.ErrInvalid) })
+			_, err := algorithms.Allow(context.Background(), w, "usr=1", hourly)
 			return err
 		},
 		"hung up before": func(w *world) error {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			_, err := Allow(ctx, w, "usr=1", hourly)
+			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
 			return err
 		},
 		"hung up": func(w *world) error {
 			w.shared.hangs()
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(3*time.Millisecond, cancel)
-			_, err := Allow(ctx, w, "usr=1", hourly)
+			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
 			return err
 		},
 		"hung up, and the primary wraps it as its own": func(w *world) error {
 			ctx, cancel := context.WithCancel(context.Background())
 			w.shared.troubled(func(context.Context) error { cancel(); return errLost })
-			_, err := Allow(ctx, w, "usr=1", hourly)
+			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
 			return err
 		},
 		"the caller's deadline": func(w *world) error {
 			w.shared.hangs()
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Millisecond)
 			defer cancel()
-			_, err := Allow(ctx, w, "usr=1", hourly)
+			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
 			return err
 		},
 		"a key that holds something else": func(w *world) error {
 			w.shared.fails(errWrongType)
-			d, err := Allow(context.Background(), w, "usr=1", hourly)
-			if err == nil && d.Source != Local {
+			d, err := algorithms.Allow(context.Background(), w, "usr=1", hourly)
+			if err == nil && d.Source != algorithms.Local {
 				err = fmt.Errorf("the source is %v", d.Source)
 			}
 			return err
@@ -205,13 +206,13 @@ func TestFallbackStaysClosed(t *testing.T) {
 				w := newWorld(t, nil)
 				for i := range 1_000 {
 					err := call(w)
-					known := err == nil || errors.Is(err, ErrInvalid) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-					if !known || errors.Is(err, ErrUnavailable) {
+					known := err == nil || errors.Is(err, algorithms.ErrInvalid) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+					if !known || errors.Is(err, algorithms.ErrUnavailable) {
 						t.Fatalf("call %d: %v", i, err)
 					}
 					time.Sleep(time.Millisecond)
 				}
-				if got := w.Stats(); got.Open || got.Trips > 0 {
+				if got := w.stats(); got.Open || got.Trips > 0 {
 					t.Errorf("open %v after %d trips, want it closed", got.Open, got.Trips)
 				}
 			})
@@ -236,7 +237,7 @@ func TestFallbackPanics(t *testing.T) {
 			time.Sleep(defaultDeadline)
 		}
 		w.shared.fails(errRefused)
-		if d := w.take("usr=1", hourly, 1); d.Source != Local || !w.Stats().Open {
+		if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local || !w.stats().Open {
 			t.Errorf("after %d panics: got %v, want an open circuit", tripAfter, d.Source)
 		}
 	})

@@ -1,31 +1,54 @@
-package algorithms
+// Shares of limits together: instances that each admit their part alone admit
+// about what the whole limit does.
+
+package step_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A fleet are instances that each admit their part of a limit alone.
+// memoryAt returns a Memory whose clock is at an instant in µs.
+func memoryAt(now *int64) *algorithms.Memory {
+	return algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(*now) }})
+}
+
+// take takes units of a limit from one key.
+func take(t *testing.T, l algorithms.Limiter, limit algorithms.Limit, units int64) algorithms.Decision {
+	t.Helper()
+	d, err := algorithms.AllowN(t.Context(), l, "usr=1", limit, units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// everyAlgorithm has one limit of each algorithm: so many requests per window.
+func everyAlgorithm(requests int64, window time.Duration) []algorithms.Limit {
+	return []algorithms.Limit{
+		algorithms.TokenBucket(requests, window), algorithms.LeakyBucket(requests, window),
+		algorithms.SlidingWindowCounter(requests, window), algorithms.SlidingWindowLog(requests, window),
+		algorithms.FixedWindow(requests, window),
+	}
+}
+
+// A fleet is instances that each admit their part of a limit alone.
 type fleet struct {
 	t         *testing.T
-	instances []*Memory
-	part      Limit
+	instances []*algorithms.Memory
+	part      algorithms.Limit
 	now       int64 // µs
 }
 
-func newFleet(t *testing.T, n int, whole Limit) *fleet {
+func newFleet(t *testing.T, n int, whole algorithms.Limit) *fleet {
 	t.Helper()
 	f := &fleet{t: t, part: portion{1, int64(n)}.of(whole), now: 1_763_729_430_000_000}
 	for range n {
-		m, err := NewMemory(&MemoryOptions{Now: func() time.Time { return time.UnixMicro(f.now) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = m.Close() // no sweeps: they would read the clock
-		f.instances = append(f.instances, m)
+		f.instances = append(f.instances, memoryAt(&f.now))
 	}
 	return f
 }
@@ -35,11 +58,7 @@ func (f *fleet) drain(cost int64) (units int64) {
 	f.t.Helper()
 	for _, m := range f.instances {
 		for {
-			d, err := one(context.Background(), m, Check{Key: "usr=1", Limit: f.part, Cost: cost})
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			if !d.Allowed {
+			if !take(f.t, m, f.part, cost).Allowed {
 				break
 			}
 			units += cost
@@ -48,20 +67,20 @@ func (f *fleet) drain(cost int64) (units int64) {
 	return units
 }
 
-// Together they admit about what the whole limit does, in any time, whenever
-// their clients ask for as much as they can get.
+// Together, shares admit about what the whole limit does, in any time, while
+// clients ask for as much as they can get.
 func TestSharesTogether(t *testing.T) {
 	const window = time.Minute
 	limits := append(everyAlgorithm(5, window), everyAlgorithm(100, window)...)
-	limits = append(limits, TokenBucket(600, window).WithBurst(20), LeakyBucket(100, window).WithBurst(3))
+	limits = append(limits, algorithms.TokenBucket(600, window).WithBurst(20), algorithms.LeakyBucket(100, window).WithBurst(3))
 	for _, l := range limits {
 		for _, n := range []int{1, 4, 8} {
-			if n == 1 && !l.algorithm.Continuous() {
+			if n == 1 && !l.Algorithm().Continuous() {
 				continue // it is the limit itself
 			}
 			t.Run(fmt.Sprintf("%v/%d", l, n), func(t *testing.T) {
 				f := newFleet(t, n, l)
-				start, step := f.now, window.Microseconds()/(l.requests*4)
+				start, step := f.now, window.Microseconds()/(l.Requests()*4)
 				var sum, steady int64
 				// Of all times that end now, the worst: in units·4·window, less
 				// 5·requests for each µs.
@@ -70,19 +89,19 @@ func TestSharesTogether(t *testing.T) {
 				for i := range 4_000 {
 					f.now += step
 					if i > 2_000 && i%400 < 1+random.IntN(300) {
-						worst -= 5 * l.requests * step
+						worst -= 5 * l.Requests() * step
 						continue // they pause, so that there is a burst again
 					}
 					units := f.drain(1)
 					if sum += units; i == 2_000 {
 						steady = sum
 					}
-					worst = max(0, worst-5*l.requests*step) + units*4*window.Microseconds()
-					if most := (5*l.burst + 4*int64(n)) * window.Microseconds(); worst > most {
+					worst = max(0, worst-5*l.Requests()*step) + units*4*window.Microseconds()
+					if most := (5*l.Burst() + 4*int64(n)) * window.Microseconds(); worst > most {
 						t.Fatalf("after %v: more than 1.25 of the limit, and one unit for each: by %d µs·units", time.Duration(f.now-start)*1_000, worst-most)
 					}
 				}
-				if whole := 2_000 * step * l.requests / window.Microseconds(); steady*100 < whole*75 {
+				if whole := 2_000 * step * l.Requests() / window.Microseconds(); steady*100 < whole*75 {
 					t.Errorf("admitted %d units where the limit is %d: less than 0.75 of it", steady, whole)
 				}
 			})
@@ -90,8 +109,8 @@ func TestSharesTogether(t *testing.T) {
 	}
 }
 
-// A cost above the burst of a part is admitted seldom, but at the rate of the
-// part; one above the whole limit never.
+// A cost above the burst of a part is admitted seldom, at the rate of the part. A
+// cost above the whole limit is never admitted.
 func TestSharesOfLargeCosts(t *testing.T) {
 	const window = time.Minute
 	for _, l := range everyAlgorithm(10, window) {
@@ -111,7 +130,7 @@ func TestSharesOfLargeCosts(t *testing.T) {
 					units += f.drain(cost)
 				}
 				// Each part pays a cost off before the next.
-				if most := l.requests * minutes; units > most || units < most-cost*int64(n) {
+				if most := l.Requests() * minutes; units > most || units < most-cost*int64(n) {
 					t.Errorf("%v/%d, cost %d: admitted %d units in an hour, want about %d", l, n, cost, units, most)
 				}
 			}
@@ -119,25 +138,25 @@ func TestSharesOfLargeCosts(t *testing.T) {
 	}
 }
 
-// A denied large cost is told honestly when to come again.
-func TestSharesTellHonestWaits(t *testing.T) {
+// The wait of a denied large cost is exact.
+func TestSharesWaitsAreExact(t *testing.T) {
 	for _, l := range everyAlgorithm(10, time.Minute) {
 		f := newFleet(t, 8, l)
 		m := f.instances[0]
 		for _, cost := range []int64{1, 2, 3, 10} {
-			d, err := one(context.Background(), m, Check{Key: "usr=1", Limit: f.part, Cost: cost})
-			if err != nil || d.Allowed && cost != 1 && cost != 2 {
-				t.Fatalf("%v, cost %d: got %+v, %v", l, cost, d, err)
+			d := take(t, m, f.part, cost)
+			if d.Allowed && cost != 1 && cost != 2 {
+				t.Fatalf("%v, cost %d: got %+v", l, cost, d)
 			}
 			if d.Allowed {
 				continue
 			}
 			f.now += d.RetryAfter.Microseconds() - 1
-			if d := takeOf(t, m, "usr=1", f.part, cost); d.Allowed {
+			if d := take(t, m, f.part, cost); d.Allowed {
 				t.Errorf("%v, cost %d: admitted one µs early", l, cost)
 			}
 			f.now++
-			if d := takeOf(t, m, "usr=1", f.part, cost); !d.Allowed {
+			if d := take(t, m, f.part, cost); !d.Allowed {
 				t.Errorf("%v, cost %d: got %+v after the wait, want it admitted", l, cost, d)
 			}
 		}

@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"context"
@@ -176,7 +176,7 @@ func (p *patient) release() {
 	p.held = nil
 }
 
-func newShared(t *testing.T, c algorithms.Client, o *algorithms.Options) *algorithms.Stack {
+func must(t *testing.T, c Client, o *Options) *Limiter {
 	t.Helper()
 	s, err := algorithms.NewShared(c, o)
 	if err != nil {
@@ -200,7 +200,7 @@ type sample struct {
 // reaches them.
 type callers struct {
 	t             *testing.T
-	stack         *algorithms.Stack
+	stack         *Limiter
 	stop          chan struct{}
 	wg            sync.WaitGroup
 	began, shared atomic.Int64
@@ -212,7 +212,7 @@ type callers struct {
 var ample = algorithms.FixedWindow(1_000_000_000, 24*time.Hour)
 
 // call lets n callers ask, and tells seen, if it is not nil, of each call.
-func call(t *testing.T, s *algorithms.Stack, n int, every time.Duration, seen func(sample)) *callers {
+func call(t *testing.T, s *Limiter, n int, every time.Duration, seen func(sample)) *callers {
 	c := &callers{t: t, stack: s, stop: make(chan struct{})}
 	c.dismiss = sync.OnceFunc(func() {
 		close(c.stop)
@@ -254,12 +254,12 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 
 func (c *callers) awaitOpen() {
 	c.t.Helper()
-	await(c.t, "open", func() bool { return c.stack.Stats().Fallback.Open })
+	redistest.Until(c.t, "open", func() bool { return c.stack.Stats().Fallback.Open })
 }
 
 // awaitShared waits until Redis decides once more.
 func (c *callers) awaitShared() {
 	c.t.Helper()
 	before := c.shared.Load()
-	await(c.t, "decided by Redis", func() bool { return c.shared.Load() > before })
+	redistest.Until(c.t, "decided by Redis", func() bool { return c.shared.Load() > before })
 }

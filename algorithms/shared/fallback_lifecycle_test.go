@@ -1,8 +1,9 @@
-package algorithms
+package shared
 
 import (
 	"context"
 	"errors"
+	"github.com/penstock-go/penstock/algorithms"
 	"slices"
 	"strings"
 	"sync"
@@ -14,20 +15,20 @@ import (
 )
 
 func TestFallbackOptionsMistakes(t *testing.T) {
-	m := newClosedMemory(t)
+	m := newMemory()
 	tests := map[string]struct {
 		primary, secondary Limiter
-		o                  FallbackOptions
+		o                  Options
 		want               []string
 	}{
-		"no primary":   {nil, m, FallbackOptions{}, []string{"primary"}},
-		"no secondary": {m, nil, FallbackOptions{}, []string{"secondary"}},
+		"no primary":   {nil, m, Options{}, []string{"primary"}},
+		"no secondary": {m, nil, Options{}, []string{"secondary"}},
 		"all at once": {
-			nil, nil, FallbackOptions{Deadline: -time.Second, OpenFor: -time.Minute, Instances: -1, Share: 101},
+			nil, nil, Options{Deadline: -time.Second, OpenFor: -time.Minute, Instances: -1, Share: 101},
 			[]string{"primary", "Deadline is -1s", "OpenFor is -1m0s", "Instances is -1", "Share is 101"},
 		},
-		"many instances": {m, m, FallbackOptions{Instances: maxInstances + 1}, []string{"Instances is 100001"}},
-		"negative share": {m, m, FallbackOptions{Share: -1}, []string{"Share is -1"}},
+		"many instances": {m, m, Options{Instances: maxInstances + 1}, []string{"Instances is 100001"}},
+		"negative share": {m, m, Options{Share: -1}, []string{"Share is -1"}},
 	}
 	for name, tt := range tests {
 		f, err := NewFallback(tt.primary, tt.secondary, &tt.o)
@@ -48,7 +49,7 @@ func TestFallbackOptionsMistakes(t *testing.T) {
 
 func TestFallbackClose(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	m := newClosedMemory(t)
+	m := newMemory()
 	f, err := NewFallback(m, m, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestFallbackClose(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	if d := takeOf(t, f, "usr=1", hourly, 1); !d.Allowed {
+	if d := take(t, f, "usr=1", hourly, 1); !d.Allowed {
 		t.Errorf("after Close: got %+v, want it to go on deciding", d)
 	}
 }
@@ -91,7 +92,7 @@ func TestFallbackCloseWhileRecovering(t *testing.T) {
 				if _, got := w.shared.asked(); got != probes {
 					t.Error("probes after Close")
 				}
-				if d := w.take("usr=1", hourly, 1); d.Source != Local {
+				if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local {
 					t.Errorf("after Close: got %v, want the secondary to go on deciding", d.Source)
 				}
 				if got := w.kinds(); !slices.Equal(got, []EventKind{EventOpened}) {
@@ -121,7 +122,7 @@ func TestFallbackReady(t *testing.T) {
 
 // A counted primary tells how many instances are live.
 type counted struct {
-	*sharedMemory
+	*fakePrimary
 	mu      sync.Mutex
 	live    int64
 	err     error
@@ -152,13 +153,13 @@ func (c *counted) set(live int64, err error) (beats int) {
 
 func TestFallbackCountsInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}, secondary: newClosedMemory(t)}
-		p := &counted{sharedMemory: w.shared, err: context.DeadlineExceeded}
-		w.start(p, &FallbackOptions{Instances: 4})
+		w := &world{t: t, shared: newFakePrimary(), secondary: newMemory()}
+		p := &counted{fakePrimary: w.shared, err: context.DeadlineExceeded}
+		w.start(p, &Options{Instances: 4})
 		want := func(when string, instances int, part portion) {
 			t.Helper()
 			synctest.Wait()
-			if got := w.Stats().Instances; got != instances || w.portion() != part {
+			if got := w.stats().Instances; got != instances || w.portion() != part {
 				t.Errorf("%s: got %d instances, a part of %v, want %d, %v", when, got, w.portion(), instances, part)
 			}
 		}
@@ -199,8 +200,8 @@ func TestFallbackCountsInstances(t *testing.T) {
 // themselves known again.
 func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}, secondary: newClosedMemory(t)}
-		p := &counted{sharedMemory: w.shared, live: 4}
+		w := &world{t: t, shared: newFakePrimary(), secondary: newMemory()}
+		p := &counted{fakePrimary: w.shared, live: 4}
 		w.start(p, nil)
 		synctest.Wait()
 		for range 3 { // one loss after the other, some of them found in an outage
@@ -225,9 +226,9 @@ func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
 
 func TestFallbackShareOverridesInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &FallbackOptions{Instances: 4, Share: 60})
+		w := newWorld(t, &Options{Instances: 4, Share: 60})
 		w.trip()
-		if d := w.take("usr=1", TokenBucket(10, time.Minute), 1); d.Remaining != 5 {
+		if d := w.take("usr=1", algorithms.TokenBucket(10, time.Minute), 1); d.Remaining != 5 {
 			t.Errorf("got %d remaining, want 5 of the 6 that are 60 %% of 10", d.Remaining)
 		}
 	})

@@ -1,6 +1,7 @@
-package algorithms
+package shared
 
 import (
+	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,46 +12,46 @@ import (
 // told of it.
 func TestFallbackOfConcurrentRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := newWorld(t, &FallbackOptions{Instances: 3}), Concurrent(10, 10*time.Hour)
+		w, l := newWorld(t, &Options{Instances: 3}), algorithms.Concurrent(10, 10*time.Hour)
 		ofShared := w.take("usr=1", l, 8) // more than half: other limits would begin as warm as that
 		w.trip()
 		want := func(when string, shared, local int64) {
 			t.Helper()
-			if s, n := used(t, w.shared.memory, "usr=1", l), 3-takeOf(t, w.secondary, "usr=1", Concurrent(3, 10*time.Hour), 0).Remaining; s != shared || n != local {
+			if s, n := used(t, w.shared.store, "usr=1", l), 3-take(t, w.memory, "usr=1", algorithms.Concurrent(3, 10*time.Hour), 0).Remaining; s != shared || n != local {
 				t.Errorf("%s: the primary holds %d and the secondary %d, want %d and %d", when, s, n, shared, local)
 			}
 		}
 		ofLocal := w.take("usr=1", l, 2)
-		if !ofLocal.Allowed || ofLocal.Source != Local || ofLocal.Remaining != 1 {
+		if !ofLocal.Allowed || ofLocal.Source != algorithms.Local || ofLocal.Remaining != 1 {
 			t.Fatalf("got %+v, want 2 of a share of 3", ofLocal)
 		}
 		want("in the outage", 8, 2)
 		if d := w.take("usr=1", l, 2); d.Allowed || d.RetryAfter != 10*time.Hour {
 			t.Errorf("got %+v, want no more than the share", d)
 		}
-		for _, op := range []Op{Renew, Return} {
-			d, err := w.settle(Check{Key: "usr=1", Limit: l, Op: op, Cost: 8, Decision: ofShared})
-			if err != nil || !d.Allowed || d.Source != Undecided || d.Receipt != ofShared.Receipt {
+		for _, op := range []algorithms.Op{algorithms.Renew, algorithms.Return} {
+			d, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: op, Cost: 8, Decision: ofShared})
+			if err != nil || !d.Allowed || d.Source != algorithms.Undecided || d.Receipt != ofShared.Receipt {
 				t.Errorf("%v, out of reach: got %+v, %v, want it dropped, and the receipt kept", op, d, err)
 			}
 		}
 		time.Sleep(time.Second)
-		d, err := w.settle(Check{Key: "usr=1", Limit: l, Op: Renew, Decision: ofLocal})
-		if err != nil || d.Source != Local || d.Receipt != ofLocal.Receipt || d.ResetAfter != 10*time.Hour {
+		d, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Renew, Decision: ofLocal})
+		if err != nil || d.Source != algorithms.Local || d.Receipt != ofLocal.Receipt || d.ResetAfter != 10*time.Hour {
 			t.Errorf("got %+v, %v, want the local take renewed", d, err)
 		}
 		w.recovers()
 		want("after it", 8, 2)
-		for _, told := range w.shared.toldSoFar() {
+		for _, told := range w.shared.backfilled() {
 			if told.Key == "usr=1" {
 				t.Errorf("the primary was told %+v", told)
 			}
 		}
-		if d, err = w.settle(Check{Key: "usr=1", Limit: l, Op: Renew, Decision: ofShared}); err != nil || d.Source != Shared || d.ResetAfter != 10*time.Hour {
+		if d, err = w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Renew, Decision: ofShared}); err != nil || d.Source != algorithms.Shared || d.ResetAfter != 10*time.Hour {
 			t.Errorf("got %+v, %v, want the shared take renewed", d, err)
 		}
-		for of, source := range map[Decision]Source{ofLocal: Local, ofShared: Shared} {
-			d, err := w.settle(Check{Key: "usr=1", Limit: l, Op: Return, Cost: 8, Decision: of})
+		for of, source := range map[algorithms.Decision]algorithms.Source{ofLocal: algorithms.Local, ofShared: algorithms.Shared} {
+			d, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 8, Decision: of})
 			if err != nil || d.Source != source || d.Receipt.Units() != 0 {
 				t.Errorf("got %+v, %v, want what was taken at %v returned there", d, err, source)
 			}
@@ -62,19 +63,19 @@ func TestFallbackOfConcurrentRequests(t *testing.T) {
 // A cost above the share, but not above the limit, runs alone.
 func TestShareOfConcurrentRequestsAdmitsTheWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, l := newClosedMemory(t), portion{1, 4}.of(Concurrent(8, time.Minute))
-		takeOf(t, m, "usr=1", l, 1)
+		m, l := newMemory(), portion{1, 4}.of(algorithms.Concurrent(8, time.Minute))
+		take(t, m, "usr=1", l, 1)
 		time.Sleep(10 * time.Second)
-		takeOf(t, m, "usr=1", l, 1)
-		d := takeOf(t, m, "usr=1", l, 8)
+		take(t, m, "usr=1", l, 1)
+		d := take(t, m, "usr=1", l, 8)
 		if d.Allowed || d.RetryAfter != time.Minute {
 			t.Fatalf("got %+v, want a wait until nothing runs", d)
 		}
 		time.Sleep(d.RetryAfter)
-		if d := takeOf(t, m, "usr=1", l, 8); !d.Allowed || d.Receipt.Units() != 8 || d.Remaining != 0 {
+		if d := take(t, m, "usr=1", l, 8); !d.Allowed || d.Receipt.Units() != 8 || d.Remaining != 0 {
 			t.Fatalf("got %+v, want all of it", d)
 		}
-		if d := takeOf(t, m, "usr=1", l, 9); d.Allowed || d.RetryAfter != Never {
+		if d := take(t, m, "usr=1", l, 9); d.Allowed || d.RetryAfter != algorithms.Never {
 			t.Errorf("got %+v, want never", d)
 		}
 	})

@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type ward struct {
 func newWard(t *testing.T, ill illness, tune func(*redis.Options)) *ward {
 	t.Helper()
 	p := newPatient(t, ill, tune)
-	stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: openFor, Deadline: unhurried(defaultDeadline)}})
+	stack := must(t, p.client, &Options{Fallback: Options{OpenFor: openFor, Deadline: unhurried(defaultDeadline)}})
 	w := &ward{patient: p, ill: ill, callers: call(t, stack, 4, 5*time.Millisecond, nil)}
 	w.awaitShared()
 	return w
@@ -61,7 +61,7 @@ func (w *ward) end() {
 
 func (w *ward) awaitRecovery(t *testing.T) {
 	t.Helper()
-	await(t, "decided by Redis again: "+w.ill.name, func() bool { return w.shared.Load() > w.before })
+	redistest.Until(t, "decided by Redis again: "+w.ill.name, func() bool { return w.shared.Load() > w.before })
 	t.Logf("%s: Redis decides again %v after it ended", w.ill.name, time.Since(w.ended).Round(time.Millisecond))
 	w.dismiss()
 }
@@ -79,7 +79,7 @@ func TestOutageEndsForASaturatedPool(t *testing.T) {
 			})
 			ill.begin(w.patient)
 			// Five dials are one failure of the pool.
-			await(t, "saturated", func() bool { return w.wire.failed.Load() > 5*places })
+			redistest.Until(t, "saturated", func() bool { return w.wire.failed.Load() > 5*places })
 			w.awaitOpen()
 			w.end()
 			w.awaitRecovery(t)
@@ -93,11 +93,11 @@ func TestOutageIsToldByTheClockOfDecisions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
-		o := &algorithms.Options{
+		o := &Options{
 			Redis:    algorithms.RedisOptions{Now: func() time.Time { return time.Now().Add(ahead) }},
-			Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline)},
+			Fallback: Options{OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline)},
 		}
-		stack := newShared(t, server.Client(), o)
+		stack := must(t, server.Client(), o)
 		callers := call(t, stack, 2, 5*time.Millisecond, nil)
 		callers.awaitShared()
 		limit, key := algorithms.TokenBucket(10, 30*time.Minute), fmt.Sprint("usr=", ahead)
@@ -110,7 +110,7 @@ func TestOutageIsToldByTheClockOfDecisions(t *testing.T) {
 			}
 		}
 		server.Continue()
-		await(t, "told", func() bool {
+		redistest.Until(t, "told", func() bool {
 			got := stack.Stats().Fallback
 			return !got.Open && got.Owed == 0
 		})

@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type gatherer struct {
 	ended    atomic.Int64 // calls
 }
 
-func (g *gatherer) press(t *testing.T, s *algorithms.Stack, every time.Duration, stop <-chan struct{}) {
+func (g *gatherer) press(t *testing.T, s *Limiter, every time.Duration, stop <-chan struct{}) {
 	pause := time.NewTicker(every)
 	defer pause.Stop()
 	for {
@@ -94,7 +94,7 @@ func TestOutageOfManyInstances(t *testing.T) {
 	t.Parallel()
 	counts := []int{1, 4, 8}
 	var servers []*redistest.Server
-	var stacks [][]*algorithms.Stack
+	var stacks [][]*Limiter
 	var all [][]*gatherer
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -128,7 +128,7 @@ func TestOutageOfManyInstances(t *testing.T) {
 	// Until everybody has been alone for a while, and then as long as one of
 	// eight waits twice for its part of five per second.
 	for _, stack := range slices.Concat(stacks...) {
-		await(t, "alone", func() bool { return stack.Stats().Fallback.Open })
+		redistest.Until(t, "alone", func() bool { return stack.Stats().Fallback.Open })
 	}
 	time.Sleep(500 * time.Millisecond)
 	from, before := time.Now(), calls(all)
@@ -166,22 +166,22 @@ func calls(all [][]*gatherer) map[*gatherer]int64 {
 }
 
 // startInstances returns Stacks that know of each other.
-func startInstances(t *testing.T, server *redistest.Server, n int) (stacks []*algorithms.Stack) {
+func startInstances(t *testing.T, server *redistest.Server, n int) (stacks []*Limiter) {
 	t.Helper()
 	for range n {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
-		stacks = append(stacks, newShared(t, client, &algorithms.Options{
+		stacks = append(stacks, must(t, client, &Options{
 			// Not reached before the server is killed: while it answers some
 			// instances and not others, both it and those admit.
-			Fallback: algorithms.FallbackOptions{Deadline: 200 * time.Millisecond},
+			Fallback: Options{Deadline: 200 * time.Millisecond},
 		}))
 	}
-	await(t, "known to all", func() bool {
+	redistest.Until(t, "known to all", func() bool {
 		for _, s := range stacks {
 			s.BeatForTest()
 		}
-		return !slices.ContainsFunc(stacks, func(s *algorithms.Stack) bool { return s.Stats().Fallback.Instances != n })
+		return !slices.ContainsFunc(stacks, func(s *Limiter) bool { return s.Stats().Fallback.Instances != n })
 	})
 	return stacks
 }

@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"slices"
@@ -56,7 +56,7 @@ func TestSentinelFailover(t *testing.T) {
 // waitCutOff waits until a replica has come to the end of what a dead master has sent.
 func waitCutOff(t *testing.T, replica *redistest.Server) {
 	t.Helper()
-	await(t, "the replica's end of what it was sent", func() bool {
+	redistest.Until(t, "the replica's end of what it was sent", func() bool {
 		return strings.Contains(replica.Client().Info(t.Context(), "replication").Val(), "master_link_status:down")
 	})
 }
@@ -71,7 +71,7 @@ func TestReadonly(t *testing.T) {
 		c.awaitShared(time.Now(), c.keys)
 		do(t, server.Client(), "replicaof", "127.0.0.1", "1") // where nobody is
 		local := c.count("counted", isLocal)
-		await(t, "local decisions", func() bool { return c.count("counted", isLocal) > local+100 })
+		redistest.Until(t, "local decisions", func() bool { return c.count("counted", isLocal) > local+100 })
 		do(t, server.Client(), "replicaof", "no", "one")
 	}
 	c.awaitShared(time.Now(), c.keys)

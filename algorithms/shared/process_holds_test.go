@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"context"
@@ -26,11 +26,11 @@ func holdCheck() algorithms.Check {
 	return algorithms.Check{Policy: "p", Key: "usr=1", Limit: held, Cost: 1}
 }
 
-func holdStack(t *testing.T, client redis.UniversalClient) *algorithms.Stack {
+func holdStack(t *testing.T, client redis.UniversalClient) *Limiter {
 	t.Helper()
-	s := algorithms.Must(algorithms.NewShared(client, &algorithms.Options{
+	s := algorithms.Must(algorithms.NewShared(client, &Options{
 		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
-		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
+		Fallback: Options{Deadline: time.Minute},
 	}))
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -72,7 +72,7 @@ func TestHoldProcess(t *testing.T) {
 }
 
 // runOne runs a request, if it may.
-func runOne(t *testing.T, client *redis.Client, s *algorithms.Stack) {
+func runOne(t *testing.T, client *redis.Client, s *Limiter) {
 	ctx := context.Background()
 	checks := []algorithms.Check{holdCheck()}
 	checks[0].Cost = 1 + rand.Int64N(2)

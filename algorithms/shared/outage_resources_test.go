@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"os"
@@ -68,7 +68,7 @@ func TestOutageHoldsNoMoreAndMore(t *testing.T) {
 			p := newPatient(t, ill, func(o *redis.Options) { o.ReadTimeout, o.PoolSize = 300*time.Millisecond, places })
 			p.server.Client() // so that it is there before
 			before := goleak.IgnoreCurrent()
-			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
+			stack := must(t, p.client, &Options{Fallback: Options{OpenFor: 50 * time.Millisecond}})
 			c := call(t, stack, crowd, 20*time.Millisecond, nil)
 			c.awaitShared()
 			well := p.most(100*time.Millisecond, c)
@@ -120,7 +120,7 @@ func TestSlowRedisIsNotDialledAgain(t *testing.T) {
 			p := newPatient(t, struck("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
 				o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
 			})
-			stack := newShared(t, p.client, &algorithms.Options{Fallback: algorithms.FallbackOptions{OpenFor: 50 * time.Millisecond}})
+			stack := must(t, p.client, &Options{Fallback: Options{OpenFor: 50 * time.Millisecond}})
 			c := call(t, stack, 50, unhurried(5*time.Millisecond), nil)
 			c.awaitShared()
 			p.proxy.Set(redistest.Delay(200 * time.Millisecond))

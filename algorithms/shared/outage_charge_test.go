@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func TestOutageChargesOnce(t *testing.T) {
 
 // A customer is a Stack with its own client and prefix, and counts what it asks.
 type customer struct {
-	*algorithms.Stack
+	*Limiter
 	t            *testing.T
 	prefix       string
 	sent, shared map[string]int64 // by key
@@ -51,12 +51,12 @@ func (s *site) newCustomer(t *testing.T, o *settings) *customer {
 	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
 	t.Cleanup(func() {
 		// go-redis panics of a Ring that is closed when a pipeline begins.
-		await(t, "the end of what is under way", func() bool { return c.UnderWayForTest() == 0 })
+		redistest.Until(t, "the end of what is under way", func() bool { return c.UnderWayForTest() == 0 })
 		_ = client.Close()
 	})
-	c.Stack = newShared(t, client, &algorithms.Options{
+	c.Stack = must(t, client, &Options{
 		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
-		Fallback: algorithms.FallbackOptions{OpenFor: 100 * time.Millisecond, Deadline: customerDeadline},
+		Fallback: Options{OpenFor: 100 * time.Millisecond, Deadline: customerDeadline},
 	})
 	return c
 }
@@ -102,7 +102,7 @@ func (s *site) chargesOnce(t *testing.T, l loss) {
 	})
 	l.end(s)
 	each(func(c *customer) {
-		await(t, "settled", func() bool {
+		redistest.Until(t, "settled", func() bool {
 			c.ask("usr=patient")
 			got := c.Stats().Fallback
 			return !got.Open && got.Owed == 0
@@ -213,10 +213,10 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 				t.Errorf("%s: got %+v, %v", key, d, err)
 			}
 		})
-		await(t, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
+		redistest.Until(t, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
 	}
 	h.pass <- struct{}{}
-	await(t, "on its way", func() bool { return h.n.Load() == 2 })
+	redistest.Until(t, "on its way", func() bool { return h.n.Load() == 2 })
 	s.each(forgetScripts)
 	close(h.pass)
 	wg.Wait()
@@ -236,7 +236,7 @@ func (s *site) chargesNothing(t *testing.T) {
 	keys := neighbours(8)
 	c.ask(keys...)
 	for key := range c.sent {
-		await(t, "answered by Redis", func() bool { c.ask(key); return c.shared[key] > 0 })
+		redistest.Until(t, "answered by Redis", func() bool { c.ask(key); return c.shared[key] > 0 })
 	}
 	s.set(redistest.Delay(0).Containing("eval")) // which counts them
 	defer s.set(redistest.Pass())

@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"strconv"
@@ -11,11 +11,11 @@ import (
 
 func TestStack(t *testing.T) {
 	server := redistest.Start(t)
-	if _, err := algorithms.NewShared(nil, &algorithms.Options{DenyCacheKeys: -2}); err == nil {
+	if _, err := algorithms.NewShared(nil, &Options{DenyCacheKeys: -2}); err == nil {
 		t.Error("two mistakes are no error")
 	}
 	for _, keys := range []int{0, 10, algorithms.DenyCacheOff} {
-		s, err := algorithms.NewShared(server.Client(), &algorithms.Options{
+		s, err := algorithms.NewShared(server.Client(), &Options{
 			Redis: algorithms.RedisOptions{Prefix: "p" + strconv.Itoa(keys)}, DenyCacheKeys: keys,
 		})
 		if err != nil {

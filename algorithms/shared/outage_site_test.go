@@ -1,4 +1,4 @@
-package algorithms_test
+package shared
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type site struct {
 	proxies []*redistest.Proxy
 	wire    wire
 	client  func(*settings) redis.UniversalClient
-	direct  []algorithms.Client // that between them see all that is stored
+	direct  []Client // that between them see all that is stored
 }
 
 // settings are of the client. Whoever waits for a reply shorter than the
@@ -51,7 +51,7 @@ var sites = map[string]func(*testing.T) *site{
 		s.client = func(o *settings) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: s.servers[0].Addr(), Dialer: s.wire.dial, ReadTimeout: o.readTimeout})
 		}
-		s.direct = []algorithms.Client{s.servers[0].Client()}
+		s.direct = []Client{s.servers[0].Client()}
 		return s
 	},
 	"ClusterClient": func(t *testing.T) *site {
@@ -60,7 +60,7 @@ var sites = map[string]func(*testing.T) *site{
 		s.client = func(o *settings) redis.UniversalClient {
 			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), Dialer: s.wire.dial, ReadTimeout: o.readTimeout})
 		}
-		s.direct = []algorithms.Client{cluster.Client()}
+		s.direct = []Client{cluster.Client()}
 		return s
 	},
 	"FailoverClient": func(t *testing.T) *site {
@@ -77,7 +77,7 @@ var sites = map[string]func(*testing.T) *site{
 				MasterName: sentinel.MasterName(), SentinelAddrs: sentinel.Addrs(), Dialer: s.wire.dial, ReadTimeout: o.readTimeout,
 			})
 		}
-		s.direct = []algorithms.Client{sentinel.Primary().Client()}
+		s.direct = []Client{sentinel.Primary().Client()}
 		return s
 	},
 	"Ring": func(t *testing.T) *site {
@@ -89,7 +89,7 @@ var sites = map[string]func(*testing.T) *site{
 				Dialer: s.wire.dial,
 			})
 		}
-		s.direct = []algorithms.Client{s.servers[0].Client(), s.servers[1].Client()}
+		s.direct = []Client{s.servers[0].Client(), s.servers[1].Client()}
 		return s
 	},
 }

@@ -1,9 +1,10 @@
-package algorithms
+package shared
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/penstock-go/penstock/algorithms"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,7 @@ import (
 )
 
 // A twin answers what the primary would hold had there been no outage.
-func twin(t *testing.T) *Memory { return newClosedMemory(t) }
+func twin(t *testing.T) *algorithms.Memory { return newMemory() }
 
 // After an outage the primary holds what it did, and what was admitted without
 // it: as if it had been asked.
@@ -37,40 +38,40 @@ func TestFallbackHandsBack(t *testing.T) {
 	}
 	for name, tt := range tests {
 		for _, l := range everyAlgorithm(100, tt.window) {
-			t.Run(fmt.Sprintf("%s/%v", name, l.algorithm), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%v", name, l.Algorithm()), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w, ideal := newWorld(t, nil), twin(t)
 					for range tt.before {
 						w.take("usr=1", l, 1)
-						takeOf(t, ideal, "usr=1", l, 1)
+						take(t, ideal, "usr=1", l, 1)
 					}
 					w.trip()
 					opened := time.Now()
 					for range tt.during {
-						if d := w.take("usr=1", l, 1); !d.Allowed || d.Source != Local {
+						if d := w.take("usr=1", l, 1); !d.Allowed || d.Source != algorithms.Local {
 							t.Fatalf("got %+v, want it admitted locally", d)
 						}
-						takeOf(t, ideal, "usr=1", l, 1)
+						take(t, ideal, "usr=1", l, 1)
 						time.Sleep(time.Duration(tt.apart) * time.Millisecond)
 					}
 					w.shared.fails(nil)
 					time.Sleep(time.Until(opened.Add(defaultOpenFor + 2*time.Second)))
 					slack := int64(0)
 					switch {
-					case l.algorithm == algorithmSlidingWindowLog && tt.during > logEntries:
+					case l.Algorithm() == step.SlidingWindowLog && tt.during > maxEntries:
 						slack = 1 // the oldest stands for a few that came later
-					case l.algorithm.Continuous() && tt.before > 0 && tt.before*2 < l.burst:
+					case l.Algorithm().Continuous() && tt.before > 0 && tt.before*2 < l.Burst():
 						// Nobody remembered these, and so both drain at a time.
 						slack = min(tt.before, 1+int64(33*time.Second/(tt.window/100)))
 					}
 					for range 8 {
-						got, want := used(t, w.shared.memory, "usr=1", l), used(t, ideal, "usr=1", l)
+						got, want := used(t, w.shared.store, "usr=1", l), used(t, ideal, "usr=1", l)
 						if got > want || got < want-slack {
 							t.Errorf("%v after it opened: the primary holds %d, want %d", time.Since(opened), got, want)
 						}
 						time.Sleep(tt.window / 7)
 					}
-					if got := w.Stats(); got.Owed != 0 || got.Lost != 0 {
+					if got := w.stats(); got.Owed != 0 || got.Lost != 0 {
 						t.Errorf("got %+v, want nothing owed any more", got)
 					}
 				})
@@ -91,12 +92,12 @@ func TestFallbackHandsBackOnce(t *testing.T) {
 				}
 				w.recovers()
 				time.Sleep(10 * time.Second)
-				if got := used(t, w.shared.memory, "usr=1", l); got != 10*(outage+1) {
+				if got := used(t, w.shared.store, "usr=1", l); got != 10*(outage+1) {
 					t.Errorf("%v: after %d outages the primary holds %d, want 10 of each", l, outage+1, got)
 				}
 			}
 			// The calls that tripped the circuit were refused, and so not executed.
-			if got := w.Stats().HandedBack; got != 3*(10+tripAfter) {
+			if got := w.stats().HandedBack; got != 3*(10+tripAfter) {
 				t.Errorf("%v: told of %d units, want %d", l, got, 3*(10+tripAfter))
 			}
 		})
@@ -106,10 +107,10 @@ func TestFallbackHandsBackOnce(t *testing.T) {
 // What may have been executed is not charged again.
 func TestFallbackDoesNotChargeTwice(t *testing.T) {
 	for _, l := range everyAlgorithm(100, 10*time.Hour) {
-		for name, trouble := range map[string]func(*sharedMemory){
-			"lost": func(s *sharedMemory) { s.fails(errLost) },
-			"late": func(s *sharedMemory) { s.hangs() },
-			"its own key's error": func(s *sharedMemory) {
+		for name, trouble := range map[string]func(*fakePrimary){
+			"lost": func(s *fakePrimary) { s.fails(errLost) },
+			"late": func(s *fakePrimary) { s.hangs() },
+			"its own key's error": func(s *fakePrimary) {
 				s.fails(errWrongType)
 			},
 		} {
@@ -121,7 +122,7 @@ func TestFallbackDoesNotChargeTwice(t *testing.T) {
 				}
 				w.shared.fails(nil)
 				time.Sleep(10 * time.Second)
-				if got := w.Stats(); got.Owed != 0 || got.HandedBack != 0 {
+				if got := w.stats(); got.Owed != 0 || got.HandedBack != 0 {
 					t.Errorf("%v, %s: got %+v, want nothing handed back", l, name, got)
 				}
 				if got := w.localUse("usr=1", l); got != tripAfter-1 {
@@ -141,8 +142,8 @@ func TestFallbackHandsBackWhileClosed(t *testing.T) {
 			w.take("usr=1", l, 3)
 			w.shared.fails(nil)
 			time.Sleep(2 * handBackEvery)
-			if got := used(t, w.shared.memory, "usr=1", l); got != 3 || w.Stats().HandedBack != 3 {
-				t.Errorf("%v: the primary holds %d, %+v; want 3", l, got, w.Stats())
+			if got := used(t, w.shared.store, "usr=1", l); got != 3 || w.stats().HandedBack != 3 {
+				t.Errorf("%v: the primary holds %d, %+v; want 3", l, got, w.stats())
 			}
 		})
 	}
@@ -158,9 +159,9 @@ func TestFallbackHandsBackWithoutDebt(t *testing.T) {
 				for range 50 {
 					w.take("usr=1", l, 1)
 				}
-				takeOf(t, w.shared.memory, "usr=1", l, others)
+				take(t, w.shared.store, "usr=1", l, others)
 				w.recovers()
-				d := takeOf(t, w.shared.memory, "usr=1", l, 0)
+				d := take(t, w.shared.store, "usr=1", l, 0)
 				if d.Remaining != 0 || !d.Allowed {
 					t.Errorf("%v, others %d: got %+v, want it full, and without debt", l, others, d)
 				}
@@ -191,11 +192,11 @@ func failing(err error) func(context.Context) error {
 func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w, l := newWorld(t, nil), FixedWindow(100, 10*time.Hour)
+		w, l := newWorld(t, nil), algorithms.FixedWindow(100, 10*time.Hour)
 		w.trip()
 		w.take("usr=1", l, 7)
 		w.shared.troubled(func(ctx context.Context) error {
-			if len(w.shared.toldSoFar()) > 0 {
+			if len(w.shared.backfilled()) > 0 {
 				return trouble(ctx)
 			}
 			return nil
@@ -203,11 +204,11 @@ func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
 		time.Sleep(defaultOpenFor + 2*time.Second)
 		w.shared.fails(nil)
 		time.Sleep(5 * time.Second)
-		got := w.Stats()
+		got := w.stats()
 		if got.Open || got.Lost != lost || got.HandedBack+got.Lost != 7+tripAfter || got.Owed != 0 {
 			t.Errorf("got %+v, want it closed, and %d units lost", got, lost)
 		}
-		if n := used(t, w.shared.memory, "usr=1", l); (n == 0) != (lost > 0) {
+		if n := used(t, w.shared.store, "usr=1", l); (n == 0) != (lost > 0) {
 			t.Errorf("the primary holds %d, want 7 if they were not lost", n)
 		}
 	})
@@ -217,7 +218,7 @@ func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
 // and does not hold them up.
 func TestFallbackHandBackFailsInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: &sharedMemory{memory: newClosedMemory(t)}, secondary: newClosedMemory(t)}
+		w := &world{t: t, shared: newFakePrimary(), secondary: newMemory()}
 		w.start(deadShard{w.shared}, nil)
 		const keys = 5 * handBackKeys
 		w.trip()
@@ -226,11 +227,11 @@ func TestFallbackHandBackFailsInPart(t *testing.T) {
 			w.take(fmt.Sprint("dead=", i), hourly, 1)
 		}
 		w.recovers()
-		if got := w.Stats(); got.Lost != keys || got.HandedBack != 3*keys+tripAfter || got.Owed != 0 {
+		if got := w.stats(); got.Lost != keys || got.HandedBack != 3*keys+tripAfter || got.Owed != 0 {
 			t.Errorf("got %+v, want the %d units of the dead shard lost, and no others", got, keys)
 		}
 		for i := range keys {
-			if n := used(t, w.shared.memory, fmt.Sprint("usr=", i), hourly); n != 3 {
+			if n := used(t, w.shared.store, fmt.Sprint("usr=", i), hourly); n != 3 {
 				t.Fatalf("the primary holds %d of key %d, want 3", n, i)
 			}
 		}
@@ -238,13 +239,13 @@ func TestFallbackHandBackFailsInPart(t *testing.T) {
 }
 
 // A deadShard does not answer calls of some keys.
-type deadShard struct{ *sharedMemory }
+type deadShard struct{ *fakePrimary }
 
-func (d deadShard) Allow(ctx context.Context, checks []Check) error {
+func (d deadShard) Allow(ctx context.Context, checks []algorithms.Check) error {
 	for i := range checks {
 		if strings.HasPrefix(checks[i].Key, "dead=") {
 			return hang(ctx)
 		}
 	}
-	return d.sharedMemory.Allow(ctx, checks)
+	return d.fakePrimary.Allow(ctx, checks)
 }
