@@ -235,7 +235,6 @@ func TestNoBanInTheShadow(t *testing.T) {
 func TestLongestBan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, memory := banning("p", algorithms.Nobody()), newMemory(t)
-		_ = memory.Close() // or it would sweep in each second of the ban; never fails
 		p.Ban = &ratelimit.Ban{Denials: 3, Within: time.Minute, For: 200 * 24 * time.Hour}
 		m := newMiddleware(t, memory, nil, p)
 		denyAll(t, m, 3)

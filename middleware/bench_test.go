@@ -28,8 +28,8 @@ func BenchmarkHandler(b *testing.B) {
 	}{
 		{"ip/draft", headers.Draft, []ratelimit.Policy{byIP("ip", plenty)}},
 		{"ip/default", 0, []ratelimit.Policy{byIP("ip", plenty)}},
-		{"three/draft", headers.Draft, []ratelimit.Policy{byIP("ip", plenty), perRoute, shared("all", plenty)}},
-		{"three/default", 0, []ratelimit.Policy{byIP("ip", plenty), perRoute, shared("all", plenty)}},
+		{"three/draft", headers.Draft, []ratelimit.Policy{byIP("ip", plenty), perRoute, forAll("all", plenty)}},
+		{"three/default", 0, []ratelimit.Policy{byIP("ip", plenty), perRoute, forAll("all", plenty)}},
 		{"denied/draft", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.TokenBucket(1, 24*time.Hour))}},
 		{"denied/window", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.FixedWindow(1, 24*time.Hour))}},
 		{"denied/nobody", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.Nobody())}},

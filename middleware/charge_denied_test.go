@@ -1,7 +1,6 @@
 package middleware_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/redistest"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -116,8 +117,7 @@ func TestChargedDenialsAreHonest(t *testing.T) {
 			algorithms.PerDay(requests, nil), algorithms.PerMonth(requests, nil),
 		}).Draw(t, "limit")
 		clock := newHandClock(noon.Add(rapid.SampledFrom([]time.Duration{0, -300 * 24 * time.Hour, 1234567 * time.Microsecond}).Draw(t, "begin")))
-		memory := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now}))
-		defer memory.Close()
+		memory := algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now})
 		p, cost := byIP("p", limit), int64(0)
 		p.ChargeDenied, p.Cost = true, func(*http.Request) int64 { return cost }
 		m := algorithms.Must(ratelimit.New(memory, &ratelimit.Options{Logger: quiet}, p))
@@ -191,15 +191,10 @@ func TestDenialsOfAShareAreFree(t *testing.T) {
 	} {
 		t.Run(l.Algorithm().String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				down := limiterFunc(func(context.Context, []algorithms.Check) error { return errors.New("down") })
-				fallback, err := algorithms.NewFallback(down, newMemory(t), &algorithms.FallbackOptions{Share: 25})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer fallback.Close()
+				alone := newShared(t, redistest.Script(nil, redistest.Fail(errors.New("down"))), shared.Options{Share: 25})
 				p, seen := byIP("p", l), new(eventLog)
 				p.ChargeDenied = true
-				m := newMiddleware(t, fallback, &ratelimit.Options{Observer: seen, Logger: quiet}, p)
+				m := newMiddleware(t, alone, &ratelimit.Options{Observer: seen, Logger: quiet}, p)
 				v := check(t, m, from("192.0.2.1"))
 				for v.Allowed {
 					v = check(t, m, from("192.0.2.1"))

@@ -137,7 +137,7 @@ func TestCloseLeavesWhatIsServed(t *testing.T) {
 // TestReleasedAreSpread: clients that Close sends away come back at different seconds, each at that of its own key.
 func TestReleasedAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMiddleware(t, newMemory(t), nil, byIP("each", hourly), shared("all", algorithms.LeakyBucket(1, time.Second).WithBurst(100)))
+		m := newMiddleware(t, newMemory(t), nil, byIP("each", hourly), forAll("all", algorithms.LeakyBucket(1, time.Second).WithBurst(100)))
 		h := m.Handler(ok)
 		slot := time.Now().UnixNano() / int64(4*time.Second)
 		var wg sync.WaitGroup
@@ -165,7 +165,7 @@ func TestReleasedAreSpread(t *testing.T) {
 func TestCloseRace(t *testing.T) {
 	for range 20 {
 		memory := newMemory(t)
-		total := shared("total", algorithms.SlidingWindowLog(100, time.Hour))
+		total := forAll("total", algorithms.SlidingWindowLog(100, time.Hour))
 		m := newMiddleware(t, memory, nil, total, byIP("p", algorithms.LeakyBucket(1000, time.Second).WithBurst(100)))
 		served := new(counter)
 		h := m.Handler(served)

@@ -26,7 +26,7 @@ func TestConcurrentlyExact(t *testing.T) {
 	} {
 		t.Run(l.Algorithm().String(), func(t *testing.T) {
 			served, denied := new(counter), new(atomic.Int64)
-			m := newMiddleware(t, newStill(t), nil, shared("all", l), byIP("each", algorithms.TokenBucket(1000, time.Hour)))
+			m := newMiddleware(t, newStill(t), nil, forAll("all", l), byIP("each", algorithms.TokenBucket(1000, time.Hour)))
 			handlers := [2]http.Handler{m.Handler(served), m.Handler(served)} // which share the policies' counts
 			var wg sync.WaitGroup
 			for g := range goroutines {

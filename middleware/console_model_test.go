@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -164,7 +165,7 @@ func reset(o ratelimit.Overrides, at [2]string) error {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	shared := algorithms.Must(algorithms.NewRedis(s.Client(), &algorithms.RedisOptions{Now: func() time.Time { return noon }, Timeout: time.Minute}))
+	limiter := newShared(t, s.Client(), shared.Options{Now: func() time.Time { return noon }})
 	var tables []ratelimit.Overrides
 	for range 2 {
 		r := algorithms.Must(overrides.NewRedis(s.Client(), nil))
@@ -189,7 +190,7 @@ func TestModel(t *testing.T) {
 			}
 			w := &world{tables: tables}
 			for _, o := range tables {
-				w.instances = append(w.instances, ratelimit.Must(ratelimit.New(shared, &ratelimit.Options{Overrides: o}, byIP("p", hourly))))
+				w.instances = append(w.instances, ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Overrides: o}, byIP("p", hourly))))
 			}
 			w.edit(t, func(*ratelimit.Console) error { return nil })
 			return w
@@ -209,21 +210,18 @@ func TestModel(t *testing.T) {
 // Two instances see within a second what a third does, on a server and on a Cluster, whatever they remember.
 func TestConsoleOverInstances(t *testing.T) {
 	t.Parallel()
-	for name, clients := range map[string]func() algorithms.Client{
-		"server":  func() algorithms.Client { return redistest.Start(t).Client() },
-		"cluster": func() algorithms.Client { return redistest.StartCluster(t).Client() },
+	for name, clients := range map[string]func() shared.Client{
+		"server":  func() shared.Client { return redistest.Start(t).Client() },
+		"cluster": func() shared.Client { return redistest.StartCluster(t).Client() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdb := clients()
 			var instances [2]*ratelimit.Middleware
 			var consoles [2]*ratelimit.Console
 			for i := range instances {
-				stack := algorithms.Must(algorithms.NewShared(rdb, &algorithms.Options{
-					Redis: algorithms.RedisOptions{Timeout: time.Minute}, Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
-				}))
 				table := algorithms.Must(overrides.NewRedis(rdb, nil))
-				t.Cleanup(func() { _, _ = stack.Close(), table.Close() })
-				instances[i] = newMiddleware(t, stack, &ratelimit.Options{Overrides: table}, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+				t.Cleanup(func() { _ = table.Close() })
+				instances[i] = newMiddleware(t, newShared(t, rdb, shared.Options{}), &ratelimit.Options{Overrides: table}, byIP("p", algorithms.TokenBucket(1, time.Hour)))
 				consoles[i] = ratelimit.NewConsole(instances[i])
 			}
 			ctx := context.Background()

@@ -3,6 +3,9 @@ package middleware_test
 import (
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"strconv"
 	"strings"
@@ -122,19 +125,41 @@ func TestResetAndGrant(t *testing.T) {
 	want("default=10 tierbig=20 tiergold=100 override=100* candidate=5")
 }
 
-// TestResetOfWhatIsPast: what was used under an override that is gone, or before an Update, is forgotten, too.
-func TestResetOfWhatIsPast(t *testing.T) {
-	limits := map[algorithms.Algorithm]algorithms.Limit{}
-	for _, l := range []algorithms.Limit{
-		hourly, algorithms.LeakyBucket(10, time.Hour), algorithms.SlidingWindowCounter(10, time.Hour), algorithms.SlidingWindowLog(10, time.Hour),
-		algorithms.FixedWindow(10, time.Hour), algorithms.PerMonth(10, time.UTC), algorithms.Concurrent(10, time.Hour), algorithms.Nobody(),
-	} {
-		limits[l.Algorithm()] = l
+// constructors returns the names of the functions in package algorithms that make limits of algorithms.
+func constructors(t *testing.T) (names []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../algorithms/limit.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for a := algorithms.Algorithm(1); a.String() != ""; a++ {
-		l, known := limits[a]
+	for _, declared := range file.Decls {
+		f, ok := declared.(*ast.FuncDecl)
+		if !ok || f.Recv != nil || !f.Name.IsExported() || f.Name.Name == "LimitOf" || f.Type.Results == nil {
+			continue
+		}
+		if result, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && result.Name == "Limit" {
+			names = append(names, f.Name.Name)
+		}
+	}
+	if len(names) < 9 {
+		t.Fatalf("got %v, want at least 9 constructors", names)
+	}
+	return names
+}
+
+// TestResetOfWhatIsPast: units spent under an override that is gone, or before an Update, are forgotten, too.
+func TestResetOfWhatIsPast(t *testing.T) {
+	limits := map[string]algorithms.Limit{
+		"TokenBucket": hourly, "LeakyBucket": algorithms.LeakyBucket(10, time.Hour),
+		"SlidingWindowCounter": algorithms.SlidingWindowCounter(10, time.Hour), "SlidingWindowLog": algorithms.SlidingWindowLog(10, time.Hour),
+		"FixedWindow": algorithms.FixedWindow(10, time.Hour), "PerDay": algorithms.PerDay(10, nil), "PerMonth": algorithms.PerMonth(10, time.UTC),
+		"Concurrent": algorithms.Concurrent(10, time.Hour), "Nobody": algorithms.Nobody(),
+	}
+	for _, name := range constructors(t) {
+		l, known := limits[name]
 		if !known {
-			t.Errorf("no limit of algorithm %v", a)
+			t.Errorf("no limit of algorithms.%s", name)
+			continue
 		}
 		table := overrides.NewMemory()
 		m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Logger: quiet}, byIP("p", hourly))

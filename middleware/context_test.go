@@ -32,7 +32,7 @@ func TestFromContext(t *testing.T) {
 	p.Tier = func(*http.Request) string { return "gold" }
 	p.Tiers = map[string]algorithms.Limit{"gold": algorithms.TokenBucket(20, time.Hour)}
 	seen := new(verdicts)
-	h := newMiddleware(t, newStill(t), nil, p, shared("all", hourly)).Handler(seen)
+	h := newMiddleware(t, newStill(t), nil, p, forAll("all", hourly)).Handler(seen)
 	record(h, from("192.0.2.1"))
 	record(h, from("192.0.2.1"))
 	v := seen.got[1]
@@ -146,7 +146,7 @@ func TestRetryAfterThatIsThere(t *testing.T) {
 func TestCheckIsHandler(t *testing.T) {
 	policies := []ratelimit.Policy{
 		{Name: "api", Key: keyfunc.FirstOf(apiKey, keyfunc.IP(nil)), Limit: algorithms.TokenBucket(3, time.Hour)},
-		byIP("window", algorithms.SlidingWindowLog(5, time.Hour)), shared("all", algorithms.TokenBucket(8, time.Hour)),
+		byIP("window", algorithms.SlidingWindowLog(5, time.Hour)), forAll("all", algorithms.TokenBucket(8, time.Hour)),
 	}
 	var handled []ratelimit.Verdict
 	o := &ratelimit.Options{Denied: func(_ http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) { handled = append(handled, v) }}

@@ -33,7 +33,7 @@ func TestAllOrNothing(t *testing.T) {
 		{"the first denies", []ratelimit.Policy{tight, wide}},
 		{"the last denies", []ratelimit.Policy{wide, tight}},
 		{"one between denies", []ratelimit.Policy{byIP("a", hourly), tight, wide}},
-		{"a private one denies", []ratelimit.Policy{shared("tight", tight.Limit), wide}},
+		{"a private one denies", []ratelimit.Policy{forAll("tight", tight.Limit), wide}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limiter, served := newStill(t), new(counter)
@@ -64,7 +64,7 @@ func TestAllOrNothing(t *testing.T) {
 // TestOrder: private policies come last, and else the order is the configuration's.
 func TestOrder(t *testing.T) {
 	l := &spy{Limiter: newStill(t)}
-	m := newMiddleware(t, l, nil, shared("p1", hourly), byIP("b", hourly), shared("p2", hourly), byIP("a", hourly))
+	m := newMiddleware(t, l, nil, forAll("p1", hourly), byIP("b", hourly), forAll("p2", hourly), byIP("a", hourly))
 	v := check(t, m, from("192.0.2.1"))
 	if got, want := l.asked(), "b:ip=192.0.2.1 a:ip=192.0.2.1 p1:const=all p2:const=all"; got != want {
 		t.Errorf("got %s\nwant %s, in one call", got, want)

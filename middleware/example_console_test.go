@@ -17,8 +17,7 @@ import (
 
 // A customer calls: why is every request denied?
 func ExampleConsole() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	limited := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.FixedWindow(2, 24*time.Hour),
 	}))
@@ -41,8 +40,7 @@ func ExampleConsole() {
 
 // The console over HTTP lets in whom a function lets in. Mount it where clients do not come.
 func ExampleConsole_Handler() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Overrides: overrides.NewMemory(), Logger: quiet}, ratelimit.Policy{
 		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute),
 	}))

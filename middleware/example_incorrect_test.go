@@ -16,8 +16,7 @@ import (
 //
 // Wrap the other way around: cors(limited.Handler(api)).
 func ExampleMiddleware_Handler_incorrect() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	limited := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "api", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Minute),
 	}))
@@ -45,8 +44,7 @@ func ExampleMiddleware_Handler_incorrect() {
 //
 // Mount a policy once, or give the inner one a name and a limit of its own.
 func ExampleMiddleware_incorrect() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	limited := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "api", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(4, time.Hour),
 	}))

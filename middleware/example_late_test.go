@@ -17,8 +17,7 @@ import (
 // Tokens of a language model: a request reserves what most of them need, and
 // pays for what it did use.
 func ExampleSettle() {
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	daily := algorithms.TokenBucket(10_000, 24*time.Hour)
 	tokens := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
 		Name:  "completions",
@@ -45,8 +44,7 @@ func ExampleSettle() {
 // Only failed logins count. Each reserves a try until its outcome is known, so
 // that no more than five can fail however many come at once.
 func ExamplePolicy_chargeIf() {
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	fivePerMinute := algorithms.SlidingWindowLog(5, time.Minute)
 	logins := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
 		Name:     "login",
@@ -72,8 +70,7 @@ func ExamplePolicy_chargeIf() {
 }
 
 func ExampleNewRouteTable() {
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	perClient := func(name string, l algorithms.Limit) ratelimit.Policy {
 		return ratelimit.Policy{Name: name, Key: keyfunc.IP(nil), Limit: l}
 	}
@@ -100,8 +97,7 @@ func ExampleNewRouteTable() {
 
 // A test of the service can want that no route is without a limit by mistake.
 func ExampleRouteTable_Uncovered() {
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	routes := ratelimit.Must(ratelimit.NewRouteTable(memory, nil, ratelimit.Routes{
 		"GET /v1/orders/{id}": {{Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(100, time.Minute)}},
 		"/healthz":            {}, // on purpose

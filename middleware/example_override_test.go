@@ -16,8 +16,7 @@ import (
 // A client gets a limit of its own while the service runs, and responses tell it. In a service of several instances the
 // table is overrides.NewRedis's.
 func ExampleOverrides() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	table := overrides.NewMemory()
 	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Overrides: table}, ratelimit.Policy{
 		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Minute),
@@ -45,8 +44,7 @@ func ExampleOverrides() {
 
 // Policies that were read from a configuration are replaced when that changes. What has been counted stays.
 func ExampleMiddleware_Update() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	policy := ratelimit.Policy{Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute)}
 	limited := ratelimit.Must(ratelimit.New(limiter, nil, policy))
 	h := limited.Handler(http.NotFoundHandler())

@@ -13,8 +13,7 @@ import (
 
 // Who does not stop is banned: after 20 denials within a minute for five minutes, then for ten, up to a day.
 func ExampleBan() {
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	_, err := ratelimit.New(memory, nil, ratelimit.Policy{
 		Name:  "api",
 		Key:   keyfunc.IP(nil),
@@ -35,8 +34,7 @@ func ExampleBan() {
 
 // Denials cost, too: who asks again before the time waits longer, one burst's time at the most.
 func ExamplePolicy_chargeDenied() {
-	memory := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return noon }}))
-	defer memory.Close()
+	memory := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return noon }})
 	codes := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
 		Name:         "codes",
 		Key:          keyfunc.IP(nil),
@@ -57,8 +55,7 @@ func ExamplePolicy_chargeDenied() {
 
 // Two streams at a time for each client, however long they run.
 func ExamplePolicy_concurrent() {
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	streams := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
 		Name:  "streams",
 		Key:   keyfunc.IP(nil),
@@ -85,8 +82,7 @@ func ExamplePolicy_concurrent() {
 
 // What all clients share is nobody's fault: 503, and no numbers that tell of the others.
 func ExamplePolicy_capacity() {
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	database := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
 		Name:     "database",
 		Key:      keyfunc.Const("all"),

@@ -16,8 +16,7 @@ import (
 
 // A page shows operators what the limits do: to browsers as HTML, to programs as JSON.
 func ExampleNewStatus() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	status := ratelimit.NewStatus()
 	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: status}, ratelimit.Policy{
 		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute),
@@ -50,8 +49,7 @@ func ExampleNewStatus() {
 
 // What only shows while a service runs is found by its requests: here a cost that its limit can never admit.
 func ExampleMiddleware_Findings() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	o := &ratelimit.Options{Logger: slog.New(slog.DiscardHandler)} // it would be told, too
 	limited := ratelimit.Must(ratelimit.New(limiter, o, ratelimit.Policy{
 		Name: "export", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(60, time.Minute).WithBurst(10),
@@ -68,8 +66,7 @@ func ExampleMiddleware_Findings() {
 
 // Several observers are told of everything, in order.
 func ExampleObservers() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	log := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) { fmt.Println(e.Kind, e.Verdict.Allowed) })
 	o := &ratelimit.Options{Observer: ratelimit.Observers(ratelimit.NewStatus(), log)}
 	limited := ratelimit.Must(ratelimit.New(limiter, o, ratelimit.Policy{

@@ -19,8 +19,7 @@ import (
 
 // Each client address may call a handler twice at once, and twice per minute in the long run.
 func Example() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 
 	limited := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name:  "reports",
@@ -47,8 +46,7 @@ func Example() {
 // In chi a middleware may be mounted anywhere; keyfunc.Route is the template, not the path. Several policies are one
 // decision: what the merchant is denied costs the others nothing.
 func Example_chi() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	secret := []byte("the same on all instances")
 	known := func(key string) bool { return key == "sk_live_1" }
 
@@ -85,8 +83,7 @@ func Example_chi() {
 
 // Check is for what is no http.Handler. It charges, and leaves the answer to its caller.
 func ExampleMiddleware_Check() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	messages := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "messages", Key: keyfunc.IP(nil), Limit: algorithms.SlidingWindowLog(2, time.Hour),
 	}))
@@ -111,8 +108,7 @@ func ExampleMiddleware_Check() {
 
 // A handler may answer more cheaply when its client has little left.
 func ExampleFromContext() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	search := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "search", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(3, time.Hour),
 	}))
@@ -137,8 +133,7 @@ func ExampleFromContext() {
 
 // Denied answers in a service's own format. The fields are set by then; the status is not.
 func ExampleOptions_denied() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	opts := &ratelimit.Options{Denied: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
@@ -158,8 +153,7 @@ func ExampleOptions_denied() {
 
 // An observer counts. The names of policies come from the configuration, so they may be labels.
 func ExampleObserver() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	denied := map[string]int{} // a real one locks
 	opts := &ratelimit.Options{Observer: ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind != ratelimit.Decided {
@@ -184,10 +178,10 @@ func ExampleObserver() {
 	// map[day:2]
 }
 
-// Close comes before Shutdown, which would wait until the requests that a leaky bucket holds have had their turn. The
-// limiter comes last: what was held goes back to it.
+// Close comes before Shutdown, which would wait for the turns of all requests that a leaky bucket holds. A shared limiter
+// is closed last, because the units of those requests go back to it.
 func ExampleMiddleware_Close() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
+	limiter := algorithms.NewMemory(nil)
 	exports := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
 		Name: "exports", Key: keyfunc.IP(nil), Limit: algorithms.LeakyBucket(1, time.Minute).WithBurst(5),
 	}))
@@ -202,9 +196,9 @@ func ExampleMiddleware_Close() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	fmt.Println(exports.Close(ctx), server.Shutdown(ctx), limiter.Close())
+	fmt.Println(exports.Close(ctx), server.Shutdown(ctx))
 	fmt.Println(errors.Is(<-done, http.ErrServerClosed))
 	// Output:
-	// <nil> <nil> <nil>
+	// <nil> <nil>
 	// true
 }

@@ -15,8 +15,7 @@ import (
 
 // Where there was no limit, a new one is watched first: it tells whom it would have denied, and nobody notices.
 func ExamplePolicy_shadow() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	tell := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind == ratelimit.Decided {
 			fmt.Println(e.Verdict.Policies[0].Name, e.Verdict.Outcome(0))
@@ -40,8 +39,7 @@ func ExamplePolicy_shadow() {
 
 // A new limit is tried beside the live one, and only the live one decides.
 func ExamplePolicy_candidate() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	tell := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind == ratelimit.Diverged {
 			fmt.Println(e.Policy, "live:", e.Live.Allowed, "candidate:", e.Candidate.Allowed)
@@ -66,8 +64,7 @@ func ExamplePolicy_candidate() {
 
 // Who has spent nine tenths is told so by the handler, before anything is denied.
 func ExampleOptions_nearPercent() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{NearPercent: 90}, ratelimit.Policy{
 		Name: "day", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(10, 24*time.Hour),
 	}))
@@ -86,8 +83,7 @@ func ExampleOptions_nearPercent() {
 
 // Health checks pass, however many there are.
 func ExampleOptions_exempt() {
-	limiter := algorithms.Must(algorithms.NewMemory(nil))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	limited := ratelimit.Must(ratelimit.New(limiter,
 		&ratelimit.Options{Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
 		ratelimit.Policy{Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.Nobody()}))

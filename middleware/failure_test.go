@@ -147,7 +147,7 @@ func TestEndedContextIsNeverServed(t *testing.T) {
 						t.Errorf("got %+v and error %v, want 503 and an error", v, err)
 					}
 				}
-				if got := memory.Stats().Keys; got != 0 {
+				if got := memory.Stats().Memory.Keys; got != 0 {
 					t.Errorf("got %d keys, want none", got)
 				}
 				if got := len(log.lines()); got != 0 {

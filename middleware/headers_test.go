@@ -103,7 +103,6 @@ func runHeaders(t *testing.T, l algorithms.Limit, policy string, steps []step, d
 	p := byIP("p", l)
 	p.Cost = func(*http.Request) int64 { return cost }
 	memory := newMemory(t)
-	_ = memory.Close() // or it would sweep in each second of a month; never fails
 	running := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
 		if op := checks[0].Op; op == algorithms.Return || op == algorithms.Renew {
 			return nil // no request ever ends
@@ -179,15 +178,15 @@ func TestHeadersOfSeveral(t *testing.T) {
 				`Ratelimit-Policy: "a";q=1;w=1, "b";q=10;w=3600, "c";q=1;w=60`, `Ratelimit-Remaining: 0`, `Ratelimit-Reset: 60`,
 				`Retry-After: 60`), `,"violated-policies":["a","c"]`},
 		{"a private one is not advertised",
-			[]ratelimit.Policy{shared("secret", hourly), byIP("a", second)}, 1,
+			[]ratelimit.Policy{forAll("secret", hourly), byIP("a", second)}, 1,
 			text(`Ratelimit: "a";r=0;t=1`, `Ratelimit-Limit: 1`, `Ratelimit-Policy: "a";q=1;w=1`, `Ratelimit-Remaining: 0`,
 				`Ratelimit-Reset: 1`), ""},
-		{"a private one alone, admitted", []ratelimit.Policy{shared("secret", hourly)}, 1, "", ""},
-		{"a private one alone, denied by nobody", []ratelimit.Policy{shared("secret", algorithms.Nobody())}, 1, "", ""},
+		{"a private one alone, admitted", []ratelimit.Policy{forAll("secret", hourly)}, 1, "", ""},
+		{"a private one alone, denied by nobody", []ratelimit.Policy{forAll("secret", algorithms.Nobody())}, 1, "", ""},
 		{"no wait helps with one of two", []ratelimit.Policy{byIP("a", second), byIP("none", algorithms.Nobody())}, 1,
 			text(`Ratelimit: "none";r=0`, `Ratelimit-Limit: 0`, `Ratelimit-Policy: "a";q=1;w=1, "none";q=0`, `Ratelimit-Remaining: 0`),
 			`,"violated-policies":["none"]`},
-		{"private never, public one second", []ratelimit.Policy{shared("secret", algorithms.Nobody()), byIP("a", second)}, 1,
+		{"private never, public one second", []ratelimit.Policy{forAll("secret", algorithms.Nobody()), byIP("a", second)}, 1,
 			text(`Ratelimit-Policy: "a";q=1;w=1`), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // noon is the instant of clocks that stand still.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A handClock goes on when a test says so. A Memory also reads it by itself.
+// A handClock goes on when a test says so.
 type handClock struct{ ns atomic.Int64 }
 
 func newHandClock(t time.Time) *handClock {
@@ -51,12 +52,23 @@ func newStill(t testing.TB) *algorithms.Memory {
 
 func newMemoryWith(t testing.TB, o algorithms.MemoryOptions) *algorithms.Memory {
 	t.Helper()
-	m, err := algorithms.NewMemory(&o)
+	return algorithms.NewMemory(&o)
+}
+
+// newShared returns a shared limiter that ends with the test. Unless o says otherwise its deadline is a minute: a slow
+// machine is no outage.
+func newShared(t testing.TB, client shared.Client, o shared.Options) *shared.Limiter {
+	t.Helper()
+	if o.Deadline == 0 {
+		o.Deadline = time.Minute
+	}
+	o.Logger = quiet
+	l, err := shared.New(client, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.Close() }) // never fails
-	return m
+	t.Cleanup(func() { _ = l.Close() }) // the servers may be gone
+	return l
 }
 
 func newMiddleware(t testing.TB, l algorithms.Limiter, o *ratelimit.Options, p ...ratelimit.Policy) *ratelimit.Middleware {
@@ -73,8 +85,8 @@ func byIP(name string, l algorithms.Limit) ratelimit.Policy {
 	return ratelimit.Policy{Name: name, Key: keyfunc.IP(nil), Limit: l}
 }
 
-// shared is a private policy for everybody together.
-func shared(name string, l algorithms.Limit) ratelimit.Policy {
+// forAll is a private policy, which counts all clients together.
+func forAll(name string, l algorithms.Limit) ratelimit.Policy {
 	return ratelimit.Policy{Name: name, Key: keyfunc.Const("all"), Limit: l, Private: true}
 }
 

@@ -89,7 +89,7 @@ func TestHeldUntilTheirTurn(t *testing.T) {
 func TestHeldForTheLongest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(newMiddleware(t, newMemory(t), nil, byIP("p", perSecond), byIP("plain", hourly),
-			shared("slow", algorithms.LeakyBucket(1, 3*time.Second).WithBurst(3))))
+			forAll("slow", algorithms.LeakyBucket(1, 3*time.Second).WithBurst(3))))
 		for _, name := range []string{"a", "b", "c", "d"} {
 			q.send(name)
 		}
@@ -105,7 +105,7 @@ func TestHangUp(t *testing.T) {
 		t.Run(tt.who, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				seen, memory := new(eventLog), newMemory(t)
-				total, global := byIP("total", algorithms.TokenBucket(10, 24*time.Hour)), shared("global", algorithms.SlidingWindowLog(100, 24*time.Hour))
+				total, global := byIP("total", algorithms.TokenBucket(10, 24*time.Hour)), forAll("global", algorithms.SlidingWindowLog(100, 24*time.Hour))
 				q := newQueue(newMiddleware(t, memory, &ratelimit.Options{Observer: seen}, total, byIP("p", perSecond), global))
 				q.send("a")
 				hangUp := map[string]context.CancelFunc{"b": q.send("b"), "c": q.send("c")}

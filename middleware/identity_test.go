@@ -110,7 +110,7 @@ func TestGuessing(t *testing.T) {
 			t.Fatalf("guess %d: got Retry-After %q, want 360", i, w.Header().Get("Retry-After"))
 		}
 	}
-	if got := memory.Stats().Keys; got != 1 {
+	if got := memory.Stats().Memory.Keys; got != 1 {
 		t.Errorf("got %d keys, want 1", got)
 	}
 	if got := left(t, memory, other, "ip=192.0.2.1"); got != 10 {
@@ -174,7 +174,7 @@ func TestNothingLeaks(t *testing.T) {
 		status  int
 	}{
 		{"denied", newStill(t), api, "good-key", 429},
-		{"denied by a private policy", newStill(t), shared("shared", algorithms.Nobody()), "", 429},
+		{"denied by a private policy", newStill(t), forAll("shared", algorithms.Nobody()), "", 429},
 		{"unknown and denied", newStill(t), api, "guess", 429},
 		{"unknown", newStill(t), ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}, "guess", 401},
 		{"malformed", newStill(t), api, "guess <b>", 400},

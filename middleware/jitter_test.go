@@ -129,9 +129,9 @@ func TestPrivateJitter(t *testing.T) {
 		algorithms.FixedWindow(1, 5*time.Minute), algorithms.SlidingWindowCounter(1, 5*time.Minute),
 	} {
 		for name, policies := range map[string][]ratelimit.Policy{
-			"alone":           {shared("all", l)},
-			"by each client":  {shared("all", l), byIP("each", algorithms.TokenBucket(1000, time.Second))},
-			"also by a third": {shared("all", l), {Name: "k", Key: keyfunc.IP(nil), Limit: hourly, Skip: func(*http.Request) bool { return true }}},
+			"alone":           {forAll("all", l)},
+			"by each client":  {forAll("all", l), byIP("each", algorithms.TokenBucket(1000, time.Second))},
+			"also by a third": {forAll("all", l), {Name: "k", Key: keyfunc.IP(nil), Limit: hourly, Skip: func(*http.Request) bool { return true }}},
 		} {
 			t.Run(fmt.Sprintf("%v %s", l, name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
@@ -31,13 +32,8 @@ func TestLateModel(t *testing.T) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		shared, err := algorithms.NewRedis(redistest.Start(t).Client(), &algorithms.RedisOptions{
-			Now: func() time.Time { return noon }, Timeout: time.Minute,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rapid.Check(t, func(r *rapid.T) { newLateModel(t, r, patient{shared}).run() })
+		limiter := newShared(t, redistest.Start(t).Client(), shared.Options{Now: func() time.Time { return noon }})
+		rapid.Check(t, func(r *rapid.T) { newLateModel(t, r, patient{limiter}).run() })
 	})
 }
 

@@ -41,7 +41,7 @@ var mistakes = []struct {
 	{"zero Key", ratelimit.Options{}, []ratelimit.Policy{{Name: "zero-key", Limit: hourly}}, []string{`"zero-key" & zero Key`}},
 	{"zero Limit", ratelimit.Options{}, []ratelimit.Policy{{Name: "zero-limit", Key: keyfunc.IP(nil)}},
 		[]string{`"zero-limit" & zero Limit`}},
-	{"bad limit, private", ratelimit.Options{}, []ratelimit.Policy{shared("bad", algorithms.FixedWindow(0, time.Second))},
+	{"bad limit, private", ratelimit.Options{}, []ratelimit.Policy{forAll("bad", algorithms.FixedWindow(0, time.Second))},
 		[]string{`"bad" & fixed-window 0/1s & requests`}},
 	{"several mistakes in a limit", ratelimit.Options{}, []ratelimit.Policy{byIP("bad", algorithms.FixedWindow(-1, -1))},
 		[]string{`"bad" & fixed-window -1/-1ns & requests`, `"bad" & fixed-window -1/-1ns & window`}},

@@ -137,7 +137,7 @@ func TestShadowedPolicyFailsOpen(t *testing.T) {
 func TestBan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, store := overrides.NewMemory(), &spy{Limiter: newMemory(t)}
-		capacity := shared("all", hourly)
+		capacity := forAll("all", hourly)
 		capacity.Capacity = true
 		m := newMiddleware(t, store, &ratelimit.Options{Overrides: table, Headers: headers.Draft}, capacity, byIP("ip", hourly),
 			ratelimit.Policy{Name: "tenant", Key: keyfunc.Header("X-Tenant"), Limit: hourly})

@@ -121,7 +121,7 @@ func eventsAreBounded(t *testing.T) {
 }
 
 func jitterIsRaceFree(t *testing.T) {
-	h := newMiddleware(t, newStill(t), nil, shared("p", algorithms.FixedWindow(1, time.Hour))).Handler(ok)
+	h := newMiddleware(t, newStill(t), nil, forAll("p", algorithms.FixedWindow(1, time.Hour))).Handler(ok)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
@@ -190,7 +190,7 @@ func keysDoNotCollide(t *testing.T) {
 			t.Errorf("%q: got status %d, want a bucket of its own", pair, got)
 		}
 	}
-	if got := memory.Stats().Keys; got != len(pairs) {
+	if got := memory.Stats().Memory.Keys; got != len(pairs) {
 		t.Errorf("got %d keys, want %d", got, len(pairs))
 	}
 }

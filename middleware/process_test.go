@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -47,10 +48,7 @@ func (j *job) serve(t *testing.T, p *redistest.Parent) {
 	}
 	client := patientClient(j.Redis)
 	defer client.Close()
-	stack, err := algorithms.NewShared(client, &algorithms.Options{
-		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
-		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
-	})
+	limiter, err := shared.New(client, &shared.Options{Deadline: time.Minute, Logger: quiet}) // a slow machine is no outage
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +57,7 @@ func (j *job) serve(t *testing.T, p *redistest.Parent) {
 	if j.Policy == modelTokens {
 		policy, handler = s.tokens(j.Policy)
 	}
-	m := newMiddleware(t, patient{stack}, &ratelimit.Options{Observer: s, Logger: quiet}, policy)
+	m := newMiddleware(t, patient{limiter}, &ratelimit.Options{Observer: s, Logger: quiet}, policy)
 	mux := http.NewServeMux()
 	mux.Handle("POST /{how}", m.Handler(handler))
 	mux.HandleFunc("POST /release", func(http.ResponseWriter, *http.Request) { close(s.release) })
@@ -77,7 +75,7 @@ func (j *job) serve(t *testing.T, p *redistest.Parent) {
 			t.Error(err)
 		}
 	}
-	if err := stack.Close(); err != nil {
+	if err := limiter.Close(); err != nil {
 		t.Error(err)
 	}
 }

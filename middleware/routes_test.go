@@ -22,7 +22,7 @@ func routeTable(t *testing.T, l algorithms.Limiter, log *logRecords) *ratelimit.
 	t.Helper()
 	routes, err := ratelimit.NewRouteTable(l, &ratelimit.Options{Logger: log.logger()}, ratelimit.Routes{
 		"GET /v1/orders/{id}": {byIP("read", hourly)},
-		"/v1/orders/{id}":     {byIP("write", hourly), shared("all-writes", hourly)},
+		"/v1/orders/{id}":     {byIP("write", hourly), forAll("all-writes", hourly)},
 		"/healthz":            {},
 		"*":                   {byIP("rest", hourly)},
 	})

@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -186,12 +188,16 @@ func (s *service) used(after time.Duration) int64 {
 // do asks Redis, at some time after now.
 func (s *service) do(c *algorithms.Check, after time.Duration) {
 	s.Helper()
-	o := &algorithms.RedisOptions{Timeout: time.Minute}
+	o := shared.Options{Deadline: time.Minute, DenyCacheKeys: shared.DenyCacheOff, Logger: quiet}
 	if after > 0 {
 		o.Now = func() time.Time { return time.Now().Add(after) }
 	}
+	limiter, err := shared.New(s.redis, &o)
+	if err != nil {
+		s.Fatal(err)
+	}
 	checks := []algorithms.Check{*c}
-	if err := algorithms.Must(algorithms.NewRedis(s.redis, o)).Allow(s.Context(), checks); err != nil {
+	if err := errors.Join(limiter.Allow(s.Context(), checks), limiter.Close()); err != nil {
 		s.Fatal(err)
 	}
 	c.Decision = checks[0].Decision

@@ -20,6 +20,8 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -49,7 +51,7 @@ type seen struct {
 	Limiters []struct {
 		Name, Kind, Breaker string
 		Instances           int
-		Stats               map[string]any
+		Stats               algorithms.Stats
 	}
 	Findings []ratelimit.Finding
 }
@@ -113,7 +115,7 @@ func TestStatusCounts(t *testing.T) {
 		if d := v.Decisions[1]; d.Source != "local" || d.Count != 6 || v.Decisions[0].Count+v.Decisions[2].Count != 0 {
 			t.Errorf("got %+v, want 6 that were local", v.Decisions)
 		}
-		if l := v.Limiters[0]; l.Name != "memory" || l.Kind != "memory" || l.Breaker != "" || l.Stats["Keys"] != 2.0 {
+		if l := v.Limiters[0]; l.Name != "memory" || l.Kind != "memory" || l.Breaker != "" || l.Stats.Memory.Keys != 2 || l.Stats.Shared {
 			t.Errorf("got %+v, want a Memory of 2 keys", l)
 		}
 		time.Sleep(70 * time.Second)
@@ -151,21 +153,17 @@ func TestStatusOfAnySource(t *testing.T) {
 }
 
 func TestStatusLimiters(t *testing.T) {
-	memory, status := newMemory(t), ratelimit.NewStatus()
-	fallback, err := algorithms.NewFallback(broken(errors.New("down")), memory, &algorithms.FallbackOptions{Instances: 3, Deadline: ms})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fallback.Close()
-	if err := errors.Join(status.WatchLimiter("both", fallback), status.WatchLimiter("mine", limiterFunc(nil))); err == nil ||
+	status := ratelimit.NewStatus()
+	limiter := newShared(t, redistest.Script(nil, redistest.Fail(errors.New("down"))), shared.Options{Instances: 3, Deadline: ms})
+	if err := errors.Join(status.WatchLimiter("redis", limiter), status.WatchLimiter("mine", limiterFunc(nil))); err == nil ||
 		!strings.Contains(err.Error(), `"mine" is a middleware_test.limiterFunc, which has no Stats`) {
 		t.Errorf("got %v, want that a limiter has no Stats", err)
 	}
-	if l := look(t, status).Limiters; len(l) != 1 || l[0].Kind != "fallback" || l[0].Breaker != "closed" || l[0].Instances != 3 {
-		t.Errorf("got %+v, want a fallback of 3 instances, whose circuit is closed", l)
+	if l := look(t, status).Limiters; len(l) != 1 || l[0].Kind != "shared" || l[0].Breaker != "closed" || l[0].Instances != 3 {
+		t.Errorf("got %+v, want one of 3 instances, whose circuit is closed", l)
 	}
-	for !fallback.Stats().Open {
-		left(t, fallback, byIP("p", hourly), "ip=192.0.2.1")
+	for !limiter.Stats().Fallback.Open {
+		left(t, limiter, byIP("p", hourly), "ip=192.0.2.1")
 	}
 	page := record(status, httptest.NewRequest("GET", "/?format=html", nil)).Body.String()
 	if l := look(t, status).Limiters[0]; l.Breaker != "open" || !strings.Contains(page, "<title>Rate limits: Redis is not available</title>") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -16,7 +17,7 @@ import (
 // A fleet is some instances of a service that share a Redis or a Cluster.
 type fleet struct {
 	*testing.T
-	clients []algorithms.Client
+	clients []shared.Client
 }
 
 // settle closes instances, so that all is settled.
@@ -55,14 +56,8 @@ func (f *fleet) start(policies ...ratelimit.Policy) []*ratelimit.Middleware {
 	f.Helper()
 	var all []*ratelimit.Middleware
 	for _, client := range f.clients {
-		stack, err := algorithms.NewShared(client, &algorithms.Options{
-			Redis: algorithms.RedisOptions{Timeout: redistest.Patience}, Fallback: algorithms.FallbackOptions{Deadline: redistest.Patience},
-		})
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Cleanup(func() { _ = stack.Close() }) // the servers may be gone
-		all = append(all, newMiddleware(f, patient{stack}, &ratelimit.Options{Logger: quiet}, policies...))
+		limiter := newShared(f, client, shared.Options{Deadline: redistest.Patience})
+		all = append(all, newMiddleware(f, patient{limiter}, &ratelimit.Options{Logger: quiet}, policies...))
 	}
 	return all
 }
@@ -83,7 +78,7 @@ func (f *fleet) soon(m *ratelimit.Middleware, what string, want func(ratelimit.V
 }
 
 // everybody is a private policy, of another slot than the client's.
-var everybody = shared("everybody", algorithms.TokenBucket(1_000_000, time.Second))
+var everybody = forAll("everybody", algorithms.TokenBucket(1_000_000, time.Second))
 
 // TestFleetSettles: what one instance settles, the others count.
 func TestFleetSettles(t *testing.T) {

@@ -31,8 +31,8 @@ func TestTrialsChangeNothing(t *testing.T) {
 		for _, trial := range allAlgorithms {
 			t.Run(live.String()+" beside "+trial.String(), func(t *testing.T) {
 				clock := newHandClock(noon)
-				policies := []ratelimit.Policy{byIP("each", live), shared("all", algorithms.TokenBucket(20, time.Second))}
-				watched := []ratelimit.Policy{policies[0], policies[1], byIP("shadow", trial), shared("dark", trial), {Name: "tenants", Key: missing, Limit: trial}}
+				policies := []ratelimit.Policy{byIP("each", live), forAll("all", algorithms.TokenBucket(20, time.Second))}
+				watched := []ratelimit.Policy{policies[0], policies[1], byIP("shadow", trial), forAll("dark", trial), {Name: "tenants", Key: missing, Limit: trial}}
 				for i := 2; i < len(watched); i++ {
 					watched[i].Shadow = true
 				}
@@ -122,7 +122,7 @@ func TestCapacity(t *testing.T) {
 		{"the client", false, true, false, 429, `["client"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			capacity, client := shared("capacity", hourly), byIP("client", hourly)
+			capacity, client := forAll("capacity", hourly), byIP("client", hourly)
 			capacity.Capacity, capacity.Private = true, tt.private
 			if tt.capacity {
 				capacity.Limit = one

@@ -73,7 +73,7 @@ func eventually(t *testing.T, what string, happened func() bool) {
 }
 
 // newRedis returns an instance that the end of the test closes.
-func newRedis(t *testing.T, client algorithms.Client, o *overrides.RedisOptions) *overrides.Redis {
+func newRedis(t *testing.T, client overrides.Client, o *overrides.RedisOptions) *overrides.Redis {
 	t.Helper()
 	if o == nil {
 		o = &overrides.RedisOptions{Logger: quiet}

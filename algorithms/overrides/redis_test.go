@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -28,14 +27,14 @@ func TestNewRedisMistakes(t *testing.T) {
 // Two instances see each other's edits, on one server and on a Cluster.
 func TestRedisInstances(t *testing.T) {
 	t.Parallel()
-	for name, clients := range map[string]func(t *testing.T) [2]algorithms.Client{
-		"server": func(t *testing.T) [2]algorithms.Client {
+	for name, clients := range map[string]func(t *testing.T) [2]overrides.Client{
+		"server": func(t *testing.T) [2]overrides.Client {
 			s := redistest.Start(t)
-			return [2]algorithms.Client{s.Client(), s.Client()}
+			return [2]overrides.Client{s.Client(), s.Client()}
 		},
-		"cluster": func(t *testing.T) [2]algorithms.Client {
+		"cluster": func(t *testing.T) [2]overrides.Client {
 			c := redistest.StartCluster(t)
-			return [2]algorithms.Client{c.Client(), c.Client()}
+			return [2]overrides.Client{c.Client(), c.Client()}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

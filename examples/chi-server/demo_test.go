@@ -20,8 +20,7 @@ import (
 // TestDemoRoutes: the page says of each route what holds there.
 func TestDemoRoutes(t *testing.T) {
 	t.Parallel()
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	defer memory.Close()
+	memory := algorithms.NewMemory(nil)
 	w, err := newWatch(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

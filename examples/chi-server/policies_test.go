@@ -16,16 +16,11 @@ import (
 // TestPolicies: the exact limits, also the private one, of which no response speaks.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	memory, err := algorithms.NewMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer memory.Close()
 	w, err := newWatch(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLimits(&backend{limiter: memory, table: overrides.NewMemory()}, config{secret: []byte(demoSecret)}, w)
+	l, err := newLimits(&backend{limiter: algorithms.NewMemory(nil), table: overrides.NewMemory()}, config{secret: []byte(demoSecret)}, w)
 	if err != nil {
 		t.Fatal(err)
 	}

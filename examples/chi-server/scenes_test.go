@@ -137,8 +137,7 @@ func trial(t *testing.T) scene {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	metrics := ratelimit.Must(prommetrics.New(registry, nil))
-	memory := algorithms.Must(algorithms.NewMemory(nil))
-	t.Cleanup(func() { _ = memory.Close() })
+	memory := algorithms.NewMemory(nil)
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(server.Close)
 

@@ -2,6 +2,7 @@ package prommetrics_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -30,6 +32,7 @@ func TestCardinality(t *testing.T) {
 			keyfunc.Join(keyfunc.IP(nil), keyfunc.Custom("path", func(r *http.Request) (string, error) { return r.Method + r.URL.Path, nil }))),
 	}
 	var trouble error
+	failed := map[string]uint64{}
 	limiter := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
 		if trouble != nil {
 			return trouble
@@ -41,7 +44,9 @@ func TestCardinality(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.WatchOffenders(limited)
-	if err := m.Watch("memory", memory); err != nil {
+	counted := &countedLimiter{Memory: memory}
+	counted.stats.Shared, counted.stats.Redis.Errors = true, failed
+	if err := errors.Join(m.Watch("memory", memory), m.Watch("redis", counted)); err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -60,7 +65,7 @@ func TestCardinality(t *testing.T) {
 			r.Header.Set("X-API-Key", fmt.Sprint("guess", random.Uint64()))
 		case 4:
 			trouble = fmt.Errorf("dial tcp 127.0.0.1:%d: %d", random.Uint32(), random.Uint64())
-			m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventError, Err: trouble, Class: algorithms.Classify(trouble)})
+			failed[shared.Reason(trouble)]++
 		}
 		_, _ = limited.Check(r)
 	}
@@ -75,7 +80,7 @@ func TestCardinality(t *testing.T) {
 	if few != many {
 		t.Errorf("got %d series after 2 000 requests, and %d after 100 000", few, many)
 	}
-	// 2 policies, one of them with a tier, 11 outcomes; and what each policy, source, class, event and limiter has.
+	// 2 policies, one of them with a tier, 11 outcomes; and what each policy, source and limiter has.
 	if many > 100 {
 		t.Errorf("got %d series, want no more than 100: %v", many, values)
 	}

@@ -26,8 +26,7 @@ func TestConcurrency(t *testing.T) {
 			}
 			for i := range each {
 				_, _ = limited.Check(from(fmt.Sprintf("192.0.2.%d", i%200))) // denied
-				m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventCapacity})
-				if i%100 == 0 { // a policy that nobody has met
+				if i%100 == 0 {                                              // a policy that nobody has met
 					_, _ = newMiddleware(t, memory, m, byIP(fmt.Sprintf("new-%d-%d", g, i), hourly)).Check(from("192.0.2.1"))
 					gather(t, reg)
 					limited.TopDenied("p", 10)
@@ -40,7 +39,6 @@ func TestConcurrency(t *testing.T) {
 	for series, want := range map[string]float64{
 		"ratelimit_requests_total{outcome=denied,policy=p,tier=}":   goroutines * each,
 		"ratelimit_requests_total{outcome=allowed,policy=p0,tier=}": goroutines * each / 2,
-		"ratelimit_backend_events_total{event=capacity}":            goroutines * each,
 		"ratelimit_decision_duration_seconds{source=local}":         goroutines*each + goroutines*each/100,
 	} {
 		if values[series] != want {

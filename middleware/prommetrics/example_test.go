@@ -16,13 +16,12 @@ import (
 	"github.com/penstock-go/penstock/middleware/prommetrics"
 )
 
-// Everything at once: what the middleware decides, what its limiter does, and who is denied most.
+// The decisions of the middleware, the counts of its limiter, and the client that is denied most.
 func Example() {
 	registry := prometheus.NewRegistry() // a service has prometheus.DefaultRegisterer
 	metrics := ratelimit.Must(prommetrics.New(registry, nil))
 
-	limiter := algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{Observe: metrics.ObserveLimiter}))
-	defer limiter.Close()
+	limiter := algorithms.NewMemory(nil)
 	if err := metrics.Watch("memory", limiter); err != nil {
 		fmt.Println(err)
 	}

@@ -36,12 +36,7 @@ func newMetrics(t testing.TB, reg prometheus.Registerer) *prommetrics.Metrics {
 
 func newMemory(t testing.TB) *algorithms.Memory {
 	t.Helper()
-	m, err := algorithms.NewMemory(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close() }) // never fails
-	return m
+	return algorithms.NewMemory(nil)
 }
 
 func newMiddleware(t testing.TB, l algorithms.Limiter, o ratelimit.Observer, p ...ratelimit.Policy) *ratelimit.Middleware {
@@ -68,6 +63,14 @@ type limiterFunc func(context.Context, []algorithms.Check) error
 func (f limiterFunc) Allow(ctx context.Context, checks []algorithms.Check) error {
 	return f(ctx, checks)
 }
+
+// A countedLimiter decides in memory, and has counted what a test says.
+type countedLimiter struct {
+	*algorithms.Memory
+	stats algorithms.Stats
+}
+
+func (l *countedLimiter) Stats() algorithms.Stats { return l.stats }
 
 // gather returns all series with their values, as name{label="value",...}, and how many there are of each name. Of a
 // histogram it has the count.

@@ -2,7 +2,6 @@ package prommetrics_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net/http"
 	"strings"
@@ -115,21 +114,58 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLimiterEvents: errors are counted by class, and every event by its name.
-func TestLimiterEvents(t *testing.T) {
+// TestFigures: every count of a shared limiter's Stats has a metric of its own, and errors have one per reason.
+func TestFigures(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg)
-	m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventError, Class: algorithms.ErrorTimeout, Err: errors.New("i/o timeout")})
-	m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventOpened, Class: algorithms.ErrorTimeout})
-	m.ObserveLimiter(algorithms.Event{Kind: 200})
-	m.ObserveLimiter(algorithms.Event{Kind: algorithms.EventError, Class: 200})
+	l := &countedLimiter{Memory: newMemory(t)}
+	l.stats.Shared, l.stats.Fallback.Open = true, true
+	l.stats.Redis.Errors = map[string]uint64{"timeout": 1, "configuration": 0}
+	l.stats.Redis.Checks, l.stats.Redis.Scripts, l.stats.Redis.ScriptLoads = 2, 3, 4
+	l.stats.Redis.Missing, l.stats.Redis.ReturnsFailed = 5, 6
+	l.stats.Redis.Batches[0], l.stats.Redis.Batches[8], l.stats.Redis.Batched = 7, 1, 300
+	l.stats.Fallback.Trips, l.stats.Fallback.Instances = 9, 10
+	l.stats.Fallback.Local, l.stats.Fallback.Passed, l.stats.Fallback.Refused = 11, 12, 13
+	l.stats.Fallback.Owed, l.stats.Fallback.HandedBack, l.stats.Fallback.Lost = 14, 15, 16
+	l.stats.DenyCache.Hits, l.stats.DenyCache.Keys = 17, 18
+	l.stats.Lease.Keys, l.stats.Lease.Units, l.stats.Lease.Blocks, l.stats.Lease.Leased = 19, 20, 21, 22
+	l.stats.Lease.Spent, l.stats.Lease.Returned, l.stats.Lease.Lost = 23, 24, 25
+	l.stats.Memory.Keys, l.stats.Memory.Expired, l.stats.Memory.Evicted, l.stats.Memory.Refused = 26, 27, 28, 29
+	if err := m.Watch("l", l); err != nil {
+		t.Fatal(err)
+	}
 	values, _ := gather(t, reg)
 	for series, want := range map[string]float64{
-		"ratelimit_backend_errors_total{class=timeout}":       1,
-		"ratelimit_backend_errors_total{class=configuration}": 0,
-		"ratelimit_backend_events_total{event=error}":         2,
-		"ratelimit_backend_events_total{event=opened}":        1,
-		"ratelimit_backend_events_total{event=closed}":        0,
+		"ratelimit_redis_errors_total{limiter=l,reason=timeout}":       1,
+		"ratelimit_redis_errors_total{limiter=l,reason=configuration}": 0,
+		"ratelimit_redis_checks_total{limiter=l}":                      2,
+		"ratelimit_redis_scripts_total{limiter=l}":                     3,
+		"ratelimit_redis_script_loads_total{limiter=l}":                4,
+		"ratelimit_redis_missing_states_total{limiter=l}":              5,
+		"ratelimit_redis_failed_returns_total{limiter=l}":              6,
+		"ratelimit_redis_batch_checks{limiter=l}":                      8,
+		"ratelimit_breaker_open{limiter=l}":                            1,
+		"ratelimit_breaker_trips_total{limiter=l}":                     9,
+		"ratelimit_instances{limiter=l}":                               10,
+		"ratelimit_fallback_local_checks_total{limiter=l}":             11,
+		"ratelimit_fallback_passed_checks_total{limiter=l}":            12,
+		"ratelimit_fallback_refused_calls_total{limiter=l}":            13,
+		"ratelimit_fallback_owed_keys{limiter=l}":                      14,
+		"ratelimit_fallback_handed_back_units_total{limiter=l}":        15,
+		"ratelimit_fallback_lost_units_total{limiter=l}":               16,
+		"ratelimit_deny_cache_hits_total{limiter=l}":                   17,
+		"ratelimit_deny_cache_keys{limiter=l}":                         18,
+		"ratelimit_lease_keys{limiter=l}":                              19,
+		"ratelimit_lease_units{limiter=l}":                             20,
+		"ratelimit_lease_blocks_total{limiter=l}":                      21,
+		"ratelimit_lease_taken_units_total{limiter=l}":                 22,
+		"ratelimit_lease_spent_units_total{limiter=l}":                 23,
+		"ratelimit_lease_returned_units_total{limiter=l}":              24,
+		"ratelimit_lease_lost_units_total{limiter=l}":                  25,
+		"ratelimit_memory_keys{limiter=l}":                             26,
+		"ratelimit_memory_expired_keys_total{limiter=l}":               27,
+		"ratelimit_memory_evicted_keys_total{limiter=l}":               28,
+		"ratelimit_memory_refused_keys_total{limiter=l}":               29,
 	} {
 		if got, ok := values[series]; !ok || got != want {
 			t.Errorf("%s: got %v (there: %v), want %v", series, got, ok, want)
@@ -137,7 +173,25 @@ func TestLimiterEvents(t *testing.T) {
 	}
 }
 
-// TestWatch: of what is not one of ours there are no Stats.
+// TestFiguresOfMemory: a limiter that is not shared has no metrics of Redis.
+func TestFiguresOfMemory(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := newMetrics(t, reg)
+	if err := m.Watch("m", newMemory(t)); err != nil {
+		t.Fatal(err)
+	}
+	values, _ := gather(t, reg)
+	for series := range values {
+		if strings.Contains(series, "limiter=m") && !strings.HasPrefix(series, "ratelimit_memory_") {
+			t.Errorf("got %s, want metrics of memory only", series)
+		}
+	}
+	if _, ok := values["ratelimit_memory_keys{limiter=m}"]; !ok {
+		t.Errorf("got %v, want the keys in memory", values)
+	}
+}
+
+// TestWatch: a limiter without Stats cannot be watched.
 func TestWatch(t *testing.T) {
 	m := newMetrics(t, prometheus.NewRegistry())
 	other := limiterFunc(func(context.Context, []algorithms.Check) error { return nil })

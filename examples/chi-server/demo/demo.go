@@ -55,12 +55,6 @@ type Demo struct {
 	files     map[string]file
 	sandboxes *sandboxes
 	gate      *gate // nil without Redis
-	limiter   closer
-}
-
-type closer interface {
-	algorithms.Limiter
-	Close() error
 }
 
 // New returns a Demo; nil options mean the defaults. It must be closed.
@@ -73,18 +67,16 @@ func New(o *Options) (*Demo, error) {
 	if d.files, err = readFiles(); err != nil {
 		return nil, err
 	}
+	var limiter algorithms.Limiter
 	if o.Redis == nil {
-		d.limiter, err = algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100 * maxSandboxes})
+		limiter = algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100 * maxSandboxes})
 	} else {
 		d.gate = &gate{client: o.Redis}
-		if d.limiter, err = d.gate.limiter(o.Prefix); err != nil {
-			err = errors.Join(err, o.Redis.Close())
+		if limiter, err = d.gate.limiter(o.Prefix); err != nil {
+			return nil, errors.Join(err, o.Redis.Close())
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	d.sandboxes = newSandboxes(d.limiter, d.gate, o.Headers)
+	d.sandboxes = newSandboxes(limiter, d.gate, o.Headers)
 	return d, nil
 }
 
@@ -114,11 +106,10 @@ func (d *Demo) End(ctx context.Context) error { return d.sandboxes.end(ctx) }
 
 // Close ends the limiter of the sandboxes, after the server has ended.
 func (d *Demo) Close() error {
-	err := d.limiter.Close()
-	if d.gate != nil {
-		err = errors.Join(err, d.gate.client.Close())
+	if d.gate == nil {
+		return nil
 	}
-	return err
+	return errors.Join(d.gate.shared.Close(), d.gate.client.Close())
 }
 
 func (d *Demo) listRoutes(w http.ResponseWriter, _ *http.Request) {

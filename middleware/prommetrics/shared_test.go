@@ -1,7 +1,7 @@
 package prommetrics_test
 
 import (
-	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -11,26 +11,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-// TestStack: all that a stack counts is there, by its name, and in the package's documentation.
-func TestStack(t *testing.T) {
+// TestShared: everything that a shared limiter counts has a metric, and every metric is in the package's documentation.
+func TestShared(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg)
-	stack, err := algorithms.NewShared(redistest.Start(t).Client(), &algorithms.Options{
-		Observe: m.ObserveLimiter,
-		Redis:   algorithms.RedisOptions{Timeout: 10 * time.Second}, Fallback: algorithms.FallbackOptions{Deadline: 10 * time.Second},
-	})
+	limiter, err := shared.New(redistest.Start(t).Client(), &shared.Options{Deadline: 10 * time.Second, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stack.Close()
-	if err := m.Watch("redis", stack); err != nil {
+	defer limiter.Close()
+	if err := m.Watch("redis", limiter); err != nil {
 		t.Fatal(err)
 	}
-	limited := newMiddleware(t, stack, m, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+	limited := newMiddleware(t, limiter, m, byIP("p", algorithms.TokenBucket(1, time.Hour)))
 	m.WatchOffenders(limited)
 	for range 5 { // one is admitted, one denied by Redis, three from memory
 		if _, err := limited.Check(from("192.0.2.1")); err != nil {
@@ -46,7 +44,6 @@ func TestStack(t *testing.T) {
 		"ratelimit_redis_missing_states_total{limiter=redis}":      1,
 		"ratelimit_redis_batch_checks{limiter=redis}":              2,
 		"ratelimit_redis_script_loads_total{limiter=redis}":        1,
-		"ratelimit_backend_events_total{event=script-loaded}":      1,
 		"ratelimit_deny_cache_hits_total{limiter=redis}":           3,
 		"ratelimit_deny_cache_keys{limiter=redis}":                 1,
 		"ratelimit_breaker_open{limiter=redis}":                    0,
@@ -79,23 +76,23 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// TestOutage: what is decided without Redis is told from what is not.
+// TestOutage: decisions without Redis have outcomes and counts of their own.
 func TestOutage(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg)
-	down := limiterFunc(func(context.Context, []algorithms.Check) error { return algorithms.ErrUnavailable })
-	fallback, err := algorithms.NewFallback(down, newMemory(t), nil)
+	down := redistest.Script(nil, redistest.Fail(errors.New("down")))
+	limiter, err := shared.New(down, &shared.Options{Deadline: 10 * time.Second, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer fallback.Close()
-	if err := m.Watch("f", fallback); err != nil {
+	defer limiter.Close()
+	if err := m.Watch("f", limiter); err != nil {
 		t.Fatal(err)
 	}
 	open, closed := byIP("open", hourly), byIP("closed", hourly)
 	open.Fail, closed.Fail = algorithms.FailOpen, algorithms.FailClosed
 	for _, policy := range []ratelimit.Policy{byIP("local", algorithms.TokenBucket(1, time.Hour)), open, closed} {
-		limited, err := ratelimit.New(fallback, &ratelimit.Options{Observer: m, Logger: quiet}, policy)
+		limited, err := ratelimit.New(limiter, &ratelimit.Options{Observer: m, Logger: quiet}, policy)
 		if err != nil {
 			t.Fatal(err)
 		}
