@@ -1,229 +1,210 @@
-package algorithms
+// The life of a batch: what has become of the groups that a worker sends at
+// once, and of the batch's place in flight.
+//
+//	           gather           send              answer
+//	 (queued) ───────> held ────────────> sent ───────────> answered
+//	    │               │ ^                │ │
+//	    │               │ └── hold ────────┘ │
+//	    │ leave, shed   │ expire             │ expire
+//	    v               v                    v
+//	 (ended)        withdrawn             overdue
+//
+//	queued     Groups wait in their lane; there is no batch yet. A group whose
+//	           caller leaves, or that has waited for too long, ends there:
+//	           nothing of it is ever sent.
+//	held       A worker has handed the batch to the client, which has not read
+//	           it. A client that cannot connect goes on trying after the
+//	           deadline, and its error would come too late to say that nothing
+//	           was sent. So the client receives the name of a script only when it
+//	           writes the command. Until then the batch can be withdrawn.
+//	sent       The client has read the name of a script, and so Redis may have
+//	           executed it. If Redis refused all scripts without executing
+//	           anything, the batch is held again for another trip.
+//	answered   The trips ended within the deadline. Every caller that still waits
+//	           receives its answer, or why there is none.
+//	withdrawn  The deadline passed before the client read anything. The callers
+//	           have received errUnsent. Nothing was executed, and nothing will.
+//	overdue    The deadline passed afterwards. The callers have received
+//	           errTimeout. Redis may have executed the scripts.
+//
+// answer and expire need the lane's mutex, so exactly one of them ends a batch,
+// and tells the circuit of it. send and hold do not need the mutex, because the
+// client's goroutine must not wait: they are atomic.
+//
+// A batch holds one of its lane's places in flight. A worker that has sent the
+// batch keeps the place for the next one. When the batch expires, or when the
+// deadline of one of its callers passes (abandon), the batch is stuck: another
+// may be sent in its place, and the lane counts it as stuck until the client
+// gives up. A stuck batch that has not expired is answered as any other.
+
+package shared
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/penstock-go/penstock/lua"
 )
 
-// A batch is the groups that a worker sends at once, as a script per slot.
+// The phases of a batch.
+const (
+	phaseHeld uint32 = iota
+	phaseSent
+	phaseAnswered
+	phaseWithdrawn
+	phaseOverdue
+)
+
+// A batch is the groups that a worker sends at once, as one script per slot; or
+// one group of plain commands.
 type batch struct {
-	groups []*group
+	phase   atomic.Uint32
+	stuck   bool // another batch may take its place in flight; guarded by the lane's mu
+	groups  []*group
+	plain   bool
+	err     error       // why nothing is sent
+	end     func(error) // tells the circuit the outcome; nil if it does not count
+	scripts []script
+	trips   []redis.Cmder // the commands of the next trip
+}
+
+// A group is the part of a call that one script decides; or plain commands that
+// travel together.
+type group struct {
+	items  []*item
+	denied int // takes outside of the group
+	plain  []redis.Cmder
+	slot   uint16
+
+	weight, size int // what it adds to a batch
 
 	// Guarded by the lane's mu:
-	overdue bool // another has its place in flight
-	expired bool // its groups have been told so
+	queued time.Time
+	batch  *batch // in flight, whose end the caller waits for
+	left   bool   // the caller waits no longer; final once the batch has ended
 
-	end  func(error) // tells the circuit the outcome; nil if there is none to tell
-	told atomic.Bool
+	next *group     // in the tally of its key
+	err  error      // why the batch has no answer for it
+	done chan error // with room for one: its end
+}
 
-	state atomic.Uint32 // held, taken or withdrawn
-
-	scripts []script
+// reset empties g, and keeps its buffers.
+func (g *group) reset() {
+	clear(g.items)
+	*g = group{items: g.items[:0], done: g.done}
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-func newBatch() *batch { return batches.Get().(*batch) }
-
-// free gives b back, once all its groups are answered.
+// free gives b back for others to use. All its groups must have ended.
 func (b *batch) free() {
 	clear(b.groups)
+	clear(b.trips)
 	for i := range b.scripts {
 		b.scripts[i].reset()
 	}
-	*b = batch{groups: b.groups[:0], scripts: b.scripts[:0]}
+	b.phase.Store(phaseHeld)
+	b.stuck, b.plain, b.err, b.end = false, false, nil, nil
+	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
 	batches.Put(b)
 }
 
-// run sends the batch, and reads every group's answer.
-func (b *batch) run(ctx context.Context, r *Redis) {
-	clock, err := r.scriptNow()
-	if err != nil {
-		b.fail(err)
+// gather makes a batch of the groups at the head of the queue: queued -> held.
+// It returns nil if there are none. It requires mu.
+func (l *lane) gather() *batch {
+	if len(l.queue) == 0 {
+		return nil
+	}
+	b := batches.Get().(*batch)
+	b.plain = l.queue[0].plain != nil
+	var weight, size int
+	for _, g := range l.queue {
+		weight, size = weight+g.weight, size+g.size
+		full := b.plain || g.plain != nil || weight > maxBatchWeight || size > maxBatchBytes
+		if len(b.groups) > 0 && full {
+			break
+		}
+		g.batch = b
+		b.groups = append(b.groups, g)
+	}
+	rest := copy(l.queue, l.queue[len(b.groups):])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	return b
+}
+
+// send is called when the client reads what it is about to write: held -> sent.
+// It reports whether the client may write it.
+func (b *batch) send() bool {
+	return b.phase.CompareAndSwap(phaseHeld, phaseSent) || b.phase.Load() == phaseSent
+}
+
+// hold is called when nothing of the batch was executed: sent -> held.
+func (b *batch) hold() { b.phase.CompareAndSwap(phaseSent, phaseHeld) }
+
+// expired reports whether the deadline has ended the batch.
+func (b *batch) expired() bool { return b.phase.Load() > phaseAnswered }
+
+// answer ends the batch within its deadline: held, sent -> answered. It reports
+// whether it did. From then on its groups are the worker's. It requires mu.
+func (b *batch) answer() bool {
+	if b.expired() {
+		return false
+	}
+	b.phase.Store(phaseAnswered)
+	for _, g := range b.groups {
+		g.batch = nil
+	}
+	return true
+}
+
+// expire ends the batch at its deadline: held -> withdrawn, sent -> overdue. It
+// tells the circuit before the callers, because theirs is the next round trip.
+// It requires mu.
+func (b *batch) expire(r *redisLayer) (err error) {
+	err = errTimeout
+	if b.phase.CompareAndSwap(phaseHeld, phaseWithdrawn) {
+		err = errUnsent
+	} else {
+		b.phase.Store(phaseOverdue)
+	}
+	b.tell(r, err)
+	for _, g := range b.groups {
+		if !g.left {
+			g.end(err)
+		}
+	}
+	return err
+}
+
+// end ends a group whose answer has not come in time. It requires mu.
+func (g *group) end(err error) {
+	g.batch = nil
+	g.done <- err
+}
+
+// abandon lets another batch take the place in flight of one that is late. It
+// requires mu.
+func (l *lane) abandon(b *batch) {
+	if !b.stuck {
+		b.stuck = true
+		l.inFlight--
+		l.stuck++
+		l.start()
+	}
+}
+
+// release ends the place in flight of a batch whose trips have ended, unless the
+// worker keeps it for the next batch. It requires mu.
+func (l *lane) release(b *batch, keep bool) {
+	if b.stuck {
+		l.stuck--
 		return
 	}
-	b.write(r.processClock())
-	b.count(r)
-	b.send(ctx, r, clock)
-	inTime := b.tell(r, b.outcome()) // before the callers know: theirs is the next round trip
-	for i := range b.scripts {
-		s := &b.scripts[i]
-		reply, err := s.cmd.Slice()
-		if err == nil {
-			err = s.read(reply)
-		}
-		if err != nil {
-			s.fail(err)
-			if inTime { // or the timeout was the error
-				r.failed(err)
-			}
-		}
+	l.ended = time.Now()
+	if !keep {
+		l.inFlight--
+		l.start()
 	}
 }
-
-// failed counts and tells that a script failed.
-func (r *Redis) failed(err error) {
-	r.stats.errors.Add(1)
-	r.observe(Event{Kind: EventError, Err: err})
-}
-
-// write makes the scripts. Groups whose keys may be used by one script are.
-func (b *batch) write(clock func() time.Time) {
-	for _, g := range b.groups {
-		s := b.scriptFor(g)
-		s.groups = append(s.groups, g)
-	}
-	for i := range b.scripts {
-		b.scripts[i].pack(clock)
-	}
-}
-
-// count counts the batch by its size.
-func (b *batch) count(r *Redis) {
-	for i := range b.scripts {
-		checks := 0
-		for _, g := range b.scripts[i].groups {
-			checks += len(g.items)
-		}
-		r.stats.batch(checks)
-	}
-}
-
-func (b *batch) scriptFor(g *group) *script {
-	for i := range b.scripts {
-		if s := &b.scripts[i]; s.groups[0].joins(g) {
-			return s
-		}
-	}
-	if len(b.scripts) < cap(b.scripts) {
-		b.scripts = b.scripts[:len(b.scripts)+1] // with its buffers
-	} else {
-		b.scripts = append(b.scripts, script{})
-	}
-	return &b.scripts[len(b.scripts)-1]
-}
-
-// fail ends all groups with one error.
-func (b *batch) fail(err error) {
-	for _, g := range b.groups {
-		g.err = err
-	}
-}
-
-// answer wakes the callers. From then on the groups are theirs.
-func (b *batch) answer() {
-	for _, g := range b.groups {
-		g.done <- g.err
-	}
-}
-
-// joins reports whether one script may decide both groups.
-func (g *group) joins(other *group) bool {
-	return g.split == other.split && g.slot == other.slot && (g.split != byTag || g.tag == other.tag)
-}
-
-// A pipeliner is a client that can send several commands at once.
-type pipeliner interface{ Pipeline() redis.Pipeliner }
-
-// send runs the scripts by their digest. It sends whole those that Redis does
-// not know, and once more those of which nothing was executed and that another
-// connection may serve: all of them in one more round trip.
-func (b *batch) send(ctx context.Context, r *Redis, now string) {
-	for i := range b.scripts {
-		b.command(ctx, &b.scripts[i], "evalsha", now)
-	}
-	b.trip(ctx, r, len(b.scripts))
-	if again := b.again(ctx, r, now); again > 0 {
-		b.trip(ctx, r, again)
-	}
-	gone := b.state.Load() == withdrawn
-	for i := range b.scripts { // no caller's context gets here
-		if cmd := b.scripts[i].cmd; gone {
-			cmd.SetErr(unsent(cmd.Err()))
-		} else {
-			cmd.SetErr(ownDeadline(cmd.Err()))
-		}
-	}
-}
-
-// again makes the commands of the scripts that are to be sent once more, and
-// returns how many there are.
-func (b *batch) again(ctx context.Context, r *Redis, now string) (n int) {
-	gone := b.state.Load() == withdrawn
-	for i := range b.scripts {
-		s := &b.scripts[i]
-		err := s.cmd.Err()
-		if s.sent = gone || !troubleOf(err).retry; s.sent {
-			continue
-		}
-		n++
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			r.stats.loads.Add(1)
-			r.observe(Event{Kind: EventScriptLoaded})
-			b.command(ctx, s, "eval", now)
-		} else {
-			b.command(ctx, s, "evalsha", now)
-		}
-	}
-	if n == len(b.scripts) {
-		b.resume()
-	}
-	return n
-}
-
-var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
-
-// command makes the command that runs a script of the batch.
-func (b *batch) command(ctx context.Context, s *script, name, now string) {
-	s.name = scriptName{b, scriptDigest}
-	if name == "eval" {
-		s.name.text = scriptSource
-	}
-	s.args = append(s.args[:0], name, &s.name, len(s.keys))
-	for i := range s.keys {
-		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
-	}
-	s.args = append(s.args, now, s.packed, s.takes, s.checks)
-	s.cmd = redis.NewCmd(ctx, s.args...)
-	s.cmd.SetFirstKeyPos(3)
-}
-
-// trip sends the n scripts that have not been sent.
-func (b *batch) trip(ctx context.Context, r *Redis, n int) {
-	r.stats.scripts.Add(uint64(n))
-	var pipe redis.Pipeliner
-	if client, ok := r.client.(pipeliner); ok && n > 1 {
-		pipe = client.Pipeline()
-	}
-	for i := range b.scripts {
-		switch s := &b.scripts[i]; {
-		case s.sent:
-		case pipe != nil:
-			_ = pipe.Process(ctx, once{s.cmd}) // queues
-		default:
-			s.process(ctx, r.client)
-		}
-	}
-	if pipe != nil {
-		_, _ = pipe.Exec(ctx) // every command has its own error
-	}
-}
-
-// process sends the command, which then has the error, too.
-func (s *script) process(ctx context.Context, c Client) {
-	if err := c.Process(ctx, once{s.cmd}); err != nil && s.cmd.Err() == nil {
-		s.cmd.SetErr(err)
-	}
-}
-
-// once keeps go-redis from sending a command again after a failure in which it
-// may have been executed.
-type once struct{ *redis.Cmd }
-
-func (once) NoRetry() bool { return true }

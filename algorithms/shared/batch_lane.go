@@ -1,4 +1,10 @@
-package algorithms
+// Lanes: the queues in which groups gather, one for each part of Redis.
+//
+// While as many batches as allowed are in flight, groups gather, and the next
+// batch takes them all. So a lone call waits for nothing, and many calls share
+// round trips.
+
+package shared
 
 import (
 	"context"
@@ -9,30 +15,29 @@ import (
 	"time"
 )
 
-// ErrOverloaded is wrapped by the error of a call that was not even sent,
+// errOverloaded is wrapped by the error of a call that was not even sent,
 // because too many calls before it wait, or were given up and may be stuck, or
-// because it has waited behind them for the whole Timeout.
-var ErrOverloaded = errors.New("overloaded")
+// because it has waited behind them for the whole deadline.
+var errOverloaded = errors.New("overloaded")
 
 var (
-	errTimeout = fmt.Errorf("no answer within the limiter's timeout: %w", context.DeadlineExceeded)
-	// errUnsent is that of a call that waited behind others, or for a connection:
-	// nothing was executed.
-	errUnsent = fmt.Errorf("not sent within the limiter's timeout: %w", context.DeadlineExceeded)
+	errTimeout = fmt.Errorf("no answer within the limiter's deadline: %w", context.DeadlineExceeded)
+	// errUnsent is the error of a call that waited behind others, or for a
+	// connection: nothing was executed.
+	errUnsent = fmt.Errorf("not sent within the limiter's deadline: %w", context.DeadlineExceeded)
 )
 
 const (
 	// A batch holds Redis for as long as its checks take, and all other clients
-	// wait: it is bounded by weight, in takes from one bucket, and by
-	// the bytes of its keys and arguments. What exceeds them travels alone.
+	// wait. So it is bounded by weight, in lone takes from a bucket, and by the
+	// bytes of its keys and arguments. A group that exceeds them travels alone.
 	maxBatchWeight = 48
 	maxBatchBytes  = 16 << 10
 
-	defaultInFlight = 2
-	// maxStuck bounds the batches of a lane that callers have given up and
-	// that the client still waits for: go-redis does, for its ReadTimeout.
+	// maxStuck bounds the batches of a lane that callers have given up and that
+	// the client still waits for: go-redis does, for its ReadTimeout.
 	maxStuck = 16
-	// maxQueued bounds the calls of a lane that wait to be sent.
+	// maxQueued bounds the groups of a lane that wait to be sent.
 	maxQueued = 16 << 10
 
 	// slotsPerLane makes 64 lanes. Masters hold ranges of slots, so a master
@@ -40,48 +45,29 @@ const (
 	slotsPerLane = 256
 )
 
-// weight is what an item costs Redis, in takes from a bucket, which are the
-// cheapest, 3 to 4 µs. A log takes several commands; in the worst case half its
-// entries are read, and for a settlement as many as its units. Of concurrent
-// requests every unit may be a command; what has ended goes by one.
-func (it *redisItem) weight() int {
-	switch {
-	case it.algo == algorithmConcurrent:
-		return 8 + int(min(it.cost, it.terms.cap)/2)
-	case it.algo == algorithmSlidingWindowLog:
-		return 8 + int(it.terms.requests/25+min(it.cost, it.terms.requests)/5)
-	case it.op == Take && it.bucket():
-		return 1
-	default:
-		return 3
-	}
-}
-
-// A lane sends groups to one part of Redis. While as many batches as allowed
-// are in flight, groups gather; the next batch takes them all. So a lone caller
-// waits for nobody, and many share round trips.
+// A lane sends groups to one part of Redis.
 type lane struct {
-	r *Redis
+	redis *redisLayer
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	queue    []*group
 	inFlight int       // batches, without those that are stuck
-	stuck    int       // batches that a caller has given up at its deadline
-	ended    time.Time // when the last batch did that was not given up
+	stuck    int       // batches that were given up and that the client waits for
+	ended    time.Time // when the last batch ended that was not stuck
 }
 
-// laneOf returns the lane of a group.
-func (r *Redis) laneOf(g *group) *lane {
-	return &r.lanes[int(g.slot)/slotsPerLane]
+// lane returns the lane of a slot.
+func (r *redisLayer) lane(slot uint16) *lane {
+	return &r.lanes[int(slot)/slotsPerLane]
 }
 
-// submit queues a group, and waits for its answer, or until ctx ends.
+// submit queues a group, and waits for its end, or until ctx ends.
 func (l *lane) submit(ctx context.Context, g *group) error {
 	g.queued = time.Now()
 	l.mu.Lock()
 	if l.stuck >= maxStuck || len(l.queue) >= maxQueued {
 		l.mu.Unlock()
-		return ErrOverloaded
+		return errOverloaded
 	}
 	l.queue = append(l.queue, g)
 	l.start()
@@ -90,45 +76,71 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 	case err := <-g.done:
 		return err
 	case <-ctx.Done():
-		return l.leave(ctx, g)
 	}
+	if l.leave(ctx, g) {
+		return ctx.Err()
+	}
+	return <-g.done // just in time
 }
 
-// start starts a worker, if there is work and one more may be in flight. The
-// worker ends when the queue is empty. It requires mu.
+// start starts a worker, if there is work and one more batch may be in flight.
+// It requires mu.
 func (l *lane) start() {
-	if len(l.queue) > 0 && l.inFlight < l.r.inFlight {
+	if len(l.queue) > 0 && l.inFlight < l.redis.inFlight {
 		l.inFlight++
 		go l.work()
 	}
 }
 
-// leave gives up a group's place. What has not been sent never will be. What
-// has been is sent: its answer goes nowhere, and, since at a deadline its batch
-// is overdue, another may take its place in flight.
-func (l *lane) leave(ctx context.Context, g *group) error {
+// leave gives up a group, and reports whether it did: false if the group has
+// ended. A queued group will never be sent. The answer to a group in flight goes
+// nowhere; if a deadline passed rather than that the caller hung up, the batch
+// is late.
+func (l *lane) leave(ctx context.Context, g *group) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.queue, g); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
-		return ctx.Err()
+		return true
 	}
-	if g.batch == nil { // just in time
-		return <-g.done
+	b := g.batch
+	if b == nil {
+		return false
 	}
+	g.left, g.batch = true, nil
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		l.pass(g.batch)
+		l.abandon(b)
 	}
-	return ctx.Err()
+	return true
 }
 
-// pass lets another batch take the place in flight of one that is overdue. It
-// requires mu.
-func (l *lane) pass(b *batch) {
-	if !b.overdue {
-		b.overdue = true
-		l.inFlight--
-		l.stuck++
-		l.start()
+// shed ends the groups at the head of the queue that have been waiting for the
+// whole deadline, though batches are answered: there are more calls than Redis
+// answers in time. It returns how many, and requires mu.
+func (l *lane) shed() (late int) {
+	oldest := time.Now().Add(-l.redis.deadline)
+	for late < len(l.queue) && l.queue[late].queued.Before(oldest) {
+		l.queue[late].end(errOverloaded)
+		late++
 	}
+	l.queue = slices.Delete(l.queue, 0, late)
+	return late
+}
+
+// expireQueue ends the groups that have been waiting for the whole deadline
+// behind a batch that has expired. If nothing else has ended recently, it ends
+// all groups, because they would wait as long again. It returns how many, and
+// requires mu.
+func (l *lane) expireQueue() (late int) {
+	oldest := time.Now().Add(-l.redis.deadline)
+	silent := time.Since(l.ended) > l.redis.deadline/2
+	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
+		if !silent && !g.queued.Before(oldest) {
+			return false
+		}
+		g.end(errUnsent)
+		late++
+		return true
+	})
+	return late
 }

@@ -1,262 +1,154 @@
-package algorithms
+// The Redis layer: every call is one script per Cluster slot, and so one atomic
+// step and one round trip.
+//
+// A call goes down through these files:
+//
+//	redis_call.go    its items get stored keys, and are split by slot into groups
+//	batch_lane.go    each group queues in the lane of its slot
+//	batch_worker.go  a worker sends what has gathered as one batch
+//	batch.go         the life of a batch, from the queue to the answer
+//	batch_send.go    the round trips of a batch
+//	batch_script.go  the groups of one slot become one script
+//	batch_reply.go   the reply of the script becomes the items' answers
+//
+// A charge is made once or its call ends in an error: a script that Redis may
+// have executed is never sent again, whatever retries the client is configured
+// for.
+
+package shared
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
-	"reflect"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// A Client sends one command: every client of go-redis does.
-//
-// A ClusterClient works, also behind a type of your own, and a Ring, but for
-// that: wrapped, it would count one key on several shards. A Ring moves keys
-// when a shard leaves or comes back, and what was counted on them starts anew.
-// Close a Ring last, some seconds after the last call: its pipelines panic when
-// it is closed meanwhile (go-redis 9.23).
-type Client interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-}
-
-// Redis limits together with every process that uses the same Redis and
-// prefix. A call is one script, and so one atomic step and one round trip.
-//
-// In Redis Cluster, checks of one principal share a slot, and are one script.
-// Checks in several slots are taken slot by slot, in order, and given back if a
-// later slot denies. That never admits too much. For the moment between, it can
-// deny others a unit that comes back; and a process that dies in between leaves
-// what it took charged, until it drains.
-//
-// What may have been executed is never sent twice, whatever retries the client
-// is configured for: a charge is made once, or its call ends in an error.
-//
-// While calls are in flight, others gather, and the next script takes them all:
-// a lone call waits for nothing, and many share round trips. A batch of 48
-// takes from buckets holds Redis for about as long as 48 short commands do;
-// other checks weigh more, and batches have fewer of them. Of a log whose costs
-// are not all 1, up to half the entries are read when some expire, or when a cost
-// is denied, and as many as a cost when it is settled: keep such logs small.
-//
-// A call ends when its context does, or Timeout after it was sent, whatever the
-// client's timeouts are; what has been sent by then may have been charged. What
-// waits for a connection when the Timeout passes is never sent, nor is what has
-// waited behind other calls for as long. (A call that has to give back what it
-// took in another slot takes up to a second longer.)
-//
-// A Redis is safe for concurrent use. It starts goroutines only while there are
-// calls, each of which ends with the reply to what it has sent, or when the
-// client gives up on it.
-type Redis struct {
+// A redisLayer decides calls in Redis. It has goroutines only while there are
+// calls. Each ends with the reply to what it has sent, or when the client gives
+// up.
+type redisLayer struct {
 	client    Client
-	prefix    string
-	now       func() time.Time
-	observe   func(Event)
+	pipelines pipeliner        // the client, if it has pipelines
+	reloads   reloader         // the client, if it knows the nodes of a Cluster
+	cluster   bool             // one script may use keys of one slot only
+	prefix    string           // of every stored key
+	now       func() time.Time // nil: the clock of the server
 	inFlight  int
-	timeout   time.Duration
-	lanes     []lane
-	calls     sync.Pool               // of *call
-	workers   sync.Pool               // of *worker
-	placement atomic.Uint32           // a placement
-	circuit   atomic.Pointer[circuit] // of the Fallback that it serves, if any
-	alone     atomic.Int32            // commands under way outside of lanes
-	stats     redisCounters
-	doctor    doctor
+	deadline  time.Duration
+	circuit   *circuit // nil: none
+	report    *report
+
+	lanes   []lane
+	calls   sync.Pool // of *redisCall
+	workers sync.Pool // of *worker
+	counts  redisCounts
+	doctor  doctor
 }
 
-var _ Limiter = (*Redis)(nil)
+// A pipeliner is a client that can send several commands at once.
+type pipeliner interface{ Pipeline() redis.Pipeliner }
 
-// RedisOptions tune a [Redis].
-type RedisOptions struct {
-	// Prefix begins every stored key; empty means "penstock". It must be of
-	// printable ASCII without spaces and braces, at most 64 bytes.
-	Prefix string
+// A reloader is a client that knows which node has which slots. Go-redis learns
+// it again only every minute, or when a node redirects it. A node that is gone
+// does neither.
+type reloader interface{ ReloadState(context.Context) }
 
-	// Now is the clock of decisions; nil means that of the Redis server, which
-	// is the same for all instances. Instances whose clocks differ by more
-	// than 100 ms see each other's states as being from the future, and repair
-	// them.
-	Now func() time.Time
+// A clusterClient is a [redis.ClusterClient], also embedded in another type.
+type clusterClient interface{ Options() *redis.ClusterOptions }
 
-	// Timeout bounds the wait to be sent, and then that for the answer, of every
-	// call that has no earlier deadline of its own; 0 means 1 s.
-	Timeout time.Duration
-
-	// InFlight bounds the batches that are under way at once to one part of
-	// Redis: to a standalone server, or to one of 64 ranges of slots of a
-	// Cluster; 0 means 2.
-	InFlight int
-
-	// Observe, if not nil, is told what happens. It must be quick, and safe
-	// for concurrent use.
-	Observe func(Event)
-}
-
-const (
-	defaultPrefix  = "penstock"
-	defaultTimeout = time.Second
-	maxPrefix      = 64
-
-	// returnTimeout bounds giving back what a denied call took elsewhere: its
-	// own context may have ended.
-	returnTimeout = time.Second
-)
-
-// NewRedis returns a limiter that counts in Redis; nil options mean the
-// defaults. It sends nothing: whether Redis answers is for the first call to
-// see. It needs Redis 6.2 or later, of 64 bits, and is tested with 7.0.
-func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
-	if o == nil {
-		o = &RedisOptions{}
+// newRedisLayer returns the layer for a client. Options have their defaults. The
+// circuit may be nil.
+func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) *redisLayer {
+	r := &redisLayer{
+		client: client, prefix: o.Prefix + ":", now: o.Now, inFlight: o.InFlight, deadline: o.Deadline,
+		circuit: circuit, report: report,
 	}
-	r := &Redis{client: client, prefix: o.Prefix, now: o.Now, inFlight: o.InFlight, observe: func(Event) {}}
-	if r.prefix == "" {
-		r.prefix = defaultPrefix
+	r.pipelines, _ = client.(pipeliner)
+	r.reloads, _ = client.(reloader)
+	_, r.cluster = client.(clusterClient)
+	r.lanes = make([]lane, 1)
+	if r.cluster {
+		r.lanes = make([]lane, clusterSlots/slotsPerLane)
 	}
-	r.timeout = cmp.Or(o.Timeout, defaultTimeout)
-	if r.inFlight == 0 {
-		r.inFlight = defaultInFlight
-	}
-	if o.Observe != nil {
-		r.observe = classified(o.Observe)
-	}
-	var errs []error
-	if isNil(client) {
-		errs = append(errs, errors.New("algorithms: the Redis client is nil"))
-	} else if _, ok := client.(redis.Pipeliner); ok {
-		errs = append(errs, fmt.Errorf("algorithms: %T is a pipeline, which only keeps commands; want the client itself", client))
-	}
-	if len(r.prefix) > maxPrefix || strings.ContainsFunc(r.prefix, odd) {
-		errs = append(errs, fmt.Errorf("algorithms: prefix %q: want at most %d bytes of printable ASCII without spaces and braces", r.prefix, maxPrefix))
-	}
-	if r.inFlight < 0 {
-		errs = append(errs, fmt.Errorf("algorithms: InFlight is %d; it must not be negative", r.inFlight))
-	}
-	if r.timeout < 0 {
-		errs = append(errs, fmt.Errorf("algorithms: Timeout is %v; it must not be negative", r.timeout))
-	}
-	if errs != nil {
-		return nil, errors.Join(errs...)
-	}
-	r.prefix += ":"
-	r.placement.Store(uint32(placementOf(client)))
-	r.lanes = make([]lane, clusterSlots/slotsPerLane)
-	r.calls.New = func() any { return &call{r: r} }
-	r.workers.New = newWorker
 	for i := range r.lanes {
-		r.lanes[i].r = r
+		r.lanes[i].redis = r
 	}
-	return r, nil
+	r.calls.New = func() any { return &redisCall{redis: r} }
+	r.workers.New = newWorker
+	return r
 }
 
-// isNil reports whether there is no client, also not in a variable of its type.
-func isNil(c Client) bool {
-	v := reflect.ValueOf(c)
-	return c == nil || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-func odd(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }
-
-// Allow implements [Limiter]. An error is ErrInvalid's, the context's, the
-// client's, or says that a key holds something that is not a limiter's;
-// [Classify] tells them apart.
-func (r *Redis) Allow(ctx context.Context, checks []Check) error {
-	if err := ctx.Err(); err != nil || len(checks) == 0 {
-		return err
-	}
-	c, err := r.newCall(checks)
-	if err != nil {
-		return err
-	}
-	r.stats.checks.Add(uint64(len(checks)))
-	err = c.run(ctx)
-	if err != nil && c.split == together && redis.HasErrorPrefix(err, "CROSSSLOT") {
-		// A Cluster behind a client of another type. It has executed nothing.
-		r.placement.Store(uint32(bySlot))
-		c.place()
-		err = c.run(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("algorithms: redis: %w", err)
+// allow implements layer. The batches of the call keep the deadline, and tell
+// the circuit of their round trips.
+func (r *redisLayer) allow(ctx context.Context, c *call) error {
+	r.counts.checks.Add(uint64(len(c.items)))
+	rc := r.newCall(c)
+	if err := rc.run(ctx); err != nil {
+		c.givenUp = true // a batch may still read the items
+		return fmt.Errorf("shared: redis: %w", err)
 	}
 	for i := range c.items {
 		it := &c.items[i]
-		if it.answer.missing {
-			r.stats.missing.Add(1)
+		if it.Answer.Missing {
+			r.counts.missing.Add(1)
 		}
-		checks[i].Decision = it.decision(it.now, Shared)
+		it.decide(it.now, algorithms.Shared)
 	}
-	c.free()
+	rc.free()
 	return nil
 }
 
-// scriptNow returns the clock that scripts are sent; empty for the server's.
-func (r *Redis) scriptNow() (string, error) {
+// clock returns the clock of this process.
+func (r *redisLayer) clock() time.Time {
+	if r.now == nil {
+		return time.Now()
+	}
+	return r.now()
+}
+
+// latest is the last instant at which all arithmetic is exact, in 2252.
+const latest = step.MaxExact - 1<<46
+
+// scriptNow returns the instant that scripts receive; empty for the server's
+// clock.
+func (r *redisLayer) scriptNow() (string, error) {
 	if r.now == nil {
 		return "", nil
 	}
-	now, err := clock(r.now())
-	return strconv.FormatInt(now, 10), err
-}
-
-// processClock returns the clock of this process.
-func (r *Redis) processClock() func() time.Time {
-	if r.now == nil {
-		return time.Now
+	now := r.now().UnixMicro()
+	if now < 1 || now > latest {
+		return "", fmt.Errorf("%w: the clock says %v; it must be after 1970 and before 2253",
+			algorithms.ErrInvalid, time.UnixMicro(now).UTC())
 	}
-	return r.now
+	return strconv.FormatInt(now, 10), nil
 }
 
-// RedisStats are counts since the start.
-type RedisStats struct {
-	Checks      uint64 // that were asked
-	Scripts     uint64 // that were sent, each with the checks of many callers
-	ScriptLoads uint64 // that had to be sent whole
-	Errors      uint64 // scripts that failed, and times that calls had waited for too long
-	// Missing are checks that found no stored state. New keys do, and keys
-	// that were evicted or flushed: a jump means that Redis forgets limits.
-	Missing uint64
-	// Batches are the scripts by how many checks they held: Batches[i] are
-	// those of at most 1<<i and more than half as many, and the last also those
-	// of more. A script that had to be sent again is one of them.
-	Batches [batchSizes]uint64
-	// Batched are the checks in Batches.
-	Batched uint64
-}
-
-const batchSizes = 9 // up to 128 checks, and more
-
-type redisCounters struct {
-	checks, scripts, loads, errors, missing, batched atomic.Uint64
-	batches                                          [batchSizes]atomic.Uint64
+type redisCounts struct {
+	checks, scripts, missing, batched atomic.Uint64
+	batches                           [len(algorithms.Stats{}.Redis.Batches)]atomic.Uint64
 }
 
 // batch counts a script of so many checks.
-func (c *redisCounters) batch(checks int) {
-	c.batches[min(bits.Len(uint(checks-1)), batchSizes-1)].Add(1)
+func (c *redisCounts) batch(checks int) {
+	c.batches[min(bits.Len(uint(checks-1)), len(c.batches)-1)].Add(1)
 	c.batched.Add(uint64(checks))
 }
 
-// Stats returns what has happened so far.
-func (r *Redis) Stats() RedisStats {
-	stats := RedisStats{
-		Checks:      r.stats.checks.Load(),
-		Scripts:     r.stats.scripts.Load(),
-		ScriptLoads: r.stats.loads.Load(),
-		Errors:      r.stats.errors.Load(),
-		Missing:     r.stats.missing.Load(),
-		Batched:     r.stats.batched.Load(),
+func (r *redisLayer) addStats(s *algorithms.Stats) {
+	s.Redis.Checks = r.counts.checks.Load()
+	s.Redis.Scripts = r.counts.scripts.Load()
+	s.Redis.Missing = r.counts.missing.Load()
+	s.Redis.Batched = r.counts.batched.Load()
+	for i := range s.Redis.Batches {
+		s.Redis.Batches[i] = r.counts.batches[i].Load()
 	}
-	for i := range stats.Batches {
-		stats.Batches[i] = r.stats.batches[i].Load()
-	}
-	return stats
 }

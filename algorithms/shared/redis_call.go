@@ -1,4 +1,16 @@
-package algorithms
+// How a call travels: its items get stored keys, and the items of one slot are
+// one group, which one script decides.
+//
+// In Redis Cluster, checks of one principal share a slot. Checks in several
+// slots are taken slot by slot, in the order of their first items, and given
+// back if a later slot denies or fails. That never admits too much. For the
+// moment in between, it can deny others a unit that comes back. A process that
+// dies in between leaves what it took charged until it drains.
+//
+// A call that its caller has given up may still be on its way. Its batch goes on
+// reading the items, but no longer writes them.
+
+package shared
 
 import (
 	"context"
@@ -7,106 +19,94 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// A call is the items of one Allow on their way through Redis. It holds
-// nothing of the caller's but what it has copied, since it may be on its way
-// still when the caller has given up.
-type call struct {
-	r      *Redis
-	items  []redisItem
-	groups []group // one for each script that it takes
-	split  placement
-
-	plain []item // the items, before they have keys
-	keys  []byte // the stored keys, one after the other, and where each ends
-	ends  []int
-}
-
-// maxPooled bounds the calls that are kept for others to use.
-const maxPooled = 32
-
-// free gives back a call all of whose groups have been answered. One that was
-// given up must not be: what it is in may be under way still.
-func (c *call) free() {
-	if len(c.items) > maxPooled {
-		return
-	}
-	clear(c.plain)
-	clear(c.items)
-	for i := range c.groups {
-		c.groups[i].reset()
-	}
-	c.r.calls.Put(c)
-}
-
-// A redisItem is an item with its stored key.
+// A redisItem is the part of an item that only the Redis layer uses.
 type redisItem struct {
-	item
-	limit Limit
-	key   string
-	part  int   // which script it is in, noPart if in none
-	now   int64 // the clock of that script, in µs
+	key  string
+	slot uint16
+	part int   // the group that it is in, noPart if in none
+	now  int64 // µs: the clock of the script that decided it
+
 	// except is, of TrialInstead, the place in its group of the take to leave
-	// out, from 1; 0 or deniedElsewhere if that is in another.
+	// out, from 1. It is 0 or deniedElsewhere if that take is not in the group.
 	except uint16
 }
 
 const (
 	noPart          = -1
 	deniedElsewhere = math.MaxUint16
+
+	// returnWithin bounds giving back units of other slots: the call's own
+	// context may have ended.
+	returnWithin = time.Second
 )
 
-func (r *Redis) newCall(checks []Check) (*call, error) {
-	c := r.calls.Get().(*call)
-	var err error
-	if c.plain, err = newItems(c.plain[:0], checks, Shared); err != nil {
-		return nil, err
-	}
-	c.storeKeys(checks)
-	for i := range c.items {
-		it := &c.items[i]
-		if err := share(c.plain, i, func(j int) bool { return c.items[j].key == it.key }); err != nil {
-			return nil, err
-		}
-		it.item, it.limit = c.plain[i], checks[i].Limit
-		it.check = nil
-	}
-	c.place()
-	return c, nil
+// A redisCall is a call split by slots.
+type redisCall struct {
+	redis  *redisLayer
+	items  []item
+	groups []group
+
+	keys []byte // the stored keys, one after the other
+	ends []int  // where each ends
 }
 
-// storeKeys makes the items, with their stored keys. These are parts of one
-// string, so that a call allocates only that.
-func (c *call) storeKeys(checks []Check) {
-	c.keys, c.ends = c.keys[:0], c.ends[:0]
-	for i := range checks {
-		c.keys = appendStored(append(c.keys, c.r.prefix...), &checks[i])
-		c.ends = append(c.ends, len(c.keys))
+func (r *redisLayer) newCall(c *call) *redisCall {
+	rc := r.calls.Get().(*redisCall)
+	rc.items = c.items
+	rc.storeKeys()
+	rc.split()
+	return rc
+}
+
+// free gives rc back for others to use. All its groups must have been answered.
+func (rc *redisCall) free() {
+	if len(rc.items) > maxPooled {
+		return
 	}
-	keys, begin := string(c.keys), 0
-	c.items = c.items[:0]
-	for _, end := range c.ends {
-		c.items = append(c.items, redisItem{key: keys[begin:end]})
+	rc.items = nil
+	for i := range rc.groups {
+		rc.groups[i].reset()
+	}
+	rc.redis.calls.Put(rc)
+}
+
+// storeKeys gives the items their stored keys. These are parts of one string,
+// so a call allocates only that.
+func (rc *redisCall) storeKeys() {
+	rc.keys, rc.ends = rc.keys[:0], rc.ends[:0]
+	for i := range rc.items {
+		rc.keys = append(rc.keys, rc.redis.prefix...)
+		rc.keys = appendStored(rc.keys, &rc.items[i].Key)
+		rc.ends = append(rc.ends, len(rc.keys))
+	}
+	keys, begin := string(rc.keys), 0
+	for i, end := range rc.ends {
+		it := &rc.items[i]
+		it.key = keys[begin:end]
+		it.slot = rc.redis.slot(it.key)
 		begin = end
 	}
 }
 
-// place gives every item its script, in the order of their first items. Nobody
-// and receipts of other limiters need none.
-func (c *call) place() {
-	c.split = placement(c.r.placement.Load())
+// split gives every item its group. Limits without units, and receipts of other
+// limiters, need none.
+func (rc *redisCall) split() {
 	parts := 0
-	for i := range c.items {
-		it := &c.items[i]
+	for i := range rc.items {
+		it := &rc.items[i]
 		it.part = noPart
-		if it.algo == algorithmNobody || it.dropped {
-			it.answer.allowed = it.op.settles()
+		if it.Limit.Row.Refill == step.Never || it.Dropped {
+			it.Answer.Allowed = it.Op.Settles()
 			continue
 		}
 		for j := range i {
-			if c.items[j].part != noPart && c.split.joins(c.items[j].key, it.key) {
-				it.part = c.items[j].part
+			if other := &rc.items[j]; other.part != noPart && other.slot == it.slot {
+				it.part = other.part
 				break
 			}
 		}
@@ -115,173 +115,145 @@ func (c *call) place() {
 			parts++
 		}
 	}
-	c.groups = slices.Grow(c.groups[:0], parts)[:parts]
+	rc.groups = slices.Grow(rc.groups[:0], parts)[:parts]
 }
 
-// errPartly is wrapped by errors of calls of which a part was executed.
+// errPartly is wrapped by errors of calls that were executed in part.
 var errPartly = errors.New("in a later slot")
 
-// run decides the call. A batch keeps the timeout, but several one after the
-// other would keep it each: those after the first have what it leaves.
-func (c *call) run(ctx context.Context) error {
-	if len(c.groups) < 2 {
-		return c.runParts(ctx, ctx)
+// run decides the call group by group. Each batch keeps the deadline. Several
+// groups, one after the other, would each keep it, so the groups after the
+// first have the rest of it.
+func (rc *redisCall) run(ctx context.Context) error {
+	if len(rc.groups) == 0 {
+		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.r.timeout)
+	began := time.Now()
+	if err := rc.runGroup(ctx, 0); err != nil || len(rc.groups) == 1 {
+		return err
+	}
+	within, cancel := context.WithDeadline(ctx, began.Add(rc.redis.deadline))
 	defer cancel()
-	return c.runParts(ctx, bounded)
-}
-
-// runParts decides part by part. If a later one fails or denies, what earlier
-// ones took is given back.
-func (c *call) runParts(ctx, later context.Context) error {
-	if len(c.groups) > 0 {
-		if err := c.runPart(ctx, 0); err != nil {
-			return err
-		}
-	}
-	for part := 1; part < len(c.groups); part++ {
-		if err := c.runPart(later, part); err != nil {
-			// Only of the parts that are done: the one that failed may be on
-			// its way still, and its answers are not ours to read.
-			c.giveBack(ctx, func(it *redisItem) bool { return it.part < part })
+	for part := 1; part < len(rc.groups); part++ {
+		if err := rc.runGroup(within, part); err != nil {
+			// Only groups that are done are given back. The one that failed may
+			// still be on its way.
+			rc.giveBack(ctx, func(it *item) bool { return it.part < part })
 			if ctx.Err() == nil {
 				err = ownDeadline(err)
 			}
 			return fmt.Errorf("%w: %w", errPartly, err)
 		}
 	}
-	if len(c.groups) > 1 && !c.items[0].op.settles() {
-		c.giveBack(ctx, func(it *redisItem) bool { return c.othersDenied(it) > 0 })
+	if !rc.items[0].Op.Settles() {
+		denied := rc.deniedBefore(len(rc.groups))
+		rc.giveBack(ctx, func(it *item) bool {
+			if it.Op == step.TrialInstead && !it.Instead.Answer.Allowed {
+				return denied > 1
+			}
+			return denied > 0
+		})
 	}
 	return nil
 }
 
-func (c *call) runPart(ctx context.Context, part int) error {
-	g := c.group(part)
-	return c.r.laneOf(g).submit(ctx, g)
+func (rc *redisCall) runGroup(ctx context.Context, part int) error {
+	g := rc.group(part)
+	return rc.redis.lane(g.slot).submit(ctx, g)
 }
 
-// A group is one part of a call: what a script decides together.
-type group struct {
-	items  []*redisItem
-	denied int // takes outside of the group
-	tag    string
-	slot   uint16
-
-	split placement // by which tag and slot are to be compared
-
-	weight, size int // what it adds to a batch
-
-	queued time.Time
-	batch  *batch     // that it is in until it is answered, guarded by its lane's mu
-	next   *group     // in the tally of its key
-	err    error      // of the batch: what done is sent, in time
-	done   chan error // with room for one
-}
-
-// reset empties g, but keeps its buffers.
-func (g *group) reset() {
-	clear(g.items)
-	*g = group{items: g.items[:0], done: g.done}
-}
-
-func (c *call) group(part int) *group {
-	g := &c.groups[part]
+// group fills in the group of a part.
+func (rc *redisCall) group(part int) *group {
+	g := &rc.groups[part]
 	g.reset()
 	if g.done == nil {
 		g.done = make(chan error, 1)
 	}
-	g.denied, g.split = c.deniedBefore(part), c.split
-	for i := range c.items {
-		it := &c.items[i]
+	g.denied = rc.deniedBefore(part)
+	for i := range rc.items {
+		it := &rc.items[i]
 		if it.part != part {
 			continue
 		}
 		g.items = append(g.items, it)
-		g.weight += it.weight()
+		g.slot = it.slot
+		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost)
 		g.size += len(it.key) + checkSize
-		if it.op == TrialInstead {
-			it.except = c.except(g, it)
+		if it.Op == step.TrialInstead {
+			it.except = rc.except(g, it)
 		}
-	}
-	if c.split != together {
-		g.tag = hashTag(g.items[0].key)
-		g.slot = slotOf(g.tag)
 	}
 	return g
 }
 
 // except finds the take that a TrialInstead leaves out.
-func (c *call) except(g *group, it *redisItem) uint16 {
-	take := &c.items[it.instead]
+func (rc *redisCall) except(g *group, it *item) uint16 {
+	take := &rc.items[it.Instead.Index]
 	if place := slices.Index(g.items, take); place >= 0 {
 		return uint16(place + 1)
 	}
-	if take.part < it.part && !take.answer.allowed {
+	if take.part < it.part && !take.Answer.Allowed {
 		return deniedElsewhere
 	}
-	return 0 // or not yet asked: the call gives back if need be
+	return 0 // allowed, or not yet decided: then run gives back the trial if need be
 }
 
-// deniedBefore returns how many takes are denied that are in no part, or in an
-// earlier one.
-func (c *call) deniedBefore(part int) (n int) {
-	for i := range c.items {
-		it := &c.items[i]
-		if it.op == Take && it.part < part && !it.answer.allowed {
+// deniedBefore returns how many takes are denied that are in no group, or in one
+// before part.
+func (rc *redisCall) deniedBefore(part int) (n int) {
+	for i := range rc.items {
+		it := &rc.items[i]
+		if it.Op == step.Take && it.part < part && !it.Answer.Allowed {
 			n++
 		}
 	}
 	return n
 }
 
-// othersDenied returns how many takes are denied that it depends on.
-func (c *call) othersDenied(it *redisItem) int {
-	n := c.deniedBefore(len(c.groups))
-	if it.op == TrialInstead && !c.items[it.instead].answer.allowed {
-		n--
-	}
-	return n
-}
-
-// giveBack returns the charged items that wrongly says are, the last one first:
-// a leaky bucket can undo only its newest take.
-func (c *call) giveBack(ctx context.Context, wrongly func(*redisItem) bool) {
-	back := &call{r: c.r}
-	var of []*redisItem
-	for i := len(c.items) - 1; i >= 0; i-- {
-		it := &c.items[i]
-		if !wrongly(it) || !it.answer.charged {
-			continue
+// giveBack returns the charged items that wrongly selects, the last one first,
+// because a leaky bucket can undo only its newest take.
+func (rc *redisCall) giveBack(ctx context.Context, wrongly func(*item) bool) {
+	var charged []*item
+	for i := range slices.Backward(rc.items) {
+		if it := &rc.items[i]; wrongly(it) && it.Answer.Charged {
+			charged = append(charged, it)
 		}
-		undo := *it
-		undo.op, undo.now = Return, 0
-		undo.receipt = it.taken(it.now)
-		back.items = append(back.items, undo)
-		of = append(of, it)
-		it.answer.charged = false
 	}
-	if of == nil {
+	if charged == nil {
 		return
 	}
-	back.place()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
+	back := &redisCall{redis: rc.redis, items: make([]item, len(charged))}
+	for i, it := range charged {
+		undo := &back.items[i]
+		undo.Key, undo.Limit, undo.Op, undo.Cost = it.Key, it.Limit, step.Return, it.Cost
+		undo.Receipt = it.Taken(it.now, uint8(algorithms.Shared))
+		undo.key, undo.slot = it.key, it.slot
+		it.Answer.Charged = false
+	}
+	back.split()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnWithin)
 	defer cancel()
 	var errs []error
 	for part := range back.groups {
-		if err := back.runPart(ctx, part); err != nil {
+		if err := back.runGroup(ctx, part); err != nil {
 			errs = append(errs, ownDeadline(err))
 			continue
 		}
-		for i, it := range of {
-			if back.items[i].part == part {
-				it.now = back.items[i].now
-				it.put(back.items[i].answer)
+		for i, it := range charged {
+			if undo := &back.items[i]; undo.part == part {
+				it.returned(undo)
 			}
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		c.r.observe(Event{Kind: EventReturnFailed, Err: err})
+		rc.redis.report.returnFailed("", err)
 	}
+}
+
+// returned takes over the state that undoing the item has left, and keeps the
+// item's verdict.
+func (it *item) returned(undo *item) {
+	allowed, missing := it.Answer.Allowed, it.Answer.Missing
+	it.now, it.Answer = undo.now, undo.Answer
+	it.Answer.Allowed, it.Answer.Missing = allowed, missing
 }

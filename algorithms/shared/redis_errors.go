@@ -1,4 +1,7 @@
-package algorithms
+// What errors mean: why a call was not decided, what that says of Redis, and
+// whether Redis may have executed something.
+
+package shared
 
 import (
 	"context"
@@ -8,67 +11,63 @@ import (
 	"strings"
 )
 
-// An ErrorClass says in a word why a call was not decided.
-type ErrorClass uint8
+// ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not resolve
+// themselves: a password is wrong, a permission is missing, or the client is not
+// a Cluster's. The error says what to do. It should end the program at start:
+//
+//	err := limiter.Ready(ctx)
+//	if errors.Is(err, shared.ErrMisconfigured) {
+//		log.Fatal(err)
+//	}
+var ErrMisconfigured = errors.New("Redis is misconfigured") //nolint:staticcheck // a name
 
+// The reasons, as labels of metrics have them.
 const (
-	// ErrorNone: there is no error.
-	ErrorNone ErrorClass = iota
-	// ErrorUnavailable: Redis cannot be reached, or refuses to serve: it is
-	// down, loads its data, cannot save them, or runs somebody's long script.
-	// Errors that nobody has foreseen are of this class, too.
-	ErrorUnavailable
-	// ErrorTimeout: Redis has not answered in time.
-	ErrorTimeout
-	// ErrorOverload: nothing was sent, because too many calls of this process
-	// wait, or because the client had no connection free.
-	ErrorOverload
-	// ErrorFailover: another server is to be written to, or will be shortly: a
-	// master changes, or slots of a Cluster move.
-	ErrorFailover
-	// ErrorCapacity: Redis is out of memory, or of connections.
-	ErrorCapacity
-	// ErrorConfiguration: it will not pass by itself. A password is wrong, a
-	// right is missing, or the client is not one for Redis Cluster.
-	// [Redis.Ready] finds it at start, and says what to do.
-	ErrorConfiguration
-	// ErrorKey: a stored key holds what is not a limiter's. Other keys are not
-	// affected.
-	ErrorKey
-	// ErrorCancelled: the caller's context has ended.
-	ErrorCancelled
-	// ErrorInternal: a mistake in the program or in this library, such as
-	// [ErrInvalid], a closed client, or a reply that is not the script's.
-	ErrorInternal
-
-	errorClasses
+	reasonUnavailable   = "unavailable"
+	reasonTimeout       = "timeout"
+	reasonOverload      = "overload"
+	reasonFailover      = "failover"
+	reasonCapacity      = "capacity"
+	reasonConfiguration = "configuration"
+	reasonKey           = "key"
+	reasonCancelled     = "cancelled"
+	reasonInternal      = "internal"
 )
 
-var classNames = [errorClasses]string{
-	"none", "unavailable", "timeout", "overload", "failover", "capacity", "configuration", "key", "cancelled", "internal",
+// reasons are all of them.
+var reasons = []string{
+	reasonUnavailable, reasonTimeout, reasonOverload, reasonFailover, reasonCapacity,
+	reasonConfiguration, reasonKey, reasonCancelled, reasonInternal,
 }
 
-// String returns the class as a metric's label has it, e.g. "unavailable".
-func (c ErrorClass) String() string {
-	if c >= errorClasses {
-		return "unknown"
-	}
-	return classNames[c]
-}
-
-// Classify returns the class of a limiter's error, wrapped or not: ErrorNone
-// for nil, and ErrorUnavailable for an error that it does not know.
+// Reason returns in a word why a call was not decided, as a label for metrics
+// and logs. It accepts the errors of [Limiter.Allow] and [Limiter.Ready], wrapped
+// or not, and the causes that they wrap. The words are:
 //
-// A context's error is the caller's, and so ErrorCancelled. Whoever sets a
-// deadline of their own knows better than Classify whose it was that passed.
-func Classify(err error) ErrorClass { return troubleOf(err).class }
+//	unavailable    Redis cannot be reached or refuses to serve: it is down,
+//	               loads its data, cannot save, or runs a long script. Unknown
+//	               errors are unavailable, too.
+//	timeout        Redis has not answered in time.
+//	overload       Nothing was sent: too many calls of this process wait, or
+//	               the client had no connection free.
+//	failover       A master changes, or slots of a Cluster move.
+//	capacity       Redis is out of memory or of connections.
+//	configuration  It will not resolve itself: see [ErrMisconfigured].
+//	key            A stored key holds something that is not a limiter's. Other
+//	               keys are not affected.
+//	cancelled      The caller's context has ended.
+//	internal       A mistake in the program or in this library, such as a wrong
+//	               check, a closed client, or a reply that is not the script's.
+//
+// Reason returns "" for nil. The error of a context counts as cancelled, because
+// it is the caller's: a caller that sets a deadline of its own knows better.
+func Reason(err error) string { return troubleOf(err).reason }
 
-// A trouble is what an error means to those who have to go on without a
-// decision.
+// A trouble is what an error means to the layers that go on without a decision.
 type trouble struct {
-	class    ErrorClass
+	reason   string
 	effect   effect
-	retry    bool // it may be sent once more: nothing was executed, and that may succeed
+	retry    bool // sending again may succeed, and nothing was executed
 	executed bool // a charge may have been made
 }
 
@@ -76,9 +75,10 @@ type trouble struct {
 type effect uint8
 
 const (
-	// effectSuccess: Redis answered. What one caller or one key can cause is
-	// no reason to go without it for all others.
+	// effectSuccess: Redis answered. An error that one caller or one key can
+	// cause is no reason to bypass Redis for all others.
 	effectSuccess effect = iota
+	// effectFailure: Redis is to blame.
 	effectFailure
 	// effectNone: it says nothing about Redis.
 	effectNone
@@ -90,33 +90,44 @@ func troubleOf(err error) trouble {
 		return trouble{}
 	}
 	r := rowOf(err)
-	return trouble{class: r.class, effect: r.effect, retry: r.retry, executed: r.executed}
+	return trouble{reason: r.reason, effect: r.effect, retry: r.retry, executed: r.executed}
 }
 
-func rowOf(err error) *row {
+// advised adds to an error what to do about it, if it will not resolve itself.
+func advised(err error) error {
+	if err == nil || errors.Is(err, ErrMisconfigured) {
+		return err
+	}
+	if advice := rowOf(err).advice; advice != "" {
+		return fmt.Errorf("%w: %w (%s)", ErrMisconfigured, err, advice)
+	}
+	return err
+}
+
+func rowOf(err error) *errorRow {
 	texts := appendTexts(nil, err)
-	for i := range troubles {
-		if r := &troubles[i]; r.matches(err, texts) {
+	for i := range errorRows {
+		if r := &errorRows[i]; r.matches(err, texts) {
 			return r
 		}
 	}
 	return &unforeseen
 }
 
-// A row of the table says what errors mean of which one of its first three
-// fields is true.
-type row struct {
-	is   error            // what they wrap
-	says string           // how the text of Redis or its client begins
+// An errorRow says what some errors mean. One of its first three fields selects
+// them.
+type errorRow struct {
+	is   error            // they wrap it
+	says string           // the text of Redis or its client begins with it
 	has  func(error) bool // anything else
 
-	class           ErrorClass
+	reason          string
 	effect          effect
 	retry, executed bool
-	advice          string // what to do about a configuration
+	advice          string // what to do about a misconfiguration
 }
 
-func (r *row) matches(err error, texts []string) bool {
+func (r *errorRow) matches(err error, texts []string) bool {
 	switch {
 	case r.is != nil:
 		return errors.Is(err, r.is)
@@ -131,9 +142,9 @@ func (r *row) matches(err error, texts []string) bool {
 	return false
 }
 
-// appendTexts appends what the errors say that err wraps in the end. Wrapped
-// texts differ by client and version, and so do the ends of Redis's own: only
-// how these begin is good to go by.
+// appendTexts appends the texts of the innermost errors that err wraps. Wrapped
+// texts differ by client and version, and so do the ends of Redis's own. Only
+// how these begin is reliable.
 func appendTexts(texts []string, err error) []string {
 	var wrapped []error
 	switch e := err.(type) { //nolint:errorlint // it is what unwraps
@@ -155,9 +166,9 @@ func appendTexts(texts []string, err error) []string {
 	return append(texts, text[len(preamble.FindString(text)):])
 }
 
-// preamble is what may stand before the text that matters: "ERR ", also of
-// proxies and forks that put it before other codes, and in Redis 6.2 the place
-// in the script, once or twice.
+// preamble may stand before the text that matters: "ERR ", also of proxies and
+// forks that put it before other codes, and in Redis 6.2 the place in the
+// script, once or twice.
 var preamble = regexp.MustCompile(`^(ERR Error running script \(call to f_[0-9a-f]*\): )?(@user_script: ?[0-9]+: )*-?(ERR )?`)
 
 // A scriptError is an error that a reply of the script holds as text.
@@ -171,8 +182,8 @@ func (scriptError) RedisError() {}
 // errStoredKey is wrapped, beside a scriptError, by errors of a single key.
 var errStoredKey = errors.New("a stored key cannot be read")
 
-// ownDeadline returns err, as errTimeout if it is a context's: one that no
-// caller has ended.
+// ownDeadline returns err, wrapped in errTimeout if it is a context's. It is for
+// errors of contexts that no caller has ended.
 func ownDeadline(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errTimeout, err)

@@ -1,4 +1,8 @@
-package algorithms
+// The census of live instances: a sorted set in Redis, in which each instance
+// stands with the instant, by the server's clock, at which it last announced
+// itself.
+
+package shared
 
 import (
 	"context"
@@ -8,66 +12,40 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// liveFor is how long an instance counts as live after it made itself known.
+// liveFor is how long an instance counts as live after it has announced itself.
 const liveFor = 3 * beatEvery
 
 // instancesKey cannot be a limit's: those have more after the brace.
-func (r *Redis) instancesKey() string { return r.prefix + "{instances}" }
+func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 
-// beat keeps the instances in a sorted set, each with the instant by the
-// server's clock at which it was last known. It implements registrar.
-func (r *Redis) beat(ctx context.Context, id string) (live int64, skew time.Duration, err error) {
+// beat announces the instance id. It returns how many instances are live, and
+// how far the clock of decisions is ahead of this process's.
+func (r *redisLayer) beat(ctx context.Context, id string) (live int64, skew time.Duration, err error) {
 	key := r.instancesKey()
+	slot := r.slot(key)
 	asked := time.Now()
 	clock := redis.NewTimeCmd(ctx, "time")
-	if err := r.command(ctx, clock); err != nil {
+	if err := r.do(ctx, slot, clock); err != nil {
 		return 0, 0, err
 	}
 	now := clock.Val()
-	add := redis.NewIntCmd(ctx, "zadd", key, now.UnixMilli(), id)
-	gone := redis.NewIntCmd(ctx, "zremrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-liveFor).UnixMilli(), 10))
-	expire := redis.NewBoolCmd(ctx, "pexpire", key, liveFor.Milliseconds())
-	count := redis.NewIntCmd(ctx, "zcard", key)
-	for _, cmd := range []redis.Cmder{add, gone, expire, count} {
-		if err := r.command(ctx, cmd); err != nil {
-			return 0, 0, err
-		}
-	}
-	return count.Val(), r.skew(now.Sub(asked)), nil
-}
-
-// skew returns how far the clock of decisions is ahead of ours, given the
-// server's.
-func (r *Redis) skew(server time.Duration) time.Duration {
 	if r.now == nil {
-		return server
+		skew = now.Sub(asked)
 	}
-	return time.Until(r.now())
+	count := redis.NewIntCmd(ctx, "zcard", key)
+	err = r.do(ctx, slot,
+		redis.NewIntCmd(ctx, "zadd", key, now.UnixMilli(), id),
+		redis.NewIntCmd(ctx, "zremrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-liveFor).UnixMilli(), 10)),
+		redis.NewBoolCmd(ctx, "pexpire", key, liveFor.Milliseconds()),
+		count)
+	if err != nil {
+		return 0, 0, err
+	}
+	return count.Val(), skew, nil
 }
 
-func (r *Redis) retire(ctx context.Context, id string) error {
-	return r.command(ctx, redis.NewIntCmd(ctx, "zrem", r.instancesKey(), id))
-}
-
-// maxAlone bounds the commands outside of lanes that were given up and that the
-// client still waits for.
-const maxAlone = 4
-
-// command sends a command, and returns when ctx ends, whatever the client does.
-func (r *Redis) command(ctx context.Context, cmd redis.Cmder) error {
-	if r.alone.Add(1) > maxAlone {
-		r.alone.Add(-1)
-		return ErrOverloaded
-	}
-	done := make(chan error, 1)
-	go func() {
-		defer r.alone.Add(-1)
-		done <- r.client.Process(ctx, cmd)
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// retire removes the instance id.
+func (r *redisLayer) retire(ctx context.Context, id string) error {
+	key := r.instancesKey()
+	return r.do(ctx, r.slot(key), redis.NewIntCmd(ctx, "zrem", key, id))
 }

@@ -1,53 +1,19 @@
-package algorithms
+// Slots of Redis Cluster, in which keys with the same hash tag share a slot.
 
-import (
-	"bytes"
+package shared
 
-	"github.com/redis/go-redis/v9"
-)
-
-// A placement says which keys one script may use.
-type placement uint32
-
-const (
-	together placement = iota // any: one server
-	bySlot                    // those of one slot: Redis Cluster
-	byTag                     // those with one hash tag: a Ring
-)
-
-func placementOf(c Client) placement {
-	switch c.(type) {
-	case *redis.ClusterClient:
-		return bySlot
-	case *redis.Ring:
-		return byTag
-	default:
-		return together
-	}
-}
-
-// joins reports whether one script may use both keys.
-func (p placement) joins(a, b string) bool {
-	switch p {
-	case bySlot:
-		return slotOf(hashTag(a)) == slotOf(hashTag(b))
-	case byTag:
-		return hashTag(a) == hashTag(b)
-	default:
-		return true
-	}
-}
-
-// hashTag returns what stands in the braces of a stored key; it is never empty.
-func hashTag(key string) string {
-	b := []byte(key)
-	open := bytes.IndexByte(b, '{')
-	return key[open+1 : open+bytes.IndexByte(b[open:], '}')]
-}
+import "strings"
 
 const clusterSlots = 16384
 
-// slotOf is Redis Cluster's: CRC-16/XMODEM of the hash tag, modulo 16384.
+// hashTag returns what stands in the braces of a stored key; it is never empty.
+func hashTag(key string) string {
+	_, tag, _ := strings.Cut(key, "{")
+	tag, _, _ = strings.Cut(tag, "}")
+	return tag
+}
+
+// slotOf returns the slot of a hash tag: its CRC-16/XMODEM modulo 16384.
 // https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
 func slotOf(tag string) uint16 {
 	var crc uint16
@@ -62,4 +28,12 @@ func slotOf(tag string) uint16 {
 		}
 	}
 	return crc % clusterSlots
+}
+
+// slot returns the slot of a stored key; 0 unless the client is a Cluster's.
+func (r *redisLayer) slot(key string) uint16 {
+	if !r.cluster {
+		return 0
+	}
+	return slotOf(hashTag(key))
 }

@@ -1,0 +1,71 @@
+// Stored keys: under which key Redis holds the state of a check.
+//
+//	prefix:{first}|rest:policy:tag
+//
+// Only the first part of the key, the principal, stands in the hash tag, so all
+// counters of one principal share a Redis Cluster slot. Neither tag nor policy
+// contains a colon, so no two checks share a key by accident.
+
+package shared
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+const maxPart = 128 // bytes of a key's part that are stored as they are
+
+// storedKey implements [Limiter.StoredKey].
+func (r *redisLayer) storedKey(check algorithms.Check) string {
+	var it step.Item
+	if check.Item(&it) != nil || it.Limit.Row.Refill == step.Never {
+		return ""
+	}
+	return string(appendStored([]byte(r.prefix), &it.Key))
+}
+
+// appendStored appends the stored key of k, without the prefix.
+func appendStored(dst []byte, k *step.Key) []byte {
+	first, rest, more := strings.Cut(k.Text, "|")
+	dst = append(dst, '{')
+	dst = appendPart(dst, first)
+	dst = append(dst, '}')
+	for more {
+		var part string
+		part, rest, more = strings.Cut(rest, "|")
+		dst = append(dst, '|')
+		dst = appendPart(dst, part)
+	}
+	dst = append(dst, ':')
+	dst = append(dst, k.Policy...)
+	dst = append(dst, ':')
+	return append(dst, k.Scope.Tag...)
+}
+
+// appendPart appends a part of a key, or '#' and its digest if it cannot stand
+// in a stored key as it is. A part that begins with '#' is digested, too,
+// because otherwise a client could make it equal another part's digest.
+func appendPart(dst []byte, part string) []byte {
+	if storable(part) {
+		return append(dst, part...)
+	}
+	sum := sha256.Sum256([]byte(part))
+	dst = append(dst, '#')
+	return base64.RawURLEncoding.AppendEncode(dst, sum[:])
+}
+
+func storable(part string) bool {
+	if part == "" || len(part) > maxPart || part[0] == '#' {
+		return false
+	}
+	for i := range len(part) {
+		if b := part[i]; b <= ' ' || b > '~' || b == '{' || b == '}' {
+			return false
+		}
+	}
+	return true
+}
