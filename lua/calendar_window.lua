@@ -1,16 +1,14 @@
--- Calendar window. The fixed window's state and step, in days or months: of
--- these the caller sends five turns, from that before the period of its own
--- clock on, in the place of numbers that windows do not need. What lies before
--- the first is in one period, and what lies after the last, too: a clock that is
--- wrong by more than a period forgets nothing early.
--- Twin: algorithms/calendar.go.
+-- Calendar window. Twin: calendar_window.go. Step: see steps.lua.
+--
+-- State and step are the fixed window's, in days or months of a time zone. Only
+-- the caller knows the calendar. It sends five turns, the instants at which
+-- periods begin, as the limit's further doubles: the period before the one of its
+-- own clock, that period, and three more.
+--
+-- All instants before the first turn are in one period, and so are all after the
+-- last. So a clock that is wrong by more than a period forgets nothing early.
 
-local function calendar_window()
-  local function turns_of(l)
-    l.turns = l.turns or { l.r, l.w, l.a, l.b, l.window }
-    return l.turns
-  end
-
+makers.cw = function()
   -- period returns how many of the turns have come by an instant.
   local function period(instant, turns)
     local i = 0
@@ -20,12 +18,12 @@ local function calendar_window()
     return i
   end
 
-  return aligned_window(function(from, to, l)
-    local turns = turns_of(l)
-    return period(to, turns) - period(from, turns)
+  return makers.fw(function(from, to, l)
+    return period(to, l.further) - period(from, l.further)
   end, function(at, k, l)
-    local turns = turns_of(l)
-    -- Of what is unknown it is not early: no period is twice as long as another.
+    local turns = l.further
+    -- No period is twice as long as another, so an unknown turn is not later
+    -- than this. A known one is not either, unless the clock is far off.
     local latest = at + 2 * k * (turns[#turns] - turns[#turns - 1])
     return min(turns[period(at, turns) + k] or latest, latest)
   end)

@@ -1,12 +1,26 @@
--- Fixed window. State: last written at t, n units used in t's window, which is
--- aligned to the epoch. Twin: algorithms/fixed_window.go.
+-- Fixed window. Twin: fixed_window.go. Step: see steps.lua.
+--
+-- State: n units are used in the window of t, the last write. f is 0. Windows
+-- are aligned to the epoch: window i begins at i * window.
+--
+-- n may exceed the limit: debt goes into the next windows, and each window pays
+-- off one full limit. So the state matters for ceil(n / burst) windows.
+--
+-- Other windows that turn for all keys at once can use this step. The maker takes
+-- their two functions: turned(from, to, l) returns how many windows ended from
+-- one instant to another, and turn(at, k, l) returns the end of the k-th window,
+-- the first being that of the instant.
 
--- aligned_window makes the step of windows that turn for all keys at once:
--- turned(from, to, l) is how many ended from one instant to another, and
--- turn(at, k, l) the end of the k-th from that of an instant on.
-local function aligned_window(turned, turn)
+makers.fw = function(turned, turn)
+  turned = turned or function(from, to, l)
+    return floor(to / l.window) - floor(from / l.window)
+  end
+
+  turn = turn or function(at, k, l)
+    return (floor(at / l.window) + k) * l.window
+  end
+
   return {
-    load = load_string,
     at = function(n, t, _, l)
       n = min(n, l.cap)
       if n == 0 then
@@ -16,23 +30,18 @@ local function aligned_window(turned, turn)
       local eff = max(written, now)
       local rolled = turned(written, eff, l)
       if rolled > 0 then
-        -- Debt goes into the next windows: each pays off one full limit.
         n = max(0, n - min(rolled, ceil(n / l.burst)) * l.burst)
       end
       return n, eff, 0, repair
     end,
-    used = units_used,
-    charge = charge_units,
-    force = force_units,
-    backfill = function(n, t, f, units, l, _, instant)
-      if turned(instant, t, l) == 0 then
+    backfill = function(n, t, f, l, _, units, take)
+      if turned(take.at, t, l) == 0 then
         n = n + min(units, max(0, l.burst - n))
       end
       return n, t, f
     end,
-    grant = grant_units,
-    undo = function(_, _, _, n, t, f, units, rt, _, _, l)
-      if turned(rt, t, l) == 0 then
+    undo = function(n, t, f, l, _, units, take)
+      if turned(take.t, t, l) == 0 then
         n = max(0, n - units)
       end
       return n, t, f
@@ -41,12 +50,4 @@ local function aligned_window(turned, turn)
       return turn(t, ceil(n / l.burst), l)
     end,
   }
-end
-
-local function fixed_window()
-  return aligned_window(function(from, to, l)
-    return floor(to / l.window) - floor(from / l.window)
-  end, function(at, k, l)
-    return (floor(at / l.window) + k) * l.window
-  end)
 end

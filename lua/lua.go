@@ -1,42 +1,38 @@
 // Package lua holds the Redis script that decides: one step per algorithm, each
-// the twin of the Go file of the same name in package algorithms, and the loop
-// that runs them.
+// the twin of the Go file of the same name, and the loop that runs them.
 //
-// The script needs the commands DEL, GET, INCRBY, LINDEX, LLEN, LRANGE, LREM,
-// LSET, LTRIM, MGET, PEXPIRE, PTTL, RPUSH, SET and TIME; for concurrent requests also ZADD,
-// ZCARD, ZRANGE, ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and
-// ZSCORE. An operator who does not want to grant EVAL can load it with SCRIPT LOAD
-// and grant EVALSHA alone.
+// The script needs the commands DEL, GET, INCRBY, MGET, PTTL, SET and TIME; for
+// sliding window logs also LINDEX, LLEN, LRANGE, LREM, LSET, LTRIM, PEXPIRE and
+// RPUSH; for concurrent requests also PEXPIRE, ZADD, ZCARD, ZRANGE,
+// ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZSCORE. An operator
+// who does not want to grant EVAL can load the script with SCRIPT LOAD and grant
+// EVALSHA alone.
+//
+// A new algorithm is a new file. It is part of the script by itself; go generate
+// updates the digest.
 package lua
 
 import (
 	"embed"
+	"slices"
 	"strings"
 )
+
+//go:generate go run ../internal/luasource -digest digest.go
 
 //go:embed *.lua
 var files embed.FS
 
-// parts are the files of the script, in the order in which each uses what
-// stands before.
-var parts = []string{
-	"prelude.lua",
-	"takes.lua",
-	"steps.lua",
-	"token_bucket.lua",
-	"leaky_bucket.lua",
-	"sliding_window_counter.lua",
-	"sliding_window_log.lua",
-	"fixed_window.lua",
-	"calendar_window.lua",
-	"concurrent.lua",
-	"decide.lua",
-}
+// The script begins with the files that lone takes need. The files of the other
+// algorithms depend only on these, and on each other only when it runs.
+var first = []string{"prelude.lua", "state.lua", "token_bucket.lua", "takes.lua", "steps.lua"}
+
+const last = "call.lua"
 
 // Source returns the script.
 func Source() string {
 	var script strings.Builder
-	for _, name := range parts {
+	for _, name := range parts() {
 		part, err := files.ReadFile(name)
 		if err != nil {
 			panic("lua: " + err.Error()) // go:embed holds it, or nothing builds
@@ -45,4 +41,20 @@ func Source() string {
 		script.WriteByte('\n')
 	}
 	return script.String()
+}
+
+// parts returns the files of the script, in the order in which each uses the
+// files before it.
+func parts() []string {
+	entries, err := files.ReadDir(".") // sorted
+	if err != nil {
+		panic("lua: " + err.Error())
+	}
+	parts := slices.Clone(first)
+	for _, e := range entries {
+		if name := e.Name(); name != last && !slices.Contains(first, name) {
+			parts = append(parts, name)
+		}
+	}
+	return append(parts, last)
 }

@@ -1,25 +1,41 @@
--- Sliding window counter. State: last written at t, n units in t's window, f
--- in the one before. Twin: algorithms/sliding_window_counter.go.
+-- Sliding window counter. Twin: sliding_window_counter.go. Step: see steps.lua.
+--
+-- State: n units in the window of t, the last write, and f units in the window
+-- before. Windows are aligned to the epoch. Of a window w that ends now, m µs lie
+-- in the previous window, which counts in that proportion: ceil(f * m / w).
+--
+-- The product f * m may have 75 bits, and doubles have 53. Above 2^53 the quotient
+-- is made in two steps:
+--
+--   q = floor(f * (m / w)) is off by one at most: f <= 2^30 and m <= w, and both
+--   operations have a relative error of 2^-53.
+--
+--   d = f * m - q * w is then between -w and 2 * w, and ceil(f * m / w) is
+--   q + ceil(d / w). To form d exactly, m and w are split: m = mh * 2^23 + ml.
+--   As w < 2^45, the high parts are below 2^22. f * ml and q * wl are below 2^53,
+--   f * mh and q * wh below 2^52. Their differences are exact, and so is the
+--   product with 2^23. The sum of both is d, which is small, and so exact.
 
-local function sliding_window_counter()
+makers.sc = function()
   local SPLIT = 8388608 -- 2^23
 
-  -- weight returns ceil(f * m / w) exactly, for f <= 2^30 and m <= w < 2^45.
+  -- weight returns ceil(f * m / w).
   local function weight(f, m, w)
     local product = f * m
     if product < EXACT then
       return ceil(product / w)
     end
-    -- The product is inexact. Its quotient is off by one at the most, and the
-    -- difference f*m - q*w is exact when formed from halves.
     local q = floor(f * (m / w))
     local mh, wh = floor(m / SPLIT), floor(w / SPLIT)
-    local difference = (f * mh - q * wh) * SPLIT + (f * (m - mh * SPLIT) - q * (w - wh * SPLIT))
-    return q + ceil(difference / w)
+    local d = (f * mh - q * wh) * SPLIT + (f * (m - mh * SPLIT) - q * (w - wh * SPLIT))
+    return q + ceil(d / w)
+  end
+
+  local function used(n, t, f, l)
+    return n + weight(f, l.window - t % l.window, l.window)
   end
 
   return {
-    load = load_string,
     at = function(n, t, f, l)
       n, f = min(n, l.cap), min(f, l.cap)
       if n == 0 and f == 0 then
@@ -36,27 +52,24 @@ local function sliding_window_counter()
       end
       return n, eff, f, repair
     end,
-    used = function(n, t, f, l)
-      return n + weight(f, l.window - t % l.window, l.window)
-    end,
-    charge = charge_units,
-    force = force_units,
-    backfill = function(n, t, f, units, l, _, instant)
-      local rolled = floor(t / l.window) - floor(instant / l.window)
+    used = used,
+    -- The previous window is filled as if it counted in full. That never makes a
+    -- debt, and loses a little if several callers fill it.
+    backfill = function(n, t, f, l, _, units, take)
+      local rolled = floor(t / l.window) - floor(take.at / l.window)
       if rolled == 0 then
-        local used = n + weight(f, l.window - t % l.window, l.window)
-        n = n + min(units, max(0, l.burst - used))
+        n = n + min(units, max(0, l.burst - used(n, t, f, l)))
       elseif rolled == 1 then
         f = f + min(units, max(0, l.burst - n - f))
       end
       return n, t, f
     end,
-    grant = function(n, t, f, units)
+    grant = function(n, t, f, _, _, units)
       local credit = min(n, units)
       return n - credit, t, max(0, f - (units - credit))
     end,
-    undo = function(_, _, _, n, t, f, units, rt, _, _, l)
-      local rolled = floor(t / l.window) - floor(rt / l.window)
+    undo = function(n, t, f, l, _, units, take)
+      local rolled = floor(t / l.window) - floor(take.t / l.window)
       if rolled == 0 then
         n = max(0, n - units)
       elseif rolled == 1 then
@@ -64,6 +77,7 @@ local function sliding_window_counter()
       end
       return n, t, f
     end,
+    -- The present window still counts while it is the previous one.
     full_at = function(n, t, _, l)
       return (floor(t / l.window) + (n > 0 and 2 or 1)) * l.window
     end,

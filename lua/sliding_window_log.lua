@@ -1,44 +1,39 @@
--- Sliding window log. State: a list; first a header (t, n): the newest entry's
--- instant and the sum of units, then one entry (instant, units) per admission,
--- oldest first. Between calls of a step, f is the oldest entry's instant.
--- The list is changed at once rather than saved at the end.
--- Twin: algorithms/sliding_window_log.go.
+-- Sliding window log. Twin: sliding_window_log.go. Step: see steps.lua.
+--
+-- State: a list. Element 0 is a header (t, n): the instant of the newest entry
+-- and the sum of all units. Then there is one entry (instant, units) per take,
+-- oldest first, in the form of strings. An entry counts for one window. f is 0.
+-- The step changes the list at once, so it has no full_at.
+--
+-- A list may have 20 000 entries, so the step reads few of them:
+--
+-- If there are n entries, each is one unit, and numbers of units are places.
+-- Otherwise the sum of a part comes from the shorter half: from the part itself,
+-- or from n less the sum of the rest.
+--
+-- Entries stand in the order of their instants, so after() finds a place by
+-- bisection: entries below low are not after the instant, entries from high on
+-- are, and each LINDEX halves the range between. In most cases few entries have
+-- expired. So trim() doubles high until that entry has not expired, and bisects
+-- from the last one that has. Entry 1 always has. LTRIM keeps the last expired
+-- entry, and LSET makes it the new header: two commands for any number of entries.
 
-local function sliding_window_log()
-  local CHUNK = 128
-  local GONE = 'x' -- marks entries to be removed
+makers.sl = function()
+  local CHUNK = 128 -- entries per LRANGE
+  local GONE = 'x' -- marks entries that LREM removes
 
-  local unparsable = {} -- by key: a list is stored, but says nothing
+  local oldest = {} -- by key: the instant of the oldest entry
+  local unparsable = {} -- by key: whether there is a list without a state
 
-  local function log_load(key)
-    local head = pcall('LRANGE', key, 0, 1)
-    if head.err then
-      return nil, head.err
-    end
-    if not head[1] then
-      return 0, 0, 0, false
-    end
-    local t, n = decode(head[1])
-    local oldest = head[2] and decode(head[2])
-    if not t or n == 0 or not oldest then
-      unparsable[key] = true
-      return 0, 0, 0, false
-    end
-    return n, t, oldest, true
-  end
-
-  local function log_drop(key)
+  local function drop(key)
     call('DEL', key)
     return 0, now, 0, true
   end
 
-  local function log_expire(key, t, l)
-    call('PEXPIRE', key, lifetime(t + l.window))
-  end
-
-  -- units_of returns the units of an entry; nil if it does not parse.
+  -- units_of returns the units of an entry, nil if it does not parse. Of the
+  -- short form it decodes only the units.
   local function units_of(entry)
-    if #entry == 19 then -- decode without the instant
+    if #entry == 19 then
       local x, y, z = byte(entry, 17, 19)
       return x * 100 + y * 10 + z - 5328
     end
@@ -46,13 +41,16 @@ local function sliding_window_log()
     return units
   end
 
-  -- log_after returns the index of the first entry after an instant, of those
-  -- from low to high - 1; else high. Entries that do not parse have no instant,
-  -- and the oldest they could have.
-  local function log_after(key, instant, low, high)
+  local function instant_at(key, index)
+    return decode(call('LINDEX', key, index) or '')
+  end
+
+  -- after returns the place of the first entry after an instant, from low to
+  -- high. An entry that does not parse counts as the oldest possible.
+  local function after(key, instant, low, high)
     while low < high do
       local middle = floor((low + high) / 2)
-      if (decode(call('LINDEX', key, middle)) or 0) > instant then
+      if (instant_at(key, middle) or 0) > instant then
         high = middle
       else
         low = middle + 1
@@ -61,10 +59,9 @@ local function sliding_window_log()
     return low
   end
 
-  -- log_units returns the sum of the entries from an index on, given that of
-  -- all. It reads the fewer of those from there on and those before.
-  local function log_units(key, n, first, size)
-    if size - 1 == n then -- every entry is one unit
+  -- sum_from returns the units of the entries from a place on, out of n.
+  local function sum_from(key, n, first, size)
+    if size - 1 == n then
       return size - first
     end
     local from, to, sum = first, size - 1, 0
@@ -81,62 +78,37 @@ local function sliding_window_log()
     return before and n - sum or sum
   end
 
-  -- log_step_back moves entries from the future to now, as one.
-  local function log_step_back(key, n, oldest, l)
+  -- step_back moves the entries from the future to now, as one entry.
+  local function step_back(n, l, key)
     local size = call('LLEN', key)
-    local first = log_after(key, now, 1, size)
-    local sum = log_units(key, n, first, size)
+    local first = after(key, now, 1, size)
+    local sum = sum_from(key, n, first, size)
     call('LTRIM', key, 0, first - 1)
     call('RPUSH', key, encode(now, sum, 0))
     call('LSET', key, 0, encode(now, n, 0))
-    log_expire(key, now, l)
-    return min(oldest, now)
+    expire(key, now + l.window)
+    oldest[key] = min(oldest[key], now)
   end
 
-  -- log_trim removes entries that have expired by eff, as the oldest has. The
-  -- last of them becomes the header, so that two commands do for any number.
-  local function log_trim(key, n, t, eff, l)
+  -- trim removes the entries that have expired by eff. The oldest has.
+  local function trim(n, t, l, key, eff)
     local size = call('LLEN', key)
     local low, high = 2, 2
-    -- Mostly few have expired, so it looks far only step by step.
-    while high < size and (decode(call('LINDEX', key, high)) or 0) <= eff - l.window do
+    while high < size and (instant_at(key, high) or 0) <= eff - l.window do
       low, high = high + 1, high * 2
     end
-    local first = log_after(key, eff - l.window, low, min(high, size))
-    if first == size then
-      return log_drop(key)
-    end
-    n = log_units(key, n, first, size)
-    local oldest = decode(call('LINDEX', key, first))
-    if n <= 0 or not oldest then
-      return log_drop(key)
+    local first = after(key, eff - l.window, low, min(high, size))
+    n, oldest[key] = sum_from(key, n, first, size), instant_at(key, first)
+    if n <= 0 or not oldest[key] then
+      return drop(key)
     end
     call('LTRIM', key, first - 1, -1)
     call('LSET', key, 0, encode(t, n, 0))
-    return n, t, oldest, true
+    return n, t, 0, true
   end
 
-  local function log_at(n, t, oldest, l, key)
-    if n == 0 then
-      return 0, now, 0, false
-    end
-    local changed = false
-    if t > now + TOLERANCE then
-      oldest = log_step_back(key, n, oldest, l)
-      t, changed = now, true
-    end
-    local eff = max(t, now)
-    if t + l.window <= eff then
-      return log_drop(key)
-    end
-    if eff - oldest >= l.window then
-      return log_trim(key, n, t, eff, l)
-    end
-    return n, t, oldest, changed
-  end
-
-  -- log_append adds an entry, of the newest one's instant if that is later.
-  local function log_append(n, t, oldest, units, key, l, instant)
+  -- append adds an entry, at the instant of the newest one if that is later.
+  local function append(n, t, l, key, units, instant)
     t = max(t, instant)
     local text = encode(t, units, 0)
     if n == 0 then
@@ -145,25 +117,22 @@ local function sliding_window_log()
         unparsable[key] = nil
       end
       call('RPUSH', key, text, text)
-      oldest = t
+      oldest[key] = t
     else
       call('LSET', key, 0, encode(t, n + units, 0))
       call('RPUSH', key, text)
     end
-    log_expire(key, t, l)
-    return n + units, t, oldest
+    expire(key, t + l.window)
+    return n + units, t, 0
   end
 
-  local function log_charge(n, t, oldest, units, key, l)
-    return log_append(n, t, oldest, units, key, l, now)
-  end
-
-  -- log_remove removes the entries from first to last.
-  local function log_remove(key, first, last, size)
+  -- remove removes the entries from first to last. If the list begins with
+  -- them, the last one becomes the header.
+  local function remove(key, first, last, size)
     if last == size - 1 then
       call('LTRIM', key, 0, first - 1)
     elseif first == 1 then
-      call('LTRIM', key, last, -1) -- the last of them becomes the header
+      call('LTRIM', key, last, -1)
     else
       for index = first, last do
         call('LSET', key, index, GONE)
@@ -173,52 +142,52 @@ local function sliding_window_log()
     end
   end
 
-  -- log_forget takes up to units off the entries from low to high - 1, newest
-  -- first, and removes those that are left with none.
-  local function log_forget(n, t, oldest, units, key, low, high, size)
-    local rest, first = units, high
-    if size - 1 == n then -- every entry is one unit
+  -- forget takes up to units off the entries from low to high - 1, newest first,
+  -- and removes the entries that have none left.
+  local function forget(n, t, key, units, low, high, size)
+    local left, first = units, high
+    if size - 1 == n then
       first = max(low, high - units)
-      rest = units - (high - first)
+      left = units - (high - first)
     end
-    while rest > 0 and first > low do
+    while left > 0 and first > low do
       local from = max(low, first - CHUNK)
       local chunk = call('LRANGE', key, from, first - 1)
       for i = #chunk, 1, -1 do
         local c = units_of(chunk[i]) or 0
-        if c > rest then
-          call('LSET', key, from + i - 1, encode(decode(chunk[i]) or 0, c - rest, 0))
-          rest = 0
+        if c > left then
+          call('LSET', key, from + i - 1, encode(decode(chunk[i]) or 0, c - left, 0))
+          left = 0
           break
         end
-        rest, first = rest - c, from + i - 1
-        if rest == 0 then
+        left, first = left - c, from + i - 1
+        if left == 0 then
           break
         end
       end
     end
-    if rest == units then
-      return n, t, oldest
+    if left == units then
+      return n, t, 0
     end
-    n = n - (units - rest)
+    n = n - (units - left)
     if n <= 0 then
-      return log_drop(key)
+      return drop(key)
     end
     if first < high then
-      log_remove(key, first, high - 1, size)
+      remove(key, first, high - 1, size)
     end
-    oldest, t = decode(call('LINDEX', key, 1) or ''), decode(call('LINDEX', key, -1))
-    if not oldest or not t then
-      return log_drop(key)
+    oldest[key], t = instant_at(key, 1), instant_at(key, -1)
+    if not oldest[key] or not t then
+      return drop(key)
     end
     call('LSET', key, 0, encode(t, n, 0))
-    return n, t, oldest
+    return n, t, 0
   end
 
-  -- log_entry_of returns the entry that has the unit of a number, counted from
-  -- the oldest entry on, or from the newest back. It reads no more entries.
-  local function log_entry_of(key, unit, back, size)
-    local low, high = 1, size - 1 -- are yet to be read
+  -- entry_of returns the entry that holds a unit, counted from the oldest on, or
+  -- from the newest back. It reads no entries beyond the chunk of that one.
+  local function entry_of(key, unit, back, size)
+    local low, high = 1, size - 1 -- not read yet
     while low <= high do
       local more = min(unit, CHUNK, high - low + 1)
       local from = back and high - more + 1 or low
@@ -239,62 +208,84 @@ local function sliding_window_log()
     return ''
   end
 
-  -- log_free_at returns the instant at which units fit, 0 if they do or never
-  -- will: when the last of those that are in their way expires.
-  local function log_free_at(n, t, units, l, key)
-    local excess = n + units - l.burst
-    if excess <= 0 or units > l.burst then
+  -- free_at returns when a cost fits: when the last unit in its way expires.
+  local function free_at(n, t, l, key, cost)
+    local excess = n + cost - l.burst
+    if excess <= 0 or cost > l.burst then
       return 0
     end
     local size = call('LLEN', key)
-    if size - 1 == n then -- every entry is one unit
-      return (decode(call('LINDEX', key, excess)) or t) + l.window
+    if size - 1 == n then
+      return (instant_at(key, excess) or t) + l.window
     end
     local back = excess * 2 > n
-    local entry = log_entry_of(key, back and n - excess + 1 or excess, back, size)
+    local entry = entry_of(key, back and n - excess + 1 or excess, back, size)
     return (decode(entry) or t) + l.window
   end
 
   return {
-    load = log_load,
-    at = log_at,
-    used = units_used,
-    charge = log_charge,
-    force = function(n, t, oldest, units, key, l)
-      units = min(units, l.cap - n)
-      if units <= 0 then
-        return n, t, oldest
+    load = function(key)
+      local head = pcall('LRANGE', key, 0, 1)
+      if head.err then
+        return nil, head.err
       end
-      return log_charge(n, t, oldest, units, key, l)
+      if not head[1] then
+        return 0, 0, 0, false
+      end
+      local t, n = decode(head[1])
+      oldest[key] = head[2] and decode(head[2])
+      if not t or n == 0 or not oldest[key] then
+        unparsable[key] = true
+        return 0, 0, 0, false
+      end
+      return n, t, 0, true
     end,
-    backfill = function(n, t, oldest, units, l, key, instant)
+    at = function(n, t, _, l, key)
+      if n == 0 then
+        return 0, now, 0, false
+      end
+      local changed = false
+      if t > now + TOLERANCE then
+        step_back(n, l, key)
+        t, changed = now, true
+      end
+      local eff = max(t, now)
+      if t + l.window <= eff then
+        return drop(key)
+      end
+      if eff - oldest[key] >= l.window then
+        return trim(n, t, l, key, eff)
+      end
+      return n, t, 0, changed
+    end,
+    charge = function(n, t, _, l, key, units)
+      return append(n, t, l, key, units, now)
+    end,
+    backfill = function(n, t, f, l, key, units, take)
       local newest = n > 0 and t or 0
       units = min(units, max(0, l.burst - n))
-      instant = max(newest, min(instant, now))
+      local instant = max(newest, min(take.at, now))
       if units == 0 or instant + l.window <= now then
-        return n, t, oldest
+        return n, t, f
       end
-      return log_append(n, newest, oldest, units, key, l, instant)
+      return append(n, newest, l, key, units, instant)
     end,
-    grant = function(n, t, oldest, units, key)
+    grant = function(n, t, _, _, key, units)
       if units >= n then
-        return log_drop(key)
+        return drop(key)
       end
       local size = call('LLEN', key)
-      return log_forget(n, t, oldest, units, key, 1, size, size)
+      return forget(n, t, key, units, 1, size, size)
     end,
-    undo = function(_, _, _, n, t, oldest, units, rt, _, _, _, key)
+    undo = function(n, t, _, _, key, units, take)
       local size = call('LLEN', key)
-      local high = log_after(key, rt, 1, size)
-      local low = log_after(key, rt - 1, 1, high)
-      return log_forget(n, t, oldest, units, key, low, high, size)
+      local high = after(key, take.t, 1, size)
+      local low = after(key, take.t - 1, 1, high)
+      return forget(n, t, key, units, low, high, size)
     end,
-    instants = function(n, t, need, l, key)
-      local unit = log_free_at(n, t, 1, l, key)
-      if need == 1 then
-        return unit, unit
-      end
-      return log_free_at(n, t, need, l, key), unit
+    instants = function(n, t, _, l, key, cost)
+      local unit_at = free_at(n, t, l, key, 1)
+      return cost == 1 and unit_at or free_at(n, t, l, key, cost), unit_at
     end,
   }
 end

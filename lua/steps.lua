@@ -1,57 +1,70 @@
--- What the steps of the algorithms share.
+-- What a step is, and what the steps of several algorithms share.
+--
+-- The file of an algorithm puts a function into makers, by the algorithm's tag.
+-- It returns a new step: a table of functions. Every function costs time to
+-- make, so a call makes only the steps that it needs. One step may serve several
+-- keys and limits.
+--
+-- A state is n, t, f: n units are in use, t is an instant, and f is a bucket's
+-- fraction or the previous window of a counter. All functions of a step take
+--
+--   (n, t, f, l, key, units, take)
+--
+-- without those at the end that they do not use. l is the limit. take is nil or
+-- what is known of the take: t, n, f and at of a receipt (the state that the
+-- take left, and when); id and last of takes that are told apart; and stored_n,
+-- stored_t and stored_f, the state before at.
+--
+--   at        returns the state now, and whether it must be stored in any case.
+--             All others take a state that at returned.
+--   undo      takes off units of the take, if they still count.
+--
+-- A step may leave out the others:
+--
+--   charge    adds units that fit, or that a force has cut to the cap. By
+--             default they are added to n.
+--   grant     takes off units as an operator's gift, by default from n.
+--   used      returns what counts against the burst, by default n.
+--   full_at   returns when the state no longer matters; missing if the step
+--             writes for itself.
+--   backfill  adds units, as far as they fit, as of the instant take.at.
+--   renew     begins the hold of a take's units again.
+--   instants  takes the cost for units; returns when it fits and when one unit
+--             fits, 0 if it does or never will.
+--   load(key) returns n, t, f, whether a state is stored, and the text of a
+--             string; or nil and the text of an error. By default it reads a
+--             string.
+--
+-- The field told_apart says that takes have ids. The field spare says that the key
+-- may have time to spare, as save does.
 
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
--- The files of the algorithms each define a function that makes a step. A call
--- makes those that it needs, since every function costs to make:
---   load(key) -> n, t, f, exists; or nil and an error text
---   at(n, t, f, l, key) -> n, t, f at now, and whether to store them in any case
---   used(n, t, f, l) -> what counts against the burst
---   charge, force, grant(n, t, f, units, key, l, id) -> n, t, f
---   renew(n, t, f, receipt's t, n, f; l, key) -> n, t, f; nil if takes do not end
---   backfill(n, t, f, units, l, key, instant) -> n, t, f
---   undo(stored n, t, f; n, t, f; units; receipt's t, n, f; l, key; the take's
---   instant) -> n, t, f
---   full_at(n, t, f, l) -> when the state says nothing any more; nil if the
---   step writes for itself
---   instants(n, t, need, l, key) -> f, u of an answer; nil: f, 0
-
 local function load_string(key)
-  local v = pcall('GET', key)
-  if not v then
+  local text = pcall('GET', key)
+  if not text then
     return 0, 0, 0, false
   end
-  if type(v) == 'table' then
-    return nil, v.err
+  if type(text) == 'table' then
+    return nil, text.err
   end
-  local t, n, f = decode(v)
+  local t, n, f = decode(text)
   if not t or (n == 0 and f == 0) then
     return 0, 0, 0, false
   end
-  return n, t, f, true
+  return n, t, f, true, text
 end
 
-local function units_used(n)
-  return n
-end
-
-local function charge_units(n, t, f, units)
-  return n + units, t, f
-end
-
-local function force_units(n, t, f, units, _, l)
-  return min(n + units, max(n, l.cap)), t, f
-end
-
-local function grant_units(n, t, f, units)
-  return max(0, n - units), t, f
-end
-
--- stepped_back returns the instant at which a state written at t is judged,
--- and whether the clock must have stepped back since. Its units are kept.
+-- stepped_back returns the instant at which to judge a state that was written at
+-- t, and whether the clock must have stepped back since. The units are kept.
 local function stepped_back(t)
   if t > now + TOLERANCE then
     return now, true
   end
   return t, false
+end
+
+-- expire is for steps that write for themselves.
+local function expire(key, instant)
+  call('PEXPIRE', key, format('%d', milliseconds(instant)))
 end

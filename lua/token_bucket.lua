@@ -1,82 +1,199 @@
--- Token bucket. State: at the instant t + f/r exactly n units were in use, and
--- since then they drain at r units per w µs. Twin: algorithms/token_bucket.go.
+-- Token bucket. Twin: token_bucket.go. Step: see steps.lua.
+--
+-- State: at the instant t + f/r exactly n units were in use, with f < r. Since
+-- then they drain, r units in w µs.
+--
+-- Time is counted in parts of 1/r µs: a unit takes w parts to drain. From the
+-- state's instant until now there are
+--
+--   parts = (now - t) * r - f,  and  floor(parts / w) units have drained.
+--
+-- While (now - t) * r is below 2^53, each operation on these integers is exact,
+-- and so is floor(parts / w). With rest = parts % w, the last unit drained rest
+-- parts before now. As t' + f'/r that instant has f' = -rest % r and
+-- t' = now - (rest + f') / r.
+--
+-- Above 2^53 the quotient of doubles is off by one at most: it is no larger than
+-- n <= 2^30, and its relative error is below 2^-50. The instant at which k units
+-- have drained corrects it, since that has only exact terms:
+--
+--   t + k * a + (f + k * b) / r,  because w = a * r + b.
+--
+-- f + k * b < r * (cap + 1), which limits keep below 2^53.
+--
+-- undo takes units off, except those that had time to refill since the take.
+--
+-- While the state is still the one that the take left, undo puts the state before
+-- the take back as it was, and not as it has drained since. So the rest of the
+-- receipt can be returned as exactly later.
+--
+-- Once others have used the bucket, undo must not credit units twice. Without the
+-- take, the level would have been lower by its units at first. The difference
+-- shrinks only while that other level is empty, so by no more than the units that
+-- drain meanwhile. So n - units are in use at the instant t + f/r + (now - taken).
+-- That may lie ahead of now, where no state can be. So undo goes back from there
+-- by k units, the least number, at most units, for which
+--
+--   taken + (k * w) / r >= t + f/r,
+--
+-- and n - units + k are in use then. The k of doubles is off by one at most, and
+-- the exact instant taken + k * a + (k * b) / r corrects it.
 
-local function token_bucket()
-  -- restore puts the state before an untouched take back as it was, not as
-  -- it has drained since: so the receipt's rest can be returned as exactly.
-  local function restore(n0, t0, f0, units, l)
-    n0 = max(0, n0 - units)
-    local n, t, f, repaired = bucket_at(n0, t0, f0, l)
-    if repaired or n == 0 then
-      return n, t, f
+-- drained returns how many units, at most limit, had time to drain between
+-- t + f/r and now (> t), and whether exactly so many.
+local function drained(t, f, l, limit)
+  local r, w = l.r, l.w
+  local parts = (now - t) * r
+  if parts < EXACT then
+    parts = parts - f
+    local rest = parts % w
+    local k = (parts - rest) / w
+    if k > limit then
+      return limit, false
     end
-    return n0, t0, f0
+    return k, rest == 0
   end
+  local a, b, floor = l.a, l.b, math.floor
+  local k = floor((now - t - f / r) * r / w)
+  if k > limit then
+    k = limit
+  end
+  parts = f + k * b
+  local whole = floor(parts / r)
+  local at, rest = t + k * a + whole, parts - whole * r
+  if at > now or (at == now and rest > 0) then
+    return k - 1, false
+  end
+  if k < limit then
+    parts = f + (k + 1) * b
+    whole = floor(parts / r)
+    local next_at, next_rest = t + (k + 1) * a + whole, parts - whole * r
+    if next_at < now or (next_at == now and next_rest == 0) then
+      return k + 1, next_at == now
+    end
+  end
+  return k, at == now and rest == 0
+end
 
-  -- without takes units off, but for what had time to refill since the take:
-  -- n - units are in use as much later than at the state's instant as the take
-  -- is old, moved back by as many units as it takes not to lie ahead of now.
-  local function without(n, t, f, units, taken, l)
-    local r, a, b = l.r, l.a, l.b
-    local function drained_at(k)
-      local whole = floor(k * b / r)
-      return taken + k * a + whole, k * b - whole * r
-    end
-    local k = min(max(ceil((t - taken + f / r) * r / l.w), 0), units)
-    local kt, kf = drained_at(k)
-    if k < units and (kt < t or (kt == t and kf < f)) then
-      k = k + 1
-      kt, kf = drained_at(k)
-    elseif k > 0 then
-      local lt, lf = drained_at(k - 1)
-      if lt > t or (lt == t and lf >= f) then
-        k, kt, kf = k - 1, lt, lf
-      end
-    end
-    n, t, f = n - units + k, now - (kt - t), f - kf
-    if f < 0 then
-      f, t = f + r, t - 1
-    end
+-- bucket_at is the step's at.
+local function bucket_at(n, t, f, l)
+  local r, w = l.r, l.w
+  if n > l.cap then
+    n = l.cap
+  end
+  if f >= r then
+    f = r - 1
+  end
+  if n == 0 then
+    return 0, now, 0, false
+  end
+  if t > now + TOLERANCE then
+    return n, now, 0, true
+  end
+  if t >= now then
+    return n, t, f, false
+  end
+  local parts = (now - t) * r
+  if parts < EXACT then -- before f is subtracted: above, the product is rounded
+    parts = parts - f
+    local rest = parts % w
+    n = n - (parts - rest) / w
     if n <= 0 then
-      return 0, now, 0
+      return 0, now, 0, false
     end
-    return n, t, f
+    f = -rest % r
+    return n, now - (rest + f) / r, f, false
   end
+  local k = drained(t, f, l, n)
+  if k == n then
+    return 0, now, 0, false
+  end
+  f = f + k * l.b
+  local carry = f % r
+  return n - k, t + k * l.a + (f - carry) / r, carry, false
+end
 
-  local function undo(n0, t0, f0, n, t, f, units, rt, rn, rf, l, _, taken)
-    if n0 == rn and t0 == rt and f0 == rf then
-      return restore(n0, t0, f0, units, l)
+-- bucket_full_at is the step's full_at. It may be off by less than a µs, and the
+-- TTL that follows from it is longer by more.
+local function bucket_full_at(n, t, f, l)
+  return t + (n * l.w + f) / l.r
+end
+
+if makers then
+  makers.tb = function()
+    local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+
+    -- restore is undo while nobody else has used the bucket.
+    local function restore(l, units, take)
+      local n0 = max(0, take.stored_n - units)
+      local n, t, f, repaired = bucket_at(n0, take.stored_t, take.stored_f, l)
+      if repaired or n == 0 then
+        return n, t, f
+      end
+      return n0, take.stored_t, take.stored_f
     end
-    if now <= taken then
-      return max(0, n - units), t, f
-    end
-    if drained(taken, 0, units, l) == units then
+
+    -- without is undo while some of the units have not refilled since taken.
+    local function without(n, t, f, l, units, taken)
+      local r, a, b = l.r, l.a, l.b
+      local function drained_at(k)
+        local whole = floor(k * b / r)
+        return taken + k * a + whole, k * b - whole * r
+      end
+      local k = min(max(ceil((t - taken + f / r) * r / l.w), 0), units)
+      local kt, kf = drained_at(k)
+      if k < units and (kt < t or (kt == t and kf < f)) then
+        k = k + 1
+        kt, kf = drained_at(k)
+      elseif k > 0 then
+        local lt, lf = drained_at(k - 1)
+        if lt > t or (lt == t and lf >= f) then
+          k, kt, kf = k - 1, lt, lf
+        end
+      end
+      n, t, f = n - units + k, now - (kt - t), f - kf
+      if f < 0 then
+        f, t = f + r, t - 1
+      end
+      if n <= 0 then
+        return 0, now, 0
+      end
       return n, t, f
     end
-    return without(n, t, f, units, taken, l)
-  end
 
-  local function full_at(n, t, f, l)
-    return t + n * l.a + ceil((f + n * l.b) / l.r)
-  end
-
-  return {
-    load = load_string,
-    at = bucket_at,
-    used = units_used,
-    charge = charge_units,
-    force = force_units,
-    backfill = function(n, t, f, units, l, _, instant)
-      local left, since = bucket_at(units, min(instant, now), 0, l)
+    local function backfill(n, t, f, l, _, units, take)
+      -- Only the units that have not drained since then are charged. The rest
+      -- of the unit that drains next goes when it would have gone.
+      local left, since = bucket_at(units, min(take.at, now), 0, l)
       units = min(left, max(0, l.burst - n))
       if units > 0 then
         n, t, f = bucket_at(n + units, t - (now - since), f, l)
       end
       return n, t, f
-    end,
-    grant = grant_units,
-    restore = restore,
-    undo = undo,
-    full_at = full_at,
-  }
+    end
+
+    -- credit is undo after others have used the bucket.
+    local function credit(n, t, f, l, _, units, take)
+      if now <= take.at then
+        return max(0, n - units), t, f
+      end
+      if drained(take.at, 0, l, units) == units then
+        return n, t, f
+      end
+      return without(n, t, f, l, units, take.at)
+    end
+
+    local step = {
+      at = bucket_at, full_at = bucket_full_at, spare = true, backfill = backfill, credit = credit, undo = false,
+    }
+
+    function step.undo(n, t, f, l, key, units, take)
+      if take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f then
+        return restore(l, units, take)
+      end
+      return step.credit(n, t, f, l, key, units, take)
+    end
+
+    return step
+  end
 end

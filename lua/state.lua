@@ -1,0 +1,91 @@
+-- How a state (t, n, f) is stored in a string, and for how long.
+--
+-- The short form is one integer, t * 1000 + n, of 19 digits: t has 16 digits
+-- from 2001 to 2286, and n at most 3. Redis holds it in 8 bytes, and INCRBY can
+-- change it. Every other state has the form t:n:f.
+--
+-- decode returns t, n, f; encode takes t, n, f. Both follow the order of the
+-- text. Everything else takes n, t, f.
+
+-- Constants stand in the functions that use them. Outside, each would be one more
+-- variable that a function has to capture, in every call.
+
+local function encode(t, n, f)
+  if f == 0 and n <= 999 and t >= 1e15 and t < 1e16 then
+    return format('%d%03d', t, n)
+  end
+  return format('%d:%d:%d', t, n, f)
+end
+
+-- decode returns nil if the text does not parse. In the short form it tests the
+-- first 16 characters only for a number of 16 digits before the point: there is
+-- no room for a fraction. To search them for a character that is no digit takes
+-- twice as long. '0' is byte 48, and 48 * 111 = 5328 is what the three digits
+-- of n carry too much: 48 * 100 + 48 * 10 + 48.
+local function decode(text)
+  local size = #text
+  if size == 19 then
+    local t, x, y, z = tonumber(sub(text, 1, 16)), byte(text, 17, 19)
+    if t and t >= 1e15 and t < 1e16 and x >= 48 and x <= 57 and y >= 48 and y <= 57 and z >= 48 and z <= 57 then
+      return t, x * 100 + y * 10 + z - 5328, 0
+    end
+  end
+  if size > 40 then
+    return nil
+  end
+  local t, n, f = match(text, '^(%d+):(%d+):(%d+)$')
+  t, n, f = tonumber(t), tonumber(n), tonumber(f)
+  if t and t < EXACT and n < EXACT and f < EXACT then
+    return t, n, f
+  end
+  return nil
+end
+
+-- milliseconds returns the least TTL of a state that matters until an instant.
+-- Of the 2 ms more, format cuts off up to one with the fraction, and Redis may
+-- count up to one before now. Redis deletes a key whose TTL is 0.
+local function milliseconds(instant)
+  local CENTURY = 3153600000000000 -- of 365 days, in µs
+  local CALLER_CLOCK_TTL = 60000 -- ms
+  local left = instant - now
+  if left < 0 then
+    left = 0
+  elseif left > CENTURY then
+    left = CENTURY
+  end
+  local ms = left / 1000 + 2
+  if callers_clock then
+    -- Callers' clocks may differ from each other and from the server's.
+    ms = ms + TOLERANCE / 1000
+    if ms < CALLER_CLOCK_TTL then
+      ms = CALLER_CLOCK_TTL
+    end
+  end
+  return ms
+end
+
+-- save stores a state that matters until full_at, under a limit.
+--
+-- A key lives until then. Only the key of a state with spare time lives longer:
+-- its state was read from a text, as t0 and n0; otherwise these are nil. Spare
+-- time is the time in which a full burst drains, at most ten seconds. While such
+-- a key lives long enough, a write leaves its TTL alone and adds the difference
+-- to its integer. That costs half of a SET with PX.
+--
+-- The difference must be exact in doubles: (t - t0) * 1000 stays below 2^53 for
+-- a t - t0 of up to 1e12. INCRBY refuses a text that is no integer to Redis.
+local function save(key, text, t0, n0, n, t, f, full_at, l)
+  if t0 then
+    if
+      #text == 19 and f == 0 and n <= 999 and t >= 1e15 and t < 1e16
+      and t - t0 <= 1e12 and t0 - t <= 1e12
+      and call('PTTL', key) >= milliseconds(full_at)
+      and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
+    then
+      return
+    end
+    local spare = l.burst * l.w / l.r
+    full_at = full_at + (spare < 10000000 and spare or 10000000)
+  end
+  call('SET', key, encode(t, n, f), 'PX', format('%d', milliseconds(full_at)))
+end
