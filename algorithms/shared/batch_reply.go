@@ -74,19 +74,35 @@ func (s *script) header(reply []any) (now int64, answers string, err error) {
 	return now, data, nil
 }
 
-func sizeOfAnswer(byte) int { return 1 + 4 + 3*8 }
+// Flags of an answer.
+const (
+	flagAllowed = 1 << iota
+	flagMissing
+	flagCharged
+	flagInstants // two more numbers
+)
+
+// sizeOfAnswer returns the size of an answer that begins with flags.
+func sizeOfAnswer(flags byte) int {
+	if flags&flagInstants != 0 {
+		return 1 + 4 + 4*8
+	}
+	return 1 + 4 + 2*8
+}
 
 func readAnswer(data string) step.Answer {
 	flags := data[0]
 	a := step.Answer{
-		Allowed: flags&1 != 0,
-		Missing: flags&2 != 0,
-		Charged: flags&4 != 0,
+		Allowed: flags&flagAllowed != 0,
+		Missing: flags&flagMissing != 0,
+		Charged: flags&flagCharged != 0,
 		N:       int64(data[1]) | int64(data[2])<<8 | int64(data[3])<<16 | int64(data[4])<<24,
 		T:       double(data[5:]),
 		F:       double(data[13:]),
 	}
-	a.RetryAt, a.UnitAt = a.F, double(data[21:])
+	if flags&flagInstants != 0 {
+		a.RetryAt, a.UnitAt = double(data[21:]), double(data[29:])
+	}
 	return a
 }
 

@@ -137,11 +137,7 @@ func (s *script) packGroup(g *group) {
 		case step.TrialInstead:
 			s.checks = le.AppendUint16(s.checks, it.except)
 		case step.Return, step.Renew, step.Backfill:
-			r := it.Receipt
-			if it.Limit.Row.TakesApart {
-				r.N, r.F = r.Last, r.ID
-			}
-			s.packReceipt(&r)
+			s.packReceipt(&it.Receipt)
 		}
 		if it.Limit.Row.TakesApart {
 			s.packID(it)
@@ -159,7 +155,12 @@ func (s *script) packReceipt(r *step.Receipt) {
 // packID tells a take apart from others: a new one, or the take that a
 // settlement is about.
 func (s *script) packID(it *item) {
-	s.checks = appendDouble(s.checks, it.ID)
+	id, last := it.ID, int64(0)
+	if it.Op.Reads() {
+		id, last = it.Receipt.ID, it.Receipt.Last
+	}
+	s.checks = appendDouble(s.checks, id)
+	s.checks = binary.LittleEndian.AppendUint32(s.checks, uint32(last))
 }
 
 // keyIndex returns the place of a key among the script's, from 1.
@@ -182,14 +183,18 @@ func (s *script) limitIndex(l *step.Limit) uint16 {
 		return uint16(i + 1)
 	}
 	s.limits = append(s.limits, *l)
-	s.packed = append(s.packed, map[string]byte{"tb": 1, "lb": 2, "sc": 3, "sl": 4, "fw": 5, "cw": 6, "co": 7}[l.Row.Tag])
-	numbers := [...]int64{l.R, l.W, l.A, l.B, l.Burst, l.Cap, l.Window}
-	if l.Calendar != nil { // in the place of the numbers that no window needs
-		at := l.Calendar.Around(s.clock().UnixMicro())
-		copy(numbers[:4], at[:])
-		numbers[6] = at[4]
+	s.packed = append(s.packed, l.Row.Tag...)
+	for _, v := range [...]int64{l.R, l.W, l.A, l.B, l.Burst, l.Cap, l.Window} {
+		s.packed = appendDouble(s.packed, v)
 	}
-	for _, v := range numbers {
+	// Limits of calendars carry the turns around this process's clock. Which of
+	// them have come, the script decides by its own.
+	var turns []int64
+	if l.Calendar != nil {
+		turns = l.Calendar.Around(s.clock().UnixMicro())[:]
+	}
+	s.packed = append(s.packed, byte(len(turns)))
+	for _, v := range turns {
 		s.packed = appendDouble(s.packed, v)
 	}
 	return uint16(len(s.limits))
