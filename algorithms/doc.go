@@ -3,7 +3,7 @@
 // A [Limit] says how much, a [Limiter] decides. Limits travel with every call,
 // so plans, overrides and reloads need no other limiter:
 //
-//	limiter := algorithms.Must(algorithms.NewShared(rdb, nil))
+//	limiter := algorithms.NewMemory(nil)
 //	d, err := algorithms.Allow(ctx, limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))
 //
 // # Which limit
@@ -11,7 +11,7 @@
 //	Limit                 Admits                                     State     For
 //	TokenBucket           a burst, then the rate: any window may     O(1)      APIs; the default
 //	                      see burst + requests
-//	LeakyBucket           the same, but tells when to serve it,      O(1)      what must not come
+//	LeakyBucket           the same, and says when to serve each,     O(1)      work that must not come
 //	                      evenly spaced                                        in bursts
 //	SlidingWindowCounter  about requests in any window               O(1)      quotas over windows
 //	SlidingWindowLog      exactly requests in any window             O(n)      logins, payments
@@ -23,16 +23,13 @@
 //
 // # Which limiter
 //
-//	Limiter  Counts                                  Costs
-//	Memory   within this process                     a lock
-//	Redis    together with all processes that use    one script, one round trip, for any
-//	         the same Redis and prefix               number of limits
-//	Stack    the same; remembers what Redis denied   the same, but for repeated denials
-//	         and, if asked to, leases hot keys       and takes of leased keys
+//	Limiter         Counts                                  Costs
+//	Memory          within this process                     a lock
+//	shared.Limiter  together with all processes that use    one script, one round trip, for any
+//	                the same Redis and prefix               number of limits
 //
-// NewShared makes the Stack, which services want. A key that is asked for
-// thousands of times per second by each instance may be leased: see
-// [LeaseOptions] for what that changes.
+// This package needs only the standard library. Package shared, below it, needs
+// a Redis and its client.
 //
 // # Several limits, one decision
 //
@@ -40,7 +37,7 @@
 // of them or none:
 //
 //	checks := []algorithms.Check{
-//		{Policy: "merchant", Key: "key=" + merchant, Limit: perMerchant, Cost: 1},
+//		{Policy: "merchant", Key: "usr=" + merchant, Limit: perMerchant, Cost: 1},
 //		{Policy: "global", Key: "const=all", Limit: global, Cost: 1},
 //	}
 //	err := limiter.Allow(ctx, checks)
@@ -49,8 +46,8 @@
 // # What is exact
 //
 // All arithmetic is on integers: units and microseconds. Remaining is what can
-// be taken now; RetryAfter is the first microsecond at which the same call is
-// admitted if nobody else spends; a client that waits it is admitted at its
+// be taken now. RetryAfter is the first microsecond at which the same call is
+// admitted if nobody else spends. A client that waits it is admitted at its
 // second try, also after the clock has stepped. Memory and Redis give the same
 // figures, by the same functions, from the same integers.
 //
@@ -60,13 +57,13 @@
 //
 // # What happens to a key
 //
-//	A limit is raised                  what it adds can be used at once
-//	A limit is lowered                 what was used still counts, up to twice the new burst
+//	A limit is raised                  the added units can be used at once
+//	A limit is lowered                 used units still count, up to twice the new burst
 //	The algorithm changes              a key of its own: it starts full
-//	The clock steps back over 100 ms   states move to the new now, with what was used
+//	The clock steps back over 100 ms   states move to the new now, with their used units
 //	The state does not parse           it counts as absent, and the next charge heals it
 //	The key is of another Redis type   an error; it is never written or deleted
-//	It is full again                   it expires: every key has a TTL
+//	It is full again                   it expires: every key in Redis has a TTL
 //
-// Keys are stored as prefix:{first}|rest:policy:tag; see [Check] for the parts.
+// Redis stores keys as prefix:{first}|rest:policy:tag; see [Check] for the parts.
 package algorithms
