@@ -1,3 +1,5 @@
+// When the circuit opens, what it ignores, and how it closes.
+
 package shared
 
 import (

@@ -1,14 +1,19 @@
+// What an outage is like for clients that keep to their limit, and for clients
+// that take all they can get.
+
 package shared
 
 import (
 	"fmt"
-	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// An outage of a primary: it refuses all calls.
+// outage makes the primary refuse all calls for some time.
 func (w *world) outage(from, length time.Duration) {
 	time.AfterFunc(from, func() { w.shared.fails(errRefused) })
 	time.AfterFunc(from+length, func() { w.shared.fails(nil) })
@@ -27,11 +32,11 @@ func TestFallbackSparesCompliantClients(t *testing.T) {
 		for _, from := range []time.Duration{1_234 * time.Millisecond, 25_678 * time.Millisecond, 71_234 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%v/%v", l, from), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w, ideal := newWorld(t, nil), twin(t)
+					w, ideal := newWorld(t, nil), newMemory() // what the primary would hold without an outage
 					w.outage(from, 50*time.Second)
 					every := (l.Window() + time.Duration(l.Requests()) - 1) / time.Duration(l.Requests())
 					every = (every + time.Microsecond - 1).Truncate(time.Microsecond)
-					if l.Algorithm() == step.SlidingWindowCounter {
+					if l.Step().Row == step.SlidingWindowCounter {
 						every = every * 5 / 4 // its estimate is rounded up, by up to one of these ten
 					}
 					local := 0
@@ -56,13 +61,13 @@ func TestFallbackSparesCompliantClients(t *testing.T) {
 	}
 }
 
-// A client that takes all that it can get has no second quota by an outage.
+// An outage is no second quota for a client that takes all it can get.
 func TestFallbackIsNoSecondQuota(t *testing.T) {
 	for _, window := range []time.Duration{10 * time.Second, time.Minute, time.Hour} {
 		for _, l := range everyAlgorithm(20, window) {
 			t.Run(fmt.Sprint(l), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w, ideal := newWorld(t, nil), twin(t)
+					w, ideal := newWorld(t, nil), newMemory() // what the primary would hold without an outage
 					w.outage(20_050*time.Millisecond, 45*time.Second)
 					var got, want int64
 					for start := time.Now(); time.Since(start) < 4*time.Minute; time.Sleep(100 * time.Millisecond) {
@@ -71,8 +76,8 @@ func TestFallbackIsNoSecondQuota(t *testing.T) {
 						}
 						got += w.drain("usr=1", l)
 						most := want + 1
-						if a := l.Algorithm(); a == step.SlidingWindowLog || a == step.SlidingWindowCounter {
-							// The secondary holds them as buckets.
+						if l.Step().Row.Refill == step.Sliding {
+							// The memory holds them as buckets.
 							most = l.Burst() + int64(time.Since(start)/(window/20)) + 1
 						}
 						if got > most {

@@ -1,24 +1,27 @@
+// Limits of concurrent requests in an outage.
+
 package shared
 
 import (
-	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
-// What runs is returned and renewed where it was taken. In an outage this
-// process admits its share beside what the primary holds, and the primary is not
-// told of it.
+// Units of running requests are returned and renewed where they were taken. In
+// an outage this process admits its share beside what the primary holds, and does
+// not hand it back.
 func TestFallbackOfConcurrentRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newWorld(t, &Options{Instances: 3}), algorithms.Concurrent(10, 10*time.Hour)
-		ofShared := w.take("usr=1", l, 8) // more than half: other limits would begin as warm as that
+		ofShared := w.take("usr=1", l, 8) // more than half: the memory would start from that for other limits
 		w.trip()
 		want := func(when string, shared, local int64) {
 			t.Helper()
 			if s, n := used(t, w.shared.store, "usr=1", l), 3-take(t, w.memory, "usr=1", algorithms.Concurrent(3, 10*time.Hour), 0).Remaining; s != shared || n != local {
-				t.Errorf("%s: the primary holds %d and the secondary %d, want %d and %d", when, s, n, shared, local)
+				t.Errorf("%s: the primary holds %d and the memory %d, want %d and %d", when, s, n, shared, local)
 			}
 		}
 		ofLocal := w.take("usr=1", l, 2)
@@ -42,9 +45,9 @@ func TestFallbackOfConcurrentRequests(t *testing.T) {
 		}
 		w.recovers()
 		want("after it", 8, 2)
-		for _, told := range w.shared.backfilled() {
-			if told.Key == "usr=1" {
-				t.Errorf("the primary was told %+v", told)
+		for _, it := range w.shared.backfilled() {
+			if it.Key.Text == "usr=1" {
+				t.Errorf("the primary received %+v", it.Item)
 			}
 		}
 		if d, err = w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Renew, Decision: ofShared}); err != nil || d.Source != algorithms.Shared || d.ResetAfter != 10*time.Hour {
@@ -60,10 +63,11 @@ func TestFallbackOfConcurrentRequests(t *testing.T) {
 	})
 }
 
-// A cost above the share, but not above the limit, runs alone.
+// A cost above the share but within the limit runs alone.
 func TestShareOfConcurrentRequestsAdmitsTheWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, l := newMemory(), portion{1, 4}.of(algorithms.Concurrent(8, time.Minute))
+		whole := algorithms.Concurrent(8, time.Minute)
+		m, l := newMemory(), algorithms.LimitOf(whole.Step().Share(1, 4))
 		take(t, m, "usr=1", l, 1)
 		time.Sleep(10 * time.Second)
 		take(t, m, "usr=1", l, 1)

@@ -1,21 +1,22 @@
+// What the primary holds after a hand-back.
+
 package shared
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/penstock-go/penstock/algorithms"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// A twin answers what the primary would hold had there been no outage.
-func twin(t *testing.T) *algorithms.Memory { return newMemory() }
-
-// After an outage the primary holds what it did, and what was admitted without
-// it: as if it had been asked.
+// After an outage the primary holds what it did before, and what was admitted
+// without it, as if it had been asked.
 func TestFallbackHandsBack(t *testing.T) {
 	tests := map[string]struct {
 		window        time.Duration
@@ -40,7 +41,7 @@ func TestFallbackHandsBack(t *testing.T) {
 		for _, l := range everyAlgorithm(100, tt.window) {
 			t.Run(fmt.Sprintf("%s/%v", name, l.Algorithm()), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w, ideal := newWorld(t, nil), twin(t)
+					w, ideal := newWorld(t, nil), newMemory() // what the primary would hold without an outage
 					for range tt.before {
 						w.take("usr=1", l, 1)
 						take(t, ideal, "usr=1", l, 1)
@@ -58,10 +59,10 @@ func TestFallbackHandsBack(t *testing.T) {
 					time.Sleep(time.Until(opened.Add(defaultOpenFor + 2*time.Second)))
 					slack := int64(0)
 					switch {
-					case l.Algorithm() == step.SlidingWindowLog && tt.during > maxEntries:
+					case l.Step().Row == step.SlidingWindowLog && tt.during > maxEntries:
 						slack = 1 // the oldest stands for a few that came later
 					case l.Algorithm().Continuous() && tt.before > 0 && tt.before*2 < l.Burst():
-						// Nobody remembered these, and so both drain at a time.
+						// The table of seen use forgot these, so both drain at a time.
 						slack = min(tt.before, 1+int64(33*time.Second/(tt.window/100)))
 					}
 					for range 8 {
@@ -80,7 +81,7 @@ func TestFallbackHandsBack(t *testing.T) {
 	}
 }
 
-// It is told once, though there may be several outages.
+// Units are handed back once, though there may be several outages.
 func TestFallbackHandsBackOnce(t *testing.T) {
 	for _, l := range everyAlgorithm(100, 10*time.Hour) {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,13 +99,13 @@ func TestFallbackHandsBackOnce(t *testing.T) {
 			}
 			// The calls that tripped the circuit were refused, and so not executed.
 			if got := w.stats().HandedBack; got != 3*(10+tripAfter) {
-				t.Errorf("%v: told of %d units, want %d", l, got, 3*(10+tripAfter))
+				t.Errorf("%v: handed back %d units, want %d", l, got, 3*(10+tripAfter))
 			}
 		})
 	}
 }
 
-// What may have been executed is not charged again.
+// A call that may have been executed is not charged again.
 func TestFallbackDoesNotChargeTwice(t *testing.T) {
 	for _, l := range everyAlgorithm(100, 10*time.Hour) {
 		for name, trouble := range map[string]func(*fakePrimary){
@@ -133,7 +134,8 @@ func TestFallbackDoesNotChargeTwice(t *testing.T) {
 	}
 }
 
-// A single call that was surely not executed is told soon, with the circuit closed.
+// A single call that was surely not executed is handed back soon, with the circuit
+// closed.
 func TestFallbackHandsBackWhileClosed(t *testing.T) {
 	for _, l := range everyAlgorithm(100, 10*time.Hour) {
 		synctest.Test(t, func(t *testing.T) {
@@ -170,7 +172,8 @@ func TestFallbackHandsBackWithoutDebt(t *testing.T) {
 	}
 }
 
-// What the primary surely was not told is owed still; what it may have been told is lost.
+// A backfill that was surely not executed is owed still. One that may have been
+// executed is lost.
 func TestFallbackHandBackFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		trouble func(context.Context) error
@@ -214,11 +217,11 @@ func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
 	})
 }
 
-// One shard of a Cluster that does not answer takes no keys of others with it,
-// and does not hold them up.
+// A shard of a Cluster that does not answer takes no keys of others with it, and
+// does not hold them up.
 func TestFallbackHandBackFailsInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: newFakePrimary(), secondary: newMemory()}
+		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
 		w.start(deadShard{w.shared}, nil)
 		const keys = 5 * handBackKeys
 		w.trip()
@@ -241,11 +244,11 @@ func TestFallbackHandBackFailsInPart(t *testing.T) {
 // A deadShard does not answer calls of some keys.
 type deadShard struct{ *fakePrimary }
 
-func (d deadShard) Allow(ctx context.Context, checks []algorithms.Check) error {
-	for i := range checks {
-		if strings.HasPrefix(checks[i].Key, "dead=") {
+func (d deadShard) allow(ctx context.Context, c *call) error {
+	for i := range c.items {
+		if strings.HasPrefix(c.items[i].Key.Text, "dead=") {
 			return hang(ctx)
 		}
 	}
-	return d.fakePrimary.Allow(ctx, checks)
+	return d.fakePrimary.allow(ctx, c)
 }

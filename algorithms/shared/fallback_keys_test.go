@@ -1,11 +1,14 @@
+// Keys of limits that differ only in their algorithm.
+
 package shared
 
 import (
 	"context"
-	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 // Limits of one policy and key are counted apart if their algorithms differ,

@@ -1,28 +1,29 @@
+// Forces that were charged without the primary.
+
 package shared
 
 import (
-	"context"
-	"github.com/penstock-go/penstock/algorithms"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
-// What was forced without the primary is owed as what was taken is.
+// Units that were forced without the primary are owed as taken units are.
 func TestFallbackHandsBackForces(t *testing.T) {
 	tests := map[string]struct {
 		trouble error
 		forced  algorithms.Check
 		want    int64 // of these and the 5 units that are taken
-		told    bool
 	}{
-		"surely not executed": {errRefused, algorithms.Check{Cost: 7}, 12, true},
-		"closed":              {errRefused, algorithms.Check{Cost: 7, Fail: algorithms.FailClosed}, 12, true},
-		"more than fits":      {errRefused, algorithms.Check{Cost: 140}, 100, true},
-		"more than any limit": {errRefused, algorithms.Check{Cost: 1 << 40}, 100, true},
-		"maybe executed":      {errLost, algorithms.Check{Cost: 7}, 5, false},
-		"open":                {errRefused, algorithms.Check{Cost: 7, Fail: algorithms.FailOpen}, 5, false},
+		"surely not executed": {errRefused, algorithms.Check{Cost: 7}, 12},
+		"closed":              {errRefused, algorithms.Check{Cost: 7, Fail: algorithms.FailClosed}, 12},
+		"more than fits":      {errRefused, algorithms.Check{Cost: 140}, 100},
+		"more than any limit": {errRefused, algorithms.Check{Cost: 1 << 40}, 100},
+		"maybe executed":      {errLost, algorithms.Check{Cost: 7}, 5},
+		"open":                {errRefused, algorithms.Check{Cost: 7, Fail: algorithms.FailOpen}, 5},
 	}
 	for name, tt := range tests {
 		for _, l := range everyAlgorithm(100, 10*time.Hour) {
@@ -52,7 +53,8 @@ func TestFallbackHandsBackForces(t *testing.T) {
 	}
 }
 
-// A force of nobody, one of nothing, and one for which the secondary has no room owe nothing.
+// A force of nobody, a force of nothing, and a force for which the memory has no
+// room owe nothing.
 func TestFallbackOwesNoForceThatWasNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -63,49 +65,43 @@ func TestFallbackOwesNoForceThatWasNot(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.owed.record(&algorithms.Check{Key: "usr=3", Limit: algorithms.FixedWindow(9, time.Hour), Op: algorithms.Force, Cost: 1, Decision: algorithms.Decision{Allowed: true}}, algorithms.FixedWindow(9, time.Hour), w.now())
+		refused := itemOf(t, algorithms.Check{Policy: "p", Key: "usr=3", Limit: algorithms.FixedWindow(9, time.Hour), Op: algorithms.Force, Cost: 1})
+		refused.decision.Allowed = true // Undecided: there was no room
+		w.fallback.owed.record(refused, &algorithms.Check{Limit: algorithms.FixedWindow(9, time.Hour)}, w.fallback.now())
 		if got := w.stats().Owed; got != 0 {
 			t.Errorf("got %d keys owed, want none", got)
 		}
 	})
 }
 
-// The state of a bucket is that which its figures tell.
+// The state of a forced bucket follows from its figures.
 func TestLedgerReadsBuckets(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
-	now := someInstant
-	m, err := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = m.Close()
-	for step := range 2_000 {
+	w := newLedgerWorld(t)
+	for i := range 2_000 {
 		l := []algorithms.Limit{
-			algorithms.TokenBucket(7, time.Second).WithBurst(9), algorithms.LeakyBucket(3, time.Minute).WithBurst(50), algorithms.TokenBucket(100_000, time.Second),
+			algorithms.TokenBucket(7, time.Second).WithBurst(9), algorithms.LeakyBucket(3, time.Minute).WithBurst(50),
+			algorithms.TokenBucket(100_000, time.Second),
 		}[r.IntN(3)]
-		ask := func(op algorithms.Op, cost int64) algorithms.Check {
-			c := [1]algorithms.Check{{Policy: "p", Key: "usr=1", Limit: l, Op: op, Cost: cost}}
-			if err := m.Allow(context.Background(), c[:]); err != nil {
-				t.Fatal(err)
-			}
-			return c[0]
+		ask := func(op algorithms.Op, cost int64) (*item, *algorithms.Check) {
+			return w.charged(algorithms.Check{Key: "usr=1", Limit: l, Op: op, Cost: cost})
 		}
 		for range 1 + r.IntN(3) { // into debt, sometimes
 			ask(algorithms.Force, 1+r.Int64N(l.Burst()))
-			now += r.Int64N(l.Window().Microseconds())
+			w.now += r.Int64N(l.Window().Microseconds())
 		}
-		forced := ask(algorithms.Force, 1+r.Int64N(4))
-		s := forced.bucket(now, &l.terms)
+		forced, local := ask(algorithms.Force, 1+r.Int64N(4))
+		s := bucketState(forced, local, w.now)
 		// A limit of the same rate that admits more shows the state.
 		l = l.WithBurst(4 * l.Burst())
-		d := ask(algorithms.Take, 1).Decision
-		if d.Receipt.Units() != 1 {
-			t.Fatalf("seed %d, step %d: got %+v", seed, step, d)
+		taken, _ := ask(algorithms.Take, 1)
+		ideal := taken.decision.Receipt.Step()
+		if ideal.Units != 1 {
+			t.Fatalf("seed %d, step %d: got %+v", seed, i, taken.decision)
 		}
-		ideal := state{t: d.Receipt.t, n: d.Receipt.n - 1, f: d.Receipt.f}
-		if ago := ideal.t - s.t; s.n != ideal.n || ago < 0 || ago > 3 {
-			t.Errorf("seed %d, step %d, %v: got n %d, and %d µs older; want n %d, and no more than a few", seed, step, l, s.n, ago, ideal.n)
+		if ago := ideal.T - s.T; s.N != ideal.N-1 || ago < 0 || ago > 3 {
+			t.Errorf("seed %d, step %d, %v: got n %d, and %d µs older; want n %d, and no more than a few", seed, i, l, s.N, ago, ideal.N-1)
 		}
 		ask(algorithms.Reset, 0)
 	}

@@ -1,226 +1,254 @@
+// What a ledger says is owed.
+
 package shared
 
 import (
 	"context"
 	"fmt"
-	"github.com/penstock-go/penstock/algorithms"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 const someInstant = int64(1_763_729_430_000_000)
 
-// admitted is a check of one key that a Memory admitted at an instant.
-func admitted(t *testing.T, m *algorithms.Memory, l algorithms.Limit, key string, units int64) algorithms.Check {
-	t.Helper()
-	c := algorithms.Check{Policy: "p", Key: key, Limit: l, Cost: units}
+// A ledgerWorld is a ledger, and a Memory that charges what it records.
+type ledgerWorld struct {
+	*ledger
+	t      *testing.T
+	memory *algorithms.Memory
+	now    int64 // µs
+}
+
+func newLedgerWorld(t *testing.T) *ledgerWorld {
+	w := &ledgerWorld{ledger: newLedger(), t: t, now: someInstant}
+	w.memory = algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(w.now) }})
+	return w
+}
+
+// charged is an item that the memory has answered now, and its check.
+func (w *ledgerWorld) charged(c algorithms.Check) (*item, *algorithms.Check) {
+	w.t.Helper()
+	c.Policy = "p"
 	checks := []algorithms.Check{c}
-	if err := m.Allow(context.Background(), checks); err != nil || !checks[0].Decision.Allowed {
-		t.Fatalf("got %+v, %v, want it admitted", checks[0].Decision, err)
+	it := itemOf(w.t, c)
+	if err := w.memory.Allow(context.Background(), checks); err != nil || !checks[0].Decision.Allowed {
+		w.t.Fatalf("got %+v, %v, want it admitted", checks[0].Decision, err)
 	}
-	return checks[0]
+	it.decision = checks[0].Decision
+	return it, &checks[0]
+}
+
+// take records units that the memory admits now.
+func (w *ledgerWorld) take(l algorithms.Limit, units int64) {
+	w.t.Helper()
+	it, local := w.charged(algorithms.Check{Key: "usr=1", Limit: l, Cost: units})
+	w.record(it, local, w.now)
+}
+
+// giveBack says that units of a take were returned.
+func (w *ledgerWorld) giveBack(l algorithms.Limit, units int64) {
+	it := itemOf(w.t, algorithms.Check{Policy: "p", Key: "usr=1", Limit: l, Cost: units, Op: algorithms.Return})
+	it.Cost = units // whatever the receipt was
+	w.unrecord(it)
+}
+
+func itemOf(t *testing.T, c algorithms.Check) *item {
+	t.Helper()
+	one, err := newCall([]algorithms.Check{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &one.items[0]
 }
 
 // popped returns what is owed of some keys.
-func popped(l *ledger, limit int, now int64) (checks []algorithms.Check) {
-	debts := l.pop(limit)
+func (w *ledgerWorld) popped(limit int) (owed []*item) {
+	debts := w.pop(limit)
 	for _, d := range debts {
-		checks = append(checks, d.checks(now)...)
+		owed = append(owed, owedOf(d, w.now)...)
 	}
-	l.told(len(debts))
-	return checks
+	w.sent(len(debts))
+	return owed
 }
 
-// A told is what the primary is told: units, and how long ago.
-type told struct {
+// owedOf returns the backfills of a debt.
+func owedOf(d *debt, now int64) (owed []*item) {
+	c, _ := d.call(now, 0)
+	if c == nil {
+		return nil
+	}
+	for i := range c.items {
+		owed = append(owed, &c.items[i])
+	}
+	return owed
+}
+
+// An owed is one backfill: its units, and how long ago they were admitted.
+type owed struct {
 	units int64
 	ago   time.Duration
 }
 
-func TestLedgerTells(t *testing.T) {
+func TestLedgerEntries(t *testing.T) {
 	const hour = time.Hour
 	tests := map[string]struct {
 		limit    algorithms.Limit
-		takes    []told // units, and how long before they are told
+		takes    []owed // units, and how long before they are told
 		returned int64
-		want     []told
+		want     []owed
 	}{
-		"a bucket":                          {algorithms.TokenBucket(60, hour), []told{{5, 0}}, 0, []told{{5, 0}}},
-		"a bucket that drains":              {algorithms.TokenBucket(60, hour), []told{{5, 90 * time.Second}}, 0, []told{{4, 30 * time.Second}}},
-		"a bucket that drained":             {algorithms.TokenBucket(60, hour), []told{{5, hour}}, 0, nil},
-		"a queue":                           {algorithms.LeakyBucket(60, hour), []told{{5, 90 * time.Second}, {2, 0}}, 0, []told{{6, 30 * time.Second}}},
-		"a window":                          {algorithms.FixedWindow(60, hour), []told{{5, 10 * time.Minute}, {2, 0}}, 0, []told{{7, 0}}},
-		"a window that turned":              {algorithms.FixedWindow(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{2, 0}}},
-		"a counter":                         {algorithms.SlidingWindowCounter(60, hour), []told{{5, 10 * time.Minute}}, 0, []told{{5, 0}}},
-		"a counter, astride":                {algorithms.SlidingWindowCounter(60, hour), []told{{5, hour}, {2, 0}}, 0, []told{{5, hour}, {2, 0}}},
-		"a counter, long ago":               {algorithms.SlidingWindowCounter(60, hour), []told{{5, 2 * hour}}, 0, nil},
-		"a log":                             {algorithms.SlidingWindowLog(60, hour), []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}, 0, []told{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}},
-		"a log, some of it gone":            {algorithms.SlidingWindowLog(60, hour), []told{{5, hour}, {2, 7 * time.Minute}}, 0, []told{{2, 7 * time.Minute}}},
-		"nothing":                           {algorithms.TokenBucket(60, hour), []told{{0, 0}}, 0, nil},
-		"what was returned is not told":     {algorithms.TokenBucket(60, hour), []told{{5, 0}}, 3, []told{{2, 0}}},
-		"all of it returned":                {algorithms.FixedWindow(60, hour), []told{{5, 0}}, 5, nil},
-		"more returned than was ever taken": {algorithms.FixedWindow(60, hour), []told{{5, 0}}, 9, nil},
+		"a bucket":                          {algorithms.TokenBucket(60, hour), []owed{{5, 0}}, 0, []owed{{5, 0}}},
+		"a bucket that drains":              {algorithms.TokenBucket(60, hour), []owed{{5, 90 * time.Second}}, 0, []owed{{4, 30 * time.Second}}},
+		"a bucket that drained":             {algorithms.TokenBucket(60, hour), []owed{{5, hour}}, 0, nil},
+		"a queue":                           {algorithms.LeakyBucket(60, hour), []owed{{5, 90 * time.Second}, {2, 0}}, 0, []owed{{6, 30 * time.Second}}},
+		"a window":                          {algorithms.FixedWindow(60, hour), []owed{{5, 10 * time.Minute}, {2, 0}}, 0, []owed{{7, 0}}},
+		"a window that turned":              {algorithms.FixedWindow(60, hour), []owed{{5, hour}, {2, 0}}, 0, []owed{{2, 0}}},
+		"a counter":                         {algorithms.SlidingWindowCounter(60, hour), []owed{{5, 10 * time.Minute}}, 0, []owed{{5, 0}}},
+		"a counter, astride":                {algorithms.SlidingWindowCounter(60, hour), []owed{{5, hour}, {2, 0}}, 0, []owed{{5, hour}, {2, 0}}},
+		"a counter, long ago":               {algorithms.SlidingWindowCounter(60, hour), []owed{{5, 2 * hour}}, 0, nil},
+		"a log":                             {algorithms.SlidingWindowLog(60, hour), []owed{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}, 0, []owed{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}},
+		"a log, some of it gone":            {algorithms.SlidingWindowLog(60, hour), []owed{{5, hour}, {2, 7 * time.Minute}}, 0, []owed{{2, 7 * time.Minute}}},
+		"nothing":                           {algorithms.TokenBucket(60, hour), []owed{{0, 0}}, 0, nil},
+		"what was returned is not told":     {algorithms.TokenBucket(60, hour), []owed{{5, 0}}, 3, []owed{{2, 0}}},
+		"all of it returned":                {algorithms.FixedWindow(60, hour), []owed{{5, 0}}, 5, nil},
+		"more returned than was ever taken": {algorithms.FixedWindow(60, hour), []owed{{5, 0}}, 9, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			now := someInstant
-			m, err := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = m.Close()
-			l := newLedger()
+			w := newLedgerWorld(t)
 			for _, take := range tt.takes {
-				now = someInstant - take.ago.Microseconds()
-				c := admitted(t, m, tt.limit, "usr=1", take.units)
-				l.record(&c, tt.limit, now)
-				c.Decision.Receipt.Units() += tt.returned // whatever it was
-				c.Op, c.Cost = algorithms.Return, tt.returned
-				l.unrecord(&c, c.units())
+				w.now = someInstant - take.ago.Microseconds()
+				w.take(tt.limit, take.units)
+				w.giveBack(tt.limit, tt.returned)
 			}
-			now = someInstant
-			checks := popped(l, 10, now)
-			if len(checks) != len(tt.want) || l.len() != 0 {
-				t.Fatalf("got %+v, and %d keys left; want %v, and none", checks, l.len(), tt.want)
+			w.now = someInstant
+			items := w.popped(10)
+			if len(items) != len(tt.want) || w.len() != 0 {
+				t.Fatalf("got %+v, and %d keys left; want %v, and none", items, w.len(), tt.want)
 			}
-			for i, c := range checks {
-				got := told{c.Cost, time.Duration(now-c.Decision.Receipt.at) * time.Microsecond}
-				if got != tt.want[i] || c.Op != backfill || c.Limit != tt.limit || c.Policy != "p" || c.Key != "usr=1" {
-					t.Errorf("got %v (%+v), want %v", got, c, tt.want[i])
-				}
-				if err := c.validate(); err != nil {
-					t.Errorf("a limiter would refuse it: %v", err)
+			for i, it := range items {
+				got := owed{it.Cost, time.Duration(w.now-it.Receipt.At) * time.Microsecond}
+				key := step.Key{Policy: "p", Text: "usr=1", Scope: tt.limit.Step().Scope}
+				if got != tt.want[i] || it.Op != step.Backfill || it.Limit != *tt.limit.Step() || it.Key != key || it.Dropped {
+					t.Errorf("got %v (%+v), want %v", got, it.Item, tt.want[i])
 				}
 			}
 		})
 	}
 }
 
-// What could not be told is told again, with what came since.
-func TestLedgerTellsLater(t *testing.T) {
+// A debt that could not be handed back is restored, with what came since.
+func TestLedgerRestores(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
-		now := someInstant
-		m, err := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = m.Close()
-		l := newLedger()
-		take := func(units int64) {
-			c := admitted(t, m, limit, "usr=1", units)
-			l.record(&c, limit, now)
-		}
-		take(5)
-		debts := l.pop(1)
-		if got := debts[0].checks(now); len(got) != 1 || got[0].Cost != 5 {
+		w := newLedgerWorld(t)
+		w.take(limit, 5)
+		debts := w.pop(1)
+		if got := owedOf(debts[0], w.now); len(got) != 1 || got[0].Cost != 5 {
 			t.Fatalf("%v: got %+v, want 5 units", limit, got)
 		}
-		now += 1_000
-		take(2)
-		l.restore(debts[0], now)
-		l.told(1)
+		w.now += 1_000
+		w.take(limit, 2)
+		w.restore(debts[0], w.now)
+		w.sent(1)
 		var units int64
-		for _, c := range popped(l, 10, now) {
-			units += c.Cost
+		for _, it := range w.popped(10) {
+			units += it.Cost
 		}
-		if units != 7 || l.len() != 0 {
-			t.Errorf("%v: told of %d units, and %d keys are left, want all 7 units", limit, units, l.len())
+		if units != 7 || w.len() != 0 {
+			t.Errorf("%v: %d units are owed, and %d keys are left, want all 7 units", limit, units, w.len())
 		}
 	}
 }
 
-// A log of many entries is told in a few, none of which lasts longer.
-func TestLedgerTellsALongLogInShort(t *testing.T) {
+// A log of many entries is owed in a few, none of which lasts longer.
+func TestLedgerShortensALongLog(t *testing.T) {
 	for _, n := range []int64{1, 63, 64, 65, 128, 129, 1_000, 10_000} {
-		now, limit := someInstant, algorithms.SlidingWindowLog(10_000, time.Hour)
-		m, err := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return time.UnixMicro(now) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = m.Close()
-		l := newLedger()
+		w := newLedgerWorld(t)
 		for range n {
-			now += 1_000
-			c := admitted(t, m, limit, "usr=1", 1)
-			l.record(&c, limit, now)
+			w.now += 1_000
+			w.take(algorithms.SlidingWindowLog(10_000, time.Hour), 1)
 		}
-		checks := popped(l, 1, now)
+		items := w.popped(1)
 		var units int64
-		for i, c := range checks {
-			if at := c.Decision.Receipt.at; at != someInstant+1_000*(units+1) {
+		for i, it := range items {
+			if at := it.Receipt.At; at != someInstant+1_000*(units+1) {
 				t.Errorf("%d entries: entry %d is of %d µs, want that of its oldest", n, i, at-someInstant)
 			}
-			units += c.Cost
+			units += it.Cost
 		}
-		if len(checks) > maxEntries || units != n {
-			t.Errorf("%d entries: told %d units in %d", n, units, len(checks))
+		if len(items) > maxEntries || units != n {
+			t.Errorf("%d entries: %d units are owed in %d", n, units, len(items))
 		}
 	}
 }
 
-// However many keys there are, memory is bounded; and one that owes something
-// is not forgotten for one that is new.
+// bucketTake is an item that took the first unit of a bucket at an instant.
+func bucketTake(t *testing.T, key string, l algorithms.Limit, at int64) (*item, *algorithms.Check) {
+	c := algorithms.Check{Policy: "p", Key: key, Limit: l, Cost: 1}
+	it := itemOf(t, c)
+	it.decision.Receipt = algorithms.ReceiptOf(step.Receipt{Units: 1, At: at, T: at, N: 1, Row: l.Step().Row})
+	return it, &c
+}
+
+// However many keys there are, memory is bounded. A new key takes no place of a
+// key that owes something.
 func TestLedgerIsBounded(t *testing.T) {
 	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
-	check := func(i int, at int64) algorithms.Check {
-		return algorithms.Check{
-			Policy: "p", Key: fmt.Sprint("ip=", i), Limit: limit, Cost: 1,
-			Decision: algorithms.Decision{Receipt: algorithms.Receipt{units: 1, at: at, t: at, n: 1, algorithm: limit.algorithm}},
-		}
-	}
 	for i := range maxOwed + 10_000 {
-		c := check(i, someInstant)
-		l.record(&c, limit, someInstant)
+		it, local := bucketTake(t, fmt.Sprint("ip=", i), limit, someInstant)
+		l.record(it, local, someInstant)
 	}
 	if got := l.len(); got != maxOwed {
 		t.Errorf("got %d keys, want %d", got, maxOwed)
 	}
 	later := someInstant + time.Minute.Microseconds() // all have drained
-	c := check(-1, later)
-	l.record(&c, limit, later)
-	if _, ok := l.keys[identityOf(&c)]; !ok || l.len() != maxOwed {
+	it, local := bucketTake(t, "ip=-1", limit, later)
+	l.record(it, local, later)
+	if _, ok := l.keys[it.Key]; !ok || l.len() != maxOwed {
 		t.Errorf("got %d keys, known %v; want a new key instead of one that owes nothing", l.len(), ok)
 	}
+	w := &ledgerWorld{ledger: l, t: t, now: later}
 	for rounds := 0; l.len() > 0; rounds++ {
-		if checks := popped(l, handBackKeys, later); len(checks) > handBackKeys || rounds > maxOwed {
-			t.Fatalf("round %d: got %d checks", rounds, len(checks))
+		if items := w.popped(handBackKeys); len(items) > handBackKeys || rounds > maxOwed {
+			t.Fatalf("round %d: got %d items", rounds, len(items))
 		}
 	}
 }
 
-// What is being told is owed still, and keys that are too long to keep never are.
-func TestLedgerOwesUntilTold(t *testing.T) {
+// A debt that is on its way is owed still. Keys that are too long to keep never
+// are.
+func TestLedgerOwesUntilSent(t *testing.T) {
 	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
 	for _, key := range []string{"usr=1", strings.Repeat("k", maxKept+1)} {
-		l.record(&algorithms.Check{
-			Policy: "p", Key: key, Limit: limit, Cost: 1,
-			Decision: algorithms.Decision{Receipt: algorithms.Receipt{units: 1, at: someInstant, t: someInstant, n: 1, algorithm: limit.algorithm}},
-		}, limit, someInstant)
+		it, local := bucketTake(t, key, limit, someInstant)
+		l.record(it, local, someInstant)
 	}
 	debts := l.pop(10)
-	if len(debts) != 1 || debts[0].key != "usr=1" || l.len() != 1 {
+	if len(debts) != 1 || debts[0].key.Text != "usr=1" || l.len() != 1 {
 		t.Fatalf("got %d debts, and %d owed, want that of usr=1, owed still", len(debts), l.len())
 	}
 	l.restore(debts[0], someInstant)
-	l.told(1)
+	l.sent(1)
 	if l.len() != 1 {
 		t.Errorf("got %d owed, want what was put back", l.len())
 	}
-	l.told(len(l.pop(10)))
+	l.sent(len(l.pop(10)))
 	if l.len() != 0 {
 		t.Errorf("got %d owed, want none", l.len())
 	}
 }
 
-// Random keys without end in an outage cost a bounded amount of memory, and time.
+// Random keys without end in an outage cost a bounded amount of memory and time.
 func TestFallbackIsBounded(t *testing.T) {
 	const keys = 150_000
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: newFakePrimary()}
-		w.memory = algorithms.Must(algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100_000}))
-		_ = w.memory.Close()
+		memory := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100_000})
+		w := &world{t: t, shared: newFakePrimary(), memory: memory}
 		w.start(w.shared, nil)
 		w.trip()
 		limit, checks := algorithms.TokenBucket(60, time.Hour), make([]algorithms.Check, 1)
@@ -230,7 +258,7 @@ func TestFallbackIsBounded(t *testing.T) {
 				t.Fatalf("key %d: got %+v, %v", i, checks[0].Decision, err)
 			}
 		}
-		if owed, held := w.stats().Owed, w.memory.Stats().Keys; owed != maxOwed || held > 100_000 {
+		if owed, held := w.stats().Owed, memory.Stats().Memory.Keys; owed != maxOwed || held > 100_000 {
 			t.Errorf("%d keys are owed, and %d held, want at most 100 000 of both", owed, held)
 		}
 	})

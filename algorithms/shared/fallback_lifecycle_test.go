@@ -1,9 +1,10 @@
+// The life of a fallback: its end, its beats, and its share of limits.
+
 package shared
 
 import (
 	"context"
 	"errors"
-	"github.com/penstock-go/penstock/algorithms"
 	"slices"
 	"strings"
 	"sync"
@@ -12,28 +13,27 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 func TestFallbackOptionsMistakes(t *testing.T) {
-	m := newMemory()
 	tests := map[string]struct {
-		primary, secondary Limiter
-		o                  Options
-		want               []string
+		o    Options
+		want []string
 	}{
-		"no primary":   {nil, m, Options{}, []string{"primary"}},
-		"no secondary": {m, nil, Options{}, []string{"secondary"}},
 		"all at once": {
-			nil, nil, Options{Deadline: -time.Second, OpenFor: -time.Minute, Instances: -1, Share: 101},
-			[]string{"primary", "Deadline is -1s", "OpenFor is -1m0s", "Instances is -1", "Share is 101"},
+			Options{Deadline: -time.Second, OpenFor: -time.Minute, Instances: -1, Share: 101},
+			[]string{"Deadline is -1s", "OpenFor is -1m0s", "Instances is -1", "Share is 101"},
 		},
-		"many instances": {m, m, Options{Instances: maxInstances + 1}, []string{"Instances is 100001"}},
-		"negative share": {m, m, Options{Share: -1}, []string{"Share is -1"}},
+		"many instances": {Options{Instances: maxInstances + 1}, []string{"Instances is 100001"}},
+		"negative share": {Options{Share: -1}, []string{"Share is -1"}},
 	}
 	for name, tt := range tests {
-		f, err := NewFallback(tt.primary, tt.secondary, &tt.o)
-		if f != nil || err == nil {
-			t.Errorf("%s: got %v, %v, want an error alone", name, f, err)
+		l, err := New(redistest.Script(nil), &tt.o)
+		if l != nil || err == nil {
+			t.Errorf("%s: got %v, %v, want an error alone", name, l, err)
 			continue
 		}
 		if lines := strings.Count(err.Error(), "\n") + 1; lines != len(tt.want) {
@@ -49,17 +49,13 @@ func TestFallbackOptionsMistakes(t *testing.T) {
 
 func TestFallbackClose(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	m := newMemory()
-	f, err := NewFallback(m, m, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newWorld(t, nil)
 	for range 2 {
-		if err := f.Close(); err != nil {
+		if err := w.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	if d := take(t, f, "usr=1", hourly, 1); !d.Allowed {
+	if d := w.take("usr=1", hourly, 1); !d.Allowed {
 		t.Errorf("after Close: got %+v, want it to go on deciding", d)
 	}
 }
@@ -93,10 +89,10 @@ func TestFallbackCloseWhileRecovering(t *testing.T) {
 					t.Error("probes after Close")
 				}
 				if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local {
-					t.Errorf("after Close: got %v, want the secondary to go on deciding", d.Source)
+					t.Errorf("after Close: got %v, want the memory to go on deciding", d.Source)
 				}
-				if got := w.kinds(); !slices.Equal(got, []EventKind{EventOpened}) {
-					t.Errorf("got events %v, want opened only: it did not close", got)
+				if got := w.log.messages(); !slices.Equal(got, []string{logUnavailable}) {
+					t.Errorf("got the log %q, want opened only: it did not close", got)
 				}
 			})
 		})
@@ -120,108 +116,114 @@ func TestFallbackReady(t *testing.T) {
 	})
 }
 
-// A counted primary tells how many instances are live.
-type counted struct {
-	*fakePrimary
-	mu      sync.Mutex
-	live    int64
-	err     error
-	beats   int
-	retired int
-}
-
-func (c *counted) beat(context.Context, string) (int64, time.Duration, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.beats++
-	return c.live, 0, c.err
-}
-
-func (c *counted) retire(context.Context, string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.retired++
-	return nil
-}
-
-func (c *counted) set(live int64, err error) (beats int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.live, c.err = live, err
-	return c.beats
-}
-
 func TestFallbackCountsInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: newFakePrimary(), secondary: newMemory()}
-		p := &counted{fakePrimary: w.shared, err: context.DeadlineExceeded}
-		w.start(p, &Options{Instances: 4})
-		want := func(when string, instances int, part portion) {
+		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
+		w.shared.counts(0, context.DeadlineExceeded)
+		w.start(w.shared, &Options{Instances: 4})
+		want := func(when string, instances int) {
 			t.Helper()
 			synctest.Wait()
-			if got := w.stats().Instances; got != instances || w.portion() != part {
-				t.Errorf("%s: got %d instances, a part of %v, want %d, %v", when, got, w.portion(), instances, part)
+			if got := w.stats().Instances; got != instances {
+				t.Errorf("%s: got %d instances, want %d", when, got, instances)
 			}
+			w.wantShare(when, int64(instances))
 		}
-		want("before the primary was seen", 4, portion{1, 4})
-		if got := w.kinds(); !slices.Equal(got, []EventKind{EventError}) {
-			t.Errorf("got events %v, want the beat's error", got)
-		} else if e := w.events[0]; e.Class != ErrorTimeout {
-			t.Errorf("got %v of class %v, want a timeout: no caller has ended it", e.Err, e.Class)
+		want("before the primary was seen", 4)
+		var s algorithms.Stats
+		if w.report.addStats(&s); s.Redis.Errors["timeout"] != 1 {
+			t.Errorf("got the errors %v, want the beat's timeout: no caller has ended it", s.Redis.Errors)
 		}
-		p.set(8, nil)
+		if got := w.log.messages(); got != nil {
+			t.Errorf("got the log %q, want none: a beat that failed is no change of state", got)
+		}
+		w.shared.counts(8, nil)
 		time.Sleep(beatEvery + time.Second)
-		want("after a beat", 8, portion{1, 8})
-		p.set(0, nil)
+		want("after a beat", 8)
+		w.shared.counts(0, nil)
 		time.Sleep(liveFor)
-		want("of none, so far", 8, portion{1, 8})
+		want("of none, so far", 8)
 		time.Sleep(beatEvery)
-		want("of none", 1, portion{1, 1})
-		p.set(3, nil)
+		want("of none", 1)
+		w.shared.counts(3, nil)
 		time.Sleep(beatEvery)
 		w.trip()
-		before := p.set(2, nil)
+		before := w.shared.counts(2, nil)
 		time.Sleep(20 * time.Second)
-		if p.set(2, nil) != before {
+		if w.shared.counts(2, nil) != before {
 			t.Error("beats while the circuit is open")
 		}
-		want("in an outage", 3, portion{1, 3})
+		want("in an outage", 3)
 		w.recovers()
 		time.Sleep(liveFor)
-		want("after it", 2, portion{1, 2})
+		want("after it", 2)
 		_ = w.Close()
-		if p.retired != 1 {
-			t.Errorf("retired %d times, want once, on Close", p.retired)
+		if w.shared.retired != 1 {
+			t.Errorf("retired %d times, want once, on Close", w.shared.retired)
 		}
 	})
 }
 
-// A primary that has lost its data knows those instances only that have made
+// wantShare wants this process's share to be one part in so many.
+func (w *world) wantShare(when string, parts int64) {
+	w.t.Helper()
+	whole := algorithms.TokenBucket(100, time.Minute)
+	if got, want := w.fallback.share(whole.Step()), whole.Step().Share(1, parts); got != want {
+		w.t.Errorf("%s: got a share of %+v, want one part in %d: %+v", when, got, parts, want)
+	}
+}
+
+// A primary that has lost its data knows only the instances that have made
 // themselves known again.
 func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: newFakePrimary(), secondary: newMemory()}
-		p := &counted{fakePrimary: w.shared, live: 4}
-		w.start(p, nil)
+		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
+		w.shared.counts(4, nil)
+		w.start(w.shared, nil)
 		synctest.Wait()
 		for range 3 { // one loss after the other, some of them found in an outage
-			p.set(1, nil)
+			w.shared.counts(1, nil)
 			time.Sleep(2 * beatEvery)
 			w.trip()
 			w.recovers()
 			time.Sleep(2 * beatEvery)
-			if got := w.portion(); got != (portion{1, 4}) {
-				t.Fatalf("alone with a part of %v, want a quarter", got)
-			}
-			p.set(4, nil)
+			w.wantShare("alone", 4)
+			w.shared.counts(4, nil)
 			time.Sleep(beatEvery)
 		}
-		p.set(2, nil)
+		w.shared.counts(2, nil)
 		time.Sleep(liveFor + 2*beatEvery)
-		if got := w.portion(); got != (portion{1, 2}) {
-			t.Errorf("a part of %v when two have been gone for long, want a half", got)
-		}
+		w.wantShare("when two have been gone for long", 2)
 	})
+}
+
+// Backfills have instants of the primary's clock. A clock in the Options is the
+// primary's, too.
+func TestFallbackFollowsOneClock(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
+			w.shared.skew = 7 * time.Second
+			var o Options
+			if given {
+				o.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+			}
+			w.start(w.shared, &o)
+			synctest.Wait()
+			w.shared.fails(errRefused)
+			at := w.fallback.now()
+			w.take("usr=1", algorithms.SlidingWindowLog(10, time.Minute), 1)
+			w.shared.fails(nil)
+			time.Sleep(2 * handBackEvery)
+			want := at
+			if !given {
+				want += w.shared.skew.Microseconds()
+			}
+			if got := w.shared.backfilled(); len(got) != 1 || got[0].Receipt.At != want {
+				t.Errorf("with a clock %v: got %+v, want one backfill at %d", given, got, want)
+			}
+		})
+	}
 }
 
 func TestFallbackShareOverridesInstances(t *testing.T) {

@@ -1,16 +1,20 @@
+// What each failure mode does with each part of a call.
+
 package shared
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// What checks of a call without the primary get, in order: allowed (+) or
+// verdicts returns what the checks of a call without the primary get, in order: allowed (+) or
 // denied (-), by the local limiter (l) or undecided (u), and charged (c) or not.
 func verdicts(w *world, checks []algorithms.Check) (s string) {
 	for i := range checks {
@@ -22,7 +26,7 @@ func verdicts(w *world, checks []algorithms.Check) (s string) {
 		switch c.Decision.Source {
 		case algorithms.Undecided:
 			source = "u"
-		case Local:
+		case algorithms.Local:
 			source = "l"
 		}
 		if in := used(w.t, w.memory, c.Key, c.Limit); in > 0 || c.Decision.Receipt.Units() > 0 {
@@ -98,7 +102,7 @@ func TestFallbackModes(t *testing.T) {
 		"a trial on a take's key":    {[]algorithms.Check{local("a", 1), trial("a", 1)}, "", algorithms.ErrInvalid},
 		"a trial on an open one's":   {[]algorithms.Check{open("a", 1), trial("a", 1)}, "", algorithms.ErrInvalid},
 		"a trial on a closed one's":  {[]algorithms.Check{closed("a", 1), trial("a", 1)}, "", algorithms.ErrInvalid},
-		"more than a call can hold":  {make([]algorithms.Check, maxChecks+1), "", algorithms.ErrInvalid},
+		"more than a call can hold":  {make([]algorithms.Check, step.MaxChecks+1), "", algorithms.ErrInvalid},
 		"an op that there is not":    {[]algorithms.Check{check("a", algorithms.FailOpen, 1, 99)}, "", algorithms.ErrInvalid},
 		"settlements, one of them a": {[]algorithms.Check{check("a", algorithms.FailLocal, 1, algorithms.Force), open("b", 1)}, "", algorithms.ErrInvalid},
 	}
@@ -134,20 +138,16 @@ type broken struct{ err error }
 
 func (b broken) Allow(context.Context, []algorithms.Check) error { return b.err }
 
-func TestFallbackOfNoHelp(t *testing.T) {
+func TestFallbackToABrokenMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newFakePrimary()
-		p.fails(errLost)
-		f, err := NewFallback(p, broken{errors.New("out of order")}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
+		w := &world{t: t, shared: newFakePrimary(), memory: broken{errors.New("out of order")}}
+		w.start(w.shared, nil)
+		w.shared.fails(errLost)
 		checks := []algorithms.Check{
 			{Policy: "p", Key: "a", Limit: hourly, Cost: 1},
 			{Policy: "p", Key: "b", Limit: hourly, Cost: 1, Fail: algorithms.FailOpen},
 		}
-		if err := f.Allow(context.Background(), checks); err != nil {
+		if err := w.Allow(context.Background(), checks); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range checks {
@@ -155,21 +155,21 @@ func TestFallbackOfNoHelp(t *testing.T) {
 				t.Errorf("%s: got %+v, want it allowed, Undecided", c.Key, c.Decision)
 			}
 		}
-		if got := f.Stats(); got.Passed != 2 || got.Local != 0 || got.Owed != 0 {
+		if got := w.stats(); got.Passed != 2 || got.Local != 0 || got.Owed != 0 {
 			t.Errorf("got %+v, want two passed", got)
 		}
 		checks[0].Fail = algorithms.FailClosed
-		if err := f.Allow(context.Background(), checks); !errors.Is(err, algorithms.ErrUnavailable) || !errors.Is(err, errLost) {
+		if err := w.Allow(context.Background(), checks); !errors.Is(err, algorithms.ErrUnavailable) || !errors.Is(err, errLost) {
 			t.Errorf("closed: got %v, want ErrUnavailable and its cause", err)
 		}
-		if got := f.Stats().Refused; got != 1 {
+		if got := w.stats().Refused; got != 1 {
 			t.Errorf("got %d refused, want 1", got)
 		}
 	})
 }
 
-// Whoever hung up gets the context's error, whatever the mode.
-func TestFallbackOfSomebodyGone(t *testing.T) {
+// A caller that hung up gets the context's error, whatever the mode.
+func TestFallbackOfCallersThatHungUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -189,7 +189,7 @@ func TestFallbackOfSomebodyGone(t *testing.T) {
 			w.trip() // and once more while it is open
 		}
 		if n := used(t, w.memory, "a", hourly); n != 0 {
-			t.Errorf("%d units were charged for somebody gone", n)
+			t.Errorf("%d units were charged for a caller that hung up", n)
 		}
 	})
 }
@@ -207,8 +207,8 @@ func TestFallbackIsThePrimary(t *testing.T) {
 				t.Errorf("call %d: got %+v, want the primary's verdict", i, d)
 			}
 		}
-		if got := w.stats(); got != (FallbackStats{Instances: 1}) {
-			t.Errorf("got %+v, want nothing to tell", got)
+		if got := w.stats(); got != (fallbackStats{Instances: 1}) {
+			t.Errorf("got %+v, want no counts", got)
 		}
 	})
 }

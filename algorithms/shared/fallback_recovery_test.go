@@ -1,17 +1,21 @@
+// Opening, probing and closing, seen from the calls.
+
 package shared
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/penstock-go/penstock/algorithms"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
+// hourly is a limit that these tests never spend.
 var hourly = algorithms.FixedWindow(1_000, time.Hour)
 
 func TestFallbackRecovers(t *testing.T) {
@@ -48,8 +52,11 @@ func TestFallbackRecovers(t *testing.T) {
 					t.Errorf("got %v, want a shared decision", d.Source)
 				}
 				synctest.Wait()
-				if got := w.kinds(); !slices.Equal(got, []EventKind{EventOpened, EventClosed}) {
-					t.Errorf("got events %v, want opened, closed", got)
+				if got := w.log.messages(); !slices.Equal(got, []string{logUnavailable, logAvailable}) {
+					t.Errorf("got the log %q, want opened, closed", got)
+				}
+				if got := w.log.attr(logAvailable, "decided_locally"); got != w.stats().Local-tripAfter {
+					t.Errorf("logged %v decided locally, want those since the circuit opened: %+v", got, w.stats())
 				}
 				if got := w.stats().Trips; got != 1 {
 					t.Errorf("got %d trips, want 1", got)
@@ -59,7 +66,7 @@ func TestFallbackRecovers(t *testing.T) {
 	}
 }
 
-// Instances do not return together, and none before its time.
+// Instances do not return together, and none returns early.
 func TestFallbackLeavesThePrimaryAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
@@ -91,8 +98,8 @@ func TestFallbackLeavesThePrimaryAlone(t *testing.T) {
 	})
 }
 
-// A probe that is not answered ends by its deadline, and nobody else is let
-// through instead.
+// A probe that is not answered ends by its deadline, and no user's call passes
+// instead.
 func TestFallbackProbeHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -144,7 +151,7 @@ func TestFallbackDeadline(t *testing.T) {
 			}
 			start := time.Now()
 			if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local || !d.Allowed {
-				t.Errorf("call %d: got %+v, want the secondary's answer", i, d)
+				t.Errorf("call %d: got %+v, want the memory's answer", i, d)
 			}
 			if took := time.Since(start); took != want {
 				t.Errorf("call %d took %v, want %v", i, took, want)
@@ -153,7 +160,7 @@ func TestFallbackDeadline(t *testing.T) {
 	})
 }
 
-// What a caller, or one key, can cause does not open the circuit.
+// Faults of a caller or of one key do not open the circuit.
 func TestFallbackStaysClosed(t *testing.T) {
 	tests := map[string]func(w *world) error{
 		"invalid": func(w *world) error {
@@ -220,7 +227,7 @@ func TestFallbackStaysClosed(t *testing.T) {
 	}
 }
 
-// A panic of the primary is a failure, and its caller's.
+// A panic of the primary reaches the caller, and blocks no others.
 func TestFallbackPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

@@ -1,12 +1,16 @@
+// Settlements with the primary and without.
+
 package shared
 
 import (
 	"context"
 	"errors"
-	"github.com/penstock-go/penstock/algorithms"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // settle settles one check, whose answer it returns.
@@ -29,7 +33,7 @@ func TestFallbackReturns(t *testing.T) {
 			want := func(when string, shared, local int64) {
 				t.Helper()
 				if s, n := used(t, w.shared.store, "usr=1", l), w.localUse("usr=1", l); s != shared || n != local {
-					t.Errorf("%v, %s: the primary holds %d and the secondary %d, want %d and %d", l, when, s, n, shared, local)
+					t.Errorf("%v, %s: the primary holds %d and the memory %d, want %d and %d", l, when, s, n, shared, local)
 				}
 			}
 			want("at first", 5, 7)
@@ -43,7 +47,7 @@ func TestFallbackReturns(t *testing.T) {
 			}
 			want("in the outage", 5, 4)
 			w.recovers()
-			want("after it", 9, 4) // 3 of the 7 were returned, and are not told
+			want("after it", 9, 4) // 3 of the 7 were returned, and are not owed
 			ofLocal.Receipt = d.Receipt
 			if d, err = w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 4, Decision: ofLocal}); err != nil || d.Source != algorithms.Local {
 				t.Errorf("%v: local, afterwards: got %+v, %v", l, d, err)
@@ -53,7 +57,7 @@ func TestFallbackReturns(t *testing.T) {
 				t.Errorf("%v: shared, afterwards: got %+v, %v", l, d, err)
 			}
 			shared := int64(4)
-			if l.Algorithm() == step.LeakyBucket {
+			if l.Step().Row == step.LeakyBucket {
 				shared = 9 // a place in the middle of the queue is not given back
 			}
 			want("with both receipts returned", shared, 0)
@@ -105,7 +109,7 @@ func TestFallbackSettlesMixedCalls(t *testing.T) {
 	})
 }
 
-// A take among settlements is a mistake, wherever those go.
+// A take among settlements is a mistake, whichever limiter settles.
 func TestFallbackSettlesNoTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -125,15 +129,18 @@ func TestFallbackSettlesNoTakes(t *testing.T) {
 			t.Errorf("%d units were charged by a call that is a mistake", n)
 		}
 		if n := w.localUse("usr=1", hourly); n != 5 {
-			t.Errorf("the secondary holds %d units, want the 5 that no valid call has returned", n)
+			t.Errorf("the memory holds %d units, want the 5 that no valid call has returned", n)
 		}
 	})
 }
 
-// Without the primary, what an operator wants to have happened fails, and what
-// must be charged is charged locally.
+// Without the primary, an operator's settlements fail, and forces are charged
+// locally.
 func TestFallbackSettlesWithoutThePrimary(t *testing.T) {
 	l := algorithms.TokenBucket(10, time.Hour)
+	receipt := func(row *step.Row, source uint8) algorithms.Receipt {
+		return algorithms.ReceiptOf(step.Receipt{Units: 1, Row: row, Source: source})
+	}
 	tests := map[string]struct {
 		check  algorithms.Check
 		err    error
@@ -152,7 +159,8 @@ func TestFallbackSettlesWithoutThePrimary(t *testing.T) {
 		"invalid grant":       {algorithms.Check{Key: "usr=1", Op: algorithms.Grant, Cost: 4}, algorithms.ErrInvalid, algorithms.Undecided, 0},
 		"invalid, open":       {algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Force, Cost: -4, Fail: algorithms.FailOpen}, algorithms.ErrInvalid, algorithms.Undecided, 0},
 		"force, nobody":       {algorithms.Check{Key: "usr=1", Limit: algorithms.Nobody(), Op: algorithms.Force, Cost: 4}, nil, algorithms.Local, 0},
-		"another's receipt":   {algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 1, Decision: algorithms.Decision{Receipt: algorithms.Receipt{units: 1, source: algorithms.Local, algorithm: step.FixedWindow}}}, nil, algorithms.Undecided, 0},
+		"another's receipt":   {algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 1, Decision: algorithms.Decision{Receipt: receipt(step.FixedWindow, uint8(algorithms.Local))}}, algorithms.ErrInvalid, algorithms.Undecided, 0},
+		"another share's":     {algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 1, Decision: algorithms.Decision{Receipt: receipt(step.TokenBucket, standIn)}}, nil, algorithms.Undecided, 0},
 		"force, many units":   {algorithms.Check{Key: "usr=1", Limit: algorithms.FixedWindow(10, time.Hour), Op: algorithms.Force, Cost: 10}, nil, algorithms.Local, 10},
 		"force, of a log":     {algorithms.Check{Key: "usr=1", Limit: algorithms.SlidingWindowLog(10, time.Hour), Op: algorithms.Force, Cost: 3}, nil, algorithms.Local, 3},
 		"force, of a leaky":   {algorithms.Check{Key: "usr=1", Limit: algorithms.LeakyBucket(10, time.Hour), Op: algorithms.Force, Cost: 3}, nil, algorithms.Local, 3},
@@ -180,7 +188,7 @@ func TestFallbackSettlesWithoutThePrimary(t *testing.T) {
 	}
 }
 
-// The others are settled all the same when one of a call fails.
+// When one settlement of a call fails, the others are settled all the same.
 func TestFallbackSettlesWhatItCan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newWorld(t, nil), algorithms.FixedWindow(10, time.Hour)

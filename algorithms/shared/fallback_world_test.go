@@ -91,10 +91,11 @@ func (p *fakePrimary) allow(ctx context.Context, c *call) error {
 	defer func() { end(outcome) }()
 	bounded, cancel := context.WithTimeout(ctx, p.deadline)
 	defer cancel()
-	if outcome = p.decide(bounded, c); outcome != nil && ctx.Err() != nil {
-		outcome = context.Canceled
+	if err := p.decide(bounded, c); err != nil && ctx.Err() != nil {
+		outcome = context.Canceled // the caller's fault, whatever the error says
+	} else {
+		outcome = ownDeadline(err)
 	}
-	outcome = ownDeadline(outcome)
 	return outcome
 }
 
@@ -184,6 +185,12 @@ func (p *fakePrimary) backfilled() []*item {
 	defer p.mu.Unlock()
 	return slices.Clone(p.backfills)
 }
+
+// The messages of the log when the circuit opens and closes.
+const (
+	logUnavailable = "Redis unavailable: this instance limits alone"
+	logAvailable   = "Redis available"
+)
 
 // A world is a Limiter of a fallback alone, from a fakePrimary to a Memory, for
 // a synctest bubble.
