@@ -2,6 +2,11 @@
 //
 //	make bench
 //	go -C internal/bench run . -only memory -rounds 3
+//	go -C internal/bench run . -only redis-hold -rows logs
+//
+// -only selects measures by their names, such as redis-many. -rows selects the
+// rows of the tables by their names, such as penstock or redis_rate. Both are
+// regular expressions. A bar is judged only if all the rows that it compares run.
 //
 // It starts its own redis-server on a free port of the loopback address. It is
 // a module of its own, so that no peer is in penstock's go.mod.

@@ -1,3 +1,5 @@
+// The command line, and the run of all measures.
+
 package main
 
 import (
@@ -10,7 +12,6 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/pprof"
-	"slices"
 	"strings"
 	"time"
 )
@@ -24,7 +25,8 @@ const (
 
 // options are what the command line says.
 type options struct {
-	only   *regexp.Regexp
+	only   *regexp.Regexp // measures
+	rows   *regexp.Regexp // contestants
 	rounds int
 	quick  bool
 	out    string
@@ -80,7 +82,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	only := flags.String("only", "", "measure only what matches this `regexp`")
+	only := flags.String("only", "", "run only the measures whose names match this `regexp`")
+	rows := flags.String("rows", "", "run only the rows whose names match this `regexp`")
 	flags.IntVar(&o.rounds, "rounds", defaultRounds, "rounds of each measure")
 	flags.BoolVar(&o.quick, "quick", false, "tiny counts: fail on allocations, ignore times")
 	flags.StringVar(&o.out, "o", "", "write the table to this `file`, too")
@@ -88,15 +91,17 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	var err error
-	if o.only, err = regexp.Compile(*only); err != nil {
+	var errs [2]error
+	o.only, errs[0] = regexp.Compile(*only)
+	o.rows, errs[1] = regexp.Compile(*rows)
+	if err := errors.Join(errs[:]...); err != nil {
 		return o, err
 	}
 	if o.rounds < 1 || flags.NArg() > 0 {
 		return o, errors.New("want at least one round, and no arguments")
 	}
-	if !slices.ContainsFunc(measures, func(m measure) bool { return o.only.MatchString(m.name) }) {
-		return o, fmt.Errorf("no measure matches %q", *only)
+	if len(o.selected()) == 0 {
+		return o, fmt.Errorf("no measure matches -only %q with a row that matches -rows %q", *only, *rows)
 	}
 	if o.quick {
 		o.rounds = 1
@@ -104,11 +109,24 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
+// selected returns the measures to run, each with the rows to run.
+func (o options) selected() (some []measure) {
+	for _, m := range measures {
+		if m = m.reduced(o.rows); o.only.MatchString(m.name) && len(m.contestants) > 0 {
+			some = append(some, m)
+		}
+	}
+	return some
+}
+
 // command returns what measured this, without the files it wrote.
 func (o options) command() string {
 	command := "go -C internal/bench run ."
 	if o.only.String() != "" {
 		command += fmt.Sprintf(" -only '%s'", o.only)
+	}
+	if o.rows.String() != "" {
+		command += fmt.Sprintf(" -rows '%s'", o.rows)
 	}
 	if o.quick {
 		return command + " -quick"
@@ -144,10 +162,7 @@ func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) err
 	}
 	defer server.close()
 	r.redisVersion = server.version(ctx)
-	for _, m := range measures {
-		if !o.only.MatchString(m.name) {
-			continue
-		}
+	for _, m := range o.selected() {
 		begin := time.Now()
 		s := &stage{server: server, quick: o.quick}
 		results, err := m.run(ctx, s, o.rounds)

@@ -1,8 +1,11 @@
+// A measure: contestants that take turns, and the bars for their figures.
+
 package main
 
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -98,6 +101,18 @@ type bar struct {
 }
 
 const us = "penstock"
+
+// reduced returns the measure with only the contestants whose names match, and
+// with only the bars whose sides are both among them. A bar for the worst row
+// stays, because each row has to reach it.
+func (m measure) reduced(names *regexp.Regexp) measure {
+	m.contestants = slices.DeleteFunc(slices.Clone(m.contestants), func(c contestant) bool { return !names.MatchString(c.name) })
+	m.bars = slices.DeleteFunc(slices.Clone(m.bars), func(b bar) bool {
+		left := func(name string) bool { return m.index(name) < 0 }
+		return !b.worst && left(b.whose()) || slices.ContainsFunc(b.against, left)
+	})
+	return m
+}
 
 // run returns the samples of each contestant, by rounds.
 func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, error) {

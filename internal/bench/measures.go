@@ -205,7 +205,7 @@ var httpMeasures = []measure{{
 	},
 }, {
 	name:    "denials",
-	title:   "Middleware on NewShared, a denial that is remembered, with its body",
+	title:   "Middleware on a shared limiter, a denial that is remembered, with its body",
 	plan:    plan{callers: 1, keys: 1, quota: quota{1, 24 * time.Hour}, lasts: instant, onServer: true, key: address},
 	figures: []figure{perCheck, allocations, commands},
 	contestants: []contestant{
