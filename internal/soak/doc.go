@@ -7,7 +7,7 @@
 //
 // It starts its own redis-servers, and goes through three topologies in turn: a
 // standalone server, a primary with a replica and sentinels, and a Cluster of
-// three masters with a replica each. Several stacks, as many processes of a
+// three masters with a replica each. Several limiters, as many processes of a
 // service would have, share each: every one has a client of its own with
 // go-redis's default settings, and circuits that stay open for 1.5 s, so that
 // they open and close often. Fifty callers mix algorithms, costs, hot and cold
@@ -48,8 +48,8 @@
 //  6. A take or a force is charged once. Keys that are asked only once have a
 //     limit whose window never turns; in the end of the first act, Redis holds
 //     against each exactly what it said it charged, never more than was asked
-//     for, and what was admitted while circuits were open, but for what
-//     FallbackStats.Lost says.
+//     for, and what was admitted while circuits were open, except the units
+//     in Stats.Fallback.Lost.
 //  7. Afterwards a client that keeps to its limit is not denied, one that waits
 //     as it was told is admitted, and a greedy one gets exactly the limit.
 //  8. After Close, goroutines, heap and connections are back where they were.

@@ -115,6 +115,6 @@ func (l *leg) patient(a *account) bool {
 
 func takeOne(in *instance, key string, l algorithms.Limit) (algorithms.Decision, error) {
 	checks := []algorithms.Check{{Policy: "hot", Key: key, Limit: l, Cost: 1, Exact: true}}
-	err := in.stack.Allow(context.Background(), checks)
+	err := in.limiter.Allow(context.Background(), checks)
 	return checks[0].Decision, err
 }

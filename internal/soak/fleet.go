@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	deadline = 50 * time.Millisecond // of the stacks: the default
+	deadline = 50 * time.Millisecond // of the limiters: the default
 	openFor  = 1500 * time.Millisecond
 )
 
 // An instance is what one process of a service would have.
 type instance struct {
-	stack   *shared.Limiter
+	limiter *shared.Limiter
 	client  redis.UniversalClient
 	proxies map[string]*redistest.Proxy // by the server's address
 	conns   atomic.Int64                // open now
 }
 
-// newInstance returns an instance without a stack: only what stands between it
+// newInstance returns an instance without a limiter: only what stands between it
 // and the servers.
 func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance {
 	in := &instance{proxies: map[string]*redistest.Proxy{}}
@@ -36,20 +36,20 @@ func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance 
 	return in
 }
 
-// start makes the stack, one of so many.
+// start makes the limiter, one of so many.
 func (in *instance) start(t *topology, instances int) (err error) {
 	in.client = t.client(in.dial)
-	in.stack, err = shared.New(in.client, &shared.Options{Deadline: deadline, OpenFor: openFor, Instances: instances})
+	in.limiter, err = shared.New(in.client, &shared.Options{Deadline: deadline, OpenFor: openFor, Instances: instances})
 	return err
 }
 
 // close closes what start made, and forgets it, so that it is no heap.
 func (in *instance) close() error {
-	if in.stack == nil {
+	if in.limiter == nil {
 		return nil
 	}
-	err := errors.Join(in.stack.Close(), in.client.Close())
-	in.stack, in.client = nil, nil
+	err := errors.Join(in.limiter.Close(), in.client.Close())
+	in.limiter, in.client = nil, nil
 	return err
 }
 

@@ -13,7 +13,7 @@ const (
 	// client waits its ReadTimeout for replies.
 	endsWithin = 10 * time.Second
 	// What a leg and the runtime keep for themselves: less than one goroutine
-	// of every instance, and than one of their stacks.
+	// of every instance, and than one of their limiters.
 	moreRoutines = 2
 	moreHeap     = 4 << 20 // bytes
 )

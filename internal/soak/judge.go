@@ -12,7 +12,7 @@ const closedWithin = openFor + 2*time.Second
 func (l *leg) awaitClosed() time.Duration {
 	begin := time.Now()
 	for _, in := range l.instances {
-		for in.stack.Stats().Fallback.Open {
+		for in.limiter.Stats().Fallback.Open {
 			if time.Since(begin) > 3*closedWithin {
 				l.broken("a circuit is open %v after the last trouble", 3*closedWithin)
 				return time.Since(begin)
@@ -69,7 +69,7 @@ func (l *leg) judgeBooks(b *books, r *row) {
 	}
 }
 
-// A tally is the sum of what the stacks count.
+// A tally is the sum of what the limiters count.
 type tally struct {
 	shared, local, passed, refused, trips, handedBack, lost uint64
 	owed, open                                              int
@@ -77,7 +77,7 @@ type tally struct {
 
 func (l *leg) tally() (t tally) {
 	for _, in := range l.instances {
-		s := in.stack.Stats()
+		s := in.limiter.Stats()
 		t.shared += s.Redis.Checks
 		t.local += s.Fallback.Local
 		t.passed += s.Fallback.Passed

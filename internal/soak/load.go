@@ -110,7 +110,7 @@ func (c *caller) hangUp(a *account) {
 	defer cancel()
 	checks := []algorithms.Check{a.check(1)}
 	asked := time.Now()
-	err := c.in.stack.Allow(ctx, checks)
+	err := c.in.limiter.Allow(ctx, checks)
 	c.leg.waits.note(asked, time.Now(), 1)
 	c.calls.Add(1)
 	switch {
@@ -127,7 +127,7 @@ func (c *caller) hangUp(a *account) {
 // should not.
 func (c *caller) ask(checks []algorithms.Check) bool {
 	asked := time.Now()
-	err := c.in.stack.Allow(context.Background(), checks)
+	err := c.in.limiter.Allow(context.Background(), checks)
 	c.leg.waits.note(asked, time.Now(), parts(checks))
 	c.calls.Add(1)
 	first := &checks[0]

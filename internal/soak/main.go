@@ -71,7 +71,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.DurationVar(&o.lasts, "for", 10*time.Minute, "how long there is trouble")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "what trouble there is, and what is asked; any if it is not given")
-	flags.IntVar(&o.instances, "instances", 4, "how many stacks share the limits")
+	flags.IntVar(&o.instances, "instances", 4, "how many instances share the limits")
 	flags.StringVar(&o.only, "only", "", "standalone, sentinel or cluster; all if it is not given")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -56,9 +56,9 @@ func (c *caller) once() {
 
 // watch asks, and tells the outcome.
 func (c *caller) watch(checks []algorithms.Check) outcome {
-	before := c.in.stack.Stats().Fallback
+	before := c.in.limiter.Stats().Fallback
 	c.ask(checks)
-	after := c.in.stack.Stats().Fallback
+	after := c.in.limiter.Stats().Fallback
 	switch {
 	case checks[0].Decision.Source == algorithms.Shared:
 		return surely
