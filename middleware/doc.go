@@ -85,6 +85,6 @@
 //	mistakes in the set-up          Middleware.Findings, which are logged, too
 //	traces                          Options.Observer, Verdict.Outcome
 //	who is denied most              Middleware.TopDenied
-//	Redis goes and returns          LogEvents
+//	Redis goes and returns          shared.Options.Logger
 //	who is denied just now          Options.Logger at the debug level
 package middleware

@@ -240,7 +240,7 @@ func TestDoctorIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"doctor.go", "../algorithms/doctor.go"} {
+	for _, file := range []string{"doctor.go", "../algorithms/shared/redis_findings.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

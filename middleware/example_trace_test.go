@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -38,7 +39,7 @@ func trace(ctx context.Context, e ratelimit.Event) {
 	for i, p := range e.Verdict.Policies {
 		s.AddEvent("ratelimit", slog.String("policy", p.Name), slog.Any("outcome", e.Verdict.Outcome(i)),
 			slog.Any("source", p.Decision.Source), slog.Int64("remaining", p.Decision.Remaining),
-			slog.Any("error", e.Err), slog.Bool("slow", e.Elapsed > time.Second))
+			slog.String("reason", shared.Reason(e.Err)), slog.Bool("slow", e.Elapsed > time.Second))
 	}
 }
 
@@ -54,8 +55,8 @@ func ExampleObserver_tracing() {
 		limited.Handler(ok).ServeHTTP(httptest.NewRecorder(), r)
 	}
 	// Output:
-	// ratelimit [policy=orders outcome=allowed source=local remaining=0 error=<nil> slow=false]
-	// ratelimit [policy=orders outcome=denied source=local remaining=0 error=<nil> slow=false]
+	// ratelimit [policy=orders outcome=allowed source=local remaining=0 reason= slow=false]
+	// ratelimit [policy=orders outcome=denied source=local remaining=0 reason= slow=false]
 }
 
 // Who is denied most, for a page that only operators see. Addresses are shown as hashes, unless the policy says
