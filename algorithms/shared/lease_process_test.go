@@ -1,17 +1,11 @@
-package algorithms_test
+// Leases of several processes over one Redis.
+
+package shared
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,76 +17,55 @@ import (
 )
 
 const (
-	workEnv      = "PENSTOCK_TEST_LEASES" // holds a work, for a process of this test binary
 	workers      = 4
 	leaseCallers = 8 // of each worker
-	workReady    = "ready"
-	workDone     = "done "
 )
 
-// work is what one of several processes does: it takes from one key, with leases.
+// work is the job of one of several processes: it takes from one key, with leases.
 type work struct {
 	Addr  string
 	Limit string
 	Lasts time.Duration
 	Every time.Duration // of each caller; 0: as fast as it can, until it is denied
-	Lease algorithms.LeaseOptions
+	Lease LeaseOptions
 }
 
-// done is what came of work.
+// done is the result of work.
 type done struct {
 	Admitted int64
-	At       map[int64]*tally // by ms since the epoch, of when the answer came
+	At       map[int64]*tally // by the ms of the answer, since the epoch
 	Astride  int64            // admitted, but asked for in another second than answered
-	Lease    algorithms.LeaseStats
+	Lease    leaseStats
 }
 
 type tally struct{ Admitted, Denied int64 }
 
-// TestLeaseProcess is no test, but what the processes of the tests below run.
-func TestLeaseProcess(t *testing.T) {
-	text := os.Getenv(workEnv)
-	if text == "" {
-		t.Skip("a process of other tests")
-	}
-	var w work
-	if err := json.Unmarshal([]byte(text), &w); err != nil {
-		t.Fatal(err)
-	}
-	limit, err := algorithms.ParseLimit(w.Limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(&redis.Options{Addr: w.Addr})
-	defer client.Close()
-	s, err := algorithms.NewShared(client, &algorithms.Options{
-		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
-		Fallback: algorithms.FallbackOptions{Deadline: time.Minute},
-		Lease:    &w.Lease,
+// The processes of the tests below run TestLeaseWorker.
+func TestLeaseWorker(t *testing.T) {
+	redistest.RunJob(t, func(p *redistest.Parent, w work) {
+		limit := algorithms.Must(algorithms.ParseLimit(w.Limit))
+		client := redis.NewClient(&redis.Options{Addr: w.Addr})
+		defer client.Close()
+		l, err := New(client, &Options{Deadline: time.Minute, Lease: &w.Lease}) // a slow machine is no outage
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(t, l, "usr=1", limit, 0)
+		p.Say("ready")
+		var begin string
+		if err := p.Next(&begin); err != nil {
+			t.Fatal(err)
+		}
+		result := w.do(t, l, limit)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		result.Lease = leaseStats(l.Stats().Lease)
+		p.Say(result)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := algorithms.Peek(t.Context(), s, "usr=1", limit); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println(workReady)
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	result := w.do(t, s, limit)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	result.Lease = s.Stats().Lease
-	line, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println(workDone + string(line))
 }
 
-func (w *work) do(t *testing.T, s *algorithms.Stack, limit algorithms.Limit) done {
+func (w *work) do(t *testing.T, l *Limiter, limit algorithms.Limit) done {
 	result := done{At: make(map[int64]*tally)}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -103,7 +76,7 @@ func (w *work) do(t *testing.T, s *algorithms.Stack, limit algorithms.Limit) don
 			pace := time.NewTicker(cmp.Or(w.Every, time.Millisecond))
 			defer pace.Stop()
 			for asked := time.Now(); asked.Before(end); asked = time.Now() {
-				d, err := algorithms.Allow(context.Background(), s, "usr=1", limit)
+				d, err := algorithms.Allow(context.Background(), l, "usr=1", limit)
 				if err != nil {
 					t.Error(err)
 					return
@@ -155,46 +128,34 @@ func (d *done) add(other done) {
 	}
 }
 
-// run lets four processes work at once, and returns what came of it together.
-// It calls begin when they are ready.
+// run lets four processes work at once, and returns the sum of their results. It
+// calls begin when they are ready.
 func (w work) run(t *testing.T, begin func()) (sum done) {
 	t.Helper()
-	text, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
+	children := make([]*redistest.Child, workers)
+	for i := range children {
+		children[i] = redistest.Rerun(t, "TestLeaseWorker", w)
 	}
-	var inputs []io.Writer
-	var outputs []*bufio.Reader
-	var processes []*exec.Cmd
-	for range workers {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLeaseProcess$", "-test.timeout=60s")
-		cmd.Env = append(os.Environ(), workEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
-		cmd.Stderr = os.Stderr
-		in, inErr := cmd.StdinPipe()
-		out, outErr := cmd.StdoutPipe()
-		if inErr != nil || outErr != nil || cmd.Start() != nil {
-			t.Fatal("a process cannot be started")
+	for _, child := range children {
+		var ready string
+		if err := child.Next(&ready); err != nil {
+			t.Fatal(err)
 		}
-		inputs, outputs, processes = append(inputs, in), append(outputs, bufio.NewReader(out)), append(processes, cmd)
-	}
-	for _, out := range outputs {
-		lineOf(t, out, workReady)
 	}
 	begin()
-	for _, in := range inputs {
-		fmt.Fprintln(in)
+	for _, child := range children {
+		if err := child.Say("begin"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sum.At = make(map[int64]*tally)
-	for i, out := range outputs {
+	for _, child := range children {
 		var one done
-		if err := json.Unmarshal([]byte(lineOf(t, out, workDone)), &one); err != nil {
+		if err := child.Next(&one); err != nil {
 			t.Fatal(err)
 		}
 		sum.add(one)
-		if _, err := io.Copy(io.Discard, out); err != nil {
-			t.Error(err)
-		}
-		if err := processes[i].Wait(); err != nil {
+		if err := child.Close(); err != nil {
 			t.Error(err)
 		}
 		t.Logf("admitted %d, %+v", one.Admitted, one.Lease)
@@ -203,22 +164,6 @@ func (w work) run(t *testing.T, begin func()) (sum done) {
 		t.Error("nothing was leased")
 	}
 	return sum
-}
-
-// lineOf returns what follows the prefix of the first line that has it.
-func lineOf(t *testing.T, out *bufio.Reader, prefix string) string {
-	t.Helper()
-	var read bytes.Buffer
-	for {
-		line, err := out.ReadString('\n')
-		read.WriteString(line)
-		if rest, ok := strings.CutPrefix(line, prefix); ok {
-			return rest
-		}
-		if err != nil {
-			t.Fatalf("a process ended early, and said %s", read.String())
-		}
-	}
 }
 
 // startWork returns a server, and work on it.
@@ -231,23 +176,22 @@ func startWork(t *testing.T, limit algorithms.Limit, w work) (*redis.Client, wor
 	return server.Client(), w
 }
 
-// Four processes use up a limit of a window, to the last per cent, and no unit
-// more; what they have not spent has gone back.
+// Four processes use up a limit of a window to the last per cent, and no unit more.
+// The units that they have not spent have gone back.
 func TestProcessesUseUpWindows(t *testing.T) {
 	const requests = 100_000
 	for _, limit := range []algorithms.Limit{
 		algorithms.FixedWindow(requests, 365*24*time.Hour), algorithms.SlidingWindowCounter(requests, 365*24*time.Hour),
 	} {
-		// Long enough for what one instance gives back to be found by others,
-		// which may remember a denial for a second.
+		// Long enough for an instance that remembers a denial for a second to find
+		// units that another instance has given back.
 		client, w := startWork(t, limit, work{Lasts: 2500 * time.Millisecond})
 		got := w.run(t, func() {})
 		if got.Admitted > requests {
 			t.Errorf("%v: admitted %d", limit, got.Admitted)
 		}
-		d, err := algorithms.Peek(t.Context(), newRedis(t, client, nil), "usr=1", limit)
-		if err != nil || d.Remaining != requests-got.Admitted {
-			t.Errorf("%v: got %d left, %v, want %d: all but what was admitted", limit, d.Remaining, err, requests-got.Admitted)
+		if d := take(t, newRedis(t, client, nil), "usr=1", limit, 0); d.Remaining != requests-got.Admitted {
+			t.Errorf("%v: got %d left, want %d: all that was not admitted", limit, d.Remaining, requests-got.Admitted)
 		}
 		if left := requests - got.Admitted; got.denied(0, 1<<62) > 0 && left > requests/100 {
 			t.Errorf("%v: denied, though %d were left", limit, left)
@@ -264,8 +208,8 @@ func (d *done) denied(from, to int64) (n int64) {
 	return n
 }
 
-// In every second four processes admit what the limit says, no unit more, and,
-// if they deny any, at most a hundredth less.
+// In every second four processes admit no more than the limit, and if they deny
+// any, at most a hundredth less.
 func TestProcessesShareSeconds(t *testing.T) {
 	const requests = 2_000
 	_, w := startWork(t, algorithms.FixedWindow(requests, time.Second), work{Lasts: 2500 * time.Millisecond})
@@ -291,8 +235,8 @@ func TestProcessesShareSeconds(t *testing.T) {
 	}
 }
 
-// Of a token bucket, four processes admit in all what it gives, in any interval
-// at most what was on lease before it more, and no unit vanishes.
+// Four processes admit in all what a token bucket gives, and no unit vanishes. In
+// any interval they admit at most the units more that were on lease before it.
 func TestProcessesShareATokenBucket(t *testing.T) {
 	const rate, burst = 5_000, 5_000
 	limit := algorithms.TokenBucket(rate, time.Second)
@@ -301,15 +245,9 @@ func TestProcessesShareATokenBucket(t *testing.T) {
 	var begin time.Time
 	got := w.run(t, func() {
 		begin = time.Now()
-		half := []algorithms.Check{{Policy: algorithms.DefaultPolicy, Key: "usr=1", Limit: limit, Cost: burst / 2}}
-		if err := r.Allow(t.Context(), half); err != nil { // so that it is not full, and loses nothing
-			t.Fatal(err)
-		}
+		take(t, r, "usr=1", limit, burst/2) // a full bucket would lose what drains
 	})
-	d, err := algorithms.Peek(t.Context(), r, "usr=1", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := take(t, r, "usr=1", limit, 0)
 	passed := time.Since(begin)
 	most := burst + rate*passed.Microseconds()/1e6
 	accounted := got.Admitted + burst/2 + d.Remaining
@@ -320,15 +258,15 @@ func TestProcessesShareATokenBucket(t *testing.T) {
 	if d.Remaining < burst && accounted < most-most/100 {
 		t.Errorf("%d admitted and left, want 99 %% of %d at least", accounted, most)
 	}
-	// By the time of the answer, which may be late for each caller's last take.
+	// The times are those of answers, which may be late for each caller's last take.
 	onLease := int64(workers * burst * 10 / 100)
 	if excess := got.excess(rate, burst+onLease+workers*leaseCallers); excess > 0 {
-		t.Errorf("admitted %d more than the burst and what may be on lease in some interval", excess)
+		t.Errorf("admitted %d more in some interval than the burst and the units on lease", excess)
 	}
 }
 
-// excess returns by how many units a bucket, with a rate per second, is ever
-// exceeded. An interval is longer by a ms than its first and last ms differ.
+// excess returns by how many units a bucket with a rate per second is ever exceeded.
+// An interval is a millisecond longer than the difference of its first and last.
 func (d *done) excess(rate, burst int64) (most int64) {
 	var level, at int64
 	var times []int64
@@ -345,7 +283,7 @@ func (d *done) excess(rate, burst int64) (most int64) {
 	return most
 }
 
-// Below the limit, hardly anybody is denied because others hold units.
+// Below the limit, hardly any take is denied because other instances hold units.
 func TestProcessesBelowTheLimit(t *testing.T) {
 	for _, limit := range []algorithms.Limit{
 		algorithms.FixedWindow(2_000, time.Second), algorithms.SlidingWindowCounter(2_000, time.Second),
@@ -353,7 +291,7 @@ func TestProcessesBelowTheLimit(t *testing.T) {
 	} {
 		// 32 leaseCallers take 1 980 per second at most.
 		_, w := startWork(t, limit, work{
-			Lasts: 1200 * time.Millisecond, Every: time.Second * workers * leaseCallers / 1_980, Lease: algorithms.LeaseOptions{HotAt: 100},
+			Lasts: 1200 * time.Millisecond, Every: time.Second * workers * leaseCallers / 1_980, Lease: LeaseOptions{HotAt: 100},
 		})
 		got := w.run(t, func() {})
 		denied := got.denied(0, 1<<62)

@@ -1,0 +1,318 @@
+// What the deny cache remembers, and when it forgets.
+
+package shared
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/limitertest"
+)
+
+// denied is a limiter that is a deny cache over a fake, which is also another
+// instance's way to the store.
+type denied struct {
+	*Limiter
+	cache *denyCache
+	fake  *limitertest.Fake
+}
+
+func newDenied() denied {
+	fake := limitertest.NewFake()
+	cache := newDenyCache(limiterLayer{fake}, 1_000)
+	return denied{over(cache), cache, fake}
+}
+
+func (d denied) hits() uint64 { return d.cache.hits.Load() }
+
+// keys returns how many keys are remembered.
+func (d denied) keys() int {
+	var s algorithms.Stats
+	d.cache.addStats(&s)
+	return s.DenyCache.Keys
+}
+
+// exhaust takes units until a denial.
+func (d denied) exhaust(tb testing.TB, limit algorithms.Limit) {
+	tb.Helper()
+	for range 20 {
+		if !take(tb, d, "usr=1", limit, 1).Allowed {
+			return
+		}
+	}
+	tb.Fatalf("%v is not exhausted by 20", limit)
+}
+
+func bounded() []algorithms.Limit {
+	return []algorithms.Limit{
+		algorithms.TokenBucket(7, 10*time.Second).WithBurst(3),
+		algorithms.LeakyBucket(7, 10*time.Second).WithBurst(3),
+		algorithms.SlidingWindowCounter(3, 10*time.Second),
+		algorithms.SlidingWindowLog(3, 10*time.Second),
+		algorithms.FixedWindow(3, 10*time.Second),
+	}
+}
+
+// A remembered denial is what the store would say, without asking it, for a second.
+// The store is asked again at the promised instant.
+func TestDenialsAreRemembered(t *testing.T) {
+	for _, limit := range bounded() {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDenied()
+			d.exhaust(t, limit)
+			for i := range 10 {
+				got, want := take(t, d, "usr=1", limit, 1), take(t, d.fake, "usr=1", limit, 1)
+				if got != want || d.hits() != uint64(i+1) {
+					t.Errorf("%v after %d00ms: got %+v and %d hits, the store says %+v", limit, i, got, d.hits(), want)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			got := take(t, d, "usr=1", limit, 1)
+			if d.hits() != 10 {
+				t.Errorf("%v after a second: got %d hits, want 10: it is no longer remembered", limit, d.hits())
+			}
+			time.Sleep(got.RetryAfter - time.Microsecond)
+			if got := take(t, d, "usr=1", limit, 1); got.Allowed {
+				t.Errorf("%v: admitted before RetryAfter", limit)
+			}
+			time.Sleep(time.Microsecond)
+			if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
+				t.Errorf("%v at RetryAfter: got %+v, want it admitted", limit, got)
+			}
+		})
+	}
+}
+
+// A denial by Nobody is remembered as any other: no check of its call is asked.
+func TestDenialsByNobodyAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDenied()
+		for range 3 {
+			checks := []algorithms.Check{
+				checkOf("usr=1", algorithms.FixedWindow(2, time.Hour), 1), checkOf("usr=1", algorithms.Nobody(), 1),
+			}
+			if err := d.Allow(t.Context(), checks); err != nil || checks[1].Decision.Allowed || checks[1].Decision.RetryAfter != algorithms.Never {
+				t.Errorf("got %+v, %v, want a denial for ever", checks[1].Decision, err)
+			}
+		}
+		if d.hits() != 2 {
+			t.Errorf("got %d hits, want all calls except the first", d.hits())
+		}
+	})
+}
+
+func TestDenialsAreForgotten(t *testing.T) {
+	limit := algorithms.FixedWindow(2, time.Hour)
+	base := checkOf("usr=1", limit, 1)
+	with := func(change func(c *algorithms.Check)) algorithms.Check {
+		c := base
+		change(&c)
+		return c
+	}
+	other := with(func(c *algorithms.Check) { c.Key = "usr=2" })
+	tests := []struct {
+		name    string
+		between algorithms.Check
+		again   algorithms.Check
+		hit     bool
+	}{
+		{"nothing", other, base, true},
+		{"a grant", with(func(c *algorithms.Check) { c.Op = algorithms.Grant }), base, false},
+		{"a reset", with(func(c *algorithms.Check) { c.Op = algorithms.Reset }), base, false},
+		{"a return", with(func(c *algorithms.Check) { c.Op = algorithms.Return }), base, false},
+		{"a force makes it longer", with(func(c *algorithms.Check) { c.Op = algorithms.Force }), base, true},
+		{"another limit", other, with(func(c *algorithms.Check) { c.Limit = algorithms.FixedWindow(5, time.Hour) }), false},
+		{"another cost", other, with(func(c *algorithms.Check) { c.Cost = 0 }), false},
+		{"another policy", other, with(func(c *algorithms.Check) { c.Policy = "other" }), false},
+		{"exactly", other, with(func(c *algorithms.Check) { c.Exact = true }), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDenied()
+				d.exhaust(t, limit)
+				for _, c := range []algorithms.Check{tt.between, tt.again} {
+					if err := d.Allow(t.Context(), []algorithms.Check{c}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if (d.hits() == 1) != tt.hit {
+					t.Errorf("got %d hits, want one: %t", d.hits(), tt.hit)
+				}
+			})
+		})
+	}
+}
+
+// A settlement that runs while a denial is on its way ends that denial, too.
+func TestSettlementOvertakesDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDenied()
+		limit := algorithms.FixedWindow(2, time.Hour)
+		take(t, d, "usr=1", limit, 2)
+		d.fake.After(func([]algorithms.Check) {
+			d.fake.After(nil)
+			reset := algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Op: algorithms.Reset}
+			if err := d.Allow(t.Context(), []algorithms.Check{reset}); err != nil {
+				t.Error(err)
+			}
+		})
+		if got := take(t, d, "usr=1", limit, 1); got.Allowed {
+			t.Fatal("admitted above the limit")
+		}
+		if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
+			t.Errorf("after the reset: got %+v and %d hits, want it admitted", got, d.hits())
+		}
+		d.exhaust(t, limit)
+		before := d.hits()
+		take(t, d, "usr=1", limit, 1)
+		if d.hits() != before+1 {
+			t.Errorf("got %d hits, want %d: a denial after the reset is remembered", d.hits(), before+1)
+		}
+	})
+}
+
+func TestOnlySharedDenialsAreRemembered(t *testing.T) {
+	for _, source := range []algorithms.Source{algorithms.Local, algorithms.Undecided} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDenied()
+			d.fake.As(source)
+			for range 5 {
+				d.exhaust(t, algorithms.FixedWindow(1, time.Hour))
+			}
+			if d.hits() != 0 || d.keys() != 0 {
+				t.Errorf("%v: got %d hits and %d keys, want none", source, d.hits(), d.keys())
+			}
+		})
+	}
+}
+
+// Concurrent requests may end at any instant.
+func TestDenialsOfConcurrentRequestsAreNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDenied()
+		for range 5 {
+			d.exhaust(t, algorithms.Concurrent(1, time.Hour))
+		}
+		if d.hits() != 0 || d.keys() != 0 {
+			t.Errorf("got %d hits and %d keys, want none", d.hits(), d.keys())
+		}
+	})
+}
+
+// Of a call of several checks, the denied ones are remembered. The others are not
+// asked then, and trials are always counted.
+func TestDenialsOfSeveralChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDenied()
+		wide, narrow := algorithms.FixedWindow(100, time.Hour), algorithms.FixedWindow(2, time.Hour)
+		checks := []algorithms.Check{
+			{Policy: "default", Key: "usr=1", Limit: wide, Cost: 1},
+			{Policy: "narrow", Key: "usr=1", Limit: narrow, Cost: 1},
+			{Policy: "narrow", Key: "usr=1", Limit: narrow, Cost: 1},
+			{Policy: "shadow", Key: "usr=1", Limit: algorithms.FixedWindow(9, time.Hour), Cost: 1, Op: algorithms.Trial},
+		}
+		allow := func(checks []algorithms.Check) {
+			t.Helper()
+			if err := d.Allow(t.Context(), checks); err != nil {
+				t.Fatal(err)
+			}
+		}
+		allow(checks[:3])
+		allow(checks[:3]) // both of narrow are denied, the second for its need together with the first
+		allow(checks[:3])
+		if d.hits() != 1 || algorithms.Allowed(checks) || checks[0].Decision != (algorithms.Decision{Allowed: true}) {
+			t.Errorf("got %d hits and %+v, want one, and wide not asked", d.hits(), checks[:3])
+		}
+		allow(checks)
+		if d.hits() != 1 || checks[3].Decision.Source != algorithms.Shared {
+			t.Errorf("got %d hits and %+v, want the trial counted by the store", d.hits(), checks[3].Decision)
+		}
+		if got := take(t, d.fake, "usr=1", wide, 0); got.Remaining != 99 {
+			t.Errorf("got %d remaining of wide, want 99: the first call alone was admitted", got.Remaining)
+		}
+	})
+}
+
+// With takes alone, the store would make every remembered denial, too: also while
+// others take, and at costs that change. (A limit with another window may forget
+// units that this one counts: that is seen a second late.)
+func TestDenyCacheNeverDeniesMore(t *testing.T) {
+	const seed = 7
+	synctest.Test(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(seed, seed))
+		d := newDenied()
+		d.fake.Silence()
+		limits := bounded()
+		ask := func(l algorithms.Limiter, c algorithms.Check) algorithms.Decision {
+			checks := []algorithms.Check{c}
+			if err := l.Allow(t.Context(), checks); err != nil {
+				t.Fatal(err)
+			}
+			return checks[0].Decision
+		}
+		for i := range 20_000 {
+			c := checkOf("usr="+strconv.Itoa(rng.IntN(3)), limits[rng.IntN(len(limits))], rng.Int64N(4))
+			if rng.IntN(4) == 0 { // another instance
+				ask(d.fake, c)
+			}
+			before := d.hits()
+			got := ask(d, c)
+			if d.hits() > before {
+				if want := ask(d.fake, c); want.Allowed || got.RetryAfter > want.RetryAfter {
+					t.Fatalf("call %d, %+v: got %+v from memory, but the store says %+v", i, c, got, want)
+				}
+			}
+			time.Sleep(time.Duration(rng.Int64N(80_000)) * time.Microsecond)
+		}
+		if d.hits() < 500 {
+			t.Errorf("got %d hits, want enough of them to mean something", d.hits())
+		}
+	})
+}
+
+// The cache keeps no bytes of a key, because they are the caller's again.
+func TestDenyCacheKeepsNoBytes(t *testing.T) {
+	d := newDenied()
+	limit := algorithms.FixedWindow(1, time.Hour)
+	bytes := []byte("usr=1")
+	key := unsafe.String(unsafe.SliceData(bytes), len(bytes))
+	take(t, d, key, limit, 1)
+	take(t, d, key, limit, 1)
+	bytes[4] = '2'
+	take(t, d, "usr=1", limit, 1)
+	if d.hits() != 1 {
+		t.Errorf("got %d hits, want one", d.hits())
+	}
+}
+
+func TestLongKeysAreNotRemembered(t *testing.T) {
+	d := newDenied()
+	for _, n := range []int{maxKept, maxKept + 1} {
+		for range 3 {
+			take(t, d, strings.Repeat("k", n), algorithms.FixedWindow(1, time.Hour), 1)
+		}
+	}
+	if d.hits() != 1 || d.keys() != 1 {
+		t.Errorf("got %d hits and %d keys, want one of the shorter key", d.hits(), d.keys())
+	}
+}
+
+func TestDenyCacheIsBounded(t *testing.T) {
+	d := newDenied()
+	limit := algorithms.FixedWindow(1, time.Hour)
+	for i := range 20_000 {
+		key := "ip=" + strconv.Itoa(i)
+		take(t, d, key, limit, 1)
+		take(t, d, key, limit, 1)
+	}
+	if keys := d.keys(); keys > 1_024 || keys < 512 {
+		t.Errorf("got %d keys, want about 1 000", keys)
+	}
+}
