@@ -143,7 +143,7 @@ func (m FailureMode) String() string {
 }
 
 // Item writes the check into it as steps use it, or returns every mistake of
-// the check at once. It keeps no memory of the caller's except the strings of
+// the check at once. it must be the zero Item. It keeps no memory of the caller's except the strings of
 // the key. Item is for this module's limiters.
 func (c *Check) Item(it *step.Item) error {
 	if !c.valid() {
@@ -151,7 +151,10 @@ func (c *Check) Item(it *step.Item) error {
 	}
 	l, op := &c.Limit.step, step.Op(c.Op)
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
-	it.Limit, it.Op, it.Receipt, it.Cost = *l, op, c.Decision.Receipt.step, c.units()
+	it.Limit, it.Op, it.Cost = *l, op, c.units()
+	if op.Reads() {
+		it.Receipt = c.Decision.Receipt.step
+	}
 	if l.Row.TakesApart {
 		it.ID = step.NextID()
 	}

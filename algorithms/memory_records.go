@@ -11,6 +11,7 @@ package algorithms
 
 import (
 	"crypto/sha256"
+	"hash/maphash"
 	"math/bits"
 
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -58,7 +59,7 @@ func (rs *records) at(l link) *record {
 }
 
 // find returns the record of a name, nil if there is none.
-func (rs *records) find(hash uint32, n *name) *record {
+func (rs *records) find(hash uint32, n name) *record {
 	if rs.made == 0 {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (rs *records) find(hash uint32, n *name) *record {
 }
 
 // add returns a record for a name that has none. It makes one if none is free.
-func (rs *records) add(hash uint32, n *name) *record {
+func (rs *records) add(hash uint32, n name) *record {
 	l := rs.free
 	if l == 0 {
 		l = rs.make()
@@ -178,45 +179,48 @@ func (r *record) put(s step.State, fullAt int64) {
 // A name is a key as records hold it. Its parts stay where the caller has them,
 // because joining them would cost more than the look-up.
 type name struct {
-	step.Key
-	digested bool // Text is the digest of a long key
+	policy, text string
+	kind         byte // of the row, and whether text is a digest
 }
 
-// maxName is the longest text, in bytes, that is kept as it is. Clients may
-// choose keys, and a bound on their number alone would not bound memory.
-const maxName = 128
+const (
+	// maxName is the longest text, in bytes, that is kept as it is. Clients may
+	// choose keys, and a bound on their number alone would not bound memory.
+	maxName = 128
 
-func nameOf(k *step.Key) name {
-	if len(k.Text) <= maxName {
-		return name{Key: *k}
+	// digested marks the kind of a name whose text is the digest of a long key:
+	// a short key must not be made to equal one.
+	digested = 1 << 7
+)
+
+func nameOf(policy, text string, row byte) name {
+	if len(text) > maxName {
+		return longName(policy, text, row)
 	}
-	sum := sha256.Sum256([]byte(k.Text))
-	return name{step.Key{Policy: k.Policy, Text: string(sum[:]), Scope: k.Scope}, true}
+	return name{policy, text, row}
 }
 
-// kind is the byte between the policy and the text. No policy has such a byte,
-// so no two names look alike. Digests have bytes of their own: a short key must
-// not be made to equal one.
-func (n *name) kind() byte {
-	if n.digested {
-		return n.Scope.ID | 1<<7
-	}
-	return n.Scope.ID
+func longName(policy, text string, row byte) name {
+	sum := sha256.Sum256([]byte(text))
+	return name{policy, string(sum[:]), row | digested}
 }
 
-// appendTo appends the name in one piece.
-func (n *name) appendTo(dst []byte) []byte {
-	dst = append(dst, n.Policy...)
-	dst = append(dst, n.kind())
-	return append(dst, n.Text...)
+func (n name) hash(seed maphash.Seed) uint64 { return step.Hash(seed, n.policy, n.text, n.kind) }
+
+// appendTo appends the name in one piece. No policy has a byte that is a kind, so
+// no two names look alike.
+func (n name) appendTo(dst []byte) []byte {
+	dst = append(dst, n.policy...)
+	dst = append(dst, n.kind)
+	return append(dst, n.text...)
 }
 
 // len returns the length of the name in one piece.
-func (n *name) len() int { return len(n.Policy) + 1 + len(n.Text) }
+func (n name) len() int { return len(n.policy) + 1 + len(n.text) }
 
 // is reports whether piece is what appendTo appends.
-func (n *name) is(piece []byte) bool {
-	p := len(n.Policy)
-	return len(piece) == n.len() && string(piece[p+1:]) == n.Text &&
-		piece[p] == n.kind() && string(piece[:p]) == n.Policy
+func (n name) is(piece []byte) bool {
+	p := len(n.policy)
+	return len(piece) == n.len() && string(piece[p+1:]) == n.text &&
+		piece[p] == n.kind && string(piece[:p]) == n.policy
 }

@@ -23,16 +23,16 @@ func TestRecordsAreAMap(t *testing.T) {
 		for range 20_000 {
 			n := nameOfText(fmt.Sprint("usr=", random.IntN(500)))
 			if random.IntN(2) == 0 {
-				n.Text += strings.Repeat("x", 60) // too long for the record itself
+				n.text += strings.Repeat("x", 60) // too long for the record itself
 			}
-			hash := uint32(maphash.String(seedOfTest, n.Text) % hashes)
-			r := rs.find(hash, &n)
+			hash := uint32(maphash.String(seedOfTest, n.text) % hashes)
+			r := rs.find(hash, n)
 			if r != want[n] {
-				t.Fatalf("%d hashes: find(%q) = %p, want %p", hashes, n.Text, r, want[n])
+				t.Fatalf("%d hashes: find(%q) = %p, want %p", hashes, n.text, r, want[n])
 			}
 			switch {
 			case r == nil:
-				want[n] = rs.add(hash, &n)
+				want[n] = rs.add(hash, n)
 			case random.IntN(3) > 0:
 				rs.remove(r)
 				delete(want, n)
@@ -50,7 +50,7 @@ func TestRecordsAreAMap(t *testing.T) {
 var seedOfTest = maphash.MakeSeed()
 
 func nameOfText(text string) name {
-	return nameOf(&step.Key{Policy: "policy", Text: text, Scope: step.TokenBucket})
+	return nameOf("policy", text, step.TokenBucket.ID)
 }
 
 // Chains stay short while the table grows, and so does the work of one growth.
@@ -59,7 +59,7 @@ func TestRecordsSpread(t *testing.T) {
 	var rs records
 	for i := range 10_000 {
 		n := nameOfText(fmt.Sprint("usr=", i))
-		rs.add(uint32(maphash.String(seedOfTest, n.Text)), &n)
+		rs.add(uint32(maphash.String(seedOfTest, n.text)), n)
 	}
 	longest, used := 0, 0
 	for i := range rs.chains {
@@ -78,7 +78,7 @@ func TestNamesTellKeysApart(t *testing.T) {
 	t.Parallel()
 	bucket, window := step.TokenBucket, step.FixedWindow
 	long := strings.Repeat("x", maxName+1)
-	digest := nameOf(&step.Key{Policy: "a", Text: long, Scope: bucket}).Text
+	digest := nameOf("a", long, bucket.ID).text
 	keys := []step.Key{
 		{Policy: "a", Text: "bc", Scope: bucket}, {Policy: "ab", Text: "c", Scope: bucket}, {Policy: "a", Text: "bc", Scope: window},
 		{Policy: "x", Text: "bc", Scope: bucket}, {Policy: "bc", Text: "a", Scope: bucket},
@@ -87,13 +87,13 @@ func TestNamesTellKeysApart(t *testing.T) {
 		{Policy: "a", Text: long[1:], Scope: bucket}, {Policy: "a", Text: digest, Scope: bucket},
 	}
 	for i := range keys {
-		n := nameOf(&keys[i])
+		n := nameOf(keys[i].Policy, keys[i].Text, keys[i].Scope.ID)
 		piece := n.appendTo(nil)
 		if len(piece) != n.len() {
 			t.Errorf("%q: len is %d, want %d", piece, n.len(), len(piece))
 		}
 		for j := range keys {
-			other := nameOf(&keys[j])
+			other := nameOf(keys[j].Policy, keys[j].Text, keys[j].Scope.ID)
 			if got := other.is(piece); got != (i == j) {
 				t.Errorf("the name of %+v is the name of %+v: %v", keys[j], keys[i], got)
 			}

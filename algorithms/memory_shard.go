@@ -1,10 +1,13 @@
 // A part of a Memory's keys, and how keys are forgotten.
 //
-// Sweeping. Every tendEvery calls a shard looks at sweepSize records, in turn:
-// at k = sweepSize/tendEvery = 2 per call. With m records it goes round in m/k
-// calls, so a key that expires after L calls is held for less than L + m/k. If
-// every call brings a new key, m is at most that, and so at most L·k/(k-1): at
-// most half of the records have expired. The cost is about 3 ns per call.
+// Sweeping. A shard looks at sweepSize records, in turn, for every 64 new keys:
+// at k = 2 per new key. With m records it goes round in m/k new keys, so a key
+// that expires after L new keys is held for less than L + m/k. As m is at most
+// that, it is at most L·k/(k-1): at most half of the records have expired. Calls
+// of known keys count for an eighth, so that keys also go while no new ones come.
+//
+// A key lingers for a second after it has expired. Making its record again costs
+// more than finding it, and a key under a fast limit expires between two calls.
 
 package algorithms
 
@@ -22,7 +25,7 @@ type shard struct {
 	mu      sync.Mutex // guards the fields below
 	records records
 	cursor  link // of sweep
-	calls   uint // since the last sweep
+	wear    int  // since the last sweep: 8 for a new key, 1 for another call
 
 	expired, evicted, refused uint64
 
@@ -30,8 +33,10 @@ type shard struct {
 }
 
 const (
-	tendEvery = 64  // calls
-	sweepSize = 128 // records: two blocks
+	newKeyWear = 8
+	sweepWear  = 64 * newKeyWear
+	sweepSize  = 128       // records: two blocks
+	linger     = 1_000_000 // µs
 
 	evictionSamples = 8
 	protectDenied   = 1_000_000 // µs
@@ -43,9 +48,9 @@ const (
 
 // tend sweeps a few records now and then. It requires mu.
 func (sh *shard) tend(m *Memory) {
-	if sh.calls++; sh.calls >= tendEvery {
-		sh.calls = 0
-		sh.sweep(sweepSize, m.now, nil)
+	if sh.wear++; sh.wear >= sweepWear {
+		sh.wear = 0
+		sh.sweep(sweepSize, linger, m.now, nil)
 	}
 }
 
@@ -62,11 +67,12 @@ func (sh *shard) write(r *record, s step.State, fullAt int64) {
 // reserve returns a record for a new key. If the shard is full it sweeps, and
 // evicts another key if nothing has expired; nil means that there is none to
 // evict. Records of places are in use by the call and stay. It requires mu.
-func (sh *shard) reserve(hash uint32, n *name, now int64, places []place) *record {
+func (sh *shard) reserve(hash uint32, n name, now int64, places []place) *record {
 	if sh.records.keys >= sh.limit && !sh.evict(now, places) {
 		sh.refused++
 		return nil
 	}
+	sh.wear += newKeyWear
 	return sh.records.add(hash, n)
 }
 
@@ -77,7 +83,7 @@ func (sh *shard) evict(now int64, places []place) bool {
 		sh.evicted++
 		return true
 	}
-	sh.sweep(refusalSweep, func() int64 { return now }, places)
+	sh.sweep(refusalSweep, 0, func() int64 { return now }, places)
 	return sh.records.keys < sh.limit
 }
 
@@ -108,16 +114,16 @@ func inUse(r *record, places []place) bool {
 	return false
 }
 
-// sweep looks at so many records, and forgets keys that are full again. The
-// clock is read under the lock: it may step back, and a key that a call writes
+// sweep looks at so many records, and forgets keys that have been full again for
+// a while (µs). The clock is read under the lock: it may step back, and a key that a call writes
 // after that must not be judged by an instant before. It requires mu.
-func (sh *shard) sweep(size int, clock func() int64, places []place) {
-	now, made := clock(), sh.records.made
+func (sh *shard) sweep(size int, while int64, clock func() int64, places []place) {
+	until, made := clock()-while, sh.records.made
 	for range min(made, size) {
 		if sh.cursor++; int(sh.cursor) > made {
 			sh.cursor = 1
 		}
-		if r := sh.records.at(sh.cursor); r.size > 0 && r.fullAt <= now && !inUse(r, places) {
+		if r := sh.records.at(sh.cursor); r.size > 0 && r.fullAt <= until && !inUse(r, places) {
 			sh.records.remove(r)
 			sh.expired++
 		}

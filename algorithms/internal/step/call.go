@@ -66,6 +66,7 @@ type Item struct {
 	Index   int   // of the item in its call
 	Need    int64 // Cost, plus the costs of earlier takes of the call on the key
 	Home    *Item // the first item of the call with the same key; it holds the state
+	others  bool  // at Home: other items of the call have the key
 	Instead *Item // of TrialInstead: the take to leave out
 
 	Held    Held // of the item at Home
@@ -122,7 +123,7 @@ func (c *Call) Add(it *Item) error {
 		if other.Key != it.Key {
 			continue
 		}
-		it.Home = other.Home
+		it.Home, other.Home.others = other.Home, true
 		switch {
 		case (other.Op == Take) != (it.Op == Take) && !it.Op.Settles():
 			return errTrial
@@ -178,7 +179,7 @@ func (c *Call) judge(now int64) (denied int) {
 func (c *Call) charge(now int64, denied int, room func(*Item) bool) {
 	for _, it := range c.Items {
 		if it.Op == Take && denied == 0 {
-			it.charge(now, len(c.Items) > 1)
+			it.charge(now)
 		}
 	}
 	for _, it := range c.Items {
@@ -197,7 +198,7 @@ func (c *Call) charge(now int64, denied int, room func(*Item) bool) {
 			it.Answer.Allowed = false
 			continue
 		}
-		it.charge(now, true)
+		it.charge(now)
 	}
 }
 
@@ -221,15 +222,15 @@ func (it *Item) look(now int64) {
 	it.Answer.Missing = !held.Exists
 }
 
-// charge takes the item's cost from its key's state, which another item may
-// have changed since it was judged.
-func (it *Item) charge(now int64, changed bool) {
+// charge takes the item's cost from its key's state, which another item of the
+// same key may have changed since it was judged.
+func (it *Item) charge(now int64) {
 	step, l := it.Limit.Row.step, &it.Limit
 	if step == nil {
 		return
 	}
 	held, s := &it.Home.Held, it.judged
-	if changed {
+	if it.Home.others {
 		s, _ = step.at(held.State, now, l)
 	}
 	if it.Cost > 0 {

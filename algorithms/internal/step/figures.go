@@ -129,14 +129,14 @@ func (l *Limit) fullAt(a *Answer) int64 {
 // fullAt.
 func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
 	used := l.used(a)
-	f := Figures{Allowed: a.Allowed, Remaining: max(0, l.Burst-used), ResetAfter: until(fullAt, now)}
+	f := Figures{Allowed: a.Allowed, Remaining: max(0, l.Burst-used), ResetAfter: Until(fullAt, now)}
 	if used >= l.Burst {
-		f.UnitAfter = until(l.Row.step.freeAt(*a, 1, l), now)
+		f.UnitAfter = Until(l.Row.step.freeAt(*a, 1, l), now)
 	}
 	switch {
 	case a.Allowed:
 	case need <= l.Most:
-		f.RetryAfter = until(l.Row.step.freeAt(*a, min(need, l.Burst), l), now)
+		f.RetryAfter = Until(l.Row.step.freeAt(*a, min(need, l.Burst), l), now)
 	default:
 		f.RetryAfter = forever
 	}
@@ -146,14 +146,14 @@ func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
 // delay returns how long to hold a take of cost that was charged at now.
 func (l *Limit) delay(a *Answer, cost, now int64) time.Duration {
 	if d, ok := l.Row.step.(delayer); ok {
-		return until(d.delayUntil(*a, cost, l), now)
+		return Until(d.delayUntil(*a, cost, l), now)
 	}
 	return 0
 }
 
-// until returns how long it is from now to an instant, both in µs; 0 if that
+// Until returns how long it is from now to an instant, both in µs; 0 if that
 // has passed, forever if a Duration cannot express it.
-func until(instant, now int64) time.Duration {
+func Until(instant, now int64) time.Duration {
 	switch µs := instant - now; {
 	case instant <= now:
 		return 0

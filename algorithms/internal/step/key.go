@@ -15,10 +15,14 @@ type Key struct {
 	Scope  *Row
 }
 
-// Hash returns the key's hash. A key is never the policy of the same letters.
-func (k *Key) Hash(seed maphash.Seed) uint64 {
+// Hash returns the key's hash.
+func (k *Key) Hash(seed maphash.Seed) uint64 { return Hash(seed, k.Policy, k.Text, k.Scope.ID) }
+
+// Hash returns the hash of the parts of a key. A key is never the policy of the
+// same letters.
+func Hash(seed maphash.Seed, policy, text string, kind byte) uint64 {
 	const odd = 0x9e3779b97f4a7c15
-	return maphash.String(seed, k.Text) ^ (maphash.String(seed, k.Policy)+uint64(k.Scope.ID))*odd
+	return maphash.String(seed, text) ^ (maphash.String(seed, policy)+uint64(kind))*odd
 }
 
 // Clone returns the key without any memory of its caller's.

@@ -5,6 +5,8 @@
 
 package step
 
+import "time"
+
 // A Lone is the outcome of a lone take: the state that it left, and the instants
 // that its figures count to.
 type Lone struct {
@@ -23,10 +25,11 @@ type Lone struct {
 func (l *Limit) TakesLone() bool { return l.Row.step != nil && !l.Row.TakesApart }
 
 // Take decides a lone take of cost units, at most MaxUnits, from a stored state.
-func (l *Limit) Take(s State, now, cost int64) (t Lone) {
+// t must be the zero Lone.
+func (t *Lone) Take(s State, now, cost int64, l *Limit) {
 	if _, ok := l.Row.step.(tokenBucket); ok {
 		t.takeBucket(s, now, cost, l)
-		return t
+		return
 	}
 	step, need := l.Row.step, cost
 	t.State, t.Dirty = step.at(s, now, l)
@@ -52,7 +55,6 @@ func (l *Limit) Take(s State, now, cost int64) (t Lone) {
 	if d, ok := step.(delayer); ok && t.Charged {
 		t.ServeAt = d.delayUntil(a, cost, l)
 	}
-	return t
 }
 
 func (t *Lone) takeBucket(s State, now, cost int64, l *Limit) {
@@ -74,25 +76,20 @@ func (t *Lone) takeBucket(s State, now, cost int64, l *Limit) {
 	}
 }
 
-// Figures computes the figures of the take at now.
-func (t *Lone) Figures(l *Limit, now, cost int64) Figures {
-	f := Figures{
-		Allowed: t.Allowed, Remaining: max(0, l.Burst-t.Used),
-		ResetAfter: until(t.FullAt, now), UnitAfter: until(t.UnitAt, now), Delay: until(t.ServeAt, now),
+// RetryAfter returns how long until the cost of a denied take fits.
+func (t *Lone) RetryAfter(l *Limit, now, cost int64) time.Duration {
+	if cost > l.Most {
+		return forever
 	}
-	switch {
-	case t.Allowed:
-	case cost > l.Most:
-		f.RetryAfter = forever
-	default:
-		f.RetryAfter = until(t.RetryAt, now)
-	}
-	return f
+	return Until(t.RetryAt, now)
 }
 
-// Receipt returns the receipt of a take that was charged.
-func (t *Lone) Receipt(l *Limit, now, cost int64, source uint8) Receipt {
-	return Receipt{Units: cost, At: now, T: t.State.T, N: t.State.N, F: t.State.F, Row: l.Row, Source: source}
+// Receipt writes the receipt of a take that was charged, in place.
+func (t *Lone) Receipt(r *Receipt, l *Limit, now, cost int64, source uint8) {
+	r.Units, r.At = cost, now
+	r.T, r.N, r.F = t.State.T, t.State.N, t.State.F
+	r.ID, r.Last = 0, 0
+	r.Row, r.Source = l.Row, source
 }
 
 // Refused returns the figures of a take for whose key the store has no room.
