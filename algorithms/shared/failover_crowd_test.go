@@ -1,15 +1,18 @@
+// A crowd of callers while a test changes masters, and what it wants of their
+// answers.
+
 package shared
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 const (
@@ -39,7 +42,6 @@ type crowd struct {
 
 	mu      sync.Mutex
 	answers []answered
-	events  []happened
 }
 
 type answered struct {
@@ -49,27 +51,10 @@ type answered struct {
 	err error
 }
 
-type happened struct {
-	at time.Time
-	algorithms.Event
-}
-
 func newCrowd(t *testing.T, client Client, keys ...string) *crowd {
 	t.Helper()
 	c := &crowd{t: t, keys: keys, began: time.Now(), stop: make(chan struct{})}
-	var err error
-	c.stack, err = algorithms.NewShared(client, &Options{
-		Fallback: Options{Deadline: crowdDeadline, OpenFor: 200 * time.Millisecond},
-		Observe: func(e algorithms.Event) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.events = append(c.events, happened{time.Now(), e})
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.stack.Close() })
+	c.stack = must(t, client, &Options{Deadline: crowdDeadline, OpenFor: 200 * time.Millisecond})
 	for i := range crowdSize {
 		c.done.Go(func() { c.ask(i) })
 	}
@@ -171,16 +156,8 @@ func (c *crowd) count(policy string, like func(a answered) bool) (n int64) {
 	return n
 }
 
-func (c *crowd) says(text string) (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range c.events {
-		if e.Err != nil && strings.Contains(e.Err.Error(), text) {
-			n++
-		}
-	}
-	return n
-}
+// failed returns how many scripts have failed for a reason.
+func (c *crowd) failed(reason string) int { return int(c.stack.Stats().Redis.Errors[reason]) }
 
 // known returns how many units of the counted limit a limiter holds against some keys.
 func (c *crowd) known(l algorithms.Limiter, keys []string) (units int64) {
@@ -238,7 +215,7 @@ func (c *crowd) wantLost(lagged int64) (lost int64) {
 	c.t.Helper()
 	const cuts = 2 // when a master dies, or is demoted, and when its place is taken
 	lagged = max(0, lagged)
-	unknown := int64(cuts+c.says("no answer within"))*crowdSize + int64(c.stack.Stats().Fallback.Lost)
+	unknown := int64(cuts+c.failed(reasonTimeout))*crowdSize + int64(c.stack.Stats().Fallback.Lost)
 	if lost = c.lost(); lost < 0 || lost > lagged+unknown {
 		c.t.Errorf("got %d charges lost, want at most %d of the lag, and %d that were on their way", lost, lagged, unknown)
 	}

@@ -1,3 +1,5 @@
+// Masters that die or are demoted, while a crowd goes on asking.
+
 package shared
 
 import (
@@ -76,13 +78,13 @@ func TestReadonly(t *testing.T) {
 	}
 	c.awaitShared(time.Now(), c.keys)
 	c.leave()
-	if c.says("READONLY") == 0 {
-		t.Error("nobody was told READONLY")
+	if c.failed(reasonFailover) == 0 {
+		t.Error("no script failed by READONLY")
 	}
 	c.wantOutage()
 	c.wantServed(crowdSize) // they went twice
 	// What was late may have been charged: then it is told to nobody.
-	if lost, late := c.lost(), c.says("no answer within"); lost > int64(crowdSize*late) {
+	if lost, late := c.lost(), c.failed(reasonTimeout); lost > int64(crowdSize*late) {
 		t.Errorf("got %d units lost, of %d scripts that were late: %+v", lost, late, c.stack.Stats().Fallback)
 	}
 }

@@ -51,19 +51,19 @@ func (s *site) newCustomer(t *testing.T, o *settings) *customer {
 	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
 	t.Cleanup(func() {
 		// go-redis panics of a Ring that is closed when a pipeline begins.
-		redistest.Until(t, "the end of what is under way", func() bool { return c.UnderWayForTest() == 0 })
+		redistest.Until(t, "the end of what is under way", func() bool { return underWay(c.redis) == 0 })
 		_ = client.Close()
 	})
-	c.Stack = must(t, client, &Options{
-		Redis:    algorithms.RedisOptions{Prefix: c.prefix},
-		Fallback: Options{OpenFor: 100 * time.Millisecond, Deadline: customerDeadline},
+	c.Limiter = must(t, client, &Options{
+		Prefix:  c.prefix,
+		OpenFor: 100 * time.Millisecond, Deadline: customerDeadline,
 	})
 	return c
 }
 
 // ask lets every key take one unit, all at the same time.
 func (c *customer) ask(keys ...string) {
-	errs, decisions := askAll(context.Background(), c.Stack, ample, keys)
+	errs, decisions := askAll(context.Background(), c.Limiter, ample, keys)
 	for _, key := range keys {
 		if errs[key] != nil || !decisions[key].Allowed {
 			c.t.Errorf("%s: got %+v, %v, want it to be allowed", key, decisions[key], errs[key])
@@ -129,7 +129,7 @@ func (s *site) chargesOnce(t *testing.T, l loss) {
 // neighbours returns keys that share batches in a Cluster, and have a slot each.
 func neighbours(n int) (keys []string) {
 	for i := 0; len(keys) < n; i++ {
-		if key := fmt.Sprint("usr=", i); algorithms.LaneForTest(key) == 0 {
+		if key := fmt.Sprint("usr=", i); int(slotOf(key))/slotsPerLane == 0 {
 			keys = append(keys, key)
 		}
 	}
@@ -142,9 +142,9 @@ func (s *site) used(t *testing.T, c *customer) map[string]int64 {
 	look := func() map[string]int64 {
 		used := make(map[string]int64)
 		for _, client := range s.direct {
-			r := newRedis(t, client, &algorithms.RedisOptions{Prefix: c.prefix, Timeout: 10 * time.Second})
+			r := newRedis(t, client, &Options{Prefix: c.prefix, Deadline: 10 * time.Second})
 			for key := range c.sent {
-				d, err := algorithms.Peek(context.Background(), r, key, ample)
+				d, err := algorithms.AllowN(context.Background(), r, key, ample, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -200,7 +200,7 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 	h := &trips{pass: make(chan struct{})}
 	client.AddHook(h)
 	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64)}
-	r := newRedis(t, client, &algorithms.RedisOptions{Prefix: c.prefix, Timeout: 10 * time.Second, InFlight: 1})
+	r := newRedis(t, client, &Options{Prefix: c.prefix, Deadline: 10 * time.Second, InFlight: 1})
 	keys := neighbours(16) // which fit one batch
 	for _, key := range keys {
 		c.sent[key]++
@@ -213,7 +213,7 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 				t.Errorf("%s: got %+v, %v", key, d, err)
 			}
 		})
-		redistest.Until(t, "queued", func() bool { return h.n.Load() == 1 && r.QueuedForTest() == i })
+		redistest.Until(t, "queued", func() bool { return h.n.Load() == 1 && queued(r.redis) == i })
 	}
 	h.pass <- struct{}{}
 	redistest.Until(t, "on its way", func() bool { return h.n.Load() == 2 })
@@ -243,7 +243,7 @@ func (s *site) chargesNothing(t *testing.T) {
 	before, sent := s.used(t, c), s.struck()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	errs, _ := askAll(ctx, c.Stack, ample, keys)
+	errs, _ := askAll(ctx, c.Limiter, ample, keys)
 	for key, err := range errs {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want the context's error", key, err)
@@ -252,4 +252,26 @@ func (s *site) chargesNothing(t *testing.T) {
 	if after := s.used(t, c); !maps.Equal(before, after) || s.struck() != sent {
 		t.Errorf("got %d requests, and charges %v, want none, and %v", s.struck()-sent, after, before)
 	}
+}
+
+// queued returns how many groups wait for a place in flight.
+func queued(r *redisLayer) (n int) {
+	for i := range r.lanes {
+		r.lanes[i].mu.Lock()
+		n += len(r.lanes[i].queue)
+		r.lanes[i].mu.Unlock()
+	}
+	return n
+}
+
+// underWay returns how many batches have not been answered, also those that were
+// given up.
+func underWay(r *redisLayer) (n int) {
+	for i := range r.lanes {
+		l := &r.lanes[i]
+		l.mu.Lock()
+		n += l.inFlight + l.stuck
+		l.mu.Unlock()
+	}
+	return n
 }

@@ -131,9 +131,9 @@ func TestOutageOfManyInstances(t *testing.T) {
 		redistest.Until(t, "alone", func() bool { return stack.Stats().Fallback.Open })
 	}
 	time.Sleep(500 * time.Millisecond)
-	from, before := time.Now(), calls(all)
+	from, before := time.Now(), asked(all)
 	time.Sleep(3250 * time.Millisecond)
-	to, after := time.Now(), calls(all)
+	to, after := time.Now(), asked(all)
 	dismiss()
 	for i, n := range counts {
 		measured := 0
@@ -155,7 +155,7 @@ func TestOutageOfManyInstances(t *testing.T) {
 	}
 }
 
-func calls(all [][]*gatherer) map[*gatherer]int64 {
+func asked(all [][]*gatherer) map[*gatherer]int64 {
 	ended := make(map[*gatherer]int64)
 	for _, gs := range all {
 		for _, g := range gs {
@@ -174,12 +174,12 @@ func startInstances(t *testing.T, server *redistest.Server, n int) (stacks []*Li
 		stacks = append(stacks, must(t, client, &Options{
 			// Not reached before the server is killed: while it answers some
 			// instances and not others, both it and those admit.
-			Fallback: Options{Deadline: 200 * time.Millisecond},
+			Deadline: 200 * time.Millisecond,
 		}))
 	}
 	redistest.Until(t, "known to all", func() bool {
 		for _, s := range stacks {
-			s.BeatForTest()
+			s.fallback.beat()
 		}
 		return !slices.ContainsFunc(stacks, func(s *Limiter) bool { return s.Stats().Fallback.Instances != n })
 	})

@@ -14,8 +14,7 @@ import (
 // options. The race detector slows everything down, and other processes do now
 // and then: one measurement in three has to keep to it.
 const (
-	defaultDeadline = 50 * time.Millisecond
-	attempts        = 3
+	attempts = 3
 )
 
 func outageBounds() (slowest, p99 time.Duration) {
@@ -70,7 +69,7 @@ func measureOutage(t *testing.T, ill illness) (o outage) {
 	stack := must(t, p.client, nil)
 	var mu sync.Mutex
 	var open []time.Duration
-	c := call(t, stack, 20, 2*time.Millisecond, func(s sample) {
+	c := startCallers(t, stack, 20, 2*time.Millisecond, func(s sample) {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.open {

@@ -47,8 +47,8 @@ type ward struct {
 func newWard(t *testing.T, ill illness, tune func(*redis.Options)) *ward {
 	t.Helper()
 	p := newPatient(t, ill, tune)
-	stack := must(t, p.client, &Options{Fallback: Options{OpenFor: openFor, Deadline: unhurried(defaultDeadline)}})
-	w := &ward{patient: p, ill: ill, callers: call(t, stack, 4, 5*time.Millisecond, nil)}
+	stack := must(t, p.client, &Options{OpenFor: openFor, Deadline: unhurried(defaultDeadline)})
+	w := &ward{patient: p, ill: ill, callers: startCallers(t, stack, 4, 5*time.Millisecond, nil)}
 	w.awaitShared()
 	return w
 }
@@ -94,18 +94,18 @@ func TestOutageIsToldByTheClockOfDecisions(t *testing.T) {
 	server := redistest.Start(t)
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		o := &Options{
-			Redis:    algorithms.RedisOptions{Now: func() time.Time { return time.Now().Add(ahead) }},
-			Fallback: Options{OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline)},
+			Now:     func() time.Time { return time.Now().Add(ahead) },
+			OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline),
 		}
 		stack := must(t, server.Client(), o)
-		callers := call(t, stack, 2, 5*time.Millisecond, nil)
+		callers := startCallers(t, stack, 2, 5*time.Millisecond, nil)
 		callers.awaitShared()
 		limit, key := algorithms.TokenBucket(10, 30*time.Minute), fmt.Sprint("usr=", ahead)
 		server.Stop()
 		callers.awaitOpen()
 		const local = 5
 		for range local {
-			if d := take(t, stack, key, limit); !d.Allowed || d.Source != algorithms.Local {
+			if d := take(t, stack, key, limit, 1); !d.Allowed || d.Source != algorithms.Local {
 				t.Errorf("got %+v, want it admitted locally", d)
 			}
 		}
@@ -115,8 +115,8 @@ func TestOutageIsToldByTheClockOfDecisions(t *testing.T) {
 			return !got.Open && got.Owed == 0
 		})
 		callers.dismiss()
-		r := newRedis(t, server.Client(), &algorithms.RedisOptions{Now: o.Redis.Now, Timeout: 10 * time.Second})
-		d, err := algorithms.Peek(context.Background(), r, key, limit)
+		r := newRedis(t, server.Client(), &Options{Now: o.Now, Deadline: 10 * time.Second})
+		d, err := algorithms.AllowN(context.Background(), r, key, limit, 0)
 		if err != nil || d.Remaining > limit.Burst()-local {
 			t.Errorf("a clock ahead by %v: Redis holds %d units, %v, want the %d that were admitted without it",
 				ahead, limit.Burst()-d.Remaining, err, local)

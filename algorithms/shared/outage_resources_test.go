@@ -9,12 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A holding is what the process holds at a time.
-type holding struct {
+// A resources is what the process holds at a time.
+type resources struct {
 	goroutines, connections int64
 	heap                    int64 // bytes
 }
@@ -22,7 +21,7 @@ type holding struct {
 // most returns the most that is held at any time within d; of the heap what is
 // held at its end, between calls: what they allocate while a collection goes on
 // would count, and that takes long on a busy machine.
-func (p *patient) most(d time.Duration, c *callers) (most holding) {
+func (p *patient) most(d time.Duration, c *callers) (most resources) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		most.goroutines = max(most.goroutines, int64(runtime.NumGoroutine()))
 		most.connections = max(most.connections, p.wire.live.Load())
@@ -68,8 +67,8 @@ func TestOutageHoldsNoMoreAndMore(t *testing.T) {
 			p := newPatient(t, ill, func(o *redis.Options) { o.ReadTimeout, o.PoolSize = 300*time.Millisecond, places })
 			p.server.Client() // so that it is there before
 			before := goleak.IgnoreCurrent()
-			stack := must(t, p.client, &Options{Fallback: Options{OpenFor: 50 * time.Millisecond}})
-			c := call(t, stack, crowd, 20*time.Millisecond, nil)
+			stack := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
+			c := startCallers(t, stack, crowd, 20*time.Millisecond, nil)
 			c.awaitShared()
 			well := p.most(100*time.Millisecond, c)
 
@@ -120,8 +119,8 @@ func TestSlowRedisIsNotDialledAgain(t *testing.T) {
 			p := newPatient(t, struck("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
 				o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
 			})
-			stack := must(t, p.client, &Options{Fallback: Options{OpenFor: 50 * time.Millisecond}})
-			c := call(t, stack, 50, unhurried(5*time.Millisecond), nil)
+			stack := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
+			c := startCallers(t, stack, 50, unhurried(5*time.Millisecond), nil)
 			c.awaitShared()
 			p.proxy.Set(redistest.Delay(200 * time.Millisecond))
 			c.awaitOpen()

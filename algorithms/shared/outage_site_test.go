@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -78,18 +77,6 @@ var sites = map[string]func(*testing.T) *site{
 			})
 		}
 		s.direct = []Client{sentinel.Primary().Client()}
-		return s
-	},
-	"Ring": func(t *testing.T) *site {
-		s := newSite(t, redistest.Start(t), redistest.Start(t))
-		addrs := map[string]string{"one": s.servers[0].Addr(), "two": s.servers[1].Addr()}
-		s.client = func(o *settings) redis.UniversalClient {
-			return redis.NewRing(&redis.RingOptions{
-				Addrs: addrs, ReadTimeout: o.readTimeout, HeartbeatFrequency: time.Minute,
-				Dialer: s.wire.dial,
-			})
-		}
-		s.direct = []Client{s.servers[0].Client(), s.servers[1].Client()}
 		return s
 	},
 }

@@ -176,20 +176,6 @@ func (p *patient) release() {
 	p.held = nil
 }
 
-func must(t *testing.T, c Client, o *Options) *Limiter {
-	t.Helper()
-	s, err := algorithms.NewShared(c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // A sample is one call of one caller.
 type sample struct {
 	took time.Duration
@@ -211,8 +197,9 @@ type callers struct {
 // ample is never spent.
 var ample = algorithms.FixedWindow(1_000_000_000, 24*time.Hour)
 
-// call lets n callers ask, and tells seen, if it is not nil, of each call.
-func call(t *testing.T, s *Limiter, n int, every time.Duration, seen func(sample)) *callers {
+// startCallers lets n callers ask, and passes each call to seen, unless that is
+// nil.
+func startCallers(t *testing.T, s *Limiter, n int, every time.Duration, seen func(sample)) *callers {
 	c := &callers{t: t, stack: s, stop: make(chan struct{})}
 	c.dismiss = sync.OnceFunc(func() {
 		close(c.stop)
@@ -235,7 +222,7 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 		case <-pause.C:
 		}
 		c.calls.RLock()
-		open, began := c.stack.Stats().Fallback.Open, time.Now()
+		open, began := c.stack.fallback.circuit.open.Load(), time.Now()
 		c.began.Add(1)
 		d, err := algorithms.Allow(context.Background(), c.stack, key, ample)
 		took := time.Since(began)

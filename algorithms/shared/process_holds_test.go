@@ -1,11 +1,10 @@
+// Processes that hold units of one limit of concurrent requests, and die.
+
 package shared
 
 import (
 	"context"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,59 +15,46 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-const holdEnv = "PENSTOCK_TEST_HOLDS" // the address of Redis, for a process of this test binary
-
-// held is the limit of several processes; each leaves one unit behind, as if it
+// The limit of several processes. Each process leaves one unit behind, as if it
 // had died.
 var held = algorithms.Concurrent(7, time.Hour)
+
+const holders = 4 // processes
 
 func holdCheck() algorithms.Check {
 	return algorithms.Check{Policy: "p", Key: "usr=1", Limit: held, Cost: 1}
 }
 
-func holdStack(t *testing.T, client redis.UniversalClient) *Limiter {
+// newHolder returns a limiter for which a slow machine is no outage.
+func newHolder(t *testing.T, client redis.UniversalClient) *Limiter {
 	t.Helper()
-	s := algorithms.Must(algorithms.NewShared(client, &Options{
-		Redis:    algorithms.RedisOptions{Timeout: time.Minute}, // a slow machine is no outage
-		Fallback: Options{Deadline: time.Minute},
-	}))
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return must(t, client, &Options{Deadline: time.Minute})
 }
 
-// TestHoldProcess is no test, but what the processes of the test below run: a
-// counter in Redis is one for each request that runs, and so never above the
-// limit.
+// TestHoldProcess does the job of the test below, which is the address of Redis.
+// A counter in Redis is one for each unit that runs, and so never above the limit.
 func TestHoldProcess(t *testing.T) {
-	addr := os.Getenv(holdEnv)
-	if addr == "" {
-		t.Skip("a process of another test")
-	}
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer client.Close()
-	s := holdStack(t, client)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 100 {
-				runOne(t, client, s)
+	redistest.RunJob(t, func(_ *redistest.Parent, addr string) {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { _ = client.Close() })
+		s := newHolder(t, client)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 100 {
+					runOne(t, client, s)
+				}
+			})
+		}
+		wg.Wait()
+		redistest.Until(t, "a unit is held, which is left behind", func() bool {
+			checks := []algorithms.Check{holdCheck()}
+			if err := s.Allow(context.Background(), checks); err != nil {
+				t.Fatal(err)
 			}
+			return algorithms.Allowed(checks)
 		})
-	}
-	wg.Wait()
-	for checks := []algorithms.Check{holdCheck()}; ; { // and dies with this one
-		if err := s.Allow(context.Background(), checks); err != nil {
-			t.Fatal(err)
-		}
-		if algorithms.Allowed(checks) {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
+	})
 }
 
 // runOne runs a request, if it may.
@@ -107,38 +93,35 @@ func runOne(t *testing.T, client *redis.Client, s *Limiter) {
 	}
 }
 
-// However takes, renewals and returns of many processes meet, what runs is never
-// more than the limit, and in the end only what died is held.
+// However takes, renewals and returns of many processes meet, no more runs than
+// the limit, and in the end only units of dead processes are held.
 func TestProcessesTogetherRunNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client()
-	addr := client.Options().Addr
-	var wg sync.WaitGroup
-	for range workers {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHoldProcess$", "-test.timeout=90s")
-		cmd.Env = append(os.Environ(), holdEnv+"="+addr)
-		wg.Go(func() {
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
-				t.Errorf("a process: %v\n%s", err, out)
-			}
-		})
+	var children []*redistest.Child
+	for range holders {
+		children = append(children, redistest.Rerun(t, "TestHoldProcess", client.Options().Addr))
 	}
-	wg.Wait()
-	d, err := algorithms.Peek(t.Context(), algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Timeout: time.Minute})), "usr=other", held)
+	for _, child := range children {
+		if err := child.Close(); err != nil {
+			t.Errorf("a process: %v", err)
+		}
+	}
+	d, err := algorithms.AllowN(t.Context(), newRedis(t, client, nil), "usr=other", held, 0)
 	if err != nil || d.Remaining != held.Requests() {
 		t.Fatalf("another key: got %+v, %v", d, err)
 	}
 	checks := []algorithms.Check{holdCheck()}
 	checks[0].Cost = 0
-	if err := holdStack(t, client).Allow(t.Context(), checks); err != nil {
+	if err := newHolder(t, client).Allow(t.Context(), checks); err != nil {
 		t.Fatal(err)
 	}
-	if got := checks[0].Decision.Remaining; got != held.Requests()-workers {
-		t.Errorf("got %d remaining, want all but what %d processes left behind", got, workers)
+	if got := checks[0].Decision.Remaining; got != held.Requests()-holders {
+		t.Errorf("got %d remaining, want all except the units that %d processes left behind", got, holders)
 	}
 	admitted, err := client.Get(t.Context(), "admitted").Int()
 	if err != nil || admitted < 100 {
 		t.Errorf("got %d admitted, %v, want many", admitted, err)
 	}
-	t.Logf("%d of %d admitted", admitted, workers*8*100)
+	t.Logf("%d of %d admitted", admitted, holders*8*100)
 }

@@ -1,3 +1,5 @@
+// Which layers a Limiter has.
+
 package shared
 
 import (
@@ -9,28 +11,24 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-func TestStack(t *testing.T) {
+func TestDenyCacheKeys(t *testing.T) {
 	server := redistest.Start(t)
-	if _, err := algorithms.NewShared(nil, &Options{DenyCacheKeys: -2}); err == nil {
+	if _, err := New(nil, &Options{DenyCacheKeys: -2}); err == nil {
 		t.Error("two mistakes are no error")
 	}
-	for _, keys := range []int{0, 10, algorithms.DenyCacheOff} {
-		s, err := algorithms.NewShared(server.Client(), &Options{
-			Redis: algorithms.RedisOptions{Prefix: "p" + strconv.Itoa(keys)}, DenyCacheKeys: keys,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, keys := range []int{0, 10, DenyCacheOff} {
+		l := must(t, server.Client(), &Options{Prefix: "p" + strconv.Itoa(keys), DenyCacheKeys: keys})
 		limit := algorithms.FixedWindow(1, 24*time.Hour)
 		for range 5 {
-			take(t, s, "usr=1", limit)
+			take(t, l, "usr=1", limit, 1)
 		}
-		want := algorithms.StackStats{Denied: 3, DeniedKeys: 1}
-		if keys == algorithms.DenyCacheOff {
-			want = algorithms.StackStats{}
+		var wantHits uint64 = 3
+		wantKeys := 1
+		if keys == DenyCacheOff {
+			wantHits, wantKeys = 0, 0
 		}
-		got := s.Stats()
-		if got.Denied != want.Denied || got.DeniedKeys != want.DeniedKeys || got.Redis.Checks != 5-want.Denied {
+		got := l.Stats()
+		if got.DenyCache.Hits != wantHits || got.DenyCache.Keys != wantKeys || got.Redis.Checks != 5-wantHits {
 			t.Errorf("DenyCacheKeys %d: got %+v", keys, got)
 		}
 	}
