@@ -103,7 +103,11 @@ func (s *service) settle(limit int64) {
 	hangUp, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	for _, p := range s.all {
-		last.Go(func() { _, _ = s.post(hangUp, p, "20?hangs") }) // there is no answer
+		last.Go(func() { // there is no answer, except where the process still remembers a denial, for a second at most
+			for status := http.StatusTooManyRequests; status == http.StatusTooManyRequests; {
+				status, _ = s.post(hangUp, p, "20?hangs")
+			}
+		})
 	}
 	s.until("the last began", func() bool { return begunOf(s.books(s.all...)) == before+processes })
 	s.use(4, s.all...).Wait()

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	gone = `level=ERROR msg="Redis is not available`
-	back = `level=INFO msg="Redis is available again"`
-	odd  = `level=ERROR msg="Redis is not configured for the limiter"`
+	gone = `level=ERROR msg="Redis unavailable`
+	back = `level=INFO msg="Redis available"`
+	odd  = `level=ERROR msg="Redis misconfigured"`
 
 	hasty = 200 * time.Millisecond // that a server leaves Redis alone
 )
@@ -75,10 +75,10 @@ func TestNoRedis(t *testing.T) {
 	tests := []struct {
 		name         string
 		lose, regain func(*redistest.Server)
-		class        string
+		reason       string
 	}{
-		{"dead", (*redistest.Server).Kill, (*redistest.Server).Restart, "class=unavailable"},
-		{"hangs", (*redistest.Server).Stop, (*redistest.Server).Continue, "class=timeout"},
+		{"dead", (*redistest.Server).Kill, (*redistest.Server).Restart, "reason=unavailable"},
+		{"hangs", (*redistest.Server).Stop, (*redistest.Server).Continue, "reason=timeout"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestNoRedis(t *testing.T) {
 			s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
 			wantDegraded(t, s)
 			s.says(t, gone, 1)
-			if log := s.log.String(); !strings.Contains(log, tt.class) || !strings.Contains(log, redis.Addr()) {
-				t.Errorf("got log\n%s\nwant %s and the address in it", log, tt.class)
+			if log := s.log.String(); !strings.Contains(log, tt.reason) || !strings.Contains(log, redis.Addr()) {
+				t.Errorf("got log\n%s\nwant %s and the address in it", log, tt.reason)
 			}
 			tt.regain(redis)
 			s.says(t, back, 1)
@@ -126,7 +126,8 @@ func TestUnfitRedis(t *testing.T) {
 	}
 }
 
-// TestRedisLosesItsRights: what is a mistake at start is an outage later, of which the log tells each change once.
+// TestRedisLosesItsRights: a misconfiguration that ends the program at start is an outage later. The log has each change
+// once.
 func TestRedisLosesItsRights(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -147,7 +148,7 @@ func TestRedisLosesItsRights(t *testing.T) {
 		}
 		s.says(t, back, change)
 	}
-	if !strings.Contains(s.log.String(), "class=configuration") {
-		t.Errorf("got log\n%s\nwant the class in it", s.log)
+	if !strings.Contains(s.log.String(), "reason=configuration") {
+		t.Errorf("got log\n%s\nwant the reason in it", s.log)
 	}
 }
