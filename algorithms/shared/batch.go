@@ -135,9 +135,14 @@ func (l *lane) gather() *batch {
 }
 
 // send is called when the client reads what it is about to write: held -> sent.
-// It reports whether the client may write it.
+// It reports whether the client may write it. A client may read more than once,
+// and write a batch that has become overdue since.
 func (b *batch) send() bool {
-	return b.phase.CompareAndSwap(phaseHeld, phaseSent) || b.phase.Load() == phaseSent
+	if b.phase.CompareAndSwap(phaseHeld, phaseSent) {
+		return true
+	}
+	phase := b.phase.Load()
+	return phase == phaseSent || phase == phaseOverdue
 }
 
 // hold is called when nothing of the batch was executed: sent -> held.

@@ -15,10 +15,10 @@ import (
 
 // A script is the groups of one slot as the Lua script takes them.
 type script struct {
-	groups  []*group // once packed, in the order of the answers
-	tallies []tally  // of the first keys, one each
-	rest    []*group // groups in no tally
-	keys    []string // distinct
+	groups  []*group   // once packed, in the order of the answers
+	tallies []keyTally // of the first keys, one each
+	rest    []*group   // groups in no tally
+	keys    []string   // distinct
 	index   map[string]uint16
 	limits  []step.Limit // distinct
 	packed  []byte       // limits
@@ -30,9 +30,9 @@ type script struct {
 	clock   func() time.Time
 }
 
-// A tally is the groups that are one take each, all of the same cost from the
+// A keyTally is the groups that are one take each, all of the same cost from the
 // same bucket.
-type tally struct {
+type keyTally struct {
 	limit       uint16
 	times       uint16
 	cost        uint32
@@ -88,7 +88,7 @@ func (s *script) count(g *group) bool {
 	}
 	limit, i := s.limitIndex(&it.Limit), int(s.keyIndex(it.key))-1
 	if i == len(s.tallies) {
-		s.tallies = append(s.tallies, tally{limit: limit, times: 1, cost: uint32(it.Cost), first: g, last: g})
+		s.tallies = append(s.tallies, keyTally{limit: limit, times: 1, cost: uint32(it.Cost), first: g, last: g})
 		return true
 	}
 	t := &s.tallies[i]
@@ -120,7 +120,7 @@ func (s *script) packTallies() {
 	}
 }
 
-func (t *tally) like(other *tally) bool {
+func (t *keyTally) like(other *keyTally) bool {
 	return t.times == other.times && t.limit == other.limit && t.cost == other.cost
 }
 

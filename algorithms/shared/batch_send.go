@@ -138,8 +138,8 @@ type scriptName struct {
 	text  []byte
 }
 
-// MarshalBinary is called by go-redis when it writes the command. The command of
-// a batch that has ended is written without a name: Redis knows no such script,
+// MarshalBinary is called by go-redis when it writes the command. The command of a
+// batch that was withdrawn is written without a name: Redis knows no such script,
 // and nothing else that is written to the connection is harmed.
 func (n *scriptName) MarshalBinary() ([]byte, error) {
 	if n.batch.send() {

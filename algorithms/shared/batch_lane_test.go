@@ -1,0 +1,241 @@
+// How calls share round trips, and what they do not share.
+
+package shared
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// While two batches are in flight, all other calls gather in few batches.
+func TestCallsGather(t *testing.T) {
+	c := redistest.Script(redistest.Start(t).Client(), redistest.Hold())
+	r := newRedis(t, c, nil)
+	var wg sync.WaitGroup
+	ask := func(keys []string) {
+		wg.Go(func() {
+			errs, _ := askAll(context.Background(), r, algorithms.TokenBucket(1, time.Hour), keys)
+			for key, err := range errs {
+				if err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+			}
+		})
+	}
+	for i, key := range []string{"ip=1", "ip=2"} {
+		ask([]string{key})
+		c.UntilHeld(t, i+1)
+	}
+	ask(manyKeys(300))
+	redistest.Until(t, "300 calls are queued", func() bool { return r.redis.queued() == 300 })
+	c.Open()
+	wg.Wait()
+	// Two lone calls, both sent whole at most, then 300 in batches of up to 48.
+	if got := statsOf(r).Redis; got.Checks != 302 || got.Scripts > 11 {
+		t.Errorf("got %+v, want 302 checks in at most 11 scripts", got)
+	}
+}
+
+func TestBadKeyFailsItsOwnCallsOnly(t *testing.T) {
+	for tag, limit := range map[string]algorithms.Limit{
+		"fw": algorithms.FixedWindow(6, time.Hour),
+		"tb": algorithms.TokenBucket(6, time.Hour),
+	} {
+		client := redistest.Start(t).Client()
+		r := newRedis(t, client, nil)
+		do(t, client, "hset", "penstock:{usr=7}:default:"+tag, "a", "b")
+		keys := append(manyKeys(100), manyKeys(100)...)
+		for range 3 {
+			errs, decisions := askAll(context.Background(), r, limit, keys)
+			for key, err := range errs {
+				bad := key == "usr=7"
+				if (err != nil) != bad || decisions[key].Allowed == bad {
+					t.Errorf("%s: %s: got %v, %+v", tag, key, err, decisions[key])
+				}
+				if bad && !strings.Contains(err.Error(), "WRONGTYPE") {
+					t.Errorf("%s: %s: got %v, want its own error", tag, key, err)
+				}
+			}
+		}
+	}
+}
+
+// A server that does not answer holds no call beyond its deadline, and does not
+// hold the next call for the five seconds that go-redis waits.
+func TestCallersDeadlineHoldsWhateverTheClientWaits(t *testing.T) {
+	server := redistest.Start(t)
+	r := newRedis(t, clientOf(t, server.Addr(), nil), nil)
+	limit := algorithms.FixedWindow(1_000, 24*time.Hour)
+	take(t, r, "usr=1", limit, 1)
+
+	server.Stop()
+	for i := range 4 {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+		start := time.Now()
+		_, err := algorithms.Allow(ctx, r, "usr=1", limit)
+		if waited := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || waited > 4*time.Second {
+			t.Errorf("call %d: got %v after %v, want it to end at its deadline", i, err, waited)
+		}
+		cancel()
+	}
+	server.Continue()
+	take(t, r, "usr=1", limit, 1)
+}
+
+// A call that is given up before it is sent is never sent.
+func TestGivenUpInTheQueueIsNotCharged(t *testing.T) {
+	c := redistest.Script(redistest.Start(t).Client(), redistest.Hold())
+	r := newRedis(t, c, &Options{InFlight: 1})
+	limit := algorithms.FixedWindow(100, 24*time.Hour)
+	first := make(chan error, 1)
+	go func() {
+		_, err := algorithms.Allow(context.Background(), r, "usr=1", limit)
+		first <- err
+	}()
+	c.UntilHeld(t, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := algorithms.Allow(ctx, r, "usr=1", limit)
+		gone <- err
+	}()
+	redistest.Until(t, "a call is queued", func() bool { return r.redis.queued() == 1 })
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	c.Open()
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	if d := take(t, r, "usr=1", limit, 0); d.Remaining != 99 {
+		t.Errorf("got %d remaining, want 99", d.Remaining)
+	}
+}
+
+// The answer of a call that was given up goes nowhere, and to no later call.
+func TestLateAnswerReachesNoOtherCall(t *testing.T) {
+	c := redistest.Script(redistest.Start(t).Client(), redistest.Hold())
+	r := newRedis(t, c, &Options{InFlight: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		redistest.Until(t, "the call is held", func() bool { return c.Held() == 1 })
+		cancel()
+	})
+	if _, err := algorithms.Allow(ctx, r, "usr=1", algorithms.TokenBucket(100, time.Hour)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want the context's error", err)
+	}
+	wg.Go(func() {
+		redistest.Until(t, "another call is queued", func() bool { return r.redis.queued() == 1 })
+		c.Open()
+	})
+	if d := take(t, r, "usr=2", algorithms.TokenBucket(7, time.Hour), 1); !d.Allowed || d.Remaining != 6 {
+		t.Errorf("got %+v, want it allowed with 6 remaining", d)
+	}
+}
+
+// A call that waits behind a batch that is not sent was not sent either: Redis is
+// owed the units of both.
+func TestUnsentIsOwed(t *testing.T) {
+	c := redistest.Script(redistest.Start(t).Client(), redistest.On("eval", redistest.Hold()))
+	l := must(t, c, &Options{InFlight: 1, Deadline: 500 * time.Millisecond})
+	t.Cleanup(c.Open)
+	limit := algorithms.TokenBucket(10, time.Hour)
+	first := make(chan error)
+	go func() {
+		_, err := algorithms.Allow(context.Background(), l, "usr=first", limit)
+		first <- err
+	}()
+	c.UntilHeld(t, 1)
+	errs, decisions := askAll(context.Background(), l, limit, manyKeys(5))
+	for key, d := range decisions {
+		if errs[key] != nil || !d.Allowed || d.Source != algorithms.Local {
+			t.Errorf("%s: got %+v, %v, want it admitted locally", key, d, errs[key])
+		}
+	}
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Stats().Fallback; got.Owed != 6 {
+		t.Errorf("got %+v, want six keys owed", got)
+	}
+}
+
+// The number of stuck batches is bounded: beyond it calls fail at once.
+func TestStuckBatchesAreBounded(t *testing.T) {
+	c := redistest.Script(redistest.Start(t).Client(), redistest.Hold())
+	r := newRedis(t, c, nil)
+	limit := algorithms.FixedWindow(1_000, time.Hour)
+	before := goleak.IgnoreCurrent()
+	stuck := func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Millisecond)
+		defer cancel()
+		_, err := algorithms.Allow(ctx, r, "usr=1", limit)
+		return err
+	}
+	// A deadline may pass before a call begins, so not every call gets stuck.
+	err := stuck()
+	for ; errors.Is(err, context.DeadlineExceeded); err = stuck() {
+		if n := c.Held(); n > maxStuck {
+			t.Fatalf("%d batches are stuck, want at most %d", n, maxStuck)
+		}
+	}
+	if n := c.Count(""); !errors.Is(err, errOverloaded) || n != maxStuck {
+		t.Errorf("got %v with %d batches stuck, want overload with %d", err, n, maxStuck)
+	}
+	if _, err := algorithms.Allow(context.Background(), r, "usr=1", limit); !errors.Is(err, errOverloaded) {
+		t.Errorf("got %v, want it to fail at once", err)
+	}
+	if _, _, err := r.redis.beat(t.Context(), "id"); !errors.Is(err, errOverloaded) {
+		t.Errorf("the census: got %v, want it to fail at once", err)
+	}
+	c.Open()
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	take(t, r, "usr=1", limit, 1)
+}
+
+// An error of the round trip reaches every caller of the batch as one value.
+func TestBatchErrorIsOne(t *testing.T) {
+	failure := errors.New("no reply")
+	r := newRedis(t, redistest.Script(nil, redistest.Fail(failure)), &Options{InFlight: 1})
+	errs, _ := askAll(context.Background(), r, algorithms.FixedWindow(1, time.Hour), manyKeys(50))
+	for key, err := range errs {
+		if !errors.Is(err, failure) {
+			t.Errorf("%s: got %v, want the round trip's error", key, err)
+		}
+	}
+	if got := statsOf(r).Redis.Scripts; got == 0 || failuresOf(r) != got {
+		t.Errorf("got %d scripts and %d errors, want one for each script", got, failuresOf(r))
+	}
+}
+
+// A reply that is not the script's is an error, and never a decision.
+func TestForeignReplies(t *testing.T) {
+	now := "\x00\x00\x00\x00\x00\x00\xf0?"
+	const short, long = 20, 36 // bytes of an answer after its flags
+	answer := func(flags string, rest int) string { return now + "\x00" + flags + strings.Repeat("\x00", rest) }
+	for _, reply := range []any{
+		nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{""}, []any{now}, []any{now + "\x00"}, []any{now + "\x01"},
+		[]any{answer("\x00", short-1)}, []any{answer("\x00", short+1)}, []any{answer("\x00", short), "an error"},
+		[]any{answer("\x08", short)}, []any{answer("\x08", long-1)}, []any{answer("\x08", long+1)},
+	} {
+		r := newRedis(t, redistest.Script(nil, redistest.Reply(reply)), nil)
+		if d, err := algorithms.Allow(context.Background(), r, "usr=1", algorithms.FixedWindow(1, time.Hour)); err == nil {
+			t.Errorf("reply %q: got %+v, want an error", reply, d)
+		}
+	}
+	for _, reply := range []any{[]any{answer("\x00", short)}, []any{answer("\x08", long)}} {
+		take(t, newRedis(t, redistest.Script(nil, redistest.Reply(reply)), nil), "usr=1", algorithms.FixedWindow(1, time.Hour), 1)
+	}
+}

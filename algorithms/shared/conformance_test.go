@@ -1,0 +1,183 @@
+// The rules of limiters, kept by limiters that count in Redis.
+
+package shared
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/limitertest"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+func TestRedisConforms(t *testing.T) {
+	t.Parallel()
+	limitertest.Run(t, redisSubject(redistest.Start(t).Client()))
+}
+
+// Leases change nothing for keys that are not hot.
+func TestLeasesConform(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	s := redisSubject(client)
+	s.New = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
+		o := &Options{Prefix: conformingPrefix, Now: now, Lease: &LeaseOptions{HotAt: 100_000}, DenyCacheKeys: DenyCacheOff}
+		if now == nil {
+			o.Deadline = time.Minute // Redis does not hold the keys of calls that are decided locally
+			return must(tb, client, o)
+		}
+		// With the clock of a trace New leases nothing, so this is made by hand.
+		l := newRedis(tb, client, o)
+		options := o.Lease.withDefaults()
+		l.lease = newLease(l.top, &options, l.report)
+		l.top = l.lease
+		go l.lease.watch()
+		tb.Cleanup(func() { _ = l.lease.close() })
+		return l
+	}
+	limitertest.Run(t, s)
+}
+
+func TestRedisAnswersAsMemory(t *testing.T) {
+	t.Parallel()
+	limitertest.Differential(t, limitertest.Memory(), redisSubject(redistest.Start(t).Client()), 400)
+}
+
+func TestRedisClusterConforms(t *testing.T) {
+	t.Parallel()
+	s := redisSubject(redistest.StartCluster(t).Client())
+	limitertest.Run(t, s)
+	t.Run("AcrossSlots", func(t *testing.T) {
+		t.Parallel()
+		limitertest.AcrossSlots(t, s)
+	})
+	t.Run("AsMemory", func(t *testing.T) {
+		t.Parallel()
+		limitertest.Differential(t, limitertest.Memory(), s, 30)
+	})
+}
+
+// conformingPrefix is not the default one, so that the option is tested, too.
+const conformingPrefix = "limits"
+
+func redisSubject(client redis.UniversalClient) limitertest.Subject {
+	return limitertest.Subject{
+		New: func(tb testing.TB, now func() time.Time) algorithms.Limiter {
+			return newRedis(tb, client, &Options{Prefix: conformingPrefix, Now: now})
+		},
+		Foreign: limitertest.Memory().New,
+		Shared:  true,
+		Source:  algorithms.Shared,
+		Traces:  20,
+		Store:   rawRedis{client},
+	}
+}
+
+// A rawRedis reads and writes what limiters store.
+type rawRedis struct{ client redis.UniversalClient }
+
+var _ limitertest.Store = rawRedis{}
+
+var storedTags = map[string]string{
+	"token-bucket":           "tb",
+	"leaky-bucket":           "lb",
+	"sliding-window-counter": "sc",
+	"sliding-window-log":     "sl",
+	"fixed-window":           "fw",
+	"calendar-window":        "cw",
+	"concurrent":             "co",
+}
+
+// documentedKey returns the key of a check by the documentation, if its parts
+// are stored as they are.
+func documentedKey(c algorithms.Check) string {
+	first, rest, found := strings.Cut(c.Key, "|")
+	if found {
+		rest = "|" + rest
+	}
+	return fmt.Sprintf("%s:{%s}%s:%s:%s", conformingPrefix, first, rest, c.Policy, storedTags[c.Limit.Algorithm().String()])
+}
+
+// Kind implements limitertest.Store.
+func (r rawRedis) Kind(tb testing.TB, c algorithms.Check) string {
+	tb.Helper()
+	kind, err := r.client.Type(tb.Context(), documentedKey(c)).Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return kind
+}
+
+// Stored implements limitertest.Store.
+func (r rawRedis) Stored(tb testing.TB, c algorithms.Check) string {
+	tb.Helper()
+	var text string
+	var elements []string
+	var err error
+	switch key := documentedKey(c); r.Kind(tb, c) {
+	case "string":
+		text, err = r.client.Get(tb.Context(), key).Result()
+	case "list":
+		elements, err = r.client.LRange(tb.Context(), key, 0, -1).Result()
+	case "zset":
+		var units []redis.Z
+		units, err = r.client.ZRangeWithScores(tb.Context(), key, 0, -1).Result()
+		for _, unit := range units {
+			elements = append(elements, fmt.Sprintf("%.0f/%v", unit.Score, unit.Member))
+		}
+	case "hash":
+		elements, err = r.client.HVals(tb.Context(), key).Result()
+	}
+	if err != nil && err != redis.Nil {
+		tb.Fatal(err)
+	}
+	return text + strings.Join(elements, " ")
+}
+
+// Plant implements limitertest.Store.
+func (r rawRedis) Plant(tb testing.TB, c algorithms.Check, kind, raw string) {
+	tb.Helper()
+	key := documentedKey(c)
+	err := r.client.Del(tb.Context(), key).Err()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	switch kind {
+	case "string":
+		err = r.client.Set(tb.Context(), key, raw, 0).Err()
+	case "list":
+		err = r.client.RPush(tb.Context(), key, strings.Fields(raw)).Err()
+	case "zset":
+		for _, field := range strings.Fields(raw) {
+			score, member, _ := strings.Cut(field, "/")
+			if err = r.client.Do(tb.Context(), "zadd", key, score, member).Err(); err != nil {
+				break
+			}
+		}
+	case "hash":
+		err = r.client.HSet(tb.Context(), key, "field", raw).Err()
+	default:
+		tb.Fatalf("there is no kind %q", kind)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TTL implements limitertest.Store.
+func (r rawRedis) TTL(tb testing.TB, c algorithms.Check) time.Duration {
+	tb.Helper()
+	ttl, err := r.client.PTTL(tb.Context(), documentedKey(c)).Result()
+	switch {
+	case err != nil:
+		tb.Fatal(err)
+	case ttl == -2: // no key
+		return 0
+	}
+	return ttl
+}

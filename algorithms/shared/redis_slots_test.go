@@ -1,0 +1,102 @@
+// Calls whose checks lie in several slots of a Cluster.
+
+package shared
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A call that fails in its second slot gives back what it took in the first. It
+// does not touch what the second may still answer.
+func TestFailedSlotGivesBackTheOthers(t *testing.T) {
+	client := redistest.StartCluster(t).Client()
+	hook := redistest.Script(nil)
+	client.AddHook(hook)
+	r := newRedis(t, client, nil)
+	limit := algorithms.FixedWindow(10, 24*time.Hour)
+	for _, key := range []string{"usr=1", "usr=late"} { // the nodes learn the script
+		take(t, r, key, limit, 1)
+	}
+	checks := checksFor(limit, "usr=1", "usr=late")
+	checks[0].Cost, checks[1].Cost = 3, 3
+	if err := r.Allow(context.Background(), slices.Clone(checks)); err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent() // the client's own
+	hook.Forget()
+	// The reply is late by the time. If the test released it, the race detector
+	// would take what the call does after it was given up to be ordered before it.
+	hook.Set(redistest.On("{usr=late}", redistest.WaitReply(300*time.Millisecond)))
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		redistest.Until(t, "the second slot is asked", func() bool { return hook.Count("{usr=late}") == 1 })
+		cancel()
+	})
+	if err := r.Allow(ctx, checks); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want the context's error", err)
+	}
+	wg.Wait()
+	if d := take(t, r, "usr=1", limit, 0); d.Remaining != 6 {
+		t.Errorf("got %d remaining, want 6: 1 and 3 were taken for good", d.Remaining)
+	}
+	goleak.VerifyNone(t, before) // the late answer has come, and touched nothing
+	hook.Set()
+	if d := take(t, r, "usr=late", limit, 0); d.Remaining != 3 {
+		t.Errorf("got %d remaining, want 3: what was sent is charged", d.Remaining)
+	}
+}
+
+// Units that cannot be given back in time are reported as a timeout, and not as
+// a caller's context.
+func TestFailedReturnIsATimeout(t *testing.T) {
+	client := redistest.StartCluster(t).Client()
+	hook := redistest.Script(nil)
+	client.AddHook(hook)
+	var logged logRecords
+	r := newRedis(t, client, &Options{Logger: logged.logger()})
+	limit := algorithms.FixedWindow(2, 24*time.Hour)
+	checks := checksFor(limit, "usr=late", "usr=1")
+	if err := r.Allow(context.Background(), slices.Clone(checks)); err != nil { // the nodes learn the script
+		t.Fatal(err)
+	}
+	take(t, r, "usr=1", limit, 1)
+	hook.Set(redistest.On("{usr=late}", redistest.Skip(1, redistest.HoldReply()))) // except the take
+	t.Cleanup(hook.Open)
+	if err := r.Allow(context.Background(), checks); err != nil || algorithms.Allowed(checks) {
+		t.Fatalf("got %+v, %v, want it denied in the second slot", checks, err)
+	}
+	err, _ := logged.attr("units not given back: they stay charged until they drain", "error").(error)
+	if Reason(err) != reasonTimeout || statsOf(r).Redis.ReturnsFailed != 1 {
+		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, statsOf(r).Redis.ReturnsFailed)
+	}
+}
+
+// A candidate whose take is asked in a later slot is charged all the same.
+func TestCandidateOfALaterSlot(t *testing.T) {
+	r := newRedis(t, redistest.StartCluster(t).Client(), nil)
+	limit := algorithms.FixedWindow(2, 24*time.Hour)
+	for i, wantLeft := range []int64{9, 8, 7} {
+		checks := []algorithms.Check{
+			{Policy: "p", Key: "usr=1", Limit: algorithms.FixedWindow(50, 24*time.Hour), Cost: 1},
+			{Policy: "p", Key: "usr=2", Limit: limit, Cost: 1},
+			{Policy: "p~candidate", Key: "usr=1", Limit: algorithms.FixedWindow(10, 24*time.Hour), Cost: 1, Op: algorithms.TrialInstead},
+		}
+		if err := r.Allow(context.Background(), checks); err != nil {
+			t.Fatal(err)
+		}
+		if got := checks[2].Decision; algorithms.Allowed(checks) != (i < 2) || !got.Allowed || got.Remaining != wantLeft || got.Receipt.Units() != 1 {
+			t.Errorf("call %d: got %+v, want it charged, %d left", i, got, wantLeft)
+		}
+	}
+}
