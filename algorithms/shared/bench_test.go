@@ -67,8 +67,8 @@ func BenchmarkDenied(b *testing.B) {
 	narrow := algorithms.Check{Policy: "orders", Key: "usr=42|rt=GET%20/v1/orders", Limit: algorithms.FixedWindow(1, 24*time.Hour), Cost: 1}
 	for name, checks := range map[string][]algorithms.Check{"one": {narrow}, "second-of-two": {wide, narrow}} {
 		b.Run(name, func(b *testing.B) {
-			l := over(newDenyCache(limiterLayer{sharedMemory{algorithms.NewMemory(nil)}}, 1_000))
-			benchmarkCall(b, l, checks...)
+			cache := newDenyCache(limiterLayer{sharedMemory{algorithms.NewMemory(nil)}}, 1_000)
+			benchmarkCall(b, &Limiter{top: cache, denied: cache}, checks...)
 		})
 	}
 }

@@ -26,7 +26,7 @@ type denied struct {
 func newDenied() denied {
 	fake := limitertest.NewFake()
 	cache := newDenyCache(limiterLayer{fake}, 1_000)
-	return denied{over(cache), cache, fake}
+	return denied{&Limiter{top: cache, denied: cache}, cache, fake}
 }
 
 func (d denied) hits() uint64 { return d.cache.hits.Load() }
