@@ -30,15 +30,16 @@ var (
 	scarce  = algorithms.TokenBucket(1, scarceEvery).WithBurst(40)
 )
 
-// A crowd is callers who ask a stack about some keys while a test changes masters, each round three times: for a limit
-// that counts them, for one that denies most, and for one that fails closed.
+// A crowd is callers who ask a limiter about some keys while a test changes
+// masters. Each asks three times per round: for a limit that counts the calls,
+// for a limit that denies most, and for a limit that fails closed.
 type crowd struct {
-	t     *testing.T
-	stack *Limiter
-	keys  []string
-	began time.Time
-	stop  chan struct{}
-	done  sync.WaitGroup
+	t       *testing.T
+	limiter *Limiter
+	keys    []string
+	began   time.Time
+	stop    chan struct{}
+	done    sync.WaitGroup
 
 	mu      sync.Mutex
 	answers []answered
@@ -54,18 +55,18 @@ type answered struct {
 func newCrowd(t *testing.T, client Client, keys ...string) *crowd {
 	t.Helper()
 	c := &crowd{t: t, keys: keys, began: time.Now(), stop: make(chan struct{})}
-	c.stack = must(t, client, &Options{Deadline: crowdDeadline, OpenFor: 200 * time.Millisecond})
+	c.limiter = must(t, client, &Options{Deadline: crowdDeadline, OpenFor: 200 * time.Millisecond})
 	for i := range crowdSize {
 		c.done.Go(func() { c.ask(i) })
 	}
 	return c
 }
 
-// awaitScarce waits until Redis has denied each key: of one that was less than half spent when Redis goes nobody knows, and
-// it begins anew.
+// awaitScarce waits until Redis has denied each key. The fallback does not
+// remember a key that was less than half spent, so it would be full in the outage.
 func (c *crowd) awaitScarce() {
 	c.t.Helper()
-	redistest.Until(c.t, "denials of every key", func() bool {
+	redistest.Until(c.t, "every key was denied", func() bool {
 		denied := make(map[string]bool)
 		for _, a := range c.all() {
 			if a.policy == "scarce" && isShared(a) && !a.Allowed {
@@ -92,7 +93,7 @@ func (c *crowd) ask(i int) {
 		} {
 			check.Key, check.Cost = c.keys[i%len(c.keys)], 1
 			checks := [1]algorithms.Check{check}
-			err := c.stack.Allow(context.Background(), checks[:])
+			err := c.limiter.Allow(context.Background(), checks[:])
 			c.note(answered{time.Now(), check.Key, check.Policy, checks[0].Decision, err})
 		}
 	}
@@ -104,10 +105,11 @@ func (c *crowd) note(a answered) {
 	c.answers = append(c.answers, a)
 }
 
-// awaitShared waits until Redis has decided again for a while about all of these keys, and returns since when it did.
+// awaitShared waits until Redis has decided again for a while about all of these
+// keys. It returns since when.
 func (c *crowd) awaitShared(after time.Time, keys []string) (since time.Time) {
 	c.t.Helper()
-	redistest.Until(c.t, "shared decisions", func() bool {
+	redistest.Until(c.t, "Redis decides about every key", func() bool {
 		first := make(map[string]time.Time) // of the shared ones in a row
 		for _, a := range c.all() {
 			switch {
@@ -129,13 +131,13 @@ func (c *crowd) awaitShared(after time.Time, keys []string) (since time.Time) {
 	return since
 }
 
-// leave ends the calls, and waits until Redis was told what it missed.
+// leave ends the calls, and waits until Redis has received what it missed.
 func (c *crowd) leave() {
 	c.t.Helper()
 	close(c.stop)
 	c.done.Wait()
-	redistest.Until(c.t, "the end of what Redis is owed", func() bool {
-		s := c.stack.Stats().Fallback
+	redistest.Until(c.t, "the circuit is closed and nothing is owed", func() bool {
+		s := c.limiter.Stats().Fallback
 		return !s.Open && s.Owed == 0
 	})
 }
@@ -157,9 +159,10 @@ func (c *crowd) count(policy string, like func(a answered) bool) (n int64) {
 }
 
 // failed returns how many scripts have failed for a reason.
-func (c *crowd) failed(reason string) int { return int(c.stack.Stats().Redis.Errors[reason]) }
+func (c *crowd) failed(reason string) int { return int(c.limiter.Stats().Redis.Errors[reason]) }
 
-// known returns how many units of the counted limit a limiter holds against some keys.
+// known returns how many units of the counted limit a limiter holds against some
+// keys.
 func (c *crowd) known(l algorithms.Limiter, keys []string) (units int64) {
 	c.t.Helper()
 	for _, key := range keys {
@@ -172,8 +175,9 @@ func (c *crowd) known(l algorithms.Limiter, keys []string) (units int64) {
 	return units
 }
 
-// wantServed wants no error but of those who want one, and no key to get more of the scarce limit than it admits, one
-// call of each on its way when Redis went, and so many more.
+// wantServed wants errors only of calls that fail closed. It wants no key to get
+// more of the scarce limit than the limit admits, one call of each caller that was
+// under way, and so many more.
 func (c *crowd) wantServed(more int64) {
 	c.t.Helper()
 	for _, a := range c.all() {
@@ -182,8 +186,8 @@ func (c *crowd) wantServed(more int64) {
 		}
 	}
 	most := scarce.Burst() + int64(time.Since(c.began)/scarceEvery) + crowdSize + more
-	if c.stack.Stats().Fallback.Lost > 0 {
-		most += scarce.Burst() // Redis could not be told, and so has a burst for it
+	if c.limiter.Stats().Fallback.Lost > 0 {
+		most += scarce.Burst() // a hand-back failed, so Redis has a burst for it
 	}
 	var worst int64
 	for _, key := range c.keys {
@@ -209,24 +213,25 @@ func isAdmitted(a answered) bool { return a.Allowed }
 func isLocal(a answered) bool    { return a.Source == algorithms.Local }
 func isShared(a answered) bool   { return a.Source == algorithms.Shared }
 
-// wantLost wants no charge made twice, and none lost but so many, those that were on their way when connections were cut
-// or Redis was late, of each caller one, and those that were lost when Redis was told.
+// wantLost wants no charge made twice. It wants no more charges lost than those
+// that lagged, one of each caller for each cut connection or late script, and
+// those that a hand-back lost.
 func (c *crowd) wantLost(lagged int64) (lost int64) {
 	c.t.Helper()
 	const cuts = 2 // when a master dies, or is demoted, and when its place is taken
 	lagged = max(0, lagged)
-	unknown := int64(cuts+c.failed(reasonTimeout))*crowdSize + int64(c.stack.Stats().Fallback.Lost)
+	unknown := int64(cuts+c.failed(reasonTimeout))*crowdSize + int64(c.limiter.Stats().Fallback.Lost)
 	if lost = c.lost(); lost < 0 || lost > lagged+unknown {
 		c.t.Errorf("got %d charges lost, want at most %d of the lag, and %d that were on their way", lost, lagged, unknown)
 	}
 	return lost
 }
 
-// lost returns how many units of the counted limit were admitted, and Redis does not know of.
+// lost returns how many admitted units of the counted limit Redis does not hold.
 func (c *crowd) lost() (units int64) {
 	c.t.Helper()
 	admitted := c.count("counted", isAdmitted)
-	units = admitted - c.known(c.stack, c.keys)
+	units = admitted - c.known(c.limiter, c.keys)
 	c.t.Logf("%d charges lost of %d", units, admitted)
 	return units
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// TestSentinelFailover: a primary dies and its replica is promoted, and then, as planned, the former primary again.
+// TestSentinelFailover: a primary dies and its replica is promoted. Then a planned
+// failover promotes the former primary again.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)
@@ -49,21 +50,22 @@ func TestSentinelFailover(t *testing.T) {
 	ready := time.Now()
 	t.Logf("as planned, promoted after %v; Redis decides again after %v", promoted.Sub(began), c.awaitShared(began, c.keys).Sub(began))
 	c.leave()
-	// The former primary charges until it is told that it is none.
+	// The former primary charges until it is demoted.
 	charged := c.count("counted", func(a answered) bool { return isShared(a) && a.at.After(began) && a.at.Before(ready) })
 	c.wantLost(charged)
 	c.wantServed(1 + int64(ready.Sub(began)/scarceEvery)) // of a scarce key, in that time
 }
 
-// waitCutOff waits until a replica has come to the end of what a dead master has sent.
+// waitCutOff waits until a replica has read everything that a dead master sent.
 func waitCutOff(t *testing.T, replica *redistest.Server) {
 	t.Helper()
-	redistest.Until(t, "the replica's end of what it was sent", func() bool {
+	redistest.Until(t, "the replica has lost its master", func() bool {
 		return strings.Contains(replica.Client().Info(t.Context(), "replication").Val(), "master_link_status:down")
 	})
 }
 
-// TestReadonly: what a server refuses while it is a replica is charged when it leads again, to the last unit.
+// TestReadonly: units that a server refuses while it is a replica are charged when
+// it leads again, to the last unit.
 func TestReadonly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -73,7 +75,7 @@ func TestReadonly(t *testing.T) {
 		c.awaitShared(time.Now(), c.keys)
 		do(t, server.Client(), "replicaof", "127.0.0.1", "1") // where nobody is
 		local := c.count("counted", isLocal)
-		redistest.Until(t, "local decisions", func() bool { return c.count("counted", isLocal) > local+100 })
+		redistest.Until(t, "the crowd is decided locally", func() bool { return c.count("counted", isLocal) > local+100 })
 		do(t, server.Client(), "replicaof", "no", "one")
 	}
 	c.awaitShared(time.Now(), c.keys)
@@ -83,13 +85,14 @@ func TestReadonly(t *testing.T) {
 	}
 	c.wantOutage()
 	c.wantServed(crowdSize) // they went twice
-	// What was late may have been charged: then it is told to nobody.
+	// Late scripts may have charged, so their units are not handed back.
 	if lost, late := c.lost(), c.failed(reasonTimeout); lost > int64(crowdSize*late) {
-		t.Errorf("got %d units lost, of %d scripts that were late: %+v", lost, late, c.stack.Stats().Fallback)
+		t.Errorf("got %d units lost, of %d scripts that were late: %+v", lost, late, c.limiter.Stats().Fallback)
 	}
 }
 
-// TestClusterFailover: one of three masters dies, and its replica is promoted. No shard serves meanwhile.
+// TestClusterFailover: one of three masters dies, and its replica is promoted.
+// Meanwhile no shard serves.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartClusterWithReplicas(t)
@@ -106,7 +109,7 @@ func TestClusterFailover(t *testing.T) {
 	replica := cluster.Replica(dead)
 	reader := replica.Client().Conn()
 	defer reader.Close()
-	if err := reader.ReadOnly(t.Context()).Err(); err != nil { // else it sends us to its master
+	if err := reader.ReadOnly(t.Context()).Err(); err != nil { // otherwise it redirects to its master
 		t.Fatal(err)
 	}
 	killed := time.Now()

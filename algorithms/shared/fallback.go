@@ -56,7 +56,7 @@ type primary interface {
 	ready(ctx context.Context) error
 
 	// beat makes an instance known. It returns how many instances are live, and
-	// how far the primary's clock is ahead of this process's.
+	// how far the primary's clock is ahead of Options.Now, or of this process.
 	beat(ctx context.Context, id string) (live int64, skew time.Duration, err error)
 
 	// retire withdraws what beat made known.
@@ -76,7 +76,6 @@ type fallback struct {
 
 	deadline time.Duration
 	now      func() int64 // µs; for the instants of seen and owed
-	follows  bool         // now is the primary's clock, too
 	percent  int64        // the share of this process; 0: one part in as many as instances
 
 	id         string       // of this process among the live instances
@@ -108,7 +107,7 @@ func newFallback(p primary, memory algorithms.Limiter, c *circuit, o *Options, r
 		closed: make(chan struct{}),
 	}
 	if o.Now != nil {
-		f.now, f.follows = func() int64 { return o.Now().UnixMicro() }, true
+		f.now = func() int64 { return o.Now().UnixMicro() }
 	}
 	f.instances.Store(int64(max(1, o.Instances)))
 	f.closing, f.cancel = context.WithCancel(context.Background())

@@ -197,30 +197,23 @@ func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
 	})
 }
 
-// Backfills have instants of the primary's clock. A clock in the Options is the
-// primary's, too.
-func TestFallbackFollowsOneClock(t *testing.T) {
-	for _, given := range []bool{false, true} {
+// Backfills have instants of the primary's clock, which is that of the Options if
+// they have one.
+func TestFallbackFollowsThePrimarysClock(t *testing.T) {
+	for _, skew := range []time.Duration{0, 7 * time.Second, -7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
-			w.shared.skew = 7 * time.Second
-			var o Options
-			if given {
-				o.Now = func() time.Time { return time.Now().Add(-time.Hour) }
-			}
-			w.start(w.shared, &o)
+			w.shared.skew = skew
+			behind := func() time.Time { return time.Now().Add(-time.Hour) }
+			w.start(w.shared, &Options{Now: behind})
 			synctest.Wait()
 			w.shared.fails(errRefused)
-			at := w.fallback.now()
+			want := behind().Add(skew).UnixMicro()
 			w.take("usr=1", algorithms.SlidingWindowLog(10, time.Minute), 1)
 			w.shared.fails(nil)
 			time.Sleep(2 * handBackEvery)
-			want := at
-			if !given {
-				want += w.shared.skew.Microseconds()
-			}
 			if got := w.shared.backfilled(); len(got) != 1 || got[0].Receipt.At != want {
-				t.Errorf("with a clock %v: got %+v, want one backfill at %d", given, got, want)
+				t.Errorf("skew %v: got %+v, want one backfill at %d", skew, got, want)
 			}
 		})
 	}

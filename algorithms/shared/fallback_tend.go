@@ -194,9 +194,7 @@ func (f *fallback) beat() {
 		return
 	}
 	f.counted(max(1, live))
-	if !f.follows {
-		f.skew.Store(skew.Microseconds())
-	}
+	f.skew.Store(skew.Microseconds())
 }
 
 // counted follows a count of the live instances. A lower count is believed once

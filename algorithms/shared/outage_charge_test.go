@@ -1,3 +1,5 @@
+// What Redis has charged after its replies were lost.
+
 package shared
 
 import (
@@ -17,9 +19,9 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// Whatever becomes of the replies, and whatever the client would do about it, a
-// request is charged once if Redis answered it, and at most once if it did not:
-// neither by a second attempt, nor by what is handed back afterwards.
+// A request is charged once if Redis answered it, and at most once otherwise,
+// however its reply is lost and whatever the client does about that. Neither a
+// second attempt nor a hand-back charges it again.
 func TestOutageChargesOnce(t *testing.T) {
 	t.Parallel()
 	for name, start := range sites {
@@ -35,34 +37,33 @@ func TestOutageChargesOnce(t *testing.T) {
 	}
 }
 
-// A customer is a Stack with its own client and prefix, and counts what it asks.
-type customer struct {
+// A tenant is a Limiter with its own client and prefix. It counts its requests.
+type tenant struct {
 	*Limiter
 	t            *testing.T
 	prefix       string
 	sent, shared map[string]int64 // by key
 }
 
-var customers atomic.Int64
+var tenants atomic.Int64
 
-func (s *site) newCustomer(t *testing.T, o *settings) *customer {
+func (s *site) newTenant(t *testing.T, o *settings) *tenant {
 	t.Helper()
 	client := s.client(o)
-	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
+	c := &tenant{t: t, prefix: fmt.Sprintf("tenant-%d", tenants.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
 	t.Cleanup(func() {
-		// go-redis panics of a Ring that is closed when a pipeline begins.
-		redistest.Until(t, "the end of what is under way", func() bool { return underWay(c.redis) == 0 })
+		redistest.Until(t, "no batch is under way", func() bool { return underWay(c.redis) == 0 })
 		_ = client.Close()
 	})
 	c.Limiter = must(t, client, &Options{
 		Prefix:  c.prefix,
-		OpenFor: 100 * time.Millisecond, Deadline: customerDeadline,
+		OpenFor: 100 * time.Millisecond, Deadline: tenantDeadline,
 	})
 	return c
 }
 
 // ask lets every key take one unit, all at the same time.
-func (c *customer) ask(keys ...string) {
+func (c *tenant) ask(keys ...string) {
 	errs, decisions := askAll(context.Background(), c.Limiter, ample, keys)
 	for _, key := range keys {
 		if errs[key] != nil || !decisions[key].Allowed {
@@ -76,11 +77,11 @@ func (c *customer) ask(keys ...string) {
 }
 
 func (s *site) chargesOnce(t *testing.T, l loss) {
-	var everybody []*customer
+	var everybody []*tenant
 	for _, o := range clientSettings {
-		everybody = append(everybody, s.newCustomer(t, o))
+		everybody = append(everybody, s.newTenant(t, o))
 	}
-	each := func(f func(*customer)) {
+	each := func(f func(*tenant)) {
 		var wg sync.WaitGroup
 		for _, c := range everybody {
 			wg.Go(func() { f(c) })
@@ -88,22 +89,22 @@ func (s *site) chargesOnce(t *testing.T, l loss) {
 		wg.Wait()
 	}
 	together := neighbours(64)
-	each(func(c *customer) {
+	each(func(c *tenant) {
 		for range 3 { // so that there are idle connections
 			c.ask(together...)
 		}
 	})
 	l.begin(s)
-	each(func(c *customer) {
+	each(func(c *tenant) {
 		c.ask("usr=alone")
 		for range 4 {
 			c.ask(together...)
 		}
 	})
 	l.end(s)
-	each(func(c *customer) {
-		redistest.Until(t, "settled", func() bool {
-			c.ask("usr=patient")
+	each(func(c *tenant) {
+		redistest.Until(t, "the circuit is closed and nothing is owed", func() bool {
+			c.ask("usr=after")
 			got := c.Stats().Fallback
 			return !got.Open && got.Owed == 0
 		})
@@ -126,7 +127,7 @@ func (s *site) chargesOnce(t *testing.T, l loss) {
 	}
 }
 
-// neighbours returns keys that share batches in a Cluster, and have a slot each.
+// neighbours returns keys that share batches in a Cluster. Each has its own slot.
 func neighbours(n int) (keys []string) {
 	for i := 0; len(keys) < n; i++ {
 		if key := fmt.Sprint("usr=", i); int(slotOf(key))/slotsPerLane == 0 {
@@ -136,8 +137,8 @@ func neighbours(n int) (keys []string) {
 	return keys
 }
 
-// used returns what Redis holds against keys, once nothing is on its way.
-func (s *site) used(t *testing.T, c *customer) map[string]int64 {
+// used returns what Redis holds against keys, once that does not change any more.
+func (s *site) used(t *testing.T, c *tenant) map[string]int64 {
 	t.Helper()
 	look := func() map[string]int64 {
 		used := make(map[string]int64)
@@ -163,7 +164,8 @@ func (s *site) used(t *testing.T, c *customer) map[string]int64 {
 	}
 }
 
-// trips counts the round trips of scripts, each of which waits to be let go.
+// trips counts the round trips of scripts, and holds each until the test lets it
+// go.
 type trips struct {
 	n    atomic.Int64
 	pass chan struct{}
@@ -199,7 +201,7 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	h := &trips{pass: make(chan struct{})}
 	client.AddHook(h)
-	c := &customer{t: t, prefix: fmt.Sprintf("customer-%d", customers.Add(1)), sent: make(map[string]int64)}
+	c := &tenant{t: t, prefix: fmt.Sprintf("tenant-%d", tenants.Add(1)), sent: make(map[string]int64)}
 	r := newRedis(t, client, &Options{Prefix: c.prefix, Deadline: 10 * time.Second, InFlight: 1})
 	keys := neighbours(16) // which fit one batch
 	for _, key := range keys {
@@ -213,10 +215,10 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 				t.Errorf("%s: got %+v, %v", key, d, err)
 			}
 		})
-		redistest.Until(t, "queued", func() bool { return h.n.Load() == 1 && queued(r.redis) == i })
+		redistest.Until(t, "the call is queued", func() bool { return h.n.Load() == 1 && queued(r.redis) == i })
 	}
 	h.pass <- struct{}{}
-	redistest.Until(t, "on its way", func() bool { return h.n.Load() == 2 })
+	redistest.Until(t, "the second batch is on its way", func() bool { return h.n.Load() == 2 })
 	s.each(forgetScripts)
 	close(h.pass)
 	wg.Wait()
@@ -230,13 +232,13 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 	}
 }
 
-// Nothing is sent for a caller who has gone.
+// Nothing is sent for a caller that has hung up.
 func (s *site) chargesNothing(t *testing.T) {
-	c := s.newCustomer(t, clientSettings[0])
+	c := s.newTenant(t, clientSettings[0])
 	keys := neighbours(8)
 	c.ask(keys...)
 	for key := range c.sent {
-		redistest.Until(t, "answered by Redis", func() bool { c.ask(key); return c.shared[key] > 0 })
+		redistest.Until(t, "Redis answers", func() bool { c.ask(key); return c.shared[key] > 0 })
 	}
 	s.set(redistest.Delay(0).Containing("eval")) // which counts them
 	defer s.set(redistest.Pass())

@@ -1,3 +1,5 @@
+// What several instances admit together without Redis.
+
 package shared
 
 import (
@@ -14,10 +16,10 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// An admission happened at some instant from began to ended.
+// An admission happened at an instant between began and ended.
 type admission struct{ began, ended time.Time }
 
-// A gatherer asks for one limit at all instances at once, more than it admits.
+// A gatherer asks all instances at once for more than a limit admits.
 type gatherer struct {
 	limit    algorithms.Limit
 	mu       sync.Mutex
@@ -54,8 +56,8 @@ func bound(l algorithms.Limit, n int, d time.Duration) float64 {
 	return 1.25*(float64(l.Burst())+float64(l.Requests())*d.Seconds()/l.Window().Seconds()) + float64(n)
 }
 
-// verify looks at every span of time that begins and ends with an admission. Beside what instances may admit there were
-// early ones, while others were still admitted by Redis.
+// verify checks every span of time that begins and ends with an admission. Early
+// admissions come on top: they were local while Redis still decided others.
 func (g *gatherer) verify(t *testing.T, n int, early uint64) {
 	t.Helper()
 	slices.SortFunc(g.admitted, func(a, b admission) int { return a.began.Compare(b.began) })
@@ -89,12 +91,12 @@ func (g *gatherer) between(from, to time.Time) (n int) {
 }
 
 // Instances that learned of each other from Redis admit together, without it,
-// what the limit does, about.
+// about what the limit does.
 func TestOutageOfManyInstances(t *testing.T) {
 	t.Parallel()
 	counts := []int{1, 4, 8}
 	var servers []*redistest.Server
-	var stacks [][]*Limiter
+	var limiters [][]*Limiter
 	var all [][]*gatherer
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -110,8 +112,8 @@ func TestOutageOfManyInstances(t *testing.T) {
 			{limit: algorithms.TokenBucket(5, time.Second)},
 			{limit: algorithms.SlidingWindowLog(5, time.Second)},
 		})
-		stacks = append(stacks, startInstances(t, servers[i], n))
-		for _, s := range stacks[i] {
+		limiters = append(limiters, startInstances(t, servers[i], n))
+		for _, s := range limiters[i] {
 			for _, g := range all[i] {
 				wg.Go(func() { g.press(t, s, 4*time.Millisecond, stop) })
 			}
@@ -120,15 +122,15 @@ func TestOutageOfManyInstances(t *testing.T) {
 	time.Sleep(700 * time.Millisecond)
 	early := make([]uint64, len(counts)) // that were decided without a Redis that was there: by a busy machine
 	for i, s := range servers {
-		for _, stack := range stacks[i] {
-			early[i] += stack.Stats().Fallback.Local
+		for _, limiter := range limiters[i] {
+			early[i] += limiter.Stats().Fallback.Local
 		}
 		s.Kill()
 	}
-	// Until everybody has been alone for a while, and then as long as one of
-	// eight waits twice for its part of five per second.
-	for _, stack := range slices.Concat(stacks...) {
-		redistest.Until(t, "alone", func() bool { return stack.Stats().Fallback.Open })
+	// Wait until all have been alone for a while, and then as long as one of
+	// eight instances waits twice for its part of five per second.
+	for _, limiter := range slices.Concat(limiters...) {
+		redistest.Until(t, "the circuit is open", func() bool { return limiter.Stats().Fallback.Open })
 	}
 	time.Sleep(500 * time.Millisecond)
 	from, before := time.Now(), asked(all)
@@ -165,23 +167,23 @@ func asked(all [][]*gatherer) map[*gatherer]int64 {
 	return ended
 }
 
-// startInstances returns Stacks that know of each other.
-func startInstances(t *testing.T, server *redistest.Server, n int) (stacks []*Limiter) {
+// startInstances returns Limiters that know of each other.
+func startInstances(t *testing.T, server *redistest.Server, n int) (limiters []*Limiter) {
 	t.Helper()
 	for range n {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		t.Cleanup(func() { _ = client.Close() })
-		stacks = append(stacks, must(t, client, &Options{
-			// Not reached before the server is killed: while it answers some
-			// instances and not others, both it and those admit.
+		limiters = append(limiters, must(t, client, &Options{
+			// Long enough not to pass before the server is killed: while Redis
+			// answers some instances and not others, both sides admit.
 			Deadline: 200 * time.Millisecond,
 		}))
 	}
-	redistest.Until(t, "known to all", func() bool {
-		for _, s := range stacks {
+	redistest.Until(t, "each instance knows of all", func() bool {
+		for _, s := range limiters {
 			s.fallback.beat()
 		}
-		return !slices.ContainsFunc(stacks, func(s *Limiter) bool { return s.Stats().Fallback.Instances != n })
+		return !slices.ContainsFunc(limiters, func(s *Limiter) bool { return s.Stats().Fallback.Instances != n })
 	})
-	return stacks
+	return limiters
 }

@@ -1,3 +1,5 @@
+// What an outage costs a caller in time.
+
 package shared
 
 import (
@@ -10,13 +12,12 @@ import (
 	"time"
 )
 
-// What an outage may cost a caller, of a Stack and a client with their default
-// options. The race detector slows everything down, and other processes do now
-// and then: one measurement in three has to keep to it.
-const (
-	attempts = 3
-)
+// attempts is how often a measurement may be made.
+const attempts = 3
 
+// outageBounds are what an outage may cost a caller of a Limiter and a client with
+// their default options. The race detector slows everything down, and other
+// processes sometimes do. So one measurement in attempts has to keep the bounds.
 func outageBounds() (slowest, p99 time.Duration) {
 	if raceEnabled {
 		return 3 * time.Second, 200 * time.Millisecond
@@ -44,18 +45,18 @@ func TestOutageLatency(t *testing.T) {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "fault\tslowest before open\tcalls until open\topen after\tp99 once open\tdials once open\tdials it had begun")
-	for _, ill := range illnesses {
-		t.Run(ill.name, func(t *testing.T) {
+	for _, cause := range outageCauses {
+		t.Run(cause.name, func(t *testing.T) {
 			var o outage
 			for range attempts {
-				if o = measureOutage(t, ill); o.acceptable() {
+				if o = measureOutage(t, cause); o.acceptable() {
 					break
 				}
 			}
 			if slowest, p99 := outageBounds(); !o.acceptable() {
 				t.Errorf("got %+v, want at most %v, p99 %v, and no dials", o, slowest, p99)
 			}
-			fmt.Fprintf(w, "%s\t%v\t%d\t%v\t%v\t%d\t%d\n", ill.name, o.slowest.Round(10*time.Microsecond), o.calls,
+			fmt.Fprintf(w, "%s\t%v\t%d\t%v\t%v\t%d\t%d\n", cause.name, o.slowest.Round(10*time.Microsecond), o.calls,
 				o.opened.Round(time.Millisecond), o.p99.Round(100*time.Nanosecond), o.dials, o.unfinished)
 		})
 	}
@@ -63,13 +64,13 @@ func TestOutageLatency(t *testing.T) {
 	t.Logf("what an outage costs:\n%s", &table)
 }
 
-func measureOutage(t *testing.T, ill illness) (o outage) {
+func measureOutage(t *testing.T, cause outageCause) (o outage) {
 	t.Helper()
-	p := newPatient(t, ill, nil)
-	stack := must(t, p.client, nil)
+	p := newTarget(t, cause, nil)
+	limiter := must(t, p.client, nil)
 	var mu sync.Mutex
 	var open []time.Duration
-	c := startCallers(t, stack, 20, 2*time.Millisecond, func(s sample) {
+	c := startCallers(t, limiter, 20, 2*time.Millisecond, func(s sample) {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.open {
@@ -79,15 +80,15 @@ func measureOutage(t *testing.T, ill illness) (o outage) {
 		}
 	})
 	c.awaitShared()
-	trips := stack.Stats().Fallback.Trips // of a machine that was too busy, before
+	trips := limiter.Stats().Fallback.Trips // of a machine that was too busy, before
 
 	began, before := time.Now(), c.began.Load()
-	ill.begin(p)
+	cause.begin(p)
 	c.awaitOpen()
 	o.opened, o.calls = time.Since(began), c.began.Load()-before
-	// In the background go-redis repeats a dial that failed four times, every
-	// 100 ms, whoever has given up on it. An instance that was just making
-	// itself known goes on with that for a second. Then there are no more.
+	// In the background go-redis repeats a failed dial four times, every 100 ms,
+	// even if its caller has given up. A beat that was under way goes on for a
+	// second. Then there are no more dials.
 	before = p.wire.dials.Load()
 	for range 8 {
 		o.unfinished = p.wire.dials.Load() - before
@@ -100,9 +101,9 @@ func measureOutage(t *testing.T, ill illness) (o outage) {
 	c.dismiss()
 	slices.Sort(open)
 	o.p99 = open[len(open)*99/100]
-	if got := stack.Stats().Fallback; !got.Open || got.Trips != trips+1 {
+	if got := limiter.Stats().Fallback; !got.Open || got.Trips != trips+1 {
 		t.Errorf("got %+v, want the circuit open since it first opened", got)
 	}
-	ill.end(p)
+	cause.end(p)
 	return o
 }

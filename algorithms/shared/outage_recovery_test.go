@@ -1,3 +1,5 @@
+// How outages end.
+
 package shared
 
 import (
@@ -16,70 +18,70 @@ const openFor = time.Second
 
 func TestOutageEnds(t *testing.T) {
 	t.Parallel()
-	var wards []*ward
-	for _, ill := range illnesses {
-		wards = append(wards, newWard(t, ill, nil))
+	var recoveries []*recovery
+	for _, cause := range outageCauses {
+		recoveries = append(recoveries, newRecovery(t, cause, nil))
 	}
-	for _, w := range wards {
-		w.ill.begin(w.patient)
+	for _, w := range recoveries {
+		w.cause.begin(w.target)
 	}
-	for _, w := range wards {
+	for _, w := range recoveries {
 		w.awaitOpen()
 	}
 	time.Sleep(openFor / 4)
-	for _, w := range wards {
+	for _, w := range recoveries {
 		w.end()
 	}
-	for _, w := range wards {
+	for _, w := range recoveries {
 		w.awaitRecovery(t)
 	}
 }
 
-// A ward is a patient with an illness, and callers.
-type ward struct {
-	*patient
+// A recovery is a target in an outage, and its callers.
+type recovery struct {
+	*target
 	*callers
-	ill    illness
+	cause  outageCause
 	ended  time.Time
-	before int64 // calls that Redis had decided when the illness ended
+	before int64 // calls that Redis had decided when the outageCause ended
 }
 
-func newWard(t *testing.T, ill illness, tune func(*redis.Options)) *ward {
+func newRecovery(t *testing.T, cause outageCause, tune func(*redis.Options)) *recovery {
 	t.Helper()
-	p := newPatient(t, ill, tune)
-	stack := must(t, p.client, &Options{OpenFor: openFor, Deadline: unhurried(defaultDeadline)})
-	w := &ward{patient: p, ill: ill, callers: startCallers(t, stack, 4, 5*time.Millisecond, nil)}
+	p := newTarget(t, cause, tune)
+	limiter := must(t, p.client, &Options{OpenFor: openFor, Deadline: unhurried(defaultDeadline)})
+	w := &recovery{target: p, cause: cause, callers: startCallers(t, limiter, 4, 5*time.Millisecond, nil)}
 	w.awaitShared()
 	return w
 }
 
-func (w *ward) end() {
+func (w *recovery) end() {
 	w.before = w.shared.Load()
-	w.ill.end(w.patient)
+	w.cause.end(w.target)
 	w.ended = time.Now()
 }
 
-func (w *ward) awaitRecovery(t *testing.T) {
+func (w *recovery) awaitRecovery(t *testing.T) {
 	t.Helper()
-	redistest.Until(t, "decided by Redis again: "+w.ill.name, func() bool { return w.shared.Load() > w.before })
-	t.Logf("%s: Redis decides again %v after it ended", w.ill.name, time.Since(w.ended).Round(time.Millisecond))
+	redistest.Until(t, "Redis decides after "+w.cause.name, func() bool { return w.shared.Load() > w.before })
+	t.Logf("%s: Redis decides again %v after it ended", w.cause.name, time.Since(w.ended).Round(time.Millisecond))
 	w.dismiss()
 }
 
-// A pool in which as many dials failed as it has places dials no more by
-// itself, but once a second, and until then repeats the last error.
+// A pool in which as many dials failed as it has places dials only once a second.
+// Until then it repeats the last error.
 func TestOutageEndsForASaturatedPool(t *testing.T) {
 	t.Parallel()
 	const places = 2
-	for _, ill := range illnesses[:3] { // those in which dials fail
-		t.Run(ill.name, func(t *testing.T) {
+	for _, cause := range outageCauses[:3] { // those in which dials fail
+		t.Run(cause.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWard(t, ill, func(o *redis.Options) {
+			w := newRecovery(t, cause, func(o *redis.Options) {
 				o.PoolSize, o.DialTimeout = places, 50*time.Millisecond
 			})
-			ill.begin(w.patient)
+			cause.begin(w.target)
 			// Five dials are one failure of the pool.
-			redistest.Until(t, "saturated", func() bool { return w.wire.failed.Load() > 5*places })
+			redistest.Until(t, "the pool is saturated", func() bool { return w.wire.failed.Load() > 5*places })
 			w.awaitOpen()
 			w.end()
 			w.awaitRecovery(t)
@@ -87,9 +89,9 @@ func TestOutageEndsForASaturatedPool(t *testing.T) {
 	}
 }
 
-// What was admitted without Redis is told as of when it was by the clock that
-// decides, whatever Redis's own says.
-func TestOutageIsToldByTheClockOfDecisions(t *testing.T) {
+// A hand-back says when units were admitted by the clock of decisions, whatever
+// Redis's own clock says.
+func TestOutageHandsBackByTheClockOfDecisions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
@@ -97,21 +99,21 @@ func TestOutageIsToldByTheClockOfDecisions(t *testing.T) {
 			Now:     func() time.Time { return time.Now().Add(ahead) },
 			OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline),
 		}
-		stack := must(t, server.Client(), o)
-		callers := startCallers(t, stack, 2, 5*time.Millisecond, nil)
+		limiter := must(t, server.Client(), o)
+		callers := startCallers(t, limiter, 2, 5*time.Millisecond, nil)
 		callers.awaitShared()
 		limit, key := algorithms.TokenBucket(10, 30*time.Minute), fmt.Sprint("usr=", ahead)
 		server.Stop()
 		callers.awaitOpen()
 		const local = 5
 		for range local {
-			if d := take(t, stack, key, limit, 1); !d.Allowed || d.Source != algorithms.Local {
+			if d := take(t, limiter, key, limit, 1); !d.Allowed || d.Source != algorithms.Local {
 				t.Errorf("got %+v, want it admitted locally", d)
 			}
 		}
 		server.Continue()
-		redistest.Until(t, "told", func() bool {
-			got := stack.Stats().Fallback
+		redistest.Until(t, "all is handed back", func() bool {
+			got := limiter.Stats().Fallback
 			return !got.Open && got.Owed == 0
 		})
 		callers.dismiss()

@@ -1,3 +1,5 @@
+// What an outage costs in goroutines, connections and memory.
+
 package shared
 
 import (
@@ -12,16 +14,16 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A resources is what the process holds at a time.
+// resources are what the process holds at a time.
 type resources struct {
 	goroutines, connections int64
 	heap                    int64 // bytes
 }
 
-// most returns the most that is held at any time within d; of the heap what is
-// held at its end, between calls: what they allocate while a collection goes on
-// would count, and that takes long on a busy machine.
-func (p *patient) most(d time.Duration, c *callers) (most resources) {
+// most returns the most that is held at any time within d. The heap is measured
+// at the end, between calls: allocations during a collection would count, and a
+// collection takes long on a busy machine.
+func (p *target) most(d time.Duration, c *callers) (most resources) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		most.goroutines = max(most.goroutines, int64(runtime.NumGoroutine()))
 		most.connections = max(most.connections, p.wire.live.Load())
@@ -35,8 +37,8 @@ func (p *patient) most(d time.Duration, c *callers) (most resources) {
 	return most
 }
 
-// outageLasts returns for how long the outages of the next test last:
-// PENSTOCK_OUTAGE, or two seconds.
+// outageLasts returns how long the outages of the next test last: PENSTOCK_OUTAGE,
+// or two seconds.
 func outageLasts(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("PENSTOCK_OUTAGE")
@@ -50,32 +52,32 @@ func outageLasts(t *testing.T) time.Duration {
 	return d
 }
 
-// However long an outage lasts, no more and more is held: neither by calls, nor
-// by attempts to close the circuit. And nothing is left in the end. For a minute:
+// Resource use does not grow with the length of an outage, neither by calls nor
+// by probes. Nothing is left in the end. For an outage of a minute:
 //
-//	PENSTOCK_OUTAGE=60s go test -run TestOutageHoldsNoMoreAndMore -v ./algorithms
+//	PENSTOCK_OUTAGE=60s go test -run TestOutageUsesBoundedResources -v ./algorithms/shared
 //
 // No other test runs while this one does.
-func TestOutageHoldsNoMoreAndMore(t *testing.T) {
+func TestOutageUsesBoundedResources(t *testing.T) {
 	const places, crowd = 8, 200
 	half := outageLasts(t) / 2
-	for _, ill := range illnesses {
-		if ill.name != "stopped" && ill.name != "black hole" && ill.name != "refused" {
+	for _, cause := range outageCauses {
+		if cause.name != "stopped" && cause.name != "black hole" && cause.name != "refused" {
 			continue
 		}
-		t.Run(ill.name, func(t *testing.T) {
-			p := newPatient(t, ill, func(o *redis.Options) { o.ReadTimeout, o.PoolSize = 300*time.Millisecond, places })
+		t.Run(cause.name, func(t *testing.T) {
+			p := newTarget(t, cause, func(o *redis.Options) { o.ReadTimeout, o.PoolSize = 300*time.Millisecond, places })
 			p.server.Client() // so that it is there before
 			before := goleak.IgnoreCurrent()
-			stack := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
-			c := startCallers(t, stack, crowd, 20*time.Millisecond, nil)
+			limiter := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
+			c := startCallers(t, limiter, crowd, 20*time.Millisecond, nil)
 			c.awaitShared()
 			well := p.most(100*time.Millisecond, c)
 
-			ill.begin(p)
+			cause.begin(p)
 			c.awaitOpen()
 			first, second := p.most(half, c), p.most(half, c)
-			t.Logf("well %+v, ill %+v, then %+v", well, first, second)
+			t.Logf("well %+v, cause %+v, then %+v", well, first, second)
 			// 16 batches that hang, with what go-redis has for each.
 			if got := first.goroutines - well.goroutines; got > 100 {
 				t.Errorf("%d goroutines more, want at most 100", got)
@@ -83,13 +85,13 @@ func TestOutageHoldsNoMoreAndMore(t *testing.T) {
 			if second.goroutines > first.goroutines+20 || second.connections > places || second.heap > first.heap+1<<20 {
 				t.Errorf("got %+v, and before %+v, want no more and more", second, first)
 			}
-			if failed := p.wire.failed.Load(); ill.name == "refused" && failed < 5*places {
+			if failed := p.wire.failed.Load(); cause.name == "refused" && failed < 5*places {
 				t.Errorf("%d dials failed: the pool is not saturated", failed)
 			}
-			ill.end(p)
+			cause.end(p)
 			c.awaitShared()
 			c.dismiss()
-			for _, closer := range []interface{ Close() error }{stack, p.client} {
+			for _, closer := range []interface{ Close() error }{limiter, p.client} {
 				if err := closer.Close(); err != nil {
 					t.Error(err)
 				}
@@ -109,18 +111,18 @@ func TestOutageHoldsNoMoreAndMore(t *testing.T) {
 	}
 }
 
-// A Redis that is slower than the deadline keeps its connections: each that is
-// dropped would cost it a new one.
+// A Redis that is slower than the deadline keeps its connections, because each
+// dropped connection would cost it a new one.
 func TestSlowRedisIsNotDialledAgain(t *testing.T) {
 	t.Parallel()
 	for _, obeys := range []bool{false, true} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			p := newPatient(t, struck("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
+			p := newTarget(t, byProxy("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
 				o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
 			})
-			stack := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
-			c := startCallers(t, stack, 50, unhurried(5*time.Millisecond), nil)
+			limiter := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
+			c := startCallers(t, limiter, 50, unhurried(5*time.Millisecond), nil)
 			c.awaitShared()
 			p.proxy.Set(redistest.Delay(200 * time.Millisecond))
 			c.awaitOpen()

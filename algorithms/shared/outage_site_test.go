@@ -1,3 +1,5 @@
+// Sites: servers behind proxies for every kind of client, and how replies get lost.
+
 package shared
 
 import (
@@ -19,17 +21,17 @@ type site struct {
 	direct  []Client // that between them see all that is stored
 }
 
-// settings are of the client. Whoever waits for a reply shorter than the
-// limiter does would have the time to try again.
+// settings are the client's. A client that waits for a reply shorter than the
+// limiter does would have time for another attempt.
 type settings struct {
 	name        string
 	readTimeout time.Duration
 }
 
-var clientSettings = []*settings{{name: "default"}, {"impatient", customerDeadline * 2 / 5}}
+var clientSettings = []*settings{{name: "default"}, {"impatient", tenantDeadline * 2 / 5}}
 
-// customerDeadline is one that also a busy Redis keeps.
-var customerDeadline = max(200*time.Millisecond, unhurried(defaultDeadline))
+// tenantDeadline is a deadline that a busy Redis keeps, too.
+var tenantDeadline = max(200*time.Millisecond, unhurried(defaultDeadline))
 
 func newSite(t *testing.T, servers ...*redistest.Server) *site {
 	t.Helper()
@@ -43,7 +45,7 @@ func newSite(t *testing.T, servers ...*redistest.Server) *site {
 	return s
 }
 
-// sites are what go-redis has clients for.
+// sites has one site for each kind of client.
 var sites = map[string]func(*testing.T) *site{
 	"Client": func(t *testing.T) *site {
 		s := newSite(t, redistest.Start(t))
@@ -81,7 +83,7 @@ var sites = map[string]func(*testing.T) *site{
 	},
 }
 
-// A loss is one way to lose the replies to what was executed.
+// A loss is one way to lose the replies to executed commands.
 type loss struct {
 	name       string
 	begin, end func(*site)
@@ -94,7 +96,7 @@ func losing(name string, f redistest.Fault) loss {
 var losses = []loss{
 	losing("cut", redistest.Cut().Containing("evalsha")),
 	losing("swallowed", redistest.Swallow().Containing("evalsha")),
-	losing("late", redistest.Delay(customerDeadline*8/5).Containing("evalsha")),
+	losing("late", redistest.Delay(tenantDeadline*8/5).Containing("evalsha")),
 	{"cut, sent whole", func(s *site) {
 		s.each(forgetScripts)
 		s.set(redistest.Cut().Containing("$4\r\neval\r\n"))

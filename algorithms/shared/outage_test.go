@@ -1,3 +1,6 @@
+// The world of the tests of outages: a real Redis, the ways in which it can fail
+// to answer, and callers who go on asking.
+
 package shared
 
 import (
@@ -15,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// unhurried stretches a time that is not what a test is about: the race
-// detector slows everything down.
+// unhurried stretches a time that a test does not measure: the race detector
+// slows everything down.
 func unhurried(d time.Duration) time.Duration {
 	if raceEnabled {
 		return 5 * d
@@ -24,8 +27,8 @@ func unhurried(d time.Duration) time.Duration {
 	return d
 }
 
-// A wire is how clients reach servers: by way of proxies, where there are any.
-// It counts, and else does what go-redis does by itself.
+// A wire is how clients reach servers: through proxies, where there are any. It
+// counts connections, and otherwise does what go-redis does by itself.
 type wire struct {
 	via                 map[string]string // by the server's address
 	dials, failed, live atomic.Int64
@@ -47,7 +50,8 @@ func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return &wiredConn{TCPConn: conn.(*net.TCPConn), wire: w}, nil
 }
 
-// A wiredConn stays a TCPConn, of which go-redis asks more than of others.
+// A wiredConn stays a TCPConn, because go-redis asks more of a TCPConn than of
+// other connections.
 type wiredConn struct {
 	*net.TCPConn
 	wire  *wire
@@ -59,8 +63,8 @@ func (c *wiredConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// A patient is a Redis that can fall ill, and the one client of it.
-type patient struct {
+// A target is a Redis that can fail to answer, and its one client.
+type target struct {
 	t      *testing.T
 	server *redistest.Server
 	proxy  *redistest.Proxy // nil if the client goes straight to the server
@@ -69,40 +73,42 @@ type patient struct {
 	held   []interface{ Close() error }
 }
 
-// An illness is one way for Redis not to answer.
-type illness struct {
+// An outageCause is one way for Redis not to answer.
+type outageCause struct {
 	name       string
 	proxied    bool
-	begin, end func(*patient)
+	begin, end func(*target)
 }
 
-func struck(name string, f redistest.Fault) illness {
-	return illness{name, true, func(p *patient) { p.proxy.Set(f) }, func(p *patient) { p.proxy.Set(redistest.Pass()) }}
+// byProxy is an outage that the network causes.
+func byProxy(name string, f redistest.Fault) outageCause {
+	return outageCause{name, true, func(p *target) { p.proxy.Set(f) }, func(p *target) { p.proxy.Set(redistest.Pass()) }}
 }
 
-func served(name string, begin, end func(*redistest.Server)) illness {
-	return illness{name, false, func(p *patient) { begin(p.server) }, func(p *patient) { end(p.server) }}
+// byServer is an outage that the server causes.
+func byServer(name string, begin, end func(*redistest.Server)) outageCause {
+	return outageCause{name, false, func(p *target) { begin(p.server) }, func(p *target) { end(p.server) }}
 }
 
-var illnesses = []illness{
-	struck("refused", redistest.Refuse()),
-	served("killed", (*redistest.Server).Kill, (*redistest.Server).Restart),
-	struck("unreachable", redistest.Unreachable()),
-	struck("black hole", redistest.BlackHole()),
-	served("stopped", (*redistest.Server).Stop, (*redistest.Server).Continue),
-	struck("trickling", redistest.Trickle(1)),
-	served("busy", (*redistest.Server).StartScript, (*redistest.Server).KillScript),
-	{"no connection free", false, (*patient).takeAll, (*patient).release},
-	served("loading", (*redistest.Server).RestartLoading, (*redistest.Server).FinishLoading),
-	{"too many clients", false, (*patient).crowd, (*patient).release},
+var outageCauses = []outageCause{
+	byProxy("refused", redistest.Refuse()),
+	byServer("killed", (*redistest.Server).Kill, (*redistest.Server).Restart),
+	byProxy("unreachable", redistest.Unreachable()),
+	byProxy("black hole", redistest.BlackHole()),
+	byServer("stopped", (*redistest.Server).Stop, (*redistest.Server).Continue),
+	byProxy("trickling", redistest.Trickle(1)),
+	byServer("busy", (*redistest.Server).StartScript, (*redistest.Server).KillScript),
+	{"no connection free", false, (*target).takeAll, (*target).release},
+	byServer("loading", (*redistest.Server).RestartLoading, (*redistest.Server).FinishLoading),
+	{"too many clients", false, (*target).crowd, (*target).release},
 }
 
-// newPatient starts a server that is well, and a client with go-redis's default
-// options, but for what tune changes.
-func newPatient(t *testing.T, ill illness, tune func(*redis.Options)) *patient {
+// newTarget starts a server that answers, and a client with go-redis's default
+// options, except for those that tune changes.
+func newTarget(t *testing.T, cause outageCause, tune func(*redis.Options)) *target {
 	t.Helper()
-	p := &patient{t: t, server: redistest.Start(t)}
-	if ill.proxied {
+	p := &target{t: t, server: redistest.Start(t)}
+	if cause.proxied {
 		p.proxy = redistest.StartProxy(t, p.server.Addr())
 		p.wire.via = map[string]string{p.server.Addr(): p.proxy.Addr()}
 	}
@@ -116,7 +122,7 @@ func newPatient(t *testing.T, ill illness, tune func(*redis.Options)) *patient {
 }
 
 // takeAll holds all connections that the client may have.
-func (p *patient) takeAll() {
+func (p *target) takeAll() {
 	for range p.client.Options().PoolSize {
 		conn := p.client.Conn()
 		if err := conn.Ping(context.Background()).Err(); err != nil {
@@ -126,8 +132,8 @@ func (p *patient) takeAll() {
 	}
 }
 
-// crowd takes the only place that is left for clients, and drops all others.
-func (p *patient) crowd() {
+// crowd takes the only place that it leaves for clients, and drops all others.
+func (p *target) crowd() {
 	conn, err := net.Dial("tcp", p.server.Addr())
 	if err != nil {
 		p.t.Fatal(err)
@@ -167,7 +173,7 @@ func say(t *testing.T, conn net.Conn, line string) string {
 	return string(reply[:n])
 }
 
-func (p *patient) release() {
+func (p *target) release() {
 	for _, h := range p.held {
 		if err := h.Close(); err != nil {
 			p.t.Error(err)
@@ -182,16 +188,16 @@ type sample struct {
 	open bool // whether the circuit was when it began
 }
 
-// callers ask a Stack again and again until they are dismissed. No error ever
+// callers ask a Limiter again and again until they are dismissed. No error ever
 // reaches them.
 type callers struct {
 	t             *testing.T
-	stack         *Limiter
+	limiter       *Limiter
 	stop          chan struct{}
 	wg            sync.WaitGroup
 	began, shared atomic.Int64
 	dismiss       func()       // waits for the last calls
-	calls         sync.RWMutex // who holds it keeps all from calling
+	calls         sync.RWMutex // while it is locked, no caller calls
 }
 
 // ample is never spent.
@@ -200,7 +206,7 @@ var ample = algorithms.FixedWindow(1_000_000_000, 24*time.Hour)
 // startCallers lets n callers ask, and passes each call to seen, unless that is
 // nil.
 func startCallers(t *testing.T, s *Limiter, n int, every time.Duration, seen func(sample)) *callers {
-	c := &callers{t: t, stack: s, stop: make(chan struct{})}
+	c := &callers{t: t, limiter: s, stop: make(chan struct{})}
 	c.dismiss = sync.OnceFunc(func() {
 		close(c.stop)
 		c.wg.Wait()
@@ -222,9 +228,9 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 		case <-pause.C:
 		}
 		c.calls.RLock()
-		open, began := c.stack.fallback.circuit.open.Load(), time.Now()
+		open, began := c.limiter.fallback.circuit.open.Load(), time.Now()
 		c.began.Add(1)
-		d, err := algorithms.Allow(context.Background(), c.stack, key, ample)
+		d, err := algorithms.Allow(context.Background(), c.limiter, key, ample)
 		took := time.Since(began)
 		c.calls.RUnlock()
 		if err != nil || !d.Allowed || d.Source == algorithms.Undecided {
@@ -241,12 +247,12 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 
 func (c *callers) awaitOpen() {
 	c.t.Helper()
-	redistest.Until(c.t, "open", func() bool { return c.stack.Stats().Fallback.Open })
+	redistest.Until(c.t, "the circuit is open", func() bool { return c.limiter.Stats().Fallback.Open })
 }
 
-// awaitShared waits until Redis decides once more.
+// awaitShared waits until Redis decides another call.
 func (c *callers) awaitShared() {
 	c.t.Helper()
 	before := c.shared.Load()
-	redistest.Until(c.t, "decided by Redis", func() bool { return c.shared.Load() > before })
+	redistest.Until(c.t, "Redis decides", func() bool { return c.shared.Load() > before })
 }
