@@ -90,11 +90,18 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 // allow implements layer. The batches of the call keep the deadline, and tell
 // the circuit of their round trips.
 func (r *redisLayer) allow(ctx context.Context, c *call) error {
+	if err := r.decide(ctx, c); err != nil {
+		return fmt.Errorf("shared: redis: %w", err)
+	}
+	return nil
+}
+
+func (r *redisLayer) decide(ctx context.Context, c *call) error {
 	r.counts.checks.Add(uint64(len(c.items)))
 	rc := r.newCall(c)
 	if err := rc.run(ctx); err != nil {
 		c.givenUp = true // a batch may still read the items
-		return fmt.Errorf("shared: redis: %w", err)
+		return err
 	}
 	for i := range c.items {
 		it := &c.items[i]

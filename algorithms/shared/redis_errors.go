@@ -93,15 +93,13 @@ func troubleOf(err error) trouble {
 	return trouble{reason: r.reason, effect: r.effect, retry: r.retry, executed: r.executed}
 }
 
-// advised adds to an error what to do about it, if it will not resolve itself.
-func advised(err error) error {
-	if err == nil || errors.Is(err, ErrMisconfigured) {
-		return err
+// notReady returns the error of Ready for why Redis cannot decide. It says what
+// to do if that will not resolve itself.
+func notReady(cause error) error {
+	if advice := rowOf(cause).advice; advice != "" {
+		return fmt.Errorf("shared: %w: %w (%s)", ErrMisconfigured, cause, advice)
 	}
-	if advice := rowOf(err).advice; advice != "" {
-		return fmt.Errorf("%w: %w (%s)", ErrMisconfigured, err, advice)
-	}
-	return err
+	return fmt.Errorf("shared: redis: %w", cause)
 }
 
 func rowOf(err error) *errorRow {

@@ -18,10 +18,10 @@ func (r *redisLayer) ready(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = r.allow(ctx, c)
+		err = r.decide(ctx, c)
 		c.free()
 		if err != nil {
-			return advised(err)
+			return notReady(err)
 		}
 	}
 	r.examineOnce(ctx)

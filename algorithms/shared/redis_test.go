@@ -75,7 +75,7 @@ func TestScriptIsLoadedAgain(t *testing.T) {
 	r := newRedis(t, client, nil)
 	limit := algorithms.FixedWindow(100, 24*time.Hour)
 	for i := range 3 {
-		command(t, client, "script", "flush")
+		do(t, client, "script", "flush")
 		for j := range 2 {
 			if d := take(t, r, "usr=1", limit, 1); d.Remaining != int64(99-2*i-j) {
 				t.Errorf("take %d: got %d remaining, want %d", 2*i+j, d.Remaining, 99-2*i-j)
@@ -150,7 +150,7 @@ func TestKeyOfAnotherTypeIsAnErrorAndStays(t *testing.T) {
 		algorithms.SlidingWindowLog(100, time.Second), algorithms.FixedWindow(100, time.Second),
 	} {
 		key := r.redis.storedKey(checksFor(limit, "usr=1")[0])
-		command(t, client, "hset", key, "field", "value")
+		do(t, client, "hset", key, "field", "value")
 		_, err := algorithms.Allow(ctx, r, "usr=1", limit)
 		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 			t.Errorf("%v: got %v, want the key's error", limit, err)

@@ -1,4 +1,6 @@
-package algorithms_test
+// What the table says of errors, by their texts and by their types.
+
+package shared
 
 import (
 	"context"
@@ -7,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +20,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// said is an error of Redis: go-redis has several types of them, and the table
+// said is an error of Redis. Go-redis has several types of them, and the table
 // goes by their texts.
 type said string
 
@@ -81,24 +84,24 @@ var texts = []struct{ text, want string }{
 	{"redis: nil", "internal success executed"},
 	{"redis: unexpected type=int64 for Slice", "internal success executed"},
 
-	{"", unforeseen},
-	{"ERR ", unforeseen},
-	{"ERR Something of a version to come", unforeseen},
-	{"BUSYGROUP Consumer Group name already exists", unforeseen},
-	{"LOADINGS", unforeseen},
-	{"the text of another LOADING ", unforeseen},
-	{"redis: all ring shards are down", unforeseen},
+	{"", unforeseenText},
+	{"ERR ", unforeseenText},
+	{"ERR Something of a version to come", unforeseenText},
+	{"BUSYGROUP Consumer Group name already exists", unforeseenText},
+	{"LOADINGS", unforeseenText},
+	{"the text of another LOADING ", unforeseenText},
+	{"redis: all ring shards are down", unforeseenText},
 }
 
-const unforeseen = "unavailable failure executed"
+const unforeseenText = "unavailable failure executed"
 
-// wrappings are how errors come to those who classify them.
+// wrappings are how errors come to callers.
 var wrappings = []struct {
 	name string
 	wrap func(error) error
 }{
 	{"bare", func(err error) error { return err }},
-	{"wrapped", func(err error) error { return fmt.Errorf("algorithms: redis: %w", err) }},
+	{"wrapped", func(err error) error { return fmt.Errorf("shared: redis: %w", err) }},
 	{"wrapped twice", func(err error) error { return fmt.Errorf("a: %w", fmt.Errorf("failed to authenticate: %w", err)) }},
 	{"joined", func(err error) error { return errors.Join(errors.New("something else"), err) }},
 	{"beside", func(err error) error { return fmt.Errorf("%w and %w", err, io.EOF) }},
@@ -108,7 +111,7 @@ func TestTroubleOfTexts(t *testing.T) {
 	for _, tt := range texts {
 		for _, w := range wrappings {
 			for _, err := range []error{said(tt.text), errors.New(tt.text)} {
-				if got := algorithms.TroubleForTest(w.wrap(err)); got != tt.want {
+				if got := troubleText(w.wrap(err)); got != tt.want {
 					t.Errorf("%s %T %q: got %q, want %q", w.name, err, tt.text, got, tt.want)
 				}
 			}
@@ -119,17 +122,17 @@ func TestTroubleOfTexts(t *testing.T) {
 func TestTroubleOfErrors(t *testing.T) {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	read := func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
-	storedKey := func(text string) error { return fmt.Errorf("%w: %w", algorithms.ErrStoredKeyForTest, said(text)) }
+	storedKey := func(text string) error { return fmt.Errorf("%w: %w", errStoredKey, said(text)) }
 	tests := []struct {
 		err  error
 		want string
 	}{
 		{algorithms.ErrInvalid, "internal none"},
 		{algorithms.FixedWindow(0, 0).Validate(), "internal none"},
-		{algorithms.ErrOverloaded, "overload none"},
-		{algorithms.ErrTimeoutForTest, "timeout failure executed"},
-		{algorithms.ErrUnsentForTest, "timeout failure"},
-		{algorithms.ErrReplyForTest, "internal success executed"},
+		{errOverloaded, "overload none"},
+		{errTimeout, "timeout failure executed"},
+		{errUnsent, "timeout failure"},
+		{errReply, "internal success executed"},
 		{context.Canceled, "cancelled none executed"},
 		{context.DeadlineExceeded, "cancelled none executed"},
 		{storedKey("WRONGTYPE Operation against a key holding the wrong kind of value"), "key success"},
@@ -140,13 +143,13 @@ func TestTroubleOfErrors(t *testing.T) {
 		{dial(syscall.ECONNREFUSED), "unavailable failure"},
 		{dial(os.ErrDeadlineExceeded), "unavailable failure"},
 		{dial(context.DeadlineExceeded), "unavailable failure"},
-		{dial(fmt.Errorf("%w: %w", algorithms.ErrTimeoutForTest, context.Canceled)), "unavailable failure"},
+		{dial(fmt.Errorf("%w: %w", errTimeout, context.Canceled)), "unavailable failure"},
 		{dial(&net.DNSError{Err: "no such host", IsTimeout: true}), "unavailable failure"},
 		{read(os.ErrDeadlineExceeded), "timeout failure executed"},
 		{os.ErrDeadlineExceeded, "timeout failure executed"},
-		{read(syscall.ECONNRESET), unforeseen},
-		{&net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}, unforeseen},
-		{io.ErrUnexpectedEOF, unforeseen},
+		{read(syscall.ECONNRESET), unforeseenText},
+		{&net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}, unforeseenText},
+		{io.ErrUnexpectedEOF, unforeseenText},
 		{redis.ErrPoolTimeout, "overload failure"},
 		{redis.ErrPoolExhausted, "overload failure"},
 		{redis.ErrClosed, "internal none"},
@@ -156,48 +159,64 @@ func TestTroubleOfErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, w := range wrappings {
-			if got := algorithms.TroubleForTest(w.wrap(tt.err)); got != tt.want {
+			if got := troubleText(w.wrap(tt.err)); got != tt.want {
 				t.Errorf("%s %v: got %q, want %q", w.name, tt.err, got, tt.want)
 			}
 		}
 	}
-	if got := algorithms.TroubleForTest(nil); got != "none success" {
+	if got := troubleText(nil); got != "none success" {
 		t.Errorf("nil: got %q, want %q", got, "none success")
 	}
 }
 
-func TestErrorClassString(t *testing.T) {
-	seen := make(map[string]bool)
-	for c := algorithms.ErrorNone; c <= algorithms.ErrorInternal; c++ {
-		if c.String() == "" || c.String() == "unknown" || seen[c.String()] {
-			t.Errorf("class %d: got %q, want a name of its own", c, c)
+// Every row has one of the reasons, and only misconfigurations come with advice.
+func TestReasons(t *testing.T) {
+	used := make(map[string]bool)
+	for i := range errorRows {
+		r := &errorRows[i]
+		used[r.reason] = true
+		if !slices.Contains(reasons, r.reason) || (r.advice != "") != (r.reason == reasonConfiguration) {
+			t.Errorf("%q %v: got reason %q and advice %q", r.says, r.is, r.reason, r.advice)
 		}
-		seen[c.String()] = true
 	}
-	if got := (algorithms.ErrorInternal + 1).String(); got != "unknown" {
-		t.Errorf("got %q, want unknown", got)
+	for _, reason := range reasons {
+		if !used[reason] {
+			t.Errorf("no error has the reason %q", reason)
+		}
 	}
-	if algorithms.Classify(nil) != 0 {
-		t.Error("the class of no error is not zero")
+	if got := Reason(nil); got != "" {
+		t.Errorf("no error: got reason %q, want none", got)
 	}
 }
 
-// Whatever Redis, or something that answers in its place, may say is a failure
-// unless a row of the table knows it, also at the end of a chain of errors.
+func TestNotReady(t *testing.T) {
+	err := notReady(said("NOAUTH Authentication required."))
+	want := "shared: Redis is misconfigured: NOAUTH Authentication required. (" + advicePassword + ")"
+	if !errors.Is(err, ErrMisconfigured) || err.Error() != want || Reason(err) != reasonConfiguration {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	for _, cause := range []error{io.EOF, errTimeout, errOpen} {
+		if err := notReady(cause); !errors.Is(err, cause) || errors.Is(err, ErrMisconfigured) || Reason(err) != Reason(cause) {
+			t.Errorf("%v: got %v, want no advice", cause, err)
+		}
+	}
+}
+
+// An error text that no row of the table knows is a failure, whatever wraps it.
 func FuzzTrouble(f *testing.F) {
 	for _, tt := range texts {
 		f.Add(tt.text)
 	}
 	known := make([]string, 0, len(texts))
 	for _, tt := range texts {
-		if tt.want != unforeseen {
-			known = append(known, word(tt.text))
+		if tt.want != unforeseenText {
+			known = append(known, firstWord(tt.text))
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := algorithms.TroubleForTest(said(text))
+		got := troubleText(said(text))
 		for _, w := range wrappings {
-			if again := algorithms.TroubleForTest(w.wrap(said(text))); again != got {
+			if again := troubleText(w.wrap(said(text))); again != got {
 				t.Errorf("%s %q: got %q, and %q bare", w.name, text, again, got)
 			}
 		}
@@ -206,14 +225,14 @@ func FuzzTrouble(f *testing.F) {
 				return
 			}
 		}
-		if got != unforeseen {
-			t.Errorf("%q: got %q, want %q", text, got, unforeseen)
+		if got != unforeseenText {
+			t.Errorf("%q: got %q, want %q", text, got, unforeseenText)
 		}
 	})
 }
 
-// word returns the first word of a text, without which no row knows it.
-func word(text string) string {
+// firstWord returns the first word of a text, without which no row knows it.
+func firstWord(text string) string {
 	words := strings.FieldsFunc(strings.TrimPrefix(text, "ERR "), func(c rune) bool { return !unicode.IsLetter(c) && c != '_' })
 	return words[0]
 }
