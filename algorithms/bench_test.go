@@ -11,17 +11,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// plenty returns limits that admit everything a benchmark asks for.
-func plenty() []algorithms.Limit {
-	return []algorithms.Limit{
-		algorithms.TokenBucket(1_000_000_000, time.Second),
-		algorithms.LeakyBucket(1_000_000_000, time.Second),
-		algorithms.SlidingWindowCounter(1_000_000_000, time.Second),
-		algorithms.SlidingWindowLog(10_000, time.Millisecond),
-		algorithms.FixedWindow(1_000_000_000, time.Second),
-	}
-}
-
 func BenchmarkMemory(b *testing.B) {
 	for _, limit := range plenty() {
 		b.Run(limit.Algorithm().String(), func(b *testing.B) {
