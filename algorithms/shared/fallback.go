@@ -5,19 +5,20 @@
 // memory of this process answer, FailOpen lets the request pass, and a FailClosed
 // take refuses the call with ErrUnavailable.
 //
-//	| file                | subject                                            |
-//	|---------------------|----------------------------------------------------|
-//	| fallback_circuit.go | when the primary is bypassed                       |
-//	| fallback_local.go   | takes and trials without the primary               |
-//	| fallback_settle.go  | settlements, with the primary and without          |
-//	| fallback_seen.go    | what the primary was last seen to hold             |
-//	| fallback_ledger.go  | what the memory has admitted and the primary lacks |
-//	| fallback_tend.go    | the goroutine: beats, probes and hand-backs        |
+//	| file                | subject                                          |
+//	|---------------------|--------------------------------------------------|
+//	| fallback_circuit.go | when the primary is bypassed                     |
+//	| fallback_local.go   | takes and trials without the primary             |
+//	| fallback_settle.go  | settlements, with the primary and without        |
+//	| fallback_seen.go    | the use of keys that the primary last reported   |
+//	| fallback_ledger.go  | units that were admitted without the primary     |
+//	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |
 //
 // The bound. The memory admits only a share of each limit: of N live instances,
-// one Nth. It starts from what the primary was last seen to hold against a key.
-// When the primary is back, it receives what the memory has admitted and still
-// holds. So an outage is no second quota for a client that has spent the first.
+// one Nth. It starts from the use of a key that the primary last reported. When
+// the primary is back, it receives the units that the memory has admitted and
+// still holds. So an outage is no second quota for a client that has spent the
+// first.
 //
 // In a time T, a limit of R per W with burst B admits B + R·T/W to a key (a fixed
 // window admits R in each of the clock's windows). N instances together admit at
@@ -59,7 +60,7 @@ type primary interface {
 	// how far the primary's clock is ahead of Options.Now, or of this process.
 	beat(ctx context.Context, id string) (live int64, skew time.Duration, err error)
 
-	// retire withdraws what beat made known.
+	// retire makes an instance unknown again.
 	retire(ctx context.Context, id string) error
 }
 
@@ -140,8 +141,8 @@ func (f *fallback) ask(ctx context.Context, c *call) error {
 	return f.primary.allow(ctx, c)
 }
 
-// callersFault returns the error to end a call with, because nothing but the
-// caller is the reason why it failed with err; nil if the primary is.
+// callersFault returns the error that ends a call, if the call failed with err
+// because of its caller. It returns nil if the caller is not the reason.
 func callersFault(ctx context.Context, err error) error {
 	if errors.Is(err, algorithms.ErrInvalid) {
 		return err

@@ -1,16 +1,16 @@
 // The circuit: whether the primary is asked at all.
 //
 // It counts round trips, and a round trip may carry many calls: one lost batch is
-// one failure. Faults of a caller do not count: a client that hung up, its own
-// deadline, a key that holds something else.
+// one failure. Faults of a caller or of one key do not count, such as a client
+// that hung up, a deadline of the caller's own, or a key of another type.
 //
-//	| from | to   | when                                                           |
-//	|------|------|----------------------------------------------------------------|
-//	| shut | open | 5 round trips in a row failed, or half of at least 20 within   |
-//	|      |      | 10 s, and the trouble has lasted for two deadlines             |
-//	| open | shut | a probe succeeded, at the earliest OpenFor later               |
+//	| from   | to     | when                                                     |
+//	|--------|--------|----------------------------------------------------------|
+//	| closed | open   | 5 round trips in a row failed, or half of at least 20    |
+//	|        |        | within 10 s, and failures have lasted for two deadlines  |
+//	| open   | closed | a probe succeeds; the first comes OpenFor after opening  |
 //
-// One hiccup fails many round trips at once, so it must have lasted.
+// Failures must last because one hiccup fails many round trips at once.
 
 package shared
 

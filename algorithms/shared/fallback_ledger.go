@@ -1,20 +1,19 @@
-// The ledger: what the memory has admitted without the primary, and what was
-// surely not charged there, until a hand-back.
+// The ledger: units that the memory has admitted and that the primary has surely
+// not charged, until a hand-back.
 //
-// A debt counts as the primary would have: units that have refilled or rolled out
-// of the window meanwhile are not owed any more. A hand-back tells when the rest
-// was admitted (step.Limit.Entries).
+// A debt counts as the primary would have counted: units that have refilled or
+// rolled out of the window meanwhile are not owed any more. A hand-back says when
+// the other units were admitted (step.Limit.Entries).
 //
 // Windows forget at instants of the whole limit, so their debts are states of the
 // whole limit, which grow by every charge.
 //
 // Buckets drain at the rate of this process's share, because the primary drains
-// meanwhile, too, and units of which it knows drain first. So the debt of a
-// bucket is the state of the share in the memory itself, as the last charge left
-// it: {T, N, F} stands in the receipt of a take. That state may hold more than
-// was charged here, because it began with what the primary held (preload). Then
-// at most the charged units are owed, and they are the last to drain, so they
-// count as of now.
+// meanwhile, too, and its own units drain first. So the debt of a bucket is the
+// state of the share in the memory, as the last charge left it: {T, N, F} stands
+// in the receipt of a take. That state may hold more units than were charged
+// here, because it began with the primary's (preload). Then only the charged
+// units are owed. They are the last to drain, so they count as of now.
 //
 // A Force has no receipt; its state follows from ResetAfter. A bucket that is
 // empty again D µs after the charge holds n units, of which the first n - 1 drain
@@ -51,7 +50,7 @@ type ledger struct {
 	sending int // keys that were popped, and are on their way to the primary
 }
 
-// A debt is what is owed of one key.
+// A debt is the units that one key owes.
 type debt struct {
 	key     step.Key
 	whole   step.Limit // as the primary has it
@@ -122,7 +121,7 @@ func (l *ledger) unrecord(it *item) {
 	}
 }
 
-// forget drops what is owed of an item's key.
+// forget drops the debt of an item's key.
 func (l *ledger) forget(it *item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,8 +186,8 @@ func (l *ledger) len() int {
 	return len(l.keys) + l.sending
 }
 
-// merge adds what the key has come to owe since d was popped. Windows hold it as
-// of now, which is a moment late; the newer state of a bucket holds everything.
+// merge adds the debt that the key has made since d was popped. Windows count it
+// as of now, which is a moment late. The newer state of a bucket holds all units.
 func (d *debt) merge(newer *debt, now int64) {
 	d.charged += newer.charged
 	d.whole, d.counts = newer.whole, newer.counts
@@ -202,9 +201,9 @@ func (d *debt) merge(newer *debt, now int64) {
 
 func (d *debt) bringTo(now int64) { d.state = d.counts.At(d.state, now) }
 
-// call returns the backfills that say what is owed at now, oldest first, and
-// their units; nil if nothing is. Their instants are those of a clock that is
-// ahead by skew.
+// call returns the backfills of the units that are owed at now, oldest first, and
+// their number; nil if none are. Their instants are those of a clock that is ahead
+// by skew.
 func (d *debt) call(now, skew int64) (c *call, units uint64) {
 	entries := d.entries(now)
 	if len(entries) == 0 {
@@ -221,7 +220,8 @@ func (d *debt) call(now, skew int64) (c *call, units uint64) {
 	return c, units
 }
 
-// entries returns what is owed at now, oldest first, in at most maxEntries.
+// entries returns the units that are owed at now, oldest first, in at most
+// maxEntries.
 func (d *debt) entries(now int64) (owed []step.Entry) {
 	d.bringTo(now)
 	s := d.state

@@ -130,8 +130,8 @@ func (p *part) answer() {
 	}
 }
 
-// preload lets the memory hold what the primary was last seen to hold against an
-// item's key, so that a key that is spent there is not full here.
+// preload charges the memory with its share of the use that the primary last
+// reported of an item's key. So a key that is spent there is not full here.
 func (f *fallback) preload(ctx context.Context, it *item, local *algorithms.Check, now int64) {
 	f.seen.forgetAfter(it, now, func(used int64) {
 		share := local.Limit.Step()
@@ -139,7 +139,7 @@ func (f *fallback) preload(ctx context.Context, it *item, local *algorithms.Chec
 	})
 }
 
-// raise lets the memory hold at least so many units against a check's key.
+// raise charges the memory until so many units of a check's key are in use.
 func (f *fallback) raise(ctx context.Context, local *algorithms.Check, used int64) {
 	c := [1]algorithms.Check{{Policy: local.Policy, Key: local.Key, Limit: local.Limit}}
 	if f.memory.Allow(ctx, c[:]) != nil {

@@ -1,13 +1,13 @@
-// What the primary was last seen to hold, for keys that it denied or that have
-// spent half of their burst. The memory starts from it in an outage.
+// The use of keys that the primary last reported: of keys that it denied, or that
+// have spent half of their burst. The memory starts from it in an outage.
 //
 // The table takes 2 MiB. It has 65 536 places in pairs, and a key may have either
 // place of one pair. Of 10 000 such keys about 1 % are forgotten because others
 // came to both places, of 65 536 a quarter.
 //
-// An entry says how much was held at an instant, and when nothing will be held.
-// In between, units of buckets and sliding windows are taken to come back evenly;
-// windows of the clock keep theirs until they turn.
+// An entry says how many units were in use at an instant, and when none will be.
+// In between, units of buckets and sliding windows are assumed to come back
+// evenly. Windows of the clock keep theirs until they turn.
 
 package shared
 
@@ -23,8 +23,7 @@ const (
 	seenPairs  = 512 // per shard
 )
 
-// A seenTable holds what the primary was last seen to hold. The zero value is
-// empty.
+// A seenTable holds the use of keys. The zero value is empty.
 type seenTable struct {
 	shards [seenShards]struct {
 		mu    sync.Mutex
@@ -32,15 +31,16 @@ type seenTable struct {
 	}
 }
 
-// A seenUse is what the primary held against one key. The zero value is none.
+// A seenUse is the use of one key. The zero value is none.
 type seenUse struct {
 	hash  uint64 // of the key
 	used  int64
 	at    int64 // µs
-	reset int64 // µs: nothing is held from then on
+	reset int64 // µs: no unit is in use from then on
 }
 
-// note remembers what the primary has just answered at now.
+// note remembers the primary's answers of now. Units that other requests hold
+// while they run are left out: they are returned elsewhere.
 func (s *seenTable) note(c *call, now int64) {
 	for i := range c.items {
 		it := &c.items[i]
@@ -57,12 +57,12 @@ func (s *seenTable) note(c *call, now int64) {
 	}
 }
 
-// forgetAfter calls charge with what the primary holds by now against an item's
-// key, if anything is known, and then forgets it.
+// forgetAfter calls charge with the use of an item's key by now, if any is known,
+// and then forgets it.
 //
-// It waits under the lock of the shard on purpose. Other calls that ask about the
-// key must wait until the memory is charged: otherwise they would find nothing
-// known here, and a full limit there.
+// charge runs under the lock of the shard on purpose. Other calls about the key
+// must wait until the memory is charged. Otherwise they would find no use here,
+// and a full limit there.
 func (s *seenTable) forgetAfter(it *item, now int64, charge func(used int64)) {
 	s.visit(it, func(place *seenUse) {
 		if place.hash != it.hash {
@@ -75,7 +75,7 @@ func (s *seenTable) forgetAfter(it *item, now int64, charge func(used int64)) {
 	})
 }
 
-// forget drops what is known of an item's key.
+// forget forgets the use of an item's key.
 func (s *seenTable) forget(it *item) {
 	s.visit(it, func(place *seenUse) {
 		if place.hash == it.hash {
@@ -84,7 +84,7 @@ func (s *seenTable) forget(it *item) {
 	})
 }
 
-// by returns how many of the units are held by now.
+// by returns how many units are in use by now.
 func (u *seenUse) by(now int64, l *step.Limit) int64 {
 	if now >= u.reset {
 		return 0

@@ -48,8 +48,8 @@ func (it *item) issuedHere() bool {
 	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
 }
 
-// settleShared lets the primary settle a call, and without it does what the mode
-// and the op of each item say.
+// settleShared lets the primary settle a call. Without the primary, forces go to
+// the memory, grants and resets fail, and the rest is dropped.
 func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	cause := f.ask(ctx, c)
 	if cause == nil {
@@ -75,8 +75,8 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	return errors.Join(failed, f.settleLocally(ctx, forces, !executed(cause)))
 }
 
-// settleLocally lets the memory settle some items. Items that it cannot settle
-// are dropped. The primary is owed what they charge, if owe is true.
+// settleLocally lets the memory settle some items, and drops those that it cannot
+// settle. If owe is true, the primary is owed the units that they charge.
 func (f *fallback) settleLocally(ctx context.Context, items []*item, owe bool) error {
 	var p part
 	for _, it := range items {
@@ -111,10 +111,10 @@ func (f *fallback) settleLocally(ctx context.Context, items []*item, owe bool) e
 	return nil
 }
 
-// credited follows grants and resets that the primary has applied. It forgets
-// what is known of their keys, and credits them in the memory, so that units of
-// one outage do not count in the next. Units of running requests stay: they are
-// returned where they were taken.
+// credited follows grants and resets that the primary has applied. It forgets the
+// seen use and the debts of their keys, and credits the keys in the memory, so that
+// units of one outage do not count in the next. Units of running requests stay,
+// because they are returned where they were taken.
 func (f *fallback) credited(c *call) {
 	for i := range c.items {
 		it := &c.items[i]

@@ -1,5 +1,5 @@
 // The goroutine of a fallback. It closes the circuit again, makes this instance
-// known, and hands back what was admitted without the primary.
+// known, and hands back units that were admitted without the primary.
 //
 // A hand-back sends a key's debt as backfills, each with the instant of its
 // charge by the primary's clock. Each key is a call of its own: the keys of a

@@ -52,7 +52,7 @@ func (s *site) newTenant(t *testing.T, o *settings) *tenant {
 	client := s.client(o)
 	c := &tenant{t: t, prefix: fmt.Sprintf("tenant-%d", tenants.Add(1)), sent: make(map[string]int64), shared: make(map[string]int64)}
 	t.Cleanup(func() {
-		redistest.Until(t, "no batch is under way", func() bool { return underWay(c.redis) == 0 })
+		redistest.Until(t, "no batch is under way", func() bool { return c.redis.underWay() == 0 })
 		_ = client.Close()
 	})
 	c.Limiter = must(t, client, &Options{
@@ -215,7 +215,7 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 				t.Errorf("%s: got %+v, %v", key, d, err)
 			}
 		})
-		redistest.Until(t, "the call is queued", func() bool { return h.n.Load() == 1 && queued(r.redis) == i })
+		redistest.Until(t, "the call is queued", func() bool { return h.n.Load() == 1 && r.redis.queued() == i })
 	}
 	h.pass <- struct{}{}
 	redistest.Until(t, "the second batch is on its way", func() bool { return h.n.Load() == 2 })
@@ -254,26 +254,4 @@ func (s *site) chargesNothing(t *testing.T) {
 	if after := s.used(t, c); !maps.Equal(before, after) || s.struck() != sent {
 		t.Errorf("got %d requests, and charges %v, want none, and %v", s.struck()-sent, after, before)
 	}
-}
-
-// queued returns how many groups wait for a place in flight.
-func queued(r *redisLayer) (n int) {
-	for i := range r.lanes {
-		r.lanes[i].mu.Lock()
-		n += len(r.lanes[i].queue)
-		r.lanes[i].mu.Unlock()
-	}
-	return n
-}
-
-// underWay returns how many batches have not been answered, also those that were
-// given up.
-func underWay(r *redisLayer) (n int) {
-	for i := range r.lanes {
-		l := &r.lanes[i]
-		l.mu.Lock()
-		n += l.inFlight + l.stuck
-		l.mu.Unlock()
-	}
-	return n
 }
