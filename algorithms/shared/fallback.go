@@ -124,7 +124,7 @@ func (f *fallback) allow(ctx context.Context, c *call) error {
 	}
 	cause := f.ask(ctx, c)
 	if cause == nil {
-		f.seen.note(c, f.now())
+		f.seen.note(c, f.now)
 		return nil
 	}
 	if err := callersFault(ctx, cause); err != nil {

@@ -39,9 +39,9 @@ type seenUse struct {
 	reset int64 // µs: no unit is in use from then on
 }
 
-// note remembers the primary's answers of now. Units that other requests hold
+// note remembers answers that the primary has just given. Units that requests hold
 // while they run are left out: they are returned elsewhere.
-func (s *seenTable) note(c *call, now int64) {
+func (s *seenTable) note(c *call, clock func() int64) {
 	for i := range c.items {
 		it := &c.items[i]
 		used := it.Limit.Burst - it.decision.Remaining
@@ -51,8 +51,10 @@ func (s *seenTable) note(c *call, now int64) {
 		if used <= 0 || used*2 < it.Limit.Burst {
 			continue
 		}
+		now := clock()
+		reset := now + it.decision.ResetAfter.Microseconds()
 		s.visit(it, func(place *seenUse) {
-			*place = seenUse{hash: it.hash, used: used, at: now, reset: now + it.decision.ResetAfter.Microseconds()}
+			*place = seenUse{hash: it.hash, used: used, at: now, reset: reset}
 		})
 	}
 }

@@ -167,12 +167,13 @@ func seenItem(t *testing.T, policy, key string, l algorithms.Limit) *call {
 
 // Keys of several policies, and of several limits, are told apart.
 func TestSeenTableTellsKeysApart(t *testing.T) {
-	table, l, now := new(seenTable), algorithms.TokenBucket(10, time.Hour), time.Now().UnixMicro()
+	table, l, now := new(seenTable), algorithms.TokenBucket(10, time.Hour), someInstant
+	clock := func() int64 { return now }
 	seen := func(c *call) (used int64) {
 		table.forgetAfter(&c.items[0], now, func(n int64) { used = n })
 		return used
 	}
-	table.note(seenItem(t, "a", "usr=1", l), now)
+	table.note(seenItem(t, "a", "usr=1", l), clock)
 	for _, other := range []*call{
 		seenItem(t, "b", "usr=1", l), seenItem(t, "a", "usr=2", l), seenItem(t, "a", "usr=1", algorithms.LeakyBucket(10, time.Hour)),
 	} {
@@ -192,12 +193,13 @@ func TestSeenTableTellsKeysApart(t *testing.T) {
 // The fewer keys are spent, the fewer are forgotten.
 func TestSeenTableForgetsFew(t *testing.T) {
 	for keys, most := range map[int]int{2: 0, 1_000: 8, 10_000: 250} { // 0.2 and 130 are to be expected
-		table, now := new(seenTable), time.Now().UnixMicro()
+		table, now := new(seenTable), someInstant
+		clock := func() int64 { return now }
 		calls := make([]*call, keys)
 		for i := range calls {
 			calls[i] = seenItem(t, "api", fmt.Sprint("usr=", i), algorithms.TokenBucket(10, time.Hour))
-			table.note(calls[i], now)
-			table.note(calls[i], now) // again, which takes no other's place
+			table.note(calls[i], clock)
+			table.note(calls[i], clock) // again, which takes no other's place
 		}
 		forgotten := keys
 		for _, c := range calls {

@@ -1,11 +1,17 @@
 // Settlements, with the primary and without.
 //
-//	| settlement     | with the primary              | without it                       |
-//	|----------------|-------------------------------|----------------------------------|
-//	| Return, Renew  | the limiter that issued the receipt settles it                   |
-//	|                |                               | a receipt of Redis is dropped    |
-//	| Force          | the primary                   | the memory; the primary is owed  |
-//	| Grant, Reset   | the primary, then the memory  | an error: an operator wants them |
+//	| settlement                 | with the primary             | without it         |
+//	|----------------------------|------------------------------|--------------------|
+//	| Return, Renew of a shared  | the primary                  | dropped            |
+//	| receipt                    |                              |                    |
+//	| Return, Renew of a local   | the memory                   | the memory         |
+//	| receipt                    |                              |                    |
+//	| Force                      | the primary                  | the memory, and    |
+//	|                            |                              | the primary's debt |
+//	| Grant, Reset               | the primary, then the memory | an error           |
+//
+// Grants and resets fail because an operator wants to know that they had no
+// effect.
 
 package shared
 
@@ -19,6 +25,9 @@ import (
 
 // settle applies a call of settlements.
 func (f *fallback) settle(ctx context.Context, c *call) error {
+	if !c.anyIssuedHere() {
+		return f.settleShared(ctx, c)
+	}
 	var others []int
 	var local []*item
 	for i := range c.items {
@@ -27,9 +36,6 @@ func (f *fallback) settle(ctx context.Context, c *call) error {
 		} else {
 			others = append(others, i)
 		}
-	}
-	if local == nil {
-		return f.settleShared(ctx, c)
 	}
 	if err := f.settleLocally(ctx, local, false); err != nil || others == nil {
 		return err
@@ -41,6 +47,15 @@ func (f *fallback) settle(ctx context.Context, c *call) error {
 		c.items[i].decision = sub.items[j].decision
 	}
 	return err
+}
+
+func (c *call) anyIssuedHere() bool {
+	for i := range c.items {
+		if c.items[i].issuedHere() {
+			return true
+		}
+	}
+	return false
 }
 
 // issuedHere reports whether an item reads a receipt that the memory issued.
