@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,10 @@ func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance 
 // start makes the limiter, one of so many.
 func (in *instance) start(t *topology, instances int) (err error) {
 	in.client = t.client(in.dial)
-	in.limiter, err = shared.New(in.client, &shared.Options{Deadline: deadline, OpenFor: openFor, Instances: instances})
+	in.limiter, err = shared.New(in.client, &shared.Options{
+		Deadline: deadline, OpenFor: openFor, Instances: instances,
+		Logger: slog.New(slog.DiscardHandler), // trouble is the rule here
+	})
 	return err
 }
 

