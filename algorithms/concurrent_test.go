@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/limitertest"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -138,10 +139,12 @@ func TestHoldsAreAsModelled(t *testing.T) {
 	client := redistest.Start(t).Client()
 	for name, of := range map[string]func(*fakeClock) algorithms.Limiter{
 		"Memory": func(c *fakeClock) algorithms.Limiter {
-			return newMemory(t, &algorithms.MemoryOptions{MaxKeys: 10_000, Now: exceptForSweeps(c.now)})
+			return newMemory(t, &algorithms.MemoryOptions{MaxKeys: 10_000, Now: limitertest.ExceptForSweeps(c.now)})
 		},
 		"Redis": func(c *fakeClock) algorithms.Limiter {
-			return algorithms.Must(algorithms.NewRedis(client, &algorithms.RedisOptions{Now: c.now, Timeout: time.Minute}))
+			l := algorithms.Must(shared.New(client, &shared.Options{Now: c.now, Deadline: time.Minute}))
+			t.Cleanup(func() { _ = l.Close() })
+			return l
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,29 +160,4 @@ func TestHoldsAreAsModelled(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Requests that run may end at any time, elsewhere: their denials are asked
-// for each time.
-func TestDenialsOfConcurrentRequestsAreNotRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cache, store, hits := denyCache(t)
-		limit := algorithms.Concurrent(3, 10*time.Second)
-		held := []algorithms.Check{{Policy: algorithms.DefaultPolicy, Key: "usr=1", Limit: limit, Cost: 1}}
-		if err := store.Allow(t.Context(), held); err != nil {
-			t.Fatal(err)
-		}
-		exhaust(t, cache, limit)
-		take(t, cache, "usr=1", limit)
-		held[0].Op = algorithms.Return // at another instance
-		if err := store.Allow(t.Context(), held); err != nil {
-			t.Fatal(err)
-		}
-		if d := take(t, cache, "usr=1", limit); !d.Allowed {
-			t.Errorf("got %+v, want the place that was returned", d)
-		}
-		if n, kept := hits(); n != 0 || kept != 0 {
-			t.Errorf("got %d hits and %d denials remembered, want none", n, kept)
-		}
-	})
 }

@@ -1,0 +1,131 @@
+// Token buckets in Redis: exact arithmetic in doubles, and TTLs.
+
+package shared
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A product just above 2^53 may be rounded before the remainder takes it below,
+// where doubles are exact. The script must not rely on such a product.
+func TestTokenBucketDrainsExactlyAroundTwoTo53(t *testing.T) {
+	t.Parallel()
+	const (
+		r, w  = 15_485_863, 86_400_000_000 // a prime, and a day
+		begun = 1_763_729_430_000_000
+		units = 200_000
+	)
+	client := redistest.Start(t).Client()
+	limit := algorithms.TokenBucket(r, w*time.Microsecond).WithBurst(units)
+	for _, dt := range []int64{1<<53/r - 1, 1<<53/r + 1, 1<<53/r + 2} {
+		for _, f := range []int64{0, 1, r * dt % (1 << 53) % r, r - 2, r - 1} {
+			key := fmt.Sprintf("usr=%d-%d", dt, f)
+			limiter := newRedis(t, client, &Options{Now: func() time.Time { return time.UnixMicro(begun + dt) }})
+			stored := limiter.StoredKey(checksFor(limit, key)[0])
+			do(t, client, "set", stored, fmt.Sprintf("%d:%d:%d", begun, units, f))
+			take(t, limiter, key, limit, 1)
+			k := (r*dt - f) / w
+			rest := f + k*w // of r parts to the µs
+			want := fmt.Sprintf("%d:%d:%d", begun+rest/r, units-k+1, rest%r)
+			if got := client.Get(t.Context(), stored).Val(); got != want {
+				t.Errorf("%d µs and %d parts: got %q, want %q", dt, f, got, want)
+			}
+		}
+	}
+}
+
+// A busyBucket is the stored key of a bucket, and its limiter.
+type busyBucket struct {
+	*testing.T
+	limiter *Limiter
+	client  *redis.Client
+	key     string
+}
+
+// took takes a unit, and returns when the bucket is full again.
+func (b *busyBucket) took(limit algorithms.Limit) time.Duration {
+	b.Helper()
+	d := take(b, b.limiter, b.key, limit, 1)
+	if !d.Allowed {
+		b.Fatalf("%v: got %+v, want it admitted", limit, d)
+	}
+	return d.ResetAfter
+}
+
+func (b *busyBucket) ttl() time.Duration {
+	return b.client.PTTL(b.Context(), "penstock:{"+b.key+"}:default:tb").Val()
+}
+
+// wantTTL allows for a busy machine, which asks for the TTL late.
+func (b *busyBucket) wantTTL(least, most time.Duration) {
+	b.Helper()
+	if got := b.ttl(); got < least-5*time.Second || got > most+2*time.Millisecond {
+		b.Errorf("got a TTL of %v, want %v to %v", got, least, most)
+	}
+}
+
+// The TTL of a bucket that is used again has some to spare, up to ten seconds or
+// the time in which the bucket drains. So most takes leave it alone. It never
+// ends before the bucket is full, also if the limit has changed meanwhile.
+func TestTTLOfBusyBuckets(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	b := &busyBucket{T: t, limiter: newRedis(t, client, nil), client: client, key: "usr=1"}
+	perHour, perSecond := algorithms.TokenBucket(3_600, time.Hour), algorithms.TokenBucket(1, time.Second)
+
+	first := b.took(perHour)
+	b.wantTTL(first, first) // there is none to spare yet
+	second := b.took(perHour)
+	b.wantTTL(second+10*time.Second, second+10*time.Second)
+	began := time.Now()
+	before := b.ttl()
+	for range 5 {
+		b.took(perHour)
+	}
+	if got := b.ttl(); got > before || got < before-time.Since(began)-time.Millisecond {
+		t.Errorf("got a TTL of %v after %v, want it left at %v", got, time.Since(began), before)
+	}
+	for range 20 { // more than there is to spare
+		reset := b.took(perHour)
+		if got := b.ttl(); got < reset-5*time.Second {
+			t.Fatalf("got a TTL of %v, want at least %v", got, reset)
+		}
+	}
+
+	// A slower limit needs the state for longer.
+	reset := b.took(algorithms.TokenBucket(360, time.Hour).WithBurst(3_600))
+	b.wantTTL(reset+10*time.Second, reset+10*time.Second)
+
+	b.key = "usr=2"
+	do(t, client, "set", "penstock:{usr=2}:default:tb", fmt.Sprint(time.Now().UnixMicro(), "000"))
+	b.took(perSecond)
+	if got := b.ttl(); got > 2*time.Second+2*time.Millisecond || got == -1 {
+		t.Errorf("got a TTL of %v, want no more than twice the time to drain", got)
+	}
+}
+
+// A text that is a number to Lua, and no integer to Redis, is replaced.
+func TestTokenBucketReplacesTextsThatAreNoInteger(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	limiter := newRedis(t, client, nil)
+	limit := algorithms.TokenBucket(10, time.Hour)
+	stored := limiter.StoredKey(checksFor(limit, "usr=1")[0])
+	text := fmt.Sprintf("%de03005", time.Now().UnixMilli())
+	if err := client.Set(t.Context(), stored, text, 10*time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := take(t, limiter, "usr=1", limit, 1); !d.Allowed || d.Remaining != 4 {
+		t.Errorf("got %+v, want that 6 of 10 are used", d)
+	}
+	if n, err := client.Get(t.Context(), stored).Int64(); err != nil || n%1_000 != 6 {
+		t.Errorf("got %d stored, error %v, want 6 units at an instant", n, err)
+	}
+}
