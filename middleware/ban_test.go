@@ -1,3 +1,5 @@
+// Tests of bans for repeated denials.
+
 package middleware_test
 
 import (

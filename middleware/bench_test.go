@@ -1,3 +1,5 @@
+// Benchmarks of handlers and checks.
+
 package middleware_test
 
 import (

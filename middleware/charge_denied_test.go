@@ -1,3 +1,5 @@
+// Tests of Policy.ChargeDenied: denials that cost.
+
 package middleware_test
 
 import (

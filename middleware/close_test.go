@@ -1,3 +1,5 @@
+// Tests of Close: before, during and after requests.
+
 package middleware_test
 
 import (

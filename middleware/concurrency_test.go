@@ -1,3 +1,5 @@
+// Tests of many requests at once: exact counts, and no state shared between requests.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// The console against a model, in memory and at two instances over Redis.
+
 package middleware_test
 
 import (

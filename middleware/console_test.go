@@ -1,3 +1,5 @@
+// Tests of the console: explain, reset, grant, ban.
+
 package middleware_test
 
 import (

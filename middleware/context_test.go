@@ -1,3 +1,5 @@
+// Tests of verdicts in contexts, and of nested middlewares.
+
 package middleware_test
 
 import (

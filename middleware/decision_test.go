@@ -1,3 +1,5 @@
+// Tests of decisions: several policies, tiers, costs, skips.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Tests of the findings about the configuration.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Examples of the console.
+
 package middleware_test
 
 import (

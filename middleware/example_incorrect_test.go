@@ -1,3 +1,5 @@
+// Examples of common misuse, each with its correction.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Examples of costs that are known late, and of route tables.
+
 package middleware_test
 
 import (

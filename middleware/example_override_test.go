@@ -1,3 +1,5 @@
+// Examples of overrides and updates.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Examples of policies and bans.
+
 package middleware_test
 
 import (

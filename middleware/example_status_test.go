@@ -1,3 +1,5 @@
+// Examples of the status page and of findings.
+
 package middleware_test
 
 import (

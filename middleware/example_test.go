@@ -1,3 +1,5 @@
+// The first examples: mount a middleware, read its verdict, close it.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Examples of traces, and of the clients that are denied most.
+
 package middleware_test
 
 import (

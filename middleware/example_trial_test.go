@@ -1,3 +1,5 @@
+// Examples of shadow policies, candidates and exemptions.
+
 package middleware_test
 
 import (

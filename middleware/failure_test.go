@@ -1,3 +1,5 @@
+// Tests of failure modes: requests that nobody decides.
+
 package middleware_test
 
 import (

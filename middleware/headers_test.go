@@ -1,3 +1,5 @@
+// Tests of the header fields of answers.
+
 package middleware_test
 
 import (

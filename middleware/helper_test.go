@@ -1,3 +1,5 @@
+// Helpers of the tests: limiters, policies, requests and observers.
+
 package middleware_test
 
 import (

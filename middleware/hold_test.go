@@ -1,3 +1,5 @@
+// Tests of requests that leaky buckets hold until their turn.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Tests of missing, malformed and guessed identities.
+
 package middleware_test
 
 import (

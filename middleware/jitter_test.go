@@ -1,3 +1,5 @@
+// Tests of the jitter in Retry-After.
+
 package middleware_test
 
 import (

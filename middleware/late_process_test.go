@@ -1,3 +1,5 @@
+// Tests of late costs in several processes, some of which are killed.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Tests of New: every misconfiguration, and panics.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Tests of overrides: limits, modes and bans of single keys.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// Tests of bugs that other libraries are known for.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// The process that serves in tests of several processes, and the books it keeps.
+
 package middleware_test
 
 import (

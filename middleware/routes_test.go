@@ -1,3 +1,5 @@
+// Tests of route tables.
+
 package middleware_test
 
 import (

@@ -1,3 +1,5 @@
+// A service of several processes on one Redis, with clients that compare answers and books.
+
 package middleware_test
 
 import (

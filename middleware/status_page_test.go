@@ -1,3 +1,5 @@
+// Tests of the status page, as HTML and as JSON.
+
 package middleware_test
 
 import (

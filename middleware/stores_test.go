@@ -1,3 +1,5 @@
+// Tests of several instances in this process, on one Redis and on a Cluster.
+
 package middleware_test
 
 import (

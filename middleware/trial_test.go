@@ -1,3 +1,5 @@
+// Tests of shadow policies and candidates: they change nothing.
+
 package middleware_test
 
 import (

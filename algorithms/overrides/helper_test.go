@@ -1,3 +1,5 @@
+// Helpers of the tests: stores, edits, and waits for other instances.
+
 package overrides_test
 
 import (

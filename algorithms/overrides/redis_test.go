@@ -1,3 +1,5 @@
+// Tests of overrides in Redis: instances, outages, bad entries and bounds.
+
 package overrides_test
 
 import (

@@ -1,3 +1,5 @@
+// The test of the alerts and the dashboard in a real Prometheus.
+
 package main
 
 import (

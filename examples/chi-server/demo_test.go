@@ -1,3 +1,5 @@
+// Tests of the demo page inside the server.
+
 package main
 
 import (

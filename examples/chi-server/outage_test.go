@@ -1,3 +1,5 @@
+// Tests of the server without Redis: at start, later, and after a misconfiguration.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// The test of the exact limits of the API.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Servers in situations that alerts are for, as Prometheus scrapes them.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// All measures: what runs, which figures count, and which bars they have to reach.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Promise 7: clients that keep to their limit are admitted, and greedy ones get exactly the limit.
+
 package main
 
 import (

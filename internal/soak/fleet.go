@@ -1,3 +1,5 @@
+// Instances of a service, each with a limiter, a client and proxies of its own.
+
 package main
 
 import (

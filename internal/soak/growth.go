@@ -1,3 +1,5 @@
+// Promise 8: goroutines, heap and connections after Close.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Which promises were kept, by what was counted.
+
 package main
 
 import (

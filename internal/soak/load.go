@@ -1,3 +1,5 @@
+// The callers, and the mixture of their calls.
+
 package main
 
 import (

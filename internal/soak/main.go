@@ -1,3 +1,5 @@
+// The command line, and the run of all topologies.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Promise 6: keys that are asked only once, and what Redis holds against them.
+
 package main
 
 import (

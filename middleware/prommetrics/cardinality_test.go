@@ -1,3 +1,5 @@
+// The test that clients cannot add series.
+
 package prommetrics_test
 
 import (

@@ -1,3 +1,5 @@
+// The test of metrics under concurrent use.
+
 package prommetrics_test
 
 import (

@@ -1,3 +1,5 @@
+// An example of all metrics.
+
 package prommetrics_test
 
 import (

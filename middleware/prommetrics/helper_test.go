@@ -1,3 +1,5 @@
+// Helpers of the tests: limiters, policies, requests, and the values of a registry.
+
 package prommetrics_test
 
 import (

@@ -1,3 +1,5 @@
+// Tests of metrics: of requests, and of the Stats of limiters.
+
 package prommetrics_test
 
 import (

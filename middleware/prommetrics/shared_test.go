@@ -1,3 +1,5 @@
+// Tests of the metrics of a shared limiter, with Redis and without.
+
 package prommetrics_test
 
 import (

@@ -1,3 +1,5 @@
+// The simulated outage of Redis, and the limiter that meets it.
+
 package demo
 
 import (
