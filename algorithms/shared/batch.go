@@ -20,16 +20,19 @@
 //	sent       The client has read the name of a script, and so Redis may have
 //	           executed it. If Redis refused all scripts without executing
 //	           anything, the batch is held again for another trip.
-//	answered   The trips ended within the deadline. Every caller that still waits
+//	answered   The trips ended within the deadline, if only because the client
+//	           failed before it read anything. Every caller that still waits
 //	           receives its answer, or why there is none.
 //	withdrawn  The deadline passed before the client read anything. The callers
 //	           have received errUnsent. Nothing was executed, and nothing will.
 //	overdue    The deadline passed afterwards. The callers have received
 //	           errTimeout. Redis may have executed the scripts.
 //
-// answer and expire need the lane's mutex, so exactly one of them ends a batch,
-// and tells the circuit of it. send and hold do not need the mutex, because the
-// client's goroutine must not wait: they are atomic.
+// answer and expire need the lane's mutex, so exactly one of them ends a batch.
+// Whichever does tells the circuit the outcome. send and hold do not need the
+// mutex, because the client's goroutine must not wait: they are atomic.
+//
+// A batch of plain commands is sent at once, because late ones do no harm.
 //
 // A batch holds one of its lane's places in flight. A worker that has sent the
 // batch keeps the place for the next one. When the batch expires, or when the
@@ -40,6 +43,9 @@
 package shared
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,7 +70,7 @@ type batch struct {
 	groups  []*group
 	plain   bool
 	err     error       // why nothing is sent
-	end     func(error) // tells the circuit the outcome; nil if it does not count
+	endTrip func(error) // the circuit's, which receives the outcome; nil if there is none
 	scripts []script
 	trips   []redis.Cmder // the commands of the next trip
 }
@@ -105,7 +111,7 @@ func (b *batch) free() {
 		b.scripts[i].reset()
 	}
 	b.phase.Store(phaseHeld)
-	b.stuck, b.plain, b.err, b.end = false, false, nil, nil
+	b.stuck, b.plain, b.err, b.endTrip = false, false, nil, nil
 	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
 	batches.Put(b)
 }
@@ -134,6 +140,59 @@ func (l *lane) gather() *batch {
 	return b
 }
 
+// leave gives up a group, and reports whether it did: false if the group has
+// ended. A queued group will never be sent. The answer to a group in flight goes
+// nowhere; if a deadline passed rather than that the caller hung up, the batch
+// is late.
+func (l *lane) leave(ctx context.Context, g *group) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.queue, g); i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+		return true
+	}
+	b := g.batch
+	if b == nil {
+		return false
+	}
+	g.left, g.batch = true, nil
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		l.abandon(b)
+	}
+	return true
+}
+
+// shed ends the groups at the head of the queue that have been waiting for the
+// whole deadline, though batches are answered: there are more calls than Redis
+// answers in time. It returns how many, and requires mu.
+func (l *lane) shed() (late int) {
+	oldest := time.Now().Add(-l.redis.deadline)
+	for late < len(l.queue) && l.queue[late].queued.Before(oldest) {
+		l.queue[late].end(errOverloaded)
+		late++
+	}
+	l.queue = slices.Delete(l.queue, 0, late)
+	return late
+}
+
+// expireQueue ends the groups that have been waiting for the whole deadline
+// behind a batch that has expired. If nothing else has ended recently, it ends
+// all groups, because they would wait as long again. It returns how many, and
+// requires mu.
+func (l *lane) expireQueue() (late int) {
+	oldest := time.Now().Add(-l.redis.deadline)
+	silent := time.Since(l.ended) > l.redis.deadline/2
+	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
+		if !silent && !g.queued.Before(oldest) {
+			return false
+		}
+		g.end(errUnsent)
+		late++
+		return true
+	})
+	return late
+}
+
 // send is called when the client reads what it is about to write: held -> sent.
 // It reports whether the client may write it. A client may read more than once,
 // and write a batch that has become overdue since.
@@ -149,7 +208,7 @@ func (b *batch) send() bool {
 func (b *batch) hold() { b.phase.CompareAndSwap(phaseSent, phaseHeld) }
 
 // expired reports whether the deadline has ended the batch.
-func (b *batch) expired() bool { return b.phase.Load() > phaseAnswered }
+func (b *batch) expired() bool { return b.phase.Load() >= phaseWithdrawn }
 
 // answer ends the batch within its deadline: held, sent -> answered. It reports
 // whether it did. From then on its groups are the worker's. It requires mu.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -90,57 +89,4 @@ func (l *lane) start() {
 		l.inFlight++
 		go l.work()
 	}
-}
-
-// leave gives up a group, and reports whether it did: false if the group has
-// ended. A queued group will never be sent. The answer to a group in flight goes
-// nowhere; if a deadline passed rather than that the caller hung up, the batch
-// is late.
-func (l *lane) leave(ctx context.Context, g *group) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := slices.Index(l.queue, g); i >= 0 {
-		l.queue = slices.Delete(l.queue, i, i+1)
-		return true
-	}
-	b := g.batch
-	if b == nil {
-		return false
-	}
-	g.left, g.batch = true, nil
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		l.abandon(b)
-	}
-	return true
-}
-
-// shed ends the groups at the head of the queue that have been waiting for the
-// whole deadline, though batches are answered: there are more calls than Redis
-// answers in time. It returns how many, and requires mu.
-func (l *lane) shed() (late int) {
-	oldest := time.Now().Add(-l.redis.deadline)
-	for late < len(l.queue) && l.queue[late].queued.Before(oldest) {
-		l.queue[late].end(errOverloaded)
-		late++
-	}
-	l.queue = slices.Delete(l.queue, 0, late)
-	return late
-}
-
-// expireQueue ends the groups that have been waiting for the whole deadline
-// behind a batch that has expired. If nothing else has ended recently, it ends
-// all groups, because they would wait as long again. It returns how many, and
-// requires mu.
-func (l *lane) expireQueue() (late int) {
-	oldest := time.Now().Add(-l.redis.deadline)
-	silent := time.Since(l.ended) > l.redis.deadline/2
-	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
-		if !silent && !g.queued.Before(oldest) {
-			return false
-		}
-		g.end(errUnsent)
-		late++
-		return true
-	})
-	return late
 }

@@ -62,7 +62,7 @@ func (s *script) reset() {
 func (s *script) pack(clock func() time.Time) {
 	s.clock = clock
 	for _, g := range s.groups {
-		if !s.count(g) {
+		if !s.addToTally(g) {
 			s.rest = append(s.rest, g)
 		}
 	}
@@ -79,9 +79,9 @@ func (s *script) pack(clock func() time.Time) {
 	}
 }
 
-// count adds a group to the tally of its key, and reports whether it did: only
+// addToTally adds a group to the tally of its key, and reports whether it did: only
 // a lone take whose key has no other tally is for tallies.
-func (s *script) count(g *group) bool {
+func (s *script) addToTally(g *group) bool {
 	it := g.items[0]
 	if len(g.items) > 1 || it.Op != step.Take || g.denied > 0 || it.Limit.Row.Refill != step.Continuously {
 		return false

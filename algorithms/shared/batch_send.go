@@ -15,7 +15,7 @@ import (
 // commands do not count.
 func (b *batch) begin(r *redisLayer) {
 	if !b.plain && r.circuit != nil {
-		b.end, b.err = r.circuit.begin()
+		b.endTrip, b.err = r.circuit.begin()
 	}
 }
 
@@ -28,8 +28,8 @@ func (b *batch) tell(r *redisLayer, err error) {
 	if r.reloads != nil && troubleOf(err).effect == effectFailure {
 		r.reloads.ReloadState(context.Background()) // does not wait
 	}
-	if b.end != nil {
-		b.end(err)
+	if b.endTrip != nil {
+		b.endTrip(err)
 	}
 }
 
@@ -210,7 +210,7 @@ func (b *batch) wake(r *redisLayer) {
 
 // refuse ends all groups, because nothing was sent.
 func (b *batch) refuse(r *redisLayer) {
-	if b.end != nil { // the circuit had let the batch pass
+	if b.endTrip != nil { // the circuit had let the batch pass
 		b.tell(r, b.err)
 	}
 	for _, g := range b.groups {
