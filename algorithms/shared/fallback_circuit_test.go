@@ -1,4 +1,4 @@
-// When the circuit opens, what it ignores, and how it closes.
+// When the circuit opens, which outcomes it ignores, and how it closes.
 
 package shared
 
@@ -56,7 +56,7 @@ func TestCircuitOpens(t *testing.T) {
 		"one every three seconds":                {failures(0, 3_000, 6_000, 9_000, 12_000, 15_000, 18_000, 21_000), 0},
 		"a success in between":                   {with(failures(0, 25, 50, 75), outcome{80, nil}, outcome{100, errRefused}, outcome{200, errRefused}), 0},
 		"a key's error in between":               {with(failures(0, 25, 50, 75), outcome{80, errWrongType}, outcome{100, errRefused}), 0},
-		"somebody hung up in between":            {with(failures(0, 25, 50, 75), outcome{80, context.Canceled}, outcome{100, errRefused}), 6},
+		"a caller hung up in between":            {with(failures(0, 25, 50, 75), outcome{80, context.Canceled}, outcome{100, errRefused}), 6},
 
 		"half of twenty":                        {mixed(20, 10), 20},
 		"half of twenty at one instant":         {mixed(20, 0), 0},
@@ -90,7 +90,7 @@ func TestCircuitOpens(t *testing.T) {
 	}
 }
 
-// What began before the circuit opened says nothing of what comes after.
+// Round trips that began before the circuit opened do not count afterwards.
 func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 	for _, late := range []error{nil, errRefused} {
 		synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestCircuitOutlivesAPanic(t *testing.T) {
 			c.try(func() error { panic("attempt") })
 		}()
 		if !c.open.Load() || c.trying.Load() {
-			t.Fatalf("open %v, trying %v after a panic; want it open, and nobody trying", c.open.Load(), c.trying.Load())
+			t.Fatalf("open %v, trying %v after a panic; want it open, and not trying", c.open.Load(), c.trying.Load())
 		}
 		time.Sleep(2 * time.Second)
 		c.try(func() error { return nil })

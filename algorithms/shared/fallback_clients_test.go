@@ -1,5 +1,4 @@
-// What an outage is like for clients that keep to their limit, and for clients
-// that take all they can get.
+// Outages as clients see them that keep to their limit, or take all they can get.
 
 package shared
 

@@ -1,4 +1,4 @@
-// What the primary holds after a hand-back.
+// Hand-backs, seen from the primary.
 
 package shared
 
@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// After an outage the primary holds what it did before, and what was admitted
-// without it, as if it had been asked.
+// After an outage the primary holds the same units as if it had decided every
+// call.
 func TestFallbackHandsBack(t *testing.T) {
 	tests := map[string]struct {
 		window        time.Duration
@@ -57,14 +57,7 @@ func TestFallbackHandsBack(t *testing.T) {
 					}
 					w.shared.fails(nil)
 					time.Sleep(time.Until(opened.Add(defaultOpenFor + 2*time.Second)))
-					slack := int64(0)
-					switch {
-					case l.Step().Row == step.SlidingWindowLog && tt.during > maxEntries:
-						slack = 1 // the oldest stands for a few that came later
-					case l.Algorithm().Continuous() && tt.before > 0 && tt.before*2 < l.Burst():
-						// The table of seen use forgot these, so both drain at a time.
-						slack = min(tt.before, 1+int64(33*time.Second/(tt.window/100)))
-					}
+					slack := handBackSlack(l, tt.before, tt.during)
 					for range 8 {
 						got, want := used(t, w.shared.store, "usr=1", l), used(t, ideal, "usr=1", l)
 						if got > want || got < want-slack {
@@ -79,6 +72,19 @@ func TestFallbackHandsBack(t *testing.T) {
 			})
 		}
 	}
+}
+
+// handBackSlack is how many units fewer the primary may hold after a hand-back.
+func handBackSlack(l algorithms.Limit, before, during int64) int64 {
+	switch {
+	case l.Step().Row == step.SlidingWindowLog && during > maxEntries:
+		return 1 // the oldest entry stands for a few that came later
+	case l.Algorithm().Continuous() && before > 0 && before*2 < l.Burst():
+		// The fallback has not seen these, so they and the local units drain at
+		// the same time.
+		return min(before, 1+int64(33*time.Second/(l.Window()/100)))
+	}
+	return 0
 }
 
 // Units are handed back once, though there may be several outages.

@@ -1,4 +1,4 @@
-// What a ledger says is owed.
+// Debts in the ledger, and the backfills that are made of them.
 
 package shared
 
@@ -66,7 +66,7 @@ func itemOf(t *testing.T, c algorithms.Check) *item {
 	return &one.items[0]
 }
 
-// popped returns what is owed of some keys.
+// popped returns the backfills of some keys, which owe nothing any more.
 func (w *ledgerWorld) popped(limit int) (owed []*item) {
 	debts := w.pop(limit)
 	for _, d := range debts {
@@ -114,7 +114,7 @@ func TestLedgerEntries(t *testing.T) {
 		"a log":                             {algorithms.SlidingWindowLog(60, hour), []owed{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}, 0, []owed{{5, 50 * time.Minute}, {2, 7 * time.Minute}, {1, 0}}},
 		"a log, some of it gone":            {algorithms.SlidingWindowLog(60, hour), []owed{{5, hour}, {2, 7 * time.Minute}}, 0, []owed{{2, 7 * time.Minute}}},
 		"nothing":                           {algorithms.TokenBucket(60, hour), []owed{{0, 0}}, 0, nil},
-		"what was returned is not told":     {algorithms.TokenBucket(60, hour), []owed{{5, 0}}, 3, []owed{{2, 0}}},
+		"some of it returned":               {algorithms.TokenBucket(60, hour), []owed{{5, 0}}, 3, []owed{{2, 0}}},
 		"all of it returned":                {algorithms.FixedWindow(60, hour), []owed{{5, 0}}, 5, nil},
 		"more returned than was ever taken": {algorithms.FixedWindow(60, hour), []owed{{5, 0}}, 9, nil},
 	}
@@ -142,7 +142,7 @@ func TestLedgerEntries(t *testing.T) {
 	}
 }
 
-// A debt that could not be handed back is restored, with what came since.
+// A debt that could not be handed back is restored, with the units since.
 func TestLedgerRestores(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
 		w := newLedgerWorld(t)

@@ -1,4 +1,4 @@
-// What each failure mode does with each part of a call.
+// Failure modes, applied to each part of a call.
 
 package shared
 
@@ -14,8 +14,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// verdicts returns what the checks of a call without the primary get, in order: allowed (+) or
-// denied (-), by the local limiter (l) or undecided (u), and charged (c) or not.
+// verdicts returns the answers to the checks of a call without the primary:
+// allowed (+) or denied (-), local (l) or undecided (u), and charged (c) or not.
 func verdicts(w *world, checks []algorithms.Check) (s string) {
 	for i := range checks {
 		c := &checks[i]
@@ -40,72 +40,95 @@ func verdicts(w *world, checks []algorithms.Check) (s string) {
 	return s[1:]
 }
 
-func TestFallbackModes(t *testing.T) {
-	five := algorithms.FixedWindow(5, time.Hour)
-	check := func(key string, fail algorithms.FailureMode, cost int64, op algorithms.Op) algorithms.Check {
-		return algorithms.Check{Policy: "default", Key: key, Limit: five, Cost: cost, Op: op, Fail: fail}
-	}
-	local := func(key string, cost int64) algorithms.Check {
-		return check(key, algorithms.FailLocal, cost, algorithms.Take)
-	}
-	open := func(key string, cost int64) algorithms.Check {
-		return check(key, algorithms.FailOpen, cost, algorithms.Take)
-	}
-	closed := func(key string, cost int64) algorithms.Check {
-		return check(key, algorithms.FailClosed, cost, algorithms.Take)
-	}
-	trial := func(key string, cost int64) algorithms.Check {
-		return check(key, algorithms.FailLocal, cost, algorithms.Trial)
-	}
-	instead := func(key string, cost int64) algorithms.Check {
-		return check(key, algorithms.FailLocal, cost, algorithms.TrialInstead)
-	}
-	tests := map[string]struct {
-		checks []algorithms.Check
-		want   string
-		err    error
-	}{
-		"local":                                 {[]algorithms.Check{local("a", 1)}, "+lc", nil},
-		"local, above the limit":                {[]algorithms.Check{local("a", 6)}, "-l", nil},
-		"open":                                  {[]algorithms.Check{open("a", 1)}, "+u", nil},
-		"open, above the limit":                 {[]algorithms.Check{open("a", 6)}, "+u", nil},
-		"closed":                                {[]algorithms.Check{closed("a", 1)}, "", algorithms.ErrUnavailable},
-		"nobody":                                {[]algorithms.Check{{Policy: "p", Key: "a", Limit: algorithms.Nobody()}}, "-l", nil},
-		"nobody, open":                          {[]algorithms.Check{{Policy: "p", Key: "a", Limit: algorithms.Nobody(), Fail: algorithms.FailOpen}}, "+u", nil},
-		"all of them allow":                     {[]algorithms.Check{local("a", 1), local("b", 2)}, "+lc +lc", nil},
-		"one denies, and none is charged":       {[]algorithms.Check{local("a", 1), local("b", 6), local("c", 1)}, "+l -l +l", nil},
-		"open is left out, the rest is charged": {[]algorithms.Check{open("a", 1), local("b", 1), open("c", 6)}, "+u +lc +u", nil},
-		"open does not save the rest":           {[]algorithms.Check{open("a", 1), local("b", 6)}, "+u -l", nil},
-		"one closed, and nothing is charged":    {[]algorithms.Check{local("a", 1), open("b", 1), closed("c", 1)}, "", algorithms.ErrUnavailable},
-		"closed first":                          {[]algorithms.Check{closed("a", 0), local("b", 1)}, "", algorithms.ErrUnavailable},
+// A modeTest is a call without the primary, its verdicts, and its error.
+type modeTest struct {
+	checks []algorithms.Check
+	want   string
+	err    error
+}
 
-		"a trial beside":                  {[]algorithms.Check{local("a", 1), trial("b", 1)}, "+lc +lc", nil},
-		"a trial that denies":             {[]algorithms.Check{local("a", 1), trial("b", 6)}, "+lc -l", nil},
-		"a trial beside a denial":         {[]algorithms.Check{local("a", 6), trial("b", 1)}, "-l +l", nil},
-		"a trial beside open":             {[]algorithms.Check{open("a", 1), trial("b", 1)}, "+u +lc", nil},
-		"a trial that is closed":          {[]algorithms.Check{local("a", 1), check("b", algorithms.FailClosed, 1, algorithms.Trial)}, "+lc +u", nil},
-		"a trial that is open":            {[]algorithms.Check{local("a", 1), check("b", algorithms.FailOpen, 1, algorithms.Trial)}, "+lc +u", nil},
-		"a trial of a closed one":         {[]algorithms.Check{closed("a", 1), trial("b", 1)}, "", algorithms.ErrUnavailable},
-		"a candidate of a denial":         {[]algorithms.Check{local("a", 6), instead("b", 1)}, "-l +lc", nil},
-		"a candidate of open":             {[]algorithms.Check{open("a", 1), instead("b", 1)}, "+u +u", nil},
-		"a candidate after open":          {[]algorithms.Check{open("a", 1), local("b", 1), instead("c", 1)}, "+u +lc +lc", nil},
-		"candidates of both":              {[]algorithms.Check{local("a", 1), instead("b", 1), open("c", 1), instead("d", 1)}, "+lc +lc +u +u", nil},
-		"a candidate of open, one denies": {[]algorithms.Check{local("a", 6), open("b", 1), instead("c", 1)}, "-l +u +u", nil},
+type modeChecks = []algorithms.Check
 
-		"invalid beats local":        {[]algorithms.Check{local("a", 1), local("", 1)}, "", algorithms.ErrInvalid},
-		"invalid beats open":         {[]algorithms.Check{open("a", -1)}, "", algorithms.ErrInvalid},
-		"invalid beside open":        {[]algorithms.Check{open("a", 1), local("b", -1)}, "", algorithms.ErrInvalid},
-		"invalid beats closed":       {[]algorithms.Check{closed("a", 1), open("", 1)}, "", algorithms.ErrInvalid},
-		"no limit, open":             {[]algorithms.Check{{Policy: "p", Key: "a", Fail: algorithms.FailOpen}}, "", algorithms.ErrInvalid},
-		"settlements and takes":      {[]algorithms.Check{open("a", 1), check("b", algorithms.FailOpen, 1, algorithms.Force)}, "", algorithms.ErrInvalid},
-		"a candidate of nothing":     {[]algorithms.Check{check("a", algorithms.FailOpen, 1, algorithms.TrialInstead)}, "", algorithms.ErrInvalid},
-		"a trial on a take's key":    {[]algorithms.Check{local("a", 1), trial("a", 1)}, "", algorithms.ErrInvalid},
-		"a trial on an open one's":   {[]algorithms.Check{open("a", 1), trial("a", 1)}, "", algorithms.ErrInvalid},
-		"a trial on a closed one's":  {[]algorithms.Check{closed("a", 1), trial("a", 1)}, "", algorithms.ErrInvalid},
+func fivePerHour(key string, fail algorithms.FailureMode, cost int64, op algorithms.Op) algorithms.Check {
+	return algorithms.Check{Policy: "default", Key: key, Limit: algorithms.FixedWindow(5, time.Hour), Cost: cost, Op: op, Fail: fail}
+}
+
+func localTake(key string, cost int64) algorithms.Check {
+	return fivePerHour(key, algorithms.FailLocal, cost, algorithms.Take)
+}
+
+func openTake(key string, cost int64) algorithms.Check {
+	return fivePerHour(key, algorithms.FailOpen, cost, algorithms.Take)
+}
+
+func closedTake(key string, cost int64) algorithms.Check {
+	return fivePerHour(key, algorithms.FailClosed, cost, algorithms.Take)
+}
+
+func localTrial(key string, cost int64) algorithms.Check {
+	return fivePerHour(key, algorithms.FailLocal, cost, algorithms.Trial)
+}
+
+func localInstead(key string, cost int64) algorithms.Check {
+	return fivePerHour(key, algorithms.FailLocal, cost, algorithms.TrialInstead)
+}
+
+func TestFallbackModesOfTakes(t *testing.T) {
+	testModes(t, map[string]modeTest{
+		"local":                                 {modeChecks{localTake("a", 1)}, "+lc", nil},
+		"local, above the limit":                {modeChecks{localTake("a", 6)}, "-l", nil},
+		"open":                                  {modeChecks{openTake("a", 1)}, "+u", nil},
+		"open, above the limit":                 {modeChecks{openTake("a", 6)}, "+u", nil},
+		"closed":                                {modeChecks{closedTake("a", 1)}, "", algorithms.ErrUnavailable},
+		"nobody":                                {modeChecks{{Policy: "p", Key: "a", Limit: algorithms.Nobody()}}, "-l", nil},
+		"nobody, open":                          {modeChecks{{Policy: "p", Key: "a", Limit: algorithms.Nobody(), Fail: algorithms.FailOpen}}, "+u", nil},
+		"all of them allow":                     {modeChecks{localTake("a", 1), localTake("b", 2)}, "+lc +lc", nil},
+		"one denies, and none is charged":       {modeChecks{localTake("a", 1), localTake("b", 6), localTake("c", 1)}, "+l -l +l", nil},
+		"open is left out, the rest is charged": {modeChecks{openTake("a", 1), localTake("b", 1), openTake("c", 6)}, "+u +lc +u", nil},
+		"open does not save the rest":           {modeChecks{openTake("a", 1), localTake("b", 6)}, "+u -l", nil},
+		"one closed, and nothing is charged":    {modeChecks{localTake("a", 1), openTake("b", 1), closedTake("c", 1)}, "", algorithms.ErrUnavailable},
+		"closed first":                          {modeChecks{closedTake("a", 0), localTake("b", 1)}, "", algorithms.ErrUnavailable},
+	})
+}
+
+func TestFallbackModesOfTrials(t *testing.T) {
+	testModes(t, map[string]modeTest{
+		"a trial beside":                  {modeChecks{localTake("a", 1), localTrial("b", 1)}, "+lc +lc", nil},
+		"a trial that denies":             {modeChecks{localTake("a", 1), localTrial("b", 6)}, "+lc -l", nil},
+		"a trial beside a denial":         {modeChecks{localTake("a", 6), localTrial("b", 1)}, "-l +l", nil},
+		"a trial beside open":             {modeChecks{openTake("a", 1), localTrial("b", 1)}, "+u +lc", nil},
+		"a trial that is closed":          {modeChecks{localTake("a", 1), fivePerHour("b", algorithms.FailClosed, 1, algorithms.Trial)}, "+lc +u", nil},
+		"a trial that is open":            {modeChecks{localTake("a", 1), fivePerHour("b", algorithms.FailOpen, 1, algorithms.Trial)}, "+lc +u", nil},
+		"a trial of a closed one":         {modeChecks{closedTake("a", 1), localTrial("b", 1)}, "", algorithms.ErrUnavailable},
+		"a candidate of a denial":         {modeChecks{localTake("a", 6), localInstead("b", 1)}, "-l +lc", nil},
+		"a candidate of open":             {modeChecks{openTake("a", 1), localInstead("b", 1)}, "+u +u", nil},
+		"a candidate after open":          {modeChecks{openTake("a", 1), localTake("b", 1), localInstead("c", 1)}, "+u +lc +lc", nil},
+		"candidates of both":              {modeChecks{localTake("a", 1), localInstead("b", 1), openTake("c", 1), localInstead("d", 1)}, "+lc +lc +u +u", nil},
+		"a candidate of open, one denies": {modeChecks{localTake("a", 6), openTake("b", 1), localInstead("c", 1)}, "-l +u +u", nil},
+	})
+}
+
+// No failure mode applies to an invalid call.
+func TestFallbackModesOfInvalidCalls(t *testing.T) {
+	testModes(t, map[string]modeTest{
+		"invalid beats local":        {modeChecks{localTake("a", 1), localTake("", 1)}, "", algorithms.ErrInvalid},
+		"invalid beats open":         {modeChecks{openTake("a", -1)}, "", algorithms.ErrInvalid},
+		"invalid beside open":        {modeChecks{openTake("a", 1), localTake("b", -1)}, "", algorithms.ErrInvalid},
+		"invalid beats closed":       {modeChecks{closedTake("a", 1), openTake("", 1)}, "", algorithms.ErrInvalid},
+		"no limit, open":             {modeChecks{{Policy: "p", Key: "a", Fail: algorithms.FailOpen}}, "", algorithms.ErrInvalid},
+		"settlements and takes":      {modeChecks{openTake("a", 1), fivePerHour("b", algorithms.FailOpen, 1, algorithms.Force)}, "", algorithms.ErrInvalid},
+		"a candidate of nothing":     {modeChecks{fivePerHour("a", algorithms.FailOpen, 1, algorithms.TrialInstead)}, "", algorithms.ErrInvalid},
+		"a trial on a take's key":    {modeChecks{localTake("a", 1), localTrial("a", 1)}, "", algorithms.ErrInvalid},
+		"a trial on an open one's":   {modeChecks{openTake("a", 1), localTrial("a", 1)}, "", algorithms.ErrInvalid},
+		"a trial on a closed one's":  {modeChecks{closedTake("a", 1), localTrial("a", 1)}, "", algorithms.ErrInvalid},
 		"more than a call can hold":  {make([]algorithms.Check, step.MaxChecks+1), "", algorithms.ErrInvalid},
-		"an op that there is not":    {[]algorithms.Check{check("a", algorithms.FailOpen, 1, 99)}, "", algorithms.ErrInvalid},
-		"settlements, one of them a": {[]algorithms.Check{check("a", algorithms.FailLocal, 1, algorithms.Force), open("b", 1)}, "", algorithms.ErrInvalid},
-	}
+		"an op that there is not":    {modeChecks{fivePerHour("a", algorithms.FailOpen, 1, 99)}, "", algorithms.ErrInvalid},
+		"settlements, one of them a": {modeChecks{fivePerHour("a", algorithms.FailLocal, 1, algorithms.Force), openTake("b", 1)}, "", algorithms.ErrInvalid},
+	})
+}
+
+// testModes makes each call in a world without the primary.
+func testModes(t *testing.T, tests map[string]modeTest) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

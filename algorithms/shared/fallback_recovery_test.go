@@ -162,54 +162,56 @@ func TestFallbackDeadline(t *testing.T) {
 	})
 }
 
+// blamelessFaults are calls that fail because of a caller or of one key.
+var blamelessFaults = map[string]func(w *world) error{
+	"invalid": func(w *world) error {
+		_, err := algorithms.Allow(context.Background(), w, "", hourly)
+		return err
+	},
+	"invalid, and the primary says so late": func(w *world) error {
+		w.shared.troubled(func(context.Context) error { return fmt.Errorf("oops: %w", algorithms.ErrInvalid) })
+		_, err := algorithms.Allow(context.Background(), w, "usr=1", hourly)
+		return err
+	},
+	"hung up before": func(w *world) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
+		return err
+	},
+	"hung up": func(w *world) error {
+		w.shared.hangs()
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(3*time.Millisecond, cancel)
+		_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
+		return err
+	},
+	"hung up, and the primary wraps it as its own": func(w *world) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		w.shared.troubled(func(context.Context) error { cancel(); return errLost })
+		_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
+		return err
+	},
+	"the caller's deadline": func(w *world) error {
+		w.shared.hangs()
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Millisecond)
+		defer cancel()
+		_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
+		return err
+	},
+	"a key that holds something else": func(w *world) error {
+		w.shared.fails(errWrongType)
+		d, err := algorithms.Allow(context.Background(), w, "usr=1", hourly)
+		if err == nil && d.Source != algorithms.Local {
+			err = fmt.Errorf("the source is %v", d.Source)
+		}
+		return err
+	},
+}
+
 // Faults of a caller or of one key do not open the circuit.
 func TestFallbackStaysClosed(t *testing.T) {
-	tests := map[string]func(w *world) error{
-		"invalid": func(w *world) error {
-			_, err := algorithms.Allow(context.Background(), w, "", hourly)
-			return err
-		},
-		"invalid, and the primary says so late": func(w *world) error {
-			w.shared.troubled(func(context.Context) error { return fmt.Errorf("oops: %w", algorithms.ErrInvalid) })
-			_, err := algorithms.Allow(context.Background(), w, "usr=1", hourly)
-			return err
-		},
-		"hung up before": func(w *world) error {
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
-			return err
-		},
-		"hung up": func(w *world) error {
-			w.shared.hangs()
-			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(3*time.Millisecond, cancel)
-			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
-			return err
-		},
-		"hung up, and the primary wraps it as its own": func(w *world) error {
-			ctx, cancel := context.WithCancel(context.Background())
-			w.shared.troubled(func(context.Context) error { cancel(); return errLost })
-			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
-			return err
-		},
-		"the caller's deadline": func(w *world) error {
-			w.shared.hangs()
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Millisecond)
-			defer cancel()
-			_, err := algorithms.Allow(ctx, w, "usr=1", hourly)
-			return err
-		},
-		"a key that holds something else": func(w *world) error {
-			w.shared.fails(errWrongType)
-			d, err := algorithms.Allow(context.Background(), w, "usr=1", hourly)
-			if err == nil && d.Source != algorithms.Local {
-				err = fmt.Errorf("the source is %v", d.Source)
-			}
-			return err
-		},
-	}
-	for name, call := range tests {
+	for name, call := range blamelessFaults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil)

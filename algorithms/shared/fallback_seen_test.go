@@ -1,4 +1,4 @@
-// What the memory starts from: what the primary was last seen to hold.
+// The use of keys that the primary last reported, from which the memory starts.
 
 package shared
 
@@ -226,7 +226,7 @@ func (g *gatedForce) Allow(ctx context.Context, checks []algorithms.Check) error
 }
 
 // When calls ask for a spent key at once as the outage begins, none is answered
-// before the memory holds what was spent.
+// before the memory holds the spent units.
 func TestFallbackPreloadsBeforeItAdmits(t *testing.T) {
 	g := &gatedForce{newMemory(), make(chan struct{}, 2), make(chan struct{})}
 	w := &world{t: t, shared: newFakePrimary(), memory: g}

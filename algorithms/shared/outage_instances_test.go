@@ -141,20 +141,30 @@ func TestOutageOfManyInstances(t *testing.T) {
 		measured := 0
 		for _, g := range all[i] {
 			g.verify(t, n, early[i])
-			want := 0.75 * float64(g.limit.Requests()) * to.Sub(from).Seconds() / g.limit.Window().Seconds()
-			if asked := after[g] - before[g]; float64(asked) < 2*want {
-				t.Logf("%d instances, %v: %d asked in %v: no overload, this machine is too busy", n, g.limit, asked, to.Sub(from))
-				continue
-			}
-			measured++
-			if got := g.between(from, to); float64(got) < want {
-				t.Errorf("%d instances, %v: %d admitted in %v, want at least %.1f", n, g.limit, got, to.Sub(from), want)
+			if g.wantShares(t, n, after[g]-before[g], from, to) {
+				measured++
 			}
 		}
 		if measured == 0 {
 			t.Errorf("%d instances: no limit was overloaded, so nothing was measured", n)
 		}
 	}
+}
+
+// wantShares wants n instances together to admit most of the limit, if enough was
+// asked. It reports whether that was the case.
+func (g *gatherer) wantShares(t *testing.T, n int, asked int64, from, to time.Time) bool {
+	t.Helper()
+	took := to.Sub(from)
+	want := 0.75 * float64(g.limit.Requests()) * took.Seconds() / g.limit.Window().Seconds()
+	if float64(asked) < 2*want {
+		t.Logf("%d instances, %v: %d asked in %v: no overload, this machine is too busy", n, g.limit, asked, took)
+		return false
+	}
+	if got := g.between(from, to); float64(got) < want {
+		t.Errorf("%d instances, %v: %d admitted in %v, want at least %.1f", n, g.limit, got, took, want)
+	}
+	return true
 }
 
 func asked(all [][]*gatherer) map[*gatherer]int64 {
