@@ -36,10 +36,17 @@ func newWallClock() *wallClock {
 // now returns the instant in µs. One caller in a second reads the wall clock.
 func (c *wallClock) now() int64 {
 	passed := time.Since(c.start)
+	if int64(passed) >= c.due.Load() {
+		c.look(passed)
+	}
+	return c.base.Load() + passed.Microseconds()
+}
+
+// look reads the wall clock, unless another caller does.
+func (c *wallClock) look(passed time.Duration) {
 	if due := c.due.Load(); int64(passed) >= due && c.due.CompareAndSwap(due, int64(passed+followEvery)) {
 		c.follow(time.Now())
 	}
-	return c.base.Load() + passed.Microseconds()
 }
 
 // follow sets the clock by the wall clock, which says now.
