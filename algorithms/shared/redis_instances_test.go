@@ -1,0 +1,113 @@
+// The census, and the plain commands that it sends through the lanes.
+
+package shared
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// Instances that announce themselves are counted until they retire or have been
+// silent for a while.
+func TestCensus(t *testing.T) {
+	t.Parallel()
+	single, cluster := redistest.Start(t), redistest.StartCluster(t)
+	for name, client := range map[string]redis.UniversalClient{"Client": single.Client(), "ClusterClient": cluster.Client()} {
+		t.Run(name, func(t *testing.T) {
+			r := newRedis(t, client, nil).redis
+			wantLive := func(id string, want int64) {
+				t.Helper()
+				live, skew, err := r.beat(t.Context(), id)
+				if err != nil || live != want || skew < -time.Minute || skew > time.Minute {
+					t.Errorf("got %d live, a skew of %v, %v, want %d on one machine", live, skew, err, want)
+				}
+			}
+			wantLive("a", 1)
+			wantLive("b", 2)
+			wantLive("a", 2)
+			silent := redis.Z{Score: float64(time.Now().Add(-liveFor - time.Minute).UnixMilli()), Member: "silent"}
+			if err := client.ZAdd(t.Context(), r.instancesKey(), silent).Err(); err != nil {
+				t.Fatal(err)
+			}
+			wantLive("a", 2)
+			if err := r.retire(t.Context(), "b"); err != nil {
+				t.Fatal(err)
+			}
+			wantLive("a", 1)
+			if ttl := client.PTTL(t.Context(), r.instancesKey()).Val(); ttl <= 0 || ttl > liveFor {
+				t.Errorf("got a TTL of %v, want %v", ttl, liveFor)
+			}
+		})
+	}
+}
+
+// A client with pipelines sends the census in two trips: it needs the time first.
+func TestCensusTakesTwoTrips(t *testing.T) {
+	client := redistest.Start(t).Client()
+	hook := redistest.Script(nil)
+	client.AddHook(hook)
+	if _, _, err := newRedis(t, client, nil).redis.beat(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	var census []string
+	for _, trip := range hook.Trips() {
+		if trip == "time" || strings.Contains(trip, "{instances}") {
+			census = append(census, trip)
+		}
+	}
+	if len(census) != 2 || strings.Count(census[1], "\n") != 3 {
+		t.Errorf("got %q, want the time and then four commands at once", census)
+	}
+}
+
+// Plain commands keep the deadline, and neither open the circuit nor count as
+// scripts that failed.
+func TestPlainCommandsDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deadline = 50 * time.Millisecond
+		c := redistest.Script(nil, redistest.Wait(time.Hour))
+		r := newRedis(t, c, &Options{Deadline: deadline})
+		r.redis.circuit = newCircuit(deadline, time.Minute)
+		for range 30 {
+			start := time.Now()
+			_, _, err := r.redis.beat(t.Context(), "a")
+			if !errors.Is(err, errTimeout) || time.Since(start) != deadline {
+				t.Errorf("got %v after %v, want a timeout after %v", err, time.Since(start), deadline)
+			}
+			synctest.Wait()
+		}
+		if failuresOf(r) != 0 || statsOf(r).Redis.Scripts != 0 || r.redis.circuit.open.Load() {
+			t.Errorf("got %+v and an open circuit (%t), want none", statsOf(r).Redis, r.redis.circuit.open.Load())
+		}
+		if n := r.redis.underWay(); n != 0 {
+			t.Errorf("%d batches are under way, want none", n)
+		}
+	})
+}
+
+// Scripts that wait behind a plain command that hangs end with it, and count.
+func TestScriptsBehindAPlainCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := redistest.Script(nil, redistest.On("time", redistest.Wait(time.Hour)), redistest.Reply([]any{"no reply of the script"}))
+		r := newRedis(t, c, &Options{Deadline: 50 * time.Millisecond, InFlight: 1})
+		go func() { _, _, _ = r.redis.beat(t.Context(), "a") }()
+		synctest.Wait()
+		if err := r.Allow(t.Context(), checksFor(perDay, "usr=1")); !errors.Is(err, errUnsent) {
+			t.Errorf("got %v, want that the script was not sent", err)
+		}
+		synctest.Wait()
+		if got := statsOf(r).Redis.Errors[reasonTimeout]; got != 1 {
+			t.Errorf("%d timeouts are counted, want one", got)
+		}
+		if err := r.Allow(t.Context(), checksFor(perDay, "usr=1")); !errors.Is(err, errReply) {
+			t.Errorf("got %v, want an answer of the client", err)
+		}
+	})
+}
