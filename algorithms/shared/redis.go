@@ -41,7 +41,8 @@ type redisLayer struct {
 	reloads   reloader         // the client, if it knows the nodes of a Cluster
 	cluster   bool             // one script may use keys of one slot only
 	prefix    string           // of every stored key
-	now       func() time.Time // nil: the clock of the server
+	now       func() time.Time // of decisions; nil: the clock of the server
+	clock     func() time.Time // of this process: now, if that is set
 	inFlight  int
 	deadline  time.Duration
 	circuit   *circuit // nil: none
@@ -71,6 +72,9 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 	r := &redisLayer{
 		client: client, prefix: o.Prefix + ":", now: o.Now, inFlight: o.InFlight, deadline: o.Deadline,
 		circuit: circuit, report: report,
+	}
+	if r.clock = r.now; r.clock == nil {
+		r.clock = time.Now
 	}
 	r.pipelines, _ = client.(pipeliner)
 	r.reloads, _ = client.(reloader)
@@ -112,14 +116,6 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 	}
 	rc.free()
 	return nil
-}
-
-// clock returns the clock of this process.
-func (r *redisLayer) clock() time.Time {
-	if r.now == nil {
-		return time.Now()
-	}
-	return r.now()
 }
 
 // latest is the last instant at which all arithmetic is exact, in 2252.
