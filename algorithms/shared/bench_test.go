@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -127,12 +128,16 @@ func (m sharedMemory) Allow(ctx context.Context, checks []algorithms.Check) erro
 	return err
 }
 
-// instantly is a layer that admits everything.
-type instantly struct{}
+// instantly is a layer that admits everything, and says that so many units remain.
+type instantly struct{ remaining int64 }
 
-func (instantly) allow(_ context.Context, c *call) error {
+func (l instantly) allow(_ context.Context, c *call) error {
 	for i := range c.items {
-		c.items[i].decision = algorithms.Decision{Allowed: true, Source: algorithms.Shared}
+		it := &c.items[i]
+		r := step.Receipt{Units: it.Cost, Row: it.Limit.Row, Source: uint8(algorithms.Shared)}
+		it.decision = algorithms.Decision{
+			Allowed: true, Source: algorithms.Shared, Remaining: l.remaining, Receipt: algorithms.ReceiptOf(r),
+		}
 	}
 	return nil
 }
@@ -141,8 +146,11 @@ func TestLeasedTakesDoNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	l := newLeased(t, LeaseOptions{})
-	l.fake.Silence()
+	options := LeaseOptions{}.withDefaults()
+	ls := newLease(instantly{remaining: 1_000_000_000}, &options, newReport(slog.Default()))
+	go ls.watch()
+	defer ls.close()
+	l := over(ls)
 	limit := algorithms.TokenBucket(1_000_000_000, time.Second)
 	checks := []algorithms.Check{
 		{Policy: "orders", Key: "usr=1", Limit: limit, Cost: 1}, {Policy: "all", Key: "usr=1", Limit: limit, Cost: 1},
@@ -152,7 +160,12 @@ func TestLeasedTakesDoNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for l.stats().Spent < 10_000 {
+	spent := func() uint64 {
+		var s algorithms.Stats
+		ls.addStats(&s)
+		return s.Lease.Spent
+	}
+	for spent() < 10_000 {
 		ask()
 	}
 	if got := testing.AllocsPerRun(10_000, ask); got != 0 {

@@ -54,6 +54,7 @@ type denyCache struct {
 type denyShard struct {
 	limit   int           // of denials
 	settled atomic.Uint64 // settlements so far; it changes under mu
+	size    atomic.Int64  // of denials; it changes under mu
 	mu      sync.Mutex
 	denials map[uint64]*denial // by the hash of the key; guarded by mu
 }
@@ -111,17 +112,21 @@ func (d *denyCache) recall(checks []algorithms.Check) bool {
 // known denial. Trials must be counted, exact checks must be asked, and an invalid
 // check is an error of its call.
 func recallable(checks []algorithms.Check, known []*denial) bool {
-	var it step.Item
 	for i := range checks {
 		c := &checks[i]
 		if c.Op != algorithms.Take || c.Exact || c.Cost < 0 {
 			return false
 		}
-		if known[i] == nil && c.Item(&it) != nil { // all else of a denied check was valid before
+		if known[i] == nil && !valid(c) { // all else of a denied check was valid before
 			return false
 		}
 	}
 	return step.Size(len(checks)) == nil
+}
+
+func valid(c *algorithms.Check) bool {
+	var it step.Item
+	return c.Item(&it) == nil
 }
 
 // find returns the remembered denial of a check; nil if there is none. Its time may
@@ -134,6 +139,9 @@ func (d *denyCache) find(checks []algorithms.Check, i int) *denial {
 	}
 	hash := key.Hash(seed)
 	sh := d.shard(hash)
+	if sh.size.Load() == 0 {
+		return nil
+	}
 	sh.mu.Lock()
 	n := sh.denials[hash]
 	sh.mu.Unlock()
@@ -218,6 +226,7 @@ func (d *denyCache) forget(items []item) {
 		sh := d.shard(it.hash)
 		sh.mu.Lock()
 		delete(sh.denials, it.hash)
+		sh.size.Store(int64(len(sh.denials)))
 		sh.settled.Add(1)
 		sh.mu.Unlock()
 	}
@@ -264,14 +273,12 @@ func (sh *denyShard) put(hash, settled uint64, n *denial) {
 		}
 	}
 	sh.denials[hash] = n
+	sh.size.Store(int64(len(sh.denials)))
 }
 
 func (d *denyCache) addStats(s *algorithms.Stats) {
 	s.DenyCache.Hits = d.hits.Load()
 	for i := range d.shards {
-		sh := &d.shards[i]
-		sh.mu.Lock()
-		s.DenyCache.Keys += len(sh.denials)
-		sh.mu.Unlock()
+		s.DenyCache.Keys += int(d.shards[i].size.Load())
 	}
 }
