@@ -83,16 +83,6 @@ type rawRedis struct{ client redis.UniversalClient }
 
 var _ limitertest.Store = rawRedis{}
 
-var storedTags = map[string]string{
-	"token-bucket":           "tb",
-	"leaky-bucket":           "lb",
-	"sliding-window-counter": "sc",
-	"sliding-window-log":     "sl",
-	"fixed-window":           "fw",
-	"calendar-window":        "cw",
-	"concurrent":             "co",
-}
-
 // documentedKey returns the key of a check by the documentation, if its parts
 // are stored as they are.
 func documentedKey(c algorithms.Check) string {
@@ -100,7 +90,7 @@ func documentedKey(c algorithms.Check) string {
 	if found {
 		rest = "|" + rest
 	}
-	return fmt.Sprintf("%s:{%s}%s:%s:%s", conformingPrefix, first, rest, c.Policy, storedTags[c.Limit.Algorithm().String()])
+	return fmt.Sprintf("%s:{%s}%s:%s:%s", conformingPrefix, first, rest, c.Policy, limitertest.Tag(c.Limit.Algorithm()))
 }
 
 // Kind implements limitertest.Store.

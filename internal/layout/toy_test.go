@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -108,16 +109,24 @@ func run(t *testing.T, module string, command ...string) string {
 	cmd.Env = append(os.Environ(), "PENSTOCK_TRACES=5")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, tail(out))
+		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, failures(out))
 	}
 	return string(out)
 }
 
-// tail returns the end of an output, which says what failed.
-func tail(out []byte) []byte {
-	const most = 8_000
-	return out[max(0, len(out)-most):]
+// failures returns the lines of an output that do not say that all is well.
+func failures(out []byte) string {
+	var lines []string
+	for line := range strings.Lines(string(out)) {
+		if !passing.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	const most = 100
+	return strings.Join(lines[max(0, len(lines)-most):], "")
 }
+
+var passing = regexp.MustCompile(`^\s*(=== |--- PASS|PASS|ok )`)
 
 func read(t *testing.T, file string) []byte {
 	t.Helper()
