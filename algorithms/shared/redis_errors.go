@@ -19,7 +19,7 @@ import (
 //	if errors.Is(err, shared.ErrMisconfigured) {
 //		log.Fatal(err)
 //	}
-var ErrMisconfigured = errors.New("Redis is misconfigured") //nolint:staticcheck // a name
+var ErrMisconfigured = errors.New("redis is misconfigured")
 
 // The reasons, as labels of metrics have them.
 const (
@@ -145,7 +145,7 @@ func (r *errorRow) matches(err error, texts []string) bool {
 // how these begin is reliable.
 func appendTexts(texts []string, err error) []string {
 	var wrapped []error
-	switch e := err.(type) { //nolint:errorlint // it is what unwraps
+	switch e := err.(type) {
 	case nil:
 		return texts
 	case interface{ Unwrap() error }:

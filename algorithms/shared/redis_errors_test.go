@@ -191,7 +191,7 @@ func TestReasons(t *testing.T) {
 
 func TestNotReady(t *testing.T) {
 	err := notReady(said("NOAUTH Authentication required."))
-	want := "shared: Redis is misconfigured: NOAUTH Authentication required. (" + advicePassword + ")"
+	want := "shared: redis is misconfigured: NOAUTH Authentication required. (" + advicePassword + ")"
 	if !errors.Is(err, ErrMisconfigured) || err.Error() != want || Reason(err) != reasonConfiguration {
 		t.Errorf("got %q, want %q", err, want)
 	}
