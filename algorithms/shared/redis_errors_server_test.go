@@ -81,6 +81,31 @@ func TestTroublesOfConnections(t *testing.T) {
 				return new(net.Dialer).DialContext(ctx, network, addr)
 			}
 		}), "dial tcp", "unavailable failure"},
+		{"connection killed while waiting", killed, "EOF", unforeseenText},
+		{"no free connection", func(t *testing.T) error {
+			c := clientOf(t, redistest.Start(t).Addr(), func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, 20*time.Millisecond })
+			occupy(t, c)
+			return ask(t, c, "usr=1")
+		}, "connection pool timeout", "overload failure"},
+		{"no more connections", func(t *testing.T) error {
+			c := clientOf(t, redistest.Start(t).Addr(), func(o *redis.Options) { o.MaxActiveConns = 1 })
+			occupy(t, c)
+			return ask(t, c, "usr=1")
+		}, "connection pool exhausted", "overload failure"},
+		{"closed client", func(t *testing.T) error {
+			c := clientOf(t, redistest.Start(t).Addr(), nil)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return ask(t, c, "usr=1")
+		}, "client is closed", "internal none"},
+		{"too many connections", tooManyConnections, "max number of clients", "capacity failure"},
+	})
+}
+
+func TestTroublesOfWaits(t *testing.T) {
+	t.Parallel()
+	testMishaps(t, []mishap{
 		{"no answer", func(t *testing.T) error {
 			server := redistest.Start(t)
 			c := clientOf(t, server.Addr(), nil)
@@ -106,7 +131,6 @@ func TestTroublesOfConnections(t *testing.T) {
 			server.Stop()
 			return ask(t, clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond }), "usr=1")
 		}, "i/o timeout", "timeout failure executed"},
-		{"connection killed while waiting", killed, "EOF", unforeseenText},
 		{"caller hung up", func(t *testing.T) error {
 			server := redistest.Start(t)
 			server.Stop()
@@ -121,24 +145,6 @@ func TestTroublesOfConnections(t *testing.T) {
 			defer cancel()
 			return newRedis(t, clientOf(t, server.Addr(), nil), nil).Allow(ctx, checksFor(perDay, "usr=1"))
 		}, "context deadline exceeded", "cancelled none executed"},
-		{"no free connection", func(t *testing.T) error {
-			c := clientOf(t, redistest.Start(t).Addr(), func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, 20*time.Millisecond })
-			occupy(t, c)
-			return ask(t, c, "usr=1")
-		}, "connection pool timeout", "overload failure"},
-		{"no more connections", func(t *testing.T) error {
-			c := clientOf(t, redistest.Start(t).Addr(), func(o *redis.Options) { o.MaxActiveConns = 1 })
-			occupy(t, c)
-			return ask(t, c, "usr=1")
-		}, "connection pool exhausted", "overload failure"},
-		{"closed client", func(t *testing.T) error {
-			c := clientOf(t, redistest.Start(t).Addr(), nil)
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return ask(t, c, "usr=1")
-		}, "client is closed", "internal none"},
-		{"too many connections", tooManyConnections, "max number of clients", "capacity failure"},
 	})
 }
 
