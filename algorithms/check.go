@@ -143,16 +143,18 @@ func (m FailureMode) String() string {
 }
 
 // Item writes the check into it as steps use it, or returns every mistake of
-// the check at once. it must be the zero Item. It keeps no memory of the caller's except the strings of
-// the key. Item is for this module's limiters.
+// the check at once. The item may have been another check's: Item sets every
+// field that is read before it is written. It keeps no memory of the caller's
+// except the strings of the key. Item is for this module's limiters.
 func (c *Check) Item(it *step.Item) error {
 	if !c.valid() {
 		return c.mistakes()
 	}
-	l, op := &c.Limit.step, step.Op(c.Op)
+	l := &c.Limit.step
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
-	it.Limit, it.Op, it.Cost = *l, op, c.units()
-	if op.Reads() {
+	it.Limit, it.Op, it.Cost = *l, step.Op(c.Op), c.units()
+	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
+	if it.Receipt = (step.Receipt{}); it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step
 	}
 	if l.Row.TakesApart {

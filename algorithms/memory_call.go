@@ -65,7 +65,11 @@ var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 // release forgets everything that belongs to the caller of n checks.
 func (w *workspace) release(n int) {
-	clear(w.places[:min(n, len(w.places))])
+	for i := range w.places[:min(n, len(w.places))] {
+		p := &w.places[i]
+		p.Forget()
+		p.name, p.record = name{}, nil
+	}
 	clear(w.items[:])
 	workspaces.Put(w)
 }

@@ -8,10 +8,6 @@
 // second at most. Concurrent requests are never remembered (Row.Remembered): any
 // of them may end at once, at another instance.
 //
-// Answering. recall reads the caller's checks before a call is made of them, because
-// making one takes a third of the time of an answer from memory. As a layer, the
-// cache only learns.
-//
 // Overtaking. A settlement may run while a denial is on its way. Each shard counts
 // the settlements of its keys. The count is read before the limiter below is
 // asked, and the denial is dropped if the count has changed when it arrives.
@@ -43,7 +39,7 @@ const (
 	denyShards = 64 // a power of two
 )
 
-// A denyCache remembers denials of the layers below.
+// A denyCache is the layer that answers from remembered denials.
 type denyCache struct {
 	next   layer
 	start  time.Time // instants count from here, by the monotonic clock
@@ -52,17 +48,16 @@ type denyCache struct {
 }
 
 type denyShard struct {
-	limit   int           // of denials
-	settled atomic.Uint64 // settlements so far; it changes under mu
-	size    atomic.Int64  // of denials; it changes under mu
-	mu      sync.Mutex
-	denials map[uint64]*denial // by the hash of the key; guarded by mu
+	limit   int                // of denials
+	mu      sync.Mutex         // guards the fields below
+	denials map[uint64]*denial // by the hash of the key
+	settled uint64             // settlements so far
 }
 
-// A denial is the answer to one need under one limit. It is immutable.
+// A denial is the answer to one cost of one limit. It is immutable.
 type denial struct {
 	key      step.Key
-	limit    algorithms.Limit // valid
+	limit    step.Limit
 	need     int64
 	until    time.Duration
 	answered time.Duration
@@ -78,102 +73,6 @@ func newDenyCache(next layer, maxKeys int) *denyCache {
 	return d
 }
 
-// recall answers a call if the denial of one of its checks is remembered. The other
-// checks are allowed, without having been asked.
-func (d *denyCache) recall(checks []algorithms.Check) bool {
-	var buf [8]*denial
-	known, denied, now := buf[:0], false, time.Duration(0)
-	for i := range checks {
-		n := d.find(checks, i)
-		if n != nil && now == 0 {
-			now = time.Since(d.start)
-		}
-		if n != nil && now >= n.until {
-			n = nil
-		}
-		known, denied = append(known, n), denied || n != nil
-	}
-	if !denied || !recallable(checks, known) {
-		return false
-	}
-	for i, n := range known {
-		c := &checks[i]
-		if n == nil {
-			c.Decision = algorithms.Decision{Allowed: true}
-			continue
-		}
-		n.decide(&c.Decision, now)
-	}
-	d.hits.Add(1)
-	return true
-}
-
-// recallable reports whether memory may answer a call, some of whose checks have a
-// known denial. Trials must be counted, exact checks must be asked, and an invalid
-// check is an error of its call.
-func recallable(checks []algorithms.Check, known []*denial) bool {
-	for i := range checks {
-		c := &checks[i]
-		if c.Op != algorithms.Take || c.Exact || c.Cost < 0 {
-			return false
-		}
-		if known[i] == nil && !valid(c) { // all else of a denied check was valid before
-			return false
-		}
-	}
-	return step.Size(len(checks)) == nil
-}
-
-func valid(c *algorithms.Check) bool {
-	var it step.Item
-	return c.Item(&it) == nil
-}
-
-// find returns the remembered denial of a check; nil if there is none. Its time may
-// be over.
-func (d *denyCache) find(checks []algorithms.Check, i int) *denial {
-	c := &checks[i]
-	key := step.Key{Policy: c.Policy, Text: c.Key, Scope: c.Limit.Step().Scope}
-	if key.Scope == nil { // the zero Limit
-		return nil
-	}
-	hash := key.Hash(seed)
-	sh := d.shard(hash)
-	if sh.size.Load() == 0 {
-		return nil
-	}
-	sh.mu.Lock()
-	n := sh.denials[hash]
-	sh.mu.Unlock()
-	// A denial of another key may have the same hash.
-	if n == nil || n.key != key || n.limit != c.Limit || n.need != needOf(checks, i) {
-		return nil
-	}
-	return n
-}
-
-// needOf returns the Need of the item that a call would make of a check.
-func needOf(checks []algorithms.Check, i int) int64 {
-	c := &checks[i]
-	need := min(c.Cost, step.MaxUnits)
-	for j := range i {
-		o := &checks[j]
-		if o.Key == c.Key && o.Policy == c.Policy && o.Limit.Step().Scope == c.Limit.Step().Scope {
-			need += min(o.Cost, step.MaxUnits)
-		}
-	}
-	return need
-}
-
-// decide writes the denial as it is at now, with its waits counted down.
-func (n *denial) decide(d *algorithms.Decision, now time.Duration) {
-	elapsed := max(0, (now - n.answered).Truncate(time.Microsecond))
-	*d = n.decision
-	d.RetryAfter = countDown(d.RetryAfter, elapsed)
-	d.ResetAfter = countDown(d.ResetAfter, elapsed)
-	d.UnitAfter = countDown(d.UnitAfter, elapsed)
-}
-
 func (d *denyCache) allow(ctx context.Context, c *call) error {
 	if c.settles() {
 		return d.settle(ctx, c)
@@ -181,23 +80,24 @@ func (d *denyCache) allow(ctx context.Context, c *call) error {
 	if !rememberable(c) {
 		return d.next.allow(ctx, c)
 	}
+	now := time.Since(d.start)
 	var buf [8]uint64
-	settled := buf[:0]
-	for i := range c.items {
-		settled = append(settled, d.shard(c.items[i].hash).settled.Load())
+	settled, denied := d.recall(buf[:0], c, now)
+	if denied {
+		d.hits.Add(1)
+		return nil
 	}
-	asked := time.Since(d.start)
 	if err := d.next.allow(ctx, c); err != nil {
 		return err
 	}
 	if !c.proceeds() {
-		d.remember(c, settled, asked, time.Since(d.start))
+		d.remember(c, settled, now, time.Since(d.start))
 	}
 	return nil
 }
 
-// rememberable reports whether denials of a call are remembered: of calls that memory
-// could answer.
+// rememberable reports whether memory may answer a call. Trials must be counted,
+// and exact items must be asked.
 func rememberable(c *call) bool {
 	for i := range c.items {
 		if it := &c.items[i]; it.Op != step.Take || it.exact {
@@ -226,13 +126,53 @@ func (d *denyCache) forget(items []item) {
 		sh := d.shard(it.hash)
 		sh.mu.Lock()
 		delete(sh.denials, it.hash)
-		sh.size.Store(int64(len(sh.denials)))
-		sh.settled.Add(1)
+		sh.settled++
 		sh.mu.Unlock()
 	}
 }
 
 func (d *denyCache) shard(hash uint64) *denyShard { return &d.shards[hash%denyShards] }
+
+// recall answers the call if the denial of one of its items is remembered; the
+// others are allowed, without having been asked. It appends the settlements so far
+// for the key of each item.
+func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts []uint64, denied bool) {
+	for i := range c.items {
+		it := &c.items[i]
+		sh := d.shard(it.hash)
+		sh.mu.Lock()
+		known := sh.denials[it.hash]
+		settled = append(settled, sh.settled)
+		sh.mu.Unlock()
+		if known == nil || now >= known.until || !known.answers(it) {
+			continue
+		}
+		if !denied {
+			for j := range c.items {
+				c.items[j].decision = algorithms.Decision{Allowed: true}
+			}
+			denied = true
+		}
+		known.decide(it, now)
+	}
+	return settled, denied
+}
+
+// answers reports whether the denial is that of an item's key, limit and need. A
+// denial of another key may have the same hash.
+func (n *denial) answers(it *item) bool {
+	return n.need == it.Need && n.key == it.Key && n.limit == it.Limit
+}
+
+// decide writes the denial as the decision of an item, with its waits counted down.
+func (n *denial) decide(it *item, now time.Duration) {
+	elapsed := max(0, (now - n.answered).Truncate(time.Microsecond))
+	d := &it.decision
+	*d = n.decision
+	d.RetryAfter = countDown(d.RetryAfter, elapsed)
+	d.ResetAfter = countDown(d.ResetAfter, elapsed)
+	d.UnitAfter = countDown(d.UnitAfter, elapsed)
+}
 
 // remember keeps the denials of a call that was asked and answered at these
 // instants.
@@ -243,7 +183,7 @@ func (d *denyCache) remember(c *call, settled []uint64, asked, answered time.Dur
 			continue
 		}
 		d.shard(it.hash).put(it.hash, settled[i], &denial{
-			key: it.Key.Clone(), limit: algorithms.LimitOf(it.Limit), need: it.Need, decision: it.decision,
+			key: it.Key.Clone(), limit: it.Limit, need: it.Need, decision: it.decision,
 			until: asked + min(it.decision.RetryAfter, rememberFor), answered: answered,
 		})
 	}
@@ -254,7 +194,7 @@ func (d *denyCache) remember(c *call, settled []uint64, asked, answered time.Dur
 func (sh *denyShard) put(hash, settled uint64, n *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.settled.Load() != settled {
+	if sh.settled != settled {
 		return
 	}
 	looked := 0
@@ -273,12 +213,14 @@ func (sh *denyShard) put(hash, settled uint64, n *denial) {
 		}
 	}
 	sh.denials[hash] = n
-	sh.size.Store(int64(len(sh.denials)))
 }
 
 func (d *denyCache) addStats(s *algorithms.Stats) {
 	s.DenyCache.Hits = d.hits.Load()
 	for i := range d.shards {
-		s.DenyCache.Keys += int(d.shards[i].size.Load())
+		sh := &d.shards[i]
+		sh.mu.Lock()
+		s.DenyCache.Keys += len(sh.denials)
+		sh.mu.Unlock()
 	}
 }

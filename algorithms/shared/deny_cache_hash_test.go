@@ -43,9 +43,7 @@ func TestDenyCacheTellsKeysOfOneHashApart(t *testing.T) {
 		if hash == hashOf(one) {
 			t.Errorf("%v has the same hash", other)
 		}
-		sh := d.cache.shard(hash)
-		sh.denials[hash] = known
-		sh.size.Store(int64(len(sh.denials)))
+		d.cache.shard(hash).denials[hash] = known
 		checks := []algorithms.Check{other}
 		if err := d.Allow(t.Context(), checks); err != nil || !algorithms.Allowed(checks) || d.hits() != 1 {
 			t.Errorf("got %+v, error %v, want it to be asked for", checks[0].Decision, err)

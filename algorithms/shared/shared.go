@@ -93,9 +93,6 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err
 	}
-	if l.denied != nil && l.denied.recall(checks) {
-		return nil
-	}
 	c, err := newCall(checks)
 	if err != nil {
 		return err

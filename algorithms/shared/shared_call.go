@@ -62,13 +62,13 @@ func newCall(checks []algorithms.Check) (*call, error) {
 	if err := step.Size(len(checks)); err != nil {
 		return nil, err
 	}
-	c := callOf(len(checks))
+	c := getCall(len(checks))
 	var errs []error
 	for i := range checks {
 		it := &c.items[i]
 		err := checks[i].Item(&it.Item)
 		if err == nil {
-			it.exact, it.fail = checks[i].Exact, checks[i].Fail
+			it.exact, it.fail, it.decision = checks[i].Exact, checks[i].Fail, algorithms.Decision{}
 			err = c.add(it)
 		}
 		if err != nil {
@@ -85,6 +85,14 @@ func newCall(checks []algorithms.Check) (*call, error) {
 // callOf returns a call of n zero items. Each must be filled in and added, in
 // order.
 func callOf(n int) *call {
+	c := getCall(n)
+	clear(c.items)
+	return c
+}
+
+// getCall returns a call of n items, which may be stale: clearing them takes
+// longer than a lease takes to answer.
+func getCall(n int) *call {
 	c := calls.Get().(*call)
 	if cap(c.items) < n {
 		c.items = make([]item, n)
@@ -105,7 +113,10 @@ func (c *call) free() {
 	if c.givenUp || len(c.items) > maxPooled {
 		return
 	}
-	clear(c.items)
+	for i := range c.items {
+		c.items[i].Forget()
+		c.items[i].key = ""
+	}
 	clear(c.steps.Items)
 	c.items, c.steps.Items = c.items[:0], c.steps.Items[:0]
 	calls.Put(c)

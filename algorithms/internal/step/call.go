@@ -91,6 +91,13 @@ var ids = func() *atomic.Int64 {
 	return &ids
 }()
 
+// Forget drops the references of an item that is kept for another check. Other
+// fields may be stale then.
+func (it *Item) Forget() {
+	it.Key, it.Home, it.Instead = Key{}, nil, nil
+	it.Held, it.judged = Held{}, State{}
+}
+
 // NextID returns a number that no other take of this process has.
 func NextID() int64 { return ids.Add(1) }
 
@@ -108,7 +115,7 @@ func Size(checks int) error {
 // Add appends an item, which must stay where it is while the Call is used. It
 // finds the earlier items that matter to this one.
 func (c *Call) Add(it *Item) error {
-	it.Index, it.Home, it.Need = len(c.Items), it, it.Cost
+	it.Index, it.Home, it.Need, it.Instead, it.others = len(c.Items), it, it.Cost, nil, false
 	c.Items = append(c.Items, it)
 	if it.Op.Settles() != c.Items[0].Op.Settles() {
 		return errMixed
