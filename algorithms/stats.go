@@ -37,9 +37,10 @@ type Stats struct {
 		// Batched are the checks in Batches.
 		Batched uint64
 
-		// ReturnsFailed are the times that a call could not give back units
-		// which it took in one Cluster slot when it was denied in another.
-		// The units stay charged until they drain.
+		// ReturnsFailed are the times that units could not be given back: those
+		// that a call took in one Cluster slot when it was denied in another,
+		// and those that were left on a lease. They stay charged until they
+		// drain.
 		ReturnsFailed uint64
 	}
 

@@ -140,15 +140,13 @@ func (o *Options) validate() error {
 
 // validateClient returns why a client cannot serve a limiter, or nil.
 func validateClient(c Client) error {
-	v := reflect.ValueOf(c)
-	switch {
-	case c == nil || v.Kind() == reflect.Pointer && v.IsNil():
+	if v := reflect.ValueOf(c); c == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return errors.New("shared: the Redis client is nil")
 	}
 	switch c.(type) {
 	case redis.Pipeliner:
 		return fmt.Errorf("shared: %T is a pipeline, which only keeps commands; pass the client itself", c)
-	case *redis.Ring:
+	case interface{ Options() *redis.RingOptions }: // also embedded in another type
 		return errors.New("shared: a Ring forgets limits when it moves keys between shards; use Redis Cluster, Sentinel or one server")
 	}
 	return nil

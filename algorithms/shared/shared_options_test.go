@@ -1,0 +1,80 @@
+// What New accepts.
+
+package shared
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// New reports every misconfiguration at once, each on a line of its own.
+func TestNewNamesEveryMistake(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, &Options{
+		Prefix: "a{b", Deadline: -1, InFlight: -1, OpenFor: -time.Second, Instances: 100_001, Share: 101,
+		DenyCacheKeys: -2, Lease: &LeaseOptions{Share: 51, Hold: time.Hour},
+	})
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, want := range []string{
+		"shared: the Redis client is nil", `shared: Prefix is "a{b"`, "shared: Deadline is -1ns", "shared: InFlight is -1",
+		"shared: OpenFor is -1s", "shared: Instances is 100001", "shared: Share is 101", "shared: DenyCacheKeys is -2",
+		"shared: Lease.Share is 51", "shared: Lease.Hold is 1h0m0s",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d of\n%v\nwant %q", i, err, want)
+		}
+	}
+}
+
+// A client must be one that sends commands, and that keeps keys where they are.
+func TestNewWantsAClient(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer rdb.Close()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	defer ring.Close()
+	for name, tt := range map[string]struct {
+		client Client
+		want   string
+	}{
+		"a nil client":       {nil, "is nil"},
+		"a nil pointer":      {(*redis.Client)(nil), "is nil"},
+		"a pipeline":         {rdb.Pipeline(), "pass the client itself"},
+		"a Ring":             {ring, "a Ring forgets limits"},
+		"an embedded Ring":   {struct{ *redis.Ring }{ring}, "a Ring forgets limits"},
+		"a client":           {rdb, ""},
+		"an embedded client": {struct{ *redis.Client }{rdb}, ""},
+	} {
+		l, err := New(tt.client, &Options{Logger: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			_ = l.Close()
+		}
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, tt.want)
+		}
+	}
+}
+
+// Stats say from the start that they are shared, and have every reason.
+func TestNewLimitersHaveStats(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer rdb.Close()
+	l := must(t, rdb, &Options{Instances: 3, Logger: slog.New(slog.DiscardHandler)})
+	s := l.Stats()
+	if !s.Shared || s.Fallback.Instances != 3 || len(s.Redis.Errors) != len(reasons) {
+		t.Errorf("got %+v, want those of one of three instances, with all reasons", s)
+	}
+	if s := algorithms.NewMemory(nil).Stats(); s.Shared || s.Redis.Errors != nil {
+		t.Errorf("got %+v of a Memory, want only its part", s)
+	}
+}
