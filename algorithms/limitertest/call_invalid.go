@@ -156,6 +156,14 @@ func bursts(requests int64, window time.Duration, burst int64) func() []algorith
 }
 
 var errorRules = []rule{
+	{"1 001 checks", "a call holds at most 1 000 checks, because all others wait while it is decided", func(w *world) {
+		checks := make([]algorithms.Check, 1_001)
+		for i := range checks {
+			checks[i] = w.on("many", anyTen(), 0)
+		}
+		w.invalid(checks...)
+		w.allow(checks[:1_000]...)
+	}},
 	{
 		// Each must keep its promise: the burst fits, and waits end as predicted.
 		"valid-bounds",

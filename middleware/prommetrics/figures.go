@@ -49,7 +49,7 @@ var figures = []figure{
 		func(s *algorithms.Stats) uint64 { return s.Redis.ScriptLoads }),
 	counterOf("ratelimit_redis_missing_states_total", "Checks that found no stored state: new keys, and forgotten ones.",
 		func(s *algorithms.Stats) uint64 { return s.Redis.Missing }),
-	counterOf("ratelimit_redis_failed_returns_total", "Failures to give back units, which stay charged until they drain.",
+	counterOf("ratelimit_redis_failed_returns_total", "Failures to give back units of a denied call or a lease: they stay charged until they drain.",
 		func(s *algorithms.Stats) uint64 { return s.Redis.ReturnsFailed }),
 
 	gaugeOf("ratelimit_breaker_open", "1 while the circuit is open and Redis is bypassed.",
