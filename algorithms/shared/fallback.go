@@ -162,7 +162,7 @@ func (f *fallback) share(whole *step.Limit) step.Limit {
 // circuit is open it does not ask.
 func (f *fallback) ready(ctx context.Context) error {
 	if f.circuit.open.Load() {
-		return f.circuit.lastCause()
+		return notReady(f.circuit.lastCause())
 	}
 	return f.primary.ready(ctx)
 }

@@ -116,6 +116,23 @@ func TestFallbackReady(t *testing.T) {
 	})
 }
 
+// While the circuit is open, Ready says what to do about a misconfiguration, as
+// it does while the circuit is closed.
+func TestFallbackReadyNamesAMisconfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.shared.fails(said("NOAUTH Authentication required."))
+		for !w.stats().Open {
+			w.take("usr=1", hourly, 1)
+			time.Sleep(defaultDeadline)
+		}
+		err := w.Ready(context.Background())
+		if !errors.Is(err, ErrMisconfigured) || !strings.Contains(err.Error(), advicePassword) || Reason(err) != reasonConfiguration {
+			t.Errorf("got %v, want ErrMisconfigured with the advice %q", err, advicePassword)
+		}
+	})
+}
+
 func TestFallbackCountsInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
