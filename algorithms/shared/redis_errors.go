@@ -7,8 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 // ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not resolve
@@ -63,12 +69,18 @@ var reasons = []string{
 // it is the caller's: a caller that sets a deadline of its own knows better.
 func Reason(err error) string { return troubleOf(err).reason }
 
-// A trouble is what an error means to the layers that go on without a decision.
+// A trouble is what some errors mean to the layers that go on without a decision.
+// Any of its first three fields selects them.
 type trouble struct {
+	is   []error          // they wrap one of these
+	says []string         // the text of Redis or its client begins with one of these
+	has  func(error) bool // anything else
+
 	reason   string
 	effect   effect
-	retry    bool // sending again may succeed, and nothing was executed
-	executed bool // a charge may have been made
+	retry    bool   // sending again may succeed, and nothing was executed
+	executed bool   // a charge may have been made
+	advice   string // what to do about a misconfiguration
 }
 
 // An effect is what a round trip says to a circuit breaker.
@@ -84,90 +96,149 @@ const (
 	effectNone
 )
 
+// unforeseen applies where the table has no row: to lost connections (EOF, reset,
+// broken pipe), and to unknown texts.
+var unforeseen = trouble{reason: reasonUnavailable, effect: effectFailure, executed: true}
+
+// troubles are tried in order, because an error may wrap several.
+//
+// The texts are those of Redis 7.0.15, or from the sources of the versions named
+// beside them, without "ERR ".
+var troubles = []trouble{
+	{is: []error{algorithms.ErrInvalid, redis.ErrClosed}, reason: reasonInternal, effect: effectNone},
+
+	// Before the contexts' errors: a dial may end with one, too, and has sent nothing.
+	{is: []error{errOpen}, has: dialing, reason: reasonUnavailable, effect: effectFailure},
+	{is: []error{errUnsent}, reason: reasonTimeout, effect: effectFailure},
+	{is: []error{errTimeout}, reason: reasonTimeout, effect: effectFailure, executed: true},
+	{is: []error{context.Canceled, context.DeadlineExceeded}, reason: reasonCancelled, effect: effectNone, executed: true},
+
+	// The batches that fill the lane have failed already, and they count.
+	{is: []error{errOverloaded}, reason: reasonOverload, effect: effectNone},
+	{is: []error{redis.ErrPoolTimeout, redis.ErrPoolExhausted}, reason: reasonOverload, effect: effectFailure},
+
+	// A server that cannot serve now. It checks all of these before the first
+	// write, so nothing was executed. A script that has written cannot be killed.
+	{says: []string{"LOADING ", "BUSY ", "MISCONF ", "NOREPLICAS ", "CLUSTERDOWN ", "Script killed by user"}, reason: reasonUnavailable, effect: effectFailure},
+	{says: []string{"READONLY ", "TRYAGAIN "}, reason: reasonFailover, effect: effectFailure, retry: true},
+	{says: []string{"MASTERDOWN "}, reason: reasonFailover, effect: effectFailure},
+	{says: []string{"OOM ", "max number of clients"}, reason: reasonCapacity, effect: effectFailure},
+
+	// The batch sends such a script whole.
+	{says: []string{"NOSCRIPT "}, reason: reasonInternal, retry: true},
+
+	// A client for Redis Cluster follows MOVED and ASK. Another client sees them
+	// for every call that belongs to another node. CROSSSLOT is never an answer to
+	// a ClusterClient, because its scripts have keys of one slot only.
+	{says: []string{"MOVED ", "ASK ", "CROSSSLOT "}, reason: reasonConfiguration, advice: adviceCluster},
+
+	{says: []string{"NOAUTH "}, reason: reasonConfiguration, effect: effectFailure, advice: advicePassword},
+	// The server says AUTH if it has no password configured.
+	{says: []string{"WRONGPASS ", "AUTH "}, reason: reasonConfiguration, effect: effectFailure, advice: adviceLogin},
+	{says: []string{"DENIED "}, reason: reasonConfiguration, effect: effectFailure, advice: adviceProtected},
+	{says: []string{"NOPERM "}, reason: reasonConfiguration, effect: effectFailure, advice: adviceRights},
+	{says: []string{"unknown command"}, reason: reasonConfiguration, effect: effectFailure, advice: adviceCommand}, // renamed, or a proxy's
+	// Inside the script: earlier commands of it may have written. Redis 7.2 says
+	// ACL failure.
+	{says: []string{"The user executing the script ", "ACL failure in script"}, reason: reasonConfiguration, effect: effectFailure, executed: true, advice: adviceScript},
+	{says: []string{"Unknown Redis command called from script"}, reason: reasonConfiguration, effect: effectFailure, executed: true, advice: adviceCommand},
+
+	// Redis works, but not for this script. Its commands before the one that
+	// failed may have written.
+	{says: []string{"Script attempted to access"}, reason: reasonInternal, executed: true}, // a key of another slot
+	{is: []error{errStoredKey}, reason: reasonKey},                                         // the script reads before it writes
+	{says: []string{"WRONGTYPE ", "value is not an integer", "increment or decrement would overflow"}, reason: reasonKey, executed: true},
+	{says: []string{"Error compiling script", "EXECABORT "}, reason: reasonInternal}, // EXECABORT: a proxy's transaction
+	// Lua's own errors begin with user_script.
+	{says: []string{"user_script:", "Error running script", "redis: nil", "redis: unexpected type"}, reason: reasonInternal, executed: true},
+	{is: []error{errReply}, reason: reasonInternal, executed: true},
+
+	// Last: several of the errors above say that they are timeouts, too.
+	{has: timedOut, reason: reasonTimeout, effect: effectFailure, executed: true},
+}
+
+const (
+	adviceCluster   = "this is a node of Redis Cluster: use its client, redis.NewClusterClient"
+	advicePassword  = "set the client's Password, and its Username if it has one"
+	adviceLogin     = "check the client's Username and Password, and that the server has that user and has enabled it"
+	adviceProtected = "the server accepts only local connections: give it a password, or turn its protected mode off"
+	adviceRights    = "grant the client's user EVALSHA and EVAL (or load the script as package lua says) and the keys that begin with the limiter's prefix"
+	adviceScript    = "grant the client's user the commands of the script, which package lua lists, and the keys that begin with the limiter's prefix"
+	adviceCommand   = "the server, or a proxy before it, lacks a command: the limiter needs EVALSHA, EVAL and the commands that package lua lists"
+)
+
+// dialing reports whether there was no connection yet.
+func dialing(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+func timedOut(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}
+
 // troubleOf looks an error up in the table.
 func troubleOf(err error) trouble {
 	if err == nil {
 		return trouble{}
 	}
-	r := rowOf(err)
-	return trouble{reason: r.reason, effect: r.effect, retry: r.retry, executed: r.executed}
-}
-
-// notReady returns the error of Ready for why Redis cannot decide. It says what
-// to do if that will not resolve itself.
-func notReady(cause error) error {
-	if advice := rowOf(cause).advice; advice != "" {
-		return fmt.Errorf("shared: %w: %w (%s)", ErrMisconfigured, cause, advice)
-	}
-	return fmt.Errorf("shared: redis: %w", cause)
-}
-
-func rowOf(err error) *errorRow {
-	texts := appendTexts(nil, err)
-	for i := range errorRows {
-		if r := &errorRows[i]; r.matches(err, texts) {
-			return r
+	texts := innermost(err)
+	for _, t := range troubles {
+		if t.matches(err, texts) {
+			return t
 		}
 	}
-	return &unforeseen
+	return unforeseen
 }
 
-// An errorRow says what some errors mean. One of its first three fields selects
-// them.
-type errorRow struct {
-	is   error            // they wrap it
-	says string           // the text of Redis or its client begins with it
-	has  func(error) bool // anything else
-
-	reason          string
-	effect          effect
-	retry, executed bool
-	advice          string // what to do about a misconfiguration
-}
-
-func (r *errorRow) matches(err error, texts []string) bool {
-	switch {
-	case r.is != nil:
-		return errors.Is(err, r.is)
-	case r.has != nil:
-		return r.has(err)
-	}
-	for _, text := range texts {
-		if strings.HasPrefix(text, r.says) {
+func (t *trouble) matches(err error, texts []string) bool {
+	for _, is := range t.is {
+		if errors.Is(err, is) {
 			return true
 		}
 	}
-	return false
+	for _, says := range t.says {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(text, says) }) {
+			return true
+		}
+	}
+	return t.has != nil && t.has(err)
 }
 
-// appendTexts appends the texts of the innermost errors that err wraps. Wrapped
+// innermost returns the texts of the innermost errors that err wraps. Wrapped
 // texts differ by client and version, and so do the ends of Redis's own. Only
 // how these begin is reliable.
-func appendTexts(texts []string, err error) []string {
-	var wrapped []error
+func innermost(err error) (texts []string) {
 	switch e := err.(type) {
 	case nil:
-		return texts
+		return nil
 	case interface{ Unwrap() error }:
-		wrapped = []error{e.Unwrap()}
+		texts = innermost(e.Unwrap())
 	case interface{ Unwrap() []error }:
-		wrapped = e.Unwrap()
+		for _, wrapped := range e.Unwrap() {
+			texts = append(texts, innermost(wrapped)...)
+		}
 	}
-	before := len(texts)
-	for _, w := range wrapped {
-		texts = appendTexts(texts, w)
-	}
-	if len(texts) > before {
+	if texts != nil {
 		return texts
 	}
-	text := err.Error()
-	return append(texts, text[len(preamble.FindString(text)):])
+	return []string{preamble.ReplaceAllLiteralString(err.Error(), "")}
 }
 
 // preamble may stand before the text that matters: "ERR ", also of proxies and
 // forks that put it before other codes, and in Redis 6.2 the place in the
 // script, once or twice.
 var preamble = regexp.MustCompile(`^(ERR Error running script \(call to f_[0-9a-f]*\): )?(@user_script: ?[0-9]+: )*-?(ERR )?`)
+
+// notReady returns the error of Ready for why Redis cannot decide. It says what
+// to do if that will not resolve itself.
+func notReady(cause error) error {
+	if advice := troubleOf(cause).advice; advice != "" {
+		return fmt.Errorf("shared: %w: %w (%s)", ErrMisconfigured, cause, advice)
+	}
+	return fmt.Errorf("shared: redis: %w", cause)
+}
 
 // A scriptError is an error that a reply of the script holds as text.
 type scriptError string

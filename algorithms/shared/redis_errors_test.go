@@ -172,8 +172,8 @@ func TestTroubleOfErrors(t *testing.T) {
 // Every row has one of the reasons, and only misconfigurations come with advice.
 func TestReasons(t *testing.T) {
 	used := make(map[string]bool)
-	for i := range errorRows {
-		r := &errorRows[i]
+	for i := range troubles {
+		r := &troubles[i]
 		used[r.reason] = true
 		if !slices.Contains(reasons, r.reason) || (r.advice != "") != (r.reason == reasonConfiguration) {
 			t.Errorf("%q %v: got reason %q and advice %q", r.says, r.is, r.reason, r.advice)
