@@ -1,4 +1,4 @@
-// What is asked: the Check, its ops, and its failure modes.
+// The Check, its ops, and its failure modes.
 
 package algorithms
 
@@ -143,9 +143,9 @@ func (m FailureMode) String() string {
 }
 
 // Item writes the check into it as steps use it, or returns every mistake of
-// the check at once. The item may have been another check's: Item sets every
-// field that is read before it is written. It keeps no memory of the caller's
-// except the strings of the key. Item is for this module's limiters.
+// the check at once. The item may have been another check's if its Forget was
+// called since. It keeps no memory of the caller's except the strings of the key.
+// Item is for this module's limiters.
 func (c *Check) Item(it *step.Item) error {
 	if !c.valid() {
 		return c.mistakes()

@@ -1,4 +1,4 @@
-// What is answered: the Decision, its source, and the receipt of a take.
+// The Decision, its source, and the receipt of a take.
 
 package algorithms
 

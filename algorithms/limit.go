@@ -1,4 +1,4 @@
-// How much: the Limit, and the constructors that are named after the algorithms.
+// The Limit, and the constructors that are named after the algorithms.
 
 package algorithms
 
@@ -102,8 +102,8 @@ func FixedWindow(requests int64, window time.Duration) Limit {
 // and all clients come back at once: it is no protection of a server.
 //
 // The zone must be one that [time.LoadLocation] finds by its name, and so not
-// [time.Local]. The day is told by the store's clock; how far instances' clocks
-// are from it does not matter, up to a day.
+// [time.Local]. The store's clock decides the day. The clocks of instances may differ
+// from it by up to a day.
 func PerDay(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("day", zone))
 }
@@ -127,16 +127,17 @@ func calendarLimit(requests int64, c *step.Calendar) Limit {
 // n is at most 10 000. State: an entry per unit that is held, in Redis of 54 bytes
 // while there are few, and of 145 from 129 on.
 //
-// It is for what is slow, streams, or is paid by the connection. It bounds no
-// rate: where requests are fast, or callers might forget to return, another
-// limit does. How long a denied request has to wait nobody knows, so RetryAfter
-// and ResetAfter say the most: until enough holds have ended by themselves.
+// Use it for slow requests, streams, and work that is billed per connection. It
+// bounds no rate: where requests are fast, or callers might forget to return,
+// use another limit. The wait of a denied request is unknown. RetryAfter and
+// ResetAfter are upper bounds: they count until enough holds have ended by
+// themselves.
 //
-// Without Redis each instance admits its share of n, but at least one, beside
-// what is running already.
+// Without Redis, each instance admits its share of n, and at least one. Running
+// requests come on top.
 //
-// A Force holds units beyond n, up to 2n, which nothing returns; a Grant frees
-// the oldest, though their requests may still run.
+// A Force holds units beyond n, up to 2n, and nothing returns them. A Grant frees
+// the oldest units, though their requests may still run.
 func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }

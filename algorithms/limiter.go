@@ -1,4 +1,4 @@
-// What decides: the Limiter, and the errors that its callers tell apart.
+// The Limiter, and the errors that its callers tell apart.
 
 package algorithms
 

@@ -12,7 +12,8 @@ import (
 // MaxKeys in all.
 //
 // A Memory owns no goroutine and needs no Close: calls forget keys that are full
-// again, a few at a time. A Memory that receives no calls frees no memory.
+// again, a few at a time. A Memory that receives no calls forgets nothing. The
+// room of forgotten keys serves new keys, and is freed with the Memory.
 //
 // A Memory is safe for concurrent use.
 type Memory struct {
@@ -36,8 +37,9 @@ type MemoryOptions struct {
 	// begin some per cent early.
 	MaxKeys int
 
-	// Now is the clock. It must be safe for concurrent use. Nil means the clock
-	// of the system; a call follows a step of that clock within a second.
+	// Now is the clock. It must be safe for concurrent use, and must not call
+	// the Memory, because it may run under a lock. Nil means the clock of the
+	// system; a call follows a step of that clock within a second.
 	Now func() time.Time
 }
 

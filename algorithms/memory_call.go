@@ -28,7 +28,7 @@ func (m *Memory) take(c *Check, now int64) {
 	t.Take(s, now, cost, l)
 	switch {
 	case t.Charged && r == nil:
-		if r = sh.reserve(chainHash(hash), n, now, nil); r == nil {
+		if r = sh.reserve(m, chainHash(hash), n, now, nil); r == nil {
 			sh.mu.Unlock()
 			d.decide(step.Refused(), Undecided)
 			d.Receipt = Receipt{}
@@ -84,7 +84,7 @@ type place struct {
 
 // call decides any call: of several checks, or of settlements.
 func (m *Memory) call(checks []Check, now int64) error {
-	if err := step.Size(len(checks)); err != nil {
+	if err := step.CheckSize(len(checks)); err != nil {
 		return err
 	}
 	w := workspaces.Get().(*workspace)
@@ -153,7 +153,7 @@ func (m *Memory) decide(call *step.Call, places []place, now int64) {
 func (m *Memory) room(it *step.Item, places []place, now int64) bool {
 	home := &places[it.Home.Index]
 	if home.record == nil {
-		home.record = m.shard(home.hash).reserve(chainHash(home.hash), home.name, now, places)
+		home.record = m.shard(home.hash).reserve(m, chainHash(home.hash), home.name, now, places)
 	}
 	it.Refused = home.record == nil
 	return !it.Refused

@@ -40,17 +40,13 @@ const (
 
 	evictionSamples = 8
 	protectDenied   = 1_000_000 // µs
-
-	// refusalSweep bounds the records that a call looks at before it refuses a
-	// new key: a flood of refusals must not become a flood of sweeps.
-	refusalSweep = 1024
 )
 
 // tend sweeps a few records now and then. It requires mu.
 func (sh *shard) tend(m *Memory) {
 	if sh.wear++; sh.wear >= sweepWear {
 		sh.wear = 0
-		sh.sweep(sweepSize, linger, m.now, nil)
+		sh.sweep(linger, m.now, nil)
 	}
 }
 
@@ -64,11 +60,11 @@ func (sh *shard) write(r *record, s step.State, fullAt int64) {
 	r.put(s, fullAt)
 }
 
-// reserve returns a record for a new key. If the shard is full it sweeps, and
-// evicts another key if nothing has expired; nil means that there is none to
-// evict. Records of places are in use by the call and stay. It requires mu.
-func (sh *shard) reserve(hash uint32, n name, now int64, places []place) *record {
-	if sh.records.keys >= sh.limit && !sh.evict(now, places) {
+// reserve returns a record for a new key. If the shard is full it evicts another
+// key; nil means that there is none to evict. Records of places are in use by the
+// call and stay. It requires mu.
+func (sh *shard) reserve(m *Memory, hash uint32, n name, now int64, places []place) *record {
+	if sh.records.keys >= sh.limit && !sh.evict(m, now, places) {
 		sh.refused++
 		return nil
 	}
@@ -76,14 +72,16 @@ func (sh *shard) reserve(hash uint32, n name, now int64, places []place) *record
 	return sh.records.add(hash, n)
 }
 
-// evict makes room for one key, and reports whether it could. It requires mu.
-func (sh *shard) evict(now int64, places []place) bool {
+// evict makes room for one key, and reports whether it could. Before it gives up
+// it sweeps a few records: a flood of refusals must not become a flood of long
+// sweeps. It requires mu.
+func (sh *shard) evict(m *Memory, now int64, places []place) bool {
 	if r := sh.victim(now, places); r != nil {
 		sh.records.remove(r)
 		sh.evicted++
 		return true
 	}
-	sh.sweep(refusalSweep, 0, func() int64 { return now }, places)
+	sh.sweep(0, m.now, places)
 	return sh.records.keys < sh.limit
 }
 
@@ -114,12 +112,12 @@ func inUse(r *record, places []place) bool {
 	return false
 }
 
-// sweep looks at so many records, and forgets keys that have been full again for
-// a while (µs). The clock is read under the lock: it may step back, and a key that a call writes
+// sweep looks at a few records, and forgets keys that have been full again for a
+// while (µs). The clock is read under the lock: it may step back, and a key that a call writes
 // after that must not be judged by an instant before. It requires mu.
-func (sh *shard) sweep(size int, while int64, clock func() int64, places []place) {
+func (sh *shard) sweep(while int64, clock func() int64, places []place) {
 	until, made := clock()-while, sh.records.made
-	for range min(made, size) {
+	for range min(made, sweepSize) {
 		if sh.cursor++; int(sh.cursor) > made {
 			sh.cursor = 1
 		}

@@ -1,5 +1,4 @@
-// What limiters say of themselves: one type of Stats for all of them, and the
-// findings about their set-up.
+// One type of Stats for all limiters, and the findings about their set-up.
 
 package algorithms
 
@@ -21,9 +20,10 @@ type Stats struct {
 		Scripts     uint64 // scripts that were sent, each with the checks of many callers
 		ScriptLoads uint64 // scripts that Redis did not know and received whole
 
-		// Errors are scripts that failed, and times that calls had waited for
-		// too long, by reason (see shared.Reason). Every reason has an entry
-		// from the start.
+		// Errors are failures by reason (see shared.Reason): scripts that failed,
+		// calls that failed because of one stored key, times that calls had
+		// waited for too long, and failed announcements of this instance. Every
+		// reason has an entry from the start.
 		Errors map[string]uint64
 
 		// Missing are checks that found no stored state. New keys do, and keys

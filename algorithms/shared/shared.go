@@ -150,10 +150,11 @@ func (l *Limiter) Stats() algorithms.Stats {
 }
 
 // Close gives back what is on lease, and ends the goroutines of the limiter. It
-// takes as long as Redis does to answer, and 3 s at most; the error says that
-// units could not be given back. Later calls work, without leases and without
-// recovery from trouble. Close may be called more than once, and while there
-// are calls. The client stays the caller's.
+// takes as long as Redis does to answer, and 3 s at most. The error says that
+// Redis could not be asked; units that could not be given back are counted in
+// Stats and logged. Later calls work, without leases and without recovery from
+// trouble. Close may be called more than once, and while there are calls. The
+// client stays the caller's.
 func (l *Limiter) Close() error {
 	var err error
 	if l.lease != nil {

@@ -2,9 +2,9 @@
 // becomes one item with one key, and every layer below trusts it.
 //
 // A layer answers a call by writing each item's decision. The Redis layer may
-// give up a call that is still under way: a batch then goes on reading its items
-// and writing their answers, while the layers above write decisions. The two
-// touch different fields, and such a call is never used again (givenUp).
+// give up a call that is still under way: a batch then goes on reading its items,
+// while the layers above write decisions. The two touch different fields, and the
+// items are never used for another call (givenUp).
 
 package shared
 
@@ -59,7 +59,7 @@ var seed = maphash.MakeSeed()
 
 // newCall returns the call of checks, or every mistake in them at once.
 func newCall(checks []algorithms.Check) (*call, error) {
-	if err := step.Size(len(checks)); err != nil {
+	if err := step.CheckSize(len(checks)); err != nil {
 		return nil, err
 	}
 	c := getCall(len(checks))

@@ -30,10 +30,10 @@ type Options struct {
 	// means slog.Default(). It logs no keys.
 	Logger *slog.Logger
 
-	// Now is the clock of decisions; nil means the clock of the Redis server,
-	// which is the same for all instances. Instances whose clocks differ by
-	// more than 100 ms see each other's states as being from the future, and
-	// repair them. With a clock, no denial is remembered and nothing is leased,
+	// Now is the clock of decisions. It must be safe for concurrent use. Nil
+	// means the clock of the Redis server, which is the same for all instances.
+	// Instances whose clocks differ by more than 100 ms see each other's states
+	// as being from the future, and repair them. With a clock, no denial is remembered and nothing is leased,
 	// because both keep time by this process.
 	Now func() time.Time
 
@@ -128,6 +128,9 @@ func (o *Options) validate() error {
 	}
 	if o.Share < 0 || o.Share > 100 {
 		mistake("Share is %d; want per cent from 1 to 100, or 0 for one part in as many as there are instances", o.Share)
+	}
+	if o.MaxKeys < 0 {
+		mistake("MaxKeys is %d; it must not be negative", o.MaxKeys)
 	}
 	if o.DenyCacheKeys < DenyCacheOff {
 		mistake("DenyCacheKeys is %d; it must not be negative, except DenyCacheOff", o.DenyCacheKeys)

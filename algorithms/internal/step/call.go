@@ -104,8 +104,8 @@ func NextID() int64 { return ids.Add(1) }
 // A Call is the items of one call, in order. The zero Call is empty.
 type Call struct{ Items []*Item }
 
-// Size returns an error if a call holds too many checks.
-func Size(checks int) error {
+// CheckSize returns an error if a call holds too many checks.
+func CheckSize(checks int) error {
 	if checks > MaxChecks {
 		return fmt.Errorf("algorithms: %w: %d checks in one call, want at most %d", ErrInvalid, checks, MaxChecks)
 	}

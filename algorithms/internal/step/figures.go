@@ -1,5 +1,5 @@
-// What a caller is told. A store answers with integers (Answer); one function
-// computes the figures from them, for every store.
+// The figures of a decision. A store answers with integers (Answer), and one
+// function computes the figures from them, for every store.
 
 package step
 

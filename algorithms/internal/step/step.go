@@ -4,12 +4,14 @@
 // clock. Quantities are units. Package lua holds the twin of each algorithm in
 // the file of the same base name.
 //
-//	step.go    what a store, a limit and an algorithm are to each other
+//	step.go    State, Limit, and the interface of an algorithm
 //	table.go   the algorithms, one row each
-//	call.go    several checks at once, all or nothing
-//	figures.go what a caller is told, computed from what a store answered
+//	call.go    several checks at once, all or nothing; settle.go settlements
+//	lone.go    a take that is alone in its call
+//	figures.go the figures of a decision, computed from a store's answer
 //	share.go   the part of a limit that one instance admits alone
 //	key.go     the identity of a key
+//	exact.go   arithmetic beyond 64 bits
 package step
 
 // tolerance is how far, in µs, a stored instant may lie ahead of the clock
@@ -75,8 +77,8 @@ type renewer interface {
 	renew(s State, now int64, r *Receipt, l *Limit) State
 }
 
-// A dater is an algorithm whose state knows when its units were admitted.
-type dater interface {
+// An entryLister is an algorithm whose state knows when its units were admitted.
+type entryLister interface {
 	entries(s State, l *Limit) []Entry
 }
 
@@ -172,7 +174,7 @@ func (l *Limit) FullAt(s State) int64 {
 // Entries returns when the units of a state that At returned were admitted, as
 // far as that matters, oldest first.
 func (l *Limit) Entries(s State) []Entry {
-	if d, ok := l.Row.step.(dater); ok {
+	if d, ok := l.Row.step.(entryLister); ok {
 		return d.entries(s, l)
 	}
 	return []Entry{{s.T, s.N}}

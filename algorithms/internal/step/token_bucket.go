@@ -14,8 +14,8 @@
 // stored. Otherwise others have taken or returned since, and units that had
 // time to refill must not be credited again. Without the take, the level would
 // have been lower by its units at first. This difference shrinks only while the
-// lower level is empty, so by no more than what drains since the take: without
-// credits units less what has drained since the receipt's instant.
+// lower level is empty, so by at most the units that have drained since the
+// take. The method without credits the other units.
 
 package step
 
