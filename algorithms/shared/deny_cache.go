@@ -166,12 +166,8 @@ func (n *denial) answers(it *item) bool {
 
 // decide writes the denial as the decision of an item, with its waits counted down.
 func (n *denial) decide(it *item, now time.Duration) {
-	elapsed := max(0, (now - n.answered).Truncate(time.Microsecond))
-	d := &it.decision
-	*d = n.decision
-	d.RetryAfter = countDown(d.RetryAfter, elapsed)
-	d.ResetAfter = countDown(d.ResetAfter, elapsed)
-	d.UnitAfter = countDown(d.UnitAfter, elapsed)
+	it.decision = n.decision
+	countDown(&it.decision, now-n.answered)
 }
 
 // remember keeps the denials of a call that was asked and answered at these

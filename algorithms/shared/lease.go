@@ -4,8 +4,7 @@
 //	lease.go        how a call is answered
 //	lease_heat.go   how hot keys are found
 //	lease_block.go  hot keys, and the blocks that their takes spend
-//	lease_refill.go how blocks are fetched and closed
-//	lease_watch.go  how unspent units go back
+//	lease_refill.go how blocks are fetched and closed, and their unspent units go back
 //
 // Exactness. A block is charged below before a unit of it is spent here, so in
 // total no more is admitted than without leases. A call of several items is all
@@ -19,8 +18,8 @@ package shared
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -34,28 +33,27 @@ const maxLeasedItems = 8
 type lease struct {
 	next     layer
 	options  LeaseOptions
-	policies map[string]bool // nil: all
-	hotVotes int             // admitted takes in an epoch that make a key hot
-	hotPace  int64           // admitted takes in half of Hold at that rate
-	start    time.Time       // instants count from here, by the monotonic clock
-	heat     *heat
+	hotVotes int       // admitted takes in an epoch that make a key hot
+	hotPace  int64     // admitted takes in half of Hold at that rate
+	start    time.Time // instants count from here, by the monotonic clock
+	heat     heat
 	report   *report
 	eased    func([]item) // receives items whose keys have units again
+	counts   leaseCounts
 
 	tendEvery time.Duration // a quarter of Hold
-	closed    atomic.Bool
-	wakeups   chan struct{} // a value: there is a hot key, or there are units to give back
+	alarm     *time.Timer   // wakes the watch
 	closing   chan struct{}
 	watched   chan struct{} // closed when the watch has ended
-	once      sync.Once     // of close
-	closeErr  error         // what close returns
+	refills   sync.WaitGroup
+	close     func() error // ends all leases and gives unspent units back; later calls pass through
 
-	refills sync.WaitGroup
-	counts  leaseCounts
-
-	mu   sync.Mutex // guards the fields below, and adding to refills
-	keys []*hotKey
-	back []unspent // for the watch to give back
+	mu     sync.Mutex // guards the fields below, and adding to refills
+	keys   []*hotKey
+	back   []unspent // what goes back next
+	awake  bool      // the alarm is set, or the watch tends
+	closed bool      // nothing is leased any more
+	ended  bool      // close has given back everything
 }
 
 // newLease returns a lease that works once its watch runs. The options have
@@ -67,14 +65,10 @@ func newLease(next layer, o *LeaseOptions, r *report) *lease {
 		hotVotes:  max(1, o.HotAt*int(heatEpoch)/int(time.Second)),
 		hotPace:   int64(o.HotAt) * int64(o.Hold) / int64(2*time.Second),
 		eased:     func([]item) {},
-		wakeups:   make(chan struct{}, 1), closing: make(chan struct{}), watched: make(chan struct{}),
+		alarm:     time.NewTimer(o.Hold), closing: make(chan struct{}), watched: make(chan struct{}),
 	}
-	for _, policy := range o.Policies {
-		if l.policies == nil {
-			l.policies = make(map[string]bool)
-		}
-		l.policies[policy] = true
-	}
+	l.alarm.Stop()
+	l.close = sync.OnceValue(l.end)
 	return l
 }
 
@@ -125,7 +119,8 @@ func onlyTakes(c *call) bool {
 
 // leasable reports whether a block may answer a take.
 func (l *lease) leasable(it *item) bool {
-	return it.Limit.Row.Leased && it.Cost > 0 && !it.exact && (l.policies == nil || l.policies[it.Key.Policy])
+	return it.Limit.Row.Leased && it.Cost > 0 && !it.exact &&
+		(len(l.options.Policies) == 0 || slices.Contains(l.options.Policies, it.Key.Policy))
 }
 
 // spend spends the cost of every item whose key has enough units on lease, and
@@ -196,8 +191,8 @@ func (l *lease) askForRest(ctx context.Context, c *call, held []holding, now tim
 		c.items[i].decision = rest.items[j].decision
 	}
 	for i := range held {
-		if b := held[i].block; b != nil && !proceeds && !b.unspend(c.items[i].Cost) {
-			l.unspendClosed(held[i].key, b, c.items[i].Cost)
+		if held[i].block != nil && !proceeds {
+			l.unspend(&held[i], c.items[i].Cost)
 		}
 	}
 	return proceeds, err
@@ -224,7 +219,7 @@ func (l *lease) settle(ctx context.Context, c *call) error {
 func (l *lease) startLease(s *slot, it *item, now time.Duration) *hotKey {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k := s.hot.Load(); k != nil || l.closed.Load() || len(l.keys) >= l.options.MaxKeys || len(it.Key.Text) > maxKept {
+	if k := s.hot.Load(); k != nil || l.closed || len(l.keys) >= l.options.MaxKeys || len(it.Key.Text) > maxKept {
 		return k
 	}
 	share := it.Limit.Burst * int64(l.options.Share) / 100
@@ -239,8 +234,7 @@ func (l *lease) startLease(s *slot, it *item, now time.Duration) *hotKey {
 // the key has now, unless the key was reset.
 func (l *lease) endLease(k *hotKey, limit *step.Limit, reset bool, now time.Duration) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.reset = k.reset || reset
-	back := l.closeKey(k, limit, now)
-	k.mu.Unlock()
-	l.giveBack(back)
+	l.closeKey(k, limit, now)
 }

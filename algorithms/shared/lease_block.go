@@ -53,29 +53,35 @@ type hotKey struct {
 
 	stock     atomic.Pointer[stock]
 	remaining atomic.Int64 // of the limit, by the latest answer from below
-	asked     atomic.Int64 // units that the limiter below was asked for, one take at a time
+	asked     atomic.Int64 // units that takes have asked for, except those of blocks in stock
 	pace      atomic.Int64 // units that are asked for in half of Hold
 	refillAt  atomic.Int64 // since start: no block is fetched before
 
 	mu      sync.Mutex    // guards the fields below, and changes of stock
-	closed  bool          // no longer leased: a block that arrives goes back
 	reset   bool          // the units on lease are forgotten below: none go back
 	current step.Limit    // of the key now: units go back under it
-	spent   int64         // units of closed blocks
-	counted int64         // units asked for in all, when they were last counted
+	counted int64         // units that takes had asked for, when they were last counted
 	at      time.Duration // when that was
 }
+
+// closed reports whether the key is no longer leased: a block that arrives goes
+// back.
+func (k *hotKey) closed() bool { return k.slot.hot.Load() != k }
 
 // newHotKey returns a key that has nothing on lease.
 func newHotKey(s *slot, it *item, share, pace int64, now time.Duration) *hotKey {
 	k := &hotKey{key: it.Key.Clone(), limit: it.Limit, slot: s, share: share, current: it.Limit, at: now}
 	k.pace.Store(pace)
-	k.stock.Store(new(stock))
+	k.stock.Store(&empty)
 	return k
 }
 
-// A stock is the older and the newer block of a key; nil stands for none.
+// A stock is the older and the newer block of a key.
 type stock [2]*block
+
+// none stands for a block that a stock does not have: it has no units, and has
+// ended. Closing it changes nothing.
+var none, empty = new(block), stock{none, none}
 
 // A block is units that were charged together, to be spent here.
 type block struct {
@@ -107,14 +113,12 @@ func newBlock(it *item, asked, answered, lasts time.Duration) *block {
 	return b
 }
 
-// spend takes units from the block, and returns how many it has left.
-func (b *block) spend(units int64, now time.Duration) (left int64, ok bool) {
-	if now >= b.until {
-		return 0, false
-	}
+// spend takes units from the block, unless it has too few or has been closed. It
+// returns how many are left. A negative number puts units back.
+func (b *block) spend(units int64) (left int64, ok bool) {
 	for {
 		old := b.left.Load()
-		if old < units {
+		if old < max(0, units) {
 			return 0, false
 		}
 		if b.left.CompareAndSwap(old, old-units) {
@@ -123,29 +127,11 @@ func (b *block) spend(units int64, now time.Duration) (left int64, ok bool) {
 	}
 }
 
-// unspend puts units back that spend took, unless the block has been closed.
-func (b *block) unspend(units int64) bool {
-	for {
-		old := b.left.Load()
-		if old < 0 {
-			return false
-		}
-		if b.left.CompareAndSwap(old, old+units) {
-			return true
-		}
-	}
-}
-
 // close ends spending, and returns the units that are left.
 func (b *block) close() int64 { return max(0, b.left.Swap(-1)) }
 
-// onLease returns the units that can be spent; nil has none.
-func (b *block) onLease() int64 {
-	if b == nil {
-		return 0
-	}
-	return max(0, b.left.Load())
-}
+// onLease returns the units that can be spent.
+func (b *block) onLease() int64 { return max(0, b.left.Load()) }
 
 // receiptOf returns the receipt of a part of the block.
 func (b *block) receiptOf(units int64) step.Receipt {
@@ -164,10 +150,10 @@ type holding struct {
 // spend takes units from the oldest block that has them.
 func (k *hotKey) spend(units int64, now time.Duration) holding {
 	for _, b := range k.stock.Load() {
-		if b == nil {
+		if now >= b.until {
 			continue
 		}
-		if left, ok := b.spend(units, now); ok {
+		if left, ok := b.spend(units); ok {
 			return holding{k, b, left}
 		}
 	}
@@ -184,7 +170,7 @@ func (k *hotKey) onLease() int64 {
 // then has no more.
 func (k *hotKey) low(now time.Duration) bool {
 	b := k.stock.Load()[1]
-	return b == nil || now >= b.until || b.left.Load() <= b.size/2
+	return now >= b.until || b.left.Load() <= b.size/2
 }
 
 // blockSize returns how many units the next block should have; 0 if so few takes
@@ -204,11 +190,9 @@ func (k *hotKey) measure(span, apart, now time.Duration) int64 {
 	if elapsed < apart {
 		return k.pace.Load()
 	}
-	asked := k.spent + k.asked.Load()
+	asked := k.asked.Load()
 	for _, b := range k.stock.Load() {
-		if b != nil {
-			asked += b.size - b.onLease()
-		}
+		asked += b.size - b.onLease()
 	}
 	recent, _ := step.MulDiv(max(0, asked-k.counted), int64(span), int64(elapsed))
 	pace := (k.pace.Load() + recent) / 2
@@ -221,11 +205,9 @@ func (k *hotKey) measure(span, apart, now time.Duration) int64 {
 // own take, with its waits counted down. The receipt is left out if the call did
 // not proceed.
 func (h *holding) decide(it *item, now time.Duration, charged bool) {
-	elapsed := max(0, (now - h.block.answered).Truncate(time.Microsecond))
 	d := &it.decision
 	*d = h.block.decision
-	d.ResetAfter = countDown(d.ResetAfter, elapsed)
-	d.UnitAfter = countDown(d.UnitAfter, elapsed)
+	countDown(d, now-h.block.answered)
 	d.Remaining = h.left
 	if newer := h.key.stock.Load()[1]; newer != h.block {
 		d.Remaining += newer.onLease()
@@ -237,10 +219,12 @@ func (h *holding) decide(it *item, now time.Duration, charged bool) {
 	}
 }
 
-// countDown returns what is left of a wait.
-func countDown(wait, elapsed time.Duration) time.Duration {
-	if wait == algorithms.Never {
-		return algorithms.Never
+// countDown shortens the waits of a decision by the time since it was made.
+func countDown(d *algorithms.Decision, elapsed time.Duration) {
+	elapsed = max(0, elapsed.Truncate(time.Microsecond))
+	for _, wait := range []*time.Duration{&d.RetryAfter, &d.ResetAfter, &d.UnitAfter} {
+		if *wait != algorithms.Never {
+			*wait = max(0, *wait-elapsed)
+		}
 	}
-	return max(0, wait-elapsed)
 }

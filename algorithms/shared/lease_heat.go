@@ -35,10 +35,8 @@ const (
 	maxVotes  = 1<<countBits - 1
 )
 
-// heat holds the slots of all keys.
-type heat struct {
-	slots []slot // a power of two
-}
+// heat holds the slots of all keys: a power of two.
+type heat []slot
 
 // A slot counts the takes of one key.
 type slot struct {
@@ -46,12 +44,10 @@ type slot struct {
 	hot   atomic.Pointer[hotKey] // the slot's key that is leased; nil if none
 }
 
-func newHeat(maxKeys int) *heat {
-	return &heat{slots: make([]slot, 1<<bits.Len(uint(maxKeys*slotsPerKey-1)))}
-}
+func newHeat(maxKeys int) heat { return make(heat, 1<<bits.Len(uint(maxKeys*slotsPerKey-1))) }
 
 // slot returns the slot of a key, which the low bits of its hash select.
-func (h *heat) slot(hash uint64) *slot { return &h.slots[hash&uint64(len(h.slots)-1)] }
+func (h heat) slot(hash uint64) *slot { return &h[hash&uint64(len(h)-1)] }
 
 // vote counts a take of a key, and returns the key's votes in this epoch.
 func (s *slot) vote(hash uint64, now time.Duration) (count int) {

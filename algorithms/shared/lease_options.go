@@ -65,48 +65,38 @@ type LeaseOptions struct {
 	MaxKeys int
 }
 
-// Bounds and defaults of LeaseOptions.
-const (
-	minHold, defaultHold, maxHold    = 10 * time.Millisecond, 100 * time.Millisecond, time.Second
-	minHotAt, defaultHotAt, maxHotAt = 10, 500, 100_000
-	defaultShare, maxShare           = 10, 50
-	defaultLeasedKeys, maxLeasedKeys = 1_000, 100_000
-)
-
 // withDefaults returns a copy of o, in which nothing is left to a default.
 func (o LeaseOptions) withDefaults() LeaseOptions {
 	o.Policies = slices.Clone(o.Policies)
-	o.Share = cmp.Or(o.Share, defaultShare)
-	o.Hold = cmp.Or(o.Hold, defaultHold)
-	o.HotAt = cmp.Or(o.HotAt, defaultHotAt)
-	o.MaxKeys = cmp.Or(o.MaxKeys, defaultLeasedKeys)
+	o.Share = cmp.Or(o.Share, 10)
+	o.Hold = cmp.Or(o.Hold, 100*time.Millisecond)
+	o.HotAt = cmp.Or(o.HotAt, 500)
+	o.MaxKeys = cmp.Or(o.MaxKeys, 1_000)
 	return o
 }
 
 // validate returns every mistake at once, of options that have their defaults.
 func (o *LeaseOptions) validate() error {
 	var errs []error
-	mistake := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("shared: Lease."+format, args...))
-	}
 	for _, name := range o.Policies {
 		if err := algorithms.ValidatePolicy(name); err != nil {
-			mistake("Policies: %w", err)
+			errs = append(errs, fmt.Errorf("shared: Lease.Policies: %w", err))
 		}
 	}
-	if o.Share < 1 || o.Share > maxShare {
-		mistake("Share is %d; want per cent from 1 to %d", o.Share, maxShare)
+	return errors.Join(append(errs,
+		within("Share", o.Share, 1, 50, "per cent from "),
+		within("Hold", o.Hold, 10*time.Millisecond, time.Second, ""),
+		within("HotAt", o.HotAt, 10, 100_000, "takes per second from "),
+		within("MaxKeys", o.MaxKeys, 1, 100_000, ""),
+	)...)
+}
+
+// within returns an error unless an option has a value from low to high.
+func within[T cmp.Ordered](option string, value, low, high T, unit string) error {
+	if low <= value && value <= high {
+		return nil
 	}
-	if o.Hold < minHold || o.Hold > maxHold {
-		mistake("Hold is %v; want %v to %v", o.Hold, minHold, maxHold)
-	}
-	if o.HotAt < minHotAt || o.HotAt > maxHotAt {
-		mistake("HotAt is %d; want takes per second from %d to %d", o.HotAt, minHotAt, maxHotAt)
-	}
-	if o.MaxKeys < 1 || o.MaxKeys > maxLeasedKeys {
-		mistake("MaxKeys is %d; want 1 to %d", o.MaxKeys, maxLeasedKeys)
-	}
-	return errors.Join(errs...)
+	return fmt.Errorf("shared: Lease.%s is %v; want %s%v to %v", option, value, unit, low, high)
 }
 
 // leaseCounts count what has ended.
@@ -127,11 +117,9 @@ func (l *lease) addStats(s *algorithms.Stats) {
 	spent := l.counts.spent.Load()
 	for _, k := range keys {
 		for _, b := range k.stock.Load() {
-			if b != nil {
-				left := b.onLease()
-				n.Units += left
-				spent += b.size - left
-			}
+			left := b.onLease()
+			n.Units += left
+			spent += b.size - left
 		}
 	}
 	n.Spent = uint64(max(0, spent))

@@ -1,23 +1,51 @@
-// How blocks are fetched, and how they are closed.
+// How blocks are fetched and closed, and how their unspent units go back.
 //
 // Takes that find a key low start the fetch of its next block. One of them wins
 // refillAt and sets it to busy, so a key has one fetch under way. A fetch that
 // brings nothing is not repeated until Hold has passed: trouble below must not be
 // answered with more calls.
+//
+// The watch is a goroutine that ends leases and gives unspent units back, so no
+// caller waits for that. While no key is hot and nothing is to go back, the watch
+// sleeps until it is woken. Otherwise it looks every quarter of Hold.
+//
+// Closing. After closed is set, nothing is added to keys and refills. So the end
+// first waits for the watch and for fetches under way, and then gives back
+// everything itself. A call that overlaps the end may still find that its units
+// cannot be unspent. Once ended is set, such a call gives them back itself.
+//
+// Locks. A hotKey's mu is locked before the lease's.
 
 package shared
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// fetchTimeout bounds the fetch of a block. A block that comes too late to be
-// spent goes back; one whose fetch is given up stays charged.
-const fetchTimeout = time.Second
+const (
+	// fetchTimeout bounds the fetch of a block. A block that comes too late to be
+	// spent goes back; one whose fetch is given up stays charged.
+	fetchTimeout = time.Second
+
+	maxReturned     = 64          // returns in one call
+	giveBackTimeout = time.Second // of all calls that give back at a time
+)
+
+var errNotReturned = errors.New("the limiter that lent the units did not answer")
+
+// An unspent is the part of a block that goes back.
+type unspent struct {
+	key     step.Key
+	limit   step.Limit
+	receipt step.Receipt
+}
 
 // refill starts the fetch of a block for a key that is low.
 func (l *lease) refill(k *hotKey, cost int64, now time.Duration) {
@@ -31,7 +59,7 @@ func (l *lease) refill(k *hotKey, cost int64, now time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed.Load() {
+	if !l.closed {
 		l.refills.Go(func() { l.fetch(k, units) })
 	}
 }
@@ -49,102 +77,215 @@ func (l *lease) fetch(k *hotKey, units int64) {
 	asked := l.now()
 	err := l.next.allow(ctx, c)
 	now := l.now()
-	d := &it.decision
-	if err != nil || !d.Allowed || d.Receipt.Units() == 0 {
-		k.refillAt.Store(int64(now + l.options.Hold))
-		return
-	}
-	l.counts.blocks.Add(1)
-	l.counts.leased.Add(uint64(units))
-	b := newBlock(it, asked, now, l.options.Hold-l.tendEvery)
-	if d.Source != algorithms.Shared {
-		b.until = 0 // only what all instances share is leased: this block goes back
-	}
-	l.giveBack(l.addBlock(k, b, now))
-	if now >= b.until {
-		k.refillAt.Store(int64(now + l.options.Hold))
-		return
-	}
-	k.remaining.Store(d.Remaining)
-	k.refillAt.Store(int64(now))
-	l.eased(c.items)
-}
-
-// addBlock adds a block to those of a key, in the place of the oldest. It returns
-// what goes back: the rest of the oldest, or the block if the key is no longer
-// leased.
-func (l *lease) addBlock(k *hotKey, b *block, now time.Duration) []unspent {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return l.closeBlocks(k, stock{b}, now)
-	}
-	s := *k.stock.Load()
-	k.stock.Store(&stock{s[1], b})
-	return l.closeBlocks(k, stock{s[0]}, now)
-}
-
-// closeKey ends the lease of a key, and returns what goes back under the limit
-// that it has now. It requires the key's mu.
-func (l *lease) closeKey(k *hotKey, limit *step.Limit, now time.Duration) []unspent {
-	if k.closed {
-		return nil
-	}
-	k.slot.hot.CompareAndSwap(k, nil)
-	k.closed, k.current = true, *limit
-	return l.closeBlocks(k, *k.stock.Swap(new(stock)), now)
-}
-
-// closeExpired closes the blocks that can no longer be spent, and returns what
-// goes back. It requires the key's mu.
-func (l *lease) closeExpired(k *hotKey, now time.Duration) []unspent {
-	s, expired := *k.stock.Load(), stock{}
-	for i, b := range s {
-		if b != nil && now >= b.until {
-			s[i], expired[i] = nil, b
+	next := now + l.options.Hold
+	if d := &it.decision; err == nil && d.Allowed && d.Receipt.Units() > 0 {
+		l.counts.blocks.Add(1)
+		l.counts.leased.Add(uint64(units))
+		b := newBlock(it, asked, now, l.options.Hold-l.tendEvery)
+		if d.Source != algorithms.Shared {
+			b.until = 0 // only what all instances share is leased: this block goes back
+		}
+		l.addBlock(k, b, now)
+		if now < b.until {
+			next = now
+			k.remaining.Store(d.Remaining)
+			l.eased(c.items)
 		}
 	}
-	if expired == (stock{}) {
-		return nil
-	}
-	k.stock.Store(&s)
-	return l.closeBlocks(k, expired, now)
+	k.refillAt.Store(int64(next))
 }
 
-// closeBlocks closes blocks of a key, and returns what goes back. It requires the
+// addBlock adds a block to the stock of a key, in the place of the oldest. The
+// rest of the oldest goes back, and the block too if the key is no longer leased.
+func (l *lease) addBlock(k *hotKey, b *block, now time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l.restock(k, stock{k.stock.Load()[1], b}, now)
+	if k.closed() {
+		l.restock(k, empty, now)
+	}
+}
+
+// closeKey ends the lease of a key. Unspent units go back under the limit that it
+// has now. It requires the key's mu.
+func (l *lease) closeKey(k *hotKey, limit *step.Limit, now time.Duration) {
+	if k.slot.hot.CompareAndSwap(k, nil) {
+		k.current = *limit
+		l.restock(k, empty, now)
+	}
+}
+
+// closeExpired closes the blocks that can no longer be spent. It requires the
 // key's mu.
-func (l *lease) closeBlocks(k *hotKey, blocks stock, now time.Duration) (back []unspent) {
-	for _, b := range blocks {
-		if b == nil {
+func (l *lease) closeExpired(k *hotKey, now time.Duration) {
+	old := k.stock.Load()
+	s := *old
+	for i, b := range s {
+		if now >= b.until {
+			s[i] = none
+		}
+	}
+	if s != *old {
+		l.restock(k, s, now)
+	}
+}
+
+// restock replaces the stock of a key, and closes the blocks that are no longer
+// in it. It requires the key's mu.
+func (l *lease) restock(k *hotKey, s stock, now time.Duration) {
+	for _, b := range k.stock.Swap(&s) {
+		if slices.Contains(s[:], b) {
 			continue
 		}
 		left := b.close()
-		k.spent += b.size - left
+		k.asked.Add(b.size - left)
 		l.counts.spent.Add(b.size - left)
-		back = l.appendUnspent(back, k, b, left, now)
+		l.giveBack(k, b, left, now)
 	}
-	return back
 }
 
-// unspendClosed gives back units that were spent from a block which has been
-// closed meanwhile.
-func (l *lease) unspendClosed(k *hotKey, b *block, units int64) {
-	k.mu.Lock()
-	back := l.appendUnspent(nil, k, b, units, l.now())
-	k.mu.Unlock()
-	l.counts.spent.Add(-units)
-	l.giveBack(back)
-}
-
-// appendUnspent appends unspent units of a closed block, or counts them as lost if
-// they are worth nothing. It requires the key's mu.
-func (l *lease) appendUnspent(back []unspent, k *hotKey, b *block, units int64, now time.Duration) []unspent {
+// giveBack leaves unspent units of a closed block to the watch, or counts them as
+// lost if they are worth nothing. It requires the key's mu.
+func (l *lease) giveBack(k *hotKey, b *block, units int64, now time.Duration) {
 	switch {
 	case units == 0:
-		return back
+		return
 	case k.reset || now >= b.turn:
 		l.counts.lost.Add(uint64(units))
-		return back
+		return
 	}
-	return append(back, unspent{key: k.key, limit: k.current, receipt: b.receiptOf(units)})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.back = append(l.back, unspent{key: k.key, limit: k.current, receipt: b.receiptOf(units)})
+	l.wake()
+}
+
+// unspend puts back the units of a holding. If its block has been closed
+// meanwhile, they go back below.
+func (l *lease) unspend(h *holding, units int64) {
+	if _, ok := h.block.spend(-units); ok {
+		return
+	}
+	h.key.mu.Lock()
+	l.giveBack(h.key, h.block, units, l.now())
+	h.key.mu.Unlock()
+	l.counts.spent.Add(-units)
+	l.mu.Lock()
+	var back []unspent
+	if l.ended {
+		back, l.back = l.back, nil
+	}
+	l.mu.Unlock()
+	_ = l.sendBack(back) // reported already
+}
+
+// watch tends hot keys until the lease is closed.
+func (l *lease) watch() {
+	defer close(l.watched)
+	for {
+		select {
+		case <-l.closing:
+			return
+		case <-l.alarm.C:
+			l.tend(l.now())
+		}
+	}
+}
+
+// wake makes the watch look after a quarter of Hold, unless it will anyway. It
+// requires mu.
+func (l *lease) wake() {
+	if !l.awake {
+		l.awake = true
+		l.alarm.Reset(l.tendEvery)
+	}
+}
+
+// tend closes blocks that have ended and keys that are no longer hot, and gives
+// back unspent units.
+func (l *lease) tend(now time.Duration) {
+	l.mu.Lock()
+	keys := slices.Clone(l.keys)
+	l.mu.Unlock()
+	for _, k := range keys {
+		k.mu.Lock()
+		l.closeExpired(k, now)
+		if k.measure(l.options.Hold/2, l.tendEvery/2, now) < max(1, l.hotPace/2) {
+			l.closeKey(k, &k.limit, now)
+		}
+		k.mu.Unlock()
+	}
+	l.mu.Lock()
+	l.keys = slices.DeleteFunc(l.keys, (*hotKey).closed)
+	back := l.back
+	l.back = nil
+	l.mu.Unlock()
+	_ = l.sendBack(back) // reported already
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awake = false
+	if len(l.keys) > 0 || len(l.back) > 0 {
+		l.wake()
+	}
+}
+
+// sendBack gives unspent units back, many in one call. All calls together take at
+// most giveBackTimeout. It reports units that could not go back.
+func (l *lease) sendBack(back []unspent) error {
+	if len(back) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
+	defer cancel()
+	var errs []error
+	for part := range slices.Chunk(back, maxReturned) {
+		c := callOf(len(part))
+		for i := range part {
+			it := &c.items[i]
+			it.Key, it.Limit, it.Op = part[i].key, part[i].limit, step.Return
+			it.Receipt, it.Cost = part[i].receipt, part[i].receipt.Units
+			_ = c.add(it) // returns of valid takes are valid
+		}
+		err := ownDeadline(l.next.allow(ctx, c))
+		if err != nil {
+			errs = append(errs, err)
+		}
+		l.countReturned(c, err)
+		l.eased(c.items)
+		c.free()
+	}
+	return errors.Join(errs...)
+}
+
+// countReturned counts the units of a call of returns, and reports those that are
+// lost.
+func (l *lease) countReturned(c *call, err error) {
+	for i := range c.items {
+		it := &c.items[i]
+		if err == nil && it.decision.Source != algorithms.Undecided {
+			l.counts.returned.Add(uint64(it.Cost))
+			continue
+		}
+		l.counts.lost.Add(uint64(it.Cost))
+		l.report.returnFailed(it.Key.Policy, cmp.Or(err, errNotReturned))
+	}
+}
+
+// end ends all leases and gives unspent units back.
+func (l *lease) end() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	close(l.closing)
+	<-l.watched
+	l.refills.Wait()
+	now := l.now()
+	for _, k := range l.keys { // nothing changes them any more
+		l.endLease(k, &k.limit, false, now)
+	}
+	l.mu.Lock()
+	back := l.back
+	l.keys, l.back, l.ended = nil, nil, true
+	l.mu.Unlock()
+	return l.sendBack(back)
 }
