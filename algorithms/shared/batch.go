@@ -46,7 +46,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,16 +62,31 @@ const (
 )
 
 // A batch is the groups that a worker sends at once, as one script per slot; or
-// one group of plain commands.
+// one group of plain commands. A worker uses its batch again for the next groups,
+// with all buffers, unless the batch is stuck. Idle ones are pooled.
 type batch struct {
+	lane   *lane
+	ctx    context.Context // of the trips
+	cancel context.CancelFunc
+	timer  *time.Timer // runs expire
+
 	phase   atomic.Uint32
 	stuck   bool // another batch may take its place in flight; guarded by the lane's mu
 	groups  []*group
 	plain   bool
 	err     error       // why nothing is sent
 	endTrip func(error) // the circuit's, which receives the outcome; nil if there is none
+	now     string      // the instant that the scripts receive
 	scripts []script
 	trips   []redis.Cmder // the commands of the next trip
+}
+
+func newBatch() any {
+	b := new(batch)
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.timer = time.AfterFunc(time.Hour, b.expire)
+	b.timer.Stop()
+	return b
 }
 
 // A group is the part of a call that one script decides; or plain commands that
@@ -101,29 +115,22 @@ func (g *group) reset() {
 	*g = group{items: g.items[:0], done: g.done}
 }
 
-var batches = sync.Pool{New: func() any { return new(batch) }}
-
-// free gives b back for others to use. All its groups must have ended.
-func (b *batch) free() {
+// reset empties b, and keeps its buffers. All its groups must have ended.
+func (b *batch) reset() {
 	clear(b.groups)
 	clear(b.trips)
 	for i := range b.scripts {
 		b.scripts[i].reset()
 	}
 	b.phase.Store(phaseHeld)
-	b.stuck, b.plain, b.err, b.endTrip = false, false, nil, nil
+	b.plain, b.err, b.endTrip = false, nil, nil
 	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
-	batches.Put(b)
 }
 
-// gather makes a batch of the groups at the head of the queue: queued -> held.
-// It returns nil if there are none. It requires mu.
-func (l *lane) gather() *batch {
-	if len(l.queue) == 0 {
-		return nil
-	}
-	b := batches.Get().(*batch)
-	b.plain = l.queue[0].plain != nil
+// gather fills the batch with the groups at the head of the queue:
+// queued -> held. It reports whether there are any. It requires mu.
+func (b *batch) gather() bool {
+	l := b.lane
 	var weight, size int
 	for _, g := range l.queue {
 		weight, size = weight+g.weight, size+g.size
@@ -131,13 +138,12 @@ func (l *lane) gather() *batch {
 		if len(b.groups) > 0 && full {
 			break
 		}
+		b.plain = g.plain != nil
 		g.batch = b
 		b.groups = append(b.groups, g)
 	}
-	rest := copy(l.queue, l.queue[len(b.groups):])
-	clear(l.queue[rest:])
-	l.queue = l.queue[:rest]
-	return b
+	l.queue = slices.Delete(l.queue, 0, len(b.groups))
+	return len(b.groups) > 0
 }
 
 // leave gives up a group, and reports whether it did: false if the group has
@@ -163,34 +169,16 @@ func (l *lane) leave(ctx context.Context, g *group) bool {
 }
 
 // shed ends the groups at the head of the queue that have been waiting for the
-// whole deadline, though batches are answered: there are more calls than Redis
-// answers in time. It returns how many, and requires mu.
-func (l *lane) shed() (late int) {
+// whole deadline, or all groups. It reports whether there are any. It requires mu.
+func (l *lane) shed(all bool, err error) bool {
 	oldest := time.Now().Add(-l.redis.deadline)
-	for late < len(l.queue) && l.queue[late].queued.Before(oldest) {
-		l.queue[late].end(errOverloaded)
-		late++
+	n := 0
+	for n < len(l.queue) && (all || l.queue[n].queued.Before(oldest)) {
+		l.queue[n].end(err)
+		n++
 	}
-	l.queue = slices.Delete(l.queue, 0, late)
-	return late
-}
-
-// expireQueue ends the groups that have been waiting for the whole deadline
-// behind a batch that has expired. If nothing else has ended recently, it ends
-// all groups, because they would wait as long again. It returns how many, and
-// requires mu.
-func (l *lane) expireQueue() (late int) {
-	oldest := time.Now().Add(-l.redis.deadline)
-	silent := time.Since(l.ended) > l.redis.deadline/2
-	l.queue = slices.DeleteFunc(l.queue, func(g *group) bool {
-		if !silent && !g.queued.Before(oldest) {
-			return false
-		}
-		g.end(errUnsent)
-		late++
-		return true
-	})
-	return late
+	l.queue = slices.Delete(l.queue, 0, n)
+	return n > 0
 }
 
 // send is called when the client reads what it is about to write: held -> sent.
@@ -225,21 +213,41 @@ func (b *batch) answer() bool {
 
 // expire ends the batch at its deadline: held -> withdrawn, sent -> overdue. It
 // tells the circuit before the callers, because theirs is the next round trip.
-// It requires mu.
-func (b *batch) expire(r *redisLayer) (err error) {
-	err = errTimeout
+//
+// It also ends the groups that have been waiting behind the batch for as long. If
+// nothing else has ended recently, it ends all groups in the queue, because they
+// would wait as long again.
+func (b *batch) expire() {
+	// Last, because whatever the client does before it reads a reply, such as
+	// waiting for a connection, ends now and must find that the batch has expired.
+	defer b.cancel()
+	l := b.lane
+	l.mu.Lock()
+	if b.phase.Load() == phaseAnswered { // just in time: the worker wakes the callers
+		l.mu.Unlock()
+		return
+	}
+	err := errTimeout
 	if b.phase.CompareAndSwap(phaseHeld, phaseWithdrawn) {
 		err = errUnsent
 	} else {
 		b.phase.Store(phaseOverdue)
 	}
-	b.tell(r, err)
+	b.tell(err)
 	for _, g := range b.groups {
 		if !g.left {
 			g.end(err)
 		}
 	}
-	return err
+	silent := time.Since(l.ended) > l.redis.deadline/2
+	late := l.shed(silent, errUnsent)
+	l.abandon(b)
+	l.mu.Unlock()
+	if !b.plain {
+		l.redis.report.failed(err)
+	} else if late {
+		l.redis.report.failed(errUnsent)
+	}
 }
 
 // end ends a group whose answer has not come in time. It requires mu.
@@ -255,20 +263,6 @@ func (l *lane) abandon(b *batch) {
 		b.stuck = true
 		l.inFlight--
 		l.stuck++
-		l.start()
-	}
-}
-
-// release ends the place in flight of a batch whose trips have ended, unless the
-// worker keeps it for the next batch. It requires mu.
-func (l *lane) release(b *batch, keep bool) {
-	if b.stuck {
-		l.stuck--
-		return
-	}
-	l.ended = time.Now()
-	if !keep {
-		l.inFlight--
 		l.start()
 	}
 }

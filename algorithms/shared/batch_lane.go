@@ -1,4 +1,5 @@
-// Lanes: the queues in which groups gather, one for each part of Redis.
+// Lanes: the queues in which groups gather, one for each part of Redis, and the
+// workers that send what has gathered.
 //
 // While as many batches as allowed are in flight, groups gather, and the next
 // batch takes them all. So a lone call waits for nothing, and many calls share
@@ -89,4 +90,68 @@ func (l *lane) start() {
 		l.inFlight++
 		go l.work()
 	}
+}
+
+// work is a worker: it sends batches until the queue is empty, or until it has
+// lost its place in flight.
+func (l *lane) work() {
+	r := l.redis
+	b := r.batches.Get().(*batch)
+	b.lane = l
+	for b.next() {
+		b.begin()
+		b.timer.Reset(r.deadline)
+		if b.err == nil {
+			b.run()
+		}
+		if !b.finish() {
+			b.cancel()
+			return
+		}
+		b.reset()
+	}
+	r.batches.Put(b)
+}
+
+// next fills the batch, and reports whether there is anything to send. If there is
+// nothing, the worker's place in flight is free. Groups may have been waiting for
+// too long although batches are answered, because there are more calls than Redis
+// answers in time.
+func (b *batch) next() bool {
+	l := b.lane
+	l.mu.Lock()
+	late := l.shed(false, errOverloaded)
+	found := b.gather()
+	if !found {
+		l.inFlight--
+	}
+	l.mu.Unlock()
+	if late {
+		l.redis.report.failed(errOverloaded)
+	}
+	return found
+}
+
+// finish ends a batch whose trips have ended, and wakes the callers that still
+// wait. It reports whether the worker may go on with the batch: not if its place in
+// flight was given to another, nor if its timer may still run.
+func (b *batch) finish() bool {
+	stopped := b.timer.Stop()
+	l := b.lane
+	l.mu.Lock()
+	inTime, stuck := b.answer(), b.stuck
+	if stuck {
+		l.stuck--
+	} else {
+		l.ended = time.Now()
+		if !stopped {
+			l.inFlight--
+			l.start()
+		}
+	}
+	l.mu.Unlock()
+	if inTime {
+		b.wake()
+	}
+	return stopped && !stuck
 }

@@ -3,6 +3,7 @@
 package shared
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -13,65 +14,45 @@ import (
 var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 
 // read gives every group its part of the reply. If the reply cannot be read, it
-// returns an error, and no group has an answer. Items of groups whose callers
-// have left are skipped: their callers may use them.
+// returns an error, and the answers of the groups mean nothing. Items of groups
+// whose callers have left are skipped: their callers may use them.
 func (s *script) read(reply []any) error {
-	now, data, err := s.header(reply)
-	if err != nil {
-		return err
+	if len(reply) == 0 {
+		return errReply
 	}
-	failures := reply[1:]
+	data, ok := reply[0].(string)
+	if !ok || len(data) < 8 {
+		return errReply
+	}
+	now, data, failures := double(data), data[8:], reply[1:]
 	for _, g := range s.groups {
-		status := data[0]
+		if data == "" {
+			return errReply
+		}
+		failed := data[0] != 0
 		data = data[1:]
-		if status != 0 {
+		if failed {
+			if len(failures) == 0 {
+				return errReply
+			}
 			g.err = fmt.Errorf("%w: %w", errStoredKey, scriptError(fmt.Sprint(failures[0])))
 			failures = failures[1:]
 			continue
 		}
 		for _, it := range g.items {
+			if data == "" || len(data) < sizeOfAnswer(data[0]) {
+				return errReply
+			}
 			if !g.left {
 				it.now, it.Answer = now, readAnswer(data)
 			}
 			data = data[sizeOfAnswer(data[0]):]
 		}
 	}
+	if data != "" || len(failures) > 0 {
+		return errReply
+	}
 	return nil
-}
-
-// header returns the clock of a reply, and the answers. It makes sure that there
-// is one for every check.
-func (s *script) header(reply []any) (now int64, answers string, err error) {
-	if len(reply) == 0 {
-		return 0, "", errReply
-	}
-	data, ok := reply[0].(string)
-	if !ok || len(data) < 8 {
-		return 0, "", errReply
-	}
-	now, data = double(data), data[8:]
-	rest, failed := data, 0
-	for _, g := range s.groups {
-		if len(rest) == 0 {
-			return 0, "", errReply
-		}
-		status := rest[0]
-		rest = rest[1:]
-		if status != 0 {
-			failed++
-			continue
-		}
-		for range g.items {
-			if len(rest) == 0 || len(rest) < sizeOfAnswer(rest[0]) {
-				return 0, "", errReply
-			}
-			rest = rest[sizeOfAnswer(rest[0]):]
-		}
-	}
-	if rest != "" || failed != len(reply)-1 {
-		return 0, "", errReply
-	}
-	return now, data, nil
 }
 
 // Flags of an answer.
@@ -96,7 +77,7 @@ func readAnswer(data string) step.Answer {
 		Allowed: flags&flagAllowed != 0,
 		Missing: flags&flagMissing != 0,
 		Charged: flags&flagCharged != 0,
-		N:       int64(data[1]) | int64(data[2])<<8 | int64(data[3])<<16 | int64(data[4])<<24,
+		N:       int64(binary.LittleEndian.Uint32([]byte(data[1:5]))),
 		T:       double(data[5:]),
 		F:       double(data[13:]),
 	}
@@ -107,9 +88,5 @@ func readAnswer(data string) step.Answer {
 }
 
 func double(data string) int64 {
-	var bits uint64
-	for i := range 8 {
-		bits |= uint64(data[i]) << (8 * i)
-	}
-	return int64(math.Float64frombits(bits))
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(data[:8]))))
 }

@@ -4,28 +4,34 @@
 package shared
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/lua"
 )
 
-// begin asks the circuit, if there is one, whether the batch may be sent. Plain
-// commands do not count.
-func (b *batch) begin(r *redisLayer) {
-	if !b.plain && r.circuit != nil {
+// begin finds out whether the batch may be sent: it reads the clock, and asks the
+// circuit, if there is one. Plain commands need neither.
+func (b *batch) begin() {
+	r := b.lane.redis
+	if b.plain {
+		return
+	}
+	if b.now, b.err = r.scriptNow(); b.err == nil && r.circuit != nil {
 		b.endTrip, b.err = r.circuit.begin()
 	}
 }
 
 // tell tells the circuit the outcome of the batch. Whatever ends the batch does
 // so, once.
-func (b *batch) tell(r *redisLayer, err error) {
+func (b *batch) tell(err error) {
 	if b.plain {
 		return
 	}
-	if r.reloads != nil && troubleOf(err).effect == effectFailure {
+	if r := b.lane.redis; r.reloads != nil && troubleOf(err).effect == effectFailure {
 		r.reloads.ReloadState(context.Background()) // does not wait
 	}
 	if b.endTrip != nil {
@@ -34,29 +40,23 @@ func (b *batch) tell(r *redisLayer, err error) {
 }
 
 // run sends the batch. Afterwards every command has its reply or its error.
-func (b *batch) run(ctx context.Context, r *redisLayer) {
+func (b *batch) run() {
+	r := b.lane.redis
 	if b.plain {
 		if b.send() { // at once: late commands do no harm
-			r.trip(ctx, b.groups[0].plain)
+			r.trip(b.ctx, b.groups[0].plain)
 		}
 		return
 	}
-	var now string
-	if now, b.err = r.scriptNow(); b.err != nil {
-		return
-	}
-	b.write(r)
-	for i := range b.scripts {
-		b.command(ctx, &b.scripts[i], "evalsha", now)
-	}
-	b.sendScripts(ctx, r)
-	if b.again(ctx, r, now) > 0 {
-		b.sendScripts(ctx, r)
-	}
+	b.write()
+	r.trip(b.ctx, b.trips)
+	b.again()
+	r.trip(b.ctx, b.trips)
 }
 
 // write makes the scripts, one for the groups of each slot, and counts them.
-func (b *batch) write(r *redisLayer) {
+func (b *batch) write() {
+	r := b.lane.redis
 	for _, g := range b.groups {
 		s := b.scriptOf(g.slot)
 		s.groups = append(s.groups, g)
@@ -68,55 +68,51 @@ func (b *batch) write(r *redisLayer) {
 		}
 		r.counts.batch(checks)
 		s.pack(r.clock)
+		b.command(s, "evalsha")
 	}
 }
 
 func (b *batch) scriptOf(slot uint16) *script {
-	for i := range b.scripts {
+	n := len(b.scripts)
+	for i := range n {
 		if s := &b.scripts[i]; s.groups[0].slot == slot {
 			return s
 		}
 	}
-	if len(b.scripts) < cap(b.scripts) {
-		b.scripts = b.scripts[:len(b.scripts)+1] // with its buffers
-	} else {
-		b.scripts = append(b.scripts, script{})
-	}
-	return &b.scripts[len(b.scripts)-1]
+	b.scripts = slices.Grow(b.scripts, 1)[:n+1] // with the buffers of an earlier script
+	return &b.scripts[n]
 }
 
-// again makes the commands of the scripts that are to be sent once more, and
-// returns how many there are: Redis executed nothing of them, and did not know
-// them, or another connection may serve them.
-func (b *batch) again(ctx context.Context, r *redisLayer, now string) (n int) {
+// again makes the commands of the scripts that are to be sent once more: Redis
+// executed nothing of them, and did not know them, or another connection may
+// serve them.
+func (b *batch) again() {
 	b.trips = b.trips[:0]
 	if b.expired() {
-		return 0
+		return
 	}
 	for i := range b.scripts {
 		s := &b.scripts[i]
-		err := s.cmd.Err()
+		err, name := s.cmd.Err(), "evalsha"
 		if !troubleOf(err).retry {
 			continue
 		}
-		n++
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			r.report.scriptLoaded()
-			b.command(ctx, s, "eval", now)
-		} else {
-			b.command(ctx, s, "evalsha", now)
+			b.lane.redis.report.scriptLoaded()
+			name = "eval"
 		}
+		b.command(s, name)
 	}
-	if n == len(b.scripts) {
+	if len(b.trips) == len(b.scripts) {
 		b.hold()
 	}
-	return n
 }
 
 var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
 
 // command makes the command that runs a script of the batch, for the next trip.
-func (b *batch) command(ctx context.Context, s *script, name, now string) {
+func (b *batch) command(s *script, name string) {
+	b.lane.redis.counts.scripts.Add(1)
 	s.name = scriptName{b, scriptDigest}
 	if name == "eval" {
 		s.name.text = scriptSource
@@ -125,8 +121,8 @@ func (b *batch) command(ctx context.Context, s *script, name, now string) {
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
 	}
-	s.args = append(s.args, now, s.packed, s.takes, s.checks)
-	s.cmd = redis.NewCmd(ctx, s.args...)
+	s.args = append(s.args, b.now, s.packed, s.takes, s.checks)
+	s.cmd = redis.NewCmd(b.ctx, s.args...)
 	s.cmd.SetFirstKeyPos(3)
 	b.trips = append(b.trips, once{s.cmd})
 }
@@ -160,11 +156,6 @@ type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-func (b *batch) sendScripts(ctx context.Context, r *redisLayer) {
-	r.counts.scripts.Add(uint64(len(b.trips)))
-	r.trip(ctx, b.trips)
-}
-
 // trip sends commands, in one round trip if the client has pipelines. Afterwards
 // each command has its own error.
 func (r *redisLayer) trip(ctx context.Context, commands []redis.Cmder) {
@@ -192,14 +183,19 @@ func (r *redisLayer) do(ctx context.Context, slot uint16, commands ...redis.Cmde
 
 // wake tells the circuit how the trips of the batch have ended, and then wakes
 // the callers that still wait.
-func (b *batch) wake(r *redisLayer) {
-	if b.err != nil {
-		b.refuse(r)
-	} else if b.plain {
-		b.groups[0].err = firstError(b.groups[0].plain)
-	} else {
-		b.tell(r, b.outcome())
-		b.read(r)
+func (b *batch) wake() {
+	switch {
+	case b.err != nil:
+		for _, g := range b.groups {
+			g.err = b.err
+		}
+	case b.plain:
+		g := b.groups[0]
+		for _, cmd := range g.plain {
+			g.err = cmp.Or(g.err, ownDeadline(cmd.Err()))
+		}
+	default:
+		b.tell(b.read())
 	}
 	for _, g := range b.groups {
 		if !g.left {
@@ -208,37 +204,18 @@ func (b *batch) wake(r *redisLayer) {
 	}
 }
 
-// refuse ends all groups, because nothing was sent.
-func (b *batch) refuse(r *redisLayer) {
-	if b.endTrip != nil { // the circuit had let the batch pass
-		b.tell(r, b.err)
-	}
-	for _, g := range b.groups {
-		g.err = b.err
-	}
-}
-
-// outcome returns what the scripts' errors say of Redis: one that blames Redis,
-// if there is one.
-func (b *batch) outcome() (err error) {
-	for i := range b.scripts {
-		if e := b.scripts[i].err(); err == nil || troubleOf(e).effect == effectFailure {
-			err = e
-		}
-	}
-	return err
-}
-
-// read gives every group its answer or its error.
-func (b *batch) read(r *redisLayer) {
+// read gives every group its answer or its error. It returns an error that blames
+// Redis, if there is one. No caller's context gets to the client, so a context's
+// error there is the deadline's.
+func (b *batch) read() (outcome error) {
 	for i := range b.scripts {
 		s := &b.scripts[i]
-		err := s.err()
-		if err == nil {
-			var reply []any
-			if reply, err = s.cmd.Slice(); err == nil {
-				err = s.read(reply)
-			}
+		reply, err := s.cmd.Slice()
+		if err = ownDeadline(err); err == nil {
+			err = s.read(reply)
+		}
+		if outcome == nil || troubleOf(err).effect == effectFailure {
+			outcome = err
 		}
 		if err == nil {
 			continue
@@ -246,19 +223,7 @@ func (b *batch) read(r *redisLayer) {
 		for _, g := range s.groups {
 			g.err = err
 		}
-		r.report.failed(err)
+		b.lane.redis.report.failed(err)
 	}
-}
-
-// err returns the error of the script's command. No caller's context gets to
-// the client, so a context's error there is the deadline's.
-func (s *script) err() error { return ownDeadline(s.cmd.Err()) }
-
-func firstError(commands []redis.Cmder) error {
-	for _, cmd := range commands {
-		if err := cmd.Err(); err != nil {
-			return ownDeadline(err)
-		}
-	}
-	return nil
+	return outcome
 }

@@ -4,8 +4,8 @@
 // A call goes down through these files:
 //
 //	redis_call.go    its items get stored keys, and are split by slot into groups
-//	batch_lane.go    each group queues in the lane of its slot
-//	batch_worker.go  a worker sends what has gathered as one batch
+//	batch_lane.go    each group queues in the lane of its slot, and a worker sends
+//	                 what has gathered as one batch
 //	batch.go         the life of a batch, from the queue to the answer
 //	batch_send.go    the round trips of a batch
 //	batch_script.go  the groups of one slot become one script
@@ -50,7 +50,7 @@ type redisLayer struct {
 
 	lanes   []lane
 	calls   sync.Pool // of *redisCall
-	workers sync.Pool // of *worker
+	batches sync.Pool // of *batch
 	counts  redisCounts
 	doctor  doctor
 }
@@ -87,7 +87,7 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 		r.lanes[i].redis = r
 	}
 	r.calls.New = func() any { return &redisCall{redis: r} }
-	r.workers.New = newWorker
+	r.batches.New = newBatch
 	return r
 }
 

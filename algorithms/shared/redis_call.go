@@ -72,6 +72,7 @@ func (rc *redisCall) free() {
 	for i := range rc.groups {
 		rc.groups[i].reset()
 	}
+	rc.groups = rc.groups[:0]
 	rc.redis.calls.Put(rc)
 }
 
@@ -93,29 +94,39 @@ func (rc *redisCall) storeKeys() {
 	}
 }
 
-// split gives every item its group. Limits without units, and receipts of other
-// limiters, need none.
+// split puts every item into the group of its slot. Limits without units, and
+// receipts of other limiters, need no group.
 func (rc *redisCall) split() {
-	parts := 0
 	for i := range rc.items {
 		it := &rc.items[i]
-		it.part = noPart
 		if it.Limit.Row.Refill == step.Never || it.Dropped {
+			it.part = noPart
 			it.Answer.Allowed = it.Op.Settles()
 			continue
 		}
-		for j := range i {
-			if other := &rc.items[j]; other.part != noPart && other.slot == it.slot {
-				it.part = other.part
-				break
-			}
-		}
-		if it.part == noPart {
-			it.part = parts
-			parts++
+		it.part = rc.partOf(it.slot)
+		g := &rc.groups[it.part]
+		g.items = append(g.items, it)
+		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost)
+		g.size += len(it.key) + checkSize
+	}
+}
+
+// partOf returns the place of the group of a slot. If there is none, it makes one.
+func (rc *redisCall) partOf(slot uint16) int {
+	n := len(rc.groups)
+	for part := range n {
+		if rc.groups[part].slot == slot {
+			return part
 		}
 	}
-	rc.groups = slices.Grow(rc.groups[:0], parts)[:parts]
+	rc.groups = slices.Grow(rc.groups, 1)[:n+1] // with the buffers of an earlier group
+	g := &rc.groups[n]
+	g.slot = slot
+	if g.done == nil {
+		g.done = make(chan error, 1)
+	}
+	return n
 }
 
 // errPartly is wrapped by errors of calls that were executed in part.
@@ -157,33 +168,16 @@ func (rc *redisCall) run(ctx context.Context) error {
 	return nil
 }
 
+// runGroup decides a group, after all groups before it.
 func (rc *redisCall) runGroup(ctx context.Context, part int) error {
-	g := rc.group(part)
-	return rc.redis.lane(g.slot).submit(ctx, g)
-}
-
-// group fills in the group of a part.
-func (rc *redisCall) group(part int) *group {
 	g := &rc.groups[part]
-	g.reset()
-	if g.done == nil {
-		g.done = make(chan error, 1)
-	}
 	g.denied = rc.deniedBefore(part)
-	for i := range rc.items {
-		it := &rc.items[i]
-		if it.part != part {
-			continue
-		}
-		g.items = append(g.items, it)
-		g.slot = it.slot
-		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost)
-		g.size += len(it.key) + checkSize
+	for _, it := range g.items {
 		if it.Op == step.TrialInstead {
 			it.except = rc.except(g, it)
 		}
 	}
-	return g
+	return rc.redis.lane(g.slot).submit(ctx, g)
 }
 
 // except finds the take that a TrialInstead leaves out.
