@@ -32,10 +32,6 @@ const (
 	// rememberFor is the longest that a denial is remembered.
 	rememberFor = time.Second
 
-	// expiredSamples is how many denials a new one looks at, to replace those
-	// that have expired.
-	expiredSamples = 4
-
 	denyShards = 64 // a power of two
 )
 
@@ -74,8 +70,10 @@ func newDenyCache(next layer, maxKeys int) *denyCache {
 }
 
 func (d *denyCache) allow(ctx context.Context, c *call) error {
-	if c.settles() {
-		return d.settle(ctx, c)
+	if c.settles() { // it may end denials, of calls before it and beside it
+		d.forget(c.items)
+		defer d.forget(c.items)
+		return d.next.allow(ctx, c)
 	}
 	if !rememberable(c) {
 		return d.next.allow(ctx, c)
@@ -87,12 +85,10 @@ func (d *denyCache) allow(ctx context.Context, c *call) error {
 		d.hits.Add(1)
 		return nil
 	}
-	if err := d.next.allow(ctx, c); err != nil {
+	if err := d.next.allow(ctx, c); err != nil || c.proceeds() {
 		return err
 	}
-	if !c.proceeds() {
-		d.remember(c, settled, now, time.Since(d.start))
-	}
+	d.remember(c, settled, now, time.Since(d.start))
 	return nil
 }
 
@@ -105,14 +101,6 @@ func rememberable(c *call) bool {
 		}
 	}
 	return true
-}
-
-// settle drops the denials that a settlement may end, before and after it runs.
-func (d *denyCache) settle(ctx context.Context, c *call) error {
-	d.forget(c.items)
-	err := d.next.allow(ctx, c)
-	d.forget(c.items)
-	return err
 }
 
 // forget drops the denials of items, except of those that only add to what is in
@@ -144,7 +132,8 @@ func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts
 		known := sh.denials[it.hash]
 		settled = append(settled, sh.settled)
 		sh.mu.Unlock()
-		if known == nil || now >= known.until || !known.answers(it) {
+		// A denial of another key may have the same hash.
+		if known == nil || now >= known.until || known.need != it.Need || known.key != it.Key || known.limit != it.Limit {
 			continue
 		}
 		if !denied {
@@ -153,21 +142,10 @@ func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts
 			}
 			denied = true
 		}
-		known.decide(it, now)
+		it.decision = known.decision
+		countDown(&it.decision, now-known.answered)
 	}
 	return settled, denied
-}
-
-// answers reports whether the denial is that of an item's key, limit and need. A
-// denial of another key may have the same hash.
-func (n *denial) answers(it *item) bool {
-	return n.need == it.Need && n.key == it.Key && n.limit == it.Limit
-}
-
-// decide writes the denial as the decision of an item, with its waits counted down.
-func (n *denial) decide(it *item, now time.Duration) {
-	it.decision = n.decision
-	countDown(&it.decision, now-n.answered)
 }
 
 // remember keeps the denials of a call that was asked and answered at these
@@ -193,16 +171,8 @@ func (sh *denyShard) put(hash, settled uint64, n *denial) {
 	if sh.settled != settled {
 		return
 	}
-	looked := 0
-	for other, old := range sh.denials { // begins anywhere
-		if old.until <= n.answered {
-			delete(sh.denials, other)
-		}
-		if looked++; looked == expiredSamples {
-			break
-		}
-	}
-	if _, known := sh.denials[hash]; !known && len(sh.denials) >= sh.limit {
+	dropSome(sh.denials, func(old *denial) bool { return old.until <= n.answered })
+	if len(sh.denials) >= sh.limit && sh.denials[hash] == nil {
 		for other := range sh.denials {
 			delete(sh.denials, other)
 			break

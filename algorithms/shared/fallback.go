@@ -8,8 +8,7 @@
 //	| file                | subject                                          |
 //	|---------------------|--------------------------------------------------|
 //	| fallback_circuit.go | when the primary is bypassed                     |
-//	| fallback_local.go   | takes and trials without the primary             |
-//	| fallback_settle.go  | settlements, with the primary and without        |
+//	| fallback_local.go   | calls that the memory answers                    |
 //	| fallback_seen.go    | the use of keys that the primary last reported   |
 //	| fallback_ledger.go  | units that were admitted without the primary     |
 //	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |
@@ -88,10 +87,9 @@ type fallback struct {
 	owed  *ledger
 	stats fallbackCounters
 
-	once    sync.Once
 	closing context.Context
 	cancel  context.CancelFunc
-	closed  chan struct{}
+	tending sync.WaitGroup
 }
 
 type fallbackCounters struct{ local, passed, refused, handedBack, lost atomic.Uint64 }
@@ -105,14 +103,13 @@ func newFallback(p primary, memory algorithms.Limiter, c *circuit, o *Options, r
 		now:  func() int64 { return time.Now().UnixMicro() },
 		id:   fmt.Sprintf("%016x", rand.Uint64()),
 		seen: new(seenTable), owed: newLedger(),
-		closed: make(chan struct{}),
 	}
 	if o.Now != nil {
 		f.now = func() int64 { return o.Now().UnixMicro() }
 	}
 	f.instances.Store(int64(max(1, o.Instances)))
 	f.closing, f.cancel = context.WithCancel(context.Background())
-	go f.tend()
+	f.tending.Go(f.tend)
 	return f
 }
 
@@ -170,8 +167,8 @@ func (f *fallback) ready(ctx context.Context) error {
 // close ends the goroutine and waits for it. The fallback goes on deciding, but
 // does not recover any more.
 func (f *fallback) close() {
-	f.once.Do(f.cancel)
-	<-f.closed
+	f.cancel()
+	f.tending.Wait()
 }
 
 func (f *fallback) addStats(s *algorithms.Stats) {

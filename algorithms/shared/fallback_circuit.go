@@ -55,6 +55,7 @@ type circuit struct {
 // so that instances do not return together.
 func newCircuit(deadline, openFor time.Duration) *circuit {
 	c := &circuit{tripped: make(chan struct{}, 1)}
+	c.cause.Store(&errOpen)
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      tripPeriod,
 		BucketPeriod:  tripPeriod / tripBuckets,
@@ -136,9 +137,4 @@ func (c *circuit) try(attempt func() error) (closed bool) {
 
 // lastCause returns the latest failure, which is about the one that opened the
 // circuit.
-func (c *circuit) lastCause() error {
-	if err := c.cause.Load(); err != nil {
-		return *err
-	}
-	return errOpen
-}
+func (c *circuit) lastCause() error { return *c.cause.Load() }

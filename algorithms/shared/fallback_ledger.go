@@ -39,7 +39,7 @@ const (
 	// maxEntries bounds the backfills of one key.
 	maxEntries = 64
 
-	// roomSamples is how many keys a full ledger looks at to make room.
+	// roomSamples is how many entries dropSome looks at.
 	roomSamples = 4
 )
 
@@ -70,7 +70,8 @@ func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
 	defer l.mu.Unlock()
 	d, ok := l.keys[it.Key]
 	if !ok {
-		if !l.room(now) {
+		dropSome(l.keys, func(d *debt) bool { return len(l.keys) >= maxOwed && d.settled(now) })
+		if len(l.keys) >= maxOwed {
 			return
 		}
 		d = &debt{key: it.Key.Clone()}
@@ -128,23 +129,17 @@ func (l *ledger) forget(it *item) {
 	delete(l.keys, it.Key)
 }
 
-// room makes room for one more key. If there is none, it looks at a few keys and
-// forgets one that owes nothing any more. It requires mu.
-func (l *ledger) room(now int64) bool {
-	if len(l.keys) < maxOwed {
-		return true
-	}
+// dropSome looks at a few entries of a bounded map, and drops those that are over.
+func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 	looked := 0
-	for key, d := range l.keys { // begins anywhere
-		if d.bringTo(now); d.state.Empty() {
-			delete(l.keys, key)
-			return true
+	for key, entry := range entries { // begins anywhere
+		if over(entry) {
+			delete(entries, key)
 		}
 		if looked++; looked == roomSamples {
 			break
 		}
 	}
-	return false
 }
 
 // pop removes up to limit keys and returns their debts. They count as owed until
@@ -200,6 +195,12 @@ func (d *debt) merge(newer *debt, now int64) {
 }
 
 func (d *debt) bringTo(now int64) { d.state = d.counts.At(d.state, now) }
+
+// settled reports whether nothing is owed any more.
+func (d *debt) settled(now int64) bool {
+	d.bringTo(now)
+	return d.state.Empty()
+}
 
 // call returns the backfills of the units that are owed at now, oldest first, and
 // their number; nil if none are. Their instants are those of a clock that is ahead

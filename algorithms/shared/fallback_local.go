@@ -1,4 +1,5 @@
-// Takes and trials without the primary.
+// Calls that the memory answers: takes and trials without the primary, and
+// settlements.
 //
 // Each check that fails locally becomes a check for the memory, with this
 // process's share of its limit. The others pass. The memory sees only a part of
@@ -10,6 +11,19 @@
 // bucket, so the memory's receipts name a bucket where callers have a window.
 // Callers get the receipt under the name of their window, with standIn in the
 // place of the source; localCheck undoes that.
+//
+//	| settlement                 | with the primary             | without it         |
+//	|----------------------------|------------------------------|--------------------|
+//	| Return, Renew of a shared  | the primary                  | dropped            |
+//	| receipt                    |                              |                    |
+//	| Return, Renew of a local   | the memory                   | the memory         |
+//	| receipt                    |                              |                    |
+//	| Force                      | the primary                  | the memory, and    |
+//	|                            |                              | the primary's debt |
+//	| Grant, Reset               | the primary, then the memory | an error           |
+//
+// Grants and resets fail because an operator wants to know that they had no
+// effect.
 
 package shared
 
@@ -43,25 +57,18 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 		}
 	}
 	p := f.localPart(c)
-	if len(p.items) == 0 {
-		return nil
-	}
 	now := f.now()
 	for j, it := range p.items {
 		f.preload(ctx, it, &p.checks[j], now)
 	}
-	if err := f.memory.Allow(ctx, p.checks); err != nil {
-		if err := callersFault(ctx, err); err != nil {
-			return err
-		}
-		for _, it := range p.items {
-			it.decision = algorithms.Decision{Allowed: true}
-		}
+	switch answered, err := f.answer(ctx, &p); {
+	case err != nil:
+		return err
+	case !answered:
 		f.stats.passed.Add(uint64(len(p.items)))
 		return nil
 	}
 	f.stats.local.Add(uint64(len(p.items)))
-	p.answer()
 	if !executed(cause) && algorithms.Allowed(p.checks) {
 		for j, it := range p.items {
 			f.owed.record(it, &p.checks[j], now)
@@ -88,18 +95,23 @@ func (f *fallback) localPart(c *call) part {
 		}
 		// A candidate for a take that passes has no take to stand in for.
 		if it.fail != algorithms.FailLocal || it.Op == step.TrialInstead && passed {
-			it.decision = algorithms.Decision{Allowed: true}
+			it.admit()
 			f.stats.passed.Add(1)
 			continue
 		}
-		check, _ := f.localCheck(it)
-		p.add(it, check)
+		f.add(&p, it)
 	}
 	return p
 }
 
-func (p *part) add(it *item, check algorithms.Check) {
-	p.items, p.checks = append(p.items, it), append(p.checks, check)
+// add adds an item to a part. The item passes if the memory cannot read its
+// receipt.
+func (f *fallback) add(p *part, it *item) {
+	if check, reads := f.localCheck(it); reads {
+		p.items, p.checks = append(p.items, it), append(p.checks, check)
+	} else {
+		it.admit()
+	}
 }
 
 // localCheck returns the check of an item for the memory, with this process's
@@ -118,8 +130,18 @@ func (f *fallback) localCheck(it *item) (check algorithms.Check, reads bool) {
 	}, reads
 }
 
-// answer gives the memory's answers to the items.
-func (p *part) answer() {
+// answer gives the memory's answers to the items of a part. If the memory fails,
+// the items pass, unless the caller is the reason.
+func (f *fallback) answer(ctx context.Context, p *part) (answered bool, err error) {
+	if len(p.items) == 0 {
+		return false, nil
+	}
+	if err := f.memory.Allow(ctx, p.checks); err != nil {
+		for _, it := range p.items {
+			it.admit()
+		}
+		return false, callersFault(ctx, err)
+	}
 	for j, it := range p.items {
 		d := p.checks[j].Decision
 		if r := d.Receipt.Step(); r.Units > 0 && r.Row != it.Limit.Row {
@@ -128,6 +150,7 @@ func (p *part) answer() {
 		}
 		it.decision = d
 	}
+	return true, nil
 }
 
 // preload charges the memory with its share of the use that the primary last
@@ -148,6 +171,105 @@ func (f *fallback) raise(ctx context.Context, local *algorithms.Check, used int6
 	held := c[0].Limit.Burst() - c[0].Decision.Remaining
 	c[0].Op, c[0].Cost = algorithms.Force, max(0, used-held)
 	_ = f.memory.Allow(ctx, c[:])
+}
+
+// settle applies a call of settlements.
+func (f *fallback) settle(ctx context.Context, c *call) error {
+	var buf [8]int
+	others := buf[:0]
+	var local part
+	for i := range c.items {
+		if it := &c.items[i]; it.issuedHere() {
+			f.add(&local, it)
+		} else {
+			others = append(others, i)
+		}
+	}
+	if len(others) == len(c.items) {
+		return f.settleShared(ctx, c)
+	}
+	if err := f.settleLocally(ctx, &local, false); err != nil || len(others) == 0 {
+		return err
+	}
+	sub := c.sub(others)
+	defer sub.free()
+	err := f.settleShared(ctx, sub)
+	for j, i := range others {
+		c.items[i].decision = sub.items[j].decision
+	}
+	return err
+}
+
+// issuedHere reports whether an item reads a receipt that the memory issued.
+func (it *item) issuedHere() bool {
+	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
+}
+
+// settleShared lets the primary settle a call. Without the primary, forces go to
+// the memory, grants and resets fail, and the rest is dropped.
+func (f *fallback) settleShared(ctx context.Context, c *call) error {
+	cause := f.ask(ctx, c)
+	if cause == nil {
+		f.credited(c)
+		return nil
+	}
+	if err := callersFault(ctx, cause); err != nil {
+		return err
+	}
+	var forces part
+	var failed error
+	for i := range c.items {
+		it := &c.items[i]
+		switch {
+		case it.Op == step.Force && it.fail != algorithms.FailOpen:
+			f.add(&forces, it)
+			continue
+		case it.Op == step.Grant || it.Op == step.Reset:
+			failed = unavailable(cause)
+		}
+		it.admit()
+	}
+	return errors.Join(failed, f.settleLocally(ctx, &forces, !executed(cause)))
+}
+
+// settleLocally lets the memory settle. If owe is true, the primary is owed the
+// units that the items charge.
+func (f *fallback) settleLocally(ctx context.Context, p *part, owe bool) error {
+	now := f.now()
+	answered, err := f.answer(ctx, p)
+	if !answered {
+		return err
+	}
+	for j, it := range p.items {
+		switch {
+		case it.Op == step.Return:
+			f.owed.unrecord(it)
+		case owe:
+			f.owed.record(it, &p.checks[j], now)
+		}
+	}
+	return nil
+}
+
+// credited follows grants and resets that the primary has applied. It forgets the
+// seen use and the debts of their keys, and credits the keys in the memory, so that
+// units of one outage do not count in the next. Units of running requests stay,
+// because they are returned where they were taken.
+func (f *fallback) credited(c *call) {
+	for i := range c.items {
+		it := &c.items[i]
+		if it.Op != step.Grant && it.Op != step.Reset {
+			continue
+		}
+		f.seen.forget(it)
+		f.owed.forget(it)
+		if !it.Limit.Row.Owed {
+			continue
+		}
+		check, _ := f.localCheck(it)
+		check.Cost, _ = step.MulDiv(it.Cost, check.Limit.Burst(), it.Limit.Burst)
+		_ = f.memory.Allow(context.Background(), []algorithms.Check{check})
+	}
 }
 
 func unavailable(cause error) error {

@@ -37,7 +37,6 @@ const (
 
 // tend runs until close.
 func (f *fallback) tend() {
-	defer close(f.closed)
 	f.beat()
 	beat, handBack := time.NewTicker(beatEvery), time.NewTicker(handBackEvery)
 	defer beat.Stop()
@@ -77,12 +76,10 @@ func (f *fallback) recover() {
 
 // sleep reports whether it was not interrupted by close.
 func (f *fallback) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-f.closing.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	}
 }
@@ -203,15 +200,15 @@ func (f *fallback) beat() {
 // is alone there, and would take whole limits for its share.
 func (f *fallback) counted(live int64) {
 	now := time.Now()
-	switch {
-	case live >= f.instances.Load():
+	if live >= f.instances.Load() {
 		f.fewerSince = time.Time{}
-	case f.fewerSince.IsZero():
-		f.fewerSince = now
-		return
-	case now.Sub(f.fewerSince) < liveFor:
-		return
-	default:
+	} else {
+		if f.fewerSince.IsZero() {
+			f.fewerSince = now
+		}
+		if now.Sub(f.fewerSince) < liveFor {
+			return
+		}
 		f.fewerSince = now
 	}
 	f.instances.Store(live)
