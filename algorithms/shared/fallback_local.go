@@ -157,20 +157,16 @@ func (f *fallback) answer(ctx context.Context, p *part) (answered bool, err erro
 // reported of an item's key. So a key that is spent there is not full here.
 func (f *fallback) preload(ctx context.Context, it *item, local *algorithms.Check, now int64) {
 	f.seen.forgetAfter(it, now, func(used int64) {
-		share := local.Limit.Step()
-		f.raise(context.WithoutCancel(ctx), local, step.MulDivUp(used, share.Burst, it.Limit.Burst))
+		ctx := context.WithoutCancel(ctx)
+		c := [1]algorithms.Check{{Policy: local.Policy, Key: local.Key, Limit: local.Limit}}
+		if f.memory.Allow(ctx, c[:]) != nil {
+			return // the takes will fail as well, with this error
+		}
+		burst := c[0].Limit.Burst()
+		held := burst - c[0].Decision.Remaining
+		c[0].Op, c[0].Cost = algorithms.Force, max(0, step.MulDivUp(used, burst, it.Limit.Burst)-held)
+		_ = f.memory.Allow(ctx, c[:])
 	})
-}
-
-// raise charges the memory until so many units of a check's key are in use.
-func (f *fallback) raise(ctx context.Context, local *algorithms.Check, used int64) {
-	c := [1]algorithms.Check{{Policy: local.Policy, Key: local.Key, Limit: local.Limit}}
-	if f.memory.Allow(ctx, c[:]) != nil {
-		return // the takes will fail as well, with this error
-	}
-	held := c[0].Limit.Burst() - c[0].Decision.Remaining
-	c[0].Op, c[0].Cost = algorithms.Force, max(0, used-held)
-	_ = f.memory.Allow(ctx, c[:])
 }
 
 // settle applies a call of settlements.

@@ -45,17 +45,13 @@ func (s *seenTable) note(c *call, clock func() int64) {
 	for i := range c.items {
 		it := &c.items[i]
 		used := it.Limit.Burst - it.decision.Remaining
-		if it.Op != step.Take || it.decision.Source != algorithms.Shared || !it.Limit.Row.Owed {
+		if it.Op != step.Take || it.decision.Source != algorithms.Shared || !it.Limit.Row.Owed ||
+			used <= 0 || used*2 < it.Limit.Burst {
 			continue
 		}
-		if used <= 0 || used*2 < it.Limit.Burst {
-			continue
-		}
-		now := clock()
-		reset := now + it.decision.ResetAfter.Microseconds()
-		s.visit(it, func(place *seenUse) {
-			*place = seenUse{hash: it.hash, used: used, at: now, reset: reset}
-		})
+		use := seenUse{hash: it.hash, used: used, at: clock()}
+		use.reset = use.at + it.decision.ResetAfter.Microseconds()
+		s.visit(it, func(place *seenUse) { *place = use })
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 const (
@@ -105,15 +104,14 @@ const probePolicy = "penstock~probe"
 // probe writes to the primary, because a primary that only reads, or is full,
 // answers a ping. In a Cluster every attempt goes to another slot.
 func (f *fallback) probe(attempt int) error {
-	limit := algorithms.FixedWindow(1, time.Second)
-	c := callOf(1)
-	defer c.free()
-	it := &c.items[0]
-	it.Limit, it.Op, it.Cost = *limit.Step(), step.Force, 1
-	it.Key = step.Key{Policy: probePolicy, Text: fmt.Sprintf("%s-%d", f.id, attempt), Scope: it.Limit.Scope}
-	if err := c.add(it); err != nil {
+	c, err := newCall([]algorithms.Check{{
+		Policy: probePolicy, Key: fmt.Sprintf("%s-%d", f.id, attempt), Limit: algorithms.FixedWindow(1, time.Second),
+		Op: algorithms.Force, Cost: 1,
+	}})
+	if err != nil {
 		return err
 	}
+	defer c.free()
 	return f.askBounded(c)
 }
 

@@ -2,8 +2,7 @@
 // below was asked for in advance.
 //
 //	lease.go        how a call is answered
-//	lease_heat.go   how hot keys are found
-//	lease_block.go  hot keys, and the blocks that their takes spend
+//	lease_block.go  how hot keys are found, and the blocks that their takes spend
 //	lease_refill.go how blocks are fetched and closed, and their unspent units go back
 //
 // Exactness. A block is charged below before a unit of it is spent here, so in
@@ -50,10 +49,10 @@ type lease struct {
 
 	mu     sync.Mutex // guards the fields below, and adding to refills
 	keys   []*hotKey
-	back   []unspent // what goes back next
-	awake  bool      // the alarm is set, or the watch tends
-	closed bool      // nothing is leased any more
-	ended  bool      // close has given back everything
+	back   []step.Item // returns that go below next
+	awake  bool        // the alarm is set, or the watch tends
+	closed bool        // nothing is leased any more
+	ended  bool        // close has given back everything
 }
 
 // newLease returns a lease that works once its watch runs. The options have
@@ -83,16 +82,17 @@ func (l *lease) allow(ctx context.Context, c *call) error {
 		return l.next.allow(ctx, c)
 	}
 	now := l.now()
-	var buf [maxLeasedItems]holding
-	held := buf[:len(c.items)]
-	charged := true
-	switch l.spend(held, c, now) {
-	case 0:
+	var holdings [maxLeasedItems]holding
+	var places [maxLeasedItems]int
+	held := holdings[:len(c.items)]
+	rest := l.spend(held, places[:0], c, now)
+	if len(rest) == len(c.items) {
 		return l.ask(ctx, c, now)
-	case len(c.items):
-	default:
+	}
+	charged := true
+	if len(rest) > 0 {
 		var err error
-		if charged, err = l.askForRest(ctx, c, held, now); err != nil {
+		if charged, err = l.askForRest(ctx, c, held, rest, now); err != nil {
 			return err
 		}
 	}
@@ -123,28 +123,42 @@ func (l *lease) leasable(it *item) bool {
 		(len(l.options.Policies) == 0 || slices.Contains(l.options.Policies, it.Key.Policy))
 }
 
-// spend spends the cost of every item whose key has enough units on lease, and
-// returns how many items that are.
-func (l *lease) spend(held []holding, c *call, now time.Duration) (n int) {
+// hotKey returns the key of an item if it is leased, and nil otherwise.
+func (l *lease) hotKey(it *item) *hotKey {
+	if k := l.heat.slot(it.hash).hot.Load(); k != nil && k.key == it.Key {
+		return k
+	}
+	return nil
+}
+
+// spend spends the cost of every item whose key has enough units on lease. It
+// appends the places of the others to rest.
+func (l *lease) spend(held []holding, rest []int, c *call, now time.Duration) []int {
 	for i := range c.items {
 		it := &c.items[i]
-		if !l.leasable(it) {
-			continue
+		if l.leasable(it) {
+			held[i] = l.spendItem(it, now)
 		}
-		k := l.heat.slot(it.hash).hot.Load()
-		if k == nil || k.key != it.Key {
-			continue
+		if held[i].block == nil {
+			rest = append(rest, i)
 		}
-		if k.limit != it.Limit {
-			l.endLease(k, &it.Limit, false, now)
-			continue
-		}
-		if held[i] = k.spend(it.Cost, now); held[i].block != nil {
-			n++
+	}
+	return rest
+}
+
+// spendItem spends the cost of an item, if its key has enough units on lease.
+func (l *lease) spendItem(it *item, now time.Duration) (h holding) {
+	k := l.hotKey(it)
+	switch {
+	case k == nil:
+	case k.limit != it.Limit:
+		l.endLease(k, &it.Limit, false, now)
+	default:
+		if h = k.spend(it.Cost, now); h.block != nil {
 			l.refill(k, it.Cost, now)
 		}
 	}
-	return n
+	return h
 }
 
 // ask lets the limiter below answer, and learns from its answers which keys are
@@ -173,16 +187,10 @@ func (l *lease) ask(ctx context.Context, c *call, now time.Duration) error {
 	return nil
 }
 
-// askForRest asks for the items that no block has answered, and reports whether
-// the call proceeds. If it does not, the blocks get their units back.
-func (l *lease) askForRest(ctx context.Context, c *call, held []holding, now time.Duration) (bool, error) {
-	var buf [maxLeasedItems]int
-	places := buf[:0]
-	for i := range held {
-		if held[i].block == nil {
-			places = append(places, i)
-		}
-	}
+// askForRest asks for the items in these places, which no block has answered, and
+// reports whether the call proceeds. If it does not, the blocks get their units
+// back.
+func (l *lease) askForRest(ctx context.Context, c *call, held []holding, places []int, now time.Duration) (bool, error) {
 	rest := c.sub(places)
 	defer rest.free()
 	err := l.ask(ctx, rest, now)
@@ -204,10 +212,7 @@ func (l *lease) settle(ctx context.Context, c *call) error {
 	err := l.next.allow(ctx, c)
 	for i := range c.items {
 		it := &c.items[i]
-		if it.Op != step.Reset {
-			continue
-		}
-		if k := l.heat.slot(it.hash).hot.Load(); k != nil && k.key == it.Key {
+		if k := l.hotKey(it); k != nil && it.Op == step.Reset {
 			l.endLease(k, &it.Limit, true, l.now())
 		}
 	}
@@ -222,8 +227,10 @@ func (l *lease) startLease(s *slot, it *item, now time.Duration) *hotKey {
 	if k := s.hot.Load(); k != nil || l.closed || len(l.keys) >= l.options.MaxKeys || len(it.Key.Text) > maxKept {
 		return k
 	}
-	share := it.Limit.Burst * int64(l.options.Share) / 100
-	k := newHotKey(s, it, share, l.hotPace*it.Cost, now)
+	k := &hotKey{key: it.Key.Clone(), limit: it.Limit, slot: s, current: it.Limit, at: now}
+	k.share = it.Limit.Burst * int64(l.options.Share) / 100
+	k.pace.Store(l.hotPace * it.Cost)
+	k.stock.Store(&empty)
 	l.keys = append(l.keys, k)
 	s.hot.Store(k)
 	l.wake()

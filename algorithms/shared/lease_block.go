@@ -1,4 +1,18 @@
-// Hot keys, and the blocks of units that their takes spend without a lock.
+// Hot keys: how they are found, and the blocks of units that their takes spend
+// without a lock.
+//
+// How hot keys are found. A key is hot when it has had enough admitted takes in
+// one epoch. A fixed amount of memory serves any number of keys: they are spread
+// over slots by their hashes. A slot has one counter, and counts by the majority
+// vote of Boyer and Moore ("MJRTY: A Fast Majority Vote Algorithm", 1981): a take
+// of the slot's own key adds one vote, and a take of any other key removes one. At
+// zero votes, the next key takes the slot over. Each epoch begins at zero.
+//
+// Votes are only added by takes of the key itself, so its count never exceeds its
+// takes: a cold key never becomes hot. A key that has more takes than all other
+// keys of its slot together is the only one that can win the slot, and wins it by
+// the difference at least. There are 16 slots for each key that may be leased, so
+// the other takes of a slot are few.
 //
 // How long a block lasts. Its units may be spent for three quarters of Hold after
 // it was asked for. The watch looks every quarter of Hold, so at the latest when
@@ -30,6 +44,7 @@ package shared
 
 import (
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +57,62 @@ const (
 	minTakes = 4             // that a block must be good for
 	taper    = 8             // see above
 	busy     = math.MaxInt64 // the refillAt of a key for which a block is being fetched
+
+	// heatEpoch is the time in which takes are counted.
+	heatEpoch = 100 * time.Millisecond
+
+	// slotsPerKey keeps hot keys apart. Only one key of a slot can be leased; the
+	// limiter below decides the takes of the others.
+	slotsPerKey = 16
+
+	// A slot's votes are 32 bits of a key's hash, 16 of the epoch, and 16 of the
+	// count.
+	countBits = 16
+	maxVotes  = 1<<countBits - 1
 )
+
+// heat holds the slots of all keys: a power of two.
+type heat []slot
+
+// A slot counts the takes of one key.
+type slot struct {
+	votes atomic.Uint64
+	hot   atomic.Pointer[hotKey] // the slot's key that is leased; nil if none
+}
+
+func newHeat(maxKeys int) heat { return make(heat, 1<<bits.Len(uint(maxKeys*slotsPerKey-1))) }
+
+// slot returns the slot of a key, which the low bits of its hash select.
+func (h heat) slot(hash uint64) *slot { return &h[hash&uint64(len(h)-1)] }
+
+// vote counts a take of a key, and returns the key's votes in this epoch.
+func (s *slot) vote(hash uint64, now time.Duration) (count int) {
+	voter := hash>>32<<32 | uint64(uint16(now/heatEpoch))<<countBits
+	for {
+		old := s.votes.Load()
+		votes := voted(old, voter)
+		if s.votes.CompareAndSwap(old, votes) {
+			if votes>>countBits != voter>>countBits {
+				return 0
+			}
+			return int(votes & maxVotes)
+		}
+	}
+}
+
+// voted returns a slot's votes after one more by a voter, which is a key and an
+// epoch in the bits of votes.
+func voted(votes, voter uint64) uint64 {
+	count := votes & maxVotes
+	switch {
+	case votes>>countBits == voter>>countBits:
+		return voter | min(count+1, maxVotes)
+	case uint16(votes>>countBits) != uint16(voter>>countBits) || count == 0:
+		return voter | 1
+	default:
+		return votes - 1
+	}
+}
 
 // A hotKey is a key that is leased.
 type hotKey struct {
@@ -67,14 +137,6 @@ type hotKey struct {
 // closed reports whether the key is no longer leased: a block that arrives goes
 // back.
 func (k *hotKey) closed() bool { return k.slot.hot.Load() != k }
-
-// newHotKey returns a key that has nothing on lease.
-func newHotKey(s *slot, it *item, share, pace int64, now time.Duration) *hotKey {
-	k := &hotKey{key: it.Key.Clone(), limit: it.Limit, slot: s, share: share, current: it.Limit, at: now}
-	k.pace.Store(pace)
-	k.stock.Store(&empty)
-	return k
-}
 
 // A stock is the older and the newer block of a key.
 type stock [2]*block
@@ -158,29 +220,6 @@ func (k *hotKey) spend(units int64, now time.Duration) holding {
 		}
 	}
 	return holding{}
-}
-
-// onLease returns the units that can be spent.
-func (k *hotKey) onLease() int64 {
-	s := k.stock.Load()
-	return s[0].onLease() + s[1].onLease()
-}
-
-// low reports whether the newer block is half spent or has ended. The older one
-// then has no more.
-func (k *hotKey) low(now time.Duration) bool {
-	b := k.stock.Load()[1]
-	return now >= b.until || b.left.Load() <= b.size/2
-}
-
-// blockSize returns how many units the next block should have; 0 if so few takes
-// of this cost are not worth a call.
-func (k *hotKey) blockSize(cost int64) int64 {
-	units := min(k.pace.Load(), k.share-k.onLease(), k.remaining.Load()/taper)
-	if units/minTakes < cost {
-		return 0
-	}
-	return units
 }
 
 // measure returns how many units are asked for in a span of time, as a sliding

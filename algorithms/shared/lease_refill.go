@@ -40,21 +40,17 @@ const (
 
 var errNotReturned = errors.New("the limiter that lent the units did not answer")
 
-// An unspent is the part of a block that goes back.
-type unspent struct {
-	key     step.Key
-	limit   step.Limit
-	receipt step.Receipt
-}
-
-// refill starts the fetch of a block for a key that is low.
+// refill starts the fetch of a block for a key whose newer block is half spent or
+// has ended. The older block then has no more. It fetches none if so few takes of
+// this cost are not worth a call.
 func (l *lease) refill(k *hotKey, cost int64, now time.Duration) {
-	at := k.refillAt.Load()
-	if int64(now) < at || !k.low(now) {
+	at, s := k.refillAt.Load(), k.stock.Load()
+	older, newer := s[0], s[1]
+	if int64(now) < at || now < newer.until && newer.left.Load() > newer.size/2 {
 		return
 	}
-	units := k.blockSize(cost)
-	if units == 0 || !k.refillAt.CompareAndSwap(at, busy) {
+	units := min(k.pace.Load(), k.share-older.onLease()-newer.onLease(), k.remaining.Load()/taper)
+	if units/minTakes < cost || !k.refillAt.CompareAndSwap(at, busy) {
 		return
 	}
 	l.mu.Lock()
@@ -156,7 +152,9 @@ func (l *lease) giveBack(k *hotKey, b *block, units int64, now time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.back = append(l.back, unspent{key: k.key, limit: k.current, receipt: b.receiptOf(units)})
+	l.back = append(l.back, step.Item{
+		Key: k.key, Limit: k.current, Op: step.Return, Cost: units, Receipt: b.receiptOf(units),
+	})
 	l.wake()
 }
 
@@ -171,7 +169,7 @@ func (l *lease) unspend(h *holding, units int64) {
 	h.key.mu.Unlock()
 	l.counts.spent.Add(-units)
 	l.mu.Lock()
-	var back []unspent
+	var back []step.Item
 	if l.ended {
 		back, l.back = l.back, nil
 	}
@@ -231,7 +229,7 @@ func (l *lease) tend(now time.Duration) {
 
 // sendBack gives unspent units back, many in one call. All calls together take at
 // most giveBackTimeout. It reports units that could not go back.
-func (l *lease) sendBack(back []unspent) error {
+func (l *lease) sendBack(back []step.Item) error {
 	if len(back) == 0 {
 		return nil
 	}
@@ -241,15 +239,11 @@ func (l *lease) sendBack(back []unspent) error {
 	for part := range slices.Chunk(back, maxReturned) {
 		c := callOf(len(part))
 		for i := range part {
-			it := &c.items[i]
-			it.Key, it.Limit, it.Op = part[i].key, part[i].limit, step.Return
-			it.Receipt, it.Cost = part[i].receipt, part[i].receipt.Units
-			_ = c.add(it) // returns of valid takes are valid
+			c.items[i].Item = part[i]
+			_ = c.add(&c.items[i]) // returns of valid takes are valid
 		}
 		err := ownDeadline(l.next.allow(ctx, c))
-		if err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 		l.countReturned(c, err)
 		l.eased(c.items)
 		c.free()
