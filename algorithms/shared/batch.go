@@ -73,7 +73,6 @@ type batch struct {
 	phase   atomic.Uint32
 	stuck   bool // another batch may take its place in flight; guarded by the lane's mu
 	groups  []*group
-	plain   bool
 	err     error       // why nothing is sent
 	endTrip func(error) // the circuit's, which receives the outcome; nil if there is none
 	now     string      // the instant that the scripts receive
@@ -123,7 +122,7 @@ func (b *batch) reset() {
 		b.scripts[i].reset()
 	}
 	b.phase.Store(phaseHeld)
-	b.plain, b.err, b.endTrip = false, nil, nil
+	b.err, b.endTrip = nil, nil
 	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
 }
 
@@ -134,11 +133,10 @@ func (b *batch) gather() bool {
 	var weight, size int
 	for _, g := range l.queue {
 		weight, size = weight+g.weight, size+g.size
-		full := b.plain || g.plain != nil || weight > maxBatchWeight || size > maxBatchBytes
+		full := l.plain || weight > maxBatchWeight || size > maxBatchBytes
 		if len(b.groups) > 0 && full {
 			break
 		}
-		b.plain = g.plain != nil
 		g.batch = b
 		b.groups = append(b.groups, g)
 	}
@@ -171,7 +169,7 @@ func (l *lane) leave(ctx context.Context, g *group) bool {
 // shed ends the groups at the head of the queue that have been waiting for the
 // whole deadline, or all groups. It reports whether there are any. It requires mu.
 func (l *lane) shed(all bool, err error) bool {
-	oldest := time.Now().Add(-l.redis.deadline)
+	oldest := time.Now().Add(-l.deadline)
 	n := 0
 	for n < len(l.queue) && (all || l.queue[n].queued.Before(oldest)) {
 		l.queue[n].end(err)
@@ -239,14 +237,12 @@ func (b *batch) expire() {
 			g.end(err)
 		}
 	}
-	silent := time.Since(l.ended) > l.redis.deadline/2
-	late := l.shed(silent, errUnsent)
+	silent := time.Since(l.ended) > l.deadline/2
+	l.shed(silent, errUnsent)
 	l.abandon(b)
 	l.mu.Unlock()
-	if !b.plain {
+	if !l.plain {
 		l.redis.report.failed(err)
-	} else if late {
-		l.redis.report.failed(errUnsent)
 	}
 }
 

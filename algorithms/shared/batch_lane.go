@@ -43,11 +43,18 @@ const (
 	// slotsPerLane makes 64 lanes. Masters hold ranges of slots, so a master
 	// that does not answer holds up few lanes of others.
 	slotsPerLane = 256
+
+	// controlDeadline is the deadline of plain commands: no caller of a limit
+	// waits for them, and the first may have to dial.
+	controlDeadline = time.Second
 )
 
-// A lane sends groups to one part of Redis.
+// A lane sends groups to one part of Redis. Plain commands have a lane of their
+// own, so that none that hangs holds up a script.
 type lane struct {
-	redis *redisLayer
+	redis    *redisLayer
+	deadline time.Duration
+	plain    bool
 
 	mu       sync.Mutex // guards the fields below
 	queue    []*group
@@ -100,7 +107,7 @@ func (l *lane) work() {
 	b.lane = l
 	for b.next() {
 		b.begin()
-		b.timer.Reset(r.deadline)
+		b.timer.Reset(l.deadline)
 		if b.err == nil {
 			b.run()
 		}
@@ -126,7 +133,7 @@ func (b *batch) next() bool {
 		l.inFlight--
 	}
 	l.mu.Unlock()
-	if late {
+	if late && !l.plain {
 		l.redis.report.failed(errOverloaded)
 	}
 	return found

@@ -17,7 +17,7 @@ import (
 // circuit, if there is one. Plain commands need neither.
 func (b *batch) begin() {
 	r := b.lane.redis
-	if b.plain {
+	if b.lane.plain {
 		return
 	}
 	if b.now, b.err = r.scriptNow(); b.err == nil && r.circuit != nil {
@@ -28,7 +28,7 @@ func (b *batch) begin() {
 // tell tells the circuit the outcome of the batch. Whatever ends the batch does
 // so, once.
 func (b *batch) tell(err error) {
-	if b.plain {
+	if b.lane.plain {
 		return
 	}
 	if r := b.lane.redis; r.reloads != nil && troubleOf(err).effect == effectFailure {
@@ -42,7 +42,7 @@ func (b *batch) tell(err error) {
 // run sends the batch. Afterwards every command has its reply or its error.
 func (b *batch) run() {
 	r := b.lane.redis
-	if b.plain {
+	if b.lane.plain {
 		if b.send() { // at once: late commands do no harm
 			r.trip(b.ctx, b.groups[0].plain)
 		}
@@ -87,6 +87,7 @@ func (b *batch) scriptOf(slot uint16) *script {
 // executed nothing of them, and did not know them, or another connection may
 // serve them.
 func (b *batch) again() {
+	clear(b.trips)
 	b.trips = b.trips[:0]
 	if b.expired() {
 		return
@@ -177,8 +178,8 @@ func (r *redisLayer) trip(ctx context.Context, commands []redis.Cmder) {
 // do sends plain commands, all for one slot, and returns the first of their
 // errors. They must do no harm if they are executed late, or more than once:
 // nothing keeps the client from that.
-func (r *redisLayer) do(ctx context.Context, slot uint16, commands ...redis.Cmder) error {
-	return r.lane(slot).submit(ctx, &group{plain: commands, slot: slot, done: make(chan error, 1)})
+func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
+	return r.control.submit(ctx, &group{plain: commands, done: make(chan error, 1)})
 }
 
 // wake tells the circuit how the trips of the batch have ended, and then wakes
@@ -189,7 +190,7 @@ func (b *batch) wake() {
 		for _, g := range b.groups {
 			g.err = b.err
 		}
-	case b.plain:
+	case b.lane.plain:
 		g := b.groups[0]
 		for _, cmd := range g.plain {
 			g.err = cmp.Or(g.err, ownDeadline(cmd.Err()))
@@ -217,13 +218,14 @@ func (b *batch) read() (outcome error) {
 		if outcome == nil || troubleOf(err).effect == effectFailure {
 			outcome = err
 		}
-		if err == nil {
-			continue
-		}
 		for _, g := range s.groups {
-			g.err = err
+			if g.err = cmp.Or(err, g.err); err == nil && g.err != nil { // a stored key's
+				b.lane.redis.report.failed(g.err)
+			}
 		}
-		b.lane.redis.report.failed(err)
+		if err != nil {
+			b.lane.redis.report.failed(err)
+		}
 	}
 	return outcome
 }

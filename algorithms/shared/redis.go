@@ -49,6 +49,7 @@ type redisLayer struct {
 	report    *report
 
 	lanes   []lane
+	control lane      // for plain commands
 	calls   sync.Pool // of *redisCall
 	batches sync.Pool // of *batch
 	counts  redisCounts
@@ -84,8 +85,10 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 		r.lanes = make([]lane, clusterSlots/slotsPerLane)
 	}
 	for i := range r.lanes {
-		r.lanes[i].redis = r
+		r.lanes[i].redis, r.lanes[i].deadline = r, o.Deadline
 	}
+	r.control.redis, r.control.plain = r, true
+	r.control.deadline = max(o.Deadline, controlDeadline)
 	r.calls.New = func() any { return &redisCall{redis: r} }
 	r.batches.New = newBatch
 	return r

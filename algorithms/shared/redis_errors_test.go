@@ -236,3 +236,20 @@ func firstWord(text string) string {
 	words := strings.FieldsFunc(strings.TrimPrefix(text, "ERR "), func(c rune) bool { return !unicode.IsLetter(c) && c != '_' })
 	return words[0]
 }
+
+// A stored key that cannot be read fails its own call, and is counted.
+func TestErrorsOfKeysAreCounted(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	r := newRedis(t, client, nil)
+	bucket := algorithms.Check{Policy: "default", Key: "usr=1", Limit: algorithms.TokenBucket(1, time.Minute), Cost: 1}
+	if err := client.RPush(t.Context(), r.StoredKey(bucket), "not a bucket").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Allow(t.Context(), []algorithms.Check{bucket}); Reason(err) != "key" {
+		t.Errorf("got %v, want an error of the key", err)
+	}
+	if got := statsOf(r).Redis.Errors["key"]; got != 1 {
+		t.Errorf("%d errors of keys are counted, want one", got)
+	}
+}

@@ -124,7 +124,7 @@ func (r *redisLayer) examine(ctx context.Context) {
 	info := make(map[string]string)
 	for _, section := range []string{"server", "memory"} {
 		cmd := redis.NewStringCmd(ctx, "info", section)
-		if err := r.do(ctx, 0, cmd); err != nil {
+		if err := r.do(ctx, cmd); err != nil {
 			r.doctor.refused.Store(strings.HasPrefix(err.Error(), "NOPERM"))
 			return
 		}

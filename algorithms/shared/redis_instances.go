@@ -22,10 +22,9 @@ func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 // how far the clock of decisions is ahead of this process's.
 func (r *redisLayer) beat(ctx context.Context, id string) (live int64, skew time.Duration, err error) {
 	key := r.instancesKey()
-	slot := r.slot(key)
 	asked := time.Now()
 	clock := redis.NewTimeCmd(ctx, "time")
-	if err := r.do(ctx, slot, clock); err != nil {
+	if err := r.do(ctx, clock); err != nil {
 		return 0, 0, err
 	}
 	now := clock.Val()
@@ -33,7 +32,7 @@ func (r *redisLayer) beat(ctx context.Context, id string) (live int64, skew time
 		skew = now.Sub(asked)
 	}
 	count := redis.NewIntCmd(ctx, "zcard", key)
-	err = r.do(ctx, slot,
+	err = r.do(ctx,
 		redis.NewIntCmd(ctx, "zadd", key, now.UnixMilli(), id),
 		redis.NewIntCmd(ctx, "zremrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-liveFor).UnixMilli(), 10)),
 		redis.NewBoolCmd(ctx, "pexpire", key, liveFor.Milliseconds()),
@@ -46,6 +45,5 @@ func (r *redisLayer) beat(ctx context.Context, id string) (live int64, skew time
 
 // retire removes the instance id.
 func (r *redisLayer) retire(ctx context.Context, id string) error {
-	key := r.instancesKey()
-	return r.do(ctx, r.slot(key), redis.NewIntCmd(ctx, "zrem", key, id))
+	return r.do(ctx, redis.NewIntCmd(ctx, "zrem", r.instancesKey(), id))
 }
