@@ -13,11 +13,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // said is an error of Redis. Go-redis has several types of them, and the table
