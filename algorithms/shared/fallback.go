@@ -85,14 +85,12 @@ type fallback struct {
 
 	seen  *seenTable
 	owed  *ledger
-	stats fallbackCounters
+	stats struct{ local, passed, refused, handedBack, lost atomic.Uint64 }
 
 	closing context.Context
 	cancel  context.CancelFunc
 	tending sync.WaitGroup
 }
-
-type fallbackCounters struct{ local, passed, refused, handedBack, lost atomic.Uint64 }
 
 // newFallback returns a fallback from p to memory, of options that are valid and
 // have their defaults.

@@ -26,6 +26,7 @@ package shared
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -45,9 +46,10 @@ const (
 
 // A ledger holds the debts of all keys.
 type ledger struct {
-	mu      sync.Mutex
-	keys    map[step.Key]*debt
-	sending int // keys that were popped, and are on their way to the primary
+	sending atomic.Int64 // keys that were popped, and are on their way to the primary
+
+	mu   sync.Mutex // guards keys
+	keys map[step.Key]*debt
 }
 
 // A debt is the units that one key owes.
@@ -63,14 +65,18 @@ func newLedger() *ledger { return &ledger{keys: make(map[step.Key]*debt)} }
 
 // record notes an item, a take or a force, that the memory has answered as local.
 func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
-	if it.Cost == 0 || !it.Limit.Row.Owed || !it.chargedLocally() || len(it.Key.Text) > maxKept {
+	charged := it.decision.Receipt.Units() > 0 || it.Op == step.Force && it.decision.Source == algorithms.Local
+	if it.Cost == 0 || !it.Limit.Row.Owed || !charged || len(it.Key.Text) > maxKept {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d, ok := l.keys[it.Key]
 	if !ok {
-		dropSome(l.keys, func(d *debt) bool { return len(l.keys) >= maxOwed && d.settled(now) })
+		dropSome(l.keys, func(d *debt) bool {
+			d.bringTo(now)
+			return len(l.keys) >= maxOwed && d.state.Empty()
+		})
 		if len(l.keys) >= maxOwed {
 			return
 		}
@@ -90,14 +96,6 @@ func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
 	if newer || it.Op == step.Force {
 		d.state = s
 	}
-}
-
-// chargedLocally reports whether the memory has charged an item.
-func (it *item) chargedLocally() bool {
-	if it.Op == step.Force {
-		return it.decision.Source == algorithms.Local
-	}
-	return it.decision.Receipt.Units() > 0
 }
 
 // bucketState returns the state of a bucket that the memory has charged at now:
@@ -142,8 +140,8 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 	}
 }
 
-// pop removes up to limit keys and returns their debts. They count as owed until
-// sent.
+// pop removes up to limit keys and returns their debts. They count as sending, and
+// so as owed, until the caller has sent them.
 func (l *ledger) pop(limit int) (debts []*debt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,15 +152,8 @@ func (l *ledger) pop(limit int) (debts []*debt) {
 		delete(l.keys, key)
 		debts = append(debts, d)
 	}
-	l.sending += len(debts)
+	l.sending.Add(int64(len(debts)))
 	return debts
-}
-
-// sent says that so many popped keys are not on their way any more.
-func (l *ledger) sent(keys int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sending -= keys
 }
 
 // restore puts back a debt that the primary has not received.
@@ -178,7 +169,7 @@ func (l *ledger) restore(d *debt, now int64) {
 func (l *ledger) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.keys) + l.sending
+	return len(l.keys) + int(l.sending.Load())
 }
 
 // merge adds the debt that the key has made since d was popped. Windows count it
@@ -195,12 +186,6 @@ func (d *debt) merge(newer *debt, now int64) {
 }
 
 func (d *debt) bringTo(now int64) { d.state = d.counts.At(d.state, now) }
-
-// settled reports whether nothing is owed any more.
-func (d *debt) settled(now int64) bool {
-	d.bringTo(now)
-	return d.state.Empty()
-}
 
 // call returns the backfills of the units that are owed at now, oldest first, and
 // their number; nil if none are. Their instants are those of a clock that is ahead

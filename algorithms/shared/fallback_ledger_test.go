@@ -72,7 +72,7 @@ func (w *ledgerWorld) popped(limit int) (owed []*item) {
 	for _, d := range debts {
 		owed = append(owed, owedOf(d, w.now)...)
 	}
-	w.sent(len(debts))
+	w.sending.Add(-int64(len(debts)))
 	return owed
 }
 
@@ -154,7 +154,7 @@ func TestLedgerRestores(t *testing.T) {
 		w.now += 1_000
 		w.take(limit, 2)
 		w.restore(debts[0], w.now)
-		w.sent(1)
+		w.sending.Add(-1)
 		var units int64
 		for _, it := range w.popped(10) {
 			units += it.Cost
@@ -233,11 +233,11 @@ func TestLedgerOwesUntilSent(t *testing.T) {
 		t.Fatalf("got %d debts, and %d owed, want that of usr=1, owed still", len(debts), l.len())
 	}
 	l.restore(debts[0], someInstant)
-	l.sent(1)
+	l.sending.Add(-1)
 	if l.len() != 1 {
 		t.Errorf("got %d owed, want what was put back", l.len())
 	}
-	l.sent(len(l.pop(10)))
+	l.sending.Add(-int64(len(l.pop(10))))
 	if l.len() != 0 {
 		t.Errorf("got %d owed, want none", l.len())
 	}

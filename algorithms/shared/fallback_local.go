@@ -257,7 +257,7 @@ func (f *fallback) credited(c *call) {
 		if it.Op != step.Grant && it.Op != step.Reset {
 			continue
 		}
-		f.seen.forget(it)
+		f.seen.forgetAfter(it, f.now(), func(int64) {})
 		f.owed.forget(it)
 		if !it.Limit.Row.Owed {
 			continue

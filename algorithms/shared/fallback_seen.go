@@ -73,15 +73,6 @@ func (s *seenTable) forgetAfter(it *item, now int64, charge func(used int64)) {
 	})
 }
 
-// forget forgets the use of an item's key.
-func (s *seenTable) forget(it *item) {
-	s.visit(it, func(place *seenUse) {
-		if place.hash == it.hash {
-			*place = seenUse{}
-		}
-	})
-}
-
 // by returns how many units are in use by now.
 func (u *seenUse) by(now int64, l *step.Limit) int64 {
 	if now >= u.reset {

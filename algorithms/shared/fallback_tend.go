@@ -145,7 +145,7 @@ func (f *fallback) handBack(end time.Time) {
 			})
 		}
 		calls.Wait()
-		f.owed.sent(len(debts))
+		f.owed.sending.Add(-int64(len(debts)))
 		if !answered.Load() {
 			return
 		}

@@ -42,8 +42,7 @@ type lease struct {
 
 	tendEvery time.Duration // a quarter of Hold
 	alarm     *time.Timer   // wakes the watch
-	closing   chan struct{}
-	watched   chan struct{} // closed when the watch has ended
+	closing   chan struct{} // the watch receives from it when it does not tend, and ends
 	refills   sync.WaitGroup
 	close     func() error // ends all leases and gives unspent units back; later calls pass through
 
@@ -64,7 +63,7 @@ func newLease(next layer, o *LeaseOptions, r *report) *lease {
 		hotVotes:  max(1, o.HotAt*int(heatEpoch)/int(time.Second)),
 		hotPace:   int64(o.HotAt) * int64(o.Hold) / int64(2*time.Second),
 		eased:     func([]item) {},
-		alarm:     time.NewTimer(o.Hold), closing: make(chan struct{}), watched: make(chan struct{}),
+		alarm:     time.NewTimer(o.Hold), closing: make(chan struct{}),
 	}
 	l.alarm.Stop()
 	l.close = sync.OnceValue(l.end)
@@ -146,19 +145,26 @@ func (l *lease) spend(held []holding, rest []int, c *call, now time.Duration) []
 	return rest
 }
 
-// spendItem spends the cost of an item, if its key has enough units on lease.
-func (l *lease) spendItem(it *item, now time.Duration) (h holding) {
+// spendItem spends the cost of an item from the oldest block that has enough units.
+func (l *lease) spendItem(it *item, now time.Duration) holding {
 	k := l.hotKey(it)
-	switch {
-	case k == nil:
-	case k.limit != it.Limit:
+	if k == nil {
+		return holding{}
+	}
+	if k.limit != it.Limit {
 		l.endLease(k, &it.Limit, false, now)
-	default:
-		if h = k.spend(it.Cost, now); h.block != nil {
+		return holding{}
+	}
+	for _, b := range k.stock.Load() {
+		if now >= b.until {
+			continue
+		}
+		if left, ok := b.spend(it.Cost); ok {
 			l.refill(k, it.Cost, now)
+			return holding{k, b, left}
 		}
 	}
-	return h
+	return holding{}
 }
 
 // ask lets the limiter below answer, and learns from its answers which keys are
@@ -235,13 +241,4 @@ func (l *lease) startLease(s *slot, it *item, now time.Duration) *hotKey {
 	s.hot.Store(k)
 	l.wake()
 	return k
-}
-
-// endLease ends the lease of a key. Unspent units go back under the limit that
-// the key has now, unless the key was reset.
-func (l *lease) endLease(k *hotKey, limit *step.Limit, reset bool, now time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.reset = k.reset || reset
-	l.closeKey(k, limit, now)
 }

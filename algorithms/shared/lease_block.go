@@ -209,19 +209,6 @@ type holding struct {
 	left  int64  // in the block
 }
 
-// spend takes units from the oldest block that has them.
-func (k *hotKey) spend(units int64, now time.Duration) holding {
-	for _, b := range k.stock.Load() {
-		if now >= b.until {
-			continue
-		}
-		if left, ok := b.spend(units); ok {
-			return holding{k, b, left}
-		}
-	}
-	return holding{}
-}
-
 // measure returns how many units are asked for in a span of time, as a sliding
 // average. It counts again if so long a time has passed as apart. It requires mu.
 func (k *hotKey) measure(span, apart, now time.Duration) int64 {

@@ -102,9 +102,12 @@ func (l *lease) addBlock(k *hotKey, b *block, now time.Duration) {
 	}
 }
 
-// closeKey ends the lease of a key. Unspent units go back under the limit that it
-// has now. It requires the key's mu.
-func (l *lease) closeKey(k *hotKey, limit *step.Limit, now time.Duration) {
+// endLease ends the lease of a key. Unspent units go back under the limit that
+// the key has now, unless the key was reset.
+func (l *lease) endLease(k *hotKey, limit *step.Limit, reset bool, now time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reset = k.reset || reset
 	if k.slot.hot.CompareAndSwap(k, nil) {
 		k.current = *limit
 		l.restock(k, empty, now)
@@ -179,7 +182,6 @@ func (l *lease) unspend(h *holding, units int64) {
 
 // watch tends hot keys until the lease is closed.
 func (l *lease) watch() {
-	defer close(l.watched)
 	for {
 		select {
 		case <-l.closing:
@@ -208,10 +210,11 @@ func (l *lease) tend(now time.Duration) {
 	for _, k := range keys {
 		k.mu.Lock()
 		l.closeExpired(k, now)
-		if k.measure(l.options.Hold/2, l.tendEvery/2, now) < max(1, l.hotPace/2) {
-			l.closeKey(k, &k.limit, now)
-		}
+		pace := k.measure(l.options.Hold/2, l.tendEvery/2, now)
 		k.mu.Unlock()
+		if pace < max(1, l.hotPace/2) {
+			l.endLease(k, &k.limit, false, now)
+		}
 	}
 	l.mu.Lock()
 	l.keys = slices.DeleteFunc(l.keys, (*hotKey).closed)
@@ -230,9 +233,6 @@ func (l *lease) tend(now time.Duration) {
 // sendBack gives unspent units back, many in one call. All calls together take at
 // most giveBackTimeout. It reports units that could not go back.
 func (l *lease) sendBack(back []step.Item) error {
-	if len(back) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
 	defer cancel()
 	var errs []error
@@ -270,8 +270,7 @@ func (l *lease) end() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	close(l.closing)
-	<-l.watched
+	l.closing <- struct{}{}
 	l.refills.Wait()
 	now := l.now()
 	for _, k := range l.keys { // nothing changes them any more
