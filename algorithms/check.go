@@ -154,8 +154,10 @@ func (c *Check) Item(it *step.Item) error {
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
 	it.Limit, it.Op, it.Cost = *l, step.Op(c.Op), c.units()
 	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
-	if it.Receipt = (step.Receipt{}); it.Op.Reads() {
+	if it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step
+	} else if it.Receipt.Row != nil {
+		it.Receipt = step.Receipt{}
 	}
 	if l.Row.TakesApart {
 		it.ID = step.NextID()

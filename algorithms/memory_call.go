@@ -115,7 +115,7 @@ func (m *Memory) call(checks []Check, now int64) error {
 	m.decide(&call, places, now)
 	for i := range places {
 		checks[i].Decision.decide(places[i].Figures(now), Local)
-		checks[i].Decision.Receipt.step = places[i].Left(now, uint8(Local))
+		places[i].Left(&checks[i].Decision.Receipt.step, now, uint8(Local))
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (p *place) store(home *place, now int64) {
 		return
 	}
 	if home.Held.Dirty && !home.Held.State.Empty() {
-		full := p.Limit.FullAt(home.Held.State)
+		full := p.FullAt()
 		if home != p { // several limits on one key: the last to be full counts
 			full = max(full, r.fullAt)
 		}

@@ -150,13 +150,14 @@ func (c *call) sub(places []int) *call {
 // decide writes the decision of an item that a store answered at now.
 func (it *item) decide(now int64, source algorithms.Source) {
 	f := it.Figures(now)
-	left := algorithms.ReceiptOf(it.Left(now, uint8(source)))
+	var left step.Receipt
+	it.Left(&left, now, uint8(source))
 	if f.Undecided {
 		source = algorithms.Undecided
 	}
 	it.decision = algorithms.Decision{
 		Allowed: f.Allowed, Source: source, Remaining: f.Remaining, RetryAfter: f.RetryAfter,
-		ResetAfter: f.ResetAfter, UnitAfter: f.UnitAfter, Delay: f.Delay, Receipt: left,
+		ResetAfter: f.ResetAfter, UnitAfter: f.UnitAfter, Delay: f.Delay, Receipt: algorithms.ReceiptOf(left),
 	}
 }
 

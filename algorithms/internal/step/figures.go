@@ -86,31 +86,36 @@ func (it *Item) Figures(now int64) Figures {
 	return f
 }
 
-// Left returns the receipt that the item leaves. It says that a limiter of the
-// kind source issued it.
-func (it *Item) Left(now int64, source uint8) Receipt {
+// Left writes the receipt that the item leaves, in place, because it is large. It
+// says that a limiter of the kind source issued it.
+func (it *Item) Left(r *Receipt, now int64, source uint8) {
 	switch {
 	case it.Op == Renew, it.Dropped:
-		return it.Receipt
+		*r = it.Receipt
 	case it.Op == Return && it.Limit.Row.step != nil:
-		return it.Receipt.less(it.Cost)
+		*r = it.Receipt.less(it.Cost)
 	case it.Answer.Charged && !it.Op.Settles():
-		return it.Taken(now, source)
+		it.Taken(r, now, source)
+	default:
+		*r = Receipt{}
 	}
-	return Receipt{}
 }
 
-// Taken returns the receipt of a take that was charged at now.
-func (it *Item) Taken(now int64, source uint8) Receipt {
-	r := it.Answer.receipt(it.Limit.Row, it.Cost, now, source)
+// Taken writes the receipt of a take that was charged at now.
+func (it *Item) Taken(r *Receipt, now int64, source uint8) {
+	a := &it.Answer
+	r.take(it.Limit.Row, it.Cost, now, source, a.T, a.N, a.F)
 	if r.Row.TakesApart {
 		r.ID, r.Last = it.ID, it.Cost
 	}
-	return r
 }
 
-func (a *Answer) receipt(row *Row, cost, now int64, source uint8) Receipt {
-	return Receipt{Units: cost, At: now, T: a.T, N: a.N, F: a.F, Row: row, Source: source}
+// take writes the receipt of a take that left the state t, n, f.
+func (r *Receipt) take(row *Row, cost, now int64, source uint8, t, n, f int64) {
+	r.Units, r.At = cost, now
+	r.T, r.N, r.F = t, n, f
+	r.ID, r.Last = 0, 0
+	r.Row, r.Source = row, source
 }
 
 func (l *Limit) used(a *Answer) int64 {
@@ -123,6 +128,15 @@ func (l *Limit) fullAt(a *Answer) int64 {
 		return 0
 	}
 	return l.Row.step.freeAt(*a, l.Burst, l)
+}
+
+// FullAt returns the instant at which the state of a decided item's key is empty
+// again under its limit; 0 if it is.
+func (it *Item) FullAt() int64 {
+	if it.Home.others {
+		return it.Limit.FullAt(it.Home.Held.State)
+	}
+	return it.Limit.fullAt(&it.Answer)
 }
 
 // figures computes what the state and a need say. The state is empty again at
