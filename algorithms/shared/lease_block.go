@@ -147,7 +147,7 @@ var none, empty = new(block), stock{none, none}
 
 // A block is units that were charged together, to be spent here.
 type block struct {
-	left     atomic.Int64 // units; negative once closed
+	left     atomic.Int64 // units; negative once closed, which ends spending
 	size     int64        // units at first
 	until    time.Duration
 	turn     time.Duration // its units are worth nothing from then on
@@ -188,9 +188,6 @@ func (b *block) spend(units int64) (left int64, ok bool) {
 		}
 	}
 }
-
-// close ends spending, and returns the units that are left.
-func (b *block) close() int64 { return max(0, b.left.Swap(-1)) }
 
 // onLease returns the units that can be spent.
 func (b *block) onLease() int64 { return max(0, b.left.Load()) }

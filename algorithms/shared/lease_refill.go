@@ -136,7 +136,7 @@ func (l *lease) restock(k *hotKey, s stock, now time.Duration) {
 		if slices.Contains(s[:], b) {
 			continue
 		}
-		left := b.close()
+		left := max(0, b.left.Swap(-1))
 		k.asked.Add(b.size - left)
 		l.counts.spent.Add(b.size - left)
 		l.giveBack(k, b, left, now)
