@@ -63,7 +63,9 @@ func itemOf(t *testing.T, c algorithms.Check) *item {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &one.items[0]
+	it := &one.items[0]
+	it.decision = algorithms.Decision{} // items are pooled
+	return it
 }
 
 // popped returns the backfills of some keys, which owe nothing any more.

@@ -68,7 +68,7 @@ func newCall(checks []algorithms.Check) (*call, error) {
 		it := &c.items[i]
 		err := checks[i].Item(&it.Item)
 		if err == nil {
-			it.exact, it.fail, it.decision = checks[i].Exact, checks[i].Fail, algorithms.Decision{}
+			it.exact, it.fail = checks[i].Exact, checks[i].Fail
 			err = c.add(it)
 		}
 		if err != nil {
