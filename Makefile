@@ -31,7 +31,7 @@ test-short: tools ## run the fast tests only, without the race detector
 
 # With the race detector these tests skip, or keep to bounds that mean little. One after the other: they are disturbed easily.
 test-norace: tools ## test allocations, and latency in outages, without the race detector
-	go test -count=1 -p 1 -run 'Alloc|OutageLatency' ./algorithms ./middleware/...
+	go test -count=1 -p 1 -run 'Alloc|OutageLatency' ./algorithms/... ./middleware/...
 
 test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium

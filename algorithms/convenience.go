@@ -27,9 +27,9 @@ func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (D
 // Wait blocks until one unit of limit can be taken from key, in the policy
 // "default", takes it, and for a leaky bucket holds until its turn.
 //
-// Wait fails at once if the context would end before that, with an error that
-// wraps [context.DeadlineExceeded], and if no wait helps. When the context ends
-// during the hold, the unit goes back. Limits of concurrent requests are
+// Wait fails at once in two cases: if the context would end before that, with an
+// error that wraps [context.DeadlineExceeded], or if no wait helps. When the
+// context ends during the hold, the unit goes back. Limits of concurrent requests are
 // invalid, because only the receipt, which Wait does not give, returns their
 // units.
 //

@@ -78,8 +78,8 @@ type Policy struct {
 	// at most one cost too much once the debt is full, for fixed windows in debt
 	// one window, for those of the calendar perhaps some hours, and for sliding
 	// windows always the longest that is possible.
-	// While a Fallback decides locally, by a share of the limit, denials are
-	// free.
+	// While the instance decides without Redis, by its share of the limit,
+	// denials are free.
 	//
 	// Not for limits that honest clients run into: a retry loop locks them out.
 	ChargeDenied bool

@@ -16,10 +16,10 @@
 //
 //	Policy   Key        Says
 //	charges  usr=42     what holds for that key
-//	charges  [Everyone] what holds for all other keys of the policy
-//	[All]    [Everyone] a switch for all policies: its Mode, for whom nothing
-//	                    above says otherwise
-//	                    else: the tier's limit, or the policy's own
+//	charges  Everyone   what holds for all other keys of the policy
+//	All      Everyone   a switch for all policies: its Mode, for keys of which
+//	                    nothing above says otherwise
+//	(none)   (none)     otherwise: the tier's limit, or the policy's own
 //
 // So a key that is banned stays banned when all policies are Off, and a key's
 // override of {} (On, no Limit) exempts it from what is said of everyone.

@@ -105,6 +105,9 @@
 //	MaxRetries                 Any value: scripts are not sent again by the client.
 //	ContextTimeoutEnabled      Any value: a call returns at its deadline either way.
 //
+// During an outage go-redis writes lines of its own about failed dials. To leave
+// the log to the limiter, call logging.Disable of go-redis's package logging.
+//
 // [Limiter.Findings] reports settings that do not fit. [Limiter.Ready] finds
 // misconfigurations at start: see [ErrMisconfigured].
 //
