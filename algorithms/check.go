@@ -156,7 +156,7 @@ func (c *Check) Item(it *step.Item) error {
 	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
 	if it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step
-	} else if it.Receipt.Row != nil {
+	} else if it.Receipt != (step.Receipt{}) {
 		it.Receipt = step.Receipt{}
 	}
 	if l.Row.TakesApart {

@@ -74,8 +74,11 @@ func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
 	d, ok := l.keys[it.Key]
 	if !ok {
 		dropSome(l.keys, func(d *debt) bool {
+			if len(l.keys) < maxOwed { // a debt that is brought to now takes no earlier charge
+				return false
+			}
 			d.bringTo(now)
-			return len(l.keys) >= maxOwed && d.state.Empty()
+			return d.state.Empty()
 		})
 		if len(l.keys) >= maxOwed {
 			return

@@ -265,3 +265,23 @@ func TestFallbackIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// A charge that arrives late is owed, also if another key was recorded meanwhile.
+func TestLedgerRecordsLateCharges(t *testing.T) {
+	w, l := newLedgerWorld(t), algorithms.TokenBucket(10, time.Second)
+	w.take(l, 1)
+	w.now += 1_000_000 // it has drained
+	it, local := w.charged(algorithms.Check{Key: "usr=1", Limit: l, Cost: 5})
+	at := w.now
+	w.now += 10
+	other, otherLocal := w.charged(algorithms.Check{Key: "usr=2", Limit: l, Cost: 1})
+	w.record(other, otherLocal, w.now)
+	w.record(it, local, at)
+	var owed int64
+	for _, e := range w.keys[it.Key].entries(w.now) {
+		owed += e.Units
+	}
+	if owed != 5 {
+		t.Errorf("%d units are owed, want 5", owed)
+	}
+}

@@ -106,12 +106,13 @@ func (l *lease) addBlock(k *hotKey, b *block, now time.Duration) {
 // the key has now, unless the key was reset.
 func (l *lease) endLease(k *hotKey, limit *step.Limit, reset bool, now time.Duration) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.reset = k.reset || reset
 	if k.slot.hot.CompareAndSwap(k, nil) {
 		k.current = *limit
 		l.restock(k, empty, now)
 	}
+	k.mu.Unlock()
+	l.sendLate()
 }
 
 // closeExpired closes the blocks that can no longer be spent. It requires the
@@ -171,13 +172,20 @@ func (l *lease) unspend(h *holding, units int64) {
 	l.giveBack(h.key, h.block, units, l.now())
 	h.key.mu.Unlock()
 	l.counts.spent.Add(-units)
+	l.sendLate()
+}
+
+// sendLate gives back units that were left to the watch after it had ended.
+func (l *lease) sendLate() {
 	l.mu.Lock()
 	var back []step.Item
 	if l.ended {
 		back, l.back = l.back, nil
 	}
 	l.mu.Unlock()
-	_ = l.sendBack(back) // reported already
+	if back != nil {
+		_ = l.sendBack(back) // reported already
+	}
 }
 
 // watch tends hot keys until the lease is closed.

@@ -5,6 +5,7 @@ package shared
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,7 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 	"github.com/penstock-go/penstock/algorithms/limitertest"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // Unspent units go back when Hold has passed, and on Close.
@@ -145,4 +148,29 @@ func TestUndecidedReturnsAreReported(t *testing.T) {
 				err, l.stats(), l.report.returnsFailed.Load())
 		}
 	})
+}
+
+// Units of a key whose lease ends while the limiter closes go back, too.
+func TestLeaseEndsWhileClosing(t *testing.T) {
+	limit := algorithms.FixedWindow(2_000, 24*time.Hour)
+	l := newLeased(t, LeaseOptions{})
+	for range 50 {
+		take(t, l, "usr=1", limit, 1)
+	}
+	redistest.Until(t, "a block is leased", func() bool { return l.stats().Blocks == 1 })
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A caller that was stopped in the middle of endLease goes on after Close.
+	k := &hotKey{key: step.Key{Policy: "default", Text: "usr=2", Scope: step.FixedWindow}, limit: *limit.Step(), slot: new(slot)}
+	b := &block{size: 25, turn: math.MaxInt64, receipt: step.Receipt{Units: 25, Row: step.FixedWindow, Source: uint8(algorithms.Shared)}}
+	b.left.Store(25)
+	k.stock.Store(&stock{none, b})
+	k.slot.hot.Store(k)
+	before := l.stats()
+	l.lease.endLease(k, &k.limit, false, l.lease.now())
+	after := l.stats()
+	if n := len(l.lease.back); n > 0 || after.Returned+after.Lost != before.Returned+before.Lost+25 {
+		t.Errorf("%d returns wait for nobody: got %+v after %+v, want 25 more units returned or lost", n, after, before)
+	}
 }
