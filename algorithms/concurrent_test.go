@@ -1,3 +1,5 @@
+// A limit of concurrent requests against a model: the units that should be held.
+
 package algorithms_test
 
 import (

@@ -1,3 +1,5 @@
+// Each limit, and what it admits.
+
 package algorithms_test
 
 import (

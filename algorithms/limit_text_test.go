@@ -1,3 +1,5 @@
+// Limits as text: what ParseLimit reads, and what String writes.
+
 package algorithms_test
 
 import (

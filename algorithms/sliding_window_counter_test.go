@@ -1,3 +1,5 @@
+// How far the sliding window counter is from the log.
+
 package algorithms_test
 
 import (

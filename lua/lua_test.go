@@ -1,3 +1,5 @@
+// The script: its parts, its digest, and the commands that it needs.
+
 package lua_test
 
 import (

@@ -1,3 +1,5 @@
+// How many overrides there are of a policy.
+
 package overrides_test
 
 import (

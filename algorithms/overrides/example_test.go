@@ -1,3 +1,5 @@
+// Overrides as an operator would set them.
+
 package overrides_test
 
 import (

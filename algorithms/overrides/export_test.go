@@ -1,3 +1,5 @@
+// What the tests see of the package.
+
 package overrides
 
 import "context"

@@ -1,3 +1,5 @@
+// Overrides of this process alone.
+
 package overrides_test
 
 import (

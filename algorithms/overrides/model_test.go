@@ -1,3 +1,5 @@
+// Edits and look-ups against a model.
+
 package overrides_test
 
 import (

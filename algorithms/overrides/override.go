@@ -1,3 +1,5 @@
+// The Override: what holds for a key, and what is valid.
+
 package overrides
 
 import (

@@ -1,3 +1,5 @@
+// What is a valid override.
+
 package overrides_test
 
 import (

@@ -1,3 +1,5 @@
+// Overrides of all instances, in Redis.
+
 package overrides
 
 import (

@@ -1,3 +1,5 @@
+// How overrides are written to Redis: one script for each edit.
+
 package overrides
 
 import (

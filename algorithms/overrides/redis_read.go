@@ -1,3 +1,5 @@
+// How overrides are read from Redis: only policies whose version has changed.
+
 package overrides
 
 import (

@@ -1,3 +1,5 @@
+// The table of overrides that an instance looks up, immutable and replaced whole.
+
 package overrides
 
 import (

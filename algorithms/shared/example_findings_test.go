@@ -1,3 +1,5 @@
+// Findings about Redis, as a program would log them.
+
 package shared_test
 
 import (
