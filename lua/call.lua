@@ -32,13 +32,13 @@ end
 -- stored; the text, the instant and the units that were read, if it has time to
 -- spare; the error of reading; the limit under which to write it, and a set of
 -- others if there are several. These tables cost less than one per key.
-local N, T, F, stored, texts, T0, N0, failed, unsaved, under = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local N, T, F, P, stored, texts, T0, N0, failed, unsaved, under = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 
 -- read reads a key. A key that cannot be read fails all groups that use it.
 local function read(k, l)
-  local n, t, f, exists, text = (l.step.load or load_string)(KEYS[k])
+  local n, t, f, past, exists, text = (l.step.load or load_string)(KEYS[k])
   if n then
-    N[k], T[k], F[k], stored[k] = n, t, f, exists
+    N[k], T[k], F[k], P[k], stored[k] = n, t, f, past, exists
     if text and l.step.spare then
       texts[k], T0[k], N0[k] = text, t, n
     end
@@ -48,8 +48,8 @@ local function read(k, l)
 end
 
 -- keep notes a new state. A step that writes for itself has stored it.
-local function keep(k, n, t, f, l)
-  N[k], T[k], F[k], stored[k] = n, t, f, true
+local function keep(k, n, t, f, past, l)
+  N[k], T[k], F[k], P[k], stored[k] = n, t, f, past, true
   if not l.step.full_at then
     return
   end
@@ -62,29 +62,38 @@ local function keep(k, n, t, f, l)
   end
 end
 
+-- full_at returns when a state no longer matters under a limit. A state that only
+-- remembers its era matters until all units have refilled that could be in use.
+local function full_at(n, t, f, past, l)
+  if n == 0 and f == 0 then
+    n = l.cap
+  end
+  return l.step.full_at(n, t, f, past, l)
+end
+
 -- write stores a state until it no longer matters under any limit that changed it.
 local function write(k, l)
-  local n, t, f = N[k], T[k], F[k]
-  if n == 0 and f == 0 then
+  local n, t, f, past = N[k], T[k], F[k], P[k]
+  if n == 0 and f == 0 and era_of(past) == 0 then
     call('DEL', KEYS[k])
     return
   end
-  local full_at = l.step.full_at(n, t, f, l)
+  local until_then = full_at(n, t, f, past, l)
   if under[k] then
     for other in pairs(under[k]) do
-      full_at = max(full_at, other.step.full_at(n, t, f, other))
+      until_then = max(until_then, full_at(n, t, f, past, other))
     end
   end
-  save(KEYS[k], texts[k], T0[k], N0[k], n, t, f, full_at, l)
+  save(KEYS[k], texts[k], T0[k], N0[k], n, t, f, past, until_then, l)
 end
 
 -- current brings a key's state to now under a limit.
 local function current(k, l)
-  local n, t, f, changed = l.step.at(N[k], T[k], F[k], l, KEYS[k])
+  local n, t, f, past, changed = l.step.at(N[k], T[k], F[k], P[k], l, KEYS[k])
   if changed then
-    keep(k, n, t, f, l)
+    keep(k, n, t, f, past, l)
   end
-  return n, t, f
+  return n, t, f, past
 end
 
 -- say adds to the reply.
@@ -93,11 +102,14 @@ local function say(text)
   replies[replied] = text
 end
 
--- answer packs the answer for a state, with the instants of steps that have them.
-local function answer(v, n, t, f, l, key, cost)
+-- answer packs the answer for a state, with its era if it has one, or with the
+-- instants of steps that have them.
+local function answer(v, n, t, f, past, l, key, cost)
   local instants = l.step.instants
   if instants then
-    return pack('<BI4dddd', v + 8, n, t, f, instants(n, t, f, l, key, cost))
+    return pack('<BI4dddd', v + 8, n, t, f, instants(n, t, f, past, l, key, cost))
+  elseif era_of(past) > 0 then
+    return pack('<BI4ddd', v + 16, n, t, f, past.era)
   end
   return pack('<BI4dd', v, n, t, f)
 end
@@ -108,8 +120,8 @@ end
 local function take_one(c, need, denied, fits)
   local k, l, units = c.key, c.limit, c.cost
   local step, key, v = l.step, KEYS[k], stored[k] and 0 or 2
-  local n, t, f = current(k, l)
-  local allowed = fits or (step.used and step.used(n, t, f, l) or n) + need <= l.burst
+  local n, t, f, past = current(k, l)
+  local allowed = fits or (step.used and step.used(n, t, f, past, l) or n) + need <= l.burst
   if allowed then
     v = v + 1
     if denied == 0 then
@@ -117,15 +129,15 @@ local function take_one(c, need, denied, fits)
       if units > 0 then
         v = v + 4
         if step.charge then
-          n, t, f = step.charge(n, t, f, l, key, units, c.take)
+          n, t, f, past = step.charge(n, t, f, past, l, key, units, c.take)
         else
           n = n + units
         end
-        keep(k, n, t, f, l)
+        keep(k, n, t, f, past, l)
       end
     end
   end
-  return answer(v, n, t, f, l, key, need), allowed
+  return answer(v, n, t, f, past, l, key, need), allowed
 end
 
 -- take decides a group of takes and trials.
@@ -158,32 +170,43 @@ end
 
 -- settled returns the state after a settlement, given the state now. A force is a
 -- charge that is cut to the cap.
-local function settled(c, n, t, f)
+local function settled(c, n, t, f, past)
   local op, l, units, taken = c.op, c.limit, c.cost, c.take
   local step, key = l.step, KEYS[c.key]
   if op == FORCE then
     units = min(units, l.cap - n)
     if units > 0 and step.charge then
-      return step.charge(n, t, f, l, key, units, taken)
+      return step.charge(n, t, f, past, l, key, units, taken)
     end
-    return n + max(0, units), t, f
+    return n + max(0, units), t, f, past
   elseif op == GRANT then
     if step.grant then
-      return step.grant(n, t, f, l, key, units)
+      return step.grant(n, t, f, past, l, key, units)
     end
-    return max(0, n - units), t, f
+    return max(0, n - units), t, f, past
   elseif op == BACKFILL then
     if step.backfill then
-      return step.backfill(n, t, f, l, key, units, taken)
+      return step.backfill(n, t, f, past, l, key, units, taken)
     end
   elseif op == RENEW then
     if step.renew then
-      return step.renew(n, t, f, l, key, units, taken)
+      return step.renew(n, t, f, past, l, key, units, taken)
     end
-  elseif n > 0 or f > 0 then
-    return step.undo(n, t, f, l, key, units, taken)
+  elseif (n > 0 or f > 0) and era_of(past) == taken.era then
+    return step.undo(n, t, f, past, l, key, units, taken)
   end
-  return n, t, f
+  return n, t, f, past
+end
+
+-- reset forgets a key. Steps that write for themselves know their takes by their
+-- instants, so they need no era.
+local function reset(k, l)
+  if stored[k] and l.step.full_at then
+    keep(k, 0, now, 0, new_era(P[k], now), l)
+    return
+  end
+  call('DEL', KEYS[k])
+  N[k], T[k], F[k], P[k], stored[k], unsaved[k] = 0, now, 0, nil, false, nil
 end
 
 -- settle applies a settlement, and returns its answer.
@@ -191,25 +214,23 @@ local function settle(c)
   local k, l, taken = c.key, c.limit, c.take
   local key, v = KEYS[k], stored[k] and 1 or 3
   if c.op == RESET then
-    call('DEL', key)
-    N[k], T[k], F[k], stored[k] = 0, now, 0, false
-    texts[k], T0[k], N0[k], unsaved[k], under[k] = nil, nil, nil, nil, nil
-    return answer(v, 0, now, 0, l, key, 0)
+    reset(k, l)
+    return answer(v, 0, now, 0, P[k], l, key, 0)
   end
   if taken then -- undo compares it with the state that the take left
-    taken.stored_n, taken.stored_t, taken.stored_f = N[k], T[k], F[k]
+    taken.stored_n, taken.stored_t, taken.stored_f, taken.stored_past = N[k], T[k], F[k], P[k]
   end
-  local n1, t1, f1 = current(k, l)
+  local n1, t1, f1, past1 = current(k, l)
   if c.cost == 0 then
-    return answer(v, n1, t1, f1, l, key, 0)
+    return answer(v, n1, t1, f1, past1, l, key, 0)
   end
-  local n, t, f = settled(c, n1, t1, f1)
+  local n, t, f, past = settled(c, n1, t1, f1, past1)
   -- Other settlements write nothing if they change nothing.
   if c.op == FORCE or c.op == GRANT or n ~= n1 or t ~= t1 or f ~= f1 then
-    keep(k, n, t, f, l)
+    keep(k, n, t, f, past, l)
   end
-  n, t, f = current(k, l) -- undo may put back a state of an earlier instant
-  return answer(v, n, t, f, l, key, 0)
+  n, t, f, past = current(k, l) -- undo may put back a state of an earlier instant
+  return answer(v, n, t, f, past, l, key, 0)
 end
 
 local checks = ARGV[4]
@@ -227,7 +248,7 @@ while pos <= size do
       c.instead, pos = unpack('<H', checks, pos)
     elseif op == RETURN or op == RENEW or op == BACKFILL then
       taken = {}
-      taken.t, taken.n, taken.f, taken.at, pos = unpack('<dI4dd', checks, pos)
+      taken.t, taken.n, taken.f, taken.at, taken.era, pos = unpack('<dI4ddd', checks, pos)
     end
     if l.step.told_apart then
       taken = taken or {}

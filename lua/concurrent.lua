@@ -27,7 +27,7 @@ makers.co = function()
 
   local function drop(key)
     call('DEL', key)
-    return 0, now, 0, true
+    return 0, now, 0, nil, true
   end
 
   -- rest returns the state of a set that has n units left.
@@ -72,14 +72,14 @@ makers.co = function()
         return nil, n.err
       end
       if n == 0 then
-        return 0, 0, 0, false
+        return 0, 0, 0, nil, false
       end
       oldest[key] = score_at(key, 0)
-      return n, score_at(key, -1), 0, true
+      return n, score_at(key, -1), 0, nil, true
     end,
-    at = function(n, t, _, l, key)
+    at = function(n, t, _, _, l, key)
       if n == 0 then
-        return 0, now, 0, false
+        return 0, now, 0, nil, false
       end
       local changed = false
       if t > now + TOLERANCE then -- units from the future move to now
@@ -94,9 +94,9 @@ makers.co = function()
         n = n - call('ZREMRANGEBYSCORE', key, '-inf', format('%d', eff - l.window))
         oldest[key], changed = score_at(key, 0), true
       end
-      return n, t, 0, changed
+      return n, t, 0, nil, changed
     end,
-    charge = function(n, t, _, l, key, units, take)
+    charge = function(n, t, _, _, l, key, units, take)
       t = max(t, now)
       local names, id = {}, take.id
       for unit = 1, units do
@@ -108,7 +108,7 @@ makers.co = function()
       return n + put(key, t, l, names), t, 0
     end,
     -- A gift frees the oldest units, though their requests may still run.
-    grant = function(n, t, _, _, key, units)
+    grant = function(n, t, _, _, _, key, units)
       if units >= n then
         return drop(key)
       end
@@ -117,14 +117,14 @@ makers.co = function()
       return n - units, t, 0
     end,
     -- undo frees the last units of the take.
-    undo = function(n, _, _, _, key, units, take)
+    undo = function(n, _, _, _, _, key, units, take)
       for unit = max(take.last - units + 1, 1), take.last do
         n = n - call('ZREM', key, name_of(take.t, take.id, unit))
       end
       return rest(key, n)
     end,
     -- Units that have ended meanwhile are held again, up to the cap.
-    renew = function(n, t, _, l, key, _, take)
+    renew = function(n, t, _, _, l, key, _, take)
       local names = {}
       for unit = 1, take.last do
         local name = name_of(take.t, take.id, unit)
@@ -140,7 +140,7 @@ makers.co = function()
       put(key, max(t, now), l, names)
       return rest(key, n)
     end,
-    instants = function(n, _, _, l, key, cost)
+    instants = function(n, _, _, _, l, key, cost)
       return free_at(n, l, key, cost), free_at(n, l, key, 1)
     end,
   }

@@ -21,32 +21,38 @@ makers.fw = function(turned, turn)
   end
 
   return {
-    at = function(n, t, _, l)
+    at = function(n, t, _, past, l)
       n = min(n, l.cap)
       if n == 0 then
-        return 0, now, 0, false
+        return 0, now, 0, past, false
       end
       local written, repair = stepped_back(t)
+      if repair then
+        past = new_era(past, now)
+      end
       local eff = max(written, now)
       local rolled = turned(written, eff, l)
       if rolled > 0 then
         n = max(0, n - min(rolled, ceil(n / l.burst)) * l.burst)
       end
-      return n, eff, 0, repair
+      if n == 0 then
+        past = new_era(past, eff)
+      end
+      return n, eff, 0, past, repair
     end,
-    backfill = function(n, t, f, l, _, units, take)
+    backfill = function(n, t, f, past, l, _, units, take)
       if turned(take.at, t, l) == 0 then
         n = n + min(units, max(0, l.burst - n))
       end
-      return n, t, f
+      return n, t, f, past
     end,
-    undo = function(n, t, f, l, _, units, take)
+    undo = function(n, t, f, past, l, _, units, take)
       if turned(take.t, t, l) == 0 then
         n = max(0, n - units)
       end
-      return n, t, f
+      return n, t, f, past
     end,
-    full_at = function(n, t, _, l)
+    full_at = function(n, t, _, _, l)
       return turn(t, ceil(n / l.burst), l)
     end,
   }

@@ -6,8 +6,8 @@
 makers.lb = function()
   local step = makers.tb()
 
-  function step.credit(n, t, f)
-    return n, t, f
+  function step.credit(n, t, f, past)
+    return n, t, f, past
   end
 
   return step

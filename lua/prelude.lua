@@ -14,7 +14,7 @@
 --         that were denied elsewhere H. Per check: op B, key H, limit H, cost I4;
 --         for trial-instead, the take to leave out H: its place in the group,
 --         0 for one elsewhere that is allowed, 65535 for one that is denied;
---         for return, renew and backfill, the receipt's t d, n I4, f d, at d;
+--         for return, renew and backfill, the receipt's t d, n I4, f d, at d, era d;
 --         for steps that tell takes apart, the take's id d, and I4 the number
 --         of its last unit
 --
@@ -25,8 +25,8 @@
 -- checks. Status 1 means that the next of the errors is the group's.
 --
 -- An answer is v B, n I4, t d, f d. v is the sum of 1 if the check is allowed, 2
--- if no state was stored, 4 if the check was charged, and 8 if two instants
--- follow: when the cost fits d, and when one unit fits d.
+-- if no state was stored, 4 if the check was charged, 8 if two instants follow:
+-- when the cost fits d, and when one unit fits d; and 16 if the era d follows.
 --
 -- r units come back every w µs in lowest terms, so one unit every a + b/r µs.
 -- Times are µs, quantities are units, and every number is an integer below 2^53,

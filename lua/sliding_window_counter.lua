@@ -31,18 +31,21 @@ makers.sc = function()
     return q + ceil(d / w)
   end
 
-  local function used(n, t, f, l)
+  local function used(n, t, f, _, l)
     return n + weight(f, l.window - t % l.window, l.window)
   end
 
   return {
-    at = function(n, t, f, l)
+    at = function(n, t, f, past, l)
       n, f = min(n, l.cap), min(f, l.cap)
       if n == 0 and f == 0 then
-        return 0, now, 0, false
+        return 0, now, 0, past, false
       end
       local w = l.window
       local written, repair = stepped_back(t)
+      if repair then
+        past = new_era(past, now)
+      end
       local eff = max(written, now)
       local rolled = floor(eff / w) - floor(written / w)
       if rolled == 1 then
@@ -50,35 +53,38 @@ makers.sc = function()
       elseif rolled > 1 then
         n, f = 0, 0
       end
-      return n, eff, f, repair
+      if n == 0 and f == 0 then
+        past = new_era(past, eff)
+      end
+      return n, eff, f, past, repair
     end,
     used = used,
     -- The previous window is filled as if it counted in full. That never makes a
     -- debt, and loses a little if several callers fill it.
-    backfill = function(n, t, f, l, _, units, take)
+    backfill = function(n, t, f, past, l, _, units, take)
       local rolled = floor(t / l.window) - floor(take.at / l.window)
       if rolled == 0 then
-        n = n + min(units, max(0, l.burst - used(n, t, f, l)))
+        n = n + min(units, max(0, l.burst - used(n, t, f, past, l)))
       elseif rolled == 1 then
         f = f + min(units, max(0, l.burst - n - f))
       end
-      return n, t, f
+      return n, t, f, past
     end,
-    grant = function(n, t, f, _, _, units)
+    grant = function(n, t, f, past, _, _, units)
       local credit = min(n, units)
-      return n - credit, t, max(0, f - (units - credit))
+      return n - credit, t, max(0, f - (units - credit)), past
     end,
-    undo = function(n, t, f, l, _, units, take)
+    undo = function(n, t, f, past, l, _, units, take)
       local rolled = floor(t / l.window) - floor(take.t / l.window)
       if rolled == 0 then
         n = max(0, n - units)
       elseif rolled == 1 then
         f = max(0, f - units)
       end
-      return n, t, f
+      return n, t, f, past
     end,
     -- The present window still counts while it is the previous one.
-    full_at = function(n, t, _, l)
+    full_at = function(n, t, _, _, l)
       return (floor(t / l.window) + (n > 0 and 2 or 1)) * l.window
     end,
   }

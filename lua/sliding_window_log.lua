@@ -27,15 +27,18 @@ makers.sl = function()
 
   local function drop(key)
     call('DEL', key)
-    return 0, now, 0, true
+    return 0, now, 0, nil, true
   end
 
   -- units_of returns the units of an entry, nil if it does not parse. Of the
-  -- short form it decodes only the units.
+  -- short form it decodes only the units. The long form ends in :0 (a colon is byte
+  -- 58), and is as long if t has fewer digits, as before 2001.
   local function units_of(entry)
     if #entry == 19 then
       local x, y, z = byte(entry, 17, 19)
-      return x * 100 + y * 10 + z - 5328
+      if y ~= 58 then
+        return x * 100 + y * 10 + z - 5328
+      end
     end
     local _, units = decode(entry)
     return units
@@ -104,7 +107,7 @@ makers.sl = function()
     end
     call('LTRIM', key, first - 1, -1)
     call('LSET', key, 0, encode(t, n, 0))
-    return n, t, 0, true
+    return n, t, 0, nil, true
   end
 
   -- append adds an entry, at the instant of the newest one if that is later.
@@ -230,19 +233,19 @@ makers.sl = function()
         return nil, head.err
       end
       if not head[1] then
-        return 0, 0, 0, false
+        return 0, 0, 0, nil, false
       end
       local t, n = decode(head[1])
       oldest[key] = head[2] and decode(head[2])
       if not t or n == 0 or not oldest[key] then
         unparsable[key] = true
-        return 0, 0, 0, false
+        return 0, 0, 0, nil, false
       end
-      return n, t, 0, true
+      return n, t, 0, nil, true
     end,
-    at = function(n, t, _, l, key)
+    at = function(n, t, _, _, l, key)
       if n == 0 then
-        return 0, now, 0, false
+        return 0, now, 0, nil, false
       end
       local changed = false
       if t > now + TOLERANCE then
@@ -256,12 +259,12 @@ makers.sl = function()
       if eff - oldest[key] >= l.window then
         return trim(n, t, l, key, eff)
       end
-      return n, t, 0, changed
+      return n, t, 0, nil, changed
     end,
-    charge = function(n, t, _, l, key, units)
+    charge = function(n, t, _, _, l, key, units)
       return append(n, t, l, key, units, now)
     end,
-    backfill = function(n, t, f, l, key, units, take)
+    backfill = function(n, t, f, _, l, key, units, take)
       local newest = n > 0 and t or 0
       units = min(units, max(0, l.burst - n))
       local instant = max(newest, min(take.at, now))
@@ -270,20 +273,20 @@ makers.sl = function()
       end
       return append(n, newest, l, key, units, instant)
     end,
-    grant = function(n, t, _, _, key, units)
+    grant = function(n, t, _, _, _, key, units)
       if units >= n then
         return drop(key)
       end
       local size = call('LLEN', key)
       return forget(n, t, key, units, 1, size, size)
     end,
-    undo = function(n, t, _, _, key, units, take)
+    undo = function(n, t, _, _, _, key, units, take)
       local size = call('LLEN', key)
       local high = after(key, take.t, 1, size)
       local low = after(key, take.t - 1, 1, high)
       return forget(n, t, key, units, low, high, size)
     end,
-    instants = function(n, t, _, l, key, cost)
+    instants = function(n, t, _, _, l, key, cost)
       local unit_at = free_at(n, t, l, key, 1)
       return cost == 1 and unit_at or free_at(n, t, l, key, cost), unit_at
     end,

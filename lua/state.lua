@@ -1,16 +1,33 @@
--- How a state (t, n, f) is stored in a string, and for how long.
+-- How a state (t, n, f, past) is stored in a string, and for how long.
 --
 -- The short form is one integer, t * 1000 + n, of 19 digits: t has 16 digits
 -- from 2001 to 2286, and n at most 3. Redis holds it in 8 bytes, and INCRBY can
--- change it. Every other state has the form t:n:f.
+-- change it. Every other state has the form t:n:f, or t:n:f:last:era:mixed.
 --
--- decode returns t, n, f; encode takes t, n, f. Both follow the order of the
--- text. Everything else takes n, t, f.
+-- Few states have a past: a table of the last three. Without one they are 0:
+--
+--   last    buckets: the instant of the last charge, if it came long after t
+--   era     the instant at which the units before it were forgotten
+--   mixed   buckets: 1 if units were taken off in another order than the last first
+--
+-- decode and encode follow the order of the text. Everything else takes n, t, f,
+-- past. No function changes a past.
 
 -- Constants stand in the functions that use them. Outside, each would be one more
 -- variable that a function has to capture, in every call.
 
-local function encode(t, n, f)
+-- past_of returns the past with these parts, nil if there is none.
+local function past_of(last, era, mixed)
+  if last > 0 or era > 0 or mixed > 0 then
+    return { last = last, era = era, mixed = mixed }
+  end
+  return nil
+end
+
+local function encode(t, n, f, past)
+  if past then
+    return format('%d:%d:%d:%d:%d:%d', t, n, f, past.last, past.era, past.mixed)
+  end
   if f == 0 and n <= 999 and t >= 1e15 and t < 1e16 then
     return format('%d%03d', t, n)
   end
@@ -30,13 +47,21 @@ local function decode(text)
       return t, x * 100 + y * 10 + z - 5328, 0
     end
   end
-  if size > 40 then
+  if size > 80 then
     return nil
   end
-  local t, n, f = match(text, '^(%d+):(%d+):(%d+)$')
+  local t, n, f, more = match(text, '^(%d+):(%d+):(%d+)(.*)$')
   t, n, f = tonumber(t), tonumber(n), tonumber(f)
-  if t and t < EXACT and n < EXACT and f < EXACT then
+  if not t or t >= EXACT or n >= EXACT or f >= EXACT then
+    return nil
+  end
+  if more == '' and size <= 40 then
     return t, n, f
+  end
+  local last, era, mixed = match(more, '^:(%d+):(%d+):([01])$')
+  last, era, mixed = tonumber(last), tonumber(era), tonumber(mixed)
+  if last and last < EXACT and era < EXACT then
+    return t, n, f, past_of(last, era, mixed)
   end
   return nil
 end
@@ -74,10 +99,10 @@ end
 --
 -- The difference must be exact in doubles: (t - t0) * 1000 stays below 2^53 for
 -- a t - t0 of up to 1e12. INCRBY refuses a text that is no integer to Redis.
-local function save(key, text, t0, n0, n, t, f, full_at, l)
+local function save(key, text, t0, n0, n, t, f, past, full_at, l)
   if t0 then
     if
-      #text == 19 and f == 0 and n <= 999 and t >= 1e15 and t < 1e16
+      #text == 19 and not past and f == 0 and n <= 999 and t >= 1e15 and t < 1e16
       and t - t0 <= 1e12 and t0 - t <= 1e12
       and call('PTTL', key) >= milliseconds(full_at)
       and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
@@ -87,5 +112,5 @@ local function save(key, text, t0, n0, n, t, f, full_at, l)
     local spare = l.burst * l.w / l.r
     full_at = full_at + (spare < 10000000 and spare or 10000000)
   end
-  call('SET', key, encode(t, n, f), 'PX', format('%d', milliseconds(full_at)))
+  call('SET', key, encode(t, n, f, past), 'PX', format('%d', milliseconds(full_at)))
 end

@@ -5,17 +5,18 @@
 -- make, so a call makes only the steps that it needs. One step may serve several
 -- keys and limits.
 --
--- A state is n, t, f: n units are in use, t is an instant, and f is a bucket's
--- fraction or the previous window of a counter. All functions of a step take
+-- A state is n, t, f, past: n units are in use, t is an instant, and f is a bucket's
+-- fraction or the previous window of a counter. Most states have no past (nil).
+-- All functions of a step take
 --
---   (n, t, f, l, key, units, take)
+--   (n, t, f, past, l, key, units, take)
 --
--- without those at the end that they do not use. l is the limit. take is nil or
--- what is known of the take: t, n, f and at of a receipt (the state that the
--- take left, and when); id and last of takes that are told apart; and stored_n,
--- stored_t and stored_f, the state before at.
+-- without those at the end that they do not use. They return n, t, f, past. l is
+-- the limit. take is nil or what is known of the take: t, n, f, era and at of a
+-- receipt (the state that the take left, and when); id and last of takes that are
+-- told apart; and stored_n, stored_t, stored_f and stored_past, the state before at.
 --
---   at        returns the state now, and whether it must be stored in any case.
+--   at        returns the state now, and also whether it must be stored in any case.
 --             All others take a state that at returned.
 --   undo      takes off units of the take, if they still count.
 --
@@ -31,7 +32,7 @@
 --   renew     begins the hold of a take's units again.
 --   instants  takes the cost for units; returns when it fits and when one unit
 --             fits, 0 if it does or never will.
---   load(key) returns n, t, f, whether a state is stored, and the text of a
+--   load(key) returns n, t, f, past, whether a state is stored, and the text of a
 --             string; or nil and the text of an error. By default it reads a
 --             string.
 --
@@ -43,16 +44,27 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function load_string(key)
   local text = pcall('GET', key)
   if not text then
-    return 0, 0, 0, false
+    return 0, 0, 0, nil, false
   end
   if type(text) == 'table' then
     return nil, text.err
   end
-  local t, n, f = decode(text)
-  if not t or (n == 0 and f == 0) then
-    return 0, 0, 0, false
+  local t, n, f, past = decode(text)
+  if not t or (n == 0 and f == 0 and not past) then
+    return 0, 0, 0, nil, false
   end
-  return n, t, f, true, text
+  return n, t, f, past, true, text
+end
+
+local function era_of(past)
+  return past and past.era or 0
+end
+
+-- new_era returns the past of a state whose units are forgotten at an instant.
+-- Receipts of an earlier era give nothing back. Each era of a key has an instant of
+-- its own.
+local function new_era(past, instant)
+  return past_of(0, max(instant, era_of(past) + 1), 0)
 end
 
 -- stepped_back returns the instant at which to judge a state that was written at

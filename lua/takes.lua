@@ -37,30 +37,38 @@ if ARGV[3] ~= '' then
         end
       else
         -- t0 and n0 remain nil unless a state was read: then save may add to it.
-        local missing, write, t, n, f, t0, n0 = 2, false
+        local missing, write, t, n, f, past, t0, n0 = 2, false
         if text then
-          t, n, f = decode(text)
+          t, n, f, past = decode(text)
           t0, n0 = t, n
         end
-        if t and (n > 0 or f > 0) then
+        if t and (n > 0 or f > 0 or past) then
           missing = 0
-          n, t, f, write = bucket_at(n, t, f, l)
+          n, t, f, past, write = bucket_at(n, t, f, past, l)
         else
-          n, t, f = 0, now, 0
+          n, t, f, past = 0, now, 0, nil
         end
+        local charged
         for _ = 1, times do
           local verdict = missing
           if n + units <= burst then
             verdict = verdict + 1
             if units > 0 then
-              n, verdict, missing, write = n + units, verdict + 4, 0, true
+              n, verdict, missing, write, charged = n + units, verdict + 4, 0, true, true
             end
           end
           replied = replied + 1
-          replies[replied] = pack('<BBI4dd', 0, verdict, n, t, f)
+          if past and past.era > 0 then
+            replies[replied] = pack('<BBI4ddd', 0, verdict + 16, n, t, f, past.era)
+          else
+            replies[replied] = pack('<BBI4dd', 0, verdict, n, t, f)
+          end
+        end
+        if charged then
+          n, t, f, past = bucket_charge(n, t, f, past, l)
         end
         if write then
-          save(key, text, t0, n0, n, t, f, bucket_full_at(n, t, f, l), l)
+          save(key, text, t0, n0, n, t, f, past, bucket_full_at(n, t, f, past, l), l)
         end
       end
     end

@@ -41,7 +41,7 @@
 
 -- drained returns how many units, at most limit, had time to drain between
 -- t + f/r and now (> t), and whether exactly so many.
-local function drained(t, f, l, limit)
+local function drained(t, f, l, limit, now)
   local r, w = l.r, l.w
   local parts = (now - t) * r
   if parts < EXACT then
@@ -75,8 +75,13 @@ local function drained(t, f, l, limit)
   return k, at == now and rest == 0
 end
 
+-- kept_past returns the past of a bucket that is empty: its era.
+local function kept_past(past)
+  return past and past_of(0, past.era, 0)
+end
+
 -- bucket_at is the step's at.
-local function bucket_at(n, t, f, l)
+local function bucket_at(n, t, f, past, l)
   local r, w = l.r, l.w
   if n > l.cap then
     n = l.cap
@@ -85,13 +90,16 @@ local function bucket_at(n, t, f, l)
     f = r - 1
   end
   if n == 0 then
-    return 0, now, 0, false
+    return 0, now, 0, kept_past(past), false
+  end
+  if past and past.last > t and drained(t, f, l, 1, past.last) > 0 then -- the rate was raised
+    t, f = past.last, 0
   end
   if t > now + TOLERANCE then
-    return n, now, 0, true
+    return n, now, 0, past_of(0, math.max(now, past and past.era + 1 or 0), 0), true
   end
   if t >= now then
-    return n, t, f, false
+    return n, t, f, past, false
   end
   local parts = (now - t) * r
   if parts < EXACT then -- before f is subtracted: above, the product is rounded
@@ -99,23 +107,32 @@ local function bucket_at(n, t, f, l)
     local rest = parts % w
     n = n - (parts - rest) / w
     if n <= 0 then
-      return 0, now, 0, false
+      return 0, now, 0, kept_past(past), false
     end
     f = -rest % r
-    return n, now - (rest + f) / r, f, false
+    return n, now - (rest + f) / r, f, past, false
   end
-  local k = drained(t, f, l, n)
+  local k = drained(t, f, l, n, now)
   if k == n then
-    return 0, now, 0, false
+    return 0, now, 0, kept_past(past), false
   end
   f = f + k * l.b
   local carry = f % r
-  return n - k, t + k * l.a + (f - carry) / r, carry, false
+  return n - k, t + k * l.a + (f - carry) / r, carry, past, false
+end
+
+-- bucket_charge is the step's charge, once units are added. It notes the instant of
+-- a charge that comes long after t.
+local function bucket_charge(n, t, f, past, l)
+  if n * 16 > l.burst and now - t > 10000 then
+    return n, t, f, { last = now, era = past and past.era or 0, mixed = past and past.mixed or 0 }
+  end
+  return n, t, f, past and past_of(0, past.era, past.mixed)
 end
 
 -- bucket_full_at is the step's full_at. It may be off by less than a µs, and the
 -- TTL that follows from it is longer by more.
-local function bucket_full_at(n, t, f, l)
+local function bucket_full_at(n, t, f, _, l)
   return t + (n * l.w + f) / l.r
 end
 
@@ -126,15 +143,27 @@ if makers then
     -- restore is undo while nobody else has used the bucket.
     local function restore(l, units, take)
       local n0 = max(0, take.stored_n - units)
-      local n, t, f, repaired = bucket_at(n0, take.stored_t, take.stored_f, l)
+      local n, t, f, past, repaired = bucket_at(n0, take.stored_t, take.stored_f, take.stored_past, l)
       if repaired or n == 0 then
-        return n, t, f
+        return n, t, f, past
       end
-      return n0, take.stored_t, take.stored_f
+      return n0, take.stored_t, take.stored_f, take.stored_past
+    end
+
+    -- mix returns the past of a bucket whose units were not taken off last first.
+    local function mix(n, past)
+      return past_of(past and past.last or 0, past and past.era or 0, n > 0 and 1 or 0)
+    end
+
+    -- onward returns a state that has left the instants at which it drained so far,
+    -- brought to now. No state precedes the epoch.
+    local function onward(n, t, f, past, l)
+      n, t, f, past = bucket_at(n, t, f, kept_past(past), l)
+      return n, max(t, 0), f, mix(n, past)
     end
 
     -- without is undo while some of the units have not refilled since taken.
-    local function without(n, t, f, l, units, taken)
+    local function without(n, t, f, past, l, units, taken)
       local r, a, b = l.r, l.a, l.b
       local function drained_at(k)
         local whole = floor(k * b / r)
@@ -156,42 +185,62 @@ if makers then
         f, t = f + r, t - 1
       end
       if n <= 0 then
-        return 0, now, 0
+        return 0, now, 0, kept_past(past)
       end
-      return n, t, f
+      return onward(n, t, f, past, l)
     end
 
-    local function backfill(n, t, f, l, _, units, take)
+    local function backfill(n, t, f, past, l, _, units, take)
       -- Only the units that have not drained since then are charged. The rest
       -- of the unit that drains next goes when it would have gone.
-      local left, since = bucket_at(units, min(take.at, now), 0, l)
+      local left, since = bucket_at(units, min(take.at, now), 0, nil, l)
       units = min(left, max(0, l.burst - n))
       if units > 0 then
-        n, t, f = bucket_at(n + units, t - (now - since), f, l)
+        return onward(n + units, t - (now - since), f, past, l)
       end
-      return n, t, f
+      return n, t, f, past
+    end
+
+    local function grant(n, t, f, past, _, _, units)
+      n = max(0, n - units)
+      return n, t, f, mix(n, past)
     end
 
     -- credit is undo after others have used the bucket.
-    local function credit(n, t, f, l, _, units, take)
+    local function credit(n, t, f, past, l, key, units, take)
+      if now > take.at and drained(take.at, 0, l, units, now) == units then
+        return n, t, f, past
+      end
+      if not past or past.mixed == 0 then
+        local _, then_t, then_f = bucket_at(l.cap, take.t, take.f, nil, l)
+        if then_t ~= t or then_f ~= f then
+          return n, t, f, past -- the take is not in this state
+        end
+      end
       if now <= take.at then
-        return max(0, n - units), t, f
+        return grant(n, t, f, past, l, key, units)
       end
-      if drained(take.at, 0, l, units) == units then
-        return n, t, f
-      end
-      return without(n, t, f, l, units, take.at)
+      return without(n, t, f, past, l, units, take.at)
     end
 
     local step = {
-      at = bucket_at, full_at = bucket_full_at, spare = true, backfill = backfill, credit = credit, undo = false,
+      at = bucket_at, charge = false, grant = grant, full_at = bucket_full_at, spare = true, backfill = backfill,
+      credit = credit, undo = false,
     }
 
-    function step.undo(n, t, f, l, key, units, take)
-      if take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f then
+    function step.charge(n, t, f, past, l, _, units)
+      return bucket_charge(n + units, t, f, past, l)
+    end
+
+    function step.undo(n, t, f, past, l, key, units, take)
+      local stored = take.stored_past
+      if
+        take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f
+        and not (stored and stored.mixed > 0)
+      then
         return restore(l, units, take)
       end
-      return step.credit(n, t, f, l, key, units, take)
+      return step.credit(n, t, f, past, l, key, units, take)
     end
 
     return step

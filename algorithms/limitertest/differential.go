@@ -13,8 +13,8 @@ import (
 )
 
 // Differential plays random traces on limiters of two subjects, and wants the same answers except for their Source.
-// Traces have several checks per call over three keys, all ops, awkward limits that change, and a clock that steps
-// now and then. In one half of the traces a call may also ask for one key under several limits. A failure reports
+// Traces have several checks per call over three keys, all ops, awkward limits that change, and a clock that begins
+// in 1970, 2000, 2025 or 2253 and steps now and then. In one half of the traces a call may also ask for one key under several limits. A failure reports
 // the seed and the shortest trace that fails.
 func Differential(t *testing.T, a, b Subject, traces int) {
 	for name, several := range map[string]bool{"one limit per key": false, "several limits per key": true} {
@@ -103,7 +103,7 @@ func (p *player) ask(call plannedCall) ([]algorithms.Check, error) {
 func (p *pair) generate(r source, several bool) []plannedCall {
 	p.Helper()
 	players := p.players()
-	plan := &planner{source: r, now: epoch, several: several}
+	plan := &planner{source: r, now: pick[int64](r, epoch, epoch, year2000, second, lastInstant-hour), several: several}
 	for range 2 + r.IntN(3) {
 		plan.limits = append(plan.limits, r.limit(pick(r, every()...)))
 	}

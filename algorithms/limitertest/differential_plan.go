@@ -115,7 +115,7 @@ func (p *planner) step() {
 	if p.wait > 0 && p.wait != algorithms.Never && p.IntN(2) == 0 {
 		d = p.wait - pick(p.source, 0, 0, µs)
 	}
-	if at := p.now + d.Microseconds(); at > 1<<50 && at < lastInstant {
+	if at := p.now + d.Microseconds(); at > 0 && at < lastInstant {
 		p.now = at
 	}
 }

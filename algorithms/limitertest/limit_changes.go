@@ -149,7 +149,7 @@ var otherLimitRules = []rule{
 	{
 		// After a second, 10 per 10 s has refilled one unit, 10 per second all, and 10 per hour none.
 		"rate",
-		"a changed rate prices the time since the last write",
+		"a changed rate prices the time since the last take",
 		func(w *world) {
 			for _, a := range buckets() {
 				w.take(a.of(10, time.Minute), 10)
@@ -157,6 +157,69 @@ var otherLimitRules = []rule{
 				w.remaining(w.on("", a.of(10, 10*time.Second), 0), 1)
 				w.remaining(w.on("", a.of(10, time.Second), 0), 10)
 				w.remaining(w.on("", a.of(10, time.Hour), 0), 0)
+				w = w.fresh()
+			}
+		},
+	},
+	{
+		// No unit had drained when the last 59 were taken. At 100 per second, 99 would have.
+		"raise-a-minute",
+		"a raised rate gives nothing for the time before the last take",
+		func(w *world) {
+			for _, a := range buckets() {
+				w.take(a.of(60, time.Minute), 1)
+				w.sleep(990 * time.Millisecond)
+				w.take(a.of(60, time.Minute), 59)
+				raised := a.of(6_000, time.Minute).WithBurst(60)
+				w.remaining(w.on("", raised, 0), 0)
+				w.sleep(100 * time.Millisecond)
+				w.remaining(w.on("", raised, 0), 10)
+				w = w.fresh()
+			}
+		},
+	},
+	{
+		"raise-a-day",
+		"a raised rate gives nothing for a day before the last take, and counts from it on",
+		func(w *world) {
+			for _, a := range buckets() {
+				slow, fast := a.of(1, 24*time.Hour).WithBurst(10), a.of(1, time.Second).WithBurst(10)
+				w.take(slow, 1)
+				w.sleep(23 * time.Hour)
+				w.take(slow, 9)
+				w.remaining(w.on("", fast, 0), 0)
+				w.sleep(4 * time.Second)
+				w.remaining(w.on("", fast, 0), 4)
+				w.remaining(w.on("", slow, 0), 0)
+				w.honest(w.on("", fast, 5))
+				w = w.fresh()
+			}
+		},
+	},
+	{
+		// The bucket drains a unit per interval of the first limit. The takes are at random instants of it.
+		"raise-random",
+		"a raised rate adds at most a sixteenth of the burst, or what it refills in ten milliseconds",
+		func(w *world) {
+			r := newSource(w)
+			for range w.s.traces(w) {
+				a := pick(r, buckets()...)
+				burst := 1 + r.Int64N(100)
+				slow := a.of(1+r.Int64N(burst), pick(r, time.Second, time.Minute, time.Hour)).WithBurst(burst)
+				for range 4 {
+					w.take(slow, 1+r.Int64N(burst))
+					w.move(time.Duration(r.Int64N(slow.Window().Microseconds()/slow.Requests())) * µs)
+				}
+				if d := w.take(slow, 1); !d.Allowed {
+					w = w.fresh()
+					continue
+				}
+				before := w.peek(w.on("", slow, 0)).Remaining
+				fast := a.of(1+r.Int64N(1_000), pick(r, time.Millisecond, 100*time.Millisecond, time.Second)).WithBurst(burst)
+				most := max(burst/16, 1+fast.Requests()*10*time.Millisecond.Microseconds()/fast.Window().Microseconds())
+				if after := w.peek(w.on("", fast, 0)).Remaining; after > before+most {
+					w.errorf("%v to %v: got %d remaining, want at most %d and %d more", slow, fast, after, before, most)
+				}
 				w = w.fresh()
 			}
 		},

@@ -3,6 +3,7 @@
 package limitertest
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
@@ -119,7 +120,7 @@ var opRules = []eachRule{
 					w.errorf("cost %d: got %s, want %s", cost, show(d), show(want))
 				}
 				w.full(c)
-				w.empty(c)
+				w.unused(c)
 			}
 		},
 	},
@@ -160,6 +161,19 @@ func (w *world) empty(c algorithms.Check) {
 		w.errorf("%v: got %q stored, want no key", c.Limit, got)
 	}
 }
+
+// unused wants no unit in the store, if it can be seen. A state of no units may remember its era.
+func (w *world) unused(c algorithms.Check) {
+	w.Helper()
+	if w.s.Store == nil {
+		return
+	}
+	if got := w.s.Store.Stored(w, c); got != "" && !eraOnly.MatchString(got) {
+		w.errorf("%v: got %q stored, want no units", c.Limit, got)
+	}
+}
+
+var eraOnly = regexp.MustCompile(`^\d+:0:0:0:\d+:0$`)
 
 var takes = []algorithms.Op{algorithms.Take, algorithms.Trial, algorithms.TrialInstead}
 

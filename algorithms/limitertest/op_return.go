@@ -12,6 +12,7 @@ import (
 func runReturns(t *testing.T, s Subject) {
 	s.runEach(t, returnRules)
 	s.run(t, otherReturnRules)
+	s.run(t, staleReturnRules)
 	runUndone(t, s)
 	for _, burst := range []int64{1, 2, 3, 5, 10} {
 		t.Run("simulated", func(t *testing.T) {

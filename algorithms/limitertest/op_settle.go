@@ -163,7 +163,7 @@ var settlementRules = []eachRule{
 			w.sleep(3 * l.Window())
 			c := as(algorithms.Grant, w.on("", l, 5))
 			w.one(c)
-			w.empty(c)
+			w.unused(c)
 			w.to(0)
 			w.sleep(-l.Window())
 			w.full(c)

@@ -82,6 +82,13 @@ var logTraces = []trace{
 		take(-100_000, 1).yes(2, 60_100_000).stored(logText(0, 3, 0, 2, 0, 1)),
 		take(-100_001, 1).yes(1, 60*second),
 	}},
+	{"a clock before 2001 has instants of 15 digits, which make other texts", algorithms.SlidingWindowLog(5, time.Hour), []step{
+		take(year2000-epoch, 1).yes(4, hour),
+		take(year2000-epoch+second, 2).yes(2, hour),
+		take(year2000-epoch+2*second, 3).no(2, hour-2*second, hour-second),
+		take(year2000-epoch+2*second, 2).yes(0, hour),
+		take(year2000-epoch+hour, 5).no(1, 2*second, 2*second),
+	}},
 	{"a shorter window drops older entries at once and for good", log5, []step{
 		take(0, 2).yes(3, 60*second),
 		take(10*second, 2).yes(1, 60*second),

@@ -129,7 +129,7 @@ var storeRules = []eachRule{
 		"gone-when-full",
 		"a key is gone when all its units have been given back",
 		func(w *world, l algorithms.Limit) {
-			for _, op := range []algorithms.Op{algorithms.Return, algorithms.Grant, algorithms.Reset} {
+			for _, op := range []algorithms.Op{algorithms.Return, algorithms.Grant} {
 				taken := w.allow(w.on("", l, 4))[0]
 				taken.Op = op
 				w.one(taken)

@@ -16,6 +16,9 @@ const (
 	// epoch is the instant, in µs, that traces begin at: 2025-11-21 12:50:30 UTC, half a minute into a minute.
 	epoch = 1_763_729_430_000_000
 
+	// year2000 is an instant, in µs, of 15 digits. Later ones have 16.
+	year2000 = 946_684_800_000_000
+
 	// lastInstant is the last instant, in µs, that a clock may show.
 	lastInstant = 1<<53 - 1<<46
 

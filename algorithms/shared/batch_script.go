@@ -150,6 +150,7 @@ func (s *script) packReceipt(r *step.Receipt) {
 	s.checks = binary.LittleEndian.AppendUint32(s.checks, uint32(r.N))
 	s.checks = appendDouble(s.checks, r.F)
 	s.checks = appendDouble(s.checks, r.At)
+	s.checks = appendDouble(s.checks, r.Era)
 }
 
 // packID tells a take apart from others: a new one, or the take that a

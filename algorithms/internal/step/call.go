@@ -241,7 +241,7 @@ func (it *Item) charge(now int64) {
 		s, _ = step.at(held.State, now, l)
 	}
 	if it.Cost > 0 {
-		s = step.charge(s, now, it.Cost, it.ID)
+		s = step.charge(s, now, it.Cost, it.ID, l)
 		held.State, held.Dirty = s, true
 	}
 	it.put(step.answer(s, 0, l))

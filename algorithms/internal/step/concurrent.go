@@ -68,7 +68,7 @@ func (h hold) of(r *Receipt) bool { return h.born == r.T && h.id == r.ID }
 
 func (concurrent) used(s State, _ *Limit) int64 { return s.N }
 
-func (concurrent) charge(s State, now, units, id int64) State {
+func (concurrent) charge(s State, now, units, id int64, _ *Limit) State {
 	if s.Log == nil {
 		s.Log = &Log{}
 	}

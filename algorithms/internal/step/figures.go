@@ -14,6 +14,7 @@ type Answer struct {
 	Missing bool // the store had no state that parses
 	Charged bool
 	T, N, F int64 // the state: after the check's charge, or uncharged
+	Era     int64
 
 	// Algorithms that keep their units one by one answer with instants, because
 	// later figures would need the entries again. 0 if the units fit, or never
@@ -22,7 +23,7 @@ type Answer struct {
 	UnitAt  int64 // when one unit fits
 }
 
-func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F} }
+func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era} }
 
 // Figures are what a Decision says, without its source and its receipt. They
 // travel in registers.
@@ -47,6 +48,7 @@ type Receipt struct {
 	Units   int64
 	At      int64 // the instant of the take
 	T, N, F int64 // the state that it left
+	Era     int64
 	ID      int64 // of the take, if the row TakesApart
 	Last    int64 // the number of the take's last unit, if the row TakesApart
 	Row     *Row
@@ -104,16 +106,16 @@ func (it *Item) Left(r *Receipt, now int64, source uint8) {
 // Taken writes the receipt of a take that was charged at now.
 func (it *Item) Taken(r *Receipt, now int64, source uint8) {
 	a := &it.Answer
-	r.take(it.Limit.Row, it.Cost, now, source, a.T, a.N, a.F)
+	r.take(it.Limit.Row, it.Cost, now, source, a.T, a.N, a.F, a.Era)
 	if r.Row.TakesApart {
 		r.ID, r.Last = it.ID, it.Cost
 	}
 }
 
 // take writes the receipt of a take that left the state t, n, f.
-func (r *Receipt) take(row *Row, cost, now int64, source uint8, t, n, f int64) {
+func (r *Receipt) take(row *Row, cost, now int64, source uint8, t, n, f, era int64) {
 	r.Units, r.At = cost, now
-	r.T, r.N, r.F = t, n, f
+	r.T, r.N, r.F, r.Era = t, n, f, era
 	r.ID, r.Last = 0, 0
 	r.Row, r.Source = row, source
 }
@@ -133,8 +135,8 @@ func (l *Limit) fullAt(a *Answer) int64 {
 // FullAt returns the instant at which the state of a decided item's key is empty
 // again under its limit; 0 if it is.
 func (it *Item) FullAt() int64 {
-	if it.Home.others {
-		return it.Limit.FullAt(it.Home.Held.State)
+	if s := it.Home.Held.State; it.Home.others || !s.Spent() {
+		return it.Limit.FullAt(s)
 	}
 	return it.Limit.fullAt(&it.Answer)
 }

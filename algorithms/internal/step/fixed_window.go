@@ -11,18 +11,23 @@ type fixedWindow struct{}
 func (fixedWindow) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), 0
 	if s.N == 0 {
-		return State{T: now}, false
+		return State{T: now, Era: s.Era}, false
 	}
 	t, repair := repaired(s.T, now)
+	if repair {
+		s.Era = max(now, s.Era+1)
+	}
 	s.T = max(t, now)
 	s.N -= min(l.Turned(t, s.T), ceilDiv(s.N, l.Requests)) * l.Requests
-	s.N = max(0, s.N)
+	if s.N <= 0 {
+		return s.forgotten(s.T), repair
+	}
 	return s, repair
 }
 
 func (fixedWindow) used(s State, _ *Limit) int64 { return s.N }
 
-func (fixedWindow) charge(s State, _, units, _ int64) State {
+func (fixedWindow) charge(s State, _, units, _ int64, _ *Limit) State {
 	s.N += units
 	return s
 }

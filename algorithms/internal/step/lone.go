@@ -37,7 +37,7 @@ func (t *Lone) Take(s State, now, cost int64, l *Limit) {
 	if t.Allowed {
 		need = 0
 		if cost > 0 {
-			t.State = step.charge(t.State, now, cost, 0)
+			t.State = step.charge(t.State, now, cost, 0, l)
 			t.Dirty, t.Charged = true, true
 		}
 	}
@@ -61,7 +61,7 @@ func (t *Lone) takeBucket(s State, now, cost int64, l *Limit) {
 	s, t.Dirty = tokenBucket{}.at(s, now, l)
 	t.Allowed = l.fits(s.N, cost)
 	if t.Allowed && cost > 0 {
-		s.N += cost
+		s = tokenBucket{}.charge(s, now, cost, 0, l)
 		t.Dirty, t.Charged = true, true
 	}
 	t.State, t.Used = s, s.N
@@ -86,7 +86,7 @@ func (t *Lone) RetryAfter(l *Limit, now, cost int64) time.Duration {
 
 // Receipt writes the receipt of a take that was charged, in place.
 func (t *Lone) Receipt(r *Receipt, l *Limit, now, cost int64, source uint8) {
-	r.take(l.Row, cost, now, source, t.State.T, t.State.N, t.State.F)
+	r.take(l.Row, cost, now, source, t.State.T, t.State.N, t.State.F, t.State.Era)
 }
 
 // Refused returns the figures of a take for whose key the store has no room.

@@ -13,9 +13,6 @@ func (it *Item) settle(now int64) {
 	it.Answer.Missing = !held.Exists
 	before, changed := step.at(held.State, now, l)
 	after, always := it.settled(before, now)
-	if it.Op == Reset {
-		always = held.Exists || held.Dirty
-	}
 	if changed || always || after.T != before.T || after.N != before.N || after.F != before.F {
 		held.State, held.Dirty = after, true
 	}
@@ -29,7 +26,11 @@ func (it *Item) settled(s State, now int64) (after State, always bool) {
 	step, l := it.Limit.Row.step, &it.Limit
 	switch {
 	case it.Op == Reset:
-		return State{T: now}, false
+		held := &it.Home.Held
+		if always = held.Exists || held.Dirty; always && l.Row.Eras {
+			return held.State.forgotten(now), true
+		}
+		return State{T: now}, always
 	case it.Cost == 0:
 		return s, false
 	}
@@ -46,7 +47,7 @@ func (it *Item) settled(s State, now int64) (after State, always bool) {
 		}
 		return s, false
 	}
-	if s.Empty() {
+	if !s.Spent() || s.Era != it.Receipt.Era {
 		return s, false
 	}
 	return step.undo(it.Home.Held.State, s, now, it.Cost, &it.Receipt, l), false

@@ -21,10 +21,13 @@ type slidingWindowCounter struct{}
 
 func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.Cap)
-	if s.Empty() {
-		return State{T: now}, false
+	if !s.Spent() {
+		return State{T: now, Era: s.Era}, false
 	}
 	t, repair := repaired(s.T, now)
+	if repair {
+		s.Era = max(now, s.Era+1)
+	}
 	s.T = max(t, now)
 	switch s.T/l.Window - t/l.Window {
 	case 0:
@@ -33,6 +36,9 @@ func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
 	default:
 		s.N, s.F = 0, 0
 	}
+	if !s.Spent() {
+		return s.forgotten(s.T), repair
+	}
 	return s, repair
 }
 
@@ -40,7 +46,7 @@ func (slidingWindowCounter) used(s State, l *Limit) int64 {
 	return s.N + MulDivUp(s.F, l.Window-s.T%l.Window, l.Window)
 }
 
-func (slidingWindowCounter) charge(s State, _, units, _ int64) State {
+func (slidingWindowCounter) charge(s State, _, units, _ int64, _ *Limit) State {
 	s.N += units
 	return s
 }

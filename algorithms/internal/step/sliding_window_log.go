@@ -48,7 +48,7 @@ func (s State) stepBack(now int64) State {
 
 func (slidingWindowLog) used(s State, _ *Limit) int64 { return s.N }
 
-func (slidingWindowLog) charge(s State, now, units, _ int64) State {
+func (slidingWindowLog) charge(s State, now, units, _ int64, _ *Limit) State {
 	if s.Log == nil {
 		s.Log = &Log{}
 	}
@@ -70,7 +70,7 @@ func (w slidingWindowLog) backfill(s State, now, units, at int64, l *Limit) Stat
 		return s
 	}
 	s.T = newest
-	return w.charge(s, at, units, 0)
+	return w.charge(s, at, units, 0, l)
 }
 
 // grant takes from the newest entries. That is exact if no take came in

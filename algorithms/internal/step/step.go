@@ -42,7 +42,7 @@ type step interface {
 
 	// charge adds units to a state that at returned. The id is the take's, for
 	// algorithms that tell takes apart.
-	charge(s State, now, units, id int64) State
+	charge(s State, now, units, id int64, l *Limit) State
 
 	// grant takes units off a state that at returned.
 	grant(s State, units int64) State
@@ -82,12 +82,17 @@ type entryLister interface {
 	entries(s State, l *Limit) []Entry
 }
 
-// A State is what a store keeps for one key: n units are in use.
+// A State is what a store keeps for one key: n units are in use. Most states
+// are T, N and F alone.
 type State struct {
 	T   int64 // buckets: n units were in use at T + F/r; otherwise the last write
 	N   int64
 	F   int64 // buckets: the fraction of T, in parts of r; counters: the previous window
 	Log *Log  // of algorithms that keep their units one by one
+
+	Until int64 // buckets: the last charge, if it came long after T; otherwise 0
+	Mixed bool  // buckets: units were taken off in another order than the last first
+	Era   int64 // the instant at which the units before it were forgotten; 0: never
 }
 
 // A Log holds the units of one key one by one. Steps change it in place, and
@@ -100,8 +105,17 @@ type Log struct {
 // An Entry is units that were admitted at one instant.
 type Entry struct{ At, Units int64 }
 
+// Spent reports whether the state has units that count.
+func (s State) Spent() bool { return s.N != 0 || s.F != 0 }
+
 // Empty reports whether the state says nothing.
-func (s State) Empty() bool { return s.N == 0 && s.F == 0 }
+func (s State) Empty() bool { return !s.Spent() && s.Era == 0 }
+
+// forgotten returns the state of a key whose units are forgotten at now. Receipts
+// of an earlier era give nothing back. Each era of a key has an instant of its own.
+func (s State) forgotten(now int64) State {
+	return State{T: now, Era: max(now, s.Era+1)}
+}
 
 // A Limit is the integers of a limit as steps use them: r units come back every
 // w µs (in lowest terms), so one unit every a + b/r µs.
@@ -151,7 +165,7 @@ func (l *Limit) At(s State, now int64) State {
 
 // Charge adds units to a state that At returned.
 func (l *Limit) Charge(s State, now, units int64) State {
-	return l.Row.step.charge(s, now, units, 0)
+	return l.Row.step.charge(s, now, units, 0, l)
 }
 
 // Force is Charge for units that need not fit: into debt, up to the cap.
@@ -161,12 +175,16 @@ func (l *Limit) force(s State, now, units, id int64) State {
 	if units = min(units, l.Cap-s.N); units <= 0 {
 		return s
 	}
-	return l.Row.step.charge(s, now, units, id)
+	return l.Row.step.charge(s, now, units, id, l)
 }
 
 // FullAt returns the instant at which a state that At returned is empty again;
-// 0 if it is.
+// 0 if it is. A state that only remembers its era does so until all units have
+// refilled that could have been in use.
 func (l *Limit) FullAt(s State) int64 {
+	if !s.Spent() && s.Era > 0 {
+		s.N = l.Cap
+	}
 	a := l.Row.step.answer(s, 0, l)
 	return l.fullAt(&a)
 }

@@ -10,12 +10,28 @@
 // which with w = a·r + b is T + k·a + (F + k·b)/r: the new T takes the whole part
 // and the new F the rest, so no fraction of a unit is ever lost.
 //
+// A raised rate. Between T and the last charge less than a unit drained, at the
+// rate of that time, and the state does not say which rate that was. At a raised
+// rate the same time could be worth a whole burst. So a charge notes its own
+// instant in Until, and units drain from then on if at the present rate one unit
+// or more would have drained before: under an unchanged rate that cannot be, since
+// the charge would have moved T on. A charge notes nothing if it came at most
+// brief µs after T, or if it left at most a 16th of the burst in use. Then a raise
+// adds at most what it refills in brief, or at most that 16th.
+//
 // Returning. The state that a take left can be put back exactly, if it is still
 // stored. Otherwise others have taken or returned since, and units that had
 // time to refill must not be credited again. Without the take, the level would
 // have been lower by its units at first. This difference shrinks only while the
 // lower level is empty, so by at most the units that have drained since the
 // take. The method without credits the other units.
+//
+// Two facts tell whether a take is still in the state.
+//   - Takes, and returns of the latest take, leave T on the instants at which
+//     units drain, so the state has the T of the receipt, brought to now. Other
+//     returns move T, and may leave a state that equals an older one. They mark the
+//     state as Mixed until it is empty.
+//   - A Reset, and a repair of the clock, begin a new era.
 
 package step
 
@@ -26,23 +42,37 @@ import (
 
 type tokenBucket struct{}
 
+const (
+	// brief is how long after T, in µs, a charge need not note its instant.
+	brief = 10_000
+
+	// few is the part of the burst in use that needs no instant either.
+	few = 16
+)
+
 func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.R-1)
 	if s.N == 0 {
-		return State{T: now}, false
+		return State{T: now, Era: s.Era}, false
+	}
+	if s.Until > s.T {
+		if k, _ := drained(s, s.Until, 1, l); k > 0 { // the rate was raised
+			s.T, s.F = s.Until, 0
+		}
 	}
 	if s.T > now+tolerance {
-		return State{T: now, N: s.N}, true
+		return State{T: now, N: s.N, Era: max(now, s.Era+1)}, true
 	}
 	if s.T >= now {
 		return s, false
 	}
 	k, _ := drained(s, now, s.N, l)
 	if k == s.N {
-		return State{T: now}, false
+		return State{T: now, Era: s.Era}, false
 	}
 	f := s.F + k*l.B
-	return State{T: s.T + k*l.A + f/l.R, N: s.N - k, F: f % l.R}, false
+	s.T, s.N, s.F = s.T+k*l.A+f/l.R, s.N-k, f%l.R
+	return s, false
 }
 
 // drained returns floor(((now-T)·r - F) / w), at most limit, for now > T, and
@@ -74,8 +104,13 @@ func after(t, f, k int64, l *Limit) int64 {
 
 func (tokenBucket) used(s State, _ *Limit) int64 { return s.N }
 
-func (tokenBucket) charge(s State, _, units, _ int64) State {
+func (tokenBucket) charge(s State, now, units, _ int64, l *Limit) State {
 	s.N += units
+	if now-s.T > brief && s.N > l.Burst/few {
+		s.Until = now
+	} else {
+		s.Until = 0
+	}
 	return s
 }
 
@@ -89,12 +124,13 @@ func (b tokenBucket) backfill(s State, now, units, at int64, l *Limit) State {
 	}
 	s.N += units
 	s.T -= now - late.T
-	s, _ = b.at(s, now, l)
-	return s
+	s.Until = 0
+	return b.onward(s, now, l)
 }
 
 func (tokenBucket) grant(s State, units int64) State {
 	s.N = max(0, s.N-units)
+	s.Mixed = s.N > 0
 	return s
 }
 
@@ -102,13 +138,20 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 	if stored.left(r) {
 		return b.restore(stored, now, units, l)
 	}
+	if now > r.At {
+		if k, _ := drained(State{T: r.At}, now, units, l); k == units {
+			return s
+		}
+	}
+	if !s.Mixed {
+		if then, _ := b.at(State{T: r.T, N: l.Cap, F: r.F}, now, l); then.T != s.T || then.F != s.F {
+			return s // the take is not in this state
+		}
+	}
 	if now <= r.At {
 		return b.grant(s, units)
 	}
-	if k, _ := drained(State{T: r.At}, now, units, l); k == units {
-		return s
-	}
-	return s.without(now, units, r.At, l)
+	return b.without(s, now, units, r.At, l)
 }
 
 // without takes units off a state that others have changed since the take.
@@ -117,7 +160,7 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 // moves instead: without the take, N - units were in use at T + (now - taken).
 // That may lie in the future; the state steps back by whole units until it does
 // not.
-func (s State) without(now, units, taken int64, l *Limit) State {
+func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 	k := min(units, unitsUntil(taken, s, l))
 	parts := k * l.B
 	t, n := now+s.T-(taken+k*l.A+parts/l.R), s.N-units+k
@@ -126,9 +169,17 @@ func (s State) without(now, units, taken int64, l *Limit) State {
 		f, t = f+l.R, t-1
 	}
 	if n <= 0 {
-		return State{T: now}
+		return State{T: now, Era: s.Era}
 	}
-	return State{T: t, N: n, F: f}
+	return b.onward(State{T: t, N: n, F: f, Era: s.Era}, now, l)
+}
+
+// onward returns a state that has left the instants at which it drained so far,
+// brought to now. No state precedes the epoch.
+func (b tokenBucket) onward(s State, now int64, l *Limit) State {
+	s, _ = b.at(s, now, l)
+	s.T, s.Mixed = max(s.T, 0), s.N > 0
+	return s
 }
 
 // unitsUntil returns how many units drain from an instant until that of the
@@ -150,7 +201,9 @@ func unitsUntil(from int64, s State, l *Limit) int64 {
 }
 
 // left reports whether the stored state is the one that the take left.
-func (s State) left(r *Receipt) bool { return s.T == r.T && s.N == r.N && s.F == r.F }
+func (s State) left(r *Receipt) bool {
+	return s.T == r.T && s.N == r.N && s.F == r.F && !s.Mixed
+}
 
 // restore takes units off the state that their take left. It returns the state
 // as it was then, not as it has drained since, so that the rest of the receipt
