@@ -45,6 +45,7 @@ const standIn = uint8(algorithms.Local) + 1
 type part struct {
 	items  []*item
 	checks []algorithms.Check
+	spent  []seenUse // of the same places: windows that stay spent; otherwise zero
 }
 
 // decide decides a call of takes and trials without the primary, which failed
@@ -58,7 +59,13 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 	}
 	p := f.localPart(c)
 	now := f.now()
+	p.spent = make([]seenUse, len(p.items))
 	for j, it := range p.items {
+		use, spent := f.seen.spent(it, now)
+		if spent && it.Cost > 0 {
+			p.spent[j], p.checks[j].Limit = use, algorithms.Nobody()
+			continue
+		}
 		f.preload(ctx, it, &p.checks[j], now)
 	}
 	switch answered, err := f.answer(ctx, &p); {
@@ -68,6 +75,11 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 		f.stats.passed.Add(uint64(len(p.items)))
 		return nil
 	}
+	for j, it := range p.items {
+		if use := &p.spent[j]; use.used > 0 {
+			it.waitFor(use, now)
+		}
+	}
 	f.stats.local.Add(uint64(len(p.items)))
 	if !executed(cause) && algorithms.Allowed(p.checks) {
 		for j, it := range p.items {
@@ -75,6 +87,15 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 		}
 	}
 	return nil
+}
+
+// waitFor replaces the figures of a denial, because the item's window is spent.
+func (it *item) waitFor(use *seenUse, now int64) {
+	d := &it.decision
+	d.UnitAfter, d.ResetAfter = step.Until(use.unit, now), step.Until(use.reset, now)
+	if it.Need <= it.Limit.Most {
+		d.RetryAfter = d.UnitAfter
+	}
 }
 
 // executed reports whether a call that ended in err may have been charged, or a
@@ -86,7 +107,7 @@ func executed(err error) bool {
 // localPart returns the part of a call that fails locally. The other items pass,
 // Undecided.
 func (f *fallback) localPart(c *call) part {
-	p := part{make([]*item, 0, len(c.items)), make([]algorithms.Check, 0, len(c.items))}
+	p := part{items: make([]*item, 0, len(c.items)), checks: make([]algorithms.Check, 0, len(c.items))}
 	passed := false
 	for i := range c.items {
 		it := &c.items[i]
@@ -247,13 +268,16 @@ func (f *fallback) settleLocally(ctx context.Context, p *part, owe bool) error {
 	return nil
 }
 
-// credited follows grants and resets that the primary has applied. It forgets the
+// credited follows returns, grants and resets that the primary has applied. It forgets the
 // seen use and the debts of their keys, and credits the keys in the memory, so that
 // units of one outage do not count in the next. Units of running requests stay,
 // because they are returned where they were taken.
 func (f *fallback) credited(c *call) {
 	for i := range c.items {
 		it := &c.items[i]
+		if it.Op == step.Return && it.decision.Source == algorithms.Shared {
+			f.seen.returned(it)
+		}
 		if it.Op != step.Grant && it.Op != step.Reset {
 			continue
 		}

@@ -1,0 +1,114 @@
+// What the primary last reported of the keys that are half spent or more. When the
+// primary is gone, the memory begins with that use, so a spent key is not full.
+
+package shared
+
+import (
+	"sync"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+const (
+	seenShards = 64
+	seenPairs  = 512 // per shard
+)
+
+// A seenTable holds the use of keys. The zero value is empty.
+type seenTable struct {
+	shards [seenShards]struct {
+		mu    sync.Mutex
+		pairs [seenPairs][2]seenUse
+	}
+}
+
+// A seenUse is the use of one key. The zero value is none.
+type seenUse struct {
+	hash  uint64 // of the key
+	used  int64
+	at    int64 // µs
+	reset int64 // µs: no unit is in use from then on
+	unit  int64 // µs: of a spent window, when its first unit is free; otherwise 0
+}
+
+// note remembers answers that the primary has just given. Units that requests hold
+// while they run are left out: they are returned elsewhere.
+func (s *seenTable) note(c *call, clock func() int64) {
+	for i := range c.items {
+		it := &c.items[i]
+		used := it.Limit.Burst - it.decision.Remaining
+		if it.Op != step.Take || it.decision.Source != algorithms.Shared || !it.Limit.Row.Owed ||
+			used <= 0 || used*2 < it.Limit.Burst {
+			continue
+		}
+		use := seenUse{hash: it.hash, used: used, at: clock()}
+		use.reset = use.at + it.decision.ResetAfter.Microseconds()
+		if refill := it.Limit.Row.Refill; refill == step.AtTurns || refill == step.Sliding {
+			use.unit = use.at + it.decision.UnitAfter.Microseconds()
+		}
+		s.visit(it, func(place *seenUse) { *place = use })
+	}
+}
+
+// forgetAfter calls charge with the use of an item's key by now, if any is known,
+// and then forgets it.
+//
+// charge runs under the lock of the shard on purpose. Other calls about the key
+// must wait until the memory is charged. Otherwise they would find no use here,
+// and a full limit there.
+func (s *seenTable) forgetAfter(it *item, now int64, charge func(used int64)) {
+	s.visit(it, func(place *seenUse) {
+		if place.hash != it.hash {
+			return
+		}
+		if used := place.by(now, &it.Limit); used > 0 {
+			charge(used)
+		}
+		*place = seenUse{}
+	})
+}
+
+// spent returns the use of an item's key if all units of its window are in use, and
+// none is free before later. Buckets, which the memory has in the place of windows,
+// would refill meanwhile.
+func (s *seenTable) spent(it *item, now int64) (use seenUse, spent bool) {
+	s.visit(it, func(place *seenUse) { use = *place })
+	return use, use.hash == it.hash && use.used >= it.Limit.Burst && now < use.unit
+}
+
+// returned notes that an item has given units of its key back.
+func (s *seenTable) returned(it *item) {
+	s.visit(it, func(place *seenUse) {
+		if place.hash == it.hash {
+			place.used, place.unit = max(0, place.used-it.Cost), 0
+		}
+	})
+}
+
+// by returns how many units are in use by now.
+func (u *seenUse) by(now int64, l *step.Limit) int64 {
+	if now >= u.reset {
+		return 0
+	}
+	used := min(u.used, l.Burst)
+	if l.Row.Refill == step.AtTurns || now <= u.at {
+		return used
+	}
+	return step.MulDivUp(used, u.reset-now, u.reset-u.at)
+}
+
+// visit calls f, under the lock of the shard, with the place of an item's key. If
+// the key has none, that is the place of its pair that was seen longer ago.
+func (s *seenTable) visit(it *item, f func(place *seenUse)) {
+	hash := it.hash
+	sh := &s.shards[hash%seenShards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	pair := &sh.pairs[hash/seenShards%seenPairs]
+	place := &pair[0]
+	if other := &pair[1]; other.hash == hash || place.hash != hash && other.at < place.at {
+		place = other
+	}
+	f(place)
+}
