@@ -108,7 +108,7 @@ func (d *decision) open(m *Middleware) *tab {
 			continue
 		}
 		if t == nil {
-			t = &tab{m: m}
+			t = &tab{m: m, began: time.Now()}
 		}
 		res := reservation{policy: p, tier: d.asked[i].grade.tier, check: *c, total: -1}
 		res.check.Key = strings.Clone(c.Key) // its bytes are the decision's
@@ -146,7 +146,8 @@ func (m *Middleware) whole(d *algorithms.Decision) bool {
 func (m *Middleware) chargeDenial(c *algorithms.Check) bool {
 	charge := *c
 	charge.Key = strings.Clone(c.Key) // its bytes are the decision's
-	return m.settle(c.Policy, charge, algorithms.Force, c.Cost)
+	charge.Op = algorithms.Force
+	return m.settle(c.Policy, charge)
 }
 
 // waitCharged returns how long a denied check has to wait once its denial is

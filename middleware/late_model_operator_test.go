@@ -58,10 +58,22 @@ func (m *lateModel) reset() {
 	for _, limit := range modelLimits { // under which it was used earlier, perhaps
 		delete(m.used, at(c, limit(100)))
 	}
+	m.note(c, func(r *reservation) { r.reset = true })
+}
+
+// note tells the reservations in flight of a count what the operator has done.
+func (m *lateModel) note(c counted, tell func(*reservation)) {
+	for _, f := range m.inFlight {
+		if r, ok := f.reserved[c.policy]; ok && f.key == c.key {
+			tell(&r)
+			f.reserved[c.policy] = r
+		}
+	}
 }
 
 func (m *lateModel) grant() {
 	c, units := m.draw(), rapid.Int64Range(1, 5).Draw(m.T, "units")
 	m.succeed(m.console.Grant(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}, units))
 	m.used[at(c, m.limit(c))] = max(0, m.state(c, m.limit(c))-units)
+	m.note(c, func(r *reservation) { r.granted = true })
 }

@@ -100,8 +100,9 @@ type flight struct {
 
 // A reservation is what was taken under a limit, and the count that it left.
 type reservation struct {
-	units, left int64
-	limit       algorithms.Limit
+	units, left    int64
+	limit          algorithms.Limit
+	reset, granted bool // by the operator, meanwhile
 }
 
 // How flights end, besides with the status they write.
@@ -272,7 +273,7 @@ func (m *lateModel) begin() {
 		c := counted{policy, f.key}
 		l := m.limit(c)
 		left := m.state(c, l) + costs[policy]
-		f.reserved[policy] = reservation{costs[policy], left, l}
+		f.reserved[policy] = reservation{units: costs[policy], left: left, limit: l}
 		m.used[at(c, l)] = left
 	}
 	m.inFlight = append(m.inFlight, f)
@@ -324,7 +325,7 @@ func (m *lateModel) end() {
 	for policy, rest := range rests {
 		if rest > 0 {
 			m.due++
-			m.giveBack(counted{policy, f.key}, f.reserved[policy], rest)
+			defer m.giveBack(counted{policy, f.key}, f.reserved[policy], rest)
 		}
 	}
 	close(f.do)
@@ -333,14 +334,33 @@ func (m *lateModel) end() {
 }
 
 // giveBack is of what was taken of one algorithm, whichever the limit has by now. A bucket that is as the take left it
-// becomes what it was before.
+// becomes what it was before. A reset ends what can be given back. A grant may have taken off the same units, or others:
+// then no more is given back than was reserved.
 func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 	l := r.limit
 	if now := m.limit(c); now.Algorithm() == l.Algorithm() {
 		l = now
 	}
 	used := m.state(c, l)
-	if l.Algorithm().Continuous() && m.used[at(c, l)] == r.left {
+	switch {
+	case r.granted, r.reset && l.Algorithm() == slidingLog: // a log tells takes apart by their instants, and it is always noon
+		whole := l // of which no state is more than used
+		for _, limit := range modelLimits {
+			if limit(1).Algorithm() == l.Algorithm() {
+				whole = limit(100)
+			}
+		}
+		checks := []algorithms.Check{{Policy: c.policy, Key: c.key, Limit: whole}}
+		m.succeed(m.limiter.Allow(m.t.Context(), checks))
+		left := 100 - checks[0].Decision.Remaining
+		if left > m.used[at(c, l)] || left < max(0, used-units) {
+			m.t.Fatalf("%s %s: %d in use after a return of %d, want %d to %d", c.policy, c.key, left, units, max(0, used-units), used)
+		}
+		m.used[at(c, l)] = left
+		return
+	case r.reset:
+		return
+	case l.Algorithm().Continuous() && m.used[at(c, l)] == r.left:
 		used = r.left
 	}
 	m.used[at(c, l)] = max(0, used-units)

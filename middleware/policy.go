@@ -60,7 +60,9 @@ type Policy struct {
 	// ChargeIf, if not nil, returns whether a request counts, by the status of
 	// its response: only failed logins, or only what succeeded. It is reserved
 	// until then, so that no more than the limit can count however many are in
-	// flight; the wait that a denied client is told may thus be too long. The
+	// flight; the wait that a denied client is told may thus be too long. A
+	// request that counts, counts from its end if it took longer than a
+	// thousandth of the window, even if its reservation has expired by then. The
 	// handler's ResponseWriter flushes, is hijacked and pushes as it would
 	// without; what else a writer can do is found by http.ResponseController. The
 	// status is 101 for a hijacked connection, 500 for a handler that panicked

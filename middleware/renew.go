@@ -106,7 +106,8 @@ func (d *decision) letGo(m *Middleware) {
 	for i := range d.checks {
 		if c := d.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
 			c.Key = strings.Clone(c.Key) // its bytes are the decision's
-			m.settle(d.asked[i].policy.Name, c, algorithms.Return, c.Cost)
+			c.Op = algorithms.Return
+			m.settle(d.asked[i].policy.Name, c)
 		}
 	}
 }

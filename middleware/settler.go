@@ -112,13 +112,12 @@ func (s *settler) next() (settlement, bool) {
 	return work, true
 }
 
-// settle settles units of a check that was decided, soon, as later does. A
+// settle makes the settlements of a check that was decided, soon, as later does. A
 // Memory takes less time than it takes to wait.
-func (m *Middleware) settle(policy string, c algorithms.Check, op algorithms.Op, units int64) bool {
-	denial := op == algorithms.Force && !c.Decision.Allowed
-	c.Op, c.Cost = op, units
+func (m *Middleware) settle(policy string, settlements ...algorithms.Check) bool {
+	denial := settlements[0].Op == algorithms.Force && !settlements[0].Decision.Allowed
 	work := settlement{policy: policy, denial: denial, do: func(ctx context.Context) error {
-		return m.limiter.Allow(ctx, []algorithms.Check{c})
+		return m.limiter.Allow(ctx, settlements)
 	}}
 	if m.alone {
 		work.since = time.Now()

@@ -20,7 +20,8 @@ const statusClosedRequest = 499
 // of the request's handler, and ends with it.
 type tab struct {
 	context.Context
-	m *Middleware
+	m     *Middleware
+	began time.Time
 
 	mu           sync.Mutex
 	ended        bool
@@ -106,10 +107,29 @@ func (t *tab) end(status int) {
 	for i := range t.reservations {
 		res := &t.reservations[i]
 		t.force(res)
-		if rest := res.rest(status); rest > 0 && res.check.Decision.Receipt.Units() > 0 {
+		switch rest := res.rest(status); {
+		case res.check.Decision.Receipt.Units() == 0:
+		case rest > 0:
 			t.later(res, algorithms.Return, rest)
+		case res.policy.ChargeIf != nil && time.Since(t.began) > res.check.Limit.Window()/promptly:
+			t.move(res)
 		}
 	}
+}
+
+// promptly is the part of a window within which an outcome counts from the
+// beginning of its request.
+const promptly = 1_000
+
+// move charges a reservation again, at the end of its request, and gives back the
+// first charge. Units may have rolled out of the window meanwhile. Without this,
+// clients could begin requests early, end them together, and see more outcomes
+// that count within a window than the limit says.
+func (t *tab) move(res *reservation) {
+	back, again := res.check, res.check
+	back.Limit, back.Op = t.inForce(res), algorithms.Return
+	again.Limit, again.Op = t.m.limitOf(res), algorithms.Force
+	t.m.settle(res.policy.Name, back, again)
 }
 
 // rest returns how many of the reserved units the request did not need, if that
@@ -145,7 +165,8 @@ func (t *tab) later(res *reservation, op algorithms.Op, units int64) bool {
 	if c.Limit = t.inForce(res); op == algorithms.Force {
 		c.Limit = t.m.limitOf(res)
 	}
-	return t.m.settle(res.policy.Name, c, op, units)
+	c.Op, c.Cost = op, units
+	return t.m.settle(res.policy.Name, c)
 }
 
 // inForce is limitOf, but for another algorithm: what was taken of a state can

@@ -32,6 +32,9 @@ const (
 	// rememberFor is the longest that a denial is remembered.
 	rememberFor = time.Second
 
+	// costsPerKey bounds the denials of one key: each is of another cost or limit.
+	costsPerKey = 4
+
 	denyShards = 64 // a power of two
 )
 
@@ -44,14 +47,16 @@ type denyCache struct {
 }
 
 type denyShard struct {
-	limit   int                // of denials
+	limit   int                // of keys
 	mu      sync.Mutex         // guards the fields below
-	denials map[uint64]*denial // by the hash of the key
+	denials map[uint64]*denial // by the hash of the key: the latest
 	settled uint64             // settlements so far
 }
 
-// A denial is the answer to one cost of one limit. It is immutable.
+// A denial is the answer to one cost of one limit. It is immutable. A larger cost
+// has a longer wait, which only the store knows, so each cost has its own denial.
 type denial struct {
+	earlier  *denial // of the same key and another cost or limit
 	key      step.Key
 	limit    step.Limit
 	need     int64
@@ -129,11 +134,11 @@ func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts
 		it := &c.items[i]
 		sh := d.shard(it.hash)
 		sh.mu.Lock()
-		known := sh.denials[it.hash]
+		latest := sh.denials[it.hash]
 		settled = append(settled, sh.settled)
 		sh.mu.Unlock()
-		// A denial of another key may have the same hash.
-		if known == nil || now >= known.until || known.need != it.Need || known.key != it.Key || known.limit != it.Limit {
+		known := latest.of(it)
+		if known == nil || now >= known.until {
 			continue
 		}
 		if !denied {
@@ -146,6 +151,31 @@ func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts
 		countDown(&it.decision, now-known.answered)
 	}
 	return settled, denied
+}
+
+// of returns the denial of an item's key, limit and need among d and the earlier
+// ones; nil if there is none. Another key may have the same hash.
+func (d *denial) of(it *item) *denial {
+	for ; d != nil; d = d.earlier {
+		if d.need == it.Need && d.key == it.Key && d.limit == it.Limit {
+			return d
+		}
+	}
+	return nil
+}
+
+// but returns up to most of d and the earlier denials, without expired ones and
+// without those that n replaces.
+func (d *denial) but(n *denial, most int) *denial {
+	switch {
+	case d == nil || most == 0:
+		return nil
+	case d.until <= n.answered || d.key != n.key || d.need == n.need && d.limit == n.limit:
+		return d.earlier.but(n, most)
+	}
+	kept := *d
+	kept.earlier = d.earlier.but(n, most-1)
+	return &kept
 }
 
 // remember keeps the denials of a call that was asked and answered at these
@@ -178,6 +208,7 @@ func (sh *denyShard) put(hash, settled uint64, n *denial) {
 			break
 		}
 	}
+	n.earlier = sh.denials[hash].but(n, costsPerKey-1)
 	sh.denials[hash] = n
 }
 

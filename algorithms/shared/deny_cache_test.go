@@ -89,6 +89,41 @@ func TestDenialsAreRemembered(t *testing.T) {
 	}
 }
 
+// Clients who retry with several costs are answered from memory for each of them,
+// as the store would answer.
+func TestDenialsOfSeveralCostsAreRemembered(t *testing.T) {
+	for _, limit := range bounded() {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDenied()
+			d.exhaust(t, limit)
+			for i := range 3 * costsPerKey {
+				cost := int64(1 + i%3)
+				got, want := take(t, d, "usr=1", limit, cost), take(t, d.fake, "usr=1", limit, cost)
+				if got != want {
+					t.Errorf("%v, cost %d: got %+v, the store says %+v", limit, cost, got, want)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if got, want := d.hits(), uint64(3*costsPerKey-2); got != want { // 2 and 3 were asked once each
+				t.Errorf("%v: got %d hits, want %d", limit, got, want)
+			}
+			for cost := range int64(2 * costsPerKey) {
+				take(t, d, "usr=1", limit, 4+cost)
+			}
+			if d.keys() != 1 {
+				t.Errorf("%v: got %d keys, want 1", limit, d.keys())
+			}
+			before := d.hits()
+			for i := range int64(costsPerKey) {
+				take(t, d, "usr=1", limit, 3+2*costsPerKey-i)
+			}
+			if got := d.hits() - before; got != costsPerKey {
+				t.Errorf("%v: got %d hits of the %d latest costs", limit, got, costsPerKey)
+			}
+		})
+	}
+}
+
 // A denial by Nobody is remembered as any other: no check of its call is asked.
 func TestDenialsByNobodyAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
