@@ -3,6 +3,8 @@
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME     ?= 10s
 SOAK         ?= 10m
+MUTANTS      ?= 200
+SEED         ?= 1
 REDIS_SERVER ?= redis-server
 CHROMIUM     ?= chromium
 export REDIS_SERVER CHROMIUM
@@ -11,7 +13,7 @@ export REDIS_SERVER CHROMIUM
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-e2e tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke soak mod check
+.PHONY: help run test test-short test-norace test-e2e tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +78,9 @@ bench: tools ## measure against peers, into internal/bench/RESULTS.md
 
 bench-smoke: tools ## the same with tiny counts: fails on allocations, not on times
 	go -C internal/bench run . -quick
+
+mutants: tools ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours
+	go run ./internal/mutants -n $(MUTANTS) -seed $(SEED)
 
 soak: tools ## trouble Redis under load for SOAK (10m), and see that promises are kept
 	go run ./internal/soak -for $(SOAK)

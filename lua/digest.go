@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "e762d18a02c322b55caab0d8d098411c5d446b63"
+const Digest = "f91218f596c0ed26723dbf69f1481da8432f2119"

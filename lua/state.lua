@@ -24,6 +24,15 @@ local function past_of(last, era, mixed)
   return nil
 end
 
+-- next_era returns the era that begins at an instant. Receipts of an earlier era give
+-- nothing back. Each era of a key has an instant of its own.
+local function next_era(past, instant)
+  if past and past.era >= instant then
+    return past.era + (past.era < EXACT - 1 and 1 or 0)
+  end
+  return instant
+end
+
 local function encode(t, n, f, past)
   if past then
     return format('%d:%d:%d:%d:%d:%d', t, n, f, past.last, past.era, past.mixed)

@@ -61,10 +61,8 @@ local function era_of(past)
 end
 
 -- new_era returns the past of a state whose units are forgotten at an instant.
--- Receipts of an earlier era give nothing back. Each era of a key has an instant of
--- its own.
 local function new_era(past, instant)
-  return past_of(0, max(instant, era_of(past) + 1), 0)
+  return past_of(0, next_era(past, instant), 0)
 end
 
 -- stepped_back returns the instant at which to judge a state that was written at
@@ -76,7 +74,11 @@ local function stepped_back(t)
   return t, false
 end
 
--- expire is for steps that write for themselves.
+-- expire is for steps that write for themselves. Several limits may charge a key in
+-- one call: it lives for the slowest.
+local lives = {} -- by key
+
 local function expire(key, instant)
-  call('PEXPIRE', key, format('%d', milliseconds(instant)))
+  lives[key] = max(lives[key] or 0, instant)
+  call('PEXPIRE', key, format('%d', milliseconds(lives[key])))
 end

@@ -96,7 +96,7 @@ local function bucket_at(n, t, f, past, l)
     t, f = past.last, 0
   end
   if t > now + TOLERANCE then
-    return n, now, 0, past_of(0, math.max(now, past and past.era + 1 or 0), 0), true
+    return n, now, 0, past_of(0, next_era(past, now), 0), true
   end
   if t >= now then
     return n, t, f, past, false

@@ -22,7 +22,7 @@ func TestChargedDenials(t *testing.T) {
 	second := time.Second
 	tests := []struct {
 		limit algorithms.Limit
-		waits []time.Duration // told by the denials that follow one burst of 3
+		waits []time.Duration // told by the denials that follow one limit
 		exact bool
 	}{
 		{algorithms.TokenBucket(3, 3*time.Second), []time.Duration{2 * second, 3 * second, 4 * second}, true},
@@ -84,6 +84,7 @@ func TestChargedDenialsByTheCalendar(t *testing.T) {
 		{"before a long month", algorithms.PerMonth(3, nil), time.Date(2001, 2, 28, 12, 0, 0, 0, time.UTC), 1, []time.Duration{12 * time.Hour, 756 * time.Hour, 756 * time.Hour}},
 		{"on a long day", algorithms.PerDay(3, newYork), time.Date(2001, 10, 28, 0, 0, 0, 0, newYork), 1, []time.Duration{25 * time.Hour, 49 * time.Hour, 49 * time.Hour}},
 		{"before a long day", algorithms.PerDay(3, newYork), time.Date(2001, 10, 27, 23, 0, 0, 0, newYork), 3, []time.Duration{28 * time.Hour}},
+		{"exactly two limits", algorithms.FixedWindow(4, time.Hour), noon, 2, []time.Duration{time.Hour, 2 * time.Hour}},
 		{"before a short day", algorithms.PerDay(3, newYork), time.Date(2001, 3, 31, 23, 0, 0, 0, newYork), 1, []time.Duration{time.Hour, 24 * time.Hour, 24 * time.Hour}},
 	}
 	for _, tt := range tests {
@@ -92,7 +93,7 @@ func TestChargedDenialsByTheCalendar(t *testing.T) {
 			memory, p := newMemoryWith(t, algorithms.MemoryOptions{Now: clock.now}), byIP("p", tt.limit)
 			p.ChargeDenied, p.Cost = true, costOf(tt.cost)
 			m := newMiddleware(t, memory, nil, p)
-			for range 3 / tt.cost {
+			for range tt.limit.Requests() / tt.cost {
 				check(t, m, from("192.0.2.1"))
 			}
 			var wait time.Duration

@@ -105,6 +105,12 @@ type reservation struct {
 	reset, granted bool // by the operator, meanwhile
 }
 
+// isGranted reports whether a grant may have taken off units of a request in flight. What that gives back is then taken
+// off the units of others.
+func (m *lateModel) isGranted(c counted) bool {
+	return slices.ContainsFunc(m.inFlight, func(f *flight) bool { return f.key == c.key && f.reserved[c.policy].granted })
+}
+
 // How flights end, besides with the status they write.
 const (
 	panics  = 500
@@ -273,7 +279,7 @@ func (m *lateModel) begin() {
 		c := counted{policy, f.key}
 		l := m.limit(c)
 		left := m.state(c, l) + costs[policy]
-		f.reserved[policy] = reservation{units: costs[policy], left: left, limit: l}
+		f.reserved[policy] = reservation{units: costs[policy], left: left, limit: l, granted: m.isGranted(c)}
 		m.used[at(c, l)] = left
 	}
 	m.inFlight = append(m.inFlight, f)
@@ -402,7 +408,7 @@ func (m *lateModel) check() {
 	m.succeed(m.limiter.Allow(m.t.Context(), checks))
 	for i, c := range checks {
 		if got := c.Decision.Remaining; got != want[i] {
-			m.t.Fatalf("%s %s, %v: %d left, want %d", c.Policy, c.Key, c.Limit, got, want[i])
+			m.Fatalf("%s %s, %v: %d left, want %d", c.Policy, c.Key, c.Limit, got, want[i])
 		}
 	}
 }

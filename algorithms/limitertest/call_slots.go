@@ -77,6 +77,19 @@ var slotRules = []rule{
 		},
 	},
 	{
+		// Only the newest take of a leaky bucket can be undone, so the last one must be returned first.
+		"several-takes",
+		"takes of one key are given back in the opposite order, so none stays charged",
+		func(w *world) {
+			for _, l := range ten() {
+				w := w.fresh()
+				call := w.allow(w.at(0, l, 1), w.at(0, l, 2), w.at(0, l, 3), w.at(1, l, 11))
+				w.verdicts(call, true, true, true, false)
+				w.full(w.at(0, l, 0))
+			}
+		},
+	},
+	{
 		// The first try may charge some slots before another one denies. What it gives back must be there in time.
 		"wait",
 		"a caller who sleeps exactly RetryAfter of a call over several slots is admitted at the second try",

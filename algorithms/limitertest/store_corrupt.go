@@ -15,6 +15,7 @@ func runCorrupt(t *testing.T, s Subject) {
 	if s.Store == nil {
 		return
 	}
+	t.Run("fractions", func(t *testing.T) { t.Parallel(); runFractions(t, s) })
 	for _, a := range every() {
 		t.Run(a.name()+" garbage", func(t *testing.T) {
 			t.Parallel()
@@ -45,6 +46,30 @@ func runCorrupt(t *testing.T, s Subject) {
 				}
 			}
 		})
+	}
+}
+
+// runFractions plants fractions of a µs that no limiter writes. They count as the greatest that one writes.
+func runFractions(t *testing.T, s Subject) {
+	w := s.world(t, "a fraction of a bucket above r - 1 counts as r - 1")
+	for _, a := range buckets() {
+		l := a.of(7, time.Second)
+		for _, at := range []int64{0, 1, 142_857, 142_858, 428_571, 428_572} {
+			var want algorithms.Decision
+			for _, f := range []string{"6", "7", "8", "9007199254740991"} {
+				w := w.fresh()
+				w.plant(w.on("", l, 0), "1763729430000000:7:"+f)
+				w.to(at)
+				got := w.take(l, 1)
+				w.audit(w.on("", l, 1), got)
+				got.Receipt = algorithms.Receipt{}
+				if f == "6" {
+					want = got
+				} else if got != want {
+					w.errorf("%v at %d with a fraction of %s: got %s, want %s", l, at, f, show(got), show(want))
+				}
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package limitertest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -136,6 +137,27 @@ var storeRules = []eachRule{
 				w.empty(taken)
 				if ttl := w.s.Store.TTL(w, taken); ttl != 0 {
 					w.errorf("%v: got a key that lives for %v", op, ttl)
+				}
+			}
+		},
+	},
+	{
+		// The call ends with the faster limit, and with the slower one.
+		"several-limits",
+		"a key that several limits of one call charge lives for the slowest",
+		func(w *world, l algorithms.Limit) {
+			slow := algorithmOf(l).of(10, 3*time.Hour)
+			for range 5 {
+				for _, limits := range [][]algorithms.Limit{{slow, l}, {l, slow}, {l, slow, l}} {
+					w := w.fresh()
+					var call []algorithms.Check
+					for _, limit := range limits {
+						call = append(call, w.on("", limit, 1))
+					}
+					call = w.allow(call...)
+					check := call[slices.Index(limits, slow)]
+					check.Op = algorithms.Force // other charges keep the key longer
+					w.expires(check, w.one(w.on("", slow, 0)), injected)
 				}
 			}
 		},

@@ -3,6 +3,7 @@
 package shared
 
 import (
+	"context"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -350,4 +351,38 @@ func TestDenyCacheIsBounded(t *testing.T) {
 	if keys := d.keys(); keys > 1_024 || keys < 512 {
 		t.Errorf("got %d keys, want about 1 000", keys)
 	}
+}
+
+// slow is a layer that decides at once, and answers later.
+type slow struct {
+	layer
+	by time.Duration
+}
+
+func (s slow) allow(ctx context.Context, c *call) error {
+	err := s.layer.allow(ctx, c)
+	time.Sleep(s.by)
+	return err
+}
+
+// A denial holds for its RetryAfter from the question on, because the store may
+// have decided at that instant.
+func TestDenialsExpireFromTheQuestionOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := limitertest.NewFake()
+		cache := newDenyCache(slow{limiterLayer{fake}, 100 * time.Millisecond}, 1_000)
+		d := denied{&Limiter{top: cache, denied: cache}, cache, fake}
+		limit := algorithms.TokenBucket(1, 500*time.Millisecond)
+		take(t, d, "usr=1", limit, 1)
+		asked := time.Now()
+		first := take(t, d, "usr=1", limit, 1)
+		time.Sleep(time.Until(asked.Add(first.RetryAfter)) - time.Microsecond)
+		if got := take(t, d, "usr=1", limit, 1); got.Allowed || d.hits() != 1 {
+			t.Errorf("a µs before RetryAfter: got %+v and %d hits, want a denial from memory", got, d.hits())
+		}
+		time.Sleep(time.Microsecond)
+		if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
+			t.Errorf("at RetryAfter: got %+v, want it admitted", got)
+		}
+	})
 }

@@ -87,6 +87,32 @@ func handBackSlack(l algorithms.Limit, before, during int64) int64 {
 	return 0
 }
 
+// After a Reset the primary is not told of units that were admitted before it.
+func TestFallbackForgetsDebtsOnReset(t *testing.T) {
+	for _, l := range everyAlgorithm(100, 10*time.Hour) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.shared.fails(errRefused) // too rarely to open the circuit
+			w.take("usr=1", l, 10)
+			w.take("usr=2", l, 10)
+			w.shared.fails(nil)
+			if got := w.stats().Owed; got != 2 {
+				t.Fatalf("%v: %d keys are owed, want 2", l, got)
+			}
+			if _, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Reset}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if got, want := used(t, w.shared.store, "usr=1", l), int64(0); got != want {
+				t.Errorf("%v: the primary holds %d, want %d after the Reset", l, got, want)
+			}
+			if got := used(t, w.shared.store, "usr=2", l); got != 10 {
+				t.Errorf("%v: the primary holds %d of another key, want 10", l, got)
+			}
+		})
+	}
+}
+
 // Units are handed back once, though there may be several outages.
 func TestFallbackHandsBackOnce(t *testing.T) {
 	for _, l := range everyAlgorithm(100, 10*time.Hour) {

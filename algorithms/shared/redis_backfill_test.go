@@ -82,6 +82,28 @@ func TestRedisBackfillsAsSteps(t *testing.T) {
 	}
 }
 
+// A backfill of the window before fills what the present window leaves.
+func TestRedisBackfillsThePreviousWindow(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMicro(1_763_729_430_000_000)
+	r := newRedis(t, redistest.Start(t).Client(), &Options{Now: func() time.Time { return now }})
+	limit := algorithms.SlidingWindowCounter(12, time.Second)
+	take(t, r, "usr=1", limit, 10)
+	c := callOf(1)
+	it := &c.items[0]
+	it.Key = step.Key{Policy: "default", Text: "usr=1", Scope: limit.Step().Scope}
+	it.Limit, it.Op, it.Cost, it.Receipt.At = *limit.Step(), step.Backfill, 5, now.Add(-time.Second).UnixMicro()
+	if err := c.add(it); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.redis.allow(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if d := take(t, r, "usr=1", limit, 0); !d.Allowed || d.Remaining != 0 || d.UnitAfter != 500*time.Millisecond {
+		t.Errorf("got %+v, want 10 and 2 units in use, and one of the 2 free in half a second", d)
+	}
+}
+
 // No caller can ask for a backfill, with a receipt or without one.
 func TestBackfillIsNotForCallers(t *testing.T) {
 	r := newRedis(t, redistest.Start(t).Client(), nil)

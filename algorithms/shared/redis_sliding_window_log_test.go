@@ -37,3 +37,23 @@ func TestLargeLogTwins(t *testing.T) {
 		}
 	}
 }
+
+// After a step back of the clock the entries count from the present, so the key
+// must live for a window from then on.
+func TestLogRepairsExpire(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMicro(1_763_729_430_000_000)
+	client := redistest.Start(t).Client()
+	r := newRedis(t, client, &Options{Now: func() time.Time { return now }})
+	limit := algorithms.SlidingWindowLog(10, 3*time.Hour)
+	take(t, r, "usr=1", limit, 10)
+	key := r.StoredKey(checksFor(limit, "usr=1")[0])
+	if err := client.PExpire(t.Context(), key, 2*time.Hour).Err(); err != nil { // as after an hour
+		t.Fatal(err)
+	}
+	now = now.Add(-time.Hour)
+	d := take(t, r, "usr=1", limit, 1)
+	if ttl := client.PTTL(t.Context(), key).Val(); d.Allowed || ttl < d.ResetAfter-time.Minute || ttl < 2*time.Hour+30*time.Minute {
+		t.Errorf("got %+v and a TTL of %v, want the key to live as long as its entries", d, ttl)
+	}
+}

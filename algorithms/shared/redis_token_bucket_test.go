@@ -116,14 +116,14 @@ func TestTokenBucketReplacesTextsThatAreNoInteger(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client()
 	limiter := newRedis(t, client, nil)
-	limit := algorithms.TokenBucket(10, time.Hour)
+	limit := algorithms.TokenBucket(100, time.Hour) // of which six are too few to note their instant
 	stored := limiter.StoredKey(checksFor(limit, "usr=1")[0])
 	text := fmt.Sprintf("%de03005", time.Now().UnixMilli())
 	if err := client.Set(t.Context(), stored, text, 10*time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if d := take(t, limiter, "usr=1", limit, 1); !d.Allowed || d.Remaining != 4 {
-		t.Errorf("got %+v, want that 6 of 10 are used", d)
+	if d := take(t, limiter, "usr=1", limit, 1); !d.Allowed || d.Remaining != 94 {
+		t.Errorf("got %+v, want that 6 of 100 are used", d)
 	}
 	if n, err := client.Get(t.Context(), stored).Int64(); err != nil || n%1_000 != 6 {
 		t.Errorf("got %d stored, error %v, want 6 units at an instant", n, err)

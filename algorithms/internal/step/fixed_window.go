@@ -15,7 +15,7 @@ func (fixedWindow) at(s State, now int64, l *Limit) (State, bool) {
 	}
 	t, repair := repaired(s.T, now)
 	if repair {
-		s.Era = max(now, s.Era+1)
+		s.Era = s.nextEra(now)
 	}
 	s.T = max(t, now)
 	s.N -= min(l.Turned(t, s.T), ceilDiv(s.N, l.Requests)) * l.Requests

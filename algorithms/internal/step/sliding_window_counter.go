@@ -26,7 +26,7 @@ func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
 	}
 	t, repair := repaired(s.T, now)
 	if repair {
-		s.Era = max(now, s.Era+1)
+		s.Era = s.nextEra(now)
 	}
 	s.T = max(t, now)
 	switch s.T/l.Window - t/l.Window {

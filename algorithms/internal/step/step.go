@@ -111,11 +111,12 @@ func (s State) Spent() bool { return s.N != 0 || s.F != 0 }
 // Empty reports whether the state says nothing.
 func (s State) Empty() bool { return !s.Spent() && s.Era == 0 }
 
-// forgotten returns the state of a key whose units are forgotten at now. Receipts
-// of an earlier era give nothing back. Each era of a key has an instant of its own.
-func (s State) forgotten(now int64) State {
-	return State{T: now, Era: max(now, s.Era+1)}
-}
+// forgotten returns the state of a key whose units are forgotten at now.
+func (s State) forgotten(now int64) State { return State{T: now, Era: s.nextEra(now)} }
+
+// nextEra returns the era that begins at an instant. Receipts of an earlier era give
+// nothing back. Each era of a key has an instant of its own.
+func (s State) nextEra(instant int64) int64 { return min(max(instant, s.Era+1), MaxExact-1) }
 
 // A Limit is the integers of a limit as steps use them: r units come back every
 // w µs (in lowest terms), so one unit every a + b/r µs.

@@ -61,7 +61,7 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 		}
 	}
 	if s.T > now+tolerance {
-		return State{T: now, N: s.N, Era: max(now, s.Era+1)}, true
+		return State{T: now, N: s.N, Era: s.nextEra(now)}, true
 	}
 	if s.T >= now {
 		return s, false

@@ -1,0 +1,169 @@
+// Command mutants breaks the code that decides, one small change at a time, and
+// counts how many of the changes the tests notice.
+//
+// It copies the module, draws changes from every part of the code in proportion
+// to its size, and runs the tests on each: first those that take seconds, and
+// for survivors all. The share that is killed comes with its 95 % interval
+// (Wilson's). Changes that cannot alter any answer are listed in equivalents.txt
+// with the reason, and count for nothing. A run takes hours. It needs what the
+// tests need.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+)
+
+// A part is the code of one layer.
+type part struct {
+	name  string
+	globs []string
+	tests [][]string // arguments of go test, the fastest first
+}
+
+var (
+	testSteps  = []string{"./algorithms/internal/step", "./algorithms", "./lua"}
+	testTwins  = []string{"-run", "TestRedisConforms|TestRedisAnswersAsMemory|TestLargeLog|TokenBucket", "./algorithms/shared"}
+	testShared = []string{"-short", "-parallel", "8", "./algorithms/shared"}
+	testAll    = []string{"./algorithms/shared", "./middleware"}
+)
+
+var parts = []part{
+	{"step", []string{"algorithms/internal/step/*.go"}, [][]string{testSteps, testTwins, testAll}},
+	{"memory", []string{"algorithms/memory*.go"}, [][]string{testSteps, testAll}},
+	{"lua", []string{"lua/*.lua"}, [][]string{testTwins, testAll}},
+	{"redis", []string{"algorithms/shared/redis_call.go", "algorithms/shared/redis_key.go", "algorithms/shared/batch*.go"},
+		[][]string{testTwins, testShared, testAll}},
+	{"fallback", []string{"algorithms/shared/fallback*.go"}, [][]string{{"-run", "Fallback|Spent|Ledger|Circuit|Seen", "./algorithms/shared"}, testShared, testAll}},
+	{"lease", []string{"algorithms/shared/lease*.go"}, [][]string{{"-run", "Lease", "./algorithms/shared"}, testShared, testAll}},
+	{"deny cache", []string{"algorithms/shared/deny_cache.go"}, [][]string{{"-run", "Den", "./algorithms/shared"}, testShared, testAll}},
+}
+
+func main() {
+	seed := flag.Uint64("seed", 1, "the seed of the draw")
+	count := flag.Int("n", 200, "how many mutants to run")
+	from := flag.Int("from", 0, "the number of the first to run, to go on with an earlier run")
+	list := flag.Bool("list", false, "only list the mutants")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *seed, *count, *from, *list)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, seed uint64, count, from int, list bool) error {
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := readEquivalents(root)
+	if err != nil {
+		return err
+	}
+	drawn, err := draw(root, rand.New(rand.NewPCG(seed, 0)), count)
+	if err != nil {
+		return err
+	}
+	if list {
+		for i, m := range drawn {
+			fmt.Printf("%3d %s\n", i, m)
+		}
+		return nil
+	}
+	lab, err := newLab(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer lab.close()
+	var t tally
+	for i, m := range drawn {
+		if i < from {
+			continue
+		}
+		reason, equivalent := known[m.String()]
+		outcome := "equivalent: " + reason
+		if !equivalent {
+			if outcome, err = lab.try(ctx, m); err != nil {
+				return err
+			}
+		}
+		t.add(m, outcome, equivalent)
+		fmt.Printf("%3d %-10s %s\n    %s\n", i, m.part.name, m, outcome)
+	}
+	t.print()
+	return nil
+}
+
+// draw draws mutants: from each part as many as its share of all points.
+func draw(root string, r *rand.Rand, count int) ([]mutant, error) {
+	var points [][]mutant
+	all := 0
+	for i := range parts {
+		found, err := pointsOf(root, &parts[i])
+		if err != nil {
+			return nil, err
+		}
+		r.Shuffle(len(found), func(a, b int) { found[a], found[b] = found[b], found[a] })
+		points, all = append(points, found), all+len(found)
+	}
+	var drawn []mutant
+	for _, found := range points {
+		drawn = append(drawn, found[:min(len(found), (len(found)*count+all/2)/all)]...)
+	}
+	r.Shuffle(len(drawn), func(a, b int) { drawn[a], drawn[b] = drawn[b], drawn[a] })
+	return drawn, nil
+}
+
+// A tally counts outcomes.
+type tally struct {
+	killed, survived, equivalent, invalid int
+	survivors                             []string
+}
+
+func (t *tally) add(m mutant, outcome string, equivalent bool) {
+	switch {
+	case equivalent:
+		t.equivalent++
+	case strings.HasPrefix(outcome, outcomeInvalid):
+		t.invalid++
+	case strings.HasPrefix(outcome, outcomeKilled):
+		t.killed++
+	default:
+		t.survived++
+		t.survivors = append(t.survivors, m.String())
+	}
+}
+
+func (t *tally) print() {
+	n := t.killed + t.survived
+	low, high := wilson(t.killed, n)
+	fmt.Printf("\nkilled %d of %d: %.1f %% (95 %% interval: %.1f to %.1f %%); %d equivalent, %d do not compile\n",
+		t.killed, n, 100*float64(t.killed)/float64(max(1, n)), 100*low, 100*high, t.equivalent, t.invalid)
+	slices.Sort(t.survivors)
+	for _, s := range t.survivors {
+		fmt.Println("survived:", s)
+	}
+}
+
+// wilson returns the 95 % interval of a share (E. B. Wilson, "Probable inference,
+// the law of succession, and statistical inference", 1927).
+func wilson(hits, n int) (low, high float64) {
+	if n == 0 {
+		return 0, 1
+	}
+	const z = 1.96
+	p, m := float64(hits)/float64(n), float64(n)
+	middle := (p + z*z/(2*m)) / (1 + z*z/m)
+	half := z / (1 + z*z/m) * math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
+	return middle - half, middle + half
+}
