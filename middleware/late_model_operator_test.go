@@ -1,4 +1,4 @@
-// Steps of the model of late costs that an operator takes: overrides, bans, changed limits, resets and grants.
+// Steps of the model of late costs that an operator takes, and what is given back after them.
 
 package middleware_test
 
@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/overrides"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -76,4 +77,37 @@ func (m *lateModel) grant() {
 	m.succeed(m.console.Grant(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}, units))
 	m.used[at(c, m.limit(c))] = max(0, m.state(c, m.limit(c))-units)
 	m.note(c, func(r *reservation) { r.granted = true })
+}
+
+// giveBack is of what was taken of one algorithm, whichever the limit has by now. A bucket that is as the take left it
+// becomes what it was before. A reset ends what can be given back. A grant may have taken off the same units, or others:
+// then no more is given back than was reserved.
+func (m *lateModel) giveBack(c counted, r reservation, units int64) {
+	l := r.limit
+	if now := m.limit(c); now.Algorithm() == l.Algorithm() {
+		l = now
+	}
+	used := m.state(c, l)
+	switch {
+	case r.granted, r.reset && l.Algorithm() == slidingLog: // a log tells takes apart by their instants, and it is always noon
+		whole := l // of which no state is more than used
+		for _, limit := range modelLimits {
+			if limit(1).Algorithm() == l.Algorithm() {
+				whole = limit(100)
+			}
+		}
+		checks := []algorithms.Check{{Policy: c.policy, Key: c.key, Limit: whole}}
+		m.succeed(m.limiter.Allow(m.t.Context(), checks))
+		left := 100 - checks[0].Decision.Remaining
+		if left > m.used[at(c, l)] || left < max(0, used-units) {
+			m.t.Fatalf("%s %s: %d in use after a return of %d, want %d to %d", c.policy, c.key, left, units, max(0, used-units), used)
+		}
+		m.used[at(c, l)] = left
+		return
+	case r.reset:
+		return
+	case l.Algorithm().Continuous() && m.used[at(c, l)] == r.left:
+		used = r.left
+	}
+	m.used[at(c, l)] = max(0, used-units)
 }

@@ -339,39 +339,6 @@ func (m *lateModel) end() {
 	m.await()
 }
 
-// giveBack is of what was taken of one algorithm, whichever the limit has by now. A bucket that is as the take left it
-// becomes what it was before. A reset ends what can be given back. A grant may have taken off the same units, or others:
-// then no more is given back than was reserved.
-func (m *lateModel) giveBack(c counted, r reservation, units int64) {
-	l := r.limit
-	if now := m.limit(c); now.Algorithm() == l.Algorithm() {
-		l = now
-	}
-	used := m.state(c, l)
-	switch {
-	case r.granted, r.reset && l.Algorithm() == slidingLog: // a log tells takes apart by their instants, and it is always noon
-		whole := l // of which no state is more than used
-		for _, limit := range modelLimits {
-			if limit(1).Algorithm() == l.Algorithm() {
-				whole = limit(100)
-			}
-		}
-		checks := []algorithms.Check{{Policy: c.policy, Key: c.key, Limit: whole}}
-		m.succeed(m.limiter.Allow(m.t.Context(), checks))
-		left := 100 - checks[0].Decision.Remaining
-		if left > m.used[at(c, l)] || left < max(0, used-units) {
-			m.t.Fatalf("%s %s: %d in use after a return of %d, want %d to %d", c.policy, c.key, left, units, max(0, used-units), used)
-		}
-		m.used[at(c, l)] = left
-		return
-	case r.reset:
-		return
-	case l.Algorithm().Continuous() && m.used[at(c, l)] == r.left:
-		used = r.left
-	}
-	m.used[at(c, l)] = max(0, used-units)
-}
-
 // await waits for what is due to be settled.
 func (m *lateModel) await() {
 	redistest.UntilEmpty(m.t, "all settlements are made", func() string {

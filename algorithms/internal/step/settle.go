@@ -27,7 +27,7 @@ func (it *Item) settled(s State, now int64) (after State, always bool) {
 	switch {
 	case it.Op == Reset:
 		held := &it.Home.Held
-		if always = held.Exists || held.Dirty; always && l.Row.Eras {
+		if always = held.Exists || held.Dirty; always && !l.Row.FindsUnits {
 			return held.State.forgotten(now), true
 		}
 		return State{T: now}, always

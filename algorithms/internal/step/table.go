@@ -19,7 +19,7 @@ type Row struct {
 	Remembered bool // a denial holds until its RetryAfter, unless somebody settles
 	Owed       bool // units admitted without the store count there afterwards
 	TakesApart bool // its receipts find their own units again, by an id
-	Eras       bool // its receipts cannot find their own units, so a Reset begins an era
+	FindsUnits bool // its receipts find their own units again, so a Reset begins no era
 
 	// Weight is what a check costs the store, in lone takes from a bucket, which
 	// are the cheapest: 3 to 4 µs.
@@ -52,31 +52,31 @@ var (
 
 	TokenBucket = row(Row{
 		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Eras: true, Weight: bucketWeight,
+		Leased: true, Remembered: true, Owed: true, Weight: bucketWeight,
 	})
 	LeakyBucket = row(Row{
 		Name: "leaky-bucket", Tag: "lb", step: leakyBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
-		Remembered: true, Owed: true, Eras: true, Weight: bucketWeight,
+		Remembered: true, Owed: true, Weight: bucketWeight,
 	})
 	SlidingWindowCounter = row(Row{
 		Name: "sliding-window-counter", Tag: "sc", step: slidingWindowCounter{}, Refill: Sliding, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Eras: true, Weight: counterWeight,
+		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
 	})
 	SlidingWindowLog = row(Row{
 		Name: "sliding-window-log", Tag: "sl", step: slidingWindowLog{}, Refill: Sliding, MaxRequests: maxLogRequests,
-		Beyond: "; use sliding-window-counter", Remembered: true, Owed: true, Weight: logWeight,
+		Beyond: "; use sliding-window-counter", Remembered: true, Owed: true, FindsUnits: true, Weight: logWeight,
 	})
 	FixedWindow = row(Row{
 		Name: "fixed-window", Tag: "fw", step: fixedWindow{}, Refill: AtTurns, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Eras: true, Weight: counterWeight,
+		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
 	})
 	CalendarWindow = row(Row{
 		Name: "calendar-window", Tag: "cw", step: calendarWindow{}, Refill: AtTurns, Calendar: true, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Eras: true, Weight: counterWeight,
+		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
 	})
 	Concurrent = row(Row{
 		Name: "concurrent", Tag: "co", step: concurrent{}, Refill: OnReturn, MaxRequests: maxLogRequests,
-		TakesApart: true, Weight: heldWeight,
+		TakesApart: true, FindsUnits: true, Weight: heldWeight,
 	})
 )
 
