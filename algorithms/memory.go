@@ -77,15 +77,10 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err
 	}
-	now := m.now()
-	if !representable(now) {
-		return errClock(now)
-	}
 	if c := &checks[0]; len(checks) == 1 && c.Op == Take && c.valid() && c.Limit.step.TakesLone() {
-		m.take(c, now)
-		return nil
+		return m.take(c)
 	}
-	return m.call(checks, now)
+	return m.call(checks)
 }
 
 // now returns the instant in µs.

@@ -1,5 +1,9 @@
-// How a Memory decides a call: find the shards of its keys, lock them, load the
-// states, decide, store what changed.
+// How a Memory decides a call: find the shards of its keys, lock them, read the
+// clock, load the states, decide, store what changed.
+//
+// The clock is read under the locks. A caller that the machine stops for long
+// between the two would find states of its future, as after a step back of the
+// clock, and repair them.
 
 package algorithms
 
@@ -13,12 +17,17 @@ import (
 
 // take decides a call of one Take, with a step that needs no Item. It writes the
 // Decision in place, because that is large.
-func (m *Memory) take(c *Check, now int64) {
+func (m *Memory) take(c *Check) error {
 	l, cost, d := &c.Limit.step, c.units(), &c.Decision
 	n := nameOf(c.Policy, c.Key, l.Scope.ID)
 	hash := n.hash(m.seed)
 	sh := m.shard(hash)
 	sh.mu.Lock() // no defer: it costs 3 ns of 100
+	now := m.now()
+	if !representable(now) {
+		sh.mu.Unlock()
+		return errClock(now)
+	}
 	r := sh.records.find(chainHash(hash), n)
 	var s step.State
 	if r != nil {
@@ -32,7 +41,7 @@ func (m *Memory) take(c *Check, now int64) {
 			sh.mu.Unlock()
 			d.decide(step.Refused(), Undecided)
 			d.Receipt = Receipt{}
-			return
+			return nil
 		}
 	case !t.Allowed && r != nil:
 		r.deniedAt = now
@@ -52,6 +61,7 @@ func (m *Memory) take(c *Check, now int64) {
 	} else {
 		d.Receipt = Receipt{}
 	}
+	return nil
 }
 
 // A workspace is what a call of several checks works on. It is pooled, because
@@ -83,7 +93,7 @@ type place struct {
 }
 
 // call decides any call: of several checks, or of settlements.
-func (m *Memory) call(checks []Check, now int64) error {
+func (m *Memory) call(checks []Check) error {
 	if err := step.CheckSize(len(checks)); err != nil {
 		return err
 	}
@@ -112,7 +122,10 @@ func (m *Memory) call(checks []Check, now int64) error {
 	if errs != nil {
 		return errors.Join(errs...)
 	}
-	m.decide(&call, places, now)
+	now, err := m.decide(&call, places)
+	if err != nil {
+		return err
+	}
 	for i := range places {
 		checks[i].Decision.decide(places[i].Figures(now), Local)
 		places[i].Left(&checks[i].Decision.Receipt.step, now, uint8(Local))
@@ -120,9 +133,13 @@ func (m *Memory) call(checks []Check, now int64) error {
 	return nil
 }
 
-// decide loads the states of a call's keys, decides it, and stores what changed.
-func (m *Memory) decide(call *step.Call, places []place, now int64) {
+// decide loads the states of a call's keys, decides it, and stores what changed. It
+// returns the instant of the decision.
+func (m *Memory) decide(call *step.Call, places []place) (now int64, err error) {
 	defer m.unlock(m.lock(places))
+	if now = m.now(); !representable(now) {
+		return 0, errClock(now)
+	}
 	for i := range places {
 		p := &places[i]
 		if p.Home != &p.Item || p.Limit.Row == step.Nobody {
@@ -145,6 +162,7 @@ func (m *Memory) decide(call *step.Call, places []place, now int64) {
 	for i := range places { // last: a sweep may remove the records of this call
 		m.shard(places[i].hash).tend(m)
 	}
+	return now, nil
 }
 
 // room reserves a record for the key of an item that charges it, if the key is
