@@ -22,8 +22,9 @@ type Check struct {
 	Key string
 
 	// Limit says how much. It travels with every call, so a changed limit
-	// acts at once, and units already spent carry over. The zero Limit is
-	// an error.
+	// acts at once, and units already spent carry over. The units of a bucket
+	// drain at the rate of the latest call, counted from the last take; the
+	// package documentation has the bounds. The zero Limit is an error.
 	Limit Limit
 
 	// Cost is in units of the limit, and never negative; 0 takes nothing and
@@ -80,18 +81,22 @@ const (
 
 	// Return undoes all or part of the take whose receipt its Decision holds.
 	// It never credits units that have refilled or rolled out of the window
-	// since, and writes nothing then. The receipt that remains replaces the
-	// one it read.
+	// since, or whose take the state does not hold any more: after a Reset, a
+	// repair of the clock, or two changes of the limit. It writes nothing then.
+	// The receipt that remains replaces the one it read.
 	Return = Op(step.Return)
 
 	// Force charges even if the cost does not fit, into at most one burst of
-	// debt: for a cost that is known late. Later requests wait it off.
+	// debt: for a cost that is known late. Later requests wait it off. Under a
+	// limit that was lowered far, it first cuts what is in use to two of the
+	// lower bursts.
 	Force = Op(step.Force)
 
 	// Grant credits units, never above full: an operator's gift.
 	Grant = Op(step.Grant)
 
-	// Reset forgets the key.
+	// Reset forgets the key: its units, and the receipts of its takes. A limiter
+	// remembers the Reset until the units could not count any more.
 	Reset = Op(step.Reset)
 
 	// Renew restarts the time for which a take of concurrent requests holds its

@@ -59,11 +59,19 @@
 //
 //	A limit is raised                  the added units can be used at once
 //	A limit is lowered                 used units still count, up to twice the new burst
+//	The rate of a bucket changes       the new rate counts from the last take on
 //	The algorithm changes              a key of its own: it starts full
 //	The clock steps back over 100 ms   states move to the new now, with their used units
+//	It is Reset                        it starts full; receipts from before give nothing back
 //	The state does not parse           it counts as absent, and the next charge heals it
 //	The key is of another Redis type   an error; it is never written or deleted
 //	It is full again                   it expires: every key in Redis has a TTL
+//
+// Exceptions, all of them bounded. A raised rate may also count for up to 10 ms
+// before the last take, or, where at most a 16th of the burst was in use, for the
+// time since the last unit drained: at most that 16th is added, and in any other
+// case less than one unit. A charge under a lowered limit cuts what is stored to
+// twice the lower burst, so a Force there may forget units of the higher one.
 //
 // Redis stores keys as prefix:{first}|rest:policy:tag; see [Check] for the parts.
 package algorithms

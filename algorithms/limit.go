@@ -55,7 +55,9 @@ type Limit struct {
 
 // TokenBucket admits bursts of up to the burst (at first: requests), then
 // the sustained rate of requests per window. Any one window may thus see
-// burst + requests. State: one integer, or three, per key.
+// burst + requests: of 100 per minute, up to 199 pass in the first minute. State:
+// one integer, or three, per key; six where a charge comes long after the last
+// unit drained, where a receipt was returned out of order, or after a Reset.
 //
 // It is GCRA's arithmetic (ITU-T I.371), kept in whole units.
 func TokenBucket(requests int64, window time.Duration) Limit {
@@ -74,10 +76,13 @@ func LeakyBucket(requests int64, window time.Duration) Limit {
 // SlidingWindowCounter approximates [SlidingWindowLog] with two counters: the
 // previous window counts in the proportion that still overlaps. It assumes
 // that requests were spread evenly there. Over time it admits no more than the
-// limit; but of a limit of 100, the fullest window whatsoever was measured to
-// hold 99 at steady overload, 103 at random overload, 149 when the overload
-// began in the middle of a window, and 197 when everything came at a window's
-// end and the rest as soon as admitted. It is below twice the limit always.
+// limit. The fullest window of any kind was measured with a limit of 100. It holds
+// 99 at steady overload, 111 at random overload, 149 if the overload begins in the
+// middle of a window, and 199 in the worst case. For R requests the worst case is
+// 2R - 1: all come at a window's end, and the others as soon as they are admitted.
+//
+// The counter also denies what the log would admit. If a client sends bursts of the
+// whole limit, 1.01 windows apart, it denies 31 % of them; 1.5 windows apart, 25 %.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowCounter, requests, window)
 }

@@ -28,6 +28,9 @@ func TestSlidingWindowCounterError(t *testing.T) {
 		{"random at twice the limit", func(now int64) int64 {
 			return now + int64(rng.ExpFloat64()*float64(window)/200) + 1
 		}, 2, 105, 101},
+		{"random at the limit", func(now int64) int64 {
+			return now + int64(rng.ExpFloat64()*float64(window)/100) + 1
+		}, 2, 112, 106},
 		{"steady, begun in the middle of a window", steady, 0, 150, 145},
 		{"all at the end of a window, then as soon as admitted", func(now int64) int64 {
 			switch at := now % (2 * window); {
@@ -53,7 +56,7 @@ func TestSlidingWindowCounterError(t *testing.T) {
 			if worst > tt.atMost || worst < tt.atLeast {
 				t.Errorf("got %d in the fullest window, want %d to %d", worst, tt.atLeast, tt.atMost)
 			}
-			if mean < 0.97 || mean > 1.01 {
+			if mean < 0.92 || mean > 1.01 {
 				t.Errorf("got a mean of %.3f of the limit, want about 1", mean)
 			}
 		})
@@ -90,4 +93,60 @@ func fullest(instants []int64, window int64) (most int) {
 		most = max(most, i-first+1)
 	}
 	return most
+}
+
+// The worst case is one less than twice the limit: all at the last instant of a
+// window, and each of the others as soon as it is admitted.
+func TestSlidingWindowCounterWorstCase(t *testing.T) {
+	for _, requests := range []int64{1, 2, 5, 30, 100} {
+		clock := newClock()
+		limit := algorithms.SlidingWindowCounter(requests, time.Minute)
+		m := newMemory(t, &algorithms.MemoryOptions{Now: clock.now})
+		turn := int64(epoch/60_000_000+1) * 60_000_000
+		var admitted []int64
+		for now := turn - 1; now < turn+60_000_000; {
+			clock.µs.Store(now)
+			d, err := algorithms.Allow(context.Background(), m, "usr=1", limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now += d.RetryAfter.Microseconds(); d.Allowed {
+				admitted = append(admitted, now)
+			}
+		}
+		if got, want := fullest(admitted, 60_000_000), int(2*requests-1); got != want {
+			t.Errorf("of %d: got %d in the fullest window, want %d", requests, got, want)
+		}
+	}
+}
+
+// Clients that would conform to a log are denied: of bursts of the whole limit, a
+// little more than a window apart, nearly a third; a window and a half apart, a
+// quarter.
+func TestSlidingWindowCounterDeniesBursts(t *testing.T) {
+	const requests, window = 100, int64(60_000_000) // µs
+	for _, tt := range []struct {
+		every       int64
+		least, most float64
+	}{{window * 101 / 100, 0.30, 0.33}, {window * 3 / 2, 0.24, 0.26}} {
+		clock := newClock()
+		m := newMemory(t, &algorithms.MemoryOptions{Now: clock.now})
+		limit, denied := algorithms.SlidingWindowCounter(requests, time.Minute), 0
+		const bursts = 200
+		for i := range int64(bursts) {
+			clock.µs.Store(epoch + i*tt.every)
+			for range requests {
+				d, err := algorithms.Allow(context.Background(), m, "usr=1", limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !d.Allowed {
+					denied++
+				}
+			}
+		}
+		if got := float64(denied) / (bursts * requests); got < tt.least || got > tt.most {
+			t.Errorf("bursts every %v: got %.3f denied, want %.2f to %.2f", time.Duration(tt.every)*time.Microsecond, got, tt.least, tt.most)
+		}
+	}
 }

@@ -59,7 +59,8 @@
 // and the charges within the replication lag of each failover. The second line
 // comes on top only as far as Redis could not receive the units, or others had
 // used them before it did. Locally, limits of windows are buckets of the same
-// rate, except fixed windows of a single instance. A cost above the burst of a
+// rate, except fixed windows of a single instance. A window that was spent when
+// Redis went stays spent until Redis would have admitted again. A cost above the burst of a
 // share is admitted when nothing is in use, so at first each instance admits one.
 //
 // A Return goes to the limiter that issued the receipt. It is dropped if that
@@ -69,7 +70,8 @@
 //
 // A denied cost stays denied until its RetryAfter, whoever else takes. So this
 // process remembers each denial until then, for at most a second, and answers the
-// same cost of the same limit on the same key by itself. Clients that retry in a
+// same cost of the same limit on the same key by itself: the four latest costs of
+// a key. Clients that retry in a
 // loop cost Redis nothing.
 //
 // A settlement through this limiter ends a remembered denial at once. The
