@@ -83,13 +83,18 @@ func (l *lab) try(ctx context.Context, m mutant) (string, error) {
 	if err := l.write(m.file, []byte(string(source[:m.from])+m.text+string(source[m.to:]))); err != nil {
 		return "", err
 	}
-	defer func() { _ = l.write(m.file, source) }()
-	if filepath.Ext(m.file) == ".lua" {
+	script := filepath.Ext(m.file) == ".lua"
+	defer func() {
+		_ = l.write(m.file, source)
+		if script {
+			_, _ = l.command(ctx, "generate", "./lua")
+		}
+	}()
+	if script {
 		// Without the digest of the changed script every mutant would be noticed.
 		if out, err := l.command(ctx, "generate", "./lua"); err != nil {
 			return "", fmt.Errorf("go generate: %w\n%s", err, out)
 		}
-		defer func() { _, _ = l.command(ctx, "generate", "./lua") }()
 	} else if _, err := l.command(ctx, "build", "./..."); err != nil {
 		return outcomeInvalid, ctx.Err()
 	}

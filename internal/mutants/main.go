@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -19,6 +20,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A part is the code of one layer.
@@ -50,10 +52,11 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the seed of the draw")
 	count := flag.Int("n", 200, "how many mutants to run")
 	from := flag.Int("from", 0, "the number of the first to run, to go on with an earlier run")
+	workers := flag.Int("p", 2, "how many to run at a time")
 	list := flag.Bool("list", false, "only list the mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *seed, *count, *from, *list)
+	err := run(ctx, *seed, *count, *from, *workers, *list)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -61,7 +64,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, seed uint64, count, from int, list bool) error {
+func run(ctx context.Context, seed uint64, count, from, workers int, list bool) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
@@ -74,34 +77,61 @@ func run(ctx context.Context, seed uint64, count, from int, list bool) error {
 	if err != nil {
 		return err
 	}
-	if list {
+	if list || workers < 1 {
 		for i, m := range drawn {
 			fmt.Printf("%3d %s\n", i, m)
 		}
 		return nil
 	}
+	s := session{drawn: drawn, known: known, next: from}
+	errs := make([]error, workers)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = s.work(ctx, root) })
+	}
+	all.Wait()
+	s.tally.print()
+	return errors.Join(errs...)
+}
+
+// A session is a run of several workers.
+type session struct {
+	drawn []mutant
+	known map[string]string // reasons of equivalents
+
+	mu    sync.Mutex // guards the fields below
+	next  int
+	tally tally
+}
+
+// work tries mutants in a lab of its own, until there are no more.
+func (s *session) work(ctx context.Context, root string) error {
 	lab, err := newLab(ctx, root)
 	if err != nil {
 		return err
 	}
 	defer lab.close()
-	var t tally
-	for i, m := range drawn {
-		if i < from {
-			continue
+	for {
+		s.mu.Lock()
+		i := s.next
+		s.next++
+		s.mu.Unlock()
+		if i >= len(s.drawn) {
+			return nil
 		}
-		reason, equivalent := known[m.String()]
+		m := s.drawn[i]
+		reason, equivalent := s.known[m.String()]
 		outcome := "equivalent: " + reason
 		if !equivalent {
 			if outcome, err = lab.try(ctx, m); err != nil {
 				return err
 			}
 		}
-		t.add(m, outcome, equivalent)
+		s.mu.Lock()
+		s.tally.add(m, outcome, equivalent)
 		fmt.Printf("%3d %-10s %s\n    %s\n", i, m.part.name, m, outcome)
+		s.mu.Unlock()
 	}
-	t.print()
-	return nil
 }
 
 // draw draws mutants: from each part as many as its share of all points.
