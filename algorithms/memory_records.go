@@ -45,10 +45,7 @@ type record struct {
 // More is what only some records have.
 type more struct {
 	name  []byte
-	log   *step.Log
-	until int64
-	era   int64
-	mixed bool
+	state *step.More
 }
 
 // A link leads to a record: the first is 1, and 0 is none.
@@ -163,7 +160,7 @@ func (r *record) piece() []byte {
 func (r *record) state() step.State {
 	s := step.State{T: r.t, N: int64(r.n), F: int64(r.f)}
 	if m := r.more; m != nil {
-		s.Log, s.Until, s.Mixed, s.Era = m.log, m.until, m.mixed, m.era
+		s.More = m.state
 	}
 	return s
 }
@@ -171,13 +168,12 @@ func (r *record) state() step.State {
 func (r *record) put(s step.State, fullAt int64) {
 	r.t, r.n, r.f, r.fullAt = s.T, uint32(s.N), uint32(s.F), fullAt
 	if r.more == nil {
-		if s.Log == nil && s.Until == 0 && s.Era == 0 && !s.Mixed {
+		if s.More == nil {
 			return
 		}
 		r.more = &more{}
 	}
-	m := r.more
-	m.log, m.until, m.mixed, m.era = s.Log, s.Until, s.Mixed, s.Era
+	r.more.state = s.More
 }
 
 // A name is a key as records hold it. Its parts stay where the caller has them,

@@ -32,11 +32,11 @@ func (concurrent) at(s State, now int64, l *Limit) (State, bool) {
 		return State{T: now}, true
 	}
 	ended := 0
-	for eff-s.Log.holds[ended].at >= l.Window {
+	for eff-s.More.holds[ended].at >= l.Window {
 		ended++
 	}
 	if ended > 0 {
-		s.Log.holds = s.Log.holds[ended:] // append copies only live holds
+		s.More.holds = s.More.holds[ended:] // append copies only live holds
 		s.N -= int64(ended)
 	}
 	return s, changed || ended > 0
@@ -44,7 +44,7 @@ func (concurrent) at(s State, now int64, l *Limit) (State, bool) {
 
 // holdsBack moves holds from the future to now.
 func (s State) holdsBack(now int64) State {
-	h := s.Log.holds
+	h := s.More.holds
 	for i := len(h) - 1; i >= 0 && h[i].at > now; i-- {
 		h[i].at = now
 	}
@@ -53,7 +53,7 @@ func (s State) holdsBack(now int64) State {
 
 // ordered puts the holds in order. There is at least one.
 func (s State) ordered() State {
-	h := s.Log.holds
+	h := s.More.holds
 	slices.SortFunc(h, hold.compare)
 	s.T, s.N = h[len(h)-1].at, int64(len(h))
 	return s
@@ -69,16 +69,16 @@ func (h hold) of(r *Receipt) bool { return h.born == r.T && h.id == r.ID }
 func (concurrent) used(s State, _ *Limit) int64 { return s.N }
 
 func (concurrent) charge(s State, now, units, id int64, _ *Limit) State {
-	if s.Log == nil {
-		s.Log = &Log{}
+	if s.More == nil {
+		s.More = &More{}
 	}
 	s.T = max(s.T, now)
-	h, first := s.Log.holds, hold{s.T, s.T, id, 1}
+	h, first := s.More.holds, hold{s.T, s.T, id, 1}
 	inOrder := len(h) == 0 || h[len(h)-1].compare(first) < 0
 	for unit := range units {
 		h = append(h, hold{s.T, s.T, id, unit + 1})
 	}
-	s.Log.holds, s.N = h, int64(len(h))
+	s.More.holds, s.N = h, int64(len(h))
 	if !inOrder { // another unit was taken or renewed at the same instant
 		return s.ordered()
 	}
@@ -95,17 +95,17 @@ func (concurrent) grant(s State, units int64) State {
 		return s
 	}
 	freed := min(units, s.N)
-	s.Log.holds = s.Log.holds[freed:]
+	s.More.holds = s.More.holds[freed:]
 	s.N -= freed
 	return s
 }
 
 // undo frees the last units of the receipt's take, if they are still held.
 func (concurrent) undo(_, s State, _, units int64, r *Receipt, _ *Limit) State {
-	h := slices.DeleteFunc(s.Log.holds, func(h hold) bool {
+	h := slices.DeleteFunc(s.More.holds, func(h hold) bool {
 		return h.of(r) && h.unit > r.Last-units && h.unit <= r.Last
 	})
-	s.Log.holds, s.N = h, int64(len(h))
+	s.More.holds, s.N = h, int64(len(h))
 	if s.N > 0 {
 		s.T = h[s.N-1].at
 	}
@@ -113,18 +113,18 @@ func (concurrent) undo(_, s State, _, units int64, r *Receipt, _ *Limit) State {
 }
 
 func (concurrent) renew(s State, now int64, r *Receipt, l *Limit) State {
-	if s.Log == nil {
-		s.Log = &Log{}
+	if s.More == nil {
+		s.More = &More{}
 	}
 	held, t := make([]bool, r.Last+1), max(s.T, now)
-	for i := range s.Log.holds {
-		if h := &s.Log.holds[i]; h.of(r) && h.unit <= r.Last {
+	for i := range s.More.holds {
+		if h := &s.More.holds[i]; h.of(r) && h.unit <= r.Last {
 			h.at, held[h.unit] = t, true
 		}
 	}
 	for unit := int64(1); unit <= r.Last; unit++ {
-		if !held[unit] && int64(len(s.Log.holds)) < l.Cap {
-			s.Log.holds = append(s.Log.holds, hold{t, r.T, r.ID, unit})
+		if !held[unit] && int64(len(s.More.holds)) < l.Cap {
+			s.More.holds = append(s.More.holds, hold{t, r.T, r.ID, unit})
 		}
 	}
 	return s.ordered()
@@ -144,7 +144,7 @@ func (s State) endsFor(cost int64, l *Limit) int64 {
 	case cost > l.Burst:
 		return s.T + l.Window
 	default:
-		return s.Log.holds[excess-1].at + l.Window
+		return s.More.holds[excess-1].at + l.Window
 	}
 }
 

@@ -11,11 +11,11 @@ type fixedWindow struct{}
 func (fixedWindow) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), 0
 	if s.N == 0 {
-		return State{T: now, Era: s.Era}, false
+		return State{T: now, More: s.More}, false
 	}
 	t, repair := repaired(s.T, now)
 	if repair {
-		s.Era = s.nextEra(now)
+		s = s.reborn(now)
 	}
 	s.T = max(t, now)
 	s.N -= min(l.Turned(t, s.T), ceilDiv(s.N, l.Requests)) * l.Requests

@@ -22,11 +22,11 @@ type slidingWindowCounter struct{}
 func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.Cap)
 	if !s.Spent() {
-		return State{T: now, Era: s.Era}, false
+		return State{T: now, More: s.More}, false
 	}
 	t, repair := repaired(s.T, now)
 	if repair {
-		s.Era = s.nextEra(now)
+		s = s.reborn(now)
 	}
 	s.T = max(t, now)
 	switch s.T/l.Window - t/l.Window {

@@ -23,11 +23,11 @@ func (slidingWindowLog) at(s State, now int64, l *Limit) (State, bool) {
 		return State{T: now}, true
 	}
 	expired := 0
-	for ; eff-s.Log.entries[expired].At >= l.Window; expired++ {
-		s.N -= s.Log.entries[expired].Units
+	for ; eff-s.More.entries[expired].At >= l.Window; expired++ {
+		s.N -= s.More.entries[expired].Units
 	}
 	if expired > 0 {
-		s.Log.entries = s.Log.entries[expired:] // append copies only live entries
+		s.More.entries = s.More.entries[expired:] // append copies only live entries
 	}
 	return s, changed || expired > 0
 }
@@ -35,13 +35,13 @@ func (slidingWindowLog) at(s State, now int64, l *Limit) (State, bool) {
 // stepBack moves entries from the future to now, as one. That keeps their sum,
 // and nobody waits longer than a window.
 func (s State) stepBack(now int64) State {
-	e := s.Log.entries
+	e := s.More.entries
 	var sum int64
 	for len(e) > 0 && e[len(e)-1].At > now {
 		sum += e[len(e)-1].Units
 		e = e[:len(e)-1]
 	}
-	s.Log.entries = append(e, Entry{now, sum})
+	s.More.entries = append(e, Entry{now, sum})
 	s.T = now
 	return s
 }
@@ -49,11 +49,11 @@ func (s State) stepBack(now int64) State {
 func (slidingWindowLog) used(s State, _ *Limit) int64 { return s.N }
 
 func (slidingWindowLog) charge(s State, now, units, _ int64, _ *Limit) State {
-	if s.Log == nil {
-		s.Log = &Log{}
+	if s.More == nil {
+		s.More = &More{}
 	}
 	s.T = max(s.T, now)
-	s.Log.entries = append(s.Log.entries, Entry{s.T, units})
+	s.More.entries = append(s.More.entries, Entry{s.T, units})
 	s.N += units
 	return s
 }
@@ -89,7 +89,7 @@ func (s State) forget(units, oldest, newest int64) State {
 	if s.N == 0 {
 		return s
 	}
-	e := s.Log.entries
+	e := s.More.entries
 	for i := len(e) - 1; i >= 0 && units > 0 && e[i].At >= oldest; i-- {
 		if e[i].At > newest {
 			continue
@@ -101,7 +101,7 @@ func (s State) forget(units, oldest, newest int64) State {
 			e = slices.Delete(e, i, i+1)
 		}
 	}
-	s.Log.entries = e
+	s.More.entries = e
 	if len(e) > 0 {
 		s.T = e[len(e)-1].At
 	}
@@ -109,10 +109,10 @@ func (s State) forget(units, oldest, newest int64) State {
 }
 
 func (slidingWindowLog) entries(s State, _ *Limit) []Entry {
-	if s.Log == nil {
+	if s.More == nil {
 		return nil
 	}
-	return s.Log.entries
+	return s.More.entries
 }
 
 func (slidingWindowLog) answer(s State, need int64, l *Limit) Answer {
@@ -125,7 +125,7 @@ func (s State) fitsAt(cost int64, l *Limit) int64 {
 	if excess <= 0 || cost > l.Requests {
 		return 0
 	}
-	for _, e := range s.Log.entries {
+	for _, e := range s.More.entries {
 		if excess -= e.Units; excess <= 0 {
 			return e.At + l.Window
 		}

@@ -82,24 +82,24 @@ type entryLister interface {
 	entries(s State, l *Limit) []Entry
 }
 
-// A State is what a store keeps for one key: n units are in use. Most states
-// are T, N and F alone.
+// A State is what a store keeps for one key: n units are in use. It has four fields
+// because Go keeps no larger struct in registers.
 type State struct {
-	T   int64 // buckets: n units were in use at T + F/r; otherwise the last write
-	N   int64
-	F   int64 // buckets: the fraction of T, in parts of r; counters: the previous window
-	Log *Log  // of algorithms that keep their units one by one
-
-	Until int64 // buckets: the last charge, if it came long after T; otherwise 0
-	Mixed bool  // buckets: units were taken off in another order than the last first
-	Era   int64 // the instant at which the units before it were forgotten; 0: never
+	T    int64 // buckets: n units were in use at T + F/r; otherwise the last write
+	N    int64
+	F    int64 // buckets: the fraction of T, in parts of r; counters: the previous window
+	More *More // nil for most
 }
 
-// A Log holds the units of one key one by one. Steps change it in place, and
-// return the state that goes with it.
-type Log struct {
-	entries []Entry
-	holds   []hold // of concurrent requests, in the place of entries
+// More is what few states have. Charges change it in place, and return the state
+// that goes with it.
+type More struct {
+	entries []Entry // of sliding window logs: the units one by one
+	holds   []hold  // of concurrent requests, in the place of entries
+
+	last  int64 // buckets: the instant of the last charge, if that came long after T
+	era   int64 // the instant at which the units before it were forgotten; 0: never
+	mixed bool  // buckets: units were taken off in another order than the last first
 }
 
 // An Entry is units that were admitted at one instant.
@@ -109,14 +109,42 @@ type Entry struct{ At, Units int64 }
 func (s State) Spent() bool { return s.N != 0 || s.F != 0 }
 
 // Empty reports whether the state says nothing.
-func (s State) Empty() bool { return !s.Spent() && s.Era == 0 }
+func (s State) Empty() bool { return !s.Spent() && s.era() == 0 }
+
+// era returns the era of the state. Receipts of an earlier one give nothing back.
+func (s State) era() int64 {
+	if s.More == nil {
+		return 0
+	}
+	return s.More.era
+}
+
+func (s State) mixed() bool { return s.More != nil && s.More.mixed }
+
+// mix marks a state as mixed, or not.
+func (s State) mix(mixed bool) State {
+	if s.mixed() != mixed {
+		s.More = &More{last: s.last(), era: s.era(), mixed: mixed}
+	}
+	return s
+}
+
+func (s State) last() int64 {
+	if s.More == nil {
+		return 0
+	}
+	return s.More.last
+}
+
+// reborn returns the state in a new era, which begins at an instant. Each era of a
+// key has an instant of its own.
+func (s State) reborn(instant int64) State {
+	s.More = &More{era: min(max(instant, s.era()+1), MaxExact-1)}
+	return s
+}
 
 // forgotten returns the state of a key whose units are forgotten at now.
-func (s State) forgotten(now int64) State { return State{T: now, Era: s.nextEra(now)} }
-
-// nextEra returns the era that begins at an instant. Receipts of an earlier era give
-// nothing back. Each era of a key has an instant of its own.
-func (s State) nextEra(instant int64) int64 { return min(max(instant, s.Era+1), MaxExact-1) }
+func (s State) forgotten(now int64) State { return State{T: now, More: s.More}.reborn(now) }
 
 // A Limit is the integers of a limit as steps use them: r units come back every
 // w µs (in lowest terms), so one unit every a + b/r µs.
@@ -183,7 +211,7 @@ func (l *Limit) force(s State, now, units, id int64) State {
 // 0 if it is. A state that only remembers its era does so until all units have
 // refilled that could have been in use.
 func (l *Limit) FullAt(s State) int64 {
-	if !s.Spent() && s.Era > 0 {
+	if !s.Spent() && s.era() > 0 {
 		s.N = l.Cap
 	}
 	a := l.Row.step.answer(s, 0, l)

@@ -13,7 +13,7 @@
 // A raised rate. Between T and the last charge less than a unit drained, at the
 // rate of that time, and the state does not say which rate that was. At a raised
 // rate the same time could be worth a whole burst. So a charge notes its own
-// instant in Until, and units drain from then on if at the present rate one unit
+// instant (More.last), and units drain from then on if at the present rate one unit
 // or more would have drained before: under an unchanged rate that cannot be, since
 // the charge would have moved T on. A charge notes nothing if it came at most
 // brief µs after T, or if it left at most a 16th of the burst in use. Then a raise
@@ -30,7 +30,7 @@
 //   - Takes, and returns of the latest take, leave T on the instants at which
 //     units drain, so the state has the T of the receipt, brought to now. Other
 //     returns move T, and may leave a state that equals an older one. They mark the
-//     state as Mixed until it is empty.
+//     state as mixed until it is empty.
 //   - A Reset, and a repair of the clock, begin a new era.
 
 package step
@@ -53,22 +53,22 @@ const (
 func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.R-1)
 	if s.N == 0 {
-		return State{T: now, Era: s.Era}, false
+		return State{T: now, More: s.More}.mix(false), false
 	}
-	if s.Until > s.T {
-		if k, _ := drained(s, s.Until, 1, l); k > 0 { // the rate was raised
-			s.T, s.F = s.Until, 0
+	if last := s.last(); last > s.T {
+		if k, _ := drained(s, last, 1, l); k > 0 { // the rate was raised
+			s.T, s.F = last, 0
 		}
 	}
 	if s.T > now+tolerance {
-		return State{T: now, N: s.N, Era: s.nextEra(now)}, true
+		return State{T: now, N: s.N, More: s.More}.reborn(now), true
 	}
 	if s.T >= now {
 		return s, false
 	}
 	k, _ := drained(s, now, s.N, l)
 	if k == s.N {
-		return State{T: now, Era: s.Era}, false
+		return State{T: now, More: s.More}.mix(false), false
 	}
 	f := s.F + k*l.B
 	s.T, s.N, s.F = s.T+k*l.A+f/l.R, s.N-k, f%l.R
@@ -106,10 +106,13 @@ func (tokenBucket) used(s State, _ *Limit) int64 { return s.N }
 
 func (tokenBucket) charge(s State, now, units, _ int64, l *Limit) State {
 	s.N += units
-	if now-s.T > brief && s.N > l.Burst/few {
-		s.Until = now
-	} else {
-		s.Until = 0
+	switch notes := now-s.T > brief && s.N > l.Burst/few; {
+	case notes && s.More == nil:
+		s.More = &More{last: now}
+	case notes:
+		s.More.last = now
+	case s.More != nil:
+		s.More.last = 0
 	}
 	return s
 }
@@ -124,14 +127,12 @@ func (b tokenBucket) backfill(s State, now, units, at int64, l *Limit) State {
 	}
 	s.N += units
 	s.T -= now - late.T
-	s.Until = 0
 	return b.onward(s, now, l)
 }
 
 func (tokenBucket) grant(s State, units int64) State {
 	s.N = max(0, s.N-units)
-	s.Mixed = s.N > 0
-	return s
+	return s.mix(s.N > 0)
 }
 
 func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limit) State {
@@ -143,7 +144,7 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 			return s
 		}
 	}
-	if !s.Mixed {
+	if !s.mixed() {
 		if then, _ := b.at(State{T: r.T, N: l.Cap, F: r.F}, now, l); then.T != s.T || then.F != s.F {
 			return s // the take is not in this state
 		}
@@ -169,17 +170,20 @@ func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 		f, t = f+l.R, t-1
 	}
 	if n <= 0 {
-		return State{T: now, Era: s.Era}
+		return State{T: now, More: s.More}.mix(false)
 	}
-	return b.onward(State{T: t, N: n, F: f, Era: s.Era}, now, l)
+	return b.onward(State{T: t, N: n, F: f, More: s.More}, now, l)
 }
 
 // onward returns a state that has left the instants at which it drained so far,
 // brought to now. No state precedes the epoch.
 func (b tokenBucket) onward(s State, now int64, l *Limit) State {
+	if s.More != nil {
+		s.More = &More{era: s.era()} // the last charge says nothing of the new T
+	}
 	s, _ = b.at(s, now, l)
-	s.T, s.Mixed = max(s.T, 0), s.N > 0
-	return s
+	s.T = max(s.T, 0)
+	return s.mix(s.N > 0)
 }
 
 // unitsUntil returns how many units drain from an instant until that of the
@@ -202,7 +206,7 @@ func unitsUntil(from int64, s State, l *Limit) int64 {
 
 // left reports whether the stored state is the one that the take left.
 func (s State) left(r *Receipt) bool {
-	return s.T == r.T && s.N == r.N && s.F == r.F && !s.Mixed
+	return s.T == r.T && s.N == r.N && s.F == r.F && !s.mixed()
 }
 
 // restore takes units off the state that their take left. It returns the state

@@ -12,11 +12,11 @@ func (toy) turned(from, to int64, l *Limit) int64 {
 func (t toy) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), 0
 	if s.N == 0 {
-		return State{T: now, Era: s.Era}, false
+		return State{T: now, More: s.More}, false
 	}
 	written, repair := repaired(s.T, now)
 	if repair {
-		s.Era = s.nextEra(now)
+		s = s.reborn(now)
 	}
 	s.T = max(written, now)
 	s.N -= min(t.turned(written, s.T, l), ceilDiv(s.N, l.Requests)) * l.Requests
