@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "f91218f596c0ed26723dbf69f1481da8432f2119"
+const Digest = "7d486d5da09454cae6d0bea6188752fdbadf4eec"

@@ -40,10 +40,10 @@
 -- the exact instant taken + k * a + (k * b) / r corrects it.
 
 -- drained returns how many units, at most limit, had time to drain between
--- t + f/r and now (> t), and whether exactly so many.
-local function drained(t, f, l, limit, now)
+-- t + f/r and an instant (> t), and whether exactly so many.
+local function drained(t, f, l, limit, by)
   local r, w = l.r, l.w
-  local parts = (now - t) * r
+  local parts = (by - t) * r
   if parts < EXACT then
     parts = parts - f
     local rest = parts % w
@@ -54,25 +54,25 @@ local function drained(t, f, l, limit, now)
     return k, rest == 0
   end
   local a, b, floor = l.a, l.b, math.floor
-  local k = floor((now - t - f / r) * r / w)
+  local k = floor((by - t - f / r) * r / w)
   if k > limit then
     k = limit
   end
   parts = f + k * b
   local whole = floor(parts / r)
   local at, rest = t + k * a + whole, parts - whole * r
-  if at > now or (at == now and rest > 0) then
+  if at > by or (at == by and rest > 0) then
     return k - 1, false
   end
   if k < limit then
     parts = f + (k + 1) * b
     whole = floor(parts / r)
     local next_at, next_rest = t + (k + 1) * a + whole, parts - whole * r
-    if next_at < now or (next_at == now and next_rest == 0) then
-      return k + 1, next_at == now
+    if next_at < by or (next_at == by and next_rest == 0) then
+      return k + 1, next_at == by
     end
   end
-  return k, at == now and rest == 0
+  return k, at == by and rest == 0
 end
 
 -- kept_past returns the past of a bucket that is empty: its era.
