@@ -40,39 +40,33 @@
 -- the exact instant taken + k * a + (k * b) / r corrects it.
 
 -- drained returns how many units, at most limit, had time to drain between
--- t + f/r and an instant (> t), and whether exactly so many.
+-- t + f/r and an instant (> t).
 local function drained(t, f, l, limit, by)
-  local r, w = l.r, l.w
+  local r, w, a, b, floor = l.r, l.w, l.a, l.b, math.floor
   local parts = (by - t) * r
   if parts < EXACT then
-    parts = parts - f
-    local rest = parts % w
-    local k = (parts - rest) / w
-    if k > limit then
-      return limit, false
-    end
-    return k, rest == 0
+    local k = floor((parts - f) / w)
+    return k < limit and k or limit
   end
-  local a, b, floor = l.a, l.b, math.floor
   local k = floor((by - t - f / r) * r / w)
   if k > limit then
     k = limit
   end
   parts = f + k * b
   local whole = floor(parts / r)
-  local at, rest = t + k * a + whole, parts - whole * r
-  if at > by or (at == by and rest > 0) then
-    return k - 1, false
+  local at = t + k * a + whole
+  if at > by or (at == by and parts > whole * r) then
+    return k - 1
   end
   if k < limit then
     parts = f + (k + 1) * b
     whole = floor(parts / r)
-    local next_at, next_rest = t + (k + 1) * a + whole, parts - whole * r
-    if next_at < by or (next_at == by and next_rest == 0) then
-      return k + 1, next_at == by
+    at = t + (k + 1) * a + whole
+    if at < by or (at == by and parts == whole * r) then
+      return k + 1
     end
   end
-  return k, at == by and rest == 0
+  return k
 end
 
 -- kept_past returns the past of a bucket that is empty: its era.

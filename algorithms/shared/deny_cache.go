@@ -170,7 +170,7 @@ func (d *denial) but(n *denial, most int) *denial {
 	switch {
 	case d == nil || most == 0:
 		return nil
-	case d.until <= n.answered || d.key != n.key || d.need == n.need && d.limit == n.limit:
+	case d.until <= n.answered || d.need == n.need && d.limit == n.limit:
 		return d.earlier.but(n, most)
 	}
 	kept := *d

@@ -55,10 +55,8 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	if s.N == 0 {
 		return State{T: now, More: s.More}.mix(false), false
 	}
-	if last := s.last(); last > s.T {
-		if k, _ := drained(s, last, 1, l); k > 0 { // the rate was raised
-			s.T, s.F = last, 0
-		}
+	if last := s.last(); last > s.T && drained(s, last, 1, l) > 0 { // the rate was raised
+		s.T, s.F = last, 0
 	}
 	if s.T > now+tolerance {
 		return State{T: now, N: s.N, More: s.More}.reborn(now), true
@@ -66,7 +64,7 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	if s.T >= now {
 		return s, false
 	}
-	k, _ := drained(s, now, s.N, l)
+	k := drained(s, now, s.N, l)
 	if k == s.N {
 		return State{T: now, More: s.More}.mix(false), false
 	}
@@ -75,20 +73,16 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	return s, false
 }
 
-// drained returns floor(((now-T)·r - F) / w), at most limit, for now > T, and
-// whether exactly that number of units had time to drain.
-func drained(s State, now, limit int64, l *Limit) (k int64, exact bool) {
+// drained returns floor(((now-T)·r - F) / w), at most limit, for now > T.
+func drained(s State, now, limit int64, l *Limit) int64 {
 	hi, lo := bits.Mul64(uint64(now-s.T), uint64(l.R))
 	lo, borrow := bits.Sub64(lo, uint64(s.F), 0)
 	hi -= borrow // (now-T)·r >= r > F, so this never falls below 0
 	if hi >= uint64(l.W) {
-		return limit, false
+		return limit
 	}
-	q, rem := bits.Div64(hi, lo, uint64(l.W))
-	if q >= uint64(limit) {
-		return limit, q == uint64(limit) && rem == 0
-	}
-	return int64(q), rem == 0
+	q, _ := bits.Div64(hi, lo, uint64(l.W))
+	return int64(min(q, uint64(limit)))
 }
 
 // after returns the first whole µs at which k units of a state at t + f/r have
@@ -139,10 +133,8 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 	if stored.left(r) {
 		return b.restore(stored, now, units, l)
 	}
-	if now > r.At {
-		if k, _ := drained(State{T: r.At}, now, units, l); k == units {
-			return s
-		}
+	if now > r.At && drained(State{T: r.At}, now, units, l) == units {
+		return s
 	}
 	if !s.mixed() {
 		if then, _ := b.at(State{T: r.T, N: l.Cap, F: r.F}, now, l); then.T != s.T || then.F != s.F {
