@@ -11,7 +11,7 @@
 //
 //	Status  When                                              Charged
 //	(next)  every policy admits                               to all policies
-//	429     a policy denies                                   to none, but see ChargeDenied
+//	429     a policy denies                                   to none
 //	503     policies of Capacity deny, and no other           to none
 //	429     a key is banned (abnormal-usage-detected)         to none
 //	401     an identity is missing                            to none

@@ -34,27 +34,6 @@ func ExampleBan() {
 	// middleware: policy "everybody": ban: a shadow policy denies nothing, and a private one would ban everybody
 }
 
-// Denials cost, too: who asks again before the time waits longer, one burst's time at the most.
-func ExamplePolicy_chargeDenied() {
-	memory := algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return noon }})
-	codes := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
-		Name:         "codes",
-		Key:          keyfunc.IP(nil),
-		Limit:        algorithms.TokenBucket(2, time.Minute),
-		ChargeDenied: true,
-	}))
-	for range 5 {
-		v, _ := codes.Check(httptest.NewRequest(http.MethodPost, "/v1/codes", nil))
-		fmt.Println(v.Allowed, v.RetryAfter)
-	}
-	// Output:
-	// true 0s
-	// true 0s
-	// false 1m0s
-	// false 1m30s
-	// false 2m0s
-}
-
 // Two streams at a time for each client, however long they run.
 func ExamplePolicy_concurrent() {
 	memory := algorithms.NewMemory(nil)

@@ -62,7 +62,7 @@ func (m *Middleware) giveBack(d *decision, ctx context.Context) {
 // until what was held has given back what it took, and until what settles late
 // has been settled, or until ctx ends, whose error it returns. Call it before
 // http.Server.Shutdown, which would wait for held requests; if there are
-// policies with Late, ChargeIf, ChargeDenied, Ban or a concurrent limit once
+// policies with Late, ChargeIf, Ban or a concurrent limit once
 // more after that, since requests that were being served settle when they end;
 // and close the limiter last.
 func (m *Middleware) Close(ctx context.Context) error {

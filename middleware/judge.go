@@ -63,7 +63,6 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	default:
 		v.Status = status
 		if !d.banned {
-			m.chargeDenials(d)
 			m.countDenials(d)
 		}
 	}

@@ -72,20 +72,6 @@ type Policy struct {
 	// Not for what costs the same whatever comes of it, and only behind Handler.
 	ChargeIf func(status int) bool
 
-	// ChargeDenied charges the policy's own denials as well, into at most one
-	// burst of debt: who does not wait, waits longer. By default denials are
-	// free.
-	//
-	// Those denials tell the wait after their own charge, to the µs for buckets;
-	// at most one cost too much once the debt is full, for fixed windows in debt
-	// one window, for those of the calendar perhaps some hours, and for sliding
-	// windows always the longest that is possible.
-	// While the instance decides without Redis, by its share of the limit,
-	// denials are free.
-	//
-	// Not for limits that honest clients run into: a retry loop locks them out.
-	ChargeDenied bool
-
 	// Ban locks out who is denied again and again; nil means nobody.
 	Ban *Ban
 

@@ -22,8 +22,8 @@ func validateConcurrent(p Policy, l algorithms.Limit) error {
 	if l.Window() < minHold {
 		errs = append(errs, errors.New("a concurrent limit holds for at least a second here"))
 	}
-	if p.Late || p.ChargeIf != nil || p.ChargeDenied {
-		errs = append(errs, errors.New("a concurrent limit holds what it takes until the request ends: it cannot be Late, ChargeIf or ChargeDenied"))
+	if p.Late || p.ChargeIf != nil {
+		errs = append(errs, errors.New("a concurrent limit holds what it takes until the request ends: it cannot be Late or ChargeIf"))
 	}
 	return errors.Join(errs...)
 }

@@ -115,8 +115,7 @@ func (s *settler) next() (settlement, bool) {
 // settle makes the settlements of a check that was decided, soon, as later does. A
 // Memory takes less time than it takes to wait.
 func (m *Middleware) settle(policy string, settlements ...algorithms.Check) bool {
-	denial := settlements[0].Op == algorithms.Force && !settlements[0].Decision.Allowed
-	work := settlement{policy: policy, denial: denial, do: func(ctx context.Context) error {
+	work := settlement{policy: policy, do: func(ctx context.Context) error {
 		return m.limiter.Allow(ctx, settlements)
 	}}
 	if m.alone {

@@ -204,33 +204,3 @@ func TestOnlySettlementsAreCounted(t *testing.T) {
 		})
 	}
 }
-
-// TestDenialsLeaveRoom: a flood of denials cannot crowd out what is to be given back.
-func TestDenialsLeaveRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory, seen := newStill(t), new(eventLog)
-		release := make(chan struct{})
-		slow := sharing(slowToSettle(memory, func(context.Context) error { <-release; return nil }))
-		o := &ratelimit.Options{Observer: seen, Logger: quiet}
-		denied, tokens := byIP("denied", algorithms.TokenBucket(1, time.Hour)), lateByIP("tokens", algorithms.TokenBucket(1e6, time.Hour), 10)
-		denied.ChargeDenied = true
-		denied.Skip = func(r *http.Request) bool { return r.Method == http.MethodPost }
-		m := newMiddleware(t, slow, o, denied, tokens)
-		for range 6_000 {
-			check(t, m, from("192.0.2.1"))
-		}
-		dropped := len(seen.of(ratelimit.SettleDropped))
-		post := from("192.0.2.1")
-		post.Method = http.MethodPost
-		for range 1_000 {
-			record(m.Handler(settling(t, "tokens", 4)), post)
-		}
-		if now := len(seen.of(ratelimit.SettleDropped)); dropped < 900 || now != dropped {
-			t.Errorf("dropped %d of 6 000 denials, and %d returns, want about a thousand, and none", dropped, now-dropped)
-		}
-		close(release)
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-}

@@ -158,7 +158,7 @@ func (p *policy) modes() (modes []string) {
 		on   bool
 	}{
 		{"shadow", p.Shadow}, {"private", p.Private}, {"capacity", p.Capacity}, {"late", p.Late},
-		{"charge-if", p.ChargeIf != nil}, {"charge-denied", p.ChargeDenied}, {"ban", p.Ban != nil}, {"cost", p.Cost != nil && !p.Late},
+		{"charge-if", p.ChargeIf != nil}, {"ban", p.Ban != nil}, {"cost", p.Cost != nil && !p.Late},
 	} {
 		if mode.on {
 			modes = append(modes, mode.name)
