@@ -69,10 +69,6 @@ func (d *decision) ask(m *Middleware, r *http.Request) {
 		d.refuse(http.StatusServiceUnavailable, ErrClosed)
 		return
 	}
-	if m.skipPreflights && preflight(r) {
-		d.verdict.Allowed = true
-		return
-	}
 	if m.exempt != nil && d.exempts(m, r) {
 		d.verdict.Allowed, d.verdict.Exempt = true, true
 		d.carrier, _ = newVerdictContext(0)

@@ -64,25 +64,6 @@ func ExamplePolicy_candidate() {
 	// 429
 }
 
-// Who has spent nine tenths is told so by the handler, before anything is denied.
-func ExampleOptions_nearPercent() {
-	limiter := algorithms.NewMemory(nil)
-	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{NearPercent: 90}, ratelimit.Policy{
-		Name: "day", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(10, 24*time.Hour),
-	}))
-	h := limited.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if v, ok := ratelimit.FromContext(r.Context()); ok && v.Policies[0].Near {
-			fmt.Println("nearly used up, left:", v.Policies[0].Decision.Remaining)
-		}
-	}))
-	for range 10 {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-	}
-	// Output:
-	// nearly used up, left: 1
-	// nearly used up, left: 0
-}
-
 // Health checks pass, however many there are.
 func ExampleOptions_exempt() {
 	limiter := algorithms.NewMemory(nil)

@@ -71,9 +71,3 @@ func (d *decision) exempts(m *Middleware, r *http.Request) bool {
 	}
 	return false
 }
-
-// preflight reports whether r looks like a CORS preflight (Fetch, 4.8).
-func preflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
-		r.Header.Get("Access-Control-Request-Method") != ""
-}

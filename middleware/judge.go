@@ -31,7 +31,7 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 		n++
 		p.Name, p.Tier, p.Private, p.Shadow = c.Policy, a.grade.tier, a.policy.Private, c.Op == algorithms.Trial
 		p.Override, p.Banned = a.override, d.banned
-		p.Limit, p.Decision, p.Near = c.Limit, c.Decision, m.near(c)
+		p.Limit, p.Decision = c.Limit, c.Decision
 		if d.bannedBy(i) {
 			p.Banned, p.Decision = true, d.checks[i-1].Decision
 		}
@@ -72,12 +72,6 @@ func (d *decision) judge(m *Middleware, r *http.Request, err error) {
 	if m.observer != nil {
 		d.compare(m, r.Context())
 	}
-}
-
-// near reports whether little is left of a limit.
-func (m *Middleware) near(c *algorithms.Check) bool {
-	d := &c.Decision
-	return d.Source != algorithms.Undecided && d.Remaining*100 <= c.Limit.Burst()*(100-m.nearPercent)
 }
 
 // compare tells the observer where candidates would have decided otherwise.

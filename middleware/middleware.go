@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,11 +36,9 @@ type Middleware struct {
 	doctor    doctor
 	made      time.Time
 
-	exempt         []netip.Prefix
-	skipPreflights bool
-	nearPercent    int64
-	alone          bool // there is no limiter that instances share
-	denials        denialLog
+	exempt  []netip.Prefix
+	alone   bool // there is no limiter that instances share
+	denials denialLog
 
 	closing atomic.Bool
 	release chan struct{} // closed by Close, for those who are held
@@ -93,22 +90,7 @@ type Options struct {
 	// key in each minute, about a hundred keys at most. nil means
 	// slog.Default().
 	Logger *slog.Logger
-
-	// SkipPreflights lets CORS preflights pass uncounted. Anybody can send
-	// OPTIONS with the headers of a preflight, so this is a way around the
-	// limits to whatever answers OPTIONS. Better: put the CORS middleware
-	// outside of this one, which answers them itself.
-	SkipPreflights bool
-
-	// NearPercent is how much of a limit must be spent for a verdict to be Near
-	// it; 0 means 80. It changes no answer and no header: it is for handlers that
-	// warn, and for metrics, which see it coming before anybody is denied.
-	//
-	// Not for deciding: what must not be exceeded is a limit.
-	NearPercent int
 }
-
-const defaultNearPercent = 80
 
 // New returns a middleware that enforces policies with limiter; nil options
 // mean the defaults. The error names every mistake of the configuration.
@@ -118,8 +100,8 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	}
 	m := &Middleware{
 		limiter: limiter, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
-		observer: o.Observer, exempt: slices.Clone(o.Exempt), skipPreflights: o.SkipPreflights, made: time.Now(),
-		nearPercent: int64(cmp.Or(o.NearPercent, defaultNearPercent)), release: make(chan struct{}),
+		observer: o.Observer, exempt: slices.Clone(o.Exempt), made: time.Now(),
+		release: make(chan struct{}),
 	}
 	m.settler.made = m.settled
 	_, m.alone = limiter.(*algorithms.Memory)
@@ -145,9 +127,6 @@ func (m *Middleware) validate() error {
 	var errs []error
 	if m.limiter == nil {
 		errs = append(errs, errors.New("middleware: the limiter is nil"))
-	}
-	if m.nearPercent < 0 || m.nearPercent > 100 {
-		errs = append(errs, fmt.Errorf("middleware: NearPercent is %d; want 0 to 100", m.nearPercent))
 	}
 	errs = append(errs, lines("middleware: Headers", m.dialect.Validate())...)
 	errs = append(errs, lines("middleware: ClientIP", m.clientIP.Validate())...)

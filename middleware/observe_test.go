@@ -46,8 +46,6 @@ func (l *logRecords) lines() []string {
 
 // TestObserver: every request is decided exactly once, whatever becomes of it.
 func TestObserver(t *testing.T) {
-	preflight := with(with(from("192.0.2.1"), "Origin", "https://example.com"), "Access-Control-Request-Method", "PUT")
-	preflight.Method = http.MethodOptions
 	closed := modes(algorithms.FailClosed)[0]
 	skipped := byIP("p", hourly)
 	skipped.Skip = func(*http.Request) bool { return true }
@@ -62,7 +60,6 @@ func TestObserver(t *testing.T) {
 		{"allowed", newStill(t), byIP("p", hourly), from("192.0.2.1"), 0, nil},
 		{"denied", newStill(t), byIP("p", algorithms.Nobody()), from("192.0.2.1"), 429, nil},
 		{"skipped", newStill(t), skipped, from("192.0.2.1"), 0, nil},
-		{"preflight", newStill(t), byIP("p", algorithms.Nobody()), preflight, 0, nil},
 		{"missing", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, from("192.0.2.1"), 401, keyfunc.ErrMissing},
 		{"unknown", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, withKeys("guess"), 401, keyfunc.ErrUnknown},
 		{"malformed", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, withKeys("a b"), 400, keyfunc.ErrMalformed},
@@ -72,7 +69,7 @@ func TestObserver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			seen := new(eventLog)
-			o := &ratelimit.Options{Observer: seen, Logger: quiet, SkipPreflights: true}
+			o := &ratelimit.Options{Observer: seen, Logger: quiet}
 			m := newMiddleware(t, tt.limiter, o, tt.policy)
 			record(m.Handler(ok), tt.r)
 			v, _ := m.Check(tt.r) // its error is not what is tested

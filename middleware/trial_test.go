@@ -142,35 +142,14 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// A handler may answer more cheaply when little is left.
-func TestNear(t *testing.T) {
-	for _, tt := range []struct{ percent, first int }{{0, 8}, {50, 5}, {100, 10}, {1, 1}} {
-		var near []int
-		n := 0
-		h := newMiddleware(t, newStill(t), &ratelimit.Options{NearPercent: tt.percent}, byIP("p", algorithms.TokenBucket(10, time.Hour))).
-			Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				n++
-				if v, _ := ratelimit.FromContext(r.Context()); v.Policies[0].Near {
-					near = append(near, n)
-				}
-			}))
-		for range 10 {
-			record(h, from("192.0.2.1"))
-		}
-		if len(near) != 11-tt.first || near[0] != tt.first {
-			t.Errorf("%d %%: got near at %v, want from %d on", tt.percent, near, tt.first)
-		}
-	}
-}
-
 func TestTrialMistakes(t *testing.T) {
 	p := byIP("p", hourly)
 	p.Shadow, p.Fail, p.Candidate = true, algorithms.FailClosed, &algorithms.Limit{}
-	_, err := ratelimit.New(newStill(t), &ratelimit.Options{NearPercent: 101}, p)
+	_, err := ratelimit.New(newStill(t), nil, p)
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	for _, want := range []string{"cannot fail closed", "no candidate", "candidate: invalid", "NearPercent is 101"} {
+	for _, want := range []string{"cannot fail closed", "no candidate", "candidate: invalid"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}

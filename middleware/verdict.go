@@ -50,7 +50,6 @@ type PolicyVerdict struct {
 	Shadow   bool // it decides nothing
 	Override bool // an override applies: to the limit, or it makes it a shadow, or bans
 	Banned   bool // it denies without having been asked, and its figures mean nothing but for RetryAfter
-	Near     bool // at most a fifth is left, or what Options.NearPercent says
 
 	// KeyHash tells keys apart without showing them, for what counts distinct
 	// ones. It is this process's own, and 0 without an Observer.

@@ -13,7 +13,6 @@
 //
 //	Name, after ratelimit_            Labels                   What
 //	requests_total                    policy, tier, outcome    requests, by what each policy made of them
-//	near_limit_requests_total         policy                   admitted, with little left (Options.NearPercent)
 //	unknown_tier_requests_total       policy                   that named a tier which is not configured
 //	abandoned_requests_total          policy                   held for their turn, and gave up
 //	bans_total                        policy                   keys banned for their denials

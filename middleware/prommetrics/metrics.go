@@ -21,7 +21,6 @@ import (
 // them.
 type Metrics struct {
 	requests    *prometheus.CounterVec // by policy, tier, outcome
-	nearLimit   *prometheus.CounterVec // by policy
 	unknownTier *prometheus.CounterVec // by policy
 	abandoned   *prometheus.CounterVec // by policy
 	bans        *prometheus.CounterVec // by policy
@@ -109,8 +108,6 @@ func newMetrics(buckets []float64) *Metrics {
 	m := &Metrics{
 		requests: counter("ratelimit_requests_total",
 			"Requests by what each policy made of them.", "policy", "tier", "outcome"),
-		nearLimit: counter("ratelimit_near_limit_requests_total",
-			"Requests that a policy admitted with little left of its limit.", "policy"),
 		unknownTier: counter("ratelimit_unknown_tier_requests_total",
 			"Requests that named a tier which their policy does not have.", "policy"),
 		abandoned: counter("ratelimit_abandoned_requests_total",
@@ -148,7 +145,7 @@ type collector Metrics
 // vectors are the collectors that the registry sees through this one.
 func (c *collector) vectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		c.requests, c.nearLimit, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations,
+		c.requests, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations,
 	}
 }
 

@@ -101,7 +101,6 @@ func TestRequests(t *testing.T) {
 		"ratelimit_requests_total{outcome=key_error,policy=k,tier=}":                    2,
 		"ratelimit_requests_total{outcome=allowed,policy=k,tier=}":                      0,
 		"ratelimit_abandoned_requests_total{policy=r}":                                  1,
-		"ratelimit_near_limit_requests_total{policy=p}":                                 1,
 		"ratelimit_unknown_tier_requests_total{policy=p}":                               1,
 		"ratelimit_candidate_divergences_total{candidate=denied,live=allowed,policy=q}": 1,
 		"ratelimit_decision_duration_seconds{source=local}":                             9,

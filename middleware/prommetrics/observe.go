@@ -24,7 +24,7 @@ type series struct {
 
 // policySeries are the counters of a policy.
 type policySeries struct {
-	nearLimit, unknownTier, abandoned, bans prometheus.Counter
+	unknownTier, abandoned, bans prometheus.Counter
 
 	settled, settleFailed, settleDropped prometheus.Counter
 
@@ -83,9 +83,6 @@ func (m *Metrics) decided(e *ratelimit.Event) {
 		s, outcome := m.find(p.Name, p.Tier), v.Outcome(i)
 		s.outcomes[outcome].Inc()
 		s.keys.add(p.KeyHash)
-		if p.Near && p.Decision.Allowed {
-			s.nearLimit.Inc()
-		}
 	}
 }
 
@@ -124,7 +121,6 @@ func (m *Metrics) add(policy, tier string) *series {
 func (m *Metrics) newPolicy(policy string) *policySeries {
 	allowed, denied := ratelimit.OutcomeAllowed.String(), ratelimit.OutcomeDenied.String()
 	return &policySeries{
-		nearLimit:   m.nearLimit.WithLabelValues(policy),
 		unknownTier: m.unknownTier.WithLabelValues(policy),
 		abandoned:   m.abandoned.WithLabelValues(policy),
 		bans:        m.bans.WithLabelValues(policy),
