@@ -165,7 +165,12 @@ func (r *record) state() step.State {
 	return s
 }
 
+// put stores a state. A key that has an era is kept no shorter than before, because
+// receipts of earlier eras may still come.
 func (r *record) put(s step.State, fullAt int64) {
+	if s.Era() > 0 {
+		fullAt = max(fullAt, r.fullAt)
+	}
 	r.t, r.n, r.f, r.fullAt = s.T, uint32(s.N), uint32(s.F), fullAt
 	if r.more == nil {
 		if s.More == nil {

@@ -24,6 +24,10 @@ local function past_of(last, era, mixed)
   return nil
 end
 
+local function era_of(past)
+  return past and past.era or 0
+end
+
 -- next_era returns the era that begins at an instant. Receipts of an earlier era give
 -- nothing back. Each era of a key has an instant of its own.
 local function next_era(past, instant)
@@ -100,7 +104,8 @@ end
 
 -- save stores a state that matters until full_at, under a limit.
 --
--- A key lives until then. Only the key of a state with spare time lives longer:
+-- A key lives until then. A key that has an era lives no shorter than before, because
+-- receipts of earlier eras may still come. Only the key of a state with spare time lives longer:
 -- its state was read from a text, as t0 and n0; otherwise these are nil. Spare
 -- time is the time in which a full burst drains, at most ten seconds. While such
 -- a key lives long enough, a write leaves its TTL alone and adds the difference
@@ -121,5 +126,10 @@ local function save(key, text, t0, n0, n, t, f, past, full_at, l)
     local spare = l.burst * l.w / l.r
     full_at = full_at + (spare < 10000000 and spare or 10000000)
   end
-  call('SET', key, encode(t, n, f, past), 'PX', format('%d', milliseconds(full_at)))
+  local ms = milliseconds(full_at)
+  if past and past.era > 0 then
+    local lives = call('PTTL', key)
+    ms = ms > lives and ms or lives
+  end
+  call('SET', key, encode(t, n, f, past), 'PX', format('%d', ms))
 end

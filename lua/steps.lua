@@ -56,10 +56,6 @@ local function load_string(key)
   return n, t, f, past, true, text
 end
 
-local function era_of(past)
-  return past and past.era or 0
-end
-
 -- new_era returns the past of a state whose units are forgotten at an instant.
 local function new_era(past, instant)
   return past_of(0, next_era(past, instant), 0)

@@ -118,10 +118,14 @@ end
 -- bucket_charge is the step's charge, once units are added. It notes the instant of
 -- a charge that comes long after t.
 local function bucket_charge(n, t, f, past, l)
-  if n * 16 > l.burst and now - t > 10000 then
-    return n, t, f, { last = now, era = past and past.era or 0, mixed = past and past.mixed or 0 }
+  local last, era, mixed = 0, 0, 0
+  if past then
+    last, era, mixed = past.last, past.era, past.mixed
   end
-  return n, t, f, past and past_of(0, past.era, past.mixed)
+  if mixed > 0 or (n * 16 > l.burst and now - t > 10000) then
+    return n, t, f, past_of(last > now and last or now, era, mixed)
+  end
+  return n, t, f, past and past_of(last > t and last or 0, era, mixed)
 end
 
 -- bucket_full_at is the step's full_at. It may be off by less than a µs, and the
@@ -152,8 +156,12 @@ if makers then
     -- onward returns a state that has left the instants at which it drained so far,
     -- brought to now. No state precedes the epoch.
     local function onward(n, t, f, past, l)
-      n, t, f, past = bucket_at(n, t, f, kept_past(past), l)
-      return n, max(t, 0), f, mix(n, past)
+      local era = era_of(past)
+      n, t, f = bucket_at(n, t, f, nil, l)
+      if n > 0 then
+        return n, max(t, 0), f, past_of(now, era, 1)
+      end
+      return n, max(t, 0), f, past_of(0, era, 0)
     end
 
     -- without is undo while some of the units have not refilled since taken.
@@ -230,7 +238,7 @@ if makers then
       local stored = take.stored_past
       if
         take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f
-        and not (stored and stored.mixed > 0)
+        and not (stored and stored.mixed > 0 and stored.last ~= take.at)
       then
         return restore(l, units, take)
       end

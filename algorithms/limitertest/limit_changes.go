@@ -197,6 +197,46 @@ var otherLimitRules = []rule{
 		},
 	},
 	{
+		// The return at 0.991 s moves the state, to an instant almost a second back.
+		"raise-after-a-return",
+		"a raised rate gives nothing for the time before a Return",
+		func(w *world) {
+			slow := algorithms.TokenBucket(60, time.Minute)
+			w.take(slow, 1)
+			w.sleep(990 * time.Millisecond)
+			b := w.allow(w.on("", slow, 19))[0]
+			w.take(slow, 40)
+			w.sleep(time.Millisecond)
+			w.one(back(b, 19))
+			before := w.peek(w.on("", slow, 0)).Remaining
+			if after := w.peek(w.on("", algorithms.TokenBucket(6_000, time.Minute).WithBurst(60), 0)).Remaining; after > before+1 {
+				w.errorf("got %d remaining, and %d before the raise", after, before)
+			}
+		},
+	},
+	{
+		// A late caller, and a charge under a large burst: neither must hide the charge at 0.99 s, or at 23 h.
+		"raise-after-other-charges",
+		"a raised rate gives nothing for the time before the last take, whatever is charged beside it",
+		func(w *world) {
+			slow := algorithms.TokenBucket(60, time.Minute)
+			w.take(slow, 1)
+			w.sleep(990 * time.Millisecond)
+			w.take(slow, 58)
+			w.to(930_000)
+			w.take(slow, 1)
+			w.to(990_000)
+			w.remaining(w.on("", algorithms.TokenBucket(60_000, time.Minute).WithBurst(60), 0), 0)
+			w = w.fresh()
+			slow = algorithms.TokenBucket(1, 24*time.Hour).WithBurst(10)
+			w.take(slow, 1)
+			w.sleep(23 * time.Hour)
+			w.take(slow, 9)
+			w.take(slow.WithBurst(1_000), 1)
+			w.remaining(w.on("", algorithms.TokenBucket(1, time.Second).WithBurst(11), 0), 0)
+		},
+	},
+	{
 		// The bucket drains a unit per interval of the first limit. The takes are at random instants of it.
 		"raise-random",
 		"a raised rate adds at most a sixteenth of the burst, or what it refills in ten milliseconds",

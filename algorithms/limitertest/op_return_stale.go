@@ -118,6 +118,96 @@ var staleReturnRules = []rule{
 		},
 	},
 	{
+		// The write under the limit of a second must not end the life of what a receipt of an hour needs.
+		"two-changes-later",
+		"a take that another limit has forgotten is not credited, even if that limit's state has expired",
+		func(w *world) {
+			for _, a := range limits(stringStored(), 5, time.Hour) {
+				w := w.fresh()
+				if algorithmOf(a).days || algorithmOf(a).family == bucket {
+					continue // a day is the shortest; and a bucket knows its instants
+				}
+				taken := w.allow(w.on("", a, 5))[0]
+				w.sleep(3 * time.Second)
+				w.allow(w.on("", algorithmOf(a).of(5, time.Second), 1))
+				w.sleep(2 * time.Minute)
+				w.verdicts(w.allow(w.on("", a, 4)), true)
+				before := w.peek(w.on("", a, 0)).Remaining
+				w.one(back(taken, 5))
+				w.remaining(w.on("", a, 0), before)
+			}
+		},
+	},
+	{
+		// One take drains long before the hundred of before the Reset would have.
+		"long-after-a-reset",
+		"a Reset is remembered for as long as a receipt from before it could count",
+		func(w *world) {
+			l := algorithms.TokenBucket(100, time.Minute)
+			a := w.allow(w.on("", l, 100))[0]
+			w.sleep(time.Second)
+			w.one(as(algorithms.Reset, w.on("", l, 0)))
+			w.sleep(time.Second)
+			w.take(l, 1)
+			w.sleep(8 * time.Second)
+			first := w.allow(w.on("", l, 1))[0]
+			w.take(l, 99)
+			w.one(back(first, 1))
+			w.one(back(a, 100))
+			if got := w.peek(w.on("", l, 0)).Remaining; got > 1 {
+				w.errorf("got %d remaining beside 99, want at most the one that was returned", got)
+			}
+		},
+	},
+	{
+		// A state that has drained keeps its era. A step back of the clock must not bring its units back.
+		"restored-and-drained",
+		"a Return of units that have drained stores that they have",
+		func(w *world) {
+			l := algorithms.TokenBucket(1, time.Second).WithBurst(10)
+			w.take(l, 1)
+			w.one(as(algorithms.Reset, w.on("", l, 0)))
+			a := w.allow(w.on("", l, 2))[0]
+			w.sleep(1500 * time.Millisecond)
+			w.one(back(a, 1))
+			w.to(-10 * second)
+			w.remaining(w.on("", l, 0), 10)
+		},
+	},
+	{
+		// The return of X mixes the state. Requests of a second each then follow each other, and are returned.
+		"returned-for-a-minute",
+		"a Return of the latest take leaves no trace of it, also after returns in another order",
+		func(w *world) {
+			l := algorithms.TokenBucket(1, time.Second).WithBurst(10)
+			x := w.allow(w.on("", l, 1))[0]
+			w.take(l, 9)
+			w.sleep(10 * time.Millisecond)
+			w.one(back(x, 1))
+			for range 60 {
+				c := w.allow(w.on("", l, 1))[0]
+				w.sleep(990 * time.Millisecond)
+				if c.Decision.Allowed {
+					w.one(back(c, 1))
+				}
+				w.sleep(10 * time.Millisecond)
+			}
+			w.remaining(w.on("", l, 0), 10)
+		},
+	},
+	{
+		"queue-after-a-grant",
+		"the newest take of a leaky bucket is returned whole, also after a Grant",
+		func(w *world) {
+			l := algorithms.LeakyBucket(1, time.Second).WithBurst(10)
+			w.take(l, 5)
+			w.one(as(algorithms.Grant, w.on("", l, 1)))
+			a := w.allow(w.on("", l, 3))[0]
+			w.one(back(a, 3))
+			w.remaining(w.on("", l, 0), 6)
+		},
+	},
+	{
 		// The bucket drains a unit every 1.6 ms, and all within two seconds of the epoch of Unix.
 		"before-1970",
 		"a Return near the epoch leaves a state that parses and drains",

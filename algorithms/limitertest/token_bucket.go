@@ -172,7 +172,7 @@ var tokenBucketReturnTraces = []trace{
 		take(0, 3).yes(2, 300_000),
 		take(50_000, 1).yes(1, 350_000),
 		// Of the three, one and a half had time to refill: half a unit of use remains beside the one taken since.
-		giveBack(150_000, 3, 0).yes(4, 100_000).stored("1763729430150000:1:0:0:0:1"),
+		giveBack(150_000, 3, 0).yes(4, 100_000).stored("1763729430150000:1:0:1763729430150000:0:1"),
 		take(200_000, 0).yes(4, 50_000).same(),
 	}},
 	{"a return of an untouched take puts the earlier state back as it was, not as it has drained since", ten5, []step{

@@ -61,9 +61,11 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 	now := f.now()
 	p.spent = make([]seenUse, len(p.items))
 	for j, it := range p.items {
-		use, spent := f.seen.spent(it, now)
-		if spent && it.Cost > 0 {
-			p.spent[j], p.checks[j].Limit = use, algorithms.Nobody()
+		if use, spent := f.seen.spent(it, now); spent {
+			p.spent[j] = use
+			if it.Cost > 0 {
+				p.checks[j].Limit = algorithms.Nobody()
+			}
 			continue
 		}
 		f.preload(ctx, it, &p.checks[j], now)
@@ -89,11 +91,11 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 	return nil
 }
 
-// waitFor replaces the figures of a denial, because the item's window is spent.
+// waitFor replaces figures, because the item's window is spent.
 func (it *item) waitFor(use *seenUse, now int64) {
 	d := &it.decision
-	d.UnitAfter, d.ResetAfter = step.Until(use.unit, now), step.Until(use.reset, now)
-	if it.Need <= it.Limit.Most {
+	d.Remaining, d.UnitAfter, d.ResetAfter = 0, step.Until(use.unit, now), step.Until(use.reset, now)
+	if !d.Allowed && it.Need <= it.Limit.Most {
 		d.RetryAfter = d.UnitAfter
 	}
 }
@@ -227,6 +229,7 @@ func (it *item) issuedHere() bool {
 func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	cause := f.ask(ctx, c)
 	if cause == nil {
+		f.seen.note(c, f.now)
 		f.credited(c)
 		return nil
 	}
@@ -268,16 +271,13 @@ func (f *fallback) settleLocally(ctx context.Context, p *part, owe bool) error {
 	return nil
 }
 
-// credited follows returns, grants and resets that the primary has applied. It forgets the
+// credited follows grants and resets that the primary has applied. It forgets the
 // seen use and the debts of their keys, and credits the keys in the memory, so that
 // units of one outage do not count in the next. Units of running requests stay,
 // because they are returned where they were taken.
 func (f *fallback) credited(c *call) {
 	for i := range c.items {
 		it := &c.items[i]
-		if it.Op == step.Return && it.decision.Source == algorithms.Shared {
-			f.seen.returned(it)
-		}
 		if it.Op != step.Grant && it.Op != step.Reset {
 			continue
 		}

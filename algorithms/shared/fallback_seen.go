@@ -1,5 +1,5 @@
-// What the primary last reported of the keys that are half spent or more. When the
-// primary is gone, the memory begins with that use, so a spent key is not full.
+// The use of keys that are half spent or more, as the primary last reported it. When
+// the primary is gone, the memory begins with that use, so a spent key is not full.
 
 package shared
 
@@ -29,26 +29,43 @@ type seenUse struct {
 	used  int64
 	at    int64 // µs
 	reset int64 // µs: no unit is in use from then on
-	unit  int64 // µs: of a spent window, when its first unit is free; otherwise 0
+
+	// Of a window: its limit, and when its first unit is free.
+	burst, window int64
+	unit          int64 // µs
 }
 
-// note remembers answers that the primary has just given. Units that requests hold
-// while they run are left out: they are returned elsewhere.
+// note remembers answers that the primary has just given to takes and returns. It
+// forgets keys of which less than half is in use. Units that requests hold while they
+// run are left out: they are returned elsewhere.
 func (s *seenTable) note(c *call, clock func() int64) {
 	for i := range c.items {
 		it := &c.items[i]
-		used := it.Limit.Burst - it.decision.Remaining
-		if it.Op != step.Take || it.decision.Source != algorithms.Shared || !it.Limit.Row.Owed ||
-			used <= 0 || used*2 < it.Limit.Burst {
+		d := &it.decision
+		if it.Op != step.Take && it.Op != step.Return || d.Source != algorithms.Shared || !it.Limit.Row.Owed {
 			continue
 		}
-		use := seenUse{hash: it.hash, used: used, at: clock()}
-		use.reset = use.at + it.decision.ResetAfter.Microseconds()
+		use := seenUse{hash: it.hash, used: it.Limit.Burst - d.Remaining}
+		if use.used*2 < it.Limit.Burst || use.used == 0 {
+			s.forget(it)
+			continue
+		}
+		use.at = clock()
+		use.reset = use.at + d.ResetAfter.Microseconds()
 		if refill := it.Limit.Row.Refill; refill == step.AtTurns || refill == step.Sliding {
-			use.unit = use.at + it.decision.UnitAfter.Microseconds()
+			use.burst, use.window, use.unit = it.Limit.Burst, it.Limit.Window, use.at+d.UnitAfter.Microseconds()
 		}
 		s.visit(it, func(place *seenUse) { *place = use })
 	}
+}
+
+// forget forgets an item's key.
+func (s *seenTable) forget(it *item) {
+	s.visit(it, func(place *seenUse) {
+		if place.hash == it.hash {
+			*place = seenUse{}
+		}
+	})
 }
 
 // forgetAfter calls charge with the use of an item's key by now, if any is known,
@@ -71,19 +88,12 @@ func (s *seenTable) forgetAfter(it *item, now int64, charge func(used int64)) {
 
 // spent returns the use of an item's key if all units of its window are in use, and
 // none is free before later. Buckets, which the memory has in the place of windows,
-// would refill meanwhile.
+// would refill meanwhile. Under another limit, or before the clock stepped back, the
+// use says nothing of when a unit is free.
 func (s *seenTable) spent(it *item, now int64) (use seenUse, spent bool) {
 	s.visit(it, func(place *seenUse) { use = *place })
-	return use, use.hash == it.hash && use.used >= it.Limit.Burst && now < use.unit
-}
-
-// returned notes that an item has given units of its key back.
-func (s *seenTable) returned(it *item) {
-	s.visit(it, func(place *seenUse) {
-		if place.hash == it.hash {
-			place.used, place.unit = max(0, place.used-it.Cost), 0
-		}
-	})
+	return use, use.hash == it.hash && use.burst == it.Limit.Burst && use.window == it.Limit.Window &&
+		use.used >= use.burst && use.at <= now && now < use.unit
 }
 
 // by returns how many units are in use by now.

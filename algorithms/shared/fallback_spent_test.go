@@ -82,6 +82,68 @@ func TestReturnedUnitsAreNotSpent(t *testing.T) {
 	}
 }
 
+// What the primary or another instance has given back is not spent, nor is what was
+// spent under another limit.
+func TestSpentIsNotForEver(t *testing.T) {
+	limit := algorithms.PerMonth(1_000, time.UTC)
+	tests := map[string]struct {
+		before func(w *world)
+		limit  algorithms.Limit
+		most   bool // admitted
+	}{
+		"spent":                    {func(*world) {}, limit, false},
+		"asked for nothing":        {func(w *world) { w.trip(); w.take("usr=1", limit, 0) }, limit, false},
+		"reset by another":         {func(w *world) { w.elsewhere(limit, algorithms.Reset); w.take("usr=1", limit, 1) }, limit, true},
+		"granted by another":       {func(w *world) { w.elsewhere(limit, algorithms.Grant); w.take("usr=1", limit, 1) }, limit, true},
+		"of another limit":         {func(*world) {}, algorithms.PerMonth(2_000, time.UTC), true},
+		"before a step back":       {func(w *world) { w.fallback.now = func() int64 { return time.Now().Add(-time.Hour).UnixMicro() } }, limit, false},
+		"a stale return, credited": {func(w *world) { w.returnsStale(limit) }, limit, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, &Options{OpenFor: 48 * time.Hour, Instances: 4})
+				w.take("usr=1", limit, 1_000)
+				w.take("usr=1", limit, 1)
+				tt.before(w)
+				if !w.stats().Open {
+					w.trip()
+				}
+				if got := w.take("usr=1", tt.limit, 1); got.Allowed != tt.most {
+					t.Errorf("got %+v, want allowed %t", got, tt.most)
+				}
+			})
+		})
+	}
+}
+
+// elsewhere settles a key at another instance.
+func (w *world) elsewhere(l algorithms.Limit, op algorithms.Op) {
+	w.t.Helper()
+	checks := []algorithms.Check{{Policy: "default", Key: "usr=1", Limit: l, Op: op, Cost: 900}}
+	if err := w.shared.store.Allow(w.t.Context(), checks); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// returnsStale returns a take from before a Reset, of which nothing is credited.
+func (w *world) returnsStale(l algorithms.Limit) {
+	w.t.Helper()
+	w.elsewhere(l, algorithms.Reset)
+	stale := algorithms.Check{Key: "usr=1", Limit: l, Cost: 500}
+	decided, err := w.settle(stale)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.elsewhere(l, algorithms.Reset)
+	w.take("usr=1", l, 1_000)
+	w.take("usr=1", l, 1)
+	stale.Op, stale.Decision = algorithms.Return, decided
+	if _, err := w.settle(stale); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Four instances lose the primary at once. Whatever it held, they admit together no
 // more than the sum of the runbook: what is free and one share of the burst each,
 // rounded up, and the rate of the whole limit.

@@ -23,7 +23,7 @@ type Answer struct {
 	UnitAt  int64 // when one unit fits
 }
 
-func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F, Era: s.era()} }
+func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era()} }
 
 // Figures are what a Decision says, without its source and its receipt. They
 // travel in registers.

@@ -47,7 +47,7 @@ func (it *Item) settled(s State, now int64) (after State, always bool) {
 		}
 		return s, false
 	}
-	if !s.Spent() || s.era() != it.Receipt.Era {
+	if !s.Spent() || s.Era() != it.Receipt.Era {
 		return s, false
 	}
 	return step.undo(it.Home.Held.State, s, now, it.Cost, &it.Receipt, l), false

@@ -109,10 +109,10 @@ type Entry struct{ At, Units int64 }
 func (s State) Spent() bool { return s.N != 0 || s.F != 0 }
 
 // Empty reports whether the state says nothing.
-func (s State) Empty() bool { return !s.Spent() && s.era() == 0 }
+func (s State) Empty() bool { return !s.Spent() && s.Era() == 0 }
 
-// era returns the era of the state. Receipts of an earlier one give nothing back.
-func (s State) era() int64 {
+// Era returns the era of the state; 0 is the first. Receipts of an earlier one give nothing back.
+func (s State) Era() int64 {
 	if s.More == nil {
 		return 0
 	}
@@ -124,7 +124,7 @@ func (s State) mixed() bool { return s.More != nil && s.More.mixed }
 // mix marks a state as mixed, or not.
 func (s State) mix(mixed bool) State {
 	if s.mixed() != mixed {
-		s.More = &More{last: s.last(), era: s.era(), mixed: mixed}
+		s.More = &More{last: s.last(), era: s.Era(), mixed: mixed}
 	}
 	return s
 }
@@ -139,7 +139,7 @@ func (s State) last() int64 {
 // reborn returns the state in a new era, which begins at an instant. Each era of a
 // key has an instant of its own.
 func (s State) reborn(instant int64) State {
-	s.More = &More{era: min(max(instant, s.era()+1), MaxExact-1)}
+	s.More = &More{era: min(max(instant, s.Era()+1), MaxExact-1)}
 	return s
 }
 
@@ -211,7 +211,7 @@ func (l *Limit) force(s State, now, units, id int64) State {
 // 0 if it is. A state that only remembers its era does so until all units have
 // refilled that could have been in use.
 func (l *Limit) FullAt(s State) int64 {
-	if !s.Spent() && s.era() > 0 {
+	if !s.Spent() && s.Era() > 0 {
 		s.N = l.Cap
 	}
 	a := l.Row.step.answer(s, 0, l)

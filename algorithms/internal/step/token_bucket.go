@@ -14,10 +14,11 @@
 // rate of that time, and the state does not say which rate that was. At a raised
 // rate the same time could be worth a whole burst. So a charge notes its own
 // instant (More.last), and units drain from then on if at the present rate one unit
-// or more would have drained before: under an unchanged rate that cannot be, since
+// or more would have drained before: under an unchanged rate that cannot be, because
 // the charge would have moved T on. A charge notes nothing if it came at most
-// brief µs after T, or if it left at most a 16th of the burst in use. Then a raise
-// adds at most what it refills in brief, or at most that 16th.
+// briefly µs after T, or if it left at most a 16th of the burst in use. Then a raise
+// adds at most what it refills in that time, or at most that 16th. A state that has left
+// its T, after a return or a backfill, notes that instant as well.
 //
 // Returning. The state that a take left can be put back exactly, if it is still
 // stored. Otherwise others have taken or returned since, and units that had
@@ -30,7 +31,8 @@
 //   - Takes, and returns of the latest take, leave T on the instants at which
 //     units drain, so the state has the T of the receipt, brought to now. Other
 //     returns move T, and may leave a state that equals an older one. They mark the
-//     state as mixed until it is empty.
+//     state as mixed until it is empty. Every charge of a mixed state notes its
+//     instant, which tells the latest take from others.
 //   - A Reset, and a repair of the clock, begin a new era.
 
 package step
@@ -43,11 +45,11 @@ import (
 type tokenBucket struct{}
 
 const (
-	// brief is how long after T, in µs, a charge need not note its instant.
-	brief = 10_000
+	// briefly is how long after T, in µs, a charge need not note its instant.
+	briefly = 10_000
 
-	// few is the part of the burst in use that needs no instant either.
-	few = 16
+	// fewOf is the part of the burst, a 16th, that needs no instant either.
+	fewOf = 16
 )
 
 func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
@@ -100,12 +102,12 @@ func (tokenBucket) used(s State, _ *Limit) int64 { return s.N }
 
 func (tokenBucket) charge(s State, now, units, _ int64, l *Limit) State {
 	s.N += units
-	switch notes := now-s.T > brief && s.N > l.Burst/few; {
+	switch notes := s.mixed() || now-s.T > briefly && s.N > l.Burst/fewOf; {
 	case notes && s.More == nil:
 		s.More = &More{last: now}
 	case notes:
-		s.More.last = now
-	case s.More != nil:
+		s.More.last = max(s.More.last, now)
+	case s.More != nil && s.More.last <= s.T:
 		s.More.last = 0
 	}
 	return s
@@ -170,12 +172,14 @@ func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 // onward returns a state that has left the instants at which it drained so far,
 // brought to now. No state precedes the epoch.
 func (b tokenBucket) onward(s State, now int64, l *Limit) State {
-	if s.More != nil {
-		s.More = &More{era: s.era()} // the last charge says nothing of the new T
-	}
+	era := s.Era()
+	s.More = nil // the last charge says nothing of the new T
 	s, _ = b.at(s, now, l)
 	s.T = max(s.T, 0)
-	return s.mix(s.N > 0)
+	if s.N > 0 || era > 0 {
+		s.More = &More{last: now, era: era, mixed: s.N > 0}
+	}
+	return s
 }
 
 // unitsUntil returns how many units drain from an instant until that of the
@@ -198,7 +202,7 @@ func unitsUntil(from int64, s State, l *Limit) int64 {
 
 // left reports whether the stored state is the one that the take left.
 func (s State) left(r *Receipt) bool {
-	return s.T == r.T && s.N == r.N && s.F == r.F && !s.mixed()
+	return s.T == r.T && s.N == r.N && s.F == r.F && (!s.mixed() || s.last() == r.At)
 }
 
 // restore takes units off the state that their take left. It returns the state
@@ -206,7 +210,7 @@ func (s State) left(r *Receipt) bool {
 // can be returned as exactly.
 func (b tokenBucket) restore(stored State, now, units int64, l *Limit) State {
 	stored.N = max(0, stored.N-units)
-	if s, repaired := b.at(stored, now, l); repaired || s.Empty() {
+	if s, repaired := b.at(stored, now, l); repaired || !s.Spent() {
 		return s
 	}
 	return stored
