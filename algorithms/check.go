@@ -81,15 +81,16 @@ const (
 
 	// Return undoes all or part of the take whose receipt its Decision holds.
 	// It never credits units that have refilled or rolled out of the window
-	// since, or whose take the state does not hold any more: after a Reset, a
-	// repair of the clock, or two changes of the limit. It writes nothing then.
-	// The receipt that remains replaces the one it read.
+	// since. It credits nothing after a Reset or a repair of the clock, and
+	// nothing to a bucket whose rate has changed since others used it. If it
+	// credits nothing, it writes nothing. The receipt that remains replaces the
+	// one it read.
 	Return = Op(step.Return)
 
 	// Force charges even if the cost does not fit, into at most one burst of
 	// debt: for a cost that is known late. Later requests wait it off. Under a
-	// limit that was lowered far, it first cuts what is in use to two of the
-	// lower bursts.
+	// limit that was lowered far, it first cuts what is in use to twice the
+	// lower burst.
 	Force = Op(step.Force)
 
 	// Grant credits units, never above full: an operator's gift.

@@ -67,11 +67,17 @@
 //	The key is of another Redis type   an error; it is never written or deleted
 //	It is full again                   it expires: every key in Redis has a TTL
 //
-// Exceptions, all of them bounded. A raised rate may also count for up to 10 ms
-// before the last take, or, where at most a 16th of the burst was in use, for the
-// time since the last unit drained: at most that 16th is added, and in any other
-// case less than one unit. A charge under a lowered limit cuts what is stored to
-// twice the lower burst, so a Force there may forget units of the higher one.
+// These rules have bounded exceptions:
+//
+//   - A raised rate may count for up to 10 ms before the last take.
+//   - If at most a 16th of the burst was in use, a raised rate counts for the time
+//     since the last unit drained. It adds at most that 16th.
+//   - In every other case a raise adds less than one unit.
+//   - A charge under a lowered limit cuts the stored units to twice the lower burst.
+//     So a Force there may forget units of the higher limit.
+//   - If a bucket's rate has changed twice, and receipts were returned in another
+//     order than the last first, a receipt from before the first change may credit
+//     units of other takes, at most its own number.
 //
 // Redis stores keys as prefix:{first}|rest:policy:tag; see [Check] for the parts.
 package algorithms

@@ -37,8 +37,8 @@ type MemoryOptions struct {
 	// begin some per cent early.
 	MaxKeys int
 
-	// Now is the clock. It must be safe for concurrent use, and must not call
-	// the Memory, because it may run under a lock. Nil means the clock of the
+	// Now is the clock. It must be safe for concurrent use. It must neither call
+	// the Memory nor panic, because it runs under a lock. Nil means the clock of the
 	// system; a call follows a step of that clock within a second.
 	Now func() time.Time
 }

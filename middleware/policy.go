@@ -62,7 +62,9 @@ type Policy struct {
 	// until then, so that no more than the limit can count however many are in
 	// flight; the wait that a denied client is told may thus be too long. A
 	// request that counts, counts from its end if it took longer than a
-	// thousandth of the window, even if its reservation has expired by then. The
+	// thousandth of the window. Requests that take longer than the window lose
+	// their reservations, so set ReadTimeout: several windows' requests could end
+	// at one instant, and only up to one burst of debt is charged for them. The
 	// handler's ResponseWriter flushes, is hijacked and pushes as it would
 	// without; what else a writer can do is found by http.ResponseController. The
 	// status is 101 for a hijacked connection, 500 for a handler that panicked

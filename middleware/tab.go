@@ -122,9 +122,10 @@ func (t *tab) end(status int) {
 const promptly = 1_000
 
 // move charges a reservation again, at the end of its request, and gives back the
-// first charge. Units may have rolled out of the window meanwhile. Without this,
-// clients could begin requests early, end them together, and see more outcomes
-// that count within a window than the limit says.
+// first charge, whose units may have rolled out of the window meanwhile. So a client
+// that begins requests early and ends them together waits these outcomes off, up to
+// one burst of debt, and over time sees no more of them than the limit says. While
+// Redis is away, the first charge stays, because nobody can give it back.
 func (t *tab) move(res *reservation) {
 	back, again := res.check, res.check
 	back.Limit, back.Op = t.inForce(res), algorithms.Return

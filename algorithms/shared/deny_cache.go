@@ -165,7 +165,7 @@ func (d *denial) of(it *item) *denial {
 }
 
 // but returns up to most of d and the earlier denials, without expired ones and
-// without those that n replaces.
+// without the denial that n replaces.
 func (d *denial) but(n *denial, most int) *denial {
 	switch {
 	case d == nil || most == 0:

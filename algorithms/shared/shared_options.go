@@ -60,8 +60,8 @@ type Options struct {
 	// does not decide: see [algorithms.MemoryOptions].
 	MaxKeys int
 
-	// DenyCacheKeys bounds the keys whose denials are remembered; 0 means
-	// 100 000, and DenyCacheOff none.
+	// DenyCacheKeys bounds the keys whose denials are remembered, each for up to
+	// four costs; 0 means 100 000, and DenyCacheOff none.
 	DenyCacheKeys int
 
 	// Lease, if not nil, leases hot keys. The zero LeaseOptions are the
