@@ -165,3 +165,20 @@ func TestKeyOfAnotherTypeIsAnErrorAndStays(t *testing.T) {
 		}
 	}
 }
+
+// A check that finds no state is counted, also if another check of its call has
+// found none either.
+func TestMissingStatesAreCounted(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	for _, l := range append(everyAlgorithm(10, time.Hour), algorithms.Concurrent(10, time.Hour)) {
+		r := must(t, client, &Options{Deadline: time.Minute})
+		checks := []algorithms.Check{checkOf("usr=1", l, 0), checkOf("usr=1", l, 0)}
+		if err := r.Allow(t.Context(), checks); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Stats().Redis.Missing; got != 2 {
+			t.Errorf("%v: got %d missing states, want 2", l, got)
+		}
+	}
+}
