@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "068b5369d7114114c5ad1bab64158186f7f2d6a8"
+const Digest = "87055a887ca2624cf957c25dc9220dddaf267ce7"

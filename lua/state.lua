@@ -105,8 +105,8 @@ end
 -- save stores a state that matters until full_at, under a limit.
 --
 -- A key lives until then. A key that has an era lives no shorter than before, because
--- receipts of earlier eras may still come. Only the key of a state with spare time lives longer:
--- its state was read from a text, as t0 and n0; otherwise these are nil. Spare
+-- receipts of earlier eras may still come. The key of a state with spare time lives
+-- longer: save was given t0 and n0, which were read from a text. Spare
 -- time is the time in which a full burst drains, at most ten seconds. While such
 -- a key lives long enough, a write leaves its TTL alone and adds the difference
 -- to its integer. That costs half of a SET with PX.

@@ -115,8 +115,9 @@ local function bucket_at(n, t, f, past, l)
   return n - k, t + k * l.a + (f - carry) / r, carry, past, false
 end
 
--- bucket_charge is the step's charge, once units are added. It notes the instant of
--- a charge that comes long after t.
+-- bucket_charge is the step's charge, once units are added. It notes its instant if
+-- it comes over 10 ms after t and leaves over a 16th of the burst in use (see
+-- token_bucket.go), and always if the state is mixed.
 local function bucket_charge(n, t, f, past, l)
   local last, era, mixed = 0, 0, 0
   if past then

@@ -36,8 +36,8 @@ type seenUse struct {
 }
 
 // note remembers answers that the primary has just given to takes and returns. It
-// forgets keys of which less than half is in use. Units that requests hold while they
-// run are left out: they are returned elsewhere.
+// forgets a key if less than half of its limit is in use. It leaves out the units that
+// requests hold while they run, because those are returned elsewhere.
 func (s *seenTable) note(c *call, clock func() int64) {
 	for i := range c.items {
 		it := &c.items[i]

@@ -89,15 +89,16 @@ func TestSpentIsNotForEver(t *testing.T) {
 	tests := map[string]struct {
 		before func(w *world)
 		limit  algorithms.Limit
-		most   bool // admitted
+		most   bool          // admitted
+		wait   time.Duration // at most; 0: any
 	}{
-		"spent":                    {func(*world) {}, limit, false},
-		"asked for nothing":        {func(w *world) { w.trip(); w.take("usr=1", limit, 0) }, limit, false},
-		"reset by another":         {func(w *world) { w.elsewhere(limit, algorithms.Reset); w.take("usr=1", limit, 1) }, limit, true},
-		"granted by another":       {func(w *world) { w.elsewhere(limit, algorithms.Grant); w.take("usr=1", limit, 1) }, limit, true},
-		"of another limit":         {func(*world) {}, algorithms.PerMonth(2_000, time.UTC), true},
-		"before a step back":       {func(w *world) { w.fallback.now = func() int64 { return time.Now().Add(-time.Hour).UnixMicro() } }, limit, false},
-		"a stale return, credited": {func(w *world) { w.returnsStale(limit) }, limit, false},
+		"spent":                    {func(*world) {}, limit, false, 0},
+		"asked for nothing":        {func(w *world) { w.trip(); w.take("usr=1", limit, 0) }, limit, false, 0},
+		"reset by another":         {func(w *world) { w.elsewhere(limit, algorithms.Reset); w.take("usr=1", limit, 1) }, limit, true, 0},
+		"granted by another":       {func(w *world) { w.elsewhere(limit, algorithms.Grant); w.take("usr=1", limit, 1) }, limit, true, 0},
+		"of another limit":         {func(*world) {}, algorithms.PerMonth(2_000, time.UTC), true, 0},
+		"before a step back":       {func(w *world) { w.fallback.now = func() int64 { return time.Now().Add(-time.Hour).UnixMicro() } }, limit, false, 24 * time.Hour},
+		"a stale return, credited": {func(w *world) { w.returnsStale(limit) }, limit, false, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +110,9 @@ func TestSpentIsNotForEver(t *testing.T) {
 				if !w.stats().Open {
 					w.trip()
 				}
-				if got := w.take("usr=1", tt.limit, 1); got.Allowed != tt.most {
-					t.Errorf("got %+v, want allowed %t", got, tt.most)
+				got := w.take("usr=1", tt.limit, 1)
+				if got.Allowed != tt.most || tt.wait > 0 && got.RetryAfter > tt.wait {
+					t.Errorf("got %+v, want allowed %t, and a wait of at most %v", got, tt.most, tt.wait)
 				}
 			})
 		})
@@ -126,7 +128,7 @@ func (w *world) elsewhere(l algorithms.Limit, op algorithms.Op) {
 	}
 }
 
-// returnsStale returns a take from before a Reset, of which nothing is credited.
+// returnsStale returns a take that a Reset has forgotten. The primary credits nothing.
 func (w *world) returnsStale(l algorithms.Limit) {
 	w.t.Helper()
 	w.elsewhere(l, algorithms.Reset)

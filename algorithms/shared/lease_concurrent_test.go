@@ -20,7 +20,8 @@ func TestLeasesUnderConcurrency(t *testing.T) {
 	limit := algorithms.FixedWindow(120_000, 365*24*time.Hour)
 	var log logRecords
 	l := coverFake(limitertest.NewFake(), Options{
-		// On a busy machine the key is hot, too, and a lease lasts until somebody spends it.
+		// A low HotAt makes the key hot on a busy machine. A long Hold lets callers spend
+		// the lease there.
 		Lease: &LeaseOptions{Hold: 100 * time.Millisecond, Share: 50, HotAt: 10}, Logger: log.logger(),
 	})
 	l.fake.Silence()
