@@ -37,6 +37,7 @@ type service struct {
 	job    job
 	all    []*process
 	client *http.Client
+	leaver *http.Client // of who hangs up, with a connection for each request
 
 	mu   sync.Mutex
 	seen map[answer]int64
@@ -62,7 +63,8 @@ func startService(t *testing.T, policy string, burst int64, limit limiting) *ser
 	addr := redistest.Start(t).Addr()
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * clientsEach}
 	s := &service{
-		T: t, redis: patientClient(addr), limit: limit, client: &http.Client{Transport: transport}, seen: make(map[answer]int64),
+		T: t, redis: patientClient(addr), limit: limit, client: &http.Client{Transport: transport},
+		leaver: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, seen: make(map[answer]int64),
 		job: job{Redis: addr, Policy: policy, Limit: limit(burst).String()},
 	}
 	t.Cleanup(func() {
@@ -102,13 +104,19 @@ func (s *service) stop(some ...*process) {
 }
 
 // post asks a process, and returns the status of the answer, or 0 and why there is none. Nothing is asked twice.
+//
+// A request that its client cancels gets a connection of its own. The transport offers a connection to the next request
+// before it has handed the answer of the last one over, so the next request's cancellation can cost the last one its answer.
 func (s *service) post(ctx context.Context, p *process, path string) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/"+path, nil)
 	if err != nil {
 		return 0, err
 	}
-	status := 0
-	resp, err := s.client.Do(r)
+	status, client := 0, s.client
+	if ctx.Done() != nil {
+		client = s.leaver
+	}
+	resp, err := client.Do(r)
 	if err == nil {
 		status = resp.StatusCode
 		_, _ = io.Copy(io.Discard, resp.Body) // it breaks off where a handler panics
