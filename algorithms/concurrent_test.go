@@ -144,7 +144,10 @@ func TestHoldsAreAsModelled(t *testing.T) {
 			return newMemory(t, &algorithms.MemoryOptions{MaxKeys: 10_000, Now: limitertest.ExceptForSweeps(c.now)})
 		},
 		"Redis": func(c *fakeClock) algorithms.Limiter {
-			l := algorithms.Must(shared.New(client, &shared.Options{Now: c.now, Deadline: time.Minute}))
+			l, err := shared.New(client, &shared.Options{Now: c.now, Deadline: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
 			t.Cleanup(func() { _ = l.Close() })
 			return l
 		},

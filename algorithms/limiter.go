@@ -44,14 +44,3 @@ var ErrUnavailable = errors.New("the shared limiter is not available")
 // Never is the wait that does not end: for a cost above the burst, for the limit
 // Nobody, and for an instant that a [time.Duration] cannot express.
 const Never = time.Duration(math.MaxInt64)
-
-// Must returns v, and panics if err is not nil. It is for constants of the
-// program, at start:
-//
-//	limit := algorithms.Must(algorithms.ParseLimit("60/1m burst 10"))
-func Must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}

@@ -147,6 +147,24 @@ func TestMemoryRefusalChargesNothing(t *testing.T) {
 	}
 }
 
+// A trial for whose key there is no room is denied, and the call proceeds.
+func TestMemoryRefusesTrials(t *testing.T) {
+	m := newMemory(t, &algorithms.MemoryOptions{MaxKeys: 1, Now: newClock().now})
+	hour := algorithms.FixedWindow(5, time.Hour)
+	take(t, m, "usr=1", algorithms.FixedWindow(1, time.Hour))
+	take(t, m, "usr=1", algorithms.FixedWindow(1, time.Hour)) // denied, so its place is not free
+	checks := []algorithms.Check{
+		{Policy: "default", Key: "usr=1", Limit: hour, Cost: 1},
+		{Policy: "default", Key: "usr=shadow", Limit: hour, Cost: 1, Op: algorithms.Trial},
+	}
+	if err := m.Allow(context.Background(), checks); err != nil {
+		t.Fatal(err)
+	}
+	if d := checks[1].Decision; !algorithms.Allowed(checks) || d.Allowed || d.Receipt.Units() != 0 {
+		t.Errorf("got %+v, want the take allowed and the trial denied", checks)
+	}
+}
+
 // After the clock stepped back, denials of its future protect nothing for ever.
 func TestMemoryEvictsAfterClockStep(t *testing.T) {
 	clock := newClock()

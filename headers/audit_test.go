@@ -12,18 +12,18 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// A subject is a State and what its Quota was made of, so that an audit can work
-// out with big fractions what the writer works out with integers.
+// A subject is a State and the configuration of its Quota. An audit computes with
+// big fractions where the writer computes with integers.
 type subject struct {
 	config headers.QuotaConfig
 	state  headers.State
 }
 
-// audit reads back what Write wrote into an empty header, and returns what is
-// wrong with it.
+// audit reads the fields that Write has written into an empty header, and returns
+// an error if they are wrong.
 func audit(d headers.Dialect, subjects []subject, resp headers.Response, h http.Header) error {
 	if d == 0 {
-		d = headers.Draft | headers.Triple
+		d = headers.Draft | headers.SeparateFields
 	}
 	want := subjects
 	if resp.Denied {
@@ -50,7 +50,7 @@ func audit(d headers.Dialect, subjects []subject, resp headers.Response, h http.
 		}
 	}
 	policies, err := readPolicies(h["Ratelimit-Policy"])
-	if err != nil || d&(headers.Draft|headers.Triple) != 0 && len(policies) != len(subjects) {
+	if err != nil || d&(headers.Draft|headers.SeparateFields) != 0 && len(policies) != len(subjects) {
 		return fmt.Errorf("got policies %+v, %v, want %d", policies, err, len(subjects))
 	}
 	for i, p := range policies {
@@ -83,7 +83,7 @@ func (s subject) window() int64 {
 
 // auditItem has the draft's r and t as DESIGN defines them.
 func (s subject) auditItem(isDenied bool, got limitItem) error {
-	want := limitItem{name: s.config.Name, r: s.remaining(), t: absent, pk: string(s.state.PartitionKey)}
+	want := limitItem{name: s.config.Name, r: s.remaining(), t: absent}
 	w := s.window()
 	switch {
 	case s.config.Limit == 0 || w == absent:
@@ -119,7 +119,7 @@ func (s subject) auditItem(isDenied bool, got limitItem) error {
 	return nil
 }
 
-// auditRetryAfter has W27 and what else is to be said of Retry-After.
+// auditRetryAfter has W27 and the other rules of Retry-After.
 func auditRetryAfter(resp headers.Response, limits []limitItem, h http.Header) error {
 	longest := resp.RetryAfter
 	for _, s := range resp.States {
@@ -146,8 +146,8 @@ func auditRetryAfter(resp headers.Response, limits []limitItem, h http.Header) e
 	return nil
 }
 
-// auditForm has what is true of all fields: canonical keys, visible ASCII, and
-// that scalars are one non-negative integer.
+// auditForm has the rules of all fields: keys are canonical, lines are visible
+// ASCII, and scalars are one non-negative integer.
 func auditForm(h http.Header) error {
 	for key, lines := range h {
 		if key != http.CanonicalHeaderKey(key) || len(lines) != 1 {
@@ -180,10 +180,10 @@ func auditForm(h http.Header) error {
 
 func seconds(d time.Duration) *big.Rat { return big.NewRat(int64(d), 1e9) }
 
-// ceil rounds up, and saturates far beyond what a field can say.
+// ceil rounds up, and saturates far beyond the range of a field.
 func ceil(r *big.Rat) int64 {
 	n := new(big.Int).Neg(r.Num())
-	n.Div(n, r.Denom()) // Euclidean: floor, since the denominator is positive
+	n.Div(n, r.Denom()) // Euclidean: floor, because the denominator is positive
 	n.Neg(n)
 	if !n.IsInt64() {
 		return int64(headers.Never)

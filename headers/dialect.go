@@ -7,44 +7,57 @@ import (
 	"strings"
 )
 
-// A Dialect is the set of header families that responses carry. It is a bit
-// set: Draft|X sends both. The zero value means Draft|Triple.
+// A Dialect is the set of header families that responses carry. Join families
+// with |: Draft|XRateLimit sends both. The zero value means
+// Draft|SeparateFields. Retry-After belongs to every Dialect.
+//
+// A Dialect is a plain value and safe for concurrent use.
 type Dialect uint8
 
 const (
-	// Draft is RateLimit and RateLimit-Policy in the syntax of
-	// draft-ietf-httpapi-ratelimit-headers-11 (work in progress).
+	// Draft sends RateLimit and RateLimit-Policy in the syntax of
+	// draft-ietf-httpapi-ratelimit-headers-11 (work in progress), sections 3
+	// and 4. Times are in seconds from now. Its text is "draft".
 	Draft Dialect = 1 << iota
 
-	// Triple is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of
-	// that draft's versions up to -06, with -Reset in seconds from now, and
-	// RateLimit-Policy as in Draft.
-	Triple
+	// SeparateFields sends RateLimit-Limit, RateLimit-Remaining and
+	// RateLimit-Reset, one number each, as version 06 of the same draft defines
+	// them. RateLimit-Reset is in seconds from now. RateLimit-Policy comes with
+	// them and has the syntax of Draft. Its text is "separate".
+	SeparateFields
 
-	// X is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset as
-	// GitHub made them popular, with -Reset in seconds of the Unix epoch. No
-	// specification defines them.
-	X
+	// XRateLimit sends X-RateLimit-Limit, X-RateLimit-Remaining and
+	// X-RateLimit-Reset, one number each. X-RateLimit-Reset is in Unix seconds.
+	// No specification defines these fields; GitHub made them popular. Its text
+	// is "x-ratelimit".
+	XRateLimit
 )
 
-const allDialects = Draft | Triple | X
+const allDialects = Draft | SeparateFields | XRateLimit
 
-// dialects names the bits, in the order in which they are written.
+// dialects names the bits, in the order in which Write writes them.
 var dialects = [...]struct {
 	bit  Dialect
 	name string
-}{{Draft, "draft"}, {Triple, "triple"}, {X, "x"}}
+}{{Draft, "draft"}, {SeparateFields, "separate"}, {XRateLimit, "x-ratelimit"}}
 
-// ParseDialect reads names joined by commas, such as "draft,triple,x". Spaces
-// around a name are allowed. The error names every part that is no dialect; the
-// empty text is an error, too, since it could mean the default or nothing.
+// ParseDialect reads names joined by commas, such as "draft,x-ratelimit". The
+// names are "draft", "separate" and "x-ratelimit", in lower case and in any
+// order. Spaces around a name are allowed.
+//
+// The error joins one error per misconfiguration: each unknown name, and each
+// name that is listed twice. The empty text is an error, because it could mean
+// the default or no fields. With an error, the Dialect is 0.
 func ParseDialect(s string) (Dialect, error) {
 	var d Dialect
 	var errs []error
 	for part := range strings.SplitSeq(s, ",") {
 		bit := dialectNamed(strings.Trim(part, " "))
-		if bit == 0 {
-			errs = append(errs, fmt.Errorf("headers: unknown dialect %q: want draft, triple or x", part))
+		switch {
+		case bit == 0:
+			errs = append(errs, fmt.Errorf("headers: unknown dialect %.80q: want draft, separate or x-ratelimit", part))
+		case d&bit != 0:
+			errs = append(errs, fmt.Errorf("headers: dialect %q is listed twice: list it once", bit))
 		}
 		d |= bit
 	}
@@ -63,8 +76,9 @@ func dialectNamed(name string) Dialect {
 	return 0
 }
 
-// String returns what [ParseDialect] reads, e.g. "draft,triple", which is also
-// the text of the zero value. Unknown bits follow as a number.
+// String returns the text that [ParseDialect] reads, e.g. "draft,separate". The
+// zero value has the text of its meaning, "draft,separate". Unknown bits follow
+// as one hexadecimal number, which ParseDialect rejects.
 func (d Dialect) String() string {
 	d = d.orDefault()
 	var names []string
@@ -79,31 +93,35 @@ func (d Dialect) String() string {
 	return strings.Join(names, ",")
 }
 
-// Validate returns an error if d has bits that are no dialect. Write ignores
-// such bits.
+// Validate returns an error if d has unknown bits, and nil otherwise. One error
+// names all of them. The zero value is valid. [Dialect.Write] ignores unknown
+// bits.
 func (d Dialect) Validate() error {
-	if d&^allDialects != 0 {
-		return fmt.Errorf("headers: unknown bits in dialect %q: want any of draft, triple and x", d.String())
+	if rest := d &^ allDialects; rest != 0 {
+		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: combine Draft, SeparateFields and XRateLimit only",
+			d.String(), uint8(rest))
 	}
 	return nil
 }
 
 // ExposeHeaders returns the names of the fields that [Dialect.Write] may set,
-// for Access-Control-Expose-Headers (none of them is CORS-safelisted). The
-// caller owns the slice.
+// Retry-After included. Send them in Access-Control-Expose-Headers (Fetch
+// standard): none of them is CORS-safelisted, so scripts cannot read them
+// otherwise. The zero value returns the fields of Draft|SeparateFields. Each
+// call returns a new slice.
 func (d Dialect) ExposeHeaders() []string {
 	d = d.orDefault()
 	var names []string
 	if d&Draft != 0 {
 		names = append(names, "RateLimit")
 	}
-	if d&(Draft|Triple) != 0 {
+	if d&(Draft|SeparateFields) != 0 {
 		names = append(names, "RateLimit-Policy")
 	}
-	if d&Triple != 0 {
+	if d&SeparateFields != 0 {
 		names = append(names, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 	}
-	if d&X != 0 {
+	if d&XRateLimit != 0 {
 		names = append(names, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 	}
 	return append(names, "Retry-After")
@@ -111,7 +129,7 @@ func (d Dialect) ExposeHeaders() []string {
 
 func (d Dialect) orDefault() Dialect {
 	if d == 0 {
-		return Draft | Triple
+		return Draft | SeparateFields
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package headers_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,22 +11,32 @@ import (
 )
 
 func TestParseDialect(t *testing.T) {
-	const all = headers.Draft | headers.Triple | headers.X
+	const all = headers.Draft | headers.SeparateFields | headers.XRateLimit
 	for in, want := range map[string]headers.Dialect{
-		"draft": headers.Draft, "triple": headers.Triple, "x": headers.X,
-		"draft,triple,x": all, "x, triple ,draft": all, "draft,draft": headers.Draft,
+		"draft": headers.Draft, "separate": headers.SeparateFields, "x-ratelimit": headers.XRateLimit,
+		"draft,separate,x-ratelimit": all, "x-ratelimit, separate ,draft": all,
 	} {
 		if got, err := headers.ParseDialect(in); err != nil || got != want {
 			t.Errorf("%q: got %v, %v, want %v", in, got, err, want)
 		}
 	}
-	const rest = ": want draft, triple or x"
+	const rest = ": want draft, separate or x-ratelimit"
 	for in, want := range map[string]string{
-		"":            `headers: unknown dialect ""` + rest,
-		"Draft":       `headers: unknown dialect "Draft"` + rest,
-		"draft,":      `headers: unknown dialect ""` + rest,
-		"x;triple":    `headers: unknown dialect "x;triple"` + rest,
-		"a,draft,b\n": `headers: unknown dialect "a"` + rest + "\n" + `headers: unknown dialect "b\n"` + rest,
+		"":               `headers: unknown dialect ""` + rest,
+		"Draft":          `headers: unknown dialect "Draft"` + rest,
+		"draft,":         `headers: unknown dialect ""` + rest,
+		"draft;separate": `headers: unknown dialect "draft;separate"` + rest,
+		"a,draft,b\n":    `headers: unknown dialect "a"` + rest + "\n" + `headers: unknown dialect "b\n"` + rest,
+		// The names before this version's.
+		"triple,x": `headers: unknown dialect "triple"` + rest + "\n" + `headers: unknown dialect "x"` + rest,
+		// Each repetition, and the unknown names between.
+		"draft, draft":      `headers: dialect "draft" is listed twice: list it once`,
+		"separate,separate": `headers: dialect "separate" is listed twice: list it once`,
+		"draft,all,x-ratelimit,draft,x-ratelimit": `headers: unknown dialect "all"` + rest + "\n" +
+			`headers: dialect "draft" is listed twice: list it once` + "\n" +
+			`headers: dialect "x-ratelimit" is listed twice: list it once`,
+		// An error stays short.
+		strings.Repeat("n", 1000): `headers: unknown dialect "` + strings.Repeat("n", 80) + `"` + rest,
 	} {
 		if got, err := headers.ParseDialect(in); err == nil || err.Error() != want || got != 0 {
 			t.Errorf("%q: got %v, %v, want %s", in, got, err, want)
@@ -35,8 +46,8 @@ func TestParseDialect(t *testing.T) {
 
 func TestDialectString(t *testing.T) {
 	for d, want := range map[headers.Dialect]string{
-		0: "draft,triple", headers.Draft: "draft", headers.X | headers.Triple: "triple,x",
-		headers.X | 0x40: "x,0x40", 0x80: "0x80",
+		0: "draft,separate", headers.Draft: "draft", headers.XRateLimit | headers.SeparateFields: "separate,x-ratelimit",
+		headers.XRateLimit | 0x40: "x-ratelimit,0x40", 0x80: "0x80", 0xC0: "0xc0",
 	} {
 		if got := d.String(); got != want {
 			t.Errorf("%d: got %q, want %q", uint8(d), got, want)
@@ -44,8 +55,9 @@ func TestDialectString(t *testing.T) {
 	}
 }
 
-// TestDialects walks through all values: the valid ones survive their text, and
-// ExposeHeaders has just the fields that Write may set.
+// TestDialects walks through all values. The valid ones survive their text, Validate
+// names the unknown bits of the others, and ExposeHeaders has exactly the fields
+// that Write may set.
 func TestDialects(t *testing.T) {
 	q := window(t, "a", 10, time.Minute)
 	resp := denied(headers.State{Quota: q, Denied: true, RetryAfter: time.Second})
@@ -55,8 +67,9 @@ func TestDialects(t *testing.T) {
 		if valid := i < 8; valid != (err == nil) {
 			t.Errorf("%d: got %v", i, err)
 		}
-		if err != nil && !strings.HasPrefix(err.Error(), "headers: unknown bits in dialect \"") {
-			t.Errorf("%d: got %v", i, err)
+		if want := fmt.Sprintf("headers: dialect %q has unknown bits 0x%x: combine Draft, SeparateFields and XRateLimit only",
+			d.String(), i&^7); err != nil && err.Error() != want {
+			t.Errorf("%d: got %v, want %s", i, err, want)
 		}
 		if parsed, err := headers.ParseDialect(d.String()); i > 0 && i < 8 && (err != nil || parsed != d) {
 			t.Errorf("%v: got %v, %v", d, parsed, err)

@@ -1,53 +1,58 @@
-// Package headers writes what a rate limiter tells its clients: the RateLimit
-// fields, Retry-After, and the body of a denial.
+// Package headers writes the responses of a rate limiter: the RateLimit fields,
+// Retry-After, and the body of a denial.
 //
-// Middleware uses it, and so does a handler that answers denials itself. It
-// takes plain values, imports the standard library only, and reads no clock.
+// The middleware uses this package. A handler that answers denials itself can
+// use it, too. The package takes plain values, imports the standard library
+// only, and reads no clock.
 //
 //	q, err := headers.NewQuota(headers.QuotaConfig{
 //		Name: "default", Limit: 100, Requests: 100, Window: time.Minute, Continuous: true,
 //	})
 //
-// A [Quota] is what a policy promises, made once. A [State] is what it says
-// about one response, a [Response] all that is said about one, and
-// [Dialect.Write] writes that down.
+// A [Quota] is a policy's promise. Make it once, when the program starts. A
+// [State] is one policy's part of one response. A [Response] holds all States of
+// one response, and [Dialect.Write] writes them into its header. [SetProblem]
+// and [Problem] make the body of a denial.
 //
 // # Dialects
 //
-//	Dialect  fields                                who reads them
-//	Draft    RateLimit, RateLimit-Policy           few yet, such as Cloudflare's SDKs
-//	Triple   RateLimit-Limit/-Remaining/-Reset,    clients of the drafts up to -06, such as
-//	         RateLimit-Policy                      ky and ratelimit-header-parser (JavaScript)
-//	X        X-RateLimit-Limit/-Remaining/-Reset   clients written for GitHub's fields, such as
-//	                                               octokit (JavaScript)
+//	Constant        text         fields                              clients
+//	Draft           draft        RateLimit, RateLimit-Policy         Cloudflare's SDKs; few others yet
+//	SeparateFields  separate     RateLimit-Limit/-Remaining/-Reset,  ky and ratelimit-header-parser
+//	                             RateLimit-Policy                    (JavaScript)
+//	XRateLimit      x-ratelimit  X-RateLimit-Limit/-Remaining/       octokit (JavaScript), and other
+//	                             -Reset                              clients of GitHub's fields
 //
-// The zero Dialect means Draft and Triple. Retry-After belongs to all of them:
-// nearly every client that retries reads it, and few read anything else.
+// The zero Dialect means Draft and SeparateFields. Every Dialect includes
+// Retry-After. Nearly every client that retries reads Retry-After, and few read
+// any other field.
 //
-// Draft implements the syntax of draft-ietf-httpapi-ratelimit-headers-11 (work
-// in progress), and so may change with it; it is what "draft" means in this
-// package. RateLimit-Policy is in that syntax in every dialect that has it.
+// Draft follows version 11 of draft-ietf-httpapi-ratelimit-headers (work in
+// progress) and may change with it. "The draft" means this version everywhere in
+// this package. RateLimit-Policy has this syntax in every Dialect that sends it.
 //
-// # What the numbers mean
+// # Meaning of the numbers
 //
-//   - q is what a client may use at once, and w the seconds in which the rate
-//     brings that back, rounded up: 60 per minute with a burst of 10 is
-//     "q=10;w=10".
-//   - r is what is left, t the seconds for which it has to last. Since r·w <= q·t
+//   - q is the most units that a client can use at once.
+//   - w is the time in seconds in which the rate refills q, rounded up. A bucket
+//     of 60 per minute with a burst of 10 has "q=10;w=10".
+//   - r is the number of units left.
+//   - t is the time in seconds for which r has to last. Because r·w <= q·t
 //     always, a client that spreads r over t never exceeds the policy's rate.
-//     Just before a window ends, t therefore looks beyond its end.
-//   - On a denial only the policies that denied are listed, and t is their part
-//     of Retry-After, so that Retry-After never points before the end of a t.
-//   - RateLimit-Reset is in seconds from now, X-RateLimit-Reset in seconds of
-//     the Unix epoch. Both are rounded up.
+//     Just before a window ends, t therefore exceeds the rest of the window.
+//   - A denial lists only the policies that denied. Their t is their own wait, so
+//     Retry-After never points before the end of a t.
+//   - RateLimit-Reset is in seconds from now, X-RateLimit-Reset in Unix seconds.
+//     Both are rounded up.
 //
-// # What the rest of the server has to do
+// # Duties of the server
 //
-//   - Write before the response begins. The fields must not be trailers; a
-//     handler that hijacks the connection drops them.
-//   - Browsers show a script these fields only if the response names them in
-//     Access-Control-Expose-Headers; [Dialect.ExposeHeaders] lists them. A
-//     denial needs its CORS fields too, so CORS goes outside the limiter.
-//   - Caches replay fields of cacheable responses, and clients are told to
-//     ignore them when Age is above 0. Denials are never stored.
+//   - Call Write before the response begins. The draft forbids these fields in
+//     trailers. A handler that hijacks the connection drops them.
+//   - Name the fields in Access-Control-Expose-Headers if scripts in browsers
+//     shall read them. [Dialect.ExposeHeaders] lists the names.
+//   - Put CORS middleware outside the limiter, because denials need its fields.
+//   - Expect caches to replay the fields of cacheable responses. The draft asks
+//     clients to ignore the fields of a response with a positive Age.
+//     [SetProblem] makes denials uncacheable.
 package headers

@@ -32,10 +32,10 @@ func show(h http.Header) {
 	}
 }
 
-// A handler that answers a denial itself.
+// A handler answers a denial itself.
 func Example() {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		wait := 1800 * time.Millisecond // as the limiter said
+		wait := 1800 * time.Millisecond // from the limiter
 		h := w.Header()
 		headers.Draft.Write(h, headers.Response{
 			Quotas:     []*headers.Quota{perUser},
@@ -45,7 +45,7 @@ func Example() {
 		})
 		headers.SetProblem(h)
 		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = w.Write(headers.QuotaExceeded(perUser.Name())) // the client may be gone
+		_, _ = w.Write(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser")) // the client may be gone
 	})
 
 	rec := httptest.NewRecorder()
@@ -64,10 +64,10 @@ func Example() {
 	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["peruser"]}
 }
 
-// An admitted response in all dialects.
+// An admitted response has the fields of all dialects.
 func ExampleDialect_Write() {
 	h := http.Header{}
-	dialect := headers.Draft | headers.Triple | headers.X
+	dialect := headers.Draft | headers.SeparateFields | headers.XRateLimit
 	dialect.Write(h, headers.Response{
 		Quotas: []*headers.Quota{perUser},
 		States: []headers.State{{Quota: perUser, Remaining: 42, ResetAfter: 34800 * time.Millisecond}},
@@ -85,13 +85,30 @@ func ExampleDialect_Write() {
 	// X-Ratelimit-Reset: 1795262435
 }
 
-// A policy that could not decide is announced, but has no numbers.
+// A policy that could not decide sends its promise, and no numbers.
 func ExampleDialect_Write_undecided() {
 	h := http.Header{}
 	headers.Draft.Write(h, headers.Response{Quotas: []*headers.Quota{perUser}})
 	show(h)
 	// Output:
 	// Ratelimit-Policy: "peruser";q=100;w=60
+}
+
+// Dialects combine. The zero value is the default.
+func ExampleDialect() {
+	fmt.Println(headers.Draft | headers.XRateLimit)
+	fmt.Println(headers.Dialect(0))
+	// Output:
+	// draft,x-ratelimit
+	// draft,separate
+}
+
+func ExampleDialect_String() {
+	fmt.Println(headers.SeparateFields.String())
+	fmt.Println((headers.SeparateFields | 0x40).String())
+	// Output:
+	// separate
+	// separate,0x40
 }
 
 func ExampleDialect_ExposeHeaders() {
@@ -103,25 +120,26 @@ func ExampleDialect_ExposeHeaders() {
 }
 
 func ExampleDialect_Validate() {
-	fmt.Println((headers.Draft | headers.X).Validate())
+	fmt.Println((headers.Draft | headers.XRateLimit).Validate())
 	fmt.Println(headers.Dialect(0x40).Validate())
 	// Output:
 	// <nil>
-	// headers: unknown bits in dialect "0x40": want any of draft, triple and x
+	// headers: dialect "0x40" has unknown bits 0x40: combine Draft, SeparateFields and XRateLimit only
 }
 
 func ExampleParseDialect() {
-	dialect, err := headers.ParseDialect("draft, x")
+	dialect, err := headers.ParseDialect("draft, x-ratelimit")
 	fmt.Println(dialect, err)
-	_, err = headers.ParseDialect("standard")
+	_, err = headers.ParseDialect("standard,draft,draft")
 	fmt.Println(err)
 	// Output:
-	// draft,x <nil>
-	// headers: unknown dialect "standard": want draft, triple or x
+	// draft,x-ratelimit <nil>
+	// headers: unknown dialect "standard": want draft, separate or x-ratelimit
+	// headers: dialect "draft" is listed twice: list it once
 }
 
-// A token bucket of 60 per minute with a burst of 10: ten may come at once, and
-// the rate brings ten back in ten seconds.
+// A token bucket has a rate of 60 per minute and a burst of 10. The rate refills
+// the burst in ten seconds.
 func ExampleNewQuota() {
 	q, err := headers.NewQuota(headers.QuotaConfig{
 		Name:       "search",
@@ -130,42 +148,65 @@ func ExampleNewQuota() {
 		Window:     time.Minute,
 		Continuous: true,
 	})
-	fmt.Println(q, err)
+	fmt.Println(q != nil, err)
 
 	_, err = headers.NewQuota(headers.QuotaConfig{Name: "naïve", Limit: -1})
 	fmt.Println(err)
 	// Output:
-	// "search";q=10;w=10 <nil>
-	// headers: quota "naïve": a name is 1 to 64 characters of 0x20 to 0x7E
-	// headers: quota "naïve": a limit is 0 to 999999999999999, got "-1"
+	// true <nil>
+	// headers: quota "naïve": bad name: want 1 to 64 characters of 0x20 to 0x7E
+	// headers: quota "naïve": bad limit "-1": want 0 to 999999999999999
 }
 
-// The unit of a quota, when it does not count requests.
+// A quota counts concurrent requests.
 func ExampleNewQuota_unit() {
 	q, err := headers.NewQuota(headers.QuotaConfig{Name: "inflight", Limit: 10, Unit: "concurrent-requests"})
-	fmt.Println(q, err)
+	h := make(http.Header)
+	headers.Draft.Write(h, headers.Response{Quotas: []*headers.Quota{q}})
+	fmt.Println(h.Get("RateLimit-Policy"), err)
 	// Output:
 	// "inflight";q=10;qu="concurrent-requests" <nil>
 }
 
-func ExampleRetryAfterSeconds() {
-	for _, wait := range []time.Duration{time.Nanosecond, 2 * time.Second, 365 * 24 * time.Hour, headers.Never} {
-		fmt.Println(headers.RetryAfterSeconds(wait))
+// The limit of each customer comes from a database, so each response has another
+// quota.
+func ExampleQuota_Set() {
+	var q headers.Quota
+	for _, limit := range []int64{100, 250} {
+		if err := q.Set(headers.QuotaConfig{Name: "plan", Limit: limit, Requests: limit, Window: time.Minute, Continuous: true}); err != nil {
+			fmt.Println(err)
+		}
+		h := make(http.Header)
+		headers.Draft.Write(h, headers.Response{Quotas: []*headers.Quota{&q}})
+		fmt.Println(h.Get("RateLimit-Policy"))
 	}
 	// Output:
-	// 1 true
-	// 2 true
-	// 2147483 true
-	// 0 false
+	// "plan";q=100;w=60
+	// "plan";q=250;w=60
 }
 
-// The answer of a service whose store is out of reach, and which fails closed.
+// The wait is rounded up, at least 1 s and at most 24.8 days. Never removes the
+// field.
 func ExampleSetRetryAfter() {
+	for _, wait := range []time.Duration{0, 1500 * time.Millisecond, 365 * 24 * time.Hour, headers.Never} {
+		h := http.Header{}
+		headers.SetRetryAfter(h, wait)
+		fmt.Println(h)
+	}
+	// Output:
+	// map[Retry-After:[1]]
+	// map[Retry-After:[2]]
+	// map[Retry-After:[2147483]]
+	// map[]
+}
+
+// A service fails closed while its store is unavailable.
+func ExampleSetRetryAfter_unavailable() {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		headers.SetRetryAfter(w.Header(), 1500*time.Millisecond)
 		headers.SetProblem(w.Header())
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write(headers.Problem(http.StatusServiceUnavailable)) // the client may be gone
+		_, _ = w.Write(headers.Problem(http.StatusServiceUnavailable, "")) // the client may be gone
 	})
 
 	rec := httptest.NewRecorder()
@@ -185,36 +226,29 @@ func ExampleSetProblem() {
 	// X-Content-Type-Options: nosniff
 }
 
-func ExampleQuotaExceeded() {
-	fmt.Printf("%s\n", headers.QuotaExceeded("peruser", "hourly"))
-	fmt.Printf("%s\n", headers.QuotaExceeded()) // a policy denied that is not advertised
+func ExampleProblem() {
+	fmt.Printf("%s\n", headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser", "hourly"))
+	fmt.Printf("%s\n", headers.Problem(http.StatusTooManyRequests, "abnormal-usage-detected", "peruser"))
+	fmt.Printf("%s\n", headers.Problem(http.StatusServiceUnavailable, "temporary-reduced-capacity"))
+	fmt.Printf("%s\n", headers.Problem(http.StatusUnauthorized, ""))
 	// Output:
 	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["peruser","hourly"]}
-	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429}
-}
-
-func ExampleProblem() {
-	fmt.Printf("%s\n", headers.Problem(http.StatusUnauthorized))
-	// Output:
+	// {"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["peruser"]}
+	// {"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503}
 	// {"type":"about:blank","title":"Unauthorized","status":401}
 }
 
-// Two clients wait for the end of the same window, and come back apart.
+// Two clients wait for the end of the same window of one minute, and come back
+// apart.
 func ExampleJitter() {
-	const window = time.Minute
 	const left = 17301 * time.Millisecond
+	const spread = 6 * time.Second // a tenth of the window
 	end := time.Unix(1795262460, 0)
 	for _, client := range []string{"usr=1", "usr=2"} {
-		wait := left + headers.Jitter(headers.Spread(window), "peruser", client, end.Unix())
+		wait := left + headers.Jitter(spread, "peruser", client, end.Unix())
 		fmt.Println(wait.Round(time.Millisecond))
 	}
 	// Output:
 	// 19.889s
 	// 18.756s
-}
-
-func ExampleSpread() {
-	fmt.Println(headers.Spread(time.Second), headers.Spread(time.Minute), headers.Spread(time.Hour))
-	// Output:
-	// 1s 6s 30s
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzWrite lets the fuzzer choose what the property test draws at random.
+// FuzzWrite lets the fuzzer choose the arguments that the property test draws.
 func FuzzWrite(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		d, subjects, resp := drawResponse(t)
@@ -23,7 +23,8 @@ func FuzzWrite(f *testing.F) {
 	}))
 }
 
-// FuzzNewQuota makes sure that a quota is refused, or reads back.
+// FuzzNewQuota makes sure that NewQuota returns an error, or a quota that reads
+// back.
 func FuzzNewQuota(f *testing.F) {
 	f.Add("default", int64(100), int64(100), int64(time.Minute), true, "")
 	f.Add("per \"user\" \\ x", int64(10), int64(0), int64(0), false, "concurrent-requests")
@@ -46,14 +47,14 @@ func FuzzNewQuota(f *testing.F) {
 			unit = ""
 		}
 		want := policyItem{name: name, q: limit, w: s.window(), unit: unit}
-		if items, err := readPolicies([]string{q.String()}); err != nil || !slices.Equal(items, []policyItem{want}) {
-			t.Errorf("%s: got %+v, %v, want %+v", q, items, err, want)
+		if items, err := readPolicies([]string{policyOf(q)}); err != nil || !slices.Equal(items, []policyItem{want}) {
+			t.Errorf("%s: got %+v, %v, want %+v", policyOf(q), items, err, want)
 		}
 	})
 }
 
-// FuzzSetRetryAfter makes sure that one line of digits is left, whatever an
-// outer handler has set, and that it is never below the wait.
+// FuzzSetRetryAfter makes sure that one line of digits is left after any lines of
+// an outer handler, and that it is never below the wait.
 func FuzzSetRetryAfter(f *testing.F) {
 	for _, tt := range retryAfterLines {
 		f.Add(strings.Join(tt.lines, "\n"), int64(4001*ms))
@@ -61,8 +62,7 @@ func FuzzSetRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string, wait int64) {
 		h := http.Header{"Retry-After": strings.Split(lines, "\n")}
 		headers.SetRetryAfter(h, time.Duration(wait))
-		least, ok := headers.RetryAfterSeconds(time.Duration(wait))
-		if !ok {
+		if time.Duration(wait) == headers.Never {
 			if len(h) > 0 {
 				t.Errorf("got %q, want none", h)
 			}
@@ -72,6 +72,7 @@ func FuzzSetRetryAfter(f *testing.F) {
 		if len(got) != 1 {
 			t.Fatalf("got %q", got)
 		}
+		least := min(max(ceil(seconds(time.Duration(wait))), 1), 2_147_483)
 		n, err := strconv.ParseInt(got[0], 10, 32)
 		if err != nil || n < least || n > 2_147_483 || strconv.FormatInt(n, 10) != got[0] {
 			t.Errorf("got %q, want at least %d", got, least)
@@ -79,8 +80,8 @@ func FuzzSetRetryAfter(f *testing.F) {
 	})
 }
 
-// FuzzScalars makes sure that whatever an outer limiter left gives way, or
-// stays as a whole.
+// FuzzScalars makes sure that the numbers of an outer limiter stay as a whole, or
+// give way as a whole.
 func FuzzScalars(f *testing.F) {
 	f.Add("100", "42", "7", int64(3))
 	f.Add("10, 10;w=1", "-1", "", int64(3))
@@ -89,7 +90,7 @@ func FuzzScalars(f *testing.F) {
 		outer := []string{limit, remaining, reset}
 		h := http.Header{"Ratelimit-Limit": {limit}, "Ratelimit-Remaining": {remaining}, "Ratelimit-Reset": {reset}}
 		resp := admitted(headers.State{Quota: window(t, "a", 10, time.Minute), Remaining: r, ResetAfter: time.Second})
-		headers.Triple.Write(h, resp)
+		headers.SeparateFields.Write(h, resp)
 		got := slices.Concat(h["Ratelimit-Limit"], h["Ratelimit-Remaining"], h["Ratelimit-Reset"])
 		ours := []string{"10", strconv.FormatInt(min(max(r, 0), 10), 10), "1"}
 		if !slices.Equal(got, ours) && !slices.Equal(got, outer) {
@@ -98,12 +99,12 @@ func FuzzScalars(f *testing.F) {
 	})
 }
 
-// FuzzQuotaExceeded makes sure that no name breaks the body.
-func FuzzQuotaExceeded(f *testing.F) {
+// FuzzProblem makes sure that no name breaks the body.
+func FuzzProblem(f *testing.F) {
 	f.Add("default", "per \"user\" \\ x")
 	f.Add("\x00\xff", "\u2028</script>")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		got, err := violated(headers.QuotaExceeded(a, b))
+		got, err := violated(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", a, b))
 		// A conversion to runes turns each bad byte into U+FFFD, too.
 		if want := []string{string([]rune(a)), string([]rune(b))}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
@@ -111,8 +112,10 @@ func FuzzQuotaExceeded(f *testing.F) {
 	})
 }
 
+// FuzzParseDialect makes sure that ParseDialect returns an error, or a Dialect that
+// reads back.
 func FuzzParseDialect(f *testing.F) {
-	for _, seed := range []string{"", "draft", "draft, triple,x", "Draft", ",", "x;x"} {
+	for _, seed := range []string{"", "draft", "draft, separate,x-ratelimit", "Draft", ",", "draft;draft", "separate,separate"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

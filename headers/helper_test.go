@@ -52,7 +52,7 @@ func dump(h http.Header) string {
 	return strings.ReplaceAll(b.String(), "\r\n", "\n")
 }
 
-// admitted is the response about quotas that all decided.
+// admitted returns an admitted response whose quotas all have a State.
 func admitted(states ...headers.State) headers.Response {
 	resp := headers.Response{States: states, Now: at}
 	for _, s := range states {
@@ -61,7 +61,7 @@ func admitted(states ...headers.State) headers.Response {
 	return resp
 }
 
-// denied is admitted's opposite, with the wait that the States have.
+// denied returns a denied response with the longest wait of its denied States.
 func denied(states ...headers.State) headers.Response {
 	resp := admitted(states...)
 	resp.Denied = true
@@ -73,13 +73,12 @@ func denied(states ...headers.State) headers.Response {
 	return resp
 }
 
-// absent stands for an optional parameter that is not there.
+// absent stands for an optional parameter that an item does not have.
 const absent = -1
 
 type limitItem struct {
 	name string
 	r, t int64
-	pk   string
 }
 
 type policyItem struct {
@@ -88,8 +87,8 @@ type policyItem struct {
 	unit string
 }
 
-// readLimits reads RateLimit as section 4 of the draft wants it, with the
-// parameters in order and no others.
+// readLimits reads RateLimit as section 4 of the draft defines it. It accepts r
+// and t only, in this order.
 func readLimits(lines []string) ([]limitItem, error) {
 	items, err := readList(lines)
 	if err != nil {
@@ -98,8 +97,8 @@ func readLimits(lines []string) ([]limitItem, error) {
 	var limits []limitItem
 	for _, item := range items {
 		l := limitItem{r: absent, t: absent}
-		if err := bind(item, &l.name, []string{"r", "t", "pk"}, map[string]any{
-			"r": &l.r, "t": &l.t, "pk": &l.pk,
+		if err := bind(item, &l.name, []string{"r", "t"}, map[string]any{
+			"r": &l.r, "t": &l.t,
 		}); err != nil {
 			return nil, err
 		}
@@ -111,7 +110,7 @@ func readLimits(lines []string) ([]limitItem, error) {
 	return limits, nil
 }
 
-// readPolicies reads RateLimit-Policy as section 3 of the draft wants it.
+// readPolicies reads RateLimit-Policy as section 3 of the draft defines it.
 func readPolicies(lines []string) ([]policyItem, error) {
 	items, err := readList(lines)
 	if err != nil {
@@ -133,8 +132,8 @@ func readPolicies(lines []string) ([]policyItem, error) {
 	return policies, nil
 }
 
-// bind stores an item whose value is a String, and whose parameters, of the
-// types that they are bound to, come in the given order.
+// bind stores an item. Its value must be a String. Its parameters must have the
+// types of their variables and come in the given order.
 func bind(item sfItem, name *string, order []string, to map[string]any) error {
 	var ok bool
 	if *name, ok = item.value.(string); !ok {
@@ -154,14 +153,17 @@ func bind(item sfItem, name *string, order []string, to map[string]any) error {
 				return fmt.Errorf("%q: %s is %v", *name, key, value)
 			}
 		case *string:
-			if b, isBytes := value.([]byte); isBytes != (key == "pk") {
-				return fmt.Errorf("%q: %s is a %T", *name, key, value)
-			} else if isBytes {
-				*p = string(b)
-			} else if *p, ok = value.(string); !ok {
+			if *p, ok = value.(string); !ok {
 				return fmt.Errorf("%q: %s is a %T", *name, key, value)
 			}
 		}
 	}
 	return nil
+}
+
+// policyOf returns the item of RateLimit-Policy of a quota.
+func policyOf(q *headers.Quota) string {
+	h := http.Header{}
+	headers.Draft.Write(h, headers.Response{Quotas: []*headers.Quota{q}})
+	return h.Get("RateLimit-Policy")
 }

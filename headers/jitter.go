@@ -7,27 +7,24 @@ import (
 	"time"
 )
 
-// Spread returns over how long the clients that wait for one instant, such as
-// the end of a window, should be spread: a tenth of the window, at least 1 s
-// and at most 30 s.
-func Spread(window time.Duration) time.Duration {
-	return min(max(window/10, time.Second), 30*time.Second)
-}
-
-// Jitter returns what to add to the wait of a client so that those who wait for
-// the same instant do not all come back at it: at least 0 and less than the
-// spread, 0 if that is not positive.
+// Jitter returns a time to add to a client's wait, at least 0 and less than
+// spread. It keeps clients that wait for the same instant, such as the end of a
+// window, from coming back together (section 8.5 of the draft). A tenth of the
+// window, at least 1 s and at most 30 s, is a good spread. A spread of 0 or less
+// returns 0. Only add the result to a wait: an earlier return would be denied.
 //
-// It depends on its arguments alone. The same client therefore sees one instant
-// count down instead of new ones at each try, and all instances of a service
-// say the same, of all versions: the hash is the first 8 bytes of SHA-256.
-// slot tells one instant from the next, e.g. the end of the window in Unix
-// seconds. Jitter is only ever added: less than the wait would be a lie.
+// The result depends on the arguments alone. A client that polls therefore sees
+// one instant come nearer, and all instances of a service agree, whatever their
+// versions. Give the policy's name, the client's key, and a slot that changes
+// with the instant, e.g. the end of the window in Unix seconds.
+//
+// Jitter is safe for concurrent use.
 func Jitter(spread time.Duration, policy, client string, slot int64) time.Duration {
 	if spread <= 0 {
 		return 0
 	}
-	// The length keeps ("a", "bc") and ("ab", "c") apart.
+	// Other versions must compute the same hash, so it never changes. The length
+	// keeps ("a", "bc") and ("ab", "c") apart.
 	var array [256]byte
 	text := binary.BigEndian.AppendUint64(array[:0], uint64(len(policy)))
 	text = append(text, policy...)

@@ -6,13 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// SetProblem prepares h for a body of [QuotaExceeded] or [Problem]: its
-// Content-Type, with nosniff, and Cache-Control: no-store, which overwrites
-// what an outer handler set, since a 429 must not be stored (RFC 6585 section
-// 4). Expires, Etag, Last-Modified and Content-Length spoke of another body and
-// are removed. h must not be nil.
+// SetProblem prepares h for a body of [Problem]. h must not be nil.
+//
+//   - Content-Type becomes application/problem+json (RFC 9457), and
+//     X-Content-Type-Options nosniff.
+//   - Cache-Control becomes no-store, even if an outer handler has set it. Caches
+//     must not store a 429 (RFC 6585 section 4).
+//   - SetProblem removes Expires, Etag, Last-Modified and Content-Length, because
+//     they describe another body.
+//
+// SetProblem is not safe for concurrent use of the same h.
 func SetProblem(h http.Header) {
-	if len(h) > 0 { // often the first to set any
+	if len(h) > 0 { // h is often empty, and four deletions cost more than this test
 		delete(h, "Expires")
 		delete(h, "Etag")
 		delete(h, "Last-Modified")
@@ -25,42 +30,54 @@ func SetProblem(h http.Header) {
 	h["X-Content-Type-Options"] = lines[2:3:3]
 }
 
-// QuotaExceeded returns the body of a 429 in application/problem+json (RFC
-// 9457), of the type quota-exceeded that the draft defines in section 5.1. The
-// names are those of the policies that denied, not escaped; without any the
-// body has no violated-policies. It contains nothing else that varies.
-func QuotaExceeded(policies ...string) []byte {
-	return violated(`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
-		`"title":"Quota Exceeded","status":429`, policies)
-}
-
-// ReducedCapacity is QuotaExceeded for a 503, of the type
-// temporary-reduced-capacity: there is too little for all, whoever asks.
-func ReducedCapacity(policies ...string) []byte {
-	return violated(`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",`+
-		`"title":"Temporary Reduced Capacity","status":503`, policies)
-}
-
-// AbnormalUsage is QuotaExceeded of the type abnormal-usage-detected: somebody
-// has decided that this client is denied, whatever is left of its quota.
-func AbnormalUsage(policies ...string) []byte {
-	return violated(`{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected",`+
-		`"title":"Abnormal Usage Detected","status":429`, policies)
-}
-
-func violated(head string, policies []string) []byte {
-	size := len(head) + len(`,"violated-policies":[]}`)
+// Problem returns a body of application/problem+json (RFC 9457). status is the
+// status of the response. problemType is one of the types of the draft (section 5),
+// or empty:
+//
+//   - "quota-exceeded", for 429: the client has used its quota.
+//   - "temporary-reduced-capacity", for 503: the service has too little capacity
+//     for all clients.
+//   - "abnormal-usage-detected", for 429: an operator or a rule denies this
+//     client, whatever is left of its quota.
+//   - "", for any status: the status is enough. The type is about:blank, and
+//     the title is the status text, if there is one (RFC 9457 section 4.2.1).
+//
+// Problem sends any other type as a member of IANA's registry of HTTP problem
+// types, without a title.
+//
+// policies are the names of the policies that denied, not escaped. Without any,
+// the body has no violated-policies. Bytes that are not UTF-8 become U+FFFD. The
+// body has no place for an error, because clients must not see errors.
+//
+// Problem returns no error, is safe for concurrent use, and returns a new slice
+// each time.
+func Problem(status int, problemType string, policies ...string) []byte {
+	head := problemHead(problemType)
+	size := len(head) + len(`,"status":429,"violated-policies":[]}`)
+	title := ""
+	if problemType == "" {
+		title = http.StatusText(status)
+		size += len(`,"title":""`) + len(title)
+	}
 	for _, name := range policies {
 		size += len(name) + len(`"",`)
 	}
 	body := append(make([]byte, 0, size), head...)
+	if title != "" {
+		body = append(body, `,"title":"`...)
+		body = append(body, title...) // no status text needs an escape
+		body = append(body, '"')
+	}
+	body = append(body, `,"status":`...)
+	body = strconv.AppendInt(body, int64(status), 10)
 	for i, name := range policies {
 		if i == 0 {
-			body = append(body, `,"violated-policies":[`...)
+			body = append(body, `,"violated-policies":["`...)
 		} else {
-			body = append(body, ',')
+			body = append(body, `,"`...)
 		}
-		body = appendJSON(body, name)
+		body = appendEscaped(body, name)
+		body = append(body, '"')
 	}
 	if len(policies) > 0 {
 		body = append(body, ']')
@@ -68,26 +85,28 @@ func violated(head string, policies []string) []byte {
 	return append(body, '}')
 }
 
-// Problem returns the body of an answer that its status says all about, such as
-// 401, 400, 500 or 503, in application/problem+json: type about:blank and the
-// status text as its title (RFC 9457 section 4.2.1), which is left out if there
-// is none. It has no place for an error: clients do not see those.
-func Problem(status int) []byte {
-	body := append(make([]byte, 0, 96), `{"type":"about:blank"`...)
-	if title := http.StatusText(status); title != "" {
-		body = append(body, `,"title":`...)
-		body = appendJSON(body, title)
+// problemHead returns the beginning of a body: the type, and the title of a type of
+// the draft. These are constants, so that a denial allocates its body only.
+func problemHead(problemType string) string {
+	const registry = `{"type":"https://iana.org/assignments/http-problem-types#`
+	switch problemType {
+	case "quota-exceeded":
+		return registry + `quota-exceeded","title":"Quota Exceeded"`
+	case "temporary-reduced-capacity":
+		return registry + `temporary-reduced-capacity","title":"Temporary Reduced Capacity"`
+	case "abnormal-usage-detected":
+		return registry + `abnormal-usage-detected","title":"Abnormal Usage Detected"`
+	case "":
+		return `{"type":"about:blank"`
+	default:
+		return string(append(appendEscaped([]byte(registry), problemType), '"'))
 	}
-	body = append(body, `,"status":`...)
-	body = strconv.AppendInt(body, int64(status), 10)
-	return append(body, '}')
 }
 
-// appendJSON appends s as a string of JSON (RFC 8259 section 7). Bytes that are
-// not UTF-8 become U+FFFD.
-func appendJSON(buf []byte, s string) []byte {
+// appendEscaped appends s as the inside of a JSON string (RFC 8259 section 7).
+// Bytes that are not UTF-8 become U+FFFD.
+func appendEscaped(buf []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	buf = append(buf, '"')
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
@@ -98,5 +117,5 @@ func appendJSON(buf []byte, s string) []byte {
 			buf = utf8.AppendRune(buf, r)
 		}
 	}
-	return append(buf, '"')
+	return buf
 }

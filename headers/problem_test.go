@@ -24,12 +24,52 @@ func TestQuotaExceeded(t *testing.T) {
 		{[]string{"a\xff"}, head + `,"violated-policies":["a` + "\ufffd" + `"]}`},
 	}
 	for _, tt := range tests {
-		if got := string(headers.QuotaExceeded(tt.policies...)); got != tt.want {
+		if got := string(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", tt.policies...)); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)
 		}
 	}
-	if got := len(headers.QuotaExceeded("peruser")); got != 143 {
+	if got := len(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser")); got != 143 {
 		t.Errorf("got %d bytes, want 143", got)
+	}
+}
+
+// TestProblemTypes has the types of the draft, byte for byte, and other types.
+func TestProblemTypes(t *testing.T) {
+	const registry = `{"type":"https://iana.org/assignments/http-problem-types#`
+	tests := []struct {
+		status      int
+		problemType string
+		policies    []string
+		want        string
+	}{
+		{429, "quota-exceeded", nil, registry + `quota-exceeded","title":"Quota Exceeded","status":429}`},
+		{429, "abnormal-usage-detected", []string{"a"},
+			registry + `abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["a"]}`},
+		{429, "abnormal-usage-detected", nil,
+			registry + `abnormal-usage-detected","title":"Abnormal Usage Detected","status":429}`},
+		{503, "temporary-reduced-capacity", []string{"a", "b"},
+			registry + `temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"violated-policies":["a","b"]}`},
+		{503, "temporary-reduced-capacity", nil,
+			registry + `temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503}`},
+		// The status is the caller's, and another type has no title.
+		{503, "quota-exceeded", nil, registry + `quota-exceeded","title":"Quota Exceeded","status":503}`},
+		{400, "date", nil, registry + `date","status":400}`},
+		{400, "a\"\n\xff", []string{"p"}, registry + `a\"\u000a` + "\ufffd" + `","status":400,"violated-policies":["p"]}`},
+		// The status is enough.
+		{429, "", nil, `{"type":"about:blank","title":"Too Many Requests","status":429}`},
+		{599, "", []string{"a"}, `{"type":"about:blank","status":599,"violated-policies":["a"]}`},
+	}
+	for _, tt := range tests {
+		got := headers.Problem(tt.status, tt.problemType, tt.policies...)
+		if string(got) != tt.want || !json.Valid(got) {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+	// Each call returns a slice of its own.
+	first := headers.Problem(http.StatusTooManyRequests, "")
+	_ = append(first[:0], "overwritten"...)
+	if got := string(headers.Problem(http.StatusTooManyRequests, "")); got != tests[8].want {
+		t.Errorf("got %s, want %s", got, tests[8].want)
 	}
 }
 
@@ -42,7 +82,7 @@ func TestProblem(t *testing.T) {
 		418: `{"type":"about:blank","title":"I'm a teapot","status":418}`,
 		599: `{"type":"about:blank","status":599}`,
 	} {
-		if got := string(headers.Problem(status)); got != want {
+		if got := string(headers.Problem(status, "")); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -51,7 +91,7 @@ func TestProblem(t *testing.T) {
 			Type, Title string
 			Status      int
 		}
-		if err := json.Unmarshal(headers.Problem(status), &body); err != nil {
+		if err := json.Unmarshal(headers.Problem(status, ""), &body); err != nil {
 			t.Fatal(err)
 		}
 		if body.Type != "about:blank" || body.Title != http.StatusText(status) || body.Status != status {
@@ -60,8 +100,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// violated reads a body of quota-exceeded with a decoder that knows nothing of
-// ours.
+// violated reads a body of quota-exceeded with the decoder of the standard library.
 func violated(body []byte) ([]string, error) {
 	var problem struct {
 		Type     string   `json:"type"`
@@ -75,8 +114,8 @@ func violated(body []byte) ([]string, error) {
 	return problem.Policies, err
 }
 
-// TestSetProblem makes sure that nothing an outer handler set makes the answer
-// cacheable, or describes another body.
+// TestSetProblem makes sure that no field of an outer handler makes the answer
+// cacheable or describes another body.
 func TestSetProblem(t *testing.T) {
 	h := http.Header{}
 	for key, value := range map[string]string{
@@ -103,7 +142,7 @@ func TestSetProblem(t *testing.T) {
 
 func TestQuotaExceededReadsBack(t *testing.T) {
 	for _, names := range [][]string{{"a"}, {"a", "b", "c"}, {"\"", "\\", "\x1f", "\t", "</script>", "日本"}} {
-		got, err := violated(headers.QuotaExceeded(names...))
+		got, err := violated(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", names...))
 		if err != nil || !slices.Equal(got, names) {
 			t.Errorf("got %q, %v, want %q", got, err, names)
 		}

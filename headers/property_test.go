@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawSubject draws a quota of any kind and a State of it that need not make
-// sense: what Write says has to be well-formed and honest nevertheless.
+// drawSubject draws a quota of any kind and a State that need not make sense. The
+// fields have to be well-formed and honest nevertheless.
 func drawSubject(t *rapid.T) subject {
 	c := headers.QuotaConfig{
 		Name:       rapid.StringOfN(rapid.RuneFrom(printable), 1, 64, -1).Draw(t, "name"),
@@ -35,13 +35,12 @@ func drawSubject(t *rapid.T) subject {
 		t.Fatal(err)
 	}
 	return subject{c, headers.State{
-		Quota:        q,
-		Denied:       rapid.Bool().Draw(t, "denied"),
-		Remaining:    rapid.OneOf(rapid.Int64Range(-1, 200), rapid.Int64Range(0, max(c.Limit, 1)), rapid.Int64()).Draw(t, "remaining"),
-		RetryAfter:   drawWait(t, "retryAfter"),
-		ResetAfter:   drawWait(t, "resetAfter"),
-		UnitAfter:    drawWait(t, "unitAfter"),
-		PartitionKey: rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "pk"),
+		Quota:      q,
+		Denied:     rapid.Bool().Draw(t, "denied"),
+		Remaining:  rapid.OneOf(rapid.Int64Range(-1, 200), rapid.Int64Range(0, max(c.Limit, 1)), rapid.Int64()).Draw(t, "remaining"),
+		RetryAfter: drawWait(t, "retryAfter"),
+		ResetAfter: drawWait(t, "resetAfter"),
+		UnitAfter:  drawWait(t, "unitAfter"),
 	}}
 }
 
@@ -81,7 +80,7 @@ func drawResponse(t *rapid.T) (headers.Dialect, []subject, headers.Response) {
 	return headers.Dialect(rapid.IntRange(0, 7).Draw(t, "dialect")), subjects, resp
 }
 
-// TestWriteReadsBack has W23, W26 and W27 for whatever a caller may say.
+// TestWriteReadsBack has W23, W26 and W27 for any arguments.
 func TestWriteReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, subjects, resp := drawResponse(t)
@@ -92,8 +91,8 @@ func TestWriteReadsBack(t *testing.T) {
 	})
 }
 
-// TestSources makes sure of what the writer promises about its arguments: it
-// changes none, and a second limiter's lines do not change the first's.
+// TestSources makes sure that Write changes no argument, and that the lines of a
+// second limiter do not change the lines of the first.
 func TestSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, _, resp := drawResponse(t)
@@ -113,7 +112,7 @@ func TestSources(t *testing.T) {
 			delete(h, key)
 			delete(first, key)
 		}
-		// The scalars of two equal limiters are those of one.
+		// Two equal limiters have the scalars of one.
 		if got, want := dump(h), dump(first); got != want {
 			t.Fatalf("got\n%swant\n%s", got, want)
 		}
@@ -121,8 +120,7 @@ func TestSources(t *testing.T) {
 }
 
 // TestSpreadingClient has the promise behind r·w <= q·t: a client that spaces
-// r requests over t stays within the rate of the policy, whatever the policy's
-// windows do.
+// r requests over t stays within the rate of the policy in every part of a window.
 func TestSpreadingClient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 1000).Draw(t, "limit")
@@ -148,7 +146,7 @@ func TestSpreadingClient(t *testing.T) {
 	})
 }
 
-// TestOutsideFields makes sure that fields of others stay as they are.
+// TestOutsideFields makes sure that Write leaves the fields of other handlers alone.
 func TestOutsideFields(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, _, resp := drawResponse(t)

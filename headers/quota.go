@@ -14,127 +14,144 @@ const (
 	// section 3.3.1).
 	maxInteger = 999_999_999_999_999
 
-	maxName = 64
+	maxName = 64 // longest name or unit; the draft has no bound
 
 	unitRequests   = "requests"            // the draft's default, and therefore never sent
 	unitConcurrent = "concurrent-requests" // the draft's unit that has no window
 )
 
-// QuotaConfig says what a policy promises.
+// A QuotaConfig describes a policy's promise to [NewQuota]. The zero value is
+// invalid, because it has no Name. Do not change a QuotaConfig while NewQuota
+// reads it.
 type QuotaConfig struct {
-	// Name is what clients call the policy: 1 to 64 characters of 0x20 to
-	// 0x7E. Names that are also tokens (letters, digits, and most of
-	// punctuation) survive a change that the draft's authors consider.
+	// Name is the policy's name for clients: 1 to 64 characters of 0x20 to 0x7E
+	// (RFC 9651 section 3.3.3). Prefer letters, digits and hyphens: a later
+	// version of the draft may allow tokens only.
 	Name string
 
-	// Limit is the most units that can be used at once: the burst of a
-	// bucket, the requests of a window. 0 promises nothing to anybody.
+	// Limit is the most units that a client can use at once: the burst of a
+	// bucket, or the requests of a window. It is 0 to 999999999999999 (RFC 9651
+	// section 3.3.1). 0 denies every request. Write sends it as q.
 	Limit int64
 
-	// Requests per Window is the rate at which units come back. For windows
-	// Requests equals Limit. A Limit of 0 needs no rate; if it has a Window,
-	// that is sent as it is.
+	// Requests per Window is the rate at which units return. A window has as many
+	// Requests as its Limit. Both fields are positive, except with a Limit of 0
+	// and with concurrent requests. Window has nanoseconds; Write sends w in
+	// seconds, rounded up. A Limit of 0 sends its Window as w.
 	Requests int64
 	Window   time.Duration
 
-	// Continuous is true if units come back one by one (a bucket), false if
-	// they come back window by window.
+	// Continuous is true if units return one by one (a bucket), and false if they
+	// return window by window.
 	Continuous bool
 
-	// Calendar says that windows are periods of the calendar, whose lengths
-	// differ: Window is about as long as the longest. It is not sent, for
-	// there is nothing true to say; what responses say of the time left is.
+	// Calendar is true if the windows are periods of the calendar, such as
+	// months. Their lengths differ, so Write sends no w. Window is then about the
+	// length of the longest period.
 	Calendar bool
 
-	// Unit is what is counted: "" and "requests" are requests. The draft
-	// registers "content-bytes" and "concurrent-requests"; others are sent as
-	// they are. Concurrent requests have neither Requests nor Window.
+	// Unit is the unit of Limit and Requests. "" and "requests" mean requests.
+	// Section 3.1.2 of the draft also names "content-bytes" and
+	// "concurrent-requests". Write sends any other unit of 1 to 64 characters of
+	// 0x20 to 0x7E unchanged. Concurrent requests have neither Requests nor
+	// Window.
 	Unit string
 }
 
-// A Quota is what a policy promises, rendered. It is safe for concurrent use,
-// and what it promises never changes. [NewQuota] makes one; responses leave out
-// nil and the zero value.
+// A Quota is the promise of a policy. Make it with [NewQuota], once per policy, or
+// with [Quota.Set] for a limit that changes with each request. A Quota of NewQuota
+// is safe for concurrent use. [Dialect.Write] leaves out nil and the zero value. Do
+// not copy a Quota.
 type Quota struct {
-	name       string
-	item       string   // the name as a String of RFC 9651; begins an item of RateLimit
-	policy     []string // the value of RateLimit-Policy; cap is len, so that an append copies it
-	limit      int64    // q
-	window     int64    // w, in seconds; 0: none
+	name, unit string
+	limit      int64 // q
+	window     int64 // w, in seconds; 0: none
 	fill       time.Duration
 	continuous bool
-	ready      ready
+	calendar   bool
+	prepared   *prepared // nil: Write composes the texts
 }
 
-// NewQuota returns the quota, or every mistake of the configuration at once.
+// prepared are the texts of a quota that is written often.
+type prepared struct {
+	item   string   // the name as a String of RFC 9651; begins an item of RateLimit
+	policy []string // the value of RateLimit-Policy; cap is len, so that an append copies it
+	ready  ready
+}
+
+// NewQuota returns the quota of a configuration. The error joins one error per
+// misconfiguration, and the Quota is then nil.
 //
-// A refill that takes longer than a structured field can say (31 million
-// years) is cut to that.
+// NewQuota cuts a refill of more than 999999999999999 s to that time, the most
+// that a structured field can carry (RFC 9651 section 3.3.1).
 func NewQuota(c QuotaConfig) (*Quota, error) {
-	if err := c.validate(); err != nil {
+	q := new(Quota)
+	if err := q.Set(c); err != nil {
 		return nil, err
 	}
-	q := &Quota{
-		name:       c.Name,
-		item:       string(appendString(nil, c.Name)),
-		limit:      c.Limit,
-		continuous: c.Continuous,
-	}
-	q.window, q.fill = c.refill()
-	q.policy = []string{string(q.appendPolicy(nil, c))}
+	q.prepared = &prepared{item: string(appendString(nil, c.Name)), policy: []string{string(q.appendPolicy(nil))}}
 	return q, nil
 }
 
-// Name returns the name of the policy, not escaped; "" for nil and the zero
-// value.
-func (q *Quota) Name() string {
-	if q == nil {
-		return ""
+// Set makes q the quota of another configuration, for a limit that changes with each
+// request. It allocates nothing, and prepares no text for later responses. Write
+// keeps nothing of q, so the caller may set q again after each Write. Set is not safe
+// for concurrent use. The errors are those of NewQuota; q is then as it was.
+func (q *Quota) Set(c QuotaConfig) error {
+	if !c.valid() {
+		return misconfigurations(c)
 	}
-	return q.name
+	*q = Quota{name: c.Name, unit: c.Unit, limit: c.Limit, continuous: c.Continuous, calendar: c.Calendar}
+	q.window, q.fill = c.refill()
+	return nil
 }
 
-// String returns the quota's item of RateLimit-Policy, e.g.
-// `"default";q=100;w=60`; "" for nil and the zero value.
-func (q *Quota) String() string {
-	if !q.made() {
-		return ""
-	}
-	return q.policy[0]
-}
+func (q *Quota) made() bool { return q != nil && q.name != "" }
 
-func (q *Quota) made() bool { return q != nil && q.policy != nil }
-
-func (c *QuotaConfig) validate() error {
+// misconfigurations returns an error for each misconfiguration. c escapes to the heap
+// here, so valid comes first.
+func misconfigurations(c QuotaConfig) error {
 	var errs []error
-	mistake := func(format string, args ...any) {
+	wrong := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("headers: quota %.80q: "+format, append([]any{c.Name}, args...)...))
 	}
 	if !printable(c.Name) {
-		mistake("a name is 1 to %d characters of 0x20 to 0x7E", maxName)
+		wrong("bad name: want 1 to %d characters of 0x20 to 0x7E", maxName)
 	}
 	if c.Unit != "" && !printable(c.Unit) {
-		mistake("a unit is 1 to %d characters of 0x20 to 0x7E, got %.80q", maxName, c.Unit)
+		wrong("bad unit %.80q: want 1 to %d characters of 0x20 to 0x7E", c.Unit, maxName)
 	}
 	if c.Limit < 0 || c.Limit > maxInteger {
-		mistake("a limit is 0 to %d, got \"%d\"", int64(maxInteger), c.Limit)
+		wrong("bad limit \"%d\": want 0 to %d", c.Limit, int64(maxInteger))
 	}
 	if c.Unit == unitConcurrent {
 		if c.Requests != 0 || c.Window != 0 {
-			mistake("concurrent requests have no rate, got \"%d/%v\"", c.Requests, c.Window)
+			wrong("concurrent requests have no rate, got \"%d/%v\": leave out Requests and Window", c.Requests, c.Window)
 		}
 		return errors.Join(errs...)
 	}
 	if c.Requests < 0 || c.Window < 0 || c.Limit > 0 && (c.Requests == 0 || c.Window == 0) {
-		mistake("a rate is positive requests per positive window, got \"%d/%v\"", c.Requests, c.Window)
+		wrong("bad rate \"%d/%v\": want positive Requests and a positive Window", c.Requests, c.Window)
 	}
 	if c.Limit > 0 && !c.Continuous && c.Limit != c.Requests {
-		mistake("the limit of a window is its requests, got \"%d\" and \"%d\"", c.Limit, c.Requests)
+		wrong("a window's limit \"%d\" differs from its requests \"%d\": make them equal", c.Limit, c.Requests)
 	}
 	return errors.Join(errs...)
 }
 
-// printable reports whether s can be a String of RFC 9651, not empty or long.
+// valid reports whether there is no misconfiguration. It allocates nothing.
+func (c *QuotaConfig) valid() bool {
+	if !printable(c.Name) || c.Unit != "" && !printable(c.Unit) || c.Limit < 0 || c.Limit > maxInteger {
+		return false
+	}
+	if c.Unit == unitConcurrent {
+		return c.Requests == 0 && c.Window == 0
+	}
+	return c.Requests >= 0 && c.Window >= 0 && (c.Limit == 0 || c.Requests > 0 && c.Window > 0 && (c.Continuous || c.Limit == c.Requests))
+}
+
+// printable reports whether s can be a String of RFC 9651, neither empty nor
+// longer than maxName.
 func printable(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7E {
@@ -144,9 +161,9 @@ func printable(s string) bool {
 	return s != "" && len(s) <= maxName
 }
 
-// refill returns the time in which the rate makes the limit: in seconds as w
-// says it, and exactly. Both are rounded up; neither may be an int64 product,
-// which wraps for the refill of a large, slow bucket.
+// refill returns the time in which the rate makes the limit: w in seconds, and
+// the same in nanoseconds. Both are rounded up. The product of a large, slow
+// bucket does not fit into 64 bits, so refill computes with 128.
 func (c *QuotaConfig) refill() (int64, time.Duration) {
 	if c.Window == 0 {
 		return 0, 0
@@ -160,7 +177,8 @@ func (c *QuotaConfig) refill() (int64, time.Duration) {
 	if hi == 0 && lo < math.MaxInt64 {
 		fill = time.Duration(lo)
 	}
-	// Rounding up twice is rounding up once: the divisors are integers.
+	// Rounding up twice equals rounding up once, because the divisors are
+	// integers.
 	hi, lo = divCeil(hi, lo, uint64(time.Second))
 	if hi > 0 || lo > maxInteger {
 		return maxInteger, fill
@@ -168,23 +186,36 @@ func (c *QuotaConfig) refill() (int64, time.Duration) {
 	return int64(lo), fill
 }
 
-// appendPolicy appends the item, its parameters in the draft's order.
-func (q *Quota) appendPolicy(buf []byte, c QuotaConfig) []byte {
-	buf = append(buf, q.item...)
+// appendPolicy appends the item of RateLimit-Policy (section 3 of the draft), its
+// parameters in the draft's order.
+func (q *Quota) appendPolicy(buf []byte) []byte {
+	if q.prepared != nil {
+		return append(buf, q.prepared.policy[0]...)
+	}
+	buf = appendString(buf, q.name)
 	buf = append(buf, ";q="...)
 	buf = strconv.AppendInt(buf, q.limit, 10)
-	if c.Unit != "" && c.Unit != unitRequests {
+	if q.unit != "" && q.unit != unitRequests {
 		buf = append(buf, ";qu="...)
-		buf = appendString(buf, c.Unit)
+		buf = appendString(buf, q.unit)
 	}
-	if q.window > 0 && !c.Calendar {
+	if q.window > 0 && !q.calendar {
 		buf = append(buf, ";w="...)
 		buf = strconv.AppendInt(buf, q.window, 10)
 	}
 	return buf
 }
 
-// appendString appends s, which is printable, as RFC 9651 section 4.1.6 does.
+// appendName appends the name as a String of RFC 9651.
+func (q *Quota) appendName(buf []byte) []byte {
+	if q.prepared != nil {
+		return append(buf, q.prepared.item...)
+	}
+	return appendString(buf, q.name)
+}
+
+// appendString appends s as a String (RFC 9651 section 4.1.6). s must be
+// printable.
 func appendString(buf []byte, s string) []byte {
 	buf = append(buf, '"')
 	for i := range len(s) {
@@ -196,7 +227,7 @@ func appendString(buf []byte, s string) []byte {
 	return append(buf, '"')
 }
 
-// divCeil returns (hi, lo) / y, rounded up; y is not 0.
+// divCeil returns (hi, lo) / y, rounded up. y must not be 0.
 func divCeil(hi, lo, y uint64) (uint64, uint64) {
 	qhi, rem := hi/y, hi%y
 	qlo, rem := bits.Div64(rem, lo, y)

@@ -32,13 +32,13 @@ func TestQuota(t *testing.T) {
 		{bucketOf(1e6, 1, 365*day), `"a";q=1000000;w=31536000000000`},
 		{bucketOf(1e9, 1, 407*day), `"a";q=1000000000;w=999999999999999`},
 		{bucketOf(999_999_999_999_999, 1, math.MaxInt64), `"a";q=999999999999999;w=999999999999999`},
-		// 2^64 s, 2^64 ns, and 2^64 ns by rounding up: what wraps to 0 wherever
-		// a word is forgotten.
+		// 2^64 s, 2^64 ns, and 2^64 ns by rounding up. They wrap to 0 if the code
+		// ignores a high word.
 		{bucketOf(1<<28*1953125, 1, 1<<45), `"a";q=524288000000000;w=999999999999999`},
 		{bucketOf(1<<34, 1, 1<<30), `"a";q=17179869184;w=18446744074`},
 		{bucketOf(145295143558111, 2, 253921), `"a";q=145295143558111;w=18446744074`},
 		{bucketOf(1e14, math.MaxInt64, time.Second), `"a";q=100000000000000;w=1`},
-		// A quota of nothing needs no rate, and says the window that it has.
+		// A quota of nothing needs no rate, and sends the window that it has.
 		{headers.QuotaConfig{Name: "a"}, `"a";q=0`},
 		{headers.QuotaConfig{Name: "a", Window: 1}, `"a";q=0;w=1`},
 		{headers.QuotaConfig{Name: "a", Continuous: true, Requests: 3, Window: time.Minute}, `"a";q=0;w=60`},
@@ -59,13 +59,10 @@ func TestQuota(t *testing.T) {
 			t.Errorf("%+v: %v", tt.config, err)
 			continue
 		}
-		if got := q.String(); got != tt.want {
+		if got := policyOf(q); got != tt.want {
 			t.Errorf("%+v: got %s, want %s", tt.config, got, tt.want)
 		}
-		if got := q.Name(); got != tt.config.Name {
-			t.Errorf("got name %q, want %q", got, tt.config.Name)
-		}
-		if items, err := readPolicies([]string{q.String()}); err != nil || len(items) != 1 || items[0].name != tt.config.Name {
+		if items, err := readPolicies([]string{policyOf(q)}); err != nil || len(items) != 1 || items[0].name != tt.config.Name {
 			t.Errorf("%+v: reads back as %+v, %v", tt.config, items, err)
 		}
 	}
@@ -75,7 +72,7 @@ func bucketOf(limit, requests int64, window time.Duration) headers.QuotaConfig {
 	return headers.QuotaConfig{Name: "a", Limit: limit, Requests: requests, Window: window, Continuous: true}
 }
 
-func TestQuotaMistakes(t *testing.T) {
+func TestQuotaMisconfigurations(t *testing.T) {
 	rate := func(name string) headers.QuotaConfig {
 		return headers.QuotaConfig{Name: name, Limit: 1, Requests: 1, Window: time.Second}
 	}
@@ -83,33 +80,33 @@ func TestQuotaMistakes(t *testing.T) {
 		config headers.QuotaConfig
 		want   string
 	}{
-		{rate("naïve"), `headers: quota "naïve": a name is 1 to 64 characters of 0x20 to 0x7E`},
-		{rate("a\tb"), `headers: quota "a\tb": a name is 1 to 64 characters of 0x20 to 0x7E`},
-		{rate(""), `headers: quota "": a name is 1 to 64 characters of 0x20 to 0x7E`},
-		{rate("a\x1f"), `headers: quota "a\x1f": a name is 1 to 64 characters of 0x20 to 0x7E`},
-		{rate("a\x7f"), `headers: quota "a\x7f": a name is 1 to 64 characters of 0x20 to 0x7E`},
+		{rate("naïve"), `headers: quota "naïve": bad name: want 1 to 64 characters of 0x20 to 0x7E`},
+		{rate("a\tb"), `headers: quota "a\tb": bad name: want 1 to 64 characters of 0x20 to 0x7E`},
+		{rate(""), `headers: quota "": bad name: want 1 to 64 characters of 0x20 to 0x7E`},
+		{rate("a\x1f"), `headers: quota "a\x1f": bad name: want 1 to 64 characters of 0x20 to 0x7E`},
+		{rate("a\x7f"), `headers: quota "a\x7f": bad name: want 1 to 64 characters of 0x20 to 0x7E`},
 		{rate(strings.Repeat("n", 65)),
-			`headers: quota "` + strings.Repeat("n", 65) + `": a name is 1 to 64 characters of 0x20 to 0x7E`},
+			`headers: quota "` + strings.Repeat("n", 65) + `": bad name: want 1 to 64 characters of 0x20 to 0x7E`},
 		{headers.QuotaConfig{Name: "a", Limit: -1},
-			`headers: quota "a": a limit is 0 to 999999999999999, got "-1"`},
+			`headers: quota "a": bad limit "-1": want 0 to 999999999999999`},
 		{bucketOf(1e15, 1, 1),
-			`headers: quota "a": a limit is 0 to 999999999999999, got "1000000000000000"`},
+			`headers: quota "a": bad limit "1000000000000000": want 0 to 999999999999999`},
 		{headers.QuotaConfig{Name: "a", Limit: 5, Requests: 5},
-			`headers: quota "a": a rate is positive requests per positive window, got "5/0s"`},
+			`headers: quota "a": bad rate "5/0s": want positive Requests and a positive Window`},
 		{headers.QuotaConfig{Name: "a", Limit: 5, Window: time.Second, Continuous: true},
-			`headers: quota "a": a rate is positive requests per positive window, got "0/1s"`},
+			`headers: quota "a": bad rate "0/1s": want positive Requests and a positive Window`},
 		{headers.QuotaConfig{Name: "a", Requests: -1},
-			`headers: quota "a": a rate is positive requests per positive window, got "-1/0s"`},
+			`headers: quota "a": bad rate "-1/0s": want positive Requests and a positive Window`},
 		{headers.QuotaConfig{Name: "a", Limit: 5, Requests: 10, Window: time.Second},
-			`headers: quota "a": the limit of a window is its requests, got "5" and "10"`},
+			`headers: quota "a": a window's limit "5" differs from its requests "10": make them equal`},
 		{headers.QuotaConfig{Name: "a", Limit: 5, Window: time.Second, Unit: "concurrent-requests"},
-			`headers: quota "a": concurrent requests have no rate, got "0/1s"`},
+			`headers: quota "a": concurrent requests have no rate, got "0/1s": leave out Requests and Window`},
 		// All at once.
 		{headers.QuotaConfig{Limit: -1, Requests: 2, Window: -1, Unit: "ü"},
-			`headers: quota "": a name is 1 to 64 characters of 0x20 to 0x7E` + "\n" +
-				`headers: quota "": a unit is 1 to 64 characters of 0x20 to 0x7E, got "ü"` + "\n" +
-				`headers: quota "": a limit is 0 to 999999999999999, got "-1"` + "\n" +
-				`headers: quota "": a rate is positive requests per positive window, got "2/-1ns"`},
+			`headers: quota "": bad name: want 1 to 64 characters of 0x20 to 0x7E` + "\n" +
+				`headers: quota "": bad unit "ü": want 1 to 64 characters of 0x20 to 0x7E` + "\n" +
+				`headers: quota "": bad limit "-1": want 0 to 999999999999999` + "\n" +
+				`headers: quota "": bad rate "2/-1ns": want positive Requests and a positive Window`},
 	}
 	for _, tt := range tests {
 		q, err := headers.NewQuota(tt.config)
@@ -119,12 +116,12 @@ func TestQuotaMistakes(t *testing.T) {
 	}
 }
 
-// TestQuotaMissing makes sure that responses leave out what NewQuota did not
-// make, rather than write items without a name.
+// TestQuotaMissing makes sure that Write leaves out a nil or zero Quota, rather than
+// send an item without a name.
 func TestQuotaMissing(t *testing.T) {
 	var zero headers.Quota
 	var none *headers.Quota
-	if got := zero.String() + none.String() + zero.Name() + none.Name(); got != "" {
+	if got := policyOf(&zero) + policyOf(none); got != "" {
 		t.Errorf("got %q, want nothing", got)
 	}
 	for _, isDenied := range []bool{false, true} {
@@ -139,7 +136,7 @@ func TestQuotaMissing(t *testing.T) {
 		if isDenied {
 			want = "Retry-After: 1\n"
 		}
-		if got := dump(write(headers.Draft|headers.Triple|headers.X, resp)); got != want {
+		if got := dump(write(headers.Draft|headers.SeparateFields|headers.XRateLimit, resp)); got != want {
 			t.Errorf("denied %v: got\n%swant\n%s", isDenied, got, want)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// TestReadyItems makes sure that a quota that has said much says the same as one
-// that has said nothing yet, whoever asks at the same time.
+// TestReadyItems makes sure that a quota with ready items and a new quota send the
+// same lines, while four goroutines use the first.
 func TestReadyItems(t *testing.T) {
 	fresh := func() *headers.Quota { return bucket(t, "a", 200, time.Minute) }
 	used := fresh()

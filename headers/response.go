@@ -5,57 +5,65 @@ import (
 	"time"
 )
 
-// A State is what one policy says about one response. Policies that made no
-// decision, e.g. because the store was out of reach, have none: headers do not
-// invent numbers.
+// A State is one policy's decision about one request. A policy that made no
+// decision, e.g. because the store was out of reach, has no State: headers must
+// not invent numbers. [Dialect.Write] leaves out the zero value.
+//
+// A State is a plain value. Do not change it while Write reads it.
 type State struct {
-	// Quota is the policy's. A State whose Quota is nil or zero is left out.
+	// Quota is the quota of the policy. Write leaves out a State whose Quota is
+	// nil or zero.
 	Quota *Quota
 
-	// Denied is true if this policy denied the request. It counts in a denied
+	// Denied is true if this policy denied the request. Write reads it in a denied
 	// [Response] only.
 	Denied bool
 
-	// Remaining is how many units are left, without the cost of a denied
-	// request. Below 0 it is sent as 0, above the limit as the limit.
+	// Remaining is the number of units left. The cost of a denied request is not
+	// subtracted. Write sends a negative number as 0, and one above the limit as
+	// the limit.
 	Remaining int64
 
-	// RetryAfter is how long a denied client has to wait for this policy,
-	// jitter included; [Never] if waiting does not help.
+	// RetryAfter is the time that a denied client has to wait for this policy,
+	// jitter included. It is [Never] if waiting does not help. Write rounds it up
+	// to seconds.
 	RetryAfter time.Duration
 
-	// ResetAfter is the time until the whole limit is back.
+	// ResetAfter is the time until the whole limit is available. It is [Never] if
+	// that time is unknown. Write rounds it up to seconds, and reads a negative
+	// time as 0.
 	ResetAfter time.Duration
 
-	// UnitAfter is the time until one unit is free. It is read if none is.
+	// UnitAfter is the time until one unit is available. Write reads it if
+	// Remaining is 0 or less. It is [Never] if no unit returns.
 	UnitAfter time.Duration
-
-	// PartitionKey, if any, is sent as pk and tells clients which of their
-	// requests share the quota. It must not let them find out anything else:
-	// use a keyed hash. Without it headers stay short, and compress better.
-	PartitionKey []byte
 }
 
-// A Response is all that the headers of one response say. The zero value says
-// nothing.
+// A Response describes the rate limit fields of one response to
+// [Dialect.Write]. The zero value adds no field.
+//
+// A Response is a plain value. Do not change it while Write reads it.
 type Response struct {
-	// Quotas are those of all advertised policies, decided or not.
+	// Quotas are the quotas of all advertised policies, with or without a
+	// decision. Write sends them in this order.
 	Quotas []*Quota
 
-	// States are those of the advertised policies that made a decision.
+	// States are the decisions of the advertised policies.
 	States []State
 
-	// Denied is true if the request was denied, by any policy, advertised or
-	// not.
+	// Denied is true if any policy denied the request, advertised or not. It is
+	// also true if the service refuses the request for another reason and names a
+	// wait.
 	Denied bool
 
-	// RetryAfter is the wait of a denied request with respect to all policies,
-	// also those that are not advertised. A longer one among the denied States
-	// takes precedence, so that Retry-After is never before a t.
+	// RetryAfter is the wait of a denied request until every policy admits it,
+	// advertised or not. It is [Never] if waiting does not help. A longer wait
+	// among the denied States takes precedence, so Retry-After never points before
+	// the end of a t.
 	RetryAfter time.Duration
 
-	// Now is the time of the decision, which X needs. If it is zero,
-	// X-RateLimit-Reset is left out.
+	// Now is the time of the decision, for X-RateLimit-Reset. Without it, and
+	// before 1970, Write leaves out X-RateLimit-Reset.
 	Now time.Time
 }
 
@@ -70,27 +78,28 @@ func (resp *Response) wait() time.Duration {
 	return longest
 }
 
-// listed reports whether a response, denied or not, has an item for s. Denials
-// list those that denied only: a healthy policy's t may be later than
-// Retry-After, which the draft advises against (section 6).
+// listed reports whether a response, denied or not, has an item for s. A denial
+// lists only the policies that denied, because the t of another policy may end
+// after Retry-After. The draft advises against that (section 6).
 func (s *State) listed(denied bool) bool {
 	return s.Quota.made() && (s.Denied || !denied)
 }
 
-// remaining returns r. It is at most q, and so within what an Integer can say.
+// remaining returns r, at least 0 and at most q.
 func (s *State) remaining() int64 {
 	return min(max(s.Remaining, 0), s.Quota.limit)
 }
 
-// effective returns t, the effective window: the seconds within which the
-// client can use no more than r, at least 1; or 0 if there is nothing to say.
+// effective returns t, the effective window in seconds (section 4 of the draft).
+// The client can use no more than r within it. It is at least 1, or 0 if the item
+// has no t.
 func (s *State) effective(denied bool) int64 {
 	q, r := s.Quota, s.remaining()
 	switch {
 	case q.limit == 0 || q.window == 0:
 		return 0
 	case denied:
-		t, _ := RetryAfterSeconds(s.RetryAfter) // 0 if it is Never
+		t, _ := retrySeconds(s.RetryAfter) // 0 for Never
 		return t
 	case r > 0:
 		return max(ceilSeconds(s.lasts()), q.pace(r))
@@ -101,9 +110,8 @@ func (s *State) effective(denied bool) int64 {
 	}
 }
 
-// lasts returns for how long r is the most that the client can use, as far as
-// the time knows: until a window has rolled away, or what a bucket holds in
-// units of time, its credit.
+// lasts returns the time for which r has to last: until a window ends, or until
+// a bucket would have made its content again.
 func (s *State) lasts() time.Duration {
 	if !s.Quota.continuous {
 		return s.ResetAfter
@@ -111,11 +119,11 @@ func (s *State) lasts() time.Duration {
 	return s.Quota.fill - max(s.ResetAfter, 0) // below 0 when in debt
 }
 
-// pace returns in how many seconds the quota makes r units, rounded up; r is at
-// most q. The draft asks for a cap of r/t (section 6): 90 of 100 per minute with
-// a second to go would invite 90 per second.
+// pace returns the seconds in which the rate makes r units, rounded up. r must be
+// at most q. The draft asks servers to cap r/t (section 6): without a cap, 90 of
+// 100 per minute with one second to go would invite 90 per second.
 func (q *Quota) pace(r int64) int64 {
 	hi, lo := bits.Mul64(uint64(r), uint64(q.window))
-	_, seconds := divCeil(hi, lo, uint64(q.limit)) // at most w, since r <= q
+	_, seconds := divCeil(hi, lo, uint64(q.limit)) // at most w, because r <= q
 	return int64(seconds)
 }

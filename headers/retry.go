@@ -8,33 +8,31 @@ import (
 	"time"
 )
 
-// Never is the wait that does not end. It is the largest [time.Duration], so
-// that the longest of several waits is Never if one of them is.
+// Never is the wait of a request that no wait helps, e.g. because it costs more
+// than the limit. It is the largest [time.Duration]. The longest of several waits
+// is therefore Never if one of them is.
 const Never = time.Duration(math.MaxInt64)
 
-// maxRetryAfter is 24.8 days in seconds. Clients that wait with JavaScript's
-// setTimeout hold milliseconds in 32 bits: told to wait longer, they retry
-// after one millisecond. A client that returns after 24.8 days is denied again.
+// maxRetryAfter is 24.8 days in seconds. JavaScript's setTimeout holds
+// milliseconds in 32 bits, and a client that uses it for a longer wait retries
+// after one millisecond. The limiter denies a client that returns after 24.8
+// days again.
 const maxRetryAfter = 2_147_483
 
-// RetryAfterSeconds returns the wait in whole seconds as Retry-After says it:
-// rounded up, at least 1 since a 0 makes clients hammer, and at most 2147483
-// (24.8 days), above which many clients retry at once. It returns false for
-// [Never], of which a response says nothing.
-func RetryAfterSeconds(wait time.Duration) (int64, bool) {
-	if wait == Never {
-		return 0, false
-	}
-	return min(max(ceilSeconds(wait), 1), maxRetryAfter), true
-}
-
-// SetRetryAfter sets Retry-After (RFC 9110 section 10.2.3) to the wait as
-// [RetryAfterSeconds] gives it. [Dialect.Write] does so for denials; this is
-// for other answers, such as a 503.
+// SetRetryAfter sets Retry-After (RFC 9110 section 10.2.3) to the wait in whole
+// seconds. Use it for answers that are no denial of a limit, such as a 503 of an
+// unavailable store. [Dialect.Write] sets the field of a denial by the same rules.
 //
-// The field has one line, always: several make clients fail. If it is set
-// already the longer wait stays; a date, or what does not parse, is replaced.
-// [Never] is longer than all and removes the field. h must not be nil.
+//   - The wait is rounded up. It is at least 1 s, because clients that read a 0
+//     retry at once. A wait of 0 and a negative wait become 1 s, too.
+//   - The wait is at most 2147483 s (24.8 days), because many clients retry at
+//     once after reading a larger number.
+//   - If h has the field already, the longer wait stays. SetRetryAfter replaces a
+//     date, and any other value that is not 1*DIGIT. One line is left, because
+//     clients fail on several.
+//   - [Never] removes the field, because no wait helps.
+//
+// h must not be nil. SetRetryAfter is not safe for concurrent use of the same h.
 func SetRetryAfter(h http.Header, wait time.Duration) {
 	seconds, ok := longestWait(h, wait)
 	if !ok {
@@ -44,9 +42,18 @@ func SetRetryAfter(h http.Header, wait time.Duration) {
 	h[keyRetryAfter] = []string{strconv.FormatInt(seconds, 10)}
 }
 
-// longestWait returns the seconds of the wait, or of a longer one in h.
+// retrySeconds returns the wait as Retry-After carries it, or false for Never.
+func retrySeconds(wait time.Duration) (int64, bool) {
+	if wait == Never {
+		return 0, false
+	}
+	return min(max(ceilSeconds(wait), 1), maxRetryAfter), true
+}
+
+// longestWait returns the seconds of the wait, or of a longer one in h. It
+// returns false for Never.
 func longestWait(h http.Header, wait time.Duration) (int64, bool) {
-	seconds, ok := RetryAfterSeconds(wait)
+	seconds, ok := retrySeconds(wait)
 	if !ok {
 		return 0, false
 	}
@@ -58,8 +65,8 @@ func longestWait(h http.Header, wait time.Duration) (int64, bool) {
 	return seconds, true
 }
 
-// parseDigits reads 1*DIGIT, and nothing else that [strconv.ParseInt] accepts,
-// such as "+5". What is too large for a structured field becomes its largest.
+// parseDigits reads 1*DIGIT. It rejects everything more that [strconv.ParseInt]
+// accepts, such as "+5". A number above maxInteger becomes maxInteger.
 func parseDigits(s string) (int64, bool) {
 	s = strings.Trim(s, " \t")
 	var n int64
@@ -72,8 +79,8 @@ func parseDigits(s string) (int64, bool) {
 	return n, s != ""
 }
 
-// ceilSeconds returns d in seconds, rounded up; 0 for negative ones. Adding a
-// second less a nanosecond first would overflow near Never.
+// ceilSeconds returns d in seconds, rounded up, or 0 for a negative d. It adds
+// nothing to d, because a sum near Never would overflow.
 func ceilSeconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0

@@ -11,33 +11,31 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-func TestRetryAfterSeconds(t *testing.T) {
-	tests := []struct {
-		wait time.Duration
-		want int64
-		ok   bool
-	}{
-		{1, 1, true}, // W17
-		{0, 1, true},
-		{-1, 1, true},
-		{math.MinInt64, 1, true},
-		{time.Second, 1, true},
-		{2 * time.Second, 2, true},   // W18
-		{2*time.Second + 1, 3, true}, // W18
-		{2147483 * time.Second, 2147483, true},
-		{2147483*time.Second + 1, 2147483, true},
-		{headers.Never - 1, 2147483, true},
-		{headers.Never, 0, false},
-	}
-	for _, tt := range tests {
-		if got, ok := headers.RetryAfterSeconds(tt.wait); got != tt.want || ok != tt.ok {
-			t.Errorf("%v: got %d, %v, want %d, %v", tt.wait, got, ok, tt.want, tt.ok)
+// TestSeconds has the bounds of Retry-After.
+func TestSeconds(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		1:                       "1", // W17
+		0:                       "1",
+		-1:                      "1",
+		math.MinInt64:           "1",
+		time.Second:             "1",
+		2 * time.Second:         "2", // W18
+		2*time.Second + 1:       "3", // W18
+		2147483 * time.Second:   "2147483",
+		2147483*time.Second + 1: "2147483",
+		headers.Never - 1:       "2147483",
+		headers.Never:           "",
+	} {
+		h := http.Header{}
+		headers.SetRetryAfter(h, wait)
+		if got := h.Get("Retry-After"); got != want || want == "" && len(h) > 0 {
+			t.Errorf("%v: got %v, want %q", wait, h, want)
 		}
 	}
 }
 
-// retryAfterLines are lines that may be set already, what becomes of them when
-// the wait is 5 s, and whether Never removes them.
+// retryAfterLines are lines that an outer handler may have set, and the line after
+// a wait of 5 s. Never removes all of them.
 var retryAfterLines = []struct {
 	lines []string
 	want  string
@@ -81,8 +79,8 @@ func TestSetRetryAfter(t *testing.T) {
 	}
 }
 
-// TestNeverRemovesRetryAfter has why: an outer handler's 30 s would invite a
-// client for whom no wait helps.
+// TestNeverRemovesRetryAfter makes sure that an outer handler's 30 s do not invite a
+// client that no wait helps.
 func TestNeverRemovesRetryAfter(t *testing.T) {
 	for _, tt := range retryAfterLines {
 		h := http.Header{"Retry-After": slices.Clone(tt.lines)}
@@ -98,8 +96,8 @@ func TestNeverRemovesRetryAfter(t *testing.T) {
 	}
 }
 
-// TestAdmittedLeavesRetryAfter makes sure that an admitted response neither
-// sets the field nor touches the one of somebody else (W22).
+// TestAdmittedLeavesRetryAfter makes sure that an admitted response neither sets
+// the field nor changes an outer handler's field (W22).
 func TestAdmittedLeavesRetryAfter(t *testing.T) {
 	q := window(t, "a", 10, time.Minute)
 	resp := admitted(headers.State{Quota: q, UnitAfter: time.Hour, RetryAfter: time.Hour})

@@ -11,18 +11,18 @@ import (
 type scalarKeys struct{ limit, remaining, reset string }
 
 var (
-	tripleKeys = scalarKeys{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}
-	xKeys      = scalarKeys{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+	separateKeys   = scalarKeys{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}
+	xRateLimitKeys = scalarKeys{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 )
 
-// numbers are what a family of scalar fields says.
+// numbers are the values of a family of scalar fields.
 type numbers struct {
 	limit, remaining int64
-	reset            int64 // seconds, from now or of the epoch
-	resets           bool  // false: there is no reset to speak of
+	reset            int64 // in seconds from now, or in Unix seconds
+	resets           bool  // false: the family has no reset
 }
 
-// tightest returns the State of which the scalars speak, or nil.
+// tightest returns the State that the scalars describe, or nil.
 func (resp *Response) tightest() *State {
 	var tight *State
 	for i := range resp.States {
@@ -41,23 +41,23 @@ func (s *State) tighter(than *State, denied bool) bool {
 	return nearer(s.remaining(), s.Quota.limit, than.remaining(), than.Quota.limit)
 }
 
-// numbers returns the numbers of s, the reset in seconds from now. That of a
-// denial is its Retry-After, as the drafts up to -06 have it.
+// numbers returns the numbers of s, the reset in seconds from now. The reset of a
+// denial is its Retry-After, as the drafts up to version 06 require.
 func (s *State) numbers(denied bool) numbers {
 	n := numbers{limit: s.Quota.limit, remaining: s.remaining()}
 	if denied {
-		n.reset, n.resets = RetryAfterSeconds(s.RetryAfter)
+		n.reset, n.resets = retrySeconds(s.RetryAfter)
 		return n
 	}
 	n.reset, n.resets = ceilSeconds(s.ResetAfter), s.ResetAfter != Never
 	return n
 }
 
-// since returns n with the reset in seconds of the epoch, if now is known. The
-// second of now is rounded up, so that a client that subtracts the time never
-// waits for less than the seconds from now.
+// since returns n with the reset in Unix seconds, or without a reset if now is
+// unknown. It rounds now up, so that a client that subtracts the time never waits
+// for less than n.reset.
 func (n numbers) since(now time.Time) numbers {
-	if now.Unix() < 0 { // so is the zero time
+	if now.Unix() < 0 { // the zero time is before 1970, too
 		n.resets = false
 		return n
 	}
@@ -68,7 +68,7 @@ func (n numbers) since(now time.Time) numbers {
 	return n
 }
 
-// scalars appends the values of keys, unless an outer limiter's stay.
+// scalars appends the values of keys, unless the values of an outer limiter stay.
 func (f *fields) scalars(buf []byte, h http.Header, keys scalarKeys, n numbers, denied bool) []byte {
 	if !denied && n.yields(h, keys) {
 		return buf
@@ -78,7 +78,7 @@ func (f *fields) scalars(buf []byte, h http.Header, keys scalarKeys, n numbers, 
 	buf = strconv.AppendInt(buf, n.remaining, 10)
 	f.end(keys.remaining, buf)
 	if !n.resets {
-		delete(h, keys.reset) // an outer limiter's would not belong to these numbers
+		delete(h, keys.reset) // an outer limiter's reset would not belong to these numbers
 		return buf
 	}
 	buf = strconv.AppendInt(buf, n.reset, 10)
@@ -86,8 +86,8 @@ func (f *fields) scalars(buf []byte, h http.Header, keys scalarKeys, n numbers, 
 	return buf
 }
 
-// yields reports whether h has numbers that are at least as near to their
-// limit. What does not parse is replaced.
+// yields reports whether h has numbers that are at least as near to their limit
+// as n. It reports false for numbers that do not parse.
 func (n numbers) yields(h http.Header, keys scalarKeys) bool {
 	limits, remainders := h[keys.limit], h[keys.remaining]
 	if len(limits) != 1 || len(remainders) != 1 {
@@ -101,8 +101,8 @@ func (n numbers) yields(h http.Header, keys scalarKeys) bool {
 	return ok && !nearer(n.remaining, n.limit, remaining, limit)
 }
 
-// nearer reports whether r1/q1 < r2/q2, exactly; nothing of nothing is as near as
-// can be.
+// nearer reports whether r1/q1 < r2/q2, exactly. A limit of 0 counts as 0 left of
+// 1, the nearest possible.
 func nearer(r1, q1, r2, q2 int64) bool {
 	if q1 == 0 {
 		r1, q1 = 0, 1

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestScalars has which State the scalars speak of, and what they say of it.
+// TestScalars has the State that the scalars describe, and their values.
 func TestScalars(t *testing.T) {
 	a := bucket(t, "a", 100, time.Minute)
 	b := window(t, "b", 10, time.Minute)
@@ -59,7 +59,7 @@ func TestScalars(t *testing.T) {
 		{"never", denied(headers.State{Quota: b, Denied: true, RetryAfter: headers.Never}), "10", "0", "", ""},
 	}
 	for _, tt := range tests {
-		h := write(headers.Triple|headers.X, tt.resp)
+		h := write(headers.SeparateFields|headers.XRateLimit, tt.resp)
 		for key, want := range map[string]string{
 			"RateLimit-Limit": tt.limit, "RateLimit-Remaining": tt.remaining, "RateLimit-Reset": tt.reset,
 			"X-RateLimit-Limit": tt.limit, "X-RateLimit-Remaining": tt.remaining, "X-RateLimit-Reset": tt.epoch,
@@ -71,8 +71,8 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestEpoch makes sure that the epoch's reset is never floored, and absent if
-// nobody said what time it is.
+// TestEpoch makes sure that the epoch's reset is never rounded down, and that it is
+// absent if Now is zero.
 func TestEpoch(t *testing.T) {
 	q := window(t, "b", 10, time.Minute)
 	for _, tt := range []struct {
@@ -87,7 +87,7 @@ func TestEpoch(t *testing.T) {
 	} {
 		resp := admitted(headers.State{Quota: q, Remaining: 1, ResetAfter: 1001 * ms})
 		resp.Now = tt.now
-		h := write(headers.X, resp)
+		h := write(headers.XRateLimit, resp)
 		if got := h.Get("X-RateLimit-Reset"); got != tt.want {
 			t.Errorf("%v: got %q, want %q", tt.now, got, tt.want)
 		}
@@ -97,7 +97,7 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
-// TestScalarsStacked has which of two limiters' numbers a response keeps.
+// TestScalarsStacked has the numbers that a response of two limiters keeps.
 func TestScalarsStacked(t *testing.T) {
 	q := window(t, "b", 10, time.Minute)
 	ours := admitted(headers.State{Quota: q, Remaining: 5, ResetAfter: time.Second})
@@ -125,7 +125,7 @@ func TestScalarsStacked(t *testing.T) {
 		h.Set("RateLimit-Limit", tt.limit)
 		h.Set("RateLimit-Remaining", tt.remaining)
 		h.Set("RateLimit-Reset", tt.reset)
-		headers.Triple.Write(h, tt.resp)
+		headers.SeparateFields.Write(h, tt.resp)
 		got := h.Get("RateLimit-Limit") + " " + h.Get("RateLimit-Remaining") + " " + h.Get("RateLimit-Reset")
 		if got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
@@ -138,11 +138,11 @@ func TestScalarsStacked(t *testing.T) {
 	}
 }
 
-// TestScalarsTwice makes sure that a family with a line too many is replaced: a
-// scalar has one.
+// TestScalarsTwice makes sure that Write replaces a family with a line too many,
+// because a scalar has one line.
 func TestScalarsTwice(t *testing.T) {
 	h := http.Header{"X-Ratelimit-Limit": {"10", "10"}, "X-Ratelimit-Remaining": {"0", "0"}}
-	headers.X.Write(h, admitted(headers.State{Quota: window(t, "b", 10, time.Minute), Remaining: 5}))
+	headers.XRateLimit.Write(h, admitted(headers.State{Quota: window(t, "b", 10, time.Minute), Remaining: 5}))
 	if got := h["X-Ratelimit-Remaining"]; len(got) != 1 || got[0] != "5" {
 		t.Errorf("got %q, want 5", got)
 	}
@@ -163,14 +163,14 @@ func TestNearest(t *testing.T) {
 				least, want = ratio, i
 			}
 		}
-		h := write(headers.Triple, admitted(states...))
+		h := write(headers.SeparateFields, admitted(states...))
 		if got := h.Get("RateLimit-Reset"); got != strconv.Itoa(want) {
 			rt.Errorf("got State %s, want %d of %+v", got, want, states)
 		}
 		// The same States, each by a middleware of its own.
 		h = http.Header{}
 		for _, s := range states {
-			headers.Triple.Write(h, admitted(s))
+			headers.SeparateFields.Write(h, admitted(s))
 		}
 		if got := h.Get("RateLimit-Reset"); got != strconv.Itoa(want) {
 			rt.Errorf("stacked: got State %s, want %d of %+v", got, want, states)

@@ -14,20 +14,14 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// deny answers as a middleware does.
-func deny(d headers.Dialect, resp headers.Response) http.HandlerFunc {
+// deny answers as a middleware does. It names the policies that deny.
+func deny(d headers.Dialect, resp headers.Response, policies ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		d.Write(h, resp)
 		headers.SetProblem(h)
 		w.WriteHeader(http.StatusTooManyRequests)
-		var names []string
-		for _, s := range resp.States {
-			if s.Denied {
-				names = append(names, s.Quota.Name())
-			}
-		}
-		_, _ = w.Write(headers.QuotaExceeded(names...)) // the client may be gone
+		_, _ = w.Write(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", policies...)) // the client may be gone
 	}
 }
 
@@ -72,17 +66,17 @@ const e4Body = `{"type":"https://iana.org/assignments/http-problem-types#quota-e
 // TestServerE4 has the whole answer, byte for byte from a connection.
 func TestServerE4(t *testing.T) {
 	p := bucket(t, "default", 100, time.Minute)
-	if got, want := exchange(t, deny(headers.Draft, denied(e4(p))), "POST"), e4Head+e4Body; got != want {
+	if got, want := exchange(t, deny(headers.Draft, denied(e4(p)), "default"), "POST"), e4Head+e4Body; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// W28: HEAD has the header and no body.
-	if got, want := exchange(t, deny(headers.Draft, denied(e4(p))), "HEAD"), e4Head; got != want {
+	if got, want := exchange(t, deny(headers.Draft, denied(e4(p)), "default"), "HEAD"), e4Head; got != want {
 		t.Errorf("HEAD: got\n%s\nwant\n%s", got, want)
 	}
 	// Cost above q: no Retry-After, no t.
 	never := denied(headers.State{Quota: p, Denied: true, Remaining: 42, RetryAfter: headers.Never})
 	want := strings.NewReplacer("r=2;t=2", "r=42", "Retry-After: 2\n", "").Replace(e4Head + e4Body)
-	if got := exchange(t, deny(headers.Draft, never), "POST"); got != want {
+	if got := exchange(t, deny(headers.Draft, never, "default"), "POST"); got != want {
 		t.Errorf("never: got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -91,7 +85,7 @@ func TestServerE4(t *testing.T) {
 func TestServerProtocols(t *testing.T) {
 	p, hourly := bucket(t, "default", 100, time.Minute), window(t, "hourly", 1000, time.Hour)
 	resp := denied(e4(p), headers.State{Quota: hourly, Denied: true, RetryAfter: time.Minute})
-	handler := deny(headers.Draft|headers.Triple|headers.X, resp)
+	handler := deny(headers.Draft|headers.SeparateFields|headers.XRateLimit, resp, "default", "hourly")
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
 		one, two := fetch(t, handler, method, 1), fetch(t, handler, method, 2)
 		if one != two {

@@ -211,8 +211,8 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
 func isAlpha(c byte) bool { return isLower(c | 0x20) }
 
-// TestReader makes sure that the reader rejects what it has to: a reader that
-// takes everything would prove nothing about the writer.
+// TestReader makes sure that the reader rejects malformed lists. A reader that
+// accepts every list would prove nothing about the writer.
 func TestReader(t *testing.T) {
 	valid := map[string]int{
 		``:                                  0,

@@ -1,37 +1,44 @@
 package headers
 
 import (
-	"encoding/base64"
 	"net/http"
 	"strconv"
+	"unsafe"
 )
 
-// Keys of [http.Header] in canonical form, which need no canonicalisation here
-// and which Get finds. HTTP/1.1 therefore shows "Ratelimit", HTTP/2 "ratelimit".
+// Keys of [http.Header] in canonical form. Get finds them, and writing needs no
+// canonicalisation. HTTP/1.1 therefore shows "Ratelimit", HTTP/2 "ratelimit".
 const (
 	keyRateLimit  = "Ratelimit"
 	keyPolicy     = "Ratelimit-Policy"
 	keyRetryAfter = "Retry-After"
 )
 
-// Write adds the fields of the dialect to h, which must not be nil. It keeps
-// nothing of resp; values in h may be shared with a [Quota], so replace them
-// rather than edit them in place. Call it before the response begins; any status
-// may carry the fields.
+// Write adds the fields of the Dialect to h. h must not be nil. Call Write before
+// the response begins. Any status may carry the fields.
 //
-//   - RateLimit (Draft) has an item for each State: the least r first, as naive
-//     clients read only that, then in the given order. On a denial it has the
-//     denied ones, in the given order. RateLimit-Policy (Draft, Triple) has all
-//     Quotas. Both become a further line if there is one already, so limiters
-//     may be stacked.
-//   - The other numbers (Triple, X) are scalars. They speak of the State with
-//     the least r/q, on a denial of the denied one with the longest wait; the
-//     first given of equals. If an outer limiter has set them, an admitted
-//     response keeps whichever is nearer to its limit, a denial replaces them.
-//   - Retry-After is for denials only; see [SetRetryAfter].
+//   - RateLimit (Draft; section 4 of the draft) has one item per State. The item
+//     with the least r comes first, because simple clients read only one item;
+//     equals keep their order. A denial lists only the denied States, in their
+//     order.
+//   - RateLimit-Policy (Draft, SeparateFields; section 3 of the draft) has one item
+//     per Quota, in their order.
+//   - RateLimit-Limit, -Remaining and -Reset (SeparateFields) and the X-RateLimit
+//     fields (XRateLimit) describe the State with the least r/q. A denial describes
+//     the denied State with the longest wait. The first of equals counts.
+//   - Retry-After belongs to denials only; see [SetRetryAfter].
 //
-// Without a State to speak of there are no numbers, e.g. if only policies
-// denied that are not advertised.
+// Times are in seconds, rounded up. X-RateLimit-Reset is in Unix seconds. Without
+// a State to describe, Write sends no numbers, e.g. if only policies that are not
+// advertised denied.
+//
+// Limiters may be stacked. RateLimit and RateLimit-Policy get a further line. An
+// admitted response keeps the single numbers that are nearer to their limit; a
+// denial replaces them.
+//
+// Write reports no error. It ignores unknown bits of d and keeps nothing of resp.
+// Lines in h may be shared with a [Quota]: replace them, and do not edit them in
+// place. Write is safe for concurrent use with different headers h.
 func (d Dialect) Write(h http.Header, resp Response) {
 	d = d.orDefault()
 	var shared, waits bool
@@ -39,19 +46,20 @@ func (d Dialect) Write(h http.Header, resp Response) {
 		shared, waits = shareItem(h, &resp)
 	}
 	items := d&Draft != 0 && !shared
-	policies := d&(Draft|Triple) != 0 && !sharePolicy(h, resp.Quotas)
+	policies := d&(Draft|SeparateFields) != 0 && !sharePolicy(h, resp.Quotas)
 	switch {
-	case items || policies || d&(Triple|X) != 0:
+	case items || policies || d&(SeparateFields|XRateLimit) != 0:
 		d.write(h, &resp, items, policies)
 	case resp.Denied && !waits:
 		SetRetryAfter(h, resp.wait())
 	}
 }
 
-// write writes what no quota has ready: the items, the policies, the scalars
-// and Retry-After.
+// write writes the values that no quota has ready: the items, the policies, the
+// scalars and Retry-After.
 func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
-	// The values are gathered in one buffer and become one string.
+	// One buffer gathers the values, so that they become one string: one
+	// allocation.
 	var array [512]byte
 	var out fields
 	buf := array[:0]
@@ -65,11 +73,11 @@ func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 	}
 	if tight := resp.tightest(); tight != nil {
 		n := tight.numbers(resp.Denied)
-		if d&Triple != 0 {
-			buf = out.scalars(buf, h, tripleKeys, n, resp.Denied)
+		if d&SeparateFields != 0 {
+			buf = out.scalars(buf, h, separateKeys, n, resp.Denied)
 		}
-		if d&X != 0 {
-			buf = out.scalars(buf, h, xKeys, n.since(resp.Now), resp.Denied)
+		if d&XRateLimit != 0 {
+			buf = out.scalars(buf, h, xRateLimitKeys, n.since(resp.Now), resp.Denied)
 		}
 	}
 	if resp.Denied {
@@ -87,12 +95,12 @@ func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 type fields struct {
 	n    int
 	last int       // ends[n-1]
-	keys [9]string // two of the draft, three each of Triple and X, Retry-After
+	keys [9]string // two of Draft, three each of SeparateFields and XRateLimit, Retry-After
 	ends [9]int
 }
 
-// end ends the value of key, which is dropped if nothing was appended for it:
-// an empty list is a field that is not there (RFC 9651 section 4.1).
+// end ends the value of key. It drops an empty value, because an empty list is a
+// field that is not sent (RFC 9651 section 4.1).
 func (f *fields) end(key string, buf []byte) {
 	if len(buf) == f.last {
 		return
@@ -102,16 +110,37 @@ func (f *fields) end(key string, buf []byte) {
 	f.n++
 }
 
-// set sets the fields in h; to lists that are there it appends a line.
+// A block holds the lines of a response and their text in one allocation. A shorter
+// text takes less memory in two allocations.
+type block struct {
+	lines [5]string
+	text  [176]byte
+}
+
+const shortText = 24
+
+// hold returns the text of a buffer, and room for n lines. The caller may reuse the
+// buffer.
+func hold(buf []byte, n int) (text string, lines []string) {
+	b := (*block)(nil)
+	if n > len(b.lines) || len(buf) > len(b.text) || len(buf) <= shortText {
+		return string(buf), make([]string, n)
+	}
+	b = new(block)
+	return unsafe.String(&b.text[0], copy(b.text[:], buf)), b.lines[:n] // the text never changes again
+}
+
+// set sets the fields in h. It appends a line to a list that h has already.
 func (f *fields) set(h http.Header, buf []byte) {
 	if f.n == 0 {
 		return
 	}
-	text, lines, start := string(buf), make([]string, f.n), 0
+	text, lines := hold(buf, f.n)
+	start := 0
 	for i, key := range f.keys[:f.n] {
 		lines[i] = text[start:f.ends[i]]
 		start = f.ends[i]
-		line := lines[i : i+1 : i+1] // cut, so that an append by others copies it
+		line := lines[i : i+1 : i+1] // cut, so that a later append copies it
 		if old := h[key]; len(old) > 0 && (key == keyRateLimit || key == keyPolicy) {
 			line = append(old[:len(old):len(old)], line...)
 		}
@@ -126,13 +155,14 @@ func appendItems(buf []byte, resp *Response) []byte {
 		if n > 0 {
 			buf = append(buf, ", "...)
 		}
-		buf = resp.States[i].appendItem(buf, resp.Denied)
+		s := &resp.States[i]
+		buf = s.Quota.appendItem(buf, s.remaining(), s.effective(resp.Denied))
 	}
 	return buf
 }
 
-// appendOrder appends the indices of the States to list, in order. They are
-// few, and most often sorted: the insertion costs one look at each.
+// appendOrder appends the indices of the listed States, in order. States are few
+// and most often sorted, so an insertion sort takes one comparison for each.
 func (resp *Response) appendOrder(order []int) []int {
 	for i := range resp.States {
 		if !resp.States[i].listed(resp.Denied) {
@@ -150,17 +180,6 @@ func (resp *Response) appendOrder(order []int) []int {
 	return order
 }
 
-// appendItem appends the item, with its partition key if it has one.
-func (s *State) appendItem(buf []byte, denied bool) []byte {
-	buf = s.Quota.appendItem(buf, s.remaining(), s.effective(denied))
-	if len(s.PartitionKey) > 0 {
-		buf = append(buf, ";pk=:"...)
-		buf = base64.StdEncoding.AppendEncode(buf, s.PartitionKey)
-		buf = append(buf, ':')
-	}
-	return buf
-}
-
 // appendPolicies appends the value of RateLimit-Policy.
 func appendPolicies(buf []byte, quotas []*Quota) []byte {
 	start := len(buf)
@@ -171,7 +190,7 @@ func appendPolicies(buf []byte, quotas []*Quota) []byte {
 		if len(buf) > start {
 			buf = append(buf, ", "...)
 		}
-		buf = append(buf, q.policy[0]...)
+		buf = q.appendPolicy(buf)
 	}
 	return buf
 }

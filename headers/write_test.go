@@ -11,14 +11,14 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// TestItems has what RateLimit says beyond the worked examples: W15, W16, the
-// order of items, and the bounds of t.
+// TestItems has values of RateLimit beyond the worked examples: W15, W16, the order
+// of items, and the bounds of t.
 func TestItems(t *testing.T) {
 	a := bucket(t, "a", 100, time.Minute)
 	b := window(t, "b", 10, time.Minute)
 	c := window(t, "c", 100, time.Hour)
-	// Their refills are 2^63 and 2^64 ns, beyond a Duration, and taken as the
-	// longest one.
+	// Their refills are 2^63 and 2^64 ns, longer than a Duration can be. Write takes
+	// the longest Duration instead.
 	eon, eons := newQuota(t, bucketOf(1<<33, 1, 1<<30)), newQuota(t, bucketOf(1<<34, 1, 1<<30))
 	huge := bucket(t, "huge", 999_999_999_999_999, time.Second)
 	nobody := newQuota(t, headers.QuotaConfig{Name: "nobody"})
@@ -61,7 +61,6 @@ func TestItems(t *testing.T) {
 		{"refill of 2^64 ns", admitted(headers.State{Quota: eons, Remaining: 1}), `"a";r=1;t=9223372037`},
 		{"negative reset", admitted(headers.State{Quota: a, Remaining: 1, ResetAfter: math.MinInt64}), `"a";r=1;t=60`},
 		{"window, negative reset", admitted(headers.State{Quota: b, Remaining: 1, ResetAfter: -1}), `"b";r=1;t=6`},
-		{"empty partition key", admitted(headers.State{Quota: b, Remaining: 1, PartitionKey: []byte{}}), `"b";r=1;t=6`},
 	}
 	for _, tt := range tests {
 		if got := write(headers.Draft, tt.resp).Get("RateLimit"); got != tt.want {
@@ -70,8 +69,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestManyPolicies makes sure that nothing depends on what fits into the
-// writer's buffers.
+// TestManyPolicies makes sure that Write handles more policies than its buffers
+// hold.
 func TestManyPolicies(t *testing.T) {
 	var states []headers.State
 	for range 100 {
@@ -92,20 +91,20 @@ func TestManyPolicies(t *testing.T) {
 	}
 }
 
-// TestPrivateDenial is a denial by a policy that is not advertised: the wait and
-// the policies, but no numbers, neither the draft's nor scalars.
+// TestPrivateDenial has a denial by a policy that is not advertised. The response
+// has the wait and the policies, and no numbers.
 func TestPrivateDenial(t *testing.T) {
 	q := bucket(t, "a", 100, time.Minute)
 	resp := admitted(headers.State{Quota: q, Remaining: 9, ResetAfter: time.Minute})
 	resp.Denied, resp.RetryAfter = true, 1500*ms
 	const want = "Ratelimit-Policy: \"a\";q=100;w=60\nRetry-After: 2\n"
-	if got := dump(write(headers.Draft|headers.Triple|headers.X, resp)); got != want {
+	if got := dump(write(headers.Draft|headers.SeparateFields|headers.XRateLimit, resp)); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 
-// TestRetryAfterCoversItems has W27: Retry-After is not before any t, also if
-// the caller's own maximum falls short.
+// TestRetryAfterCoversItems has W27: Retry-After never points before a t, even if
+// the caller's own maximum does.
 func TestRetryAfterCoversItems(t *testing.T) {
 	q := bucket(t, "a", 100, time.Minute)
 	for _, tt := range []struct {
@@ -125,20 +124,21 @@ func TestRetryAfterCoversItems(t *testing.T) {
 	}
 }
 
-// TestStacked has W20 to W22: limiters in front of each other.
-// TestLongerWaitStays makes sure that an inner limiter's denial does not shorten what an outer one has told.
+// TestLongerWaitStays makes sure that an inner limiter's denial does not shorten
+// the wait of an outer limiter.
 func TestLongerWaitStays(t *testing.T) {
-	for told, want := range map[string]string{"2": "10", "10": "10", "11": "11", "Sat, 21 Nov 2026 12:00:30 GMT": "10"} {
-		for _, d := range []headers.Dialect{headers.Draft, headers.Draft | headers.X} {
-			h := http.Header{"Retry-After": {told}}
+	for outer, want := range map[string]string{"2": "10", "10": "10", "11": "11", "Sat, 21 Nov 2026 12:00:30 GMT": "10"} {
+		for _, d := range []headers.Dialect{headers.Draft, headers.Draft | headers.XRateLimit} {
+			h := http.Header{"Retry-After": {outer}}
 			d.Write(h, denied(headers.State{Quota: bucket(t, "a", 100, time.Minute), Denied: true, RetryAfter: 10 * time.Second}))
 			if got := h["Retry-After"]; len(got) != 1 || got[0] != want {
-				t.Errorf("%v: got %q after %s, want %s", d, got, told, want)
+				t.Errorf("%v: got %q after %s, want %s", d, got, outer, want)
 			}
 		}
 	}
 }
 
+// TestStacked has W20 to W22: limiters in front of each other.
 func TestStacked(t *testing.T) {
 	outer := window(t, "outer", 10, time.Minute)
 	inner := window(t, "inner", 1000, time.Hour)
@@ -161,7 +161,7 @@ func TestStacked(t *testing.T) {
 	if err != nil || len(policies) != 3 || policies[0].name != "outer" || policies[2].name != "third" {
 		t.Errorf("got %+v, %v", policies, err)
 	}
-	// The outer quota's own line was not touched.
+	// The outer quota's own line is unchanged.
 	if got := write(headers.Draft, admitted(headers.State{Quota: outer})); len(got["Ratelimit-Policy"]) != 1 {
 		t.Errorf("got %q", got["Ratelimit-Policy"])
 	}
@@ -172,7 +172,7 @@ func TestStacked(t *testing.T) {
 func TestSharedLines(t *testing.T) {
 	q := bucket(t, "a", 100, time.Minute)
 	resp := denied(headers.State{Quota: q, Denied: true, RetryAfter: time.Second})
-	for _, d := range []headers.Dialect{headers.Draft, headers.Draft | headers.Triple | headers.X} {
+	for _, d := range []headers.Dialect{headers.Draft, headers.Draft | headers.SeparateFields | headers.XRateLimit} {
 		fresh := func() http.Header {
 			h := write(d, resp)
 			headers.SetProblem(h)
@@ -193,8 +193,8 @@ func TestSharedLines(t *testing.T) {
 	}
 }
 
-// TestSparedCapacity makes sure that a line is not written behind the end of
-// somebody's slice, which other requests may share.
+// TestSparedCapacity makes sure that Write adds no line behind the end of a slice,
+// because other requests may share its array.
 func TestSparedCapacity(t *testing.T) {
 	shared := []string{`"cdn";r=1`, "not ours"}
 	h := http.Header{"Ratelimit": shared[:1]}

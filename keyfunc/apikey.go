@@ -1,68 +1,59 @@
 package keyfunc
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"hash"
+	"context"
 	"net/http"
 	"strings"
-	"sync"
 )
 
-const (
-	minSecret = 16   // bytes
-	maxAPIKey = 4096 // bytes
-	macBytes  = 16   // of the 32 of HMAC-SHA-256; 22 characters of base64url
-)
+const maxAPIKey = 4096 // bytes
 
-// APIKey returns the Key of the API key in the named header field, once known
-// has said that it exists. The key itself is never stored: the text is key=
-// and 128 bits of HMAC-SHA-256(secret, key) in base64url, 22 characters.
+// APIKey returns the Key usr=<ID> of the account that owns the API key in the
+// named header field. Its tier is the account's. The API key itself enters no
+// text: a limiter counts the account, however many keys it has.
 //
 // The field "Authorization" is read as a bearer token (RFC 6750, section 2.1;
-// the scheme in any case); another scheme is somebody else's credentials, and
+// the scheme in any case). Another scheme belongs to other credentials, and
 // counts as ErrMissing. In any other field the whole value is the key.
 //
-// The secret belongs to the deployment, the same on all instances; it has 16
-// bytes or more, and is copied. Another secret makes other keys, so changing
-// it starts all counters afresh.
+// lookup returns the account of a key. It is called once per [Request] and
+// value: share one Key among the policies of a Middleware. Handlers do not receive
+// the Identity: if they need it, authenticate first and use [User]. Its errors mean:
 //
-// known is called once per request and Key, so it should answer from memory;
-// it must be safe for concurrent use. It is what makes a key an identity:
-// without it a client would open a fresh bucket with each key it invents. So
-// nil is a mistake.
+//   - An error that wraps [ErrUnknown]: the key does not exist. The Key's error
+//     wraps ErrUnknown, and has a text of its own.
+//   - No error and an empty ID: a programming error. The Key's error wraps none
+//     of the errors of requests.
+//   - Any other error, also context.Canceled: the lookup failed. The Key's
+//     error wraps it, and has a method Unavailable() bool that returns true.
+//     Package ratelimit logs it, so it must not contain the key.
 //
-// An absent field is [ErrMissing]. An empty one, several field lines, more
+// Answer most lookups from a bounded cache that also remembers unknown keys, as
+// the example shows. Give keys 128 random bits, because clients guess. Where
+// middleware has already authenticated the client, use [User] instead.
+//
+// An absent field is [ErrMissing]. An empty field, several field lines, more
 // than 4096 bytes, and bytes that are not visible ASCII (for bearer tokens:
-// not token68 of RFC 9110, section 11.2) are [ErrMalformed]. A key that is
-// not known is [ErrUnknown].
-func APIKey(header string, secret []byte, known func(key string) bool) Key {
-	name, mistake := headerName("APIKey", header)
-	mistakes := []error{mistake}
-	if len(secret) < minSecret {
-		mistakes = append(mistakes, mistakef("APIKey: the secret for %q has %d bytes, it needs %d or more",
-			name, len(secret), minSecret))
+// not token68 of RFC 9110, section 11.2) are [ErrMalformed]. A nil lookup and
+// an invalid name of a header field are misconfigurations.
+func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
+	name, err := headerName("APIKey", header)
+	misconfigurations := []error{err}
+	if lookup == nil {
+		misconfigurations = append(misconfigurations, misconfigurationf("APIKey: lookup is nil for %q: "+
+			"a key counts only after verification", name))
 	}
-	if known == nil {
-		mistakes = append(mistakes, mistakef("APIKey: known is nil for %q: a key counts only when it is verified", name))
-	}
-	read := newAPIKeyReader(name)
-	mac := newMACPool(secret)
-	unknown := requestError(name, ErrUnknown, "")
-	k := newKey(func(dst []byte, r *http.Request) ([]byte, error) {
-		key, err := read.key(r)
+	read, account, unknown := newAPIKeyReader(name), newLookup(name, lookup), requestError(name, ErrUnknown, "")
+	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		key, err := read.key(q.Request)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		if !known(key) {
-			return nil, unknown
+		if q.NoLookup {
+			return nil, "", unknown
 		}
-		return mac.append(append(dst, "key="...), key), nil
-	}, mistakes...)
-	k.challenges = []string{read.challenge()}
-	return k
+		return account.append(dst, q, key)
+	}, Info{Kinds: []string{"usr"}, Challenges: []string{read.challenge()}, Identity: true}, misconfigurations...)
 }
 
 // An apiKeyReader finds the API key of a request.
@@ -79,11 +70,11 @@ func newAPIKeyReader(name string) *apiKeyReader {
 		missing: requestError(name, ErrMissing, ""),
 		several: requestError(name, ErrMalformed, "several field lines"),
 		long:    requestError(name, ErrMalformed, "longer than 4096 bytes"),
-		bad:     requestError(name, ErrMalformed, "empty, or bytes that do not belong there"),
+		bad:     requestError(name, ErrMalformed, "empty, or contains bytes that no key has"),
 	}
 }
 
-// challenge says how to send the key.
+// challenge returns the challenge that asks for the key.
 func (a *apiKeyReader) challenge() string {
 	if a.bearer {
 		return "Bearer"
@@ -97,7 +88,7 @@ func (a *apiKeyReader) key(r *http.Request) (string, error) {
 	case len(lines) == 0:
 		return "", a.missing
 	case len(lines) > 1:
-		// Which one counts? Whatever stands behind us may choose the other.
+		// The handler behind this middleware may choose the other line.
 		return "", a.several
 	}
 	key, valid := lines[0], isVisibleText
@@ -117,9 +108,9 @@ func (a *apiKeyReader) key(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// cutBearer returns what follows the scheme Bearer and its spaces, and whether
-// that is the scheme. Without any scheme the value is malformed, rather than
-// somebody else's: then it is returned as no token at all.
+// cutBearer cuts the scheme Bearer and its spaces off a value, and reports
+// whether that is the scheme. A value without any scheme is malformed, and
+// belongs to no other scheme: then the token is empty.
 func cutBearer(value string) (token string, ok bool) {
 	n := 0
 	for n < len(value) && isTokenByte(value[n]) {
@@ -133,7 +124,7 @@ func cutBearer(value string) (token string, ok bool) {
 	}
 	token = strings.TrimLeft(value[n:], " ")
 	if len(token) == len(value)-n {
-		return "", true // no space: nothing, or damage, follows the scheme
+		return "", true // no space follows the scheme
 	}
 	return token, true
 }
@@ -156,31 +147,4 @@ func isVisibleText(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// A macPool keeps HMAC states, since making one costs more than using it.
-type macPool struct{ states sync.Pool }
-
-type macState struct {
-	hash hash.Hash
-	in   []byte
-	sum  [sha256.Size]byte
-}
-
-func newMACPool(secret []byte) *macPool {
-	secret = bytes.Clone(secret)
-	return &macPool{sync.Pool{New: func() any {
-		return &macState{hash: hmac.New(sha256.New, secret)}
-	}}}
-}
-
-// append appends the truncated MAC of key to dst.
-func (p *macPool) append(dst []byte, key string) []byte {
-	s := p.states.Get().(*macState)
-	defer p.states.Put(s)
-	s.hash.Reset()
-	s.in = append(s.in[:0], key...)
-	s.hash.Write(s.in) // never returns an error, by contract of hash.Hash
-	clear(s.in)
-	return base64.RawURLEncoding.AppendEncode(dst, s.hash.Sum(s.sum[:0])[:macBytes])
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// appendChiRoute appends the route of a request that chi has in its hands.
+// appendChiRoute appends the route of a request that chi serves.
 func appendChiRoute(dst []byte, rctx *chi.Context, r *http.Request) []byte {
 	routed := rctx.RoutePattern() // "" before the root router has routed
 	if routed != "" && isInnerPattern(r.Pattern, routed) {
@@ -30,15 +30,15 @@ func appendChiRoute(dst []byte, rctx *chi.Context, r *http.Request) []byte {
 }
 
 // isInnerPattern reports whether a ServeMux inside of chi has matched pattern.
-// At each step of its routing chi sets it to what it has routed; what ends in
-// /* and differs is from an earlier step.
+// At each step of its routing chi sets the pattern to the template so far. A
+// pattern that differs and ends in /* comes from an earlier step.
 func isInnerPattern(pattern, routed string) bool {
 	return pattern != "" && pattern != routed && !strings.HasSuffix(pattern, "/*")
 }
 
-// chiTemplate returns the whole template, or "" if no route matches. What chi
-// has routed so far is not whole as long as it ends in /*: then sub-routers
-// may follow, and the root router is asked where the path leads.
+// chiTemplate returns the whole template, or "" if no route matches. A template
+// so far that ends in /* is not whole: sub-routers may follow. Then chiTemplate
+// asks the root router where the path leads.
 func chiTemplate(rctx *chi.Context, r *http.Request, method, routed string) string {
 	if routed != "" && !strings.HasSuffix(routed, "/*") || rctx.Routes == nil {
 		return routed
@@ -56,7 +56,7 @@ func chiTemplate(rctx *chi.Context, r *http.Request, method, routed string) stri
 	return template
 }
 
-// A lookup is what it takes to ask a router without disturbing the request.
+// A lookup asks a router without disturbing the request.
 type lookup struct {
 	rctx *chi.Context
 	buf  []byte
@@ -71,9 +71,9 @@ func (s *lookup) release() {
 	lookups.Put(s)
 }
 
-// find asks the root router for the template of path. A HEAD without a route
-// of its own is looked up as GET, which is what middleware.GetHead makes of
-// it, even if it stands behind us.
+// find asks the root router for the template of path. It looks a HEAD without a
+// route of its own up as GET, as middleware.GetHead serves it, even if GetHead
+// stands behind this middleware.
 func (s *lookup) find(root chi.Routes, method, path string) string {
 	template := root.Find(s.rctx, method, path)
 	if template == "" && method == http.MethodHead {
@@ -82,11 +82,11 @@ func (s *lookup) find(root chi.Routes, method, path string) string {
 	return template
 }
 
-// path returns the path that the root router has routed, or will route. It is
-// not always that of the URL, which StripSlashes and CleanPath leave as it is
-// and StripPrefix changes on the way; and in a sub-router RoutePath is but the
-// rest. There it is put together again, from the patterns so far, the values
-// of their parameters and the rest.
+// path returns the path that the root router has routed, or will route. It may
+// differ from that of the URL: StripSlashes and CleanPath leave the URL as it
+// is, and StripPrefix changes it on the way. In a sub-router RoutePath is only
+// the rest. There path builds the whole again, from the patterns so far, the
+// values of their parameters and the rest.
 func (s *lookup) path(rctx *chi.Context, r *http.Request) (path string, ok bool) {
 	requested := r.URL.RawPath
 	if requested == "" {
@@ -110,8 +110,8 @@ func (s *lookup) path(rctx *chi.Context, r *http.Request) (path string, ok bool)
 }
 
 // appendRouted fills the parameters of the patterns so far with their values
-// and appends the rest. Parameters that others have added are skipped. It
-// reports false if one of the patterns has no value.
+// and appends the rest. It skips parameters that handlers have added. It
+// reports false if a parameter of a pattern has no value.
 func appendRouted(dst []byte, rctx *chi.Context) ([]byte, bool) {
 	keys, values := rctx.URLParams.Keys, rctx.URLParams.Values
 	if len(keys) != len(values) {
@@ -138,8 +138,8 @@ func appendRouted(dst []byte, rctx *chi.Context) ([]byte, bool) {
 	return dst, true
 }
 
-// appendRest appends what stands for a wildcard without a value: Mount has
-// moved it to RoutePath, from where the next pattern has taken it, or will.
+// appendRest appends the rest of the path for a wildcard without a value. Mount
+// has moved it to RoutePath, from where the next pattern has taken it, or will.
 // Both begin with the slash that the wildcard's pattern ends with.
 func appendRest(dst []byte, rctx *chi.Context, last bool) []byte {
 	if last && rctx.RoutePath == "" {

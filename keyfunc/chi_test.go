@@ -127,8 +127,8 @@ func addParam(next http.Handler) http.Handler {
 	})
 }
 
-// What rewrites the path or the method before us must not open new buckets,
-// in sub-routers neither.
+// Middleware that rewrites the path or the method must not open new buckets,
+// also not in sub-routers.
 func TestRouteChiRewritten(t *testing.T) {
 	type middlewares = []func(http.Handler) http.Handler
 	strip, clean := middlewares{middleware.StripSlashes}, middlewares{middleware.CleanPath}
@@ -185,7 +185,7 @@ func TestRouteChiStripPrefixWithin(t *testing.T) {
 	sub.With(p.middleware).Get("/users/{id}", ok)
 	r := chi.NewRouter()
 	r.Use(p.middleware)
-	r.Get("/users/{name}", ok) // what the stripped path would find
+	r.Get("/users/{name}", ok) // matches the stripped path
 	r.Mount("/api", http.StripPrefix("/api", sub))
 	p.serve(r, "GET", "/api/users/1")
 	// The root cannot look into the handler that strips, nor can the sub-router
@@ -244,7 +244,7 @@ func TestRouteChiTampered(t *testing.T) {
 	}
 }
 
-// A lookup that is used again must not carry on what the one before has found.
+// A lookup that is used again must not keep the findings of its last use.
 func TestRouteChiLookupIsReset(t *testing.T) {
 	s := lookups.Get().(*lookup)
 	s.find(newChiRouter(&probe{}), "HEAD", "/users/1")

@@ -1,77 +1,63 @@
 package keyfunc
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
 )
 
-// User returns the Key usr=<id> of the user whom earlier middleware has
-// verified and put into the context of the request. The empty string means
-// that there is none, and is [ErrMissing]. A nil f is a mistake.
-func User(f func(context.Context) string) Key {
-	if f == nil {
-		return newKey(nil, mistakef("User: the function is nil"))
-	}
-	missing := requestError("User", ErrMissing, "")
-	return newKey(func(dst []byte, r *http.Request) ([]byte, error) {
-		id := f(r.Context())
-		if id == "" {
-			return nil, missing
-		}
-		return appendEscaped(append(dst, "usr="...), id), nil
-	})
-}
-
-// Const returns the Key const=<name>, which is the same for all requests:
-// everybody shares one limit. An empty name is a mistake.
+// Const returns the Key const=<name>, which is the same for all requests: all
+// clients share one limit. It never fails on a request. An empty name is a
+// misconfiguration.
 func Const(name string) Key {
+	info := Info{Kinds: []string{"const"}}
 	if name == "" {
-		return newKey(nil, mistakef("Const: the name is empty"))
+		return newKey(nil, info, misconfigurationf("Const: the name is empty"))
 	}
 	text := appendEscaped([]byte("const="), name)
-	return newKey(func(dst []byte, _ *http.Request) ([]byte, error) {
-		return append(dst, text...), nil
-	})
+	info.Forms = [][]string{{string(text)}}
+	return newKey(func(dst []byte, _ *Request) ([]byte, string, error) {
+		return append(dst, text...), "", nil
+	}, info)
 }
 
 // reservedKinds are the kinds of this package's own keys.
-var reservedKinds = []string{"ip", "key", "usr", "rt", "const", "hdr"}
+var reservedKinds = []string{"ip", "usr", "rt", "const", "hdr"}
 
 // Custom returns the Key <kind>=<value> with the value that f returns. The
-// kind is a lower-case letter and up to 31 lower-case letters, digits or '-',
-// and none of this package's own: ip, key, usr, rt, const, hdr.
+// kind is a lower-case letter and up to 31 lower-case letters, digits or '-'.
+// The kinds of this package are reserved: ip, usr, rt, const, hdr.
 //
-// An empty value is [ErrMissing]. An error of f that wraps ErrMissing,
-// [ErrMalformed] or [ErrUnknown] is wrapped, and means what it says. Any other
-// is passed on as it is: it is the server's failure, not the client's. A nil f
-// is a mistake. f must not read the body, unless it restores it, and must be
-// safe for concurrent use.
+// An empty value is [ErrMissing], which package ratelimit answers with 401. Let
+// f return [ErrMalformed] (400) where a field of the input is wrong.
+//
+// The Key's error wraps an error of f that wraps ErrMissing, ErrMalformed or
+// [ErrUnknown]. It is any other error of f itself, which package ratelimit
+// answers with 500. An invalid kind and a nil f are misconfigurations.
 func Custom(kind string, f func(*http.Request) (string, error)) Key {
-	var mistakes []error
+	var misconfigurations []error
 	switch {
 	case !isKind(kind):
-		mistakes = append(mistakes, mistakef("Custom: kind %q is not a lower-case letter "+
+		misconfigurations = append(misconfigurations, misconfigurationf("Custom: kind %q is not a lower-case letter "+
 			"and up to 31 lower-case letters, digits or '-'", kind))
 	case slices.Contains(reservedKinds, kind):
-		mistakes = append(mistakes, mistakef("Custom: kind %q is one of keyfunc's own", kind))
+		misconfigurations = append(misconfigurations, misconfigurationf("Custom: kind %q is reserved; choose another", kind))
 	}
 	if f == nil {
-		mistakes = append(mistakes, mistakef("Custom: the function of kind %q is nil", kind))
+		misconfigurations = append(misconfigurations, misconfigurationf("Custom: the function of kind %q is nil", kind))
 	}
 	prefix := kind + "="
 	missing := requestError(kind, ErrMissing, "")
-	return newKey(func(dst []byte, r *http.Request) ([]byte, error) {
-		value, err := f(r)
+	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		value, err := f(q.Request)
 		switch {
 		case err != nil:
-			return nil, wrapCustom(kind, err)
+			return nil, "", wrapCustom(kind, err)
 		case value == "":
-			return nil, missing
+			return nil, "", missing
 		}
-		return appendEscaped(append(dst, prefix...), value), nil
-	}, mistakes...)
+		return appendEscaped(append(dst, prefix...), value), "", nil
+	}, Info{Kinds: []string{kind}}, misconfigurations...)
 }
 
 func isKind(s string) bool {
@@ -94,7 +80,7 @@ func wrapCustom(kind string, err error) error {
 	return err
 }
 
-// A customError is composed when it is read, which for most never happens.
+// A customError composes its text when it is read, because few callers read it.
 type customError struct {
 	kind string
 	err  error

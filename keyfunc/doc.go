@@ -6,18 +6,20 @@
 //	clients connect directly                    | IP(nil)
 //	behind a proxy or load balancer of yours    | IP(&IPOptions{Trusted: theirs})
 //	the same, with one address in X-Real-IP etc | IP(&IPOptions{Trusted: theirs, Header: "X-Real-IP"})
-//	clients send an API key                     | APIKey("X-API-Key", secret, known)
-//	clients send a bearer token                 | APIKey("Authorization", secret, known)
+//	behind two proxies without fixed addresses  | IP(&IPOptions{Hops: 2})
+//	the peer of the connection, also of a proxy | Peer()
 //	earlier middleware has verified the user    | User(fromContext)
+//	clients send an API key                     | APIKey("X-API-Key", lookup)
+//	clients send a bearer token                 | APIKey("Authorization", lookup)
 //	a gateway sets the tenant in a header       | Header("X-Tenant")
 //	users, and visitors without an account      | FirstOf(User(fromContext), IP(nil))
 //	each route for itself, chi                  | Route(), anywhere in the router
 //	each route for itself, ServeMux             | Route() in its handlers, RouteIn(mux) around it
 //	each client on each route                   | Join(client, Route()), the client first
-//	everybody together                          | Const("all")
+//	all clients together                        | Const("all")
 //	anything else                               | Custom("kind", f)
 //
-// # What a key looks like
+// # The text of a key
 //
 // A key is kind=value, such as ip=192.0.2.1 or usr=42, so that a header that
 // says "192.0.2.1" is not that address. [Join] puts '|' between its parts. In
@@ -25,34 +27,62 @@
 // %XX. So different values never make the same key, a key is never empty, and
 // it holds neither spaces nor the braces of a Redis Cluster hash tag.
 //
-// # What is dangerous
+// # Identities
 //
-//   - An identity counts only when somebody has verified it. Whoever may choose
-//     his own key has no limit: each new value is a new, full bucket. [Header] is
-//     for what a trusted gateway sets or overwrites; [APIKey] asks whether the
-//     key is known; [User] is for what was verified earlier.
-//   - A forwarding header is worth as much as whoever wrote it. [IP] reads
-//     exactly one, which the configuration names, and only from trusted peers.
-//     Trust the addresses of your proxies and no others: a prefix that contains
+// [User] and [APIKey] yield an [Identity]. Both write usr=<ID>: a limiter
+// counts the account, however many keys it has. The Tier selects the limits of
+// the account's plan.
+//
+// Where your service authenticates its clients, let it do so before the
+// limiter, and use User. The limiter then repeats no work. Use APIKey where no
+// middleware has authenticated the client yet. APIKey looks each key up, so its
+// lookup needs a cache. The cache must be bounded, and must also remember
+// unknown keys: the example of APIKey shows one.
+//
+// A [Request] remembers identities. Several policies with the same Key look an
+// identity up once.
+//
+// # Dangers
+//
+//   - An identity counts only after verification. A client that may choose its
+//     own key has no limit: each new value is a new, full bucket. [Header] is
+//     for values that a trusted gateway sets or overwrites; [APIKey] looks the
+//     key up; [User] is for users whom earlier middleware has verified.
+//   - A forwarding header is as trustworthy as its writer. [IP] reads exactly
+//     one, which the configuration names, and only from trusted peers. Trust
+//     the addresses of your proxies and no others: a prefix that contains
 //     clients lets these clients forge their address.
+//   - Hops trusts every peer. Use it only if every request passes your proxies:
+//     a client that reaches the server directly forges its address.
 //   - The path of a URL must not be a key: /orders/1, /orders/2 and //orders/1
 //     would be three buckets. [Route] and [RouteIn] take the template.
 //   - Outside of every router [Route] knows no route, and all requests share
 //     the one bucket rt=unmatched.
 //   - A client chooses which part of a [FirstOf] applies to it by leaving out
 //     the parts before it, and has a bucket in each.
-//   - API keys are secrets: they are stored as a keyed hash. Whatever else goes
-//     into a key is stored in the clear.
+//   - API keys are secrets. They enter no key, no error and no log line of this
+//     project. All other values of a key are stored in the clear.
 //
-// # Mistakes and errors
+// # Your functions
 //
-// Constructors do not fail: a Key carries the mistakes of its configuration,
-// and [Key.Validate] reports all of them, as the constructor of a middleware
-// does at start-up. At run time a request without the identity is
-// [ErrMissing], one that is not well-formed [ErrMalformed], a key that nobody
-// issued [ErrUnknown]. No error contains a value that a client has sent, but
-// for errors that a function given to [Custom] makes itself.
+// The functions that you give to [APIKey], [User] and [Custom] must be safe for
+// concurrent use. They must not read the body of the request, unless they
+// restore it.
 //
-// Keys are safe for concurrent use, as long as the functions that they are
-// made of are.
+// # Misconfigurations and errors
+//
+// Constructors do not fail: a Key carries its misconfigurations, and
+// [Key.Inspect] reports all of them. The constructor of a middleware calls it
+// at startup. A request has one of these errors:
+//
+//	Error                          | Cause                             | Answer of package ratelimit
+//	-------------------------------|-----------------------------------|----------------------------
+//	wraps ErrMissing               | the request lacks the identity    | 401
+//	wraps ErrMalformed             | the client sent a malformed value | 400
+//	wraps ErrUnknown               | the lookup does not know the key  | 401, and 429 after several
+//	its Unavailable() returns true | the lookup failed                 | 503
+//	any other                      | a programming error, or Custom's  | 500
+//
+// No error contains a value that a client has sent, except errors that your own
+// functions make.
 package keyfunc

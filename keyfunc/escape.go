@@ -2,9 +2,9 @@ package keyfunc
 
 const upperHex = "0123456789ABCDEF"
 
-// appendEscaped appends s to dst. The bytes that have a meaning in keys ('|'
-// ends a part, braces are the Redis Cluster hash tag, '%' begins an escape)
-// and all outside 0x21 to 0x7E become %XX, so the result stands for s alone.
+// appendEscaped appends s to dst. It writes %XX for the bytes with a meaning in
+// keys ('|' ends a part, braces are the Redis Cluster hash tag, '%' begins an
+// escape) and for all bytes outside 0x21 to 0x7E. No other s has this result.
 func appendEscaped(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); i++ {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
@@ -43,15 +44,18 @@ func get(h http.Handler, targets ...string) {
 
 type userKey struct{}
 
-func userFrom(ctx context.Context) string {
-	id, _ := ctx.Value(userKey{}).(string)
-	return id
+func userFrom(ctx context.Context) (keyfunc.Identity, bool) {
+	id, ok := ctx.Value(userKey{}).(keyfunc.Identity)
+	return id, ok
 }
 
-// secret comes from the configuration of the deployment.
-var secret = []byte("an example, not a secret")
-
-func known(key string) bool { return key == "sk_live_1" }
+// lookup stands for a query of the service's database.
+func lookup(_ context.Context, key string) (keyfunc.Identity, error) {
+	if key != "sk_live_1" {
+		return keyfunc.Identity{}, keyfunc.ErrUnknown
+	}
+	return keyfunc.Identity{ID: "acme", Tier: "enterprise"}, nil
+}
 
 func ExampleIP() {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -72,8 +76,8 @@ func ExampleIP_behindProxies() {
 	// Output: ip=192.0.2.7
 }
 
-// The classic mistake: the leftmost address of X-Forwarded-For is whatever the
-// client has sent. Each request may claim another, and nobody is limited.
+// The client writes the leftmost address of X-Forwarded-For. Each request may
+// claim another address, and no client is limited.
 func ExampleIP_incorrect() {
 	client := keyfunc.Custom("client", func(r *http.Request) (string, error) {
 		return r.Header.Get("X-Forwarded-For"), nil // use IP instead
@@ -88,8 +92,26 @@ func ExampleIP_incorrect() {
 	// client=6.6.6.7
 }
 
+// Two load balancers without fixed addresses each append their peer.
+func ExampleIP_hops() {
+	client := keyfunc.IP(&keyfunc.IPOptions{Hops: 2})
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "10.0.0.1:4711" // the inner load balancer
+	r.Header.Set("X-Forwarded-For", "6.6.6.6, 192.0.2.7, 10.0.0.2")
+	show(client, r)
+	// Output: ip=192.0.2.7
+}
+
+func ExamplePeer() {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "10.0.0.1:4711" // the load balancer
+	r.Header.Set("X-Forwarded-For", "192.0.2.7")
+	show(keyfunc.Peer(), r)
+	// Output: ip=10.0.0.1
+}
+
 func ExampleAPIKey() {
-	client := keyfunc.APIKey("X-API-Key", secret, known)
+	client := keyfunc.APIKey("X-API-Key", lookup)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	show(client, r)
 	r.Header.Set("X-API-Key", "sk_live_2")
@@ -99,23 +121,23 @@ func ExampleAPIKey() {
 	// Output:
 	// keyfunc: X-Api-Key: missing
 	// keyfunc: X-Api-Key: unknown
-	// key=7G8KjB8QnXD8sHfnBd1gSg
+	// usr=acme
 }
 
 func ExampleAPIKey_bearer() {
-	client := keyfunc.APIKey("Authorization", secret, known)
+	client := keyfunc.APIKey("Authorization", lookup)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer sk_live_1")
 	show(client, r)
 	r.Header.Set("Authorization", "Basic dXNlcjpwYXNz")
 	show(client, r)
 	// Output:
-	// key=7G8KjB8QnXD8sHfnBd1gSg
+	// usr=acme
 	// keyfunc: Authorization: missing
 }
 
 func ExampleHeader() {
-	tenant := keyfunc.Header("X-Tenant") // which the gateway overwrites
+	tenant := keyfunc.Header("X-Tenant") // the gateway overwrites it
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-Tenant", "acme|{1}")
 	show(tenant, r)
@@ -124,7 +146,7 @@ func ExampleHeader() {
 
 func ExampleUser() {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r = r.WithContext(context.WithValue(r.Context(), userKey{}, "42"))
+	r = r.WithContext(context.WithValue(r.Context(), userKey{}, keyfunc.Identity{ID: "42", Tier: "free"}))
 	show(keyfunc.User(userFrom), r)
 	// Output: usr=42
 }
@@ -187,7 +209,7 @@ func ExampleFirstOf() {
 	client := keyfunc.FirstOf(keyfunc.User(userFrom), keyfunc.IP(nil))
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	show(client, r)
-	show(client, r.WithContext(context.WithValue(r.Context(), userKey{}, "42")))
+	show(client, r.WithContext(context.WithValue(r.Context(), userKey{}, keyfunc.Identity{ID: "42", Tier: "free"})))
 	// Output:
 	// ip=192.0.2.1
 	// usr=42
@@ -196,7 +218,7 @@ func ExampleFirstOf() {
 func ExampleCustom() {
 	certificate := keyfunc.Custom("cert", func(r *http.Request) (string, error) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-			return "", keyfunc.ErrMissing
+			return "", keyfunc.ErrMissing // 401
 		}
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName, nil
 	})
@@ -205,24 +227,64 @@ func ExampleCustom() {
 	// Output: keyfunc: cert: missing true
 }
 
-func ExampleKey_Append() {
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	buf := make([]byte, 0, 64) // to be used again for the next request
-	buf, err := keyfunc.IP(nil).Append(buf, r)
-	fmt.Println(string(buf), err)
+// A wrong field of the input is malformed: the client receives 400, not 401.
+func ExampleCustom_malformed() {
+	warehouse := keyfunc.Custom("warehouse", func(r *http.Request) (string, error) {
+		n, err := strconv.Atoi(r.URL.Query().Get("warehouse"))
+		if err != nil || n < 1 || n > 40 {
+			return "", keyfunc.ErrMalformed
+		}
+		return strconv.Itoa(n), nil
+	})
+	for _, target := range []string{"/stock?warehouse=7", "/stock?warehouse=x"} {
+		show(warehouse, httptest.NewRequest(http.MethodGet, target, nil))
+	}
+	// Output:
+	// warehouse=7
+	// keyfunc: warehouse: malformed
+}
+
+func ExampleKey_Of() {
+	key, err := keyfunc.IP(nil).Of(httptest.NewRequest(http.MethodGet, "/", nil))
+	fmt.Println(key, err)
 	// Output: ip=192.0.2.1 <nil>
 }
 
-func ExampleKey_Validate() {
-	k := keyfunc.Join(
+// A middleware resolves the keys of all its policies with one Request. It
+// finds the client's address by ClientIP, and looks each identity up once.
+func ExampleKey_Append() {
+	apiKey := keyfunc.APIKey("X-API-Key", lookup)
+	q := keyfunc.Request{ClientIP: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})}
+	q.Request = httptest.NewRequest(http.MethodGet, "/", nil)
+	q.Header.Set("X-API-Key", "sk_live_1")
+	q.Header.Set("X-Forwarded-For", "192.0.2.7")
+
+	var buf []byte // for all keys of all requests
+	for _, k := range []keyfunc.Key{apiKey, keyfunc.Join(apiKey, keyfunc.Route()), keyfunc.IP(nil)} {
+		key, tier, err := k.Append(buf[:0], &q)
+		fmt.Printf("%s %q %v\n", key, tier, err)
+		buf = key
+	}
+	// Output:
+	// usr=acme "enterprise" <nil>
+	// usr=acme|rt=unmatched "enterprise" <nil>
+	// ip=192.0.2.7 "" <nil>
+}
+
+func ExampleKey_Inspect() {
+	client := keyfunc.FirstOf(keyfunc.APIKey("X-API-Key", lookup), keyfunc.IP(nil))
+	info, err := client.Inspect()
+	fmt.Printf("%+v %v\n", info, err)
+
+	_, err = keyfunc.Join(
 		keyfunc.Route(),
 		keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/8")}}),
-		keyfunc.APIKey("X-API-Key", []byte("short"), nil),
-	)
-	fmt.Println(k.Validate())
+		keyfunc.APIKey("X-API-Key", nil),
+	).Inspect()
+	fmt.Println(err)
 	// Output:
+	// {Kinds:[usr ip] Forms:[[usr] [ip]] Challenges:[APIKey header="X-Api-Key"] Identity:true Address:false ByClientIP:true} <nil>
 	// keyfunc: IP: trusted prefix "10.0.0.1/8" has bits behind its mask; write "10.0.0.0/8"
-	// keyfunc: APIKey: the secret for "X-Api-Key" has 5 bytes, it needs 16 or more
-	// keyfunc: APIKey: known is nil for "X-Api-Key": a key counts only when it is verified
+	// keyfunc: APIKey: lookup is nil for "X-Api-Key": a key counts only after verification
 	// keyfunc: Join must not begin with a route: the first part places a key in a Redis Cluster; put the client first
 }

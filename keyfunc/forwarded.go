@@ -1,40 +1,14 @@
 package keyfunc
 
-import (
-	"net/netip"
-	"slices"
-	"strings"
-)
+import "strings"
 
-// walkForwarded is walkList for the header of RFC 7239, by the parameter "for"
-// of its elements. An element without one, or with an obfuscated identifier,
-// is no address and ends the walk.
+// The header Forwarded (RFC 7239) is a list of elements with parameters. The
+// parameter "for" of an element is its entry. An element without one, or with
+// an obfuscated identifier, has no address.
 //
-// A client may send an open quote, hoping that it swallows the comma before
-// the element which the proxy adds. So the quotes of each line must be sound
-// by themselves, or nobody but the peer is believed.
-func (p *ipPolicy) walkForwarded(peer netip.Addr, lines []string) netip.Addr {
-	for _, line := range lines {
-		if !soundQuotes(line) {
-			return peer
-		}
-	}
-	client := peer
-	for _, line := range slices.Backward(lines) {
-		for more := true; more; {
-			var element string
-			line, element, more = cutLastElement(line)
-			a, ok := parseAddr(forwardedFor(element))
-			if !ok {
-				return client
-			}
-			if client = a; !p.trusts(a) {
-				return client
-			}
-		}
-	}
-	return client
-}
+// A client may send an open quote, so that it swallows the comma before the
+// element that the proxy adds. So the quotes of each line must be sound by
+// themselves. Otherwise the header does not count, and the client is the peer.
 
 // soundQuotes reports whether each quoted string of the line begins right
 // after a '=' and ends before a delimiter. It takes no backslashes: no address
@@ -60,15 +34,6 @@ func soundQuotes(line string) bool {
 	}
 }
 
-// cutLastElement cuts the last element off a list with sound quotes.
-func cutLastElement(list string) (rest, element string, more bool) {
-	i := lastUnquoted(list, ',')
-	if i < 0 {
-		return "", list, false
-	}
-	return list[:i], list[i+1:], true
-}
-
 // lastUnquoted returns the index of the last sep outside quotes, or -1.
 func lastUnquoted(s string, sep byte) int {
 	quoted := false
@@ -84,7 +49,7 @@ func lastUnquoted(s string, sep byte) int {
 }
 
 // forwardedFor returns the node of the parameter "for", without quotes. It is
-// "" when there is none, and when there are two: nobody can tell which counts.
+// "" when there is none, and when there are two, because two are ambiguous.
 func forwardedFor(element string) string {
 	node, found := "", false
 	for more := true; more; {

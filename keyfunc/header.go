@@ -12,46 +12,47 @@ const maxHeader = 1024
 // Header returns the Key hdr.<name>=<value>, name in lower case, of a header
 // field that a trusted gateway sets, or overwrites, on every request.
 //
-// A client chooses freely what it sends. In front of the public such a key
-// limits nobody, since each new value is a new bucket. It is also stored in
-// the clear, so secrets need [APIKey]; Authorization, Proxy-Authorization and
-// Cookie are mistakes.
+// A client may send any value. In front of the public such a key limits no
+// client, because each new value is a new bucket. A limiter also stores the
+// value in the clear, so secrets need [APIKey]. Authorization,
+// Proxy-Authorization and Cookie are misconfigurations.
 //
-// An absent or empty field is [ErrMissing]; several field lines, or more than
+// An absent or empty field is [ErrMissing]. Several field lines, and more than
 // 1024 bytes, are [ErrMalformed]. The name must be a token of RFC 9110,
 // section 5.6.2, and not Host, which net/http keeps out of Request.Header.
 func Header(name string) Key {
-	name, mistake := headerName("Header", name)
+	name, err := headerName("Header", name)
 	if slices.Contains([]string{"Authorization", "Proxy-Authorization", "Cookie"}, name) {
-		mistake = mistakef("Header: %q carries secrets, which must not be stored in the clear; use APIKey", name)
+		err = misconfigurationf("Header: %q carries secrets, which must not be stored in the clear; use APIKey", name)
 	}
-	prefix := "hdr." + string(appendEscaped(nil, strings.ToLower(name))) + "="
+	kind := "hdr." + string(appendEscaped(nil, strings.ToLower(name)))
+	prefix := kind + "="
 	missing := requestError(name, ErrMissing, "")
 	several := requestError(name, ErrMalformed, "several field lines")
 	long := requestError(name, ErrMalformed, "longer than 1024 bytes")
-	return newKey(func(dst []byte, r *http.Request) ([]byte, error) {
-		lines := r.Header[name]
+	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		lines := q.Header[name]
 		switch {
 		case len(lines) > 1:
-			return nil, several
+			return nil, "", several
 		case len(lines) == 0 || lines[0] == "":
-			return nil, missing
+			return nil, "", missing
 		case len(lines[0]) > maxHeader:
-			return nil, long
+			return nil, "", long
 		}
-		return appendEscaped(append(dst, prefix...), lines[0]), nil
-	}, mistake)
+		return appendEscaped(append(dst, prefix...), lines[0]), "", nil
+	}, Info{Kinds: []string{kind}}, err)
 }
 
-// headerName returns the name as it is spelled in an [http.Header], and what
-// is wrong with it.
+// headerName returns the name as [http.Header] spells it, and the
+// misconfiguration of a name that no Header holds.
 func headerName(subject, name string) (string, error) {
 	if !isToken(name) {
-		return name, mistakef("%s: %q is not the name of a header field", subject, name)
+		return name, misconfigurationf("%s: %q is not the name of a header field", subject, name)
 	}
 	name = http.CanonicalHeaderKey(name)
 	if name == "Host" {
-		return name, mistakef("%s: %q is not in Request.Header; use Custom and Request.Host", subject, name)
+		return name, misconfigurationf("%s: %q is not in Request.Header; use Custom and Request.Host", subject, name)
 	}
 	return name, nil
 }

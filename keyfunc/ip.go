@@ -1,92 +1,137 @@
 package keyfunc
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 const (
 	defaultIPHeader = "X-Forwarded-For"
 	defaultIPv6Bits = 64
 	minIPv6Bits     = 16
+	maxHops         = 32
 )
 
-// IPOptions says which proxies stand in front of the server. The zero value,
-// like nil, means none: the client is the peer of the connection.
+// IPOptions names the proxies in front of the server. The zero value, like nil,
+// names none. A Key copies its IPOptions.
 type IPOptions struct {
 	// Trusted are the addresses of your own proxies. A forwarding header is
 	// read only when the peer is one of them. Prefixes must be masked, must
-	// not be IPv4-mapped, and must have at least one bit: trusting everybody
-	// lets everybody forge an address.
+	// not be IPv4-mapped, and must have at least one bit: a proxy that may have
+	// every address lets every client forge one.
 	Trusted []netip.Prefix
 
 	// Header is the one forwarding header that these proxies append to, or
 	// overwrite: X-Forwarded-For when empty; Forwarded (RFC 7239) is read by
-	// its own syntax, any other as a list of addresses, such as X-Real-IP. A
-	// header that your proxies pass on untouched is the client's to forge. It
-	// is a mistake to name one without Trusted.
+	// its own syntax, any other as a list of addresses, such as X-Real-IP. If
+	// your proxies pass a header on untouched, clients forge it. A Header
+	// without Trusted or Hops is a misconfiguration.
 	Header string
 
+	// Hops is the number of your proxies, 1 to 32, where their addresses are
+	// not known. The client is the entry of the header at this place, counted
+	// from the right over all field lines. With 1 it is the last entry: your
+	// one proxy has appended its peer. 0 means that Trusted names the proxies.
+	// Hops and Trusted together are a misconfiguration.
+	//
+	// Hops is safe only if every request passes these proxies: a client that
+	// reaches the server directly forges the header. Each proxy must append one
+	// entry. A header with fewer entries than Hops, or without an address at
+	// the place, does not count: the client is then the peer. With too large a
+	// number clients forge their address, or all share that of your proxy.
+	Hops int
+
 	// IPv6Bits is the length of the prefix, in bits, that counts as one
-	// client, 16 to 128; 0 means 64, which is what one customer usually has.
+	// client, 16 to 128; 0 means 64, the prefix that one customer usually has.
 	IPv6Bits int
 }
 
-// IP returns the Key ip=<address> of the client. A nil o means that there are
-// no proxies, and the client is the peer of the connection, RemoteAddr.
+// proxied reports whether o has settings of proxies.
+func (o *IPOptions) proxied() bool { return len(o.Trusted) > 0 || o.Header != "" || o.Hops != 0 }
+
+// IP returns the Key ip=<address> of the client.
 //
-// Behind proxies the client is found by walking their header from the right,
-// over all its field lines, for as long as an entry is trusted: the first that
-// is not is the client. If all are, it is the leftmost; without the header it
-// is the peer. An entry that is not an address ends the walk at the trusted
-// proxy that passed it on, for what stands left of it is not verified. Ports
-// are ignored.
+// A nil o, or an o with only IPv6Bits, has no proxy settings. The Key then takes
+// the address that [Request.ClientIP] finds, before that Key cuts it. If ClientIP
+// is zero, the client is the peer of the connection, RemoteAddr.
+//
+// With Trusted, the Key walks the forwarding header from the right, over all
+// its field lines, for as long as an entry is trusted. The first entry that is
+// not trusted is the client. If all are trusted, it is the leftmost; without the
+// header it is the peer. An entry that is not an address ends the walk at the
+// trusted proxy that passed it on, because no proxy vouches for the entries
+// left of it. With Hops, the Key counts the entries from the right instead.
+// Ports are ignored.
 //
 // An IPv4-mapped address is the IPv4 address, and zones are dropped. IPv6
-// addresses are cut to IPv6Bits (ip=2001:db8:1:2::/64), but for NAT64
+// addresses are cut to IPv6Bits (ip=2001:db8:1:2::/64), except NAT64
 // (64:ff9b::/96, RFC 6052) and Teredo (2001::/32, RFC 4380), which hold the
 // client in their last bits.
 //
 // A peer without an address, such as that of a Unix socket, has the key
-// ip=unknown, and is never trusted. IP never fails on a request.
+// ip=unknown, and is never trusted. IP fails on a request only if ClientIP is
+// not an IP or Peer Key, or is misconfigured.
 func IP(o *IPOptions) Key {
 	if o == nil {
 		o = &IPOptions{}
 	}
-	p, mistakes := newIPPolicy(o)
-	k := newKey(func(dst []byte, r *http.Request) ([]byte, error) {
-		return p.append(append(dst, "ip="...), r), nil
-	}, mistakes...)
-	k.peer = len(p.trusted) == 0
+	p, misconfigurations := newIPPolicy(o)
+	return newIPKey(p, misconfigurations...)
+}
+
+// Peer returns the Key ip=<address> of the peer of the connection, whichever
+// address Request.ClientIP finds. Behind a proxy the peer is the proxy. IPv6
+// addresses are cut to 64 bits; otherwise the text is that of [IP]. Peer never
+// fails on a request.
+func Peer() Key {
+	return newIPKey(&ipPolicy{bits: defaultIPv6Bits})
+}
+
+func newIPKey(p *ipPolicy, misconfigurations ...error) Key {
+	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		finder, err := p.finder(q)
+		if err != nil {
+			return nil, "", err
+		}
+		return p.append(append(dst, "ip="...), finder, q.Request), "", nil
+	}, Info{Kinds: []string{"ip"}, Address: true, ByClientIP: p.shared}, misconfigurations...)
+	k.def.ip = p
 	return k
 }
 
 // An ipPolicy is IPOptions, checked and complete.
 type ipPolicy struct {
+	shared    bool // takes the address that Request.ClientIP finds
 	trusted   []netip.Prefix
-	header    string
-	forwarded bool // header is that of RFC 7239
+	hops      int
+	header    string // empty without proxies
+	forwarded bool   // header is that of RFC 7239
 	bits      int
 }
 
 func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
-	var mistakes []error
-	p := &ipPolicy{trusted: slices.Clone(o.Trusted), header: o.Header, bits: o.IPv6Bits}
+	p := &ipPolicy{shared: !o.proxied(), trusted: slices.Clone(o.Trusted), hops: o.Hops, bits: o.IPv6Bits}
+	var misconfigurations []error
+	add := func(err error) { misconfigurations = append(misconfigurations, err) }
 	for _, t := range p.trusted {
-		mistakes = append(mistakes, checkTrusted(t))
+		add(checkTrusted(t))
 	}
-	switch {
-	case p.header != "":
-		var mistake error
-		p.header, mistake = headerName("IP", p.header)
-		mistakes = append(mistakes, mistake)
-		if len(p.trusted) == 0 {
-			mistakes = append(mistakes, mistakef("IP: header %q without Trusted: "+
-				"name the proxies that may set it", p.header))
+	if p.hops < 0 || p.hops > maxHops {
+		add(misconfigurationf("IP: Hops is %d, not 0 to %d", p.hops, maxHops))
+	}
+	if p.hops != 0 && len(p.trusted) > 0 {
+		add(misconfigurationf("IP: Hops and Trusted cannot be combined; name the proxies in Trusted, or count them in Hops"))
+	}
+	if o.Header != "" {
+		var err error
+		p.header, err = headerName("IP", o.Header)
+		add(err)
+		if p.hops == 0 && len(p.trusted) == 0 {
+			add(misconfigurationf("IP: header %q without Trusted or Hops: name the proxies that may set it", p.header))
 		}
-	case len(p.trusted) > 0:
+	} else if !p.shared {
 		p.header = defaultIPHeader
 	}
 	p.forwarded = p.header == "Forwarded"
@@ -94,88 +139,56 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 		p.bits = defaultIPv6Bits
 	}
 	if p.bits < minIPv6Bits || p.bits > 128 {
-		mistakes = append(mistakes, mistakef("IP: IPv6Bits is %d, not 0 or %d to 128", o.IPv6Bits, minIPv6Bits))
+		add(misconfigurationf("IP: IPv6Bits is %d, not 0 or %d to 128", o.IPv6Bits, minIPv6Bits))
 	}
-	return p, mistakes
+	return p, misconfigurations
 }
 
 func checkTrusted(p netip.Prefix) error {
 	switch {
 	case !p.IsValid():
-		return mistakef("IP: a trusted prefix, %q, is not valid", p)
+		return misconfigurationf("IP: trusted prefix %q is not valid", p)
 	case p.Addr().Is4In6():
-		// Addresses are unmapped before they are looked up, so it never matches.
-		return mistakef("IP: trusted prefix %q is IPv4-mapped; write it as IPv4", p)
+		// Addresses are unmapped before the comparison, so it never matches.
+		return misconfigurationf("IP: trusted prefix %q is IPv4-mapped; write it as IPv4", p)
 	case p.Bits() == 0:
-		return mistakef("IP: trusted prefix %q is everybody, so anybody could forge an address", p)
+		return misconfigurationf("IP: trusted prefix %q contains every address, so every client could forge one; "+
+			"name the proxies, or count them in Hops", p)
 	case p != p.Masked():
-		return mistakef("IP: trusted prefix %q has bits behind its mask; write %q", p, p.Masked())
+		return misconfigurationf("IP: trusted prefix %q has bits behind its mask; write %q", p, p.Masked())
 	}
 	return nil
 }
 
-func (p *ipPolicy) append(dst []byte, r *http.Request) []byte {
-	if len(p.trusted) == 0 {
+var errNotAddress = errors.New("keyfunc: Request.ClientIP is neither an IP nor a Peer Key")
+
+// finder returns the policy that finds the address for p: its own, or that of
+// ClientIP. A ClientIP without proxy settings finds the peer.
+func (p *ipPolicy) finder(q *Request) (*ipPolicy, error) {
+	c := q.ClientIP.def
+	switch {
+	case !p.shared || c == nil:
+		return p, nil
+	case c.err != nil:
+		return nil, c.err
+	case c.ip == nil:
+		return nil, errNotAddress
+	}
+	return c.ip, nil
+}
+
+// append appends the address that finder finds, cut as p says.
+func (p *ipPolicy) append(dst []byte, finder *ipPolicy, r *http.Request) []byte {
+	if finder.header == "" {
 		if text, ok := cutIPv4(r.RemoteAddr); ok {
 			return append(dst, text...)
 		}
 	}
-	peer, ok := parseAddr(r.RemoteAddr)
+	a, ok := finder.client(r)
 	if !ok {
 		return append(dst, "unknown"...)
 	}
-	return p.appendAddr(dst, p.client(peer, r.Header))
-}
-
-// client returns who is behind the peer.
-func (p *ipPolicy) client(peer netip.Addr, h http.Header) netip.Addr {
-	if !p.trusts(peer) {
-		return peer
-	}
-	if p.forwarded {
-		return p.walkForwarded(peer, h[p.header])
-	}
-	return p.walkList(peer, h[p.header])
-}
-
-// walkList walks the comma-separated addresses of the lines from the right.
-// It looks at one entry at a time: a header may have thousands, and those left
-// of the client mean nothing.
-func (p *ipPolicy) walkList(client netip.Addr, lines []string) netip.Addr {
-	for _, line := range slices.Backward(lines) {
-		for more := true; more; {
-			var entry string
-			line, entry, more = cutLastEntry(line)
-			a, ok := parseAddr(entry)
-			if !ok {
-				return client
-			}
-			if client = a; !p.trusts(a) {
-				return client
-			}
-		}
-	}
-	return client
-}
-
-// cutLastEntry cuts the last element off a comma-separated list. An empty one
-// counts: a proxy that knows no address may append it, and skipping it would
-// let what the client has sent before it speak for the proxy.
-func cutLastEntry(list string) (rest, entry string, more bool) {
-	i := strings.LastIndexByte(list, ',')
-	if i < 0 {
-		return "", trimOWS(list), false
-	}
-	return list[:i], trimOWS(list[i+1:]), true
-}
-
-func (p *ipPolicy) trusts(a netip.Addr) bool {
-	for _, t := range p.trusted {
-		if t.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return p.appendAddr(dst, a)
 }
 
 var (
@@ -189,65 +202,4 @@ func (p *ipPolicy) appendAddr(dst []byte, a netip.Addr) []byte {
 		return a.AppendTo(dst)
 	}
 	return netip.PrefixFrom(a, p.bits).Masked().AppendTo(dst)
-}
-
-// cutIPv4 cuts the port off a peer of IPv4 as net/http writes it, which is
-// nearly every peer: the address is its own canonical text then, and 20 ns do
-// what parsing it and writing it again take 70 ns for. It reports false for
-// whatever is not plainly that, also for some of what parseAddr reads.
-func cutIPv4(s string) (string, bool) {
-	dots, digits, octet := 0, 0, 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9' && (digits == 0 || octet > 0): // no leading zeros
-			digits++
-			if octet = octet*10 + int(c-'0'); octet > 255 {
-				return "", false
-			}
-		case c == '.' && digits > 0 && dots < 3:
-			dots, digits, octet = dots+1, 0, 0
-		case c == ':' && digits > 0 && dots == 3:
-			return s[:i], plainPort(s[i+1:])
-		default:
-			return "", false
-		}
-	}
-	return "", false
-}
-
-// plainPort reports whether s is a port of at most five digits.
-func plainPort(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return len(s) > 0 && (len(s) < 5 || len(s) == 5 && s <= "65535")
-}
-
-// parseAddr reads an address, with or without port and brackets, unmapped and
-// without its zone: else each zone a client makes up would be another client.
-func parseAddr(s string) (netip.Addr, bool) {
-	var a netip.Addr
-	var err error
-	switch {
-	case len(s) > 0 && s[0] == '[' && s[len(s)-1] == ']':
-		a, err = netip.ParseAddr(s[1 : len(s)-1])
-		if err == nil && a.Is4() {
-			return netip.Addr{}, false
-		}
-	case len(s) > 0 && s[0] == '[', strings.Count(s, ":") == 1:
-		var ap netip.AddrPort
-		ap, err = netip.ParseAddrPort(s)
-		a = ap.Addr()
-	default:
-		a, err = netip.ParseAddr(s)
-	}
-	// Unmap comes first: masked to 64 bits, all mapped addresses are one.
-	return a.Unmap().WithZone(""), err == nil
-}
-
-// trimOWS trims optional whitespace (RFC 9110, section 5.6.3).
-func trimOWS(s string) string {
-	return strings.Trim(s, " \t")
 }

@@ -11,7 +11,7 @@ func slowAddr(s string) (netip.Addr, bool) {
 	bracketed := strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]")
 	a, err := netip.ParseAddr(s)
 	if err != nil && bracketed {
-		// With a port behind the brackets, netip checks what is in them.
+		// With a port behind the brackets, netip checks their content.
 		s += ":0"
 	}
 	if err != nil {
@@ -205,9 +205,9 @@ func FuzzForwarded(f *testing.F) {
 	})
 }
 
-// Whatever a client sends in its own lines, and before the comma of the line
-// the proxy appends to: the client is the address the proxy has seen, or else
-// the proxy, but never one the client made up.
+// A client controls its own lines, and the text before the comma where the proxy
+// appends. The client is the address that the proxy has seen, or the proxy. It
+// is never an address that the client has made up.
 func FuzzForwardedCannotBeForged(f *testing.F) {
 	for _, tt := range forwardedTests {
 		for _, line := range tt.lines {

@@ -2,82 +2,143 @@ package keyfunc
 
 import (
 	"errors"
-	"net/http"
 	"slices"
 )
 
 // Join returns the Key of several parts together, such as each client on each
-// route. An error of a part is an error of the whole. The keys must not be
-// none.
+// route. The error of a part is the error of the whole. The tier is that of its
+// one part with an [Identity]: two such parts are a misconfiguration, because
+// the plan would be ambiguous. The keys must not be none.
 //
-// The first part is the one whom the limits are for: in a Redis Cluster all
-// counters of one first part live together on one shard. So a Join must not
-// begin with a route, directly or within a nested Join or FirstOf: all clients
-// of a busy route would burden the same shard.
+// Put the client first. A Redis Cluster keeps all counters of one first part
+// together on one shard. So a Join must not begin with a route, directly or
+// within a nested Join or FirstOf: all clients of a busy route would burden
+// the same shard.
 func Join(keys ...Key) Key {
-	keys = slices.Clone(keys)
-	mistakes := partMistakes("Join", keys)
-	if len(keys) > 0 && keys[0].route {
-		mistakes = append(mistakes, mistakef("Join must not begin with a route: "+
+	parts, misconfigurations := partsOf("Join", keys)
+	if len(keys) > 0 && keys[0].def != nil && keys[0].def.route {
+		misconfigurations = append(misconfigurations, misconfigurationf("Join must not begin with a route: "+
 			"the first part places a key in a Redis Cluster; put the client first"))
 	}
-	joined := newKey(func(dst []byte, r *http.Request) ([]byte, error) {
-		for i, k := range keys {
+	if n := countIdentities(parts); n > 1 {
+		misconfigurations = append(misconfigurations, misconfigurationf("Join: %d parts yield an identity, "+
+			"so its tier is ambiguous; keep one APIKey or User, or put them into one FirstOf", n))
+	}
+	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		var tier string
+		for i, p := range parts {
 			if i > 0 {
 				dst = append(dst, '|')
 			}
+			var its string
 			var err error
-			if dst, err = k.append(dst, r); err != nil {
-				return nil, err
+			if dst, its, err = p.append(dst, q); err != nil {
+				return nil, "", err
+			}
+			if its != "" { // of one part at most
+				tier = its
 			}
 		}
-		return dst, nil
-	}, mistakes...)
-	joined.challenges = partChallenges(keys)
-	joined.peer = slices.ContainsFunc(keys, Key.ByPeer)
-	return joined
+		return dst, tier, nil
+	}, partsInfo(parts, joinForms), misconfigurations...)
 }
 
-// FirstOf returns the first of the keys that the request has. [ErrMissing]
-// lets it go on to the next, any other error ends it: bad credentials must not
-// make somebody else of a client. If nothing is left, that is ErrMissing. The
-// keys must not be none.
+// FirstOf returns the first of the keys that the request has, with its tier.
+// After [ErrMissing] it goes on to the next key. Any other error ends it: bad
+// credentials must not turn a client into another one. If no key is left, the
+// error is ErrMissing. The keys must not be none.
 //
-// A client chooses among the keys by what it leaves out, so each of them needs
-// a limit it may have in addition to the others.
+// A client chooses among the keys by leaving some out, so each key needs a
+// limit that the client may have in addition to the others.
 func FirstOf(keys ...Key) Key {
-	keys = slices.Clone(keys)
+	parts, misconfigurations := partsOf("FirstOf", keys)
 	missing := requestError("FirstOf", ErrMissing, "none of its keys is in the request")
-	k := newKey(func(dst []byte, r *http.Request) ([]byte, error) {
-		for _, k := range keys {
-			out, err := k.append(dst, r)
+	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		for _, p := range parts {
+			key, tier, err := p.append(dst, q)
 			if err == nil {
-				return out, nil
+				return key, tier, nil
 			}
 			if !errors.Is(err, ErrMissing) {
-				return nil, err
+				return nil, "", err
 			}
 		}
-		return nil, missing
-	}, partMistakes("FirstOf", keys)...)
-	k.challenges = partChallenges(keys)
-	k.peer = slices.ContainsFunc(keys, Key.ByPeer)
-	k.route = slices.ContainsFunc(keys, func(k Key) bool { return k.route })
+		return nil, "", missing
+	}, partsInfo(parts, eitherForm), misconfigurations...)
+	k.def.route = slices.ContainsFunc(parts, func(p *definition) bool { return p.route })
 	return k
 }
 
-// partMistakes returns the mistakes of the parts, and that there are none.
-func partMistakes(name string, keys []Key) []error {
+// partsOf returns the definitions of the keys, and all their misconfigurations.
+// It leaves zero Keys out.
+func partsOf(name string, keys []Key) (parts []*definition, misconfigurations []error) {
 	if len(keys) == 0 {
-		return []error{mistakef("%s of no keys", name)}
+		return nil, []error{misconfigurationf("%s of no keys", name)}
 	}
-	var mistakes []error
 	for i, k := range keys {
-		if k.IsZero() {
-			mistakes = append(mistakes, mistakef("%s: key %d of %d is the zero Key", name, i+1, len(keys)))
+		if k.def == nil {
+			misconfigurations = append(misconfigurations, misconfigurationf("%s: key %d of %d is the zero Key", name, i+1, len(keys)))
 			continue
 		}
-		mistakes = append(mistakes, k.mistake)
+		parts = append(parts, k.def)
+		misconfigurations = append(misconfigurations, k.def.err)
 	}
-	return mistakes
+	return parts, misconfigurations
+}
+
+func countIdentities(parts []*definition) int {
+	n := 0
+	for _, p := range parts {
+		if p.info.Identity {
+			n++
+		}
+	}
+	return n
+}
+
+// partsInfo describes a Key of the parts. forms adds the forms of one more part.
+func partsInfo(parts []*definition, forms func(all, part [][]string) [][]string) Info {
+	var all Info
+	for _, p := range parts {
+		all.Forms = forms(all.Forms, p.info.Forms)
+		all.Kinds = appendNew(all.Kinds, p.info.Kinds)
+		all.Challenges = appendNew(all.Challenges, p.info.Challenges)
+		all.Identity = all.Identity || p.info.Identity
+		all.ByClientIP = all.ByClientIP || p.info.ByClientIP
+	}
+	return all
+}
+
+// joinForms returns each of the forms with each form of the next part behind it.
+func joinForms(all, part [][]string) [][]string {
+	if len(all) == 0 {
+		return part
+	}
+	var joined [][]string
+	for _, form := range all {
+		for _, next := range part {
+			joined = append(joined, slices.Concat(form, next))
+		}
+	}
+	return joined
+}
+
+// eitherForm returns the forms of all parts, each once.
+func eitherForm(all, part [][]string) [][]string {
+	for _, form := range part {
+		if !slices.ContainsFunc(all, func(known []string) bool { return slices.Equal(known, form) }) {
+			all = append(all, form)
+		}
+	}
+	return all
+}
+
+// appendNew appends the texts that dst does not hold.
+func appendNew(dst, texts []string) []string {
+	for _, s := range texts {
+		if !slices.Contains(dst, s) {
+			dst = append(dst, s)
+		}
+	}
+	return dst
 }

@@ -1,7 +1,6 @@
 package keyfunc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,7 +15,7 @@ func failing(err error) Key {
 }
 
 func TestErrorsOfKeys(t *testing.T) {
-	nobody := User(func(context.Context) string { return "" })
+	none := User(userOf(Identity{}, false))
 	empty := Custom("tenant", func(*http.Request) (string, error) { return "", nil })
 	wrapped := fmt.Errorf("session expired: %w", ErrUnknown)
 	for _, tt := range []struct {
@@ -29,18 +28,18 @@ func TestErrorsOfKeys(t *testing.T) {
 		{"header empty", Header("X-Empty"), ErrMissing, "keyfunc: X-Empty: missing"},
 		{"header twice", Header("X-Twice"), ErrMalformed, "keyfunc: X-Twice: malformed: several field lines"},
 		{"header too long", Header("X-Long"), ErrMalformed, "keyfunc: X-Long: malformed: longer than 1024 bytes"},
-		{"no user", nobody, ErrMissing, "keyfunc: User: missing"},
+		{"no user", none, ErrMissing, "keyfunc: User: missing"},
 		{"custom empty", empty, ErrMissing, "keyfunc: tenant: missing"},
 		{"custom missing", failing(ErrMissing), ErrMissing, "keyfunc: c: missing"},
 		{"custom malformed", failing(ErrMalformed), ErrMalformed, "keyfunc: c: malformed"},
 		{"custom unknown", failing(wrapped), ErrUnknown, "keyfunc: c: session expired: unknown"},
 		{"custom broken", failing(errBroken), errBroken, "database is down"},
-		{"join passes missing", Join(Const("a"), nobody), ErrMissing, "keyfunc: User: missing"},
-		{"join passes malformed", Join(Header("X-Twice"), nobody), ErrMalformed, ""},
+		{"join passes missing", Join(Const("a"), none), ErrMissing, "keyfunc: User: missing"},
+		{"join passes malformed", Join(Header("X-Twice"), none), ErrMalformed, ""},
 		{"join passes unknown", Join(Const("a"), failing(ErrUnknown)), ErrUnknown, ""},
 		{"join passes broken", Join(Const("a"), failing(errBroken)), errBroken, ""},
-		{"nothing left", FirstOf(nobody, Header("X-None")), ErrMissing, "keyfunc: FirstOf: missing: none of its keys is in the request"},
-		{"malformed stops", FirstOf(nobody, Header("X-Twice"), Const("a")), ErrMalformed, ""},
+		{"nothing left", FirstOf(none, Header("X-None")), ErrMissing, "keyfunc: FirstOf: missing: none of its keys is in the request"},
+		{"malformed stops", FirstOf(none, Header("X-Twice"), Const("a")), ErrMalformed, ""},
 		{"unknown stops", FirstOf(failing(ErrUnknown), Const("a")), ErrUnknown, ""},
 		{"broken stops", FirstOf(failing(errBroken), Const("a")), errBroken, ""},
 	} {

@@ -115,7 +115,7 @@ func TestRouteServeMux(t *testing.T) {
 	}
 }
 
-// Behind a mux that somebody has handed a copy of the request, the pattern is
+// Behind a mux that has received a copy of the request, the pattern is
 // lost; then there must still be a bucket.
 func TestRoutePatternLost(t *testing.T) {
 	p := &probe{key: Route()}

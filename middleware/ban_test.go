@@ -1,6 +1,6 @@
 // Tests of bans for repeated denials.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // banning bans after 3 denials within a minute, for 10 s, 20 s, 30 s, 30 s.
@@ -40,7 +41,7 @@ func denyAll(t *testing.T, m *ratelimit.Middleware, n int) {
 func TestGrowingBans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := new(eventLog)
-		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Observer: seen}, banning("p", algorithms.TokenBucket(1, 24*time.Hour)))
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, banning("p", algorithms.TokenBucket(1, 24*time.Hour)))
 		check(t, m, from("192.0.2.1"))
 		for i, want := range []time.Duration{10, 20, 30, 30} {
 			want *= time.Second
@@ -124,24 +125,24 @@ func TestConsoleForgives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMiddleware(t, newMemory(t), nil, banning("p", algorithms.TokenBucket(1, 2*time.Second)))
 		other := newMiddleware(t, newMemory(t), nil, byIP("q", hourly))
-		c, ctx, subject := ratelimit.NewConsole(other, m), context.Background(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1"}
+		c, ctx, subject := console.New(other, m), context.Background(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"}
 		for i := range 2 { // it is the first ban again
 			check(t, m, from("192.0.2.1"))
 			denyAll(t, m, 3)
 			e, err := c.Explain(ctx, subject)
-			if err != nil || !e.Denied || e.Reason != ratelimit.ByBan || e.ClearsAfter != 10*time.Second {
+			if err != nil || !e.Denied || e.Reason != console.ByBan || e.ClearsAfter != 10*time.Second {
 				t.Fatalf("ban %d: got %+v, %v, want a ban of 10 s", i+1, e, err)
 			}
 			if err := c.Unban(ctx, subject); err != nil {
 				t.Fatal(err)
 			}
 			e, err = c.Explain(ctx, subject)
-			if err != nil || !e.Denied || e.Reason != ratelimit.ByDefault {
+			if err != nil || !e.Denied || e.Reason != console.ByDefault {
 				t.Errorf("forgiven: got %+v, %v, want what the limit says", e, err)
 			}
 			time.Sleep(2 * time.Second)
 		}
-		if e, err := c.Explain(ctx, ratelimit.Subject{Policy: "q", Key: "ip=192.0.2.1"}); err != nil || e.Denied {
+		if e, err := c.Explain(ctx, console.Subject{Policy: "q", Key: "ip=192.0.2.1"}); err != nil || e.Denied {
 			t.Errorf("got %+v, %v of the other middleware, want it allowed", e, err)
 		}
 	})
@@ -158,7 +159,7 @@ func TestBanOnce(t *testing.T) {
 			}
 			return memory.Allow(ctx, checks)
 		})
-		m := newMiddleware(t, slow, &ratelimit.Options{Observer: seen}, banning("p", algorithms.Nobody()))
+		m := newMiddleware(t, slow, &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, banning("p", algorithms.Nobody()))
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() { _, _ = m.Check(from("192.0.2.1")) })
@@ -199,9 +200,9 @@ func TestNoBanWithoutDecision(t *testing.T) {
 			return nil
 		})
 		seen := new(eventLog)
-		m := newMiddleware(t, undecided, &ratelimit.Options{Observer: seen, Logger: quiet}, banning("p", hourly))
+		m := newMiddleware(t, undecided, &ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: quiet}, banning("p", hourly))
 		denyAll(t, m, 10)
-		down := newMiddleware(t, broken(errDown), &ratelimit.Options{Observer: seen, Logger: quiet}, banning("p", hourly))
+		down := newMiddleware(t, broken(errDown), &ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: quiet}, banning("p", hourly))
 		if v, _ := down.Check(from("192.0.2.1")); !v.Allowed || v.Policies[0].Banned {
 			t.Errorf("got %+v without a limiter, want it passed", v)
 		}
@@ -216,7 +217,7 @@ func TestNoBanWithoutDecision(t *testing.T) {
 func TestNoBanInTheShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := overrides.NewMemory()
-		if err := table.Set(context.Background(), "p", overrides.Everyone, overrides.Override{Mode: overrides.Shadow}); err != nil {
+		if err := table.Set(context.Background(), "p", ratelimit.Everyone, ratelimit.Override{Mode: ratelimit.ModeShadow}); err != nil {
 			t.Fatal(err)
 		}
 		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Overrides: table}, banning("p", algorithms.Nobody()))
@@ -226,7 +227,7 @@ func TestNoBanInTheShadow(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if err := table.Clear(context.Background(), "p", overrides.Everyone); err != nil {
+		if err := table.Clear(context.Background(), "p", ratelimit.Everyone); err != nil {
 			t.Fatal(err)
 		}
 		denyAll(t, m, 3)
@@ -276,7 +277,7 @@ func TestBansThatNobodyCounts(t *testing.T) {
 			}
 			return memory.Allow(ctx, checks)
 		})
-		m := newMiddleware(t, partly, &ratelimit.Options{Observer: seen}, banning("p", algorithms.Nobody()))
+		m := newMiddleware(t, partly, &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, banning("p", algorithms.Nobody()))
 		denyAll(t, m, 3)
 		if bans := seen.of(ratelimit.Banned); len(bans) != 0 {
 			t.Errorf("got bans %+v, want none", bans)
@@ -286,13 +287,13 @@ func TestBansThatNobodyCounts(t *testing.T) {
 
 // TestUnbanOfTheUnseen: a ban that this instance has not heard of yet ends all the same, and another override stays.
 func TestUnbanOfTheUnseen(t *testing.T) {
-	ctx, table, subject := context.Background(), overrides.NewMemory(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1"}
+	ctx, table, subject := context.Background(), overrides.NewMemory(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"}
 	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Overrides: late{table}}, banning("p", hourly))
-	c := ratelimit.NewConsole(m)
+	c := console.New(m)
 	for _, tt := range []struct {
-		o     overrides.Override
+		o     ratelimit.Override
 		stays bool
-	}{{overrides.Override{Mode: overrides.Banned}, false}, {overrides.Override{Mode: overrides.Off}, true}} {
+	}{{ratelimit.Override{Mode: ratelimit.ModeBanned}, false}, {ratelimit.Override{Mode: ratelimit.ModeOff}, true}} {
 		if err := table.Set(ctx, "p", subject.Key, tt.o); err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +309,7 @@ func TestUnbanOfTheUnseen(t *testing.T) {
 // late overrides are not seen yet.
 type late struct{ *overrides.Memory }
 
-func (late) Find(string, string) (overrides.Override, bool) { return overrides.Override{}, false }
+func (late) Find(string, string) (ratelimit.Override, bool) { return ratelimit.Override{}, false }
 
 // TestBanMistakes are all reported at once.
 func TestBanMistakes(t *testing.T) {
@@ -319,8 +320,8 @@ func TestBanMistakes(t *testing.T) {
 		want   []string
 	}{
 		"nothing":          {ratelimit.Ban{}, false, []string{"Denials is 0", "For is 0s"}},
-		"all":              {ratelimit.Ban{Denials: 1001, For: second / 2, Max: second / 4}, true, []string{"shadow", "Denials", "For", "Max"}},
-		"of everybody":     {ratelimit.Ban{Denials: 3, Within: second, For: second}, false, []string{"private"}},
+		"all":              {ratelimit.Ban{Denials: 1001, For: second / 2, Max: second / 4}, true, []string{"Shadow and Ban", "Denials", "For", "Max"}},
+		"of everybody":     {ratelimit.Ban{Denials: 3, Within: second, For: second}, false, []string{"Capacity and Ban"}},
 		"no period":        {ratelimit.Ban{Denials: 3, For: second}, false, []string{"Within & window"}},
 		"Max below For":    {ratelimit.Ban{Denials: 3, Within: second, For: 2 * second, Max: second}, false, []string{"Max is 1s"}},
 		"Max of fractions": {ratelimit.Ban{Denials: 3, Within: second, For: second, Max: 2500 * ms}, false, []string{"Max is 2.5s"}},
@@ -330,7 +331,7 @@ func TestBanMistakes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := ratelimit.New(newMemory(t), nil, ratelimit.Policy{
-				Name: "p", Key: keyfunc.IP(nil), Limit: hourly, Ban: &tt.ban, Shadow: tt.shadow, Private: name == "of everybody",
+				Name: "p", Key: keyfunc.IP(nil), Limit: hourly, Ban: &tt.ban, Shadow: tt.shadow, Capacity: name == "of everybody",
 			})
 			for i := range tt.want {
 				tt.want[i] = `policy "p": ban & ` + tt.want[i]

@@ -1,6 +1,6 @@
 // Benchmarks of handlers and checks.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // A sink is a writer that costs nothing itself.

@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // outcomes is a policy that keeps the statuses that it was asked of, and counts failures only.

@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // TestChurn: whatever changes while requests are served, each gives back what it took, where it took it. Policies,
@@ -37,14 +38,13 @@ func churn(t *testing.T, wrap func(algorithms.Limiter) algorithms.Limiter) {
 		outcome.ChargeIf = func(int) bool { return false }
 		return []ratelimit.Policy{tokens, outcome, streams}
 	}
-	memory, table, status := newStill(t), overrides.NewMemory(), ratelimit.NewStatus()
-	m := newMiddleware(t, wrap(memory), &ratelimit.Options{Overrides: table, Observer: status, Logger: quiet}, policies(rand.New(rand.NewPCG(1, 1)))...)
-	status.Watch(m)
-	console := ratelimit.NewConsole(m)
+	memory, table, seen := newStill(t), overrides.NewMemory(), ratelimit.ObserverFunc(func(context.Context, ratelimit.Event) {})
+	m := newMiddleware(t, wrap(memory), &ratelimit.Options{Overrides: table, Observers: []ratelimit.Observer{seen}, Logger: quiet}, policies(rand.New(rand.NewPCG(1, 1)))...)
+	operator := console.New(m)
 
 	handler := m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var told sync.WaitGroup
-		told.Go(func() { _ = ratelimit.Settle(r.Context(), "tokens", 0) }) // there may be no reservation: an override is Off
+		told.Go(func() { _ = ratelimit.Settle(r.Context(), 0, "tokens") }) // there may be no reservation: an override is Off
 		told.Wait()
 		if r.Header.Get("Panic") != "" {
 			panic(http.ErrAbortHandler)
@@ -58,21 +58,20 @@ func churn(t *testing.T, wrap func(algorithms.Limiter) algorithms.Limiter) {
 			if r.IntN(2) == 0 {
 				p, limits = []string{"tokens", "outcome"}[r.IntN(2)], rates
 			}
-			key := []string{overrides.Everyone, fmt.Sprintf("ip=192.0.2.%d", 1+r.IntN(clients))}[r.IntN(2)]
+			key := []string{ratelimit.Everyone, fmt.Sprintf("ip=192.0.2.%d", 1+r.IntN(clients))}[r.IntN(2)]
 			switch r.IntN(4) {
 			case 0:
 				return table.Clear(context.Background(), p, key)
 			case 1:
-				return table.Set(context.Background(), p, key, overrides.Override{Mode: overrides.Off})
+				return table.Set(context.Background(), p, key, ratelimit.Override{Mode: ratelimit.ModeOff})
 			case 2:
-				return table.Set(context.Background(), p, key, overrides.Override{Mode: overrides.Shadow})
+				return table.Set(context.Background(), p, key, ratelimit.Override{Mode: ratelimit.ModeShadow})
 			default:
-				return table.Set(context.Background(), p, key, overrides.Override{Limit: limits[r.IntN(len(limits))]})
+				return table.Set(context.Background(), p, key, ratelimit.Override{Limit: limits[r.IntN(len(limits))]})
 			}
 		},
 		func(r *rand.Rand) error {
-			record(status, from("192.0.2.1"))
-			_, err := console.Explain(context.Background(), ratelimit.Subject{Policy: "tokens", Key: "ip=192.0.2.1"})
+			_, err := operator.Explain(context.Background(), console.Subject{Policy: "tokens", Key: "ip=192.0.2.1"})
 			return err
 		},
 	} {

@@ -1,6 +1,6 @@
 // Tests of Close: before, during and after requests.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // TestClose: what is held and what comes later is refused, and what was taken is back when Close returns.
@@ -63,7 +63,7 @@ func TestCloseWhileDeciding(t *testing.T) {
 		}
 		return err
 	})
-	m = newMiddleware(t, limiter, &ratelimit.Options{Observer: seen}, p)
+	m = newMiddleware(t, limiter, &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, p)
 	h := m.Handler(served)
 	record(h, from("192.0.2.1"))
 	w := record(h, from("192.0.2.1"))
@@ -149,8 +149,9 @@ func TestReleasedAreSpread(t *testing.T) {
 				if w.Code == http.StatusOK {
 					return // the first one is not held
 				}
-				want, _ := headers.RetryAfterSeconds(time.Second + headers.Jitter(4*time.Second, "", key, slot))
-				if got := retryAfter(t, w.Header()); got != int(want) {
+				wait := http.Header{}
+				headers.SetRetryAfter(wait, time.Second+headers.Jitter(4*time.Second, "", key, slot))
+				if got, want := retryAfter(t, w.Header()), retryAfter(t, wait); got != want {
 					t.Errorf("%s: got Retry-After %d, want %d", key, got, want)
 				}
 			})
@@ -193,17 +194,18 @@ func TestCloseRace(t *testing.T) {
 	}
 }
 
-// TestCloseBeforeShutdown: a server is down at once, though requests were held for an hour.
-func TestCloseBeforeShutdown(t *testing.T) {
+// TestReleaseOnShutdown: a server shuts down at once, though requests were held for an hour.
+func TestReleaseOnShutdown(t *testing.T) {
 	held := make(chan struct{})
-	o := &ratelimit.Options{Observer: ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+	o := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind == ratelimit.Decided && e.Verdict.Delay > 0 {
 			close(held)
 		}
-	})}
+	})}}
 	m := newMiddleware(t, newStill(t), o, byIP("p", algorithms.LeakyBucket(1, time.Hour).WithBurst(2)))
 	srv := httptest.NewServer(m.Handler(ok))
 	defer srv.Close()
+	srv.Config.RegisterOnShutdown(m.Release)
 	get := func() int {
 		res, err := srv.Client().Get(srv.URL)
 		if err != nil {
@@ -223,7 +225,7 @@ func TestCloseBeforeShutdown(t *testing.T) {
 	<-held
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := errors.Join(m.Close(ctx), srv.Config.Shutdown(ctx)); err != nil {
+	if err := errors.Join(srv.Config.Shutdown(ctx), m.Close(ctx)); err != nil {
 		t.Error(err)
 	}
 	wg.Wait()

@@ -1,6 +1,6 @@
 // Tests of many requests at once: exact counts, and no state shared between requests.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // TestConcurrentlyExact: of many requests at once exactly as many pass as the limit says, whatever else they are counted by.
@@ -108,26 +108,29 @@ func (q randomRequest) burst(i int) int64 {
 	return int64(100 + 10*i)
 }
 
+var randomUser = keyfunc.User(func(ctx context.Context) (keyfunc.Identity, bool) {
+	q := randomOf(ctx)
+	id := keyfunc.Identity{ID: q.client}
+	if q.tier {
+		id.Tier = "big"
+	}
+	return id, true
+})
+
 func randomPolicies() []ratelimit.Policy {
 	var policies []ratelimit.Policy
 	for i := range 6 {
 		policies = append(policies, ratelimit.Policy{
 			Name: fmt.Sprintf("p%d", i),
-			Key: keyfunc.Custom("client", func(r *http.Request) (string, error) {
+			Key: keyfunc.Join(randomUser, keyfunc.Custom("fate", func(r *http.Request) (string, error) {
 				q := randomOf(r.Context())
 				errs := map[string]error{"missing": keyfunc.ErrMissing, "malformed": keyfunc.ErrMalformed, "error": errOurs}
-				return q.client, errs[q.fate]
-			}),
+				return "any", errs[q.fate]
+			})),
 			Limit: algorithms.TokenBucket(int64(100+10*i), time.Hour),
 			Tiers: map[string]algorithms.Limit{"big": algorithms.TokenBucket(int64(1000+10*i), time.Hour)},
-			Tier: func(r *http.Request) string {
-				if randomOf(r.Context()).tier {
-					return "big"
-				}
-				return ""
-			},
-			Cost: func(r *http.Request) int64 { return randomOf(r.Context()).cost },
-			Skip: func(r *http.Request) bool { return !randomOf(r.Context()).apply[i] },
+			Cost:  func(r *http.Request) int64 { return randomOf(r.Context()).cost },
+			Skip:  func(r *http.Request) bool { return !randomOf(r.Context()).apply[i] },
 		})
 	}
 	return policies
@@ -142,19 +145,19 @@ func TestNothingLeaksBetweenRequests(t *testing.T) {
 		}
 		err := memory.Allow(ctx, checks)
 		for i := range checks {
-			if want := "client=" + randomOf(ctx).client; checks[i].Key != want || checks[i].Op != algorithms.Take {
+			if want := "usr=" + randomOf(ctx).client + "|fate=any"; checks[i].Key != want || checks[i].Op != algorithms.Take {
 				t.Errorf("got check %+v, want a take of %s", checks[i], want)
 			}
 		}
 		return err
 	})
-	o := &ratelimit.Options{Headers: headers.Draft, Logger: quiet, Observer: ratelimit.ObserverFunc(func(ctx context.Context, e ratelimit.Event) {
+	o := &ratelimit.Options{Headers: headers.Draft, Logger: quiet, Observers: []ratelimit.Observer{ratelimit.ObserverFunc(func(ctx context.Context, e ratelimit.Event) {
 		for _, p := range e.Verdict.Policies {
 			if q := randomOf(ctx); !q.apply[p.Name[1]-'0'] || p.Limit.Burst() != q.burst(int(p.Name[1]-'0')) {
 				t.Errorf("got policy %+v told about %+v", p, q)
 			}
 		}
-	})}
+	})}}
 	h := newMiddleware(t, limiter, o, randomPolicies()...).Handler(ok)
 	var wg sync.WaitGroup
 	for g := range 16 {

@@ -1,51 +1,156 @@
-package middleware
+package ratelimit
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/topk"
 )
 
-// A config is what is made of policies. It is immutable: a request is decided
-// and answered by one, whatever Update does meanwhile.
+// A config is compiled from policies. It is immutable: one config decides and
+// answers a request, whatever Update does meanwhile.
 type config struct {
-	policies  []*policy         // private ones last
+	limiter   algorithms.Limiter // of the Middleware
+	given     []Policy
+	policies  []*policy         // hidden ones last
 	mix       mix               // of all their limits
 	challenge string            // of 401
 	bodies    map[string][]byte // of 429, by the one policy that denies
-	bans      map[string][]byte // the same, if it denies for a ban
+	bans      map[string][]byte // the same, if the policy denies for a ban
 }
 
-// Update replaces the policies, as if New had been called with these: requests
-// that are being decided go on under the old ones, and those that come after it
-// returns are under the new ones. What has been counted stays where a policy
-// keeps its name and algorithm. On an error, which names every mistake, the old
-// policies stay in force.
-//
-// It is for changes of the configuration. For one key, or for all instances at
-// once, see Options.Overrides.
-func (m *Middleware) Update(policies ...Policy) error {
-	c, err := newConfig(policies)
-	if err != nil {
-		return err
+// A policy is a Policy, compiled for requests.
+type policy struct {
+	Policy
+	byClient  bool // the key, or a part of it, takes the address that ClientIP finds
+	base      *grade
+	tiers     map[string]*grade
+	candidate *grade  // nil: none
+	trial     string  // the candidate's name
+	banner    *banner // nil: no bans
+	denied    *topk.Tally
+	symptoms  *symptoms
+}
+
+// newConfig compiles policies. client is the key of those without one.
+func newConfig(limiter algorithms.Limiter, policies []Policy, client keyfunc.Key) (*config, error) {
+	var errs []error
+	if len(policies) == 0 {
+		errs = append(errs, errors.New("ratelimit: there are no policies"))
 	}
-	for before := m.config.Load(); ; before = m.config.Load() {
-		for _, p := range c.policies {
-			if old := before.policy(p.Name); old != nil {
-				p.denied = old.denied
+	names := make(map[string]bool)
+	c := &config{limiter: limiter, bodies: make(map[string][]byte), bans: make(map[string][]byte)}
+	for _, p := range policies {
+		errs = append(errs, p.validate())
+		if names[p.Name] {
+			errs = append(errs, fmt.Errorf("ratelimit: there are two policies %q", p.Name))
+		}
+		names[p.Name] = true
+		for _, l := range p.limits() {
+			c.mix.add(l)
+		}
+	}
+	errs = append(errs, lines("ratelimit", c.mix.validate())...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return c, c.compile(policies, client)
+}
+
+// compile fills in a config of valid policies.
+func (c *config) compile(policies []Policy, client keyfunc.Key) error {
+	var errs []error
+	var challenges []string
+	for _, p := range policies {
+		compiled, err := compilePolicy(p, client)
+		errs = append(errs, err)
+		c.given, c.policies = append(c.given, compiled.Policy), append(c.policies, compiled)
+		if p.Shadow {
+			continue
+		}
+		c.bodies[p.Name], c.bans[p.Name] = headers.Problem(http.StatusTooManyRequests, "quota-exceeded", p.Name), headers.Problem(http.StatusTooManyRequests, "abnormal-usage-detected", p.Name)
+		info, _ := compiled.Key.Inspect() // it is valid
+		for _, challenge := range info.Challenges {
+			if !slices.Contains(challenges, challenge) {
+				challenges = append(challenges, challenge)
 			}
 		}
-		if m.config.CompareAndSwap(before, c) {
-			m.meetNeighbours()
-			return nil
-		}
 	}
+	// A 401 must have a challenge (RFC 9110, section 15.5.2). Where identities are
+	// verified elsewhere, tokens are the likeliest.
+	if c.challenge = strings.Join(challenges, ", "); c.challenge == "" {
+		c.challenge = "Bearer"
+	}
+	// A Cluster takes the slots of a call in order. The capacity of all clients
+	// comes last, so that a denial elsewhere never touches it; shadows come after
+	// the policies that decide.
+	slices.SortStableFunc(c.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
+	return errors.Join(errs...)
+}
+
+func compilePolicy(p Policy, client keyfunc.Key) (*policy, error) {
+	p.Tiers = maps.Clone(p.Tiers) // the caller may change its own
+	if p.Candidate != nil {
+		candidate := *p.Candidate
+		p.Candidate = &candidate
+	}
+	if p.Ban != nil {
+		ban := *p.Ban
+		p.Ban = &ban
+	}
+	base, err := newGrade(&p, p.Limit)
+	if p.Key == (keyfunc.Key{}) {
+		p.Key = client // also for programs that ask for the Policies
+	}
+	compiled := &policy{
+		Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers)), denied: new(topk.Tally), symptoms: new(symptoms),
+	}
+	info, _ := p.Key.Inspect() // it is valid
+	compiled.byClient = info.ByClientIP
+	for tier, limit := range p.Tiers {
+		g, gradeErr := newGrade(&p, limit)
+		err = errors.Join(err, gradeErr)
+		compiled.tiers[tier] = g
+	}
+	if p.Ban != nil {
+		compiled.banner = newBanner(&p)
+	}
+	if p.Candidate != nil {
+		compiled.candidate = &grade{limit: *p.Candidate}
+		compiled.trial = p.Name + "~candidate"
+	}
+	return compiled, err
+}
+
+// rank orders policies: shadows after all others, capacity and hidden ones after
+// advertised ones.
+func (p *policy) rank() int {
+	rank := 0
+	if p.Hidden {
+		rank = 1
+	}
+	if p.Capacity {
+		rank = 2
+	}
+	if p.Shadow {
+		rank += 3
+	}
+	return rank
+}
+
+func (p *policy) cost(r *http.Request) int64 {
+	if p.Cost == nil {
+		return 1
+	}
+	return p.Cost(r)
 }
 
 // policy returns the policy of a name, or nil.
@@ -58,56 +163,11 @@ func (c *config) policy(name string) *policy {
 	return nil
 }
 
-func newConfig(policies []Policy) (*config, error) {
-	var errs []error
-	if len(policies) == 0 {
-		errs = append(errs, errors.New("middleware: there are no policies"))
-	}
-	c := &config{mix: mixOf(policies), bodies: make(map[string][]byte), bans: make(map[string][]byte)}
-	names := make(map[string]bool)
-	var challenges []string
-	for _, p := range policies {
-		compiled, err := newPolicy(p)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if names[p.Name] {
-			errs = append(errs, fmt.Errorf("middleware: there are two policies %q", p.Name))
-		}
-		names[p.Name] = true
-		c.policies = append(c.policies, compiled)
-		if p.Shadow {
-			continue
-		}
-		c.bodies[p.Name], c.bans[p.Name] = headers.QuotaExceeded(p.Name), headers.AbnormalUsage(p.Name)
-		for _, challenge := range p.Key.Challenges() {
-			if !slices.Contains(challenges, challenge) {
-				challenges = append(challenges, challenge)
-			}
-		}
-	}
-	errs = append(errs, lines("middleware", c.mix.validate())...)
-	if errs != nil {
-		return nil, errors.Join(errs...)
-	}
-	// A 401 must have a challenge (RFC 9110, section 15.5.2). Where identities
-	// are verified elsewhere, tokens are the likeliest.
-	if c.challenge = strings.Join(challenges, ", "); c.challenge == "" {
-		c.challenge = "Bearer"
-	}
-	// In a Cluster, slots are taken in order: what all clients share comes
-	// last, so that a denial elsewhere never touches it; and after all that
-	// decide, those that do not.
-	slices.SortStableFunc(c.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
-	return c, nil
-}
-
-// body returns the body of an answer. Mostly one policy denies, and what it
-// says then has been prepared.
-func (c *config) body(v Verdict) []byte {
-	capacity := v.Status == http.StatusServiceUnavailable && v.RetryAfter > 0
-	if v.Status != http.StatusTooManyRequests && !capacity {
-		return headers.Problem(v.Status)
+// body returns the body of an answer. Mostly one policy denies, and its body is
+// ready.
+func (c *config) body(v *Verdict) []byte {
+	if v.Status != http.StatusTooManyRequests && !v.ofCapacity() {
+		return headers.Problem(v.Status, "")
 	}
 	banned := false
 	var room [4]string
@@ -115,20 +175,20 @@ func (c *config) body(v Verdict) []byte {
 	for i := range v.Policies {
 		p := &v.Policies[i]
 		banned = banned || p.Banned
-		if !p.Private && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
+		if !p.Hidden && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
 			names = append(names, p.Name)
 		}
 	}
 	switch {
-	case capacity:
-		return headers.ReducedCapacity(names...)
+	case v.ofCapacity():
+		return headers.Problem(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
 	case banned && len(names) == 1:
 		return c.bans[names[0]]
 	case banned:
-		return headers.AbnormalUsage(names...)
+		return headers.Problem(http.StatusTooManyRequests, "abnormal-usage-detected", names...)
 	case len(names) == 1:
 		return c.bodies[names[0]]
 	default:
-		return headers.QuotaExceeded(names...)
+		return headers.Problem(http.StatusTooManyRequests, "quota-exceeded", names...)
 	}
 }

@@ -1,6 +1,6 @@
 // Tests of decisions: several policies, tiers, costs, skips.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // check returns the verdict on a request, and fails the test if there is none.
@@ -73,7 +73,7 @@ func TestOrder(t *testing.T) {
 	}
 	var names []string
 	for _, p := range v.Policies {
-		names = append(names, fmt.Sprint(p.Name, p.Private))
+		names = append(names, fmt.Sprint(p.Name, p.Hidden))
 	}
 	if want := []string{"bfalse", "afalse", "p1true", "p2true"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
@@ -124,50 +124,41 @@ func TestNeverIsTheLongestWait(t *testing.T) {
 
 func TestTiers(t *testing.T) {
 	seen := new(eventLog)
-	p := byIP("plan", algorithms.TokenBucket(10, time.Minute))
-	p.Tier = func(r *http.Request) string { return r.Header.Get("Plan") }
-	p.Tiers = map[string]algorithms.Limit{
+	p := byPlan("plan", algorithms.TokenBucket(10, time.Minute), map[string]algorithms.Limit{
 		"pro":     algorithms.TokenBucket(100, time.Minute).WithBurst(50),
 		"window":  algorithms.SlidingWindowLog(7, time.Hour),
 		"blocked": algorithms.Nobody(),
-	}
-	h := newMiddleware(t, newStill(t), &ratelimit.Options{Observer: seen}, p).Handler(ok)
-	for i, tt := range []struct {
-		plan, policy, tier, unknown string
-		status                      int
+	})
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: quiet}, p)
+	for _, tt := range []struct {
+		plan, policy, tier string
+		status             int
 	}{
-		{"", `"plan";q=10;w=60`, "", "", 200},
-		{"pro", `"plan";q=50;w=30`, "pro", "", 200},
-		{"window", `"plan";q=7;w=3600`, "window", "", 200},
-		{"blocked", `"plan";q=0`, "blocked", "", 429},
-		{"Pro", `"plan";q=10;w=60`, "", "Pro", 200},
-		{"gold", `"plan";q=10;w=60`, "", "gold", 200},
+		{"", `"plan";q=10;w=60`, "", 200},
+		{"pro", `"plan";q=50;w=30`, "pro", 200},
+		{"window", `"plan";q=7;w=3600`, "window", 200},
+		{"blocked", `"plan";q=0`, "blocked", 429},
+		{"Pro", `"plan";q=10;w=60`, "", 200},
+		{"gold", `"plan";q=10;w=60`, "", 200},
 	} {
-		w := record(h, with(from(fmt.Sprintf("192.0.2.%d", i)), "Plan", tt.plan))
+		w := record(m.Handler(ok), onPlan(from("192.0.2.1"), tt.plan))
 		if got := w.Header().Get("Ratelimit-Policy"); got != tt.policy || w.Code != tt.status {
 			t.Errorf("plan %q: got status %d and %s, want %d and %s", tt.plan, w.Code, got, tt.status, tt.policy)
 		}
 		decided := seen.of(ratelimit.Decided)
-		if got := decided[len(decided)-1].Verdict.Policies[0].Tier; got != tt.tier {
-			t.Errorf("plan %q: got tier %q, want %q", tt.plan, got, tt.tier)
+		p := decided[len(decided)-1].Verdict.Policies[0]
+		if unknown := tt.plan != tt.tier; p.Tier != tt.tier || p.UnknownTier != unknown || (findings(m) != "") != unknown {
+			t.Errorf("plan %q: got tier %q, unknown: %t, and findings %q; want %q and %t", tt.plan, p.Tier, p.UnknownTier, findings(m), tt.tier, unknown)
 		}
 	}
-	unknown := seen.of(ratelimit.UnknownTier)
-	if len(unknown) != 2 {
-		t.Fatalf("got %d events, want 2", len(unknown))
-	}
-	for i, tier := range []string{"Pro", "gold"} {
-		if e := unknown[i]; e.Policy != "plan" || e.Tier != tier {
-			t.Errorf("got policy %q and tier %q, want plan and %q", e.Policy, e.Tier, tier)
-		}
+	if got := findings(m); got != "PS109 plan" {
+		t.Errorf("got findings %q, want the unknown tiers", got)
 	}
 }
 
 // TestTierCarriesOver: a client who upgrades keeps what was spent, and gets what the tier adds at once.
 func TestTierCarriesOver(t *testing.T) {
-	p := byIP("plan", algorithms.TokenBucket(3, time.Hour))
-	p.Tier = func(r *http.Request) string { return r.Header.Get("Plan") }
-	p.Tiers = map[string]algorithms.Limit{"pro": algorithms.TokenBucket(5, time.Hour)}
+	p := byPlan("plan", algorithms.TokenBucket(3, time.Hour), map[string]algorithms.Limit{"pro": algorithms.TokenBucket(5, time.Hour)})
 	m := newMiddleware(t, newStill(t), nil, p)
 	for range 3 {
 		check(t, m, from("192.0.2.1"))
@@ -175,7 +166,7 @@ func TestTierCarriesOver(t *testing.T) {
 	if check(t, m, from("192.0.2.1")).Allowed {
 		t.Error("got a fourth request allowed, want it denied")
 	}
-	v := check(t, m, with(from("192.0.2.1"), "Plan", "pro"))
+	v := check(t, m, onPlan(from("192.0.2.1"), "pro"))
 	if got := v.Policies[0].Decision.Remaining; !v.Allowed || got != 1 {
 		t.Errorf("got allowed %v with %d left, want true and 1", v.Allowed, got)
 	}

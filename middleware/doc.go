@@ -1,90 +1,93 @@
-// Package middleware limits how often clients may call an http.Handler.
+// Package ratelimit limits how often clients may call an http.Handler. A [Policy]
+// says who may do how much. [New] takes policies and a limiter, and returns a
+// [Middleware] that wraps handlers of net/http, chi, or another router:
 //
-// A [Policy] says who may do how much; [New] takes any number of them and a
-// limiter, and returns a [Middleware] that wraps handlers of net/http, chi or
-// any other router. chi's own package bears the same name, so import this one
-// as
+//	perIP := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{
+//		Name: "api", Limit: algorithms.SlidingWindowCounter(100, time.Minute), // Key: the client's address
+//	}))
+//	r.Use(perIP.Handler)
 //
-//	import ratelimit "github.com/penstock-go/penstock/middleware"
+// algorithms.Memory counts in this process. shared.New counts together with all
+// instances, through Redis. The example "Plans" is a whole service.
 //
 // # Which answer a request gets
 //
 //	Status  When                                              Charged
 //	(next)  every policy admits                               to all policies
-//	429     a policy denies                                   to none
-//	503     policies of Capacity deny, and no other           to none
-//	429     a key is banned (abnormal-usage-detected)         to none
-//	401     an identity is missing                            to none
+//	429     a policy denies                                   to no policy
+//	503     only Capacity policies deny                       to no policy
+//	429     a key is banned (abnormal-usage-detected)         to no policy
+//	401     an identity is missing                            to no policy
 //	401     an API key is unknown                             to the client's address
-//	429     the same, and the address has none left           to none
-//	400     an identity is malformed                          to none
-//	503     no decision, and a policy fails closed            to none that is known of
-//	503     the Middleware is closed                          to none
-//	503     the client hung up before it was decided          perhaps; what is settled late is given back
-//	503     the client hung up while it was held              to none: it is given back
-//	500     a mistake of the program, e.g. a negative cost    to none
+//	429     the same, and the address is denied               to no policy
+//	429     an API key, also a valid one, from an address     to no policy
+//	        that was denied for unknown keys (ClientIP)
+//	400     an identity is malformed                          to no policy
+//	503     the lookup of an identity failed                  to no policy
+//	503     no decision, and a policy fails closed            to no policy, as far as this instance knows
+//	503     the Middleware is closed                          to no policy
+//	503     the client hung up before the decision            perhaps; late settlements are returned
+//	503     the client hung up while its request was held     to no policy: the takes are returned
+//	500     an invalid check, e.g. a negative cost            to no policy
 //
-// An unknown API key costs one unit of its policy's Limit, whatever Cost and
-// Tier say. Refusals are answered before the request's body is read, as short
-// application/problem+json. Clients never see the text of an error.
+// A missing or malformed identity beats a ban, and a ban beats an unknown key. An
+// unknown API key costs one unit of its policy's Limit. The middleware answers
+// refused requests before it reads their bodies, as short application/problem+json.
+// Clients never see the text of an error.
 //
-// A missing or malformed identity beats a ban, which beats an unknown key.
+// All policies of one Middleware are one decision. Two Middlewares around each other
+// are two decisions: the outer one stays charged when the inner one denies.
 //
-// # Change limits while it runs
+// # Which limit is in force
 //
-//	What changes                          Use                   In force
-//	one key, for a while or for good;     Options.Overrides     in a second, on all instances
-//	all keys of a policy; all policies
-//	the configuration                     [Middleware.Update]   at once, on this instance
-//	what a client is entitled to          Policy.Tiers          with the next request
-//	nothing yet: it is to be tried        Policy.Candidate      never
+// The first of these: the limit of the key's override, of everyone's override, of
+// Policy.LimitOf, of the identity's tier, and Policy.Limit. The modes of overrides
+// always hold. Headers tell the limit in force, and the units that were used before
+// a change still count.
 //
-// The limit in force is, in this order, that of the key's override, that of
-// everyone's, the tier's, the policy's; an override that replaces the limit
-// leaves tiers aside, and no candidate runs beside it. Headers tell the limit in
-// force, and what was used before counts on. A [Console] shows all this for a
-// key, and forgets, gives back, bans and lifts bans.
+//	What changes                             Use
+//	one key, or all keys, while it runs      Options.Overrides, of package overrides
+//	the configuration of this instance       [Middleware.Update]
+//	the limit of a plan                      Policy.Tiers
+//	the limit of each customer               Policy.LimitOf
+//	nothing yet: a limit to be tried         Policy.Candidate, or a Shadow policy
 //
-// An override that is Off leaves the policy out for its keys, and one in Shadow
-// lets it deny nothing, also where it would fail closed. If that is so for
-// everyone, requests need no key for it, and an identity that is missing,
-// malformed or unknown passes: limits
-// are no substitute for authentication. A ban is denied without asking any
-// policy; a policy that is a Shadow cannot ban.
+// # Which requests pass uncounted
 //
-// Do not override what is no exception: a hundred equal overrides are a tier. Do
-// not Update for single keys: policies should read like the contract. Do not
-// grant or reset to help a client whose limit is too small. And what must hold
-// without Redis ever having answered belongs in the policies.
+//	Who decides               Use
+//	the configuration         Options.Exempt, by address: health checks, own jobs
+//	a function of yours       Policy.Skip, by request, for one policy
+//	an operator               an override with ModeOff, by key, while the service runs
 //
 // # Where to mount it
 //
-//   - Inside of what answers CORS preflights and sets CORS headers: browsers
+//   - Inside the handlers that answer CORS preflights and set CORS headers: browsers
 //     hide a denial without them from scripts.
-//   - Inside of recovery and access logs, outside of what costs something:
-//     authentication against a database, parsing of bodies.
-//   - After authentication only if a policy's key or tier needs its result.
-//     Then put a coarse policy by IP in front of it.
-//   - Anywhere in a chi router. Around an http.ServeMux use keyfunc.RouteIn,
-//     around its handlers keyfunc.Route.
-//   - Once per request and policy: a handler that is wrapped twice is charged
-//     twice.
+//   - Inside recovery and access logs; outside expensive work, such as
+//     authentication against a database and the parsing of bodies.
+//   - After authentication only if a policy's key needs its result. Then put a
+//     coarse policy by address in front of it.
+//   - Anywhere in a chi router. Around an http.ServeMux use keyfunc.RouteIn, around
+//     its handlers keyfunc.Route.
+//   - Once per request and policy: a handler that is wrapped twice is charged twice.
+//
+// A limit whose key or cost is in the body is checked in the handler; see the
+// examples of [Middleware.Deny] and [Middleware.Handler].
 //
 // # Which failure mode for which policy
 //
 //	The limit protects                      Use
-//	availability, fair shares               FailLocal (the default)
-//	nothing that matters for an hour        FailOpen
-//	passwords, money, one-time codes        FailClosed
+//	availability, fair shares               algorithms.FailLocal (the default)
+//	nothing that matters for an hour        algorithms.FailOpen
+//	passwords, money, one-time codes        algorithms.FailClosed
 //
-// # What an operator sees
+// # For operators
 //
-//	For                             Use
-//	metrics, alerts, a dashboard    Options.Observer, of package prommetrics
-//	what happens here, on a page    NewStatus
-//	mistakes in the set-up          Middleware.Findings, which are logged, too
-//	traces                          Options.Observer, Verdict.Outcome
-//	who is denied most              Middleware.TopDenied
-//	Redis goes and returns          shared.Options.Logger
-//	who is denied just now          Options.Logger at the debug level
-package middleware
+//	To see or do                            Use
+//	metrics, alerts, a dashboard            package prommetrics
+//	the state of this instance              package statuspage
+//	a key's limits; reset, grant, ban       package console
+//	misconfigurations                       [Middleware.Findings], which are logged, too
+//	traces                                  an [Observer]
+//	the clients that are denied most        [Middleware.TopDenied]
+package ratelimit

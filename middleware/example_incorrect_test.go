@@ -1,6 +1,6 @@
 // Examples of common misuse, each with its correction.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // INCORRECT: cors stands inside of the limiter. It never sees a denial, which therefore lacks

@@ -1,6 +1,6 @@
-// Examples of costs that are known late, and of route tables.
+// Examples of costs that are known late.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -9,15 +9,13 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
-// Tokens of a language model: a request reserves what most of them need, and
-// pays for what it did use.
+// Tokens of a language model: a request reserves the tokens that most requests
+// need, and pays for those that it used.
 func ExampleSettle() {
 	memory := algorithms.NewMemory(nil)
 	daily := algorithms.TokenBucket(10_000, 24*time.Hour)
@@ -26,11 +24,10 @@ func ExampleSettle() {
 		Key:   keyfunc.IP(nil),
 		Limit: daily,
 		Cost:  func(r *http.Request) int64 { return 4_000 }, // or what a header asks for, within bounds
-		Late:  true,
 	}))
 	h := tokens.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for used := int64(500); used <= 1_500; used += 500 { // while it streams: the total so far
-			if err := ratelimit.Settle(r.Context(), "completions", used); err != nil {
+			if err := ratelimit.Settle(r.Context(), used); err != nil {
 				fmt.Println(err)
 			}
 		}
@@ -69,47 +66,4 @@ func ExamplePolicy_chargeIf() {
 	checks := []algorithms.Check{{Policy: "login", Key: "ip=192.0.2.1", Limit: fivePerMinute}}
 	fmt.Println(memory.Allow(context.Background(), checks), checks[0].Decision.Remaining)
 	// Output: <nil> 4
-}
-
-func ExampleNewRouteTable() {
-	memory := algorithms.NewMemory(nil)
-	perClient := func(name string, l algorithms.Limit) ratelimit.Policy {
-		return ratelimit.Policy{Name: name, Key: keyfunc.IP(nil), Limit: l}
-	}
-	routes := ratelimit.Must(ratelimit.NewRouteTable(memory, nil, ratelimit.Routes{
-		"GET /v1/orders/{id}": {perClient("orders", algorithms.TokenBucket(100, time.Minute))},
-		"/v1/search":          {perClient("search", algorithms.SlidingWindowCounter(30, time.Minute))},
-		"/healthz":            {}, // unlimited
-		"*":                   {perClient("rest", algorithms.TokenBucket(10, time.Minute))},
-	}))
-
-	r := chi.NewRouter()
-	r.Use(routes.Handler) // in front of an http.ServeMux: routes.Around(mux)
-	r.Get("/v1/orders/{id}", func(w http.ResponseWriter, _ *http.Request) {})
-	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {})
-	fmt.Println(routes.Verify(r)) // at start, when all routes are registered
-
-	w := httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/orders/42", nil))
-	fmt.Println(w.Header().Get("RateLimit"))
-	// Output:
-	// middleware: route "/v1/search": the router has no such route
-	// "orders";r=99;t=60
-}
-
-// A test of the service can want that no route is without a limit by mistake.
-func ExampleRouteTable_Uncovered() {
-	memory := algorithms.NewMemory(nil)
-	routes := ratelimit.Must(ratelimit.NewRouteTable(memory, nil, ratelimit.Routes{
-		"GET /v1/orders/{id}": {{Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(100, time.Minute)}},
-		"/healthz":            {}, // on purpose
-	}))
-
-	r := chi.NewRouter()
-	r.Use(routes.Handler)
-	for _, path := range []string{"/v1/orders/{id}", "/v1/invoices", "/healthz"} {
-		r.Get(path, func(w http.ResponseWriter, _ *http.Request) {})
-	}
-	fmt.Println(routes.Uncovered(r))
-	// Output: [GET /v1/invoices] <nil>
 }

@@ -1,6 +1,6 @@
 // Examples of overrides and updates.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // A client gets a limit of its own while the service runs, and responses tell it. In a service of several instances the
@@ -33,9 +33,9 @@ func ExampleOverrides() {
 	ask()
 	ask()
 	ctx, client := context.Background(), "ip=192.0.2.1"
-	_ = table.Set(ctx, "reports", client, overrides.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
+	_ = table.Set(ctx, "reports", client, ratelimit.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
 	ask()
-	_ = table.Set(ctx, "reports", client, overrides.Override{Mode: overrides.Banned, Until: time.Now().Add(time.Hour)})
+	_ = table.Set(ctx, "reports", client, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Hour)})
 	ask()
 	// Output:
 	// 404 "reports";q=1;w=60

@@ -1,6 +1,6 @@
 // Examples of policies and bans.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
-// Who does not stop is banned: after 20 denials within a minute for five minutes, then for ten, up to a day.
+// A client that is denied 20 times within a minute is banned for five minutes, then for ten, up to a day.
 func ExampleBan() {
 	memory := algorithms.NewMemory(nil)
 	_, err := ratelimit.New(memory, nil, ratelimit.Policy{
@@ -25,13 +25,13 @@ func ExampleBan() {
 	fmt.Println(err)
 
 	_, err = ratelimit.New(memory, nil, ratelimit.Policy{
-		Name: "everybody", Key: keyfunc.Const("all"), Private: true, Limit: algorithms.TokenBucket(60, time.Minute),
+		Name: "everybody", Key: keyfunc.Const("all"), Capacity: true, Limit: algorithms.TokenBucket(60, time.Minute),
 		Ban: &ratelimit.Ban{Denials: 20, Within: time.Minute, For: time.Minute},
 	})
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// middleware: policy "everybody": ban: a shadow policy denies nothing, and a private one would ban everybody
+	// ratelimit: policy "everybody": ban: Capacity and Ban cannot be combined: one client would lock out all
 }
 
 // Two streams at a time for each client, however long they run.
@@ -61,14 +61,13 @@ func ExamplePolicy_concurrent() {
 	// 429 "streams";q=2;qu="concurrent-requests"
 }
 
-// What all clients share is nobody's fault: 503, and no numbers that tell of the others.
+// Capacity that all clients share: the status is 503, and no header reveals the load of others.
 func ExamplePolicy_capacity() {
 	memory := algorithms.NewMemory(nil)
 	database := ratelimit.Must(ratelimit.New(memory, nil, ratelimit.Policy{
 		Name:     "database",
 		Key:      keyfunc.Const("all"),
 		Limit:    algorithms.TokenBucket(1, time.Minute),
-		Private:  true,
 		Capacity: true,
 	}))
 	h := database.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -1,6 +1,6 @@
 // The first examples: mount a middleware, read its verdict, close it.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // Each client address may call a handler twice at once, and twice per minute in the long run.
@@ -46,20 +46,24 @@ func Example() {
 }
 
 // In chi a middleware may be mounted anywhere; keyfunc.Route is the template, not the path. Several policies are one
-// decision: what the merchant is denied costs the others nothing.
+// decision: a request that the merchant's policy denies is charged to no policy.
 func Example_chi() {
 	limiter := algorithms.NewMemory(nil)
-	secret := []byte("the same on all instances")
-	known := func(key string) bool { return key == "sk_live_1" }
+	lookup := func(_ context.Context, key string) (keyfunc.Identity, error) {
+		if key != "sk_live_1" {
+			return keyfunc.Identity{}, keyfunc.ErrUnknown
+		}
+		return keyfunc.Identity{ID: "merchant-1"}, nil
+	}
 
 	charges := ratelimit.Must(ratelimit.New(limiter, nil,
 		ratelimit.Policy{
 			Name:  "merchant",
-			Key:   keyfunc.Join(keyfunc.APIKey("X-API-Key", secret, known), keyfunc.Route()),
+			Key:   keyfunc.Join(keyfunc.APIKey("X-API-Key", lookup), keyfunc.Route()),
 			Limit: algorithms.TokenBucket(60, time.Minute).WithBurst(1),
 		},
-		ratelimit.Policy{ // all merchants together, which is nobody's business
-			Name: "capacity", Key: keyfunc.Const("charges"), Private: true,
+		ratelimit.Policy{ // the capacity that all merchants share
+			Name: "capacity", Key: keyfunc.Const("charges"), Capacity: true,
 			Limit: algorithms.TokenBucket(10_000, time.Second),
 		}))
 
@@ -83,7 +87,7 @@ func Example_chi() {
 	// 401 ""
 }
 
-// Check is for what is no http.Handler. It charges, and leaves the answer to its caller.
+// Check limits messages that are not HTTP requests. It charges, and leaves the answer to its caller.
 func ExampleMiddleware_Check() {
 	limiter := algorithms.NewMemory(nil)
 	messages := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
@@ -115,8 +119,9 @@ func ExampleFromContext() {
 		Name: "search", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(3, time.Hour),
 	}))
 	h := search.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, ok := ratelimit.FromContext(r.Context())
-		if ok && v.Policies[0].Decision.Source != algorithms.Undecided && v.Policies[0].Decision.Remaining < 2 {
+		v, _ := ratelimit.FromContext(r.Context())
+		p, ok := v.Policy("search")
+		if ok && p.Decision.Source != algorithms.Undecided && p.Decision.Remaining < 2 {
 			fmt.Fprint(w, "from the cache")
 			return
 		}
@@ -133,12 +138,11 @@ func ExampleFromContext() {
 	// from the cache
 }
 
-// Denied answers in a service's own format. The fields are set by then; the status is not.
+// Denied answers in a service's own format. The middleware has set the fields; Denied sets the status.
 func ExampleOptions_denied() {
 	limiter := algorithms.NewMemory(nil)
 	opts := &ratelimit.Options{Denied: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(v.Status)
 		_ = json.NewEncoder(w).Encode(map[string]any{"error": http.StatusText(v.Status)})
 	}}
@@ -157,7 +161,7 @@ func ExampleOptions_denied() {
 func ExampleObserver() {
 	limiter := algorithms.NewMemory(nil)
 	denied := map[string]int{} // a real one locks
-	opts := &ratelimit.Options{Observer: ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind != ratelimit.Decided {
 			return
 		}
@@ -166,7 +170,7 @@ func ExampleObserver() {
 				denied[p.Name]++
 			}
 		}
-	})}
+	})}}
 	limited := ratelimit.Must(ratelimit.New(limiter, opts,
 		ratelimit.Policy{Name: "second", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(10, time.Second)},
 		ratelimit.Policy{Name: "day", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(3, 24*time.Hour)}))
@@ -180,8 +184,8 @@ func ExampleObserver() {
 	// map[day:2]
 }
 
-// Close comes before Shutdown, which would wait for the turns of all requests that a leaky bucket holds. A shared limiter
-// is closed last, because the units of those requests go back to it.
+// Shutdown waits for the requests that a leaky bucket holds, so Release lets them go. Close comes after Shutdown, and a
+// shared limiter is closed last, because Close returns units to it.
 func ExampleMiddleware_Close() {
 	limiter := algorithms.NewMemory(nil)
 	exports := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
@@ -193,12 +197,13 @@ func ExampleMiddleware_Close() {
 		fmt.Println(err)
 		return
 	}
+	server.RegisterOnShutdown(exports.Release)
 	done := make(chan error)
 	go func() { done <- server.Serve(listener) }()
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	fmt.Println(exports.Close(ctx), server.Shutdown(ctx))
+	fmt.Println(server.Shutdown(ctx), exports.Close(ctx))
 	fmt.Println(errors.Is(<-done, http.ErrServerClosed))
 	// Output:
 	// <nil> <nil>

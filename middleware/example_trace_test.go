@@ -1,6 +1,6 @@
 // Examples of traces, and of the clients that are denied most.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
-// A span is what of OpenTelemetry's trace.Span a limiter needs. There, SpanFromContext(ctx) finds it.
+// A span stands for the trace.Span of OpenTelemetry, which SpanFromContext(ctx) finds.
 type span interface {
 	AddEvent(name string, attributes ...slog.Attr) // attribute.KeyValue
 }
@@ -27,28 +27,28 @@ func spanFromContext(ctx context.Context) (span, bool) {
 	return s, ok
 }
 
-// printed is a span that prints what it is told.
+// printed is a span that prints its events.
 type printed struct{}
 
 func (printed) AddEvent(name string, attributes ...slog.Attr) { fmt.Println(name, attributes) }
 
-// trace tells the span of a request what each policy made of it.
+// trace adds the outcome of each policy to the span of the request.
 func trace(ctx context.Context, e ratelimit.Event) {
 	s, ok := spanFromContext(ctx)
 	if e.Kind != ratelimit.Decided || !ok {
 		return
 	}
-	for i, p := range e.Verdict.Policies {
-		s.AddEvent("ratelimit", slog.String("policy", p.Name), slog.Any("outcome", e.Verdict.Outcome(i)),
+	for _, p := range e.Verdict.Policies {
+		s.AddEvent("ratelimit", slog.String("policy", p.Name), slog.Any("outcome", p.Outcome),
 			slog.Any("source", p.Decision.Source), slog.Int64("remaining", p.Decision.Remaining),
 			slog.String("reason", shared.Reason(e.Err)), slog.Bool("slow", e.Elapsed > time.Second))
 	}
 }
 
-// The event has what a span needs. Who counts as well calls both: an Observer may be a function that calls others.
+// An observer adds the outcomes to the spans of requests.
 func ExampleObserver_tracing() {
 	limiter := algorithms.NewMemory(nil)
-	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: ratelimit.ObserverFunc(trace)}, ratelimit.Policy{
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.ObserverFunc(trace)}}, ratelimit.Policy{
 		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour),
 	}))
 	r := httptest.NewRequest("GET", "/orders", nil)
@@ -61,12 +61,11 @@ func ExampleObserver_tracing() {
 	// ratelimit [policy=orders outcome=denied source=local remaining=0 reason= slow=false]
 }
 
-// Who is denied most, for a page that only operators see. Addresses are shown as hashes, unless the policy says
-// otherwise.
+// The clients that a policy denies most, for a page that only operators see. PlainKeys shows their addresses.
 func ExampleMiddleware_TopDenied() {
 	limiter := algorithms.NewMemory(nil)
 	limited := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
-		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour), ShowKeys: ratelimit.ShowPrefix,
+		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour), PlainKeys: true,
 	}))
 	r := httptest.NewRequest("GET", "/orders", nil)
 	for range 5 {
@@ -75,5 +74,5 @@ func ExampleMiddleware_TopDenied() {
 	for _, o := range limited.TopDenied("orders", 10) {
 		fmt.Printf("%s: %d of %d denials, give or take %d\n", o.Key, o.Denied, o.Of, o.Error)
 	}
-	// Output: ip=192.…: 4 of 4 denials, give or take 0
+	// Output: ip=192.0.2.1: 4 of 4 denials, give or take 0
 }

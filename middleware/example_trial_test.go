@@ -1,6 +1,6 @@
 // Examples of shadow policies, candidates and exemptions.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // Where there was no limit, a new one is watched first: it tells whom it would have denied, and nobody notices.
@@ -20,10 +20,10 @@ func ExamplePolicy_shadow() {
 	limiter := algorithms.NewMemory(nil)
 	tell := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind == ratelimit.Decided {
-			fmt.Println(e.Verdict.Policies[0].Name, e.Verdict.Outcome(0))
+			fmt.Println(e.Verdict.Policies[0].Name, e.Verdict.Policies[0].Outcome.String())
 		}
 	})
-	watched := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: tell}, ratelimit.Policy{
+	watched := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observers: []ratelimit.Observer{tell}}, ratelimit.Policy{
 		Name: "exports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour), Shadow: true,
 	}))
 	h := watched.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -48,7 +48,7 @@ func ExamplePolicy_candidate() {
 		}
 	})
 	stricter := algorithms.SlidingWindowLog(1, time.Minute)
-	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: tell}, ratelimit.Policy{
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observers: []ratelimit.Observer{tell}}, ratelimit.Policy{
 		Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute), Candidate: &stricter,
 	}))
 	h := limited.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -1,4 +1,4 @@
-package middleware
+package ratelimit
 
 import (
 	"errors"
@@ -11,27 +11,27 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// validateExempt returns every mistake in the prefixes at once, for clients that
-// clientIP finds.
+// validateExempt reports every misconfigured prefix. clientIP finds the clients'
+// addresses.
 func validateExempt(prefixes []netip.Prefix, clientIP keyfunc.Key) error {
 	var errs []error
-	mistake := func(p netip.Prefix, text string) {
-		errs = append(errs, fmt.Errorf("middleware: Exempt: the prefix %q %s", p, text))
+	refuse := func(p netip.Prefix, text string) {
+		errs = append(errs, fmt.Errorf("ratelimit: Exempt: the prefix %q %s", p, text))
 	}
 	for _, p := range prefixes {
 		switch {
 		case !p.IsValid():
-			mistake(p, "is not valid")
+			refuse(p, "is not valid")
 		case p.Addr().Is4In6():
-			mistake(p, "is IPv4-mapped; write it as IPv4")
+			refuse(p, "is IPv4-mapped: write it as IPv4")
 		case p.Bits() == 0:
-			mistake(p, "is everybody")
+			refuse(p, "contains all addresses")
 		case p != p.Masked():
-			mistake(p, fmt.Sprintf("has bits behind its mask; write %q", p.Masked()))
+			refuse(p, fmt.Sprintf("has bits behind its mask: write %q", p.Masked()))
 		default:
 			r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: http.Header{}, RemoteAddr: netip.AddrPortFrom(p.Addr(), 1).String()}
 			if key, err := clientIP.Of(r); err == nil && !covers(p, key) {
-				mistake(p, fmt.Sprintf("is never matched: ClientIP makes its addresses %q", key))
+				refuse(p, fmt.Sprintf("is never matched: ClientIP makes its addresses %q", key))
 			}
 		}
 	}
@@ -53,18 +53,18 @@ func covers(p netip.Prefix, key string) bool {
 	return err == nil && p.Contains(a)
 }
 
-// exempts reports whether the client of a request is exempt. Who cannot be found
-// is not.
-func (d *decision) exempts(m *Middleware, r *http.Request) bool {
-	keys, err := m.clientIP.Append(d.keys, r)
+// exempt reports whether the client of the request is exempt. A client whose address
+// cannot be found is not.
+func (q *request) exempt() bool {
+	start := len(q.keys)
+	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
 	if err != nil {
 		return false
 	}
-	start := len(d.keys)
-	d.keys = keys
-	key := d.key(start, len(keys))
-	d.keys = keys[:start]
-	for _, p := range m.exempt {
+	q.keys = keys
+	key := q.text(start, len(keys))
+	q.keys = keys[:start]
+	for _, p := range q.m.exempt {
 		if covers(p, key) {
 			return true
 		}

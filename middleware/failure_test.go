@@ -1,6 +1,6 @@
 // Tests of failure modes: requests that nobody decides.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 var errDown = errors.New("dial tcp 10.1.2.3:6379: connection refused")
@@ -52,7 +52,7 @@ func TestFailureModes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			seen := new(eventLog)
-			m := newMiddleware(t, broken(tt.err), &ratelimit.Options{Observer: seen, Logger: quiet}, modes(tt.modes...)...)
+			m := newMiddleware(t, broken(tt.err), &ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: quiet}, modes(tt.modes...)...)
 			served := new(counter)
 			w := record(m.Handler(served), from("192.0.2.1"))
 			if w.Code != tt.status || (served.n.Load() == 1) != (tt.status == 200) {

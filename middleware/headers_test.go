@@ -1,6 +1,6 @@
 // Tests of the header fields of answers.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 const ms = time.Millisecond
@@ -92,7 +92,7 @@ var headerTraces = []struct {
 
 func TestHeaders(t *testing.T) {
 	for _, tt := range headerTraces {
-		for _, dialect := range []headers.Dialect{0, headers.Draft, headers.Triple, headers.X, headers.Draft | headers.X} {
+		for _, dialect := range []headers.Dialect{0, headers.Draft, headers.SeparateFields, headers.XRateLimit, headers.Draft | headers.XRateLimit} {
 			t.Run(fmt.Sprintf("%s in %v", tt.name, dialect), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { runHeaders(t, tt.limit, tt.policy, tt.steps, dialect) })
 			})
@@ -113,7 +113,7 @@ func runHeaders(t *testing.T, l algorithms.Limit, policy string, steps []step, d
 	})
 	h := newMiddleware(t, running, &ratelimit.Options{Headers: dialect}, p).Handler(ok)
 	if dialect == 0 {
-		dialect = headers.Draft | headers.Triple
+		dialect = headers.Draft | headers.SeparateFields
 	}
 	for i, s := range steps {
 		time.Sleep(s.pause)
@@ -136,19 +136,19 @@ func (s step) fields(dialect headers.Dialect, policy string, now time.Time) stri
 	if dialect&headers.Draft != 0 {
 		h["Ratelimit"] = []string{`"p";` + s.item}
 	}
-	if dialect&(headers.Draft|headers.Triple) != 0 {
+	if dialect&(headers.Draft|headers.SeparateFields) != 0 {
 		h["Ratelimit-Policy"] = []string{`"p";` + policy}
 	}
 	if s.retry != "" {
 		h["Retry-After"] = []string{s.retry}
 	}
 	values := strings.Fields(s.triple)
-	if dialect&headers.Triple != 0 {
+	if dialect&headers.SeparateFields != 0 {
 		for i, name := range []string{"Limit", "Remaining", "Reset"}[:len(values)] {
 			h["Ratelimit-"+name] = values[i : i+1]
 		}
 	}
-	if dialect&headers.X != 0 {
+	if dialect&headers.XRateLimit != 0 {
 		if len(values) == 3 {
 			seconds, _ := strconv.ParseInt(values[2], 10, 64) // of the table
 			values[2] = strconv.FormatInt(now.Add(time.Second-1).Unix()+seconds, 10)

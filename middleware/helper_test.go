@@ -1,6 +1,6 @@
 // Helpers of the tests: limiters, policies, requests and observers.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,7 +89,7 @@ func byIP(name string, l algorithms.Limit) ratelimit.Policy {
 
 // forAll is a private policy, which counts all clients together.
 func forAll(name string, l algorithms.Limit) ratelimit.Policy {
-	return ratelimit.Policy{Name: name, Key: keyfunc.Const("all"), Limit: l, Private: true}
+	return ratelimit.Policy{Name: name, Key: keyfunc.Const("all"), Limit: l, Hidden: true}
 }
 
 // costOf makes all requests cost the same.
@@ -266,4 +266,22 @@ func (p patient) Allow(ctx context.Context, checks []algorithms.Check) error {
 		ctx = context.WithoutCancel(ctx)
 	}
 	return p.Limiter.Allow(ctx, checks)
+}
+
+// byPlan is a policy for users, whose tiers are their plans.
+func byPlan(name string, l algorithms.Limit, tiers map[string]algorithms.Limit) ratelimit.Policy {
+	return ratelimit.Policy{Name: name, Key: planKey, Limit: l, Tiers: tiers}
+}
+
+// planKey counts the user whom onPlan has put into the context, otherwise one without a plan.
+var planKey = keyfunc.User(func(ctx context.Context) (keyfunc.Identity, bool) {
+	plan, _ := ctx.Value(planContext{}).(string)
+	return keyfunc.Identity{ID: "me", Tier: plan}, true
+})
+
+type planContext struct{}
+
+// onPlan returns r of a user on a plan.
+func onPlan(r *http.Request, plan string) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), planContext{}, plan))
 }

@@ -1,6 +1,6 @@
 // Tests of requests that leaky buckets hold until their turn.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // A queue sends requests to a handler, one after the other, and notes what becomes of them.
@@ -108,7 +108,7 @@ func TestHangUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				seen, memory := new(eventLog), newMemory(t)
 				total, global := byIP("total", algorithms.TokenBucket(10, 24*time.Hour)), forAll("global", algorithms.SlidingWindowLog(100, 24*time.Hour))
-				q := newQueue(newMiddleware(t, memory, &ratelimit.Options{Observer: seen}, total, byIP("p", perSecond), global))
+				q := newQueue(newMiddleware(t, memory, &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, total, byIP("p", perSecond), global))
 				q.send("a")
 				hangUp := map[string]context.CancelFunc{"b": q.send("b"), "c": q.send("c")}
 				time.Sleep(500 * ms)
@@ -141,14 +141,14 @@ func TestHangUp(t *testing.T) {
 // TestHangUpOverHTTP: the server notices it, and the next request gets the place.
 func TestHangUpOverHTTP(t *testing.T) {
 	gone, held := make(chan struct{}), make(chan struct{})
-	o := &ratelimit.Options{Observer: ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+	o := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		switch {
 		case e.Kind == ratelimit.Abandoned:
 			close(gone)
 		case e.Verdict.Delay == time.Hour:
 			close(held)
 		}
-	})}
+	})}}
 	memory := newStill(t)
 	p := byIP("p", algorithms.LeakyBucket(1, time.Hour).WithBurst(3))
 	m := newMiddleware(t, memory, o, p)
@@ -215,7 +215,7 @@ func TestReturnFails(t *testing.T) {
 		q.send("a")
 		q.send("b")()
 		q.want(t, map[string]string{"a": "served at 0s", "b": "Service Unavailable at 0s"})
-		if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "given back") {
+		if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "could not be returned") {
 			t.Errorf("got %q, want a line that says so", got)
 		}
 	})

@@ -1,6 +1,6 @@
 // Tests of the jitter in Retry-After.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // retryAfter returns the field in seconds, -1 if there is none, and wants at most one line of it.

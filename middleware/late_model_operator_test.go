@@ -1,6 +1,6 @@
 // Steps of the model of late costs that an operator takes, and what is given back after them.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"errors"
@@ -9,18 +9,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
 )
 
+var allModes = []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
+
 func (m *lateModel) override() {
-	c, o := m.draw(), overrides.Override{Mode: overrides.Mode(rapid.IntRange(0, 3).Draw(m.T, "mode"))}
+	c, o := m.draw(), ratelimit.Override{Mode: rapid.SampledFrom(allModes).Draw(m.T, "mode")}
 	if rapid.Bool().Draw(m.T, "clear") {
 		delete(m.over, c)
 		m.succeed(m.table.Clear(m.t.Context(), c.policy, c.key))
 		return
 	}
-	if o.Mode <= overrides.Shadow {
+	if o.Mode == ratelimit.ModeOn || o.Mode == ratelimit.ModeShadow {
 		o.Limit = m.drawLimit(m.limit(c))
 	}
 	m.over[c] = o
@@ -29,16 +31,16 @@ func (m *lateModel) override() {
 
 func (m *lateModel) ban() {
 	c := m.draw()
-	m.over[c] = overrides.Override{Mode: overrides.Banned}
-	m.succeed(m.console.Ban(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}, time.Time{}))
+	m.over[c] = ratelimit.Override{Mode: ratelimit.ModeBanned}
+	m.succeed(m.console.Ban(m.t.Context(), console.Subject{Policy: c.policy, Key: c.key}, time.Time{}))
 }
 
 func (m *lateModel) unban() {
 	c := m.draw()
 	o, found := m.over[c]
-	err := m.console.Unban(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key})
-	if found && o.Mode != overrides.Banned {
-		if !errors.Is(err, ratelimit.ErrNotFound) {
+	err := m.console.Unban(m.t.Context(), console.Subject{Policy: c.policy, Key: c.key})
+	if found && o.Mode != ratelimit.ModeBanned {
+		if !errors.Is(err, console.ErrNotFound) {
 			m.t.Fatalf("unban of what is not banned: got %v", err)
 		}
 		return
@@ -55,7 +57,7 @@ func (m *lateModel) update() {
 
 func (m *lateModel) reset() {
 	c := m.draw()
-	m.succeed(m.console.Reset(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}))
+	m.succeed(m.console.Reset(m.t.Context(), console.Subject{Policy: c.policy, Key: c.key}))
 	for _, limit := range modelLimits { // under which it was used earlier, perhaps
 		delete(m.used, at(c, limit(100)))
 	}
@@ -74,7 +76,7 @@ func (m *lateModel) note(c counted, tell func(*reservation)) {
 
 func (m *lateModel) grant() {
 	c, units := m.draw(), rapid.Int64Range(1, 5).Draw(m.T, "units")
-	m.succeed(m.console.Grant(m.t.Context(), ratelimit.Subject{Policy: c.policy, Key: c.key}, units))
+	m.succeed(m.console.Grant(m.t.Context(), console.Subject{Policy: c.policy, Key: c.key}, units))
 	m.used[at(c, m.limit(c))] = max(0, m.state(c, m.limit(c))-units)
 	m.note(c, func(r *reservation) { r.granted = true })
 }

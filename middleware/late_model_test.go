@@ -1,6 +1,6 @@
 // Late costs, overrides, bans and changed limits against a model: its state, and its run.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -16,11 +16,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // TestLateModel takes, settles, gives back, overrides, bans, resets, grants and changes limits and algorithms at random,
@@ -63,14 +64,14 @@ type lateModel struct {
 	t        *testing.T
 	limiter  algorithms.Limiter
 	m        *ratelimit.Middleware
-	console  *ratelimit.Console
+	console  *console.Console
 	table    *overrides.Memory
 	handler  http.Handler
 	prefix   string
 	settled  atomic.Int64
 	due      int64                       // settlements
 	limits   map[string]algorithms.Limit // by policy
-	over     map[counted]overrides.Override
+	over     map[counted]ratelimit.Override
 	used     map[stored]int64 // as it was written
 	inFlight []*flight
 }
@@ -123,17 +124,17 @@ func newLateModel(t *testing.T, r *rapid.T, l algorithms.Limiter) *lateModel {
 	m := &lateModel{
 		T: r, t: t, limiter: l, table: overrides.NewMemory(), prefix: fmt.Sprint(models.Add(1)),
 		limits: make(map[string]algorithms.Limit),
-		over:   make(map[counted]overrides.Override), used: make(map[stored]int64),
+		over:   make(map[counted]ratelimit.Override), used: make(map[stored]int64),
 	}
 	m.limits[modelTokens] = rapid.SampledFrom(modelLimits).Draw(r, modelTokens)(12)
 	m.limits[modelLogins] = rapid.SampledFrom(modelLimits).Draw(r, modelLogins)(5)
-	o := &ratelimit.Options{Overrides: m.table, Logger: quiet, Observer: ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+	o := &ratelimit.Options{Overrides: m.table, Logger: quiet, Observers: []ratelimit.Observer{ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
 		if e.Kind == ratelimit.Settled {
 			m.settled.Add(1)
 		}
-	})}
+	})}}
 	m.m = newMiddleware(t, l, o, m.policies()...)
-	m.console = ratelimit.NewConsole(m.m)
+	m.console = console.New(m.m)
 	m.handler = m.m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := r.Context().Value(flightKey{}).(*flight)
 		for do := range f.do {
@@ -155,7 +156,7 @@ func (m *lateModel) policies() []ratelimit.Policy {
 	return []ratelimit.Policy{
 		{
 			Name: modelTokens, Key: keyfunc.Header("Name"), Limit: m.limits[modelTokens],
-			Late: true, Cost: func(r *http.Request) int64 { return r.ContentLength },
+			Cost: func(r *http.Request) int64 { return r.ContentLength },
 		},
 		{
 			Name: modelLogins, Key: keyfunc.Header("Name"), Limit: m.limits[modelLogins],
@@ -203,7 +204,7 @@ func (m *lateModel) drawLimit(now algorithms.Limit) algorithms.Limit {
 
 // limit is the one in force.
 func (m *lateModel) limit(c counted) algorithms.Limit {
-	if o, ok := m.over[c]; ok && o.Replaces() {
+	if o, ok := m.over[c]; ok && o.Limit != (algorithms.Limit{}) {
 		return o.Limit
 	}
 	return m.limits[c.policy]
@@ -234,14 +235,14 @@ func (m *lateModel) begin() {
 		c := counted{policy, f.key}
 		fits := m.state(c, m.limit(c))+costs[policy] <= m.limit(c).Requests()
 		switch m.over[c].Mode {
-		case overrides.Off:
+		case ratelimit.ModeOff:
 			continue
-		case overrides.Shadow:
+		case ratelimit.ModeShadow:
 			if fits {
 				trials = append(trials, policy)
 			}
 			continue
-		case overrides.Banned:
+		case ratelimit.ModeBanned:
 			admitted = false
 		}
 		admitted = admitted && fits
@@ -292,11 +293,11 @@ func (m *lateModel) settle() {
 	f, total := rapid.SampledFrom(m.inFlight).Draw(m.T, "request"), rapid.Int64Range(0, 20).Draw(m.T, "total")
 	answer := make(chan error)
 	f.do <- func(r *http.Request) {
-		go func() { answer <- ratelimit.Settle(r.Context(), modelTokens, total) }()
+		go func() { answer <- ratelimit.Settle(r.Context(), total, modelTokens) }()
 	}
 	err, c := <-answer, counted{modelTokens, f.key}
 	reserved, ok := f.reserved[modelTokens]
-	if (err == nil) != ok || !ok && !errors.Is(err, ratelimit.ErrNoReservation) {
+	if (err == nil) != ok || !ok && !errors.Is(err, ratelimit.ErrNotSettled) {
 		m.t.Fatalf("Settle: got %v, reserved: %t", err, ok)
 	}
 	if !ok {

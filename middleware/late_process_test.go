@@ -1,6 +1,6 @@
 // Tests of late costs in several processes, some of which are killed.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // reserve is what requests reserve. None costs more than twice that, so that no debt reaches its bound, beyond which
@@ -37,7 +37,7 @@ func (s *site) tokens(name string) (ratelimit.Policy, http.Handler) {
 			return
 		}
 		for _, soFar := range []int64{total / 2, total, total / 3} {
-			if err := ratelimit.Settle(r.Context(), name, soFar); err != nil {
+			if err := ratelimit.Settle(r.Context(), soFar, name); err != nil {
 				s.Error(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 var daily = algorithms.TokenBucket(100, 24*time.Hour)
@@ -22,7 +22,7 @@ var daily = algorithms.TokenBucket(100, 24*time.Hour)
 // lateByIP reserves some units, and learns later how many it costs.
 func lateByIP(name string, l algorithms.Limit, reserves int64) ratelimit.Policy {
 	p := byIP(name, l)
-	p.Late, p.Cost = true, costOf(reserves)
+	p.Cost = costOf(reserves)
 	return p
 }
 
@@ -30,7 +30,7 @@ func lateByIP(name string, l algorithms.Limit, reserves int64) ratelimit.Policy 
 func settling(t *testing.T, policy string, totals ...int64) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		for _, total := range totals {
-			if err := ratelimit.Settle(r.Context(), policy, total); err != nil {
+			if err := ratelimit.Settle(r.Context(), total, policy); err != nil {
 				t.Errorf("Settle(%d): %v", total, err)
 			}
 		}
@@ -131,19 +131,19 @@ func TestSettleErrors(t *testing.T) {
 		h := newMiddleware(t, memory, nil, p, plain, skipped, outcome).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			ctx = r.Context()
 			for _, name := range []string{"plain", "skipped", "outcome", "nonsense", ""} {
-				if err := ratelimit.Settle(ctx, name, 50); !errors.Is(err, ratelimit.ErrNoReservation) {
+				if err := ratelimit.Settle(ctx, 50, name); !errors.Is(err, ratelimit.ErrNotSettled) {
 					t.Errorf("%q: got %v, want ErrNoReservation", name, err)
 				}
 			}
-			if err := ratelimit.Settle(ctx, "tokens", -1); !errors.Is(err, ratelimit.ErrNegativeTotal) {
+			if err := ratelimit.Settle(ctx, -1, "tokens"); !errors.Is(err, ratelimit.ErrNotSettled) {
 				t.Errorf("got %v, want ErrNegativeTotal", err)
 			}
-			if err := ratelimit.Settle(context.Background(), "tokens", 50); !errors.Is(err, ratelimit.ErrNoReservation) {
+			if err := ratelimit.Settle(context.Background(), 50, "tokens"); !errors.Is(err, ratelimit.ErrNotSettled) {
 				t.Errorf("elsewhere: got %v, want ErrNoReservation", err)
 			}
 		}))
 		record(h, from("192.0.2.1"))
-		if err := ratelimit.Settle(ctx, "tokens", 50); !errors.Is(err, ratelimit.ErrSettled) {
+		if err := ratelimit.Settle(ctx, 50, "tokens"); !errors.Is(err, ratelimit.ErrNotSettled) {
 			t.Errorf("after the end: got %v, want ErrSettled", err)
 		}
 		synctest.Wait()
@@ -199,7 +199,7 @@ func TestSettleTrials(t *testing.T) {
 		shadow.Shadow = true
 		h := newMiddleware(t, memory, nil, live, shadow).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			settling(t, "tokens", 30)(w, r)
-			_ = ratelimit.Settle(r.Context(), "shadow", 12) // there is nothing to settle if it denied
+			_ = ratelimit.Settle(r.Context(), 12, "shadow") // there is nothing to settle if it denied
 		}))
 		for range 2 {
 			record(h, from("192.0.2.1"))
@@ -230,7 +230,7 @@ func TestSettleConcurrently(t *testing.T) {
 			}
 			first.Wait()
 			for range 4 {
-				tellers.Go(func() { _ = ratelimit.Settle(r.Context(), "tokens", 49) }) // some too late
+				tellers.Go(func() { _ = ratelimit.Settle(r.Context(), 49, "tokens") }) // some too late
 			}
 		}))
 		record(h, from("192.0.2.1"))
@@ -242,15 +242,6 @@ func TestSettleConcurrently(t *testing.T) {
 	})
 }
 
-// TestReservesAtLeastOne: a request that seems free could begin any number of times before it settles.
-func TestReservesAtLeastOne(t *testing.T) {
-	memory, p := newStill(t), lateByIP("tokens", daily, 0)
-	record(newMiddleware(t, memory, nil, p).Handler(ok), from("192.0.2.1"))
-	if got := left(t, memory, p, "ip=192.0.2.1"); got != 99 {
-		t.Errorf("got %d left, want 99", got)
-	}
-}
-
 // TestSettlingIsValidated: what cannot be settled is a mistake at start, all of them at once.
 func TestSettlingIsValidated(t *testing.T) {
 	all := func(int) bool { return true }
@@ -260,10 +251,7 @@ func TestSettlingIsValidated(t *testing.T) {
 		p     ratelimit.Policy
 		wants []string
 	}{
-		{"reserves nothing", ratelimit.Policy{Late: true}, []string{"Late needs Cost"}},
-		{"both", ratelimit.Policy{Late: true, Cost: costOf(1), ChargeIf: all}, []string{"Late and ChargeIf exclude each other"}},
-		{"all at once", ratelimit.Policy{Late: true, ChargeIf: all}, []string{"Late needs Cost", "Late and ChargeIf exclude"}},
-		{"a leaky candidate", ratelimit.Policy{ChargeIf: all, Candidate: &leaky}, []string{"a leaky bucket cannot settle late"}},
+		{"a leaky candidate", ratelimit.Policy{ChargeIf: all, Candidate: &leaky}, []string{"a leaky-bucket limit and ChargeIf cannot be combined"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -284,7 +272,7 @@ func TestSettleUnderTheLimitInForce(t *testing.T) {
 	updated.Limit = large
 	windowed := plain
 	windowed.Limit = algorithms.FixedWindow(100, 24*time.Hour)
-	tiered.Tier, tiered.Tiers = func(*http.Request) string { return "pro" }, map[string]algorithms.Limit{"pro": larger}
+	tiered.Key, tiered.Tiers = planKey, map[string]algorithms.Limit{"pro": larger}
 	tried.Candidate = &candidate
 	candidateNow := tried
 	candidateNow.Candidate = &large
@@ -310,6 +298,10 @@ func TestSettleUnderTheLimitInForce(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				key := "ip=192.0.2.1"
+				if tt.before.Key == planKey {
+					key = "usr=me"
+				}
 				l := &spy{Limiter: newStill(t)}
 				m := newMiddleware(t, l, &ratelimit.Options{Overrides: table}, tt.before)
 				h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -317,15 +309,15 @@ func TestSettleUnderTheLimitInForce(t *testing.T) {
 						t.Error(err)
 					}
 					if (tt.override != algorithms.Limit{}) {
-						if err := table.Set(r.Context(), "tokens", "ip=192.0.2.1", overrides.Override{Limit: tt.override}); err != nil {
+						if err := table.Set(r.Context(), "tokens", key, ratelimit.Override{Limit: tt.override}); err != nil {
 							t.Error(err)
 						}
 					}
 					settling(t, "tokens", tt.total)(w, r)
 				}))
-				record(h, from("192.0.2.1"))
+				record(h, onPlan(from("192.0.2.1"), "pro"))
 				synctest.Wait()
-				if err := table.Clear(context.Background(), "tokens", "ip=192.0.2.1"); err != nil {
+				if err := table.Clear(context.Background(), "tokens", key); err != nil {
 					t.Error(err)
 				}
 				var got []algorithms.Limit

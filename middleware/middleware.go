@@ -1,8 +1,8 @@
-package middleware
+package ratelimit
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -16,156 +16,102 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A Middleware enforces policies on the handlers that it wraps. All its
-// policies together are one decision: a request is charged to all of them, or,
-// if one denies, to none.
+// A Middleware enforces policies on the handlers that it wraps. All its policies
+// together are one decision: a request is charged to all of them, or, if one
+// denies, to none.
 //
-// It is safe for concurrent use. Wrap as many handlers as you like; they share
-// the policies' counts. Do not wrap one handler twice by policies of the same
-// name: each of its requests would be charged twice.
+// It is safe for concurrent use. Wrap any number of handlers; they share the
+// policies' counts. If a request passes two Middlewares, it meets two decisions:
+// the outer one stays charged when the inner one denies. Do not wrap a handler
+// twice by policies of the same name, because each of its requests would be
+// charged twice.
 type Middleware struct {
-	limiter   algorithms.Limiter
-	config    atomic.Pointer[config] // of the policies; see Update
-	overrides Overrides              // nil: none
-	clientIP  keyfunc.Key
-	dialect   headers.Dialect
-	denied    func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
-	observer  Observer
-	troubles  troubles
-	settler   settler
-	doctor    doctor
-	made      time.Time
+	limiter     algorithms.Limiter
+	limiterName string
+	config      atomic.Pointer[config] // see Update
+	overrides   Overrides              // nil: none
+	clientIP    keyfunc.Key
+	noProxies   bool // clientIP names none, and is not a keyfunc.Peer of Options
+	dialect     headers.Dialect
+	denied      func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
+	observers   []Observer
+	troubles    troubles
+	settler     settler
+	doctor      doctor
+	guesses     *guesses // nil: Options.ClientIP is not set
+	made        time.Time
 
-	exempt  []netip.Prefix
-	alone   bool // there is no limiter that instances share
-	denials denialLog
+	exempt []netip.Prefix
+	alone  bool // no other instance shares the limiter
 
-	closing atomic.Bool
-	release chan struct{} // closed by Close, for those who are held
-	mu      sync.Mutex    // orders held.Add before Close's held.Wait
-	held    sync.WaitGroup
+	closed    atomic.Bool   // by Close
+	released  chan struct{} // closed by Release
+	mu        sync.Mutex    // orders Update and held.Add before Close; guards the fields below
+	held      sync.WaitGroup
+	pending   []EventKind // registrations that no observer has received yet
+	reporting bool        // a goroutine reports them
 }
 
-// Options tune a [Middleware]. The zero value of each field is a default.
-type Options struct {
-	// ClientIP finds the address of clients, to whom requests with unknown API
-	// keys are charged. The zero Key means the peer, keyfunc.IP(nil): behind a
-	// proxy, set it to the IP key of your proxies.
-	ClientIP keyfunc.Key
-
-	// Headers are the families of headers that responses carry; 0 means
-	// headers.Draft|headers.Triple.
-	Headers headers.Dialect
-
-	// Exempt are the addresses, as ClientIP finds them, of health checks and of
-	// your own jobs: their requests pass, no policy is asked, no ban holds, and
-	// the verdict is Exempt. They are not identified, either, and what they use
-	// does not count against capacity. (Policy.Skip leaves one policy out for
-	// what it sees in a request; an override that is Off leaves one out for a
-	// key, while the service runs; neither makes a verdict Exempt.) Prefixes must
-	// be masked, and not be everybody.
-	//
-	// Not for customers who are to have more, which is a tier or an override: of
-	// what is exempt, nothing protects the service.
-	Exempt []netip.Prefix
-
-	// Overrides say what holds for keys instead of what the policies say; nil
-	// means that nothing does. A limit that New would refuse in the policy's
-	// place is logged, and not in force.
-	Overrides Overrides
-
-	// Denied answers what is not allowed, with whatever Status the verdict
-	// has, which it must write; nil means a short application/problem+json.
-	// Limit headers, Retry-After, WWW-Authenticate and Cache-Control: no-store
-	// are set before it is called.
-	Denied func(http.ResponseWriter, *http.Request, Verdict)
-
-	// Observer is told about every verdict; nil means nobody.
-	Observer Observer
-
-	// Logger is told about decisions that could not be made: each message at
-	// most once per ten seconds, with the number of those in between; and about
-	// mistakes that requests show, once each: see Middleware.Findings. If it is
-	// enabled for the debug level, it is also told about the first denial of a
-	// key in each minute, about a hundred keys at most. nil means
-	// slog.Default().
-	Logger *slog.Logger
-}
-
-// New returns a middleware that enforces policies with limiter; nil options
-// mean the defaults. The error names every mistake of the configuration.
+// New returns a middleware that enforces policies with limiter; nil options mean
+// the defaults. The error reports every misconfiguration.
 func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middleware, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	m := &Middleware{
-		limiter: limiter, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers, denied: o.Denied,
-		observer: o.Observer, exempt: slices.Clone(o.Exempt), made: time.Now(),
-		release: make(chan struct{}),
+		limiter: limiter, limiterName: o.LimiterName, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers,
+		denied: o.Denied, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), made: time.Now(),
+		released: make(chan struct{}),
 	}
 	m.settler.made = m.settled
-	_, m.alone = limiter.(*algorithms.Memory)
-	m.troubles.logger = o.Logger
-	if m.troubles.logger == nil {
+	m.alone = isMemory(limiter)
+	if m.limiterName == "" {
+		m.limiterName = defaultLimiterName(limiter)
+	}
+	if m.troubles.logger = o.Logger; o.Logger == nil {
 		m.troubles.logger = slog.Default()
 	}
-	if m.clientIP.IsZero() {
-		m.clientIP = keyfunc.IP(nil)
+	if m.clientIP == (keyfunc.Key{}) {
+		m.clientIP, m.noProxies = keyfunc.Peer(), true
+	} else {
+		m.guesses = new(guesses)
+		info, _ := m.clientIP.Inspect() // validate reports the error
+		m.noProxies = info.ByClientIP
 	}
-	c, err := newConfig(policies)
+	c, err := newConfig(limiter, policies, m.clientKey())
 	if err := errors.Join(m.validate(), err); err != nil {
 		return nil, err
 	}
 	m.config.Store(c)
 	m.doctor.first.Store(examinedFirst)
-	m.meetNeighbours()
+	m.mu.Lock()
+	conflicts := m.register()
+	m.mu.Unlock()
+	m.announce(context.Background(), conflicts)
 	return m, nil
 }
 
-// validate returns every mistake of the options at once.
-func (m *Middleware) validate() error {
-	var errs []error
-	if m.limiter == nil {
-		errs = append(errs, errors.New("middleware: the limiter is nil"))
-	}
-	errs = append(errs, lines("middleware: Headers", m.dialect.Validate())...)
-	errs = append(errs, lines("middleware: ClientIP", m.clientIP.Validate())...)
-	errs = append(errs, validateExempt(m.exempt, m.clientIP))
-	return errors.Join(errs...)
-}
-
-// lines returns the errors that err joins, each with the prefix, so that every
-// mistake can be read alone.
-func lines(prefix string, err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{fmt.Errorf("%s: %w", prefix, err)}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, lines(prefix, e)...)
-	}
-	return all
-}
-
 // Must returns v, and panics if err is not nil. It is for constants of the
-// program, at start.
-func Must[T any](v T, err error) T { return algorithms.Must(v, err) }
+// program, when it starts.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
-// Handler returns a handler that serves with next what the policies allow, and
-// answers the rest itself, before the body is read. It panics if next is nil.
+// Handler returns a handler that serves with next the requests that the policies
+// admit, and answers the others before their bodies are read. It panics if next
+// is nil.
 //
 // A request that a leaky bucket admits is held until its turn. If its client
-// hangs up meanwhile, what it took is given back, but for a place in the middle
-// of the bucket's queue: those behind have been promised their turns. Over
-// HTTP/1.1 net/http notices a hang-up only once the body has been read, so a
-// request with a body keeps its place.
+// hangs up meanwhile, all takes of the request are returned, except a place in
+// the middle of the bucket's queue: the requests behind it have been promised
+// their turns. Over HTTP/1.1, net/http notices a hang-up only after the body has
+// been read, so a request with a body keeps its place.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
-		panic("middleware: the handler is nil")
+		panic("ratelimit: the handler is nil")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r, t := m.admit(w, r)
@@ -178,71 +124,170 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// admit returns the request with its verdict, and what it may settle later if
-// there is any; or nil if it has answered it.
+// admit returns the request with its verdict, and its tab if something may be
+// settled later. It returns nil for a request that it has answered.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *tab) {
-	d := newDecision()
-	defer d.free()
-	m.decide(d, r)
-	if m.examines() {
-		m.examine(d, r)
-		m.examineNesting(d, r)
+	q := m.decide(r)
+	defer q.free()
+	m.examineNesting(q)
+	if q.verdict.Allowed && q.verdict.Delay > 0 {
+		m.hold(q)
 	}
-	if d.verdict.Allowed && d.verdict.Delay > 0 {
-		m.hold(d, r)
+	m.describe(w.Header(), r, &q.verdict)
+	if !q.verdict.Allowed {
+		m.refuse(w, r, q.verdict)
+		return nil, nil
 	}
-	t := d.open(m)
-	m.describe(w.Header(), d, r)
-	v := d.verdict
-	switch {
-	case !v.Allowed && m.denied == nil:
-		m.problem(w, d)
-		return nil, nil
-	case !v.Allowed:
-		m.denied(w, r, v)
-		return nil, nil
-	case d.carrier == nil:
+	if q.carrier == nil {
 		return r, nil
 	}
-	d.carrier.Context, d.carrier.verdict = r.Context(), v
+	t := q.openTab()
+	q.carrier.Context, q.carrier.verdict = r.Context(), q.verdict
 	if t != nil {
-		t.Context = d.carrier
+		t.Context = q.carrier
 		return r, t
 	}
-	return r.WithContext(d.carrier), nil
+	return r.WithContext(q.carrier), nil
 }
 
-// Check decides and charges as Handler does, and answers nothing: for gRPC,
-// WebSockets, and tests. It neither holds nor gives back; the caller honours
-// the verdict's Delay.
+// Check decides and charges as Handler does, and answers nothing. It neither
+// holds the request nor returns units later: the caller honours the verdict's
+// Delay. To answer a refused request, call Deny.
 //
-// The error says why there is no decision, when the verdict is a refusal that
-// no limit made: an identity that is missing, malformed or unknown (those of
-// package keyfunc), a mistake (algorithms.ErrInvalid), the limiter's trouble
-// under a policy that fails closed, a context that has ended, or ErrClosed. It
-// is nil if a request passes without a decision: its policies' decisions are
-// Undecided then.
+// If the policies hold requests, settle, or limit concurrent requests, call
+// m.Handler(rest).ServeHTTP(w, r) in the handler instead.
+//
+// The error says why there is no decision: an identity that is missing, malformed
+// or unknown (package keyfunc's errors), an invalid check (algorithms.ErrInvalid),
+// a limiter in trouble under a policy that fails closed, a context that has ended,
+// or ErrClosed. It is nil if the request passes without a decision; the decisions
+// of its policies are Undecided then.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
-	d := newDecision()
-	defer d.free()
-	m.decide(d, r)
-	if m.examines() {
-		m.examine(d, r)
+	q := m.decide(r)
+	defer q.free()
+	if q.verdict.Allowed {
+		return q.verdict, nil // also without a decision
 	}
-	return d.verdict, d.err
+	return q.verdict, q.refusal.err
 }
 
-// decide fills in the verdict, and tells the observer.
-func (m *Middleware) decide(d *decision, r *http.Request) {
-	if m.observer == nil {
-		d.ask(m, r)
+// Deny answers a request that Check has refused as Handler would. v is the verdict
+// that Check returned. Deny panics if v allows the request, or if Check did not
+// return v. Call Deny before the response begins.
+func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
+	switch {
+	case v.Allowed || v.Status == 0:
+		panic("ratelimit: Deny of a verdict that denies nothing")
+	case v.config == nil:
+		panic("ratelimit: Deny of a verdict that Check did not return")
+	}
+	m.describe(w.Header(), r, &v)
+	m.refuse(w, r, v)
+}
+
+// decide finds the verdict on a request, and its consequences.
+func (m *Middleware) decide(r *http.Request) *request {
+	q := newRequest(m, r)
+	if q.identify(); q.refusal.status == 0 && !q.verdict.Exempt {
+		q.check()
+	}
+	q.conclude()
+	q.after()
+	return q
+}
+
+// Update replaces the policies, as if New had been called with these. Requests
+// that are being decided go on under the old policies. Where a policy keeps its
+// name and algorithm, its counts stay. On an error, which reports every
+// misconfiguration or is ErrClosed, the old policies stay in force.
+//
+// Update is for changes of the configuration on this instance. For one key, or for
+// all instances, see Options.Overrides.
+func (m *Middleware) Update(policies ...Policy) error {
+	c, err := newConfig(m.limiter, policies, m.clientKey())
+	if err != nil {
+		return err
+	}
+	conflicts, err := m.replace(c)
+	if err != nil {
+		return err
+	}
+	m.announce(context.Background(), conflicts)
+	return nil
+}
+
+// replace puts a config in force, and returns the policies whose names are in
+// conflict from now on.
+func (m *Middleware) replace(c *config) (conflicts []*policy, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed.Load() {
+		return nil, ErrClosed
+	}
+	before, now := m.config.Load(), int64(time.Since(m.made))
+	for _, p := range c.policies {
+		if old := before.policy(p.Name); old != nil {
+			p.denied, p.symptoms = old.denied, old.symptoms.after(now)
+		}
+	}
+	m.config.Store(c)
+	return m.register(), nil
+}
+
+// clientKey returns the key of policies without one. Only a keyfunc.IP is examined
+// for untrusted proxies, so it stands for the peer where Options.ClientIP is not set.
+func (m *Middleware) clientKey() keyfunc.Key {
+	if m.guesses == nil {
+		return keyfunc.IP(nil)
+	}
+	return m.clientIP
+}
+
+// register enters the policies into the register of policy names, and makes an event
+// of that pending. It returns the policies whose names are in conflict from now on.
+// It requires mu.
+func (m *Middleware) register() (conflicts []*policy) {
+	m.pending = append(m.pending, Registered)
+	return m.registerNames()
+}
+
+// announce logs conflicts, and reports the pending events in order. It holds no lock
+// meanwhile, because an observer may call the Middleware. If a goroutine reports
+// already, perhaps the caller's own, that one reports the rest.
+func (m *Middleware) announce(ctx context.Context, conflicts []*policy) {
+	for _, p := range conflicts {
+		m.logFinding(sharedName.finding(p, time.Time{}))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reporting {
 		return
 	}
-	d.start = time.Since(m.made) // half of time.Now: the wall clock is not read
-	d.ask(m, r)
-	e := Event{Kind: Decided, Verdict: d.verdict, Err: errors.Join(d.err, d.trouble), Elapsed: time.Since(m.made) - d.start}
-	if d.keyless != nil {
-		e.Policy = d.keyless.Name
+	m.reporting = true
+	defer func() { m.reporting = false }()
+	for len(m.pending) > 0 {
+		kind := m.pending[0]
+		m.pending = m.pending[1:]
+		m.reportPending(ctx, kind)
 	}
-	m.observer.Observe(r.Context(), e)
 }
+
+// reportPending reports one event. It requires mu, and unlocks it meanwhile.
+func (m *Middleware) reportPending(ctx context.Context, kind EventKind) {
+	m.mu.Unlock()
+	defer m.mu.Lock() // also if an observer panics
+	m.observe(ctx, &Event{Kind: kind})
+}
+
+// Policies returns the policies in force, in the order in which New or Update
+// received them. A policy without a Key has the Key of the client's address. Do not
+// change their maps, or what their fields point to.
+func (m *Middleware) Policies() []Policy { return slices.Clone(m.config.Load().given) }
+
+// Limiter returns the limiter and its name; see Options.LimiterName.
+func (m *Middleware) Limiter() (name string, limiter algorithms.Limiter) {
+	return m.limiterName, m.limiter
+}
+
+// Overrides returns Options.Overrides; nil means none.
+func (m *Middleware) Overrides() Overrides { return m.overrides }

@@ -1,10 +1,9 @@
 // Tests of New: every misconfiguration, and panics.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -13,12 +12,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 var hourly = algorithms.TokenBucket(10, time.Hour)
-
-func noTier(*http.Request) string { return "" }
 
 // mistakes lists configurations, and what each line of New's error has to say.
 var mistakes = []struct {
@@ -40,10 +37,9 @@ var mistakes = []struct {
 	{"name not of ASCII", ratelimit.Options{}, []ratelimit.Policy{byIP("é", hourly)}, []string{`policy "é" & name`}},
 	{"name too long", ratelimit.Options{}, []ratelimit.Policy{byIP(strings.Repeat("a", 65), hourly)},
 		[]string{strings.Repeat("a", 65) + " & name"}},
-	{"zero Key", ratelimit.Options{}, []ratelimit.Policy{{Name: "zero-key", Limit: hourly}}, []string{`"zero-key" & zero Key`}},
 	{"zero Limit", ratelimit.Options{}, []ratelimit.Policy{{Name: "zero-limit", Key: keyfunc.IP(nil)}},
 		[]string{`"zero-limit" & zero Limit`}},
-	{"bad limit, private", ratelimit.Options{}, []ratelimit.Policy{forAll("bad", algorithms.FixedWindow(0, time.Second))},
+	{"bad limit, hidden", ratelimit.Options{}, []ratelimit.Policy{forAll("bad", algorithms.FixedWindow(0, time.Second))},
 		[]string{`"bad" & fixed-window 0/1s & requests`}},
 	{"several mistakes in a limit", ratelimit.Options{}, []ratelimit.Policy{byIP("bad", algorithms.FixedWindow(-1, -1))},
 		[]string{`"bad" & fixed-window -1/-1ns & requests`, `"bad" & fixed-window -1/-1ns & window`}},
@@ -57,15 +53,18 @@ var mistakes = []struct {
 		[]ratelimit.Policy{{Name: "bad", Limit: hourly,
 			Key: keyfunc.Join(keyfunc.FirstOf(keyfunc.User(userOf), keyfunc.Route()), keyfunc.IP(nil))}},
 		[]string{`"bad" & begin with a route`}},
-	{"Tier without Tiers", ratelimit.Options{},
-		[]ratelimit.Policy{{Name: "bad", Key: keyfunc.IP(nil), Limit: hourly, Tier: noTier}}, []string{`"bad" & Tier & Tiers need`}},
-	{"Tiers without Tier", ratelimit.Options{},
-		[]ratelimit.Policy{{Name: "bad", Key: keyfunc.IP(nil), Limit: hourly, Tiers: map[string]algorithms.Limit{"gold": hourly}}},
-		[]string{`"bad" & Tier & Tiers need`}},
+	{"Tiers without an identity", ratelimit.Options{},
+		[]ratelimit.Policy{{Name: "bad", Key: keyfunc.Const("all"), Limit: hourly, Tiers: map[string]algorithms.Limit{"gold": hourly}}},
+		[]string{`"bad" & Tiers & identity`}},
+	{"Tiers without a Key", ratelimit.Options{},
+		[]ratelimit.Policy{{Name: "bad", Limit: hourly, Tiers: map[string]algorithms.Limit{"gold": hourly}}},
+		[]string{`"bad" & Tiers & identity`}},
+	{"ClientIP of a user", ratelimit.Options{ClientIP: keyfunc.Const("all")}, []ratelimit.Policy{byIP("a", hourly)}, []string{"ClientIP & keyfunc.IP"}},
+	{"nil observer", ratelimit.Options{Observers: []ratelimit.Observer{nil}}, []ratelimit.Policy{byIP("a", hourly)}, []string{"Observers & nil"}},
 	{"bad tiers", ratelimit.Options{},
-		[]ratelimit.Policy{{Name: "bad", Key: keyfunc.IP(nil), Limit: hourly, Tier: noTier, Tiers: map[string]algorithms.Limit{
-			"gold": {}, "silver": algorithms.TokenBucket(0, time.Second).WithBurst(1), "": hourly}}},
-		[]string{`"bad" & tier ""`, `"bad" & tier "gold" & zero Limit`, `"bad" & tier "silver" & token-bucket 0/1s`}},
+		[]ratelimit.Policy{byPlan("bad", hourly, map[string]algorithms.Limit{
+			"gold": {}, "silver": algorithms.TokenBucket(0, time.Second).WithBurst(1), "": hourly})},
+		[]string{`"bad" & Tiers has ""`, `"bad" & tier "gold" & zero Limit`, `"bad" & tier "silver" & token-bucket 0/1s`}},
 	{"unknown failure mode", ratelimit.Options{},
 		[]ratelimit.Policy{{Name: "bad", Key: keyfunc.IP(nil), Limit: hourly, Fail: 7}}, []string{`"bad" & failure mode & 7`}},
 	{"unknown dialect", ratelimit.Options{Headers: headers.Draft | 64}, []ratelimit.Policy{byIP("a", hourly)}, []string{"Headers & 0x40"}},
@@ -74,7 +73,7 @@ var mistakes = []struct {
 		[]ratelimit.Policy{byIP("a", hourly)}, []string{"ClientIP & 0.0.0.0/0", "ClientIP & IPv6Bits & 7"}},
 }
 
-func userOf(context.Context) string { return "" }
+func userOf(context.Context) (keyfunc.Identity, bool) { return keyfunc.Identity{}, false }
 
 func TestNewMistakes(t *testing.T) {
 	limiter := newStill(t)
@@ -99,9 +98,13 @@ func TestNewEveryMistakeAtOnce(t *testing.T) {
 		if tt.policies == nil || strings.Contains(tt.name, "mistakes in") {
 			continue
 		}
+		o.Observers = append(o.Observers, tt.options.Observers...)
 		o.Headers = max(o.Headers, tt.options.Headers)
-		if !tt.options.ClientIP.IsZero() {
+		if tt.options.ClientIP != (keyfunc.Key{}) {
 			o.ClientIP = tt.options.ClientIP
+		}
+		if strings.HasPrefix(tt.name, "ClientIP of") {
+			continue // there is one ClientIP
 		}
 		policies = append(policies, tt.policies...)
 		want = append(want, tt.want...)
@@ -135,7 +138,7 @@ func checkLines(t *testing.T, err error, want []string) {
 		t.Errorf("got %d lines, want %d:\n%v", len(lines), len(want), err)
 	}
 	for _, line := range lines {
-		if !strings.HasPrefix(line, "middleware: ") {
+		if !strings.HasPrefix(line, "ratelimit: ") {
 			t.Errorf("got line %q, want one that says where it comes from", line)
 		}
 	}
@@ -162,12 +165,11 @@ lines:
 // TestNewKeepsItsOwnCopy: what the caller does with his maps and slices later changes nothing.
 func TestNewKeepsItsOwnCopy(t *testing.T) {
 	tiers := map[string]algorithms.Limit{"gold": algorithms.TokenBucket(7, time.Hour)}
-	policies := []ratelimit.Policy{{Name: "a", Key: keyfunc.IP(nil), Limit: hourly, Tiers: tiers,
-		Tier: func(*http.Request) string { return "gold" }}}
+	policies := []ratelimit.Policy{byPlan("a", hourly, tiers)}
 	o := &ratelimit.Options{}
 	m := newMiddleware(t, newStill(t), o, policies...)
-	tiers["gold"], policies[0].Name, o.Headers = hourly, "b", headers.X
-	got := limits(record(m.Handler(ok), from("192.0.2.1")).Header())
+	tiers["gold"], policies[0].Name, o.Headers = hourly, "b", headers.XRateLimit
+	got := limits(record(m.Handler(ok), onPlan(from("192.0.2.1"), "gold")).Header())
 	if want := `Ratelimit-Policy: "a";q=7;w=3600`; !strings.Contains(got, want) {
 		t.Errorf("got\n%swant %s", got, want)
 	}
@@ -185,7 +187,7 @@ func TestPanics(t *testing.T) {
 				if err, isError := message.(error); isError {
 					message = err.Error()
 				}
-				if s, _ := message.(string); !strings.HasPrefix(s, "middleware: ") {
+				if s, _ := message.(string); !strings.HasPrefix(s, "ratelimit: ") {
 					t.Errorf("got panic %v, want one that begins with the package", message)
 				}
 			}()

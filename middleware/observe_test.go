@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // logRecords keeps what a logger writes.
@@ -69,17 +69,17 @@ func TestObserver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			seen := new(eventLog)
-			o := &ratelimit.Options{Observer: seen, Logger: quiet}
+			o := &ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: quiet}
 			m := newMiddleware(t, tt.limiter, o, tt.policy)
 			record(m.Handler(ok), tt.r)
 			v, _ := m.Check(tt.r) // its error is not what is tested
 			decided := seen.of(ratelimit.Decided)
-			if len(decided) != 2 || len(seen.events) != 2 {
-				t.Fatalf("got %d events, %d of them Decided, want 2 for 2 requests", len(seen.events), len(decided))
+			if len(decided) != 2 || len(seen.events) != 3 {
+				t.Fatalf("got %d events, %d of them Decided, want 2 for 2 requests, beside Registered", len(seen.events), len(decided))
 			}
 			for _, e := range decided {
 				if e.Verdict.Allowed != (tt.status == 0) || e.Verdict.Status != tt.status || !errors.Is(e.Err, tt.err) ||
-					tt.err == nil && e.Err != nil || e.Elapsed <= 0 || e.Tier != "" ||
+					tt.err == nil && e.Err != nil || e.Elapsed <= 0 || e.Middleware != m ||
 					(e.Policy != "") != (e.Err != nil && len(e.Verdict.Policies) == 0) {
 					t.Errorf("got %+v, want status %d and error %v", e, tt.status, tt.err)
 				}
@@ -95,7 +95,7 @@ func TestObserver(t *testing.T) {
 func TestObserverContext(t *testing.T) {
 	type key struct{}
 	var got any
-	o := &ratelimit.Options{Observer: ratelimit.ObserverFunc(func(ctx context.Context, _ ratelimit.Event) { got = ctx.Value(key{}) })}
+	o := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.ObserverFunc(func(ctx context.Context, _ ratelimit.Event) { got = ctx.Value(key{}) })}}
 	r := from("192.0.2.1")
 	record(newMiddleware(t, newStill(t), o, byIP("p", hourly)).Handler(ok), r.WithContext(context.WithValue(r.Context(), key{}, "trace")))
 	if got != "trace" {
@@ -105,7 +105,7 @@ func TestObserverContext(t *testing.T) {
 
 func TestEventKinds(t *testing.T) {
 	for kind, want := range map[ratelimit.EventKind]string{
-		0: "unknown", ratelimit.Decided: "decided", ratelimit.UnknownTier: "unknown-tier", ratelimit.Abandoned: "abandoned", 99: "unknown",
+		0: "unknown", ratelimit.Decided: "decided", ratelimit.Registered: "registered", ratelimit.Abandoned: "abandoned", 99: "unknown",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -148,7 +148,7 @@ func TestLogger(t *testing.T) {
 				}
 				time.Sleep(time.Nanosecond)
 				again := burst()
-				if len(again) != 1 || !strings.Contains(again[0], "not_logged_since=199") {
+				if len(again) != 1 || !strings.Contains(again[0], "suppressed=199") {
 					t.Errorf("got %q 10 s later, want a line that counts 199", again)
 				}
 				for _, line := range append(lines, again...) {
@@ -172,5 +172,48 @@ func TestLoggerIsQuiet(t *testing.T) {
 	record(h, from("192.0.2.1"))
 	if got := log.lines(); len(got) != 0 {
 		t.Errorf("got %q, want nothing", got)
+	}
+}
+
+// TestObserverCallsBack: an observer of a registration may change, release and close the Middleware, and all observers
+// receive the events in order.
+func TestObserverCallsBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		act  func(*ratelimit.Middleware)
+		want string
+	}{
+		"read":    {func(m *ratelimit.Middleware) { m.Policies(); m.Limiter(); m.Findings(); m.TopDenied("p", 1) }, "registered registered unregistered"},
+		"update":  {func(m *ratelimit.Middleware) { _ = m.Update(byIP("r", hourly)) }, "registered registered registered unregistered"},
+		"release": {(*ratelimit.Middleware).Release, "registered registered unregistered"},
+		"close":   {func(m *ratelimit.Middleware) { _ = m.Close(context.Background()) }, "registered registered unregistered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls, heard []string
+			caller := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+				if calls = append(calls, e.Kind.String()); len(calls) == 2 {
+					tt.act(e.Middleware)
+				}
+			})
+			hearer := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) { heard = append(heard, e.Kind.String()) })
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				m, err := ratelimit.New(newMemory(t), &ratelimit.Options{Observers: []ratelimit.Observer{caller, hearer}, Logger: quiet}, byIP("p", hourly))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = m.Update(byIP("q", hourly))
+				_ = m.Close(context.Background())
+			}()
+			select {
+			case <-done:
+			case <-time.After(5 * time.Second):
+				t.Fatal("the observer waits for ever")
+			}
+			if got := strings.Join(heard, " "); got != tt.want || strings.Join(calls, " ") != tt.want {
+				t.Errorf("got %q and %q, want %q", calls, heard, tt.want)
+			}
+		})
 	}
 }

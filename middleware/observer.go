@@ -1,117 +1,107 @@
-package middleware
+package ratelimit
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// An Observer is told what a [Middleware] does, e.g. to count it. Observe is
-// called from many goroutines on the path of every request: it must be quick.
-// It must not change what it is given.
+// An Observer receives the events of Middlewares, e.g. to count them. The
+// middleware calls Observe from many goroutines, on the path of every request, so
+// it must be quick. It must not change the event. It may call the Middleware, but
+// Close waits for work that Observe takes part in: call Close in a goroutine.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
 
-// ObserverFunc makes an [Observer] of a function.
+// An ObserverFunc is an [Observer] of a function.
 type ObserverFunc func(ctx context.Context, e Event)
 
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// Observers returns an observer that tells each of several, in order; nil if all
-// of them are nil. Those that are nil are left out.
-func Observers(observers ...Observer) Observer {
-	told := slices.DeleteFunc(slices.Clone(observers), func(o Observer) bool { return o == nil })
-	switch len(told) {
-	case 0:
-		return nil
-	case 1:
-		return told[0]
-	default:
-		return severalObservers(told)
-	}
-}
-
-type severalObservers []Observer
-
-func (s severalObservers) Observe(ctx context.Context, e Event) {
-	for _, o := range s {
-		o.Observe(ctx, e)
-	}
-}
-
-// An Event is something that happened. Fields that its kind does not mention
-// are zero.
+// An Event is something that a Middleware reports. Fields that its kind does not
+// mention are zero.
 type Event struct {
 	Kind EventKind
 
-	// Verdict is that of Decided and Abandoned.
+	// Middleware reports the event.
+	Middleware *Middleware
+
+	// Verdict belongs to Decided and Abandoned.
 	Verdict Verdict
 
-	// Err is why no decision could be made, of Decided, or no settlement, of
-	// Settled. Clients never see it.
+	// Err says why a Decided request has no decision, or why a Settled one was not
+	// settled. Clients never see it.
 	Err error
 
-	// Elapsed is how long the decision took, of Decided; how long a settlement
-	// took from when it was due until it was made, of Settled; and how long a ban
-	// lasts, of Banned.
+	// Elapsed is the duration of a decision (Decided), of a settlement from when
+	// it was due until it was made (Settled), and of a ban (Banned).
 	Elapsed time.Duration
 
-	// Policy is the policy of every kind but Decided and Abandoned; and that of
-	// Decided whose key is missing or malformed, or whose key function failed:
-	// the verdict has no Policies then. Tier is what the request named, of
-	// UnknownTier: it may be of the client's making, so it is no label for a
-	// metric.
-	Policy, Tier string
+	// Policy names the policy of Settled, Diverged and Banned. For Decided it names
+	// the policy whose key is an error; the verdict has no Policies then.
+	Policy string
 
-	// Live and Candidate are what the two limits of Policy decided, of Diverged.
+	// Live and Candidate are the decisions of the policy's two limits (Diverged).
 	Live, Candidate algorithms.Decision
 }
 
-// An EventKind says what happened.
+// An EventKind is the kind of an [Event].
 type EventKind uint8
 
 const (
-	// Decided: a request has its verdict. One per request.
+	// Decided: a request has its verdict. There is one per request.
 	Decided EventKind = iota + 1
-	// UnknownTier: a request named a tier that its policy does not have.
-	UnknownTier
-	// Abandoned: a held request was not served, because its client hung up or
-	// the middleware was closed. What it took was given back.
+	// Settled: units of a request were charged or returned after the decision, or
+	// could not be; see Err. If too many settlements were waiting, Err wraps
+	// ErrNotSettled.
+	Settled
+	// Abandoned: a held request was not served, because its client hung up, or
+	// Release was called. All its takes were returned.
 	Abandoned
+	// Banned: a policy banned a key.
+	Banned
 	// Diverged: a policy's candidate would have decided otherwise.
 	Diverged
-	// Settled: what a request of Policy settled late was charged or given back,
-	// or could not be: see Err.
-	Settled
-	// SettleDropped: a settlement was dropped, since too many were waiting. What
-	// was reserved stays charged, and what exceeds it is not.
-	SettleDropped
-	// Banned: a key of Policy was banned, for Elapsed.
-	Banned
+	// Registered: New has succeeded, or Update has replaced the policies. The
+	// observer may watch the Middleware's policies, its limiter and its denied
+	// clients from now on. A Middleware may register several times.
+	Registered
+	// Unregistered: Close was called.
+	Unregistered
 )
 
-// String returns the kind's name, e.g. "unknown-tier".
+// String returns the kind as one word, e.g. "decided".
 func (k EventKind) String() string {
 	switch k {
 	case Decided:
 		return "decided"
-	case UnknownTier:
-		return "unknown-tier"
-	case Abandoned:
-		return "abandoned"
-	case Diverged:
-		return "diverged"
 	case Settled:
 		return "settled"
-	case SettleDropped:
-		return "settle-dropped"
+	case Abandoned:
+		return "abandoned"
 	case Banned:
 		return "banned"
+	case Diverged:
+		return "diverged"
+	case Registered:
+		return "registered"
+	case Unregistered:
+		return "unregistered"
 	default:
 		return "unknown"
+	}
+}
+
+// observe reports an event to all observers.
+func (m *Middleware) observe(ctx context.Context, e *Event) {
+	if len(m.observers) == 0 {
+		return
+	}
+	e.Middleware = m
+	for _, o := range m.observers {
+		o.Observe(ctx, *e)
 	}
 }

@@ -1,41 +1,40 @@
-package middleware
+package ratelimit
 
-import "github.com/penstock-go/penstock/algorithms"
-
-// An Outcome is what became of one policy's part in a verdict: the word that
-// metrics, logs and traces use for it.
+// An Outcome is the result of one policy for one request. Its String is the word
+// that metrics, logs and traces use:
+//
+//	allowed           the policy admitted the request
+//	denied            the policy denied it
+//	shadow_denied     a shadow policy would have denied it
+//	degraded_allowed  this instance admitted it alone, because the shared limiter is in trouble
+//	degraded_denied   this instance denied it alone
+//	failed_open       the limiter could not decide, and the request passed
+//	failed_closed     the limiter could not decide, and the request was refused
+//	key_error         the policy's key is missing, malformed or unknown, or its function failed
+//	unasked           another policy was known to deny, and the limiter did not ask this one
+//	cancelled         the request's context ended before a decision
+//	banned            the key is banned, and the limiter was not asked
+//	invalid           the limiter refused an invalid check, e.g. a negative cost
+//
+// The zero Outcome is "allowed".
 type Outcome uint8
 
 const (
-	// OutcomeAllowed: the policy admitted the request.
-	OutcomeAllowed Outcome = iota
-	// OutcomeDenied: the policy denied it.
-	OutcomeDenied
-	// OutcomeShadowDenied: a shadow policy would have denied it.
-	OutcomeShadowDenied
-	// OutcomeDegradedAllowed: this process admitted it alone, because the
-	// limiter that all instances share is in trouble.
-	OutcomeDegradedAllowed
-	// OutcomeDegradedDenied: this process denied it alone.
-	OutcomeDegradedDenied
-	// OutcomeFailedOpen: nobody decided, and it may pass.
-	OutcomeFailedOpen
-	// OutcomeFailedClosed: nobody decided, and it was refused.
-	OutcomeFailedClosed
-	// OutcomeKeyError: the policy's key is missing, malformed or unknown, or
-	// its function failed.
-	OutcomeKeyError
-	// OutcomeUnasked: another policy was known to deny, and so this one was
-	// not asked.
-	OutcomeUnasked
-	// OutcomeCancelled: the request's context ended before a decision.
-	OutcomeCancelled
-	// OutcomeBanned: the key is banned, and nobody was asked.
-	OutcomeBanned
-	// OutcomeInvalid: a mistake of the program, such as a negative cost.
-	OutcomeInvalid
+	outcomeAllowed Outcome = iota
+	outcomeDenied
+	outcomeShadowDenied
+	outcomeDegradedAllowed
+	outcomeDegradedDenied
+	outcomeFailedOpen
+	outcomeFailedClosed
+	outcomeKeyError
+	outcomeUnasked
+	outcomeCancelled
+	outcomeBanned
+	outcomeInvalid
 
-	// Outcomes is how many there are.
+	// Outcomes is the number of outcomes: an array of counters has a place for
+	// each.
 	Outcomes int = iota
 )
 
@@ -44,50 +43,11 @@ var outcomeNames = [Outcomes]string{
 	"key_error", "unasked", "cancelled", "banned", "invalid",
 }
 
-// String returns the outcome as a metric's label has it, e.g. "shadow_denied".
+// String returns the word, e.g. "shadow_denied", and "unknown" for a value that is
+// no outcome.
 func (o Outcome) String() string {
 	if int(o) >= Outcomes {
 		return "unknown"
 	}
 	return outcomeNames[o]
-}
-
-// Outcome returns what became of v.Policies[i].
-func (v *Verdict) Outcome(i int) Outcome {
-	p := &v.Policies[i]
-	decided := p.Decision.Source != algorithms.Undecided
-	switch {
-	case v.failure != OutcomeAllowed:
-		return v.failure
-	case p.Banned:
-		return OutcomeBanned
-	case p.Shadow && decided && !p.Decision.Allowed:
-		return OutcomeShadowDenied
-	case !decided && p.Decision.Allowed && v.Degraded:
-		return OutcomeFailedOpen
-	case !decided && p.Decision.Allowed:
-		return OutcomeUnasked
-	case v.Degraded && p.Decision.Allowed:
-		return OutcomeDegradedAllowed
-	case v.Degraded:
-		return OutcomeDegradedDenied
-	case p.Decision.Allowed:
-		return OutcomeAllowed
-	default:
-		return OutcomeDenied // also by a Memory that is full
-	}
-}
-
-// Source returns who decided: Shared or Local if any policy has that, since
-// one call asks one of them; else Undecided.
-func (v *Verdict) Source() algorithms.Source {
-	source := algorithms.Undecided
-	for i := range v.Policies {
-		if s := v.Policies[i].Decision.Source; s == algorithms.Shared {
-			return s
-		} else if s != algorithms.Undecided {
-			source = s
-		}
-	}
-	return source
 }

@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // says is a limiter that answers with these decisions, in turn.
@@ -64,7 +64,7 @@ func TestOutcome(t *testing.T) {
 			v, _ := newMiddleware(t, tt.limiter, &ratelimit.Options{Logger: quiet}, tt.policies...).Check(tt.r) // its error is tested elsewhere
 			var got []string
 			for i := range v.Policies {
-				got = append(got, v.Outcome(i).String())
+				got = append(got, v.Policies[i].Outcome.String())
 			}
 			if !slices.Equal(got, tt.want) || v.Source() != tt.source {
 				t.Errorf("got %q by %v, want %q by %v", got, v.Source(), tt.want, tt.source)
@@ -79,7 +79,7 @@ func TestOutcome(t *testing.T) {
 // TestKeyHash tells keys apart, for those who observe.
 func TestKeyHash(t *testing.T) {
 	seen := new(eventLog)
-	m := newMiddleware(t, newStill(t), &ratelimit.Options{Observer: seen}, byIP("p", hourly))
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, byIP("p", hourly))
 	hashes := make(map[uint32]bool)
 	for i := range 200 {
 		_, _ = m.Check(from(fmt.Sprintf("192.0.2.%d", i%100)))

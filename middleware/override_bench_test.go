@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // tenThousand returns as many overrides of policy ip, that of 192.0.2.1 among them.
@@ -15,7 +15,7 @@ func tenThousand(t testing.TB) *overrides.Memory {
 	table := overrides.NewMemory()
 	for i := range 10_000 {
 		limit := algorithms.TokenBucket(1e9, time.Second).WithBurst(int64(1e8 + i%50))
-		override(t, table, "ip", fmt.Sprintf("ip=192.0.%d.%d", 2+i/256, i%256), overrides.Override{Limit: limit})
+		override(t, table, "ip", fmt.Sprintf("ip=192.0.%d.%d", 2+i/256, i%256), ratelimit.Override{Limit: limit})
 	}
 	return table
 }

@@ -1,6 +1,6 @@
 // Tests of overrides: limits, modes and bans of single keys.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -8,20 +8,22 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // override sets an override, which is valid.
-func override(t testing.TB, m *overrides.Memory, policy, key string, o overrides.Override) {
+func override(t testing.TB, m *overrides.Memory, policy, key string, o ratelimit.Override) {
 	t.Helper()
 	if err := m.Set(context.Background(), policy, key, o); err != nil {
 		t.Fatal(err)
@@ -41,13 +43,13 @@ func TestOverriddenLimit(t *testing.T) {
 		}
 	}
 	want("192.0.2.1", 200, `Ratelimit: "p";r=9;t=3240`, `Ratelimit-Policy: "p";q=10;w=3600`)
-	override(t, table, "p", "ip=192.0.2.1", overrides.Override{Limit: algorithms.TokenBucket(100, time.Hour)})
+	override(t, table, "p", "ip=192.0.2.1", ratelimit.Override{Limit: algorithms.TokenBucket(100, time.Hour)})
 	want("192.0.2.1", 200, `Ratelimit: "p";r=98;t=3528`, `Ratelimit-Policy: "p";q=100;w=3600`)
 	want("192.0.2.2", 200, `Ratelimit: "p";r=9;t=3240`, `Ratelimit-Policy: "p";q=10;w=3600`)
-	override(t, table, "p", overrides.Everyone, overrides.Override{Limit: algorithms.Nobody()})
+	override(t, table, "p", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.Nobody()})
 	want("192.0.2.1", 200, `Ratelimit: "p";r=97;t=3492`, `Ratelimit-Policy: "p";q=100;w=3600`)
 	want("192.0.2.2", 429, `Ratelimit: "p";r=0`, `Ratelimit-Policy: "p";q=0`)
-	override(t, table, "p", "ip=192.0.2.2", overrides.Override{})
+	override(t, table, "p", "ip=192.0.2.2", ratelimit.Override{})
 	want("192.0.2.2", 200, `Ratelimit: "p";r=8;t=2880`, `Ratelimit-Policy: "p";q=10;w=3600`)
 	v, err := m.Check(from("192.0.2.1"))
 	if p := v.Policies[0]; err != nil || !p.Override || p.Banned || p.Limit != algorithms.TokenBucket(100, time.Hour) {
@@ -61,7 +63,7 @@ func TestManyOverriddenLimits(t *testing.T) {
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Headers: headers.Draft}, byIP("p", hourly))
 	h := m.Handler(ok)
 	for i := range 500 {
-		override(t, table, "p", fmt.Sprintf("ip=192.0.%d.%d", i/250, i%250), overrides.Override{Limit: algorithms.TokenBucket(int64(i+1), time.Hour)})
+		override(t, table, "p", fmt.Sprintf("ip=192.0.%d.%d", i/250, i%250), ratelimit.Override{Limit: algorithms.TokenBucket(int64(i+1), time.Hour)})
 	}
 	for i := range 1000 {
 		i %= 500
@@ -77,28 +79,28 @@ func TestOverriddenMode(t *testing.T) {
 	tenant := ratelimit.Policy{Name: "tenant", Key: keyfunc.Header("X-Tenant"), Limit: algorithms.TokenBucket(1, time.Hour), Fail: algorithms.FailClosed}
 	for _, tt := range []struct {
 		policy, key string
-		mode        overrides.Mode
+		mode        ratelimit.Mode
 		tenant      string
 		status      int
 		asked       string
 	}{
-		{"tenant", "hdr.x-tenant=a", overrides.On, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
-		{"tenant", "hdr.x-tenant=a", overrides.Off, "a", 200, "ip:ip=192.0.2.1"},
-		{"tenant", "hdr.x-tenant=a", overrides.Shadow, "a", 200, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
-		{"tenant", "hdr.x-tenant=b", overrides.Off, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
-		{"tenant", "hdr.x-tenant=a", overrides.Off, "", 401, ""},
-		{"tenant", "*", overrides.Off, "", 200, "ip:ip=192.0.2.1"},
-		{"tenant", "*", overrides.Shadow, "", 200, "ip:ip=192.0.2.1"},
-		{"*", "*", overrides.Shadow, "a", 200, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
-		{"*", "*", overrides.Off, "a", 200, ""},
-		{"*", "*", overrides.Off, "", 200, ""},
+		{"tenant", "hdr.x-tenant=a", ratelimit.ModeOn, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"tenant", "hdr.x-tenant=a", ratelimit.ModeOff, "a", 200, "ip:ip=192.0.2.1"},
+		{"tenant", "hdr.x-tenant=a", ratelimit.ModeShadow, "a", 200, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"tenant", "hdr.x-tenant=b", ratelimit.ModeOff, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"tenant", "hdr.x-tenant=a", ratelimit.ModeOff, "", 401, ""},
+		{"tenant", "*", ratelimit.ModeOff, "", 200, "ip:ip=192.0.2.1"},
+		{"tenant", "*", ratelimit.ModeShadow, "", 200, "ip:ip=192.0.2.1"},
+		{"*", "*", ratelimit.ModeShadow, "a", 200, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"*", "*", ratelimit.ModeOff, "a", 200, ""},
+		{"*", "*", ratelimit.ModeOff, "", 200, ""},
 	} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			table, store := overrides.NewMemory(), &spy{Limiter: newStill(t)}
 			h := newMiddleware(t, store, &ratelimit.Options{Overrides: table}, byIP("ip", hourly), tenant).Handler(ok)
 			record(h, with(from("192.0.2.9"), "X-Tenant", "a"))
 			store.asked()
-			override(t, table, tt.policy, tt.key, overrides.Override{Mode: tt.mode})
+			override(t, table, tt.policy, tt.key, ratelimit.Override{Mode: tt.mode})
 			r := from("192.0.2.1")
 			if tt.tenant != "" {
 				with(r, "X-Tenant", tt.tenant)
@@ -107,7 +109,7 @@ func TestOverriddenMode(t *testing.T) {
 			if got := store.asked(); w.Code != tt.status || got != tt.asked {
 				t.Errorf("got %d and asked %q, want %d and %q", w.Code, got, tt.status, tt.asked)
 			}
-			advertised := strings.Contains(tt.asked, "tenant") && tt.mode != overrides.Shadow
+			advertised := strings.Contains(tt.asked, "tenant") && tt.mode != ratelimit.ModeShadow
 			if said := w.Header().Get("RateLimit"); strings.Contains(said, "tenant") != advertised {
 				t.Errorf("got RateLimit %q, want the policy in it: %t", said, advertised)
 			}
@@ -125,7 +127,7 @@ func TestShadowedPolicyFailsOpen(t *testing.T) {
 	if v, err := m.Check(from("192.0.2.1")); v.Status != http.StatusServiceUnavailable || err == nil {
 		t.Errorf("got %+v, error %v, want 503", v, err)
 	}
-	override(t, table, "p", "ip=192.0.2.1", overrides.Override{Mode: overrides.Shadow})
+	override(t, table, "p", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeShadow})
 	v, err := m.Check(from("192.0.2.1"))
 	if !v.Allowed || err != nil || !v.Policies[0].Shadow || !v.Policies[0].Override {
 		t.Errorf("got %+v, error %v, want it allowed, by a shadow", v, err)
@@ -145,7 +147,7 @@ func TestBan(t *testing.T) {
 			ratelimit.Policy{Name: "tenant", Key: keyfunc.Header("X-Tenant"), Limit: hourly})
 		h := m.Handler(ok)
 		tenant := func(name string) *http.Request { return with(from("192.0.2.1"), "X-Tenant", name) }
-		override(t, table, "tenant", "hdr.x-tenant=a", overrides.Override{Mode: overrides.Banned, Until: time.Now().Add(90 * time.Second)})
+		override(t, table, "tenant", "hdr.x-tenant=a", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(90 * time.Second)})
 		w := record(h, tenant("a"))
 		const want = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["tenant"]}`
 		if w.Code != 429 || w.Body.String() != want || w.Header().Get("Retry-After") != "90" || store.asked() != "" {
@@ -161,7 +163,7 @@ func TestBan(t *testing.T) {
 		if w := record(h, from("192.0.2.1")); w.Code != 401 {
 			t.Errorf("got %d without identity, want 401", w.Code)
 		}
-		override(t, table, "ip", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned})
+		override(t, table, "ip", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned})
 		w = record(h, tenant("a"))
 		if w.Code != 429 || !strings.Contains(w.Body.String(), `["ip","tenant"]`) || w.Header().Get("Retry-After") != "" {
 			t.Errorf("got %d %s %s, want two bans, one of them for ever", w.Code, w.Body, dump(w.Header()))
@@ -173,7 +175,7 @@ func TestBan(t *testing.T) {
 		if w := record(h, tenant("a")); w.Code != 200 {
 			t.Errorf("got %d when the ban has ended, want 200", w.Code)
 		}
-		override(t, table, "all", "const=all", overrides.Override{Mode: overrides.Banned})
+		override(t, table, "all", "const=all", ratelimit.Override{Mode: ratelimit.ModeBanned})
 		if w := record(h, tenant("a")); w.Code != 429 || strings.Contains(w.Body.String(), "violated") {
 			t.Errorf("got %d %s, want 429 for a ban of what is private capacity", w.Code, w.Body)
 		}
@@ -182,20 +184,19 @@ func TestBan(t *testing.T) {
 
 // Guessing API keys is charged under the override of the guesser's address, and no override makes a guess pass.
 func TestOverrideOfUnknownKeys(t *testing.T) {
-	known := func(key string) bool { return key == "sk" }
-	keys := ratelimit.Policy{Name: "keys", Key: keyfunc.APIKey("X-API-Key", []byte("0123456789abcdef0123456789abcdef"), known), Limit: algorithms.TokenBucket(1, time.Hour)}
+	keys := ratelimit.Policy{Name: "keys", Key: apiKey, Limit: algorithms.TokenBucket(1, time.Hour)}
 	for _, tt := range []struct {
 		policy, key string
-		override    overrides.Override
+		override    ratelimit.Override
 		want        [2]int
 	}{
-		{"none", "ip=192.0.2.1", overrides.Override{}, [2]int{401, 429}},
-		{"keys", "ip=192.0.2.1", overrides.Override{Limit: hourly}, [2]int{401, 401}},
-		{"keys", "ip=192.0.2.1", overrides.Override{Mode: overrides.Shadow}, [2]int{401, 401}},
-		{"keys", "ip=192.0.2.1", overrides.Override{Mode: overrides.Off}, [2]int{401, 401}},
-		{"keys", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned}, [2]int{429, 429}},
-		{"ip", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned}, [2]int{429, 429}},
-		{"keys", "*", overrides.Override{Mode: overrides.Off}, [2]int{200, 200}},
+		{"none", "ip=192.0.2.1", ratelimit.Override{}, [2]int{401, 429}},
+		{"keys", "ip=192.0.2.1", ratelimit.Override{Limit: hourly}, [2]int{401, 401}},
+		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeShadow}, [2]int{401, 401}},
+		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeOff}, [2]int{401, 401}},
+		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}, [2]int{429, 429}},
+		{"ip", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}, [2]int{429, 429}},
+		{"keys", "*", ratelimit.Override{Mode: ratelimit.ModeOff}, [2]int{200, 200}},
 	} {
 		table := overrides.NewMemory()
 		override(t, table, tt.policy, tt.key, tt.override)
@@ -212,36 +213,36 @@ func TestOverrideOfUnknownKeys(t *testing.T) {
 func TestOverrideBesideOtherLimits(t *testing.T) {
 	table, store := overrides.NewMemory(), &spy{Limiter: newStill(t)}
 	candidate, gold := algorithms.TokenBucket(3, time.Hour), algorithms.TokenBucket(500, time.Hour)
-	p, shadow := byIP("p", hourly), byIP("dark", algorithms.Nobody())
-	p.Candidate, p.Tiers, p.Tier = &candidate, map[string]algorithms.Limit{"gold": gold}, func(r *http.Request) string { return r.Header.Get("Tier") }
+	p, shadow := byPlan("p", hourly, map[string]algorithms.Limit{"gold": gold}), byIP("dark", algorithms.Nobody())
+	p.Candidate = &candidate
 	shadow.Shadow = true
 	m := newMiddleware(t, store, &ratelimit.Options{Overrides: table}, p, shadow)
 	for _, tt := range []struct {
-		override overrides.Override
+		override ratelimit.Override
 		tier     string
 		asked    string
 		limit    algorithms.Limit
 	}{
-		{overrides.Override{}, "", "p p~candidate dark", hourly},
-		{overrides.Override{}, "gold", "p dark", gold},
-		{overrides.Override{Limit: candidate}, "", "p dark", candidate},
-		{overrides.Override{Limit: candidate}, "gold", "p dark", candidate},
-		{overrides.Override{Mode: overrides.Shadow}, "", "p dark", hourly},
+		{ratelimit.Override{}, "", "p p~candidate dark", hourly},
+		{ratelimit.Override{}, "gold", "p dark", gold},
+		{ratelimit.Override{Limit: candidate}, "", "p dark", candidate},
+		{ratelimit.Override{Limit: candidate}, "gold", "p dark", candidate},
+		{ratelimit.Override{Mode: ratelimit.ModeShadow}, "", "p dark", hourly},
 	} {
-		override(t, table, "p", "ip=192.0.2.1", tt.override)
-		override(t, table, "dark", "ip=192.0.2.1", overrides.Override{Mode: overrides.Banned})
-		v, err := m.Check(with(from("192.0.2.1"), "Tier", tt.tier))
-		asked := strings.ReplaceAll(store.asked(), ":ip=192.0.2.1", "")
-		if err != nil || asked != tt.asked || v.Policies[0].Limit != tt.limit || !v.Policies[1].Shadow {
+		override(t, table, "p", "usr=me", tt.override)
+		override(t, table, "dark", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned})
+		v, err := m.Check(onPlan(from("192.0.2.1"), tt.tier))
+		asked := strings.NewReplacer(":ip=192.0.2.1", "", ":usr=me", "").Replace(store.asked())
+		if err != nil || asked != tt.asked || v.Policies[0].Limit != tt.limit || v.Policies[0].Tier != tt.tier || !v.Policies[1].Shadow {
 			t.Errorf("%+v: got %+v, error %v, asked %q, want %v, asked %q", tt, v, err, asked, tt.limit, tt.asked)
 		}
 	}
 }
 
 // found is an Overrides that nobody has validated.
-type found overrides.Override
+type found ratelimit.Override
 
-func (f found) Find(string, string) (overrides.Override, bool) { return overrides.Override(f), true }
+func (f found) Find(string, string) (ratelimit.Override, bool) { return ratelimit.Override(f), true }
 
 // A limit that is invalid leaves the policy's own in force.
 func TestInvalidOverride(t *testing.T) {
@@ -273,13 +274,13 @@ func TestOverridesThatDoNotGoTogether(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			table, log := overrides.NewMemory(), new(logRecords)
 			m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Logger: log.logger()}, append(tt.others, byIP("p", hourly))...)
-			override(t, table, "p", "ip=192.0.2.1", overrides.Override{Limit: tt.override})
+			override(t, table, "p", "ip=192.0.2.1", ratelimit.Override{Limit: tt.override})
 			ignored := 0
 			if tt.want == hourly {
 				ignored = 1
 			}
 			if tt.beside != (algorithms.Limit{}) {
-				override(t, table, "other", "ip=192.0.2.1", overrides.Override{Limit: tt.beside})
+				override(t, table, "other", "ip=192.0.2.1", ratelimit.Override{Limit: tt.beside})
 			}
 			for range 2 {
 				if got := check(t, m, from("192.0.2.1")).Policies[1].Limit; got != tt.want {
@@ -289,16 +290,13 @@ func TestOverridesThatDoNotGoTogether(t *testing.T) {
 			if got := strings.Count(strings.Join(log.lines(), "\n"), "the limit of an override is invalid"); got != ignored {
 				t.Errorf("got %d lines in the log, want %d:\n%s", got, ignored, log.lines())
 			}
-			console := ratelimit.NewConsole(m)
-			if got := strings.Contains(remains(t, console, client), "override"); got == tt.refused {
-				t.Errorf("got %t, want the explanation to know that the override is not in force", got)
-			}
-			h, err := console.Handler(func(*http.Request) (string, error) { return "me", nil })
+			e, err := console.New(m).Explain(t.Context(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if w := call(h, "PUT", "/overrides/p?key=ip=192.0.2.1", `{"limit":"`+tt.override.String()+`"}`); (w.Code == http.StatusBadRequest) != tt.refused {
-				t.Errorf("the console answers %d %s, want that it refuses to be %t", w.Code, w.Body, tt.refused)
+			knows := slices.ContainsFunc(e.Limits, func(l console.LimitState) bool { return l.Reason == console.ByOverride })
+			if knows == tt.refused {
+				t.Errorf("got %+v, want the explanation to know whether the override is in force", e)
 			}
 			if tt.beside == (algorithms.Limit{}) {
 				return

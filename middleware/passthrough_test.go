@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // limited wraps next by a policy that admits everything here.

@@ -1,6 +1,6 @@
 // Tests of bugs that other libraries are known for.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // TestKnownBugs has mistakes that other rate limiters have made.
@@ -105,17 +105,16 @@ func oneErrorForgetsNothing(t *testing.T) {
 
 func eventsAreBounded(t *testing.T) {
 	seen := new(eventLog)
-	p := byIP("p", hourly)
-	p.Tier, p.Tiers = func(*http.Request) string { return "gold" }, map[string]algorithms.Limit{"gold": hourly}
-	h := newMiddleware(t, newStill(t), &ratelimit.Options{Observer: seen}, p).Handler(ok)
+	p := byPlan("p", hourly, map[string]algorithms.Limit{"gold": hourly})
+	h := newMiddleware(t, newStill(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, p).Handler(ok)
 	for i := range 300 {
-		r := from(fmt.Sprintf("192.0.2.%d", i%250))
+		r := onPlan(from(fmt.Sprintf("192.0.2.%d", i%250)), "gold")
 		r.Method, r.URL.Path = fmt.Sprint("M", i), fmt.Sprint("/", i)
 		record(h, r)
 	}
 	for _, e := range seen.events {
 		for _, v := range e.Verdict.Policies {
-			if v.Name != "p" || v.Tier != "gold" || e.Policy+e.Tier != "" {
+			if v.Name != "p" || v.Tier != "gold" || e.Policy != "" {
 				t.Fatalf("got %+v, want p and gold alone", e)
 			}
 		}
@@ -242,7 +241,7 @@ func TestHonestHeaders(t *testing.T) {
 func runHonest(t *testing.T, l algorithms.Limit, cost int64) {
 	p := byIP("p", l)
 	p.Cost = costOf(cost)
-	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Headers: headers.Draft | headers.Triple | headers.X}, p)
+	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Headers: headers.Draft | headers.SeparateFields | headers.XRateLimit}, p)
 	h := m.Handler(ok)
 	time.Sleep(1234567 * time.Microsecond)
 	denials := 0

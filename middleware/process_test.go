@@ -1,6 +1,6 @@
 // The process that serves in tests of several processes, and the books it keeps.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // This file is a process that serves: this test binary once more, behind real HTTP. It counts what happens in Redis, where
@@ -59,7 +59,7 @@ func (j *job) serve(t *testing.T, p *redistest.Parent) {
 	if j.Policy == modelTokens {
 		policy, handler = s.tokens(j.Policy)
 	}
-	m := newMiddleware(t, patient{limiter}, &ratelimit.Options{Observer: s, Logger: quiet}, policy)
+	m := newMiddleware(t, patient{limiter}, &ratelimit.Options{Observers: []ratelimit.Observer{s}, Logger: quiet}, policy)
 	mux := http.NewServeMux()
 	mux.Handle("POST /{how}", m.Handler(handler))
 	mux.HandleFunc("POST /release", func(http.ResponseWriter, *http.Request) { close(s.release) })
@@ -133,7 +133,7 @@ func (s *site) Observe(_ context.Context, e ratelimit.Event) {
 		s.write(degraded, 1)
 	case e.Kind == ratelimit.Settled && e.Err == nil:
 		s.write(settled, 1)
-	case e.Kind == ratelimit.Settled, e.Kind == ratelimit.SettleDropped:
+	case e.Kind == ratelimit.Settled:
 		s.Errorf("a settlement was not made: %+v", e)
 	}
 }

@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 func zone(t *testing.T, name string) *time.Location {
@@ -46,7 +46,7 @@ func TestHeadersWithoutWindow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				runHeaders(t, tt.limit, tt.policy, tt.steps, headers.Draft|headers.X)
+				runHeaders(t, tt.limit, tt.policy, tt.steps, headers.Draft|headers.XRateLimit)
 			})
 		})
 	}

@@ -1,39 +1,39 @@
-package middleware
+package ratelimit
 
 import (
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A request holds its units of a concurrent limit for as long as its handler
-// runs. They are renewed a few times before they would end by themselves.
+// A request holds its units of a concurrent limit until its handler returns. The
+// middleware renews them a few times before their hold would end.
 const (
 	renewals = 3
 	minHold  = time.Second // or renewals would be most of the traffic
 )
 
-// validateConcurrent returns the mistakes of a policy with a concurrent limit.
-func validateConcurrent(p Policy, l algorithms.Limit) error {
+// validateConcurrent reports the misconfigurations of a policy with a concurrent
+// limit.
+func (p *Policy) validateConcurrent(l algorithms.Limit) error {
 	var errs []error
 	if l.Window() < minHold {
-		errs = append(errs, errors.New("a concurrent limit holds for at least a second here"))
+		errs = append(errs, fmt.Errorf("a concurrent limit's hold time is %v: want at least %v", l.Window(), minHold))
 	}
-	if p.Late || p.ChargeIf != nil {
-		errs = append(errs, errors.New("a concurrent limit holds what it takes until the request ends: it cannot be Late or ChargeIf"))
+	if p.ChargeIf != nil {
+		errs = append(errs, errors.New("a concurrent limit and ChargeIf cannot be combined: the units come back when the handler returns"))
 	}
 	return errors.Join(errs...)
 }
 
-// concurrent reports whether the reservation is of units that the request holds
-// while it is served.
+// concurrent reports whether the request holds the reserved units while it is
+// served.
 func (res *reservation) concurrent() bool { return res.check.Limit.Algorithm().Concurrent() }
 
-// renewEvery returns how often the request's holds are renewed; 0 if it has
-// none.
+// renewEvery returns how often the request's holds are renewed; 0: it has none.
 func (t *tab) renewEvery() time.Duration {
 	var least time.Duration
 	for i := range t.reservations {
@@ -67,8 +67,9 @@ func (t *tab) keepHolding() {
 	})
 }
 
-// renew renews the holds, unless the request has ended. One that ends meanwhile
-// leaves its returns to it: what is renewed after its return is held for nobody.
+// renew renews the holds, unless the request has ended. If the request ends
+// meanwhile, the last renewal returns the holds: a unit that is renewed after its
+// return would stay held.
 func (t *tab) renew(ctx context.Context) error {
 	checks := t.beginRenewal()
 	if checks == nil {
@@ -99,17 +100,6 @@ func (t *tab) beginRenewal() (checks []algorithms.Check) {
 		}
 	}
 	return checks
-}
-
-// letGo returns what a request holds that is refused after all.
-func (d *decision) letGo(m *Middleware) {
-	for i := range d.checks {
-		if c := d.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
-			c.Key = strings.Clone(c.Key) // its bytes are the decision's
-			c.Op = algorithms.Return
-			m.settle(d.asked[i].policy.Name, c)
-		}
-	}
 }
 
 func (t *tab) returnHolds() {

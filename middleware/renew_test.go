@@ -1,10 +1,9 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,8 +12,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 var two = algorithms.Concurrent(2, 30*time.Second)
@@ -54,7 +53,7 @@ func (s *streams) stop(name string) {
 func TestHeldWhileServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p, seen := newMemory(t), byIP("streams", two), new(eventLog)
-		s := newStreams(newMiddleware(t, slowToSettle(memory, func(context.Context) error { return nil }), &ratelimit.Options{Observer: seen}, p))
+		s := newStreams(newMiddleware(t, slowToSettle(memory, func(context.Context) error { return nil }), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, p))
 		begin := func(name string, want int) {
 			t.Helper()
 			if got := s.begin(name); got != want {
@@ -207,10 +206,10 @@ func TestRenewalsFail(t *testing.T) {
 
 // TestHoldsAreValidated with every limit that a policy may have.
 func TestHoldsAreValidated(t *testing.T) {
-	short, late := byIP("short", algorithms.Concurrent(2, 999*ms)), lateByIP("late", hourly, 1)
-	late.Tier, late.Tiers = noTier, map[string]algorithms.Limit{"streams": two}
+	short, late := byIP("short", algorithms.Concurrent(2, 999*ms)), byPlan("late", hourly, map[string]algorithms.Limit{"streams": two})
+	late.ChargeIf = func(int) bool { return true }
 	_, err := ratelimit.New(newMemory(t), nil, short, late)
-	checkLines(t, err, []string{`"short" & at least a second`, `"late" & cannot be Late`})
+	checkLines(t, err, []string{`"short" & hold time & at least 1s`, `"late" & a concurrent limit and ChargeIf cannot be combined`})
 }
 
 // TestHeldWithOthers: an outcome and a hold of one request are each settled in their way.
@@ -275,28 +274,21 @@ func TestUnknownKeysHoldNothing(t *testing.T) {
 // TestLeakyAndConcurrent: what waits in the one would hold the other meanwhile.
 func TestLeakyAndConcurrent(t *testing.T) {
 	_, err := ratelimit.New(newMemory(t), nil, byIP("queue", perSecond), byIP("streams", two))
-	checkLines(t, err, []string{"a leaky bucket holds requests"})
+	checkLines(t, err, []string{"leaky-bucket & concurrent & cannot be in one Middleware"})
 }
 
 // TestOverridesAreValidated: what New would refuse is no limit of an override either.
 func TestOverridesAreValidated(t *testing.T) {
 	table, memory := overrides.NewMemory(), newMemory(t)
-	m := newMiddleware(t, memory, &ratelimit.Options{Overrides: table, Logger: quiet}, lateByIP("tokens", daily, 1))
+	failing := byIP("tokens", daily)
+	failing.ChargeIf = func(int) bool { return true }
+	m := newMiddleware(t, memory, &ratelimit.Options{Overrides: table, Logger: quiet}, failing)
 	for _, l := range []algorithms.Limit{two, perSecond} {
-		if err := table.Set(context.Background(), "tokens", "ip=192.0.2.1", overrides.Override{Limit: l}); err != nil {
+		if err := table.Set(context.Background(), "tokens", "ip=192.0.2.1", ratelimit.Override{Limit: l}); err != nil {
 			t.Fatal(err)
 		}
 		if v := check(t, m, from("192.0.2.1")); v.Policies[0].Limit != daily {
 			t.Errorf("got limit %v, want the policy's own", v.Policies[0].Limit)
-		}
-		console, err := ratelimit.NewConsole(m).Handler(func(*http.Request) (string, error) { return "me", nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := httptest.NewRequest("PUT", "/overrides/tokens?key=ip=192.0.2.1", strings.NewReader(`{"limit":"`+l.String()+`"}`))
-		r.Header.Set("Content-Type", "application/json")
-		if w := record(console, r); w.Code != http.StatusBadRequest {
-			t.Errorf("%v: got %d, want 400", l, w.Code)
 		}
 	}
 }

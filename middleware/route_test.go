@@ -1,4 +1,4 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"net/http"
@@ -9,7 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // byRoute returns a middleware for each client on each route, and the spy that sees what it asks.

@@ -1,6 +1,6 @@
 // A service of several processes on one Redis, with clients that compare answers and books.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"

@@ -1,7 +1,8 @@
-package middleware
+package ratelimit
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,33 +14,33 @@ const (
 	// or may end at any time.
 	settleTimeout = time.Second
 
-	// maxSettlements bounds those that wait, about 4 MB of them. What a flood
-	// of denials brings about has half of the room: it must not crowd out what
-	// is to be given back.
+	// maxSettlements bounds the waiting settlements, about 4 MB of them. Those
+	// that count denials have half of the room: a flood of denials must not crowd
+	// out returns.
 	maxSettlements = 10_000
 	maxOfDenials   = maxSettlements / 2
 
-	// settlers bounds those that are being made. A shared limiter takes what
-	// comes together in one round trip.
+	// settlers bounds the settlements on their way. A shared limiter batches
+	// them.
 	settlers = 32
 )
 
-// A settler makes settlements off the path of requests: net/http holds the end
-// of a response until its handler has returned. Its goroutines end when there
-// is nothing left to do.
+// A settler makes settlements off the path of requests: net/http holds the end of a
+// response until its handler has returned. Its goroutines end when no settlement
+// waits.
 type settler struct {
 	made func(settlement, error)
 
 	mu      sync.Mutex
 	waiting []settlement
 	running int
-	idle    chan struct{} // closed when nothing is left to do; nil then
+	idle    chan struct{} // closed when no settlement is left; nil then
 }
 
-// A settlement is what is left to do of a request.
+// A settlement is work that a request leaves behind.
 type settlement struct {
-	policy string // of what is charged or given back late; "" of all else, which is not observed
-	denial bool   // it is due to one
+	policy string // whose units are charged or returned; "": observers do not see it
+	denial bool   // it counts a denial
 	do     func(context.Context) error
 	since  time.Time
 }
@@ -76,8 +77,7 @@ func (s *settler) run() {
 	}
 }
 
-// wait waits until nothing is left to do, or until ctx ends, whose error it
-// returns.
+// wait waits until no settlement is left, or until ctx ends, whose error it returns.
 func (s *settler) wait(ctx context.Context) error {
 	s.mu.Lock()
 	idle := s.idle
@@ -93,8 +93,8 @@ func (s *settler) wait(ctx context.Context) error {
 	}
 }
 
-// next takes what has waited longest. If there is nothing, the goroutine that
-// asks must end.
+// next returns the settlement that has waited longest. If there is none, the calling
+// goroutine must end.
 func (s *settler) next() (settlement, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,13 +107,13 @@ func (s *settler) next() (settlement, bool) {
 		return settlement{}, false
 	}
 	work := s.waiting[0]
-	s.waiting[0] = settlement{} // what it holds is garbage soon
+	s.waiting[0] = settlement{} // so that its memory can be freed
 	s.waiting = s.waiting[1:]
 	return work, true
 }
 
-// settle makes the settlements of a check that was decided, soon, as later does. A
-// Memory takes less time than it takes to wait.
+// settle makes the settlements of a request soon, as later does. A Memory makes
+// them in less time than a goroutine takes to start.
 func (m *Middleware) settle(policy string, settlements ...algorithms.Check) bool {
 	work := settlement{policy: policy, do: func(ctx context.Context) error {
 		return m.limiter.Allow(ctx, settlements)
@@ -126,31 +126,26 @@ func (m *Middleware) settle(policy string, settlements ...algorithms.Check) bool
 	return m.later(work)
 }
 
-// later does soon what is left to do of a request. It reports false if that
-// cannot be done, which is observed.
+// later does the work soon, and reports false if too much work is waiting.
 func (m *Middleware) later(work settlement) bool {
 	if m.settler.add(work) {
 		return true
 	}
 	if work.policy == "" {
-		m.troubles.log("too much is waiting to be done after requests; some denials do not count, or holds are not renewed", ErrBusy)
+		m.troubles.log("settlement queue full: denials not counted towards bans, or holds not renewed", errBusy)
 		return false
 	}
-	m.troubles.log("too many settlements are waiting; reservations stay charged", ErrBusy)
-	if m.observer != nil {
-		m.observer.Observe(context.Background(), Event{Kind: SettleDropped, Policy: work.policy})
-	}
+	m.troubles.log("settlement queue full: reservations stay charged", errBusy)
+	m.observe(context.Background(), &Event{Kind: Settled, Policy: work.policy, Err: fmt.Errorf("%w: %w", ErrNotSettled, errBusy)})
 	return false
 }
 
-// settled is told of a settlement that was made, or could not be.
+// settled reports a settlement, or why it failed.
 func (m *Middleware) settled(work settlement, err error) {
 	if err != nil {
-		m.troubles.log("what is due after a request could not be done; what was reserved stays charged", err)
+		m.troubles.log("settlement failed: the reservation stays charged", err)
 	}
-	if m.observer != nil && work.policy != "" {
-		m.observer.Observe(context.Background(), Event{
-			Kind: Settled, Policy: work.policy, Err: err, Elapsed: time.Since(work.since),
-		})
+	if work.policy != "" {
+		m.observe(context.Background(), &Event{Kind: Settled, Policy: work.policy, Err: err, Elapsed: time.Since(work.since)})
 	}
 }

@@ -1,9 +1,10 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,7 +12,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // slowToSettle takes its time for settlements.
@@ -31,7 +32,7 @@ func TestSettlementsDoNotHoldResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p, seen := newStill(t), lateByIP("tokens", daily, 10), new(eventLog)
 		limiter := slowToSettle(memory, func(context.Context) error { time.Sleep(800 * ms); return nil })
-		m := newMiddleware(t, limiter, &ratelimit.Options{Observer: seen}, p)
+		m := newMiddleware(t, limiter, &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, p)
 		h, start := m.Handler(settling(t, "tokens", 4)), time.Now()
 		for range 3 {
 			record(h, from("192.0.2.1"))
@@ -96,20 +97,20 @@ func TestTooManySettlements(t *testing.T) {
 		memory, p, seen := newStill(t), lateByIP("tokens", algorithms.TokenBucket(1_000_000, time.Hour), 10), new(eventLog)
 		release := make(chan struct{})
 		m := newMiddleware(t, slowToSettle(memory, func(context.Context) error { <-release; return nil }),
-			&ratelimit.Options{Observer: seen, Logger: quiet}, p)
+			&ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: quiet}, p)
 		h := m.Handler(settling(t, "tokens", 4))
 		for range 10_032 { // that wait, and that are being made
 			record(h, from("192.0.2.1"))
 			synctest.Wait()
 		}
 		busy := m.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if err := ratelimit.Settle(r.Context(), "tokens", 30); !errors.Is(err, ratelimit.ErrBusy) {
+			if err := ratelimit.Settle(r.Context(), 30, "tokens"); !errors.Is(err, ratelimit.ErrNotSettled) {
 				t.Errorf("got %v, want ErrBusy", err)
 			}
 		}))
 		record(h, from("192.0.2.1"))
 		record(busy, from("192.0.2.1"))
-		if dropped := seen.of(ratelimit.SettleDropped); len(dropped) != 3 || dropped[0].Policy != "tokens" {
+		if dropped := droppedOf(seen); len(dropped) != 3 || dropped[0].Policy != "tokens" {
 			t.Errorf("got %d dropped, want 3: a return, and a force that was tried twice", len(dropped))
 		}
 		close(release)
@@ -122,12 +123,17 @@ func TestTooManySettlements(t *testing.T) {
 	})
 }
 
+// droppedOf returns the settlements that were dropped, because too many were waiting.
+func droppedOf(seen *eventLog) []ratelimit.Event {
+	return slices.DeleteFunc(seen.of(ratelimit.Settled), func(e ratelimit.Event) bool { return !errors.Is(e.Err, ratelimit.ErrNotSettled) })
+}
+
 // TestSettlementFails: it stays charged, which is observed and logged; a second is all that it may take.
 func TestSettlementFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p, seen, log := newStill(t), lateByIP("tokens", daily, 10), new(eventLog), new(logRecords)
 		limiter := slowToSettle(memory, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		m := newMiddleware(t, limiter, &ratelimit.Options{Observer: seen, Logger: log.logger()}, p)
+		m := newMiddleware(t, limiter, &ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: log.logger()}, p)
 		record(m.Handler(settling(t, "tokens", 4)), from("192.0.2.1"))
 		if err := m.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -173,7 +179,7 @@ func TestOnlySettlementsAreCounted(t *testing.T) {
 				streams.Skip = func(r *http.Request) bool { return r.Header.Get("Name") == "" }
 				logins.Limit, logins.Ban = algorithms.Nobody(), &ratelimit.Ban{Denials: 1000, Within: time.Hour, For: time.Minute}
 				logins.Skip = func(r *http.Request) bool { return !streams.Skip(r) }
-				m := newMiddleware(t, limiter, &ratelimit.Options{Observer: seen, Logger: quiet}, streams, logins)
+				m := newMiddleware(t, limiter, &ratelimit.Options{Observers: []ratelimit.Observer{seen}, Logger: quiet}, streams, logins)
 				s := newStreams(m)
 				s.begin("a")
 				time.Sleep(time.Minute + time.Second)
@@ -197,7 +203,7 @@ func TestOnlySettlementsAreCounted(t *testing.T) {
 				if err := m.Close(context.Background()); err != nil {
 					t.Error(err)
 				}
-				if settled, dropped := len(seen.of(ratelimit.Settled)), len(seen.of(ratelimit.SettleDropped)); struck < 5_000 || settled != 1 || dropped != 0 {
+				if settled, dropped := len(seen.of(ratelimit.Settled)), len(droppedOf(seen)); struck < 5_000 || settled != 1 || dropped != 0 {
 					t.Errorf("got %d strikes, %d settlements and %d dropped; want 5 000 or so, the one, and none", struck, settled, dropped)
 				}
 			})

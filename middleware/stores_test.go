@@ -1,6 +1,6 @@
 // Tests of several instances in this process, on one Redis and on a Cluster.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
 )
 
 // A fleet is some instances of a service that share a Redis or a Cluster.
@@ -138,7 +139,7 @@ func TestFleetBans(t *testing.T) {
 		check(t, all[0], from("192.0.2.1"))
 		f.soon(all[1], "it bans after denials", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
 		f.soon(all[2], "another instance bans, too", func(v ratelimit.Verdict) bool { return v.Policies[0].Banned })
-		if err := ratelimit.NewConsole(all[3]).Unban(context.Background(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1"}); err != nil {
+		if err := console.New(all[3]).Unban(context.Background(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"}); err != nil {
 			t.Error(err)
 		}
 		v := check(t, all[3], from("192.0.2.1"))

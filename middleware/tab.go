@@ -1,23 +1,32 @@
-package middleware
+// The tab of a request: the units that its policies have reserved.
+//
+// A reservation of n units ends when the handler returns:
+//
+//	the outcome does not count (ChargeIf)       all n units are returned
+//	Settle has reported a total below n         the rest is returned
+//	Settle has reported a total above n         the excess has been forced already; with ChargeIf
+//	                                            it is forced now, because a Force cannot be returned
+//	a concurrent limit                          all n units are returned
+//	otherwise                                   n units stay charged
+
+package ratelimit
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// statusClosedRequest is how nginx writes down requests whose client hung up
-// before they were answered.
+// statusClosedRequest is nginx's status for requests whose client hung up before
+// the answer.
 const statusClosedRequest = 499
 
-// A tab holds what a request has reserved of policies that settle later: of
-// those with Late, with ChargeIf, or with a concurrent limit. It is the context
-// of the request's handler, and ends with it.
+// A tab holds the reservations of a request. It is the context of the request's
+// handler, and ends with the handler.
 type tab struct {
 	context.Context
 	m     *Middleware
@@ -26,8 +35,8 @@ type tab struct {
 	mu           sync.Mutex
 	ended        bool
 	reservations []reservation
-	renewal      *time.Timer // nil if nothing is held
-	renewing     int         // renewals that are being made
+	renewal      *time.Timer // nil: nothing is held
+	renewing     int         // renewals on their way
 }
 
 // A reservation is what one check charged.
@@ -35,56 +44,82 @@ type reservation struct {
 	policy *policy
 	tier   string
 	check  algorithms.Check
-	total  int64 // the most that was told; -1 if nothing was
-	forced int64 // units beyond the reservation that were charged, or soon will be
+	total  int64 // the largest total of Settle; -1: none
+	forced int64 // units beyond the reservation that are charged, or soon will be
 }
 
-type tabKey struct{ policy string }
+type tabKey struct{}
 
 func (t *tab) Value(key any) any {
-	if k, ok := key.(tabKey); ok && t.has(k.policy) {
+	if key == (tabKey{}) {
 		return t
 	}
 	return t.Context.Value(key)
 }
 
-func (t *tab) has(policy string) bool {
-	for i := range t.reservations { // their policies never change
-		if p := t.reservations[i].policy; p.Late && p.Name == policy {
-			return true
+// openTab returns the tab of an admitted request, or nil if nothing is reserved.
+func (q *request) openTab() *tab {
+	var t *tab
+	for i := range q.parts {
+		a := &q.parts[i]
+		if a.denied > 0 {
+			continue
+		}
+		for _, place := range [...]int{a.own, a.candidate} {
+			if place < 0 || !reserves(a.policy, &q.checks[place]) {
+				continue
+			}
+			if t == nil {
+				t = &tab{m: q.m, began: time.Now()}
+			}
+			res := reservation{policy: a.policy, tier: a.tier, check: q.checks[place], total: -1}
+			res.check.Key = strings.Clone(res.check.Key) // its bytes are the request's
+			t.reservations = append(t.reservations, res)
 		}
 	}
-	return false
+	return t
 }
 
-// serve lets next serve the request, and settles when that ends, however it does.
+// reserves reports whether units of an admitted check may be returned, or forced,
+// later. A trial that was not charged counts nothing later.
+func reserves(p *policy, c *algorithms.Check) bool {
+	if !p.settles() && !c.Limit.Algorithm().Concurrent() {
+		return false
+	}
+	d := &c.Decision
+	free := c.Cost == 0 && d.Allowed && d.Source != algorithms.Undecided
+	return c.Op == algorithms.Take || d.Receipt.Units() > 0 || free
+}
+
+// serve serves the request with next, and ends the tab afterwards, even after a
+// panic.
 func (t *tab) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	var s *statusWriter
-	if t.asksStatus() {
+	if t.watchesStatus() {
 		w, s = watchStatus(w)
 	}
 	t.keepHolding()
 	panics := true
 	defer func() {
-		status := 0
+		var e ending
 		switch {
 		case s == nil:
 		case s.status != 0:
-			status = s.status
+			e = ending{status: s.status, written: true}
 		case panics:
-			status = http.StatusInternalServerError
+			e.status = http.StatusInternalServerError
 		case r.Context().Err() != nil:
-			status = statusClosedRequest
+			e.status = statusClosedRequest
 		default:
-			status = http.StatusOK // what net/http answers for a handler that wrote nothing
+			e = ending{status: http.StatusOK, silent: true} // net/http's answer if a handler writes nothing
 		}
-		t.end(status)
+		t.end(e)
 	}()
 	next.ServeHTTP(w, r.WithContext(t))
 	panics = false
 }
 
-func (t *tab) asksStatus() bool {
+func (t *tab) watchesStatus() bool {
 	for i := range t.reservations {
 		if t.reservations[i].policy.ChargeIf != nil {
 			return true
@@ -93,8 +128,16 @@ func (t *tab) asksStatus() bool {
 	return false
 }
 
-// end settles what is left to settle. From then on nothing can be told.
-func (t *tab) end(status int) {
+// An ending is how a handler ended. It may be neither written nor silent: a panic
+// and a hang-up do not show whether the handler would have written a status.
+type ending struct {
+	status  int
+	written bool // the handler wrote the status
+	silent  bool // it returned without writing one
+}
+
+// end settles the reservations.
+func (t *tab) end(e ending) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
@@ -105,15 +148,26 @@ func (t *tab) end(status int) {
 		t.returnHolds()
 	}
 	for i := range t.reservations {
-		res := &t.reservations[i]
+		t.settleAtEnd(&t.reservations[i], e)
+	}
+}
+
+func (t *tab) settleAtEnd(res *reservation, e ending) {
+	outcome := res.policy.ChargeIf
+	if outcome != nil {
+		t.m.examineOutcome(res.policy, e)
+	}
+	counts := outcome == nil || outcome(e.status)
+	if counts {
 		t.force(res)
-		switch rest := res.rest(status); {
-		case res.check.Decision.Receipt.Units() == 0:
-		case rest > 0:
-			t.later(res, algorithms.Return, rest)
-		case res.policy.ChargeIf != nil && time.Since(t.began) > res.check.Limit.Window()/promptly:
-			t.move(res)
-		}
+	}
+	rest := res.rest(counts)
+	switch {
+	case res.check.Decision.Receipt.Units() == 0 || res.concurrent():
+	case outcome != nil && rest < res.check.Cost && time.Since(t.began) > res.check.Limit.Window()/promptly:
+		t.move(res, rest)
+	case rest > 0:
+		t.later(res, algorithms.Return, rest)
 	}
 }
 
@@ -121,36 +175,37 @@ func (t *tab) end(status int) {
 // beginning of its request.
 const promptly = 1_000
 
-// move charges a reservation again, at the end of its request, and gives back the
-// first charge, whose units may have rolled out of the window meanwhile. So a client
-// that begins requests early and ends them together waits these outcomes off, up to
-// one burst of debt, and over time sees no more of them than the limit says. While
-// Redis is away, the first charge stays, because nobody can give it back.
-func (t *tab) move(res *reservation) {
+// move charges a reservation, except its rest, again at the end of its request, and
+// returns the first charge, whose units may have rolled out of the window meanwhile.
+// So a client that begins requests early and ends them together waits for these
+// outcomes, up to one burst of debt, and over time no more of them pass than the
+// limit says. While Redis is away, the first charge stays, because it cannot be
+// returned.
+func (t *tab) move(res *reservation, rest int64) {
 	back, again := res.check, res.check
+	again.Cost -= rest
 	back.Limit, back.Op = t.inForce(res), algorithms.Return
-	again.Limit, again.Op = t.m.limitOf(res), algorithms.Force
+	again.Limit, again.Op = t.forcible(res), algorithms.Force
 	t.m.settle(res.policy.Name, back, again)
 }
 
-// rest returns how many of the reserved units the request did not need, if that
-// is more than 0.
-func (res *reservation) rest(status int) int64 {
+// rest returns how many of the reserved units the request did not need.
+func (res *reservation) rest(counts bool) int64 {
 	switch {
-	case res.policy.ChargeIf != nil && !res.policy.ChargeIf(status):
+	case !counts:
 		return res.check.Cost
 	case res.total >= 0:
-		return res.check.Cost - res.total
+		return max(0, res.check.Cost-res.total)
 	default:
 		return 0
 	}
 }
 
-// force charges what exceeds the reservation and was not charged before, and
-// reports whether it will be.
+// force charges the units of the total that are not charged yet, and reports
+// whether they will be charged.
 func (t *tab) force(res *reservation) bool {
 	excess := res.total - res.check.Cost - res.forced
-	if excess <= 0 {
+	if res.total < 0 || excess <= 0 {
 		return true
 	}
 	if !t.later(res, algorithms.Force, excess) {
@@ -160,18 +215,18 @@ func (t *tab) force(res *reservation) bool {
 	return true
 }
 
-// later settles units, under the limit that is in force by now.
+// later settles units under the limit that is in force by now.
 func (t *tab) later(res *reservation, op algorithms.Op, units int64) bool {
 	c := res.check
 	if c.Limit = t.inForce(res); op == algorithms.Force {
-		c.Limit = t.m.limitOf(res)
+		c.Limit = t.forcible(res)
 	}
 	c.Op, c.Cost = op, units
 	return t.m.settle(res.policy.Name, c)
 }
 
-// inForce is limitOf, but for another algorithm: what was taken of a state can
-// only go back there.
+// inForce returns limitOf, unless that has another algorithm: units can only
+// return to the state that they were taken from.
 func (t *tab) inForce(res *reservation) algorithms.Limit {
 	if l := t.m.limitOf(res); l.Algorithm() == res.check.Limit.Algorithm() {
 		return l
@@ -179,8 +234,17 @@ func (t *tab) inForce(res *reservation) algorithms.Limit {
 	return res.check.Limit
 }
 
-// limitOf returns the limit in force for what a reservation is of, which may
-// have changed since; its own if its policy is gone.
+// forcible returns limitOf, unless that has an algorithm that cannot force units:
+// they would be lost. Overrides may have one that requests ignore.
+func (t *tab) forcible(res *reservation) algorithms.Limit {
+	if l := t.m.limitOf(res); l.Algorithm() != leakyBucket && !l.Algorithm().Concurrent() {
+		return l
+	}
+	return res.check.Limit
+}
+
+// limitOf returns the limit that is in force by now for a reservation. If its
+// policy is gone, or LimitOf chose its limit, that is its own.
 func (m *Middleware) limitOf(res *reservation) algorithms.Limit {
 	p, own := m.config.Load().policy(res.policy.Name), res.check.Limit
 	switch {
@@ -192,73 +256,17 @@ func (m *Middleware) limitOf(res *reservation) algorithms.Limit {
 		return own
 	}
 	if m.overrides != nil {
-		if o, found := m.overrides.Find(p.Name, res.check.Key); found && o.Replaces() {
-			if g := m.gradeFor(p, o.Limit); g != nil {
-				return g.limit
+		if o, found := m.overrides.Find(p.Name, res.check.Key); found && o.replaces() {
+			if p.replaceable(o.Limit) == nil {
+				return o.Limit
 			}
 		}
+	}
+	if p.LimitOf != nil {
+		return own
 	}
 	if g, ok := p.tiers[res.tier]; ok {
 		return g.limit
 	}
 	return p.base.limit
-}
-
-// Errors of [Settle]. None of them has an effect.
-var (
-	// ErrNoReservation: no policy of that name with Late reserved anything for
-	// the request: there is none, it was skipped, or the context is not that of
-	// a request that a [Middleware]'s Handler serves.
-	ErrNoReservation = errors.New("middleware: there is no reservation to settle")
-	// ErrSettled: the request's handler has returned.
-	ErrSettled = errors.New("middleware: the request has ended, and is settled")
-	// ErrNegativeTotal: a request cannot cost less than nothing.
-	ErrNegativeTotal = errors.New("middleware: the total is negative")
-	// ErrBusy: too many settlements wait to be made. What the total exceeds the
-	// reservation by is not charged yet; the next Settle, or the end of the
-	// handler, tries again.
-	ErrBusy = errors.New("middleware: too many settlements are waiting")
-)
-
-// Settle says what the request of ctx has cost so far, in units of the policy's
-// limit: tokens, bytes, seconds of work. The policy must have Late set; ctx is
-// that of the request that the handler was given, or made of it.
-//
-// It may be called any number of times while the handler runs, from any
-// goroutine; the largest total counts. What exceeds the reservation is charged
-// at once, also if it does not fit: later requests wait it off, for at most one
-// burst. What is left of the reservation is given back when the handler
-// returns. Who never calls Settle keeps the reservation charged.
-//
-// Settle does not wait for the limiter. The error is one of [ErrNoReservation],
-// [ErrSettled], [ErrNegativeTotal] and [ErrBusy].
-func Settle(ctx context.Context, policy string, total int64) error {
-	if total < 0 {
-		return fmt.Errorf("%w: policy %q: %d", ErrNegativeTotal, policy, total)
-	}
-	t, ok := ctx.Value(tabKey{policy}).(*tab)
-	if !ok {
-		return fmt.Errorf("%w: policy %q", ErrNoReservation, policy)
-	}
-	return t.settle(policy, total)
-}
-
-func (t *tab) settle(policy string, total int64) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return fmt.Errorf("%w: policy %q", ErrSettled, policy)
-	}
-	var err error
-	for i := range t.reservations {
-		res := &t.reservations[i]
-		if res.policy.Name != policy {
-			continue
-		}
-		res.total = max(res.total, total)
-		if !t.force(res) {
-			err = fmt.Errorf("%w: policy %q", ErrBusy, policy)
-		}
-	}
-	return err
 }

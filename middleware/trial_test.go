@@ -1,6 +1,6 @@
 // Tests of shadow policies and candidates: they change nothing.
 
-package middleware_test
+package ratelimit_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // allAlgorithms are tight limits of every algorithm.
@@ -43,7 +43,7 @@ func TestTrialsChangeNothing(t *testing.T) {
 				var handlers [2]http.Handler
 				for i, p := range [][]ratelimit.Policy{policies, watched} {
 					stores[i] = newMemoryWith(t, algorithms.MemoryOptions{Now: clock.now})
-					handlers[i] = newMiddleware(t, stores[i], &ratelimit.Options{Headers: headers.Draft | headers.Triple}, p...).Handler(ok)
+					handlers[i] = newMiddleware(t, stores[i], &ratelimit.Options{Headers: headers.Draft | headers.SeparateFields}, p...).Handler(ok)
 				}
 				r := rand.New(rand.NewPCG(1, 2))
 				for step := range 150 {
@@ -75,7 +75,7 @@ func TestTrialsAreCharged(t *testing.T) {
 	strict, loose := algorithms.TokenBucket(2, time.Hour), algorithms.TokenBucket(10, time.Hour)
 	live, gate, shadow := byIP("live", algorithms.TokenBucket(4, time.Hour)), byIP("gate", algorithms.TokenBucket(6, time.Hour)), byIP("shadow", loose)
 	live.Candidate, gate.Candidate, shadow.Shadow = &loose, &strict, true
-	h := newMiddleware(t, store, &ratelimit.Options{Observer: seen}, shadow, live, gate).Handler(ok)
+	h := newMiddleware(t, store, &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, shadow, live, gate).Handler(ok)
 	for range 8 {
 		record(h, from("192.0.2.1"))
 	}
@@ -113,19 +113,16 @@ func TestCapacity(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
 		capacity, client bool // deny
-		private          bool
 		status           int
 		body             string
 	}{
-		{"public", true, false, false, 503, `{"type":"` + reduced + `","title":"Temporary Reduced Capacity","status":503,"violated-policies":["capacity"]}`},
-		{"private", true, false, true, 503, `{"type":"` + reduced + `","title":"Temporary Reduced Capacity","status":503}`},
-		{"both", true, true, false, 429, `["capacity","client"]`},
-		{"private and the client", true, true, true, 429, `["client"]`},
-		{"the client", false, true, false, 429, `["client"]`},
+		{"capacity", true, false, 503, `{"type":"` + reduced + `","title":"Temporary Reduced Capacity","status":503}`},
+		{"both", true, true, 429, `["client"]`},
+		{"the client", false, true, 429, `["client"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			capacity, client := forAll("capacity", hourly), byIP("client", hourly)
-			capacity.Capacity, capacity.Private = true, tt.private
+			capacity.Capacity, capacity.Hidden = true, false
 			if tt.capacity {
 				capacity.Limit = one
 			}
@@ -149,7 +146,7 @@ func TestTrialMistakes(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	for _, want := range []string{"cannot fail closed", "no candidate", "candidate: invalid"} {
+	for _, want := range []string{"Shadow and FailClosed", "Shadow and Candidate", "candidate: invalid"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}

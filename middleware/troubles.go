@@ -1,4 +1,4 @@
-package middleware
+package ratelimit
 
 import (
 	"log/slog"
@@ -8,8 +8,8 @@ import (
 
 const logEvery = 10 * time.Second
 
-// troubles logs what goes wrong: each message at most once per logEvery, with
-// the number of those in between that were not logged.
+// troubles logs trouble: each message at most once per logEvery, with the number of
+// suppressed ones.
 type troubles struct {
 	logger *slog.Logger
 
@@ -37,5 +37,9 @@ func (t *troubles) log(message string, err error) {
 	}
 	t.last[message] = trouble{at: now}
 	t.mu.Unlock()
-	t.logger.Warn("ratelimit: "+message, "error", err, "not_logged_since", last.skipped)
+	args := []any{"error", err}
+	if last.skipped > 0 {
+		args = append(args, "suppressed", last.skipped)
+	}
+	t.logger.Warn("ratelimit: "+message, args...)
 }

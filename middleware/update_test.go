@@ -1,7 +1,8 @@
-package middleware_test
+package ratelimit_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
@@ -10,7 +11,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
 )
 
 // Update makes the same of policies as New, and keeps what has been counted.
@@ -22,16 +24,15 @@ func TestUpdate(t *testing.T) {
 			t.Fatalf("got %d, want %d", w.Code, want)
 		}
 	}
-	key := keyfunc.APIKey("X-API-Key", []byte("0123456789abcdef0123456789abcdef"), func(string) bool { return true })
-	if err := m.Update(byIP("p", hourly), byIP("q", algorithms.Nobody()), ratelimit.Policy{Name: "keys", Key: key, Limit: hourly}); err != nil {
+	if err := m.Update(byIP("p", hourly), byIP("q", algorithms.Nobody()), ratelimit.Policy{Name: "keys", Key: apiKey, Limit: hourly}); err != nil {
 		t.Fatal(err)
 	}
 	w := record(h, from("192.0.2.1"))
 	if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusUnauthorized || got != `APIKey header="X-Api-Key"` {
 		t.Errorf("got %d %q, want 401 with the challenge of the new key", w.Code, got)
 	}
-	w = record(h, with(from("192.0.2.1"), "X-API-Key", "a"))
-	if want := string(headers.QuotaExceeded("q")); w.Code != http.StatusTooManyRequests || w.Body.String() != want {
+	w = record(h, with(from("192.0.2.1"), "X-API-Key", "good-key"))
+	if want := string(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "q")); w.Code != http.StatusTooManyRequests || w.Body.String() != want {
 		t.Errorf("got %d %s, want 429 %s", w.Code, w.Body, want)
 	}
 	if err := m.Update(byIP("p", hourly)); err != nil {
@@ -46,7 +47,7 @@ func TestUpdate(t *testing.T) {
 func TestUpdateMistakes(t *testing.T) {
 	m := newMiddleware(t, newStill(t), nil, byIP("p", hourly))
 	for _, tt := range mistakes {
-		if tt.options.Headers != 0 || !tt.options.ClientIP.IsZero() {
+		if tt.options.Headers != 0 || tt.options.ClientIP != (keyfunc.Key{}) || tt.options.Observers != nil {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestUpdateWhileDeciding(t *testing.T) {
 	})
 	m = newMiddleware(t, limiter, nil, byIP("before", algorithms.Nobody()))
 	w := record(m.Handler(ok), from("192.0.2.1"))
-	if want := string(headers.QuotaExceeded("before")); w.Body.String() != want {
+	if want := string(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "before")); w.Body.String() != want {
 		t.Errorf("got %s, want %s", w.Body, want)
 	}
 }
@@ -79,7 +80,7 @@ func TestUpdateWhileDeciding(t *testing.T) {
 func TestUpdateConcurrently(t *testing.T) {
 	deny := [2][]ratelimit.Policy{{byIP("a", algorithms.Nobody())}, {byIP("b", algorithms.Nobody()), byIP("c", algorithms.Nobody())}}
 	m := newMiddleware(t, newStill(t), nil, deny[0]...)
-	h, wants := m.Handler(ok), map[string]bool{string(headers.QuotaExceeded("a")): true, string(headers.QuotaExceeded("b", "c")): true}
+	h, wants := m.Handler(ok), map[string]bool{string(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "a")): true, string(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "b", "c")): true}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 300 {
@@ -103,11 +104,11 @@ func TestUpdateConcurrently(t *testing.T) {
 // TestPoliciesAreCopied: what the caller does to them later is nothing to the middleware.
 func TestPoliciesAreCopied(t *testing.T) {
 	candidate := hourly
-	p := byIP("p", hourly)
-	p.Tier, p.Tiers, p.Candidate = func(*http.Request) string { return "t" }, map[string]algorithms.Limit{"t": hourly}, &candidate
+	p := byPlan("p", hourly, map[string]algorithms.Limit{"t": hourly})
+	p.Candidate = &candidate
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{}, p)
 	p.Tiers["t"], candidate = algorithms.Nobody(), algorithms.Nobody()
-	e, err := ratelimit.NewConsole(m).Explain(context.Background(), ratelimit.Subject{Policy: "p", Key: "ip=192.0.2.1", Tier: "t"})
+	e, err := console.New(m).Explain(context.Background(), console.Subject{Policy: "p", Key: "usr=me", Tier: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,5 +116,22 @@ func TestPoliciesAreCopied(t *testing.T) {
 		if l.Limit != hourly {
 			t.Errorf("got %v for %v, want the limit that New was given", l.Limit, l.Reason)
 		}
+	}
+}
+
+// TestUpdateAfterClose: a closed Middleware stays closed, and its observers do not see it again.
+func TestUpdateAfterClose(t *testing.T) {
+	seen := new(eventLog)
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, byIP("p", hourly))
+	for range 2 {
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Update(byIP("q", hourly)); !errors.Is(err, ratelimit.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+	if r, u := len(seen.of(ratelimit.Registered)), len(seen.of(ratelimit.Unregistered)); r != 1 || u != 1 {
+		t.Errorf("got %d Registered and %d Unregistered, want one of each", r, u)
 	}
 }

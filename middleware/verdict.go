@@ -1,61 +1,99 @@
-package middleware
+package ratelimit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
 )
 
-// A Verdict is what a [Middleware] makes of a request.
+// A Verdict is the decision of a [Middleware] about a request.
 type Verdict struct {
-	// Allowed is whether the request may be served, after Delay.
+	// Allowed reports whether the request may be served, after Delay.
 	Allowed bool
 
-	// Degraded is whether the limiter that all instances share did not decide:
-	// this process did alone, or nobody. It is never so of a Memory that is
-	// the Middleware's own limiter.
+	// Degraded reports whether the shared limiter did not decide: this instance
+	// decided alone, or no limiter did. It is never true of a Middleware whose own
+	// limiter is an algorithms.Memory, or wraps one.
 	Degraded bool
 
-	// Exempt is whether it may for the client's address alone: no policy was
-	// asked. See Options.Exempt.
+	// Exempt reports whether the request is allowed for the client's address
+	// alone; see Options.Exempt.
 	Exempt bool
 
-	failure Outcome // of all policies, if there is no decision
-
-	// Status is what Handler answers if not: 429 (denied), 503 (denied, and
-	// only by policies of Capacity), 401 (an identity is
-	// missing or unknown), 400 (one is malformed), 503 (no decision, and a
-	// policy that fails closed; or the middleware is closed), 500 (a mistake
-	// of the program). It is 0 if Allowed.
+	// Status is the status of the answer to a refused request: 429 (denied), 503
+	// (only Capacity policies deny), 401 (an identity is missing or unknown), 400
+	// (an identity is malformed), 503 (no decision, and a policy fails closed; a
+	// lookup failed; or the Middleware is closed), 500 (an invalid check). It is 0
+	// if Allowed.
 	Status int
 
-	// RetryAfter is the exact wait of a denied request, without the jitter of
-	// the header; algorithms.Never if no wait helps. It is 0 if Allowed.
+	// RetryAfter is the exact wait of a denied request, without the jitter of the
+	// header. It is algorithms.Never if waiting cannot help, and 0 if Allowed.
 	RetryAfter time.Duration
 
-	// Delay is how long to hold an admitted request before serving it.
+	// Delay is how long to hold an admitted request before it is served.
 	Delay time.Duration
 
-	// Policies are the policies that were asked, private ones last.
+	// Policies are the policies that were asked, hidden ones last.
 	Policies []PolicyVerdict
+
+	config *config // that answers the request
+	at     int64   // Unix time of the decision in ns, if headers tell instants
 }
 
-// A PolicyVerdict is what one policy says.
+// A PolicyVerdict is the part of one policy in a [Verdict].
 type PolicyVerdict struct {
-	Name     string
-	Tier     string // "" for none, and for one that the policy does not have
-	Limit    algorithms.Limit
-	Private  bool
-	Shadow   bool // it decides nothing
-	Override bool // an override applies: to the limit, or it makes it a shadow, or bans
-	Banned   bool // it denies without having been asked, and its figures mean nothing but for RetryAfter
+	Name        string
+	Tier        string // of the identity, if Policy.Tiers has it; also under an override
+	Limit       algorithms.Limit
+	Hidden      bool
+	Shadow      bool // the policy denies nothing
+	Override    bool // an override applies
+	Banned      bool // the key is banned; of Decision only RetryAfter is meaningful
+	UnknownTier bool // Policy.Tiers lacks the identity's tier
+	Outcome     Outcome
 
-	// KeyHash tells keys apart without showing them, for what counts distinct
-	// ones. It is this process's own, and 0 without an Observer.
+	// KeyHash tells keys apart without showing them. Each process has its own
+	// hashes. It is 0 without observers.
 	KeyHash uint32
 
 	Decision algorithms.Decision
+
+	quota   *headers.Quota // nil: headers keep silent
+	dynamic bool           // quota is not Limit's
+	wait    time.Duration  // RetryAfter with jitter
+}
+
+// Policy returns the part of the policy with a name. It reports false if that
+// policy was not asked.
+func (v *Verdict) Policy(name string) (PolicyVerdict, bool) {
+	for i := range v.Policies {
+		if v.Policies[i].Name == name {
+			return v.Policies[i], true
+		}
+	}
+	return PolicyVerdict{}, false
+}
+
+func (v *Verdict) has(name string) bool {
+	return slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Name == name })
+}
+
+// Source returns which limiter decided. One call asks one of them, so it is Shared
+// or Local if any policy has that, and Undecided otherwise.
+func (v *Verdict) Source() algorithms.Source {
+	source := algorithms.Undecided
+	for i := range v.Policies {
+		if s := v.Policies[i].Decision.Source; s == algorithms.Shared {
+			return s
+		} else if s != algorithms.Undecided {
+			source = s
+		}
+	}
+	return source
 }
 
 type verdictKey struct{}
@@ -68,14 +106,14 @@ type verdictContext struct {
 
 func (c *verdictContext) Value(key any) any {
 	if key == (verdictKey{}) {
-		return &c.verdict
+		return c
 	}
 	return c.Context.Value(key)
 }
 
-// newVerdictContext returns one, and room for n policies. Most requests meet
-// one, and then both are one allocation. It has no room for more: fresh memory
-// is seldom in the processor's cache, and so its size is most of its price.
+// newVerdictContext returns a carrier, and room for n policies. Most requests meet
+// one policy, and then both are one allocation. It has no room for more: fresh
+// memory is seldom in the processor's cache, and so its size is most of its price.
 func newVerdictContext(n int) (*verdictContext, []PolicyVerdict) {
 	if n > 1 {
 		return new(verdictContext), make([]PolicyVerdict, n)
@@ -87,14 +125,13 @@ func newVerdictContext(n int) (*verdictContext, []PolicyVerdict) {
 	return &both.verdictContext, both.policies[:n]
 }
 
-// FromContext returns the verdict on the request that a handler serves, so
-// that it may e.g. answer more cheaply when little is left. Of several
-// Middlewares it is the innermost one's. It reports false if no policy applied,
-// unless the client is exempt.
+// FromContext returns the verdict on the request that a handler serves. Under
+// several Middlewares it is the verdict of the innermost one. It reports false if
+// no policy was asked: the client is exempt, or no policy applies.
 func FromContext(ctx context.Context) (Verdict, bool) {
-	v, ok := ctx.Value(verdictKey{}).(*Verdict)
-	if !ok {
+	c, ok := ctx.Value(verdictKey{}).(*verdictContext)
+	if !ok || len(c.verdict.Policies) == 0 {
 		return Verdict{}, false
 	}
-	return *v, true
+	return c.verdict, true
 }

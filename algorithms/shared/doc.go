@@ -1,7 +1,7 @@
 // Package shared limits together with every process that uses the same Redis.
 //
 //	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-//	limiter := algorithms.Must(shared.New(rdb, nil))
+//	limiter := ratelimit.Must(shared.New(rdb, nil))
 //	defer limiter.Close()
 //	d, err := algorithms.Allow(ctx, limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))
 //

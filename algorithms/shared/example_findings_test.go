@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // Findings looks at the client, and at Redis when Redis can be asked. Here
@@ -18,7 +18,7 @@ import (
 func ExampleLimiter_Findings() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: 20 * time.Millisecond, DialerRetries: 1})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, nil))
+	limiter := ratelimit.Must(shared.New(rdb, nil))
 	defer limiter.Close()
 	for _, f := range limiter.Findings(context.Background()) {
 		fmt.Printf("%s: %s\n%s\n", f.Code, f.Sentence, f.Remedy)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 func ExampleNew() {
@@ -58,7 +59,7 @@ func ExampleNew_misconfigured() {
 func ExampleNew_outage() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, &shared.Options{
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{
 		Instances: 4, // until Redis can count them
 		Logger:    slog.New(slog.DiscardHandler),
 	}))
@@ -79,7 +80,7 @@ func ExampleNew_outage() {
 func ExampleOptions_lease() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, &shared.Options{
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{
 		Lease: &shared.LeaseOptions{Policies: []string{"global"}, Share: 5},
 	}))
 	defer limiter.Close() // gives back the units on lease
@@ -91,7 +92,7 @@ func ExampleOptions_lease() {
 func ExampleLimiter_Allow_failClosed() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, &shared.Options{Logger: slog.New(slog.DiscardHandler)}))
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{Logger: slog.New(slog.DiscardHandler)}))
 	defer limiter.Close()
 	err := limiter.Allow(context.Background(), []algorithms.Check{{
 		Policy: "payments", Key: "usr=42", Limit: algorithms.SlidingWindowLog(3, time.Hour), Cost: 1,
@@ -106,7 +107,7 @@ func ExampleLimiter_Allow_failClosed() {
 func ExampleLimiter_Ready() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, &shared.Options{Logger: slog.New(slog.DiscardHandler)}))
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{Logger: slog.New(slog.DiscardHandler)}))
 	defer limiter.Close()
 	err := limiter.Ready(context.Background())
 	switch {
@@ -121,7 +122,7 @@ func ExampleLimiter_Ready() {
 func ExampleLimiter_Close() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, nil))
+	limiter := ratelimit.Must(shared.New(rdb, nil))
 	fmt.Println(limiter.Close(), limiter.Close()) // without leases there is nothing to give back
 	// Output: <nil> <nil>
 }
@@ -129,7 +130,7 @@ func ExampleLimiter_Close() {
 func ExampleLimiter_Stats() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, &shared.Options{Logger: slog.New(slog.DiscardHandler)}))
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{Logger: slog.New(slog.DiscardHandler)}))
 	defer limiter.Close()
 	for range 3 {
 		_, _ = algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.PerDay(1_000, nil))
@@ -143,7 +144,7 @@ func ExampleLimiter_Stats() {
 func ExampleLimiter_StoredKey() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()
-	limiter := algorithms.Must(shared.New(rdb, &shared.Options{Prefix: "shop"}))
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{Prefix: "shop"}))
 	defer limiter.Close()
 	fmt.Println(limiter.StoredKey(algorithms.Check{
 		Policy: "orders", Key: "usr=42|rt=POST%20/orders", Limit: algorithms.TokenBucket(60, time.Minute),

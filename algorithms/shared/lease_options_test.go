@@ -26,6 +26,14 @@ func TestLeaseOptionsNameEveryMistake(t *testing.T) {
 	}
 }
 
+// The defaults are the documented ones.
+func TestLeaseDefaults(t *testing.T) {
+	got := LeaseOptions{}.withDefaults()
+	if got.Share != 10 || got.Hold != 100*time.Millisecond || got.HotAt != 500 || got.MaxKeys != 1_000 {
+		t.Errorf("got %+v, want a tenth, 100 ms, 500 and 1 000", got)
+	}
+}
+
 // Close leaves no goroutine behind, with leases or without.
 func TestLimitersEndTheirGoroutines(t *testing.T) {
 	client := redistest.Start(t).Client()

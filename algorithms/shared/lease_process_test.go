@@ -43,7 +43,10 @@ type tally struct{ Admitted, Denied int64 }
 // The processes of the tests below run TestLeaseWorker.
 func TestLeaseWorker(t *testing.T) {
 	redistest.RunJob(t, func(p *redistest.Parent, w work) {
-		limit := algorithms.Must(algorithms.ParseLimit(w.Limit))
+		limit, err := algorithms.ParseLimit(w.Limit)
+		if err != nil {
+			t.Fatal(err)
+		}
 		client := redis.NewClient(&redis.Options{Addr: w.Addr})
 		defer client.Close()
 		l, err := New(client, &Options{Deadline: time.Minute, Lease: &w.Lease}) // a slow machine is no outage

@@ -38,7 +38,13 @@ func (c *movedClock) clockedRedis(client redis.UniversalClient) Client {
 	})))
 }
 
-func zone(name string) *time.Location { return algorithms.Must(time.LoadLocation(name)) }
+func zone(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return zone
+}
 
 var calendarLimits = []algorithms.Limit{
 	algorithms.PerDay(5, nil), algorithms.PerMonth(20, nil), algorithms.PerDay(5, zone("Europe/Berlin")),

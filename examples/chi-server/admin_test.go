@@ -1,7 +1,11 @@
+// Tests of overrides and of the operators' console.
+
 package main
 
 import (
+	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 )
@@ -11,7 +15,7 @@ const (
 	local = "ip=127.0.0.1"
 )
 
-// operate sends a request to the console, with the token, and wants a status.
+// operate sends a request with the token to the console, and wants a status.
 func (s *server) operate(t *testing.T, line, body string, want int) string {
 	t.Helper()
 	r := s.send(t, line, body, "Authorization", "Bearer "+token, "Content-Type", "application/json")
@@ -21,7 +25,7 @@ func (s *server) operate(t *testing.T, line, body string, want int) string {
 	return r.body
 }
 
-// TestOverride: a key of -override has its own limit, and others have that of their plan.
+// TestOverride: an account of -override has its own limit, and other accounts have the limit of their plan.
 func TestOverride(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		s := start(t, append(args, "-override", "demo-free=10/1m, demo-pro=sliding-window-log 3/1h")...)
@@ -38,7 +42,7 @@ func TestOverride(t *testing.T) {
 	})
 }
 
-// TestConsole: an operator sees and changes what holds for a client, who may not.
+// TestConsole: an operator sees and changes the limits of a client. A client without the token may not.
 func TestConsole(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		s := start(t, append(args, "-admin-token", token)...)
@@ -70,11 +74,21 @@ func TestConsole(t *testing.T) {
 		if r := s.send(t, "GET /v1/reports", ""); r.status != http.StatusOK || r.limitFields() != nil {
 			t.Errorf("switched off: got %d and %v, want no limit", r.status, r.limitFields())
 		}
-		s.says(t, "ratelimit: console: ban", 1)
 	})
 }
 
-// TestGuessedTokens: who guesses the token is banned, with the right one, too.
+// TestConsoleLog: the log has the operator's changes.
+func TestConsoleLog(t *testing.T) {
+	t.Parallel()
+	program, s := startProgram(t, "-admin-token", token)
+	s.operate(t, "POST /admin/ban", `{"policy":"unmatched","key":"`+local+`"}`, http.StatusNoContent)
+	s.says(t, "ratelimit: console: ban", 1)
+	if err := errors.Join(program.Process.Signal(os.Interrupt), program.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuessedTokens: a client that guesses the token is banned, and the right token does not help it.
 func TestGuessedTokens(t *testing.T) {
 	t.Parallel()
 	s := start(t, "-admin-token", token)
@@ -92,13 +106,13 @@ func TestGuessedTokens(t *testing.T) {
 			t.Fatalf("got %d, want a denial", r.status)
 		}
 		if strings.Contains(r.body, "abnormal-usage-detected") {
-			break // banned for the denials, which are counted a moment later
+			break // the middleware counts denials a moment later
 		}
 		r = s.send(t, "GET /admin/policies", "", "Authorization", "Bearer "+token)
 	}
 }
 
-// TestNoConsole: without a token there is nothing to find.
+// TestNoConsole: without -admin-token there is no console.
 func TestNoConsole(t *testing.T) {
 	t.Parallel()
 	if r := start(t).send(t, "GET /admin/policies", "", "Authorization", "Bearer "); r.status != http.StatusNotFound {

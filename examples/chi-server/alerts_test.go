@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// wantAlerts are those which the scenes are for. All else that happens in them is not to be an alert.
+// wantAlerts are the alerts of the scenes. No other alert may fire.
 var wantAlerts = []string{
 	"RateLimitDenials orders",
 	"RateLimitDenials search",
 	"RateLimitDenials login",
 	"RateLimitDenials unmatched",
-	// Not search, which denies all alike, login, which has one client, nor unmatched, which denies few requests.
+	// Not search, which denies all clients alike. Not login, which has one client. Not unmatched, which denies few requests.
 	"RateLimitOneOffender orders",
-	"RateLimitManyKeys reports", // not orders, search and unmatched, which have some
+	"RateLimitManyKeys reports", // not orders, search and unmatched, which have fewer keys
 	"RateLimitDegraded refused",
-	"RateLimitMisconfigured refused",    // not flapping: that passes by itself
-	"RateLimitBreakerFlaps flapping",    // not refused, once and for all
+	"RateLimitMisconfigured refused",    // not flapping, which resolves itself
+	"RateLimitBreakerFlaps flapping",    // not refused, whose circuit opens once
 	"RateLimitCandidateDiverges strict", // not alike, in one request of a hundred
 }
 
-// mayAlert is of what takes longer than its second on a busy machine.
+// mayAlert may fire on a busy machine, where an outage lasts longer than a second.
 const mayAlert = "RateLimitDegraded flapping"
 
-// TestPrometheus: in a Prometheus that scrapes servers under load each alert fires of what it is for, and of nothing else.
+// TestPrometheus: in a Prometheus that scrapes servers under load, each alert fires for its own scene only.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	wantEveryAlert(t)
@@ -74,7 +74,7 @@ func wantEveryAlert(t *testing.T) {
 	}
 }
 
-// missing returns the alerts that have not fired for long enough that what was to stay silent would have fired as well.
+// missing returns the alerts that have not fired for several evaluations. By then, all other alerts had time to fire.
 func (p *scraper) missing(t *testing.T) string {
 	t.Helper()
 	const evaluations = 5
@@ -86,7 +86,7 @@ func (p *scraper) missing(t *testing.T) string {
 	return strings.Join(silent, ", ")
 }
 
-// wantScenes wants that what was silent had reason to be tempted.
+// wantScenes wants the figures that could have made the silent alerts fire.
 func wantScenes(t *testing.T, p *scraper) {
 	t.Helper()
 	tests := map[string]string{

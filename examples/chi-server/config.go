@@ -1,3 +1,5 @@
+// The flags.
+
 package main
 
 import (
@@ -6,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -14,47 +17,37 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// config is what flags and the environment say.
+// A config holds the values of the flags.
 type config struct {
 	addr       string
 	redis      *redisURL     // nil: in memory
-	openFor    time.Duration // that the limiter leaves Redis alone; zero: its default
+	openFor    time.Duration // how long the limiter bypasses Redis; 0: its default
 	prefix     string
 	trusted    []netip.Prefix
 	headers    headers.Dialect
-	secret     []byte
-	demoSecret bool
 	overrides  []override
 	adminToken string // empty: there is no /admin/
-	demoOutage bool   // the page at / may take Redis away from its sandboxes
+	demoOutage bool   // the page at / may simulate an outage of Redis
 }
 
-// An override is a limit of one API key at the start.
-type override struct {
-	apiKey string
-	limit  algorithms.Limit
-}
+const minToken = 16 // bytes
 
-const (
-	demoSecret = "a demo secret that everybody knows"
-	minSecret  = 16 // bytes, as keyfunc.APIKey wants them
-	minToken   = 16 // bytes
-)
-
-// parse reads flags, and the secret of the environment. It writes the flags'
-// usage to stderr when asked for it; the error names every bad value.
-func parse(args []string, secret string, stderr io.Writer) (config, error) {
+// parse reads flags. It writes their usage to stderr for -h. The error names every
+// bad value.
+func parse(args []string, stderr io.Writer) (config, error) {
 	flags := flag.NewFlagSet("chi-server", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	addr := flags.String("addr", "127.0.0.1:8080", "`address` to listen on")
-	redisURL := flags.String("redis", "", "`URL` of Redis, e.g. redis://127.0.0.1:6379/0, "+
-		"redis+sentinel://MASTER@host:port,host:port/0 or redis+cluster://host:port,host:port; empty: limit in memory")
+	redisURL := flags.String("redis", "", "`URL` of Redis, as go-redis reads it; empty: limit in memory.\n"+
+		"one server:  redis://user:password@host:6379/0, or rediss:// for TLS\n"+
+		"a Cluster:   redis://host:6379?addr=host2:6379&addr=host3:6379, at least one addr\n"+
+		"Sentinel:    redis://host:26379/0?master_name=mymaster&addr=host2:26379, password= is the server's")
 	prefix := flags.String("prefix", "penstock", "`prefix` of the keys in Redis")
-	trusted := flags.String("trusted-proxies", "", "comma-separated `CIDRs` of the proxies whose X-Forwarded-For is believed")
-	dialect := flags.String("headers", "draft,triple", "comma-separated `families` of limit headers: draft, triple, x")
-	overridden := flags.String("override", "", "comma-separated `KEY=LIMITs` of API keys for charges, e.g. demo-free=10/1m; each replaces that of its plan")
+	trusted := flags.String("trusted-proxies", "", "comma-separated `CIDRs` of your proxies; X-Forwarded-For is read from them only")
+	dialect := flags.String("headers", "draft,separate", "comma-separated `families` of limit headers: draft, separate, x-ratelimit")
+	overridden := flags.String("override", "", "comma-separated `KEY=LIMITs` of API keys for charges, e.g. demo-free=10/1m; each replaces the limit of the plan")
 	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
-	demoOutage := flags.Bool("demo-outage", false, "let visitors of / take Redis away from the sandboxes there, and from nothing else; needs -redis")
+	demoOutage := flags.Bool("demo-outage", false, "let visitors of / simulate an outage of Redis, which reaches only the sandboxes there; needs -redis")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stderr)
@@ -62,9 +55,7 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 		}
 		return config{}, err
 	}
-	c := config{
-		addr: *addr, prefix: *prefix, secret: []byte(secret), adminToken: *adminToken, demoOutage: *demoOutage,
-	}
+	c := config{addr: *addr, prefix: *prefix, adminToken: *adminToken, demoOutage: *demoOutage}
 	var errs, err error
 	if flags.NArg() > 0 {
 		errs = errors.Join(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
@@ -92,16 +83,10 @@ func parse(args []string, secret string, stderr io.Writer) (config, error) {
 	if n := len(c.adminToken); n > 0 && n < minToken {
 		errs = errors.Join(errs, fmt.Errorf("-admin-token has %d bytes: want %d or more", n, minToken))
 	}
-	switch {
-	case secret == "":
-		c.secret, c.demoSecret = []byte(demoSecret), true
-	case len(secret) < minSecret:
-		errs = errors.Join(errs, fmt.Errorf("PENSTOCK_SECRET has %d bytes: want %d or more", len(secret), minSecret))
-	}
 	return c, errs
 }
 
-// parseOverrides reads KEY=LIMIT,KEY=LIMIT. Its errors do not show keys.
+// parseOverrides reads KEY=LIMIT,KEY=LIMIT. Its errors contain no API keys.
 func parseOverrides(list string) ([]override, error) {
 	if list == "" {
 		return nil, nil
@@ -109,12 +94,13 @@ func parseOverrides(list string) ([]override, error) {
 	var overrides []override
 	var errs error
 	for i, text := range strings.Split(list, ",") {
-		key, limit, _ := strings.Cut(strings.TrimSpace(text), "=")
+		apiKey, limit, _ := strings.Cut(strings.TrimSpace(text), "=")
 		l, err := algorithms.ParseLimit(limit)
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("-override %d: %w", i+1, err))
 		}
-		if !known(key) {
+		key, err := account.Of(&http.Request{Header: http.Header{"X-Api-Key": {apiKey}}})
+		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("-override %d: the API key is not known", i+1))
 		}
 		overrides = append(overrides, override{key, l})

@@ -1,3 +1,5 @@
+// Tests of the flags.
+
 package main
 
 import (
@@ -11,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// runToEnd runs a server that should end by itself, and returns its exit code and what it said.
+// runToEnd runs a server that ends by itself. It returns the exit code and the output.
 func runToEnd(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
@@ -43,28 +45,22 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-redis", "redis://:hunt/er2@127.0.0.1:6379"}, []string{"-redis", "%2F for /"}},
 		{[]string{"-redis", "redis://:1/hunter2@127.0.0.1:6379"}, []string{"-redis", "%2F for /"}},
 		{[]string{"-redis", "redis://:1?hunter2@127.0.0.1:6379"}, []string{"-redis", "%40 for @"}},
-		{[]string{"-redis", "redis+sentinel://127.0.0.1:26379"}, []string{"-redis", "no name", "MASTER"}},
-		{[]string{"-redis", "redis+sentinel://:hunter2@127.0.0.1:26379"}, []string{"-redis", "no name", "MASTER"}},
-		{[]string{"-redis", "redis+sentinel://mymaster:hunter2@127.0.0.1"}, []string{"-redis", "address 1 of 1 is not host:port"}},
-		{[]string{"-redis", "redis+sentinel://mymaster@a:1,b"}, []string{"-redis", "address 2 of 2 is not host:port"}},
-		{[]string{"-redis", "redis+sentinel://mymaster@"}, []string{"-redis", "address 1 of 1 is not host:port"}},
-		{[]string{"-redis", "redis+sentinel://mymaster@:26379"}, []string{"-redis", "address 1 of 1 is not host:port"}},
-		{[]string{"-redis", "redis+sentinel://mymaster:hunter2@a:1/zero"}, []string{"-redis", "zero"}},
-		{[]string{"-redis", "redis+sentinel://mymaster@a:1/-1"}, []string{"-redis", "-1"}},
-		{[]string{"-redis", "redis+sentinel://mymaster:hunter2%@a:1"}, []string{"-redis", "% before the @"}},
-		{[]string{"-redis", "redis+sentinel://my%master:hunter2@a:1"}, []string{"-redis", "% before the @"}},
-		{[]string{"-redis", "redis+cluster://"}, []string{"-redis", "address 1 of 1 is not host:port"}},
-		{[]string{"-redis", "redis+cluster://alice:hunter2"}, []string{"-redis", "address 1 of 1 is not host:port"}}, // no host
-		{[]string{"-redis", "redis+cluster://a:1,,c:3"}, []string{"-redis", "address 2 of 3 is not host:port"}},
-		{[]string{"-redis", "redis+cluster://a:1,b:65536"}, []string{"-redis", "address 2 of 2 is not host:port"}},
-		{[]string{"-redis", "redis+cluster://alice:hunter2@a:0"}, []string{"-redis", "address 1 of 1 is not host:port"}},
-		{[]string{"-redis", "redis+cluster://a:1/1"}, []string{"-redis", "no database 1"}},
+		{[]string{"-redis", "redis+cluster://a:1"}, []string{"-redis", "redis+cluster"}},
+		{[]string{"-redis", "redis://a:1?addrs=b:2"}, []string{"-redis", "addrs"}},
+		{[]string{"-redis", "redis://a:1?addr=b"}, []string{"-redis", "b"}},
+		{[]string{"-redis", "http://a:1?addr=b:2"}, []string{"-redis", "http"}},
+		{[]string{"-redis", "redis://alice:hunter2%@a:1?addr=b:2"}, []string{"-redis", "%40 for @"}},
+		{[]string{"-redis", "redis://:hunter2@a:1?addr=b:2&bogus=1"}, []string{"-redis", "host:port"}},
+		{[]string{"-redis", "redis://a:1?master_name=m&bogus=1"}, []string{"-redis", "bogus"}},
+		{[]string{"-redis", "redis://a:1/zero?master_name=m"}, []string{"-redis", "zero"}},
+		{[]string{"-redis", "redis://a:1?master_name=m&password=hunter2&bogus=1"}, []string{"-redis", "bogus"}},
+		{[]string{"-redis", "redis://:1/hunter2@a:1?master_name=m"}, []string{"-redis", "%2F for /"}},
 		{[]string{"-trusted-proxies", "127.0.0.1"}, []string{"-trusted-proxies", "127.0.0.1"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/8,"}, []string{"-trusted-proxies", `""`}},
 		{[]string{"-trusted-proxies", "10.0.0.0/33,127.0.0.1/8,proxy"}, []string{"-trusted-proxies", "10.0.0.0/33", "proxy"}},
 		{[]string{"-demo-outage"}, []string{"-demo-outage", "-redis"}},
-		{[]string{"-headers", ""}, []string{"-headers", "draft, triple or x"}},
-		{[]string{"-headers", "all"}, []string{"-headers", `"all"`, "draft, triple or x"}},
+		{[]string{"-headers", ""}, []string{"-headers", "draft, separate or x-ratelimit"}},
+		{[]string{"-headers", "all"}, []string{"-headers", `"all"`, "draft, separate or x-ratelimit"}},
 		{[]string{"-headers", "draft,X,y"}, []string{"-headers", `"X"`, `"y"`}},
 		{[]string{"-admin-token", "hunter2"}, []string{"-admin-token has 7 bytes", "16"}},
 		{[]string{"-override", "demo-free=10"}, []string{"-override 1"}},
@@ -102,7 +98,7 @@ func TestHelp(t *testing.T) {
 		if code != 0 {
 			t.Errorf("%s: got exit code %d, want 0", flag, code)
 		}
-		for _, want := range []string{"-addr", "127.0.0.1:8080", "-redis", "-prefix", "-trusted-proxies", "-headers", "draft,triple"} {
+		for _, want := range []string{"-addr", "127.0.0.1:8080", "-redis", "-prefix", "-trusted-proxies", "-headers", "draft,separate", "master_name", "addr="} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: got %q, want %q in it", flag, said, want)
 			}
@@ -116,14 +112,13 @@ func TestURLs(t *testing.T) {
 		{"redis://127.0.0.1", "127.0.0.1:6379", "*redis.Client db 0 user \"\" password \"\""},
 		{"redis://alice:p%40ss@[::1]:1/3?pool_size=7", "[::1]:1", "*redis.Client db 3 user \"alice\" password \"p@ss\""},
 		{"unix:///run/redis.sock?db=1", "/run/redis.sock", "*redis.Client db 1 user \"\" password \"\""},
-		{"redis+sentinel://mymaster@a:1,b:2,[::1]:3", "a:1,b:2,[::1]:3", "*redis.Client db 0 user \"\" password \"\""},
-		{"redis+sentinel://mymaster:p@s%2Fs/word@a:1/2", "a:1", "*redis.Client db 2 user \"\" password \"p@s/s/word\""},
-		{"redis+cluster://a:1,b:2", "a:1,b:2", "*redis.ClusterClient user \"\" password \"\""},
-		{"redis+cluster://alice:p%25@a:1/", "a:1", "*redis.ClusterClient user \"alice\" password \"p%\""},
-		{"redis+cluster://a:1/0", "a:1", "*redis.ClusterClient user \"\" password \"\""},
+		{"redis://alice:p%40ss@a:1?addr=b:2&addr=c:3", "a:1,b:2,c:3", "*redis.ClusterClient user \"alice\" password \"p@ss\""},
+		{"rediss://a:1?addr=a:1", "a:1,a:1", "*redis.ClusterClient user \"\" password \"\""},
+		{"redis://a:1?master_name=mymaster&addr=b:2&addr=%5B::1%5D:3", "a:1,b:2,[::1]:3", "*redis.Client db 0 user \"\" password \"\""},
+		{"redis://:s@a:1/2?master_name=mymaster&username=alice&password=p%26ss", "a:1", "*redis.Client db 2 user \"alice\" password \"p&ss\""},
 	}
 	for _, tt := range tests {
-		c, err := parse([]string{"-redis", tt.url}, demoSecret, io.Discard)
+		c, err := parse([]string{"-redis", tt.url}, io.Discard)
 		if err != nil {
 			t.Errorf("%s: %v", tt.url, err)
 			continue
@@ -145,7 +140,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Mistakes that only the system and the limiter see are named by their flag, too.
+// TestBadValues: the errors of the system and of the limiter name the flag, too.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -171,34 +166,5 @@ func TestAddressInUse(t *testing.T) {
 	code, said := runToEnd(t, "-addr", listener.Addr().String())
 	if code != exitFailed || !strings.Contains(said, "chi-server: -addr: listen tcp "+listener.Addr().String()) {
 		t.Errorf("got exit code %d and %q, want 1 and the address", code, said)
-	}
-}
-
-func TestSecret(t *testing.T) {
-	const warning = "level=WARN msg=\"PENSTOCK_SECRET is not set"
-	tests := []struct {
-		secret string
-		warns  bool
-	}{
-		{"", true},
-		{"sixteen bytes, ok", false},
-	}
-	for _, tt := range tests {
-		t.Setenv("PENSTOCK_SECRET", tt.secret)
-		s := start(t)
-		if r := s.send(t, "POST /v1/charges", "", "X-API-Key", "demo-free"); r.status != 200 {
-			t.Errorf("%q: got %d, want 200", tt.secret, r.status)
-		}
-		if log := s.log.String(); strings.Contains(log, warning) != tt.warns || tt.secret != "" && strings.Contains(log, tt.secret) {
-			t.Errorf("%q: got log\n%s\nwant a warning: %v, and no secret", tt.secret, log, tt.warns)
-		}
-	}
-}
-
-func TestShortSecret(t *testing.T) {
-	t.Setenv("PENSTOCK_SECRET", "fifteen bytes..")
-	code, said := runToEnd(t, "-addr", "127.0.0.1:0")
-	if want := "chi-server: PENSTOCK_SECRET has 15 bytes: want 16 or more\n"; code != exitUsage || !strings.HasPrefix(said, want) {
-		t.Errorf("got exit code %d and %q, want 2 and %q", code, said, want)
 	}
 }

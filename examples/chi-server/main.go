@@ -1,11 +1,10 @@
-// Command chi-server is an API whose routes are limited by penstock, each by
-// another algorithm. It runs in memory, or with -redis together with all other
-// instances that use the same Redis:
+// Command chi-server is an API with a limit for each route. It limits in memory,
+// or with -redis together with all other instances that use the same Redis:
 //
 //	go run ./examples/chi-server
 //	curl -i http://127.0.0.1:8080/v1/orders/1
 //
-// With a browser, / is a page that shows what the limits do.
+// limits.go has all limits. The page at / shows in a browser how they work.
 package main
 
 import (
@@ -23,14 +22,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
-
-	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
-	"github.com/penstock-go/penstock/examples/chi-server/demo"
 )
 
 const (
-	exitFailed = 1 // the prefix or Redis is not fit for it, or the address cannot be had
+	exitFailed = 1 // the prefix, Redis or the address cannot be used
 	exitUsage  = 2
 
 	shutdownTimeout = 10 * time.Second
@@ -39,13 +34,13 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	logging.Disable()            // of go-redis: limiters report what fails
+	logging.Disable()            // go-redis's own log; the limiter reports errors
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
 // run serves until ctx ends, and returns the exit code.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
-	c, err := parse(args, os.Getenv("PENSTOCK_SECRET"), stderr)
+	c, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -53,84 +48,43 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "chi-server: %v\nUse -h for help.\n", err)
 		return exitUsage
 	}
-	return c.run(ctx, stderr)
-}
-
-func (c config) run(ctx context.Context, stderr io.Writer) int {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	if c.demoSecret {
-		log.Warn("PENSTOCK_SECRET is not set: API keys are hashed with a demo value that everybody knows")
-	}
-	w, err := newWatch(log)
-	if err != nil {
-		fmt.Fprintf(stderr, "chi-server: %v\n", err)
-		return exitFailed
-	}
-	b, err := newBackend(ctx, c, w)
-	if err != nil {
-		fmt.Fprintf(stderr, "chi-server: %v\n", err)
-		return exitFailed
-	}
-	defer b.close()
-	page, err := newDemo(c)
-	if err != nil {
-		fmt.Fprintf(stderr, "chi-server: %v\n", err)
-		return exitFailed
-	}
-	defer page.Close()
-	if err := serve(ctx, c, b, page, w); err != nil {
+	slog.SetDefault(log) // the console logs there
+	if err := c.serve(ctx, log); err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
 	return 0
 }
 
-// A backend is where limits count, and what operators have changed of them.
-type backend struct {
-	limiter algorithms.Limiter
-	table   table
-	close   func() error
-}
-
-// newBackend returns one in Redis, or in memory if none is configured.
-func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
-	if c.redis != nil {
-		return newShared(ctx, c, w)
-	}
-	memory := algorithms.NewMemory(nil)
-	return &backend{memory, overrides.NewMemory(), func() error { return nil }}, w.limiter("memory", memory)
-}
-
 // serve listens until ctx ends, and then lets requests finish.
-func serve(ctx context.Context, c config, b *backend, page *demo.Demo, w *watch) error {
-	handler, limits, err := newAPI(b, page, c, w)
+func (c config) serve(ctx context.Context, log *slog.Logger) error {
+	a, err := newAPI(ctx, c, log)
 	if err != nil {
 		return err
-	}
-	if err := limits.override(ctx, c, b.table); err != nil {
-		w.log.Error("the overrides of -override could not be set", "error", err)
 	}
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
-		return fmt.Errorf("-addr: %w", err)
+		return errors.Join(fmt.Errorf("-addr: %w", err), a.close(ctx))
 	}
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second,
-		ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn),
+		Handler:           a.handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second, // there is no WriteTimeout, because the page's streams last longer
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	server.RegisterOnShutdown(a.release)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	w.log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", b.limiter))
+	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", a.backend.limiter))
 
 	select {
-	case err := <-failed:
-		return err
+	case err = <-failed:
 	case <-ctx.Done():
+		log.Info("shutting down")
 	}
-	w.log.Info("shutting down")
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	// Middlewares first: Shutdown would wait for the requests they hold. And
-	// last: what is served until then settles when it ends.
-	return errors.Join(limits.close(ctx), page.End(ctx), server.Shutdown(ctx), limits.close(ctx))
+	return errors.Join(err, server.Shutdown(ctx), a.close(ctx))
 }

@@ -1,3 +1,5 @@
+// Helpers of the tests.
+
 package main
 
 import (
@@ -5,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -21,23 +24,20 @@ import (
 )
 
 const (
-	deadline = 10 * time.Second // for anything that a healthy machine does in a blink
+	deadline = 10 * time.Second // for anything that takes a healthy machine less than a second
 
-	asProgram = "CHI_SERVER_TEST_PROGRAM" // in the environment: be the program, not its tests
+	asProgram = "CHI_SERVER_TEST_PROGRAM" // in the environment: run the program instead of its tests
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main() // exits
 	}
-	if err := os.Setenv("PENSTOCK_SECRET", "a secret of the tests"); err != nil {
-		panic(err)
-	}
-	logging.Disable() // go-redis would print that servers, which tests kill, cannot be reached
+	logging.Disable() // go-redis would log an error for each server that a test kills
 	goleak.VerifyTestMain(m)
 }
 
-// backends runs test in parallel in memory and on a Redis of its own, with the arguments that choose it.
+// backends runs test in memory and on a Redis of its own, in parallel. args choose the backend.
 func backends(t *testing.T, test func(t *testing.T, args ...string)) {
 	t.Helper()
 	t.Parallel()
@@ -51,36 +51,37 @@ func backends(t *testing.T, test func(t *testing.T, args ...string)) {
 	})
 }
 
-// A server is run, in a goroutine.
+// A server runs in a goroutine.
 type server struct {
 	url    string
 	log    *text
 	stop   context.CancelFunc
-	done   chan struct{} // closed once code is the exit code
-	code   int
+	done   chan struct{} // closed when the server has ended
 	client *http.Client
 }
 
-// start starts a server on a free port. The test ends it, wants exit code 0 and no API key in its log.
+// start starts a server on a free port. The end of the test stops it, and wants no error and no API key in its log.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
 	return startHasty(t, 0, args...)
 }
 
-// startHasty is start for a server that leaves Redis alone for no longer than openFor.
+// startHasty starts a server that bypasses Redis for openFor at a time.
 func startHasty(t *testing.T, openFor time.Duration, args ...string) *server {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{log: new(text), stop: stop, done: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}}}
 	go func() {
 		defer close(s.done)
-		c, err := parse(append([]string{"-addr", "127.0.0.1:0"}, args...), os.Getenv("PENSTOCK_SECRET"), s.log)
+		c, err := parse(append([]string{"-addr", "127.0.0.1:0"}, args...), s.log)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		c.openFor = openFor
-		s.code = c.run(ctx, s.log)
+		if err := c.serve(ctx, slog.New(slog.NewTextHandler(s.log, nil))); err != nil {
+			t.Error(err)
+		}
 	}()
 	t.Cleanup(func() {
 		s.client.CloseIdleConnections()
@@ -106,10 +107,10 @@ func (s *server) listening(t *testing.T) string {
 	return url
 }
 
-// says waits until the log has said it so many times, and fails the test if it has more often.
+// says waits until the log contains what so many times. More often fails the test.
 func (s *server) says(t *testing.T, what string, times int) {
 	t.Helper()
-	redistest.UntilEmpty(t, fmt.Sprintf("the server has said %q %d times", what, times), func() string {
+	redistest.UntilEmpty(t, fmt.Sprintf("the log has %q %d times", what, times), func() string {
 		if got := strings.Count(s.log.String(), what); got > times {
 			t.Fatalf("got %q %d times, want %d:\n%s", what, got, times, s.log)
 		} else if got == times {
@@ -117,14 +118,14 @@ func (s *server) says(t *testing.T, what string, times int) {
 		}
 		select {
 		case <-s.done:
-			t.Fatalf("got exit code %d instead of a server:\n%s", s.code, s.log)
+			t.Fatalf("got an end instead of a server:\n%s", s.log)
 		default:
 		}
 		return "its log is\n" + s.log.String()
 	})
 }
 
-// settled waits until a policy's requests have made as many settlements.
+// settled waits until the requests of a policy have made so many settlements.
 func (s *server) settled(t *testing.T, policy string, times int) {
 	t.Helper()
 	want := fmt.Sprintf("\nratelimit_settlements_total{policy=%q,result=\"made\"} %d\n", policy, times)
@@ -133,28 +134,25 @@ func (s *server) settled(t *testing.T, policy string, times int) {
 	})
 }
 
-// wait waits for the exit code, and wants 0.
+// wait waits until the server has ended.
 func (s *server) wait(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.done:
-		if s.code != 0 {
-			t.Errorf("got exit code %d, want 0:\n%s", s.code, s.log)
-		}
 	case <-time.After(2 * deadline):
 		t.Errorf("the server still runs %v after it was stopped:\n%s", 2*deadline, s.log)
 	}
 }
 
-// A reply is what a server answered.
+// A reply is the answer of a server.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// send sends a request such as "GET /v1/search", with names and values of header fields in turn. It may be called by
-// any goroutine; a request without an answer fails the test and returns the zero reply.
+// send sends a request such as "GET /v1/search". fields are names and values in turn. Any goroutine may call send. A
+// request without an answer fails the test, and send returns the zero reply.
 func (s *server) send(t *testing.T, line, body string, fields ...string) reply {
 	t.Helper()
 	return s.sendIn(t, context.Background(), strings.NewReader(body), line, fields...)
@@ -184,7 +182,7 @@ func (s *server) sendIn(t *testing.T, ctx context.Context, body io.Reader, line 
 	return reply{response.StatusCode, response.Header, string(content)}
 }
 
-// left is what RateLimit-Remaining says, -1 if nothing.
+// left returns RateLimit-Remaining, or -1.
 func (r reply) left() int {
 	n, err := strconv.Atoi(r.header.Get("RateLimit-Remaining"))
 	if err != nil {
@@ -193,7 +191,7 @@ func (r reply) left() int {
 	return n
 }
 
-// limitFields returns the names of the fields that speak of limits, in alphabetical order.
+// limitFields returns the names of the limit fields, in alphabetical order.
 func (r reply) limitFields() []string {
 	var names []string
 	for name := range r.header {
@@ -205,7 +203,7 @@ func (r reply) limitFields() []string {
 	return names
 }
 
-// A text is what a program prints. It is safe for concurrent use.
+// A text collects the output of a program. It is safe for concurrent use.
 type text struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -1,3 +1,5 @@
+// The test of the promise that an outage of Redis is no outage of the API.
+
 package main
 
 import (
@@ -11,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A load is what clients get who want as much of a route as they can.
+// A load counts the answers to clients that ask for as much of a route as they can.
 type load struct {
 	route
 	senders int
@@ -43,8 +45,8 @@ func (l *load) send(t *testing.T, s *server, stop chan struct{}) {
 	}
 }
 
-// TestNoOutage: under steady load Redis dies and comes back empty, three times. Only logins, which fail closed, are
-// refused meanwhile, and no client gets more than RUNBOOK.md says.
+// TestNoOutage: under steady load Redis dies and comes back empty, three times. The API refuses only logins meanwhile,
+// because they fail closed, and admits no more requests than RUNBOOK.md says.
 func TestNoOutage(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,3 +1,5 @@
+// Tests of the metrics, alerts and dashboard without a Prometheus server.
+
 package main
 
 import (
@@ -17,7 +19,7 @@ import (
 
 const observability = "observability"
 
-// program returns the path of one of Prometheus's programs. Without it these tests would say nothing, and so fail.
+// program returns the path of one of Prometheus's programs. Without it, the test fails.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,7 +29,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// promtool wants it to be content.
+// promtool runs promtool, and wants no failure.
 func promtool(t *testing.T, stdin, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, "promtool"), args...)
@@ -37,7 +39,7 @@ func promtool(t *testing.T, stdin, dir string, args ...string) {
 	}
 }
 
-// metricsPage returns what a server in Redis exports that has seen all of its policies.
+// metricsPage returns the metrics of a server with Redis after requests for most policies.
 func metricsPage(t *testing.T) string {
 	t.Helper()
 	s := start(t, "-redis", "redis://"+redistest.Start(t).Addr())
@@ -53,7 +55,7 @@ func metricsPage(t *testing.T) string {
 	return page.body
 }
 
-// TestMetricsPage: it follows conventions, has what happened, and no client in it.
+// TestMetricsPage: the metrics follow the conventions, count the requests, and contain no data of clients.
 func TestMetricsPage(t *testing.T) {
 	t.Parallel()
 	page := metricsPage(t)
@@ -61,7 +63,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, want := range []string{
 		`ratelimit_requests_total{outcome="allowed",policy="orders",tier=""} 1`,
 		`ratelimit_requests_total{outcome="allowed",policy="charges-merchant",tier="pro"} 1`,
-		`ratelimit_requests_total{outcome="allowed",policy="charges-global",tier=""} 1`,
+		`ratelimit_requests_total{outcome="allowed",policy="charges-capacity",tier=""} 1`,
 		`ratelimit_requests_total{outcome="key_error",policy="charges-merchant",tier=""} 1`,
 		`ratelimit_breaker_open{limiter="redis"} 0`,
 		`ratelimit_instances{limiter="redis"} 1`,
@@ -102,7 +104,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// dashboard is what is tested of one.
+// dashboard has the parts of a dashboard that the tests read.
 type dashboard struct {
 	Panels []struct {
 		ID      int
@@ -112,7 +114,7 @@ type dashboard struct {
 	Templating struct{ List []struct{ Query string } }
 }
 
-// TestQueries: alerts and the dashboard ask for metrics and labels that there are, and the dashboard for every metric.
+// TestQueries: the metrics and labels in alerts and in the dashboard exist, and a query shows every metric.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	exported := exportedBy(metricsPage(t))
@@ -157,7 +159,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestQueriesFinds breaks a query in each way.
+// TestQueriesFinds: the test of queries finds each kind of misconfiguration.
 func TestQueriesFinds(t *testing.T) {
 	exported := series{"ratelimit_requests_total": {"policy", "outcome"}, "ratelimit_seconds": {"source"}}
 	for query, want := range map[string]int{
@@ -174,10 +176,10 @@ func TestQueriesFinds(t *testing.T) {
 	}
 }
 
-// series are the names of metrics with those of their labels.
+// series are the names of metrics with the names of their labels.
 type series map[string][]string
 
-// exportedBy reads a page of metrics; those of Go and of the process are left out.
+// exportedBy reads a page of metrics, without those of Go and of the process.
 func exportedBy(page string) series {
 	exported := make(series)
 	for _, kind := range regexp.MustCompile(`(?m)^# TYPE (ratelimit_\w+) `).FindAllStringSubmatch(page, -1) {
@@ -199,7 +201,7 @@ var (
 	ofScrapes = []string{"instance", "job", "le"}
 )
 
-// unknown returns what a query asks for that there is not, and notes what it asks for.
+// unknown returns the metrics and labels of a query that do not exist. It adds the metrics of the query to asked.
 func (s series) unknown(query string, asked map[string]bool) (problems []string) {
 	known := slices.Clone(ofScrapes)
 	for _, name := range metricOf.FindAllString(query, -1) {

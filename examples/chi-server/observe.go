@@ -1,7 +1,8 @@
+// What operators see of the limits.
+
 package main
 
 import (
-	"errors"
 	"log/slog"
 	"net/http"
 
@@ -9,45 +10,35 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/prommetrics"
+	"github.com/penstock-go/penstock/middleware/statuspage"
 )
 
-// A watch is how an operator sees what the limits do: in the log, once per
-// change, at /status, and at /metrics. The folder observability has alerts on these, and a
-// dashboard.
+// A watch shows operators the limits: in the log, at /status, and at /metrics. The
+// folder observability has alerts and a dashboard for the metrics.
 type watch struct {
 	log      *slog.Logger
-	metrics  *prommetrics.Metrics
 	registry *prometheus.Registry
-	status   *ratelimit.Status
+	metrics  *prommetrics.Metrics
+	status   *statuspage.Page
 }
 
 func newWatch(log *slog.Logger) (*watch, error) {
-	w := &watch{log: log, registry: prometheus.NewRegistry(), status: ratelimit.NewStatus()}
-	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var err error
-	w.metrics, err = prommetrics.New(w.registry, nil)
-	return w, err
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics, err := prommetrics.New(registry)
+	if err != nil {
+		return nil, err
+	}
+	return &watch{log, registry, metrics, statuspage.New()}, nil
 }
 
-// observer is told about every verdict.
-func (w *watch) observer() ratelimit.Observer { return ratelimit.Observers(w.metrics, w.status) }
+// observers receive the events of all middlewares.
+func (w *watch) observers() []ratelimit.Observer { return []ratelimit.Observer{w.metrics, w.status} }
 
-// middleware adds what is asked about a middleware when somebody looks.
-func (w *watch) middleware(m *ratelimit.Middleware) {
-	w.metrics.WatchOffenders(m)
-	w.status.Watch(m)
-}
-
-// limiter does the same for a limiter.
-func (w *watch) limiter(name string, limiter algorithms.Limiter) error {
-	return errors.Join(w.metrics.Watch(name, limiter), w.status.WatchLimiter(name, limiter))
-}
-
-// page serves the metrics. A service would serve them on an address of its own,
-// which its clients do not reach.
+// page serves the metrics. A service would serve them on an address that its
+// clients do not reach.
 func (w *watch) page() http.Handler {
 	return promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn)})
 }

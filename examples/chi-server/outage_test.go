@@ -17,10 +17,10 @@ const (
 	back = `level=INFO msg="Redis available"`
 	odd  = `level=ERROR msg="Redis misconfigured"`
 
-	hasty = 200 * time.Millisecond // that a server leaves Redis alone
+	hasty = 200 * time.Millisecond // how long such a server bypasses Redis
 )
 
-// wantDegraded wants logins refused, and everything else decided by this instance, numbers and all.
+// wantDegraded wants logins refused. This instance decides all other requests, and sends their numbers.
 func wantDegraded(t *testing.T, s *server) {
 	t.Helper()
 	tests := []struct {
@@ -71,7 +71,7 @@ func TestRedisDies(t *testing.T) {
 	t.Error("got 50 orders without Redis, want a limit")
 }
 
-// TestNoRedis: without Redis at start the server serves, says so, and uses Redis once that is there.
+// TestNoRedis: without Redis at startup the server serves, logs it, and uses Redis when Redis comes.
 func TestNoRedis(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -103,7 +103,7 @@ func TestNoRedis(t *testing.T) {
 	}
 }
 
-// TestUnfitRedis: what will not pass by itself ends the program at start, with advice.
+// TestUnfitRedis: errors that will not resolve themselves stop the program at startup, with a hint.
 func TestUnfitRedis(t *testing.T) {
 	t.Parallel()
 	password := redistest.Start(t, "--requirepass", "secret").Addr()
@@ -112,13 +112,13 @@ func TestUnfitRedis(t *testing.T) {
 	tests := []struct{ url, addr, says, advice string }{
 		{"redis://" + password, password, "NOAUTH", "set the client's Password"},
 		{"redis://:Secret@" + password, password, "WRONGPASS", "check the client's Username and Password"},
-		{"redis+cluster://:Secret@" + password, password, "WRONGPASS", "check the client's Username and Password"},
+		{"redis://:Secret@" + password + "?addr=" + password, password, "WRONGPASS", "check the client's Username and Password"},
 		{"redis://alice:secret@" + rights, rights, "NOPERM", "grant the client's user"},
 		{"redis://" + cluster, cluster, "MOVED", "redis.NewClusterClient"},
 	}
 	for _, tt := range tests {
 		code, said := runToEnd(t, "-addr", "127.0.0.1:0", "-redis", tt.url)
-		want := "chi-server: cannot use Redis at " + tt.addr + ": "
+		want := "chi-server: cannot use Redis at " + tt.addr
 		if code != exitFailed || !strings.Contains(said, want) || !strings.Contains(said, tt.says) || !strings.Contains(said, tt.advice) {
 			t.Errorf("%s: got exit code %d and\n%s\nwant 1, %q and %q", tt.says, code, said, want, tt.advice)
 		}
@@ -128,8 +128,8 @@ func TestUnfitRedis(t *testing.T) {
 	}
 }
 
-// TestRedisLosesItsRights: a misconfiguration that ends the program at start is an outage later. The log has each change
-// once.
+// TestRedisLosesItsRights: a misconfiguration that stops the program at startup is an outage later. The log has each
+// change once.
 func TestRedisLosesItsRights(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

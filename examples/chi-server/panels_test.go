@@ -1,3 +1,5 @@
+// The test of the dashboard's panels.
+
 package main
 
 import (
@@ -7,9 +9,8 @@ import (
 	"testing"
 )
 
-// wantPanels wants that each panel of the dashboard shows something of the scenes, each series under a name of its own,
-// and that no part of nothing is a gap. It waits: on a busy machine a scrape may fail, and what it would have had is gone
-// until the next.
+// wantPanels wants series in each panel of the dashboard, each with a name of its own, and no NaN from a division by
+// zero. It waits, because on a busy machine a scrape may fail.
 func wantPanels(t *testing.T, p *scraper) {
 	t.Helper()
 	var d struct{ Panels []panel }
@@ -21,13 +22,13 @@ func wantPanels(t *testing.T, p *scraper) {
 	}
 }
 
-// A panel is what is tested of one.
+// A panel has the parts of a panel that the test reads.
 type panel struct {
 	Title   string
 	Targets []struct{ Expr, LegendFormat string }
 }
 
-// missing returns what is wrong with the panel.
+// missing returns what the panel lacks.
 func (panel *panel) missing(t *testing.T, p *scraper) string {
 	t.Helper()
 	all := strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*", "$policy", ".*")
@@ -51,7 +52,7 @@ func (panel *panel) missing(t *testing.T, p *scraper) string {
 	return ""
 }
 
-// legend is a series' name.
+// legend returns the name of a series.
 func legend(format string, labels map[string]string) string {
 	for label, value := range labels {
 		format = strings.ReplaceAll(format, "{{"+label+"}}", value)

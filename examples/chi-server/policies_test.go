@@ -3,7 +3,6 @@
 package main
 
 import (
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,63 +10,62 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/overrides"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
-// TestPolicies: the exact limits, also the private one, of which no response speaks.
+// TestPolicies: the exact limits, also the hidden ones, which no response mentions.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	w, err := newWatch(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := newLimits(&backend{limiter: algorithms.NewMemory(nil), table: overrides.NewMemory()}, config{secret: []byte(demoSecret)}, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	global := "charges-global token-bucket 10000/1s private"
+	const capacity = "charges-capacity token-bucket 10000/1s hidden"
 	tests := []struct {
-		name string
-		m    *ratelimit.Middleware
-		key  string
-		want []string
+		row    string // its first policy
+		apiKey string
+		want   []string
 	}{
-		{"orders", l.orders, "", []string{"orders token-bucket 60/1m burst 10"}},
-		{"search", l.search, "", []string{"search sliding-window-counter 30/1m"}},
-		{"reports", l.reports, "", []string{"reports fixed-window 20/1m"}},
-		{"login", l.login, "", []string{"login sliding-window-log 5/1m"}},
-		{"sms", l.sms, "", []string{"sms leaky-bucket 2/1s burst 5"}},
-		{"completions", l.completions, "demo-free", []string{"completions token-bucket 10000/1m"}},
-		{"unmatched", l.unmatched, "", []string{"unmatched token-bucket 60/1m"}},
-		{"charges, free", l.charges, "demo-free", []string{"charges-merchant free token-bucket 100/1m burst 10", global}},
-		{"charges, pro", l.charges, "demo-pro", []string{"charges-merchant pro token-bucket 1000/1m burst 100", global}},
-		{"charges, enterprise", l.charges, "demo-enterprise", []string{"charges-merchant enterprise token-bucket 5000/1m burst 500", global}},
+		{"orders", "", []string{"orders token-bucket 60/1m burst 10"}},
+		{"search", "", []string{"search sliding-window-counter 30/1m"}},
+		{"reports", "", []string{"reports fixed-window 20/1m"}},
+		{"login", "", []string{"login sliding-window-log 5/1m"}},
+		{"sms", "", []string{"sms leaky-bucket 2/1s burst 5"}},
+		{"charges-merchant", "demo-free", []string{"charges-merchant free token-bucket 100/1m burst 10", capacity}},
+		{"charges-merchant", "demo-pro", []string{"charges-merchant pro token-bucket 1000/1m burst 100", capacity}},
+		{"charges-merchant", "demo-enterprise", []string{"charges-merchant enterprise token-bucket 5000/1m burst 500", capacity}},
+		{"completions", "demo-free", []string{"completions token-bucket 10000/1m"}},
+		{"demo", "", []string{"demo token-bucket 3000/1m burst 1500 hidden"}},
+		{"console", "", []string{"console sliding-window-log 10/1m"}},
+		{"unmatched", "", []string{"unmatched token-bucket 60/1m"}},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+	for _, policies := range limits {
+		row := policies[0].Name
+		m := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, policies...))
+		tested := false
+		for _, tt := range tests {
+			if tt.row != row {
+				continue
+			}
+			tested = true
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
-			if tt.key != "" {
-				r.Header.Set("X-API-Key", tt.key)
+			if tt.apiKey != "" {
+				r.Header.Set("X-API-Key", tt.apiKey)
 			}
-			v, err := tt.m.Check(r)
-			if err != nil || !v.Allowed {
-				t.Fatalf("got verdict %+v and error %v, want allowed", v, err)
+			v, err := m.Check(r)
+			if got := describe(v); err != nil || !v.Allowed || !slices.Equal(got, tt.want) {
+				t.Errorf("%s %s: got %q and error %v, want %q allowed", row, tt.apiKey, got, err, tt.want)
 			}
-			if got := describe(v); !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
+		}
+		if !tested {
+			t.Errorf("no test has the limits of %s", row)
+		}
 	}
 }
 
-// describe returns the policies of a verdict: name, tier, limit, and whether it is private.
+// describe returns the policies of a verdict: name, tier, limit, and whether it is hidden.
 func describe(v ratelimit.Verdict) []string {
 	var all []string
 	for _, p := range v.Policies {
 		words := []string{p.Name, p.Tier, p.Limit.String()}
-		if p.Private {
-			words = append(words, "private")
+		if p.Hidden {
+			words = append(words, "hidden")
 		}
 		words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
 		all = append(all, strings.Join(words, " "))

@@ -1,3 +1,5 @@
+// A Prometheus for tests.
+
 package main
 
 import (
@@ -17,14 +19,14 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A scraper is a process of Prometheus, with our alerts, for the impatient.
+// A scraper is a process of Prometheus with our alerts, at short intervals.
 type scraper struct {
 	url    string
 	client *http.Client
 	log    *text
 }
 
-// startScraper starts one that scrapes some scenes, each under its name.
+// startScraper starts a Prometheus that scrapes scenes, each under its name.
 func startScraper(t *testing.T, scenes []scene) *scraper {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +61,7 @@ func startScraper(t *testing.T, scenes []scene) *scraper {
 	return p
 }
 
-// configOf is our configuration with the scenes for the example.
+// configOf returns our configuration, with the scenes in place of the example.
 func configOf(t *testing.T, scenes []scene) string {
 	t.Helper()
 	const ours = `      - targets: ["127.0.0.1:8080"]`
@@ -73,7 +75,7 @@ func configOf(t *testing.T, scenes []scene) string {
 	return before + after
 }
 
-// hastyAlerts are our alerts, of what lasts a second instead of minutes, and of manyKeys.
+// hastyAlerts returns our alerts, with seconds in place of minutes, and with manyKeys.
 func hastyAlerts(t *testing.T) string {
 	t.Helper()
 	rules := regexp.MustCompile(`for: \d+m`).ReplaceAllString(read(t, "alerts.yml"), "for: 1s")
@@ -81,7 +83,7 @@ func hastyAlerts(t *testing.T) string {
 	return strings.ReplaceAll(rules, "> 100000", fmt.Sprintf("> %d", manyKeys))
 }
 
-// freeAddr returns an address of which nobody makes use: for the moment.
+// freeAddr returns an address that no process uses at the moment.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,7 +94,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// until waits until nothing is missing.
+// until waits until missing returns "".
 func (p *scraper) until(t *testing.T, missing func() string) {
 	t.Helper()
 	defer func() {
@@ -103,10 +105,10 @@ func (p *scraper) until(t *testing.T, missing func() string) {
 	redistest.UntilEmpty(t, "Prometheus has everything", missing)
 }
 
-// A result is what a query has of one series.
+// A result is one series of a query's answer.
 type result struct {
 	Metric map[string]string
-	Value  [2]any // when, and what
+	Value  [2]any // time and value
 }
 
 func (p *scraper) query(t *testing.T, query string) []result {
@@ -116,7 +118,7 @@ func (p *scraper) query(t *testing.T, query string) []result {
 	return answer.Data.Result
 }
 
-// value returns the value of a query's only result, "" if there is none.
+// value returns the value of a query's first result, or "".
 func (p *scraper) value(t *testing.T, query string) string {
 	t.Helper()
 	results := p.query(t, query)
@@ -126,7 +128,7 @@ func (p *scraper) value(t *testing.T, query string) string {
 	return fmt.Sprint(results[0].Value[1])
 }
 
-// fired returns the alerts that have ever fired, each with its policy or instance, and at how many evaluations.
+// fired returns the alerts that have fired, each with its policy or instance, and the number of evaluations.
 func (p *scraper) fired(t *testing.T) map[string]int {
 	t.Helper()
 	alerts := make(map[string]int)

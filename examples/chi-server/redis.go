@@ -1,23 +1,95 @@
+// The limiter that instances share through Redis.
+
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
-	"github.com/penstock-go/penstock/algorithms/overrides"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 const (
 	readyTimeout = 3 * time.Second
 	readyEvery   = 20 * time.Millisecond
+
+	// readTimeout frees the connections to a Redis that hangs, unless the URL has
+	// another read_timeout.
+	readTimeout = 500 * time.Millisecond
+	// dials is 1, because the limiter tries again by itself. With more dials, a
+	// call would end before it learns why Redis is unavailable.
+	dials = 1
 )
 
-// newShared returns a limiter in Redis. If that is down the server serves all
-// the same, and the limiter recovers by itself; only a mistake of whoever
-// configured it is an error.
+// A redisURL is a parsed -redis.
+type redisURL struct {
+	addrs string // without a password, for messages
+	open  func() redis.UniversalClient
+}
+
+var errRedisURL = errors.New("want redis://[user:password@]host:port[/db], with %40 for @ in a password, %2F for / and so on")
+
+// parseRedis reads a URL with the parsers of go-redis: Sentinel's if the URL has
+// master_name, the Cluster's if it has addr, and otherwise that of one server.
+// The error contains no part of a password.
+func parseRedis(text string) (*redisURL, error) {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return nil, errRedisURL
+	}
+	var r *redisURL
+	switch query := parsed.Query(); {
+	case query.Has("master_name"):
+		r, err = parseSentinels(text)
+	case query.Has("addr"):
+		r, err = parseCluster(text)
+	default:
+		r, err = parseServer(text)
+	}
+	if err != nil && strings.Contains(text, "@") {
+		return nil, errRedisURL // go-redis may have read a part of the password as a path
+	}
+	return r, err
+}
+
+func parseServer(text string) (*redisURL, error) {
+	o, err := redis.ParseURL(text)
+	if err != nil {
+		return nil, err
+	}
+	o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
+	return &redisURL{o.Addr, func() redis.UniversalClient { return redis.NewClient(o) }}, nil
+}
+
+func parseCluster(text string) (*redisURL, error) {
+	o, err := redis.ParseClusterURL(text)
+	if err != nil {
+		return nil, err
+	}
+	o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
+	return &redisURL{strings.Join(o.Addrs, ","), func() redis.UniversalClient { return redis.NewClusterClient(o) }}, nil
+}
+
+func parseSentinels(text string) (*redisURL, error) {
+	o, err := redis.ParseFailoverURL(text)
+	if err != nil {
+		return nil, err
+	}
+	o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
+	return &redisURL{strings.Join(o.SentinelAddrs, ","), func() redis.UniversalClient { return redis.NewFailoverClient(o) }}, nil
+}
+
+// newShared returns a backend in Redis. If Redis is unavailable, the server serves
+// all the same, and the limiter recovers by itself. Only a misconfiguration is an
+// error.
 func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	rdb := c.redis.open()
 	limiter, err := shared.New(rdb, &shared.Options{
@@ -34,12 +106,13 @@ func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	if err := ready(ctx, limiter); errors.Is(err, shared.ErrMisconfigured) {
 		return nil, errors.Join(fmt.Errorf("cannot use Redis at %s: %w", c.redis.addrs, err), closeAll())
 	}
-	return &backend{limiter, table, closeAll}, w.limiter("redis", limiter)
+	return &backend{limiter, table, closeAll}, nil
 }
 
-// ready returns nil once Redis answers, and else why it does not when the
-// limiter has opened its circuit: from there on it says itself how it goes. One
-// failure may be the first connection's, which takes longest.
+// ready returns nil once Redis answers. It returns the error of Redis after the
+// limiter has opened its circuit, because the limiter then logs how Redis fares.
+// It tries again after the first failure, because the first connection takes
+// longest.
 func ready(ctx context.Context, limiter *shared.Limiter) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

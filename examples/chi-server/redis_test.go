@@ -1,3 +1,5 @@
+// Tests of the stored keys, and of instances that share them.
+
 package main
 
 import (
@@ -12,7 +14,7 @@ import (
 
 const forever = -1 // of PTTL
 
-// TestPrefix: every key is below the prefix, expires, and holds no API key.
+// TestPrefix: every stored key has the prefix and a TTL, and contains no API key.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -32,7 +34,7 @@ func TestPrefix(t *testing.T) {
 		s.send(t, "GET /v1/orders/1", "")
 		s.send(t, "GET /v1/search", "", "X-API-Key", "demo-pro")
 		s.send(t, "GET /v1/reports", "", "X-API-Key", "guess")
-		s.send(t, "POST /v1/login", wrong) // the right one leaves nothing
+		s.send(t, "POST /v1/login", wrong) // a successful login leaves no key
 		s.send(t, "POST /v1/sms", "")
 		s.send(t, "POST /v1/charges", "", "Authorization", "Bearer demo-free") // two policies
 		s.send(t, "GET /nothing", "")
@@ -41,27 +43,27 @@ func TestPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What charges-global counts is gone after a millisecond, and what the
-		// server tried at its start is a moment later.
+		// The count of charges-capacity expires after a millisecond, and the key of
+		// the test at startup a moment later.
 		keys = slices.DeleteFunc(keys, func(key string) bool { return strings.Contains(key, "penstock~ready") })
 		if instances := tt.prefix + "{instances}"; !slices.Contains(keys, instances) {
 			t.Errorf("%v: got keys %q, want %q among them", tt.args, keys, instances)
 		}
 		if len(keys) != 8 && len(keys) != 9 {
-			t.Errorf("%v: got keys %q, want one per policy, and the instances", tt.args, keys)
+			t.Errorf("%v: got keys %q, want one per policy, and that of the instances", tt.args, keys)
 		}
 		for _, key := range keys {
 			if !strings.HasPrefix(key, tt.prefix) || strings.Contains(key, "demo") || strings.Contains(key, "guess") {
 				t.Errorf("%v: got key %q, want prefix %q and no API key", tt.args, key, tt.prefix)
 			}
 			if ttl, err := redis.Client().PTTL(ctx, key).Result(); err != nil || ttl == forever {
-				t.Errorf("%v: %q: got time to live %v and error %v, want that it ends", tt.args, key, ttl, err)
+				t.Errorf("%v: %q: got time to live %v and error %v, want a TTL", tt.args, key, ttl, err)
 			}
 		}
 	}
 }
 
-// TestShared: servers on one Redis and prefix are one limit.
+// TestShared: servers with the same Redis and prefix limit together.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + redistest.Start(t).Addr()
@@ -71,13 +73,26 @@ func TestShared(t *testing.T) {
 		if i >= 5 {
 			want = http.StatusTooManyRequests
 		}
-		if r := servers[i%2].send(t, "POST /v1/login", wrong); r.status != want {
+		if r := servers[i%2].login(t, wrong); r.status != want {
 			t.Errorf("login %d: got %d, want %d", i, r.status, want)
 		}
 	}
 	for _, args := range [][]string{{"-redis", url, "-prefix", "other"}, {"-redis", url + "/1"}, nil} {
-		if r := start(t, args...).send(t, "POST /v1/login", wrong); r.left() != 4 {
-			t.Errorf("%v: got %d left, want 4, as it counts alone", args, r.left())
+		if r := start(t, args...).login(t, wrong); r.left() != 4 {
+			t.Errorf("%v: got %d left, want 4, because it counts alone", args, r.left())
 		}
+	}
+}
+
+// TestCluster: a URL with addr is that of a Redis Cluster.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	url := "redis://"
+	for i, node := range redistest.StartCluster(t).Nodes() {
+		url += []string{"", "?addr=", "&addr="}[min(i, 2)] + node.Addr()
+	}
+	s := start(t, "-redis", url)
+	if r := s.login(t, right); r.status != http.StatusOK || r.left() != 4 {
+		t.Errorf("got %d and %d left, want 200 and 4", r.status, r.left())
 	}
 }

@@ -1,3 +1,5 @@
+// Tests of the routes and their limits.
+
 package main
 
 import (
@@ -24,7 +26,8 @@ const (
 	wrong = `{"user":"demo","password":"guess"}`
 )
 
-// Clients are header fields that say who asks. Requests take them in turn, and all those of one list are one client.
+// Clients are header fields that identify a client. Requests take the fields of a list in turn. All fields of a list are
+// one client.
 var (
 	free = [][]string{{"X-API-Key", "demo-free"}, {"Authorization", "Bearer demo-free"}, {"authorization", "bearer demo-free"}}
 	rich = [][]string{{"X-API-Key", "demo-enterprise"}, {"Authorization", "Bearer demo-enterprise"}}
@@ -36,9 +39,9 @@ type route struct {
 	name     string
 	policies string // RateLimit-Policy
 	client   [][]string
-	attempts []attempt     // in turn; all of them are one bucket
-	admits   int           // how many of them at once
-	another  time.Duration // after which the limit may admit another one
+	attempts []attempt     // in turn; all share one bucket
+	admits   int           // at once
+	another  time.Duration // the time after which the limit may admit one more
 }
 
 var routes = []route{
@@ -73,7 +76,7 @@ func TestRoutes(t *testing.T) {
 			t.Run(r.name, func(t *testing.T) {
 				admitted, most, denial := r.exhaust(t, s)
 				if admitted < r.admits || admitted > most {
-					t.Errorf("got %d requests admitted, want %d (%d with what came back meanwhile)", admitted, r.admits, most)
+					t.Errorf("got %d requests admitted, want %d (%d with the units that came back meanwhile)", admitted, r.admits, most)
 				}
 				r.checkDenial(t, denial)
 			})
@@ -87,7 +90,7 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// exhaust sends requests until one is denied. It returns how many were admitted, and how many may have been.
+// exhaust sends requests until one is denied. It returns how many were admitted, and how many the limit may admit.
 func (r *route) exhaust(t *testing.T, s *server) (admitted, most int, denial reply) {
 	t.Helper()
 	began := time.Now()
@@ -126,13 +129,13 @@ func (r *route) checkDenial(t *testing.T, denial reply) {
 	if got := denial.header.Get("RateLimit-Policy"); got != r.policies {
 		t.Errorf("got RateLimit-Policy %q, want %q", got, r.policies)
 	}
-	// A window and its jitter, or two windows of a sliding one.
+	// At most a window and its jitter, or two windows of a sliding limit.
 	if wait, err := strconv.Atoi(denial.header.Get("Retry-After")); err != nil || wait < 1 || wait > 120 {
 		t.Errorf("got Retry-After %q, want seconds", denial.header.Get("Retry-After"))
 	}
 }
 
-// TestBuckets: one client's bucket is not another's, and a route's is not another route's.
+// TestBuckets: each client has a bucket of its own on each route.
 func TestBuckets(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		s := start(t, args...)
@@ -159,7 +162,7 @@ func TestBuckets(t *testing.T) {
 	})
 }
 
-// TestSMS: a queue of five, one served every half second.
+// TestSMS: a queue of five, with one message every half second.
 func TestSMS(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		const sent = 8
@@ -203,7 +206,7 @@ func TestSMS(t *testing.T) {
 	})
 }
 
-// TestLogin: only the demo's user gets in.
+// TestLogin: only the demo's user logs in.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -227,7 +230,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestLoginsThatSucceed do not count, however many there are.
+// TestLoginsThatSucceed: successful logins do not count, however many there are.
 func TestLoginsThatSucceed(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		s := start(t, args...)
@@ -249,7 +252,7 @@ func TestLoginsThatSucceed(t *testing.T) {
 	})
 }
 
-// login tries again while Redis is late, as it is on a busy machine: then logins are refused.
+// login tries again while Redis is late, because the server then refuses logins. Redis is late on a busy machine.
 func (s *server) login(t *testing.T, body string) reply {
 	t.Helper()
 	var r reply
@@ -260,7 +263,7 @@ func (s *server) login(t *testing.T, body string) reply {
 	return r
 }
 
-// TestCompletions: what a completion did not take of its reservation comes back, and what it took beyond is paid for.
+// TestCompletions: unused tokens of a reservation come back, and tokens beyond it are charged.
 func TestCompletions(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		s := start(t, args...)
@@ -289,7 +292,7 @@ func TestCompletions(t *testing.T) {
 	})
 }
 
-// TestAllow: 405 says what is allowed (RFC 9110, section 15.5.6).
+// TestAllow: a 405 lists the allowed methods (RFC 9110, section 15.5.6).
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -1,4 +1,4 @@
-// Servers in situations that alerts are for, as Prometheus scrapes them.
+// Servers in the situations of the alerts, for Prometheus to scrape.
 
 package main
 
@@ -16,11 +16,11 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/prommetrics"
 )
 
-// A scene is a server that Prometheus scrapes, and what happens to it again and again.
+// A scene is a server that Prometheus scrapes. The test repeats its rounds.
 type scene struct {
 	name  string // its instance
 	url   string
@@ -28,11 +28,11 @@ type scene struct {
 }
 
 const (
-	manyKeys = 20 // are made up, if more
-	regulars = 12 // clients, of more than ten and not too many
+	manyKeys = 20 // more keys than this raise an alert
+	regulars = 12 // clients: more than ten, and fewer than manyKeys
 )
 
-// crowd is a server in memory, of which each policy has clients of another kind.
+// crowd is a server in memory. Each policy has clients of another kind.
 func crowd(t *testing.T) scene {
 	t.Helper()
 	s := start(t, "-trusted-proxies", "127.0.0.0/8")
@@ -49,18 +49,18 @@ func crowd(t *testing.T) scene {
 				get(t, "/v1/orders/1", addr)
 				get(t, "/nothing", addr)
 			}
-			for range 2 { // all of them too often
+			for range 2 { // all clients too often
 				get(t, "/v1/search?deep=1", addr)
 			}
 		}
 		for range 20 {
-			get(t, "/v1/orders/1", first)        // one of many, again and again
-			s.send(t, "POST /v1/login", "guess") // the only one
+			get(t, "/v1/orders/1", first)        // one of many clients, in each round
+			s.send(t, "POST /v1/login", "guess") // the only client
 		}
 		for i := 0; round == 2 && i < 75; i++ {
-			get(t, "/nothing", first) // one of many, which stops soon after its 60
+			get(t, "/nothing", first) // one of many clients, which stops soon after its 60
 		}
-		for range 5 { // each but once
+		for range 5 { // new clients, each once
 			met++
 			if got := get(t, "/v1/reports", fmt.Sprintf("10.0.%d.%d", met/256, met%256)); got != http.StatusOK {
 				t.Errorf("report: got %d, want 200", got)
@@ -69,7 +69,7 @@ func crowd(t *testing.T) scene {
 	}}
 }
 
-// charge sends what no limit denies, with Redis or without.
+// charge sends a request that no limit denies, with Redis or without.
 func (s *server) charge(t *testing.T) {
 	t.Helper()
 	if r := s.send(t, "POST /v1/charges", "", "X-API-Key", "demo-enterprise"); r.status != http.StatusOK {
@@ -77,10 +77,10 @@ func (s *server) charge(t *testing.T) {
 	}
 }
 
-// chargeUntil sends charges until the log has said it so many times.
+// chargeUntil sends charges until the log has a text so many times.
 func (s *server) chargeUntil(t *testing.T, says string, times int) {
 	t.Helper()
-	redistest.UntilEmpty(t, fmt.Sprintf("the server has said %q %d times", says, times), func() string {
+	redistest.UntilEmpty(t, fmt.Sprintf("the log has %q %d times", says, times), func() string {
 		if strings.Count(s.log.String(), says) >= times {
 			return ""
 		}
@@ -89,7 +89,7 @@ func (s *server) chargeUntil(t *testing.T, says string, times int) {
 	})
 }
 
-// healthy is a server on a Redis that is never in trouble.
+// healthy is a server with a Redis that is never in trouble.
 func healthy(t *testing.T) scene {
 	t.Helper()
 	s := startHasty(t, hasty, "-redis", "redis://"+redistest.Start(t).Addr())
@@ -100,7 +100,7 @@ func healthy(t *testing.T) scene {
 	}}
 }
 
-// refused is a server whose Redis takes its rights away from it, and does not give them back.
+// refused is a server whose Redis revokes its rights for good.
 func refused(t *testing.T) scene {
 	t.Helper()
 	redis := redistest.Start(t)
@@ -134,19 +134,20 @@ func flapping(t *testing.T) scene {
 	}}
 }
 
-// trial is a server of two policies that try a candidate: of "strict" it would decide much otherwise, of "alike" little.
+// trial is a server with two policies that try a candidate. The candidate of "strict" would decide many requests
+// otherwise, and the candidate of "alike" few.
 func trial(t *testing.T) scene {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	metrics := ratelimit.Must(prommetrics.New(registry, nil))
+	metrics := ratelimit.Must(prommetrics.New(registry))
 	memory := algorithms.NewMemory(nil)
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(server.Close)
 
 	limit := algorithms.TokenBucket(1_000_000, time.Second)
-	candidate := limit.WithBurst(5) // which denies whatever costs more, and nothing else
+	candidate := limit.WithBurst(5) // which denies all costs above 5, and nothing else
 	serve := func(policy string) func(path string) {
-		m := ratelimit.Must(ratelimit.New(memory, &ratelimit.Options{Observer: metrics}, ratelimit.Policy{
+		m := ratelimit.Must(ratelimit.New(memory, &ratelimit.Options{Observers: []ratelimit.Observer{metrics}}, ratelimit.Policy{
 			Name: policy, Key: keyfunc.IP(nil), Limit: limit, Candidate: &candidate,
 			Cost: func(r *http.Request) int64 { return int64(len(r.URL.Path)) },
 		}))
@@ -155,7 +156,7 @@ func trial(t *testing.T) scene {
 	}
 	strict, alike := serve("strict"), serve("alike")
 	return scene{"trial", server.URL, func(*testing.T) {
-		alike("/costly") // first: no scrape has it as one of fewer
+		alike("/costly") // first, so that no scrape finds it among few requests
 		for i := range 100 {
 			strict([]string{"/", "/costly"}[i%2])
 			alike("/")

@@ -1,3 +1,5 @@
+// Tests of the end of the server.
+
 package main
 
 import (
@@ -16,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// TestShutdown: a request in flight finishes, held ones are refused, nothing new is served.
+// TestShutdown: a request in flight finishes, held requests are refused, and new ones are not accepted.
 func TestShutdown(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		s := start(t, args...)
@@ -58,12 +60,12 @@ func TestShutdown(t *testing.T) {
 		}
 		s.wait(t)
 		if log := s.log.String(); !strings.Contains(log, "shutting down") {
-			t.Errorf("got log\n%s\nwant it to speak of the end", log)
+			t.Errorf("got log\n%s\nwant the shutdown in it", log)
 		}
 	})
 }
 
-// sendLater sends a login; reading is closed once its handler reads the body.
+// sendLater sends a login. It closes reading when the handler reads the body.
 func (s *server) sendLater(t *testing.T, body io.Reader) (answer chan reply, reading chan struct{}) {
 	answer, reading = make(chan reply, 1), make(chan struct{})
 	s.client.Transport.(*http.Transport).ExpectContinueTimeout = deadline
@@ -72,8 +74,8 @@ func (s *server) sendLater(t *testing.T, body io.Reader) (answer chan reply, rea
 	return answer, reading
 }
 
-// fillQueue sends messages until one is denied. All connections are accepted by then, since each has its own and they
-// are accepted in order; so each will get an answer.
+// fillQueue sends messages until one is denied. Each message has its own connection, and the server accepts connections
+// in order, so it has accepted all of them by then, and will answer each.
 func (s *server) fillQueue(t *testing.T) (answers []chan reply) {
 	t.Helper()
 	for range 50 {
@@ -109,7 +111,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-// awaitClosed waits until nobody listens on address.
+// awaitClosed waits until no process listens on address.
 func awaitClosed(t *testing.T, address string) {
 	t.Helper()
 	redistest.Until(t, address+" is closed", func() bool {
@@ -121,28 +123,37 @@ func awaitClosed(t *testing.T, address string) {
 	})
 }
 
-// TestSignals ends the program itself, as a shell would.
+// TestSignals: the program ends on the signals of a shell.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), deadline)
-			defer cancel()
-			stderr := new(text)
-			program := exec.CommandContext(ctx, os.Args[0], "-addr", "127.0.0.1:0")
-			program.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
-			program.Stderr = stderr
-			if err := program.Start(); err != nil {
-				t.Fatal(err)
-			}
-			(&server{log: stderr}).listening(t)
+			program, s := startProgram(t)
 			if err := program.Process.Signal(signal); err != nil {
 				t.Error(err)
 			}
-			if err := program.Wait(); err != nil || !strings.Contains(stderr.String(), "shutting down") {
-				t.Errorf("got %v and\n%s\nwant exit code 0", err, stderr)
+			if err := program.Wait(); err != nil || !strings.Contains(s.log.String(), "shutting down") {
+				t.Errorf("got %v and\n%s\nwant exit code 0", err, s.log)
 			}
 		})
 	}
+}
+
+// startProgram starts the program as a process, for tests of signals and of the log. The server that it returns has no
+// stop.
+func startProgram(t *testing.T, args ...string) (*exec.Cmd, *server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	t.Cleanup(cancel)
+	s := &server{log: new(text), done: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(s.client.CloseIdleConnections)
+	program := exec.CommandContext(ctx, os.Args[0], append([]string{"-addr", "127.0.0.1:0"}, args...)...)
+	program.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
+	program.Stderr = s.log
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.url = s.listening(t)
+	return program, s
 }

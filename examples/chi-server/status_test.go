@@ -1,3 +1,5 @@
+// The test of the status page.
+
 package main
 
 import (
@@ -8,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestStatus: the page says what was sent, as JSON and as HTML, with and without Redis.
+// TestStatus: the page counts the requests, as JSON and as HTML, with and without Redis.
 func TestStatus(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
 		s := start(t, args...)
@@ -40,14 +42,14 @@ func TestStatus(t *testing.T) {
 			Limiters []struct{ Name, Breaker string }
 			Findings []any
 		}
-		got := s.send(t, "GET /status", "", "Accept", "application/json")
+		got := s.send(t, "GET /status?format=json", "")
 		if err := json.Unmarshal([]byte(got.body), &page); err != nil {
 			t.Fatalf("%v:\n%s", err, got.body)
 		}
 		want := map[string]map[string]uint64{
 			"orders":           {"allowed": uint64(15 - denied), "denied": uint64(denied)},
 			"charges-merchant": {"allowed": 1, "key_error": 2},
-			"charges-global":   {"allowed": 1},
+			"charges-capacity": {"allowed": 1},
 			"unmatched":        {"allowed": 1},
 		}
 		met := 0
@@ -59,7 +61,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", p.Name, p.Outcomes, want[p.Name])
 			}
 			if p.Name == "orders" && (len(p.Offenders) != 1 || p.Offenders[0].Denied != denied || strings.Contains(p.Offenders[0].Key, "127.0.0.1")) {
-				t.Errorf("got the offenders %v, want one with %d denials, whose address does not show", p.Offenders, denied)
+				t.Errorf("got the offenders %v, want one with %d denials, without its address", p.Offenders, denied)
 			}
 		}
 		if met != len(want) {
@@ -72,7 +74,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("got %+v, decisions %+v, want a closed circuit of redis, and decisions by it", page.Limiters, page.Decisions)
 		}
 
-		html := s.send(t, "GET /status", "", "Accept", "text/html, */*;q=0.1")
+		html := s.send(t, "GET /status", "")
 		if html.status != http.StatusOK || html.header.Get("Cache-Control") != "no-store" || strings.Contains(html.body, "<script") || !strings.Contains(html.body, "charges-merchant") {
 			t.Errorf("got %d %v:\n%s", html.status, html.header, html.body)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // address is the key of what is limited by IP.
@@ -84,7 +84,7 @@ func penstockRedisHTTP(n int) setup {
 		policies := []ratelimit.Policy{
 			{Name: "merchant", Key: merchant, Limit: limit},
 			{Name: "endpoint", Key: keyfunc.Join(merchant, keyfunc.Route()), Limit: limit},
-			{Name: "global", Key: keyfunc.Const("all"), Limit: limit, Private: true},
+			{Name: "global", Key: keyfunc.Const("all"), Limit: limit, Capacity: true},
 		}
 		return penstockHTTP(limiter, policies[:n]...)
 	}
@@ -101,10 +101,15 @@ func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, erro
 	})
 }
 
+// unheard observes every request, and counts none.
+type unheard struct{}
+
+func (unheard) Observe(context.Context, ratelimit.Event) {}
+
 func penstockHTTP(l algorithms.Limiter, policies ...ratelimit.Policy) (func() take, error) {
 	m, err := ratelimit.New(l, &ratelimit.Options{
-		Headers:  headers.Draft,
-		Observer: ratelimit.ObserverFunc(func(context.Context, ratelimit.Event) {}),
+		Headers:   headers.Draft,
+		Observers: []ratelimit.Observer{unheard{}},
 	}, policies...)
 	if err != nil {
 		return nil, err

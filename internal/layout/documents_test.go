@@ -50,3 +50,12 @@ func exists(t *testing.T, pattern string) bool {
 	}
 	return len(found) > 0
 }
+
+// README's first program is the quickstart, which a test runs.
+func TestReadmeShowsTheQuickstart(t *testing.T) {
+	t.Parallel()
+	_, program, found := strings.Cut(string(read(t, "../../examples/quickstart/main.go")), "\npackage main\n")
+	if !found || !strings.Contains(string(read(t, "../../README.md")), "```go\npackage main\n"+program+"```\n") {
+		t.Error("README.md does not show examples/quickstart/main.go")
+	}
+}

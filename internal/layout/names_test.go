@@ -19,6 +19,9 @@ import (
 var names = map[string]int{
 	"algorithms":        75,
 	"algorithms/shared": 25,
+	"headers":           20,
+	"keyfunc":           22,
+	"middleware":        55,
 }
 
 // seam are names whose results are internal types. They are for this module's

@@ -3,6 +3,7 @@
 package prommetrics_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// TestConcurrency: nothing is lost, whoever decides, scrapes and asks who is denied at the same time.
+// TestConcurrency: metrics lose no request while Middlewares come and go, and Prometheus scrapes.
 func TestConcurrency(t *testing.T) {
 	const goroutines, each = 8, 500
 	reg := prometheus.NewRegistry()
@@ -21,16 +22,16 @@ func TestConcurrency(t *testing.T) {
 	for g := range goroutines {
 		wg.Go(func() {
 			again := newMetrics(t, reg)
-			limited := newMiddleware(t, memory, again, byIP("p", algorithms.Nobody()), byIP(fmt.Sprint("p", g%2), hourly))
-			again.WatchOffenders(limited)
-			if err := again.Watch(fmt.Sprint("memory", g%2), memory); err != nil {
-				t.Error(err)
-			}
+			limited := named(t, fmt.Sprint("memory", g%2), memory, again, byIP("p", algorithms.Nobody()), byIP(fmt.Sprint("p", g%2), hourly))
 			for i := range each {
 				_, _ = limited.Check(from(fmt.Sprintf("192.0.2.%d", i%200))) // denied
-				if i%100 == 0 {                                              // a policy that nobody has met
-					_, _ = newMiddleware(t, memory, m, byIP(fmt.Sprintf("new-%d-%d", g, i), hourly)).Check(from("192.0.2.1"))
+				if i%100 == 0 {
+					passing := newMiddleware(t, newMemory(t), m, byIP(fmt.Sprintf("new-%d-%d", g, i), hourly))
+					_, _ = passing.Check(from("192.0.2.1"))
 					gather(t, reg)
+					if err := passing.Close(context.Background()); err != nil {
+						t.Error(err)
+					}
 					limited.TopDenied("p", 10)
 				}
 			}
@@ -38,16 +39,17 @@ func TestConcurrency(t *testing.T) {
 	}
 	wg.Wait()
 	values, _ := gather(t, reg)
-	for series, want := range map[string]float64{
+	wants(t, values, map[string]float64{
 		"ratelimit_requests_total{outcome=denied,policy=p,tier=}":   goroutines * each,
 		"ratelimit_requests_total{outcome=allowed,policy=p0,tier=}": goroutines * each / 2,
 		"ratelimit_decision_duration_seconds{source=local}":         goroutines*each + goroutines*each/100,
-	} {
-		if values[series] != want {
-			t.Errorf("%s: got %v, want %v", series, values[series], want)
-		}
-	}
+	})
 	if got := values["ratelimit_distinct_keys{policy=p}"]; got < 180 || got > 220 {
-		t.Errorf("got %v distinct keys, want about 200 in all middlewares", got)
+		t.Errorf("got %v distinct keys, want about 200 in all Middlewares", got)
+	}
+	for series := range values {
+		if series == "ratelimit_distinct_keys{policy=new-0-0}" {
+			t.Errorf("got %s of a closed Middleware", series)
+		}
 	}
 }

@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// A distinct keeps four sketches of 20 minutes, so that it knows of the
-	// last 60 to 80 minutes.
+	// A distinct keeps four sketches of 20 minutes each, so it covers the last 60
+	// to 80 minutes.
 	epochs = 4
 	epoch  = 20 * time.Minute
 
-	// Keys are spread over sketches with a lock each; 1 KB each, whose errors
-	// of 3 % cancel out to half of that.
+	// Keys are spread over several sketches with a lock each. A sketch takes 1 KB.
+	// Its standard error of 3 % halves in the sum of four.
 	parts     = 4
 	precision = 10
 )
 
-// A distinct estimates how many different keys there were. It takes 16 KB.
+// A distinct estimates the number of different keys. It takes 16 KB.
 type distinct struct {
 	parts [parts]part
 
-	began time.Time // the newest epoch; the collecting goroutine's own
+	began time.Time // start of the newest epoch; guarded by Metrics.mu
 }
 
 // A part counts the keys whose hashes end in the same bits.
 type part struct {
 	mu     sync.Mutex // guards sketch
 	sketch *hyperloglog.Sketch
-	past   [epochs - 1]*hyperloglog.Sketch // the latest first; the collecting goroutine's own
+	past   [epochs - 1]*hyperloglog.Sketch // the latest first; guarded by Metrics.mu
 
 	_ [64]byte // keeps the next part's mu off this cache line
 }
@@ -47,11 +47,11 @@ func newDistinct(now time.Time) *distinct {
 	return d
 }
 
-// newSketch returns one that does not grow, and so never allocates.
+// newSketch returns a sketch that never grows, and so never allocates.
 func newSketch() *hyperloglog.Sketch {
 	s, err := hyperloglog.NewSketch(precision, false)
 	if err != nil {
-		panic("prommetrics: " + err.Error()) // the precision is a constant
+		panic("ratelimit: " + err.Error()) // the precision is a constant
 	}
 	return s
 }
@@ -64,8 +64,8 @@ func (d *distinct) add(hash uint32) {
 	p.mu.Unlock()
 }
 
-// mix spreads a hash over 64 bits (the finalizer of SplitMix64): a sketch looks
-// at the first ones.
+// mix spreads a hash over 64 bits (the finalizer of SplitMix64), because a sketch
+// reads the first bits.
 func mix(h uint64) uint64 {
 	h += 0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -73,9 +73,9 @@ func mix(h uint64) uint64 {
 	return h ^ h>>31
 }
 
-// estimate returns how many keys there were, and begins a new epoch if it is
-// time: requests do not have to look at the clock. So after an hour without a
-// scrape the first one speaks of a longer time.
+// estimate returns the number of different keys. It also begins new epochs, so
+// that requests need not read the clock. After an hour without a scrape, the first
+// estimate covers a longer time. It requires Metrics.mu.
 func (d *distinct) estimate(now time.Time) (n uint64) {
 	turns := int(now.Sub(d.began) / epoch)
 	d.began = d.began.Add(time.Duration(max(0, turns)) * epoch)

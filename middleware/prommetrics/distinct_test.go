@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestDistinct: estimates are good to some per cent, however often keys come.
+// TestDistinct: estimates are accurate to some per cent, however often a key comes.
 func TestDistinct(t *testing.T) {
 	start := time.Now()
 	for _, keys := range []int{0, 1, 10, 1_000, 50_000, 1_000_000} {
@@ -18,7 +18,7 @@ func TestDistinct(t *testing.T) {
 			d.add(hash)
 			d.add(hash)
 		}
-		// Four standard errors; and of a few keys, one.
+		// Four standard errors, or one key.
 		got := float64(d.estimate(start))
 		if tolerance := max(1, 4*0.0163*float64(keys)); math.Abs(got-float64(keys)) > tolerance {
 			t.Errorf("got %v, want %d", got, keys)
@@ -36,7 +36,7 @@ func TestDistinctForgets(t *testing.T) {
 		{time.Minute, time.Hour, 100},
 		{time.Minute, time.Hour + 20*time.Minute, 0},
 		{epoch, time.Hour, 100},
-		{3 * time.Hour, 3 * time.Hour, 100}, // nobody has asked before
+		{3 * time.Hour, 3 * time.Hour, 100}, // the first scrape
 		{3 * time.Hour, 6 * time.Hour, 0},
 	} {
 		d := newDistinct(start)

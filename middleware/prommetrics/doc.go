@@ -1,70 +1,71 @@
-// Package prommetrics counts for Prometheus what middlewares and limiters do.
+// Package prommetrics exports metrics of Middlewares and their limiters to
+// Prometheus.
 //
-//	metrics := ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer, nil))
-//	limiter := ratelimit.Must(shared.New(rdb, nil))
-//	metrics.Watch("redis", limiter)
-//	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: metrics}, policies...))
-//	metrics.WatchOffenders(limited)
+//	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))}}
+//	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
 //
-// Values of labels are names in the configuration (policies, tiers, limiters)
-// and words of this library; nothing that a client sends is ever one.
+// All series of a policy exist before its first request. Label values are names
+// in the configuration (policies, tiers, limiters) and words of this module.
+// Clients cannot add series.
 //
-// # Of the middleware, as its Observer
+// # Metrics of policies
 //
-//	Name, after ratelimit_            Labels                   What
-//	requests_total                    policy, tier, outcome    requests, by what each policy made of them
-//	unknown_tier_requests_total       policy                   that named a tier which is not configured
-//	abandoned_requests_total          policy                   held for their turn, and gave up
-//	bans_total                        policy                   keys banned for their denials
-//	settlements_total                 policy, result           late charges and returns: made, failed, dropped
-//	settlement_lag_seconds                                     histogram, native and classic: from when one is due
-//	                                                           until it is made
-//	candidate_divergences_total       policy, live, candidate  a candidate would have decided otherwise
-//	decision_duration_seconds         source                   histogram, native and classic: shared, local, undecided
+//	Name, after ratelimit_            Labels                   Meaning
+//	requests_total                    policy, tier, outcome    requests; see ratelimit.Outcome for the outcomes
+//	unknown_tier_requests_total       policy                   requests with a tier that the policy does not have
+//	abandoned_requests_total          policy                   held requests that were not served
+//	bans_total                        policy                   keys that the policy banned
+//	settlements_total                 policy, result           late charges and returns: made, failed or dropped
+//	settlement_lag_seconds                                     histogram: delay of settlements after they are due
+//	candidate_divergences_total       policy, live, candidate  requests that the candidate would have decided otherwise
+//	decision_duration_seconds         source                   histogram: shared, local, undecided
 //	distinct_keys                     policy                   gauge: different keys of the last hour, an estimate
-//	top_offender_denial_ratio         policy                   gauge: one key's part of the last minutes' denials
+//	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
+//	                                                           last minutes
 //
-// The last needs WatchOffenders. The outcomes are allowed, denied,
-// shadow_denied (a shadow policy would have denied), degraded_allowed and
-// degraded_denied (this process decided alone, without the shared limiter),
-// failed_open and failed_closed (nobody decided), key_error (no identity, or one
-// that is not valid), banned, unasked (another policy was known to deny), cancelled (the
-// client has gone) and invalid (a mistake of the program).
+// The histograms are native and classic. The last two gauges vanish when an
+// Update removes the policy, or when all Middlewares with the policy are closed.
+// If several Middlewares have a policy of one name, their requests add up, and
+// the largest top_offender_denial_ratio counts.
 //
-// # Of limiters, after Watch
+// # Metrics of limiters
 //
-// All have the label limiter, the name that Watch was given.
+// All have the label limiter, which is ratelimit.Options.LimiterName. Several
+// limiters with one name get the labels memory, memory-2, memory-3 in the order
+// of their registration. A limiter without a method Stats has no metrics. The
+// metrics vanish when all Middlewares with the limiter are closed.
 //
 //	breaker_open                                               gauge: 1 while the circuit is open and Redis is bypassed
-//	breaker_trips_total                                        times that it has opened
+//	breaker_trips_total                                        openings of the circuit
 //	instances                                                  gauge: live instances
 //	fallback_local_checks_total                                checks that this instance decided alone
 //	fallback_passed_checks_total                               checks that failed open
 //	fallback_refused_calls_total                               calls that failed closed
-//	fallback_owed_keys                                         gauge: keys whose local charges Redis has yet to receive
-//	fallback_handed_back_units_total                           units that it received afterwards
-//	fallback_lost_units_total                                  units that it could not receive
-//	redis_checks_total                                         checks that Redis was asked
-//	redis_scripts_total                                        scripts that were sent
+//	fallback_owed_keys                                         gauge: keys with local charges that Redis has not received
+//	fallback_handed_back_units_total                           units charged locally that Redis received later
+//	fallback_lost_units_total                                  units charged locally that Redis could not receive
+//	redis_checks_total                                         checks sent to Redis
+//	redis_scripts_total                                        scripts sent to Redis
 //	redis_script_loads_total                                   scripts that Redis did not know
-//	redis_errors_total                reason                   scripts that failed, by shared.Reason
-//	redis_failed_returns_total                                 failures to give back units
+//	redis_errors_total                reason                   failures by shared.Reason
+//	redis_failed_returns_total                                 failures to return units
 //	redis_missing_states_total                                 checks that found no stored state
 //	redis_batch_checks                                         histogram: checks in a script
 //	deny_cache_hits_total                                      calls denied from memory, without Redis
-//	deny_cache_keys                                            gauge: keys whose denials are remembered
-//	lease_keys                                                 gauge: keys that are leased
-//	lease_units                                                gauge: units on lease, not yet spent
-//	lease_blocks_total                                         blocks of units that were leased
-//	lease_taken_units_total                                    units that were leased
-//	lease_spent_units_total                                    units on lease that admitted requests
-//	lease_returned_units_total                                 units on lease that went back
-//	lease_lost_units_total                                     units on lease that nobody can use
+//	deny_cache_keys                                            gauge: keys in the deny cache
+//	lease_keys                                                 gauge: leased keys
+//	lease_units                                                gauge: unspent units on lease
+//	lease_blocks_total                                         leased blocks of units
+//	lease_taken_units_total                                    leased units
+//	lease_spent_units_total                                    leased units that admitted requests
+//	lease_returned_units_total                                 leased units that were returned
+//	lease_lost_units_total                                     leased units that expired, or could not be returned
 //	memory_keys                                                gauge: keys in memory
-//	memory_expired_keys_total                                  keys forgotten because they were full again
-//	memory_evicted_keys_total                                  keys forgotten to make room
-//	memory_refused_keys_total                                  new keys without room
+//	memory_expired_keys_total                                  expired keys that were removed
+//	memory_evicted_keys_total                                  keys that were removed to make room
+//	memory_refused_keys_total                                  new keys that were refused for lack of room
 //
-// A jump of redis_missing_states_total without one of requests means that Redis
-// forgets limits. Alerts and a dashboard are in examples/chi-server/observability.
+// Only shared limiters have the metrics above memory_keys. If
+// redis_missing_states_total rises and requests_total does not, Redis loses
+// limits. Alerts and a dashboard are in examples/chi-server/observability.
 package prommetrics

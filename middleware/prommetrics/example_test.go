@@ -1,5 +1,3 @@
-// An example of all metrics.
-
 package prommetrics_test
 
 import (
@@ -13,24 +11,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/prommetrics"
 )
 
-// The decisions of the middleware, the counts of its limiter, and the client that is denied most.
-func Example() {
-	registry := prometheus.NewRegistry() // a service has prometheus.DefaultRegisterer
-	metrics := ratelimit.Must(prommetrics.New(registry, nil))
-
-	limiter := algorithms.NewMemory(nil)
-	if err := metrics.Watch("memory", limiter); err != nil {
-		fmt.Println(err)
-	}
-	orders := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Observer: metrics}, ratelimit.Policy{
-		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Hour),
+// One line exports a Middleware's requests, its limiter, and the share of its worst offender.
+func ExampleNew() {
+	registry := prometheus.NewRegistry() // a service uses prometheus.DefaultRegisterer
+	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(registry))}}
+	orders := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), opts, ratelimit.Policy{
+		Name: "orders", Limit: algorithms.TokenBucket(2, time.Hour),
 	}))
-	metrics.WatchOffenders(orders)
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /orders/{id}", orders.Handler(http.NotFoundHandler()))

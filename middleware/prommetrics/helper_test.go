@@ -17,7 +17,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/prommetrics"
 )
 
@@ -29,7 +29,7 @@ var hourly = algorithms.TokenBucket(10, time.Hour)
 
 func newMetrics(t testing.TB, reg prometheus.Registerer) *prommetrics.Metrics {
 	t.Helper()
-	m, err := prommetrics.New(reg, nil)
+	m, err := prommetrics.New(reg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,33 @@ func newMemory(t testing.TB) *algorithms.Memory {
 
 func newMiddleware(t testing.TB, l algorithms.Limiter, o ratelimit.Observer, p ...ratelimit.Policy) *ratelimit.Middleware {
 	t.Helper()
-	m, err := ratelimit.New(l, &ratelimit.Options{Observer: o}, p...)
+	return named(t, "", l, o, p...)
+}
+
+// named returns a Middleware with an observer and a name for its limiter.
+func named(t testing.TB, name string, l algorithms.Limiter, o ratelimit.Observer, p ...ratelimit.Policy) *ratelimit.Middleware {
+	t.Helper()
+	m, err := ratelimit.New(l, &ratelimit.Options{Observers: []ratelimit.Observer{o}, LimiterName: name, Logger: quiet}, p...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// tenant is a key that looks up every value.
+var tenant = keyfunc.APIKey("X-API-Key", func(_ context.Context, key string) (keyfunc.Identity, error) {
+	id, tier, _ := strings.Cut(key, ".")
+	if id == "guess" {
+		return keyfunc.Identity{}, keyfunc.ErrUnknown
+	}
+	return keyfunc.Identity{ID: id, Tier: tier}, nil
+})
+
+// withKey returns a request with an API key, ID or ID.TIER.
+func withKey(ip, key string) *http.Request {
+	r := from(ip)
+	r.Header.Set("X-API-Key", key)
+	return r
 }
 
 func byIP(name string, l algorithms.Limit) ratelimit.Policy {
@@ -66,7 +88,12 @@ func (f limiterFunc) Allow(ctx context.Context, checks []algorithms.Check) error
 	return f(ctx, checks)
 }
 
-// A countedLimiter decides in memory, and has counted what a test says.
+// A wrapper is a limiter around another one.
+type wrapper struct{ algorithms.Limiter }
+
+func (w wrapper) Unwrap() algorithms.Limiter { return w.Limiter }
+
+// A countedLimiter decides in memory, and has the Stats of a test.
 type countedLimiter struct {
 	*algorithms.Memory
 	stats algorithms.Stats
@@ -74,8 +101,8 @@ type countedLimiter struct {
 
 func (l *countedLimiter) Stats() algorithms.Stats { return l.stats }
 
-// gather returns all series with their values, as name{label="value",...}, and how many there are of each name. Of a
-// histogram it has the count.
+// gather returns the values of all series, by name{label=value,...}, and the number of series. The value of a histogram
+// is its count.
 func gather(t testing.TB, g prometheus.Gatherer) (values map[string]float64, series int) {
 	t.Helper()
 	families, err := g.Gather()
@@ -95,4 +122,14 @@ func gather(t testing.TB, g prometheus.Gatherer) (values map[string]float64, ser
 		}
 	}
 	return values, series
+}
+
+// wants reports the series whose values differ.
+func wants(t testing.TB, got, want map[string]float64) {
+	t.Helper()
+	for series, value := range want {
+		if v, ok := got[series]; !ok || v != value {
+			t.Errorf("%s: got %v (exists: %v), want %v", series, v, ok, value)
+		}
+	}
 }

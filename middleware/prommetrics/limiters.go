@@ -1,79 +1,143 @@
-// The limiters that are watched, and their Stats at each scrape.
+// The Middlewares that are watched, their limiters, and the limiters' Stats at
+// each scrape.
 
 package prommetrics
 
 import (
 	"fmt"
-	"maps"
-	"unicode/utf8"
+	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
 )
 
-// A statsLimiter is a limiter that counts what it does, as all limiters of this
-// module do.
-type statsLimiter interface {
-	algorithms.Limiter
-	Stats() algorithms.Stats
+// A limiter is a limiter with Stats, and its label.
+type limiter struct {
+	label string
+	stats statsLimiter
 }
 
-// Watch adds the Stats of a limiter under the label limiter=name: of an
-// algorithms.Memory, a shared.Limiter, or any limiter with a method Stats. If two
-// limiters have one name, the last is watched. An error means that the limiter
-// has no Stats, or that the name is not UTF-8.
-func (m *Metrics) Watch(name string, limiter algorithms.Limiter) error {
-	counted, ok := limiter.(statsLimiter)
-	if !ok {
-		return fmt.Errorf("prommetrics: limiter %q is a %T, which has no Stats", name, limiter)
-	}
-	if !utf8.ValidString(name) {
-		return fmt.Errorf("prommetrics: the name %q of a limiter is not UTF-8", name)
+// A statsLimiter is a limiter with statistics. All limiters of this module have
+// them.
+type statsLimiter interface{ Stats() algorithms.Stats }
+
+// register watches a Middleware, and adds the series of its policies.
+func (m *Metrics) register(middleware *ratelimit.Middleware) {
+	for _, p := range middleware.Policies() {
+		m.find(p.Name, "")
+		for tier := range p.Tiers {
+			m.find(p.Name, tier)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.limiters[name] = counted
-	return nil
+	if _, ok := m.middlewares[middleware]; !ok {
+		m.middlewares[middleware] = m.limiterOf(middleware)
+	}
+}
+
+// unregister ends the watch of a Middleware. Its counters stay, because a counter
+// that vanishes and returns at 0 spoils rate().
+func (m *Metrics) unregister(middleware *ratelimit.Middleware) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.middlewares, middleware)
+}
+
+// limiterOf returns the limiter of a Middleware under the label that it has, or
+// under a free label; nil if it has no Stats. It requires mu.
+func (m *Metrics) limiterOf(middleware *ratelimit.Middleware) *limiter {
+	name, wrapped := middleware.Limiter()
+	stats, ok := statsOf(wrapped)
+	if !ok {
+		return nil
+	}
+	taken := make(map[string]bool)
+	for _, other := range m.middlewares {
+		if other == nil {
+			continue
+		}
+		if same(other.stats, stats) {
+			return other
+		}
+		taken[other.label] = true
+	}
+	label := labelOf(name)
+	for n := 2; taken[label]; n++ {
+		label = fmt.Sprintf("%s-%d", labelOf(name), n)
+	}
+	return &limiter{label, stats}
+}
+
+// statsOf returns the limiter with Stats: l, or the first limiter inside l that
+// has them.
+func statsOf(l algorithms.Limiter) (statsLimiter, bool) {
+	for l != nil {
+		if stats, ok := l.(statsLimiter); ok {
+			return stats, true
+		}
+		wrapper, ok := l.(interface{ Unwrap() algorithms.Limiter })
+		if !ok {
+			break
+		}
+		l = wrapper.Unwrap()
+	}
+	return nil, false
+}
+
+// same reports whether a and b are certainly one limiter. Limiters whose type
+// cannot be compared are never the same.
+func same(a, b statsLimiter) bool {
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}
+
+// watched returns each limiter once.
+func (m *Metrics) watched() map[*limiter]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[*limiter]bool)
+	for _, l := range m.middlewares {
+		if l != nil {
+			all[l] = true
+		}
+	}
+	return all
 }
 
 var (
-	redisErrors = prometheus.NewDesc("ratelimit_redis_errors_total",
-		"Scripts that failed, by reason.", []string{"limiter", "reason"}, nil)
-	batchSize = prometheus.NewDesc("ratelimit_redis_batch_checks",
-		"Checks per script: of all callers that shared a round trip.", []string{"limiter"}, nil)
+	redisErrors = describe("ratelimit_redis_errors_total", "Redis failures by reason.", "limiter", "reason")
+	batchSize   = describe("ratelimit_redis_batch_checks", "Checks per script, of all callers that share the round trip.", "limiter")
 )
 
-// collectLimiters collects the Stats of what is watched. It requires no lock.
+// collectLimiters collects the Stats of all limiters.
 func (m *Metrics) collectLimiters(ch chan<- prometheus.Metric) {
-	m.mu.Lock()
-	watched := maps.Clone(m.limiters)
-	m.mu.Unlock()
-	for name, limiter := range watched {
-		s := limiter.Stats()
+	for l := range m.watched() {
+		s := l.stats.Stats()
 		for i := range figures {
 			if f := &figures[i]; s.Shared || !f.shared {
-				ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s), name)
+				ch <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s), l.label)
 			}
 		}
 		if !s.Shared {
 			continue
 		}
 		for reason, n := range s.Redis.Errors {
-			ch <- prometheus.MustNewConstMetric(redisErrors, prometheus.CounterValue, float64(n), name, reason)
+			ch <- prometheus.MustNewConstMetric(redisErrors, prometheus.CounterValue, float64(n), l.label, reason)
 		}
-		ch <- batches(&s, name)
+		ch <- batches(&s, l.label)
 	}
 }
 
-func batches(s *algorithms.Stats, name string) prometheus.Metric {
+func batches(s *algorithms.Stats, label string) prometheus.Metric {
 	sizes := s.Redis.Batches
-	buckets, total := make(map[float64]uint64, len(sizes)-1), uint64(0)
+	bounds, total := make(map[float64]uint64, len(sizes)-1), uint64(0)
 	for i, n := range sizes {
 		total += n
 		if i < len(sizes)-1 {
-			buckets[float64(int(1)<<i)] = total
+			bounds[float64(int(1)<<i)] = total
 		}
 	}
-	return prometheus.MustNewConstHistogram(batchSize, total, float64(s.Redis.Batched), buckets, name)
+	return prometheus.MustNewConstHistogram(batchSize, total, float64(s.Redis.Batched), bounds, label)
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
-	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware"
 )
 
-// TestShared: everything that a shared limiter counts has a metric, and every metric is in the package's documentation.
+// TestShared: metrics count the work of a shared limiter, and the package's documentation lists every metric.
 func TestShared(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg)
@@ -27,12 +27,8 @@ func TestShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer limiter.Close()
-	if err := m.Watch("redis", limiter); err != nil {
-		t.Fatal(err)
-	}
 	limited := newMiddleware(t, limiter, m, byIP("p", algorithms.TokenBucket(1, time.Hour)))
-	m.WatchOffenders(limited)
-	var asked, hits float64 // one is admitted, and the others are denied: by Redis, or from memory for a second
+	var asked, hits float64 // Redis admits one request. Redis, or for a second the deny cache, denies the others.
 	for ; hits < 3; hits = float64(limiter.Stats().DenyCache.Hits) {
 		asked++
 		if _, err := limited.Check(from("192.0.2.1")); err != nil {
@@ -40,7 +36,7 @@ func TestShared(t *testing.T) {
 		}
 	}
 	values, _ := gather(t, reg)
-	for series, want := range map[string]float64{
+	wants(t, values, map[string]float64{
 		"ratelimit_requests_total{outcome=allowed,policy=p,tier=}": 1,
 		"ratelimit_requests_total{outcome=denied,policy=p,tier=}":  asked - 1,
 		"ratelimit_decision_duration_seconds{source=shared}":       asked,
@@ -55,11 +51,7 @@ func TestShared(t *testing.T) {
 		"ratelimit_instances{limiter=redis}":                       1,
 		"ratelimit_memory_keys{limiter=redis}":                     0,
 		"ratelimit_lease_units{limiter=redis}":                     0,
-	} {
-		if got, ok := values[series]; !ok || got != want {
-			t.Errorf("%s: got %v (there: %v), want %v", series, got, ok, want)
-		}
-	}
+	})
 	documentation, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -76,11 +68,11 @@ func TestShared(t *testing.T) {
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
-		t.Errorf("got %v and error %v, want nothing against conventions", problems, err)
+		t.Errorf("got %v and error %v, want no offence against conventions", problems, err)
 	}
 }
 
-// TestOutage: decisions without Redis have outcomes and counts of their own.
+// TestOutage: decisions without Redis have their own outcomes and counts.
 func TestOutage(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg)
@@ -90,22 +82,16 @@ func TestOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer limiter.Close()
-	if err := m.Watch("f", limiter); err != nil {
-		t.Fatal(err)
-	}
 	open, closed := byIP("open", hourly), byIP("closed", hourly)
 	open.Fail, closed.Fail = algorithms.FailOpen, algorithms.FailClosed
 	for _, policy := range []ratelimit.Policy{byIP("local", algorithms.TokenBucket(1, time.Hour)), open, closed} {
-		limited, err := ratelimit.New(limiter, &ratelimit.Options{Observer: m, Logger: quiet}, policy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limited := named(t, "f", limiter, m, policy)
 		for range 3 {
-			_, _ = limited.Check(from("192.0.2.1")) // the closed one's error is what is counted
+			_, _ = limited.Check(from("192.0.2.1")) // an error under FailClosed, which the test counts below
 		}
 	}
 	values, _ := gather(t, reg)
-	for series, want := range map[string]float64{
+	wants(t, values, map[string]float64{
 		"ratelimit_requests_total{outcome=degraded_allowed,policy=local,tier=}": 1,
 		"ratelimit_requests_total{outcome=degraded_denied,policy=local,tier=}":  2,
 		"ratelimit_requests_total{outcome=failed_open,policy=open,tier=}":       3,
@@ -115,9 +101,5 @@ func TestOutage(t *testing.T) {
 		"ratelimit_fallback_refused_calls_total{limiter=f}":                     3,
 		"ratelimit_decision_duration_seconds{source=local}":                     3,
 		"ratelimit_decision_duration_seconds{source=undecided}":                 6,
-	} {
-		if got, ok := values[series]; !ok || got != want {
-			t.Errorf("%s: got %v (there: %v), want %v", series, got, ok, want)
-		}
-	}
+	})
 }

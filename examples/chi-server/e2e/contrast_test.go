@@ -1,7 +1,7 @@
 package e2e
 
-// contrasts is a script that returns the texts of the page whose contrast to what is behind them is below that of
-// WCAG 2.2, level AA (1.4.3).
+// contrasts is a script that returns the texts of the page whose contrast to their background is below level AA of
+// WCAG 2.2 (1.4.3).
 const contrasts = `(() => {
 	const parts = (colour) => (colour.match(/[\d.]+/g) ?? []).map(Number);
 	window.luminance = (colour) => {

@@ -12,13 +12,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// ready is when the page has all that it begins with.
+// ready is true when the page has its routes and its comparison.
 const ready = `document.querySelectorAll("#target option").length > 5 && document.querySelectorAll("#results tbody tr").length === 5`
 
-// sent is when everything that was to be sent has its answer.
+// sent is true when each request has its answer.
 const sent = `document.getElementById("summary").textContent !== "" && document.getElementById("stop").disabled`
 
-// TestLoads: nothing fails, nothing is wider than the window, and nothing comes from elsewhere.
+// TestLoads: the page loads without errors, fits the window, and loads no file from another server.
 func TestLoads(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -39,7 +39,7 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// TestBurst: what the page counts is what the API answered, and what the server has counted.
+// TestBurst: the page, the API's answers and the server's metrics have the same counts.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -71,7 +71,7 @@ func TestBurst(t *testing.T) {
 	p.picture(t, "burst-desktop")
 }
 
-// TestKeys: a route that wants an API key is told the one that was chosen.
+// TestKeys: the page sends the chosen API key.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -90,7 +90,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestStop: what was not sent yet is not sent any more.
+// TestStop: after Stop, the page sends no more requests.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -107,13 +107,13 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestCountdown: it begins with a denial, and at its end a request is allowed.
+// TestCountdown: the countdown begins with a denial. At its end a request is allowed.
 func TestCountdown(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	p := open(t, s, "/", phone)
 	p.until(t, ready)
-	// What is shown while it runs is noted by the page itself: it may be over before we look.
+	// The page itself records the countdown, because it may end before the test looks.
 	eval[bool](t, p, `(() => {
 		const countdown = document.getElementById("countdown");
 		window.shown = [];
@@ -134,7 +134,7 @@ func TestCountdown(t *testing.T) {
 	p.until(t, fmt.Sprintf(`document.getElementById("allowed").textContent === "%d"`, before+1))
 }
 
-// TestComparison: the numbers of the page are those that the server gives, and a fixed window admits twice its limit.
+// TestComparison: the page shows the numbers of the server. A fixed window admits twice its limit.
 func TestComparison(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -165,7 +165,7 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// TestKeyboard: everything of the main form can be reached, seen to be reached, and used without a mouse.
+// TestKeyboard: a visitor can reach and use the main form without a mouse, and sees the focus.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -186,7 +186,7 @@ func TestKeyboard(t *testing.T) {
 		case "target":
 			p.do(t, "the fourth route", chromedp.KeyEvent(kb.ArrowDown+kb.ArrowDown+kb.ArrowDown))
 		case "count":
-			p.do(t, "a number", chromedp.KeyEvent("7")) // what is there is selected
+			p.do(t, "a number", chromedp.KeyEvent("7")) // the old value is selected
 		}
 		if id == "burst-send" {
 			p.do(t, "send", chromedp.KeyEvent(kb.Enter))
@@ -206,7 +206,7 @@ func TestKeyboard(t *testing.T) {
 	p.picture(t, "keyboard")
 }
 
-// TestSchemes: the page is dark for those who have it dark, and its text can be read in both.
+// TestSchemes: the page follows the colour scheme of the system, and its text has enough contrast in both.
 func TestSchemes(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {

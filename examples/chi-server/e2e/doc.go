@@ -1,8 +1,6 @@
-// Package e2e tests the example server's page with a browser: Chromium, without
-// a window, drives the program as it is built from this tree.
+// Package e2e tests the pages of the example server in a headless Chromium. It
+// builds the program from this tree.
 //
-// Each page has a file of tests that is named after it, and begins with open.
-//
-// It is a module of its own, so that what drives the browser is in nobody else's
-// go.mod.
+// It is a module of its own, so that penstock's go.mod lists no module that drives
+// a browser.
 package e2e

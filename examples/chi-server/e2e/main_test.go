@@ -1,3 +1,5 @@
+// The browser and the server of the tests.
+
 package e2e
 
 import (
@@ -19,14 +21,14 @@ import (
 )
 
 const (
-	patience = 30 * time.Second // for anything: a busy machine is slow
+	patience = 30 * time.Second // a busy machine is slow
 	look     = 20 * time.Millisecond
 )
 
-// Of all tests, made by TestMain.
+// TestMain sets these for all tests.
 var (
-	program string          // the example server's
-	browser context.Context // chromedp's, of a browser with no page
+	program string          // path of the example server
+	browser context.Context // a browser without a page, for chromedp
 )
 
 func TestMain(m *testing.M) {
@@ -55,7 +57,7 @@ func runAll(m *testing.M) (int, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(filepath.Join(dir, "profile")),
-		chromedp.NoSandbox, // root has none, nor have most containers; and it sees no page but ours
+		chromedp.NoSandbox, // root has no sandbox, nor have most containers; the browser opens only our pages
 	)
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	defer cancel()
@@ -68,13 +70,13 @@ func runAll(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// A server is the example's program.
+// A server is a process of the example.
 type server struct {
 	url  string
 	stop func() // wants exit code 0
 }
 
-// start starts the program on a free port. It stops with the test, or before.
+// start starts the program on a free port. The end of the test stops it.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
 	cmd := exec.Command(program, append([]string{"-addr", "127.0.0.1:0"}, args...)...)

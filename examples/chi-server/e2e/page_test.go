@@ -35,18 +35,18 @@ type page struct {
 
 	mu        sync.Mutex
 	complaint []string // errors of scripts, of the console, and of requests
-	isAlone   bool     // has no server, and so requests fail
+	isAlone   bool     // the server has ended, so requests fail
 }
 
-// Widths of what people have.
+// Widths of screens.
 const (
 	desktop = 1440
 	phone   = 390
-	narrow  = 320 // the least of WCAG 2.2 (1.4.10)
+	narrow  = 320 // the minimum of WCAG 2.2 (1.4.10)
 )
 
-// open opens a tab of a width with a path of the server, and waits until its scripts have run. Errors of scripts and of
-// policies fail the test; answers such as 429, of which the console speaks, too, are for the test to look at.
+// open opens a path of the server in a tab of a width, and waits until its scripts have run. Errors of scripts and of the
+// content security policy fail the test. The console also logs answers such as 429, which the test examines.
 func open(t *testing.T, s *server, path string, width int64, setup ...action) *page {
 	t.Helper()
 	tab, closeTab := chromedp.NewContext(browser)
@@ -84,7 +84,7 @@ func (p *page) hear(event any) {
 			p.complain(fmt.Sprintf("console: %s", e.Args[0].Value))
 		}
 	case *log.EventEntryAdded:
-		if e.Entry.Source != log.EntrySourceNetwork { // of which we hear below
+		if e.Entry.Source != log.EntrySourceNetwork { // network errors are reported below
 			p.complain(fmt.Sprintf("%s: %s", e.Entry.Source, e.Entry.Text))
 		}
 	case *network.EventResponseReceived:
@@ -106,14 +106,14 @@ func (p *page) complain(what string) {
 	}
 }
 
-// alone says that requests will have no answer: the test stops the server.
+// alone announces that the test stops the server, so requests fail.
 func (p *page) alone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.isAlone = true
 }
 
-// complaints are what was said until now.
+// complaints returns the errors so far.
 func (p *page) complaints() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *page) text(t *testing.T, id string) string {
 	return eval[string](t, p, fmt.Sprintf("document.getElementById(%q).textContent", id))
 }
 
-// until waits until a condition, which is an expression, holds.
+// until waits until an expression is true.
 func (p *page) until(t *testing.T, condition string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(look) {
@@ -156,7 +156,7 @@ func (p *page) until(t *testing.T, condition string) {
 	}
 }
 
-// set gives a field a value, as a visitor does who leaves it then.
+// set sets the value of a field, as a visitor does who leaves the field then.
 func (p *page) set(t *testing.T, id, value string) {
 	t.Helper()
 	const script = `(() => { const f = document.getElementById(%q); f.value = %q; f.dispatchEvent(new Event("change", { bubbles: true })); return f.value })()`
@@ -170,7 +170,7 @@ func (p *page) click(t *testing.T, id string) {
 	p.do(t, "click "+id, chromedp.Click("#"+id))
 }
 
-// picture writes the whole page to the folder that go test -artifacts keeps.
+// picture writes a picture of the whole page to the folder of go test -artifacts.
 func (p *page) picture(t *testing.T, name string) {
 	t.Helper()
 	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
@@ -192,7 +192,7 @@ func (p *page) number(t *testing.T, id string) int {
 	return n
 }
 
-// answers returns how many there were of a status and URL, such as "429: http://…".
+// answers returns the number of answers with a status and URL, such as "429: http://…".
 func (p *page) answers(what string) int {
 	n := 0
 	for _, said := range p.complaints() {

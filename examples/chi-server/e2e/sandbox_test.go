@@ -1,3 +1,5 @@
+// Tests of the sandbox.
+
 package e2e
 
 import (
@@ -6,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// TestSandbox: a visitor's limit is in force at once, and what is left is told by the server.
+// TestSandbox: a visitor's limit is in force at once, and the server sends the units left.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -15,7 +17,7 @@ func TestSandbox(t *testing.T) {
 	p.set(t, "target", "sandbox")
 	p.set(t, "algorithm", "sliding-window-log")
 	p.set(t, "window", "60")
-	p.set(t, "requests", "6") // before the server has answered the first
+	p.set(t, "requests", "6") // before the server has answered the first change
 	p.until(t, `document.getElementById("sandbox-says").textContent === "In force: sliding-window-log 6/1m"`)
 	p.until(t, `document.getElementById("left").textContent === "6 of 6 left"`)
 	p.set(t, "cost", "2")
@@ -28,10 +30,10 @@ func TestSandbox(t *testing.T) {
 	p.until(t, `document.getElementById("left").textContent === "0 of 6 left"`)
 	p.picture(t, "sandbox")
 	p.set(t, "requests", "9")
-	p.until(t, `document.getElementById("left").textContent === "3 of 9 left"`) // what was used counts on
+	p.until(t, `document.getElementById("left").textContent === "3 of 9 left"`) // units in use stay in use
 }
 
-// TestOutage: without Redis the sandbox goes on, and says who decides.
+// TestOutage: without Redis the sandbox goes on, and shows who decides.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	s := start(t, "-redis", "redis://"+redistest.Start(t).Addr(), "-demo-outage")

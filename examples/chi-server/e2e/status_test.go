@@ -1,3 +1,5 @@
+// The test of the status page.
+
 package e2e
 
 import (
@@ -11,14 +13,14 @@ import (
 // row is a script that returns the cells of a policy's row on the status page.
 const row = `[...[...document.querySelectorAll("table")[0].tBodies[0].rows].find((r) => r.cells[0].textContent.trim().startsWith(%q)).cells].map((c) => c.innerText.trim().split(/\s/)[0])`
 
-// TestStatus: the page's numbers are those of the requests that were sent, in any colours and on any width, and it needs
-// no script.
+// TestStatus: the page counts the requests, has enough contrast in each colour scheme, fits each width, and has no
+// script.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{desktop, phone, narrow} {
 			name := fmt.Sprintf("status-%s-%d", scheme, width)
-			s := start(t) // of its own: the page is of a minute, and a slow machine takes that for a few
+			s := start(t) // one server each, because the page covers a minute, and a slow machine needs that for a few
 			allowed, denied := s.orders(t)
 			p := open(t, s, "/status", width, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
@@ -44,7 +46,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// orders sends fifteen requests, and returns how many of them were allowed and denied.
+// orders sends fifteen requests, and returns how many were allowed and denied.
 func (s *server) orders(t *testing.T) (allowed, denied int) {
 	t.Helper()
 	for range 15 {

@@ -8,10 +8,10 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// inForce is when the server has told the limit of the sandbox.
+// inForce is true when the server has confirmed the limit of the sandbox.
 const inForce = `document.getElementById("sandbox-says").textContent === "In force: %s"`
 
-// fill sets fields of the sandbox, and waits for the limit that they make.
+// fill sets fields of the sandbox, and waits until their limit is in force.
 func (p *page) fill(t *testing.T, limit string, fields ...string) {
 	t.Helper()
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -20,7 +20,7 @@ func (p *page) fill(t *testing.T, limit string, fields ...string) {
 	p.until(t, fmt.Sprintf(inForce, limit))
 }
 
-// TestNever: what costs more than the limit is not told to come back, and the page does not say "now".
+// TestNever: a request that costs more than the limit has no time to come back, and the page does not say "now".
 func TestNever(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", phone)
@@ -42,7 +42,7 @@ func TestNever(t *testing.T) {
 	p.until(t, `document.getElementById("countdown").textContent === "now"`)
 }
 
-// TestWaitOfAnOldLimit: what a limit told to wait ends with it.
+// TestWaitOfAnOldLimit: a wait ends when its limit is replaced.
 func TestWaitOfAnOldLimit(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", desktop)
@@ -57,7 +57,7 @@ func TestWaitOfAnOldLimit(t *testing.T) {
 	p.until(t, `document.getElementById("countdown").textContent === "now"`)
 }
 
-// TestLeakyBucket: a burst fills the queue of a leaky bucket, and what does not fit is denied, whatever a browser holds back.
+// TestLeakyBucket: a burst fills the queue of a leaky bucket, and the rest is denied, although a browser holds requests back.
 func TestLeakyBucket(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", desktop)
@@ -71,7 +71,7 @@ func TestLeakyBucket(t *testing.T) {
 	}
 }
 
-// TestRefusedLimit: the page says what is wrong with a limit and which one is in force, until the form says that one again.
+// TestRefusedLimit: the page shows why a limit is refused and which one is in force, until the form has that one again.
 func TestRefusedLimit(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", phone)
@@ -87,11 +87,11 @@ func TestRefusedLimit(t *testing.T) {
 	}
 	p.fill(t, "leaky-bucket 10/10s burst 5", "window", "10")
 	if eval[bool](t, p, `document.querySelector("#sandbox-says.wrong") !== null`) {
-		t.Error("got a mistake that is corrected")
+		t.Error("got the error of a limit that was corrected")
 	}
 }
 
-// TestServerGone: the page says so, everywhere, and goes on when the server is back.
+// TestServerGone: all parts of the page show that the server is unavailable, and go on when it is back.
 func TestServerGone(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -106,7 +106,7 @@ func TestServerGone(t *testing.T) {
 	p.until(t, `document.getElementById("sandbox-says").textContent.startsWith("Not changed: the server does not answer.")`)
 	p.click(t, "one")
 	p.until(t, sent)
-	if got := p.text(t, "status-line"); got != "No answer: the server is not there." || p.number(t, "other") != 1 {
+	if got := p.text(t, "status-line"); got != "No answer: the server is unavailable." || p.number(t, "other") != 1 {
 		t.Errorf("got %q and %d others, want no answer, once", got, p.number(t, "other"))
 	}
 	p.set(t, "per-minute", "20")
@@ -117,7 +117,7 @@ func TestServerGone(t *testing.T) {
 	p.picture(t, "server-gone")
 }
 
-// TestManyTabs: tabs that listen to their sandboxes leave connections to send with.
+// TestManyTabs: tabs that listen to their sandboxes leave connections for requests.
 func TestManyTabs(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -135,7 +135,7 @@ func TestManyTabs(t *testing.T) {
 	}
 }
 
-// TestAnotherRoute: what is shown of the last answer is of the route that is chosen.
+// TestAnotherRoute: the page shows no answer of another route.
 func TestAnotherRoute(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", phone)
@@ -148,7 +148,7 @@ func TestAnotherRoute(t *testing.T) {
 	}
 }
 
-// TestGaugeOfDenials: Retry-After tells when one request fits, and of a window that slides not when it is empty.
+// TestGaugeOfDenials: Retry-After says when one request fits, and not when a sliding window is empty.
 func TestGaugeOfDenials(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", desktop)
@@ -173,7 +173,7 @@ func TestGaugeOfDenials(t *testing.T) {
 	}
 }
 
-// TestWithoutScripts: the page says what to do, and shows no form that does nothing.
+// TestWithoutScripts: the page says what to do, and hides the forms.
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", phone, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
@@ -185,7 +185,7 @@ func TestWithoutScripts(t *testing.T) {
 	p.picture(t, "without-scripts")
 }
 
-// TestUnadvertised: what a limit has denied that nobody is told of is not taken for the one that is shown.
+// TestUnadvertised: the page does not blame the shown limit for a denial of a hidden one.
 func TestUnadvertised(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", desktop)
@@ -202,6 +202,6 @@ func TestUnadvertised(t *testing.T) {
 		}
 	}
 	if got := eval[string](t, p, fmt.Sprintf(says, `{ "Retry-After": "4" }`, 503)); got != "Retry-After: 4" {
-		t.Errorf("got %q explained of 503, want what was sent", got)
+		t.Errorf("got %q explained of 503, want the sent field", got)
 	}
 }

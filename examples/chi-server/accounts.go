@@ -1,0 +1,26 @@
+// The accounts of the demonstration.
+
+package main
+
+import (
+	"context"
+
+	"github.com/penstock-go/penstock/keyfunc"
+)
+
+// accounts are the accounts by their API keys.
+var accounts = map[string]keyfunc.Identity{
+	"demo-free":       {ID: "merchant-1", Tier: "free"},
+	"demo-pro":        {ID: "merchant-2", Tier: "pro"},
+	"demo-enterprise": {ID: "merchant-3", Tier: "enterprise"},
+}
+
+// lookup returns the account of an API key. A service would ask its database,
+// through a bounded cache that also remembers unknown keys.
+func lookup(_ context.Context, apiKey string) (keyfunc.Identity, error) {
+	identity, ok := accounts[apiKey]
+	if !ok {
+		return keyfunc.Identity{}, keyfunc.ErrUnknown
+	}
+	return identity, nil
+}

@@ -1,0 +1,102 @@
+// The handlers of the API.
+
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+func getOrder(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"order": chi.URLParam(r, "id"), "state": "paid"})
+}
+
+func search(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"query": r.URL.Query().Get("q"), "hits": []string{}})
+}
+
+func reports(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"reports": []string{"2026-10"}})
+}
+
+// login answers 401 to all credentials except those of the demo's user.
+func login(w http.ResponseWriter, r *http.Request) {
+	var credentials struct{ User, Password string }
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&credentials)
+	if err != nil || credentials.User != "demo" || credentials.Password != "demo" {
+		statusOnly(http.StatusUnauthorized)(w, r)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"user": credentials.User})
+}
+
+func sendSMS(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"sent": true})
+}
+
+// createCharge answers with the merchant's plan, which the limiter has found.
+func createCharge(w http.ResponseWriter, r *http.Request) {
+	verdict, _ := ratelimit.FromContext(r.Context())
+	merchant, _ := verdict.Policy("charges-merchant")
+	writeJSON(w, http.StatusOK, map[string]any{"charged": true, "plan": merchant.Tier})
+}
+
+const (
+	reservedTokens = 500 // most completions use fewer
+	maxTokens      = 10_000
+)
+
+// complete uses three quarters of the tokens that the client allows. It settles
+// them while they arrive, as for a model whose answer is streamed.
+func complete(w http.ResponseWriter, r *http.Request) {
+	var ask struct {
+		MaxTokens int64 `json:"max_tokens"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&ask)
+	if err != nil || ask.MaxTokens < 1 || ask.MaxTokens > maxTokens {
+		statusOnly(http.StatusBadRequest)(w, r)
+		return
+	}
+	used := (ask.MaxTokens*3 + 3) / 4
+	for part := range used / 1_000 {
+		_ = ratelimit.Settle(r.Context(), (part+1)*1_000) // the last Settle has the total
+	}
+	if err := ratelimit.Settle(r.Context(), used); err != nil {
+		statusOnly(http.StatusInternalServerError)(w, r)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"used": used})
+}
+
+func health(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
+}
+
+// methodNotAllowed answers 405 and the methods that the path allows.
+func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+				w.Header().Add("Allow", method)
+			}
+		}
+		statusOnly(http.StatusMethodNotAllowed)(w, r)
+	}
+}
+
+// statusOnly answers a status and its text.
+func statusOnly(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, code, map[string]any{"error": http.StatusText(code)})
+	}
+}
+
+func writeJSON(w http.ResponseWriter, code int, body map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+}

@@ -1,0 +1,216 @@
+// The live part: requests and their answers.
+
+import { burst } from "./burst.js";
+import { $, digits, element, plural, say } from "./dom.js";
+import { explain, hopeless, quota, statusLine } from "./fields.js";
+import { Gauge } from "./gauge.js";
+import { routes, Sandbox, source } from "./sandbox.js";
+import { everyFrame, past, Timeline } from "./timeline.js";
+
+const own = "sandbox"; // the target that is no route
+
+export async function live() {
+  const { routes: list, redis } = await routes();
+  new Live(list, redis);
+}
+
+class Live {
+  #routes;
+  #redis;
+  #gauge = new Gauge();
+  #timeline = new Timeline($("timeline"));
+  #sandbox = new Sandbox({
+    heard: (level) => this.#heard(level),
+    lost: () => this.#lost(),
+    replaced: () => this.#retry(-Infinity), // the wait was for another limit
+  });
+  #counts = { allowed: 0, denied: 0, other: 0 };
+  #retryAt = -Infinity; // Infinity: never
+  #last = null; // the answer on the page
+  #changed; // draws the page
+  #running = null; // the AbortController of the running burst
+
+  constructor(list, redis) {
+    this.#routes = list;
+    this.#redis = redis;
+    this.#listTargets();
+    $("outage").hidden = $("outage-says").hidden = !redis;
+    $("target").addEventListener("change", () => this.#choose());
+    $("one").addEventListener("click", () => this.#send(1));
+    $("stop").addEventListener("click", () => this.#running?.abort());
+    $("cost").addEventListener("change", () => this.#retry(-Infinity)); // the wait was for another cost
+    document.addEventListener("visibilitychange", () => this.#listen());
+    $("send").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#send(Number($("count").value));
+    });
+    this.#changed = everyFrame(() => this.#draw(), () => this.#moves());
+    this.#choose();
+  }
+
+  #listTargets() {
+    const api = element("optgroup", { label: "The API" });
+    this.#routes.forEach((route, i) => api.append(element("option", { value: i }, `${route.title}: ${route.method} ${route.path}`)));
+    const yours = element("optgroup", { label: "Your own" }, element("option", { value: own }, "Sandbox: a limit that you change"));
+    $("target").append(api, yours);
+  }
+
+  #isOwn() { return $("target").value === own; }
+
+  /** The request that the form describes. */
+  #request() {
+    if (this.#isOwn()) {
+      return { method: "POST", path: `${this.#sandbox.path}/requests?cost=${$("cost").value}`, algorithm: $("algorithm").value };
+    }
+    const route = this.#routes[Number($("target").value)];
+    return { ...route, key: $("key").value, algorithm: route.limit.split(" ")[0] };
+  }
+
+  async #choose() {
+    this.#running?.abort();
+    this.#busy(null);
+    this.#clear();
+    const mine = this.#isOwn();
+    $("sandbox").hidden = $("cost-field").hidden = !mine;
+    $("sandbox").disabled = $("cost").disabled = !mine; // hidden fields must not be invalid
+    $("key-field").hidden = mine;
+    if (!mine) {
+      this.#sandbox.close();
+      const route = this.#routes[Number($("target").value)];
+      $("target-says").replaceChildren(element("code", {}, route.limit), element("br"), route.note);
+      return;
+    }
+    say($("target-says"), "A middleware of your own on this server. You set its limit.");
+    await this.#sandbox.open();
+    this.#listen();
+  }
+
+  /** Listens to the sandbox while the tab is visible, because a browser has six connections for all tabs. */
+  #listen() {
+    if (this.#isOwn() && !document.hidden) this.#sandbox.open();
+    else this.#sandbox.close();
+  }
+
+  #clear() {
+    this.#counts = { allowed: 0, denied: 0, other: 0 };
+    this.#last = null;
+    this.#gauge.clear();
+    this.#timeline.clear();
+    this.#retry(-Infinity);
+    $("source").hidden = $("fields").hidden = $("body").hidden = true;
+    say($("status-line"), "No answer yet");
+    say($("summary"), "");
+    this.#count();
+    this.#changed();
+  }
+
+  async #send(count) {
+    if (!$("send").reportValidity() || this.#running) return;
+    if (this.#isOwn() && !(await this.#sandbox.open())) return;
+    const stop = new AbortController();
+    const before = { ...this.#counts };
+    this.#busy(stop);
+    say($("summary"), `Sending ${plural(count, "request")}…`);
+    const request = this.#request();
+    const took = await burst({
+      count, request, signal: stop.signal,
+      perSecond: count > 1 ? Number($("pace").value) : 0,
+      answered: (answer) => { if (this.#running === stop) this.#answered(answer, request); },
+    });
+    if (this.#running !== stop) return; // the visitor has chosen another route
+    this.#busy(null);
+    const now = this.#counts;
+    const [allowed, denied, other] = ["allowed", "denied", "other"].map((name) => now[name] - before[name]);
+    const rest = other ? `, ${digits(other)} with another answer or none` : "";
+    say($("summary"), `${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ` +
+      `${digits(allowed)} allowed, ${digits(denied)} denied${rest}.${this.#again()}`);
+  }
+
+  #again() {
+    const wait = this.#wait();
+    if (wait === Infinity) return " The request costs more than the limit.";
+    return wait > 0 ? ` The last answer says to wait ${plural(wait, "second")}.` : "";
+  }
+
+  #busy(stop) {
+    this.#running = stop;
+    $("burst-send").disabled = $("one").disabled = stop !== null;
+    $("stop").disabled = stop === null;
+  }
+
+  #answered(answer, request) {
+    const what = answer.status === 429 ? "denied" : answer.status >= 200 && answer.status < 300 ? "allowed" : "other";
+    this.#counts[what] += 1;
+    this.#count();
+    if (what !== "other") this.#timeline.request(what === "allowed");
+    if (answer.status === 404 && this.#isOwn()) this.#sandbox.forget();
+
+    const fields = quota(answer.headers);
+    const rank = fields.left + (what === "denied" ? 0 : 0.5);
+    if (this.#last && answer.began < this.#last.ended && rank > this.#last.rank) return; // an older decision
+    this.#last = { ended: answer.ended, rank };
+    this.#gauge.answer(fields, request.algorithm);
+    this.#timeline.level(this.#gauge.part());
+    if (hopeless(answer.headers, answer.status)) this.#retry(Infinity);
+    else if (answer.status) this.#retry(fields.retry === undefined ? -Infinity : performance.now() + fields.retry * 1000);
+    this.#show(answer);
+    this.#changed();
+  }
+
+  #retry(at) {
+    this.#retryAt = at;
+    this.#timeline.retryAt(at === Infinity ? -Infinity : at);
+    this.#changed?.();
+  }
+
+  #count() {
+    for (const [name, n] of Object.entries(this.#counts)) say($(name), digits(n));
+  }
+
+  #show(answer) {
+    say($("status-line"), answer.status ? statusLine(answer) : "No answer: the server is unavailable.");
+    const rows = explain(answer.headers, answer.status);
+    $("fields").hidden = rows.length === 0;
+    $("fields").tBodies[0].replaceChildren(...rows.map(({ name, value, says }) =>
+      element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value), element("td", {}, says))));
+    $("body").hidden = answer.body === "";
+    say($("body"), answer.body.trim().slice(0, 600));
+  }
+
+  #heard(level) {
+    if (!this.#isOwn()) return;
+    this.#gauge.level(level);
+    this.#timeline.level(this.#gauge.part());
+    this.#changed();
+    $("source").hidden = false;
+    $("source").classList.toggle("alone", this.#redis && level.source !== "shared");
+    say($("source"), source(level, this.#redis));
+    $("outage").setAttribute("aria-checked", String(level.redis_gone));
+  }
+
+  /** The sandbox sends no levels, so the gauge follows the answers. */
+  #lost() {
+    if (!this.#isOwn()) return;
+    this.#gauge.estimate();
+    $("source").hidden = false;
+    $("source").classList.add("alone");
+    say($("source"), "no connection to the server");
+  }
+
+  #wait() { return Math.max(0, Math.ceil((this.#retryAt - performance.now()) / 1000)); }
+
+  /** Whether the picture changes with time: the time line is not empty, or units come back. */
+  #moves() {
+    const wait = this.#wait();
+    return this.#gauge.part() < 1 || (wait > 0 && wait < Infinity) || performance.now() - (this.#last?.ended ?? -Infinity) < 1.1 * past;
+  }
+
+  #draw() {
+    this.#gauge.draw();
+    if (!this.#isOwn()) this.#timeline.level(this.#gauge.part());
+    this.#timeline.draw();
+    const wait = this.#wait();
+    say($("countdown"), wait === Infinity ? "never" : wait > 0 ? `${digits(wait)} s` : "now");
+    $("countdown").classList.toggle("waiting", wait > 0);
+  }
+}

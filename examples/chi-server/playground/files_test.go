@@ -1,0 +1,62 @@
+// Tests of the page's files.
+
+package playground
+
+import (
+	"bytes"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const maxLines = 300
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for path, f := range s.files {
+		status, header, body := s.send(t, "GET "+path, "")
+		if status != http.StatusOK || body != string(f.content) || header.Get("Content-Security-Policy") != csp {
+			t.Errorf("%s: got %d, %d bytes and %v, want it", path, status, len(body), header)
+		}
+		if strings.Contains(header.Get("Content-Type"), "text/plain") || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: got %v, want its own type", path, header)
+		}
+		if status, _, _ := s.send(t, "GET "+path, "", "If-None-Match", header.Get("ETag")); status != http.StatusNotModified {
+			t.Errorf("%s: got %d for an unchanged file, want 304", path, status)
+		}
+		if lines := bytes.Count(f.content, []byte("\n")); lines > maxLines {
+			t.Errorf("%s: got %d lines, want %d or fewer", path, lines, maxLines)
+		}
+	}
+}
+
+// TestFilesFitTheirPolicy: no script or style is inline, and this server has all linked files.
+func TestFilesFitTheirPolicy(t *testing.T) {
+	t.Parallel()
+	files, err := readFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") {
+		t.Errorf("got the policy %q, want one that forbids everything by default", csp)
+	}
+	inline := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(?:[^>]*)>[^<]|innerHTML|javascript:`)
+	links := regexp.MustCompile(`(?:href|src)="([^"#]+)"|from "\./([^"]+)"`)
+	for path, f := range files {
+		if found := inline.Find(f.content); found != nil {
+			t.Errorf("%s: got %q, which the policy forbids", path, found)
+		}
+		for _, link := range links.FindAllStringSubmatch(string(f.content), -1) {
+			to := link[1]
+			if link[2] != "" {
+				to = "/demo/" + link[2]
+			}
+			if _, ok := files[to]; !ok && !slices.Contains([]string{"/metrics", "/status", "/v1/orders/1"}, to) {
+				t.Errorf("%s: got a link to %q, want a path of the example", path, to)
+			}
+		}
+	}
+}

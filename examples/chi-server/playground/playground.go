@@ -1,0 +1,124 @@
+// Package playground is the page of the example server. It sends requests to the
+// API and shows what its limits decide. It has sandboxes whose limits visitors may
+// change, and it sends the same traffic to all five algorithms.
+//
+// It is a part of the example, and no API for others.
+package playground
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+)
+
+const maxBody = 1 << 10 // bytes
+
+// Options tune a Page. The zero value of each field is a default.
+type Options struct {
+	// Headers are the families of fields in the answers of sandboxes.
+	Headers headers.Dialect
+
+	// Redis stores the counts of the sandboxes; nil means memory. With Redis, the
+	// page can simulate an outage for the sandboxes, so the client must be theirs
+	// alone. Close closes it, and so does New on an error.
+	Redis redis.UniversalClient
+
+	// Prefix begins the sandboxes' keys in Redis.
+	Prefix string
+}
+
+// A Page serves the page. It is safe for concurrent use.
+type Page struct {
+	files     map[string]file
+	sandboxes *sandboxes
+	gate      *gate // nil without Redis
+}
+
+// New returns a Page, which the caller closes. Nil options mean the defaults.
+func New(o *Options) (*Page, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	p := &Page{}
+	var err error
+	if p.files, err = readFiles(); err != nil {
+		return nil, err
+	}
+	var limiter algorithms.Limiter
+	if o.Redis == nil {
+		limiter = algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100 * maxSandboxes})
+	} else {
+		p.gate = &gate{client: o.Redis}
+		if limiter, err = p.gate.limiter(o.Prefix); err != nil {
+			return nil, errors.Join(err, o.Redis.Close())
+		}
+	}
+	p.sandboxes = newSandboxes(limiter, p.gate, o.Headers)
+	return p, nil
+}
+
+// Mount adds the page, its files, and the page's own requests, which guard limits.
+func (p *Page) Mount(r chi.Router, guard func(http.Handler) http.Handler) {
+	for path, f := range p.files {
+		r.Method(http.MethodGet, path, f)
+	}
+	r.With(guard).Route("/demo", func(r chi.Router) {
+		r.Get("/routes", p.listRoutes)
+		r.Get("/compare", compare)
+		own := r.With(http.NewCrossOriginProtection().Handler) // no other site can use a visitor's browser
+		own.Post("/sandboxes", p.sandboxes.create)
+		own.Post("/sandboxes/{id}/limit", p.sandboxes.using(changeLimit))
+		own.Post("/sandboxes/{id}/requests", p.sandboxes.using(request))
+		own.Get("/sandboxes/{id}/events", p.sandboxes.using(p.sandboxes.stream))
+		if p.gate != nil {
+			own.Post("/outage", p.gate.turn)
+		}
+	})
+}
+
+// Release ends streams and held requests, because a server's Shutdown waits for
+// them. From now on it refuses new streams and new sandboxes.
+func (p *Page) Release() { p.sandboxes.release() }
+
+// Close refuses all requests of sandboxes, and closes their limiter. Call it after
+// the server's Shutdown.
+func (p *Page) Close(ctx context.Context) error {
+	err := p.sandboxes.close(ctx)
+	if p.gate == nil {
+		return err
+	}
+	return errors.Join(err, p.gate.shared.Close(), p.gate.client.Close())
+}
+
+func (p *Page) listRoutes(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"routes": Routes, "redis": p.gate != nil})
+}
+
+// read decodes a small JSON object, and answers 400 to any other body.
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		refuse(w, http.StatusBadRequest, "want a small JSON object")
+		return false
+	}
+	return true
+}
+
+func refuse(w http.ResponseWriter, status int, why string) {
+	writeJSON(w, status, map[string]any{"error": why})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+}

@@ -1,0 +1,74 @@
+// The requests that the page can send.
+
+package playground
+
+import "net/http"
+
+// Cost is the cost of the page's own requests. A comparison makes thousands of
+// decisions.
+func Cost(r *http.Request) int64 {
+	if r.URL.Path == "/demo/compare" {
+		return 20
+	}
+	return 1
+}
+
+// A Route is a request to the API that the page can send.
+type Route struct {
+	Title  string `json:"title"`
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Body   string `json:"body,omitempty"`
+	Policy string `json:"policy"`
+	Limit  string `json:"limit"` // as algorithms.ParseLimit reads it
+	Note   string `json:"note"`
+}
+
+// Routes are in the order of the page.
+var Routes = []Route{
+	{
+		Title: "Get an order", Method: http.MethodGet, Path: "/v1/orders/1",
+		Policy: "orders", Limit: "token-bucket 60/1m burst 10",
+		Note: "Ten at once, then one each second.",
+	},
+	{
+		Title: "Search", Method: http.MethodGet, Path: "/v1/search?q=water",
+		Policy: "search", Limit: "sliding-window-counter 30/1m",
+		Note: "About thirty in any minute.",
+	},
+	{
+		Title: "Search deeply", Method: http.MethodGet, Path: "/v1/search?q=water&deep=1",
+		Policy: "search", Limit: "sliding-window-counter 30/1m",
+		Note: "Costs five units of the same thirty.",
+	},
+	{
+		Title: "List reports", Method: http.MethodGet, Path: "/v1/reports",
+		Policy: "reports", Limit: "fixed-window 20/1m",
+		Note: "Twenty in each minute of the clock.",
+	},
+	{
+		Title: "Log in, wrong password", Method: http.MethodPost, Path: "/v1/login", Body: `{"user":"demo","password":"guess"}`,
+		Policy: "login", Limit: "sliding-window-log 5/1m",
+		Note: "Five failures in any minute, by address: 401 until then, and 503 without Redis.",
+	},
+	{
+		Title: "Log in", Method: http.MethodPost, Path: "/v1/login", Body: `{"user":"demo","password":"demo"}`,
+		Policy: "login", Limit: "sliding-window-log 5/1m",
+		Note: "Successful logins do not count.",
+	},
+	{
+		Title: "Send a text message", Method: http.MethodPost, Path: "/v1/sms",
+		Policy: "sms", Limit: "leaky-bucket 2/1s burst 5",
+		Note: "A queue of five. The server serves one each half second, so answers come late, and evenly.",
+	},
+	{
+		Title: "Create a charge", Method: http.MethodPost, Path: "/v1/charges",
+		Policy: "charges-merchant", Limit: "token-bucket 100/1m burst 10",
+		Note: "Needs an API key. Its plan allows 100, 1000 or 5000 a minute. A second limit protects the capacity of all merchants, and is not advertised.",
+	},
+	{
+		Title: "Complete a text", Method: http.MethodPost, Path: "/v1/completions", Body: `{"max_tokens":2000}`,
+		Policy: "completions", Limit: "token-bucket 10000/1m",
+		Note: "Needs an API key. The limiter reserves 500 tokens, and the server settles 1500 while it serves.",
+	},
+}

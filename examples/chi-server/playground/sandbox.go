@@ -1,0 +1,111 @@
+// One visitor's limit and its middleware.
+
+package playground
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+const policy = "sandbox"
+
+// A sandbox is a limit that one visitor may change, and a middleware that
+// enforces it.
+type sandbox struct {
+	id      string
+	limiter algorithms.Limiter
+	handler http.Handler
+	m       *ratelimit.Middleware
+
+	mu    sync.Mutex
+	limit algorithms.Limit // guarded by mu
+
+	users int       // requests and streams; guarded by sandboxes.mu
+	used  time.Time // end of the last one; guarded by sandboxes.mu
+}
+
+func newSandbox(id string, limiter algorithms.Limiter, limit algorithms.Limit, dialect headers.Dialect) (*sandbox, error) {
+	s := &sandbox{id: id, limiter: limiter, limit: limit}
+	quiet := slog.New(slog.DiscardHandler) // a visitor's bad limit is no finding for operators
+	m, err := ratelimit.New(limiter, &ratelimit.Options{Headers: dialect, Logger: quiet}, s.policy(limit))
+	if err != nil {
+		return nil, err
+	}
+	s.m, s.handler = m, m.Handler(http.HandlerFunc(serve))
+	return s, nil
+}
+
+func (s *sandbox) policy(limit algorithms.Limit) ratelimit.Policy {
+	key := keyfunc.Custom(policy, func(*http.Request) (string, error) { return s.id, nil })
+	return ratelimit.Policy{Name: policy, Key: key, Limit: limit, Cost: cost}
+}
+
+// cost is the cost that the page asks for: ?cost=3.
+func cost(r *http.Request) int64 {
+	n, err := strconv.ParseInt(r.URL.Query().Get("cost"), 10, 64)
+	if err != nil {
+		return 1
+	}
+	return min(max(n, 1), maxUnits)
+}
+
+// serve answers the requests that the sandbox's limit admits.
+func serve(w http.ResponseWriter, r *http.Request) {
+	v, _ := ratelimit.FromContext(r.Context())
+	writeJSON(w, http.StatusOK, map[string]any{"served": true, "held_ms": v.Delay.Milliseconds()})
+}
+
+func request(s *sandbox, w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// changeLimit replaces the limit. The units in use stay in use, unless the
+// algorithm changes.
+func changeLimit(s *sandbox, w http.ResponseWriter, r *http.Request) {
+	limit, ok := readLimit(w, r)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.m.Update(s.policy(limit)); err != nil {
+		refuse(w, http.StatusInternalServerError, "the limit could not be changed")
+		return
+	}
+	s.limit = limit
+	writeJSON(w, http.StatusOK, map[string]any{"limit": limit.String()})
+}
+
+// A level is the state of a sandbox's limit.
+type level struct {
+	Remaining int64  `json:"remaining"`
+	Burst     int64  `json:"burst"`
+	Limit     string `json:"limit"`
+	Source    string `json:"source"`       // shared or local
+	Open      bool   `json:"circuit_open"` // Redis is bypassed
+	Gone      bool   `json:"redis_gone"`   // the outage lasts
+}
+
+// level asks the limiter, and takes nothing.
+func (s *sandbox) level(ctx context.Context, g *gate) (level, error) {
+	s.mu.Lock()
+	limit := s.limit
+	s.mu.Unlock()
+	checks := []algorithms.Check{{Policy: policy, Key: policy + "=" + s.id, Limit: limit}}
+	if err := s.limiter.Allow(ctx, checks); err != nil {
+		return level{}, err
+	}
+	d := checks[0].Decision
+	l := level{Remaining: d.Remaining, Burst: limit.Burst(), Limit: limit.String(), Source: d.Source.String()}
+	if g != nil {
+		l.Open, l.Gone = g.shared.Stats().Fallback.Open, g.left() > 0
+	}
+	return l, nil
+}

@@ -1,0 +1,78 @@
+// The stream of a sandbox's level.
+
+package playground
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	lookEvery   = 100 * time.Millisecond
+	sayEvery    = 10 * time.Second // even without a change, because proxies cut silent streams
+	streamsLast = 10 * time.Minute // browsers connect again by themselves
+	writeWithin = 5 * time.Second  // otherwise the reader is gone
+)
+
+// stream sends the sandbox's level, as server-sent events, whenever it changes.
+func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
+		return
+	}
+	defer s.leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var last level
+	var said time.Time
+	for began := time.Now(); time.Since(began) < streamsLast; {
+		now, err := box.level(r.Context(), s.gate)
+		if err == nil && (now != last || time.Since(said) >= sayEvery) {
+			if say(w, now) != nil {
+				return
+			}
+			last, said = now, time.Now()
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ended:
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// enter reports whether one more stream may begin, and counts it.
+func (s *sandboxes) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams >= maxStreams || s.hasEnded() {
+		return false
+	}
+	s.streams++
+	return true
+}
+
+func (s *sandboxes) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams--
+}
+
+func say(w http.ResponseWriter, l level) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	c := http.NewResponseController(w)
+	_ = c.SetWriteDeadline(time.Now().Add(writeWithin)) // recorders in tests have none
+	if _, err := fmt.Fprintf(w, "event: level\ndata: %s\n\n", data); err != nil {
+		return err
+	}
+	return c.Flush()
+}

@@ -1,0 +1,157 @@
+package keyfunc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// Identity is an account and its plan. The zero Identity is none.
+type Identity struct {
+	// ID names the account. It must not be empty. Keys contain it in the clear.
+	ID string
+
+	// Tier names the plan of the account, which selects its limits. It may be
+	// empty.
+	Tier string
+}
+
+// Request is one request whose keys are resolved, with everything that the keys
+// of one middleware share. The zero Request lacks its http.Request; the other
+// fields may be zero. A Request is not safe for concurrent use.
+//
+// It remembers the identities that Keys have found in it. To use it for another
+// http.Request, or for another context, overwrite it: *q = Request{Request: r}.
+type Request struct {
+	// Request must not be nil.
+	*http.Request
+
+	// ClientIP finds the address for each IP Key without proxy settings. It
+	// must be an IP or Peer Key. The zero Key means Peer.
+	ClientIP Key
+
+	// NoLookup makes every well-formed API key unknown, without a lookup.
+	NoLookup bool
+
+	found [2]finding // a slice would cost an allocation per request
+	more  []finding
+}
+
+// A finding is the identity that one identifier has found.
+type finding struct {
+	by       *identifier // nil in free places
+	value    string
+	identity Identity
+	err      error
+}
+
+// An identifier finds the identity of a value. Two identifiers differ by their
+// addresses.
+type identifier struct {
+	find func(ctx context.Context, value string) (Identity, error)
+}
+
+// append appends the identity of the value to dst. A Request calls the
+// identifier once for each value.
+func (i *identifier) append(dst []byte, q *Request, value string) ([]byte, string, error) {
+	f := q.finding(i, value)
+	if f.err != nil {
+		return nil, "", f.err
+	}
+	return appendEscaped(append(dst, "usr="...), f.identity.ID), f.identity.Tier, nil
+}
+
+// finding returns the remembered finding, or makes and remembers it.
+func (q *Request) finding(by *identifier, value string) *finding {
+	free := -1
+	for i := range q.found {
+		f := &q.found[i]
+		if f.by == by && f.value == value {
+			return f
+		}
+		if f.by == nil && free < 0 {
+			free = i
+		}
+	}
+	for i := range q.more {
+		if f := &q.more[i]; f.by == by && f.value == value {
+			return f
+		}
+	}
+	identity, err := by.find(q.Context(), value)
+	made := finding{by, value, identity, err}
+	if free >= 0 {
+		q.found[free] = made
+		return &q.found[free]
+	}
+	q.more = append(q.more, made)
+	return &q.more[len(q.more)-1]
+}
+
+// User returns the Key usr=<ID> of the user whom earlier middleware has
+// verified and stored in the context of the request. Its tier is the user's.
+//
+// If f returns false, the error is [ErrMissing]. True with an empty ID is a
+// programming error, which wraps none of the errors of requests. A nil f is a
+// misconfiguration. f is called once per [Request].
+func User(f func(context.Context) (Identity, bool)) Key {
+	info := Info{Kinds: []string{"usr"}, Identity: true}
+	if f == nil {
+		return newKey(nil, info, misconfigurationf("User: the function is nil"))
+	}
+	missing := requestError("User", ErrMissing, "")
+	empty := errors.New("keyfunc: User: the function returned true and an empty ID; return false if there is no user")
+	user := &identifier{func(ctx context.Context, _ string) (Identity, error) {
+		id, ok := f(ctx)
+		switch {
+		case !ok:
+			return Identity{}, missing
+		case id.ID == "":
+			return Identity{}, empty
+		}
+		return id, nil
+	}}
+	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		return user.append(dst, q, "")
+	}, info)
+}
+
+// newLookup returns the identifier that calls lookup for keys in the named
+// header field.
+func newLookup(name string, lookup func(context.Context, string) (Identity, error)) *identifier {
+	unknown := requestError(name, ErrUnknown, "")
+	empty := errors.New("keyfunc: " + name + ": lookup returned an empty ID and no error; return ErrUnknown for unknown keys")
+	return &identifier{func(ctx context.Context, key string) (Identity, error) {
+		id, err := lookup(ctx, key)
+		switch {
+		case err == nil && id.ID == "":
+			return Identity{}, empty
+		case err == nil:
+			return id, nil
+		case errors.Is(err, ErrUnknown):
+			return Identity{}, unknown // without err, which may contain the key
+		}
+		return Identity{}, &unavailableError{name, err}
+	}}
+}
+
+// An unavailableError says that a lookup failed. The client has no part in it.
+type unavailableError struct {
+	name string
+	err  error
+}
+
+// Error composes the text when it is read, because few callers read it.
+func (e *unavailableError) Error() string { return "keyfunc: " + e.name + ": lookup: " + e.err.Error() }
+
+// Unavailable reports that the service cannot identify the client at present.
+func (e *unavailableError) Unavailable() bool { return true }
+
+// Unwrap returns the lookup's error, except one that wraps ErrMissing or
+// ErrMalformed: a lookup blames no client, and FirstOf must not go on after it.
+func (e *unavailableError) Unwrap() error {
+	if errors.Is(e.err, ErrMissing) || errors.Is(e.err, ErrMalformed) {
+		return nil
+	}
+	return e.err
+}

@@ -1,0 +1,133 @@
+// The fourth stage: the consequences of a verdict. They happen once.
+
+package ratelimit
+
+import (
+	"context"
+	"hash/maphash"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// after draws the consequences of the verdict.
+func (q *request) after() {
+	q.logTrouble()
+	if q.unknown != nil {
+		q.afterGuess()
+	}
+	if !q.verdict.Allowed || q.shadowDenied() {
+		q.countDenials()
+	}
+	if len(q.m.observers) > 0 {
+		q.report()
+	}
+	q.examine()
+}
+
+// logTrouble logs why the limiter or a key function could not decide.
+func (q *request) logTrouble() {
+	why := &q.refusal
+	switch {
+	case why.err == nil:
+	case why.outcome == outcomeKeyError && why.status == http.StatusInternalServerError:
+		q.m.troubles.log("a key function failed, and the request was refused", why.err)
+	case why.outcome == outcomeKeyError && why.status == http.StatusServiceUnavailable && q.http.Context().Err() == nil:
+		q.m.troubles.log("the lookup of an identity failed, and the request was refused", why.err)
+	case why.outcome == outcomeInvalid:
+		q.m.troubles.log("the limiter refused an invalid check, and the request was refused", why.err)
+	case why.outcome == outcomeFailedClosed:
+		q.m.troubles.log("the limiter cannot decide; policies that fail closed refuse", why.err)
+	case why.outcome == outcomeFailedOpen:
+		q.m.troubles.log("the limiter cannot decide; requests pass", why.err)
+	}
+}
+
+// afterGuess ends the request of an unknown key. A held unit is returned, because
+// no handler will. An address that is denied is remembered.
+func (q *request) afterGuess() {
+	for i := range q.checks {
+		if c := q.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
+			c.Key = strings.Clone(c.Key) // its bytes are the request's
+			c.Op = algorithms.Return
+			q.m.settle(q.parts[0].policy.Name, c)
+		}
+	}
+	if v := &q.verdict; v.Status == http.StatusTooManyRequests && q.parts[0].denied == 0 {
+		q.m.guesses.add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
+	}
+}
+
+// shadowDenied reports whether a shadow policy would have denied the request.
+func (q *request) shadowDenied() bool {
+	for i := range q.verdict.Policies {
+		if q.verdict.Policies[i].Outcome == outcomeShadowDenied {
+			return true
+		}
+	}
+	return false
+}
+
+// countDenials remembers the keys that were denied, and counts denials towards
+// bans.
+func (q *request) countDenials() {
+	now := q.start
+	if now == 0 {
+		now = time.Since(q.m.made)
+	}
+	for i := range q.verdict.Policies {
+		a, p := &q.parts[i], &q.verdict.Policies[i]
+		if p.Decision.Allowed || q.refusal.err != nil || a.denied == 0 && !p.Banned && p.Decision.Source == algorithms.Undecided {
+			continue
+		}
+		key := q.key(a)
+		hash := a.hash
+		if hash == 0 {
+			hash = maphash.String(keySeed, key)
+		}
+		a.policy.denied.Add(hash, key, now)
+		if a.denied > 0 {
+			continue
+		}
+		if burst := a.limit.Burst(); a.cost > burst && burst > 0 { // the burst of Nobody is 0
+			q.m.find(costAboveBurst, a.policy)
+		}
+		if a.policy.banner != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
+			q.m.countTowardsBan(a.policy, strings.Clone(key)) // its bytes are the request's
+		}
+	}
+}
+
+// keySeed makes the hashes that tell keys apart, equal in all Middlewares of the
+// process. Clients cannot foresee them.
+var keySeed = maphash.MakeSeed()
+
+// report reports the verdict to the observers, and the candidates that diverge
+// from it.
+func (q *request) report() {
+	ctx := q.http.Context()
+	if q.refusal.err == nil {
+		q.reportDivergences(ctx)
+	}
+	e := Event{Kind: Decided, Verdict: q.verdict, Err: q.refusal.err, Elapsed: time.Since(q.m.made) - q.start}
+	if q.refusal.policy != nil {
+		e.Policy = q.refusal.policy.Name
+	}
+	q.m.observe(ctx, &e)
+}
+
+func (q *request) reportDivergences(ctx context.Context) {
+	for i := range q.parts {
+		a := &q.parts[i]
+		if a.denied > 0 || a.candidate < 0 {
+			continue
+		}
+		live, candidate := &q.checks[a.own].Decision, &q.checks[a.candidate].Decision
+		if live.Source == algorithms.Undecided || candidate.Source == algorithms.Undecided || live.Allowed == candidate.Allowed {
+			continue
+		}
+		q.m.observe(ctx, &Event{Kind: Diverged, Policy: a.policy.Name, Live: *live, Candidate: *candidate})
+	}
+}

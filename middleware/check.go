@@ -1,0 +1,76 @@
+// The second stage: one call of the limiter.
+
+package ratelimit
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+)
+
+// check asks the limiter about all parts.
+func (q *request) check() {
+	if len(q.parts) == 0 || q.parts[0].denied > 0 {
+		return
+	}
+	for i := range q.parts {
+		q.addChecks(&q.parts[i])
+	}
+	ctx := q.http.Context()
+	if q.settles {
+		// If the client hangs up meanwhile, the limiter still answers. Otherwise
+		// the units would stay charged, and no request could return them.
+		ctx = context.WithoutCancel(ctx)
+	}
+	q.err = q.m.limiter.Allow(ctx, q.checks)
+	if q.m.dialect&headers.XRateLimit != 0 {
+		q.verdict.at = time.Now().UnixNano()
+	}
+	if q.err != nil {
+		for i := range q.checks {
+			q.checks[i].Decision = algorithms.Decision{}
+		}
+	}
+}
+
+// addChecks adds the checks of a part: whether its key is banned, its own, and
+// that of a candidate.
+func (q *request) addChecks(a *part) {
+	p, key := a.policy, q.key(a)
+	op, fail := algorithms.Take, p.Fail
+	if a.shadow {
+		op = algorithms.Trial
+		if fail == algorithms.FailClosed {
+			fail = algorithms.FailLocal // a policy that denies nothing cannot fail closed
+		}
+	}
+	if p.banner != nil && op == algorithms.Take {
+		a.ban = q.append(p.banner.check(key))
+	}
+	a.own = q.append(algorithms.Check{
+		Policy: p.Name, Key: key, Limit: a.limit, Cost: a.cost, Op: op, Fail: fail, Exact: p.ChargeIf != nil,
+	})
+	if p.candidate != nil && a.grade == p.base && op == algorithms.Take {
+		a.candidate = q.append(algorithms.Check{
+			Policy: p.trial, Key: key, Limit: p.candidate.limit, Cost: a.cost, Op: algorithms.TrialInstead,
+		})
+	}
+	q.settles = q.settles || p.settles() || a.limit.Algorithm().Concurrent()
+}
+
+// append adds a check, and returns its place.
+func (q *request) append(c algorithms.Check) int {
+	q.checks = append(q.checks, c)
+	return len(q.checks) - 1
+}
+
+// deniedByBan reports whether the ban of the part's key denies the request.
+func (a *part) deniedByBan(checks []algorithms.Check) bool {
+	if a.ban < 0 {
+		return false
+	}
+	d := &checks[a.ban].Decision
+	return !d.Allowed && d.Source != algorithms.Undecided
+}

@@ -1,0 +1,183 @@
+// The third stage: the verdict. evidence.conclude is pure: it reads no clock, asks
+// nothing, and changes nothing else. request.conclude collects the evidence, and adds
+// the jitter, which depends on the time.
+
+package ratelimit
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// evidence is all that a verdict depends on.
+type evidence struct {
+	exempt  bool
+	refusal refusal // of identify
+	parts   []part
+	checks  []algorithms.Check // as the limiter answered them
+	err     error              // why the limiter could not answer
+	unknown error              // the key is unknown, and its address was charged
+	ended   bool               // the context of the request has ended
+	alone   bool               // no other instance shares the limiter
+}
+
+// conclude fills in the verdict, with room for one PolicyVerdict per part.
+func (q *request) conclude() {
+	e := evidence{
+		exempt: q.verdict.Exempt, refusal: q.refusal, parts: q.parts, checks: q.checks, err: q.err, unknown: q.unknown, alone: q.m.alone,
+	}
+	if q.err != nil {
+		e.ended = q.http.Context().Err() != nil
+	}
+	var room []PolicyVerdict
+	if served := q.err != nil || algorithms.Allowed(q.checks); served && e.refusal.status == 0 {
+		q.carrier, room = newVerdictContext(len(q.parts))
+	} else { // no handler serves it
+		room = make([]PolicyVerdict, len(q.parts))
+	}
+	q.refusal = e.conclude(&q.verdict, room)
+	q.verdict.config = q.config
+	q.spread()
+}
+
+// conclude makes the verdict in v, and returns why a policy did not decide.
+func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
+	v.Exempt = e.exempt
+	if e.refusal.status != 0 {
+		v.refuse(e.refusal)
+		return e.refusal
+	}
+	v.Policies = room
+	asked := len(e.parts) > 0 && e.parts[0].denied == 0
+	v.Degraded = asked && !e.alone && !e.sharedDecided()
+	status, admitted := http.StatusServiceUnavailable, true
+	for i := range e.parts {
+		a, p := &e.parts[i], &v.Policies[i]
+		own := p.fill(a, e.checks)
+		if a.shadow {
+			continue
+		}
+		if !p.Decision.Allowed {
+			admitted = false
+			v.RetryAfter = max(v.RetryAfter, p.Decision.RetryAfter, own.RetryAfter)
+			if !a.policy.Capacity || p.Banned || e.unknown != nil {
+				status = http.StatusTooManyRequests
+			}
+		}
+		v.Delay = max(v.Delay, own.Delay)
+	}
+	why := refusal{}
+	switch {
+	case e.err != nil:
+		why = e.fail(v)
+	case !admitted:
+		v.Status, v.Delay = status, 0
+	default:
+		v.Allowed = true
+	}
+	if v.Allowed && e.unknown != nil { // the guess was paid for, and is still no identity
+		why = refusal{err: e.unknown, status: http.StatusUnauthorized, outcome: outcomeKeyError}
+	}
+	if why.status != 0 {
+		v.refuse(why)
+	}
+	for i := range v.Policies {
+		v.Policies[i].Outcome = v.outcome(&v.Policies[i], why)
+	}
+	return why
+}
+
+// sharedDecided reports whether the shared limiter decided.
+func (e *evidence) sharedDecided() bool {
+	for i := range e.parts {
+		if e.checks[e.parts[i].own].Decision.Source == algorithms.Shared {
+			return true
+		}
+	}
+	return false
+}
+
+// fill writes a part's own figures, and returns the decision of its own check.
+func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithms.Decision) {
+	p.Name, p.Tier, p.Limit = a.policy.Name, a.tier, a.limit // by fields: a literal is made and then copied
+	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.hidden(), a.shadow, a.override, a.unknownTier
+	p.KeyHash = uint32(a.hash)
+	if a.grade != nil {
+		p.quota = a.grade.quota
+	} else {
+		p.quota, p.dynamic = a.policy.base.quota, true
+	}
+	if a.denied > 0 {
+		p.Banned, p.Decision = a.banned, algorithms.Decision{RetryAfter: a.denied}
+		return &p.Decision
+	}
+	own = &checks[a.own].Decision
+	p.Decision = *own
+	if a.deniedByBan(checks) {
+		p.Banned, p.Decision = true, checks[a.ban].Decision
+	}
+	return own
+}
+
+// fail concludes without the limiter's answers.
+func (e *evidence) fail(v *Verdict) refusal {
+	v.RetryAfter = 0
+	switch {
+	case errors.Is(e.err, algorithms.ErrInvalid):
+		v.Degraded = false
+		return refusal{err: e.err, status: http.StatusInternalServerError, outcome: outcomeInvalid}
+	case e.ended:
+		// The client has hung up. Serving the request would be a way around the
+		// limits for clients that hang up at once.
+		v.Degraded = false
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: outcomeCancelled}
+	case e.failsClosed():
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: outcomeFailedClosed}
+	}
+	v.Allowed = true
+	for i := range v.Policies {
+		v.Policies[i].Decision.Allowed = true
+	}
+	return refusal{err: e.err, outcome: outcomeFailedOpen}
+}
+
+func (e *evidence) failsClosed() bool {
+	for i := range e.checks {
+		if e.checks[i].Fail == algorithms.FailClosed { // no shadow's
+			return true
+		}
+	}
+	return false
+}
+
+// refuse makes v the verdict of a request without a decision.
+func (v *Verdict) refuse(why refusal) {
+	v.Allowed, v.Status, v.RetryAfter, v.Delay = false, why.status, 0, 0
+}
+
+// outcome returns the outcome of a policy.
+func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
+	decided := p.Decision.Source != algorithms.Undecided
+	switch {
+	case why.err != nil:
+		return why.outcome
+	case p.Banned:
+		return outcomeBanned
+	case p.Shadow && decided && !p.Decision.Allowed:
+		return outcomeShadowDenied
+	case !decided && p.Decision.Allowed && v.Degraded:
+		return outcomeFailedOpen
+	case !decided && p.Decision.Allowed:
+		return outcomeUnasked
+	case v.Degraded && p.Decision.Allowed:
+		return outcomeDegradedAllowed
+	case v.Degraded:
+		return outcomeDegradedDenied
+	case p.Decision.Allowed:
+		return outcomeAllowed
+	default:
+		return outcomeDenied // also by a Memory that is full
+	}
+}

@@ -1,0 +1,211 @@
+// The changes that operators make over HTTP.
+
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
+)
+
+type operatorKey struct{}
+
+func withOperator(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, operatorKey{}, who)
+}
+
+// operator returns the name that the authorizing function has returned.
+func operator(ctx context.Context) string {
+	who, _ := ctx.Value(operatorKey{}).(string)
+	return who
+}
+
+// named is the part of a request that names a subject.
+type named struct{ Policy, Key, ID, IP string }
+
+func (n named) subject() (Subject, error) {
+	s := Subject{Policy: n.Policy, Key: n.Key, ID: n.ID}
+	if n.IP == "" {
+		return s, nil
+	}
+	var err error
+	if s.IP, err = netip.ParseAddr(n.IP); err != nil {
+		return Subject{}, &refusal{http.StatusBadRequest, "ip is not an IP address"}
+	}
+	return s, nil
+}
+
+// resolve returns the subject with the text of its key.
+func (h *handler) resolve(n named) (Subject, error) {
+	s, err := n.subject()
+	if err != nil || n.Policy == overrides.All {
+		return s, err
+	}
+	t, err := h.console.target(s)
+	if err != nil {
+		return Subject{}, err
+	}
+	return t.Subject, nil
+}
+
+// changed logs a change, unless err is why there is none, and returns err.
+func (h *handler) changed(r *http.Request, err error, change string, s Subject, more ...any) error {
+	if err == nil {
+		h.logger.Info("ratelimit: console: "+change, append([]any{"who", operator(r.Context()), "policy", s.Policy, "key", s.Key}, more...)...)
+	}
+	return err
+}
+
+func (h *handler) reset(r *http.Request) (any, error) {
+	var body struct{ named }
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	s, err := h.resolve(body.named)
+	if err == nil {
+		err = h.console.Reset(r.Context(), s)
+	}
+	return nil, h.changed(r, err, "reset", s)
+}
+
+func (h *handler) grant(r *http.Request) (any, error) {
+	var body struct {
+		named
+		Tier  string
+		Units int64
+	}
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	s, err := h.resolve(body.named)
+	if err == nil {
+		s.Tier = body.Tier
+		err = h.console.Grant(r.Context(), s, body.Units)
+	}
+	return nil, h.changed(r, err, "grant", s, "tier", s.Tier, "units", body.Units)
+}
+
+func (h *handler) ban(r *http.Request) (any, error) {
+	var body struct {
+		named
+		Until time.Time
+	}
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	s, err := h.resolve(body.named)
+	if err == nil {
+		err = h.console.Ban(r.Context(), s, body.Until)
+	}
+	return nil, h.changed(r, err, "ban", s, "until", instant(body.Until))
+}
+
+func (h *handler) unban(r *http.Request) (any, error) {
+	var body struct{ named }
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	s, err := h.resolve(body.named)
+	if err == nil {
+		err = h.console.Unban(r.Context(), s)
+	}
+	return nil, h.changed(r, err, "unban", s)
+}
+
+// instant returns the end of an override for logs.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Format(time.RFC3339)
+}
+
+// place returns the part of a request to /overrides/{policy} that names a subject.
+func place(r *http.Request) (named, error) {
+	query, err := parameters(r, "key", "id", "ip")
+	return named{r.PathValue("policy"), query["key"], query["id"], query["ip"]}, err
+}
+
+func (h *handler) set(r *http.Request) (any, error) {
+	var o ratelimit.Override
+	n, err := place(r)
+	if err == nil {
+		err = read(r, &o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.resolve(n)
+	if err == nil {
+		err = h.console.set(r.Context(), s, o)
+	}
+	return nil, h.changed(r, err, "override", s,
+		"limit", o.Limit.String(), "mode", cmp.Or(string(o.Mode), "on"), "until", instant(o.Until))
+}
+
+func (h *handler) overrides(r *http.Request) (any, error) {
+	n, err := place(r)
+	if err != nil {
+		return nil, err
+	}
+	edit, err := h.console.editor(n.Policy)
+	if err != nil {
+		return nil, err
+	}
+	all, err := edit.List(r.Context(), n.Policy)
+	if err != nil || n == (named{Policy: n.Policy}) {
+		return all, err
+	}
+	s, err := h.find(r.Context(), edit, n)
+	if err != nil {
+		return nil, err
+	}
+	if o, found := all[s.Key]; found {
+		return o, nil
+	}
+	return nil, &refusal{http.StatusNotFound, "the key has no override of its own"}
+}
+
+func (h *handler) clear(r *http.Request) (any, error) {
+	n, err := place(r)
+	if err != nil {
+		return nil, err
+	}
+	edit, err := h.console.editor(n.Policy)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.find(r.Context(), edit, n)
+	if err == nil {
+		err = edit.Clear(r.Context(), s.Policy, s.Key)
+	}
+	if _, foreign := h.resolve(n); foreign != nil {
+		s.Key = "(not a key of the policy)" // it may be a secret
+	}
+	return nil, h.changed(r, err, "clear", s)
+}
+
+// find returns the subject of an override to read or to clear. The table may hold a
+// key that the policy never makes, because other programs write to the table, and
+// policies change.
+func (h *handler) find(ctx context.Context, edit editor, n named) (Subject, error) {
+	s, err := h.resolve(n)
+	if n.Key == "" || !errors.Is(err, algorithms.ErrInvalid) {
+		return s, err
+	}
+	all, listErr := edit.List(ctx, n.Policy)
+	if listErr != nil {
+		return Subject{}, listErr
+	}
+	if _, found := all[n.Key]; found {
+		return Subject{Policy: n.Policy, Key: n.Key}, nil
+	}
+	return Subject{}, err
+}

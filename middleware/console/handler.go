@@ -1,0 +1,248 @@
+// The console over HTTP: authorization, routing, requests and answers.
+
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware/overrides"
+)
+
+// maxBody bounds the body of a request, in bytes. Requests need far less.
+const maxBody = 8 << 10
+
+// Handler returns the console as JSON over HTTP, for the operators whom authorize
+// admits. authorize returns the operator's name, which the log of every change
+// contains, or an error, which the handler answers with 403 and logs. A nil
+// authorize is an error, because an operator can switch all limits off.
+//
+//	Method  Path                      Action
+//	GET     /policies                 lists the policies, the kinds of their keys, and their limits
+//	GET     /keys?policy=&key=&tier=  explains the state of a key
+//	POST    /reset                    {"policy":"p","key":"usr=42"}
+//	POST    /grant                    {"policy":"p","key":"usr=42","units":10}; optional: "tier"
+//	POST    /ban                      {"policy":"p","key":"usr=42"}; optional: "until":"2026-11-21T12:00:00Z"
+//	POST    /unban                    {"policy":"p","key":"usr=42"}
+//	GET     /overrides/{policy}       lists the overrides of a policy; ?key= selects one
+//	PUT     /overrides/{policy}?key=  sets one, e.g. {"limit":"500/1m","mode":"shadow","until":"2026-11-21T12:00:00Z"}
+//	DELETE  /overrides/{policy}?key=  clears one
+//
+// In every query, id=42 (the account) or ip=192.0.2.1 (the address) may replace
+// key=. In every body, "id" or "ip" may replace "key". GET /keys answers with the
+// text of the key.
+//
+// In /overrides, the key * is everyone, and the policy * is all policies. There you
+// can also read and clear a stored override whose key the policy never makes.
+//
+// The answer to a change is 204. A request with an unknown field or parameter is
+// refused, and so is a key that the policy never makes: with 400, whose detail
+// names the kinds of the policy's keys.
+//
+// A page of another site cannot make an operator's browser change anything: the
+// handler requires the same origin, and application/json.
+//
+// Mount it under http.StripPrefix, on an address that clients do not reach. It logs
+// to slog.Default().
+func (c *Console) Handler(authorize func(*http.Request) (who string, err error)) (http.Handler, error) {
+	if authorize == nil {
+		return nil, errors.New("ratelimit: a console's handler needs a function that authorizes")
+	}
+	h := &handler{console: c, authorize: authorize, logger: slog.Default(), origin: http.NewCrossOriginProtection()}
+	for path, e := range map[string]endpoint{
+		"/policies":           {http.MethodGet: h.policies},
+		"/keys":               {http.MethodGet: h.explain},
+		"/reset":              {http.MethodPost: h.reset},
+		"/grant":              {http.MethodPost: h.grant},
+		"/ban":                {http.MethodPost: h.ban},
+		"/unban":              {http.MethodPost: h.unban},
+		"/overrides/{policy}": {http.MethodGet: h.overrides, http.MethodPut: h.set, http.MethodDelete: h.clear},
+	} {
+		h.mux.HandleFunc(path, h.serve(e))
+	}
+	h.mux.HandleFunc("/", h.serve(nil))
+	return h, nil
+}
+
+type handler struct {
+	console   *Console
+	authorize func(*http.Request) (who string, err error)
+	logger    *slog.Logger
+	intruders intruders
+	origin    *http.CrossOriginProtection
+	mux       http.ServeMux
+}
+
+// intruders bounds the log of unauthorized requests, because guesses come in floods.
+type intruders struct {
+	mu         sync.Mutex
+	logged     time.Time
+	suppressed int
+}
+
+const logEvery = 10 * time.Second
+
+func (i *intruders) log(logger *slog.Logger, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if now := time.Now(); i.logged.IsZero() || now.Sub(i.logged) >= logEvery {
+		logger.Warn("ratelimit: console: unauthorized request", "error", err, "suppressed", i.suppressed)
+		i.logged, i.suppressed = now, 0
+		return
+	}
+	i.suppressed++
+}
+
+// An endpoint has the actions of a path, by method. An action returns the answer,
+// to be encoded as JSON, or nil for none.
+type endpoint map[string]func(r *http.Request) (any, error)
+
+// A refusal is an error whose text the operator reads.
+type refusal struct {
+	status int
+	detail string
+}
+
+func (e *refusal) Error() string { return e.detail }
+
+// ServeHTTP authorizes before it routes, so that an intruder does not learn which
+// paths exist.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	who, err := h.authorize(r)
+	if err == nil {
+		err = h.origin.Check(r)
+	}
+	if err != nil {
+		h.intruders.log(h.logger, err)
+		answer(w, &refusal{status: http.StatusForbidden})
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	h.mux.ServeHTTP(w, r.WithContext(withOperator(r.Context(), who)))
+}
+
+func (h *handler) serve(e endpoint) http.HandlerFunc {
+	allowed := slices.Sorted(maps.Keys(e))
+	if e[http.MethodGet] != nil {
+		allowed = append(allowed, http.MethodHead)
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		act := e[method]
+		switch {
+		case len(e) == 0:
+			answer(w, &refusal{status: http.StatusNotFound})
+			return
+		case act == nil:
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			answer(w, &refusal{status: http.StatusMethodNotAllowed})
+			return
+		}
+		reply, err := act(r)
+		if err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		succeed(w, reply)
+	}
+}
+
+// succeed answers with a reply as JSON, or with 204 if there is none.
+func succeed(w http.ResponseWriter, reply any) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if reply == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(reply) // the client may have hung up
+}
+
+// fail answers with an error. The answer contains the error's text only if the text
+// describes the request.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var shown *refusal
+	switch {
+	case errors.As(err, &shown):
+	case errors.Is(err, ErrNotFound):
+		shown = &refusal{http.StatusNotFound, err.Error()}
+	case errors.Is(err, ErrUneditable), errors.Is(err, overrides.ErrFull):
+		shown = &refusal{http.StatusConflict, err.Error()}
+	case errors.Is(err, overrides.ErrInvalid), errors.Is(err, algorithms.ErrInvalid):
+		shown = &refusal{http.StatusBadRequest, err.Error()}
+	default:
+		h.logger.Error("ratelimit: console: failed request", "who", operator(r.Context()), "path", r.URL.Path, "error", err)
+		shown = &refusal{status: http.StatusServiceUnavailable}
+	}
+	answer(w, shown)
+}
+
+// answer answers with a problem (RFC 9457).
+func answer(w http.ResponseWriter, shown *refusal) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(shown.status)
+	_ = json.NewEncoder(w).Encode(struct { // the client may have hung up
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail,omitempty"`
+	}{"about:blank", http.StatusText(shown.status), shown.status, shown.detail})
+}
+
+// read reads the body of a request into v: one JSON object without unknown fields.
+func read(r *http.Request, v any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &refusal{http.StatusUnsupportedMediaType, "the body must be application/json"}
+	}
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(&v) // null makes v nil
+	if err == nil && v != nil {
+		if _, err = d.Token(); err == io.EOF {
+			return nil
+		}
+	}
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return &refusal{http.StatusRequestEntityTooLarge, "the body is too long"}
+	case errors.Is(err, algorithms.ErrInvalid):
+		return err
+	default:
+		return &refusal{http.StatusBadRequest, "the body must be one JSON object with the fields of this request"}
+	}
+}
+
+// parameters returns the query, which must have no parameter that is not allowed,
+// and none twice.
+func parameters(r *http.Request, allowed ...string) (map[string]string, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, "the query is malformed"}
+	}
+	values := make(map[string]string)
+	for name, all := range query {
+		if len(all) > 1 || !slices.Contains(allowed, name) {
+			return nil, &refusal{http.StatusBadRequest, "the query has an unknown parameter, or one twice"}
+		}
+		values[name] = all[0]
+	}
+	return values, nil
+}

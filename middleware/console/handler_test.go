@@ -1,0 +1,174 @@
+// Tests of the console over HTTP.
+
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/overrides"
+)
+
+func TestHandler(t *testing.T) {
+	const key = `"policy":"p","key":"usr=42"`
+	h, logged := newHandler(t, newStill(), overrides.NewMemory(), plans())
+	for _, tt := range []struct {
+		method, target, body string
+		status               int
+		want                 string // in the answer
+		logged               string // in the log of a change
+	}{
+		{"GET", "/policies", "", 200, `{"policies":[{"name":"p","kinds":["usr"],"limit":"token-bucket 10/1h","tiers":{"big":"token-bucket 20/1h","gold":"sliding-window-log 100/1h"},"candidate":"fixed-window 5/1h","fail":"local"}]}`, ""},
+		{"HEAD", "/policies", "", 200, "", ""},
+		{"GET", "/keys?policy=p&key=usr%3D42&tier=big", "", 200, `"reason":"tier","limits":[{"reason":"default","limit":"token-bucket 10/1h","in_force":false,"remaining":10,`, ""},
+		{"PUT", "/overrides/p?key=*", `{"limit":"5/1m"}`, 204, "", `msg="ratelimit: console: override" who=alice policy=p key=* limit="token-bucket 5/1m" mode=on until=never`},
+		{"PUT", "/overrides/*?key=*", `{"mode":"shadow"}`, 204, "", "policy=* key=*"},
+		{"GET", "/overrides/*", "", 200, `{"*":{"mode":"shadow"}}`, ""},
+		{"GET", "/policies", "", 200, `"everyone":{"limit":"token-bucket 5/1m"}`, ""},
+		{"PUT", "/overrides/p?key=usr%3D42", `{"limit":"500/1m"}`, 204, "", `key="usr=42" limit="token-bucket 500/1m"`},
+		{"GET", "/overrides/p?key=usr%3D42", "", 200, `{"limit":"token-bucket 500/1m"}`, ""},
+		{"GET", "/overrides/p?key=usr%3D7", "", 404, `"detail":"the key has no override of its own"`, ""},
+		{"GET", "/keys?policy=p&key=usr%3D42", "", 200, `"denied":false,"reason":"override"`, ""},
+		{"POST", "/unban", "{" + key + "}", 404, `not found`, ""},
+		{"DELETE", "/overrides/p?key=usr%3D42", "", 204, "", "console: clear"},
+		{"POST", "/ban", "{" + key + `,"until":"2099-01-01T00:00:00Z"}`, 204, "", "until=2099-01-01T00:00:00Z"},
+		{"GET", "/keys?policy=p&key=usr%3D42", "", 200, `"mode":"banned","until":"2099-01-01T00:00:00Z"},"denied":true,"reason":"ban","clears_after":"`, ""},
+		{"POST", "/unban", "{" + key + "}", 204, "", "console: unban"},
+		{"POST", "/grant", "{" + key + `,"units":3}`, 204, "", "units=3"},
+		{"POST", "/reset", "{" + key + "}", 204, "", "console: reset"},
+
+		{"GET", "/", "", 404, `"title":"Not Found"`, ""},
+		{"GET", "/secrets", "", 404, "", ""},
+		{"DELETE", "/policies", "", 405, `"title":"Method Not Allowed"`, ""},
+		{"GET", "/policies?all=1", "", 400, "parameter", ""},
+		{"GET", "/keys?policy=p", "", 400, "exactly one of key, id and ip", ""},
+		{"GET", "/keys?policy=p&key=usr=1&key=usr=2", "", 400, "twice", ""},
+		{"GET", "/keys?policy=p&key=usr=1&tier=silver", "", 404, "tier", ""},
+		{"GET", "/keys?policy=q&key=usr=1", "", 404, `policy \"q\": not found`, ""},
+		{"GET", "/overrides/q", "", 404, "not found", ""},
+		{"PUT", "/overrides/p", `{}`, 400, "exactly one of key, id and ip", ""},
+		{"DELETE", "/overrides/p?name=a", "", 400, "parameter", ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"limit":"lots"}`, 400, `limit \"lots\"`, ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"mode":"loud"}`, 400, `\"loud\" is not a mode`, ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"mode":"off","why":"?"}`, 400, "one JSON object", ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"mode":"off"} {}`, 400, "one JSON object", ""},
+		{"PUT", "/overrides/p?key=usr=1", ``, 400, "one JSON object", ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"mode":"` + strings.Repeat("o", 9000), 413, "too long", ""},
+		{"PUT", "/overrides/p?key=*", `{"mode":"banned"}`, 400, "a ban is for one key", ""},
+		{"PUT", "/overrides/*?key=usr=1", `{"mode":"off"}`, 400, "the only key of all policies", ""},
+		{"PUT", "/overrides/*?id=1", `{"mode":"off"}`, 400, "the only key of all policies", ""},
+		{"POST", "/reset", `{"policy":"p","key":"*"}`, 400, "not a client", ""},
+		{"PUT", "/overrides/p?key=usr=1", `null`, 400, "one JSON object", ""},
+		{"POST", "/reset", `null`, 400, "one JSON object", ""},
+		{"PUT", "/overrides/p?key=usr=1&%zz", `{}`, 400, "the query", ""},
+		{"DELETE", "/overrides/p?key=usr=1;b", ``, 400, "the query", ""},
+		{"GET", "/keys?policy=p&key=usr=7&tier=%zz", "", 400, "the query", ""},
+		{"POST", "/reset", "{" + key + `,"units":1}`, 400, "one JSON object", ""},
+		{"POST", "/grant", "{" + key + `,"units":0}`, 400, "grant of 0 units", ""},
+		{"POST", "/grant", "{" + key + `,"units":1.5}`, 400, "one JSON object", ""},
+		{"POST", "/ban", "{" + key + `,"until":"2001-01-01T00:00:00Z"}`, 400, "has passed", ""},
+	} {
+		logged.Reset()
+		w := call(h, tt.method, tt.target, tt.body)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s %s %.80s: got %d %s %s, want %d %s", tt.method, tt.target, tt.body, w.Code, w.Header(), w.Body, tt.status, tt.want)
+		}
+		if got := logged.String(); (got != "") != (tt.logged != "") || !strings.Contains(got, tt.logged) {
+			t.Errorf("%s %s %.80s: got log %q, want %q", tt.method, tt.target, tt.body, got, tt.logged)
+		}
+		kind, isJSON := w.Header().Get("Content-Type"), json.Valid(w.Body.Bytes())
+		if w.Code >= 400 && (kind != "application/problem+json" || !isJSON) || w.Code == 200 && (kind != "application/json" || !isJSON && tt.method != "HEAD") {
+			t.Errorf("%s %s: got %d as %s: %s", tt.method, tt.target, w.Code, kind, w.Body)
+		}
+	}
+	if got := call(h, "PATCH", "/overrides/p", "").Header().Get("Allow"); got != "DELETE, GET, PUT, HEAD" {
+		t.Errorf("got Allow %q", got)
+	}
+}
+
+// Intruders see and change nothing. Pages of other sites change nothing.
+func TestHandlerRefuses(t *testing.T) {
+	if _, err := console.New().Handler(nil); err == nil {
+		t.Error("got no error without a function that authorizes")
+	}
+	table := overrides.NewMemory()
+	h, logged := newHandler(t, newStill(), table, plans())
+	ban := func(change func(*http.Request)) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "/ban", strings.NewReader(`{"policy":"p","key":"usr=42"}`))
+		r.Header.Set("Authorization", "Bearer sesame")
+		r.Header.Set("Content-Type", "application/json")
+		change(r)
+		return record(h, r)
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(r *http.Request)
+		status int
+	}{
+		{"no token", func(r *http.Request) { r.Header.Del("Authorization") }, 403}, // the first refusal is logged
+		{"another site", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		{"a form", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
+		{"no type", func(r *http.Request) { r.Header.Del("Content-Type") }, 415},
+	} {
+		w := ban(tt.change)
+		if _, found := table.Find("p", "usr=42"); w.Code != tt.status || found || strings.Contains(w.Body.String(), "hunter2") {
+			t.Errorf("%s: got %d %s, banned: %t, want %d", tt.name, w.Code, w.Body, found, tt.status)
+		}
+	}
+	if log := logged.String(); !strings.Contains(log, "hunter2") || strings.Count(log, "\n") != 1 {
+		t.Errorf("got log %s, want the reason of the refusal, once", log)
+	}
+	if w := record(h, httptest.NewRequest("GET", "/nowhere", nil)); w.Code != 403 {
+		t.Errorf("got %d for an unknown path, want 403", w.Code)
+	}
+}
+
+// Answers do not contain errors of the service. The log does.
+func TestHandlerHidesErrors(t *testing.T) {
+	secret := errors.New("dial tcp 10.1.2.3:6379")
+	h, logged := newHandler(t, broken{secret}, nil, plans())
+	w := call(h, "POST", "/reset", `{"policy":"p","key":"usr=42"}`)
+	if w.Code != 503 || strings.TrimSpace(w.Body.String()) != `{"type":"about:blank","title":"Service Unavailable","status":503}` || !strings.Contains(logged.String(), "10.1.2.3") {
+		t.Errorf("got %d %s and log %s, want 503 without details", w.Code, w.Body, logged)
+	}
+	if w := call(h, "POST", "/ban", `{"policy":"p","key":"usr=42"}`); w.Code != 409 {
+		t.Errorf("got %d %s, want 409 without overrides", w.Code, w.Body)
+	}
+	h, _ = newHandler(t, newStill(), full{overrides.NewMemory()}, plans())
+	if w := call(h, "PUT", "/overrides/p?key=usr=1", `{}`); w.Code != 409 {
+		t.Errorf("got %d %s, want 409 for a full table", w.Code, w.Body)
+	}
+}
+
+// full is a table without room.
+type full struct{ *overrides.Memory }
+
+func (full) Set(context.Context, string, string, ratelimit.Override) error { return overrides.ErrFull }
+
+// A ban sets Retry-After, and charges nothing.
+func TestBanForAnHour(t *testing.T) {
+	table := overrides.NewMemory()
+	m := newMiddleware(t, newStill(), table, byUser("p", hourly))
+	c := console.New(m)
+	if err := c.Ban(ctx, client, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	w := record(m.Handler(http.NotFoundHandler()), asUser("42", ""))
+	if w.Code != 429 || w.Header().Get("Retry-After") != "3600" {
+		t.Errorf("got %d %s, want 429 for an hour", w.Code, w.Header())
+	}
+	if err := c.Unban(ctx, client); err != nil {
+		t.Fatal(err)
+	}
+	if got := remains(t, c, client); got != "default=10*" {
+		t.Errorf("got %s, want 10: a ban charges nothing", got)
+	}
+}

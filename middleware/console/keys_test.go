@@ -1,0 +1,291 @@
+// Tests of the keys that a policy may make, and of the way from a customer to the key.
+
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/overrides"
+)
+
+var (
+	apiKey = keyfunc.APIKey("X-API-Key", func(context.Context, string) (keyfunc.Identity, error) {
+		return keyfunc.Identity{}, keyfunc.ErrUnknown
+	})
+	tenant = keyfunc.Custom("acct", func(r *http.Request) (string, error) { return r.Context().Value(userKey{}).(string), nil })
+)
+
+// keys are policies by their kinds of keys.
+var keys = map[string]keyfunc.Key{
+	"zero":    {},
+	"ip":      keyfunc.IP(&keyfunc.IPOptions{IPv6Bits: 48, Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}),
+	"user":    user,
+	"api-key": apiKey,
+	"tenant":  tenant, // panics without earlier middleware
+	"header":  keyfunc.Header("X-Tenant"),
+	"const":   keyfunc.Const("all"),
+
+	"user-or-ip":     keyfunc.FirstOf(user, keyfunc.IP(nil)),
+	"tenant-or-ip":   keyfunc.FirstOf(tenant, keyfunc.IP(nil)),
+	"user-or-header": keyfunc.FirstOf(user, keyfunc.Header("X-Tenant")),
+	"user-or-rest":   keyfunc.FirstOf(user, keyfunc.Const("rest")),
+	"user-on-route":  keyfunc.Join(user, keyfunc.Route()),
+	"ip-on-route":    keyfunc.Join(keyfunc.IP(nil), keyfunc.Route()),
+	"ip-and-const":   keyfunc.Join(keyfunc.IP(nil), keyfunc.Const("x")),
+	"either-route":   keyfunc.Join(keyfunc.FirstOf(user, keyfunc.IP(nil)), keyfunc.Route()),
+	"user-at-ip":     keyfunc.Join(user, keyfunc.IP(nil)),
+}
+
+// everyKey returns a console of one policy for each of keys.
+func everyKey(t *testing.T, table ratelimit.Overrides) *console.Console {
+	t.Helper()
+	var policies []ratelimit.Policy
+	for name, key := range keys {
+		policies = append(policies, ratelimit.Policy{Name: name, Key: key, Limit: hourly})
+	}
+	return console.New(newMiddleware(t, newStill(), table, policies...))
+}
+
+func TestKeys(t *testing.T) {
+	c := everyKey(t, nil)
+	for _, tt := range []struct {
+		policy, key string
+		want        string // in the error; empty: the policy may make the key
+	}{
+		{"zero", "ip=192.0.2.1", ""},
+		{"zero", "ip=unknown", ""},
+		{"zero", "ip=2001:db8:1:2::/64", ""},
+		{"zero", "ip=2001:db8:1:2::3", "another form"},
+		{"zero", "ip=2001:DB8:1:2::/64", "another form"},
+		{"zero", "ip=2001:db8:1:2::3/64", "another form"},
+		{"zero", "ip=::ffff:192.0.2.1", "another form"},
+		{"zero", "ip=192.0.2.01", "another form"},
+		{"zero", "ip=192.0.2.0/24", "another form"},
+		{"zero", "ip=example.com", "another form"},
+		{"zero", "ip=64:ff9b::c000:201", ""}, // NAT64 is not cut
+		{"zero", "ip=192.0.2.1|ip=192.0.2.2", "want the parts ip"},
+		{"zero", "192.0.2.1", "kinds are ip"},
+		{"zero", "usr=2", "kinds are ip"},
+		{"zero", "IP=192.0.2.1", "kinds are ip"},
+		{"zero", "ip=", "empty"},
+		{"zero", "ip", "empty"},
+		{"zero", "=192.0.2.1", "kinds are ip"},
+		{"ip", "ip=2001:db8:1::/48", ""},
+		{"ip", "ip=10.0.0.1", ""}, // the proxy itself
+		{"ip", "ip=2001:db8:1:2::/64", "another form"},
+
+		{"user", "usr=42", ""},
+		{"user", "usr=usr=2", ""},
+		{"user", "usr=a%20b%7C", ""},
+		{"user", "k-pro", "kinds are usr"},
+		{"user", "key=2", "kinds are usr"},
+		{"user", "usr=", "empty"},
+		{"user", "usr=a b", "%20"},
+		{"user", "usr=%7c", "%20"},
+		{"user", "usr=%41", "%20"},
+		{"user", "usr=50%", "%20"},
+		{"user", "usr={42}", "%20"},
+		{"user", "usr=ü", "%20"},
+		{"user", "usr=1|usr=2", "want the parts usr"},
+		{"user", "usr=1|", "kinds are usr"},
+		{"user", "ip=192.0.2.1", "kinds are usr"},
+
+		{"api-key", "usr=42", ""},
+		{"api-key", "ip=192.0.2.1", ""}, // of unknown keys
+		{"api-key", "ip=k-pro", "another form"},
+		{"api-key", "k-pro", "kinds are usr, ip"},
+		{"api-key", "usr=42|ip=192.0.2.1", "want the parts usr or ip"},
+		{"api-key", "ip=192.0.2.0/24", "another form"},
+		{"api-key", "ip=2001:db8::1/64", "another form"},
+		{"api-key", "ip=2001:DB8::/64", "another form"},
+		{"api-key", "ip=::ffff:192.0.2.1", "another form"},
+		{"api-key", "ip=2001:db8::1%25eth0", "another form"},
+		{"tenant", "acct=42", ""},
+		{"tenant", "ip=2001:db8::/56", ""}, // of unknown accounts; only Options.ClientIP knows the prefix
+		{"tenant", "usr=42", "kinds are acct, ip"},
+		{"header", "hdr.x-tenant=a", ""},
+		{"header", "hdr.x-other=a", "kinds are hdr.x-tenant"},
+		{"const", "const=all", ""},
+		{"const", "const=al", "want the parts const=all"},
+		{"user-or-rest", "const=rest", ""},
+		{"user-or-rest", "const=x", "want the parts usr or const=rest"},
+
+		{"user-on-route", "usr=42|rt=GET%20/v1/orders/%7Bid%7D", ""},
+		{"user-on-route", "usr=42|ip=192.0.2.1", "kinds are usr, rt"},
+		{"user-on-route", "usr=42", "want the parts usr|rt"},
+		{"user-on-route", "rt=unmatched", "want the parts usr|rt"},
+		{"user-on-route", "rt=unmatched|usr=42", "want the parts usr|rt"},
+		{"user-on-route", "usr=42|rt=unmatched|rt=unmatched", "want the parts usr|rt"},
+		{"user-or-ip", "usr=42", ""},
+		{"user-or-ip", "ip=192.0.2.1", ""},
+		{"user-or-ip", "usr=42|ip=192.0.2.1", "want the parts usr or ip"},
+		{"user-at-ip", "usr=42|ip=192.0.2.1", ""},
+		{"user-at-ip", "ip=192.0.2.1", "want the parts usr|ip"},
+		{"either-route", "ip=192.0.2.1|rt=unmatched", ""},
+		{"either-route", "usr=42|ip=192.0.2.1|rt=unmatched", "want the parts usr|rt or ip|rt"},
+		{"ip-on-route", "ip=2001:db8::/64|rt=unmatched", ""},
+		{"ip-on-route", "ip=2001:db8::1|rt=unmatched", "another form"},
+	} {
+		_, err := c.Explain(ctx, console.Subject{Policy: tt.policy, Key: tt.key})
+		if tt.want == "" && err != nil {
+			t.Errorf("%s: %s: got error %v, want none", tt.policy, tt.key, err)
+		}
+		if tt.want != "" && (!errors.Is(err, algorithms.ErrInvalid) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "k-pro")) {
+			t.Errorf("%s: %s: got error %v, want ErrInvalid with %q, and without the key", tt.policy, tt.key, err, tt.want)
+		}
+	}
+}
+
+func TestKeyOfCustomer(t *testing.T) {
+	c := everyKey(t, nil)
+	for _, tt := range []struct {
+		policy, id, ip string
+		want           string // the key, or words in the error
+	}{
+		{"zero", "", "192.0.2.1", "ip=192.0.2.1"},
+		{"zero", "", "::ffff:192.0.2.1", "ip=192.0.2.1"},
+		{"zero", "", "2001:db8:1:2::3%eth0", "ip=2001:db8:1:2::/64"},
+		{"ip", "", "2001:db8:1:2::3", "ip=2001:db8:1::/48"},
+		{"ip", "", "10.0.0.1", "ip=10.0.0.1"},
+		{"user", "42", "", "usr=42"},
+		{"user", "usr=2", "", "usr=usr=2"},
+		{"user", "a|b {c} 50% ü", "", "usr=a%7Cb%20%7Bc%7D%2050%25%20%C3%BC"},
+		{"api-key", "42", "", "usr=42"},
+		{"user-or-ip", "42", "", "usr=42"},
+		{"user-or-ip", "", "192.0.2.1", "ip=192.0.2.1"},
+		{"user-or-rest", "42", "", "usr=42"},
+		{"user-or-header", "42", "", "usr=42"},
+		{"tenant-or-ip", "", "192.0.2.1", "may also have parts of the kinds acct:"},
+		{"ip-and-const", "", "192.0.2.1", "ip=192.0.2.1|const=x"},
+
+		{"zero", "42", "", "counts no accounts; the kinds of its keys are ip"},
+		{"user", "", "192.0.2.1", "counts no addresses; the kinds of its keys are usr"},
+		{"api-key", "", "192.0.2.1", "counts no addresses"},
+		{"user-on-route", "42", "", "may also have parts of the kinds rt:"},
+		{"ip-on-route", "", "192.0.2.1", "may also have parts of the kinds rt:"},
+		{"either-route", "42", "", "may also have parts of the kinds ip, rt:"},
+		{"either-route", "", "192.0.2.1", "may also have parts of the kinds usr, rt:"},
+		{"user-at-ip", "42", "", "may also have parts of the kinds ip:"},
+		{"user-at-ip", "", "192.0.2.1", "may also have parts of the kinds usr:"},
+		{"user", "42", "192.0.2.1", "exactly one of"},
+		{"user", "", "", "exactly one of"},
+	} {
+		s := console.Subject{Policy: tt.policy, ID: tt.id}
+		if tt.ip != "" {
+			s.IP = netip.MustParseAddr(tt.ip)
+		}
+		e, err := c.Explain(ctx, s)
+		found := err == nil && e.Subject == console.Subject{Policy: tt.policy, Key: tt.want}
+		refused := errors.Is(err, algorithms.ErrInvalid) && strings.Contains(err.Error(), tt.want)
+		if !found && !refused {
+			t.Errorf("%s: id %q, ip %q: got %+v, error %v, want %s", tt.policy, tt.id, tt.ip, e.Subject, err, tt.want)
+		}
+	}
+}
+
+// The middleware makes the key that the console finds for the customer.
+func TestKeyOfCustomerIsTheKeyOfRequests(t *testing.T) {
+	clientIP := keyfunc.IP(&keyfunc.IPOptions{Hops: 1, IPv6Bits: 48})
+	m := ratelimit.Must(ratelimit.New(newStill(), &ratelimit.Options{ClientIP: clientIP}, byIP("zero", hourly), byUser("user", hourly)))
+	r := asUser("a b", "")
+	r.Header.Set("X-Forwarded-For", "2001:db8:1:2::3")
+	if _, err := m.Check(r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []console.Subject{{Policy: "zero", IP: netip.MustParseAddr("2001:db8:1:2::99")}, {Policy: "user", ID: "a b"}} {
+		if got := remains(t, console.New(m), s); got != "default=9*" {
+			t.Errorf("%+v: got %s, want one unit used", s, got)
+		}
+	}
+}
+
+// Every action takes a customer, and refuses a key that the policy never makes. Neither the table, the log nor the
+// answer then contains the key.
+func TestHandlerKeys(t *testing.T) {
+	table := overrides.NewMemory()
+	h, logged := newHandler(t, newStill(), table, byUser("p", hourly), byIP("q", hourly))
+	for _, tt := range []struct{ method, target, body string }{
+		{"GET", "/keys?policy=POLICY&SUBJECT", ""},
+		{"POST", "/reset", `{"policy":"POLICY",JSON}`},
+		{"POST", "/grant", `{"policy":"POLICY",JSON,"units":1}`},
+		{"POST", "/ban", `{"policy":"POLICY",JSON}`},
+		{"POST", "/unban", `{"policy":"POLICY",JSON}`},
+		{"PUT", "/overrides/POLICY?SUBJECT", `{"limit":"5/1m"}`},
+		{"GET", "/overrides/POLICY?SUBJECT", ""},
+		{"DELETE", "/overrides/POLICY?SUBJECT", ""},
+	} {
+		for _, s := range []struct {
+			policy, name, value, key string
+		}{
+			{"p", "id", "42", "usr=42"},
+			{"p", "key", "usr=42", "usr=42"},
+			{"q", "ip", "2001:db8::1", "ip=2001:db8::/64"},
+			{"p", "key", "hunter2", ""},
+			{"p", "key", "key=hunter2", ""},
+			{"q", "id", "hunter2", ""},
+			{"q", "ip", "hunter2", ""},
+		} {
+			logged.Reset()
+			fill := strings.NewReplacer("POLICY", s.policy, "SUBJECT", s.name+"="+s.value, "JSON", `"`+s.name+`":"`+s.value+`"`)
+			w := call(h, tt.method, fill.Replace(tt.target), fill.Replace(tt.body))
+			answer, log := w.Body.String(), logged.String()
+			all, _ := table.List(ctx, s.policy)
+			switch {
+			case s.key != "" && (w.Code > 204 || tt.method != "GET" && !strings.Contains(log, `key="`+s.key)):
+				t.Errorf("%s %s of %s %s: got %d %s and log %q, want key %s", tt.method, tt.target, s.name, s.value, w.Code, answer, log, s.key)
+			case s.key == "" && (w.Code != 400 || log != "" || strings.Contains(answer, "hunter2")):
+				t.Errorf("%s %s of %s %s: got %d %s and log %q, want 400 without the text", tt.method, tt.target, s.name, s.value, w.Code, answer, log)
+			}
+			for key := range all {
+				if strings.Contains(key, "hunter2") {
+					t.Errorf("%s %s: the table holds %s", tt.method, tt.target, key)
+				}
+			}
+		}
+	}
+	if w := call(h, "GET", "/keys?policy=p&key=hunter2", ""); !strings.Contains(w.Body.String(), "its kinds are usr") {
+		t.Errorf("got %s, want the kinds of the keys", w.Body)
+	}
+}
+
+// An operator reads and clears an override whose key the policy never makes. The log does not contain the key.
+func TestHandlerClearsForeignKeys(t *testing.T) {
+	table := overrides.NewMemory()
+	override(t, table, "p", "k-pro", ratelimit.Override{Mode: ratelimit.ModeOff})
+	h, logged := newHandler(t, newStill(), table, byUser("p", hourly))
+	if w := call(h, "GET", "/overrides/p?key=k-pro", ""); w.Code != 200 || strings.TrimSpace(w.Body.String()) != `{"mode":"off"}` {
+		t.Errorf("got %d %s, want the override", w.Code, w.Body)
+	}
+	w := call(h, "DELETE", "/overrides/p?key=k-pro", "")
+	if _, found := table.Find("p", "k-pro"); w.Code != 204 || found || !strings.Contains(logged.String(), "clear") || strings.Contains(logged.String(), "k-pro") {
+		t.Errorf("got %d %s, still there: %t, log %s", w.Code, w.Body, found, logged)
+	}
+}
+
+// The console refuses the limit of an override that the middleware would ignore, and Explain does not show it in force.
+func TestLimitsThatDoNotGoTogether(t *testing.T) {
+	table := overrides.NewMemory()
+	p, other := byUser("p", algorithms.Concurrent(3, time.Minute)), byUser("q", hourly)
+	h, _ := newHandler(t, newStill(), table, p, other)
+	for _, policy := range []string{"p", "q"} {
+		w := call(h, "PUT", "/overrides/"+policy+"?id=42", `{"limit":"leaky-bucket 5/1m"}`)
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "leaky-bucket") || strings.Contains(w.Body.String(), "own-") {
+			t.Errorf("%s: got %d %s, want 400", policy, w.Code, w.Body)
+		}
+		override(t, table, policy, "usr=42", ratelimit.Override{Limit: algorithms.LeakyBucket(5, time.Minute)})
+		e, err := console.New(newMiddleware(t, newStill(), table, p, other)).Explain(ctx, console.Subject{Policy: policy, ID: "42"})
+		if err != nil || e.Reason != console.ByDefault || len(e.Limits) != 1 {
+			t.Errorf("%s: got %+v, error %v, want the policy's own limit in force", policy, e, err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+// The clients that a policy denies most.
+
+package ratelimit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+)
+
+// An Offender is a key that a policy denies, or that a shadow policy would deny.
+type Offender struct {
+	// Key shows the kind of each part and eight bytes of the part's SHA-256 in
+	// hexadecimal, e.g. ip=#7a3c5e0d9b1f2a48: printf ip=192.0.2.1 | sha256sum
+	// checks a suspect. Routes and constants are shown as they are, and so are all
+	// keys of a policy with PlainKeys.
+	Key string
+
+	// Denied is the number of its denied requests. It is at most Error too high,
+	// and Error is 0 as long as few keys are denied.
+	Denied, Error uint64
+
+	// Of is the number of denied requests of all keys in the same time.
+	Of uint64
+
+	// First and Last are the instants of its denials. First is not before the
+	// policy last began to count the key.
+	First, Last time.Time
+}
+
+// TopDenied returns up to n keys that a policy has denied most within the last ten
+// to twenty minutes, those first that certainly were denied most. It returns nil if
+// there is no such policy, or no denied key. A policy remembers 128 keys per ten
+// minutes, in about 50 KB. A key with more than a 128th of the denials is among
+// them.
+func (m *Middleware) TopDenied(policy string, n int) []Offender {
+	p := m.config.Load().policy(policy)
+	if p == nil {
+		return nil
+	}
+	top, total := p.denied.Top(time.Since(m.made))
+	var offenders []Offender
+	for _, e := range top[:min(max(0, n), len(top))] {
+		offenders = append(offenders, Offender{
+			Key: p.show(e.Key), Denied: e.Count, Error: e.Error, Of: total, First: m.made.Add(e.First), Last: m.made.Add(e.Last),
+		})
+	}
+	return offenders
+}
+
+// shownHash is how many bytes of a hash an operator sees.
+const shownHash = 8
+
+// show returns a key as operators see it.
+func (p *Policy) show(key string) string {
+	if p.PlainKeys {
+		return key
+	}
+	parts := strings.Split(key, "|")
+	for i, part := range parts {
+		kind, _, _ := strings.Cut(part, "=")
+		if kind == "rt" || kind == "const" {
+			continue
+		}
+		sum := sha256.Sum256([]byte(part))
+		parts[i] = kind + "=#" + hex.EncodeToString(sum[:shownHash])
+	}
+	return strings.Join(parts, "|")
+}

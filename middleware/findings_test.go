@@ -1,0 +1,326 @@
+// Tests of the findings about the configuration.
+
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// findings returns what was found, e.g. "PS101 p, PS107 q".
+func findings(m *ratelimit.Middleware) string {
+	var all []string
+	for _, f := range m.Findings() {
+		all = append(all, f.Code+" "+f.Policy)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// TestDoctor: each mistake is found, named once in the log, and not where there is none.
+func TestDoctor(t *testing.T) {
+	const plenty = 600 // requests, of 20 clients, every tenth of them forwarded
+	policy := func(key keyfunc.Key) ratelimit.Policy {
+		return ratelimit.Policy{Name: "p", Key: key, Limit: algorithms.TokenBucket(1e6, time.Second)}
+	}
+	trusting := keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	tiny := policy(keyfunc.IP(nil))
+	tiny.Limit, tiny.Cost = algorithms.TokenBucket(1e6, time.Second).WithBurst(5), costOf(6)
+	nobody := policy(keyfunc.IP(nil))
+	nobody.Limit = algorithms.Nobody()
+	full := policy(keyfunc.IP(nil))
+	full.Limit = algorithms.TokenBucket(1, time.Hour)
+	for _, tt := range []struct {
+		name      string
+		policy    ratelimit.Policy
+		forwarded int // of ten requests
+		want      string
+	}{
+		{"nothing", policy(keyfunc.IP(nil)), 1, ""},
+		{"an untrusted proxy", policy(keyfunc.IP(nil)), 10, "PS101 p"},
+		{"one in a join", policy(keyfunc.Join(keyfunc.Const("a"), keyfunc.IP(nil))), 10, "PS101 p"},
+		{"one of several", policy(keyfunc.FirstOf(keyfunc.Header("X-Tenant"), keyfunc.IP(nil))), 10, "PS101 p"},
+		{"a trusted proxy", policy(trusting), 10, ""},
+		{"no route", policy(keyfunc.Join(keyfunc.IP(nil), keyfunc.Route())), 0, "PS104 p"},
+		{"a client's route", policy(keyfunc.Custom("x", func(*http.Request) (string, error) { return "|rt=unmatched", nil })), 0, ""},
+		{"a cost above the burst", tiny, 0, "PS107 p"},
+		{"a limit of nobody", nobody, 0, ""},
+		{"denials", full, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log logRecords
+			m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, tt.policy)
+			h := m.Handler(ok)
+			for i := range plenty {
+				r := from(fmt.Sprint("192.0.2.", i/3%20))
+				if i%10 < tt.forwarded {
+					r.Header.Set("X-Forwarded-For", "198.51.100.1")
+				}
+				record(h, r)
+			}
+			if got := findings(m); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			lines := log.lines()
+			if code, _, _ := strings.Cut(tt.want, " "); len(lines) != len(m.Findings()) || code != "" && !strings.Contains(lines[0], "code="+code+" policy=p remedy=") {
+				t.Errorf("logged %q, want a line for each of %q", lines, tt.want)
+			}
+		})
+	}
+}
+
+// TestForwardedWithClientIP: a ClientIP without proxies counts the peer, too, unless it is a keyfunc.Peer on purpose.
+func TestForwardedWithClientIP(t *testing.T) {
+	for name, tt := range map[string]struct {
+		clientIP keyfunc.Key
+		want     string
+	}{
+		"no proxies": {keyfunc.IP(nil), "PS101 p"},
+		"the peer":   {keyfunc.Peer(), ""},
+		"proxies":    {keyfunc.IP(&keyfunc.IPOptions{Hops: 1}), ""},
+	} {
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{ClientIP: tt.clientIP, Logger: quiet}, byIP("p", algorithms.TokenBucket(1e6, time.Second)))
+		for range 20 {
+			record(m.Handler(ok), with(from("192.0.2.1"), "X-Forwarded-For", "198.51.100.1"))
+		}
+		if got := findings(m); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestDoctorUpdate: an Update ends a finding until a request shows its cause again, and that is no news.
+func TestDoctorUpdate(t *testing.T) {
+	var log logRecords
+	p := byIP("p", algorithms.TokenBucket(5, time.Second))
+	p.Cost = costOf(6)
+	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, p)
+	for range 3 {
+		record(m.Handler(ok), from("192.0.2.1"))
+		if got := findings(m); got != "PS107 p" {
+			t.Errorf("got %q, want PS107", got)
+		}
+		if err := m.Update(p); err != nil {
+			t.Fatal(err)
+		}
+		if got := findings(m); got != "" {
+			t.Errorf("got %q after an Update, want nothing", got)
+		}
+	}
+	if got := log.lines(); len(got) != 1 {
+		t.Errorf("got %q, want PS107 once", got)
+	}
+}
+
+// TestDoctorNoStatus: a handler whose first hundred statuses ChargeIf did not see is found, until it writes one. A
+// handler that has written one may be silent for long.
+func TestDoctorNoStatus(t *testing.T) {
+	p := byIP("p", algorithms.TokenBucket(1e6, time.Second))
+	p.ChargeIf = func(status int) bool { return status == http.StatusUnauthorized }
+	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, p)
+	silent := m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	writes := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	for _, step := range []struct {
+		name     string
+		handler  http.Handler
+		requests int
+		want     string
+	}{
+		{"silent", silent, 99, ""}, {"a hundred", silent, 1, "PS110 p"}, {"a status", writes, 1, ""}, {"silent again", silent, 300, ""},
+	} {
+		for range step.requests {
+			record(step.handler, from("192.0.2.1"))
+		}
+		if got := findings(m); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+// TestDoctorNesting: a handler that is wrapped twice charges twice; who Checks again means to.
+func TestDoctorNesting(t *testing.T) {
+	memory := newMemory(t)
+	o := &ratelimit.Options{Logger: quiet}
+	outer, inner := newMiddleware(t, memory, o, byIP("p", hourly), byIP("outer", hourly)), newMiddleware(t, memory, o, byIP("inner", hourly), byIP("p", hourly))
+	record(outer.Handler(inner.Handler(ok)), from("192.0.2.1"))
+	if got, of := findings(outer), findings(inner); got != "" || of != "PS105 p" {
+		t.Errorf("got %q of the outer and %q of the inner, want PS105 of the inner", got, of)
+	}
+	far := newMiddleware(t, memory, o, byIP("p", hourly))
+	between := newMiddleware(t, memory, o, byIP("q", hourly))
+	record(outer.Handler(between.Handler(far.Handler(ok))), from("192.0.2.1"))
+	if got := findings(far); got != "PS105 p" {
+		t.Errorf("with another Middleware between: got %q, want PS105", got)
+	}
+	elsewhere := newMiddleware(t, newMemory(t), o, byIP("p", hourly))
+	odd := newMiddleware(t, uncomparable{memory}, o, byIP("p", hourly))
+	record(outer.Handler(elsewhere.Handler(odd.Handler(odd.Handler(ok)))), from("192.0.2.1"))
+	if got := findings(elsewhere) + findings(odd); got != "" {
+		t.Errorf("of other limiters: got %q, want nothing", got)
+	}
+	again := newMiddleware(t, newMemory(t), o, byIP("p", hourly))
+	record(again.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = again.Check(r) })), from("192.0.2.1"))
+	if got := findings(again); got != "" {
+		t.Errorf("of a Check: got %q, want nothing", got)
+	}
+}
+
+// TestDoctorNeighbours: policies that count together must agree how much.
+func TestDoctorNeighbours(t *testing.T) {
+	memory, o := newMemory(t), &ratelimit.Options{Logger: quiet}
+	first := newMiddleware(t, memory, o, byIP("p", hourly), byIP("q", hourly), byIP("r", hourly))
+	same := newMiddleware(t, memory, o, byIP("p", hourly))
+	elsewhere := newMiddleware(t, newMemory(t), o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+	windows := byIP("q", algorithms.FixedWindow(10, time.Hour))
+	windows.Tiers = map[string]algorithms.Limit{"gold": algorithms.FixedWindow(20, time.Hour)}
+	windows.Key = planKey
+	window := newMiddleware(t, memory, o, windows)
+	tiered := byIP("r", hourly)
+	tiered.Tiers, tiered.Key = map[string]algorithms.Limit{"gold": hourly}, planKey
+	other := newMiddleware(t, memory, o, byIP("q", algorithms.TokenBucket(1, time.Hour)), tiered)
+	odd := newMiddleware(t, uncomparable{memory}, o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+	newMiddleware(t, uncomparable{memory}, o, byIP("p", hourly)) // and nothing panics
+	for name, m := range map[string]*ratelimit.Middleware{"same": same, "elsewhere": elsewhere, "odd": odd} {
+		if got := findings(m); got != "" {
+			t.Errorf("%s: got %q, want nothing", name, got)
+		}
+	}
+	for name, tt := range map[string]struct {
+		m    *ratelimit.Middleware
+		want string
+	}{"first": {first, "PS106 q, PS106 r"}, "window": {window, "PS106 q"}, "other": {other, "PS106 q, PS106 r"}} {
+		if got := findings(tt.m); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+	if err := same.Update(byIP("p", algorithms.TokenBucket(1, time.Hour))); err != nil || findings(same) != "PS106 p" {
+		t.Errorf("after an Update: got %q, %v, want PS106 of p", findings(same), err)
+	}
+	runtime.KeepAlive(first)
+}
+
+// An uncomparable limiter is one that == panics of.
+type uncomparable []algorithms.Limiter
+
+func (u uncomparable) Allow(ctx context.Context, checks []algorithms.Check) error {
+	return u[0].Allow(ctx, checks)
+}
+
+// TestDoctorNeighboursOfAnyLimiter: a type that can be compared may hold what cannot.
+func TestDoctorNeighboursOfAnyLimiter(t *testing.T) {
+	type named struct {
+		algorithms.Limiter
+		name string
+	}
+	limiter := named{limiterFunc(newMemory(t).Allow), "a"}
+	o := &ratelimit.Options{Logger: quiet}
+	first := newMiddleware(t, limiter, o, byIP("p", hourly))
+	second := newMiddleware(t, limiter, o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+	if got := findings(second); got != "" {
+		t.Errorf("got %q of what cannot be told apart, want nothing", got)
+	}
+	runtime.KeepAlive(first)
+}
+
+// TestDoctorSamples: what comes late is found, too.
+func TestDoctorSamples(t *testing.T) {
+	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, byIP("p", algorithms.TokenBucket(1e6, time.Second)))
+	h, w := m.Handler(ok), httptest.NewRecorder()
+	for i := range 6000 {
+		r := from("192.0.2.1")
+		if i >= 1000 {
+			r.Header.Set("Forwarded", "for=198.51.100.1")
+		}
+		h.ServeHTTP(w, r)
+		if i == 1100 && findings(m) != "" {
+			t.Errorf("after 100 requests that were forwarded, of which one or two are examined: got %q", findings(m))
+		}
+	}
+	if got := findings(m); got != "PS101 p" {
+		t.Errorf("got %q, want PS101", got)
+	}
+}
+
+// TestDoctorIsDocumented: an operator who searches for a code finds it.
+func TestDoctorIsDocumented(t *testing.T) {
+	runbook, err := os.ReadFile("../RUNBOOK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"findings.go", "../algorithms/shared/redis_findings.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes := regexp.MustCompile(`"(PS[0-9]{3})"`).FindAllSubmatch(source, -1)
+		if len(codes) == 0 {
+			t.Errorf("%s has no codes", file)
+		}
+		for _, code := range codes {
+			if n := strings.Count(string(runbook), "\n| `"+string(code[1])+"` |"); n != 1 {
+				t.Errorf("RUNBOOK.md has %d rows of %s, want 1", n, code[1])
+			}
+		}
+	}
+}
+
+// TestDoctorAllocatesNothing: requests that are examined allocate what others do.
+func TestDoctorAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, byIP("p", algorithms.TokenBucket(1e9, time.Second)))
+	h, w, r := m.Handler(ok), &sink{h: make(http.Header)}, with(from("192.0.2.1"), "X-Forwarded-For", "192.0.2.7")
+	ask := func() {
+		clear(w.h)
+		h.ServeHTTP(w, r)
+	}
+	for range 50 { // and finds what there is to be found
+		ask()
+	}
+	examined := testing.AllocsPerRun(800, ask)
+	for range 1000 {
+		ask()
+	}
+	if later := testing.AllocsPerRun(800, ask); examined > later {
+		t.Errorf("got %v allocations for a request that is examined, want %v", examined, later)
+	}
+}
+
+// TestManyMiddlewares: a New costs the same however many Middlewares share the limiter. It took 19 s for ten thousand
+// when each New met all others.
+func TestManyMiddlewares(t *testing.T) {
+	memory, o := newMemory(t), &ratelimit.Options{Logger: quiet}
+	all := make([]*ratelimit.Middleware, 10_000)
+	began := time.Now()
+	for i := range all {
+		all[i] = newMiddleware(t, memory, o, byIP("p", hourly))
+	}
+	took := time.Since(began)
+	t.Log(took)
+	if took > 5*time.Second {
+		t.Errorf("took %v, want less than a second on an idle machine", took)
+	}
+	odd := newMiddleware(t, memory, o, byIP("p", algorithms.FixedWindow(1, time.Hour)))
+	if got, of := findings(all[0]), findings(odd); got != "PS106 p" || of != got {
+		t.Errorf("got %q and %q, want PS106 of both", got, of)
+	}
+	if err := odd.Close(context.Background()); err != nil || findings(all[0]) != "" {
+		t.Errorf("got %q, %v after Close, want nothing", findings(all[0]), err)
+	}
+	runtime.KeepAlive(all)
+}

@@ -1,0 +1,113 @@
+// The limit in force for a request. In order: the limit of an override, LimitOf,
+// the tier's, the policy's.
+
+package ratelimit
+
+import (
+	"errors"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+)
+
+// A grade is a limit of a policy, and its description for headers.
+type grade struct {
+	limit algorithms.Limit
+	quota *headers.Quota // nil: headers keep silent
+}
+
+func newGrade(p *Policy, l algorithms.Limit) (*grade, error) {
+	g := &grade{limit: l}
+	if p.hidden() || p.Shadow {
+		return g, nil
+	}
+	var err error
+	g.quota, err = headers.NewQuota(quotaConfig(p.Name, l))
+	return g, err
+}
+
+// set sets the limit of a part to one of the configuration.
+func (a *part) set(g *grade) { a.grade, a.limit = g, g.limit }
+
+// dynamic reports whether an override or LimitOf has chosen the limit of the part.
+func (a *part) dynamic() bool { return a.grade == nil && a.limit != algorithms.Limit{} }
+
+// choose sets the tier of a part, and its limit unless an override has set it.
+func (q *request) choose(a *part, tier string) {
+	p := a.policy
+	g, known := p.tiers[tier]
+	if known {
+		a.tier = tier
+	} else {
+		g = p.base
+	}
+	if a.dynamic() {
+		return
+	}
+	if p.LimitOf != nil {
+		if l, ok := p.LimitOf(q.http.Request); ok && q.replace(a, l, "LimitOf") {
+			return
+		}
+	}
+	a.set(g)
+	a.unknownTier = !known && tier != "" && len(p.tiers) > 0
+}
+
+// replace sets the limit of a part to one that an override or LimitOf names. It
+// reports false if the limit is invalid, or does not go together with the other
+// limits of the request.
+func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
+	all := q.mix
+	all.add(l)
+	err := all.validate()
+	if err == nil {
+		err = a.policy.replaceable(l)
+	}
+	if err != nil {
+		q.m.troubles.log("the limit of "+from+" is invalid, and the next in order holds", err)
+		return false
+	}
+	q.mix, a.limit = all, l
+	return true
+}
+
+// leakyBucket is the algorithm that cannot settle later.
+var leakyBucket = algorithms.LeakyBucket(1, time.Second).Algorithm()
+
+// A mix says which limits of one decision exclude each other.
+type mix struct{ leaky, concurrent bool }
+
+func (m *mix) add(l algorithms.Limit) {
+	m.leaky = m.leaky || l.Algorithm() == leakyBucket
+	m.concurrent = m.concurrent || l.Algorithm().Concurrent()
+}
+
+func (m mix) validate() error {
+	if m.leaky && m.concurrent {
+		return errors.New("a leaky-bucket and a concurrent limit cannot be in one Middleware: a held request would occupy " +
+			"the concurrent limit. Make two, the leaky bucket outside")
+	}
+	return nil
+}
+
+// quotaConfig returns the description of a limit for headers.
+func quotaConfig(name string, l algorithms.Limit) headers.QuotaConfig {
+	if l.Algorithm().Concurrent() {
+		return headers.QuotaConfig{Name: name, Limit: l.Requests(), Unit: "concurrent-requests"}
+	}
+	return headers.QuotaConfig{
+		Name: name, Limit: l.Burst(), Requests: l.Requests(), Window: l.Window(),
+		Continuous: l.Algorithm().Continuous(), Calendar: l.Algorithm().Calendar(),
+	}
+}
+
+// grid returns a duration that divides the ends of an aligned limit's windows,
+// counted from the epoch. Those of a calendar are whole minutes: today's time zones
+// differ from UTC by whole minutes.
+func grid(l algorithms.Limit) time.Duration {
+	if l.Algorithm().Calendar() {
+		return time.Minute
+	}
+	return l.Window()
+}

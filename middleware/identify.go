@@ -1,0 +1,189 @@
+// The first stage: who asks, under which limits.
+
+package ratelimit
+
+import (
+	"errors"
+	"hash/maphash"
+	"net/http"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+)
+
+// identify finds the parts of the request, or why it is refused without any.
+func (q *request) identify() {
+	switch {
+	case q.m.closed.Load():
+		q.refusal = refusal{err: ErrClosed, status: http.StatusServiceUnavailable}
+	case q.m.exempt != nil && q.exempt():
+		q.verdict.Exempt = true
+	default:
+		wait := q.m.guesses.wait(q)
+		q.http.NoLookup = wait > 0
+		q.identifyAll(wait)
+	}
+}
+
+// identifyAll makes the parts of all policies that apply. A missing or malformed
+// identity refuses the request, whichever policy meets it; so it beats bans and
+// unknown keys.
+//
+// If a policy meets an unknown key, the only part is that policy's, of the client's
+// address: guesses of keys cost, and open no fresh bucket. If an override bans a
+// key, the parts are those of bans. guessed is how long the address is still denied
+// for unknown keys; 0 if it is not.
+func (q *request) identifyAll(guessed time.Duration) {
+	var met *policy
+	q.mix = q.config.mix
+	for _, p := range q.config.policies {
+		if p.Skip != nil && p.Skip(q.http.Request) {
+			continue
+		}
+		start := len(q.keys)
+		keys, tier, err := p.Key.Append(q.keys, &q.http)
+		if err != nil && q.m.needsNoKey(p) {
+			continue
+		}
+		if errors.Is(err, keyfunc.ErrUnknown) {
+			if met == nil {
+				met, q.unknown = p, err
+			}
+			continue
+		}
+		if err != nil {
+			q.refuseKey(p, err)
+			return
+		}
+		q.keys = keys
+		if a := (part{policy: p, start: start, end: len(keys)}); q.rule(&a) && met == nil {
+			q.choose(&a, tier)
+			a.cost = p.cost(q.http.Request)
+			q.add(a)
+		}
+	}
+	if q.banned {
+		q.unknown = nil
+	} else if met != nil {
+		q.identifyGuess(met, guessed)
+	}
+}
+
+// refuseKey refuses the request because a policy's key is an error.
+func (q *request) refuseKey(p *policy, err error) {
+	q.parts = q.parts[:0]
+	q.refusal = refusal{err: err, status: statusOf(err), outcome: outcomeKeyError, policy: p}
+}
+
+// statusOf returns the status for a request whose key is an error.
+func statusOf(err error) int {
+	var trouble interface{ Unavailable() bool }
+	switch {
+	case errors.As(err, &trouble) && trouble.Unavailable():
+		return http.StatusServiceUnavailable
+	case errors.Is(err, keyfunc.ErrMalformed):
+		return http.StatusBadRequest
+	case errors.Is(err, keyfunc.ErrMissing):
+		return http.StatusUnauthorized
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// identifyGuess makes the part of a request with an unknown key: the policy that
+// met the key counts the client's address, one unit of Policy.Limit.
+//
+// An address that is denied already for wait is denied without a check, unless an
+// override of its key lifts that.
+func (q *request) identifyGuess(p *policy, wait time.Duration) {
+	q.parts, q.keys, q.mix = q.parts[:0], q.keys[:0], q.config.mix
+	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
+	if err != nil {
+		q.refuseKey(p, err)
+		return
+	}
+	q.keys = keys
+	a := part{policy: p, end: len(keys), cost: 1, denied: wait}
+	asked := q.rule(&a)
+	switch {
+	case q.banned:
+		q.unknown = nil
+	case wait > 0 && (!asked || a.shadow):
+		q.lift(&a)
+	case asked:
+		if !a.dynamic() {
+			a.set(p.base)
+		}
+		q.add(a)
+	}
+}
+
+// lift ends the refusal of the address, because an override says that the policy
+// denies it nothing, and identifies the request again.
+func (q *request) lift(address *part) {
+	q.m.guesses.remove(q.key(address))
+	q.unknown, q.http.NoLookup, q.keys = nil, false, q.keys[:0]
+	q.identifyAll(0)
+}
+
+// add adds a part, unless an override bans another key.
+func (q *request) add(a part) {
+	a.shadow = a.shadow || a.policy.Shadow
+	a.own, a.ban, a.candidate = -1, -1, -1
+	if len(q.m.observers) > 0 {
+		a.hash = maphash.String(keySeed, q.key(&a))
+	}
+	q.parts = append(q.parts, a)
+}
+
+// rule applies the override of the part's key. It reports false if the part is not
+// to be asked. A ban takes the place of all parts so far, and of those to come.
+func (q *request) rule(a *part) bool {
+	if q.m.overrides == nil {
+		return true
+	}
+	o, found := q.m.overrides.Find(a.policy.Name, q.key(a))
+	switch {
+	case found && o.Mode == ModeBanned && !a.policy.Shadow:
+		q.ban(a, o.Until)
+		return false
+	case q.banned:
+		return false
+	case !found:
+		return true
+	case o.Mode == ModeOff:
+		return false
+	}
+	a.override, a.shadow = true, o.Mode == ModeShadow
+	if o.replaces() {
+		q.replace(a, o.Limit, "an override")
+	}
+	return true
+}
+
+// ban adds the part of a key that an override bans.
+func (q *request) ban(a *part, until time.Time) {
+	if !q.banned {
+		q.banned, q.parts = true, q.parts[:0]
+	}
+	a.set(a.policy.base)
+	a.banned, a.override, a.denied = true, true, algorithms.Never
+	if !until.IsZero() {
+		a.denied = max(time.Microsecond, time.Until(until))
+	}
+	q.add(*a)
+}
+
+// needsNoKey reports whether the policy denies no request, and so refuses none for
+// its key.
+func (m *Middleware) needsNoKey(p *policy) bool {
+	if p.Shadow {
+		return true
+	}
+	if m.overrides == nil {
+		return false
+	}
+	o, found := m.overrides.Find(p.Name, Everyone)
+	return found && (o.Mode == ModeOff || o.Mode == ModeShadow)
+}

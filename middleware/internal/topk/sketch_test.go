@@ -1,0 +1,119 @@
+package topk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestSketch: counts are too high by their errors at most, and nobody is missing who has more than a 128th.
+func TestSketch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var tl tally
+		exact := make(map[uint64]uint64)
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		keys, adds := rapid.IntRange(1, 2000).Draw(t, "keys"), rapid.IntRange(1, 5000).Draw(t, "adds")
+		turn := rapid.IntRange(0, adds).Draw(t, "turn")
+		for i := range adds {
+			now := time.Second
+			if i >= turn {
+				now += generation
+			}
+			// The square of a uniform number: few keys are many.
+			hash := uint64(float64(keys) * random.Float64() * random.Float64())
+			exact[hash]++
+			tl.turn(now)
+			tl.sketches[0].add(hash, fmt.Sprint("usr=", hash), now)
+		}
+		top, total := tl.top(time.Second + generation)
+		if total != uint64(adds) {
+			t.Fatalf("got %d adds, want %d", total, adds)
+		}
+		found := make(map[uint64]bool)
+		for i, s := range top {
+			if string(s.key) != fmt.Sprint("usr=", s.hash) || found[s.hash] {
+				t.Fatalf("got key %q of %d, again: %v", s.key, s.hash, found[s.hash])
+			}
+			found[s.hash] = true
+			if n := exact[s.hash]; n > s.count || n < s.count-s.error {
+				t.Fatalf("%s: got %d with an error of %d, want %d within it", s.key, s.count, s.error, n)
+			}
+			if i > 0 && top[i-1].count-top[i-1].error < s.count-s.error {
+				t.Fatalf("%d is not in order", i)
+			}
+		}
+		for hash, n := range exact {
+			if n*sketchSlots > total && !found[hash] {
+				t.Fatalf("%d is missing, with %d of %d adds", hash, n, total)
+			}
+		}
+	})
+}
+
+// TestSketchForgets: after two generations nothing is left, and of the first the second knows.
+func TestSketchForgets(t *testing.T) {
+	var d Tally
+	d.Add(1, "usr=1", time.Minute)
+	for _, tt := range []struct {
+		now  time.Duration
+		want int
+	}{{generation - 1, 1}, {generation, 1}, {2*generation - 1, 1}, {2 * generation, 0}} {
+		if top, total := d.Top(tt.now); len(top) != tt.want || total != uint64(tt.want) {
+			t.Errorf("after %v: got %d keys and %d denials, want %d", tt.now, len(top), total, tt.want)
+		}
+	}
+	d.Add(1, "usr=1", 2*generation)
+	if top, _ := d.Top(10 * generation); len(top) != 0 {
+		t.Errorf("got %d keys after a long silence, want none", len(top))
+	}
+}
+
+// TestSketchIsSmall: any number of keys takes the memory of a few.
+func TestSketchIsSmall(t *testing.T) {
+	flood := func(d *Tally, keys int) {
+		key := make([]byte, 128)
+		for i := range keys {
+			binary.BigEndian.PutUint64(key, uint64(i))
+			d.Add(uint64(i)*0x9e3779b97f4a7c15, string(key), time.Duration(i)*time.Millisecond)
+		}
+	}
+	settle := func(m *runtime.MemStats) {
+		runtime.GC()
+		runtime.GC() // of what pools held
+		runtime.ReadMemStats(m)
+	}
+	var before, after runtime.MemStats
+	settle(&before)
+	d := new(Tally)
+	flood(d, 500_000) // and many generations
+	settle(&after)
+	if got := int64(after.HeapAlloc) - int64(before.HeapAlloc); got > 100<<10 {
+		t.Errorf("got %d bytes after so many keys, want at most 100 KB", got)
+	}
+	t.Logf("%d bytes", int64(after.HeapAlloc)-int64(before.HeapAlloc))
+	runtime.KeepAlive(d)
+}
+
+func BenchmarkSketch(b *testing.B) {
+	b.Run("one", func(b *testing.B) {
+		var d Tally
+		b.ReportAllocs()
+		for b.Loop() {
+			d.Add(1, "ip=192.0.2.1", 0)
+		}
+	})
+	b.Run("random", func(b *testing.B) { // -benchtime 10000000x: of the memory, nothing is left
+		var d Tally
+		var i uint64
+		b.ReportAllocs()
+		for b.Loop() {
+			i += 0x9e3779b97f4a7c15
+			d.Add(i, "ip=192.0.2.1", 0)
+		}
+	})
+}

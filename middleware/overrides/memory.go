@@ -1,0 +1,97 @@
+// Overrides of this process alone.
+
+package overrides
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A Memory holds the overrides of this process. NewMemory makes it; the zero
+// Memory panics. It is safe for concurrent use and has no goroutine. Use a
+// [Redis] for overrides of all instances.
+type Memory struct {
+	table atomic.Pointer[table]
+	mu    sync.Mutex // orders edits
+}
+
+// NewMemory returns a Memory without overrides.
+func NewMemory() *Memory {
+	m := new(Memory)
+	m.table.Store(new(table))
+	return m
+}
+
+// Find returns the override in force for a key, and whether there is one. For
+// [ratelimit.Everyone] it returns the override of all keys. It never waits, and
+// allocates nothing.
+func (m *Memory) Find(policy, key string) (ratelimit.Override, bool) {
+	if o := m.table.Load().find(policy, key); o != nil {
+		return *o, true
+	}
+	return ratelimit.Override{}, false
+}
+
+// Set replaces the override of a key. Requests see it when Set returns. Errors
+// wrap [ErrInvalid] or [ErrFull].
+func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override) error {
+	if err := validate(policy, key, &o); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.table.Load()
+	e := t.policies[policy]
+	if e == nil && len(t.policies) >= MaxPolicies {
+		return errPolicies
+	}
+	if e != nil && e.get(key) == nil && e.n >= MaxPerPolicy {
+		if e = e.swept(); e.n >= MaxPerPolicy {
+			return errPerPolicy(policy)
+		}
+	}
+	m.table.Store(t.with(policy, e.with(key, &o)))
+	return nil
+}
+
+// Clear removes the override of a key. A key without one is no error. Errors wrap
+// [ErrInvalid].
+func (m *Memory) Clear(_ context.Context, policy, key string) error {
+	if err := validatePlace(policy, key); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.table.Load()
+	if e := t.policies[policy]; e.get(key) != nil {
+		m.table.Store(t.with(policy, e.with(key, nil)))
+	}
+	return nil
+}
+
+// List returns the overrides of a policy that have not ended, by key. Errors wrap
+// [ErrInvalid].
+func (m *Memory) List(_ context.Context, policy string) (map[string]ratelimit.Override, error) {
+	if err := validatePlace(policy, ratelimit.Everyone); err != nil {
+		return nil, err
+	}
+	return m.table.Load().policies[policy].live(), nil
+}
+
+// Count returns how many overrides of a policy have not ended, with the override
+// of everyone. It never waits.
+func (m *Memory) Count(policy string) int { return m.table.Load().policies[policy].count() }
+
+// swept returns a copy of e without the overrides that have ended.
+func (e *entries) swept() *entries {
+	next := &entries{version: e.version}
+	for key, o := range e.all {
+		if live(o) {
+			next.put(key, o)
+		}
+	}
+	return next
+}

@@ -1,0 +1,103 @@
+// Which overrides are valid, and when they end.
+
+package overrides
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+const (
+	// All is the name under which an override holds for all policies. Its only
+	// key is ratelimit.Everyone.
+	All = "*"
+
+	// MaxPerPolicy bounds the overrides of one policy.
+	MaxPerPolicy = 100_000
+
+	// MaxPolicies bounds the policies that have overrides.
+	MaxPolicies = 1_000
+
+	// MaxKey bounds the bytes of an override's key.
+	MaxKey = 1024
+)
+
+var (
+	// ErrInvalid says that an override, or the place for it, is invalid. The
+	// errors that wrap it contain no key, because errors are logged and a key may
+	// name a person.
+	ErrInvalid = errors.New("invalid override")
+
+	// ErrFull says that a policy has [MaxPerPolicy] overrides, or that
+	// [MaxPolicies] policies have overrides.
+	ErrFull = errors.New("too many overrides")
+)
+
+var modes = []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
+
+// live reports whether the override has not ended.
+func live(o *ratelimit.Override) bool { return o.Until.IsZero() || time.Now().Before(o.Until) }
+
+// validate reports every misconfiguration of an override for a policy and a key.
+func validate(policy, key string, o *ratelimit.Override) error {
+	errs := []error{validatePlace(policy, key)}
+	refuse := func(format string, args ...any) { errs = append(errs, invalid(policy, format, args...)) }
+	if !slices.Contains(modes, o.Mode) {
+		refuse("%q is not a mode: want shadow, off or banned, or omit it", o.Mode)
+	}
+	if o.Limit != (algorithms.Limit{}) {
+		if err := o.Limit.Validate(); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				refuse("%s", strings.TrimPrefix(line, algorithms.ErrInvalid.Error()+": "))
+			}
+		}
+		if o.Mode == ratelimit.ModeOff || o.Mode == ratelimit.ModeBanned {
+			refuse("the mode %q and a limit cannot be combined", o.Mode)
+		}
+		if policy == All {
+			refuse("all policies share no limit: set a mode")
+		}
+	}
+	if o.Mode == ratelimit.ModeBanned && key == ratelimit.Everyone {
+		refuse("a ban is for one key: to deny everyone, set the limit %q", algorithms.Nobody())
+	}
+	if !live(o) {
+		refuse("Until (%s) has passed", o.Until.Format(time.RFC3339))
+	}
+	return errors.Join(errs...)
+}
+
+// validatePlace reports every misconfiguration of the policy and the key that an
+// override is for.
+func validatePlace(policy, key string) error {
+	var errs []error
+	if policy != All {
+		if err := algorithms.ValidatePolicy(policy); err != nil {
+			errs = append(errs, invalid(policy, "%w", err))
+		}
+	} else if key != ratelimit.Everyone {
+		errs = append(errs, invalid(policy, "the only key of all policies is %q", ratelimit.Everyone))
+	}
+	if key == "" || len(key) > MaxKey {
+		errs = append(errs, invalid(policy, "the key has %d bytes: want 1 to %d", len(key), MaxKey))
+	}
+	return errors.Join(errs...)
+}
+
+// errPolicies and errPerPolicy are the errors of a full table.
+var errPolicies = fmt.Errorf("ratelimit: %w: %d policies have overrides", ErrFull, MaxPolicies)
+
+func errPerPolicy(policy string) error {
+	return fmt.Errorf("ratelimit: %w: policy %q has %d", ErrFull, policy, MaxPerPolicy)
+}
+
+// invalid returns an error that wraps ErrInvalid.
+func invalid(policy, format string, args ...any) error {
+	return fmt.Errorf("ratelimit: %w of policy %q: %w", ErrInvalid, policy, fmt.Errorf(format, args...))
+}

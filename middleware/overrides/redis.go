@@ -1,0 +1,202 @@
+// Overrides of all instances, in Redis.
+
+package overrides
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+const (
+	defaultPrefix = "penstock"
+	maxPrefix     = 64
+
+	// Other instances see an edit within a second: half of it passes until the
+	// next poll, and half is for reading.
+	pollEvery = 500 * time.Millisecond
+
+	// sweepEvery is the time between two removals of ended overrides.
+	sweepEvery = time.Minute
+)
+
+// A Redis holds the overrides of all instances that use the same Redis and
+// prefix. NewRedis makes it; the zero Redis panics. It is safe for concurrent
+// use. Close it at the end.
+//
+// An edit is in force on this instance when it returns, and on the others within
+// a second. Each instance holds all overrides in memory, about 200 bytes each.
+// Twice a second it asks Redis with one small command which policies have
+// changed. It then reads all overrides of these policies, in parts that occupy
+// Redis for about a millisecond. Reading 100 000 overrides takes most of another
+// second, so a policy whose overrides change all the time should have few.
+//
+// While Redis is in trouble, the overrides that were read last stay in force
+// until they end. An unreadable override in Redis changes nothing: the last good
+// one stays. Overrides have no TTL. If Redis loses its data, the overrides are
+// lost.
+//
+// In Redis Cluster all overrides are in one slot. The user needs permission for
+// EVAL, EXISTS, HDEL, HEXISTS, HGET, HGETALL, HLEN, HSCAN and HSET.
+type Redis struct {
+	client Client
+	prefix string
+	logger *slog.Logger
+	table  atomic.Pointer[table]
+
+	reading chan struct{}  // holds one reader; guards bad and failing
+	bad     map[string]int // unreadable overrides of the last reading, by policy
+	failing bool
+
+	stats struct {
+		bad             atomic.Int64
+		reads, failures atomic.Uint64
+	}
+
+	closing context.Context
+	cancel  context.CancelFunc
+	closed  chan struct{}
+}
+
+// RedisOptions tune a [Redis]. The zero value of each field is a default.
+type RedisOptions struct {
+	// Prefix begins the stored keys; empty means "penstock". It has at most 64
+	// bytes of printable ASCII without spaces and braces.
+	Prefix string
+
+	// Logger receives a line for unreadable overrides, and when trouble with
+	// Redis begins and ends; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// A Client sends one command. Every client of go-redis implements it. It must be
+// safe for concurrent use.
+type Client interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// NewRedis returns the overrides in Redis; nil options mean the defaults. It does
+// not wait: until Redis has answered, the table is empty. [Redis.Refresh] waits
+// for the answer. The error reports every misconfiguration.
+func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
+	if o == nil {
+		o = &RedisOptions{}
+	}
+	r := &Redis{
+		client: client, prefix: cmp.Or(o.Prefix, defaultPrefix), logger: cmp.Or(o.Logger, slog.Default()),
+		bad: make(map[string]int), closed: make(chan struct{}), reading: make(chan struct{}, 1),
+	}
+	var errs []error
+	if client == nil {
+		errs = append(errs, errors.New("ratelimit: the Redis client is nil"))
+	}
+	odd := func(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }
+	if len(r.prefix) > maxPrefix || strings.ContainsFunc(r.prefix, odd) {
+		errs = append(errs, fmt.Errorf("ratelimit: prefix %q: want at most %d bytes of printable ASCII without spaces and braces", r.prefix, maxPrefix))
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
+	}
+	r.table.Store(new(table))
+	r.closing, r.cancel = context.WithCancel(context.Background())
+	go r.poll()
+	return r, nil
+}
+
+// Find returns the override in force for a key, and whether there is one. For
+// [ratelimit.Everyone] it returns the override of all keys. It never waits, and
+// allocates nothing.
+func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
+	if o := r.table.Load().find(policy, key); o != nil {
+		return *o, true
+	}
+	return ratelimit.Override{}, false
+}
+
+// Count returns how many overrides of a policy have not ended, as far as this
+// instance knows, with the override of everyone. It never waits.
+func (r *Redis) Count(policy string) int { return r.table.Load().policies[policy].count() }
+
+// Refresh reads the changes from Redis. A service that must not serve before it
+// knows its overrides calls Refresh at startup. The error is the client's, or the
+// context's.
+func (r *Redis) Refresh(ctx context.Context) error {
+	select { // the reader may wait for a Redis that hangs
+	case r.reading <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("ratelimit: %w", ctx.Err())
+	}
+	defer func() { <-r.reading }()
+	err := r.read(ctx)
+	if ctx.Err() == nil {
+		r.report(err)
+	}
+	return err
+}
+
+// report logs the begin and the end of trouble. It requires the place in reading.
+func (r *Redis) report(err error) {
+	if err != nil {
+		r.stats.failures.Add(1)
+	}
+	switch failing := err != nil; {
+	case failing && !r.failing:
+		r.logger.Warn("ratelimit: overrides unreadable; the last known ones stay in force", "error", err)
+	case !failing && r.failing:
+		r.logger.Info("ratelimit: overrides readable")
+	}
+	r.failing = err != nil
+}
+
+// poll is the one goroutine of r.
+func (r *Redis) poll() {
+	defer close(r.closed)
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for swept := time.Now(); ; {
+		_ = r.Refresh(r.closing) // it has logged its error
+		if time.Since(swept) >= sweepEvery {
+			r.sweep(r.closing)
+			swept = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-r.closing.Done():
+			return
+		}
+	}
+}
+
+// Close ends the goroutine and waits for it, at most as long as the client waits
+// for an answer. The overrides that were read last stay in force. You may call
+// Close more than once, and you close the client yourself. The error is nil.
+func (r *Redis) Close() error {
+	r.cancel()
+	<-r.closed
+	return nil
+}
+
+// Stats describe a [Redis]. Reads and Failures count since NewRedis.
+type Stats struct {
+	Overrides int    // overrides in memory, some of them ended
+	Bad       int    // overrides in Redis that are unreadable
+	Reads     uint64 // readings of one policy's overrides
+	Failures  uint64 // failed refreshes
+}
+
+// Stats returns the present figures. It never waits.
+func (r *Redis) Stats() Stats {
+	return Stats{
+		Overrides: r.table.Load().size(), Bad: int(r.stats.bad.Load()),
+		Reads: r.stats.reads.Load(), Failures: r.stats.failures.Load(),
+	}
+}

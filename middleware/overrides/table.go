@@ -1,0 +1,152 @@
+// The table of overrides that requests read. It is immutable: an edit replaces it.
+
+package overrides
+
+import (
+	"hash/maphash"
+	"maps"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A table holds the overrides of all policies. Many goroutines read it, so it
+// never changes once they can see it.
+type table struct {
+	policies map[string]*entries
+}
+
+// entries are the overrides of one policy, in many small maps: an edit copies
+// only one of them.
+type entries struct {
+	version  string // of a Redis: the version that was read
+	everyone *ratelimit.Override
+	keys     [256]map[string]*ratelimit.Override
+	n        int // with the override of everyone
+}
+
+var seed = maphash.MakeSeed()
+
+func (e *entries) shard(key string) *map[string]*ratelimit.Override {
+	return &e.keys[maphash.String(seed, key)%uint64(len(e.keys))]
+}
+
+// get returns the override of exactly this key, also an ended one; nil means none.
+func (e *entries) get(key string) *ratelimit.Override {
+	switch {
+	case e == nil:
+		return nil
+	case key == ratelimit.Everyone:
+		return e.everyone
+	default:
+		return (*e.shard(key))[key]
+	}
+}
+
+// put sets an override, or clears it if o is nil. No other goroutine may see e.
+func (e *entries) put(key string, o *ratelimit.Override) {
+	if e.get(key) != nil {
+		e.n--
+	}
+	if o != nil {
+		e.n++
+	}
+	if key == ratelimit.Everyone {
+		e.everyone = o
+		return
+	}
+	shard := e.shard(key)
+	switch {
+	case o == nil:
+		delete(*shard, key)
+	case *shard == nil:
+		*shard = map[string]*ratelimit.Override{key: o}
+	default:
+		(*shard)[key] = o
+	}
+}
+
+// with returns a copy of e in which key has the override o; nil means none.
+func (e *entries) with(key string, o *ratelimit.Override) *entries {
+	var next entries
+	if e != nil {
+		next = *e
+	}
+	if key != ratelimit.Everyone {
+		shard := next.shard(key)
+		*shard = maps.Clone(*shard)
+	}
+	next.put(key, o)
+	return &next
+}
+
+// live returns the overrides that have not ended, by key.
+func (e *entries) live() map[string]ratelimit.Override {
+	all := make(map[string]ratelimit.Override)
+	for key, o := range e.all {
+		if live(o) {
+			all[key] = *o
+		}
+	}
+	return all
+}
+
+// count returns how many overrides have not ended.
+func (e *entries) count() (n int) {
+	for _, o := range e.all {
+		if live(o) {
+			n++
+		}
+	}
+	return n
+}
+
+// all yields all overrides, also ended ones.
+func (e *entries) all(yield func(string, *ratelimit.Override) bool) {
+	if e == nil || e.everyone != nil && !yield(ratelimit.Everyone, e.everyone) {
+		return
+	}
+	for _, shard := range e.keys {
+		for key, o := range shard {
+			if !yield(key, o) {
+				return
+			}
+		}
+	}
+}
+
+// with returns a copy of t in which the policy has the entries e.
+func (t *table) with(policy string, e *entries) *table {
+	next := &table{policies: maps.Clone(t.policies)}
+	if next.policies == nil {
+		next.policies = make(map[string]*entries)
+	}
+	if next.policies[policy] = e; e.n == 0 {
+		delete(next.policies, policy)
+	}
+	return next
+}
+
+// find returns the override in force; nil means none. The package comment has the
+// precedence.
+func (t *table) find(policy, key string) *ratelimit.Override {
+	if e := t.policies[policy]; e != nil {
+		if o := e.get(key); o != nil && live(o) {
+			return o
+		}
+		if o := e.everyone; o != nil && live(o) {
+			return o
+		}
+	}
+	if e := t.policies[All]; e != nil && e.everyone != nil && live(e.everyone) {
+		return e.everyone
+	}
+	return nil
+}
+
+// size returns the number of overrides, also of ended ones.
+func (t *table) size() (n int) {
+	for _, e := range t.policies {
+		n += e.n
+	}
+	return n
+}

@@ -1,0 +1,102 @@
+// One request and its way through the middleware:
+//
+//	identify → check → conclude → after → respond
+//
+// identify finds the parts: per policy the key, the limit and the cost. check asks
+// the limiter, in one call. conclude makes the verdict. after draws the
+// consequences: observers, denials, bans, findings. respond writes the response.
+
+package ratelimit
+
+import (
+	"net/http"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+)
+
+// A request is the work on one http.Request. It is pooled; only its carrier
+// outlives it.
+type request struct {
+	m      *Middleware
+	config *config         // that decides and answers it
+	http   keyfunc.Request // the request, and what its keys share
+	start  time.Duration   // since m was made; 0 without observers
+
+	keys   []byte // of all parts, one after the other
+	parts  []part
+	checks []algorithms.Check
+	mix    mix // of the limits that the request meets
+
+	unknown error   // a key is unknown; the only part is the address's
+	banned  bool    // an override bans a key: no check is made
+	settles bool    // units may be returned or forced after the decision
+	err     error   // of the limiter
+	refusal refusal // if a policy did not decide
+
+	verdict  Verdict
+	carrier  *verdictContext // holds the verdict's Policies
+	examined bool            // for findings
+}
+
+// A part is one policy's part of a request.
+type part struct {
+	policy *policy
+	tier   string           // of the identity, if the policy has it
+	limit  algorithms.Limit // in force
+	grade  *grade           // of the limit; nil: an override or LimitOf chose it
+	cost   int64
+
+	override    bool          // an override applies
+	shadow      bool          // the policy denies nothing
+	unknownTier bool          // Policy.Tiers lacks the identity's tier
+	banned      bool          // an override bans the key
+	denied      time.Duration // the wait, if the part is denied without a check; 0: it is not
+
+	start, end int    // of its key in request.keys
+	hash       uint64 // of the key, if there are observers
+
+	own, ban, candidate int // the places of its checks in request.checks; -1: none
+}
+
+// A refusal says why a request is refused, or passes, without a decision.
+type refusal struct {
+	err     error
+	status  int     // 0: the request passes
+	outcome Outcome // of all policies
+	policy  *policy // whose key is an error
+}
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+func newRequest(m *Middleware, r *http.Request) *request {
+	q := requests.Get().(*request)
+	q.m, q.config = m, m.config.Load()
+	q.http.Request, q.http.ClientIP = r, m.clientIP
+	if len(m.observers) > 0 {
+		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
+	}
+	return q
+}
+
+// free gives q back to the pool, without anything of the http.Request. The slices
+// keep what belongs to the middleware or to q itself, and it is overwritten before
+// it is read: clearing it would double the work on a request.
+func (q *request) free() {
+	q.http = keyfunc.Request{}
+	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
+	q.unknown, q.banned, q.settles, q.examined, q.err, q.refusal = nil, false, false, false, nil, refusal{}
+	q.verdict, q.carrier, q.start = Verdict{}, nil, 0
+	requests.Put(q)
+}
+
+// key returns the key of a part. It is not copied: the limiter does not keep the
+// bytes of keys, and q.keys stays as it is until q is freed.
+func (q *request) key(p *part) string { return q.text(p.start, p.end) }
+
+func (q *request) text(start, end int) string {
+	return unsafe.String(unsafe.SliceData(q.keys), len(q.keys))[start:end]
+}

@@ -1,0 +1,102 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// ErrNotSettled is wrapped by the errors of [Settle], which say why. None of them
+// has an effect, except that after too many waiting settlements the total is kept:
+// the next Settle, or the end of the handler, tries again.
+var ErrNotSettled = errors.New("ratelimit: not settled")
+
+// Settle corrects the cost of the request of ctx, in units of the limits: tokens,
+// bytes, seconds of work. total is the cost of the request so far. Settle corrects
+// the named policies, or all policies of the request that have a Cost if none is
+// named. ctx is the context of the request that the handler received, or one made
+// of it.
+//
+// A handler may call Settle any number of times, from any goroutine, until it
+// returns; the largest total counts. Units beyond the reservation, the cost that
+// Policy.Cost returned, are charged at once, even if they do not fit: later requests
+// wait for them, for at most one burst. Under ChargeIf they are charged when the
+// handler returns. The unused rest of the reservation is returned when the handler
+// returns. A cost that is never settled stays charged.
+//
+// Settle does not wait for the limiter. An error wraps [ErrNotSettled]: the total is
+// negative, a policy did not reserve anything for this request or has no Cost, its
+// algorithm cannot settle (leaky buckets and concurrent limits), the handler has
+// returned, or too many settlements are waiting.
+func Settle(ctx context.Context, total int64, policies ...string) error {
+	if total < 0 {
+		return fmt.Errorf("%w: the total %d is negative", ErrNotSettled, total)
+	}
+	var errs []error
+	found := make([]string, 0, 4)
+	for t, ok := ctx.Value(tabKey{}).(*tab); ok; t, ok = t.Context.Value(tabKey{}).(*tab) {
+		var err error
+		if found, err = t.settle(total, policies, found); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range policies {
+		if !slices.Contains(found, name) {
+			errs = append(errs, fmt.Errorf("%w: policy %q has no reservation for this request", ErrNotSettled, name))
+		}
+	}
+	if len(policies) == 0 && len(found) == 0 {
+		errs = append(errs, fmt.Errorf("%w: no policy with a Cost has a reservation for this request", ErrNotSettled))
+	}
+	return errors.Join(errs...)
+}
+
+// settle settles the named policies, or all that have a Cost, and appends the names
+// of those that it has found. Of policies with one name in several Middlewares, the
+// innermost one settles.
+func (t *tab) settle(total int64, policies, found []string) ([]string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for i, outer := 0, len(found); i < len(t.reservations); i++ {
+		res := &t.reservations[i]
+		name := res.policy.Name
+		if res.policy.Cost == nil || len(policies) > 0 && !slices.Contains(policies, name) || slices.Contains(found[:outer], name) {
+			continue
+		}
+		if !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+		err := t.settleOne(res, total)
+		if res.check.Op == algorithms.TrialInstead && errors.Is(err, errCannotSettle) {
+			continue // the policy's own limit settles; a candidate changes nothing
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w: policy %q: %w", ErrNotSettled, name, err))
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+var (
+	errEnded        = errors.New("the handler has returned")
+	errCannotSettle = errors.New("its algorithm can neither return nor force units")
+	errBusy         = errors.New("too many settlements are waiting")
+)
+
+func (t *tab) settleOne(res *reservation, total int64) error {
+	switch {
+	case t.ended:
+		return errEnded
+	case res.concurrent() || res.check.Limit.Algorithm() == leakyBucket:
+		return errCannotSettle
+	}
+	res.total = max(res.total, total)
+	if res.policy.ChargeIf == nil && !t.force(res) {
+		return errBusy
+	}
+	return nil
+}

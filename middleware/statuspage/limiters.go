@@ -1,0 +1,115 @@
+// The limiters that the page shows.
+
+package statuspage
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A statsLimiter is a limiter with statistics. All limiters of this module have
+// them.
+type statsLimiter interface{ Stats() algorithms.Stats }
+
+// A findingsLimiter is a limiter that detects configuration problems.
+type findingsLimiter interface {
+	Findings(ctx context.Context) []ratelimit.Finding
+}
+
+// find returns the limiter with the methods of T: l, or the first limiter inside
+// l that has them.
+func find[T any](l algorithms.Limiter) (found T, ok bool) {
+	for l != nil {
+		if found, ok = l.(T); ok {
+			return found, true
+		}
+		wrapper, wraps := l.(interface{ Unwrap() algorithms.Limiter })
+		if !wraps {
+			break
+		}
+		l = wrapper.Unwrap()
+	}
+	return found, false
+}
+
+// same reports whether a and b are certainly one limiter. Limiters whose type
+// cannot be compared are never the same.
+func same(a, b any) bool {
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}
+
+// addLimiters adds each limiter of the Middlewares once, and its configuration
+// problems. A limiter without Stats is left out.
+func (v *view) addLimiters(ctx context.Context, middlewares []*ratelimit.Middleware) {
+	var seen []statsLimiter
+	for _, m := range middlewares {
+		name, limiter := m.Limiter()
+		counted, ok := find[statsLimiter](limiter)
+		if !ok || slices.ContainsFunc(seen, func(other statsLimiter) bool { return same(other, counted) }) {
+			continue
+		}
+		seen = append(seen, counted)
+		v.Limiters = append(v.Limiters, newLimiterView(name, counted.Stats()))
+		if examined, ok := find[findingsLimiter](limiter); ok {
+			v.Findings = append(v.Findings, examined.Findings(ctx)...)
+		}
+	}
+}
+
+// A limiterView is a limiter and its counts since the start.
+type limiterView struct {
+	Name      string           `json:"name"`
+	Kind      string           `json:"kind"`                // shared or memory
+	Breaker   string           `json:"breaker,omitempty"`   // open or closed; "" if there is none
+	Trips     uint64           `json:"trips,omitempty"`     // times that the circuit has opened
+	Instances int              `json:"instances,omitempty"` // live instances
+	Stats     algorithms.Stats `json:"stats"`
+
+	Figures []figure `json:"-"` // the counts that the HTML page shows
+}
+
+// A figure is a count and its label.
+type figure struct {
+	Label string
+	Value uint64
+}
+
+func newLimiterView(name string, s algorithms.Stats) limiterView {
+	v := limiterView{Name: name, Kind: "memory", Stats: s}
+	if s.Shared {
+		v.Kind, v.Breaker, v.Trips, v.Instances = "shared", "closed", s.Fallback.Trips, s.Fallback.Instances
+		if s.Fallback.Open {
+			v.Breaker = "open"
+		}
+		v.Figures = sharedFigures(&s)
+	}
+	v.Figures = append(v.Figures,
+		figure{"Keys in memory", uint64(s.Memory.Keys)}, figure{"Keys evicted", s.Memory.Evicted}, figure{"Keys refused", s.Memory.Refused})
+	return v
+}
+
+func sharedFigures(s *algorithms.Stats) []figure {
+	var failed uint64
+	for _, n := range s.Redis.Errors {
+		failed += n
+	}
+	return []figure{
+		{"Checks sent to Redis", s.Redis.Checks}, {"Scripts sent to Redis", s.Redis.Scripts},
+		{"Redis errors", failed}, {"States missing in Redis", s.Redis.Missing},
+		{"Deny cache hits", s.DenyCache.Hits}, {"Units on lease", uint64(s.Lease.Units)},
+		{"Local checks", s.Fallback.Local}, {"Checks failed open", s.Fallback.Passed}, {"Calls failed closed", s.Fallback.Refused},
+		{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost in outages", s.Fallback.Lost},
+	}
+}
+
+// Redis returns the state of the connection of a shared limiter.
+func (l limiterView) Redis() string {
+	if l.Breaker == "open" {
+		return "unavailable"
+	}
+	return "connected"
+}

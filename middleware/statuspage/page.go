@@ -1,0 +1,153 @@
+// Package statuspage shows operators the rate limits of one instance. The page
+// lists the policies, the outcomes of the last minute, the keys denied most often,
+// the latency of decisions, the state of Redis, and configuration problems.
+//
+//	page := statuspage.New()
+//	opts := &ratelimit.Options{Observers: []ratelimit.Observer{page}}
+//	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
+//	r.With(operatorsOnly).Method("GET", "/status", page)
+//
+// Mount the page behind your authentication. It reveals your limits. It also
+// reveals the keys of clients whose policy sets PlainKeys.
+package statuspage
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/recent"
+)
+
+// A Page is an http.Handler that shows Middlewares, and their Observer. Make it
+// with [New]; the zero value does not work. List it in the Options.Observers of
+// each Middleware that it shall show. A Middleware vanishes from the page when
+// the program closes it, and a policy when an Update removes it.
+//
+// A Page starts no goroutine. It takes 45 KB, and 1 KB for each policy. It is
+// safe for concurrent use.
+type Page struct {
+	made      time.Time
+	decisions *recent.Minute // of all Middlewares
+
+	// outcomes are counts by policy and outcome. The map is copied to change it.
+	outcomes atomic.Pointer[map[policyOf]*recent.Minute]
+
+	mu          sync.Mutex // guards middlewares, and changes of outcomes
+	middlewares []*ratelimit.Middleware
+}
+
+var (
+	_ ratelimit.Observer = (*Page)(nil)
+	_ http.Handler       = (*Page)(nil)
+)
+
+// A policyOf is a policy of one Middleware. Policies of several Middlewares can
+// have the same name.
+type policyOf struct {
+	middleware *ratelimit.Middleware
+	name       string
+}
+
+// Page.decisions counts durations by source and bucket, and after these the
+// requests, and the requests that were refused.
+const (
+	sources         = int(algorithms.Local) + 1
+	countedRequests = sources * recent.Buckets
+	countedRefused  = countedRequests + 1
+	counted         = countedRefused + 1
+)
+
+// New returns a page that shows no Middleware yet.
+func New() *Page {
+	p := &Page{made: time.Now(), decisions: recent.NewMinute(counted, 0)}
+	p.outcomes.Store(&map[policyOf]*recent.Minute{})
+	return p
+}
+
+// Observe implements [ratelimit.Observer]. For a request it neither waits for
+// other requests nor allocates.
+func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
+	switch e.Kind {
+	case ratelimit.Decided:
+		p.decided(&e)
+	case ratelimit.Registered:
+		p.register(e.Middleware)
+	case ratelimit.Unregistered:
+		p.unregister(e.Middleware)
+	}
+}
+
+func (p *Page) decided(e *ratelimit.Event) {
+	v, now, outcomes := &e.Verdict, time.Since(p.made), *p.outcomes.Load()
+	count := func(policy string, outcome ratelimit.Outcome) {
+		if counts := outcomes[policyOf{e.Middleware, policy}]; counts != nil {
+			counts.Add(int(outcome), now)
+		}
+	}
+	p.decisions.Add(countedRequests, now)
+	if !v.Allowed {
+		p.decisions.Add(countedRefused, now)
+	}
+	if e.Policy != "" {
+		count(e.Policy, keyError)
+	}
+	if len(v.Policies) == 0 {
+		return // no limiter decided, so there is no duration
+	}
+	// A limiter of another module may report a source that does not exist.
+	source := int(min(v.Source(), algorithms.Local))
+	p.decisions.Add(source*recent.Buckets+recent.Bucket(e.Elapsed), now)
+	for i := range v.Policies {
+		count(v.Policies[i].Name, v.Policies[i].Outcome)
+	}
+}
+
+// keyError is the outcome of a policy whose key is an error: the verdict does not
+// hold it.
+var keyError = func() ratelimit.Outcome {
+	o := ratelimit.Outcome(0)
+	for o.String() != "key_error" {
+		o++
+	}
+	return o
+}()
+
+func (p *Page) register(m *ratelimit.Middleware) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.middlewares, m) {
+		p.middlewares = append(p.middlewares, m)
+	}
+	p.setPolicies(m, m.Policies())
+}
+
+func (p *Page) unregister(m *ratelimit.Middleware) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.middlewares = slices.DeleteFunc(p.middlewares, func(other *ratelimit.Middleware) bool { return other == m })
+	p.setPolicies(m, nil)
+}
+
+// setPolicies replaces the policies of a Middleware whose outcomes are counted.
+// Policies that stay keep their counts. It requires mu.
+func (p *Page) setPolicies(m *ratelimit.Middleware, policies []ratelimit.Policy) {
+	old := *p.outcomes.Load()
+	all := maps.Clone(old)
+	maps.DeleteFunc(all, func(key policyOf, _ *recent.Minute) bool { return key.middleware == m })
+	for i := range policies {
+		key := policyOf{m, policies[i].Name}
+		counts := old[key]
+		if counts == nil {
+			counts = recent.NewMinute(ratelimit.Outcomes, time.Since(p.made))
+		}
+		all[key] = counts
+	}
+	p.outcomes.Store(&all)
+}

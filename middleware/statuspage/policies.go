@@ -1,0 +1,183 @@
+// The policies that the page shows.
+
+package statuspage
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A policyView is a policy, its requests of the last minute, and the keys that it
+// denied most often.
+type policyView struct {
+	definition
+	Requests  uint64            `json:"requests"`
+	Outcomes  map[string]uint64 `json:"outcomes,omitempty"`
+	Offenders []offenderView    `json:"offenders,omitempty"`
+}
+
+// A definition is the configuration of a policy, and its overrides in force.
+type definition struct {
+	Name      string                      `json:"name"`
+	Limit     algorithms.Limit            `json:"limit"`
+	Tiers     map[string]algorithms.Limit `json:"tiers,omitempty"`
+	Candidate *algorithms.Limit           `json:"candidate,omitempty"`
+	Fail      string                      `json:"fail"`
+	Modes     []string                    `json:"modes,omitempty"`
+	Overrides int                         `json:"overrides"`
+	Everyone  *ratelimit.Override         `json:"everyone,omitempty"` // the override of all keys
+}
+
+// An offenderView is a ratelimit.Offender.
+type offenderView struct {
+	Key    string    `json:"key"`
+	Denied uint64    `json:"denied"`
+	Error  uint64    `json:"error"`
+	Of     uint64    `json:"of"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+}
+
+const shownOffenders = 5 // of each policy
+
+// policy returns the view of a policy of m.
+func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now time.Duration) policyView {
+	v := policyView{definition: newDefinition(policy, m.Overrides()), Outcomes: make(map[string]uint64)}
+	if minute := (*p.outcomes.Load())[policyOf{m, policy.Name}]; minute != nil {
+		counts, _ := minute.Last(now)
+		for outcome, n := range counts {
+			if n > 0 {
+				v.Outcomes[ratelimit.Outcome(outcome).String()] = uint64(n)
+				v.Requests += uint64(n)
+			}
+		}
+	}
+	for _, o := range m.TopDenied(policy.Name, shownOffenders) {
+		v.Offenders = append(v.Offenders, offenderView{o.Key, o.Denied, o.Error, o.Of, o.First.UTC(), o.Last.UTC()})
+	}
+	return v
+}
+
+func newDefinition(p *ratelimit.Policy, overrides ratelimit.Overrides) definition {
+	d := definition{
+		Name: p.Name, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate, Fail: p.Fail.String(), Modes: modes(p),
+	}
+	if overrides == nil {
+		return d
+	}
+	if o, found := overrides.Find(p.Name, ratelimit.Everyone); found {
+		d.Everyone = &o
+	}
+	if table, ok := overrides.(interface{ Count(policy string) int }); ok {
+		d.Overrides = table.Count(p.Name)
+	}
+	return d
+}
+
+// modes returns one word for each unusual property of a policy.
+func modes(p *ratelimit.Policy) (modes []string) {
+	for _, mode := range []struct {
+		name string
+		on   bool
+	}{
+		{"shadow", p.Shadow}, {"hidden", p.Hidden}, {"capacity", p.Capacity}, {"limit-of", p.LimitOf != nil},
+		{"cost", p.Cost != nil}, {"charge-if", p.ChargeIf != nil}, {"ban", p.Ban != nil}, {"skip", p.Skip != nil},
+	} {
+		if mode.on {
+			modes = append(modes, mode.name)
+		}
+	}
+	return modes
+}
+
+// addPolicy adds a policy. Policies with the same definition, of several
+// Middlewares, are one policy to an operator: their counts add up.
+func (v *view) addPolicy(p policyView) {
+	i := slices.IndexFunc(v.Policies, func(other policyView) bool { return reflect.DeepEqual(other.definition, p.definition) })
+	if i < 0 {
+		v.Policies = append(v.Policies, p)
+		return
+	}
+	known := &v.Policies[i]
+	known.Requests += p.Requests
+	for outcome, n := range p.Outcomes {
+		known.Outcomes[outcome] += n
+	}
+	known.Offenders = mergeOffenders(known.Offenders, p.Offenders)
+}
+
+// mergeOffenders returns the worst offenders of two lists. Each list counts other
+// denials, so the denials of all keys add up, too.
+func mergeOffenders(a, b []offenderView) []offenderView {
+	if len(a) == 0 || len(b) == 0 {
+		return append(a, b...)
+	}
+	all := a[0].Of + b[0].Of
+	for _, o := range b {
+		i := slices.IndexFunc(a, func(known offenderView) bool { return known.Key == o.Key })
+		if i < 0 {
+			a = append(a, o)
+			continue
+		}
+		known := &a[i]
+		known.Denied, known.Error = known.Denied+o.Denied, known.Error+o.Error
+		if o.First.Before(known.First) {
+			known.First = o.First
+		}
+		if o.Last.After(known.Last) {
+			known.Last = o.Last
+		}
+	}
+	for i := range a {
+		a[i].Of = all
+	}
+	slices.SortStableFunc(a, func(a, b offenderView) int { return cmp.Compare(b.Denied-b.Error, a.Denied-a.Error) })
+	return a[:min(len(a), shownOffenders)]
+}
+
+var (
+	allows = []string{"allowed", "degraded_allowed", "failed_open"}
+	denies = []string{"denied", "degraded_denied", "failed_closed", "banned"}
+)
+
+func (p policyView) sum(outcomes []string) (n uint64) {
+	for _, outcome := range outcomes {
+		n += p.Outcomes[outcome]
+	}
+	return n
+}
+
+// Denied returns the number of requests that the policy denied.
+func (p policyView) Denied() uint64 { return p.sum(denies) }
+
+// AllowedPart returns the share of allowed requests, in thousandths.
+func (p policyView) AllowedPart() uint64 { return thousandths(p.sum(allows), p.Requests) }
+
+// DeniedPart returns the share of denied requests, in thousandths.
+func (p policyView) DeniedPart() uint64 { return thousandths(p.Denied(), p.Requests) }
+
+// An outcomeView is the number of requests with an outcome.
+type outcomeView struct {
+	Name, Class string
+	Count       uint64
+}
+
+// Unusual returns the outcomes except allowed and denied.
+func (p policyView) Unusual() (unusual []outcomeView) {
+	for outcome := range ratelimit.Outcome(ratelimit.Outcomes) {
+		name, class := outcome.String(), "warn"
+		if p.Outcomes[name] == 0 || name == "allowed" || name == "denied" {
+			continue
+		}
+		if slices.Contains(denies, name) {
+			class = "bad"
+		}
+		unusual = append(unusual, outcomeView{name, class, p.Outcomes[name]})
+	}
+	return unusual
+}

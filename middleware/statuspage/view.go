@@ -1,0 +1,143 @@
+package statuspage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/recent"
+)
+
+// A view is the content of the page, and its JSON.
+type view struct {
+	At        time.Time           `json:"at"`
+	UpSeconds int64               `json:"up_seconds"`
+	WindowMS  int64               `json:"window_ms"` // the length of the last minute: up to 65 s
+	Requests  uint64              `json:"requests"`  // in the last minute
+	Refused   uint64              `json:"refused"`   // in the last minute
+	Policies  []policyView        `json:"policies"`
+	Decisions []decisionView      `json:"decisions"`
+	Limiters  []limiterView       `json:"limiters"`
+	Findings  []ratelimit.Finding `json:"findings"`
+}
+
+// A decisionView is the durations of the decisions of one source.
+type decisionView struct {
+	Source string        `json:"source"`
+	Count  uint64        `json:"count"`
+	P50    time.Duration `json:"p50_ns"`
+	P99    time.Duration `json:"p99_ns"`
+}
+
+// view collects the content of the page.
+func (p *Page) view(ctx context.Context) *view {
+	p.mu.Lock()
+	middlewares := slices.Clone(p.middlewares)
+	p.mu.Unlock()
+	now := time.Since(p.made)
+	v := &view{
+		At: p.made.Add(now).UTC(), UpSeconds: int64(now / time.Second),
+		Policies: []policyView{}, Limiters: []limiterView{}, Findings: []ratelimit.Finding{},
+	}
+	v.count(p.decisions.Last(now))
+	for _, m := range middlewares {
+		policies := m.Policies()
+		for i := range policies {
+			v.addPolicy(p.policy(m, &policies[i], now))
+		}
+		v.Findings = append(v.Findings, m.Findings()...)
+	}
+	v.addLimiters(ctx, middlewares)
+	slices.SortStableFunc(v.Findings, func(a, b ratelimit.Finding) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Policy, b.Policy))
+	})
+	return v
+}
+
+// count sets the figures of requests and decisions.
+func (v *view) count(counts []uint32, window time.Duration) {
+	v.WindowMS = window.Milliseconds()
+	v.Requests, v.Refused = uint64(counts[countedRequests]), uint64(counts[countedRefused])
+	for _, source := range []algorithms.Source{algorithms.Shared, algorithms.Local, algorithms.Undecided} {
+		durations := counts[int(source)*recent.Buckets:][:recent.Buckets]
+		d := decisionView{Source: source.String(), P50: recent.Quantile(durations, 50), P99: recent.Quantile(durations, 99)}
+		for _, n := range durations {
+			d.Count += uint64(n)
+		}
+		v.Decisions = append(v.Decisions, d)
+	}
+}
+
+// A health is the summary of the page.
+type health struct{ Class, Text string }
+
+// Health returns the most urgent fact of the page.
+func (v *view) Health() health {
+	unavailable := slices.ContainsFunc(v.Limiters, func(l limiterView) bool { return l.Breaker == "open" })
+	switch n := len(v.Problems()); {
+	case unavailable:
+		return health{"bad", "Redis unavailable"}
+	case n == 1:
+		return health{"warn", "1 configuration problem"}
+	case n > 1:
+		return health{"warn", fmt.Sprintf("%d configuration problems", n)}
+	default:
+		return health{"good", "Healthy"}
+	}
+}
+
+// A problem is a finding and all policies that have it.
+type problem struct {
+	ratelimit.Finding
+	Policies []string
+}
+
+// Problems returns the findings without repetition. First is the time of the
+// earliest of equal findings.
+func (v *view) Problems() (all []problem) {
+	for _, f := range v.Findings { // ordered by code
+		if n := len(all); n == 0 || all[n-1].Code != f.Code || all[n-1].Sentence != f.Sentence {
+			all = append(all, problem{Finding: f})
+		}
+		last := &all[len(all)-1]
+		if f.First.Before(last.First) {
+			last.First = f.First
+		}
+		if f.Policy != "" && !slices.Contains(last.Policies, f.Policy) {
+			last.Policies = append(last.Policies, f.Policy)
+		}
+	}
+	return all
+}
+
+// Slowest returns the durations of the slowest source; nil without decisions.
+func (v *view) Slowest() *decisionView {
+	var slowest *decisionView
+	for i := range v.Decisions {
+		if d := &v.Decisions[i]; d.Count > 0 && (slowest == nil || d.P99 > slowest.P99) {
+			slowest = d
+		}
+	}
+	return slowest
+}
+
+// Offended reports whether a policy denied a key.
+func (v *view) Offended() bool {
+	return slices.ContainsFunc(v.Policies, func(p policyView) bool { return len(p.Offenders) > 0 })
+}
+
+// Explained explains the source.
+func (d decisionView) Explained() string {
+	switch d.Source {
+	case algorithms.Shared.String():
+		return "Redis, the deny cache or a lease"
+	case algorithms.Local.String():
+		return "this instance alone"
+	default:
+		return "a failure mode or a ban"
+	}
+}
