@@ -133,7 +133,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	if q.verdict.Allowed && q.verdict.Delay > 0 {
 		m.hold(q)
 	}
-	m.describe(w.Header(), r, &q.verdict)
+	m.describe(w.Header(), r, &q.verdict, &q.scratch)
 	if !q.verdict.Allowed {
 		m.refuse(w, r, q.verdict)
 		return nil, nil
@@ -181,7 +181,7 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	case v.config == nil:
 		panic("ratelimit: Deny of a verdict that Check did not return")
 	}
-	m.describe(w.Header(), r, &v)
+	m.describe(w.Header(), r, &v, new(scratch))
 	m.refuse(w, r, v)
 }
 

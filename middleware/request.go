@@ -37,6 +37,7 @@ type request struct {
 	err     error   // of the limiter
 	refusal refusal // if a policy did not decide
 
+	scratch  scratch
 	verdict  Verdict
 	carrier  *verdictContext // holds the verdict's Policies
 	examined bool            // for findings

@@ -5,7 +5,6 @@ package ratelimit
 
 import (
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -20,7 +19,7 @@ const (
 )
 
 // describe sets the header of the response to a request.
-func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict) {
+func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scratch) {
 	switch {
 	case v.Allowed:
 	case m.denied == nil:
@@ -30,10 +29,10 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict) {
 	}
 	switch v.Status {
 	case 0, http.StatusTooManyRequests:
-		m.describeLimits(h, v)
+		m.describeLimits(h, v, s)
 	case http.StatusServiceUnavailable:
 		if v.ofCapacity() {
-			m.describeLimits(h, v)
+			m.describeLimits(h, v, s)
 			return
 		}
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
@@ -49,12 +48,10 @@ func (v *Verdict) ofCapacity() bool {
 }
 
 // describeLimits writes the fields of the dialect.
-func (m *Middleware) describeLimits(h http.Header, v *Verdict) {
+func (m *Middleware) describeLimits(h http.Header, v *Verdict, s *scratch) {
 	if len(v.Policies) == 0 {
 		return
 	}
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
 	resp := headers.Response{Quotas: s.quotas[:0], States: s.states[:0], Denied: !v.Allowed, Now: time.Unix(0, v.at)}
 	for i := range v.Policies {
 		p := &v.Policies[i]
@@ -76,15 +73,14 @@ func (m *Middleware) describeLimits(h http.Header, v *Verdict) {
 	s.quotas, s.states, s.used = resp.Quotas[:0], resp.States[:0], 0
 }
 
-// A scratch holds what Write reads. It is pooled.
+// A scratch holds the slices that Write reads. A request has one, which is pooled with
+// it.
 type scratch struct {
 	quotas  []*headers.Quota
 	states  []headers.State
 	dynamic []*headers.Quota // of limits that are not of the configuration
 	used    int              // of dynamic
 }
-
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // quota returns the quota of a policy; nil if headers keep silent about it.
 func (s *scratch) quota(p *PolicyVerdict) *headers.Quota {

@@ -54,6 +54,7 @@ type PolicyVerdict struct {
 	Override    bool // an override applies
 	Banned      bool // the key is banned; of Decision only RetryAfter is meaningful
 	UnknownTier bool // Policy.Tiers lacks the identity's tier
+	dynamic     bool // quota is not Limit's
 	Outcome     Outcome
 
 	// KeyHash tells keys apart without showing them. Each process has its own
@@ -62,9 +63,8 @@ type PolicyVerdict struct {
 
 	Decision algorithms.Decision
 
-	quota   *headers.Quota // nil: headers keep silent
-	dynamic bool           // quota is not Limit's
-	wait    time.Duration  // RetryAfter with jitter
+	quota *headers.Quota // nil: headers keep silent
+	wait  time.Duration  // RetryAfter with jitter
 }
 
 // Policy returns the part of the policy with a name. It reports false if that
