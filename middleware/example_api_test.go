@@ -153,3 +153,29 @@ func ExamplePolicy_hidden() {
 	// 200 true false
 	// 429 true true
 }
+
+// An address that guesses API keys is denied, and then learns nothing from a valid key: the middleware does not look it
+// up until the wait is over. This needs Options.ClientIP.
+func ExampleOptions_guesses() {
+	lookups := 0
+	apiKey := keyfunc.APIKey("X-API-Key", func(_ context.Context, key string) (keyfunc.Identity, error) {
+		if lookups++; key != "sk_live_1" {
+			return keyfunc.Identity{}, keyfunc.ErrUnknown
+		}
+		return keyfunc.Identity{ID: "acct-1"}, nil
+	})
+	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{ClientIP: keyfunc.IP(nil)}, ratelimit.Policy{
+		Name: "api", Key: apiKey, Limit: algorithms.TokenBucket(2, time.Minute),
+	}))
+	for _, key := range []string{"guess-1", "guess-2", "guess-3", "sk_live_1"} {
+		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+		r.Header.Set("X-API-Key", key)
+		limited.Handler(http.NotFoundHandler()).ServeHTTP(w, r)
+		fmt.Println(w.Code, lookups)
+	}
+	// Output:
+	// 401 1
+	// 401 2
+	// 429 3
+	// 429 3
+}
