@@ -45,6 +45,31 @@ func TestCallsGather(t *testing.T) {
 	}
 }
 
+// Takes of different costs in one batch are charged their own cost each.
+func TestBatchesKeepCostsApart(t *testing.T) {
+	c := redistest.Script(redistest.Start(t).Client(), redistest.Hold())
+	r := newRedis(t, c, nil)
+	limit := algorithms.TokenBucket(100, time.Hour)
+	var wg sync.WaitGroup
+	ask := func(key string, cost int64) {
+		wg.Go(func() {
+			if d := take(t, r, key, limit, cost); !d.Allowed || d.Remaining != 100-cost {
+				t.Errorf("%s: got %+v, want %d remaining after a cost of %d", key, d, 100-cost, cost)
+			}
+		})
+	}
+	for i, key := range []string{"ip=1", "ip=2"} {
+		ask(key, 1)
+		c.UntilHeld(t, i+1)
+	}
+	for i, key := range manyKeys(40) {
+		ask(key, int64(1+i%7))
+	}
+	redistest.Until(t, "40 calls are queued", func() bool { return r.redis.queued() == 40 })
+	c.Open()
+	wg.Wait()
+}
+
 func TestBadKeyFailsItsOwnCallsOnly(t *testing.T) {
 	for tag, limit := range map[string]algorithms.Limit{
 		"fw": algorithms.FixedWindow(6, time.Hour),
