@@ -81,6 +81,10 @@ func LeakyBucket(requests int64, window time.Duration) Limit {
 // middle of a window, and 199 in the worst case. For R requests the worst case is
 // 2R - 1: all come at a window's end, and the others as soon as they are admitted.
 //
+// Its windows follow the clock, as those of FixedWindow do. A client that uses the
+// whole limit of R at the beginning of a window is denied for up to the window and
+// an Rth of it more: for two minutes at 1 per minute, for 60.6 s at 100.
+//
 // The counter also denies what the log would admit. If a client sends bursts of the
 // whole limit, 1.01 windows apart, it denies 31 % of them; 1.5 windows apart, 25 %.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
