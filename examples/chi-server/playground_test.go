@@ -32,7 +32,7 @@ func TestDemoRoutes(t *testing.T) {
 	}
 }
 
-// limitOf returns the limit of a policy in the table; "nobody" if there is none.
+// limitOf returns the limit of a policy in the table, and Nobody if the table lacks the policy.
 func limitOf(policy string) algorithms.Limit {
 	for _, p := range slices.Concat(limits...) {
 		if p.Name == policy {

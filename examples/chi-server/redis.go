@@ -37,8 +37,8 @@ type redisURL struct {
 
 var errRedisURL = errors.New("want redis://[user:password@]host:port[/db], with %40 for @ in a password, %2F for / and so on")
 
-// parseRedis reads a URL with the parsers of go-redis: Sentinel's if the URL has
-// master_name, the Cluster's if it has addr, and otherwise that of one server.
+// parseRedis reads a URL with a parser of go-redis. A URL with master_name names
+// sentinels, a URL with addr names a Cluster, and any other URL names one server.
 // The error contains no part of a password.
 func parseRedis(text string) (*redisURL, error) {
 	parsed, err := url.Parse(text)

@@ -50,7 +50,7 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("%v: got keys %q, want %q among them", tt.args, keys, instances)
 		}
 		if len(keys) != 8 && len(keys) != 9 {
-			t.Errorf("%v: got keys %q, want one per policy, and that of the instances", tt.args, keys)
+			t.Errorf("%v: got keys %q, want a key per policy, and the key of the instances", tt.args, keys)
 		}
 		for _, key := range keys {
 			if !strings.HasPrefix(key, tt.prefix) || strings.Contains(key, "demo") || strings.Contains(key, "guess") {
@@ -84,7 +84,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestCluster: a URL with addr is that of a Redis Cluster.
+// TestCluster: a URL with addr names a Redis Cluster.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	url := "redis://"
