@@ -36,9 +36,10 @@
 //     the call with [algorithms.ErrUnavailable].
 //   - After five failed round trips in a row, or if half of at least twenty fail
 //     within ten seconds, the circuit opens, unless the trouble has lasted for
-//     less than two deadlines. While it is open, calls are answered at once, and
-//     Redis is left alone for Options.OpenFor. Then one write that succeeds
-//     closes it.
+//     less than two deadlines. While it is open, calls are answered at once
+//     without Redis. The limiter itself writes a probe after 0.25 s, 0.5 s, and
+//     then every second. The first probe that succeeds closes the circuit. If it
+//     opens again within 10 s, the pauses double, up to 30 s.
 //   - Errors that a caller can cause do not open the circuit: a client that hung
 //     up, a context that ended, or a stored key that holds something else.
 //   - A charge is made once. A script that Redis may have executed is never sent

@@ -55,7 +55,7 @@ type answered struct {
 func newCrowd(t *testing.T, client Client, keys ...string) *crowd {
 	t.Helper()
 	c := &crowd{t: t, keys: keys, began: time.Now(), stop: make(chan struct{})}
-	c.limiter = must(t, client, &Options{Deadline: crowdDeadline, OpenFor: 200 * time.Millisecond})
+	c.limiter = must(t, client, &Options{Deadline: crowdDeadline})
 	for i := range crowdSize {
 		c.done.Go(func() { c.ask(i) })
 	}

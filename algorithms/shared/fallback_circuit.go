@@ -8,9 +8,14 @@
 //	|--------|--------|----------------------------------------------------------|
 //	| closed | open   | 5 round trips in a row failed, or half of at least 20    |
 //	|        |        | within 10 s, and failures have lasted for two deadlines  |
-//	| open   | closed | a probe succeeds; the first comes OpenFor after opening  |
+//	| open   | closed | a probe succeeds                                         |
 //
 // Failures must last because one hiccup fails many round trips at once.
+//
+// Probes come 0.25 s after the circuit has opened, 0.5 s after that, and then
+// every second, each up to a tenth earlier so that instances do not probe together.
+// A circuit that opens again within 10 s doubles these pauses, up to 30 s: its
+// probes are faster than the batches of its callers, and would close it in vain.
 
 package shared
 
@@ -35,6 +40,11 @@ const (
 	tripPeriod     = 10 * time.Second
 	tripBuckets    = 10 // the parts in which tripPeriod moves on
 	tripsDeadlines = 2
+
+	firstPause  = 250 * time.Millisecond
+	steadyPause = time.Second
+	maxPause    = 30 * time.Second
+	steadyAfter = 10 * time.Second // a circuit that has been closed for so long begins with short pauses
 )
 
 // A circuit says whether the primary is asked at all.
@@ -49,17 +59,20 @@ type circuit struct {
 	// Guarded by the breaker's own lock: since when all round trips have failed,
 	// and since when some have.
 	allSince, someSince time.Time
+
+	// Only the goroutine of the fallback uses these.
+	closed time.Time // when the circuit closed last
+	hasty  int       // how often it has opened again too soon
 }
 
-// newCircuit returns a circuit that stays open for openFor, less up to a tenth
-// so that instances do not return together.
-func newCircuit(deadline, openFor time.Duration) *circuit {
+// newCircuit returns a circuit for round trips that may take a deadline.
+func newCircuit(deadline time.Duration) *circuit {
 	c := &circuit{tripped: make(chan struct{}, 1)}
 	c.cause.Store(&errOpen)
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      tripPeriod,
 		BucketPeriod:  tripPeriod / tripBuckets,
-		Timeout:       openFor - rand.N(openFor/10+1),
+		Timeout:       firstPause - firstPause/10, // the least pause
 		MaxRequests:   1,
 		ReadyToTrip:   func(n gobreaker.Counts) bool { return c.trip(n, tripsDeadlines*deadline) },
 		IsSuccessful:  func(err error) bool { return troubleOf(err).effect == effectSuccess },
@@ -105,6 +118,9 @@ func (c *circuit) begin() (end func(outcome error), err error) {
 	if c.trying.Load() {
 		return func(error) {}, nil
 	}
+	if c.open.Load() {
+		return nil, errOpen // the breaker would let a call try
+	}
 	done, err := c.breaker.Allow()
 	if err != nil {
 		return nil, errOpen
@@ -115,6 +131,25 @@ func (c *circuit) begin() (end func(outcome error), err error) {
 		}
 		done(outcome)
 	}, nil
+}
+
+// opened notes that the circuit has opened. The pauses between probes are
+// longer if it was closed for a moment only.
+func (c *circuit) opened() {
+	if !c.closed.IsZero() && time.Since(c.closed) < steadyAfter {
+		c.hasty++
+	} else {
+		c.hasty = 0
+	}
+}
+
+// pause returns how long to wait before the n-th probe, from 0.
+func (c *circuit) pause(n int) time.Duration {
+	pause := min(firstPause<<min(n, 2), steadyPause)
+	for range c.hasty {
+		pause = min(2*pause, maxPause)
+	}
+	return pause - rand.N(pause/10)
 }
 
 // try runs attempt if an open circuit may close, and closes it if that succeeds.
@@ -131,8 +166,11 @@ func (c *circuit) try(attempt func() error) (closed bool) {
 		c.trying.Store(false)
 		done(err)
 	}()
-	err = attempt()
-	return troubleOf(err).effect == effectSuccess
+	if err = attempt(); troubleOf(err).effect != effectSuccess {
+		return false
+	}
+	c.closed = time.Now()
+	return true
 }
 
 // lastCause returns the latest failure, which is about the one that opened the

@@ -70,7 +70,7 @@ func TestCircuitOpens(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, start := newCircuit(defaultDeadline, defaultOpenFor), time.Now()
+				c, start := newCircuit(defaultDeadline), time.Now()
 				for i, trip := range tt.trips {
 					time.Sleep(time.Until(start.Add(time.Duration(trip.at) * time.Millisecond)))
 					end, err := c.begin()
@@ -94,7 +94,7 @@ func TestCircuitOpens(t *testing.T) {
 func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 	for _, late := range []error{nil, errRefused} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newCircuit(defaultDeadline, defaultOpenFor)
+			c := newCircuit(defaultDeadline)
 			var ends []func(error)
 			for range 2 * tripAfter {
 				end, err := c.begin()
@@ -115,7 +115,7 @@ func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 			if !c.open.Load() {
 				t.Errorf("a late %v closed the circuit", late)
 			}
-			time.Sleep(defaultOpenFor + time.Second)
+			time.Sleep(firstPause)
 			c.try(func() error {
 				later[1](late)
 				if !c.open.Load() {
@@ -141,7 +141,7 @@ func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 
 func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCircuit(defaultDeadline, defaultOpenFor)
+		c := newCircuit(defaultDeadline)
 		for range tripAfter {
 			end, _ := c.begin()
 			time.Sleep(defaultDeadline)
@@ -154,7 +154,7 @@ func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 			t.Errorf("cause: got %v, want %v", err, errLost)
 		}
 		c.try(func() error { t.Error("tried at once"); return nil })
-		time.Sleep(defaultOpenFor + time.Millisecond)
+		time.Sleep(firstPause)
 		c.try(func() error {
 			end, err := c.begin()
 			if err != nil {
@@ -173,7 +173,7 @@ func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 // An attempt that panics has failed, and blocks no other.
 func TestCircuitOutlivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCircuit(defaultDeadline, time.Second)
+		c := newCircuit(defaultDeadline)
 		for range tripAfter {
 			end, _ := c.begin()
 			time.Sleep(defaultDeadline)

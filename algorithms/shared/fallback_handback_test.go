@@ -56,7 +56,7 @@ func TestFallbackHandsBack(t *testing.T) {
 						time.Sleep(time.Duration(tt.apart) * time.Millisecond)
 					}
 					w.shared.fails(nil)
-					time.Sleep(time.Until(opened.Add(defaultOpenFor + 2*time.Second)))
+					time.Sleep(time.Until(opened.Add(32 * time.Second)))
 					slack := handBackSlack(l, tt.before, tt.during)
 					for range 8 {
 						got, want := used(t, w.shared.store, "usr=1", l), used(t, ideal, "usr=1", l)
@@ -236,7 +236,7 @@ func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
 			}
 			return nil
 		})
-		time.Sleep(defaultOpenFor + 2*time.Second)
+		time.Sleep(recoversWithin)
 		w.shared.fails(nil)
 		time.Sleep(5 * time.Second)
 		got := w.stats()

@@ -24,8 +24,8 @@ func TestFallbackOptionsMistakes(t *testing.T) {
 		want []string
 	}{
 		"all at once": {
-			Options{Deadline: -time.Second, OpenFor: -time.Minute, Instances: -1, Share: 101},
-			[]string{"Deadline is -1s", "OpenFor is -1m0s", "Instances is -1", "Share is 101"},
+			Options{Deadline: -time.Second, Instances: -1, Share: 101},
+			[]string{"Deadline is -1s", "Instances is -1", "Share is 101"},
 		},
 		"many instances": {Options{Instances: maxInstances + 1}, []string{"Instances is 100001"}},
 		"negative share": {Options{Share: -1}, []string{"Share is -1"}},
@@ -172,7 +172,7 @@ func TestFallbackCountsInstances(t *testing.T) {
 		}
 		want("in an outage", 3)
 		w.recovers()
-		time.Sleep(liveFor)
+		time.Sleep(liveFor + beatEvery)
 		want("after it", 2)
 		_ = w.Close()
 		if w.shared.retired != 1 {

@@ -239,7 +239,7 @@ func TestFallbackIsThePrimary(t *testing.T) {
 // Concurrent calls, settlements, failures and recoveries: for the race detector.
 func TestFallbackConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &Options{OpenFor: time.Second, Instances: 3})
+		w := newWorld(t, &Options{Instances: 3})
 		for g := range 8 {
 			go func() {
 				for i := range 300 {

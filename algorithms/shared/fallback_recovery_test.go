@@ -24,9 +24,10 @@ func TestFallbackRecovers(t *testing.T) {
 		closedFrom time.Duration // since the opening
 		closedTill time.Duration
 	}{
-		"at the first probe":                        {0, 27 * time.Second, 30*time.Second + 200*time.Millisecond},
-		"while the client replays its dial errors":  {28 * time.Second, 28 * time.Second, 32 * time.Second},
-		"after an attempt that failed from 27 s on": {34 * time.Second, 54 * time.Second, 64 * time.Second},
+		"before the first probe": {200 * time.Millisecond, 225 * time.Millisecond, 260 * time.Millisecond},
+		"before the second":      {300 * time.Millisecond, 675 * time.Millisecond, 760 * time.Millisecond},
+		"before the third":       {800 * time.Millisecond, 1575 * time.Millisecond, 1760 * time.Millisecond},
+		"an hour later":          {time.Hour, time.Hour, time.Hour + 1010*time.Millisecond},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,34 +69,57 @@ func TestFallbackRecovers(t *testing.T) {
 	}
 }
 
-// Instances do not return together, and none returns early.
-func TestFallbackLeavesThePrimaryAlone(t *testing.T) {
+// Probes come after pauses of 0.25 s, 0.5 s, and then a second, each up to a tenth
+// shorter. So instances do not probe together.
+func TestFallbackProbesEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var waits []time.Duration
+		var fifth []time.Duration
 		for range 30 {
 			w := newWorld(t, nil)
 			w.trip()
-			opened := time.Now()
-			time.Sleep(34 * time.Second)
+			last := time.Now()
+			time.Sleep(5 * time.Second)
 			at := w.shared.probedAt()
-			if len(at) == 0 {
-				t.Fatal("no probe within 34 s")
+			if len(at) < 5 {
+				t.Fatalf("got %d probes in 5 s, want 5", len(at))
 			}
-			waits = append(waits, at[0].Sub(opened))
-			if n, last := len(at), at[len(at)-1].Sub(at[0]); n < 10 || n > 16 || last > probesFor {
-				t.Errorf("got %d probes within %v, want about 15 within %v", n, last, probesFor)
-			}
-			time.Sleep(30 * time.Second)
-			if next := w.shared.probedAt()[len(at)].Sub(at[len(at)-1]); next < 27*time.Second || next > 31*time.Second {
-				t.Errorf("the next attempt came %v after the last, want 27 s to 30 s", next)
+			fifth = append(fifth, at[4].Sub(last))
+			for i, pause := range []time.Duration{firstPause, 2 * firstPause, time.Second, time.Second, time.Second} {
+				if got := at[i].Sub(last); got > pause || got < pause-pause/10 {
+					t.Errorf("probe %d: got a pause of %v, want %v, less up to a tenth", i+1, got, pause)
+				}
+				last = at[i]
 			}
 			_ = w.Close()
 		}
-		slices.Sort(waits)
-		if first, last := waits[0], waits[len(waits)-1]; first < 27*time.Second || last > 30*time.Second+probeEvery {
-			t.Errorf("first probes after %v to %v, want 27 s to 30 s", first, last)
-		} else if last-first < time.Second {
-			t.Errorf("first probes of 30 instances within %v, want them spread", last-first)
+		slices.Sort(fifth)
+		if spread := fifth[len(fifth)-1] - fifth[0]; spread < 50*time.Millisecond {
+			t.Errorf("the fifth probes of 30 instances came within %v, want them spread", spread)
+		}
+	})
+}
+
+// A circuit that opens again within 10 s of closing doubles its pauses, up to half
+// a minute.
+func TestFallbackDoublesItsPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		pauses := []time.Duration{
+			firstPause, 2 * firstPause, 4 * firstPause, 8 * firstPause, 16 * firstPause, 32 * firstPause, 64 * firstPause, maxPause, maxPause,
+		}
+		for i, pause := range append(pauses, firstPause) {
+			w.trip()
+			opened := time.Now()
+			w.shared.fails(nil)
+			for w.stats().Open {
+				time.Sleep(time.Millisecond)
+			}
+			if got := time.Since(opened); got > pause+2*time.Millisecond || got < pause-pause/10 {
+				t.Errorf("opening %d: closed after %v, want %v, less up to a tenth", i+1, got, pause)
+			}
+			if i == len(pauses)-1 { // the circuit is steady, and its pauses are short again
+				time.Sleep(steadyAfter)
+			}
 		}
 	})
 }
@@ -124,19 +148,14 @@ func TestFallbackProbeHangs(t *testing.T) {
 		if got, _ := w.shared.asked(); got != users {
 			t.Errorf("%d users' calls reached the primary while a probe was under way", got-users)
 		}
-		time.Sleep(2 * time.Second)
-		_, probes := w.shared.asked()
-		if probes < 5 {
-			t.Errorf("got %d probes in two seconds, want the deadline to end each", probes)
+		time.Sleep(3 * time.Second)
+		if _, probes := w.shared.asked(); probes < 3 {
+			t.Errorf("got %d probes in three seconds, want the deadline to end each", probes)
 		}
 		w.shared.fails(nil)
-		time.Sleep(20 * time.Second)
-		if _, got := w.shared.asked(); got != probes {
-			t.Errorf("%d more probes within 22 s: a probe that hangs has failed", got-probes)
-		}
-		time.Sleep(12 * time.Second)
+		time.Sleep(recoversWithin)
 		if w.stats().Open {
-			t.Error("open half a minute after a probe hung")
+			t.Error("open 2 s after the primary was back")
 		}
 	})
 }

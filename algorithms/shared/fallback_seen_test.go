@@ -45,7 +45,7 @@ func TestFallbackPreloads(t *testing.T) {
 		for _, l := range everyAlgorithm(100, time.Hour) {
 			t.Run(fmt.Sprintf("%s/%v", name, l.Algorithm()), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, &Options{Instances: tt.instances, OpenFor: 24 * time.Hour})
+					w := newWorld(t, &Options{Instances: tt.instances})
 					for range tt.spent {
 						w.take("usr=1", l, 1)
 					}
@@ -74,7 +74,7 @@ func TestFallbackPreloadsWhatIsHeldByNow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, &Options{OpenFor: 24 * time.Hour})
+			w := newWorld(t, nil)
 			for range 100 {
 				w.take("usr=1", tt.limit, 1)
 			}

@@ -27,7 +27,7 @@ func TestSpentWindowsStaySpent(t *testing.T) {
 		for _, l := range windowsOf(20) {
 			t.Run(fmt.Sprintf("%v/%d", l, instances), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, &Options{Instances: instances, OpenFor: 48 * time.Hour})
+					w := newWorld(t, &Options{Instances: instances})
 					time.Sleep(7 * time.Minute)
 					if got := w.drain("usr=1", l); got != 20 {
 						t.Fatalf("admitted %d, want 20", got)
@@ -63,7 +63,7 @@ func TestSpentWindowsStaySpent(t *testing.T) {
 func TestReturnedUnitsAreNotSpent(t *testing.T) {
 	for _, l := range windowsOf(20) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, &Options{OpenFor: 48 * time.Hour})
+			w := newWorld(t, nil)
 			taken := algorithms.Check{Policy: "default", Key: "usr=1", Limit: l, Cost: 5}
 			decided, err := w.settle(taken)
 			if err != nil {
@@ -103,7 +103,7 @@ func TestSpentIsNotForEver(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, &Options{OpenFor: 48 * time.Hour, Instances: 4})
+				w := newWorld(t, &Options{Instances: 4})
 				w.take("usr=1", limit, 1_000)
 				w.take("usr=1", limit, 1)
 				tt.before(w)
@@ -159,7 +159,7 @@ func TestInstancesAloneKeepTheSum(t *testing.T) {
 					all := make([]*world, instances)
 					for i := range all {
 						all[i] = &world{t: t, shared: &fakePrimary{store: over(store)}, memory: newMemory()}
-						all[i].start(all[i].shared, &Options{Instances: instances, OpenFor: time.Hour})
+						all[i].start(all[i].shared, &Options{Instances: instances})
 					}
 					time.Sleep(7 * time.Second)
 					for range spent {

@@ -22,10 +22,9 @@ const (
 	beatEvery     = 5 * time.Second // instances make themselves known
 	handBackEvery = time.Second
 
-	// The first probe after a while of dial errors may get an old one from the
-	// client's pool, which looks once a second whether it can dial again.
-	probesFor  = 1500 * time.Millisecond
-	probeEvery = 100 * time.Millisecond
+	// probeFor bounds a probe, and a hand-back: a caller's deadline would be too
+	// short for a dial after an outage.
+	probeFor = 100 * time.Millisecond
 
 	// handBackFor bounds the hand-back before calls go to the primary again.
 	// The rest follows afterwards.
@@ -61,10 +60,14 @@ func (f *fallback) tend() {
 func (f *fallback) recover() {
 	s := &f.stats
 	local, passed, refused := s.local.Load(), s.passed.Load(), s.refused.Load()
+	f.circuit.opened()
 	f.report.circuitOpened(f.circuit.lastCause())
-	for !f.circuit.try(f.attempt) {
-		if !f.sleep(probeEvery) {
+	for n := 0; ; n++ {
+		if !f.sleep(f.circuit.pause(n)) {
 			return
+		}
+		if f.circuit.try(func() error { return f.attempt(n) }) {
+			break
 		}
 	}
 	f.handBack(time.Now().Add(handBackFor)) // for calls that were under way
@@ -83,29 +86,24 @@ func (f *fallback) sleep(d time.Duration) bool {
 	}
 }
 
-// attempt probes the primary for a while. The first probe that succeeds means
-// that the primary is back, and a hand-back follows before others may ask it.
-func (f *fallback) attempt() (err error) {
-	end := time.Now().Add(probesFor)
-	for i := 0; ; i++ {
-		if err = f.probe(i); err == nil {
-			f.handBack(time.Now().Add(handBackFor))
-			return nil
-		}
-		if time.Now().Add(probeEvery).After(end) || !f.sleep(probeEvery) {
-			return err
-		}
+// attempt is the n-th probe. If it succeeds, a hand-back follows before others may
+// ask the primary.
+func (f *fallback) attempt(n int) error {
+	if err := f.probe(n); err != nil {
+		return err
 	}
+	f.handBack(time.Now().Add(handBackFor))
+	return nil
 }
 
 // probePolicy is the policy of the keys that probes write.
 const probePolicy = "penstock~probe"
 
 // probe writes to the primary, because a primary that only reads, or is full,
-// answers a ping. In a Cluster every attempt goes to another slot.
-func (f *fallback) probe(attempt int) error {
+// answers a ping. In a Cluster every probe goes to another slot.
+func (f *fallback) probe(n int) error {
 	c, err := newCall([]algorithms.Check{{
-		Policy: probePolicy, Key: fmt.Sprintf("%s-%d", f.id, attempt), Limit: algorithms.FixedWindow(1, time.Second),
+		Policy: probePolicy, Key: fmt.Sprintf("%s-%d", f.id, n), Limit: algorithms.FixedWindow(1, time.Second),
 		Op: algorithms.Force, Cost: 1,
 	}})
 	if err != nil {
@@ -116,9 +114,9 @@ func (f *fallback) probe(attempt int) error {
 }
 
 // askBounded asks the primary for the goroutine itself, also while the circuit is
-// open. A caller's deadline would be too short for a dial after an outage.
+// open.
 func (f *fallback) askBounded(c *call) error {
-	ctx, cancel := context.WithTimeout(f.closing, max(f.deadline, probeEvery))
+	ctx, cancel := context.WithTimeout(f.closing, max(f.deadline, probeFor))
 	defer cancel()
 	err := f.primary.allow(ctx, c)
 	if err != nil && f.closing.Err() != nil {

@@ -56,8 +56,8 @@ func (s *site) newTenant(t *testing.T, o *settings) *tenant {
 		_ = client.Close()
 	})
 	c.Limiter = must(t, client, &Options{
-		Prefix:  c.prefix,
-		OpenFor: 100 * time.Millisecond, Deadline: tenantDeadline,
+		Prefix:   c.prefix,
+		Deadline: tenantDeadline,
 	})
 	return c
 }

@@ -14,8 +14,6 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-const openFor = time.Second
-
 func TestOutageEnds(t *testing.T) {
 	t.Parallel()
 	var recoveries []*recovery
@@ -28,7 +26,7 @@ func TestOutageEnds(t *testing.T) {
 	for _, w := range recoveries {
 		w.awaitOpen()
 	}
-	time.Sleep(openFor / 4)
+	time.Sleep(250 * time.Millisecond)
 	for _, w := range recoveries {
 		w.end()
 	}
@@ -49,7 +47,7 @@ type recovery struct {
 func newRecovery(t *testing.T, cause outageCause, tune func(*redis.Options)) *recovery {
 	t.Helper()
 	p := newTarget(t, cause, tune)
-	limiter := must(t, p.client, &Options{OpenFor: openFor, Deadline: unhurried(defaultDeadline)})
+	limiter := must(t, p.client, &Options{Deadline: unhurried(defaultDeadline)})
 	w := &recovery{target: p, cause: cause, callers: startCallers(t, limiter, 4, 5*time.Millisecond, nil)}
 	w.awaitShared()
 	return w
@@ -96,8 +94,8 @@ func TestOutageHandsBackByTheClockOfDecisions(t *testing.T) {
 	server := redistest.Start(t)
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		o := &Options{
-			Now:     func() time.Time { return time.Now().Add(ahead) },
-			OpenFor: 100 * time.Millisecond, Deadline: unhurried(defaultDeadline),
+			Now:      func() time.Time { return time.Now().Add(ahead) },
+			Deadline: unhurried(defaultDeadline),
 		}
 		limiter := must(t, server.Client(), o)
 		callers := startCallers(t, limiter, 2, 5*time.Millisecond, nil)

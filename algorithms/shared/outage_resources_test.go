@@ -69,7 +69,7 @@ func TestOutageUsesBoundedResources(t *testing.T) {
 			p := newTarget(t, cause, func(o *redis.Options) { o.ReadTimeout, o.PoolSize = 300*time.Millisecond, places })
 			p.server.Client() // so that it is there before
 			before := goleak.IgnoreCurrent()
-			limiter := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
+			limiter := must(t, p.client, nil)
 			c := startCallers(t, limiter, crowd, 20*time.Millisecond, nil)
 			c.awaitShared()
 			well := p.most(100*time.Millisecond, c)
@@ -121,7 +121,7 @@ func TestSlowRedisIsNotDialledAgain(t *testing.T) {
 			p := newTarget(t, byProxy("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
 				o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
 			})
-			limiter := must(t, p.client, &Options{OpenFor: 50 * time.Millisecond})
+			limiter := must(t, p.client, nil)
 			c := startCallers(t, limiter, 50, unhurried(5*time.Millisecond), nil)
 			c.awaitShared()
 			p.proxy.Set(redistest.Delay(200 * time.Millisecond))

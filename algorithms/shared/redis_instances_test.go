@@ -74,7 +74,7 @@ func TestPlainCommandsDoNotCount(t *testing.T) {
 		const deadline = 50 * time.Millisecond
 		c := redistest.Script(nil, redistest.Wait(time.Hour))
 		r := newRedis(t, c, &Options{Deadline: deadline})
-		r.redis.circuit = newCircuit(deadline, time.Minute)
+		r.redis.circuit = newCircuit(deadline)
 		for range 30 {
 			start := time.Now()
 			_, _, err := r.redis.beat(t.Context(), "a")

@@ -57,7 +57,7 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		report: newReport(options.Logger),
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
-	circuit := newCircuit(options.Deadline, options.OpenFor)
+	circuit := newCircuit(options.Deadline)
 	l.redis = newRedisLayer(rdb, &options, circuit, l.report)
 	l.fallback = newFallback(l.redis, l.memory, circuit, &options, l.report)
 	l.top = l.fallback

@@ -42,10 +42,6 @@ type Options struct {
 	// Cluster; 0 means 2.
 	InFlight int
 
-	// OpenFor is how long Redis is left alone once the circuit has opened, less
-	// up to a tenth so that instances do not return together; 0 means 30 s.
-	OpenFor time.Duration
-
 	// Instances is how many instances share Redis until Redis can tell; 0 means
 	// 1. They announce themselves there and are counted every 5 s. A lower
 	// count is believed after 15 s.
@@ -77,7 +73,6 @@ const (
 	maxPrefix            = 64
 	defaultDeadline      = 50 * time.Millisecond
 	defaultInFlight      = 2
-	defaultOpenFor       = 30 * time.Second
 	maxInstances         = 100_000
 	defaultDenyCacheKeys = 100_000
 )
@@ -91,7 +86,6 @@ func (o *Options) withDefaults() Options {
 	all.Prefix = cmp.Or(all.Prefix, defaultPrefix)
 	all.Deadline = cmp.Or(all.Deadline, defaultDeadline)
 	all.InFlight = cmp.Or(all.InFlight, defaultInFlight)
-	all.OpenFor = cmp.Or(all.OpenFor, defaultOpenFor)
 	all.Instances = cmp.Or(all.Instances, 1)
 	all.DenyCacheKeys = cmp.Or(all.DenyCacheKeys, defaultDenyCacheKeys)
 	if all.Logger == nil {
@@ -119,9 +113,6 @@ func (o *Options) validate() error {
 	}
 	if o.InFlight < 0 {
 		mistake("InFlight is %d; it must not be negative", o.InFlight)
-	}
-	if o.OpenFor < 0 {
-		mistake("OpenFor is %v; it must not be negative", o.OpenFor)
 	}
 	if o.Instances < 0 || o.Instances > maxInstances {
 		mistake("Instances is %d; want at most %d, or 0 for 1", o.Instances, maxInstances)

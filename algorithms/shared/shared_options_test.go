@@ -17,7 +17,7 @@ import (
 func TestNewNamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, &Options{
-		Prefix: "a{b", Deadline: -1, InFlight: -1, OpenFor: -time.Second, Instances: 100_001, Share: 101,
+		Prefix: "a{b", Deadline: -1, InFlight: -1, Instances: 100_001, Share: 101,
 		MaxKeys: -3, DenyCacheKeys: -2, Lease: &LeaseOptions{Share: 51, Hold: time.Hour},
 	})
 	if err == nil {
@@ -26,7 +26,7 @@ func TestNewNamesEveryMistake(t *testing.T) {
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{
 		"shared: the Redis client is nil", `shared: Prefix is "a{b"`, "shared: Deadline is -1ns", "shared: InFlight is -1",
-		"shared: OpenFor is -1s", "shared: Instances is 100001", "shared: Share is 101", "shared: MaxKeys is -3", "shared: DenyCacheKeys is -2",
+		"shared: Instances is 100001", "shared: Share is 101", "shared: MaxKeys is -3", "shared: DenyCacheKeys is -2",
 		"shared: Lease.Share is 51", "shared: Lease.Hold is 1h0m0s",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
@@ -20,8 +19,7 @@ import (
 // A config holds the values of the flags.
 type config struct {
 	addr       string
-	redis      *redisURL     // nil: in memory
-	openFor    time.Duration // how long the limiter bypasses Redis; 0: its default
+	redis      *redisURL // nil: in memory
 	prefix     string
 	trusted    []netip.Prefix
 	headers    headers.Dialect

@@ -63,12 +63,6 @@ type server struct {
 // start starts a server on a free port. The end of the test stops it, and wants no error and no API key in its log.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
-	return startHasty(t, 0, args...)
-}
-
-// startHasty starts a server that bypasses Redis for openFor at a time.
-func startHasty(t *testing.T, openFor time.Duration, args ...string) *server {
-	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{log: new(text), stop: stop, done: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}}}
 	go func() {
@@ -78,7 +72,6 @@ func startHasty(t *testing.T, openFor time.Duration, args ...string) *server {
 			t.Error(err)
 			return
 		}
-		c.openFor = openFor
 		if err := c.serve(ctx, slog.New(slog.NewTextHandler(s.log, nil))); err != nil {
 			t.Error(err)
 		}

@@ -54,7 +54,7 @@ func TestNoOutage(t *testing.T) {
 		phase  = 600 * time.Millisecond
 	)
 	redis := redistest.Start(t)
-	s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+	s := start(t, "-redis", "redis://"+redis.Addr())
 	s.client.Transport.(*http.Transport).MaxIdleConnsPerHost = 50
 
 	loads := []*load{{senders: 10, route: route{

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -16,8 +15,6 @@ const (
 	gone = `level=ERROR msg="Redis unavailable`
 	back = `level=INFO msg="Redis available"`
 	odd  = `level=ERROR msg="Redis misconfigured"`
-
-	hasty = 200 * time.Millisecond // how long such a server bypasses Redis
 )
 
 // wantDegraded wants logins refused. This instance decides all other requests, and sends their numbers.
@@ -87,7 +84,7 @@ func TestNoRedis(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
 			tt.lose(redis)
-			s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+			s := start(t, "-redis", "redis://"+redis.Addr())
 			wantDegraded(t, s)
 			s.says(t, gone, 1)
 			if log := s.log.String(); !strings.Contains(log, tt.reason) || !strings.Contains(log, redis.Addr()) {
@@ -133,7 +130,7 @@ func TestUnfitRedis(t *testing.T) {
 func TestRedisLosesItsRights(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+	s := start(t, "-redis", "redis://"+redis.Addr())
 	admin := redis.Client()
 	for change := 1; change <= 2; change++ {
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {

@@ -93,7 +93,7 @@ func parseSentinels(text string) (*redisURL, error) {
 func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	rdb := c.redis.open()
 	limiter, err := shared.New(rdb, &shared.Options{
-		Prefix: c.prefix, OpenFor: c.openFor, Logger: w.log.With("redis", c.redis.addrs),
+		Prefix: c.prefix, Logger: w.log.With("redis", c.redis.addrs),
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("-prefix: %w", err), rdb.Close())

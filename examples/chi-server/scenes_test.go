@@ -92,7 +92,7 @@ func (s *server) chargeUntil(t *testing.T, says string, times int) {
 // healthy is a server with a Redis that is never in trouble.
 func healthy(t *testing.T) scene {
 	t.Helper()
-	s := startHasty(t, hasty, "-redis", "redis://"+redistest.Start(t).Addr())
+	s := start(t, "-redis", "redis://"+redistest.Start(t).Addr())
 	return scene{"healthy", s.url, func(t *testing.T) {
 		for range 10 {
 			s.charge(t)
@@ -104,7 +104,7 @@ func healthy(t *testing.T) scene {
 func refused(t *testing.T) scene {
 	t.Helper()
 	redis := redistest.Start(t)
-	s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+	s := start(t, "-redis", "redis://"+redis.Addr())
 	admin := redis.Client()
 	return scene{"refused", s.url, func(t *testing.T) {
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
@@ -119,7 +119,7 @@ func refused(t *testing.T) scene {
 func flapping(t *testing.T) scene {
 	t.Helper()
 	redis := redistest.Start(t)
-	s := startHasty(t, hasty, "-redis", "redis://"+redis.Addr())
+	s := start(t, "-redis", "redis://"+redis.Addr())
 	deaths := 0
 	return scene{"flapping", s.url, func(t *testing.T) {
 		if deaths == 5 {

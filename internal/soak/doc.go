@@ -44,7 +44,7 @@
 //     Cluster that it gives back in, and 100 ms; the machine's stalls do not count.
 //  4. A call ends in no error, but for FailClosed in ErrUnavailable, and for a
 //     caller that hung up in its own. A FailClosed take is decided by Redis.
-//  5. Every circuit is closed 2 s after OpenFor at the latest when all is well.
+//  5. Every circuit is closed 3 s after the last trouble at the latest.
 //  6. A take or a force is charged once. Keys that are asked only once have a
 //     limit whose window never turns; in the end of the first act, Redis holds
 //     against each exactly what it said it charged, never more than was asked

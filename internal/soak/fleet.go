@@ -16,10 +16,7 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-const (
-	deadline = 50 * time.Millisecond // of the limiters: the default
-	openFor  = 1500 * time.Millisecond
-)
+const deadline = 50 * time.Millisecond // of the limiters: the default
 
 // An instance is what one process of a service would have.
 type instance struct {
@@ -43,7 +40,7 @@ func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance 
 func (in *instance) start(t *topology, instances int) (err error) {
 	in.client = t.client(in.dial)
 	in.limiter, err = shared.New(in.client, &shared.Options{
-		Deadline: deadline, OpenFor: openFor, Instances: instances,
+		Deadline: deadline, Instances: instances,
 		Logger: slog.New(slog.DiscardHandler), // trouble is the rule here
 	})
 	return err

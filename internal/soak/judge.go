@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// closedWithin is how long circuits may stay open once Redis is well.
-const closedWithin = openFor + 2*time.Second
+// closedWithin is how long circuits may stay open once Redis is well: a probe comes every
+// second, or every two after an early return, and the pool dials once a second.
+const closedWithin = 3 * time.Second
 
 // awaitClosed waits until every circuit has been closed once, which is to be
 // soon, and returns how long that took.

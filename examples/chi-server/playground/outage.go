@@ -16,10 +16,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-const (
-	outage  = 30 * time.Second // at most
-	openFor = 2 * time.Second  // how long the sandboxes' limiter bypasses Redis
-)
+const outage = 30 * time.Second // at most
 
 // errGone is the error of a Redis that is down.
 var errGone = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
@@ -35,7 +32,7 @@ type gate struct {
 // limiter returns the limiter that asks Redis through the gate.
 func (g *gate) limiter(prefix string) (l *shared.Limiter, err error) {
 	g.shared, err = shared.New(g, &shared.Options{
-		Prefix: prefix, OpenFor: openFor,
+		Prefix: prefix,
 		Logger: slog.New(slog.DiscardHandler), // visitors make these outages, so operators need not know
 	})
 	return g.shared, err
