@@ -9,7 +9,7 @@
 -- and the state is written once. v of an answer is 2 only until the first take
 -- that is charged: after it, a state is stored.
 
-local replies, errors, replied = { pack('<d', now) }, { '' }, 1
+local replies, errors, replied = { pack('<d', time) }, { '' }, 1
 
 if ARGV[3] ~= '' then
   local takes = ARGV[3]

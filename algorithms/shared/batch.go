@@ -75,7 +75,9 @@ type batch struct {
 	groups  []*group
 	err     error       // why nothing is sent
 	endTrip func(error) // the circuit's, which receives the outcome; nil if there is none
-	now     string      // the instant that the scripts receive
+	now     int64       // µs: the instant that the scripts receive; 0: the server's
+	offset  int64       // of the lane, when the batch was filled
+	due     int64       // µs, monotonic: when the callers give up
 	scripts []script
 	trips   []redis.Cmder // the commands of the next trip
 }
@@ -107,6 +109,9 @@ type group struct {
 	err  error      // why the batch has no answer for it
 	done chan error // with room for one: its end
 }
+
+// settles reports whether the group is of settlements.
+func (g *group) settles() bool { return g.items[0].Op.Settles() }
 
 // reset empties g, and keeps its buffers.
 func (g *group) reset() {

@@ -58,9 +58,10 @@ type lane struct {
 
 	mu       sync.Mutex // guards the fields below
 	queue    []*group
-	inFlight int       // batches, without those that are stuck
-	stuck    int       // batches that were given up and that the client waits for
-	ended    time.Time // when the last batch ended that was not stuck
+	inFlight int         // batches, without those that are stuck
+	stuck    int         // batches that were given up and that the client waits for
+	ended    time.Time   // when the last batch ended that was not stuck
+	clock    offsetFloor // of the server
 }
 
 // lane returns the lane of a slot.
@@ -132,6 +133,7 @@ func (b *batch) next() bool {
 	if !found {
 		l.inFlight--
 	}
+	b.offset = l.clock.at(monotonic())
 	l.mu.Unlock()
 	if late && !l.plain {
 		l.redis.report.failed(errOverloaded)
@@ -146,6 +148,7 @@ func (b *batch) finish() bool {
 	stopped := b.timer.Stop()
 	l := b.lane
 	l.mu.Lock()
+	b.observe()
 	inTime, stuck := b.answer(), b.stuck
 	if stuck {
 		l.stuck--

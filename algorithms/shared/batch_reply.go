@@ -11,20 +11,41 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
+// errLate is the error of a call that came to Redis after its deadline, twice.
+var errLate = errors.New("Redis received the call after its deadline, and did nothing: did its clock step?")
+
 var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 
-// read gives every group its part of the reply. If the reply cannot be read, it
-// returns an error, and the answers of the groups mean nothing. Items of groups
-// whose callers have left are skipped: their callers may use them.
-func (s *script) read(reply []any) error {
-	if len(reply) == 0 {
-		return errReply
+// answered reads the instant of the server in a reply, and whether the script was
+// late: then the instant is the whole reply. It reports whether this is a reply of
+// the script.
+func (s *script) answered() (at int64, late, ok bool) {
+	reply, err := s.cmd.Slice()
+	if err != nil || len(reply) == 0 {
+		return 0, false, false
 	}
 	data, ok := reply[0].(string)
 	if !ok || len(data) < 8 {
-		return errReply
+		return 0, false, false
 	}
-	now, data, failures := double(data), data[8:], reply[1:]
+	return double(data), len(data) == 8 && len(s.groups) > 0, true
+}
+
+// read gives every group its part of the reply. Now is the instant that the script
+// received, 0 for the server's. If the reply cannot be read, read returns an error,
+// and the answers of the groups mean nothing. Items of groups whose callers have
+// left are skipped: their callers may use them.
+func (s *script) read(reply []any, now int64) error {
+	at, late, ok := s.answered()
+	switch {
+	case !ok:
+		return errReply
+	case late:
+		return errLate
+	case now == 0:
+		now = at
+	}
+	data, failures := reply[0].(string)[8:], reply[1:]
 	for _, g := range s.groups {
 		if data == "" {
 			return errReply

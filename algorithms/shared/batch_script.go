@@ -15,19 +15,22 @@ import (
 
 // A script is the groups of one slot as the Lua script takes them.
 type script struct {
-	groups  []*group   // once packed, in the order of the answers
-	tallies []keyTally // of the first keys, one each
-	rest    []*group   // groups in no tally
-	keys    []string   // distinct
-	index   map[string]uint16
-	limits  []step.Limit // distinct
-	packed  []byte       // limits
-	takes   []byte
-	checks  []byte
-	args    []any
-	name    scriptName // an argument
-	cmd     *redis.Cmd
-	clock   func() time.Time
+	groups        []*group   // once packed, in the order of the answers
+	tallies       []keyTally // of the first keys, one each
+	rest          []*group   // groups in no tally
+	keys          []string   // distinct
+	index         map[string]uint16
+	limits        []step.Limit // distinct
+	packed        []byte       // limits
+	takes         []byte
+	checks        []byte
+	now           []byte
+	deadline      []byte
+	args          []any
+	name          scriptName // an argument
+	refused, late bool       // and was sent again
+	cmd           *redis.Cmd
+	clock         func() time.Time
 }
 
 // A keyTally is the groups that are one take each, all of the same cost from the
@@ -53,7 +56,7 @@ func (s *script) reset() {
 	*s = script{
 		groups: s.groups[:0], tallies: s.tallies[:0], rest: s.rest[:0],
 		keys: s.keys[:0], index: s.index, limits: s.limits[:0],
-		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0],
+		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], now: s.now[:0], deadline: s.deadline[:0], args: s.args[:0],
 	}
 }
 

@@ -1,5 +1,5 @@
-// The round trips of a batch: one, and a second for scripts that Redis did not
-// know or that a new connection may serve.
+// The round trips of a batch: one, and another for scripts that Redis did not know,
+// that a new connection may serve, or that the server's clock made late.
 
 package shared
 
@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,6 +24,7 @@ func (b *batch) begin() {
 	if b.now, b.err = r.scriptNow(); b.err == nil && r.circuit != nil {
 		b.endTrip, b.err = r.circuit.begin()
 	}
+	b.due = monotonic() + b.lane.deadline.Microseconds()
 }
 
 // tell tells the circuit the outcome of the batch. Whatever ends the batch does
@@ -48,17 +50,17 @@ func (b *batch) run() {
 		}
 		return
 	}
-	b.write()
-	r.trip(b.ctx, b.trips)
-	b.again()
-	r.trip(b.ctx, b.trips)
+	for b.write(); len(b.trips) > 0; b.again() {
+		r.trip(b.ctx, b.trips)
+	}
 }
 
-// write makes the scripts, one for the groups of each slot, and counts them.
+// write makes the scripts, one for the takes of each slot and one for its
+// settlements, and counts them.
 func (b *batch) write() {
 	r := b.lane.redis
 	for _, g := range b.groups {
-		s := b.scriptOf(g.slot)
+		s := b.scriptOf(g)
 		s.groups = append(s.groups, g)
 	}
 	for i := range b.scripts {
@@ -68,14 +70,15 @@ func (b *batch) write() {
 		}
 		r.counts.batch(checks)
 		s.pack(r.clock)
-		b.command(s, "evalsha")
+		b.command(s, "evalsha", b.offset)
 	}
 }
 
-func (b *batch) scriptOf(slot uint16) *script {
+// scriptOf returns the script for a group.
+func (b *batch) scriptOf(g *group) *script {
 	n := len(b.scripts)
 	for i := range n {
-		if s := &b.scripts[i]; s.groups[0].slot == slot {
+		if s := &b.scripts[i]; s.groups[0].slot == g.slot && s.groups[0].settles() == g.settles() {
 			return s
 		}
 	}
@@ -83,9 +86,9 @@ func (b *batch) scriptOf(slot uint16) *script {
 	return &b.scripts[n]
 }
 
-// again makes the commands of the scripts that are to be sent once more: Redis
-// executed nothing of them, and did not know them, or another connection may
-// serve them.
+// again makes the commands of the scripts that are to be sent once more. Redis has
+// executed nothing of them. A server that has just been promoted may lack the script
+// and have another clock, so each of the reasons has its own second attempt.
 func (b *batch) again() {
 	clear(b.trips)
 	b.trips = b.trips[:0]
@@ -94,15 +97,21 @@ func (b *batch) again() {
 	}
 	for i := range b.scripts {
 		s := &b.scripts[i]
-		err, name := s.cmd.Err(), "evalsha"
-		if !troubleOf(err).retry {
+		err, name, offset := s.cmd.Err(), "evalsha", b.offset
+		switch at, late, _ := s.answered(); {
+		case late && !s.late:
+			s.late, offset = true, at-s.name.sent
+			b.lane.stepped(offset)
+		case troubleOf(err).retry && !s.refused:
+			s.refused = true
+		default:
 			continue
 		}
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			b.lane.redis.report.scriptLoaded()
 			name = "eval"
 		}
-		b.command(s, name)
+		b.command(s, name, offset)
 	}
 	if len(b.trips) == len(b.scripts) {
 		b.hold()
@@ -111,18 +120,26 @@ func (b *batch) again() {
 
 var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
 
-// command makes the command that runs a script of the batch, for the next trip.
-func (b *batch) command(s *script, name string) {
+// command makes the command that runs a script of the batch, for the next trip to
+// a server whose clock is ahead by offset.
+func (b *batch) command(s *script, name string, offset int64) {
 	b.lane.redis.counts.scripts.Add(1)
-	s.name = scriptName{b, scriptDigest}
+	s.name = scriptName{batch: b, text: scriptDigest}
 	if name == "eval" {
 		s.name.text = scriptSource
+	}
+	s.now, s.deadline = s.now[:0], s.deadline[:0]
+	if b.now > 0 {
+		s.now = strconv.AppendInt(s.now, b.now, 10)
+	}
+	if !s.groups[0].settles() {
+		s.deadline = appendDeadline(s.deadline, b.due, offset)
 	}
 	s.args = append(s.args[:0], name, &s.name, len(s.keys))
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
 	}
-	s.args = append(s.args, b.now, s.packed, s.takes, s.checks)
+	s.args = append(s.args, s.now, s.packed, s.takes, s.checks, s.deadline)
 	s.cmd = redis.NewCmd(b.ctx, s.args...)
 	s.cmd.SetFirstKeyPos(3)
 	b.trips = append(b.trips, once{s.cmd})
@@ -133,6 +150,7 @@ func (b *batch) command(s *script, name string) {
 type scriptName struct {
 	batch *batch
 	text  []byte
+	sent  int64 // µs, when it was read
 }
 
 // MarshalBinary is called by go-redis when it writes the command. The command of a
@@ -140,6 +158,7 @@ type scriptName struct {
 // and nothing else that is written to the connection is harmed.
 func (n *scriptName) MarshalBinary() ([]byte, error) {
 	if n.batch.send() {
+		n.sent = monotonic()
 		return n.text, nil
 	}
 	return nil, nil
@@ -213,7 +232,7 @@ func (b *batch) read() (outcome error) {
 		s := &b.scripts[i]
 		reply, err := s.cmd.Slice()
 		if err = ownDeadline(err); err == nil {
-			err = s.read(reply)
+			err = s.read(reply, b.now)
 		}
 		if outcome == nil || troubleOf(err).effect == effectFailure {
 			outcome = err

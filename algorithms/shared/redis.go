@@ -21,7 +21,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,18 +123,18 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 // latest is the last instant at which all arithmetic is exact, in 2252.
 const latest = step.MaxExact - 1<<46
 
-// scriptNow returns the instant that scripts receive; empty for the server's
+// scriptNow returns the instant that scripts receive, in µs; 0 for the server's
 // clock.
-func (r *redisLayer) scriptNow() (string, error) {
+func (r *redisLayer) scriptNow() (int64, error) {
 	if r.now == nil {
-		return "", nil
+		return 0, nil
 	}
 	now := r.now().UnixMicro()
 	if now < 1 || now > latest {
-		return "", fmt.Errorf("%w: the clock says %v; it must be after 1970 and before 2253",
+		return 0, fmt.Errorf("%w: the clock says %v; it must be after 1970 and before 2253",
 			algorithms.ErrInvalid, time.UnixMicro(now).UTC())
 	}
-	return strconv.FormatInt(now, 10), nil
+	return now, nil
 }
 
 type redisCounts struct {

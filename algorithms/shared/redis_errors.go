@@ -113,6 +113,9 @@ var troubles = []trouble{
 	{is: []error{errTimeout}, reason: reasonTimeout, effect: effectFailure, executed: true},
 	{is: []error{context.Canceled, context.DeadlineExceeded}, reason: reasonCancelled, effect: effectNone, executed: true},
 
+	// Nothing was executed.
+	{is: []error{errLate}, reason: reasonTimeout, effect: effectNone},
+
 	// The batches that fill the lane have failed already, and they count.
 	{is: []error{errOverloaded}, reason: reasonOverload, effect: effectNone},
 	{is: []error{redis.ErrPoolTimeout, redis.ErrPoolExhausted}, reason: reasonOverload, effect: effectFailure},

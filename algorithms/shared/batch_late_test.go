@@ -1,0 +1,275 @@
+// Scripts that come to Redis after their callers have given up.
+
+package shared
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+func TestOffsetFloor(t *testing.T) {
+	const second = 1_000_000
+	type seen struct{ at, offset int64 } // at in seconds
+	tests := map[string]struct {
+		seen    []seen
+		now     int64
+		want    int64
+		replace bool // by the last one
+	}{
+		"nothing":                        {nil, 3, noOffset, false},
+		"one":                            {[]seen{{1, 70}}, 3, 70, false},
+		"the least":                      {[]seen{{1, 70}, {2, 50}, {3, 90}}, 3, 50, false},
+		"the least of the time before":   {[]seen{{1, 50}, {7, 90}}, 10, 50, false},
+		"not that of long ago":           {[]seen{{1, 50}, {7, 90}, {13, 80}}, 13, 80, false},
+		"none for ten seconds":           {[]seen{{1, 50}}, 11, noOffset, false},
+		"none for five to ten":           {[]seen{{1, 50}}, 10, 50, false},
+		"before this process began":      {[]seen{{-20, -50}}, -19, -50, false},
+		"a clock that stepped forward":   {[]seen{{1, 50}, {2, 5_000_050}}, 2, 5_000_050, true},
+		"a clock that stepped back":      {[]seen{{1, 50}, {2, -5_000_000}}, 2, -5_000_000, false},
+		"a long silence, and then a one": {[]seen{{1, 50}, {100, 60}}, 100, 60, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var f offsetFloor
+			for i, s := range tt.seen {
+				if tt.replace && i == len(tt.seen)-1 {
+					f.replace(s.at*second, s.offset)
+					continue
+				}
+				f.observe(s.at*second, s.offset)
+			}
+			if got := f.at(tt.now * second); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// A Redis that stalls executes nothing later than 100 ms after its caller gave up,
+// and what it executes is charged once.
+func TestStalledRedisExecutesNothingLate(t *testing.T) {
+	t.Parallel()
+	stalls := []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second}
+	if testing.Short() {
+		stalls = stalls[:2]
+	}
+	for _, stall := range stalls {
+		t.Run(fmt.Sprint(stall), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			limiter := must(t, server.Client(), nil)
+			w := &witnesses{limiter: limiter, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
+			w.ask(t, 8)
+			redistest.Until(t, "Redis decides", func() bool { return w.count(algorithms.Shared) > 100 })
+			server.Stop()
+			time.Sleep(stall)
+			server.Continue()
+			redistest.Until(t, "Redis decides again", func() bool {
+				s := limiter.Stats().Fallback
+				return !s.Open && s.Owed == 0 && limiter.redis.underWay() == 0 && w.sharedAfter(time.Now().Add(-50*time.Millisecond))
+			})
+			w.leave()
+			abandoned, executed := 0, 0
+			for _, one := range w.all {
+				at, units := stored(t, server, one.key)
+				switch {
+				case one.decision.Source == algorithms.Shared:
+					if units != 1 {
+						t.Errorf("%s: Redis holds %d units, want the one that it admitted", one.key, units)
+					}
+				case units > 1:
+					t.Errorf("%s: Redis holds %d units, want at most one", one.key, units)
+				case units == 1:
+					executed++
+					if late := at.Sub(one.answered); late > scriptSlack+5*time.Millisecond {
+						t.Errorf("%s: executed %v after its caller gave up", one.key, late)
+					}
+				default:
+					abandoned++
+				}
+			}
+			t.Logf("%d callers were answered without Redis and not charged; %d units were handed back or executed in time", abandoned, executed)
+			if abandoned == 0 {
+				t.Error("no call was abandoned")
+			}
+		})
+	}
+}
+
+// Witnesses take one unit each of a key of their own, and remember when they were
+// answered.
+type witnesses struct {
+	limiter *Limiter
+	limit   algorithms.Limit
+	stop    chan struct{}
+	callers sync.WaitGroup
+
+	mu  sync.Mutex
+	all []witness
+}
+
+type witness struct {
+	key      string
+	decision algorithms.Decision
+	answered time.Time
+}
+
+func (w *witnesses) ask(t *testing.T, n int) {
+	w.stop = make(chan struct{})
+	for g := range n {
+		w.callers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-w.stop:
+					return
+				case <-time.After(2 * time.Millisecond):
+				}
+				key := fmt.Sprintf("usr=%d-%d", g, i)
+				d, err := algorithms.Allow(context.Background(), w.limiter, key, w.limit)
+				if err != nil || !d.Allowed {
+					t.Errorf("%s: got %+v, %v", key, d, err)
+				}
+				w.mu.Lock()
+				w.all = append(w.all, witness{key, d, time.Now()})
+				w.mu.Unlock()
+			}
+		})
+	}
+}
+
+func (w *witnesses) leave() {
+	close(w.stop)
+	w.callers.Wait()
+}
+
+func (w *witnesses) count(source algorithms.Source) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.all {
+		if one.decision.Source == source {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *witnesses) sharedAfter(then time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.all[len(w.all)-1]
+	return last.answered.After(then) && last.decision.Source == algorithms.Shared
+}
+
+// stored returns the instant and the units of a bucket in Redis.
+func stored(t *testing.T, server *redistest.Server, key string) (at time.Time, units int64) {
+	t.Helper()
+	text := server.Client().Get(t.Context(), "penstock:{"+key+"}:default:tb").Val()
+	if text == "" {
+		return time.Time{}, 0
+	}
+	instant, n, ok := strings.Cut(text, ":")
+	if !ok {
+		instant, n = text[:len(text)-3], text[len(text)-3:]
+	}
+	n, _, _ = strings.Cut(n, ":")
+	micros, err := strconv.ParseInt(instant, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %q: %v", key, text, err)
+	}
+	units, err = strconv.ParseInt(strings.TrimLeft(n, "0"), 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %q: %v", key, text, err)
+	}
+	return time.UnixMicro(micros), units
+}
+
+// The clock of a server that steps by 5 s, in either direction, loses no timely
+// take: Redis decides each, and once.
+func TestServerClockSteps(t *testing.T) {
+	clock := redistest.SkewClocks(t, 0)
+	server := redistest.Start(t)
+	limiter := must(t, server.Client(), &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
+	w := &witnesses{limiter: limiter, limit: algorithms.FixedWindow(10, 1_000*time.Hour)}
+	w.ask(t, 4)
+	redistest.Until(t, "Redis decides", func() bool { return w.count(algorithms.Shared) > 100 })
+	for _, ahead := range []time.Duration{5 * time.Second, 0, -5 * time.Second, 0, time.Hour, 0} {
+		clock.Step(ahead)
+		n := w.count(algorithms.Shared)
+		redistest.Until(t, "Redis decides after a step", func() bool { return w.count(algorithms.Shared) > n+100 })
+	}
+	w.leave()
+	w.wantSharedOnce(t)
+}
+
+func (w *witnesses) wantSharedOnce(t *testing.T) {
+	t.Helper()
+	for _, one := range w.all {
+		if one.decision.Source != algorithms.Shared || one.decision.Remaining != w.limit.Burst()-1 {
+			t.Fatalf("%s: got %+v, want Redis to admit it, once", one.key, one.decision)
+		}
+	}
+	first := uint64(0) // scripts that were not sent before
+	s := w.limiter.Stats().Redis
+	for _, n := range s.Batches {
+		first += n
+	}
+	if again := s.Scripts - first - s.ScriptLoads; again == 0 {
+		t.Error("no script was late and sent again: nothing was tried")
+	}
+}
+
+// Nodes of a Cluster whose clocks differ by minutes lose no timely take either, nor
+// does a replica that is promoted and has another clock.
+func TestClusterClocksDiffer(t *testing.T) {
+	redistest.SkewClocks(t, time.Minute)
+	cluster := redistest.StartClusterWithReplicas(t)
+	limiter := must(t, cluster.Client(), &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
+	w := &witnesses{limiter: limiter, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
+	w.ask(t, 8)
+	redistest.Until(t, "Redis decides", func() bool { return w.count(algorithms.Shared) > 2_000 })
+	for _, slot := range []int{0, slotsPerLane * 32, clusterSlots - 1} {
+		replica := cluster.Replica(cluster.Master(slot))
+		do(t, replica.Client(), "cluster", "failover")
+		cluster.WaitPromoted(replica)
+		n := w.count(algorithms.Shared)
+		redistest.Until(t, "Redis decides after a promotion", func() bool { return w.count(algorithms.Shared) > n+2_000 })
+	}
+	w.leave()
+	w.wantSharedOnce(t)
+}
+
+// Settlements of a stall are executed when it ends, however late: a unit that is
+// returned stays returned.
+func TestStalledRedisSettlesLate(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	r := newRedis(t, server.Client(), &Options{Deadline: 50 * time.Millisecond})
+	limit := algorithms.FixedWindow(10, 1_000*time.Hour)
+	check := algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Cost: 4}
+	redistest.Until(t, "Redis admits it", func() bool {
+		checks := []algorithms.Check{check}
+		err := r.Allow(t.Context(), checks)
+		check.Decision = checks[0].Decision
+		return err == nil
+	})
+	before := take(t, newRedis(t, server.Client(), nil), "usr=1", limit, 0).Remaining
+	server.Stop()
+	check.Op = algorithms.Return
+	if err := r.Allow(t.Context(), []algorithms.Check{check}); err == nil {
+		t.Fatal("a stopped Redis answered")
+	}
+	time.Sleep(2*scriptSlack + 50*time.Millisecond)
+	server.Continue()
+	redistest.Until(t, "the return is executed", func() bool { return r.redis.underWay() == 0 })
+	if got := take(t, newRedis(t, server.Client(), nil), "usr=1", limit, 0).Remaining; got != before+4 {
+		t.Errorf("got %d remaining, want %d", got, before+4)
+	}
+}
