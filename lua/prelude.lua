@@ -3,7 +3,7 @@
 -- One call decides any number of checks as one atomic step.
 --
 -- KEYS    the distinct keys of the call, all in one Redis Cluster slot
--- ARGV[1] the clock in µs since the Unix epoch; empty: the server's TIME
+-- ARGV[1] the clock in µs since the Unix epoch; 0: the server's TIME
 -- ARGV[2] the distinct limits, packed. Per limit: the tag of its algorithm c2;
 --         the doubles r, w, a, b, burst, cap, window (µs); then a count B of
 --         further doubles, and these. Only the algorithm knows their meaning.
@@ -17,14 +17,15 @@
 --         for return, renew and backfill, the receipt's t d, n I4, f d, at d, era d;
 --         for steps that tell takes apart, the take's id d, and I4 the number
 --         of its last unit
--- ARGV[5] the deadline, by the server's TIME in µs; empty: none
+-- ARGV[5] the deadline, by the server's TIME in µs; 0: none
 --
 -- Keys, limits and places are numbered from 1.
 --
--- Returns {answers, error...}. The answers are packed: the server's TIME d; then per
--- lone take, and then per group, a status B. After status 0 come the answers of the
--- checks. Status 1 means that the next of the errors is the group's. A script that
--- runs after its deadline does nothing, and returns the server's TIME alone.
+-- Returns {answers, error...}. The answers are packed: the server's TIME d; the clock
+-- d, if it is the caller's; then per lone take, and then per group, a status B. After
+-- status 0 come the answers of the checks. Status 1 means that the next of the errors
+-- is the group's. A script that runs after its deadline does nothing, and returns the
+-- server's TIME alone.
 --
 -- An answer is v B, n I4, t d, f d. v is the sum of 1 if the check is allowed, 2
 -- if no state was stored, 4 if the check was charged, 8 if two instants follow:
@@ -48,13 +49,13 @@ local EXACT = 9007199254740992 -- 2^53
 local time = call('TIME') -- once: before Redis 7.2 it moves on within a script
 time = time[1] * 1000000 + time[2]
 
-if ARGV[5] ~= '' and time > tonumber(ARGV[5]) then
+if ARGV[5] ~= '0' and time > tonumber(ARGV[5]) then
   return { pack('<d', time) }
 end
 
 local now, callers_clock = time, false
 
-if ARGV[1] ~= '' then
+if ARGV[1] ~= '0' then
   now, callers_clock = tonumber(ARGV[1]), true
 end
 

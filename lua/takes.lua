@@ -11,6 +11,10 @@
 
 local replies, errors, replied = { pack('<d', time) }, { '' }, 1
 
+if callers_clock then
+  replies[1] = pack('<dd', time, now)
+end
+
 if ARGV[3] ~= '' then
   local takes = ARGV[3]
   local count, pos = unpack('<H', takes, 1)

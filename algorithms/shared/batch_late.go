@@ -34,7 +34,6 @@ package shared
 
 import (
 	"math"
-	"strconv"
 	"time"
 )
 
@@ -88,13 +87,13 @@ func (f *offsetFloor) turn(now int64) {
 	}
 }
 
-// appendDeadline appends the deadline of a script whose callers give up at due, by
-// a clock that is ahead by offset; nothing if the offset is not known.
-func appendDeadline(dst []byte, due, offset int64) []byte {
+// deadlineOf returns the deadline of a script whose callers give up at due, by a
+// clock that is ahead by offset; 0 for none if the offset is not known.
+func deadlineOf(due, offset int64) int64 {
 	if offset == noOffset {
-		return dst
+		return 0
 	}
-	return strconv.AppendInt(dst, due+offset+scriptSlack.Microseconds(), 10)
+	return due + offset + scriptSlack.Microseconds()
 }
 
 // stepped notes the offset of a script that was late, though its callers wait.

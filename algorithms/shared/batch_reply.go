@@ -31,21 +31,24 @@ func (s *script) answered() (at int64, late, ok bool) {
 	return double(data), len(data) == 8 && len(s.groups) > 0, true
 }
 
-// read gives every group its part of the reply. Now is the instant that the script
-// received, 0 for the server's. If the reply cannot be read, read returns an error,
-// and the answers of the groups mean nothing. Items of groups whose callers have
-// left are skipped: their callers may use them.
-func (s *script) read(reply []any, now int64) error {
-	at, late, ok := s.answered()
+// read gives every group its part of the reply. If the reply cannot be read, it
+// returns an error, and the answers of the groups mean nothing. Items of groups
+// whose callers have left are skipped: their callers may use them.
+func (s *script) read(reply []any) error {
+	now, late, ok := s.answered()
 	switch {
 	case !ok:
 		return errReply
 	case late:
 		return errLate
-	case now == 0:
-		now = at
 	}
 	data, failures := reply[0].(string)[8:], reply[1:]
+	if s.now > 0 {
+		if len(data) < 8 {
+			return errReply
+		}
+		now, data = double(data), data[8:]
+	}
 	for _, g := range s.groups {
 		if data == "" {
 			return errReply

@@ -24,8 +24,8 @@ type script struct {
 	packed        []byte       // limits
 	takes         []byte
 	checks        []byte
-	now           []byte
-	deadline      []byte
+	now           int64 // of the decisions; 0: the server's
+	deadline      int64 // by the server's clock; 0: none
 	args          []any
 	name          scriptName // an argument
 	refused, late bool       // and was sent again
@@ -56,7 +56,7 @@ func (s *script) reset() {
 	*s = script{
 		groups: s.groups[:0], tallies: s.tallies[:0], rest: s.rest[:0],
 		keys: s.keys[:0], index: s.index, limits: s.limits[:0],
-		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], now: s.now[:0], deadline: s.deadline[:0], args: s.args[:0],
+		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0],
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -128,18 +127,15 @@ func (b *batch) command(s *script, name string, offset int64) {
 	if name == "eval" {
 		s.name.text = scriptSource
 	}
-	s.now, s.deadline = s.now[:0], s.deadline[:0]
-	if b.now > 0 {
-		s.now = strconv.AppendInt(s.now, b.now, 10)
-	}
+	s.now, s.deadline = b.now, 0
 	if !s.groups[0].settles() {
-		s.deadline = appendDeadline(s.deadline, b.due, offset)
+		s.deadline = deadlineOf(b.due, offset)
 	}
 	s.args = append(s.args[:0], name, &s.name, len(s.keys))
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
 	}
-	s.args = append(s.args, s.now, s.packed, s.takes, s.checks, s.deadline)
+	s.args = append(s.args, &s.now, s.packed, s.takes, s.checks, &s.deadline)
 	s.cmd = redis.NewCmd(b.ctx, s.args...)
 	s.cmd.SetFirstKeyPos(3)
 	b.trips = append(b.trips, once{s.cmd})
@@ -232,7 +228,7 @@ func (b *batch) read() (outcome error) {
 		s := &b.scripts[i]
 		reply, err := s.cmd.Slice()
 		if err = ownDeadline(err); err == nil {
-			err = s.read(reply, b.now)
+			err = s.read(reply)
 		}
 		if outcome == nil || troubleOf(err).effect == effectFailure {
 			outcome = err
