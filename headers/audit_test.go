@@ -89,11 +89,11 @@ func (s subject) auditItem(isDenied bool, got limitItem) error {
 	case s.config.Limit == 0 || w == absent:
 	case isDenied:
 		if s.state.RetryAfter != headers.Never {
-			want.t = min(max(ceil(seconds(s.state.RetryAfter)), 1), 2_147_483)
+			want.t = min(max(ceil(seconds(s.state.RetryAfter)), 1), maxWait)
 		}
 	case want.r == 0:
 		if s.state.UnitAfter != headers.Never {
-			want.t = max(ceil(seconds(s.state.UnitAfter)), 1)
+			want.t = min(max(ceil(seconds(s.state.UnitAfter)), 1), maxWait)
 		}
 	default:
 		lasts := seconds(s.state.ResetAfter)
@@ -134,7 +134,7 @@ func auditRetryAfter(resp headers.Response, limits []limitItem, h http.Header) e
 		}
 		return nil
 	}
-	want := min(max(ceil(seconds(longest)), 1), 2_147_483)
+	want := min(max(ceil(seconds(longest)), 1), maxWait)
 	if len(lines) != 1 || lines[0] != strconv.FormatInt(want, 10) {
 		return fmt.Errorf("got Retry-After %q, want %d", lines, want)
 	}

@@ -44,6 +44,10 @@
 //     Retry-After never points before the end of a t.
 //   - RateLimit-Reset is in seconds from now, X-RateLimit-Reset in Unix seconds.
 //     Both are rounded up.
+//   - Retry-After is at most 14 days. So are t and the resets of a denial, and
+//     beside 0 units left. The limiter denies a client that returns then, but
+//     needs a longer wait, again. The timers of many clients overflow at 24.8
+//     days. A t beside more units is no wait and has no such bound.
 //
 // # Duties of the server
 //

@@ -185,7 +185,7 @@ func ExampleQuota_Set() {
 	// "plan";q=250;w=60
 }
 
-// The wait is rounded up, at least 1 s and at most 24.8 days. Never removes the
+// The wait is rounded up, at least 1 s and at most 14 days. Never removes the
 // field.
 func ExampleSetRetryAfter() {
 	for _, wait := range []time.Duration{0, 1500 * time.Millisecond, 365 * 24 * time.Hour, headers.Never} {
@@ -196,7 +196,7 @@ func ExampleSetRetryAfter() {
 	// Output:
 	// map[Retry-After:[1]]
 	// map[Retry-After:[2]]
-	// map[Retry-After:[2147483]]
+	// map[Retry-After:[1209600]]
 	// map[]
 }
 

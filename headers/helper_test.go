@@ -14,6 +14,9 @@ import (
 // at is the instant of the vectors, 1795262400 in Unix seconds.
 var at = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
+// maxWait is 14 days in seconds, the longest wait that a response names.
+const maxWait = 1_209_600
+
 func newQuota(t testing.TB, c headers.QuotaConfig) *headers.Quota {
 	t.Helper()
 	q, err := headers.NewQuota(c)

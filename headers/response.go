@@ -106,7 +106,7 @@ func (s *State) effective(denied bool) int64 {
 	case s.UnitAfter == Never:
 		return 0
 	default:
-		return max(ceilSeconds(s.UnitAfter), 1)
+		return waitSeconds(s.UnitAfter)
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 // is therefore Never if one of them is.
 const Never = time.Duration(math.MaxInt64)
 
-// maxRetryAfter is 24.8 days in seconds. JavaScript's setTimeout holds
-// milliseconds in 32 bits, and a client that uses it for a longer wait retries
-// after one millisecond. The limiter denies a client that returns after 24.8
-// days again.
-const maxRetryAfter = 2_147_483
+// maxWait is 14 days in seconds. JavaScript's setTimeout holds milliseconds in 32
+// bits, 24.8 days, and a client that uses it for a longer wait retries after one
+// millisecond. The rest is room for what clients add: a second, or a fifth of the
+// wait. The limiter denies a client that returns too early again.
+const maxWait = 1_209_600
 
 // SetRetryAfter sets Retry-After (RFC 9110 section 10.2.3) to the wait in whole
 // seconds. Use it for answers that are no denial of a limit, such as a 503 of an
@@ -25,8 +25,8 @@ const maxRetryAfter = 2_147_483
 //
 //   - The wait is rounded up. It is at least 1 s, because clients that read a 0
 //     retry at once. A wait of 0 and a negative wait become 1 s, too.
-//   - The wait is at most 2147483 s (24.8 days), because many clients retry at
-//     once after reading a larger number.
+//   - The wait is at most 1209600 s (14 days), because many clients retry at once
+//     after reading a number above 24.8 days, or a smaller one to which they add.
 //   - If h has the field already, the longer wait stays. SetRetryAfter replaces a
 //     date, and any other value that is not 1*DIGIT. One line is left, because
 //     clients fail on several.
@@ -47,7 +47,12 @@ func retrySeconds(wait time.Duration) (int64, bool) {
 	if wait == Never {
 		return 0, false
 	}
-	return min(max(ceilSeconds(wait), 1), maxRetryAfter), true
+	return waitSeconds(wait), true
+}
+
+// waitSeconds returns the wait in seconds, at least 1 and at most maxWait.
+func waitSeconds(wait time.Duration) int64 {
+	return min(max(ceilSeconds(wait), 1), maxWait)
 }
 
 // longestWait returns the seconds of the wait, or of a longer one in h. It
@@ -59,7 +64,7 @@ func longestWait(h http.Header, wait time.Duration) (int64, bool) {
 	}
 	for _, line := range h[keyRetryAfter] {
 		if set, ok := parseDigits(line); ok {
-			seconds = max(seconds, min(set, maxRetryAfter))
+			seconds = max(seconds, min(set, maxWait))
 		}
 	}
 	return seconds, true

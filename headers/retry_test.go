@@ -21,9 +21,9 @@ func TestSeconds(t *testing.T) {
 		time.Second:             "1",
 		2 * time.Second:         "2", // W18
 		2*time.Second + 1:       "3", // W18
-		2147483 * time.Second:   "2147483",
-		2147483*time.Second + 1: "2147483",
-		headers.Never - 1:       "2147483",
+		1209600 * time.Second:   "1209600",
+		1209600*time.Second + 1: "1209600",
+		headers.Never - 1:       "1209600",
 		headers.Never:           "",
 	} {
 		h := http.Header{}
@@ -49,9 +49,9 @@ var retryAfterLines = []struct {
 	{[]string{" 30\t"}, "30"},
 	{[]string{"3", "30", "20"}, "30"},
 	{[]string{"3", "4"}, "5"},
-	{[]string{"9223372037"}, "2147483"},
-	{[]string{strings.Repeat("9", 23)}, "2147483"},
-	{[]string{"18446744073709551617"}, "2147483"}, // 1, if it wrapped
+	{[]string{"9223372037"}, "1209600"},
+	{[]string{strings.Repeat("9", 23)}, "1209600"},
+	{[]string{"18446744073709551617"}, "1209600"}, // 1, if it wrapped
 	{[]string{""}, "5"},
 	{[]string{"+30"}, "5"},
 	{[]string{"-30"}, "5"},

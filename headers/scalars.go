@@ -50,6 +50,9 @@ func (s *State) numbers(denied bool) numbers {
 		return n
 	}
 	n.reset, n.resets = ceilSeconds(s.ResetAfter), s.ResetAfter != Never
+	if n.remaining == 0 { // clients wait for this reset
+		n.reset = min(n.reset, maxWait)
+	}
 	return n
 }
 

@@ -56,6 +56,15 @@ func TestScalars(t *testing.T) {
 			headers.State{Quota: a, Denied: true, RetryAfter: time.Second},
 			headers.State{Quota: b, Denied: true, RetryAfter: time.Second},
 		), "100", "0", "1", "1795262401"},
+		{"the reset of a denial is at most 14 days", denied(
+			headers.State{Quota: b, Denied: true, Remaining: 1, RetryAfter: 400 * 24 * time.Hour},
+		), "10", "1", "1209600", "1796472000"},
+		{"the reset beside 0 units is at most 14 days", admitted(
+			headers.State{Quota: b, ResetAfter: 400 * 24 * time.Hour},
+		), "10", "0", "1209600", "1796472000"},
+		{"a reset beside some units is not capped", admitted(
+			headers.State{Quota: b, Remaining: 1, ResetAfter: 400 * 24 * time.Hour},
+		), "10", "1", "34560000", "1829822400"},
 		{"never", denied(headers.State{Quota: b, Denied: true, RetryAfter: headers.Never}), "10", "0", "", ""},
 	}
 	for _, tt := range tests {
