@@ -116,6 +116,10 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v Verdict) {
 		m.denied(w, r, v)
 		return
 	}
+	if p := protocolOf(r); p != plainHTTP {
+		refuseRPC(w, r, &v, p)
+		return
+	}
 	w.WriteHeader(v.Status)
 	_, _ = w.Write(v.config.body(&v)) // a client that has hung up needs no answer
 }

@@ -1,0 +1,171 @@
+// Refusals of gRPC, gRPC-Web and Connect requests, in the terms of these protocols.
+// Their clients read a bare 429 as UNAVAILABLE, and many retry that at once.
+//
+// gRPC needs no body: a response whose only header block has the status is a
+// "trailers-only" response. Connect sends the error as JSON, and a stream wraps it
+// into its last message. All three carry a google.rpc.RetryInfo. That is a dozen
+// bytes of protobuf, too few to link a protobuf library for them.
+
+package ratelimit
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A protocol is how the client expects to read a refusal.
+type protocol uint8
+
+const (
+	plainHTTP     protocol = iota
+	grpc                   // also gRPC-Web, whose clients read the same header
+	connectStream          // client, server and bidirectional streams
+	connectUnary
+)
+
+// protocolOf returns the protocol of a request. All of them POST, and Connect also
+// reads by GET.
+func protocolOf(r *http.Request) protocol {
+	switch r.Method {
+	case http.MethodPost:
+		family, _, hasCodec := strings.Cut(strings.ToLower(mediaType(r)), "+")
+		switch {
+		case family == "application/grpc" || family == "application/grpc-web" || family == "application/grpc-web-text":
+			return grpc
+		case family == "application/connect" && hasCodec:
+			return connectStream
+		case len(r.Header["Connect-Protocol-Version"]) > 0:
+			return connectUnary
+		}
+	case http.MethodGet:
+		// Few queries need to be parsed.
+		if strings.Contains(r.URL.RawQuery, "connect=v1") && r.URL.Query().Get("connect") == "v1" {
+			return connectUnary
+		}
+	}
+	return plainHTTP
+}
+
+// mediaType returns the Content-Type of a request without its parameters.
+func mediaType(r *http.Request) string {
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.TrimSpace(media)
+}
+
+// A rpcCode is a status code of gRPC. Connect has the same codes with other names.
+type rpcCode struct {
+	number byte
+	name   string
+	status int  // HTTP status of a unary call of Connect
+	waits  bool // the client may come back
+}
+
+// rpcCode returns the code of a refusal. Each denial of a policy is exhaustion, also
+// that of a Capacity policy, because clients retry UNAVAILABLE at once.
+func (v *Verdict) rpcCode() rpcCode {
+	switch {
+	case v.Status == http.StatusTooManyRequests || v.ofCapacity():
+		return rpcCode{8, "resource_exhausted", http.StatusTooManyRequests, true}
+	case v.Status == http.StatusUnauthorized:
+		return rpcCode{16, "unauthenticated", http.StatusUnauthorized, false}
+	case v.Status == http.StatusBadRequest:
+		return rpcCode{3, "invalid_argument", http.StatusBadRequest, false}
+	case v.Status == http.StatusServiceUnavailable:
+		return rpcCode{14, "unavailable", http.StatusServiceUnavailable, true}
+	default:
+		return rpcCode{13, "internal", http.StatusInternalServerError, false}
+	}
+}
+
+// title returns the title that the problem of a refusal has. It needs no escape in
+// JSON, nor in a header of gRPC.
+func (v *Verdict) title() string {
+	switch {
+	case v.ofCapacity():
+		return "Temporary Reduced Capacity"
+	case v.Status != http.StatusTooManyRequests:
+		return http.StatusText(v.Status)
+	case slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned }):
+		return "Abnormal Usage Detected"
+	default:
+		return "Quota Exceeded"
+	}
+}
+
+// refuseRPC answers a refused request of a protocol other than plain HTTP. The wait is
+// that of Retry-After, which is set already.
+func refuseRPC(w http.ResponseWriter, r *http.Request, v *Verdict, p protocol) {
+	h, code, wait := w.Header(), v.rpcCode(), int64(0)
+	if code.waits {
+		wait, _ = strconv.ParseInt(h.Get("Retry-After"), 10, 64) // 0: waiting does not help
+	}
+	switch p {
+	case grpc:
+		h.Set("Content-Type", mediaType(r))
+		describeGRPC(h, code, v.title(), wait)
+		w.WriteHeader(http.StatusOK)
+	case connectStream:
+		h.Set("Content-Type", mediaType(r))
+		w.WriteHeader(http.StatusOK)
+		_, _ = w.Write(lastMessage(connectError(code, v.title(), wait))) // a client that has hung up needs no answer
+	case connectUnary:
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(code.status)
+		_, _ = w.Write(connectError(code, v.title(), wait))
+	}
+}
+
+// describeGRPC sets the status of a trailers-only response. Retry policies of gRPC
+// obey grpc-retry-pushback-ms (gRFC A6), and do not read RetryInfo.
+func describeGRPC(h http.Header, code rpcCode, message string, wait int64) {
+	h.Set("Grpc-Status", strconv.Itoa(int(code.number)))
+	h.Set("Grpc-Message", message)
+	switch {
+	case wait > 0:
+		status := binary.AppendUvarint([]byte{1 << 3}, uint64(code.number)) // google.rpc.Status.code
+		status = appendBytes(status, 2, []byte(message))
+		detail := appendBytes(nil, 1, []byte("type.googleapis.com/google.rpc.RetryInfo")) // google.protobuf.Any
+		detail = appendBytes(detail, 2, retryInfo(wait))
+		status = appendBytes(status, 3, detail)
+		h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(status))
+		h.Set("Grpc-Retry-Pushback-Ms", strconv.FormatInt(wait*1000, 10))
+	case code.waits:
+		h.Set("Grpc-Retry-Pushback-Ms", "-1") // do not retry
+	}
+}
+
+// connectError returns a Connect error as JSON.
+func connectError(code rpcCode, message string, wait int64) []byte {
+	body := []byte(`{"code":"` + code.name + `","message":"` + message + `"`)
+	if wait > 0 {
+		body = append(body, `,"details":[{"type":"google.rpc.RetryInfo","value":"`...)
+		body = base64.RawStdEncoding.AppendEncode(body, retryInfo(wait))
+		body = append(body, `"}]`...)
+	}
+	return append(body, '}')
+}
+
+// lastMessage returns an error as the last message of a Connect stream.
+func lastMessage(connectError []byte) []byte {
+	const endStream = 1 << 1 // flag of the envelope
+	message := slices.Concat([]byte(`{"error":`), connectError, []byte("}"))
+	envelope := binary.BigEndian.AppendUint32([]byte{endStream}, uint32(len(message)))
+	return append(envelope, message...)
+}
+
+// retryInfo returns a google.rpc.RetryInfo with a retry_delay in seconds.
+func retryInfo(seconds int64) []byte {
+	delay := binary.AppendUvarint([]byte{1 << 3}, uint64(seconds)) // google.protobuf.Duration.seconds
+	return appendBytes(nil, 1, delay)
+}
+
+// appendBytes appends a field of protobuf that has a length: a string or a message.
+func appendBytes(buf []byte, field byte, value []byte) []byte {
+	const hasLength = 2
+	buf = binary.AppendUvarint(append(buf, field<<3|hasLength), uint64(len(value)))
+	return append(buf, value...)
+}
