@@ -7,13 +7,14 @@ MUTANTS      ?= 200
 SEED         ?= 1
 REDIS_SERVER ?= redis-server
 CHROMIUM     ?= chromium
-export REDIS_SERVER CHROMIUM
+PYTHON       ?= /usr/bin/python3
+export REDIS_SERVER CHROMIUM PYTHON
 
 # Directories of nested modules, which ./... leaves out.
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-e2e tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak mod check
+.PHONY: help run test test-short test-norace test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +39,16 @@ test-norace: tools ## test allocations, and latency in outages, without the race
 test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
 	go -C examples/chi-server/e2e test -count=1 ./...
+
+# Debian's packages of Python's clients belong to /usr/bin/python3. Set PYTHON to another one that has them.
+test-clients: ## test what foreign clients make of responses: npm, Python, Go, gRPC and Connect
+	@.ci/install node nodejs nodejs nodejs node
+	@.ci/install npm npm npm npm node
+	@$(PYTHON) -c 'import httpx, requests' 2>/dev/null || { apt-get -qq update && \
+		DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends python3-httpx python3-requests; } || \
+		{ echo "install Python's httpx and requests yourself, or set PYTHON" >&2; exit 1; }
+	npm --prefix internal/clients ci --silent
+	go -C internal/clients test -count=1 ./...
 
 tools: ## install redis-server and prometheus if they are missing
 	@.ci/install "$(REDIS_SERVER)" redis-server redis redis redis

@@ -16,20 +16,47 @@
 //
 // # Dialects
 //
-//	Constant        text         fields                              clients
-//	Draft           draft        RateLimit, RateLimit-Policy         Cloudflare's SDKs; few others yet
-//	SeparateFields  separate     RateLimit-Limit/-Remaining/-Reset,  ky and ratelimit-header-parser
-//	                             RateLimit-Policy                    (JavaScript)
-//	XRateLimit      x-ratelimit  X-RateLimit-Limit/-Remaining/       octokit (JavaScript), and other
-//	                             -Reset                              clients of GitHub's fields
+//	Constant        text         fields
+//	Draft           draft        RateLimit, RateLimit-Policy
+//	SeparateFields  separate     RateLimit-Limit/-Remaining/-Reset, RateLimit-Policy
+//	XRateLimit      x-ratelimit  X-RateLimit-Limit/-Remaining/-Reset
 //
 // The zero Dialect means Draft and SeparateFields. Every Dialect includes
-// Retry-After. Nearly every client that retries reads Retry-After, and few read
-// any other field.
+// Retry-After.
 //
 // Draft follows version 11 of draft-ietf-httpapi-ratelimit-headers (work in
 // progress) and may change with it. "The draft" means this version everywhere in
 // this package. RateLimit-Policy has this syntax in every Dialect that sends it.
+//
+// # What clients read
+//
+// Each row is a client of its usual configuration, with retries. The second column
+// says what it makes of Retry-After alone, and the others what it makes of the
+// fields of a Dialect alone.
+//
+//	Client                          Retry-After  Draft  SeparateFields  both (default)  XRateLimit
+//	axios-retry                     waits        -      -               -               -
+//	axios-retry, exponentialDelay   waits        -      -               -               -
+//	got                             waits        -      -               -               -
+//	ky                              waits        -      waits           waits           waits
+//	octokit plugin-retry            -            -      -               -               -
+//	octokit plugin-throttling       -            -      -               -               waits
+//	p-retry                         -            -      -               -               -
+//	ratelimit-header-parser         -            NaN    reads           NaN             reads
+//	urllib3 Retry, with requests    waits        -      -               -               -
+//	httpx                           -            -      -               -               -
+//	go-retryablehttp                waits        -      -               -               -
+//
+//   - waits: it retries after the wait that the response names.
+//   - reads: it does not retry, and returns the numbers to its caller.
+//   - NaN: it returns NaN instead of numbers.
+//   - "-": it makes nothing of them. It does not retry, or retries after a time of
+//     its own.
+//
+// So send XRateLimit to GitHub's client, and do not send Draft to
+// ratelimit-header-parser, which knows another version of the draft. make
+// test-clients runs these clients against a server and compares the table; the
+// files of internal/clients name their versions.
 //
 // # Meaning of the numbers
 //

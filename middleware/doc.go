@@ -38,6 +38,31 @@
 // All policies of one Middleware are one decision. Two Middlewares around each other
 // are two decisions: the outer one stays charged when the inner one denies.
 //
+// # gRPC and Connect
+//
+// Clients of gRPC, gRPC-Web and Connect read a bare 429 as UNAVAILABLE, and many
+// retry it at once. So the middleware refuses their requests in their own terms:
+//
+//	Status                       Code                Wait
+//	429                          RESOURCE_EXHAUSTED  of the denial
+//	503 of Capacity policies     RESOURCE_EXHAUSTED  of the denial
+//	503 for any other reason     UNAVAILABLE         1 to 5 s
+//	401                          UNAUTHENTICATED     none
+//	400                          INVALID_ARGUMENT    none
+//	500                          INTERNAL            none
+//
+// A denial by Capacity policies is no UNAVAILABLE, because retries at once would make
+// a shortage worse. The wait is a google.rpc.RetryInfo among the details of the error,
+// and Retry-After in the metadata. gRPC's own retry policies obey
+// grpc-retry-pushback-ms, which is -1 if waiting cannot help. The limit fields are
+// metadata, too.
+//
+// POSTs of gRPC and gRPC-Web are known by their Content-Type. POSTs of Connect are
+// known by application/connect+… or Connect-Protocol-Version, and GETs by connect=v1 in
+// the query. Scripts in browsers can read gRPC-Web's answer only if
+// Access-Control-Expose-Headers names Grpc-Status, Grpc-Message and
+// Grpc-Status-Details-Bin.
+//
 // # Which limit is in force
 //
 // The first of these: the limit of the key's override, of everyone's override, of

@@ -44,7 +44,8 @@ type Options struct {
 
 	// Denied answers every refused request, also 400, 401 and 503; Policies of the
 	// verdict may be empty then. It must write the verdict's Status: otherwise
-	// net/http answers 200. Before
+	// net/http answers 200. It also answers gRPC and Connect requests, whose clients
+	// expect other terms than HTTP's. Before
 	// the middleware calls it, it sets the limit fields, Retry-After,
 	// WWW-Authenticate and Cache-Control: no-store. nil means a short
 	// application/problem+json.
