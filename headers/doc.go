@@ -30,9 +30,9 @@
 //
 // # What clients read
 //
-// Each row is a client of its usual configuration, with retries. The second column
-// says what it makes of Retry-After alone, and the others what it makes of the
-// fields of a Dialect alone.
+// Each row is a client that is configured to retry, if it can. The second column says
+// what it makes of Retry-After alone. The others say what it makes of the fields of a
+// Dialect alone.
 //
 //	Client                          Retry-After  Draft  SeparateFields  both (default)  XRateLimit
 //	axios-retry                     waits        -      -               -               -
@@ -50,12 +50,12 @@
 //   - waits: it retries after the wait that the response names.
 //   - reads: it does not retry, and returns the numbers to its caller.
 //   - NaN: it returns NaN instead of numbers.
-//   - "-": it makes nothing of them. It does not retry, or retries after a time of
-//     its own.
+//   - "-": it ignores them. It does not retry, or retries after a time of its own.
 //
-// So send XRateLimit to GitHub's client, and do not send Draft to
-// ratelimit-header-parser, which knows another version of the draft. make
-// test-clients runs these clients against a server and compares the table; the
+// octokit's plugin-throttling waits for XRateLimit only. ratelimit-header-parser
+// reads RateLimit as version 07 of the draft, so do not send it Draft.
+//
+// make test-clients runs these clients against a server and compares the table. The
 // files of internal/clients name their versions.
 //
 // # Meaning of the numbers
