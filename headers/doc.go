@@ -47,6 +47,8 @@
 //	httpx                           -            -      -               -               -
 //	go-retryablehttp                waits        -      -               -               -
 //
+// The words mean:
+//
 //   - waits: it retries after the wait that the response names.
 //   - reads: it does not retry, and returns the numbers to its caller.
 //   - NaN: it returns NaN instead of numbers.
