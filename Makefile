@@ -3,6 +3,7 @@
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME     ?= 10s
 SOAK         ?= 10m
+LATE         ?= 4m
 MUTANTS      ?= 200
 SEED         ?= 1
 REDIS_SERVER ?= redis-server
@@ -14,7 +15,7 @@ export REDIS_SERVER CHROMIUM PYTHON
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak mod check
+.PHONY: help run test test-short test-norace test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -95,6 +96,9 @@ mutants: tools ## break the code that decides MUTANTS (200) times, and count wha
 
 soak: tools ## trouble Redis under load for SOAK (10m), and see that promises are kept
 	go run ./internal/soak -for $(SOAK)
+
+late: tools ## keep both cores busy for LATE (4m), stop a process now and then, and see that its circuit stays closed
+	PENSTOCK_LATE=$(LATE) go test -count=1 -v -run TestLateProcess ./algorithms/shared
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff

@@ -75,6 +75,7 @@ type batch struct {
 	groups  []*group
 	err     error       // why nothing is sent
 	endTrip func(error) // the circuit's, which receives the outcome; nil if there is none
+	suspect *suspicion  // of the circuit, which waits for the reply; nil if there is none
 	now     int64       // µs: the instant that the scripts receive; 0: the server's
 	offset  int64       // of the lane, when the batch was filled
 	due     int64       // µs, monotonic: when the callers give up
@@ -127,7 +128,7 @@ func (b *batch) reset() {
 		b.scripts[i].reset()
 	}
 	b.phase.Store(phaseHeld)
-	b.err, b.endTrip = nil, nil
+	b.err, b.endTrip, b.suspect = nil, nil, nil
 	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
 }
 
@@ -236,7 +237,7 @@ func (b *batch) expire() {
 	} else {
 		b.phase.Store(phaseOverdue)
 	}
-	b.tell(err)
+	b.blame(err)
 	for _, g := range b.groups {
 		if !g.left {
 			g.end(err)

@@ -149,6 +149,7 @@ func (b *batch) finish() bool {
 	l := b.lane
 	l.mu.Lock()
 	b.observe()
+	b.resolve()
 	inTime, stuck := b.answer(), b.stuck
 	if stuck {
 		l.stuck--

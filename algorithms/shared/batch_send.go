@@ -40,6 +40,46 @@ func (b *batch) tell(err error) {
 	}
 }
 
+// blame tells the circuit that the deadline has passed. If this process was late
+// itself, the circuit waits for the reply.
+func (b *batch) blame(err error) {
+	c := b.lane.redis.circuit
+	if b.endTrip == nil {
+		b.tell(err)
+		return
+	}
+	now := monotonic()
+	c.pulse.missed(b.due, now)
+	if c.pulse.lateness(b.began(), now) > punctual {
+		b.suspect = c.suspect(b.endTrip, err, now)
+	} else {
+		b.tell(err)
+	}
+	c.pulse.start()
+}
+
+func (b *batch) began() int64 { return b.due - b.lane.deadline.Microseconds() }
+
+// resolve settles the suspicion of the batch, whose trips have ended. It requires
+// mu.
+func (b *batch) resolve() {
+	if b.suspect == nil {
+		return
+	}
+	l, now := b.lane, monotonic()
+	c, most := l.redis.circuit, l.deadline.Microseconds()
+	inTime := now-b.began()-c.pulse.lateness(b.began(), now) <= most+punctual
+	for i := range b.scripts {
+		s := &b.scripts[i]
+		if b.phase.Load() == phaseWithdrawn { // Redis has not received it
+			break
+		}
+		at, late, ok := s.answered()
+		inTime = inTime && ok && !late && at-l.clock.at(now)-s.name.sent <= most
+	}
+	c.settle(b.suspect, inTime)
+}
+
 // run sends the batch. Afterwards every command has its reply or its error.
 func (b *batch) run() {
 	r := b.lane.redis

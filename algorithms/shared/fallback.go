@@ -176,6 +176,7 @@ func (f *fallback) ready(ctx context.Context) error {
 func (f *fallback) close() {
 	f.cancel()
 	f.tending.Wait()
+	f.circuit.pulse.close()
 }
 
 func (f *fallback) addStats(s *algorithms.Stats) {

@@ -22,6 +22,7 @@ package shared
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,6 +60,11 @@ type circuit struct {
 	// Guarded by the breaker's own lock: since when all round trips have failed,
 	// and since when some have.
 	allSince, someSince time.Time
+
+	pulse      pulse
+	suspected  atomic.Bool // there are suspicions
+	mu         sync.Mutex  // guards suspicions
+	suspicions []*suspicion
 
 	// Only the goroutine of the fallback uses these.
 	closed time.Time // when the circuit closed last
@@ -117,6 +123,9 @@ func (c *circuit) trip(n gobreaker.Counts, lasting time.Duration) bool {
 func (c *circuit) begin() (end func(outcome error), err error) {
 	if c.trying.Load() {
 		return func(error) {}, nil
+	}
+	if c.suspected.Load() {
+		c.sweep(monotonic())
 	}
 	if c.open.Load() {
 		return nil, errOpen // the breaker would let a call try

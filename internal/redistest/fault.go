@@ -9,7 +9,7 @@ import (
 // A Fault is what a Proxy does to requests and their replies. The zero value is Pass.
 type Fault struct {
 	mode  mode
-	delay time.Duration // of Delay
+	delay time.Duration // of Delay and DelayRequests
 	rate  int           // of Trickle, in bytes per second
 	text  string        // in lower case; empty: all requests
 	nth   int           // of the requests that contain the text; 0: all
@@ -20,6 +20,7 @@ type mode int
 const (
 	pass mode = iota
 	delay
+	delayRequests
 	trickle
 	swallow
 	cut
@@ -33,6 +34,9 @@ func Pass() Fault { return Fault{} }
 
 // Delay delivers a reply d after the request at the earliest.
 func Delay(d time.Duration) Fault { return Fault{mode: delay, delay: d} }
+
+// DelayRequests delivers a request to the server only after d.
+func DelayRequests(d time.Duration) Fault { return Fault{mode: delayRequests, delay: d} }
 
 // Trickle delivers replies byte by byte, n bytes per second; n is at least 1.
 func Trickle(n int) Fault { return Fault{mode: trickle, rate: max(n, 1)} }

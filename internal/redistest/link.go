@@ -56,6 +56,13 @@ func (l *link) requests() {
 // forward sends a request to the server, or not, as the fault of the proxy has it.
 func (l *link) forward(request []byte) bool {
 	f := l.proxy.judge(request)
+	if f.mode == delayRequests {
+		select {
+		case <-time.After(f.delay):
+		case <-l.ctx.Done():
+			return false
+		}
+	}
 	if f.mode == blackHole || f.mode == unreachable {
 		l.mute = true
 	}
