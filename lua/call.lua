@@ -102,14 +102,14 @@ local function say(text)
   replies[replied] = text
 end
 
--- answer packs the answer for a state, with its era if it has one, or with the
--- instants of steps that have them.
+-- answer packs the answer for a state, with its era and its shift if it has them, or
+-- with the instants of steps that have them.
 local function answer(v, n, t, f, past, l, key, cost)
   local instants = l.step.instants
   if instants then
     return pack('<BI4dddd', v + 8, n, t, f, instants(n, t, f, past, l, key, cost))
-  elseif era_of(past) > 0 then
-    return pack('<BI4ddd', v + 16, n, t, f, past.era)
+  elseif past and (past.era > 0 or past.r > 0) then
+    return pack('<BI4dddd', v + 16, n, t, f, past.era, past.shift)
   end
   return pack('<BI4dd', v, n, t, f)
 end
@@ -248,7 +248,7 @@ while pos <= size do
       c.instead, pos = unpack('<H', checks, pos)
     elseif op == RETURN or op == RENEW or op == BACKFILL then
       taken = {}
-      taken.t, taken.n, taken.f, taken.at, taken.era, pos = unpack('<dI4ddd', checks, pos)
+      taken.t, taken.n, taken.f, taken.at, taken.era, taken.shift, pos = unpack('<dI4dddd', checks, pos)
     end
     if l.step.told_apart then
       taken = taken or {}

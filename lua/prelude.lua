@@ -14,7 +14,8 @@
 --         that were denied elsewhere H. Per check: op B, key H, limit H, cost I4;
 --         for trial-instead, the take to leave out H: its place in the group,
 --         0 for one elsewhere that is allowed, 65535 for one that is denied;
---         for return, renew and backfill, the receipt's t d, n I4, f d, at d, era d;
+--         for return, renew and backfill, the receipt's t d, n I4, f d, at d, era d,
+--         shift d;
 --         for steps that tell takes apart, the take's id d, and I4 the number
 --         of its last unit
 -- ARGV[5] the deadline, by the server's TIME in µs; 0: none
@@ -29,7 +30,8 @@
 --
 -- An answer is v B, n I4, t d, f d. v is the sum of 1 if the check is allowed, 2
 -- if no state was stored, 4 if the check was charged, 8 if two instants follow:
--- when the cost fits d, and when one unit fits d; and 16 if the era d follows.
+-- when the cost fits d, and when one unit fits d; and 16 if the era d and the shift d
+-- follow.
 --
 -- r units come back every w µs in lowest terms, so one unit every a + b/r µs.
 -- Times are µs, quantities are units, and every number is an integer below 2^53,

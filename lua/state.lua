@@ -2,13 +2,17 @@
 --
 -- The short form is one integer, t * 1000 + n, of 19 digits: t has 16 digits
 -- from 2001 to 2286, and n at most 3. Redis holds it in 8 bytes, and INCRBY can
--- change it. Every other state has the form t:n:f, or t:n:f:last:era:mixed.
+-- change it. Every other state has the form t:n:f, t:n:f:last:era, or
+-- t:n:f:last:era:shift:r:w.
 --
--- Few states have a past: a table of the last three. Without one they are 0:
+-- Few states have a past: a table of the fields after f. Without one they are 0:
 --
 --   last    buckets: the instant of the last charge, if it came long after t
 --   era     the instant at which the units before it were forgotten
---   mixed   buckets: 1 if units were taken off in another order than the last first
+--   shift   of a bucket that is mixed, which means that units were taken off in another
+--           order than the last first: the µs by which t has left the instants at which
+--           it drained, modulo w
+--   r, w    the rate of a bucket that is mixed; r is 0 if it is not
 --
 -- decode and encode follow the order of the text. Everything else takes n, t, f,
 -- past. No function changes a past.
@@ -17,9 +21,9 @@
 -- variable that a function has to capture, in every call.
 
 -- past_of returns the past with these parts, nil if there is none.
-local function past_of(last, era, mixed)
-  if last > 0 or era > 0 or mixed > 0 then
-    return { last = last, era = era, mixed = mixed }
+local function past_of(last, era, shift, r, w)
+  if last > 0 or era > 0 or r > 0 then
+    return { last = last, era = era, shift = shift, r = r, w = w }
   end
   return nil
 end
@@ -38,8 +42,10 @@ local function next_era(past, instant)
 end
 
 local function encode(t, n, f, past)
-  if past then
-    return format('%d:%d:%d:%d:%d:%d', t, n, f, past.last, past.era, past.mixed)
+  if past and past.r > 0 then
+    return format('%d:%d:%d:%d:%d:%d:%d:%d', t, n, f, past.last, past.era, past.shift, past.r, past.w)
+  elseif past then
+    return format('%d:%d:%d:%d:%d', t, n, f, past.last, past.era)
   end
   if f == 0 and n <= 999 and t >= 1e15 and t < 1e16 then
     return format('%d%03d', t, n)
@@ -60,7 +66,7 @@ local function decode(text)
       return t, x * 100 + y * 10 + z - 5328, 0
     end
   end
-  if size > 80 then
+  if size > 140 then
     return nil
   end
   local t, n, f, more = match(text, '^(%d+):(%d+):(%d+)(.*)$')
@@ -71,10 +77,18 @@ local function decode(text)
   if more == '' and size <= 40 then
     return t, n, f
   end
-  local last, era, mixed = match(more, '^:(%d+):(%d+):([01])$')
-  last, era, mixed = tonumber(last), tonumber(era), tonumber(mixed)
-  if last and last < EXACT and era < EXACT then
-    return t, n, f, past_of(last, era, mixed)
+  local last, era, mix = match(more, '^:(%d+):(%d+)(.*)$')
+  last, era = tonumber(last), tonumber(era)
+  if not last or last >= EXACT or era >= EXACT then
+    return nil
+  end
+  if mix == '' and size <= 80 then
+    return t, n, f, past_of(last, era, 0, 0, 0)
+  end
+  local shift, r, w = match(mix, '^:(%d+):(%d+):(%d+)$')
+  shift, r, w = tonumber(shift), tonumber(r), tonumber(w)
+  if shift and shift < EXACT and r < EXACT and w < EXACT then
+    return t, n, f, past_of(last, era, shift, r, w)
   end
   return nil
 end

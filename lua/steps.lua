@@ -12,7 +12,7 @@
 --   (n, t, f, past, l, key, units, take)
 --
 -- without those at the end that they do not use. They return n, t, f, past. l is
--- the limit. take is nil or what is known of the take: t, n, f, era and at of a
+-- the limit. take is nil or what is known of the take: t, n, f, at, era and shift of a
 -- receipt (the state that the take left, and when); id and last of takes that are
 -- told apart; and stored_n, stored_t, stored_f and stored_past, the state before at.
 --
@@ -58,7 +58,7 @@ end
 
 -- new_era returns the past of a state whose units are forgotten at an instant.
 local function new_era(past, instant)
-  return past_of(0, next_era(past, instant), 0)
+  return past_of(0, next_era(past, instant), 0, 0, 0)
 end
 
 -- stepped_back returns the instant at which to judge a state that was written at

@@ -62,8 +62,8 @@ if ARGV[3] ~= '' then
             end
           end
           replied = replied + 1
-          if past and past.era > 0 then
-            replies[replied] = pack('<BBI4ddd', 0, verdict + 16, n, t, f, past.era)
+          if past and (past.era > 0 or past.r > 0) then
+            replies[replied] = pack('<BBI4dddd', 0, verdict + 16, n, t, f, past.era, past.shift)
           else
             replies[replied] = pack('<BBI4dd', 0, verdict, n, t, f)
           end

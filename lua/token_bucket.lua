@@ -71,7 +71,7 @@ end
 
 -- kept_past returns the past of a bucket that is empty: its era.
 local function kept_past(past)
-  return past and past_of(0, past.era, 0)
+  return past and past_of(0, past.era, 0, 0, 0)
 end
 
 -- bucket_at is the step's at.
@@ -86,11 +86,14 @@ local function bucket_at(n, t, f, past, l)
   if n == 0 then
     return 0, now, 0, kept_past(past), false
   end
+  if past and past.r > 0 and (past.r ~= r or past.w ~= w) then
+    past = past_of(past.last, next_era(past, now), 0, 0, 0)
+  end
   if past and past.last > t and drained(t, f, l, 1, past.last) > 0 then -- the rate was raised
     t, f = past.last, 0
   end
   if t > now + TOLERANCE then
-    return n, now, 0, past_of(0, next_era(past, now), 0), true
+    return n, now, 0, past_of(0, next_era(past, now), 0, 0, 0), true
   end
   if t >= now then
     return n, t, f, past, false
@@ -119,14 +122,16 @@ end
 -- it comes over 10 ms after t and leaves over a 16th of the burst in use (see
 -- token_bucket.go), and always if the state is mixed.
 local function bucket_charge(n, t, f, past, l)
-  local last, era, mixed = 0, 0, 0
-  if past then
-    last, era, mixed = past.last, past.era, past.mixed
+  if not past then
+    return n, t, f, n * 16 > l.burst and now - t > 10000 and past_of(now, 0, 0, 0, 0) or nil
   end
-  if mixed > 0 or (n * 16 > l.burst and now - t > 10000) then
-    return n, t, f, past_of(last > now and last or now, era, mixed)
+  local last = past.last
+  if past.r > 0 or (n * 16 > l.burst and now - t > 10000) then
+    last = last > now and last or now
+  elseif last <= t then
+    last = 0
   end
-  return n, t, f, past and past_of(last > t and last or 0, era, mixed)
+  return n, t, f, past_of(last, past.era, past.shift, past.r, past.w)
 end
 
 -- bucket_full_at is the step's full_at. It may be off by less than a µs, and the
@@ -149,20 +154,32 @@ if makers then
       return n0, take.stored_t, take.stored_f, take.stored_past
     end
 
-    -- mix returns the past of a bucket whose units were not taken off last first.
-    local function mix(n, past)
-      return past_of(past and past.last or 0, past and past.era or 0, n > 0 and 1 or 0)
+    local function shift_of(past)
+      return past and past.shift or 0
     end
 
-    -- onward returns a state that has left the instants at which it drained so far,
-    -- brought to now. No state precedes the epoch.
-    local function onward(n, t, f, past, l)
-      local era = era_of(past)
-      n, t, f = bucket_at(n, t, f, nil, l)
+    -- shifted returns a state that leaves the instants at which it drained so far, by
+    -- some µs, brought to now. No state precedes the epoch.
+    local function shifted(n, t, f, past, l, by)
+      local era, shift = era_of(past), (shift_of(past) + by) % l.w
+      n, t, f = bucket_at(n, t + by, f, nil, l)
       if n > 0 then
-        return n, max(t, 0), f, past_of(now, era, 1)
+        return n, max(t, 0), f, past_of(now, era, shift, l.r, l.w)
       end
-      return n, max(t, 0), f, past_of(0, era, 0)
+      return n, max(t, 0), f, past_of(0, era, 0, 0, 0)
+    end
+
+    -- phase returns where t + f/r lies between two instants that are a unit's time
+    -- apart, in parts of 1/r µs: (t * r + f) % w. It multiplies by r in digits of 7
+    -- bits, because w is below 2^45.
+    local function phase(t, f, l)
+      local r, w, product, digit = l.r, l.w, 0, 268435456 -- 2^28
+      t = t % w
+      while digit >= 1 do
+        product = (product * 128 + t * (floor(r / digit) % 128)) % w
+        digit = digit / 128
+      end
+      return (product + min(f, r - 1)) % w
     end
 
     -- without is undo while some of the units have not refilled since taken.
@@ -183,14 +200,14 @@ if makers then
           k, kt, kf = k - 1, lt, lf
         end
       end
-      n, t, f = n - units + k, now - (kt - t), f - kf
+      n, t, f = n - units + k, t - (kt - taken), f - kf
       if f < 0 then
         f, t = f + r, t - 1
       end
       if n <= 0 then
         return 0, now, 0, kept_past(past)
       end
-      return onward(n, t, f, past, l)
+      return shifted(n, t, f, past, l, now - taken)
     end
 
     local function backfill(n, t, f, past, l, _, units, take)
@@ -199,14 +216,17 @@ if makers then
       local left, since = bucket_at(units, min(take.at, now), 0, nil, l)
       units = min(left, max(0, l.burst - n))
       if units > 0 then
-        return onward(n + units, t - (now - since), f, past, l)
+        return shifted(n + units, t, f, past, l, since - now)
       end
       return n, t, f, past
     end
 
-    local function grant(n, t, f, past, _, _, units)
-      n = max(0, n - units)
-      return n, t, f, mix(n, past)
+    local function grant(n, t, f, past, l, _, units)
+      local last, era = past and past.last or 0, era_of(past)
+      if n <= units then
+        return 0, t, f, past_of(last, era, 0, 0, 0)
+      end
+      return n - units, t, f, past_of(last, era, shift_of(past), l.r, l.w)
     end
 
     -- credit is undo after others have used the bucket.
@@ -214,11 +234,8 @@ if makers then
       if now > take.at and drained(take.at, 0, l, units, now) == units then
         return n, t, f, past
       end
-      if not past or past.mixed == 0 then
-        local _, then_t, then_f = bucket_at(l.cap, take.t, take.f, nil, l)
-        if then_t ~= t or then_f ~= f then
-          return n, t, f, past -- the take is not in this state
-        end
+      if phase(t - shift_of(past), f, l) ~= phase(take.t - take.shift, take.f, l) then
+        return n, t, f, past -- the take is not in this state
       end
       if now <= take.at then
         return grant(n, t, f, past, l, key, units)
@@ -239,7 +256,7 @@ if makers then
       local stored = take.stored_past
       if
         take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f
-        and not (stored and stored.mixed > 0 and stored.last ~= take.at)
+        and shift_of(stored) == take.shift and not (stored and stored.r > 0 and stored.last ~= take.at)
       then
         return restore(l, units, take)
       end

@@ -173,7 +173,7 @@ func (w *world) unused(c algorithms.Check) {
 	}
 }
 
-var eraOnly = regexp.MustCompile(`^\d+:0:0:0:\d+:0$`)
+var eraOnly = regexp.MustCompile(`^\d+:0:0:0:\d+$`)
 
 var takes = []algorithms.Op{algorithms.Take, algorithms.Trial, algorithms.TrialInstead}
 

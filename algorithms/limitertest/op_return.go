@@ -13,6 +13,7 @@ func runReturns(t *testing.T, s Subject) {
 	s.runEach(t, returnRules)
 	s.run(t, otherReturnRules)
 	s.run(t, staleReturnRules)
+	s.run(t, rateReturnRules)
 	runUndone(t, s)
 	for _, burst := range []int64{1, 2, 3, 5, 10} {
 		t.Run("simulated", func(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 )
 
 // hasEra matches states that have an era. Their keys live on for as long as any earlier check made them.
-var hasEra = regexp.MustCompile(`^\d+:\d+:\d+:\d+:[1-9]\d*:[01]$`)
+var hasEra = regexp.MustCompile(`^\d+:\d+:\d+:\d+:[1-9]\d*(:\d+:\d+:\d+)?$`)
 
 // spare is by how much the key of a bucket may outlive its state if the bucket is used again.
 const spare = 10 * time.Second

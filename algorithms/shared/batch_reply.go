@@ -85,16 +85,13 @@ const (
 	flagMissing
 	flagCharged
 	flagInstants // two more numbers
-	flagEra      // one more
+	flagPast     // two others
 )
 
 // sizeOfAnswer returns the size of an answer that begins with flags.
 func sizeOfAnswer(flags byte) int {
-	switch {
-	case flags&flagInstants != 0:
+	if flags&(flagInstants|flagPast) != 0 {
 		return 1 + 4 + 4*8
-	case flags&flagEra != 0:
-		return 1 + 4 + 3*8
 	}
 	return 1 + 4 + 2*8
 }
@@ -111,8 +108,8 @@ func readAnswer(data string) step.Answer {
 	}
 	if flags&flagInstants != 0 {
 		a.RetryAt, a.UnitAt = double(data[21:]), double(data[29:])
-	} else if flags&flagEra != 0 {
-		a.Era = double(data[21:])
+	} else if flags&flagPast != 0 {
+		a.Era, a.Shift = double(data[21:]), double(data[29:])
 	}
 	return a
 }

@@ -154,6 +154,7 @@ func (s *script) packReceipt(r *step.Receipt) {
 	s.checks = appendDouble(s.checks, r.F)
 	s.checks = appendDouble(s.checks, r.At)
 	s.checks = appendDouble(s.checks, r.Era)
+	s.checks = appendDouble(s.checks, r.Shift)
 }
 
 // packID tells a take apart from others: a new one, or the take that a

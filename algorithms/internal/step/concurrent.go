@@ -90,7 +90,7 @@ func (concurrent) backfill(s State, _, _, _ int64, _ *Limit) State { return s }
 
 // grant frees the oldest units, though the requests that hold them may still
 // run.
-func (concurrent) grant(s State, units int64) State {
+func (concurrent) grant(s State, units int64, _ *Limit) State {
 	if s.N == 0 {
 		return s
 	}

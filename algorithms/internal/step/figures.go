@@ -15,6 +15,7 @@ type Answer struct {
 	Charged bool
 	T, N, F int64 // the state: after the check's charge, or uncharged
 	Era     int64
+	Shift   int64 // of a bucket that is mixed
 
 	// Algorithms that keep their units one by one answer with instants, because
 	// later figures would need the entries again. 0 if the units fit, or never
@@ -23,7 +24,7 @@ type Answer struct {
 	UnitAt  int64 // when one unit fits
 }
 
-func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era()} }
+func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era(), Shift: s.mix().shift} }
 
 // Figures are what a Decision says, without its source and its receipt. They
 // travel in registers.
@@ -49,6 +50,7 @@ type Receipt struct {
 	At      int64 // the instant of the take
 	T, N, F int64 // the state that it left
 	Era     int64
+	Shift   int64
 	ID      int64 // of the take, if the row TakesApart
 	Last    int64 // the number of the take's last unit, if the row TakesApart
 	Row     *Row
@@ -106,16 +108,16 @@ func (it *Item) Left(r *Receipt, now int64, source uint8) {
 // Taken writes the receipt of a take that was charged at now.
 func (it *Item) Taken(r *Receipt, now int64, source uint8) {
 	a := &it.Answer
-	r.take(it.Limit.Row, it.Cost, now, source, a.T, a.N, a.F, a.Era)
+	r.take(it.Limit.Row, it.Cost, now, source, a.T, a.N, a.F, a.Era, a.Shift)
 	if r.Row.TakesApart {
 		r.ID, r.Last = it.ID, it.Cost
 	}
 }
 
 // take writes the receipt of a take that left the state t, n, f.
-func (r *Receipt) take(row *Row, cost, now int64, source uint8, t, n, f, era int64) {
+func (r *Receipt) take(row *Row, cost, now int64, source uint8, t, n, f, era, shift int64) {
 	r.Units, r.At = cost, now
-	r.T, r.N, r.F, r.Era = t, n, f, era
+	r.T, r.N, r.F, r.Era, r.Shift = t, n, f, era, shift
 	r.ID, r.Last = 0, 0
 	r.Row, r.Source = row, source
 }

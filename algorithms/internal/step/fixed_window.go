@@ -40,7 +40,7 @@ func (fixedWindow) backfill(s State, _, units, at int64, l *Limit) State {
 	return s
 }
 
-func (fixedWindow) grant(s State, units int64) State {
+func (fixedWindow) grant(s State, units int64, _ *Limit) State {
 	s.N = max(0, s.N-units)
 	return s
 }
@@ -49,7 +49,7 @@ func (w fixedWindow) undo(_, s State, _, units int64, r *Receipt, l *Limit) Stat
 	if l.Turned(r.T, s.T) != 0 {
 		return s
 	}
-	return w.grant(s, units)
+	return w.grant(s, units, l)
 }
 
 func (fixedWindow) answer(s State, _ int64, _ *Limit) Answer { return answerOf(s) }

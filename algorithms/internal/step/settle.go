@@ -38,7 +38,7 @@ func (it *Item) settled(s State, now int64) (after State, always bool) {
 	case Force:
 		return l.force(s, now, it.Cost, it.ID), true
 	case Grant:
-		return step.grant(s, it.Cost), true
+		return step.grant(s, it.Cost, l), true
 	case Backfill:
 		return step.backfill(s, now, it.Cost, it.Receipt.At, l), false
 	case Renew:

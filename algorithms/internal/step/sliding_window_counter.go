@@ -65,7 +65,7 @@ func (c slidingWindowCounter) backfill(s State, _, units, at int64, l *Limit) St
 }
 
 // grant credits the present window first, because its units count in full.
-func (slidingWindowCounter) grant(s State, units int64) State {
+func (slidingWindowCounter) grant(s State, units int64, _ *Limit) State {
 	credit := min(s.N, units)
 	s.N -= credit
 	s.F = max(0, s.F-(units-credit))

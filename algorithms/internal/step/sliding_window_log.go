@@ -75,7 +75,7 @@ func (w slidingWindowLog) backfill(s State, now, units, at int64, l *Limit) Stat
 
 // grant takes from the newest entries. That is exact if no take came in
 // between; otherwise some unit may be forgotten early.
-func (slidingWindowLog) grant(s State, units int64) State {
+func (slidingWindowLog) grant(s State, units int64, _ *Limit) State {
 	return s.forget(units, 0, math.MaxInt64)
 }
 

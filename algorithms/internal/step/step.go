@@ -45,7 +45,7 @@ type step interface {
 	charge(s State, now, units, id int64, l *Limit) State
 
 	// grant takes units off a state that at returned.
-	grant(s State, units int64) State
+	grant(s State, units int64, l *Limit) State
 
 	// undo takes off units that the receipt's take had charged, unless they
 	// have refilled or rolled out of the window. stored is the state before
@@ -99,7 +99,14 @@ type More struct {
 
 	last  int64 // buckets: the instant of the last charge, if that came long after T
 	era   int64 // the instant at which the units before it were forgotten; 0: never
-	mixed bool  // buckets: units were taken off in another order than the last first
+	mixed mix   // buckets: units were taken off in another order than the last first
+}
+
+// A mix is what a bucket knows since units were taken off in another order than the last
+// first. The zero mix says that they were not.
+type mix struct {
+	shift int64 // µs by which T has left the instants at which it drained, modulo w
+	r, w  int64 // the rate
 }
 
 // An Entry is units that were admitted at one instant.
@@ -119,12 +126,19 @@ func (s State) Era() int64 {
 	return s.More.era
 }
 
-func (s State) mixed() bool { return s.More != nil && s.More.mixed }
+func (s State) mix() mix {
+	if s.More == nil {
+		return mix{}
+	}
+	return s.More.mixed
+}
 
-// mix marks a state as mixed, or not.
-func (s State) mix(mixed bool) State {
-	if s.mixed() != mixed {
-		s.More = &More{last: s.last(), era: s.Era(), mixed: mixed}
+func (s State) mixed() bool { return s.mix().r > 0 }
+
+// withMix returns the state with another mix.
+func (s State) withMix(m mix) State {
+	if s.mix() != m {
+		s.More = &More{last: s.last(), era: s.Era(), mixed: m}
 	}
 	return s
 }

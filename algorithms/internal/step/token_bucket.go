@@ -55,7 +55,12 @@ const (
 func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.R-1)
 	if s.N == 0 {
-		return State{T: now, More: s.More}.mix(false), false
+		return State{T: now, More: s.More}.withMix(mix{}), false
+	}
+	if m := s.mix(); m.r > 0 && (m.r != l.R || m.w != l.W) {
+		last := s.last()
+		s = s.reborn(now)
+		s.More.last = last
 	}
 	if last := s.last(); last > s.T && drained(s, last, 1, l) > 0 { // the rate was raised
 		s.T, s.F = last, 0
@@ -68,7 +73,7 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	}
 	k := drained(s, now, s.N, l)
 	if k == s.N {
-		return State{T: now, More: s.More}.mix(false), false
+		return State{T: now, More: s.More}.withMix(mix{}), false
 	}
 	f := s.F + k*l.B
 	s.T, s.N, s.F = s.T+k*l.A+f/l.R, s.N-k, f%l.R
@@ -122,13 +127,15 @@ func (b tokenBucket) backfill(s State, now, units, at int64, l *Limit) State {
 		return s
 	}
 	s.N += units
-	s.T -= now - late.T
-	return b.onward(s, now, l)
+	return b.shifted(s, now, late.T-now, l)
 }
 
-func (tokenBucket) grant(s State, units int64) State {
-	s.N = max(0, s.N-units)
-	return s.mix(s.N > 0)
+func (tokenBucket) grant(s State, units int64, l *Limit) State {
+	if s.N -= units; s.N <= 0 {
+		s.N = 0
+		return s.withMix(mix{})
+	}
+	return s.withMix(mix{s.mix().shift, l.R, l.W})
 }
 
 func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limit) State {
@@ -138,13 +145,11 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 	if now > r.At && drained(State{T: r.At}, now, units, l) == units {
 		return s
 	}
-	if !s.mixed() {
-		if then, _ := b.at(State{T: r.T, N: l.Cap, F: r.F}, now, l); then.T != s.T || then.F != s.F {
-			return s // the take is not in this state
-		}
+	if phase(s.T-s.mix().shift, s.F, l) != phase(r.T-r.Shift, r.F, l) {
+		return s // the take is not in this state
 	}
 	if now <= r.At {
-		return b.grant(s, units)
+		return b.grant(s, units, l)
 	}
 	return b.without(s, now, units, r.At, l)
 }
@@ -158,28 +163,42 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 	k := min(units, unitsUntil(taken, s, l))
 	parts := k * l.B
-	t, n := now+s.T-(taken+k*l.A+parts/l.R), s.N-units+k
+	t, n := s.T-(k*l.A+parts/l.R), s.N-units+k
 	f := s.F - parts%l.R
 	if f < 0 {
 		f, t = f+l.R, t-1
 	}
 	if n <= 0 {
-		return State{T: now, More: s.More}.mix(false)
+		return State{T: now, More: s.More}.withMix(mix{})
 	}
-	return b.onward(State{T: t, N: n, F: f, More: s.More}, now, l)
+	return b.shifted(State{T: t, N: n, F: f, More: s.More}, now, now-taken, l)
 }
 
-// onward returns a state that has left the instants at which it drained so far,
-// brought to now. No state precedes the epoch.
-func (b tokenBucket) onward(s State, now int64, l *Limit) State {
-	era := s.Era()
+// shifted returns a state that leaves the instants at which it drained so far, by some
+// µs, brought to now. No state precedes the epoch.
+func (b tokenBucket) shifted(s State, now, by int64, l *Limit) State {
+	era, shift := s.Era(), s.mix().shift+by%l.W
+	s.T += by
 	s.More = nil // the last charge says nothing of the new T
 	s, _ = b.at(s, now, l)
 	s.T = max(s.T, 0)
-	if s.N > 0 || era > 0 {
-		s.More = &More{last: now, era: era, mixed: s.N > 0}
+	if s.N > 0 {
+		s.More = &More{last: now, era: era, mixed: mix{(shift%l.W + l.W) % l.W, l.R, l.W}}
+	} else if era > 0 {
+		s.More = &More{era: era}
 	}
 	return s
+}
+
+// phase returns where t + f/r lies between two instants that are a unit's time apart,
+// in parts of 1/r µs: (t·r + f) mod w.
+func phase(t, f int64, l *Limit) uint64 {
+	if t %= l.W; t < 0 {
+		t += l.W
+	}
+	hi, lo := bits.Mul64(uint64(t), uint64(l.R))
+	lo, carry := bits.Add64(lo, uint64(min(f, l.R-1)), 0)
+	return bits.Rem64(hi+carry, lo, uint64(l.W))
 }
 
 // unitsUntil returns how many units drain from an instant until that of the
@@ -202,7 +221,7 @@ func unitsUntil(from int64, s State, l *Limit) int64 {
 
 // left reports whether the stored state is the one that the take left.
 func (s State) left(r *Receipt) bool {
-	return s.T == r.T && s.N == r.N && s.F == r.F && (!s.mixed() || s.last() == r.At)
+	return s.T == r.T && s.N == r.N && s.F == r.F && s.mix().shift == r.Shift && (!s.mixed() || s.last() == r.At)
 }
 
 // restore takes units off the state that their take left. It returns the state
