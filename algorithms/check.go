@@ -82,9 +82,10 @@ const (
 	// Return undoes all or part of the take whose receipt its Decision holds.
 	// It never credits units that have refilled or rolled out of the window
 	// since. It credits nothing after a Reset or a repair of the clock, and
-	// nothing to a bucket whose rate has changed since others used it. If it
-	// credits nothing, it writes nothing. The receipt that remains replaces the
-	// one it read.
+	// nothing to a bucket at another rate than the take's if others have used
+	// the bucket since. The package documentation bounds what a rate that
+	// changes back may credit. If a Return credits nothing, it writes nothing.
+	// The receipt that remains replaces the one it read.
 	Return = Op(step.Return)
 
 	// Force charges even if the cost does not fit, into at most one burst of

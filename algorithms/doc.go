@@ -75,9 +75,13 @@
 //   - In every other case a raise adds less than one unit.
 //   - A charge under a lowered limit cuts the stored units to twice the lower burst.
 //     So a Force there may forget units of the higher limit.
-//   - If a bucket's rate has changed twice, and receipts were returned in another
-//     order than the last first, a receipt from before the first change may credit
-//     units of other takes, at most its own number.
+//   - A change of a bucket's rate voids the receipts of earlier takes, except that of
+//     the latest take.
+//   - If the rate then changes back, a receipt from before may credit units of other
+//     takes, at most its own number. Where one rate is k times the other, this happens to
+//     1 receipt in k: for 10 % after a change from 1/1s to 10/1s and back. Between other
+//     rates it is rarer. It cannot happen once a receipt was returned out of order, until
+//     the bucket is full again.
 //
 // Redis stores keys as prefix:{first}|rest:policy:tag; see [Check] for the parts.
 package algorithms

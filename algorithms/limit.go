@@ -56,8 +56,8 @@ type Limit struct {
 // TokenBucket admits bursts of up to the burst (at first: requests), then
 // the sustained rate of requests per window. Any one window may thus see
 // burst + requests: of 100 per minute, up to 199 pass in the first minute. State:
-// one integer, or three, per key; six where a charge comes long after the last
-// unit drained, where a receipt was returned out of order, or after a Reset.
+// one integer, or three, per key; five where a charge comes long after the last
+// unit drained, or after a Reset; eight where a receipt was returned out of order.
 //
 // It is GCRA's arithmetic (ITU-T I.371), kept in whole units.
 func TokenBucket(requests int64, window time.Duration) Limit {

@@ -248,7 +248,8 @@ while pos <= size do
       c.instead, pos = unpack('<H', checks, pos)
     elseif op == RETURN or op == RENEW or op == BACKFILL then
       taken = {}
-      taken.t, taken.n, taken.f, taken.at, taken.era, taken.shift, pos = unpack('<dI4dddd', checks, pos)
+      taken.t, taken.n, taken.f, taken.at, taken.era, pos = unpack('<dI4ddd', checks, pos)
+      taken.shift, taken.r, taken.w, pos = unpack('<ddd', checks, pos)
     end
     if l.step.told_apart then
       taken = taken or {}

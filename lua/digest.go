@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "cc7d9f971937d4b436bdf3eb428613f95fd14304"
+const Digest = "b09da33b6e8363417075575871de3bc8fc4126d4"

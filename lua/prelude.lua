@@ -15,7 +15,7 @@
 --         for trial-instead, the take to leave out H: its place in the group,
 --         0 for one elsewhere that is allowed, 65535 for one that is denied;
 --         for return, renew and backfill, the receipt's t d, n I4, f d, at d, era d,
---         shift d;
+--         shift d, r d, w d;
 --         for steps that tell takes apart, the take's id d, and I4 the number
 --         of its last unit
 -- ARGV[5] the deadline, by the server's TIME in µs; 0: none

@@ -179,7 +179,7 @@ if makers then
         product = (product * 128 + t * (floor(r / digit) % 128)) % w
         digit = digit / 128
       end
-      return (product + min(f, r - 1)) % w
+      return (product + f) % w
     end
 
     -- without is undo while some of the units have not refilled since taken.
@@ -234,7 +234,10 @@ if makers then
       if now > take.at and drained(take.at, 0, l, units, now) == units then
         return n, t, f, past
       end
-      if phase(t - shift_of(past), f, l) ~= phase(take.t - take.shift, take.f, l) then
+      if
+        take.r ~= l.r or take.w ~= l.w
+        or phase(t - shift_of(past), f, l) ~= phase(take.t - take.shift, take.f, l)
+      then
         return n, t, f, past -- the take is not in this state
       end
       if now <= take.at then
@@ -256,7 +259,7 @@ if makers then
       local stored = take.stored_past
       if
         take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f
-        and shift_of(stored) == take.shift and not (stored and stored.r > 0 and stored.last ~= take.at)
+        and not (stored and stored.r > 0 and stored.last ~= take.at)
       then
         return restore(l, units, take)
       end

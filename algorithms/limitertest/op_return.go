@@ -15,6 +15,13 @@ func runReturns(t *testing.T, s Subject) {
 	s.run(t, staleReturnRules)
 	s.run(t, rateReturnRules)
 	runUndone(t, s)
+	t.Run("changing-rates", func(t *testing.T) {
+		t.Parallel()
+		r := newSource(t)
+		for range max(1, s.traces(t)/4) {
+			s.world(t, "units that were not returned count as if the others had never been taken").changeRates(r)
+		}
+	})
 	for _, burst := range []int64{1, 2, 3, 5, 10} {
 		t.Run("simulated", func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,7 @@ var rateReturnRules = []rule{
 		},
 	},
 	{
-		// At two seconds a has drained. The state is mixed by the return of b, which a precedes.
+		// At two seconds a has drained. Then the return of b mixes the state.
 		"mixed-after-two-rates",
 		"returns in any order bring no take back that has drained at a faster rate before",
 		func(w *world) {
@@ -52,11 +52,43 @@ var rateReturnRules = []rule{
 			h := &history{world: w}
 			a := h.take(slow, 5)
 			w.sleep(2 * time.Second)
-			b := h.take(fast, 3)
-			h.take(fast, 6)
+			h.take(fast, 1)
+			b := h.take(slow, 3)
+			h.take(slow, 5)
 			w.sleep(time.Millisecond)
 			h.giveBack(slow, b, 3)
 			h.giveBack(slow, a, 5)
+		},
+	},
+	{
+		// Half an hour after the return of x, one unit is taken. None of the others has drained until then.
+		"mixed-and-raised",
+		"a raised rate counts from the last take on, also after returns in any order",
+		func(w *world) {
+			slow, fast := algorithms.TokenBucket(1, time.Hour).WithBurst(10), algorithms.TokenBucket(10, time.Second)
+			h := &history{world: w}
+			x := h.take(slow, 1)
+			h.take(slow, 8)
+			w.sleep(time.Second)
+			h.giveBack(slow, x, 1)
+			w.sleep(30 * time.Minute)
+			h.take(slow, 1)
+			h.take(fast, 9)
+		},
+	},
+	{
+		// The same without a return before it: after a second, ten units have drained at the fast rate, not one.
+		"one-rate-in-step",
+		"a take that has drained at a faster rate is not credited at the slower one that follows",
+		func(w *world) {
+			slow, fast := algorithms.TokenBucket(1, time.Second).WithBurst(10), algorithms.TokenBucket(10, time.Second)
+			h := &history{world: w}
+			a := h.take(fast, 9)
+			w.sleep(800 * time.Millisecond)
+			h.take(fast, 3)
+			w.sleep(200 * time.Millisecond)
+			h.take(fast, 8)
+			h.giveBack(slow, a, 9)
 		},
 	},
 	{
@@ -83,25 +115,54 @@ var rateReturnRules = []rule{
 	},
 }
 
+// changeRates takes and returns at random, under one limit, then another, and the first again. No unit drains at the
+// same instant at two of the rates, except by chance.
+func (w *world) changeRates(r source) {
+	w.Helper()
+	rates := []algorithms.Limit{
+		algorithms.TokenBucket(1, time.Hour), algorithms.TokenBucket(1, 999_983*µs),
+		algorithms.TokenBucket(7, 1_299_709*µs), algorithms.TokenBucket(30, 1_999_993*µs),
+	}
+	first, second := pick(r, rates...).WithBurst(12), pick(r, rates...).WithBurst(12)
+	h := &history{world: w}
+	var taken []algorithms.Check
+	for i := range 45 {
+		l := first
+		if i/15 == 1 {
+			l = second
+		}
+		w.sleep(time.Duration(r.Int64N(pick[int64](r, 1, 20_000, 200_000, 2_000_000))) * µs)
+		if len(taken) > 0 && r.IntN(2) == 0 {
+			c := &taken[r.IntN(len(taken))]
+			if units := c.Decision.Receipt.Units(); units > 0 {
+				*c = h.giveBack(l, *c, 1+r.Int64N(units))
+			}
+		} else if c := h.take(l, 1+r.Int64N(6)); c.Decision.Allowed {
+			taken = append(taken, c)
+		}
+	}
+}
+
 // A history is what was written to a key, and how much of it still counts.
 type history struct {
 	*world
 	writes []write
 }
 
-// A write is units under a limit, which were charged at an instant. A Return charges none.
+// A write is a take or a Return under a limit.
 type write struct {
-	admission
-	limit algorithms.Limit
-	of    algorithms.Receipt
+	at      int64
+	limit   algorithms.Limit
+	take    bool
+	units   int64 // of a take: those that were not returned
+	receipt algorithms.Receipt
 }
 
-// take takes units, and remembers them if they were admitted.
 func (h *history) take(l algorithms.Limit, units int64) algorithms.Check {
 	h.Helper()
 	c := h.allow(h.on("", l, units))[0]
 	if c.Decision.Allowed {
-		h.writes = append(h.writes, write{admission{h.clock.instant(), units}, l, c.Decision.Receipt})
+		h.writes = append(h.writes, write{h.clock.instant(), l, true, units, c.Decision.Receipt})
 	}
 	h.sound(l)
 	return c
@@ -110,36 +171,38 @@ func (h *history) take(l algorithms.Limit, units int64) algorithms.Check {
 // giveBack returns units of a take under a limit.
 func (h *history) giveBack(l algorithms.Limit, taken algorithms.Check, units int64) algorithms.Check {
 	h.Helper()
+	receipt := taken.Decision.Receipt
 	taken.Limit = l
-	before, receipt := h.peek(h.on("", l, 0)), taken.Decision.Receipt
 	taken = h.allow(back(taken, units))[0]
 	for i := range h.writes {
-		if w := &h.writes[i]; w.of == receipt {
-			w.units -= units
-			w.of = taken.Decision.Receipt
+		if w := &h.writes[i]; w.take && w.receipt == receipt {
+			w.units, w.receipt = w.units-units, taken.Decision.Receipt
 		}
 	}
-	if figuresOf(taken.Decision) != before {
-		h.writes = append(h.writes, write{admission: admission{at: h.clock.instant()}, limit: l})
-	}
+	h.writes = append(h.writes, write{at: h.clock.instant(), limit: l})
 	h.sound(l)
 	return taken
 }
 
-// sound wants that no fewer units are in use than those that count, each interval between two writes at the rate of
-// the later one. A raise of the rate may add less than one unit.
+// sound wants that no fewer units are in use than those that count. The time between two takes counts at the fastest
+// rate of the later one and of the returns between them. A raise of the rate may add less than one unit.
 func (h *history) sound(l algorithms.Limit) {
 	h.Helper()
-	var b level
-	b.level = new(big.Rat)
-	for _, w := range append(h.writes, write{admission{at: h.clock.instant()}, l, algorithms.Receipt{}}) {
-		b.rate = big.NewRat(w.limit.Requests(), w.limit.Window().Microseconds())
-		b.charge(w.at, w.units)
+	b, fastest := level{level: new(big.Rat)}, new(big.Rat)
+	for _, w := range append(h.writes, write{h.clock.instant(), l, true, 0, algorithms.Receipt{}}) {
+		if rate := big.NewRat(w.limit.Requests(), w.limit.Window().Microseconds()); rate.Cmp(fastest) > 0 {
+			fastest = rate
+		}
+		if w.take {
+			b.rate = fastest
+			b.charge(w.at, w.units)
+			fastest = new(big.Rat)
+		}
 	}
-	free := new(big.Rat).SetInt64(h.peek(h.on("", l, 0)).Remaining - l.Burst() - 1)
-	if over := free.Add(free, b.level); over.Sign() >= 0 {
+	used := h.peek(h.on("", l, 0)).Remaining - l.Burst()
+	if over := b.level.Add(b.level, new(big.Rat).SetInt64(used)); over.Cmp(big.NewRat(1, 1)) >= 0 {
 		excess, _ := over.Float64()
 		h.errorf("%v at %d: more is free than if the returned units had never been taken, by %.3f units",
-			l, h.clock.instant()-epoch, excess+1)
+			l, h.clock.instant()-epoch, excess)
 	}
 }

@@ -155,6 +155,8 @@ func (s *script) packReceipt(r *step.Receipt) {
 	s.checks = appendDouble(s.checks, r.At)
 	s.checks = appendDouble(s.checks, r.Era)
 	s.checks = appendDouble(s.checks, r.Shift)
+	s.checks = appendDouble(s.checks, r.R)
+	s.checks = appendDouble(s.checks, r.W)
 }
 
 // packID tells a take apart from others: a new one, or the take that a

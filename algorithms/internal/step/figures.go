@@ -24,7 +24,9 @@ type Answer struct {
 	UnitAt  int64 // when one unit fits
 }
 
-func answerOf(s State) Answer { return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era(), Shift: s.mix().shift} }
+func answerOf(s State) Answer {
+	return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era(), Shift: s.mix().shift}
+}
 
 // Figures are what a Decision says, without its source and its receipt. They
 // travel in registers.
@@ -51,6 +53,7 @@ type Receipt struct {
 	T, N, F int64 // the state that it left
 	Era     int64
 	Shift   int64
+	R, W    int64 // the rate of the take
 	ID      int64 // of the take, if the row TakesApart
 	Last    int64 // the number of the take's last unit, if the row TakesApart
 	Row     *Row
@@ -108,18 +111,19 @@ func (it *Item) Left(r *Receipt, now int64, source uint8) {
 // Taken writes the receipt of a take that was charged at now.
 func (it *Item) Taken(r *Receipt, now int64, source uint8) {
 	a := &it.Answer
-	r.take(it.Limit.Row, it.Cost, now, source, a.T, a.N, a.F, a.Era, a.Shift)
+	r.take(&it.Limit, it.Cost, now, source, a.T, a.N, a.F, a.Era, a.Shift)
 	if r.Row.TakesApart {
 		r.ID, r.Last = it.ID, it.Cost
 	}
 }
 
 // take writes the receipt of a take that left the state t, n, f.
-func (r *Receipt) take(row *Row, cost, now int64, source uint8, t, n, f, era, shift int64) {
+func (r *Receipt) take(l *Limit, cost, now int64, source uint8, t, n, f, era, shift int64) {
 	r.Units, r.At = cost, now
 	r.T, r.N, r.F, r.Era, r.Shift = t, n, f, era, shift
+	r.R, r.W = l.R, l.W
 	r.ID, r.Last = 0, 0
-	r.Row, r.Source = row, source
+	r.Row, r.Source = l.Row, source
 }
 
 func (l *Limit) used(a *Answer) int64 {

@@ -27,13 +27,23 @@
 // lower level is empty, so by at most the units that have drained since the
 // take. The method without credits the other units.
 //
-// Two facts tell whether a take is still in the state.
-//   - Takes, and returns of the latest take, leave T on the instants at which
-//     units drain, so the state has the T of the receipt, brought to now. Other
-//     returns move T, and may leave a state that equals an older one. They mark the
-//     state as mixed until it is empty. Every charge of a mixed state notes its
-//     instant, which tells the latest take from others.
-//   - A Reset, and a repair of the clock, begin a new era.
+// Three facts tell whether a take is still in the state.
+//   - Under one rate, takes and returns of the latest take leave T on the instants at
+//     which units drain: t·r + f modulo w stays the same, and this phase is also that
+//     of the receipt. Another return moves T, and may leave a state that equals an older
+//     one. It marks the state as mixed until it is empty. A mixed state notes by how many
+//     µs T has left its phase (mix.shift), and its receipts do, too. Every charge of a
+//     mixed state notes its instant, which tells the latest take from others.
+//   - A receipt notes the rate of its take, because units that drained at another rate may
+//     have led to the same phase. Under another rate it can only be put back exactly.
+//     A mixed state notes its rate as well.
+//   - A Reset, a repair of the clock, and a write to a mixed state at another rate
+//     begin a new era.
+//
+// A state that is not mixed does not say its rate. So one case is left: others used the
+// bucket at a second rate, and the first is in force again. A receipt from before passes
+// if the second rate has led to the same phase. That is so for 1 of w instants at which
+// a take finds the bucket empty, and for 1 of k units that drain at k times the rate.
 
 package step
 
@@ -57,7 +67,7 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	if s.N == 0 {
 		return State{T: now, More: s.More}.withMix(mix{}), false
 	}
-	if m := s.mix(); m.r > 0 && (m.r != l.R || m.w != l.W) {
+	if m := s.mix(); m.r > 0 && (m.r != l.R || m.w != l.W) { // receipts of the other rate end
 		last := s.last()
 		s = s.reborn(now)
 		s.More.last = last
@@ -145,7 +155,7 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 	if now > r.At && drained(State{T: r.At}, now, units, l) == units {
 		return s
 	}
-	if phase(s.T-s.mix().shift, s.F, l) != phase(r.T-r.Shift, r.F, l) {
+	if r.R != l.R || r.W != l.W || phase(s.T-s.mix().shift, s.F, l) != phase(r.T-r.Shift, r.F, l) {
 		return s // the take is not in this state
 	}
 	if now <= r.At {
@@ -197,7 +207,7 @@ func phase(t, f int64, l *Limit) uint64 {
 		t += l.W
 	}
 	hi, lo := bits.Mul64(uint64(t), uint64(l.R))
-	lo, carry := bits.Add64(lo, uint64(min(f, l.R-1)), 0)
+	lo, carry := bits.Add64(lo, uint64(f), 0)
 	return bits.Rem64(hi+carry, lo, uint64(l.W))
 }
 
@@ -221,7 +231,7 @@ func unitsUntil(from int64, s State, l *Limit) int64 {
 
 // left reports whether the stored state is the one that the take left.
 func (s State) left(r *Receipt) bool {
-	return s.T == r.T && s.N == r.N && s.F == r.F && s.mix().shift == r.Shift && (!s.mixed() || s.last() == r.At)
+	return s.T == r.T && s.N == r.N && s.F == r.F && (!s.mixed() || s.last() == r.At)
 }
 
 // restore takes units off the state that their take left. It returns the state
