@@ -99,11 +99,11 @@ type More struct {
 
 	last  int64 // buckets: the instant of the last charge, if that came long after T
 	era   int64 // the instant at which the units before it were forgotten; 0: never
-	mixed mix   // buckets: units were taken off in another order than the last first
+	mixed *mix  // buckets: nil unless units were taken off in another order than the last first
 }
 
-// A mix is what a bucket knows since units were taken off in another order than the last
-// first. The zero mix says that they were not.
+// A mix is what a bucket notes once units were taken off in another order than the last
+// first.
 type mix struct {
 	shift int64 // µs by which T has left the instants at which it drained, modulo w
 	r, w  int64 // the rate
@@ -127,17 +127,17 @@ func (s State) Era() int64 {
 }
 
 func (s State) mix() mix {
-	if s.More == nil {
+	if s.More == nil || s.More.mixed == nil {
 		return mix{}
 	}
-	return s.More.mixed
+	return *s.More.mixed
 }
 
-func (s State) mixed() bool { return s.mix().r > 0 }
+func (s State) mixed() bool { return s.More != nil && s.More.mixed != nil }
 
-// withMix returns the state with another mix.
-func (s State) withMix(m mix) State {
-	if s.mix() != m {
+// withMix returns the state with a mix, or without one if m is nil.
+func (s State) withMix(m *mix) State {
+	if s.mixed() || m != nil {
 		s.More = &More{last: s.last(), era: s.Era(), mixed: m}
 	}
 	return s

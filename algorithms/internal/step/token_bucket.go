@@ -65,9 +65,9 @@ const (
 func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.R-1)
 	if s.N == 0 {
-		return State{T: now, More: s.More}.withMix(mix{}), false
+		return State{T: now, More: s.More}.withMix(nil), false
 	}
-	if m := s.mix(); m.r > 0 && (m.r != l.R || m.w != l.W) { // receipts of the other rate end
+	if m := s.mix(); s.mixed() && (m.r != l.R || m.w != l.W) { // receipts of the other rate end
 		last := s.last()
 		s = s.reborn(now)
 		s.More.last = last
@@ -83,7 +83,7 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	}
 	k := drained(s, now, s.N, l)
 	if k == s.N {
-		return State{T: now, More: s.More}.withMix(mix{}), false
+		return State{T: now, More: s.More}.withMix(nil), false
 	}
 	f := s.F + k*l.B
 	s.T, s.N, s.F = s.T+k*l.A+f/l.R, s.N-k, f%l.R
@@ -143,9 +143,9 @@ func (b tokenBucket) backfill(s State, now, units, at int64, l *Limit) State {
 func (tokenBucket) grant(s State, units int64, l *Limit) State {
 	if s.N -= units; s.N <= 0 {
 		s.N = 0
-		return s.withMix(mix{})
+		return s.withMix(nil)
 	}
-	return s.withMix(mix{s.mix().shift, l.R, l.W})
+	return s.withMix(&mix{s.mix().shift, l.R, l.W})
 }
 
 func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limit) State {
@@ -179,7 +179,7 @@ func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 		f, t = f+l.R, t-1
 	}
 	if n <= 0 {
-		return State{T: now, More: s.More}.withMix(mix{})
+		return State{T: now, More: s.More}.withMix(nil)
 	}
 	return b.shifted(State{T: t, N: n, F: f, More: s.More}, now, now-taken, l)
 }
@@ -193,7 +193,7 @@ func (b tokenBucket) shifted(s State, now, by int64, l *Limit) State {
 	s, _ = b.at(s, now, l)
 	s.T = max(s.T, 0)
 	if s.N > 0 {
-		s.More = &More{last: now, era: era, mixed: mix{(shift%l.W + l.W) % l.W, l.R, l.W}}
+		s.More = &More{last: now, era: era, mixed: &mix{(shift%l.W + l.W) % l.W, l.R, l.W}}
 	} else if era > 0 {
 		s.More = &More{era: era}
 	}

@@ -37,7 +37,7 @@ func (t toy) undo(_, s State, _, units int64, r *Receipt, l *Limit) State {
 	if t.turned(r.T, s.T, l) != 0 {
 		return s
 	}
-	return t.grant(s, units)
+	return t.grant(s, units, l)
 }
 
 func (toy) freeAt(a Answer, units int64, l *Limit) int64 {
