@@ -127,8 +127,8 @@ func TestFallbackReadyNamesAMisconfiguration(t *testing.T) {
 			time.Sleep(defaultDeadline)
 		}
 		err := w.Ready(context.Background())
-		if !errors.Is(err, ErrMisconfigured) || !strings.Contains(err.Error(), advicePassword) || Reason(err) != reasonConfiguration {
-			t.Errorf("got %v, want ErrMisconfigured with the advice %q", err, advicePassword)
+		if !errors.Is(err, ErrMisconfigured) || !strings.Contains(err.Error(), faultPassword.advice) || Reason(err) != reasonConfiguration {
+			t.Errorf("got %v, want ErrMisconfigured with the advice %q", err, faultPassword.advice)
 		}
 	})
 }

@@ -17,16 +17,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not resolve
-// themselves: a password is wrong, a permission is missing, or the client is not
-// a Cluster's. The error says what to do. It should end the program at start:
-//
-//	err := limiter.Ready(ctx)
-//	if errors.Is(err, shared.ErrMisconfigured) {
-//		log.Fatal(err)
-//	}
-var ErrMisconfigured = errors.New("redis is misconfigured")
-
 // The reasons, as labels of metrics have them.
 const (
 	reasonUnavailable   = "unavailable"
@@ -70,17 +60,18 @@ var reasons = []string{
 func Reason(err error) string { return troubleOf(err).reason }
 
 // A trouble is what some errors mean to the layers that go on without a decision.
-// Any of its first three fields selects them.
+// Any of its first four fields selects them.
 type trouble struct {
-	is   []error          // they wrap one of these
-	says []string         // the text of Redis or its client begins with one of these
-	has  func(error) bool // anything else
+	is    []error          // they wrap one of these
+	says  []string         // the text of Redis or its client begins with one of these
+	holds []string         // that text holds one of these
+	has   func(error) bool // anything else
 
 	reason   string
 	effect   effect
 	retry    bool   // sending again may succeed, and nothing was executed
 	executed bool   // a charge may have been made
-	advice   string // what to do about a misconfiguration
+	fault    *fault // what is misconfigured
 }
 
 // An effect is what a round trip says to a circuit breaker.
@@ -107,6 +98,9 @@ var unforeseen = trouble{reason: reasonUnavailable, effect: effectFailure, execu
 var troubles = []trouble{
 	{is: []error{algorithms.ErrInvalid, redis.ErrClosed}, reason: reasonInternal, effect: effectNone},
 
+	// Before refused connections: other sentinels may be down.
+	{is: []error{errMaster}, has: masterUnknown, reason: reasonConfiguration, effect: effectFailure, fault: faultMaster},
+
 	// Before the contexts' errors: a dial may end with one, too, and has sent nothing.
 	{is: []error{errOpen}, has: dialing, reason: reasonUnavailable, effect: effectFailure},
 	{is: []error{errUnsent}, reason: reasonTimeout, effect: effectFailure},
@@ -132,23 +126,34 @@ var troubles = []trouble{
 	// A client for Redis Cluster follows MOVED and ASK. Another client sees them
 	// for every call that belongs to another node. CROSSSLOT is never an answer to
 	// a ClusterClient, because its scripts have keys of one slot only.
-	{says: []string{"MOVED ", "ASK ", "CROSSSLOT "}, reason: reasonConfiguration, advice: adviceCluster},
+	{says: []string{"MOVED ", "ASK ", "CROSSSLOT "}, reason: reasonConfiguration, fault: faultCluster},
+	// A sentinel does not know the command CLUSTER.
+	{says: []string{"This instance has cluster support disabled", "unknown command 'cluster'", "unknown command `cluster`"}, reason: reasonConfiguration, effect: effectFailure, fault: faultStandalone},
+	{is: []error{errSentinel}, reason: reasonConfiguration, effect: effectFailure, fault: faultSentinel},
 
-	{says: []string{"NOAUTH "}, reason: reasonConfiguration, effect: effectFailure, advice: advicePassword},
+	{is: []error{errTLS}, reason: reasonConfiguration, effect: effectFailure, fault: faultTLS},
+	{is: []error{errNoTLS}, says: []string{"tls: first record does not look like a TLS handshake"}, reason: reasonConfiguration, effect: effectFailure, fault: faultPlaintext},
+	// The client's own check, and the alerts of a server that refuses the client.
+	{says: []string{"x509: ", "tls: certificate", "tls: bad certificate", "tls: unknown certificate", "tls: handshake failure", "tls: protocol version"}, reason: reasonConfiguration, effect: effectFailure, fault: faultCertificate},
+
+	{says: []string{"NOAUTH "}, reason: reasonConfiguration, effect: effectFailure, fault: faultPassword},
 	// The server says AUTH if it has no password configured.
-	{says: []string{"WRONGPASS ", "AUTH "}, reason: reasonConfiguration, effect: effectFailure, advice: adviceLogin},
-	{says: []string{"DENIED "}, reason: reasonConfiguration, effect: effectFailure, advice: adviceProtected},
-	{says: []string{"NOPERM "}, reason: reasonConfiguration, effect: effectFailure, advice: adviceRights},
-	{says: []string{"unknown command"}, reason: reasonConfiguration, effect: effectFailure, advice: adviceCommand}, // renamed, or a proxy's
+	{says: []string{"WRONGPASS ", "AUTH "}, reason: reasonConfiguration, effect: effectFailure, fault: faultLogin},
+	{says: []string{"DENIED "}, reason: reasonConfiguration, effect: effectFailure, fault: faultProtected},
+	{says: []string{"NOPERM "}, reason: reasonConfiguration, effect: effectFailure, fault: faultPermission},
+	// EVAL or EVALSHA is renamed, Valkey has no module for Lua, or Garnet has it off.
+	{says: []string{"unknown command 'eval", "unknown command `eval", "Could not find scripting engine"}, holds: []string{"Lua scripting support disabled"}, reason: reasonConfiguration, effect: effectFailure, fault: faultScripting},
+	{says: []string{"unknown command"}, reason: reasonConfiguration, effect: effectFailure, fault: faultCommand}, // renamed, or a proxy's
 	// Inside the script: earlier commands of it may have written. Redis 7.2 says
 	// ACL failure.
-	{says: []string{"The user executing the script ", "ACL failure in script"}, reason: reasonConfiguration, effect: effectFailure, executed: true, advice: adviceScript},
-	{says: []string{"Unknown Redis command called from script"}, reason: reasonConfiguration, effect: effectFailure, executed: true, advice: adviceCommand},
+	{says: []string{"The user executing the script ", "ACL failure in script"}, reason: reasonConfiguration, effect: effectFailure, executed: true, fault: faultPermission},
+	// Each kind of server has its own words before these.
+	{holds: []string{"command called from"}, reason: reasonConfiguration, effect: effectFailure, executed: true, fault: faultCommand},
 
 	// Redis works, but not for this script. Its commands before the one that
 	// failed may have written.
-	{says: []string{"Script attempted to access"}, reason: reasonInternal, executed: true}, // a key of another slot
-	{is: []error{errStoredKey}, reason: reasonKey},                                         // the script reads before it writes
+	{holds: []string{"attempted to access", "Attempted to access"}, reason: reasonInternal, executed: true}, // a key of another slot
+	{is: []error{errStoredKey}, reason: reasonKey},                                                          // the script reads before it writes
 	{says: []string{"WRONGTYPE ", "value is not an integer", "increment or decrement would overflow"}, reason: reasonKey, executed: true},
 	{says: []string{"Error compiling script", "EXECABORT "}, reason: reasonInternal}, // EXECABORT: a proxy's transaction
 	// Lua's own errors begin with user_script.
@@ -159,20 +164,16 @@ var troubles = []trouble{
 	{has: timedOut, reason: reasonTimeout, effect: effectFailure, executed: true},
 }
 
-const (
-	adviceCluster   = "this is a node of Redis Cluster: use its client, redis.NewClusterClient"
-	advicePassword  = "set the client's Password, and its Username if it has one"
-	adviceLogin     = "check the client's Username and Password, and that the server has that user and has enabled it"
-	adviceProtected = "the server accepts only local connections: give it a password, or turn its protected mode off"
-	adviceRights    = "grant the client's user EVALSHA and EVAL (or load the script as package lua says) and the keys that begin with the limiter's prefix"
-	adviceScript    = "grant the client's user the commands of the script, which package lua lists, and the keys that begin with the limiter's prefix"
-	adviceCommand   = "the server, or a proxy before it, lacks a command: the limiter needs EVALSHA, EVAL and the commands that package lua lists"
-)
-
 // dialing reports whether there was no connection yet.
 func dialing(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// masterUnknown reports whether a sentinel answered that it has no master of the
+// client's name. Go-redis then says that no sentinel can be reached.
+func masterUnknown(err error) bool {
+	return errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "sentinels")
 }
 
 func timedOut(err error) bool {
@@ -205,6 +206,11 @@ func (t *trouble) matches(err error, texts []string) bool {
 			return true
 		}
 	}
+	for _, holds := range t.holds {
+		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, holds) }) {
+			return true
+		}
+	}
 	return t.has != nil && t.has(err)
 }
 
@@ -232,15 +238,6 @@ func innermost(err error) (texts []string) {
 // forks that put it before other codes, and in Redis 6.2 the place in the
 // script, once or twice.
 var preamble = regexp.MustCompile(`^(ERR Error running script \(call to f_[0-9a-f]*\): )?(@user_script: ?[0-9]+: )*-?(ERR )?`)
-
-// notReady returns the error of Ready for why Redis cannot decide. It says what
-// to do if that will not resolve itself.
-func notReady(cause error) error {
-	if advice := troubleOf(cause).advice; advice != "" {
-		return fmt.Errorf("shared: %w: %w (%s)", ErrMisconfigured, cause, advice)
-	}
-	return fmt.Errorf("shared: redis: %w", cause)
-}
 
 // A scriptError is an error that a reply of the script holds as text.
 type scriptError string

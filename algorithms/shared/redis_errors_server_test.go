@@ -170,11 +170,17 @@ func TestTroublesOfServers(t *testing.T) {
 		{"NOPERM for the key", askWith("+@all", "~other:*"), "NOPERM", "configuration failure"},
 		{"NOPERM for the command", askWith("+@all", "-evalsha", "~*"), "NOPERM", "configuration failure"},
 		{"NOPERM for loading", askWith("+@all", "-eval", "~*"), "NOPERM", "configuration failure"},
-		{"no permission to read in the script", askWith("+@all", "-get", "-mget", "~*"), "The user executing the script", "configuration failure executed"},
-		{"no permission to write in the script", askWith("+@all", "-set", "~*"), "The user executing the script", "configuration failure executed"},
-		{"no permission for the time in the script", askWith("+@all", "-time", "~*"), "The user executing the script", "configuration failure executed"},
+		{"no permission to read in the script", askWith("+@all", "-get", "-mget", "~*"), "script", "configuration failure executed"},
+		{"no permission to write in the script", askWith("+@all", "-set", "~*"), "script", "configuration failure executed"},
+		{"no permission for the time in the script", askWith("+@all", "-time", "~*"), "script", "configuration failure executed"},
+		{"EVAL renamed", askServer("--rename-command", "EVAL", "hidden"), "unknown command", "configuration failure"},
 		{"EVALSHA renamed", askServer("--rename-command", "EVALSHA", "hidden"), "unknown command", "configuration failure"},
-		{"SET renamed", askServer("--rename-command", "SET", "hidden"), "Unknown Redis command", "configuration failure executed"},
+		{"SET renamed", askServer("--rename-command", "SET", "hidden"), "command called from", "configuration failure executed"},
+		{"another server than a Cluster", func(t *testing.T) error {
+			c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{redistest.Start(t).Addr()}})
+			t.Cleanup(func() { _ = c.Close() })
+			return ask(t, c, "usr=1")
+		}, "cluster support disabled", "configuration failure"},
 		{"cluster without slots", askServer("--cluster-enabled", "yes"), "CLUSTERDOWN", "unavailable failure"},
 	})
 }
@@ -261,7 +267,7 @@ func tooManyConnections(t *testing.T) error {
 }
 
 func scriptKilled(t *testing.T) error {
-	server := redistest.Start(t, "--busy-reply-threshold", "1")
+	server := redistest.Start(t, "--lua-time-limit", "1")
 	failed := make(chan error, 1)
 	c := redistest.Script(clientOf(t, server.Addr(), nil), redistest.Send("eval", "while true do end", 1, "k"))
 	go func() { failed <- ask(t, c, "usr=1") }()

@@ -71,7 +71,23 @@ var texts = []struct{ text, want string }{
 	{"ERR ACL failure in script: User limiter has no permissions to run the 'get' command script: f0, on @user_script:1.", "configuration failure executed"}, // 7.2
 	{"ERR ACL failure in script: No permissions to access a key script: f0, on @user_script:1.", "configuration failure executed"},                           // 7.2
 	{"ERR Unknown Redis command called from script script: f0, on @user_script:1.", "configuration failure executed"},
+	{"ERR Unknown command called from script script: f0, on @user_script:1.", "configuration failure executed"},                                                    // Valkey
+	{"ERR Unknown Redict command called from script script: f0, on @user_script:1.", "configuration failure executed"},                                             // Redict
+	{"ERR Error running script (call to f_f0a1): @user_script:1: @user_script: 1: Unknown Redis command called from Lua script", "configuration failure executed"}, // 6.2, KeyDB
+	{"@user_script: 1: Unknown Redis command called from Lua script", "configuration failure executed"},                                                            // 6.2, by pcall
+	{"ERR unknown command 'eval', with args beginning with: 'return 1' '0' ", "configuration failure"},                                                             // renamed
+	{"ERR Could not find scripting engine 'lua'", "configuration failure"},                                                                                         // Valkey 9.1 without its module
+	{"ERR This instance has Lua scripting support disabled", "configuration failure"},                                                                              // Garnet
+	{"ERR This instance has cluster support disabled", "configuration failure"},
+	{"ERR unknown command `cluster`, with args beginning with: `slots`, ", "configuration failure"}, // a sentinel
+	{"x509: certificate signed by unknown authority", "configuration failure"},
+	{"x509: certificate has expired or is not yet valid: current time 2026-11-22T20:00:00Z is after 2026-01-01T00:00:00Z", "configuration failure"},
+	{"tls: first record does not look like a TLS handshake", "configuration failure"},
+	{"tls: certificate required", "configuration failure"},
+	{"tls: internal error", unforeseenText},
 	{"ERR Script attempted to access a non local key in a cluster node script: f0, on @user_script:1.", "internal success executed"},
+	{"ERR Error running script (call to f_f0a1): @user_script:1: @user_script: 1: Lua script attempted to access a non local key in a cluster node", "internal success executed"}, // 6.2, KeyDB
+	{"ERR Attempted to access a non local key in a cluster node script: f0, on @user_script:1.", "internal success executed"},
 	{"ERR Script attempted to access keys that do not hash to the same slot script: f0, on @user_script:1.", "internal success executed"}, // 7.2
 	{"WRONGTYPE Operation against a key holding the wrong kind of value script: f0, on @user_script:1.", "key success executed"},
 	{"WRONGTYPE Operation against a key holding the wrong kind of value", "key success executed"},
@@ -122,6 +138,7 @@ func TestTroubleOfTexts(t *testing.T) {
 }
 
 func TestTroubleOfErrors(t *testing.T) {
+	const noSentinel = "redis: all sentinels specified in configuration are unreachable: %w"
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	read := func(err error) error { return &net.OpError{Op: "read", Net: "tcp", Err: err} }
 	storedKey := func(text string) error { return fmt.Errorf("%w: %w", errStoredKey, said(text)) }
@@ -158,6 +175,14 @@ func TestTroubleOfErrors(t *testing.T) {
 		{redis.ErrNoScript, "internal success retry"},
 		{redis.ErrCrossSlot, "configuration success"},
 		{redis.Nil, "internal success executed"},
+
+		{fmt.Errorf(noSentinel, errors.Join(redis.Nil, redis.Nil, redis.Nil)), "configuration failure"},
+		{fmt.Errorf(noSentinel, errors.Join(dial(syscall.ECONNREFUSED), redis.Nil)), "configuration failure"},
+		{fmt.Errorf(noSentinel, dial(syscall.ECONNREFUSED)), "unavailable failure"},
+		{errSentinel, "configuration failure"},
+		{errTLS, "configuration failure"},
+		{errNoTLS, "configuration failure"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "configuration failure"},
 	}
 	for _, tt := range tests {
 		for _, w := range wrappings {
@@ -177,8 +202,8 @@ func TestReasons(t *testing.T) {
 	for i := range troubles {
 		r := &troubles[i]
 		used[r.reason] = true
-		if !slices.Contains(reasons, r.reason) || (r.advice != "") != (r.reason == reasonConfiguration) {
-			t.Errorf("%q %v: got reason %q and advice %q", r.says, r.is, r.reason, r.advice)
+		if !slices.Contains(reasons, r.reason) || (r.fault != nil) != (r.reason == reasonConfiguration) {
+			t.Errorf("%q %v: got reason %q and fault %v", r.says, r.is, r.reason, r.fault)
 		}
 	}
 	for _, reason := range reasons {
@@ -193,9 +218,13 @@ func TestReasons(t *testing.T) {
 
 func TestNotReady(t *testing.T) {
 	err := notReady(said("NOAUTH Authentication required."))
-	want := "shared: redis is misconfigured: NOAUTH Authentication required. (" + advicePassword + ")"
+	want := "shared: redis is misconfigured: NOAUTH Authentication required. (" + faultPassword.advice + ")"
 	if !errors.Is(err, ErrMisconfigured) || err.Error() != want || Reason(err) != reasonConfiguration {
 		t.Errorf("got %q, want %q", err, want)
+	}
+	hidden := notReady(said("ERR unknown command 'evalsha', with args beginning with: 'f0' '1' 'penstock:{usr=1}:default:tb' "))
+	if strings.Contains(hidden.Error(), "usr=1") || !strings.Contains(hidden.Error(), "unknown command 'evalsha'") {
+		t.Errorf("got %q, want the command without its arguments", hidden)
 	}
 	for _, cause := range []error{io.EOF, errTimeout, errOpen} {
 		if err := notReady(cause); !errors.Is(err, cause) || errors.Is(err, ErrMisconfigured) || Reason(err) != Reason(cause) {
@@ -214,6 +243,9 @@ func FuzzTrouble(f *testing.F) {
 		if tt.want != unforeseenText {
 			known = append(known, firstWord(tt.text))
 		}
+	}
+	for i := range troubles {
+		known = append(known, troubles[i].holds...)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got := troubleText(said(text))

@@ -1,5 +1,5 @@
-// Whether Redis can decide, and findings about Redis and its client: what is
-// wrong but does not keep limits from working today.
+// Findings about Redis and its client: what is wrong but does not keep limits from
+// working today.
 //
 //	PS201  Redis evicts keys when its memory is full.
 //	PS202  The version of Redis is too old.
@@ -22,55 +22,12 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// ready implements [Limiter.Ready], without the circuit. Its scripts run the
-// commands that most calls need; package lua lists all. Once Redis can decide,
-// ready also reports findings.
-func (r *redisLayer) ready(ctx context.Context) error {
-	for _, checks := range probes() {
-		c, err := newCall(checks)
-		if err != nil {
-			return err
-		}
-		err = r.decide(ctx, c)
-		c.free()
-		if err != nil {
-			return notReady(err)
-		}
-	}
-	if r.doctor.info.Load() == nil && !r.doctor.refused.Load() {
-		r.findings(ctx)
-	}
-	return nil
-}
-
-// readyPolicy's suffix keeps it apart from all policies of callers.
-const readyPolicy = "penstock~ready"
-
-// probes are the calls of ready. Most scripts are takes, of a key that is new
-// and of a key that is not. The settlements between them write a log and delete
-// keys, and cannot be in one call with takes. The keys lie in different quarters
-// of the slots of a Cluster, so that a missing master shows.
-func probes() [3][]algorithms.Check {
-	bucket := algorithms.TokenBucket(10, time.Second)
-	window := algorithms.FixedWindow(1, time.Millisecond)
-	log := algorithms.SlidingWindowLog(10, time.Millisecond)
-	return [3][]algorithms.Check{
-		{{Policy: readyPolicy, Key: "probe=0", Limit: bucket, Cost: 1}},
-		{{Policy: readyPolicy, Key: "probe=0", Limit: bucket, Cost: 1}},
-		{
-			{Policy: readyPolicy, Key: "probe=1", Limit: log, Cost: 1, Op: algorithms.Force},
-			{Policy: readyPolicy, Key: "probe=1", Limit: log, Cost: 1, Op: algorithms.Force},
-			{Policy: readyPolicy, Key: "probe=2", Limit: window, Op: algorithms.Reset},
-			{Policy: readyPolicy, Key: "probe=3", Limit: window, Op: algorithms.Reset},
-		},
-	}
-}
-
 // A doctor remembers what was found.
 type doctor struct {
 	first   sync.Map     // code -> the time.Time at which it was first found
 	info    atomic.Value // map[string]string: the fields of Redis's last answer
 	refused atomic.Bool  // the user has no permission for INFO
+	decided atomic.Bool  // Redis has decided the probes of ready
 }
 
 // findings implements [Limiter.Findings].

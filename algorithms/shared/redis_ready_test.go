@@ -5,6 +5,8 @@ package shared
 import (
 	"context"
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,72 +14,120 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/internal/redistest"
+	"github.com/penstock-go/penstock/lua"
 )
 
-func wantMisconfigured(t *testing.T, l *Limiter, says, advice string) {
+// wantMisconfigured wants a fault from Ready, with texts in its cause and in its
+// advice. The caller receives it, so the log does not have it.
+func wantMisconfigured(t *testing.T, l *Limiter, fault, says, advice string) {
 	t.Helper()
+	var logged logRecords
+	l.report.log = logged.logger()
 	err := l.redis.ready(t.Context())
-	if !errors.Is(err, ErrMisconfigured) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), advice) {
-		t.Errorf("got %v, want a misconfiguration that says %q and %q", err, says, advice)
+	var m *Misconfiguration
+	if !errors.As(err, &m) || m.Fault != fault || !strings.Contains(m.Cause.Error(), says) || !strings.Contains(m.Advice, advice) {
+		t.Errorf("got %v, want the fault %q that says %q and advises %q", err, fault, says, advice)
+		return
 	}
-	if got := Reason(err); got != reasonConfiguration {
-		t.Errorf("%v: got reason %q, want %q", err, got, reasonConfiguration)
+	if !errors.Is(err, ErrMisconfigured) || Reason(err) != reasonConfiguration || strings.Contains(err.Error(), "probe=") {
+		t.Errorf("%v: got reason %q, want ErrMisconfigured, its reason, and no key in its text", err, Reason(err))
+	}
+	if messages := logged.messages(); len(messages) > 0 {
+		t.Errorf("%s: got log %q, want none", fault, messages)
 	}
 }
 
-// Ready names whatever is missing, however little that is.
-func TestReadyFindsMisconfigurations(t *testing.T) {
+// luaCommands returns the commands that the script calls, in lower case.
+func luaCommands() (names []string) {
+	for _, call := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(lua.Source(), -1) {
+		names = append(names, strings.ToLower(call[1]))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func TestReadyKnowsTheCommandsOfTheScript(t *testing.T) {
+	var names []string
+	for _, command := range scriptCommands {
+		names = append(names, command[0].(string))
+	}
+	slices.Sort(names)
+	if want := luaCommands(); len(want) < 20 || !slices.Equal(names, want) {
+		t.Errorf("got commands %v, want those of the script: %v", names, want)
+	}
+}
+
+// Ready names each command that the user may not run, also if most limits do not
+// need it.
+func TestReadyFindsMissingPermissions(t *testing.T) {
 	t.Parallel()
-	refuses := func(says, advice string, permissions ...string) {
-		t.Run(strings.Join(permissions, " "), func(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	for _, name := range append(luaCommands(), "evalsha", "eval") {
+		do(t, admin, "script", "flush") // otherwise eval is not needed
+		do(t, admin, "acl", "setuser", "no-"+name, "on", ">secret", "~*", "+@all", "-"+name)
+		c := clientOf(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = "no-"+name, "secret" })
+		wantMisconfigured(t, newRedis(t, c, nil), "permission", "'"+name+"'", "+"+name)
+	}
+	do(t, admin, "acl", "setuser", "other", "on", ">secret", "~other:*", "+@all")
+	c := clientOf(t, server.Addr(), func(o *redis.Options) { o.Username, o.Password = "other", "secret" })
+	wantMisconfigured(t, newRedis(t, c, nil), "permission", "NOPERM", "the limiter's prefix")
+}
+
+// Ready names each command that the server lacks.
+func TestReadyFindsMissingCommands(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]string{
+		"EVALSHA": "scripting", "EVAL": "scripting",
+		"TIME": "command", "SET": "command", "MGET": "command", "LREM": "command", "ZADD": "command",
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := clientWithPermissions(t, redistest.Start(t), permissions...)
-			wantMisconfigured(t, newRedis(t, c, nil), says, advice)
+			server := redistest.Start(t, "--rename-command", name, "hidden")
+			wantMisconfigured(t, newRedis(t, server.Client(), nil), fault, strings.ToLower(name), "limiter needs")
 		})
 	}
-	refuses("NOPERM", "EVALSHA and EVAL", "~*", "+@all", "-evalsha")
-	refuses("NOPERM", "EVALSHA and EVAL", "~*", "+@all", "-eval")
-	refuses("NOPERM", "the limiter's prefix", "~other:*", "+@all")
-	for _, command := range []string{"get", "set", "time", "lrange", "rpush", "lset", "pexpire", "del"} {
-		refuses("The user executing the script", "package lua lists", "~*", "+@all", "-"+command)
-	}
-	t.Run("no password", func(t *testing.T) {
-		t.Parallel()
-		server := redistest.Start(t, "--requirepass", "secret")
-		wantMisconfigured(t, newRedis(t, clientOf(t, server.Addr(), nil), nil), "NOAUTH", "set the client's Password")
-	})
-	t.Run("wrong password", func(t *testing.T) {
-		t.Parallel()
-		server := redistest.Start(t, "--requirepass", "secret")
-		c := clientOf(t, server.Addr(), func(o *redis.Options) { o.Password = "wrong" })
-		wantMisconfigured(t, newRedis(t, c, nil), "WRONGPASS", "check the client's Username and Password")
-	})
-	t.Run("hidden command", func(t *testing.T) {
-		t.Parallel()
-		server := redistest.Start(t, "--rename-command", "EVALSHA", "hidden")
-		wantMisconfigured(t, newRedis(t, clientOf(t, server.Addr(), nil), nil), "unknown command", "lacks a command")
-	})
+}
+
+func TestReadyFindsMissingPasswords(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--requirepass", "secret")
+	wantMisconfigured(t, newRedis(t, clientOf(t, server.Addr(), nil), nil), "password", "NOAUTH", "set the client's Password")
+	c := clientOf(t, server.Addr(), func(o *redis.Options) { o.Password = "wrong" })
+	wantMisconfigured(t, newRedis(t, c, nil), "login", "WRONGPASS", "check the client's Username and Password")
 }
 
 // Ready needs no more permissions than limits do, and leaves nothing behind.
 func TestReady(t *testing.T) {
 	t.Parallel()
-	c := clientWithPermissions(t, redistest.Start(t), "~rates:*", "+evalsha", "+eval", "+del", "+get", "+incrby", "+lindex", "+llen",
-		"+lrange", "+lrem", "+lset", "+ltrim", "+mget", "+pexpire", "+pttl", "+rpush", "+set", "+time")
-	r := newRedis(t, c, &Options{Prefix: "rates"})
+	permissions := append([]string{"~rates:*"}, strings.Fields(rights())...)
+	for _, server := range []*redistest.Server{redistest.Start(t), redistest.Start(t, "--rename-command", "SCRIPT", "hidden")} {
+		c := clientWithPermissions(t, server, permissions...)
+		r := newRedis(t, c, &Options{Prefix: "rates"})
+		for range 3 {
+			if err := r.redis.ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		redistest.Until(t, "the keys of Ready have expired", func() bool {
+			return server.Client().DBSize(t.Context()).Val() == 0
+		})
+	}
+}
+
+// Ready runs the commands one by one only until Redis has decided once.
+func TestReadyExaminesOnce(t *testing.T) {
+	t.Parallel()
+	c := redistest.Script(redistest.Start(t).Client())
+	r := newRedis(t, c, nil)
 	for range 3 {
 		if err := r.redis.ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	redistest.Until(t, "the keys of Ready have expired", func() bool {
-		for key := range probeKeys() {
-			if c.Get(t.Context(), "rates:"+key).Err() != redis.Nil {
-				return false
-			}
-		}
-		return true
-	})
+	if got := c.Count("zremrangebyrank"); got != 1 {
+		t.Errorf("ran a command outside of the script %d times, want once", got)
+	}
 }
 
 // Trouble that may pass is no misconfiguration, and comes without advice, also

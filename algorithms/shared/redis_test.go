@@ -138,7 +138,7 @@ func TestClusterBehindAHidingType(t *testing.T) {
 		}
 	}
 	wantTrouble(t, r.Allow(context.Background(), checksFor(limit, "usr=1", "usr=2")), "CROSSSLOT", "configuration success")
-	wantMisconfigured(t, r, "CROSSSLOT", "redis.NewClusterClient")
+	wantMisconfigured(t, r, "cluster", "CROSSSLOT", "redis.NewClusterClient")
 }
 
 func TestKeyOfAnotherTypeIsAnErrorAndStays(t *testing.T) {

@@ -47,7 +47,7 @@ func (r *report) failed(err error) {
 	reason := Reason(err)
 	r.errors[reason].Add(1)
 	if reason == reasonConfiguration && !r.misconfigured.Swap(true) {
-		r.log.Error("Redis misconfigured", "error", err)
+		r.log.Error("Redis misconfigured", "error", brief(err))
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *report) returnFailed(policy string, err error) {
 	muted := r.muted
 	r.quiet, r.muted = now.Add(muteFor), 0
 	r.mu.Unlock()
-	args := []any{"error", err}
+	args := []any{"error", brief(err)}
 	if policy != "" {
 		args = append(args, "policy", policy)
 	}
@@ -79,7 +79,7 @@ func (r *report) circuitOpened(err error) {
 	r.mu.Lock()
 	r.opened = time.Now()
 	r.mu.Unlock()
-	r.log.Error("Redis unavailable: this instance limits alone", "reason", Reason(err), "error", err)
+	r.log.Error("Redis unavailable: this instance limits alone", "reason", Reason(err), "error", brief(err))
 }
 
 // circuitClosed: Redis decides again. The counts are of checks and calls that

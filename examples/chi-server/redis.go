@@ -98,16 +98,34 @@ func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("-prefix: %w", err), rdb.Close())
 	}
+	var misconfigured *shared.Misconfiguration
+	if errors.As(ready(ctx, limiter), &misconfigured) {
+		_, _ = limiter.Close(), rdb.Close() // they fail for the same reason
+		return nil, fmt.Errorf("cannot use Redis at %s: %w (%s)", c.redis.addrs, misconfigured.Cause, advice(misconfigured))
+	}
 	table, err := overrides.NewRedis(rdb, &overrides.RedisOptions{Prefix: c.prefix, Logger: w.log})
 	if err != nil {
 		return nil, errors.Join(err, limiter.Close(), rdb.Close())
 	}
 	closeAll := func() error { return errors.Join(table.Close(), limiter.Close(), rdb.Close()) }
-	if err := ready(ctx, limiter); errors.Is(err, shared.ErrMisconfigured) {
-		return nil, errors.Join(fmt.Errorf("cannot use Redis at %s: %w", c.redis.addrs, err), closeAll())
-	}
 	return &backend{limiter, table, closeAll}, nil
 }
+
+// inURL says how to correct -redis, by the faults that a URL can correct.
+var inURL = map[string]string{
+	"cluster":     "the server is a node of a Redis Cluster: add another node to the URL, as in redis://host:6379?addr=host2:6379",
+	"standalone":  "the server is not in a Redis Cluster: leave addr out of the URL, except with master_name",
+	"sentinel":    "add the name of the master to the URL, as in redis://host:26379/0?master_name=mymaster",
+	"master":      "correct master_name in the URL: redis-cli -p 26379 sentinel masters lists the names",
+	"tls":         "write rediss:// for TLS",
+	"plaintext":   "write redis://, or connect to the server's tls-port",
+	"certificate": "the environment variable SSL_CERT_FILE can name a file with the issuer of the server's certificate; set tls-auth-clients no in the server, because -redis has no certificate of its own",
+	"password":    "write redis://user:password@host:port, where user may be empty; with master_name, add username= and password= of the server",
+	"login":       "check the user and the password in the URL, with %40 for @, %2F for / and so on, and that the server has that user and has enabled it",
+}
+
+// advice returns what to do about a misconfiguration.
+func advice(m *shared.Misconfiguration) string { return cmp.Or(inURL[m.Fault], m.Advice) }
 
 // ready returns nil once Redis answers. It returns the error of Redis after the
 // limiter has opened its circuit, because the limiter then logs how Redis fares.

@@ -7,6 +7,7 @@
 //	| a Cluster of three masters              | StartCluster                                   |
 //	| the same with a replica each            | StartClusterWithReplicas                       |
 //	| a primary, a replica and sentinels      | StartSentinel                                  |
+//	| a server that speaks TLS                | StartTLS                                       |
 //	| a server that died                      | Server.Kill, Server.Restart                    |
 //	| a server that hangs                     | Server.Stop, Server.Continue                   |
 //	| a server that answers LOADING           | Server.RestartLoading, Server.FinishLoading    |

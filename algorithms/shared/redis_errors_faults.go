@@ -1,0 +1,118 @@
+// Misconfigurations: what is wrong between the client and the server, and what to
+// do about it.
+
+package shared
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not resolve
+// themselves: a password is wrong, a permission is missing, or the client is not
+// a Cluster's. The error says what to do. It should end the program at start:
+//
+//	err := limiter.Ready(ctx)
+//	if errors.Is(err, shared.ErrMisconfigured) {
+//		log.Fatal(err)
+//	}
+var ErrMisconfigured = errors.New("redis is misconfigured")
+
+// A Misconfiguration is an error of [Limiter.Ready] that wraps [ErrMisconfigured].
+// Its text names the fault, and what to do about it in terms of go-redis's options.
+// A program whose users have only flags can give advice of its own for each fault.
+type Misconfiguration struct {
+	// Fault is one of these words:
+	//
+	//	cluster      The server is a node of a Cluster, and the client is not a
+	//	             Cluster's.
+	//	standalone   The client is a Cluster's, and the server is not in one.
+	//	sentinel     The server is a Sentinel, which holds no data.
+	//	master       The Sentinels do not know the name of the master.
+	//	tls          The server speaks TLS, and the client does not.
+	//	plaintext    The client speaks TLS, and the server does not.
+	//	certificate  The client does not accept the server's certificate, or the
+	//	             server does not accept the client's.
+	//	password     The client has no password, and the server wants one.
+	//	login        The user or the password is wrong.
+	//	protected    The server accepts only local connections.
+	//	permission   The user may not run a command, or may not use a key.
+	//	command      The server, or a proxy before it, lacks a command.
+	//	scripting    The server, or a proxy before it, runs no Lua scripts.
+	Fault string
+
+	Cause  error  // what the server or the client said
+	Advice string // what to do, for users of go-redis
+}
+
+func (m *Misconfiguration) Error() string {
+	return fmt.Sprintf("shared: %v: %v (%s)", ErrMisconfigured, m.Cause, m.Advice)
+}
+
+// Unwrap returns ErrMisconfigured and the cause.
+func (m *Misconfiguration) Unwrap() []error { return []error{ErrMisconfigured, m.Cause} }
+
+// A fault is a kind of misconfiguration.
+type fault struct{ name, advice string }
+
+var (
+	faultCluster     = &fault{"cluster", "the server is a node of a Redis Cluster: use redis.NewClusterClient"}
+	faultStandalone  = &fault{"standalone", "the server is not in a Redis Cluster: use redis.NewClient, or redis.NewFailoverClient for Sentinel"}
+	faultSentinel    = &fault{"sentinel", "use redis.NewFailoverClient with its address in SentinelAddrs, and the MasterName"}
+	faultMaster      = &fault{"master", "check the client's MasterName: the command SENTINEL MASTERS lists the names that a Sentinel knows"}
+	faultTLS         = &fault{"tls", "set the client's TLSConfig"}
+	faultPlaintext   = &fault{"plaintext", "connect to the server's tls-port, or set no TLSConfig"}
+	faultCertificate = &fault{"certificate", "check the client's TLSConfig: RootCAs must hold the issuer of the server's certificate, ServerName must be a name in it, and Certificates is needed if the server asks for one (tls-auth-clients)"}
+	faultPassword    = &fault{"password", "set the client's Password, and its Username if it has one"}
+	faultLogin       = &fault{"login", "check the client's Username and Password, and that the server has that user and has enabled it"}
+	faultProtected   = &fault{"protected", "the server accepts only local connections: give it a password, or turn its protected mode off"}
+	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + rights()}
+	faultCommand     = &fault{"command", "the server, or a proxy before it, lacks a command: the limiter needs the commands that package lua lists"}
+	faultScripting   = &fault{"scripting", "the server, or a proxy before it, runs no Lua scripts: the limiter needs EVALSHA and EVAL"}
+)
+
+// rights returns the commands of the limiter as an ACL has them. A user who may not
+// run EVAL needs a script that is loaded, as package lua says.
+func rights() string {
+	names := []string{"+evalsha", "+eval"}
+	for _, args := range scriptCommands {
+		names = append(names, "+"+args[0].(string))
+	}
+	return strings.Join(names, " ")
+}
+
+// notReady returns the error of Ready for why Redis cannot decide. It says what
+// to do if that will not resolve itself.
+func notReady(cause error) error {
+	if f := troubleOf(cause).fault; f != nil {
+		return &Misconfiguration{Fault: f.name, Cause: brief(cause), Advice: f.advice}
+	}
+	return fmt.Errorf("shared: redis: %w", cause)
+}
+
+var errMaster = errors.New("the Sentinels do not know the name of the master")
+
+// A briefError is an error with another text.
+type briefError struct {
+	error
+	text string
+}
+
+func (e briefError) Error() string { return e.text }
+func (e briefError) Unwrap() error { return e.error }
+
+// brief makes the text of an error fit for logs and for operators. It leaves out
+// the arguments that a server repeats when it does not know a command, because they
+// include keys. Where go-redis says that no sentinel can be reached, although one
+// has answered, it says what the answer was.
+func brief(err error) error {
+	if masterUnknown(err) {
+		return errMaster
+	}
+	text, _, found := strings.Cut(err.Error(), ", with args beginning with")
+	if !found {
+		return err
+	}
+	return briefError{err, text}
+}

@@ -1,0 +1,82 @@
+package redistest
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// A TLSServer is a server with a second port, on which it speaks TLS.
+type TLSServer struct {
+	addr, certificate string
+	roots             *x509.CertPool
+}
+
+// StartTLS starts a server that speaks TLS, with the given extra arguments of redis-server. It accepts clients without
+// a certificate, unless an argument says otherwise. It skips the test if the server was built without TLS.
+func StartTLS(tb testing.TB, args ...string) *TLSServer {
+	tb.Helper()
+	// A server with TLS complains about the value, and one without about the option. Both end at once.
+	if out, _ := exec.Command(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"), "--tls-port", "none").CombinedOutput(); !bytes.Contains(out, []byte("integer")) {
+		tb.Skipf("redistest: this server was built without TLS:\n%s", out)
+	}
+	s := &TLSServer{certificate: filepath.Join(tb.TempDir(), "cert.pem"), roots: x509.NewCertPool()}
+	key := filepath.Join(tb.TempDir(), "key.pem")
+	if err := s.certify(key); err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	port, err := reservePort(tb, false)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	s.addr = address(port)
+	Start(tb, append([]string{
+		"--tls-port", strconv.Itoa(port), "--tls-auth-clients", "no",
+		"--tls-cert-file", s.certificate, "--tls-key-file", key, "--tls-ca-cert-file", s.certificate,
+	}, args...)...)
+	return s
+}
+
+// Addr returns host and port of the listener with TLS.
+func (s *TLSServer) Addr() string { return s.addr }
+
+// Roots returns a pool that holds the server's certificate, which no other client trusts.
+func (s *TLSServer) Roots() *x509.CertPool { return s.roots }
+
+// certify writes a key, and a certificate that it has signed itself.
+func (s *TLSServer) certify(keyFile string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	s.roots.AppendCertsFromPEM(text)
+	if err := os.WriteFile(s.certificate, text, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
+}
