@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -193,43 +192,6 @@ func TestTroubleOfErrors(t *testing.T) {
 	}
 	if got := troubleText(nil); got != "none success" {
 		t.Errorf("nil: got %q, want %q", got, "none success")
-	}
-}
-
-// Every row has one of the reasons, and only misconfigurations come with advice.
-func TestReasons(t *testing.T) {
-	used := make(map[string]bool)
-	for i := range troubles {
-		r := &troubles[i]
-		used[r.reason] = true
-		if !slices.Contains(reasons, r.reason) || (r.fault != nil) != (r.reason == reasonConfiguration) {
-			t.Errorf("%q %v: got reason %q and fault %v", r.says, r.is, r.reason, r.fault)
-		}
-	}
-	for _, reason := range reasons {
-		if !used[reason] {
-			t.Errorf("no error has the reason %q", reason)
-		}
-	}
-	if got := Reason(nil); got != "" {
-		t.Errorf("no error: got reason %q, want none", got)
-	}
-}
-
-func TestNotReady(t *testing.T) {
-	err := notReady(said("NOAUTH Authentication required."))
-	want := "shared: redis is misconfigured: NOAUTH Authentication required. (" + faultPassword.advice + ")"
-	if !errors.Is(err, ErrMisconfigured) || err.Error() != want || Reason(err) != reasonConfiguration {
-		t.Errorf("got %q, want %q", err, want)
-	}
-	hidden := notReady(said("ERR unknown command 'evalsha', with args beginning with: 'f0' '1' 'penstock:{usr=1}:default:tb' "))
-	if strings.Contains(hidden.Error(), "usr=1") || !strings.Contains(hidden.Error(), "unknown command 'evalsha'") {
-		t.Errorf("got %q, want the command without its arguments", hidden)
-	}
-	for _, cause := range []error{io.EOF, errTimeout, errOpen} {
-		if err := notReady(cause); !errors.Is(err, cause) || errors.Is(err, ErrMisconfigured) || Reason(err) != Reason(cause) {
-			t.Errorf("%v: got %v, want no advice", cause, err)
-		}
 	}
 }
 

@@ -100,27 +100,51 @@ func TestNoRedis(t *testing.T) {
 	}
 }
 
-// TestUnfitRedis: errors that will not resolve themselves stop the program at startup, with a hint.
+// TestUnfitRedis: errors that will not resolve themselves stop the program at startup. The message names the fault, and
+// says how to correct the URL or the server: users have no Go code.
 func TestUnfitRedis(t *testing.T) {
 	t.Parallel()
+	plain := redistest.Start(t).Addr()
 	password := redistest.Start(t, "--requirepass", "secret").Addr()
-	rights := redistest.Start(t, "--user", "alice", "on", ">secret", "~penstock:*", "+set").Addr()
+	rights := redistest.Start(t, "--user", "alice", "on", ">secret", "~penstock:*", "+@all", "-zadd").Addr()
+	scripts := redistest.Start(t, "--rename-command", "EVAL", "hidden", "--rename-command", "EVALSHA", "hidden2").Addr()
 	cluster := redistest.StartCluster(t).Nodes()[0].Addr()
+	sentinel := redistest.StartSentinel(t).Addrs()[0]
 	tests := []struct{ url, addr, says, advice string }{
-		{"redis://" + password, password, "NOAUTH", "set the client's Password"},
-		{"redis://:Secret@" + password, password, "WRONGPASS", "check the client's Username and Password"},
-		{"redis://:Secret@" + password + "?addr=" + password, password, "WRONGPASS", "check the client's Username and Password"},
-		{"redis://alice:secret@" + rights, rights, "NOPERM", "grant the client's user"},
-		{"redis://" + cluster, cluster, "MOVED", "redis.NewClusterClient"},
+		{"redis://" + password, password, "NOAUTH", "write redis://user:password@host:port"},
+		{"redis://:Secret@" + password, password, "WRONGPASS", "check the user and the password in the URL"},
+		{"redis://:Secret@" + password + "?addr=" + password, password, "WRONGPASS", "check the user and the password in the URL"},
+		{"redis://alice:secret@" + rights, rights, "'zadd'", "+zadd"},
+		{"redis://" + scripts, scripts, "unknown command", "Lua scripts"},
+		{"redis://" + cluster, cluster, "MOVED", "a node of a Redis Cluster: add another node to the URL"},
+		{"redis://" + plain + "?addr=" + plain, plain, "cluster support disabled", "leave addr out"},
+		{"redis://" + sentinel, sentinel, "the server is a Sentinel", "add the name of the master"},
+		{"redis://" + sentinel + "?master_name=other", sentinel, "the Sentinels do not know", "correct master_name"},
+		{"rediss://" + plain + "?dial_timeout=1s", plain, "the client speaks TLS", "write redis://"},
 	}
 	for _, tt := range tests {
-		code, said := runToEnd(t, "-addr", "127.0.0.1:0", "-redis", tt.url)
-		want := "chi-server: cannot use Redis at " + tt.addr
-		if code != exitFailed || !strings.Contains(said, want) || !strings.Contains(said, tt.says) || !strings.Contains(said, tt.advice) {
-			t.Errorf("%s: got exit code %d and\n%s\nwant 1, %q and %q", tt.says, code, said, want, tt.advice)
-		}
-		if strings.Contains(strings.ToLower(said), "secret") {
-			t.Errorf("%s: a password is in the log:\n%s", tt.says, said)
+		wantUnfit(t, tt.url, tt.addr, tt.says, tt.advice)
+	}
+}
+
+// TestUnfitTLS: rediss:// is for servers with TLS whose certificate the system trusts.
+func TestUnfitTLS(t *testing.T) {
+	t.Parallel()
+	addr := redistest.StartTLS(t).Addr()
+	wantUnfit(t, "redis://"+addr, addr, "the server speaks TLS", "write rediss://")
+	wantUnfit(t, "rediss://"+addr, addr, "certificate signed by unknown authority", "SSL_CERT_FILE")
+}
+
+func wantUnfit(t *testing.T, url, addr, says, advice string) {
+	t.Helper()
+	code, said := runToEnd(t, "-addr", "127.0.0.1:0", "-redis", url)
+	want := "chi-server: cannot use Redis at " + addr
+	if code != exitFailed || !strings.Contains(said, want) || !strings.Contains(said, says) || !strings.Contains(said, advice) {
+		t.Errorf("%s: got exit code %d and\n%s\nwant 1, %q, %q and %q", url, code, said, want, says, advice)
+	}
+	for _, never := range []string{"secret", "redis.new", "tlsconfig", "mastername", "probe=", "overrides"} {
+		if strings.Contains(strings.ToLower(said), never) {
+			t.Errorf("%s: got %q, want no password, no Go, no arguments, and no other trouble in\n%s", url, never, said)
 		}
 	}
 }

@@ -150,9 +150,9 @@ func (r *Redis) report(err error) {
 	}
 	switch failing := err != nil; {
 	case failing && !r.failing:
-		r.logger.Warn("ratelimit: overrides unreadable; the last known ones stay in force", "error", err)
+		r.logger.Warn("ratelimit: overrides not refreshed; the last known ones stay in force", "error", err)
 	case !failing && r.failing:
-		r.logger.Info("ratelimit: overrides readable")
+		r.logger.Info("ratelimit: overrides refreshed again")
 	}
 	r.failing = err != nil
 }

@@ -95,7 +95,7 @@ func TestRedisKilled(t *testing.T) {
 	wantFound(t, a, "p", "usr=1", ratelimit.Override{Limit: hourly})
 	s.Restart() // empty
 	eventually(t, "following Redis", func() bool { _, ok := a.Find("p", "usr=1"); return !ok })
-	if logged.count("overrides unreadable") != 1 || logged.count("overrides readable") != 1 {
+	if logged.count("overrides not refreshed") != 1 || logged.count("overrides refreshed again") != 1 {
 		t.Errorf("got log %s, want trouble once, and its end", logged.text.String())
 	}
 }
