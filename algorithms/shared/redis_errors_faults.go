@@ -67,13 +67,12 @@ var (
 	faultPassword    = &fault{"password", "set the client's Password, and its Username if it has one"}
 	faultLogin       = &fault{"login", "check the client's Username and Password, and that the server has that user and has enabled it"}
 	faultProtected   = &fault{"protected", "the server accepts only local connections: give it a password, or turn its protected mode off"}
-	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + rights()}
+	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + rights() + "; without +eval, load the script as package lua says"}
 	faultCommand     = &fault{"command", "the server, or a proxy before it, lacks a command: the limiter needs the commands that package lua lists"}
 	faultScripting   = &fault{"scripting", "the server, or a proxy before it, runs no Lua scripts: the limiter needs EVALSHA and EVAL"}
 )
 
-// rights returns the commands of the limiter as an ACL has them. A user who may not
-// run EVAL needs a script that is loaded, as package lua says.
+// rights returns the commands of the limiter as an ACL has them.
 func rights() string {
 	names := []string{"+evalsha", "+eval"}
 	for _, args := range scriptCommands {

@@ -112,14 +112,17 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 // ping does not: a server that only reads, is full, or withholds a permission.
 //
 // A [Misconfiguration] says what to do, and will not pass by itself: it should end
-// the program at start, so Ready does not log it then. Other errors may pass. While the circuit is open, Ready
+// the program at start. Other errors may pass. While the circuit is open, Ready
 // does not ask Redis.
 //
 // Ready runs a few scripts, on keys of its own that expire soon; in Redis Cluster
 // in slots far apart, so that a missing master shows. Until Redis has decided once,
-// Ready also runs each command of the script, so the client's user must have the
-// permissions for all algorithms. If the client receives no answer, Ready connects
-// to its address to find out whether the server speaks TLS. That takes up to 0.3 s.
+// it also does the following:
+//   - It runs each command of the script. So the client's user must have the
+//     permissions for all algorithms.
+//   - If the client receives no answer, Ready connects to the client's address, and
+//     finds out within 0.3 s whether the server speaks TLS.
+//   - It leaves it to the caller to log a misconfiguration.
 func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx) }
 
 // Findings returns what is wrong with Redis and its client but does not keep
