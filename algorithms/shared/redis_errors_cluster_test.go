@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -33,7 +35,11 @@ func TestTroublesOfAClusterNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		migrate(t, nodes, key)
-		wantTrouble(t, ask(t, node, key+"|a", key+"|b"), "TRYAGAIN", "failover failure retry")
+		err := ask(t, node, key+"|a", key+"|b")
+		if redis.HasErrorPrefix(err, "ASK") {
+			t.Skip("this server says ASK even if it has some of the keys, as Redis 6.2 does")
+		}
+		wantTrouble(t, err, "TRYAGAIN", "failover failure retry")
 	})
 	t.Run("key of another slot in the script", func(t *testing.T) {
 		body := fmt.Sprintf("redis.call('GET', '%s')", keyOf(t, cluster, 1))

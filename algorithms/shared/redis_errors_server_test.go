@@ -152,8 +152,8 @@ func TestTroublesOfServers(t *testing.T) {
 	t.Parallel()
 	testMishaps(t, []mishap{
 		{"LOADING", inState((*redistest.Server).RestartLoading), "LOADING", "unavailable failure"},
-		{"READONLY", askServer("--replicaof", "127.0.0.1 1"), "READONLY", "failover failure retry"},
-		{"MASTERDOWN", askServer("--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "no"), "MASTERDOWN", "failover failure"},
+		{"READONLY", askServer("--replicaof", "127.0.0.1", "1"), "READONLY", "failover failure retry"},
+		{"MASTERDOWN", askServer("--replicaof", "127.0.0.1", "1", "--replica-serve-stale-data", "no"), "MASTERDOWN", "failover failure"},
 		{"OOM", askServer("--maxmemory", "1", "--maxmemory-policy", "noeviction"), "OOM", "capacity failure"},
 		{"MISCONF", inState((*redistest.Server).BreakSaves), "MISCONF", "unavailable failure"},
 		{"NOREPLICAS", askServer("--min-replicas-to-write", "1"), "NOREPLICAS", "unavailable failure"},

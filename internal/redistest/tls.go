@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -14,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,10 +28,6 @@ type TLSServer struct {
 // a certificate, unless an argument says otherwise. It skips the test if the server was built without TLS.
 func StartTLS(tb testing.TB, args ...string) *TLSServer {
 	tb.Helper()
-	// A server with TLS complains about the value, and one without about the option. Both end at once.
-	if out, _ := exec.Command(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"), "--tls-port", "none").CombinedOutput(); !bytes.Contains(out, []byte("integer")) {
-		tb.Skipf("redistest: this server was built without TLS:\n%s", out)
-	}
 	s := &TLSServer{certificate: filepath.Join(tb.TempDir(), "cert.pem"), roots: x509.NewCertPool()}
 	key := filepath.Join(tb.TempDir(), "key.pem")
 	if err := s.certify(key); err != nil {
@@ -42,11 +38,27 @@ func StartTLS(tb testing.TB, args ...string) *TLSServer {
 		tb.Fatalf("redistest: %v", err)
 	}
 	s.addr = address(port)
+	if why := withoutTLS(port); why != "" {
+		tb.Skipf("redistest: this server was built without TLS:\n%s", why)
+	}
 	Start(tb, append([]string{
 		"--tls-port", strconv.Itoa(port), "--tls-auth-clients", "no",
 		"--tls-cert-file", s.certificate, "--tls-key-file", key, "--tls-ca-cert-file", s.certificate,
 	}, args...)...)
 	return s
+}
+
+// withoutTLS returns what a server prints that was built without TLS; otherwise "". The server has no certificate, so it
+// ends at once either way.
+func withoutTLS(port int) string {
+	server := cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server")
+	out, _ := exec.Command(server, "--port", "0", "--tls-port", strconv.Itoa(port)).CombinedOutput()
+	for _, says := range []string{"Bad directive", "Failed finding TLS support"} {
+		if strings.Contains(string(out), says) {
+			return string(out)
+		}
+	}
+	return ""
 }
 
 // Addr returns host and port of the listener with TLS.
