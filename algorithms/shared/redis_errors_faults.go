@@ -67,18 +67,19 @@ var (
 	faultPassword    = &fault{"password", "set the client's Password, and its Username if it has one"}
 	faultLogin       = &fault{"login", "check the client's Username and Password, and that the server has that user and has enabled it"}
 	faultProtected   = &fault{"protected", "the server accepts only local connections: give it a password, or turn its protected mode off"}
-	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + rights() + "; without +eval, load the script as package lua says"}
-	faultCommand     = &fault{"command", "the server, or a proxy before it, lacks a command: the limiter needs the commands that package lua lists"}
+	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + commands("+") + "; without +eval, load the script as package lua says"}
+	faultCommand     = &fault{"command", "the server, or a proxy before it, lacks a command: the limiter needs " + commands("")}
 	faultScripting   = &fault{"scripting", "the server, or a proxy before it, runs no Lua scripts: the limiter needs EVALSHA and EVAL"}
 )
 
-// rights returns the commands of the limiter as an ACL has them.
-func rights() string {
-	names := []string{"+evalsha", "+eval"}
+// commands returns the names of the commands that the limiter needs, each after a
+// prefix.
+func commands(prefix string) string {
+	names := prefix + "evalsha " + prefix + "eval"
 	for _, args := range scriptCommands {
-		names = append(names, "+"+args[0].(string))
+		names += " " + prefix + args[0].(string)
 	}
-	return strings.Join(names, " ")
+	return names
 }
 
 // notReady returns the error of Ready for why Redis cannot decide. It says what
