@@ -57,7 +57,7 @@ type Stats struct {
 
 		Owed       int    // gauge: keys whose local charges Redis has yet to receive
 		HandedBack uint64 // units that Redis received afterwards
-		Lost       uint64 // units that Redis could not receive
+		Lost       uint64 // units that may be missing in Redis, because no reply to their hand-back came
 	}
 
 	// DenyCache is the memory of denials.

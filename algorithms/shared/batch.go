@@ -104,11 +104,12 @@ type group struct {
 	// Guarded by the lane's mu:
 	queued time.Time
 	batch  *batch // in flight, whose end the caller waits for
-	left   bool   // the caller waits no longer; final once the batch has ended
+	left   bool   // the caller waits no longer, though Redis may execute the group; final once the batch has ended
 
-	next *group     // in the tally of its key
-	err  error      // why the batch has no answer for it
-	done chan error // with room for one: its end
+	late func(error) // of the call: receives the end of a group that was left
+	next *group      // in the tally of its key
+	err  error       // why the batch has no answer for it
+	done chan error  // with room for one: its end
 }
 
 // settles reports whether the group is of settlements.
@@ -240,6 +241,7 @@ func (b *batch) expire() {
 	b.blame(err)
 	for _, g := range b.groups {
 		if !g.left {
+			g.left = err == errTimeout
 			g.end(err)
 		}
 	}

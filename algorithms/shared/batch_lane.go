@@ -161,8 +161,9 @@ func (b *batch) finish() bool {
 		}
 	}
 	l.mu.Unlock()
+	b.tellLate()
 	if inTime {
-		b.wake()
+		b.wake() // last: groups belong to their callers again
 	}
 	return stopped && !stuck
 }

@@ -96,6 +96,23 @@ func deadlineOf(due, offset int64) int64 {
 	return due + offset + scriptSlack.Microseconds()
 }
 
+// tellLate tells the calls whose callers have left how they ended. The batch's trips
+// have ended.
+func (b *batch) tellLate() {
+	for i := range b.scripts {
+		s := &b.scripts[i]
+		for _, g := range s.groups {
+			switch {
+			case !g.left || g.late == nil:
+			case b.phase.Load() == phaseWithdrawn:
+				g.late(errUnsent)
+			default:
+				g.late(ownDeadline(s.cmd.Err()))
+			}
+		}
+	}
+}
+
 // stepped notes the offset of a script that was late, though its callers wait.
 func (l *lane) stepped(offset int64) {
 	l.mu.Lock()

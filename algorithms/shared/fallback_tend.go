@@ -143,30 +143,36 @@ func (f *fallback) handBack(end time.Time) {
 			})
 		}
 		calls.Wait()
-		f.owed.sending.Add(-int64(len(debts)))
 		if !answered.Load() {
 			return
 		}
 	}
 }
 
-// backfill sends the debt of one key. If that fails the key is owed still, unless
-// it may have been charged: then it is lost, because it must not be charged
-// twice.
+// backfill sends the debt of one key. A call that is not answered in time counts as
+// sending, and so as owed, until its late answer.
 func (f *fallback) backfill(d *debt) error {
 	c, units := d.call(f.now(), f.skew.Load())
 	if c == nil {
+		f.owed.sending.Add(-1)
 		return nil
 	}
 	defer c.free()
+	sent := func(err error) {
+		switch {
+		case err == nil:
+			f.stats.handedBack.Add(units)
+		case troubleOf(err).executed: // perhaps, and it must not be charged twice
+			f.stats.lost.Add(units)
+		default:
+			f.owed.restore(d, f.now())
+		}
+		f.owed.sending.Add(-1)
+	}
+	c.late = sent
 	err := f.askBounded(c)
-	switch {
-	case err == nil:
-		f.stats.handedBack.Add(units)
-	case troubleOf(err).executed:
-		f.stats.lost.Add(units)
-	default:
-		f.owed.restore(d, f.now())
+	if err == nil || !c.underWay {
+		sent(err)
 	}
 	return err
 }

@@ -107,6 +107,9 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 	rc := r.newCall(c)
 	if err := rc.run(ctx); err != nil {
 		c.givenUp = true // a batch may still read the items
+		for i := range rc.groups {
+			c.underWay = c.underWay || rc.groups[i].left
+		}
 		return err
 	}
 	for i := range c.items {

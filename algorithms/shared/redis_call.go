@@ -60,6 +60,9 @@ func (r *redisLayer) newCall(c *call) *redisCall {
 	rc.items = c.items
 	rc.storeKeys()
 	rc.split()
+	for i := range rc.groups {
+		rc.groups[i].late = c.late
+	}
 	return rc
 }
 

@@ -43,6 +43,12 @@ type call struct {
 	items   []item
 	steps   step.Call // the items as steps see them
 	givenUp bool      // something may still use the items
+
+	// A call that failed while Redis may still execute it is under way. If late is
+	// not nil, it then receives how that ended, once, from another goroutine: nil if
+	// Redis executed the call.
+	underWay bool
+	late     func(error)
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -118,7 +124,7 @@ func (c *call) free() {
 		c.items[i].key = ""
 	}
 	clear(c.steps.Items)
-	c.items, c.steps.Items = c.items[:0], c.steps.Items[:0]
+	c.items, c.steps.Items, c.late = c.items[:0], c.steps.Items[:0], nil
 	calls.Put(c)
 }
 
