@@ -43,7 +43,7 @@ func (s *script) read(reply []any) error {
 		return errLate
 	}
 	data, failures := reply[0].(string)[8:], reply[1:]
-	if s.now > 0 {
+	if s.now.µs > 0 {
 		if len(data) < 8 {
 			return errReply
 		}

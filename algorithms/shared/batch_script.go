@@ -15,17 +15,18 @@ import (
 
 // A script is the groups of one slot as the Lua script takes them.
 type script struct {
-	groups        []*group   // once packed, in the order of the answers
-	tallies       []keyTally // of the first keys, one each
-	rest          []*group   // groups in no tally
-	keys          []string   // distinct
+	groups        []*group    // once packed, in the order of the answers
+	tallies       []keyTally  // of the first keys, one each
+	rest          []*group    // groups in no tally
+	keys          []scriptKey // distinct
+	keyText       []byte      // of all keys
 	index         map[string]uint16
 	limits        []step.Limit // distinct
 	packed        []byte       // limits
 	takes         []byte
 	checks        []byte
-	now           int64 // of the decisions; 0: the server's
-	deadline      int64 // by the server's clock; 0: none
+	now           scriptInstant // of the decisions; 0: the server's
+	deadline      scriptInstant // by the server's clock; 0: none
 	args          []any
 	name          scriptName // an argument
 	refused, late bool       // and was sent again
@@ -55,7 +56,7 @@ func (s *script) reset() {
 	clear(s.args)
 	*s = script{
 		groups: s.groups[:0], tallies: s.tallies[:0], rest: s.rest[:0],
-		keys: s.keys[:0], index: s.index, limits: s.limits[:0],
+		keys: s.keys[:0], keyText: s.keyText[:0], index: s.index, limits: s.limits[:0],
 		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0],
 	}
 }
@@ -178,7 +179,9 @@ func (s *script) keyIndex(key string) uint16 {
 	if s.index == nil {
 		s.index = make(map[string]uint16)
 	}
-	s.keys = append(s.keys, key)
+	begin := len(s.keyText)
+	s.keyText = append(s.keyText, key...)
+	s.keys = append(s.keys, scriptKey{s.keyText[begin:]})
 	s.index[key] = uint16(len(s.keys))
 	return uint16(len(s.keys))
 }

@@ -167,13 +167,13 @@ func (b *batch) command(s *script, name string, offset int64) {
 	if name == "eval" {
 		s.name.text = scriptSource
 	}
-	s.now, s.deadline = b.now, 0
+	s.now.µs, s.deadline.µs = b.now, 0
 	if !s.groups[0].settles() {
-		s.deadline = deadlineOf(b.due, offset)
+		s.deadline.µs = deadlineOf(b.due, offset)
 	}
 	s.args = append(s.args[:0], name, &s.name, len(s.keys))
 	for i := range s.keys {
-		s.args = append(s.args, &s.keys[i]) // a pointer goes into an any without allocation
+		s.args = append(s.args, &s.keys[i])
 	}
 	s.args = append(s.args, &s.now, s.packed, s.takes, s.checks, &s.deadline)
 	s.cmd = redis.NewCmd(b.ctx, s.args...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
+	"github.com/penstock-go/penstock/lua"
 )
 
 func TestStoredKeyAndTTL(t *testing.T) {
@@ -180,5 +181,24 @@ func TestMissingStatesAreCounted(t *testing.T) {
 		if got := r.Stats().Redis.Missing; got != 2 {
 			t.Errorf("%v: got %d missing states, want 2", l, got)
 		}
+	}
+}
+
+// Whoever traces commands sees keys and numbers as text.
+func TestTracesShowText(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var traced []string
+	client := redistest.Script(server.Client(), redistest.Inspect(func(cmd redis.Cmder) { traced = append(traced, cmd.String()) }))
+	l := newRedis(t, client, nil)
+	for range 2 {
+		take(t, l, "usr=1", algorithms.TokenBucket(10, time.Minute), 1)
+	}
+	last := traced[len(traced)-1]
+	if !strings.HasPrefix(last, "evalsha "+lua.Digest+" 1 penstock:{usr=1}:default:tb 0 ") {
+		t.Errorf("got %q, want the digest, the number of keys, the key and the clock", last)
+	}
+	if strings.Contains(last, "0x") || strings.Contains(last, "0xc") {
+		t.Errorf("got %q, want no pointers", last)
 	}
 }
