@@ -4,5 +4,5 @@ std = "lua51"
 not_globals = {
 	"arg", "collectgarbage", "dofile", "io", "load", "loadfile", "module", "os", "package", "print", "require",
 }
-read_globals = { "redis", "struct", "KEYS", "ARGV" }
+read_globals = { "redis", "KEYS", "ARGV" }
 max_line_length = 120

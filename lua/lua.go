@@ -25,7 +25,7 @@ var files embed.FS
 
 // The script begins with the files that lone takes need. The files of the other
 // algorithms depend only on these, and on each other only when it runs.
-var first = []string{"prelude.lua", "state.lua", "token_bucket.lua", "takes.lua", "steps.lua"}
+var first = []string{"struct.lua", "prelude.lua", "state.lua", "token_bucket.lua", "takes.lua", "steps.lua"}
 
 const last = "call.lua"
 

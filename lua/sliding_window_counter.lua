@@ -49,7 +49,8 @@ makers.sc = function()
       local eff = max(written, now)
       local rolled = floor(eff / w) - floor(written / w)
       if rolled == 1 then
-        n, f = 0, n
+        -- Not in the other order: the Lua of miniredis assigns one after the other.
+        f, n = n, 0
       elseif rolled > 1 then
         n, f = 0, 0
       end

@@ -114,6 +114,29 @@
 // [Limiter.Findings] reports settings that do not fit. [Limiter.Ready] finds
 // misconfigurations at start: see [ErrMisconfigured].
 //
+// # Testing your service
+//
+// Most tests need no Redis: give the middleware an [algorithms.Memory] with a
+// clock of your own, or run the test in testing/synctest. A test of several
+// instances can use a real redis-server, or miniredis
+// (github.com/alicebob/miniredis/v2):
+//
+//	m := miniredis.RunT(t)
+//	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+//	limiter, err := shared.New(rdb, &shared.Options{
+//		DenyCacheKeys: shared.DenyCacheOff, // a denial ends as soon as the clock says so
+//		Deadline:      time.Second,         // a busy test machine is no outage
+//	})
+//	m.SetTime(now)                          // the clock of limits, from the first request on
+//	// ... the third request is denied ...
+//	m.SetTime(now.Add(time.Minute))         // not FastForward, which moves TTLs only
+//
+// FlushAll forgets all limits. PerDay and PerMonth follow SetTime for two
+// periods from today. For other dates, set Options.Now, which replaces the clock of
+// the server. If the server cannot run the script, the limiter logs an error, and
+// decisions have the Source [algorithms.Local]. A test that wants
+// [algorithms.Shared] fails then.
+//
 // # Stored keys
 //
 // Redis holds each key of a limiter as prefix:{first}|rest:policy:tag, with a

@@ -1,0 +1,112 @@
+// What adopters' own tests meet: miniredis in the place of Redis.
+
+package shared
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/limitertest"
+)
+
+// startMiniredis returns a miniredis and its client. Both end with the test.
+func startMiniredis(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
+	t.Helper()
+	m := miniredis.RunT(t)
+	return m, clientOf(t, m.Addr(), nil)
+}
+
+// A limiter on miniredis keeps every rule.
+func TestMiniredisConforms(t *testing.T) {
+	if raceEnabled {
+		t.Skip("miniredis's Lua is slow, and the race detector makes it five times slower")
+	}
+	t.Parallel()
+	m, client := startMiniredis(t)
+	s := redisSubject(client)
+	s.Traces = 2 // its Lua is slow
+	onRedis := s.New
+	s.New = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
+		if strings.HasSuffix(tb.Name(), "/real-time") { // its keys must expire by themselves, for which miniredis reads all keys
+			m.ClockTTL(true)
+			tb.Cleanup(func() { m.ClockTTL(false) })
+		}
+		return onRedis(tb, now)
+	}
+	limitertest.Run(t, s)
+}
+
+// SetTime moves every limit as a clock moves the limits of a Memory.
+func TestMiniredisSetTimeMovesLimits(t *testing.T) {
+	t.Parallel()
+	m, client := startMiniredis(t)
+	var mu sync.Mutex // from SetTime to the answer: each trace has a time of its own
+	s := redisSubject(client)
+	s.New = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
+		l := must(tb, client, &Options{Prefix: conformingPrefix, Deadline: time.Minute, DenyCacheKeys: DenyCacheOff})
+		l.redis.clock = now // the calendar is this process's
+		return limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+			mu.Lock()
+			defer mu.Unlock()
+			m.SetTime(now())
+			return l.Allow(ctx, checks)
+		})
+	}
+	limitertest.Differential(t, limitertest.Memory(), s, 30)
+}
+
+type limiterFunc func(context.Context, []algorithms.Check) error
+
+func (f limiterFunc) Allow(ctx context.Context, checks []algorithms.Check) error {
+	return f(ctx, checks)
+}
+
+// A typical test of an adopter: the third request is denied, time passes, the store is emptied.
+func TestMiniredisInAnAdoptersTest(t *testing.T) {
+	t.Parallel()
+	m, client := startMiniredis(t)
+	for _, limit := range []algorithms.Limit{
+		algorithms.TokenBucket(2, time.Minute), algorithms.LeakyBucket(2, time.Minute), algorithms.SlidingWindowCounter(2, time.Minute),
+		algorithms.SlidingWindowLog(2, time.Minute), algorithms.FixedWindow(2, time.Minute), algorithms.PerDay(2, time.UTC),
+	} {
+		t.Run(limit.String(), func(t *testing.T) {
+			noon := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
+			m.SetTime(noon)
+			log := &logRecords{}
+			a := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Second})
+			b := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Second})
+			if err := a.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := func(l *Limiter, allowed bool, when string) algorithms.Decision {
+				t.Helper()
+				d := take(t, l, "usr=42", limit, 1)
+				if d.Allowed != allowed || d.Source != algorithms.Shared {
+					t.Fatalf("%s: got %+v, want allowed %t by Redis", when, d, allowed)
+				}
+				return d
+			}
+			want(a, true, "first request")
+			want(b, true, "second request, of another instance")
+			denied := want(a, false, "third request")
+			m.SetTime(noon.Add(denied.RetryAfter - time.Microsecond))
+			want(a, false, "too early")
+			m.SetTime(noon.Add(denied.RetryAfter))
+			want(b, true, "in time")
+			m.FlushAll()
+			want(a, true, "after FlushAll")
+			want(b, true, "after FlushAll")
+			want(a, false, "after both")
+			if got := log.messages(); len(got) > 0 {
+				t.Errorf("got log lines %q, want none", got)
+			}
+		})
+	}
+}
