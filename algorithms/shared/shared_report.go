@@ -19,6 +19,7 @@ type report struct {
 	loads         atomic.Uint64
 	returnsFailed atomic.Uint64
 	misconfigured atomic.Bool // and it was logged
+	scriptFailed  atomic.Bool // and it was logged
 
 	mu     sync.Mutex // guards the fields below
 	opened time.Time  // when Redis became unavailable
@@ -44,10 +45,14 @@ func (r *report) scriptLoaded() { r.loads.Add(1) }
 // failed: a script failed with err, or calls that had waited for too long were
 // not sent, once for all the calls in it.
 func (r *report) failed(err error) {
-	reason := Reason(err)
-	r.errors[reason].Add(1)
-	if reason == reasonConfiguration && !r.misconfigured.Swap(true) {
+	trouble := troubleOf(err)
+	r.errors[trouble.reason].Add(1)
+	switch {
+	case trouble.reason == reasonConfiguration && !r.misconfigured.Swap(true):
 		r.log.Error("Redis misconfigured", "error", brief(err))
+	case trouble.reason == reasonInternal && trouble.effect == effectSuccess && !r.scriptFailed.Swap(true):
+		// Redis answers, so no circuit opens and tells of it.
+		r.log.Error("Redis cannot run the script: this instance limits alone", "error", brief(err))
 	}
 }
 
@@ -89,6 +94,7 @@ func (r *report) circuitClosed(local, open, closed uint64) {
 	opened := r.opened
 	r.mu.Unlock()
 	r.misconfigured.Store(false)
+	r.scriptFailed.Store(false)
 	r.log.Info("Redis available", "after", time.Since(opened).Round(time.Millisecond),
 		"decided_locally", local, "failed_open", open, "failed_closed", closed)
 }
