@@ -63,7 +63,7 @@ func startSentinel(tb testing.TB, primary *Server) *Server {
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
-	return start(tb, kind{ready: "Sentinel ID is", args: []string{file, "--sentinel"}}, nil)
+	return start(tb, kind{args: []string{file, "--sentinel"}}, nil)
 }
 
 // MasterName returns the name by which the sentinels know the primary.
@@ -167,7 +167,8 @@ func (s *Sentinel) view(sentinel *Server) string {
 		return fmt.Sprintf("other sentinels are %v", peers)
 	}
 	for _, peer := range peers {
-		if peer["flags"] != "sentinel" {
+		// Valkey 9.1 adds "master_down", for the down primary that the peer has seen last.
+		if flags := peer["flags"]; flags != "sentinel" && flags != "sentinel,master_down" {
 			return fmt.Sprintf("another sentinel is %v", peer)
 		}
 	}

@@ -2,12 +2,9 @@ package redistest
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,16 +26,13 @@ var errPortTaken = errors.New("somebody else took the port")
 
 // A kind is what sets one sort of server apart from the others.
 type kind struct {
-	bus   bool     // it has a port for the Cluster bus
-	ready string   // what it logs once it serves
-	args  []string // that come before all others
+	bus  bool     // it has a port for the Cluster bus
+	args []string // that come before all others
 }
 
-const serves = "Ready to accept connections"
-
 var (
-	plain       = kind{ready: serves}
-	clusterNode = kind{ready: serves, bus: true}
+	plain       = kind{}
+	clusterNode = kind{bus: true}
 )
 
 // A Server is one redis-server on 127.0.0.1. Its methods may be called by any goroutine, except Restart, Stop and
@@ -67,7 +61,7 @@ func Start(tb testing.TB, args ...string) *Server {
 // start is Start for a server of any kind.
 func start(tb testing.TB, kind kind, args []string) *Server {
 	tb.Helper()
-	path, err := exec.LookPath(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"))
+	path, err := program()
 	if err != nil {
 		tb.Fatalf("redistest: %v: run \"make tools\", or install the package redis-server (Debian, Ubuntu) or redis", err)
 	}
@@ -95,10 +89,25 @@ func start(tb testing.TB, kind kind, args []string) *Server {
 
 // run launches the process and waits until it serves. A process that does not is ended.
 func (s *Server) run() error {
-	return s.runUntil(func(p *run) bool {
-		// Somebody else may have taken the port and answer in the place of p, so the log of p counts, too.
-		return strings.Contains(p.output(), s.kind.ready) && answers(s.Addr())
-	})
+	return s.runUntil(func(p *run) bool { return answers(s.Addr()) && s.isAnsweredBy(p) })
+}
+
+// isAnsweredBy reports whether p answers on the port of s, and not somebody else who has taken it. A server that shows
+// its process to users with a password only is believed.
+func (s *Server) isAnsweredBy(p *run) bool {
+	client := s.quietClient()
+	defer client.Close()
+	info, err := client.Info(s.tb.Context(), "server").Result()
+	if err != nil {
+		return isRefusal(err)
+	}
+	return strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", p.pid()))
+}
+
+// isRefusal reports whether err is a reply of a server.
+func isRefusal(err error) bool {
+	var refusal redis.Error
+	return errors.As(err, &refusal)
 }
 
 // runUntil launches the process, with further arguments, and waits until it is ready. A process that is not is ended.
@@ -139,7 +148,7 @@ func awaitReady(p *run, ready func(*run) bool) error {
 		return nil
 	case !p.ended():
 		return fmt.Errorf("redis-server is not ready after %v:\n%s", deadline, log)
-	case strings.Contains(log, "Failed listening on port"):
+	case strings.Contains(log, "Address already in use"):
 		return errPortTaken
 	default:
 		return fmt.Errorf("redis-server ended at once:\n%s", log)
@@ -154,8 +163,11 @@ func answers(addr string) bool {
 }
 
 // ping returns the first line of the reply to a PING, or "" if there is none.
-// It speaks the protocol itself, since a client would say more than PING, and tests count commands.
-func ping(addr string) string {
+func ping(addr string) string { return reply(addr, "PING") }
+
+// reply returns the first line of the reply to a command, or "" if there is none that is a status, an error or a text.
+// It speaks the protocol itself, since a client would say more than the command, and tests count commands.
+func reply(addr, command string) string {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
 		return ""
@@ -164,14 +176,14 @@ func ping(addr string) string {
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return ""
 	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
 		return ""
 	}
-	reply, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil || !strings.HasPrefix(reply, "+") && !strings.HasPrefix(reply, "-") {
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.ContainsAny(line[:1], "+-$") {
 		return ""
 	}
-	return reply
+	return line
 }
 
 // Addr returns host and port. They stay the same for the life of the Server.

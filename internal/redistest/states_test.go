@@ -35,6 +35,9 @@ func TestArgumentsThatRefuse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			if tt.want == "NOREPLICAS " {
+				SkipOn(t, "KeyDB", "KeyDB lets scripts write without replicas")
+			}
 			s := Start(t, tt.args...)
 			o := s.quiet()
 			o.Username, o.Password = tt.user, tt.password
@@ -49,7 +52,8 @@ func wantRefusal(t *testing.T, o *redis.Options, want string) {
 	t.Helper()
 	client := redis.NewClient(o)
 	defer client.Close()
-	if err := write(t.Context(), client); err == nil || !strings.HasPrefix(err.Error(), want) {
+	// Redis 6.2 puts the place in the script before its words.
+	if err := write(t.Context(), client); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -1,0 +1,52 @@
+package redistest
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"regexp"
+	"sync"
+	"testing"
+)
+
+// program returns the path of the server's program.
+func program() (string, error) {
+	return exec.LookPath(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"))
+}
+
+var versionLine = regexp.MustCompile(`^(\w+) server v=(\S+)`)
+
+// Version returns the name and the version that a server's program prints about itself, such as Redis and 7.0.15.
+func Version(path string) (name, version string, err error) {
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return "", "", err
+	}
+	parts := versionLine.FindSubmatch(out)
+	if parts == nil {
+		return string(out), "", nil
+	}
+	return string(parts[1]), string(parts[2]), nil
+}
+
+// named is the name of the server that tests run on.
+var named = sync.OnceValue(func() string {
+	path, err := program()
+	if err != nil {
+		return ""
+	}
+	name, _, _ := Version(path)
+	return name
+})
+
+// Cannot begins what a skipped test says about a server that cannot run it; see internal/servers.
+const Cannot = "cannot run here: "
+
+// SkipOn skips the test on servers of that name, such as KeyDB, which cannot do what the test needs, and says why. The
+// tests of the default server skip nothing.
+func SkipOn(tb testing.TB, name, why string) {
+	tb.Helper()
+	if named() == name {
+		tb.Skip(Cannot + why)
+	}
+}
