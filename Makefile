@@ -15,7 +15,7 @@ export REDIS_SERVER CHROMIUM PYTHON
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
+.PHONY: help run test test-short test-norace test-servers test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,8 +34,14 @@ test-short: tools ## run the fast tests only, without the race detector
 	go test -short ./...
 
 # With the race detector these tests skip, or keep to bounds that mean little. One after the other: they are disturbed easily.
-test-norace: tools ## test allocations, and latency in outages, without the race detector
-	go test -count=1 -p 1 -run 'Alloc|OutageLatency' ./algorithms/... ./middleware/...
+test-norace: tools ## test allocations, latency in outages, and miniredis, without the race detector
+	go test -count=1 -p 1 -run 'Alloc|OutageLatency|MiniredisConforms' ./algorithms/... ./middleware/...
+
+# Those that are installed, unless others are named.
+SERVERS ?= $(foreach name,redis-server valkey-server redict-server keydb-server,$(shell command -v $(name)))
+
+test-servers: ## run the tests that need Redis on SERVERS="path path ...", into internal/redistest/SERVERS.md
+	go run ./internal/servers -o internal/redistest/SERVERS.md $(SERVERS)
 
 test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium

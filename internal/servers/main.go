@@ -1,0 +1,105 @@
+// Command servers runs the tests that need Redis on several servers, one after the other, and writes a table of the
+// results. Each argument is the program of a server, e.g. /usr/bin/valkey-server.
+//
+// A test that fails is run again by itself, because most tests that fail on a busy machine pass then. The table names
+// both kinds of failures, and the tests that a server cannot run, with the reasons.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// packages are those whose tests start servers, except the examples.
+var packages = []string{
+	"./algorithms", "./algorithms/shared", "./middleware/overrides", "./middleware", "./lua", "./internal/redistest",
+}
+
+func main() {
+	file := flag.String("o", "", "write the table into this `file`")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, flag.Args(), *file)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "servers:", err)
+		os.Exit(1)
+	}
+}
+
+// run tests the servers. It writes the table after each server, so that an interrupted run is not lost.
+func run(ctx context.Context, paths []string, file string) error {
+	if len(paths) == 0 {
+		return errors.New("no server is named or installed: make test-servers SERVERS=\"/path/to/valkey-server ...\"")
+	}
+	var reports []report
+	failed := false
+	for _, path := range paths {
+		r, err := test(ctx, path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		reports = append(reports, r)
+		failed = failed || len(r.failed) > 0
+		text := table(reports, time.Now())
+		fmt.Print(text)
+		if file == "" {
+			continue
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return errors.New("some tests fail on some servers")
+	}
+	return nil
+}
+
+// test runs all tests on one server, and those that fail again.
+func test(ctx context.Context, path string) (report, error) {
+	name, version, err := redistest.Version(path)
+	if err != nil {
+		return report{}, err
+	}
+	fmt.Fprintf(os.Stderr, "testing %s %s (%s)\n", name, version, path)
+	r := report{server: name, version: version}
+	events, err := goTest(ctx, path, packages...)
+	if err != nil {
+		return report{}, err
+	}
+	r.add(events)
+	r.recheck(func(t testName) bool {
+		top, _, _ := strings.Cut(t.test, "/")
+		again, err := goTest(ctx, path, "-run", "^"+regexp.QuoteMeta(top)+"$", t.path)
+		var alone report
+		alone.add(again)
+		return err == nil && alone.passed > 0 && len(alone.failed) == 0
+	})
+	return r, ctx.Err()
+}
+
+// goTest returns what go test -json prints. Tests that fail are no error.
+func goTest(ctx context.Context, path string, args ...string) (io.Reader, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-timeout=30m"}, args...)...)
+	cmd.Env = append(os.Environ(), "REDIS_SERVER="+path)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		return nil, err
+	}
+	return &out, ctx.Err()
+}
