@@ -15,7 +15,7 @@ export REDIS_SERVER CHROMIUM PYTHON
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-servers test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
+.PHONY: help run test test-short test-norace test-servers test-valkey test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,10 @@ SERVERS ?= $(foreach name,redis-server valkey-server redict-server keydb-server,
 
 test-servers: ## run the tests that need Redis on SERVERS="path path ...", into internal/redistest/SERVERS.md
 	go run ./internal/servers -o internal/redistest/SERVERS.md $(SERVERS)
+
+test-valkey: tools ## run the tests that need Redis on Valkey, if the system has a package of it
+	@if .ci/install valkey-server valkey-server valkey valkey valkey 2>/dev/null; then set -x; go run ./internal/servers valkey-server; \
+	else echo "make test-valkey: no Valkey here, so the tests ran on $(REDIS_SERVER) only" >&2; fi
 
 test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
@@ -110,4 +114,4 @@ mod: ## check go.mod and go.sum
 	go mod tidy -diff
 	go mod verify
 
-check: fmt-check mod vet lint test test-norace test-e2e bench-smoke ## all that a change must pass
+check: fmt-check mod vet lint test test-norace test-valkey test-e2e bench-smoke ## all that a change must pass

@@ -21,11 +21,11 @@ type report struct {
 	cannot          map[string]string // tests that the server cannot run, and why
 }
 
-// A testName is a test and the path of its package.
+// A testName is a test and the folder of its package.
 type testName struct{ path, test string }
 
 func (t testName) String() string {
-	return strings.TrimPrefix(t.path, "github.com/penstock-go/penstock/") + " " + t.test
+	return t.path + " " + t.test
 }
 
 // An event is a line of go test -json.

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-const events = `{"Action":"run","Package":"github.com/penstock-go/penstock/a","Test":"TestOne"}
-{"Action":"run","Package":"github.com/penstock-go/penstock/a","Test":"TestOne/x"}
-{"Action":"run","Package":"github.com/penstock-go/penstock/a","Test":"TestOne/y"}
-{"Action":"pass","Package":"github.com/penstock-go/penstock/a","Test":"TestOne/x"}
-{"Action":"fail","Package":"github.com/penstock-go/penstock/a","Test":"TestOne/y"}
-{"Action":"fail","Package":"github.com/penstock-go/penstock/a","Test":"TestOne"}
-{"Action":"fail","Package":"github.com/penstock-go/penstock/a","Test":"TestBusy"}
-{"Action":"output","Package":"github.com/penstock-go/penstock/a","Test":"TestTwo","Output":"    a_test.go:7: cannot run here: KeyDB has no such thing\n"}
-{"Action":"skip","Package":"github.com/penstock-go/penstock/a","Test":"TestTwo"}
-{"Action":"skip","Package":"github.com/penstock-go/penstock/a","Test":"TestJob"}
-{"Action":"fail","Package":"github.com/penstock-go/penstock/a"}
-{"Action":"fail","Package":"github.com/penstock-go/penstock/b"}
+const events = `{"Action":"run","Package":"a","Test":"TestOne"}
+{"Action":"run","Package":"a","Test":"TestOne/x"}
+{"Action":"run","Package":"a","Test":"TestOne/y"}
+{"Action":"pass","Package":"a","Test":"TestOne/x"}
+{"Action":"fail","Package":"a","Test":"TestOne/y"}
+{"Action":"fail","Package":"a","Test":"TestOne"}
+{"Action":"fail","Package":"a","Test":"TestBusy"}
+{"Action":"output","Package":"a","Test":"TestTwo","Output":"    a_test.go:7: cannot run here: KeyDB has no such thing\n"}
+{"Action":"skip","Package":"a","Test":"TestTwo"}
+{"Action":"skip","Package":"a","Test":"TestJob"}
+{"Action":"fail","Package":"a"}
+{"Action":"fail","Package":"b"}
 `
 
 // The table names each test once: failed, passed when it ran again, or impossible on that server.
