@@ -26,8 +26,8 @@ type Options struct {
 	Deadline time.Duration
 
 	// Logger receives one line per change of state: Redis is unavailable, Redis
-	// is available, Redis is misconfigured, units could not be given back. Nil
-	// means slog.Default(). It logs no keys.
+	// is available, Redis is misconfigured or cannot run the script, units could
+	// not be given back. Nil means slog.Default(). It logs no keys.
 	Logger *slog.Logger
 
 	// Now is the clock of decisions. It must be safe for concurrent use. Nil

@@ -19,6 +19,7 @@
 //	| this test binary in another process     | Rerun in the test, RunJob in the process       |
 //	| a condition that holds sooner or later  | Until, UntilEmpty                              |
 //	| another version or a fork               | the variable REDIS_SERVER in the environment   |
+//	| a test that such a fork cannot run      | SkipOn, which names it in SERVERS.md           |
 //
 // Settings make a server refuse in other ways, each by its own arguments:
 //
@@ -52,7 +53,8 @@
 //	| hides its type, and has only Process         | none                                           |
 //	| keeps its type, and has pipelines            | any, with client.AddHook(Script(nil, steps...)) |
 //
-// A missing redis-server fails the test. Nothing is skipped, because a green run without Redis proves nothing.
+// A missing redis-server fails the test. On the default server nothing is skipped, because a green run without Redis
+// proves nothing.
 //
 // Every server listens on a free port of 127.0.0.1, keeps its files in a directory of the test, persists no data
 // of its own accord, and is killed when the test ends, frozen or not. On Linux the kernel also kills it
