@@ -229,6 +229,7 @@ func (w *witnesses) wantSharedOnce(t *testing.T) {
 // Nodes of a Cluster whose clocks differ by minutes lose no timely take either, nor
 // does a replica that is promoted and has another clock.
 func TestClusterClocksDiffer(t *testing.T) {
+	redistest.SkipOn(t, "KeyDB", "after CLUSTER FAILOVER, KeyDB leaves calls that it held without an answer")
 	redistest.SkewClocks(t, time.Minute)
 	cluster := redistest.StartClusterWithReplicas(t)
 	limiter := must(t, cluster.Client(), &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
