@@ -33,7 +33,7 @@ var log5 = algorithms.SlidingWindowLog(5, time.Minute)
 func logText(pairs ...int) string {
 	var texts []string
 	for i := 0; i < len(pairs); i += 2 {
-		texts = append(texts, fmt.Sprintf("%d%03d", epoch+pairs[i]*second, pairs[i+1]))
+		texts = append(texts, fmt.Sprintf("%d%03d", epoch+int64(pairs[i])*second, pairs[i+1]))
 	}
 	return strings.Join(texts, " ")
 }

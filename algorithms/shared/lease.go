@@ -60,7 +60,7 @@ func newLease(next layer, o *LeaseOptions, r *report) *lease {
 	l := &lease{
 		next: next, options: *o, start: time.Now(), heat: newHeat(o.MaxKeys), report: r,
 		tendEvery: o.Hold / 4,
-		hotVotes:  max(1, o.HotAt*int(heatEpoch)/int(time.Second)),
+		hotVotes:  max(1, o.HotAt/int(time.Second/heatEpoch)),
 		hotPace:   int64(o.HotAt) * int64(o.Hold) / int64(2*time.Second),
 		eased:     func([]item) {},
 		alarm:     time.NewTimer(o.Hold), closing: make(chan struct{}),

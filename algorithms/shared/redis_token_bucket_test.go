@@ -29,7 +29,7 @@ func TestTokenBucketDrainsExactlyAroundTwoTo53(t *testing.T) {
 			key := fmt.Sprintf("usr=%d-%d", dt, f)
 			limiter := newRedis(t, client, &Options{Now: func() time.Time { return time.UnixMicro(begun + dt) }})
 			stored := limiter.StoredKey(checksFor(limit, key)[0])
-			do(t, client, "set", stored, fmt.Sprintf("%d:%d:%d", begun, units, f))
+			do(t, client, "set", stored, fmt.Sprintf("%d:%d:%d", int64(begun), units, f))
 			take(t, limiter, key, limit, 1)
 			k := (r*dt - f) / w
 			rest := f + k*w // of r parts to the µs

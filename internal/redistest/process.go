@@ -78,7 +78,7 @@ func (p *process) kill() error {
 
 // freeze stops the process and returns when it no longer runs.
 func (p *process) freeze() error {
-	if err := p.signal(syscall.SIGSTOP); err != nil {
+	if err := p.signal(sigStop); err != nil {
 		return err
 	}
 	if !poll(deadline, func() bool { return stopped(p.pid()) }) {

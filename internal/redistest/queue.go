@@ -9,7 +9,7 @@ import (
 // fill makes l a listener whose queue is full, and returns the connections that fill it.
 func fill(l *net.TCPListener) (waiting []net.Conn, err error) {
 	// The shortest queue that the system offers.
-	if err := control(l, func(fd int) error { return syscall.Listen(fd, 0) }); err != nil {
+	if err := control(l, func(fd descriptor) error { return syscall.Listen(fd, 0) }); err != nil {
 		return nil, err
 	}
 	// A queue of length 0 has room for one, but that is up to the system.
@@ -26,17 +26,17 @@ func fill(l *net.TCPListener) (waiting []net.Conn, err error) {
 // shut closes a listener at once. A plain Close could leave it open for a moment, during which clients are accepted and
 // the port cannot be listened on again: a process that is just being started shares the files of this one until then.
 func shut(l *net.TCPListener) {
-	_ = control(l, func(fd int) error { return syscall.Shutdown(fd, syscall.SHUT_RD) }) // Linux can; others just close
+	_ = control(l, func(fd descriptor) error { return syscall.Shutdown(fd, syscall.SHUT_RD) }) // Linux can; others just close
 	_ = l.Close()
 }
 
-func control(l *net.TCPListener, f func(fd int) error) error {
+func control(l *net.TCPListener, f func(fd descriptor) error) error {
 	raw, err := l.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var failure error
-	if err := raw.Control(func(fd uintptr) { failure = f(int(fd)) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { failure = f(descriptor(fd)) }); err != nil {
 		return err
 	}
 	return failure

@@ -231,7 +231,7 @@ func exists(pid int) bool {
 	if pid == 0 {
 		return true // a test that did not come far enough to learn the pid
 	}
-	if syscall.Kill(pid, 0) != nil {
+	if p, err := os.FindProcess(pid); err != nil || p.Signal(syscall.Signal(0)) != nil {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

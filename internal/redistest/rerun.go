@@ -144,7 +144,7 @@ func (c *Child) Stop() {
 // Continue lets a stopped process go on.
 func (c *Child) Continue() {
 	c.tb.Helper()
-	if err := c.proc.signal(syscall.SIGCONT); err != nil {
+	if err := c.proc.signal(sigContinue); err != nil {
 		c.tb.Errorf("redistest: SIGCONT for process %d: %v", c.PID(), err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -231,7 +230,7 @@ func (s *Server) Stop() {
 // Continue lets a stopped server go on.
 func (s *Server) Continue() {
 	s.tb.Helper()
-	if err := s.running().signal(syscall.SIGCONT); err != nil {
+	if err := s.running().signal(sigContinue); err != nil {
 		s.tb.Fatalf("redistest: SIGCONT for %s: %v", s.Addr(), err)
 	}
 }
