@@ -15,6 +15,7 @@
 //	users, and visitors without an account      | FirstOf(User(fromContext), IP(nil))
 //	each route for itself, chi                  | Route(), anywhere in the router
 //	each route for itself, ServeMux             | Route() in its handlers, RouteIn(mux) around it
+//	the same in gorilla, echo, gin, httprouter  | Route(), with one line of yours
 //	each client on each route                   | Join(client, Route()), the client first
 //	all clients together                        | Const("all")
 //	anything else                               | Custom("kind", f)

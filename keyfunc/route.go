@@ -28,6 +28,15 @@ const unmatched = "unmatched"
 // StripPrefix has removed. For a mux mounted in chi it is the template of chi
 // and then the pattern.
 //
+// In any other router, set the request's Pattern to the template before the
+// middleware. This also holds for a router behind a pattern of a ServeMux, such
+// as "/": otherwise all its routes share the key rt=/.
+//
+//	gorilla     r.Pattern, _ = mux.CurrentRoute(r).GetPathTemplate()
+//	echo v4     c.Request().Pattern = c.Path() // echo v5's WrapMiddleware does so
+//	gin         c.Request.Pattern = c.FullPath()
+//	httprouter  r.Pattern = path               // in the function that registers path
+//
 // Requests that no route matches (404, 405) share the key rt=unmatched. If no
 // router is around the middleware, all requests share it: in front of a
 // ServeMux use [RouteIn].

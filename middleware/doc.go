@@ -63,6 +63,34 @@
 // Access-Control-Expose-Headers names Grpc-Status, Grpc-Message and
 // Grpc-Status-Details-Bin.
 //
+// # What ChargeIf sees
+//
+// Policy.ChargeIf receives the status that the wrapped handler wrote. The last column
+// is for a policy that counts failures, status >= 400.
+//
+//	Who answers                                          ChargeIf sees      Charged
+//	the handler, or a middleware inside                  its status         from 400 up
+//	an inner Middleware that refuses                     429, 401, ...      yes
+//	net/http, for a handler that wrote nothing           200                no
+//	the handler, and panics afterwards                   its status         from 400 up
+//	a recovery outside, or nobody, after a panic         500                yes
+//	nobody, because the client has hung up               499                yes
+//	a timeout outside, and the handler wrote nothing     504                yes
+//	a timeout outside, and the handler wrote too late    the written one    from 400 up
+//	the handler, after it has taken over the connection  101                no
+//	gin or echo, without the lines below                 200                no
+//	this Middleware, which refuses the request           not called         no
+//
+// A timeout outside is chi's middleware.Timeout, http.TimeoutHandler, or any other
+// deadline of the request's context.
+//
+// gin's handlers write to gin's own writer, and echo answers errors after its
+// middleware has returned. Tell the middleware their status:
+//
+//	gin      w.WriteHeader(c.Writer.Status())        // after c.Next(), in the wrapped handler
+//	echo v4  c.Error(err)                            // with the error of next(c), in a middleware inside
+//	echo v5  c.Echo().HTTPErrorHandler(c, err)       // likewise
+//
 // # Which limit is in force
 //
 // The first of these: the limit of the key's override, of everyone's override, of

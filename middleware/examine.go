@@ -4,6 +4,7 @@ package ratelimit
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync/atomic"
 )
@@ -13,7 +14,7 @@ const (
 	examinedEvery = 64
 
 	forwardedFor = 16  // forwarded requests in a row
-	judgedAfter  = 100 // requests with an unknown route, or outcomes without a status
+	judgedAfter  = 100 // requests with an unknown or a hidden route, or outcomes without a status
 )
 
 // A doctor decides which requests are examined, and has the registration of names.
@@ -47,7 +48,7 @@ func (q *request) examine() {
 	for i := range q.parts {
 		if a := &q.parts[i]; a.denied == 0 {
 			q.m.examineForwarding(a.policy, forwarded)
-			q.m.examineRoute(a.policy, q.key(a), q.verdict.Allowed)
+			q.m.examineRoute(a.policy, routeIn(q.key(a)), q.http.URL.Path, q.verdict.Allowed)
 		}
 	}
 }
@@ -70,17 +71,47 @@ func (m *Middleware) examineForwarding(p *policy, forwarded bool) {
 	}
 }
 
-// examineRoute counts served requests with an unknown route.
-func (m *Middleware) examineRoute(p *policy, key string, served bool) {
-	const part = "rt=unmatched"
+// examineRoute counts served requests with an unknown route, and requests whose
+// route is only the prefix under which another router may be mounted.
+func (m *Middleware) examineRoute(p *policy, route, path string, served bool) {
 	s := p.symptoms
-	switch {
-	case !strings.HasPrefix(key, part) && !strings.Contains(key, "|"+part):
-		s.routed.Store(true)
-		s.end(unknownRoute)
-	case served && s.unrouted.Add(1) >= judgedAfter && !s.routed.Load():
+	switch unmatched := route == "unmatched"; {
+	case unmatched && served && s.unrouted.Add(1) >= judgedAfter && !s.routed.Load():
 		m.find(unknownRoute, p)
+		return
+	case unmatched:
+		return
 	}
+	s.routed.Store(true)
+	s.end(unknownRoute)
+	prefix, mounts := mountPoint(route)
+	switch {
+	case !mounts:
+		s.whole.Store(true)
+		s.end(hiddenRoute)
+	case !strings.HasSuffix(prefix, path) && s.mounted.Add(1) >= judgedAfter && !s.whole.Load():
+		m.find(hiddenRoute, p)
+	}
+}
+
+// routeIn returns the route in a key, or "" if the key has none.
+func routeIn(key string) string {
+	for part := range strings.SplitSeq(key, "|") {
+		if route, ok := strings.CutPrefix(part, "rt="); ok {
+			return route
+		}
+	}
+	return ""
+}
+
+// mountPoint returns the prefix of the paths that a route matches, if the route is a
+// whole subtree of paths: "/api/" of ServeMux, "/api/*" of chi, "/api/{rest...}".
+func mountPoint(route string) (prefix string, mounts bool) {
+	if rest, ok := strings.CutSuffix(route, "...%7D"); ok {
+		return rest[:strings.LastIndexByte(rest, '/')+1], true
+	}
+	prefix = strings.TrimSuffix(route, "*")
+	return prefix, strings.HasSuffix(prefix, "/")
 }
 
 // examineNesting looks whether a handler is wrapped twice by one policy, perhaps with
@@ -104,10 +135,13 @@ func (m *Middleware) examineNesting(q *request) {
 
 // examineOutcome counts the outcomes of a policy without a written status. One
 // written status proves that the middleware sees them: handlers that write nothing
-// mean 200.
+// mean 200. It proves nothing in a router that writes some answers past it.
 func (m *Middleware) examineOutcome(p *policy, e ending) {
 	s := p.symptoms
 	switch {
+	case e.bypassed && e.silent:
+		m.find(noStatus, p)
+	case e.bypassed:
 	case e.written:
 		if !s.written.Load() {
 			s.written.Store(true)
@@ -116,4 +150,20 @@ func (m *Middleware) examineOutcome(p *policy, e ending) {
 	case e.silent && !s.written.Load() && s.silent.Add(1) >= judgedAfter:
 		m.find(noStatus, p)
 	}
+}
+
+// bypasses reports whether a writer belongs to a router that may answer outside of
+// the middleware: gin's handlers write to gin's own writer, and echo turns errors into
+// answers after its middleware has returned.
+func bypasses(w http.ResponseWriter) bool {
+	switch w.(type) {
+	case interface{ WriteHeaderNow() }: // gin
+		return true
+	case interface {
+		Before(func())
+		After(func())
+	}: // echo
+		return true
+	}
+	return false
 }

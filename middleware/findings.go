@@ -2,7 +2,7 @@
 //
 // A finding begins when a request shows its cause, and ends when no request has
 // shown it for an hour, or at once where a request proves the opposite (a known
-// route, a request that was not forwarded, a written status). After an Update it
+// route, a request that was not forwarded, a written status except in gin and echo). After an Update it
 // ends unless a request shows the cause again.
 
 package ratelimit
@@ -53,9 +53,15 @@ const (
 	costAboveBurst
 	unknownTier
 	noStatus
+	hiddenRoute
 	causes
 	sharedName // not shown by requests
 )
+
+// setPattern tells keyfunc.Route the routes of routers that it does not know.
+const setPattern = "In another router, set the request's pattern before the middleware. " +
+	"gorilla: r.Pattern, _ = mux.CurrentRoute(r).GetPathTemplate(). echo: c.Request().Pattern = c.Path(). " +
+	"gin: c.Request.Pattern = c.FullPath(). httprouter: r.Pattern = path, where you register the path."
 
 var causeTexts = [...]struct{ code, sentence, remedy string }{
 	untrustedProxy: {
@@ -64,7 +70,7 @@ var causeTexts = [...]struct{ code, sentence, remedy string }{
 	},
 	unknownRoute: {
 		"PS104", "The route of no request is known: all requests share the key rt=unmatched.",
-		"Mount the middleware in the chi router, or around the handlers of a ServeMux; or use keyfunc.RouteIn around the ServeMux.",
+		"Mount the middleware in the chi router, or around the handlers of a ServeMux; or use keyfunc.RouteIn around the ServeMux. " + setPattern,
 	},
 	chargedTwice: {
 		"PS105", "A request is charged twice: it has met a policy of this name before.",
@@ -79,8 +85,13 @@ var causeTexts = [...]struct{ code, sentence, remedy string }{
 		"Add the tier to Policy.Tiers, or correct the tier that the lookup returns.",
 	},
 	noStatus: {
-		"PS110", "ChargeIf has seen no status in its first hundred requests, and every one of them counted as 200.",
-		"The router writes past the middleware's ResponseWriter, as gin and echo do: use Cost and Settle instead of ChargeIf.",
+		"PS110", "ChargeIf does not see the statuses of responses: requests without one counted as 200.",
+		"The router answers past the middleware. gin: call w.WriteHeader(c.Writer.Status()) after c.Next(). " +
+			"echo: call c.Error(err) inside the middleware. Elsewhere use Cost and Settle. See the package documentation.",
+	},
+	hiddenRoute: {
+		"PS111", "The route of every request is the prefix of a subtree: all routes of a router behind it share one key.",
+		setPattern + " If no router is behind the prefix, ignore this finding.",
 	},
 	sharedName: {
 		"PS106", "Policies of this name have different limits in several Middlewares with one limiter: equal algorithms count together, others apart.",
@@ -101,6 +112,8 @@ type symptoms struct {
 	forwarded, direct atomic.Uint32 // examined requests in a row
 	routed            atomic.Bool   // a key had no route, or a known one
 	unrouted          atomic.Uint32 // served requests with an unknown route
+	whole             atomic.Bool   // a key had no route, or one that is no mount point
+	mounted           atomic.Uint32 // requests below a mount point
 	written           atomic.Bool   // a handler wrote a status
 	silent            atomic.Uint32 // outcomes without a status before that
 }

@@ -69,10 +69,8 @@ type Policy struct {
 	// several windows could end at one instant, and at most one burst of debt is
 	// charged for them.
 	//
-	// The status is 101 after a hijack, 500 for a handler that panicked before it
-	// wrote, 499 for a handler that wrote nothing to a client that had hung up, and
-	// otherwise the written one, 200 by default. gin, and echo's error handler,
-	// write past the middleware's ResponseWriter: use Cost and Settle there.
+	// The package documentation has a table of the statuses that ChargeIf sees, and
+	// the lines that gin and echo need.
 	ChargeIf func(status int) bool
 
 	// Ban locks out repeat offenders; nil means that the policy bans no key.

@@ -13,6 +13,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -108,11 +109,14 @@ func (t *tab) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 			e = ending{status: s.status, written: true}
 		case panics:
 			e.status = http.StatusInternalServerError
+		case errors.Is(r.Context().Err(), context.DeadlineExceeded):
+			e.status = http.StatusGatewayTimeout // as a Timeout middleware outside answers
 		case r.Context().Err() != nil:
 			e.status = statusClosedRequest
 		default:
 			e = ending{status: http.StatusOK, silent: true} // net/http's answer if a handler writes nothing
 		}
+		e.bypassed = s != nil && bypasses(s.ResponseWriter)
 		t.end(e)
 	}()
 	next.ServeHTTP(w, r.WithContext(t))
@@ -128,12 +132,13 @@ func (t *tab) watchesStatus() bool {
 	return false
 }
 
-// An ending is how a handler ended. It may be neither written nor silent: a panic
-// and a hang-up do not show whether the handler would have written a status.
+// An ending is how a handler ended. It may be neither written nor silent: a panic,
+// a hang-up and a deadline do not show whether the handler would have written a status.
 type ending struct {
-	status  int
-	written bool // the handler wrote the status
-	silent  bool // it returned without writing one
+	status   int
+	written  bool // the handler wrote the status
+	silent   bool // it returned without writing one
+	bypassed bool // its router may answer outside of the middleware
 }
 
 // end settles the reservations.
