@@ -87,6 +87,9 @@ var (
 func parseLimit(words []string) (Limit, error) {
 	row := step.TokenBucket
 	if len(words) > 0 && !strings.Contains(words[0], "/") {
+		if '0' <= words[0][0] && words[0][0] <= '9' { // a number, and no window
+			return Limit{}, errLimitForm
+		}
 		var err error
 		if row, err = parseAlgorithm(words[0]); err != nil {
 			return Limit{}, err
@@ -165,12 +168,25 @@ func parseWindow(text string) (time.Duration, error) {
 			continue
 		}
 		n, err := parseCount(digits)
-		if err != nil || n > step.MaxWindow*int64(time.Microsecond)/int64(unit.size) {
+		switch {
+		case digits == "":
+			return 0, fmt.Errorf("the window %q has no number: write 1%s", text, text)
+		case strings.Trim(digits, "0123456789") != "":
+			return 0, errWindow(text)
+		case err != nil || n < 1 || n > step.MaxWindow*int64(time.Microsecond)/int64(unit.size):
 			return 0, fmt.Errorf("the window %q is not between 1us and 407d", text)
 		}
 		return time.Duration(n) * unit.size, nil
 	}
-	return 0, fmt.Errorf("the window %q is not an integer with a unit of us, ms, s, m, h or d", text)
+	return 0, errWindow(text)
+}
+
+// errWindow returns the error of a window without an integer or without a unit.
+func errWindow(text string) error {
+	if d, err := time.ParseDuration(text); err == nil && d > 0 && d%time.Microsecond == 0 {
+		return fmt.Errorf("the window %q is not an integer with a unit: write %s", text, windowText(d))
+	}
+	return fmt.Errorf("the window %q is not an integer with a unit of us, ms, s, m, h or d", text)
 }
 
 // MarshalText implements [encoding.TextMarshaler]. It fails if the limit is

@@ -67,6 +67,33 @@ func TestParseLimit(t *testing.T) {
 	}
 }
 
+// The error of a slip says what is wrong, and what to write.
+func TestParseLimitSays(t *testing.T) {
+	for text, want := range map[string]string{
+		"10/m":       `the window "m" has no number: write 1m`,
+		"10/ms":      `the window "ms" has no number: write 1ms`,
+		"10/1.5m":    `the window "1.5m" is not an integer with a unit: write 90s`,
+		"10/.5s":     `the window ".5s" is not an integer with a unit: write 500ms`,
+		"10/0s":      `the window "0s" is not between 1us and 407d`,
+		"10/1h30m":   `the window "1h30m" is not an integer with a unit: write 90m`,
+		"10/1.5d":    `the window "1.5d" is not an integer with a unit of us, ms, s, m, h or d`,
+		"10/408d":    `the window "408d" is not between 1us and 407d`,
+		"10/-1s":     `the window "-1s" is not an integer with a unit`,
+		"10/minute":  `the window "minute" is not an integer with a unit`,
+		"10/60":      `the window "60" is not an integer with a unit`,
+		"10/":        `the window "" is not an integer with a unit`,
+		"1.5/1m":     `"1.5" is not a count`,
+		"10":         "want [algorithm ]requests/window",
+		"10-S":       "want [algorithm ]requests/window",
+		"":           "want [algorithm ]requests/window",
+		"leaky 5/1m": `there is no algorithm "leaky"`,
+	} {
+		if _, err := algorithms.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseLimit(%q): got %v, want it to say %q", text, err, want)
+		}
+	}
+}
+
 func TestLimitTextInJSON(t *testing.T) {
 	limits := map[string]algorithms.Limit{"free": algorithms.TokenBucket(60, time.Minute).WithBurst(10)}
 	text, err := json.Marshal(limits)
