@@ -28,8 +28,10 @@ var reservedKinds = []string{"ip", "usr", "rt", "const", "hdr"}
 // kind is a lower-case letter and up to 31 lower-case letters, digits or '-'.
 // The kinds of this package are reserved: ip, usr, rt, const, hdr.
 //
-// An empty value is [ErrMissing], which package ratelimit answers with 401. Let
-// f return [ErrMalformed] (400) where a field of the input is wrong.
+// An empty value is [ErrMissing]: [FirstOf] goes on to its next key. It is also
+// [ErrMalformed], so package ratelimit answers 400: the value is a field of the
+// request, and no credentials. The same holds for an error of f that wraps
+// ErrMissing. Clients that must authenticate need [User] or [APIKey].
 //
 // The Key's error wraps an error of f that wraps ErrMissing, ErrMalformed or
 // [ErrUnknown]. It is any other error of f itself, which package ratelimit
@@ -47,7 +49,7 @@ func Custom(kind string, f func(*http.Request) (string, error)) Key {
 		misconfigurations = append(misconfigurations, misconfigurationf("Custom: the function of kind %q is nil", kind))
 	}
 	prefix := kind + "="
-	missing := requestError(kind, ErrMissing, "")
+	missing := &customError{kind, ErrMissing}
 	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		value, err := f(q.Request)
 		switch {
@@ -80,7 +82,8 @@ func wrapCustom(kind string, err error) error {
 	return err
 }
 
-// A customError composes its text when it is read, because few callers read it.
+// A customError composes its text when it is read, because few callers read it. A
+// missing value is also malformed.
 type customError struct {
 	kind string
 	err  error
@@ -88,3 +91,7 @@ type customError struct {
 
 func (e *customError) Error() string { return "keyfunc: " + e.kind + ": " + e.err.Error() }
 func (e *customError) Unwrap() error { return e.err }
+
+func (e *customError) Is(target error) bool {
+	return target == ErrMalformed && errors.Is(e.err, ErrMissing)
+}

@@ -66,9 +66,9 @@
 //
 // # Your functions
 //
-// The functions that you give to [APIKey], [User] and [Custom] must be safe for
-// concurrent use. They must not read the body of the request, unless they
-// restore it.
+// The functions that you give to [APIKey], [User] and [Custom], and to a Policy of
+// package ratelimit, must be safe for concurrent use. They must not read the body
+// of the request, unless they restore it.
 //
 // # Misconfigurations and errors
 //
@@ -79,6 +79,7 @@
 //	Error                          | Cause                             | Answer of package ratelimit
 //	-------------------------------|-----------------------------------|----------------------------
 //	wraps ErrMissing               | the request lacks the identity    | 401
+//	wraps ErrMissing, ErrMalformed | it lacks the value of a Custom    | 400
 //	wraps ErrMalformed             | the client sent a malformed value | 400
 //	wraps ErrUnknown               | the lookup does not know the key  | 401, and 429 after several
 //	its Unavailable() returns true | the lookup failed                 | 503

@@ -218,7 +218,7 @@ func ExampleFirstOf() {
 func ExampleCustom() {
 	certificate := keyfunc.Custom("cert", func(r *http.Request) (string, error) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-			return "", keyfunc.ErrMissing // 401
+			return "", keyfunc.ErrMissing // 400
 		}
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName, nil
 	})
@@ -227,7 +227,7 @@ func ExampleCustom() {
 	// Output: keyfunc: cert: missing true
 }
 
-// A wrong field of the input is malformed: the client receives 400, not 401.
+// A wrong field of the input is malformed: the client receives 400.
 func ExampleCustom_malformed() {
 	warehouse := keyfunc.Custom("warehouse", func(r *http.Request) (string, error) {
 		n, err := strconv.Atoi(r.URL.Query().Get("warehouse"))

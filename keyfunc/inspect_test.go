@@ -44,6 +44,9 @@ func TestMisconfigurations(t *testing.T) {
 		{"header host", Header("host"), "Request.Host"},
 		{"header with secrets", Header("authorization"), "APIKey"},
 		{"header with cookies", Header("Cookie"), "APIKey"},
+		{"every IPv4 address in halves", trusting("0.0.0.0/1", "128.0.0.0/1"), "contain every IPv4 address"},
+		{"every IPv4 address in parts", trusting("128.0.0.0/2", "10.0.0.0/8", "0.0.0.0/1", "::1/128", "192.0.0.0/3", "224.0.0.0/3"), "contain every IPv4 address"},
+		{"every IPv6 address in halves", trusting("8000::/1", "::/1"), "contain every IPv6 address"},
 		{"user nil", User(nil), "nil"},
 		{"const empty", Const(""), "empty"},
 		{"mux nil", RouteIn(nil), "nil"},
@@ -199,6 +202,44 @@ func TestForms(t *testing.T) {
 			}
 			if got := strings.Join(all, ", "); err != nil || got != tt.want {
 				t.Errorf("got %s, %v, want %s", got, err, tt.want)
+			}
+		}
+	}
+}
+
+func trusting(texts ...string) Key {
+	var prefixes []netip.Prefix
+	for _, text := range texts {
+		prefixes = append(prefixes, netip.MustParsePrefix(text))
+	}
+	return IP(&IPOptions{Trusted: prefixes})
+}
+
+// Prefixes that leave one address are the user's business.
+func TestNearlyEveryAddressMayBeTrusted(t *testing.T) {
+	var all []string
+	for bits := 1; bits <= 32; bits++ { // all but 255.255.255.255
+		n := ^uint32(0) << (32 - bits) << 1
+		a := netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+		all = append(all, netip.PrefixFrom(a, bits).String())
+	}
+	if _, err := trusting(all...).Inspect(); err != nil {
+		t.Errorf("%v: got %v, want no misconfiguration", all, err)
+	}
+	if _, err := trusting(append(all, "255.255.255.255/32")...).Inspect(); err == nil {
+		t.Errorf("got no misconfiguration with the last address, want one")
+	}
+}
+
+// A single address is a prefix of all its bits.
+func TestOneAddressIsTrusted(t *testing.T) {
+	for _, text := range []string{"10.0.0.1", "fd00::1"} {
+		a := netip.MustParseAddr(text)
+		key := IP(&IPOptions{Trusted: []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}})
+		for peer, trusted := range map[netip.Addr]bool{a: true, a.Next(): false} {
+			r := forwardedRequest(netip.AddrPortFrom(peer, 80).String(), "X-Forwarded-For", []string{"1.2.3.4"})
+			if got, err := key.Of(r); err != nil || (got == "ip=1.2.3.4") != trusted {
+				t.Errorf("%s, asked by %s: got %q, %v, want it trusted: %v", text, peer, got, err, trusted)
 			}
 		}
 	}

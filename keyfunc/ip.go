@@ -18,9 +18,11 @@ const (
 // names none. A Key copies its IPOptions.
 type IPOptions struct {
 	// Trusted are the addresses of your own proxies. A forwarding header is
-	// read only when the peer is one of them. Prefixes must be masked, must
-	// not be IPv4-mapped, and must have at least one bit: a proxy that may have
-	// every address lets every client forge one.
+	// read only when the peer is one of them. Prefixes must be masked, and must
+	// not be IPv4-mapped. They must not contain every address of IPv4 or of IPv6,
+	// alone or together: a proxy that may have every address lets every client
+	// forge one. A single address is netip.MustParsePrefix("192.0.2.1/32"), or
+	// netip.PrefixFrom(a, a.BitLen()).
 	Trusted []netip.Prefix
 
 	// Header is the one forwarding header that these proxies append to, or
@@ -115,9 +117,7 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 	p := &ipPolicy{shared: !o.proxied(), trusted: slices.Clone(o.Trusted), hops: o.Hops, bits: o.IPv6Bits}
 	var misconfigurations []error
 	add := func(err error) { misconfigurations = append(misconfigurations, err) }
-	for _, t := range p.trusted {
-		add(checkTrusted(t))
-	}
+	add(checkAllTrusted(p.trusted))
 	if p.hops < 0 || p.hops > maxHops {
 		add(misconfigurationf("IP: Hops is %d, not 0 to %d", p.hops, maxHops))
 	}
@@ -142,6 +142,47 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 		add(misconfigurationf("IP: IPv6Bits is %d, not 0 or %d to 128", o.IPv6Bits, minIPv6Bits))
 	}
 	return p, misconfigurations
+}
+
+// checkAllTrusted returns the misconfigurations of the prefixes, or of all of them
+// together.
+func checkAllTrusted(prefixes []netip.Prefix) error {
+	var errs []error
+	for _, p := range prefixes {
+		errs = append(errs, checkTrusted(p))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	family := ""
+	switch {
+	case contain(prefixes, netip.PrefixFrom(netip.IPv4Unspecified(), 0)):
+		family = "IPv4"
+	case contain(prefixes, netip.PrefixFrom(netip.IPv6Unspecified(), 0)):
+		family = "IPv6"
+	default:
+		return nil
+	}
+	return misconfigurationf("IP: the trusted prefixes together contain every %s address, so every client could forge one; "+
+		"name the proxies, or count them in Hops", family)
+}
+
+// contain reports whether the prefixes together contain all addresses of p.
+func contain(prefixes []netip.Prefix, p netip.Prefix) bool {
+	parts := false // some prefixes contain a part of p
+	for _, one := range prefixes {
+		if one.Overlaps(p) && one.Bits() <= p.Bits() {
+			return true
+		}
+		parts = parts || one.Overlaps(p)
+	}
+	if !parts {
+		return false
+	}
+	upper := p.Addr().AsSlice()
+	upper[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	second, _ := netip.AddrFromSlice(upper)
+	return contain(prefixes, netip.PrefixFrom(p.Addr(), p.Bits()+1)) && contain(prefixes, netip.PrefixFrom(second, p.Bits()+1))
 }
 
 func checkTrusted(p netip.Prefix) error {

@@ -2,6 +2,7 @@ package keyfunc
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -46,14 +47,17 @@ func Join(keys ...Key) Key {
 // FirstOf returns the first of the keys that the request has, with its tier.
 // After [ErrMissing] it goes on to the next key. Any other error ends it: bad
 // credentials must not turn a client into another one. If no key is left, the
-// error is ErrMissing. The keys must not be none.
+// error is ErrMissing, and also [ErrMalformed] if all keys are [Custom]. The keys
+// must not be none.
 //
 // A client chooses among the keys by leaving some out, so each key needs a
 // limit that the client may have in addition to the others.
 func FirstOf(keys ...Key) Key {
 	parts, misconfigurations := partsOf("FirstOf", keys)
 	missing := requestError("FirstOf", ErrMissing, "none of its keys is in the request")
+	noValue := &customError{"FirstOf", fmt.Errorf("%w: none of its keys is in the request", ErrMissing)}
 	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		identity := false // one is missing
 		for _, p := range parts {
 			key, tier, err := p.append(dst, q)
 			if err == nil {
@@ -62,6 +66,10 @@ func FirstOf(keys ...Key) Key {
 			if !errors.Is(err, ErrMissing) {
 				return nil, "", err
 			}
+			identity = identity || !errors.Is(err, ErrMalformed)
+		}
+		if !identity {
+			return nil, "", noValue
 		}
 		return nil, "", missing
 	}, partsInfo(parts, eitherForm), misconfigurations...)

@@ -23,6 +23,7 @@
 //	429     an API key, also a valid one, from an address     to no policy
 //	        that was denied for unknown keys (ClientIP)
 //	400     an identity is malformed                          to no policy
+//	400     the value of a keyfunc.Custom is missing          to no policy
 //	503     the lookup of an identity failed                  to no policy
 //	503     no decision, and a policy fails closed            to no policy, as far as this instance knows
 //	503     the Middleware is closed                          to no policy

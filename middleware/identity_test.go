@@ -30,6 +30,7 @@ var (
 		}
 	})
 	errOurs = errors.New("dial tcp db.internal:5432: hunter2")
+	nothing = keyfunc.Custom("field", func(*http.Request) (string, error) { return "", nil })
 	failing = keyfunc.Custom("db", func(*http.Request) (string, error) { return "", errOurs })
 )
 
@@ -78,6 +79,10 @@ func TestIdentities(t *testing.T) {
 		{"an empty ID", []ratelimit.Policy{api}, []string{"empty-id"}, 500, "", nil},
 		{"a lookup that fails", []ratelimit.Policy{api}, []string{"down"}, 503, "", errOurs},
 		{"a lookup that fails, in a FirstOf", []ratelimit.Policy{anyone}, []string{"down"}, 503, "", errOurs},
+		{"no value", []ratelimit.Policy{{Name: "custom", Key: nothing, Limit: hourly}}, nil, 400, "", keyfunc.ErrMissing},
+		{"no value, in a Join", []ratelimit.Policy{{Name: "custom", Key: keyfunc.Join(keyfunc.IP(nil), nothing), Limit: hourly}}, nil, 400, "", keyfunc.ErrMissing},
+		{"no value, in a FirstOf", []ratelimit.Policy{{Name: "custom", Key: keyfunc.FirstOf(nothing, keyfunc.IP(nil)), Limit: hourly}}, nil, 200, "custom:ip=192.0.2.1", nil},
+		{"neither value nor key", []ratelimit.Policy{{Name: "custom", Key: keyfunc.FirstOf(nothing, apiKey), Limit: hourly}}, nil, 401, "", keyfunc.ErrMissing},
 		{"the function's error", []ratelimit.Policy{custom}, nil, 500, "", errOurs},
 		{"the function's error after unknown", []ratelimit.Policy{api, custom}, []string{"guess"}, 500, "", errOurs},
 	} {

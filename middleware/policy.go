@@ -14,9 +14,8 @@ import (
 // A Policy says who may do how much. It is data: [New] validates it, and reports
 // every misconfiguration. A first policy needs a Name and a Limit.
 //
-// The middleware calls a policy's functions once per request, from many
-// goroutines, before the handler. They must not read the request's body unless
-// they restore it.
+// The middleware calls a policy's functions once per request before the handler,
+// and ChargeIf after it. Package keyfunc has their rules, in "Your functions".
 type Policy struct {
 	// Name is part of stored keys, headers and metrics: a letter, then up to 63
 	// letters, digits, '.', '_' or '-'. Two policies of one name and algorithm

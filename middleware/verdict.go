@@ -25,9 +25,9 @@ type Verdict struct {
 
 	// Status is the status of the answer to a refused request: 429 (denied), 503
 	// (only Capacity policies deny), 401 (an identity is missing or unknown), 400
-	// (an identity is malformed), 503 (no decision, and a policy fails closed; a
-	// lookup failed; or the Middleware is closed), 500 (an invalid check). It is 0
-	// if Allowed.
+	// (a key is malformed, or the value of a keyfunc.Custom is missing), 503 (no
+	// decision, and a policy fails closed; a lookup failed; or the Middleware is
+	// closed), 500 (an invalid check). It is 0 if Allowed.
 	Status int
 
 	// RetryAfter is the exact wait of a denied request, without the jitter of the

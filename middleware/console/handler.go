@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 		return nil, errors.New("ratelimit: a console's handler needs a function that authorizes")
 	}
 	h := &handler{console: c, authorize: authorize, logger: slog.Default(), origin: http.NewCrossOriginProtection()}
-	for path, e := range map[string]endpoint{
+	for pattern, e := range map[string]endpoint{
 		"/policies":           {http.MethodGet: h.policies},
 		"/keys":               {http.MethodGet: h.explain},
 		"/reset":              {http.MethodPost: h.reset},
@@ -69,7 +70,7 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 		"/unban":              {http.MethodPost: h.unban},
 		"/overrides/{policy}": {http.MethodGet: h.overrides, http.MethodPut: h.set, http.MethodDelete: h.clear},
 	} {
-		h.mux.HandleFunc(path, h.serve(e))
+		h.mux.HandleFunc(pattern, h.serve(e))
 	}
 	h.mux.HandleFunc("/", h.serve(nil))
 	return h, nil
@@ -126,6 +127,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		h.intruders.log(h.logger, err)
 		answer(w, &refusal{status: http.StatusForbidden})
+		return
+	}
+	if path.Clean(r.URL.Path) != r.URL.Path {
+		// The mux would redirect, and StripPrefix has removed a part of the path.
+		answer(w, &refusal{status: http.StatusNotFound})
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)

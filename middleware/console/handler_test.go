@@ -172,3 +172,22 @@ func TestBanForAnHour(t *testing.T) {
 		t.Errorf("got %s, want 10: a ban charges nothing", got)
 	}
 }
+
+// TestHandlerNeverRedirects: a redirect of the console's mux would lead outside of the prefix that StripPrefix removes.
+func TestHandlerNeverRedirects(t *testing.T) {
+	h, _ := newHandler(t, newStill(), overrides.NewMemory(), plans())
+	mounted := http.StripPrefix("/admin", h)
+	for _, path := range []string{
+		"/admin", "/admin/", "/admin//", "/admin//policies", "/admin/./policies", "/admin/keys/../policies", "/admin/policies/",
+		"/admin//evil.example/policies", "/admin/%2e%2e/policies", "/admin/overrides//p", "/admin/overrides/",
+	} {
+		for _, method := range []string{"GET", "POST", "CONNECT"} {
+			if w := call(mounted, method, path, ""); w.Code != http.StatusNotFound || w.Header().Get("Location") != "" {
+				t.Errorf("%s %s: got %d to %q, want 404", method, path, w.Code, w.Header().Get("Location"))
+			}
+		}
+	}
+	if w := call(mounted, "GET", "/admin/policies", ""); w.Code != http.StatusOK {
+		t.Errorf("/admin/policies: got %d, want 200", w.Code)
+	}
+}
