@@ -11,11 +11,15 @@ CHROMIUM     ?= chromium
 PYTHON       ?= /usr/bin/python3
 export REDIS_SERVER CHROMIUM PYTHON
 
+# Systems that make check builds for.
+TARGETS := linux/386 linux/arm windows/amd64 darwin/arm64
+LIBRARY := ./algorithms/... ./headers/... ./keyfunc/... ./lua/... ./middleware/...
+
 # Directories of nested modules, which ./... leaves out.
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-servers test-valkey test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
+.PHONY: help run test test-short test-norace test-386 test-routers test-servers test-valkey cross test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +50,20 @@ test-servers: ## run the tests that need Redis on SERVERS="path path ...", into 
 test-valkey: tools ## run the tests that need Redis on Valkey, if the system has a package of it
 	@if .ci/install valkey-server valkey-server valkey valkey valkey 2>/dev/null; then set -x; go run ./internal/servers valkey-server; \
 	else echo "make test-valkey: no Valkey here, so the tests ran on $(REDIS_SERVER) only" >&2; fi
+
+test-386: tools ## run the fast tests of the library on 32 bits, where the machine runs such programs
+	@case "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" in \
+	linux/amd64|linux/386) set -x; CGO_ENABLED=0 GOARCH=386 go test -short $(LIBRARY) ;; \
+	*) echo "make test-386: this machine runs no 386 programs, so no tests on 32 bits" >&2 ;; \
+	esac
+
+test-routers: ## test the documented lines for gin, echo, gorilla and httprouter with the real routers
+	go -C internal/routers test ./...
+
+cross: ## build and vet for other systems, and for 32 bits
+	@for target in $(TARGETS); do \
+		(export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; set -x; go build ./... && go vet ./...) || exit 1; \
+	done
 
 test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
@@ -114,4 +132,4 @@ mod: ## check go.mod and go.sum
 	go mod tidy -diff
 	go mod verify
 
-check: fmt-check mod vet lint test test-norace test-valkey test-e2e bench-smoke ## all that a change must pass
+check: fmt-check mod vet cross lint test test-norace test-386 test-valkey test-routers test-e2e bench-smoke ## all that a change must pass
