@@ -70,7 +70,7 @@ func newAPI(ctx context.Context, c config, log *slog.Logger) (*api, error) {
 // newPage returns the page at /. With -demo-outage, its sandboxes count in Redis,
 // through a client and under a prefix of their own. Their outages are not the API's.
 func newPage(c config) (*playground.Page, error) {
-	o := &playground.Options{Headers: c.headers, Prefix: c.prefix + "-demo"}
+	o := &playground.Options{Headers: c.headers, Prefix: c.prefix + "-demo", Visitor: c.clientIP()}
 	if c.demoOutage {
 		o.Redis = c.redis.open()
 	}
@@ -84,7 +84,7 @@ func (a *api) route(c config, w *watch) error {
 		return err
 	}
 	r := chi.NewRouter()
-	r.Use(chimiddleware.Recoverer)
+	r.Use(chimiddleware.Recoverer, chimiddleware.GetHead) // a HEAD counts as a GET
 	r.With(limit["orders"]).Get("/v1/orders/{id}", getOrder)
 	r.With(limit["search"]).Get("/v1/search", search)
 	r.With(limit["reports"]).Get("/v1/reports", reports)
@@ -104,10 +104,15 @@ func (a *api) route(c config, w *watch) error {
 		r.With(limit["console"]).Handle("/admin/*", console)
 	}
 	a.page.Mount(r, limit["demo"])
-	r.NotFound(limit["unmatched"](statusOnly(http.StatusNotFound)).ServeHTTP)
+	r.NotFound(limit["unmatched"](http.HandlerFunc(notFound)).ServeHTTP)
 	r.MethodNotAllowed(limit["unmatched"](methodNotAllowed(r)).ServeHTTP)
 	a.handler = r
 	return nil
+}
+
+// clientIP finds the addresses of clients.
+func (c config) clientIP() keyfunc.Key {
+	return keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
 }
 
 // limit makes the middlewares of limits. It returns each under the name of the
@@ -117,7 +122,7 @@ func (a *api) limit(c config, w *watch) (map[string]func(http.Handler) http.Hand
 	var errs error
 	for _, policies := range limits {
 		o := &ratelimit.Options{
-			ClientIP:  keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted}),
+			ClientIP:  c.clientIP(),
 			Headers:   c.headers,
 			Overrides: a.backend.table,
 			Observers: w.observers(),

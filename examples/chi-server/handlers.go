@@ -76,12 +76,26 @@ func health(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 }
 
+// notFound answers 404. OPTIONS * has no path: it asks for the server as a whole.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodOptions && r.RequestURI == "*" {
+		w.Header().Set("Allow", "GET, HEAD, POST, OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	statusOnly(http.StatusNotFound)(w, r)
+}
+
 // methodNotAllowed answers 405 and the methods that the path allows.
 func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
-				w.Header().Add("Allow", method)
+			if !routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+				continue
+			}
+			w.Header().Add("Allow", method)
+			if method == http.MethodGet {
+				w.Header().Add("Allow", http.MethodHead)
 			}
 		}
 		statusOnly(http.StatusMethodNotAllowed)(w, r)

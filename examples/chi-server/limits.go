@@ -62,10 +62,16 @@ var limits = [][]ratelimit.Policy{
 		Limit: algorithms.TokenBucket(10_000, time.Minute),
 		Cost:  func(*http.Request) int64 { return reservedTokens },
 	}},
-	{{ // requests of the page at /; hidden, because sandboxes have limits of their own
-		Name: "demo", Key: address, Hidden: true, Cost: playground.Cost,
-		Limit: algorithms.TokenBucket(3_000, time.Minute).WithBurst(1_500),
-	}},
+	{ // requests of the page at /; hidden, because sandboxes have limits of their own
+		{
+			Name: "demo", Key: address, Hidden: true, Cost: playground.Cost,
+			Limit: algorithms.TokenBucket(3_000, time.Minute).WithBurst(1_500),
+		},
+		{ // open at once: streams, and requests whose bodies have not arrived
+			Name: "demo-open", Key: address, Hidden: true,
+			Limit: algorithms.Concurrent(24, 10*time.Second),
+		},
+	},
 	{{ // guesses of the operators' token
 		Name: "console", Key: address,
 		Limit:    algorithms.SlidingWindowLog(10, time.Minute),

@@ -73,6 +73,8 @@ func (c config) serve(ctx context.Context, log *slog.Logger) error {
 		ReadTimeout:       10 * time.Second, // there is no WriteTimeout, because the page's streams last longer
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+
+		DisableGeneralOptionsHandler: true, // net/http would answer OPTIONS * without a limit
 	}
 	server.RegisterOnShutdown(a.release)
 	failed := make(chan error, 1)

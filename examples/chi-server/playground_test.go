@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -106,4 +108,69 @@ func TestShutdownWithPagesOpen(t *testing.T) {
 		t.Errorf("got %v, want the stream to end", err)
 	}
 	s.wait(t) // Shutdown fails if the stream goes on
+}
+
+// TestOneVisitorLeavesRoom: whatever one address keeps open, another one gets sandboxes and streams, and keeps them.
+func TestOneVisitorLeavesRoom(t *testing.T) {
+	backends(t, func(t *testing.T, args ...string) {
+		s := start(t, append(args, "-trusted-proxies", "127.0.0.0/8")...)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		honest, greedy := s.sandbox(t, "192.0.2.1"), s.sandbox(t, "192.0.2.2")
+		stream := func(address, box string) int {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+box+"/events", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-Forwarded-For", address)
+			response, err := s.client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { response.Body.Close() })
+			return response.StatusCode
+		}
+		admitted := 0
+		for range 40 {
+			switch status := stream("192.0.2.2", greedy); status {
+			case http.StatusOK:
+				admitted++
+			case http.StatusTooManyRequests:
+			default:
+				t.Fatalf("stream %d: got %d, want 200 or 429", admitted, status)
+			}
+		}
+		if admitted != 24 {
+			t.Errorf("got %d streams of one address, want 24", admitted)
+		}
+		for range 300 { // as many sandboxes as there are
+			s.sandbox(t, "192.0.2.3")
+		}
+		for range 64 { // bodies that do not arrive
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, err = fmt.Fprintf(conn, "POST %s/limit HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.2\r\nContent-Length: 9\r\n\r\n{", greedy)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status := stream("192.0.2.1", honest); status != http.StatusOK {
+			t.Errorf("got %d for another address's stream, want 200", status)
+		}
+		s.sandbox(t, "192.0.2.1")
+	})
+}
+
+// sandbox makes a sandbox of a client behind a proxy, and returns its path.
+func (s *server) sandbox(t *testing.T, address string) string {
+	t.Helper()
+	var made struct{ ID string }
+	r := s.send(t, "POST /demo/sandboxes", `{"limit":"1/1s"}`, "X-Forwarded-For", address)
+	if err := json.Unmarshal([]byte(r.body), &made); err != nil || r.status != http.StatusCreated {
+		t.Fatalf("got %d %s, want a sandbox", r.status, r.body)
+	}
+	return "/demo/sandboxes/" + made.ID
 }

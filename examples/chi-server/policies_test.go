@@ -31,7 +31,7 @@ func TestPolicies(t *testing.T) {
 		{"charges-merchant", "demo-pro", []string{"charges-merchant pro token-bucket 1000/1m burst 100", capacity}},
 		{"charges-merchant", "demo-enterprise", []string{"charges-merchant enterprise token-bucket 5000/1m burst 500", capacity}},
 		{"completions", "demo-free", []string{"completions token-bucket 10000/1m"}},
-		{"demo", "", []string{"demo token-bucket 3000/1m burst 1500 hidden"}},
+		{"demo", "", []string{"demo token-bucket 3000/1m burst 1500 hidden", "demo-open concurrent 24/10s hidden"}},
 		{"console", "", []string{"console sliding-window-log 10/1m"}},
 		{"unmatched", "", []string{"unmatched token-bucket 60/1m"}},
 	}

@@ -3,7 +3,11 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -296,9 +300,67 @@ func TestCompletions(t *testing.T) {
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	for line, want := range map[string]string{"POST /v1/orders/1": "GET", "DELETE /healthz": "GET", "GET /v1/login": "POST"} {
-		if r := s.send(t, line, ""); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != want {
-			t.Errorf("%s: got %d and Allow %q, want 405 and %q", line, r.status, r.header.Get("Allow"), want)
+	for line, want := range map[string]string{
+		"POST /v1/orders/1": "GET, HEAD", "DELETE /healthz": "GET, HEAD", "OPTIONS /": "GET, HEAD", "GET /v1/login": "POST", "HEAD /v1/login": "POST",
+	} {
+		r := s.send(t, line, "")
+		if got := strings.Join(r.header.Values("Allow"), ", "); r.status != http.StatusMethodNotAllowed || got != want {
+			t.Errorf("%s: got %d and Allow %q, want 405 and %q", line, r.status, got, want)
 		}
 	}
+}
+
+// TestHead: a HEAD is answered as a GET, and charged to the same limit.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, path := range []string{"/", "/demo/main.js", "/demo/routes", "/healthz", "/metrics", "/status"} {
+		get, head := s.send(t, "GET "+path, ""), s.send(t, "HEAD "+path, "")
+		if head.status != 200 || head.body != "" || head.limitFields() != nil || head.header.Get("Content-Type") != get.header.Get("Content-Type") {
+			t.Errorf("HEAD %s: got %d %v %q, want 200 and the header of a GET", path, head.status, head.header, head.body)
+		}
+	}
+	for i, line := range []string{"GET /v1/orders/1", "HEAD /v1/orders/1", "HEAD /v1/orders/2"} {
+		if r := s.send(t, line, ""); r.status != 200 || r.left() < 9-i || r.left() > 9 || i > 0 && r.left() == 9 {
+			t.Errorf("%s: got %d and %d left, want 200 and %d", line, r.status, r.left(), 9-i)
+		}
+	}
+	var made struct{ ID string }
+	if err := json.Unmarshal([]byte(s.send(t, "POST /demo/sandboxes", `{"limit":"1/1s"}`).body), &made); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.send(t, "HEAD /demo/sandboxes/"+made.ID+"/events", ""); r.status != 200 || r.header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("HEAD of a stream: got %d %v, want 200 at once", r.status, r.header)
+	}
+}
+
+// TestOptionsOfTheServer: OPTIONS * has the limit of requests that no route serves.
+func TestOptionsOfTheServer(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	for i := range 100 {
+		if _, err := fmt.Fprint(conn, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Fatal(err)
+		}
+		if r.StatusCode == http.StatusTooManyRequests && i >= 60 {
+			return
+		}
+		if got := r.Header.Get("RateLimit-Policy"); r.StatusCode != http.StatusNoContent || r.Header.Get("Allow") == "" || got != `"unmatched";q=60;w=60` {
+			t.Fatalf("request %d: got %d %v, want 204 and Allow, charged to unmatched", i, r.StatusCode, r.Header)
+		}
+	}
+	t.Error("got 100 answers, want one denied")
 }

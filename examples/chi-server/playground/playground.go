@@ -10,15 +10,20 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
 )
 
-const maxBody = 1 << 10 // bytes
+const (
+	maxBody    = 1 << 10         // bytes
+	readWithin = 5 * time.Second // a body
+)
 
 // Options tune a Page. The zero value of each field is a default.
 type Options struct {
@@ -32,6 +37,10 @@ type Options struct {
 
 	// Prefix begins the sandboxes' keys in Redis.
 	Prefix string
+
+	// Visitor says who is one visitor. Each has at most eight sandboxes. The zero
+	// Key means the peer of the connection.
+	Visitor keyfunc.Key
 }
 
 // A Page serves the page. It is safe for concurrent use.
@@ -60,11 +69,17 @@ func New(o *Options) (*Page, error) {
 			return nil, errors.Join(err, o.Redis.Close())
 		}
 	}
-	p.sandboxes = newSandboxes(limiter, p.gate, o.Headers)
+	visitor := o.Visitor
+	if visitor == (keyfunc.Key{}) {
+		visitor = keyfunc.Peer()
+	}
+	p.sandboxes = newSandboxes(limiter, p.gate, o.Headers, visitor)
 	return p, nil
 }
 
 // Mount adds the page, its files, and the page's own requests, which guard limits.
+// guard must bound the requests of a visitor that are open at once: a stream is open
+// for minutes.
 func (p *Page) Mount(r chi.Router, guard func(http.Handler) http.Handler) {
 	for path, f := range p.files {
 		r.Method(http.MethodGet, path, f)
@@ -74,7 +89,7 @@ func (p *Page) Mount(r chi.Router, guard func(http.Handler) http.Handler) {
 		r.Get("/compare", compare)
 		own := r.With(http.NewCrossOriginProtection().Handler) // no other site can use a visitor's browser
 		own.Post("/sandboxes", p.sandboxes.create)
-		own.Post("/sandboxes/{id}/limit", p.sandboxes.using(changeLimit))
+		own.Post("/sandboxes/{id}/limit", p.sandboxes.changeLimit)
 		own.Post("/sandboxes/{id}/requests", p.sandboxes.using(request))
 		own.Get("/sandboxes/{id}/events", p.sandboxes.using(p.sandboxes.stream))
 		if p.gate != nil {
@@ -101,8 +116,10 @@ func (p *Page) listRoutes(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"routes": Routes, "redis": p.gate != nil})
 }
 
-// read decodes a small JSON object, and answers 400 to any other body.
+// read decodes a small JSON object, and answers 400 to any other body. Hold nothing
+// that others need meanwhile: a client may take long to send it.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin)) // recorders in tests have none
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {

@@ -82,9 +82,9 @@ func (s *site) send(t *testing.T, line, body string, fields ...string) (status i
 }
 
 // sandbox makes a sandbox and returns its path.
-func (s *site) sandbox(t *testing.T, limit string) string {
+func (s *site) sandbox(t *testing.T, limit string, fields ...string) string {
 	t.Helper()
-	status, _, body := s.send(t, "POST /demo/sandboxes", fmt.Sprintf(`{"limit":%q}`, limit))
+	status, _, body := s.send(t, "POST /demo/sandboxes", fmt.Sprintf(`{"limit":%q}`, limit), fields...)
 	var made struct{ ID, Limit string }
 	if err := json.Unmarshal([]byte(body), &made); status != http.StatusCreated || err != nil || made.ID == "" {
 		t.Fatalf("%s: got %d %s and %v, want a sandbox", limit, status, body, err)

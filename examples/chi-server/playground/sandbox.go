@@ -22,6 +22,7 @@ const policy = "sandbox"
 // enforces it.
 type sandbox struct {
 	id      string
+	visitor string // the key of its maker
 	limiter algorithms.Limiter
 	handler http.Handler
 	m       *ratelimit.Middleware
@@ -66,13 +67,9 @@ func serve(w http.ResponseWriter, r *http.Request) {
 
 func request(s *sandbox, w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// changeLimit replaces the limit. The units in use stay in use, unless the
-// algorithm changes.
-func changeLimit(s *sandbox, w http.ResponseWriter, r *http.Request) {
-	limit, ok := readLimit(w, r)
-	if !ok {
-		return
-	}
+// setLimit replaces the limit. The units in use stay in use, unless the algorithm
+// changes.
+func (s *sandbox) setLimit(w http.ResponseWriter, limit algorithms.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.m.Update(s.policy(limit)); err != nil {

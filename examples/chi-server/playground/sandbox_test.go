@@ -4,10 +4,14 @@ package playground
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/penstock-go/penstock/keyfunc"
 )
 
 // TestQuiet: a visitor's bad limits do not reach the operator's log. The test is not parallel, because it replaces
@@ -93,16 +97,82 @@ func TestLimitBounds(t *testing.T) {
 	}
 }
 
+// TestOwnSandboxes: a visitor with too many sandboxes loses their own. TestTooManySandboxes has the rest.
+func TestOwnSandboxes(t *testing.T) {
+	t.Parallel()
+	s := start(t, &Options{Visitor: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})})
+	other := s.sandbox(t, "1/1s", "X-Forwarded-For", "192.0.2.1")
+	first := s.sandbox(t, "1/1s", "X-Forwarded-For", "192.0.2.2")
+	for range maxSandboxes {
+		s.sandbox(t, "1/1s", "X-Forwarded-For", "192.0.2.2")
+	}
+	if status, _, _ := s.send(t, "POST "+first+"/requests", ""); status != http.StatusNotFound {
+		t.Errorf("got %d from the visitor's first sandbox, want 404", status)
+	}
+	if status, _, _ := s.send(t, "POST "+other+"/requests", ""); status != http.StatusOK {
+		t.Errorf("got %d from another visitor's sandbox, want 200", status)
+	}
+	s.sandboxes.mu.Lock()
+	for _, box := range s.sandboxes.open {
+		box.users++
+	}
+	s.sandboxes.mu.Unlock()
+	for address, want := range map[string]int{"192.0.2.2": http.StatusServiceUnavailable, "192.0.2.3": http.StatusCreated} {
+		if status, _, _ := s.send(t, "POST /demo/sandboxes", `{"limit":"1/1s"}`, "X-Forwarded-For", address); status != want {
+			t.Errorf("%s: got %d while all sandboxes of 192.0.2.2 are in use, want %d", address, status, want)
+		}
+	}
+}
+
+// TestSlowLimit: a request whose body does not arrive does not keep its sandbox in use.
+func TestSlowLimit(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	first := s.sandbox(t, "1/1s")
+	body, writer := io.Pipe()
+	defer writer.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+first+"/limit", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		response, err := s.client.Do(r)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		answered <- err
+	}()
+	if _, err := writer.Write([]byte("{")); err != nil { // the server has the request
+		t.Fatal(err)
+	}
+	for range maxOwn {
+		s.sandbox(t, "1/1s")
+	}
+	if status, _, _ := s.send(t, "POST "+first+"/requests", ""); status != http.StatusNotFound {
+		t.Errorf("got %d from the first sandbox, want 404, because others have replaced it", status)
+	}
+	writer.Close()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTooManySandboxes: a new sandbox replaces the one that has been idle for the longest time, and none in use.
 func TestTooManySandboxes(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
-	first, second := s.sandbox(t, "1/1s"), s.sandbox(t, "1/1s")
+	s := start(t, &Options{Visitor: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})})
+	visitors := 0
+	sandbox := func() string {
+		visitors++
+		return s.sandbox(t, "1/1s", "X-Forwarded-For", fmt.Sprintf("192.0.%d.%d", visitors/200, visitors%200))
+	}
+	first, second := sandbox(), sandbox()
 	for range maxSandboxes - 2 {
-		s.sandbox(t, "1/1s")
+		sandbox()
 	}
 	s.send(t, "POST "+first+"/requests", "")
-	s.sandbox(t, "1/1s")
+	sandbox()
 	if status, _, _ := s.send(t, "POST "+second+"/requests", ""); status != http.StatusNotFound {
 		t.Errorf("got %d from the sandbox that was longest idle, want 404", status)
 	}

@@ -14,19 +14,22 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
 )
 
 const (
-	maxSandboxes = 64
-	maxStreams   = 32
+	maxSandboxes = 256
+	maxOwn       = 8 // of one visitor
+	maxStreams   = 256
 )
 
-// sandboxes are all sandboxes. If there are too many, a new sandbox replaces the
-// one that has been idle for the longest time.
+// sandboxes are all sandboxes. If there are too many, or too many of one visitor, a
+// new sandbox replaces the one of them that has been idle for the longest time.
 type sandboxes struct {
 	limiter algorithms.Limiter
 	gate    *gate
 	dialect headers.Dialect
+	visitor keyfunc.Key
 
 	mu      sync.Mutex
 	open    map[string]*sandbox // guarded by mu
@@ -34,8 +37,11 @@ type sandboxes struct {
 	ended   chan struct{}       // closed by release
 }
 
-func newSandboxes(limiter algorithms.Limiter, g *gate, dialect headers.Dialect) *sandboxes {
-	return &sandboxes{limiter: limiter, gate: g, dialect: dialect, open: make(map[string]*sandbox), ended: make(chan struct{})}
+func newSandboxes(limiter algorithms.Limiter, g *gate, dialect headers.Dialect, visitor keyfunc.Key) *sandboxes {
+	return &sandboxes{
+		limiter: limiter, gate: g, dialect: dialect, visitor: visitor,
+		open: make(map[string]*sandbox), ended: make(chan struct{}),
+	}
 }
 
 // create answers the ID of a new sandbox. Only its visitor knows the ID.
@@ -45,12 +51,15 @@ func (s *sandboxes) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	box, err := newSandbox(rand.Text(), s.limiter, limit, s.dialect)
+	if err == nil {
+		box.visitor, err = s.visitor.Of(r)
+	}
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, "no sandbox could be made")
 		return
 	}
 	if !s.add(box) {
-		refuse(w, http.StatusServiceUnavailable, "all sandboxes are in use")
+		refuse(w, http.StatusServiceUnavailable, "all sandboxes, or all of yours, are in use")
 		return
 	}
 	writeJSON(w, http.StatusCreated, map[string]any{"id": box.id, "limit": limit.String()})
@@ -62,27 +71,48 @@ func (s *sandboxes) add(box *sandbox) bool {
 	if s.hasEnded() {
 		return false
 	}
-	if len(s.open) >= maxSandboxes {
-		idle := s.longestIdle()
-		if idle == nil {
-			return false
-		}
-		delete(s.open, idle.id)
+	own := func(other *sandbox) bool { return other.visitor == box.visitor }
+	if s.full(maxOwn, own) || s.full(maxSandboxes, func(*sandbox) bool { return true }) {
+		return false
 	}
 	box.used = time.Now()
 	s.open[box.id] = box
 	return true
 }
 
-// longestIdle returns nil if all sandboxes are in use. The caller holds mu.
-func (s *sandboxes) longestIdle() *sandbox {
+// full reports whether there is no room for one more among the sandboxes of a group.
+// It makes room by closing the one that has been idle for the longest time. The
+// caller holds mu.
+func (s *sandboxes) full(most int, group func(*sandbox) bool) bool {
 	var idle *sandbox
+	n := 0
 	for _, box := range s.open {
+		if !group(box) {
+			continue
+		}
+		n++
 		if box.users == 0 && (idle == nil || box.used.Before(idle.used)) {
 			idle = box
 		}
 	}
-	return idle
+	if n < most {
+		return false
+	}
+	if idle == nil {
+		return true
+	}
+	delete(s.open, idle.id)
+	return false
+}
+
+// changeLimit reads the whole request before it uses the sandbox, because a sandbox
+// in use cannot be replaced.
+func (s *sandboxes) changeLimit(w http.ResponseWriter, r *http.Request) {
+	limit, ok := readLimit(w, r)
+	if !ok {
+		return
+	}
+	s.using(func(box *sandbox, w http.ResponseWriter, _ *http.Request) { box.setLimit(w, limit) })(w, r)
 }
 
 // using returns a handler that serves with the sandbox in the path.

@@ -18,13 +18,17 @@ const (
 
 // stream sends the sandbox's level, as server-sent events, whenever it changes.
 func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return // a stream without a body would be open for nothing
+	}
 	if !s.enter() {
 		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
 		return
 	}
 	defer s.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	var last level
