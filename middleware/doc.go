@@ -124,6 +124,10 @@
 //   - Anywhere in a chi router. Around an http.ServeMux use keyfunc.RouteIn, around
 //     its handlers keyfunc.Route.
 //   - Once per request and policy: a handler that is wrapped twice is charged twice.
+//   - A HEAD counts as a GET of its route. chi answers it with 405 unless you use
+//     chi's middleware.GetHead.
+//   - net/http answers OPTIONS * before any handler, and so without a limit. Set
+//     http.Server.DisableGeneralOptionsHandler, and let a handler answer it.
 //
 // A limit whose key or cost is in the body is checked in the handler; see the
 // examples of [Middleware.Deny] and [Middleware.Handler].

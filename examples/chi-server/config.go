@@ -41,7 +41,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		"a Cluster:   redis://host:6379?addr=host2:6379&addr=host3:6379, at least one addr\n"+
 		"Sentinel:    redis://host:26379/0?master_name=mymaster&addr=host2:26379, password= is the server's")
 	prefix := flags.String("prefix", "penstock", "`prefix` of the keys in Redis")
-	trusted := flags.String("trusted-proxies", "", "comma-separated `CIDRs` of your proxies; X-Forwarded-For is read from them only")
+	trusted := flags.String("trusted-proxies", "", "comma-separated addresses or `CIDRs` of your proxies; X-Forwarded-For is read from them only")
 	dialect := flags.String("headers", "draft,separate", "comma-separated `families` of limit headers: draft, separate, x-ratelimit")
 	overridden := flags.String("override", "", "comma-separated `KEY=LIMITs` of API keys for charges, e.g. demo-free=10/1m; each replaces the limit of the plan")
 	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
@@ -113,9 +113,14 @@ func parsePrefixes(list string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	var errs error
 	for _, text := range strings.Split(list, ",") {
-		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
+		text = strings.TrimSpace(text)
+		if a, err := netip.ParseAddr(text); err == nil {
+			prefixes = append(prefixes, netip.PrefixFrom(a, a.BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("-trusted-proxies %q: want CIDRs, e.g. 10.0.0.0/8", text))
+			errs = errors.Join(errs, fmt.Errorf("-trusted-proxies %q: want addresses or CIDRs, e.g. 10.0.0.1 or 10.0.0.0/8", text))
 			continue
 		}
 		prefixes = append(prefixes, prefix)

@@ -55,7 +55,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-redis", "redis://a:1/zero?master_name=m"}, []string{"-redis", "zero"}},
 		{[]string{"-redis", "redis://a:1?master_name=m&password=hunter2&bogus=1"}, []string{"-redis", "bogus"}},
 		{[]string{"-redis", "redis://:1/hunter2@a:1?master_name=m"}, []string{"-redis", "%2F for /"}},
-		{[]string{"-trusted-proxies", "127.0.0.1"}, []string{"-trusted-proxies", "127.0.0.1"}},
+		{[]string{"-trusted-proxies", "127.0.0"}, []string{"-trusted-proxies", "127.0.0"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/8,"}, []string{"-trusted-proxies", `""`}},
 		{[]string{"-trusted-proxies", "10.0.0.0/33,127.0.0.1/8,proxy"}, []string{"-trusted-proxies", "10.0.0.0/33", "proxy"}},
 		{[]string{"-demo-outage"}, []string{"-demo-outage", "-redis"}},

@@ -141,6 +141,7 @@ func TestTrustedProxies(t *testing.T) {
 			"a chain of two", []string{"-trusted-proxies", "198.51.100.0/24, 127.0.0.1/32"},
 			[]string{"192.0.2.1, 198.51.100.7", "192.0.2.2, 198.51.100.7", "192.0.2.1, 198.51.100.8"}, []int{4, 4, 3},
 		},
+		{"one address", []string{"-trusted-proxies", "127.0.0.1,::1"}, []string{"192.0.2.1", "192.0.2.2", "192.0.2.1"}, []int{4, 4, 3}},
 		{"others", []string{"-trusted-proxies", "192.0.2.0/24,2001:db8::/32"}, []string{"192.0.2.1", "192.0.2.2"}, []int{4, 3}},
 	}
 	for _, tt := range tests {
