@@ -88,9 +88,7 @@ func (q randomRequest) want() (status int, policies, items string) {
 	switch {
 	case len(p) == 0:
 		return 200, "", ""
-	case q.fate == "missing":
-		return 401, "", ""
-	case q.fate == "malformed":
+	case q.fate == "missing", q.fate == "malformed":
 		return 400, "", ""
 	case q.fate == "error":
 		return 500, "", ""

@@ -213,6 +213,34 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// Paths that no route matches share a key. If each had its own, a scan would fill
+// the store.
+func TestUnmatchedPaths(t *testing.T) {
+	for _, s := range sites {
+		var keys []string
+		see := func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				key, _ := keyfunc.Route().Of(r)
+				keys = append(keys, key)
+				next.ServeHTTP(w, r)
+			})
+		}
+		router := s.route(see, true, true)
+		if got := send(t, router, "GET", "/x/1", "/x/2", "/x/1/b"); !slices.Equal(got, []int{404, 404, 404}) {
+			t.Errorf("%s: got %v, want 404", s.name, got)
+		}
+		if got := send(t, router, "DELETE", "/a/1", "/a/2"); got[0]/100 != 4 {
+			t.Errorf("%s: got %v, want 404 or 405", s.name, got)
+		}
+		for _, key := range keys { // gorilla and httprouter call no middleware for these
+			if key != "rt=unmatched" && key != "rt=/a/:id" {
+				t.Errorf("%s: got the key %q, want rt=unmatched", s.name, key)
+			}
+		}
+		t.Logf("%s: %q", s.name, keys)
+	}
+}
+
 // The documented line shows ChargeIf the status in gin and in echo. Its lack is a
 // finding, as soon as a request shows it.
 func TestStatuses(t *testing.T) {
