@@ -117,7 +117,9 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 	p := &ipPolicy{shared: !o.proxied(), trusted: slices.Clone(o.Trusted), hops: o.Hops, bits: o.IPv6Bits}
 	var misconfigurations []error
 	add := func(err error) { misconfigurations = append(misconfigurations, err) }
-	add(checkAllTrusted(p.trusted))
+	if err := checkAllTrusted(p.trusted); err != nil {
+		add(err)
+	}
 	if p.hops < 0 || p.hops > maxHops {
 		add(misconfigurationf("IP: Hops is %d, not 0 to %d", p.hops, maxHops))
 	}

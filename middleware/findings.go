@@ -2,8 +2,8 @@
 //
 // A finding begins when a request shows its cause, and ends when no request has
 // shown it for an hour, or at once where a request proves the opposite (a known
-// route, a request that was not forwarded, a written status except in gin and echo). After an Update it
-// ends unless a request shows the cause again.
+// route, a request that was not forwarded, a written status except in gin and echo).
+// After an Update it ends unless a request shows the cause again.
 
 package ratelimit
 
