@@ -12,7 +12,7 @@ import (
 )
 
 // errLate is the error of a call that came to Redis after its deadline, twice.
-var errLate = errors.New("Redis received the call after its deadline, and did nothing: did its clock step?")
+var errLate = errors.New("the call came to Redis after its deadline, twice, and did nothing: does the server's clock step?")
 
 var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 
