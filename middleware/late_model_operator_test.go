@@ -16,6 +16,7 @@ import (
 var allModes = []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
 
 func (m *lateModel) override() {
+	m.edits++
 	c, o := m.draw(), ratelimit.Override{Mode: rapid.SampledFrom(allModes).Draw(m.T, "mode")}
 	if rapid.Bool().Draw(m.T, "clear") {
 		delete(m.over, c)
@@ -30,12 +31,14 @@ func (m *lateModel) override() {
 }
 
 func (m *lateModel) ban() {
+	m.edits++
 	c := m.draw()
 	m.over[c] = ratelimit.Override{Mode: ratelimit.ModeBanned}
 	m.succeed(m.console.Ban(m.t.Context(), console.Subject{Policy: c.policy, Key: c.key}, time.Time{}))
 }
 
 func (m *lateModel) unban() {
+	m.edits++
 	c := m.draw()
 	o, found := m.over[c]
 	err := m.console.Unban(m.t.Context(), console.Subject{Policy: c.policy, Key: c.key})
@@ -50,6 +53,7 @@ func (m *lateModel) unban() {
 }
 
 func (m *lateModel) update() {
+	m.edits++
 	policy := m.draw().policy
 	m.limits[policy] = m.drawLimit(m.limits[policy])
 	m.succeed(m.m.Update(m.policies()...))
@@ -83,7 +87,7 @@ func (m *lateModel) grant() {
 
 // giveBack is of what was taken of one algorithm, whichever the limit has by now. A bucket that is as the take left it
 // becomes what it was before. A reset ends what can be given back. A grant may have taken off the same units, or others:
-// then no more is given back than was reserved.
+// then no more is given back than was reserved. Nor is it if the rate of a bucket may have changed meanwhile.
 func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 	l := r.limit
 	if now := m.limit(c); now.Algorithm() == l.Algorithm() {
@@ -91,7 +95,8 @@ func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 	}
 	used := m.state(c, l)
 	switch {
-	case r.granted, r.reset && l.Algorithm() == slidingLog: // a log tells takes apart by their instants, and it is always noon
+	case r.granted, !r.reset && l.Algorithm().Continuous() && r.edits != m.edits,
+		r.reset && l.Algorithm() == slidingLog: // a log tells takes apart by their instants, and it is always noon
 		whole := l // of which no state is more than used
 		for _, limit := range modelLimits {
 			if limit(1).Algorithm() == l.Algorithm() {

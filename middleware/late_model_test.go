@@ -74,6 +74,7 @@ type lateModel struct {
 	over     map[counted]ratelimit.Override
 	used     map[stored]int64 // as it was written
 	inFlight []*flight
+	edits    int // how often limits may have changed
 }
 
 // counted is who is counted.
@@ -103,6 +104,7 @@ type flight struct {
 type reservation struct {
 	units, left    int64
 	limit          algorithms.Limit
+	edits          int  // of limits, before it
 	reset, granted bool // by the operator, meanwhile
 }
 
@@ -280,7 +282,7 @@ func (m *lateModel) begin() {
 		c := counted{policy, f.key}
 		l := m.limit(c)
 		left := m.state(c, l) + costs[policy]
-		f.reserved[policy] = reservation{units: costs[policy], left: left, limit: l, granted: m.isGranted(c)}
+		f.reserved[policy] = reservation{units: costs[policy], left: left, limit: l, granted: m.isGranted(c), edits: m.edits}
 		m.used[at(c, l)] = left
 	}
 	m.inFlight = append(m.inFlight, f)

@@ -204,6 +204,9 @@ func textOf(cmds []redis.Cmder) string {
 		words := make([]string, len(cmd.Args()))
 		for j, arg := range cmd.Args() {
 			words[j] = word(arg)
+			if key, ok := arg.(fmt.Stringer); ok && j > 1 { // not the name of a script: who reads it may send it
+				words[j] = key.String()
+			}
 		}
 		lines[i] = strings.Join(words, " ")
 	}
