@@ -65,7 +65,7 @@ func TestRegisterIsFlat(t *testing.T) {
 			if entries, uses, n := register(memory); entries != tt.entries || uses != tt.uses || n != many*perMiddleware {
 				t.Errorf("got %d entries, %d texts and %d uses, want %d, %d and %d", entries, uses, n, tt.entries, tt.uses, many*perMiddleware)
 			}
-			if got := allocs(many); got > few+4 { // texts of longer numbers
+			if got := allocs(many); got > few+few/4 { // texts of longer numbers, and what the race detector adds
 				t.Errorf("got %v allocations of New beside 10 000 others, want %v", got, few)
 			}
 			for _, m := range all {

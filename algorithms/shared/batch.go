@@ -77,7 +77,6 @@ type batch struct {
 	endTrip func(error) // the circuit's, which receives the outcome; nil if there is none
 	suspect *suspicion  // of the circuit, which waits for the reply; nil if there is none
 	now     int64       // µs: the instant that the scripts receive; 0: the server's
-	offset  int64       // of the lane, when the batch was filled
 	due     int64       // µs, monotonic: when the callers give up
 	scripts []script
 	trips   []redis.Cmder // the commands of the next trip
@@ -99,7 +98,8 @@ type group struct {
 	plain  []redis.Cmder
 	slot   uint16
 
-	weight, size int // what it adds to a batch
+	weight, size int   // what it adds to a batch
+	due          int64 // µs, monotonic: when the caller gives up; 0: when the batch does
 
 	// Guarded by the lane's mu:
 	queued time.Time

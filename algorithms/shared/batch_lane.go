@@ -58,10 +58,10 @@ type lane struct {
 
 	mu       sync.Mutex // guards the fields below
 	queue    []*group
-	inFlight int         // batches, without those that are stuck
-	stuck    int         // batches that were given up and that the client waits for
-	ended    time.Time   // when the last batch ended that was not stuck
-	clock    offsetFloor // of the server
+	inFlight int       // batches, without those that are stuck
+	stuck    int       // batches that were given up and that the client waits for
+	ended    time.Time // when the last batch ended that was not stuck
+	clocks   clocks    // of the servers
 }
 
 // lane returns the lane of a slot.
@@ -72,6 +72,9 @@ func (r *redisLayer) lane(slot uint16) *lane {
 // submit queues a group, and waits for its end, or until ctx ends.
 func (l *lane) submit(ctx context.Context, g *group) error {
 	g.queued = time.Now()
+	if deadline, ok := ctx.Deadline(); ok {
+		g.due = monotonic() + time.Until(deadline).Microseconds()
+	}
 	l.mu.Lock()
 	if l.stuck >= maxStuck || len(l.queue) >= maxQueued {
 		l.mu.Unlock()
@@ -86,7 +89,10 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 	case <-ctx.Done():
 	}
 	if l.leave(ctx, g) {
-		return ctx.Err()
+		if err := ctx.Err(); g.left || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return errUnsent // it was still in the queue
 	}
 	return <-g.done // just in time
 }
@@ -133,7 +139,6 @@ func (b *batch) next() bool {
 	if !found {
 		l.inFlight--
 	}
-	b.offset = l.clock.at(monotonic())
 	l.mu.Unlock()
 	if late && !l.plain {
 		l.redis.report.failed(errOverloaded)

@@ -33,6 +33,7 @@
 package shared
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -83,7 +84,7 @@ func (f *offsetFloor) turn(now int64) {
 	case !f.seen || age >= 2*offsetsFor:
 		*f = offsetFloor{began: now, least: noOffset, older: noOffset, seen: true}
 	case age >= offsetsFor:
-		f.began, f.least, f.older = now, noOffset, f.least
+		f.began, f.least, f.older = f.began+offsetsFor, noOffset, f.least
 	}
 }
 
@@ -96,28 +97,75 @@ func deadlineOf(due, offset int64) int64 {
 	return due + offset + scriptSlack.Microseconds()
 }
 
-// tellLate tells the calls whose callers have left how they ended. The batch's trips
-// have ended.
-func (b *batch) tellLate() {
+// Clocks are those of the servers of a lane. In a Cluster a lane may have slots of two
+// masters, so there each slot has a floor of its own, once it was used.
+type clocks struct {
+	lane  offsetFloor
+	slots map[uint16]*offsetFloor // nil: one server
+}
+
+// at returns the least recent offset of a slot's server, or else of the lane's.
+func (c *clocks) at(slot uint16, now int64) int64 {
+	if f := c.slots[slot]; f != nil {
+		if least := f.at(now); least != noOffset {
+			return least
+		}
+	}
+	return c.lane.at(now)
+}
+
+func (c *clocks) observe(slot uint16, now, offset int64) {
+	c.lane.observe(now, offset)
+	if f := c.of(slot); f != nil {
+		f.observe(now, offset)
+	}
+}
+
+// replace forgets all offsets except one, of a slot's server.
+func (c *clocks) replace(slot uint16, now, offset int64) {
+	if f := c.of(slot); f != nil {
+		f.replace(now, offset)
+	} else {
+		c.lane.replace(now, offset)
+	}
+}
+
+// of returns the floor of a slot; nil if there is one server.
+func (c *clocks) of(slot uint16) *offsetFloor {
+	if c.slots == nil {
+		return nil
+	}
+	f := c.slots[slot]
+	if f == nil {
+		f = new(offsetFloor)
+		c.slots[slot] = f
+	}
+	return f
+}
+
+// expectClocks notes what is known of the servers' clocks, and when callers give up.
+func (b *batch) expectClocks() {
+	l, now := b.lane, monotonic()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i := range b.scripts {
 		s := &b.scripts[i]
+		s.offset = l.clocks.at(s.slot(), now)
 		for _, g := range s.groups {
-			switch {
-			case !g.left || g.late == nil:
-			case b.phase.Load() == phaseWithdrawn:
-				g.late(errUnsent)
-			default:
-				g.late(ownDeadline(s.cmd.Err()))
+			due := b.due
+			if g.due != 0 {
+				due = min(due, g.due)
 			}
+			s.due = max(s.due, due)
 		}
 	}
 }
 
 // stepped notes the offset of a script that was late, though its callers wait.
-func (l *lane) stepped(offset int64) {
+func (l *lane) stepped(s *script) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.clock.replace(monotonic(), offset)
+	l.clocks.replace(s.slot(), monotonic(), s.offset)
 }
 
 // observe notes the offsets of the batch's scripts. It requires mu.
@@ -125,8 +173,39 @@ func (b *batch) observe() {
 	now := monotonic()
 	for i := range b.scripts {
 		s := &b.scripts[i]
-		if at, late, ok := s.answered(); ok && !late {
-			b.lane.clock.observe(now, at-s.name.sent)
+		if at, late, ok := s.answered(); ok && !late && s.name.sent != 0 {
+			b.lane.clocks.observe(s.slot(), now, at-s.name.sent)
 		}
+	}
+}
+
+// tellLate tells the calls whose callers have left how they ended. The batch's trips
+// have ended.
+func (b *batch) tellLate() {
+	if b.err != nil { // there are no scripts
+		for _, g := range b.groups {
+			g.tellLate(b.err)
+		}
+	}
+	overdue := b.phase.Load() == phaseOverdue
+	for i := range b.scripts {
+		s := &b.scripts[i]
+		err := ownDeadline(s.cmd.Err())
+		switch reply, _ := s.cmd.Slice(); {
+		case b.phase.Load() == phaseWithdrawn:
+			err = errUnsent
+		case overdue && err == nil:
+			err = s.read(reply) // all callers have left, so this only finds errors
+		}
+		for _, g := range s.groups {
+			g.tellLate(cmp.Or(err, g.err))
+		}
+	}
+}
+
+// tellLate tells the group's call how it ended, if its caller has left.
+func (g *group) tellLate(err error) {
+	if g.left && g.late != nil {
+		g.late(err)
 	}
 }

@@ -34,6 +34,7 @@ func TestOffsetFloor(t *testing.T) {
 		"before this process began":      {[]seen{{-20, -50}}, -19, -50, false},
 		"a clock that stepped forward":   {[]seen{{1, 50}, {2, 5_000_050}}, 2, 5_000_050, true},
 		"a clock that stepped back":      {[]seen{{1, 50}, {2, -5_000_000}}, 2, -5_000_000, false},
+		"none is older than ten seconds": {[]seen{{1, 50}, {10, 90}}, 14, 90, false},
 		"a long silence, and then a one": {[]seen{{1, 50}, {100, 60}}, 100, 60, false},
 	}
 	for name, tt := range tests {
@@ -111,7 +112,7 @@ func leastTrip(l *Limiter) time.Duration {
 	lane := l.redis.lane(0)
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
-	return time.Duration(lane.clock.at(monotonic())-started.UnixMicro()) * time.Microsecond
+	return time.Duration(lane.clocks.lane.at(monotonic())-started.UnixMicro()) * time.Microsecond
 }
 
 // Witnesses take one unit each of a key of their own, and remember when they were
@@ -282,5 +283,62 @@ func TestStalledRedisSettlesLate(t *testing.T) {
 	redistest.Until(t, "the return is executed", func() bool { return r.redis.underWay() == 0 })
 	if got := take(t, newRedis(t, server.Client(), nil), "usr=1", limit, 0).Remaining; got != before+4 {
 		t.Errorf("got %d remaining, want %d", got, before+4)
+	}
+}
+
+// A caller with a deadline of its own gives up by then, and so does the script.
+func TestOwnDeadlineIsTheScripts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limiter := must(t, server.Client(), &Options{Deadline: 2 * time.Second})
+	limit := algorithms.TokenBucket(10, 1_000*time.Hour)
+	redistest.Until(t, "Redis decides", func() bool { return take(t, limiter, "usr=before", limit, 0).Source == algorithms.Shared })
+	server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := algorithms.Allow(ctx, limiter, "usr=1", limit); err == nil {
+		t.Fatal("a stopped Redis answered")
+	}
+	time.Sleep(4 * scriptSlack)
+	server.Continue()
+	redistest.Until(t, "the script has ended", func() bool { return limiter.redis.underWay() == 0 })
+	if at, units := stored(t, server, "usr=1"); units > 0 {
+		t.Errorf("charged %d at %v, long after its caller gave up", units, at)
+	}
+}
+
+// A lane may have slots of two masters. Their clocks do not mix: no script is sent
+// twice, except the first ones.
+func TestLaneOfTwoMasters(t *testing.T) {
+	redistest.SkewClocks(t, time.Minute)
+	cluster := redistest.StartCluster(t)
+	limiter := must(t, cluster.Client(), &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
+	limit := algorithms.TokenBucket(10, 1_000*time.Hour)
+	const lane = clusterSlots / 3 / slotsPerLane
+	first, last := cluster.Master(lane*slotsPerLane), cluster.Master(lane*slotsPerLane+slotsPerLane-1)
+	if first == last {
+		t.Fatalf("lane %d has one master", lane)
+	}
+	keyOf := func(master *redistest.Server) string {
+		for i := 0; ; i++ {
+			key := fmt.Sprint("usr=", i)
+			slot := cluster.Slot(limiter.StoredKey(algorithms.Check{Policy: "default", Key: key, Limit: limit}))
+			if slot/slotsPerLane == lane && cluster.Master(slot) == master {
+				return key
+			}
+		}
+	}
+	keys := []string{keyOf(first), keyOf(last)}
+	for range 50 {
+		for _, key := range keys {
+			take(t, limiter, key, limit, 0)
+		}
+	}
+	s, batches := limiter.Stats().Redis, uint64(0)
+	for _, n := range s.Batches {
+		batches += n
+	}
+	if again := s.Scripts - batches - s.ScriptLoads; again > 4 {
+		t.Errorf("%d of %d scripts were sent again, want the first ones only", again, s.Scripts)
 	}
 }

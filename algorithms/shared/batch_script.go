@@ -29,6 +29,8 @@ type script struct {
 	deadline      scriptInstant // by the server's clock; 0: none
 	args          []any
 	name          scriptName // an argument
+	offset        int64      // of the server's clock; noOffset: not known
+	due           int64      // when the last of the callers gives up
 	refused, late bool       // and was sent again
 	cmd           *redis.Cmd
 	clock         func() time.Time
@@ -45,6 +47,9 @@ type keyTally struct {
 
 // checkSize is about what a check adds to a script, beside its key.
 const checkSize = 29
+
+// slot returns the slot of the script's keys.
+func (s *script) slot() uint16 { return s.groups[0].slot }
 
 // reset empties s, and keeps its buffers.
 func (s *script) reset() {

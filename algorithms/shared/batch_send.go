@@ -75,7 +75,7 @@ func (b *batch) resolve() {
 			break
 		}
 		at, late, ok := s.answered()
-		inTime = inTime && ok && !late && at-l.clock.at(now)-s.name.sent <= most
+		inTime = inTime && ok && !late && at-l.clocks.at(s.slot(), now)-s.name.sent <= most
 	}
 	c.settle(b.suspect, inTime)
 }
@@ -102,6 +102,7 @@ func (b *batch) write() {
 		s := b.scriptOf(g)
 		s.groups = append(s.groups, g)
 	}
+	b.expectClocks()
 	for i := range b.scripts {
 		s, checks := &b.scripts[i], 0
 		for _, g := range s.groups {
@@ -109,7 +110,7 @@ func (b *batch) write() {
 		}
 		r.counts.batch(checks)
 		s.pack(r.clock)
-		b.command(s, "evalsha", b.offset)
+		b.command(s, "evalsha")
 	}
 }
 
@@ -136,11 +137,11 @@ func (b *batch) again() {
 	}
 	for i := range b.scripts {
 		s := &b.scripts[i]
-		err, name, offset := s.cmd.Err(), "evalsha", b.offset
+		err, name := s.cmd.Err(), "evalsha"
 		switch at, late, _ := s.answered(); {
-		case late && !s.late:
-			s.late, offset = true, at-s.name.sent
-			b.lane.stepped(offset)
+		case late && !s.late && s.name.sent != 0 && monotonic() < s.due:
+			s.late, s.offset = true, at-s.name.sent
+			b.lane.stepped(s)
 		case troubleOf(err).retry && !s.refused:
 			s.refused = true
 		default:
@@ -150,7 +151,7 @@ func (b *batch) again() {
 			b.lane.redis.report.scriptLoaded()
 			name = "eval"
 		}
-		b.command(s, name, offset)
+		b.command(s, name)
 	}
 	if len(b.trips) == len(b.scripts) {
 		b.hold()
@@ -159,9 +160,8 @@ func (b *batch) again() {
 
 var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
 
-// command makes the command that runs a script of the batch, for the next trip to
-// a server whose clock is ahead by offset.
-func (b *batch) command(s *script, name string, offset int64) {
+// command makes the command that runs a script of the batch, for the next trip.
+func (b *batch) command(s *script, name string) {
 	b.lane.redis.counts.scripts.Add(1)
 	s.name = scriptName{batch: b, text: scriptDigest}
 	if name == "eval" {
@@ -169,7 +169,7 @@ func (b *batch) command(s *script, name string, offset int64) {
 	}
 	s.now.µs, s.deadline.µs = b.now, 0
 	if !s.groups[0].settles() {
-		s.deadline.µs = deadlineOf(b.due, offset)
+		s.deadline.µs = deadlineOf(s.due, s.offset)
 	}
 	s.args = append(s.args[:0], name, &s.name, len(s.keys))
 	for i := range s.keys {
@@ -186,7 +186,7 @@ func (b *batch) command(s *script, name string, offset int64) {
 type scriptName struct {
 	batch *batch
 	text  []byte
-	sent  int64 // µs, when it was read
+	sent  int64 // µs, monotonic: when it was written; 0: that is not known
 }
 
 // MarshalBinary is called by go-redis when it writes the command. The command of a
@@ -200,10 +200,13 @@ func (n *scriptName) MarshalBinary() ([]byte, error) {
 	return nil, nil
 }
 
-// String is for clients that write or trace commands as text.
+// String is for clients that write or trace commands as text. When they write it is
+// not known.
 func (n *scriptName) String() string {
-	text, _ := n.MarshalBinary()
-	return string(text)
+	if n.batch.send() {
+		return string(n.text)
+	}
+	return ""
 }
 
 // once keeps go-redis from sending a command again after a failure in which

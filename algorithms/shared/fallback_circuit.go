@@ -62,8 +62,7 @@ type circuit struct {
 	allSince, someSince time.Time
 
 	pulse      pulse
-	suspected  atomic.Bool // there are suspicions
-	mu         sync.Mutex  // guards suspicions
+	mu         sync.Mutex // guards suspicions
 	suspicions []*suspicion
 
 	// Only the goroutine of the fallback uses these.
@@ -75,6 +74,7 @@ type circuit struct {
 func newCircuit(deadline time.Duration) *circuit {
 	c := &circuit{tripped: make(chan struct{}, 1)}
 	c.cause.Store(&errOpen)
+	c.pulse.each = c.sweep
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      tripPeriod,
 		BucketPeriod:  tripPeriod / tripBuckets,
@@ -123,9 +123,6 @@ func (c *circuit) trip(n gobreaker.Counts, lasting time.Duration) bool {
 func (c *circuit) begin() (end func(outcome error), err error) {
 	if c.trying.Load() {
 		return func(error) {}, nil
-	}
-	if c.suspected.Load() {
-		c.sweep(monotonic())
 	}
 	if c.open.Load() {
 		return nil, errOpen // the breaker would let a call try

@@ -21,7 +21,7 @@
 // the timer: it counts from the deadline.
 //
 // Redis's clock alone proves nothing, because the way back may be slow. A suspicion
-// without a reply for a quarter of a second is a failure, too. So a late process
+// without a reply for a quarter of a second is a failure, too, at a beat. So a late process
 // still finds out that Redis is gone.
 
 package shared
@@ -54,6 +54,7 @@ type pulse struct {
 	gaps    [64]gap // the latest
 	next    int     // the place of the next gap
 
+	each    func(now int64) // at each beat
 	running sync.WaitGroup
 }
 
@@ -74,6 +75,9 @@ func (p *pulse) start() {
 
 func (p *pulse) run() {
 	for p.beat() {
+		if p.each != nil {
+			p.each(monotonic())
+		}
 		time.Sleep(pulsePause)
 	}
 }
@@ -152,7 +156,6 @@ func (c *circuit) suspect(end func(error), cause error, now int64) *suspicion {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.suspicions = append(c.suspicions, s)
-	c.suspected.Store(true)
 	return s
 }
 
@@ -174,6 +177,10 @@ func (c *circuit) sweep(now int64) {
 // cause if that is nil.
 func (c *circuit) endSuspicions(which func(*suspicion) bool, outcome error) {
 	c.mu.Lock()
+	if len(c.suspicions) == 0 {
+		c.mu.Unlock()
+		return
+	}
 	var ended, kept []*suspicion
 	for _, s := range c.suspicions {
 		if which(s) {
@@ -183,7 +190,6 @@ func (c *circuit) endSuspicions(which func(*suspicion) bool, outcome error) {
 		}
 	}
 	c.suspicions = kept
-	c.suspected.Store(len(kept) > 0)
 	c.mu.Unlock()
 	for _, s := range ended {
 		if outcome != nil {

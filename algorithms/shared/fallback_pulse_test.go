@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -44,6 +46,12 @@ func TestPulseLateness(t *testing.T) {
 	}
 }
 
+func (p *pulse) beats() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.beating
+}
+
 // The pulse beats for a second after it was started, and ends with the circuit.
 func TestPulseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -52,16 +60,16 @@ func TestPulseEnds(t *testing.T) {
 		time.Sleep(pulseFor / 2)
 		p.start()
 		time.Sleep(pulseFor - 2*pulsePause)
-		if !p.beating {
+		if !p.beats() {
 			t.Error("the pulse has ended within a second of its last start")
 		}
 		time.Sleep(4 * pulsePause)
-		if p.beating {
+		if p.beats() {
 			t.Error("the pulse beats more than a second after its last start")
 		}
 		p.start()
 		p.close()
-		if p.start(); p.beating {
+		if p.start(); p.beats() {
 			t.Error("the pulse beats after it was closed")
 		}
 	})
@@ -77,7 +85,10 @@ func TestSuspicions(t *testing.T) {
 		"excused":         {func(c *circuit, s *suspicion) { c.settle(s, true) }, false},
 		"not excused":     {func(c *circuit, s *suspicion) { c.settle(s, false) }, true},
 		"no reply so far": {func(*circuit, *suspicion) {}, false},
-		"no reply":        {func(*circuit, *suspicion) { time.Sleep(suspectFor * time.Microsecond) }, true},
+		"no reply": {func(c *circuit, _ *suspicion) {
+			time.Sleep(suspectFor * time.Microsecond)
+			c.sweep(monotonic())
+		}, true},
 		"excused, but too late": {func(c *circuit, s *suspicion) {
 			time.Sleep(suspectFor * time.Microsecond)
 			c.sweep(monotonic())
@@ -137,4 +148,21 @@ func TestLateBatchIsNoFailure(t *testing.T) {
 			t.Errorf("a process that is late: %v: the circuit is open: %v", late, open)
 		}
 	}
+}
+
+// A late process finds out that Redis is gone, also once so many batches hang that no
+// other is begun.
+func TestLateProcessNoticesThatRedisIsGone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limiter := must(t, clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Minute }), nil)
+	redistest.Until(t, "Redis decides", func() bool { return take(t, limiter, "usr=before", ample, 1).Source == algorithms.Shared })
+	c := limiter.fallback.circuit
+	server.Stop()
+	redistest.Until(t, "the circuit opens", func() bool {
+		c.pulse.missed(monotonic(), monotonic()+time.Second.Microseconds())
+		take(t, limiter, "usr=1", ample, 1)
+		return c.open.Load()
+	})
+	server.Continue()
 }
