@@ -168,6 +168,13 @@ func (m *lateModel) policies() []ratelimit.Policy {
 }
 
 func (m *lateModel) run() {
+	defer func() { // rapid may give up a run between two steps
+		for _, f := range m.inFlight {
+			f.ends = http.StatusOK
+			close(f.do)
+			<-f.done
+		}
+	}()
 	m.Repeat(map[string]func(*rapid.T){
 		"":         func(*rapid.T) { m.check() },
 		"begin":    func(*rapid.T) { m.begin() },
@@ -322,8 +329,8 @@ func (m *lateModel) end() {
 	}
 	i := rapid.IntRange(0, len(m.inFlight)-1).Draw(m.T, "request")
 	f := m.inFlight[i]
-	m.inFlight = slices.Delete(m.inFlight, i, i+1)
 	f.ends = rapid.SampledFrom([]int{200, 401, panics, hangsUp}).Draw(m.T, "status")
+	m.inFlight = slices.Delete(m.inFlight, i, i+1)
 	rests := map[string]int64{}
 	if f.told {
 		rests[modelTokens] = f.reserved[modelTokens].units - f.total
