@@ -1,6 +1,7 @@
 package headers_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
@@ -35,7 +36,7 @@ func audit(d headers.Dialect, subjects []subject, resp headers.Response, h http.
 		}
 	} else {
 		want = slices.Clone(want)
-		slices.SortStableFunc(want, func(a, b subject) int { return int(a.remaining() - b.remaining()) })
+		slices.SortStableFunc(want, func(a, b subject) int { return cmp.Compare(a.remaining(), b.remaining()) })
 	}
 	if d&headers.Draft == 0 {
 		want = nil

@@ -1,6 +1,7 @@
 package headers_test
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"slices"
@@ -83,7 +84,7 @@ func TestManyPolicies(t *testing.T) {
 	if err != nil || len(limits) != 100 {
 		t.Fatalf("got %d items, %v", len(limits), err)
 	}
-	if !slices.IsSortedFunc(limits, func(a, b limitItem) int { return int(a.r - b.r) }) || limits[0].r != 1 {
+	if !slices.IsSortedFunc(limits, func(a, b limitItem) int { return cmp.Compare(a.r, b.r) }) || limits[0].r != 1 {
 		t.Errorf("got %+v, want them sorted", limits)
 	}
 	if policies, err := readPolicies(h["Ratelimit-Policy"]); err != nil || len(policies) != 100 {
