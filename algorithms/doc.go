@@ -75,8 +75,8 @@
 //   - In every other case a raise adds less than one unit.
 //   - A charge under a lowered limit cuts the stored units to twice the lower burst.
 //     So a Force there may forget units of the higher limit.
-//   - A change of a bucket's rate voids the receipts of earlier takes, except that of
-//     the latest take.
+//   - A change of a bucket's rate voids all receipts except the receipt of the latest
+//     take.
 //   - If the rate then changes back, a receipt from before may credit units of other
 //     takes, at most its own number. Where one rate is k times the other, this happens to
 //     1 receipt in k: for 10 % after a change from 1/1s to 10/1s and back. Between other

@@ -222,11 +222,10 @@ if makers then
     end
 
     local function grant(n, t, f, past, l, _, units)
-      local last, era = past and past.last or 0, era_of(past)
       if n <= units then
-        return 0, t, f, past_of(last, era, 0, 0, 0)
+        return 0, t, 0, kept_past(past)
       end
-      return n - units, t, f, past_of(last, era, shift_of(past), l.r, l.w)
+      return n - units, t, f, past_of(past and past.last or 0, era_of(past), shift_of(past), l.r, l.w)
     end
 
     -- credit is undo after others have used the bucket.

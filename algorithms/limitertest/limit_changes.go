@@ -237,6 +237,28 @@ var otherLimitRules = []rule{
 		},
 	},
 	{
+		// A unit drains between two µs, so the state has a fraction when the Grant empties it at 0.19 s. The take at
+		// 0.25 s must not delay the unit that is taken at 0.19 s.
+		"raise-after-a-grant",
+		"a Grant that empties a bucket forgets when the units were taken, also after the clock has stepped back",
+		func(w *world) {
+			for _, a := range buckets() {
+				slow := a.of(7, time.Hour).WithBurst(100)
+				w.take(a.of(7, time.Second), 2)
+				w.to(150_000)
+				w.take(a.of(7, time.Second), 1)
+				w.to(250_000)
+				w.take(slow, 50)
+				w.to(190_000)
+				w.one(as(algorithms.Grant, w.on("", slow, 100)))
+				w.take(slow, 1)
+				w.to(210_000)
+				w.remaining(w.on("", a.of(100, 100*time.Millisecond), 0), 100)
+				w = w.fresh()
+			}
+		},
+	},
+	{
 		// The bucket drains a unit per interval of the first limit. The takes are at random instants of it.
 		"raise-random",
 		"a raised rate adds at most a sixteenth of the burst, or what it refills in ten milliseconds",

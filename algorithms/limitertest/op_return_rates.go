@@ -154,7 +154,7 @@ type write struct {
 	at      int64
 	limit   algorithms.Limit
 	take    bool
-	units   int64 // of a take: those that were not returned
+	units   int64 // of a take: the units that were not returned
 	receipt algorithms.Receipt
 }
 
@@ -184,8 +184,8 @@ func (h *history) giveBack(l algorithms.Limit, taken algorithms.Check, units int
 	return taken
 }
 
-// sound wants that no fewer units are in use than those that count. The time between two takes counts at the fastest
-// rate of the later one and of the returns between them. A raise of the rate may add less than one unit.
+// sound fails unless at least as many units are in use as an exact bucket counts. That bucket drains between two takes
+// at the fastest rate among the later take and the returns between both. A raise of the rate may add less than one unit.
 func (h *history) sound(l algorithms.Limit) {
 	h.Helper()
 	b, fastest := level{level: new(big.Rat)}, new(big.Rat)

@@ -33,7 +33,8 @@ func (w *witnesses) wantSharedOnce(t *testing.T) {
 	t.Helper()
 	for _, one := range w.all {
 		if one.decision.Source != algorithms.Shared || one.decision.Remaining != w.limit.Burst()-1 {
-			t.Fatalf("%s: got %+v, want Redis to admit it, once", one.key, one.decision)
+			t.Fatalf("%s: got %+v, want Redis to admit it, once; errors of Redis: %v",
+				one.key, one.decision, w.limiter.Stats().Redis.Errors)
 		}
 	}
 	first := uint64(0) // scripts that were not sent before

@@ -17,15 +17,15 @@
 //
 //	deadline = when the caller gives up + offset + 100 ms
 //
-// is up to that trip later than 100 ms after the caller has given up, and never
-// earlier, unless the server's clock steps forward. A slow drift of clocks changes
-// an offset by a few ms in 10 s, for which the 100 ms leave room. If no script was
-// answered in the last 10 s, there is no deadline.
+// comes at least 100 ms after the caller has given up, and at most one such trip
+// later. A slow drift of clocks changes an offset by a few ms in 10 s; the 100 ms
+// leave room for that. If no script was answered in the last 10 s, there is no
+// deadline.
 //
-// If the server's clock did step, or another server has the slot now, scripts are
-// late that are not. A late script has done nothing, so the batch sends it once
-// more, with the offset of the very reply that said so. Nothing that is in time is
-// lost. After a step backwards, deadlines are too late until the next reply.
+// The server's clock may step forward, or another server may have the slot now.
+// Then a script counts as late although it came in time. It has done nothing, so
+// the batch sends it once more, with the offset of the late reply. So no timely
+// take is lost. After a step backwards, deadlines are too late until the next reply.
 //
 // Settlements have no deadline, because what they settle has happened. A batch puts
 // them into scripts of their own.

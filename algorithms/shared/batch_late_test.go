@@ -28,7 +28,7 @@ func TestOffsetFloor(t *testing.T) {
 		"one":                            {[]seen{{1, 70}}, 3, 70, false},
 		"the least":                      {[]seen{{1, 70}, {2, 50}, {3, 90}}, 3, 50, false},
 		"the least of the time before":   {[]seen{{1, 50}, {7, 90}}, 10, 50, false},
-		"not that of long ago":           {[]seen{{1, 50}, {7, 90}, {13, 80}}, 13, 80, false},
+		"a least that is too old":        {[]seen{{1, 50}, {7, 90}, {13, 80}}, 13, 80, false},
 		"none for ten seconds":           {[]seen{{1, 50}}, 11, noOffset, false},
 		"none for five to ten":           {[]seen{{1, 50}}, 10, 50, false},
 		"before this process began":      {[]seen{{-20, -50}}, -19, -50, false},
@@ -72,7 +72,7 @@ func TestStalledRedisExecutesNothingLate(t *testing.T) {
 			redistest.Until(t, "Redis decides", func() bool { return w.count(algorithms.Shared) > 100 })
 			server.Stop()
 			trip := leastTrip(limiter)
-			time.Sleep(stall)
+			time.Sleep(stall) // the length of the fault
 			server.Continue()
 			redistest.Until(t, "Redis decides again", func() bool {
 				s := limiter.Stats().Fallback
@@ -222,7 +222,7 @@ func TestStalledRedisSettlesLate(t *testing.T) {
 	if err := r.Allow(t.Context(), []algorithms.Check{check}); err == nil {
 		t.Fatal("a stopped Redis answered")
 	}
-	time.Sleep(2*scriptSlack + 50*time.Millisecond)
+	time.Sleep(2*scriptSlack + 50*time.Millisecond) // the length of the fault
 	server.Continue()
 	redistest.Until(t, "the return is executed", func() bool { return r.redis.underWay() == 0 })
 	if got := take(t, newRedis(t, server.Client(), nil), "usr=1", limit, 0).Remaining; got != before+4 {

@@ -51,7 +51,7 @@ func (b *batch) blame(err error) {
 	now := monotonic()
 	c.pulse.missed(b.due, now)
 	if c.pulse.lateness(b.began(), now) > punctual {
-		b.suspect = c.suspect(b.endTrip, err, now)
+		b.suspect = c.suspect(b.tell, err, now)
 	} else {
 		b.tell(err)
 	}

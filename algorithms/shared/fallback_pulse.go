@@ -17,8 +17,8 @@
 //	                         the script within the deadline by its own clock
 //	a failure                otherwise: Redis or the network is to blame
 //
-// The 10 ms are for reading the reply, where all lateness that is known is that of
-// the timer: it counts from the deadline.
+// The 10 ms leave time to read the reply. A late timer alone counts from the
+// deadline on, so it leaves no such time.
 //
 // Redis's clock alone proves nothing, because the way back may be slow. A suspicion
 // without a reply for a quarter of a second is a failure, too, at a beat. So a late process

@@ -135,12 +135,13 @@ func (s State) mix() mix {
 
 func (s State) mixed() bool { return s.More != nil && s.More.mixed != nil }
 
-// withMix returns the state with a mix, or without one if m is nil.
-func (s State) withMix(m *mix) State {
-	if s.mixed() || m != nil {
-		s.More = &More{last: s.last(), era: s.Era(), mixed: m}
+// emptied returns a bucket without units, which remembers only its era.
+func (s State) emptied(now int64) State {
+	empty := State{T: now}
+	if era := s.Era(); era > 0 {
+		empty.More = &More{era: era}
 	}
-	return s
+	return empty
 }
 
 func (s State) last() int64 {

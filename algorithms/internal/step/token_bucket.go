@@ -65,7 +65,7 @@ const (
 func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.R-1)
 	if s.N == 0 {
-		return State{T: now, More: s.More}.withMix(nil), false
+		return s.emptied(now), false
 	}
 	if m := s.mix(); s.mixed() && (m.r != l.R || m.w != l.W) { // receipts of the other rate end
 		last := s.last()
@@ -83,7 +83,7 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	}
 	k := drained(s, now, s.N, l)
 	if k == s.N {
-		return State{T: now, More: s.More}.withMix(nil), false
+		return s.emptied(now), false
 	}
 	f := s.F + k*l.B
 	s.T, s.N, s.F = s.T+k*l.A+f/l.R, s.N-k, f%l.R
@@ -142,10 +142,10 @@ func (b tokenBucket) backfill(s State, now, units, at int64, l *Limit) State {
 
 func (tokenBucket) grant(s State, units int64, l *Limit) State {
 	if s.N -= units; s.N <= 0 {
-		s.N = 0
-		return s.withMix(nil)
+		return s.emptied(s.T)
 	}
-	return s.withMix(&mix{s.mix().shift, l.R, l.W})
+	s.More = &More{last: s.last(), era: s.Era(), mixed: &mix{s.mix().shift, l.R, l.W}}
+	return s
 }
 
 func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limit) State {
@@ -179,7 +179,7 @@ func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 		f, t = f+l.R, t-1
 	}
 	if n <= 0 {
-		return State{T: now, More: s.More}.withMix(nil)
+		return s.emptied(now)
 	}
 	return b.shifted(State{T: t, N: n, F: f, More: s.More}, now, now-taken, l)
 }
