@@ -52,7 +52,7 @@ func (w *witnesses) wantSharedOnce(t *testing.T) {
 func TestClusterClocksDiffer(t *testing.T) {
 	redistest.SkipOn(t, "KeyDB", "after CLUSTER FAILOVER, KeyDB leaves calls that it held without an answer")
 	redistest.SkewClocks(t, time.Minute)
-	cluster := redistest.StartClusterWithReplicas(t)
+	cluster := redistest.StartClusterWithReplicas(t, "--cluster-node-timeout", "5000") // a busy node is not dead
 	limiter := must(t, cluster.Client(), &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
 	w := &witnesses{limiter: limiter, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 	w.ask(t, 8)
