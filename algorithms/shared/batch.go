@@ -70,16 +70,17 @@ type batch struct {
 	cancel context.CancelFunc
 	timer  *time.Timer // runs expire
 
-	phase   atomic.Uint32
-	stuck   bool // another batch may take its place in flight; guarded by the lane's mu
-	groups  []*group
-	err     error       // why nothing is sent
-	endTrip func(error) // the circuit's, which receives the outcome; nil if there is none
-	suspect *suspicion  // of the circuit, which waits for the reply; nil if there is none
-	now     int64       // µs: the instant that the scripts receive; 0: the server's
-	due     int64       // µs, monotonic: when the callers give up
-	scripts []script
-	trips   []redis.Cmder // the commands of the next trip
+	phase    atomic.Uint32
+	stuck    bool // another batch may take its place in flight; guarded by the lane's mu
+	groups   []*group
+	err      error       // why nothing is sent
+	endTrip  func(error) // the circuit's, which receives the outcome; nil if there is none
+	suspect  *suspicion  // of the circuit, which waits for the reply; nil if there is none
+	now      int64       // µs: the instant that the scripts receive; 0: the server's
+	due      int64       // µs, monotonic: when the callers give up
+	together int         // the batches in flight when it was filled, with this one
+	scripts  []script
+	trips    []redis.Cmder // the commands of the next trip
 }
 
 func newBatch() any {
@@ -245,6 +246,7 @@ func (b *batch) expire() {
 			g.end(err)
 		}
 	}
+	l.flight.late(monotonic())
 	silent := time.Since(l.ended) > l.deadline/2
 	l.shed(silent, errUnsent)
 	l.abandon(b)
@@ -265,7 +267,7 @@ func (g *group) end(err error) {
 func (l *lane) abandon(b *batch) {
 	if !b.stuck {
 		b.stuck = true
-		l.inFlight--
+		l.land()
 		l.stuck++
 		l.start()
 	}

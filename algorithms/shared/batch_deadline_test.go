@@ -25,7 +25,7 @@ var errAnswer = errors.New("WRONGTYPE of this client")
 func TestQueueIsNoLongerThanTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const deadline, took = 50 * time.Millisecond, 45 * time.Millisecond
-		r := newRedis(t, redistest.Script(nil, redistest.Wait(took), redistest.Fail(errAnswer)), &Options{Deadline: deadline})
+		r := newRedis(t, redistest.Script(nil, redistest.Wait(took), redistest.Fail(errAnswer)), &Options{Deadline: deadline, InFlight: 2})
 		var mu sync.Mutex
 		var longest time.Duration
 		var answered, unsent int

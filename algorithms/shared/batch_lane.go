@@ -59,6 +59,7 @@ type lane struct {
 	mu       sync.Mutex // guards the fields below
 	queue    []*group
 	inFlight int       // batches, without those that are stuck
+	flight   flight    // how many may be
 	stuck    int       // batches that were given up and that the client waits for
 	ended    time.Time // when the last batch ended that was not stuck
 	clocks   clocks    // of the servers
@@ -100,10 +101,31 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 // start starts a worker, if there is work and one more batch may be in flight.
 // It requires mu.
 func (l *lane) start() {
-	if len(l.queue) > 0 && l.inFlight < l.redis.inFlight {
-		l.inFlight++
-		go l.work()
+	if len(l.queue) == 0 || l.inFlight >= l.allowed() {
+		return
 	}
+	if l.inFlight >= fewInFlight && l.redis.extra.Add(1) > int64(l.redis.inFlight) {
+		l.redis.extra.Add(-1)
+		return
+	}
+	l.inFlight++
+	go l.work()
+}
+
+// allowed returns how many batches may be in flight. It requires mu.
+func (l *lane) allowed() int {
+	if l.plain {
+		return min(fewInFlight, l.redis.inFlight)
+	}
+	return l.flight.allowed(monotonic(), l.redis.inFlight)
+}
+
+// land frees a place in flight. It requires mu.
+func (l *lane) land() {
+	if l.inFlight > fewInFlight {
+		l.redis.extra.Add(-1)
+	}
+	l.inFlight--
 }
 
 // work is a worker: it sends batches until the queue is empty, or until it has
@@ -135,9 +157,10 @@ func (b *batch) next() bool {
 	l := b.lane
 	l.mu.Lock()
 	late := l.shed(false, errOverloaded)
-	found := b.gather()
+	found := l.inFlight <= l.allowed() && b.gather()
+	b.together = l.inFlight
 	if !found {
-		l.inFlight--
+		l.land()
 	}
 	l.mu.Unlock()
 	if late && !l.plain {
@@ -160,8 +183,11 @@ func (b *batch) finish() bool {
 		l.stuck--
 	} else {
 		l.ended = time.Now()
+		if inTime {
+			b.landed()
+		}
 		if !stopped {
-			l.inFlight--
+			l.land()
 			l.start()
 		}
 	}

@@ -34,17 +34,11 @@ package shared
 
 import (
 	"cmp"
-	"math"
 	"time"
 )
 
-const (
-	// scriptSlack is how long after its caller has given up a script may run.
-	scriptSlack = 100 * time.Millisecond
-
-	// offsetsFor is half of how long an offset is used, in µs.
-	offsetsFor = 5_000_000
-)
+// scriptSlack is how long after its caller has given up a script may run.
+const scriptSlack = 100 * time.Millisecond
 
 // started is the instant from which monotonic instants count.
 var started = time.Now()
@@ -52,46 +46,10 @@ var started = time.Now()
 // monotonic returns an instant in µs.
 func monotonic() int64 { return time.Since(started).Microseconds() }
 
-// An offsetFloor finds the least offset of the last 5 to 10 s. All instants and
-// offsets are in µs. The zero value has seen none.
-type offsetFloor struct {
-	began        int64 // when least began
-	least, older int64 // of the time since began, and of the 5 s before; noOffset if there was none
-	seen         bool
-}
-
-const noOffset = math.MaxInt64
-
-// at returns the least offset; noOffset if there is none that is recent.
-func (f *offsetFloor) at(now int64) int64 {
-	f.turn(now)
-	return min(f.least, f.older)
-}
-
-// observe notes the offset of a script that was answered at now.
-func (f *offsetFloor) observe(now, offset int64) {
-	f.turn(now)
-	f.least = min(f.least, offset)
-}
-
-// replace forgets all offsets except one.
-func (f *offsetFloor) replace(now, offset int64) {
-	*f = offsetFloor{began: now, least: offset, older: noOffset, seen: true}
-}
-
-func (f *offsetFloor) turn(now int64) {
-	switch age := now - f.began; {
-	case !f.seen || age >= 2*offsetsFor:
-		*f = offsetFloor{began: now, least: noOffset, older: noOffset, seen: true}
-	case age >= offsetsFor:
-		f.began, f.least, f.older = f.began+offsetsFor, noOffset, f.least
-	}
-}
-
 // deadlineOf returns the deadline of a script whose callers give up at due, by a
 // clock that is ahead by offset; 0 for none if the offset is not known.
 func deadlineOf(due, offset int64) int64 {
-	if offset == noOffset {
+	if offset == unknown {
 		return 0
 	}
 	return due + offset + scriptSlack.Microseconds()
@@ -100,14 +58,14 @@ func deadlineOf(due, offset int64) int64 {
 // Clocks are those of the servers of a lane. In a Cluster a lane may have slots of two
 // masters, so there each slot has a floor of its own, once it was used.
 type clocks struct {
-	lane  offsetFloor
-	slots map[uint16]*offsetFloor // nil: one server
+	lane  floor
+	slots map[uint16]*floor // nil: one server
 }
 
 // at returns the least recent offset of a slot's server, or else of the lane's.
 func (c *clocks) at(slot uint16, now int64) int64 {
 	if f := c.slots[slot]; f != nil {
-		if least := f.at(now); least != noOffset {
+		if least := f.at(now); least != unknown {
 			return least
 		}
 	}
@@ -131,13 +89,13 @@ func (c *clocks) replace(slot uint16, now, offset int64) {
 }
 
 // of returns the floor of a slot; nil if there is one server.
-func (c *clocks) of(slot uint16) *offsetFloor {
+func (c *clocks) of(slot uint16) *floor {
 	if c.slots == nil {
 		return nil
 	}
 	f := c.slots[slot]
 	if f == nil {
-		f = new(offsetFloor)
+		f = new(floor)
 		c.slots[slot] = f
 	}
 	return f

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-func TestOffsetFloor(t *testing.T) {
+func TestFloor(t *testing.T) {
 	const second = 1_000_000
 	type seen struct{ at, offset int64 } // at in seconds
 	tests := map[string]struct {
@@ -24,12 +24,12 @@ func TestOffsetFloor(t *testing.T) {
 		want    int64
 		replace bool // by the last one
 	}{
-		"nothing":                        {nil, 3, noOffset, false},
+		"nothing":                        {nil, 3, unknown, false},
 		"one":                            {[]seen{{1, 70}}, 3, 70, false},
 		"the least":                      {[]seen{{1, 70}, {2, 50}, {3, 90}}, 3, 50, false},
 		"the least of the time before":   {[]seen{{1, 50}, {7, 90}}, 10, 50, false},
 		"a least that is too old":        {[]seen{{1, 50}, {7, 90}, {13, 80}}, 13, 80, false},
-		"none for ten seconds":           {[]seen{{1, 50}}, 11, noOffset, false},
+		"none for ten seconds":           {[]seen{{1, 50}}, 11, unknown, false},
 		"none for five to ten":           {[]seen{{1, 50}}, 10, 50, false},
 		"before this process began":      {[]seen{{-20, -50}}, -19, -50, false},
 		"a clock that stepped forward":   {[]seen{{1, 50}, {2, 5_000_050}}, 2, 5_000_050, true},
@@ -39,7 +39,7 @@ func TestOffsetFloor(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var f offsetFloor
+			var f floor
 			for i, s := range tt.seen {
 				if tt.replace && i == len(tt.seen)-1 {
 					f.replace(s.at*second, s.offset)

@@ -29,7 +29,7 @@ type script struct {
 	deadline      scriptInstant // by the server's clock; 0: none
 	args          []any
 	name          scriptName // an argument
-	offset        int64      // of the server's clock; noOffset: not known
+	offset        int64      // of the server's clock; unknown: not known
 	due           int64      // when the last of the callers gives up
 	refused, late bool       // and was sent again
 	cmd           *redis.Cmd

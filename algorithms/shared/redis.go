@@ -42,7 +42,8 @@ type redisLayer struct {
 	prefix    string           // of every stored key
 	now       func() time.Time // of decisions; nil: the clock of the server
 	clock     func() time.Time // of this process: now, if that is set
-	inFlight  int
+	inFlight  int              // the most batches of a lane
+	extra     atomic.Int64     // batches in flight beyond two of their lane, of all lanes
 	deadline  time.Duration
 	circuit   *circuit // nil: none
 	report    *report
@@ -76,6 +77,12 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 	if r.clock = r.now; r.clock == nil {
 		r.clock = time.Now
 	}
+	if _, _, pool, _ := r.settings(); r.inFlight == 0 {
+		r.inFlight = blindInFlight
+		if pool > 0 {
+			r.inFlight = max(1, pool/2)
+		}
+	}
 	r.pipelines, _ = client.(pipeliner)
 	r.reloads, _ = client.(reloader)
 	_, r.cluster = client.(clusterClient)
@@ -86,7 +93,7 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 	for i := range r.lanes {
 		r.lanes[i].redis, r.lanes[i].deadline = r, o.Deadline
 		if r.cluster {
-			r.lanes[i].clocks.slots = make(map[uint16]*offsetFloor)
+			r.lanes[i].clocks.slots = make(map[uint16]*floor)
 		}
 	}
 	r.control.redis, r.control.plain = r, true

@@ -109,7 +109,7 @@ func (r *redisLayer) settings() (read, write time.Duration, pool int, endless bo
 		return o.ReadTimeout, o.WriteTimeout, o.PoolSize, o.ReadTimeout <= 0
 	case clusterClient:
 		o := c.Options()
-		return o.ReadTimeout, o.WriteTimeout, 0, false
+		return o.ReadTimeout, o.WriteTimeout, o.PoolSize, false
 	}
 	return 0, 0, 0, false
 }

@@ -34,6 +34,7 @@ func TestFindings(t *testing.T) {
 		set    func(*redis.Options)
 		want   string
 		says   string
+		most   int // in flight
 	}{
 		{name: "nothing"},
 		{name: "no eviction", server: append(full, "noeviction")},
@@ -44,12 +45,13 @@ func TestFindings(t *testing.T) {
 		{name: "a timeout above it", set: func(o *redis.Options) { o.ReadTimeout = 1100 * time.Millisecond }},
 		{name: "a short timeout of writes", set: func(o *redis.Options) { o.WriteTimeout = 20 * time.Millisecond }, want: "PS203", says: "WriteTimeout of 20ms"},
 		{name: "no timeout", set: func(o *redis.Options) { o.ReadTimeout = -1 }, want: "PS204", says: "without end"},
-		{name: "a small pool", set: func(o *redis.Options) { o.PoolSize = 1 }, want: "PS205", says: "PoolSize is 1, and InFlight is 2"},
+		{name: "a small pool", set: func(o *redis.Options) { o.PoolSize = 1 }},
+		{name: "a pool below InFlight", set: func(o *redis.Options) { o.PoolSize = 1 }, most: 2, want: "PS205", says: "PoolSize is 1, and InFlight is 2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			client := clientOf(t, redistest.Start(t, tt.server...).Addr(), tt.set)
-			all := newRedis(t, client, &Options{Deadline: time.Second}).Findings(t.Context())
+			all := newRedis(t, client, &Options{Deadline: time.Second, InFlight: tt.most}).Findings(t.Context())
 			if got := codes(all); got != tt.want || tt.says != "" && !strings.Contains(all[0].Sentence, tt.says) {
 				t.Errorf("got %+v, want %q that says %q", all, tt.want, tt.says)
 			}

@@ -39,7 +39,8 @@ type Options struct {
 
 	// InFlight bounds the batches that are under way at once to one part of
 	// Redis: to a standalone server, or to one of 64 ranges of slots of a
-	// Cluster; 0 means 2.
+	// Cluster. Their number follows the network up to this bound. 0 means half of
+	// the client's pool, or 4 if the client does not show its pool.
 	InFlight int
 
 	// Instances is how many instances share Redis until Redis can tell; 0 means
@@ -72,7 +73,6 @@ const (
 	defaultPrefix        = "penstock"
 	maxPrefix            = 64
 	defaultDeadline      = 50 * time.Millisecond
-	defaultInFlight      = 2
 	maxInstances         = 100_000
 	defaultDenyCacheKeys = 100_000
 )
@@ -85,7 +85,6 @@ func (o *Options) withDefaults() Options {
 	}
 	all.Prefix = cmp.Or(all.Prefix, defaultPrefix)
 	all.Deadline = cmp.Or(all.Deadline, defaultDeadline)
-	all.InFlight = cmp.Or(all.InFlight, defaultInFlight)
 	all.Instances = cmp.Or(all.Instances, 1)
 	all.DenyCacheKeys = cmp.Or(all.DenyCacheKeys, defaultDenyCacheKeys)
 	if all.Logger == nil {
