@@ -246,7 +246,7 @@ func (b *batch) expire() {
 			g.end(err)
 		}
 	}
-	l.flight.late(monotonic())
+	l.flight.late()
 	silent := time.Since(l.ended) > l.deadline/2
 	l.shed(silent, errUnsent)
 	l.abandon(b)

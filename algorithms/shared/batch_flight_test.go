@@ -16,15 +16,16 @@ type landing struct {
 }
 
 func TestFlight(t *testing.T) {
-	// used returns batches, one each 100 µs, of a network in which all that may be in
-	// flight always are.
-	used := func(n int, trip int64) (all []landing) {
+	// used returns batches, one each 100 µs, of a lane in which all that may be in
+	// flight always are. The first of them measures the floor.
+	used := func(n int, floor, trip int64) (all []landing) {
 		for i := range n {
 			all = append(all, landing{at: 1_000 + 100*int64(i), trip: trip, together: 1_000})
 		}
-		all[0].together = 1
+		all[0].together, all[0].trip = 1, floor
 		return all
 	}
+	then := func(all []landing, more ...landing) []landing { return append(all, more...) }
 	tests := map[string]struct {
 		landings []landing
 		most     int
@@ -33,25 +34,32 @@ func TestFlight(t *testing.T) {
 	}{
 		"nothing is known":                 {nil, 32, 0, 2},
 		"one machine, few callers":         {[]landing{{1, 60, 1, false}, {2, 60, 1, false}}, 32, 3, 2},
-		"one machine, used":                {used(900, 60), 32, 100_000, 4},
-		"one more at a time":               {used(2, 2_200), 32, 2_000, 3},
-		"a pool of one":                    {used(900, 2_200), 1, 100_000, 1},
-		"a small pool":                     {used(900, 2_200), 5, 100_000, 4}, // a fifth is not worth it here
+		"one machine, used":                {used(900, 60, 60), 32, 100_000, 4},
+		"one more at a time":               {used(2, 2_200, 2_200), 32, 2_000, 3},
+		"2.2 ms":                           {used(900, 2_200, 2_200), 32, 100_000, 22},
+		"a pool of one":                    {used(900, 2_200, 2_200), 1, 100_000, 1},
+		"a small pool":                     {used(900, 2_200, 2_200), 5, 100_000, 5},
 		"trips beside others are no floor": {[]landing{{1_000, 300, 2, false}, {2_000, 9_000, 3, false}, {3_000, 9_000, 4, false}}, 32, 5_000, 4},
-		"not worth it":                     {used(900, 2_200), 32, 100_000, 4}, // always 10 000 batches per second
-		"a floor that is old drains":       {used(900, 2_200), 32, 11_000_000, 2},
-		"late":                             {append(used(9, 2_200), landing{at: 60_000, late: true}), 32, 61_000, 2},
-		"after late, one more at a time":   {append(used(9, 2_200), landing{at: 60_000, late: true}, landing{61_000, 2_200, 2, false}), 32, 62_000, 3},
+		"never as many as allowed":         {then(used(20, 2_200, 2_200), landing{4_000, 2_200, 2, false}), 32, 5_000, 7},
+		"at most twice the floor":          {used(900, 2_200, 4_400), 32, 100_000, 22},
+		"more than twice the floor":        {used(900, 2_200, 4_401), 32, 100_000, 4},
+		"three times the floor":            {append(used(900, 2_200, 2_200), used(900, 2_200, 6_600)[1:]...), 32, 100_000, 22},
+		"more than three times the floor":  {append(used(900, 2_200, 2_200), used(900, 2_200, 6_700)[1:]...), 32, 100_000, 4},
+		"the network got faster":           {then(used(900, 2_200, 2_200), landing{100_000, 700, 2, false}), 32, 101_000, 7},
+		"a floor that is old drains":       {used(900, 2_200, 2_200), 32, 11_000_000, 2},
+		"after it has drained":             {then(used(900, 2_200, 2_200), landing{11_000_000, 2_000, 2, false}), 32, 11_000_001, 20},
+		"late":                             {then(used(9, 2_200, 2_200), landing{at: 60_000, late: true}), 32, 61_000, 2},
+		"after late, one more at a time":   {then(used(9, 2_200, 2_200), landing{at: 60_000, late: true}, landing{61_000, 2_200, 2, false}), 32, 62_000, 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var f flight
 			for _, l := range tt.landings {
 				if l.late {
-					f.late(l.at)
+					f.late()
 					continue
 				}
-				f.answered(l.at, l.trip, 48, l.together, tt.most)
+				f.answered(l.at, l.trip, l.together, tt.most)
 			}
 			if got := f.allowed(tt.at, tt.most); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
@@ -60,96 +68,144 @@ func TestFlight(t *testing.T) {
 	}
 }
 
-// A simulated lane of callers who always have a call for it, to a server that works
-// on one batch at a time. Times are µs.
+// A simulation is a lane of callers, each of whom calls again soon after its answer,
+// and of a server that works on one batch at a time. Times are in µs.
 type simulation struct {
 	flight  flight
-	trip    func(now int64) int64 // both ways
-	work    func(now int64) int64 // on a batch
-	ends    arrivals
-	free    int64 // when the server is free
-	sampled int   // batches that were sent beside few others
-	most    int   // in flight at once
+	callers int
+	trip    func(now int64) int64         // both ways
+	work    func(now, checks int64) int64 // on a batch
+
+	random   *rand.Rand
+	events   events
+	free     int64 // when the server is free
+	inFlight int
+	queue    []int64 // when the calls began
+
+	highest int   // in flight at once
+	sampled int   // batches that measured the floor
+	calls   int64 // that were answered
+	waited  int64 // by them, together
 }
 
-type arrival struct {
+// An event is a call, or the answer to a batch.
+type event struct {
 	at, sent int64
 	together int
+	batch    []int64 // when its calls began; nil: a call
 }
 
-type arrivals []arrival
+type events []event
 
-func (a arrivals) Len() int           { return len(a) }
-func (a arrivals) Less(i, j int) bool { return a[i].at < a[j].at }
-func (a arrivals) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
-func (a *arrivals) Push(x any)        { *a = append(*a, x.(arrival)) }
-func (a *arrivals) Pop() any {
-	last := len(*a) - 1
-	x := (*a)[last]
-	*a = (*a)[:last]
+func (e events) Len() int           { return len(e) }
+func (e events) Less(i, j int) bool { return e[i].at < e[j].at }
+func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
 	return x
 }
 
-// run sends as many batches as the controller allows, until the end, and returns how
-// many are answered per second.
-func (s *simulation) run(end int64, most int) int64 {
-	var now, answered int64
-	for now < end {
-		for len(s.ends) < s.flight.allowed(now, most) {
-			trip := s.trip(now)
-			begins := max(now+trip/2, s.free)
-			s.free = begins + s.work(now)
-			heap.Push(&s.ends, arrival{s.free + trip/2, now, len(s.ends) + 1})
-			s.most = max(s.most, len(s.ends))
-		}
-		next := heap.Pop(&s.ends).(arrival)
-		now = max(now, next.at)
-		if next.together <= fewInFlight {
-			s.sampled++
-		}
-		s.flight.answered(now, now-next.sent, 48, next.together, most)
-		answered++
+// run runs until the end, with at most most batches in flight.
+func (s *simulation) run(end int64, most int) {
+	s.random = rand.New(rand.NewPCG(1, 2))
+	for range s.callers {
+		s.call(0)
 	}
-	return answered * 1_000_000 / end
+	for s.events[0].at < end {
+		e := heap.Pop(&s.events).(event)
+		if e.batch == nil {
+			s.queue = append(s.queue, e.at)
+		} else {
+			s.answer(e, most)
+		}
+		s.send(e.at, most)
+	}
 }
 
-// Over any network the controller keeps the server nearly as busy as it can be, and
-// not many more batches in flight than that needs, for a minute.
+func (s *simulation) call(now int64) { heap.Push(&s.events, event{at: now + s.random.Int64N(20)}) }
+
+func (s *simulation) answer(e event, most int) {
+	s.inFlight--
+	if e.together <= fewInFlight {
+		s.sampled++
+	}
+	s.flight.answered(e.at, e.at-e.sent, e.together, most)
+	for _, began := range e.batch {
+		s.calls++
+		s.waited += e.at - began
+		s.call(e.at)
+	}
+}
+
+func (s *simulation) send(now int64, most int) {
+	for len(s.queue) > 0 && s.inFlight < s.flight.allowed(now, most) {
+		n := min(len(s.queue), maxBatchWeight)
+		batch := s.queue[:n:n]
+		s.queue = s.queue[n:]
+		s.inFlight++
+		s.highest = max(s.highest, s.inFlight)
+		trip := s.trip(now)
+		s.free = max(now+trip/2, s.free) + s.work(now, int64(n))
+		heap.Push(&s.events, event{s.free + trip/2, now, s.inFlight, batch})
+	}
+}
+
+// Over any network few callers wait for little more than the round trip, many keep the
+// server busy, and no more batches are in flight than that needs.
 func TestFlightSimulated(t *testing.T) {
 	constant := func(µs int64) func(int64) int64 { return func(int64) int64 { return µs } }
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(1, 2)) // of one case
 	jittery := func(µs int64) func(int64) int64 {
 		return func(int64) int64 { return µs + random.Int64N(µs) }
 	}
-	const minute = 60_000_000
+	work := func(_, checks int64) int64 { return 30 + 3*checks }
+	slow := func(_, checks int64) int64 { return 2_000 + 3*checks }
+	stalls := func(now, checks int64) int64 {
+		if now%10_000_000 < 200 {
+			return 40_000
+		}
+		return 30 + 3*checks
+	}
 	tests := map[string]struct {
-		trip, work func(int64) int64
-		least      int64 // batches per second
-		most       int   // in flight
+		seconds int64
+		callers int
+		trip    func(int64) int64
+		work    func(now, checks int64) int64
+		wait    int64 // µs, on average, at most
+		rate    int64 // calls per second, at least
+		highest int   // batches in flight
 	}{
-		"0.05 ms":          {constant(50), constant(100), 9_500, 4},
-		"0.5 ms":           {constant(500), constant(100), 9_500, 6},
-		"2 ms":             {constant(2_000), constant(100), 9_000, 21},
-		"20 ms":            {constant(20_000), constant(100), 1_400, 32},
-		"2 ms with jitter": {jittery(2_000), constant(100), 6_500, 32},
-		"a slow server":    {constant(500), constant(2_000), 490, 25},
-		"a server that stalls": {constant(2_000), func(now int64) int64 {
-			if now%10_000_000 < 200 {
-				return 40_000
-			}
-			return 100
-		}, 8_500, 22},
+		"0.05 ms, 4 callers":         {12, 4, constant(50), work, 180, 20_000, 4},
+		"0.05 ms, 256 callers":       {2, 256, constant(50), work, 1_000, 250_000, 4},
+		"0.5 ms, 4 callers":          {12, 4, constant(500), work, 600, 6_400, 4},
+		"0.5 ms, 16 callers":         {12, 16, constant(500), work, 720, 21_000, 6},
+		"0.5 ms, 256 callers":        {2, 256, constant(500), work, 1_020, 245_000, 6},
+		"2 ms, 4 callers":            {12, 4, constant(2_000), work, 2_100, 1_850, 4},
+		"2 ms, 16 callers":           {12, 16, constant(2_000), work, 2_250, 6_900, 20},
+		"2 ms, 64 callers":           {12, 64, constant(2_000), work, 2_350, 26_500, 21},
+		"2 ms, 256 callers":          {2, 256, constant(2_000), work, 2_450, 103_000, 21},
+		"2 ms, 1 024 callers":        {2, 1_024, constant(2_000), work, 4_100, 250_000, 21},
+		"20 ms, 256 callers":         {12, 256, constant(20_000), work, 21_500, 11_500, 32},
+		"2 to 4 ms, 64 callers":      {12, 64, jittery(2_000), work, 3_500, 18_000, 32},
+		"a slow server, 4 callers":   {12, 4, constant(500), slow, 8_300, 480, 4},
+		"a slow server, 256 callers": {12, 256, constant(500), slow, 13_000, 19_000, 8},
+		"a server that stalls, 64":   {12, 64, constant(2_000), stalls, 2_450, 25_000, 21},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := simulation{trip: tt.trip, work: tt.work}
-			got := s.run(minute, 32)
-			t.Logf("%d batches per second, at most %d in flight, %d samples", got, s.most, s.sampled)
-			if got < tt.least || s.most > tt.most {
-				t.Errorf("got %d batches per second and %d in flight, want at least %d and at most %d", got, s.most, tt.least, tt.most)
+			t.Parallel()
+			s := simulation{callers: tt.callers, trip: tt.trip, work: tt.work}
+			s.run(tt.seconds*1_000_000, 32)
+			wait, rate := s.waited/s.calls, s.calls/tt.seconds
+			t.Logf("%d calls per second wait for %d µs, at most %d batches in flight, %d samples", rate, wait, s.highest, s.sampled)
+			if wait > tt.wait || rate < tt.rate || s.highest > tt.highest {
+				t.Errorf("want at least %d calls per second, a wait of at most %d µs, and at most %d batches", tt.rate, tt.wait, tt.highest)
 			}
-			if s.sampled < minute/(2*floorFor) {
-				t.Errorf("got %d samples in a minute, want one in ten seconds at least", s.sampled)
+			if s.sampled < int(tt.seconds/10) {
+				t.Errorf("got %d samples, want one in ten seconds at least", s.sampled)
 			}
 		})
 	}
