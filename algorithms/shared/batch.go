@@ -66,7 +66,7 @@ const (
 // with all buffers, unless the batch is stuck. Idle ones are pooled.
 type batch struct {
 	lane   *lane
-	ctx    context.Context // of the trips
+	ctx    *tripContext // of the trips
 	cancel context.CancelFunc
 	timer  *time.Timer // runs expire
 
@@ -85,7 +85,8 @@ type batch struct {
 
 func newBatch() any {
 	b := new(batch)
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	b.ctx, b.cancel = &tripContext{Context: ctx}, cancel
 	b.timer = time.AfterFunc(time.Hour, b.expire)
 	b.timer.Stop()
 	return b
@@ -247,6 +248,7 @@ func (b *batch) expire() {
 		}
 	}
 	l.flight.late()
+	l.late = time.Now()
 	silent := time.Since(l.ended) > l.deadline/2
 	l.shed(silent, errUnsent)
 	l.abandon(b)

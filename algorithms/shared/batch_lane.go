@@ -62,6 +62,7 @@ type lane struct {
 	flight   flight    // how many may be
 	stuck    int       // batches that were given up and that the client waits for
 	ended    time.Time // when the last batch ended that was not stuck
+	late     time.Time // when the last batch was late
 	clocks   clocks    // of the servers
 }
 
@@ -82,8 +83,19 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 		return errOverloaded
 	}
 	l.queue = append(l.queue, g)
-	l.start()
+	own := l.sendsOwn(ctx)
+	if !own {
+		l.start()
+	}
 	l.mu.Unlock()
+	if own {
+		l.sendOwn()
+		select {
+		case err := <-g.done:
+			return err
+		default: // a worker was faster, and sends the group
+		}
+	}
 	select {
 	case err := <-g.done:
 		return err
@@ -101,15 +113,22 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 // start starts a worker, if there is work and one more batch may be in flight.
 // It requires mu.
 func (l *lane) start() {
-	if len(l.queue) == 0 || l.inFlight >= l.allowed() {
-		return
+	if len(l.queue) > 0 && l.place() {
+		go l.work()
+	}
+}
+
+// place takes a place in flight, and reports whether there was one. It requires mu.
+func (l *lane) place() bool {
+	if l.inFlight >= l.allowed() {
+		return false
 	}
 	if l.inFlight >= fewInFlight && l.redis.extra.Add(1) > int64(l.redis.inFlight) {
 		l.redis.extra.Add(-1)
-		return
+		return false
 	}
 	l.inFlight++
-	go l.work()
+	return true
 }
 
 // allowed returns how many batches may be in flight. It requires mu.
@@ -128,25 +147,38 @@ func (l *lane) land() {
 	l.inFlight--
 }
 
+// batch returns a batch that is not used.
+func (l *lane) batch() *batch {
+	b := l.redis.batches.Get().(*batch)
+	b.lane = l
+	return b
+}
+
 // work is a worker: it sends batches until the queue is empty, or until it has
 // lost its place in flight.
 func (l *lane) work() {
-	r := l.redis
-	b := r.batches.Get().(*batch)
-	b.lane = l
+	b := l.batch()
 	for b.next() {
-		b.begin()
-		b.timer.Reset(l.deadline)
-		if b.err == nil {
-			b.run()
-		}
-		if !b.finish() {
-			b.cancel()
+		if !b.travel() {
 			return
 		}
-		b.reset()
 	}
-	r.batches.Put(b)
+	l.redis.batches.Put(b)
+}
+
+// travel sends the batch and ends it. It reports whether the batch can be used again.
+func (b *batch) travel() bool {
+	b.begin()
+	b.timer.Reset(b.lane.deadline)
+	if b.err == nil {
+		b.run()
+	}
+	if !b.finish() {
+		b.cancel()
+		return false
+	}
+	b.reset()
+	return true
 }
 
 // next fills the batch, and reports whether there is anything to send. If there is

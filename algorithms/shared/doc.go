@@ -106,7 +106,10 @@
 //	DialerRetries              1 makes the errors of calls that cannot connect name the cause. The
 //	                           default dials for longer than the deadline.
 //	MaxRetries                 Any value: scripts are not sent again by the client.
-//	ContextTimeoutEnabled      Any value: a call returns at its deadline either way.
+//	ContextTimeoutEnabled      true makes lone calls faster: with maintenance notifications disabled
+//	                           (MaintNotificationsConfig), a caller that finds no other call in the
+//	                           queue sends its call itself. Then it returns with the answer or at
+//	                           the deadline, and not when its context is cancelled.
 //
 // During an outage go-redis writes lines of its own about failed dials. To leave
 // the log to the limiter, call logging.Disable of go-redis's package logging.

@@ -45,6 +45,7 @@ type redisLayer struct {
 	inFlight  int              // the most batches of a lane
 	extra     atomic.Int64     // batches in flight beyond two of their lane, of all lanes
 	deadline  time.Duration
+	obeys     bool     // the client obeys the deadlines of contexts
 	circuit   *circuit // nil: none
 	report    *report
 
@@ -83,6 +84,7 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 			r.inFlight = max(1, pool/2)
 		}
 	}
+	r.obeys = obeysDeadlines(client)
 	r.pipelines, _ = client.(pipeliner)
 	r.reloads, _ = client.(reloader)
 	_, r.cluster = client.(clusterClient)
