@@ -70,8 +70,9 @@ func TestStalledRedisExecutesNothingLate(t *testing.T) {
 			w := &witnesses{limiter: limiter, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 			w.ask(t, 8)
 			redistest.Until(t, "Redis decides", func() bool { return w.count(algorithms.Shared) > 100 })
-			server.Stop()
 			trip := leastTrip(limiter)
+			redistest.Until(t, "no script is under way that was sent before", func() bool { return w.count(algorithms.Shared) > 200 })
+			server.Stop()
 			time.Sleep(stall) // the length of the fault
 			server.Continue()
 			redistest.Until(t, "Redis decides again", func() bool {
