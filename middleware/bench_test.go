@@ -34,6 +34,7 @@ func BenchmarkHandler(b *testing.B) {
 		{"three/default", 0, []ratelimit.Policy{byIP("ip", plenty), perRoute, forAll("all", plenty)}},
 		{"denied/draft", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.TokenBucket(1, 24*time.Hour))}},
 		{"denied/window", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.FixedWindow(1, 24*time.Hour))}},
+		{"denied/all", headers.Draft, []ratelimit.Policy{forAll("all", algorithms.TokenBucket(1, 3*time.Minute))}},
 		{"denied/nobody", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.Nobody())}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {

@@ -30,7 +30,11 @@ type config struct {
 // A policy is a Policy, compiled for requests.
 type policy struct {
 	Policy
-	byClient  bool // the key, or a part of it, takes the address that ClientIP finds
+	byClient bool // the key, or a part of it, takes the address that ClientIP finds
+	spreads  bool // denied clients get slots
+
+	countsClient bool // the key is one client's own
+
 	base      *grade
 	tiers     map[string]*grade
 	candidate *grade  // nil: none
@@ -106,6 +110,9 @@ func compilePolicy(p Policy, client keyfunc.Key) (*policy, error) {
 		ban := *p.Ban
 		p.Ban = &ban
 	}
+	if p.Spread != nil {
+		p.Spread = new(*p.Spread)
+	}
 	base, err := newGrade(&p, p.Limit)
 	if p.Key == (keyfunc.Key{}) {
 		p.Key = client // also for programs that ask for the Policies
@@ -115,6 +122,7 @@ func compilePolicy(p Policy, client keyfunc.Key) (*policy, error) {
 	}
 	info, _ := p.Key.Inspect() // it is valid
 	compiled.byClient = info.ByClientIP
+	compiled.spreads, compiled.countsClient = p.sharing(info.Kinds)
 	for tier, limit := range p.Tiers {
 		g, gradeErr := newGrade(&p, limit)
 		err = errors.Join(err, gradeErr)

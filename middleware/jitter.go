@@ -1,4 +1,5 @@
-// The jitter of Retry-After.
+// The waits that the response of a denied request tells: slots, jitter, or the honest
+// wait.
 
 package ratelimit
 
@@ -12,9 +13,7 @@ import (
 )
 
 // spread writes the waits that the response of a denied request tells. Waits for
-// an instant that many clients share are spread: the end of an aligned window, and
-// the refill of a hidden policy. Spreading only lengthens a wait, by an amount that
-// is equal at every instance and every try.
+// an instant that many clients share are spread. Spreading only lengthens a wait.
 func (q *request) spread() {
 	if q.verdict.Allowed {
 		return
@@ -29,21 +28,47 @@ func (q *request) spread() {
 			continue
 		}
 		if own := &q.checks[a.own].Decision; !own.Allowed {
-			p.wait = max(p.wait, q.jittered(a, own))
+			p.wait = max(p.wait, q.spreadWait(a, own))
 		}
 	}
 }
 
-// jittered returns the wait of a denied part, with jitter if its instant is shared.
-func (q *request) jittered(a *part, d *algorithms.Decision) time.Duration {
-	limit := a.limit
-	aligned := limit.Algorithm().Aligned()
-	if !aligned && !a.policy.hidden() || d.RetryAfter == algorithms.Never || d.Source == algorithms.Undecided {
+// spreadWait returns the wait of a denied part: until the client's slot if the policy
+// spreads its clients, otherwise with jitter if clients share its end. Clients share
+// the end of an aligned window, and the refill of a hidden policy.
+func (q *request) spreadWait(a *part, d *algorithms.Decision) time.Duration {
+	if d.RetryAfter == algorithms.Never || d.Source == algorithms.Undecided {
 		return d.RetryAfter
 	}
+	slotted := a.policy.spreads && q.unknown == nil && !a.limit.Algorithm().Concurrent()
+	if slotted {
+		if wait, ok := q.waitForSlot(a, d); ok {
+			return wait
+		}
+	}
+	if slotted || a.limit.Algorithm().Aligned() || a.policy.hidden() {
+		return q.jittered(a, d)
+	}
+	return d.RetryAfter
+}
+
+// waitForSlot returns the wait until the client's slot, or false if there is none.
+func (q *request) waitForSlot(a *part, d *algorithms.Decision) (time.Duration, bool) {
+	now := time.Since(q.m.made).Microseconds()
+	wait, ok := q.m.slots.wait(&denial{
+		policy: a.policy.Name, key: q.key(a), client: q.client(), limit: a.limit, cost: a.cost,
+		wait: d.RetryAfter.Microseconds(), instances: q.m.slots.countInstances(q.m.limiter, now),
+	}, now)
+	return max(d.RetryAfter, time.Duration(wait)*time.Microsecond), ok
+}
+
+// jittered returns the wait of a denied part with jitter, which is equal at every
+// instance and every try.
+func (q *request) jittered(a *part, d *algorithms.Decision) time.Duration {
+	limit := a.limit
 	spread, now := min(max(limit.Window()/10, time.Second), 30*time.Second), time.Now()
 	slot := now.UnixNano() / int64(spread)
-	if aligned {
+	if limit.Algorithm().Aligned() {
 		// The window's end; rounded, because clocks differ a little.
 		w := grid(limit).Microseconds()
 		slot = (now.UnixMicro() + d.RetryAfter.Microseconds() + w/2) / w
@@ -51,13 +76,21 @@ func (q *request) jittered(a *part, d *algorithms.Decision) time.Duration {
 	return d.RetryAfter + headers.Jitter(spread, a.policy.Name, q.client(), slot)
 }
 
-// client returns whose answers are spread: the key of the first policy that is not
-// hidden, otherwise the client's address.
+// client returns whose waits are spread: the key of the first policy that counts one
+// client, otherwise the client's address. Its bytes are the request's.
 func (q *request) client() string {
-	if first := &q.parts[0]; !first.policy.hidden() {
-		return q.key(first)
+	for i := range q.parts {
+		if a := &q.parts[i]; a.policy.countsClient {
+			return q.key(a)
+		}
 	}
-	return q.m.address(q.http.Request)
+	start := len(q.keys)
+	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
+	if err != nil {
+		return ""
+	}
+	q.keys = keys
+	return q.text(start, len(keys))
 }
 
 // address returns the key of the client's address; "" if there is none.

@@ -39,6 +39,7 @@ type Middleware struct {
 	settler     settler
 	doctor      doctor
 	guesses     *guesses // nil: Options.ClientIP is not set
+	slots       slots
 	made        time.Time
 
 	exempt []netip.Prefix

@@ -94,6 +94,16 @@ type Policy struct {
 	// fault, and proxies and clients try again elsewhere.
 	Capacity bool
 
+	// Spread says whether each denied client gets a Retry-After of its own, its slot,
+	// instead of the instant at which all clients would return. nil means that it does
+	// where many clients share the limit: in a policy that is Hidden or of Capacity,
+	// and where the Key has only a keyfunc.Const or a route. See "Retry-After" in the
+	// package documentation.
+	//
+	// Set it for a key that many clients use, such as the API key of a fleet.
+	// Concurrent limits have no rate, and so no slots.
+	Spread *bool
+
 	// Shadow policies count and report, and deny no request. They are charged for
 	// requests that every other policy admits. A request whose shadow key is an
 	// error is not counted. A shadow policy costs the store as much as a live one.
@@ -113,6 +123,16 @@ type Policy struct {
 
 // hidden reports whether headers keep silent about the policy.
 func (p *Policy) hidden() bool { return p.Hidden || p.Capacity }
+
+// sharing reports whether denied clients get slots, and whether the policy's key,
+// of these kinds, is one client's own.
+func (p *Policy) sharing(kinds []string) (spreads, countsClient bool) {
+	shared := p.hidden() || !slices.ContainsFunc(kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
+	if p.Spread == nil {
+		return shared, !shared
+	}
+	return *p.Spread, !shared && !*p.Spread
+}
 
 // settles reports whether units may be returned or forced after the decision.
 func (p *Policy) settles() bool { return p.Cost != nil || p.ChargeIf != nil }

@@ -30,8 +30,8 @@ type Verdict struct {
 	// closed), 500 (an invalid check). It is 0 if Allowed.
 	Status int
 
-	// RetryAfter is the exact wait of a denied request, without the jitter of the
-	// header. It is algorithms.Never if waiting cannot help, and 0 if Allowed.
+	// RetryAfter is the exact wait of a denied request, without the slot or jitter of
+	// the header. It is algorithms.Never if waiting cannot help, and 0 if Allowed.
 	RetryAfter time.Duration
 
 	// Delay is how long to hold an admitted request before it is served.
@@ -64,7 +64,7 @@ type PolicyVerdict struct {
 	Decision algorithms.Decision
 
 	quota *headers.Quota // nil: headers keep silent
-	wait  time.Duration  // RetryAfter with jitter
+	wait  time.Duration  // RetryAfter, spread
 }
 
 // Policy returns the part of the policy with a name. It reports false if that
