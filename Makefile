@@ -19,7 +19,7 @@ LIBRARY := ./algorithms/... ./headers/... ./keyfunc/... ./lua/... ./middleware/.
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-386 test-routers test-servers test-valkey cross test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late mod check
+.PHONY: help run test test-short test-norace test-386 test-routers test-servers test-valkey cross test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -127,6 +127,13 @@ soak: tools ## trouble Redis under load for SOAK (10m), and see that promises ar
 
 late: tools ## keep both cores busy for LATE (4m), stop a process now and then, and see that its circuit stays closed
 	PENSTOCK_LATE=$(LATE) go test -count=1 -v -run TestLateProcess ./algorithms/shared
+
+herd: ## simulate crowds of denied clients, into internal/herd/RESULTS.md and its plots
+	go run ./internal/herd -o internal/herd
+
+# Needs a system whose clients may use any address in 127.0.0.0/8, such as Linux.
+herd-real: ## the same for three minutes with the example server and 200 real clients, into internal/herd/REAL.md
+	go run ./internal/herd -real -o internal/herd
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff

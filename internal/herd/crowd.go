@@ -1,0 +1,176 @@
+// The crowd: clients, arrivals in the order of time, and the server.
+
+package main
+
+import (
+	"container/heap"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+const (
+	rate  = 10 // requests per second, and the burst
+	least = 2 * time.Millisecond
+	most  = 20 * time.Millisecond // of a round trip
+)
+
+// A setting is how many clients want how much.
+type setting struct {
+	name    string // also of the plot
+	title   string
+	clients int
+	wants   int           // successes of each client
+	within  time.Duration // all clients begin
+}
+
+// ideal is how long the limit takes for all successes.
+func (s setting) ideal() time.Duration {
+	return time.Duration(s.clients*s.wants) * time.Second / rate
+}
+
+// A kind is a kind of Retry-After, and the clients that read it.
+type kind struct {
+	name   string
+	spread bool // the server gives slots
+	client behaviour
+}
+
+// A second counts the arrivals within one.
+type second struct{ requests, served int }
+
+// A result is what happened in a crowd.
+type result struct {
+	kind     string
+	requests int
+	served   int
+	done     time.Duration // of the last success
+	seconds  []second
+}
+
+func (r *result) denied() int { return r.requests - r.served }
+
+func (r *result) perSuccess(n int) float64 { return float64(n) / float64(r.served) }
+
+// peak returns the most requests in a second after the first.
+func (r *result) peak() int {
+	most := 0
+	for _, s := range r.seconds[min(1, len(r.seconds)):] {
+		most = max(most, s.requests)
+	}
+	return most
+}
+
+// count counts an arrival.
+func (r *result) count(at time.Duration, served bool) {
+	for len(r.seconds) <= int(at/time.Second) {
+		r.seconds = append(r.seconds, second{})
+	}
+	s := &r.seconds[at/time.Second]
+	r.requests++
+	s.requests++
+	if served {
+		r.served++
+		s.served++
+		r.done = max(r.done, at)
+	}
+}
+
+// A visitor is one client of a crowd.
+type visitor struct {
+	number int
+	at     time.Duration // of its next arrival
+	tries  int           // denials in a row
+	wants  int
+	random *rand.Rand
+}
+
+func (v *visitor) draw(n time.Duration) time.Duration {
+	if n <= 0 {
+		return 0
+	}
+	return time.Duration(v.random.Int64N(int64(n)))
+}
+
+// A queue holds visitors by their arrivals.
+type queue []*visitor
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(v any)   { *q = append(*q, v.(*visitor)) }
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// run lets a crowd of a kind try until all have what they want. It must run in a
+// bubble of synctest.
+func (s setting) run(k kind, seed uint64) result {
+	handler, r, begin := server(k.spread), result{kind: k.name}, time.Now()
+	var arrivals queue
+	for i := range s.clients {
+		v := &visitor{number: i, wants: s.wants, random: rand.New(rand.NewPCG(seed, uint64(i)))}
+		v.at = v.draw(s.within)
+		heap.Push(&arrivals, v)
+	}
+	for len(arrivals) > 0 {
+		v := arrivals[0]
+		time.Sleep(time.Until(begin.Add(v.at)))
+		served, h := ask(handler, v.number)
+		r.count(v.at, served)
+		if served {
+			v.wants, v.tries = v.wants-1, 0
+		} else {
+			v.tries++
+		}
+		if v.wants == 0 {
+			heap.Pop(&arrivals)
+			continue
+		}
+		v.at += least + v.draw(most-least) + k.client.next(h, v, served)
+		heap.Fix(&arrivals, 0)
+	}
+	return r
+}
+
+// next returns how long the client waits after a response.
+func (b behaviour) next(h hint, v *visitor, served bool) time.Duration {
+	switch {
+	case !served:
+		return b.denied(h, v.tries, v.draw)
+	case b.served != nil:
+		return b.served(h)
+	default:
+		return 0
+	}
+}
+
+// server returns a handler whose limit all clients share. The limit is advertised,
+// because clients that pace themselves must see it.
+func server(spread bool) http.Handler {
+	o := &ratelimit.Options{Headers: headers.Draft, Logger: slog.New(slog.DiscardHandler)}
+	m := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), o, ratelimit.Policy{
+		Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.TokenBucket(rate, time.Second), Spread: &spread,
+	}))
+	return m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+}
+
+// ask sends one request of a client.
+func ask(h http.Handler, client int) (served bool, said hint) {
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(client >> 8), byte(client)}), 1234).String()
+	h.ServeHTTP(w, r)
+	return w.Code == http.StatusOK, read(w.Header())
+}

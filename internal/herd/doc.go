@@ -1,0 +1,54 @@
+// Command herd simulates crowds of clients that share an exhausted limit, and
+// compares kinds of Retry-After:
+//
+//	make herd                               # into RESULTS.md and plots
+//	go run ./internal/herd                  # the tables only
+//	make herd-real                          # the same with processes, into REAL.md
+//
+// # The simulation
+//
+// The server is a real ratelimit.Middleware over a real algorithms.Memory, and its
+// responses carry real headers. Only time is simulated: the program runs in a bubble
+// of testing/synctest, and sleeps from one arrival to the next. One goroutine does
+// everything, and every random number comes from a seed, so the same seed gives the
+// same figures. synctest needs a *testing.T, so the command runs as a test would.
+//
+// A round trip takes 2 to 20 ms. A client waits from the instant at which it has the
+// response.
+//
+// # The settings
+//
+//	one success     1 000 clients arrive within 10 ms, and each wants one success
+//	shared quota    100 clients begin within a second, and each wants ten successes,
+//	                one after the other, without a pause between them
+//
+// In both, one token bucket of 10/s with burst 10 counts all clients together, so the
+// ideal is 100 s. The second is the setting of arXiv 2510.04516 ("Rethinking HTTP API
+// Rate Limiting: A Client-Side Approach"), in which up to 100 clients share a quota.
+// Its figures are of other traffic, so compare orders of magnitude only.
+//
+// # The kinds
+//
+//	constant 1 s            the client waits 1 s, whatever the server says
+//	honest minimum          the server says when the limit has one unit, rounded up
+//	minimum + 10 % jitter   the same, and the client adds up to 10 %
+//	full jitter             the client ignores the server, and waits a random time below
+//	                        0.5 s, 1 s, 2 s, and so on up to 60 s
+//	exponential backoff     the same without chance: 0.5 s, 1 s, 2 s, and so on
+//	slots                   the server gives each client a slot (Policy.Spread)
+//	slots + transport       the same, and the client adds full jitter
+//	slots + Pace            the same, and the client spreads requests over the window
+//	                        that the last response advertised
+//
+// # The columns
+//
+//	requests per success    1 is the least, and 1.99 if all but the burst are denied once
+//	429s                    denied requests
+//	all served              when the last client had its last success
+//	peak per second         the most requests in a second, the first excepted
+//
+// # The real experiment
+//
+// -real starts the example server, and 200 clients in this process that ask for
+// /v1/exports from as many loopback addresses. It takes about three minutes.
+package main

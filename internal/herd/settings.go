@@ -1,0 +1,68 @@
+// The settings, the kinds in each, and the bars that slots must meet.
+
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+var (
+	oneSuccess = setting{
+		name: "one-success", title: "One success: 1 000 clients arrive at once, and each wants one", clients: 1000, wants: 1, within: 10 * time.Millisecond,
+	}
+	sharedQuota = setting{
+		name: "shared-quota", title: "Shared quota: 100 clients want ten successes each", clients: 100, wants: 10, within: time.Second,
+	}
+)
+
+var (
+	slots       = kind{"slots", true, obedient}
+	slotsOurs   = kind{"slots + transport", true, transport}
+	slotsPaced  = kind{"slots + Pace", true, paced}
+	minimum     = kind{"honest minimum", false, obedient}
+	everySecond = kind{"constant 1 s", false, constant}
+	randomly    = kind{"full jitter", false, fullJitter}
+	doubling    = kind{"exponential backoff", false, exponential}
+)
+
+// kindsOf are the kinds that a setting compares.
+var kindsOf = map[string][]kind{
+	oneSuccess.name:  {everySecond, minimum, {"minimum + 10 % jitter", false, jittered}, randomly, slots, slotsOurs},
+	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOurs, slotsPaced},
+}
+
+// A bar is what slots must reach in a setting.
+type bar struct {
+	setting setting
+	text    string
+	limit   float64
+	format  string
+	measure func(setting, *result) float64
+}
+
+var bars = []bar{
+	{oneSuccess, "requests per success", 2.1, "%.3f", func(_ setting, r *result) float64 { return r.perSuccess(r.requests) }},
+	{oneSuccess, "time until all are served, of the ideal", 1.15, "%.3f", timeOfIdeal},
+	{oneSuccess, "peak after the first second, of the limit", 2, "%.1f", func(_ setting, r *result) float64 { return float64(r.peak()) / rate }},
+	{sharedQuota, "429s per success", 1.05, "%.3f", func(_ setting, r *result) float64 { return r.perSuccess(r.denied()) }},
+	{sharedQuota, "time until all are served, of the ideal", 1.10, "%.3f", timeOfIdeal},
+}
+
+func timeOfIdeal(s setting, r *result) float64 { return r.done.Seconds() / s.ideal().Seconds() }
+
+// miss returns why results miss the bar, or nil. The worst result counts.
+func (b *bar) miss(results []result) error {
+	if v := b.worst(results); v > b.limit {
+		return fmt.Errorf("%s: %s: got "+b.format+", want at most %v", b.setting.name, b.text, v, b.limit)
+	}
+	return nil
+}
+
+func (b *bar) worst(results []result) float64 {
+	worst := 0.0
+	for i := range results {
+		worst = max(worst, b.measure(b.setting, &results[i]))
+	}
+	return worst
+}
