@@ -195,6 +195,43 @@ func TestNoSlots(t *testing.T) {
 	}
 }
 
+// TestJitterWithoutRoomForSlots: clients of a policy that spreads get jitter where there is no slot for them.
+func TestJitterWithoutRoomForSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := ratelimit.Policy{Name: "slow", Key: keyfunc.Const("all"), Limit: algorithms.TokenBucket(1, time.Hour)}
+		h, told := newMiddleware(t, newMemory(t), nil, p).Handler(ok), map[int]bool{}
+		record(h, from(nth(0)))
+		for i := range 30 {
+			told[tell(t, h, from(nth(i)))] = true
+		}
+		for seconds := range told {
+			if seconds < 3600 || seconds > 3630 {
+				t.Errorf("got %d s, want 1 h and up to 30 s", seconds)
+			}
+		}
+		if len(told) < 10 {
+			t.Errorf("got %v, want waits that differ", told)
+		}
+	})
+}
+
+// TestGuessesHaveNoSlots: an unknown API key is counted by its address, which is one client's.
+func TestGuessesHaveNoSlots(t *testing.T) {
+	unknown := keyfunc.APIKey("X-API-Key", func(context.Context, string) (keyfunc.Identity, error) {
+		return keyfunc.Identity{}, keyfunc.ErrUnknown
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := ratelimit.Policy{Name: "p", Key: unknown, Limit: algorithms.TokenBucket(1, 2*time.Second), Spread: new(true)}
+		h := newMiddleware(t, newMemory(t), nil, p).Handler(ok)
+		if got := record(h, with(from(nth(1)), "X-API-Key", "guess")).Code; got != http.StatusUnauthorized {
+			t.Fatalf("got status %d, want 401", got)
+		}
+		if got := tell(t, h, with(from(nth(1)), "X-API-Key", "guess")); got != 2 {
+			t.Errorf("got %d s, want the honest 2", got)
+		}
+	})
+}
+
 // TestConcurrentLimitHasNoSlots: its rate is unknown.
 func TestConcurrentLimitHasNoSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -88,6 +88,7 @@ func (a *api) route(c config, w *watch) error {
 	r.With(limit["orders"]).Get("/v1/orders/{id}", getOrder)
 	r.With(limit["search"]).Get("/v1/search", search)
 	r.With(limit["reports"]).Get("/v1/reports", reports)
+	r.With(limit["exports"]).Get("/v1/exports", exports)
 	r.With(limit["login"]).Post("/v1/login", login)
 	r.With(limit["sms"]).Post("/v1/sms", sendSMS)
 	r.With(limit["charges-merchant"]).Post("/v1/charges", createCharge)

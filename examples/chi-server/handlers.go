@@ -23,6 +23,10 @@ func reports(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"reports": []string{"2026-10"}})
 }
 
+func exports(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"exports": []string{}})
+}
+
 // login answers 401 to all credentials except those of the demo's user.
 func login(w http.ResponseWriter, r *http.Request) {
 	var credentials struct{ User, Password string }

@@ -34,6 +34,10 @@ var limits = [][]ratelimit.Policy{
 		Name: "reports", Key: client,
 		Limit: algorithms.FixedWindow(20, time.Minute),
 	}},
+	{{ // ten exports per second, of all clients together; each denied client gets a slot
+		Name: "exports", Key: keyfunc.Const("all"), Capacity: true,
+		Limit: algorithms.TokenBucket(10, time.Second),
+	}},
 	{{ // five failed logins in any minute, and none while Redis is unavailable
 		Name: "login", Key: address,
 		Limit:    algorithms.SlidingWindowLog(5, time.Minute),

@@ -42,6 +42,8 @@ type kind struct {
 	name   string
 	spread bool // the server gives slots
 	client behaviour
+
+	instances int // of the server; 0 means 1
 }
 
 // A second counts the arrivals within one.
@@ -118,7 +120,7 @@ func (q *queue) Pop() any {
 // run lets a crowd of a kind try until all have what they want. It must run in a
 // bubble of synctest.
 func (s setting) run(k kind, seed uint64) result {
-	handler, r, begin := server(k.spread), result{kind: k.name}, time.Now()
+	server, r, begin := newServer(k), result{kind: k.name}, time.Now()
 	var arrivals queue
 	for i := range s.clients {
 		v := &visitor{number: i, wants: s.wants, random: rand.New(rand.NewPCG(seed, uint64(i)))}
@@ -128,7 +130,7 @@ func (s setting) run(k kind, seed uint64) result {
 	for len(arrivals) > 0 {
 		v := arrivals[0]
 		time.Sleep(time.Until(begin.Add(v.at)))
-		served, h := ask(handler, v.number)
+		served, h := server.ask(v)
 		r.count(v.at, served)
 		if served {
 			v.wants, v.tries = v.wants-1, 0
@@ -157,20 +159,43 @@ func (b behaviour) next(h hint, v *visitor, served bool) time.Duration {
 	}
 }
 
-// server returns a handler whose limit all clients share. The limit is advertised,
+// A server is the handlers of its instances, which count together.
+type server []http.Handler
+
+// newServer returns a server whose limit all clients share. The limit is advertised,
 // because clients that pace themselves must see it.
-func server(spread bool) http.Handler {
+func newServer(k kind) (all server) {
+	limiter := counted{algorithms.NewMemory(nil), max(1, k.instances)}
 	o := &ratelimit.Options{Headers: headers.Draft, Logger: slog.New(slog.DiscardHandler)}
-	m := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), o, ratelimit.Policy{
-		Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.TokenBucket(rate, time.Second), Spread: &spread,
-	}))
-	return m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for range limiter.instances {
+		m := ratelimit.Must(ratelimit.New(limiter, o, ratelimit.Policy{
+			Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.TokenBucket(rate, time.Second), Spread: &k.spread,
+		}))
+		all = append(all, m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	}
+	return all
 }
 
-// ask sends one request of a client.
-func ask(h http.Handler, client int) (served bool, said hint) {
+// counted makes a Memory the limiter of several instances.
+type counted struct {
+	*algorithms.Memory
+	instances int
+}
+
+func (c counted) Stats() algorithms.Stats {
+	s := c.Memory.Stats()
+	s.Fallback.Instances = c.instances
+	return s
+}
+
+// ask sends one request of a client to any instance.
+func (s server) ask(v *visitor) (served bool, said hint) {
+	instance := 0
+	if len(s) > 1 {
+		instance = v.random.IntN(len(s))
+	}
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
-	r.RemoteAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(client >> 8), byte(client)}), 1234).String()
-	h.ServeHTTP(w, r)
+	r.RemoteAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(v.number >> 8), byte(v.number)}), 1234).String()
+	s[instance].ServeHTTP(w, r)
 	return w.Code == http.StatusOK, read(w.Header())
 }

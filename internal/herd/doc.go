@@ -36,6 +36,8 @@
 //	                        0.5 s, 1 s, 2 s, and so on up to 60 s
 //	exponential backoff     the same without chance: 0.5 s, 1 s, 2 s, and so on
 //	slots                   the server gives each client a slot (Policy.Spread)
+//	slots of 4 instances    the same, and each request reaches any of four instances,
+//	                        which count together and have slots of their own
 //	slots + transport       the same, and the client adds full jitter
 //	slots + Pace            the same, and the client spreads requests over the window
 //	                        that the last response advertised

@@ -17,19 +17,21 @@ var (
 )
 
 var (
-	slots       = kind{"slots", true, obedient}
-	slotsOurs   = kind{"slots + transport", true, transport}
-	slotsPaced  = kind{"slots + Pace", true, paced}
-	minimum     = kind{"honest minimum", false, obedient}
-	everySecond = kind{"constant 1 s", false, constant}
-	randomly    = kind{"full jitter", false, fullJitter}
-	doubling    = kind{"exponential backoff", false, exponential}
+	slots       = kind{name: "slots", spread: true, client: obedient}
+	slotsOfFour = kind{name: "slots of 4 instances", spread: true, client: obedient, instances: 4}
+	slotsOurs   = kind{name: "slots + transport", spread: true, client: transport}
+	slotsPaced  = kind{name: "slots + Pace", spread: true, client: paced}
+	minimum     = kind{name: "honest minimum", client: obedient}
+	jitterAdded = kind{name: "minimum + 10 % jitter", client: jittered}
+	everySecond = kind{name: "constant 1 s", client: constant}
+	randomly    = kind{name: "full jitter", client: fullJitter}
+	doubling    = kind{name: "exponential backoff", client: exponential}
 )
 
 // kindsOf are the kinds that a setting compares.
 var kindsOf = map[string][]kind{
-	oneSuccess.name:  {everySecond, minimum, {"minimum + 10 % jitter", false, jittered}, randomly, slots, slotsOurs},
-	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOurs, slotsPaced},
+	oneSuccess.name:  {everySecond, minimum, jitterAdded, randomly, slots, slotsOfFour, slotsOurs},
+	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOfFour, slotsOurs, slotsPaced},
 }
 
 // A bar is what slots must reach in a setting.
