@@ -46,23 +46,28 @@
 // them all back at once, and the limit admits one. So each denied client gets an
 // instant of its own, a slot:
 //
-//		slot = max(slot, now + wait) + cost/rate
+//	slot = max(slot, now + wait) + cost/rate
 //
-//	  - Policy.Spread switches slots on and off. They are on by default for Hidden and
-//	    Capacity policies, and for keys of a constant or a route.
-//	  - The stored key of the first policy that counts one client identifies the client,
-//	    otherwise the address of Options.ClientIP. Clients behind one address share a slot
-//	    if no policy counts them.
-//	  - A client keeps its slot until the slot has passed, however often it asks.
-//	  - A slot is never earlier than the honest wait, and at most eight minutes later. A
-//	    limit whose requests come back more than four minutes apart has no slots.
-//	  - Each instance has its own slots, and counts on the other instances of its limiter.
-//	    It remembers 20 000 of them. Further clients get jitter.
-//	  - Without slots, aligned windows and hidden policies have jitter: up to a tenth of
-//	    the window, at least 1 s and at most 30 s, by a hash of the client.
+// Here wait is the honest wait, and rate the limit's requests per window.
+//
+//   - Policy.Spread switches slots on and off. They are on by default for Hidden and
+//     Capacity policies, and for keys of a constant or a route.
+//   - The stored key of the first policy that counts one client identifies the client,
+//     otherwise the address of Options.ClientIP. Clients behind one address share a slot
+//     if no policy counts them.
+//   - A client keeps its slot until the slot has passed, however often it asks.
+//   - A slot is never earlier than the honest wait, and at most eight minutes later. A
+//     limit whose requests come back more than four minutes apart has no slots.
+//   - Each instance has its own slots, and leaves room for the other instances of its
+//     limiter. It remembers 20 000 slots. Further clients get jitter.
+//   - Without slots, aligned windows and hidden policies have jitter: up to a tenth of
+//     the window, at least 1 s and at most 30 s, by a hash of the client.
 //
 // Retry-After counts whole seconds, so the clients of one second may return together.
-// Give a shared limit a burst of at least the requests of one second.
+// Give a shared limit a burst of at least the requests of one second. An attacker with
+// thousands of addresses can take the next eight minutes of slots: set Spread to false
+// where that is worse than clients that return together. internal/herd/RESULTS.md
+// compares slots with other kinds of Retry-After.
 //
 // # gRPC and Connect
 //

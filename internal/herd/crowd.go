@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	rate  = 10 // requests per second, and the burst
+	rate  = 10 // requests per second
 	least = 2 * time.Millisecond
 	most  = 20 * time.Millisecond // of a round trip
 )
@@ -30,6 +30,7 @@ type setting struct {
 	clients int
 	wants   int           // successes of each client
 	within  time.Duration // all clients begin
+	burst   int64         // of the limit
 }
 
 // ideal is how long the limit takes for all successes.
@@ -120,7 +121,7 @@ func (q *queue) Pop() any {
 // run lets a crowd of a kind try until all have what they want. It must run in a
 // bubble of synctest.
 func (s setting) run(k kind, seed uint64) result {
-	server, r, begin := newServer(k), result{kind: k.name}, time.Now()
+	server, r, begin := newServer(k, s.burst), result{kind: k.name}, time.Now()
 	var arrivals queue
 	for i := range s.clients {
 		v := &visitor{number: i, wants: s.wants, random: rand.New(rand.NewPCG(seed, uint64(i)))}
@@ -164,12 +165,13 @@ type server []http.Handler
 
 // newServer returns a server whose limit all clients share. The limit is advertised,
 // because clients that pace themselves must see it.
-func newServer(k kind) (all server) {
+func newServer(k kind, burst int64) (all server) {
+	limit := algorithms.TokenBucket(rate, time.Second).WithBurst(burst)
 	limiter := counted{algorithms.NewMemory(nil), max(1, k.instances)}
 	o := &ratelimit.Options{Headers: headers.Draft, Logger: slog.New(slog.DiscardHandler)}
 	for range limiter.instances {
 		m := ratelimit.Must(ratelimit.New(limiter, o, ratelimit.Policy{
-			Name: "all", Key: keyfunc.Const("all"), Limit: algorithms.TokenBucket(rate, time.Second), Spread: &k.spread,
+			Name: "all", Key: keyfunc.Const("all"), Limit: limit, Spread: &k.spread,
 		}))
 		all = append(all, m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	}

@@ -22,8 +22,10 @@
 //	shared quota    100 clients begin within a second, and each wants ten successes,
 //	                one after the other, without a pause between them
 //
-// In both, one token bucket of 10/s with burst 10 counts all clients together, so the
-// ideal is 100 s. The second is the setting of arXiv 2510.04516 ("Rethinking HTTP API
+//	small burst     the first with a burst of 1, which slots do not serve well
+//
+// One token bucket of 10/s counts all clients together, so the ideal is 100 s. Its burst
+// is 10 in the first two settings. The second is the setting of arXiv 2510.04516 ("Rethinking HTTP API
 // Rate Limiting: A Client-Side Approach"), in which up to 100 clients share a quota.
 // Its figures are of other traffic, so compare orders of magnitude only.
 //

@@ -40,7 +40,7 @@ because the policy is the capacity of all clients. Simulated round trips are lon
 `
 
 // fewer is the crowd of the real experiment.
-var fewer = setting{name: "real", clients: 200, wants: 1, within: 10 * time.Millisecond}
+var fewer = setting{name: "real", clients: 200, wants: 1, within: 10 * time.Millisecond, burst: rate}
 
 // realFiles runs the experiment.
 func realFiles(t *testing.T) (map[string]string, error) {

@@ -23,6 +23,12 @@ const resultsHead = `# Results
 the kinds and the columns. The tables and plots are of seed %d. The bars hold for the worst of %d seeds.
 `
 
+const burstNotes = `
+Retry-After counts whole seconds. The slots of ten clients end within one second, so clients that began at one instant return together, and a
+burst of 1 admits one of them. Slots still save requests, but they take longer than the honest minimum. The transport's jitter sets the clients
+apart. Give a shared limit a burst of at least the requests of one second.
+`
+
 const quotaNotes = `
 The last column is the reduction of 429s against exponential backoff. The paper reports 97.3 %% for its best adaptive clients, in traffic of its own.
 
@@ -36,7 +42,7 @@ func simulatedFiles(t *testing.T) (map[string]string, error) {
 	files := make(map[string]string)
 	var page strings.Builder
 	fmt.Fprintf(&page, resultsHead, "`make herd`", shown, seeds)
-	for _, s := range []setting{oneSuccess, sharedQuota} {
+	for _, s := range []setting{oneSuccess, sharedQuota, smallBurst} {
 		var results []result
 		for _, k := range kindsOf[s.name] {
 			results = append(results, simulate(t, s, k, shown))
@@ -46,6 +52,9 @@ func simulatedFiles(t *testing.T) (map[string]string, error) {
 		fmt.Fprintf(&page, "\n![requests and successes per second](%s.svg)\n", s.name)
 		if against := find(results, doubling.name); against != nil {
 			fmt.Fprintf(&page, quotaNotes, timeOfIdeal(s, against))
+		}
+		if s.burst < rate {
+			page.WriteString(burstNotes)
 		}
 		files[s.name+".svg"] = plot(results)
 	}

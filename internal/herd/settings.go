@@ -9,10 +9,13 @@ import (
 
 var (
 	oneSuccess = setting{
-		name: "one-success", title: "One success: 1 000 clients arrive at once, and each wants one", clients: 1000, wants: 1, within: 10 * time.Millisecond,
+		name: "one-success", title: "One success: 1 000 clients arrive at once, and each wants one", clients: 1000, wants: 1, within: 10 * time.Millisecond, burst: rate,
 	}
 	sharedQuota = setting{
-		name: "shared-quota", title: "Shared quota: 100 clients want ten successes each", clients: 100, wants: 10, within: time.Second,
+		name: "shared-quota", title: "Shared quota: 100 clients want ten successes each", clients: 100, wants: 10, within: time.Second, burst: rate,
+	}
+	smallBurst = setting{
+		name: "small-burst", title: "Small burst: the first setting with a burst of 1", clients: 1000, wants: 1, within: 10 * time.Millisecond, burst: 1,
 	}
 )
 
@@ -31,6 +34,7 @@ var (
 // kindsOf are the kinds that a setting compares.
 var kindsOf = map[string][]kind{
 	oneSuccess.name:  {everySecond, minimum, jitterAdded, randomly, slots, slotsOfFour, slotsOurs},
+	smallBurst.name:  {minimum, randomly, slots, slotsOurs},
 	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOfFour, slotsOurs, slotsPaced},
 }
 
