@@ -21,13 +21,14 @@
 //	one success     1 000 clients arrive within 10 ms, and each wants one success
 //	shared quota    100 clients begin within a second, and each wants ten successes,
 //	                one after the other, without a pause between them
+//	small burst     300 clients arrive within 10 ms, each wants one success, and the
+//	                burst is 1
 //
-//	small burst     the first with a burst of 1, which slots do not serve well
-//
-// One token bucket of 10/s counts all clients together, so the ideal is 100 s. Its burst
-// is 10 in the first two settings. The second is the setting of arXiv 2510.04516 ("Rethinking HTTP API
-// Rate Limiting: A Client-Side Approach"), in which up to 100 clients share a quota.
-// Its figures are of other traffic, so compare orders of magnitude only.
+// One token bucket of 10/s counts all clients together. In the first two settings its
+// burst is 10, and the ideal is 100 s. The second is the setting of arXiv 2510.04516
+// ("Rethinking HTTP API Rate Limiting: A Client-Side Approach"), in which up to 100
+// clients share a quota. Its figures are of other traffic, so compare orders of
+// magnitude only.
 //
 // # The kinds
 //
@@ -38,10 +39,10 @@
 //	                        0.5 s, 1 s, 2 s, and so on up to 60 s
 //	exponential backoff     the same without chance: 0.5 s, 1 s, 2 s, and so on
 //	slots                   the server gives each client a slot (Policy.Spread)
-//	slots of 4 instances    the same, and each request reaches any of four instances,
+//	slots of 4 instances    slots, and each request reaches any of four instances,
 //	                        which count together and have slots of their own
-//	slots + transport       the same, and the client adds full jitter
-//	slots + Pace            the same, and the client spreads requests over the window
+//	slots + transport       slots, and the client adds full jitter
+//	slots + Pace            the same, and the client also spreads requests over the window
 //	                        that the last response advertised
 //
 // # The columns

@@ -15,7 +15,7 @@ var (
 		name: "shared-quota", title: "Shared quota: 100 clients want ten successes each", clients: 100, wants: 10, within: time.Second, burst: rate,
 	}
 	smallBurst = setting{
-		name: "small-burst", title: "Small burst: the first setting with a burst of 1", clients: 1000, wants: 1, within: 10 * time.Millisecond, burst: 1,
+		name: "small-burst", title: "Small burst: 300 clients arrive at once, and the burst is 1", clients: 300, wants: 1, within: 10 * time.Millisecond, burst: 1,
 	}
 )
 
