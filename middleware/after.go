@@ -55,7 +55,7 @@ func (q *request) afterGuess() {
 			q.m.settle(q.parts[0].policy.Name, c)
 		}
 	}
-	if v := &q.verdict; v.Status == http.StatusTooManyRequests && q.parts[0].denied == 0 {
+	if v := q.verdict; v.Status == http.StatusTooManyRequests && q.parts[0].denied == 0 {
 		q.m.guesses.add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
 	}
 }
@@ -111,7 +111,7 @@ func (q *request) report() {
 	if q.refusal.err == nil {
 		q.reportDivergences(ctx)
 	}
-	e := Event{Kind: Decided, Verdict: q.verdict, Err: q.refusal.err, Elapsed: time.Since(q.m.made) - q.start}
+	e := Event{Kind: Decided, Verdict: q.give(), Err: q.refusal.err, Elapsed: time.Since(q.m.made) - q.start}
 	if q.refusal.policy != nil {
 		e.Policy = q.refusal.policy.Name
 	}

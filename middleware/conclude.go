@@ -7,6 +7,7 @@ package ratelimit
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
@@ -31,13 +32,9 @@ func (q *request) conclude() {
 	if q.err != nil {
 		e.ended = q.http.Context().Err() != nil
 	}
-	var room []PolicyVerdict
-	if served := q.err != nil || algorithms.Allowed(q.checks); served && e.refusal.status == 0 {
-		q.carrier, room = newVerdictContext(len(q.parts))
-	} else { // no handler serves it
-		room = make([]PolicyVerdict, len(q.parts))
-	}
-	q.refusal = e.conclude(&q.verdict, room)
+	room := slices.Grow(q.verdict.Policies, len(q.parts))[:len(q.parts)]
+	clear(room) // of earlier requests
+	q.refusal = e.conclude(q.verdict, room)
 	q.verdict.config = q.config
 	q.spread()
 }

@@ -122,8 +122,8 @@ func (m *Middleware) examineNesting(q *request) {
 	}
 	outer, ok := q.http.Context().Value(verdictKey{}).(*verdictContext)
 	for ; ok; outer, ok = outer.Context.Value(verdictKey{}).(*verdictContext) {
-		if !sameLimiter(outer.verdict.config.limiter, m.limiter) {
-			continue // it charges other counts
+		if !outer.keep() || !sameLimiter(outer.verdict.config.limiter, m.limiter) {
+			continue // its handler has returned, or it charges other counts
 		}
 		for i := range q.parts {
 			if p := q.parts[i].policy; outer.verdict.has(p.Name) {

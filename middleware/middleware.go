@@ -115,40 +115,36 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 		panic("ratelimit: the handler is nil")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r, t := m.admit(w, r)
+		c, t := m.admit(w, r)
 		switch {
+		case c == nil:
+			return
 		case t != nil:
-			t.serve(next, w, r)
-		case r != nil:
-			next.ServeHTTP(w, r)
+			t.serve(next, w, &c.request)
+		default:
+			next.ServeHTTP(w, &c.request)
 		}
+		c.context.end() // not if next panics: others may hold the request then
 	})
 }
 
-// admit returns the request with its verdict, and its tab if something may be
+// admit returns the request for the handler, and its tab if something may be
 // settled later. It returns nil for a request that it has answered.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *tab) {
+func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*carrier, *tab) {
 	q := m.decide(r)
 	defer q.free()
 	m.examineNesting(q)
 	if q.verdict.Allowed && q.verdict.Delay > 0 {
 		m.hold(q)
 	}
-	m.describe(w.Header(), r, &q.verdict, &q.scratch)
+	m.describe(w.Header(), r, q.verdict, &q.scratch)
 	if !q.verdict.Allowed {
+		q.given = q.given || m.denied != nil
 		m.refuse(w, r, q.verdict)
 		return nil, nil
 	}
-	if q.carrier == nil {
-		return r, nil
-	}
 	t := q.openTab()
-	q.carrier.Context, q.carrier.verdict = r.Context(), q.verdict
-	if t != nil {
-		t.Context = q.carrier
-		return r, t
-	}
-	return r.WithContext(q.carrier), nil
+	return q.carry(t), t
 }
 
 // Check decides and charges as Handler does, and answers nothing. It neither
@@ -167,9 +163,9 @@ func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	q := m.decide(r)
 	defer q.free()
 	if q.verdict.Allowed {
-		return q.verdict, nil // also without a decision
+		return q.give(), nil // also without a decision
 	}
-	return q.verdict, q.refusal.err
+	return q.give(), q.refusal.err
 }
 
 // Deny answers a request that Check has refused as Handler would. v is the verdict
@@ -183,7 +179,7 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 		panic("ratelimit: Deny of a verdict that Check did not return")
 	}
 	m.describe(w.Header(), r, &v, new(scratch))
-	m.refuse(w, r, v)
+	m.refuse(w, r, &v)
 }
 
 // decide finds the verdict on a request, and its consequences.

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A request is the work on one http.Request. It is pooled; only its carrier
-// outlives it.
+// A request is the work on one http.Request. It is pooled; only its verdict may
+// outlive it.
 type request struct {
 	m      *Middleware
 	config *config         // that decides and answers it
@@ -38,9 +38,9 @@ type request struct {
 	refusal refusal // if a policy did not decide
 
 	scratch  scratch
-	verdict  Verdict
-	carrier  *verdictContext // holds the verdict's Policies
-	examined bool            // for findings
+	verdict  *Verdict
+	given    bool // others have the verdict
+	examined bool // for findings
 }
 
 // A part is one policy's part of a request.
@@ -75,7 +75,7 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 
 func newRequest(m *Middleware, r *http.Request) *request {
 	q := requests.Get().(*request)
-	q.m, q.config = m, m.config.Load()
+	q.m, q.config, q.verdict = m, m.config.Load(), verdicts.Get().(*Verdict)
 	q.http.Request, q.http.ClientIP = r, m.clientIP
 	if len(m.observers) > 0 {
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
@@ -90,8 +90,17 @@ func (q *request) free() {
 	q.http = keyfunc.Request{}
 	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
 	q.unknown, q.banned, q.settles, q.examined, q.err, q.refusal = nil, false, false, false, nil, refusal{}
-	q.verdict, q.carrier, q.start = Verdict{}, nil, 0
+	if !q.given {
+		q.verdict.free()
+	}
+	q.verdict, q.given, q.start = nil, false, 0
 	requests.Put(q)
+}
+
+// give returns the verdict to others, who may keep it.
+func (q *request) give() Verdict {
+	q.given = true
+	return *q.verdict
 }
 
 // key returns the key of a part. It is not copied: the limiter does not keep the

@@ -111,15 +111,15 @@ func (p *PolicyVerdict) state(quota *headers.Quota) headers.State {
 }
 
 // refuse answers a refused request.
-func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v Verdict) {
+func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v *Verdict) {
 	if m.denied != nil {
-		m.denied(w, r, v)
+		m.denied(w, r, *v)
 		return
 	}
 	if p := protocolOf(r); p != plainHTTP {
-		refuseRPC(w, r, &v, p)
+		refuseRPC(w, r, v, p)
 		return
 	}
 	w.WriteHeader(v.Status)
-	_, _ = w.Write(v.config.body(&v)) // a client that has hung up needs no answer
+	_, _ = w.Write(v.config.body(v)) // a client that has hung up needs no answer
 }

@@ -119,7 +119,7 @@ func (t *tab) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		e.bypassed = s != nil && bypasses(s.ResponseWriter)
 		t.end(e)
 	}()
-	next.ServeHTTP(w, r.WithContext(t))
+	next.ServeHTTP(w, r)
 	panics = false
 }
 

@@ -2,7 +2,10 @@ package ratelimit
 
 import (
 	"context"
+	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -98,10 +101,53 @@ func (v *Verdict) Source() algorithms.Source {
 
 type verdictKey struct{}
 
-// A verdictContext carries a verdict to handlers.
+// A carrier is the request that a handler receives, and its context, in one allocation.
+type carrier struct {
+	request http.Request
+	context verdictContext
+}
+
+// carry returns the request for the handler.
+func (q *request) carry(t *tab) *carrier {
+	c := new(carrier)
+	c.context.Context, c.context.verdict = q.http.Context(), q.verdict
+	if q.given {
+		c.context.state.Store(kept)
+	}
+	q.given = true
+	ctx := context.Context(&c.context)
+	if t != nil {
+		t.Context, ctx = ctx, t
+	}
+	c.request = *q.http.WithContext(ctx)
+	return c
+}
+
+// A verdictContext lends a verdict to a handler. Handlers seldom ask for it, so it
+// serves another request when the handler has returned, unless a caller keeps it.
 type verdictContext struct {
 	context.Context
-	verdict Verdict
+	verdict *Verdict
+	state   atomic.Uint32 // lent, kept or ended
+}
+
+const (
+	lent uint32 = iota
+	kept
+	ended
+)
+
+// keep reports whether the verdict is this request's. It never serves another
+// request then.
+func (c *verdictContext) keep() bool {
+	return c.state.CompareAndSwap(lent, kept) || c.state.Load() == kept
+}
+
+// end takes the verdict back, unless it is kept.
+func (c *verdictContext) end() {
+	if c.state.CompareAndSwap(lent, ended) {
+		c.verdict.free()
+	}
 }
 
 func (c *verdictContext) Value(key any) any {
@@ -111,18 +157,21 @@ func (c *verdictContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// newVerdictContext returns a carrier, and room for n policies. Most requests meet
-// one policy, and then both are one allocation. It has no room for more: fresh
-// memory is seldom in the processor's cache, and so its size is most of its price.
-func newVerdictContext(n int) (*verdictContext, []PolicyVerdict) {
-	if n > 1 {
-		return new(verdictContext), make([]PolicyVerdict, n)
-	}
+// verdicts are for reuse. Most requests meet one policy, and then a verdict and its
+// Policies are one allocation.
+var verdicts = sync.Pool{New: func() any {
 	both := new(struct {
-		verdictContext
+		Verdict
 		policies [1]PolicyVerdict
 	})
-	return &both.verdictContext, both.policies[:n]
+	both.Policies = both.policies[:0]
+	return &both.Verdict
+}}
+
+// free gives v, which no caller has, back to the pool.
+func (v *Verdict) free() {
+	*v = Verdict{Policies: v.Policies[:0]}
+	verdicts.Put(v)
 }
 
 // FromContext returns the verdict on the request that a handler serves. Under
@@ -130,8 +179,8 @@ func newVerdictContext(n int) (*verdictContext, []PolicyVerdict) {
 // no policy was asked: the client is exempt, or no policy applies.
 func FromContext(ctx context.Context) (Verdict, bool) {
 	c, ok := ctx.Value(verdictKey{}).(*verdictContext)
-	if !ok || len(c.verdict.Policies) == 0 {
+	if !ok || !c.keep() || len(c.verdict.Policies) == 0 {
 		return Verdict{}, false
 	}
-	return c.verdict, true
+	return *c.verdict, true
 }
