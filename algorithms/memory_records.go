@@ -22,7 +22,7 @@ import (
 // sampled. The zero value is empty.
 type records struct {
 	chains []link
-	blocks []*[blockSize]record
+	blocks [][]record // of blockSize each; pointers to arrays would cost a read of each array, to check for nil
 	made   int // all records, free ones included
 	free   link
 	keys   int // records in use
@@ -95,7 +95,7 @@ func (rs *records) add(hash uint32, n name) *record {
 // make returns a new record, which is free.
 func (rs *records) make() link {
 	if rs.made%blockSize == 0 {
-		rs.blocks = append(rs.blocks, new([blockSize]record))
+		rs.blocks = append(rs.blocks, make([]record, blockSize))
 	}
 	rs.made++
 	rs.split()
@@ -123,10 +123,11 @@ func (rs *records) chain(hash uint32) *link {
 // chainOf returns which of n chains a hash selects.
 func chainOf(hash uint32, n int) int {
 	mask := uint32(1)<<bits.Len32(uint32(n-1)) - 1
-	if c := int(hash & mask); c < n {
-		return c
-	}
-	return int(hash & (mask >> 1))
+	c := int(hash & mask)
+	// No branch: the processor could not predict it. beyond is -1 if there is no
+	// chain c, and otherwise 0.
+	beyond := (n - 1 - c) >> (bits.UintSize - 1)
+	return c - beyond&int(mask+1)>>1
 }
 
 // split adds a chain, and moves the records there that now select it.
