@@ -76,6 +76,7 @@ type Quota struct {
 type prepared struct {
 	item   string   // the name as a String of RFC 9651; begins an item of RateLimit
 	policy []string // the value of RateLimit-Policy; cap is len, so that an append copies it
+	limit  []string // the same for the limit of the scalar fields
 	ready  ready
 }
 
@@ -89,7 +90,11 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 	if err := q.Set(c); err != nil {
 		return nil, err
 	}
-	q.prepared = &prepared{item: string(appendString(nil, c.Name)), policy: []string{string(q.appendPolicy(nil))}}
+	q.prepared = &prepared{
+		item:   string(appendString(nil, c.Name)),
+		policy: []string{string(q.appendPolicy(nil))},
+		limit:  []string{strconv.FormatInt(c.Limit, 10)},
+	}
 	return q, nil
 }
 

@@ -74,10 +74,10 @@ func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 	if tight := resp.tightest(); tight != nil {
 		n := tight.numbers(resp.Denied)
 		if d&SeparateFields != 0 {
-			buf = out.scalars(buf, h, separateKeys, n, resp.Denied)
+			buf = out.scalars(buf, h, separateKeys, tight.Quota, n, resp.Denied)
 		}
 		if d&XRateLimit != 0 {
-			buf = out.scalars(buf, h, xRateLimitKeys, n.since(resp.Now), resp.Denied)
+			buf = out.scalars(buf, h, xRateLimitKeys, tight.Quota, n.since(resp.Now), resp.Denied)
 		}
 	}
 	if resp.Denied {
@@ -110,24 +110,39 @@ func (f *fields) end(key string, buf []byte) {
 	f.n++
 }
 
-// A block holds the lines of a response and their text in one allocation. A shorter
-// text takes less memory in two allocations.
-type block struct {
-	lines [5]string
-	text  [176]byte
-}
+// A block holds the lines of a response and their text in one allocation. A
+// shortBlock has room for the scalars of most responses. A text between the two
+// takes less memory in two allocations.
+type (
+	shortBlock struct {
+		lines [3]string
+		text  [16]byte
+	}
+	block struct {
+		lines [5]string
+		text  [176]byte
+	}
+)
 
 const shortText = 24
 
 // hold returns the text of a buffer, and room for n lines. The caller may reuse the
 // buffer.
 func hold(buf []byte, n int) (text string, lines []string) {
-	b := (*block)(nil)
-	if n > len(b.lines) || len(buf) > len(b.text) || len(buf) <= shortText {
+	var room []byte
+	var short *shortBlock // for the sizes
+	var long *block
+	switch {
+	case n <= len(short.lines) && len(buf) <= len(short.text):
+		b := new(shortBlock)
+		lines, room = b.lines[:n], b.text[:]
+	case n <= len(long.lines) && len(buf) <= len(long.text) && len(buf) > shortText:
+		b := new(block)
+		lines, room = b.lines[:n], b.text[:]
+	default:
 		return string(buf), make([]string, n)
 	}
-	b = new(block)
-	return unsafe.String(&b.text[0], copy(b.text[:], buf)), b.lines[:n] // the text never changes again
+	return unsafe.String(&room[0], copy(room, buf)), lines // the text never changes again
 }
 
 // set sets the fields in h. It appends a line to a list that h has already.
