@@ -96,16 +96,20 @@ func (f *fields) scalars(buf []byte, h http.Header, keys scalarKeys, q *Quota, n
 // yields reports whether h has numbers that are at least as near to their limit
 // as n. It reports false for numbers that do not parse.
 func (n numbers) yields(h http.Header, keys scalarKeys) bool {
-	limits, remainders := h[keys.limit], h[keys.remaining]
-	if len(limits) != 1 || len(remainders) != 1 {
-		return false
-	}
-	limit, ok := parseDigits(limits[0])
+	limit, ok := digitsIn(h, keys.limit)
 	if !ok {
 		return false
 	}
-	remaining, ok := parseDigits(remainders[0])
+	remaining, ok := digitsIn(h, keys.remaining)
 	return ok && !nearer(n.remaining, n.limit, remaining, limit)
+}
+
+// digitsIn returns the number in h under a key, if that is its only line.
+func digitsIn(h http.Header, key string) (int64, bool) {
+	if lines := h[key]; len(lines) == 1 {
+		return parseDigits(lines[0])
+	}
+	return 0, false
 }
 
 // nearer reports whether r1/q1 < r2/q2, exactly. A limit of 0 counts as 0 left of

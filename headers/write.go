@@ -156,8 +156,10 @@ func (f *fields) set(h http.Header, buf []byte) {
 		lines[i] = text[start:f.ends[i]]
 		start = f.ends[i]
 		line := lines[i : i+1 : i+1] // cut, so that a later append copies it
-		if old := h[key]; len(old) > 0 && (key == keyRateLimit || key == keyPolicy) {
-			line = append(old[:len(old):len(old)], line...)
+		if key == keyRateLimit || key == keyPolicy {
+			if old := h[key]; len(old) > 0 {
+				line = append(old[:len(old):len(old)], line...)
+			}
 		}
 		h[key] = line
 	}

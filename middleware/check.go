@@ -4,6 +4,7 @@ package ratelimit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -47,23 +48,30 @@ func (q *request) addChecks(a *part) {
 		}
 	}
 	if p.banner != nil && op == algorithms.Take {
-		a.ban = q.append(p.banner.check(key))
+		var c *algorithms.Check
+		c, a.ban = q.newCheck()
+		*c = p.banner.check(key)
 	}
-	a.own = q.append(algorithms.Check{
-		Policy: p.Name, Key: key, Limit: a.limit, Cost: a.cost, Op: op, Fail: fail, Exact: p.ChargeIf != nil,
-	})
+	c, place := q.newCheck()
+	a.own = place
+	c.Policy, c.Key, c.Limit, c.Cost = p.Name, key, a.limit, a.cost
+	c.Op, c.Fail, c.Exact = op, fail, p.ChargeIf != nil
 	if p.candidate != nil && a.grade == p.base && op == algorithms.Take {
-		a.candidate = q.append(algorithms.Check{
-			Policy: p.trial, Key: key, Limit: p.candidate.limit, Cost: a.cost, Op: algorithms.TrialInstead,
-		})
+		c, a.candidate = q.newCheck()
+		c.Policy, c.Key, c.Limit, c.Cost = p.trial, key, p.candidate.limit, a.cost
+		c.Op = algorithms.TrialInstead
 	}
 	q.settles = q.settles || p.settles() || a.limit.Algorithm().Concurrent()
 }
 
-// append adds a check, and returns its place.
-func (q *request) append(c algorithms.Check) int {
-	q.checks = append(q.checks, c)
-	return len(q.checks) - 1
+// newCheck adds a zero check, to be filled in, and returns its place. A Check is
+// large: one that is made and then appended is copied twice.
+func (q *request) newCheck() (c *algorithms.Check, place int) {
+	place = len(q.checks)
+	q.checks = slices.Grow(q.checks, 1)[:place+1]
+	c = &q.checks[place]
+	*c = algorithms.Check{}
+	return c, place
 }
 
 // deniedByBan reports whether the ban of the part's key denies the request.

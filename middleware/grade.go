@@ -31,7 +31,7 @@ func newGrade(p *Policy, l algorithms.Limit) (*grade, error) {
 func (a *part) set(g *grade) { a.grade, a.limit = g, g.limit }
 
 // dynamic reports whether an override or LimitOf has chosen the limit of the part.
-func (a *part) dynamic() bool { return a.grade == nil && a.limit != algorithms.Limit{} }
+func (a *part) dynamic() bool { return a.grade == nil && a.limit.Algorithm() != algorithms.Algorithm{} }
 
 // choose sets the tier of a part, and its limit unless an override has set it.
 func (q *request) choose(a *part, tier string) {
