@@ -33,7 +33,6 @@ func (q *request) conclude() {
 		e.ended = q.http.Context().Err() != nil
 	}
 	room := slices.Grow(q.verdict.Policies, len(q.parts))[:len(q.parts)]
-	clear(room) // of earlier requests
 	q.refusal = e.conclude(q.verdict, room)
 	q.verdict.config = q.config
 	q.spread()

@@ -131,7 +131,7 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 // admit returns the request for the handler, and its tab if something may be
 // settled later. It returns nil for a request that it has answered.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*carrier, *tab) {
-	q := m.decide(r)
+	q := m.decide(r, false)
 	defer q.free()
 	m.examineNesting(q)
 	if q.verdict.Allowed && q.verdict.Delay > 0 {
@@ -160,12 +160,12 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*carrier, *t
 // or ErrClosed. It is nil if the request passes without a decision; the decisions
 // of its policies are Undecided then.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
-	q := m.decide(r)
+	q := m.decide(r, true)
 	defer q.free()
 	if q.verdict.Allowed {
-		return q.give(), nil // also without a decision
+		return *q.verdict, nil // also without a decision
 	}
-	return q.give(), q.refusal.err
+	return *q.verdict, q.refusal.err
 }
 
 // Deny answers a request that Check has refused as Handler would. v is the verdict
@@ -182,9 +182,10 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	m.refuse(w, r, &v)
 }
 
-// decide finds the verdict on a request, and its consequences.
-func (m *Middleware) decide(r *http.Request) *request {
-	q := newRequest(m, r)
+// decide finds the verdict on a request, and its consequences. given says whether
+// the caller gives the verdict away.
+func (m *Middleware) decide(r *http.Request, given bool) *request {
+	q := newRequest(m, r, given)
 	if q.identify(); q.refusal.status == 0 && !q.verdict.Exempt {
 		q.check()
 	}

@@ -39,7 +39,7 @@ type request struct {
 
 	scratch  scratch
 	verdict  *Verdict
-	given    bool // others have the verdict
+	given    bool // others may keep the verdict
 	examined bool // for findings
 }
 
@@ -73,12 +73,20 @@ type refusal struct {
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-func newRequest(m *Middleware, r *http.Request) *request {
+// newRequest returns the work on r. If the verdict is given to others, observers
+// included, they may keep it.
+func newRequest(m *Middleware, r *http.Request, given bool) *request {
 	q := requests.Get().(*request)
-	q.m, q.config, q.verdict = m, m.config.Load(), verdicts.Get().(*Verdict)
+	q.m, q.config = m, m.config.Load()
 	q.http.Request, q.http.ClientIP = r, m.clientIP
 	if len(m.observers) > 0 {
+		given = true
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
+	}
+	if q.given = given; given {
+		q.verdict = newVerdict(len(q.config.policies))
+	} else {
+		q.verdict = verdicts.Get().(*Verdict)
 	}
 	return q
 }
@@ -93,14 +101,8 @@ func (q *request) free() {
 	if !q.given {
 		q.verdict.free()
 	}
-	q.verdict, q.given, q.start = nil, false, 0
+	q.verdict, q.start = nil, 0
 	requests.Put(q)
-}
-
-// give returns the verdict to others, who may keep it.
-func (q *request) give() Verdict {
-	q.given = true
-	return *q.verdict
 }
 
 // key returns the key of a part. It is not copied: the limiter does not keep the

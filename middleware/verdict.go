@@ -157,19 +157,25 @@ func (c *verdictContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// verdicts are for reuse. Most requests meet one policy, and then a verdict and its
-// Policies are one allocation.
-var verdicts = sync.Pool{New: func() any {
+var verdicts = sync.Pool{New: func() any { return newVerdict(1) }}
+
+// newVerdict returns a verdict with room for n policies. Most requests meet one
+// policy, and then both are one allocation.
+func newVerdict(n int) *Verdict {
+	if n > 1 {
+		return &Verdict{Policies: make([]PolicyVerdict, 0, n)}
+	}
 	both := new(struct {
 		Verdict
 		policies [1]PolicyVerdict
 	})
 	both.Policies = both.policies[:0]
 	return &both.Verdict
-}}
+}
 
 // free gives v, which no caller has, back to the pool.
 func (v *Verdict) free() {
+	clear(v.Policies)
 	*v = Verdict{Policies: v.Policies[:0]}
 	verdicts.Put(v)
 }
