@@ -30,6 +30,7 @@ func BenchmarkHandler(b *testing.B) {
 	}{
 		{"ip/draft", headers.Draft, []ratelimit.Policy{byIP("ip", plenty)}},
 		{"ip/default", 0, []ratelimit.Policy{byIP("ip", plenty)}},
+		{"ip/x-ratelimit", headers.XRateLimit, []ratelimit.Policy{byIP("ip", plenty)}},
 		{"three/draft", headers.Draft, []ratelimit.Policy{byIP("ip", plenty), perRoute, forAll("all", plenty)}},
 		{"three/default", 0, []ratelimit.Policy{byIP("ip", plenty), perRoute, forAll("all", plenty)}},
 		{"denied/draft", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.TokenBucket(1, 24*time.Hour))}},

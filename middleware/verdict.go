@@ -183,6 +183,10 @@ func (v *Verdict) free() {
 // FromContext returns the verdict on the request that a handler serves. Under
 // several Middlewares it is the verdict of the innermost one. It reports false if
 // no policy was asked: the client is exempt, or no policy applies.
+//
+// Ask before the handler of the Middleware returns: FromContext may report false
+// afterwards, unless it has returned the verdict before. A verdict that it has
+// returned stays as it is.
 func FromContext(ctx context.Context) (Verdict, bool) {
 	c, ok := ctx.Value(verdictKey{}).(*verdictContext)
 	if !ok || !c.keep() || len(c.verdict.Policies) == 0 {
