@@ -111,7 +111,7 @@ func (q *request) report() {
 	if q.refusal.err == nil {
 		q.reportDivergences(ctx)
 	}
-	e := Event{Kind: Decided, Verdict: *q.verdict, Err: q.refusal.err, Elapsed: time.Since(q.m.made) - q.start}
+	e := Event{Kind: Decided, Verdict: q.verdict.clone(), Err: q.refusal.err, Elapsed: time.Since(q.m.made) - q.start}
 	if q.refusal.policy != nil {
 		e.Policy = q.refusal.policy.Name
 	}

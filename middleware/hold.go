@@ -56,5 +56,5 @@ func (m *Middleware) abandon(q *request, why error) {
 	if err := m.limiter.Allow(detached, back); err != nil {
 		m.troubles.log("the takes of an abandoned request could not be returned", err)
 	}
-	m.observe(ctx, &Event{Kind: Abandoned, Verdict: *q.verdict})
+	m.observe(ctx, &Event{Kind: Abandoned, Verdict: q.verdict.clone()})
 }

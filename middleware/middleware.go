@@ -120,18 +120,18 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 		case c == nil:
 			return
 		case t != nil:
-			t.serve(next, w, &c.request)
+			t.serve(next, w, r.WithContext(t))
 		default:
-			next.ServeHTTP(w, &c.request)
+			next.ServeHTTP(w, r.WithContext(c))
 		}
-		c.context.end() // not if next panics: others may hold the request then
+		c.end() // not if next panics: others may hold the request then
 	})
 }
 
-// admit returns the request for the handler, and its tab if something may be
-// settled later. It returns nil for a request that it has answered.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*carrier, *tab) {
-	q := m.decide(r, false)
+// admit returns the context for the handler, and its tab, a context in that, if
+// something may be settled later. It returns nil for a request that it has answered.
+func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictContext, *tab) {
+	q := m.decide(r)
 	defer q.free()
 	m.examineNesting(q)
 	if q.verdict.Allowed && q.verdict.Delay > 0 {
@@ -139,12 +139,14 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*carrier, *t
 	}
 	m.describe(w.Header(), r, q.verdict, &q.scratch)
 	if !q.verdict.Allowed {
-		q.given = q.given || m.denied != nil
 		m.refuse(w, r, q.verdict)
 		return nil, nil
 	}
-	t := q.openTab()
-	return q.carry(t), t
+	c, t := q.lend(), q.openTab()
+	if t != nil {
+		t.Context = c
+	}
+	return c, t
 }
 
 // Check decides and charges as Handler does, and answers nothing. It neither
@@ -160,12 +162,12 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*carrier, *t
 // or ErrClosed. It is nil if the request passes without a decision; the decisions
 // of its policies are Undecided then.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
-	q := m.decide(r, true)
+	q := m.decide(r)
 	defer q.free()
 	if q.verdict.Allowed {
-		return *q.verdict, nil // also without a decision
+		return q.verdict.clone(), nil // also without a decision
 	}
-	return *q.verdict, q.refusal.err
+	return q.verdict.clone(), q.refusal.err
 }
 
 // Deny answers a request that Check has refused as Handler would. v is the verdict
@@ -182,10 +184,9 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	m.refuse(w, r, &v)
 }
 
-// decide finds the verdict on a request, and its consequences. given says whether
-// the caller gives the verdict away.
-func (m *Middleware) decide(r *http.Request, given bool) *request {
-	q := newRequest(m, r, given)
+// decide finds the verdict on a request, and its consequences.
+func (m *Middleware) decide(r *http.Request) *request {
+	q := newRequest(m, r)
 	if q.identify(); q.refusal.status == 0 && !q.verdict.Exempt {
 		q.check()
 	}

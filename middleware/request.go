@@ -38,8 +38,7 @@ type request struct {
 	refusal refusal // if a policy did not decide
 
 	scratch  scratch
-	verdict  *Verdict
-	given    bool // others may keep the verdict
+	verdict  *Verdict // nil: a handler has it
 	examined bool // for findings
 }
 
@@ -73,20 +72,12 @@ type refusal struct {
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// newRequest returns the work on r. If the verdict is given to others, observers
-// included, they may keep it.
-func newRequest(m *Middleware, r *http.Request, given bool) *request {
+func newRequest(m *Middleware, r *http.Request) *request {
 	q := requests.Get().(*request)
-	q.m, q.config = m, m.config.Load()
+	q.m, q.config, q.verdict = m, m.config.Load(), verdicts.Get().(*Verdict)
 	q.http.Request, q.http.ClientIP = r, m.clientIP
 	if len(m.observers) > 0 {
-		given = true
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
-	}
-	if q.given = given; given {
-		q.verdict = newVerdict(len(q.config.policies))
-	} else {
-		q.verdict = verdicts.Get().(*Verdict)
 	}
 	return q
 }
@@ -98,7 +89,7 @@ func (q *request) free() {
 	q.http = keyfunc.Request{}
 	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
 	q.unknown, q.banned, q.settles, q.examined, q.err, q.refusal = nil, false, false, false, nil, refusal{}
-	if !q.given {
+	if q.verdict != nil {
 		q.verdict.free()
 	}
 	q.verdict, q.start = nil, 0

@@ -113,7 +113,7 @@ func (p *PolicyVerdict) state(quota *headers.Quota) headers.State {
 // refuse answers a refused request.
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v *Verdict) {
 	if m.denied != nil {
-		m.denied(w, r, *v)
+		m.denied(w, r, v.clone())
 		return
 	}
 	if p := protocolOf(r); p != plainHTTP {

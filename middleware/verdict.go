@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -101,25 +100,10 @@ func (v *Verdict) Source() algorithms.Source {
 
 type verdictKey struct{}
 
-// A carrier is the request that a handler receives, and its context, in one allocation.
-type carrier struct {
-	request http.Request
-	context verdictContext
-}
-
-// carry returns the request for the handler.
-func (q *request) carry(t *tab) *carrier {
-	c := new(carrier)
-	c.context.Context, c.context.verdict = q.http.Context(), q.verdict
-	if q.given {
-		c.context.state.Store(kept)
-	}
-	q.given = true
-	ctx := context.Context(&c.context)
-	if t != nil {
-		t.Context, ctx = ctx, t
-	}
-	c.request = *q.http.WithContext(ctx)
+// lend returns a context for the handler, which has the verdict from now on.
+func (q *request) lend() *verdictContext {
+	c := &verdictContext{Context: q.http.Context(), verdict: q.verdict}
+	q.verdict = nil
 	return c
 }
 
@@ -128,7 +112,7 @@ func (q *request) carry(t *tab) *carrier {
 type verdictContext struct {
 	context.Context
 	verdict *Verdict
-	state   atomic.Uint32 // lent, kept or ended
+	state   uint32 // lent, kept or ended; atomic
 }
 
 const (
@@ -140,12 +124,12 @@ const (
 // keep reports whether the verdict is this request's. It never serves another
 // request then.
 func (c *verdictContext) keep() bool {
-	return c.state.CompareAndSwap(lent, kept) || c.state.Load() == kept
+	return atomic.CompareAndSwapUint32(&c.state, lent, kept) || atomic.LoadUint32(&c.state) == kept
 }
 
 // end takes the verdict back, unless it is kept.
 func (c *verdictContext) end() {
-	if c.state.CompareAndSwap(lent, ended) {
+	if atomic.CompareAndSwapUint32(&c.state, lent, ended) {
 		c.verdict.free()
 	}
 }
@@ -157,20 +141,13 @@ func (c *verdictContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-var verdicts = sync.Pool{New: func() any { return newVerdict(1) }}
+var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 
-// newVerdict returns a verdict with room for n policies. Most requests meet one
-// policy, and then both are one allocation.
-func newVerdict(n int) *Verdict {
-	if n > 1 {
-		return &Verdict{Policies: make([]PolicyVerdict, 0, n)}
-	}
-	both := new(struct {
-		Verdict
-		policies [1]PolicyVerdict
-	})
-	both.Policies = both.policies[:0]
-	return &both.Verdict
+// clone returns the verdict for others, who may keep it.
+func (v *Verdict) clone() Verdict {
+	c := *v
+	c.Policies = slices.Clone(v.Policies)
+	return c
 }
 
 // free gives v, which no caller has, back to the pool.
