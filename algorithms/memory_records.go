@@ -23,7 +23,7 @@ import (
 type records struct {
 	chains []link
 	blocks [][]record // of blockSize each; pointers to arrays would cost a read of each array, to check for nil
-	made   int // all records, free ones included
+	made   int        // all records, free ones included
 	free   link
 	keys   int // records in use
 }

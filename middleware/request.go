@@ -39,7 +39,7 @@ type request struct {
 
 	scratch  scratch
 	verdict  *Verdict // nil: a handler has it
-	examined bool // for findings
+	examined bool     // for findings
 }
 
 // A part is one policy's part of a request.
