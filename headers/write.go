@@ -111,12 +111,12 @@ func (f *fields) end(key string, buf []byte) {
 }
 
 // A block holds the lines of a response and their text in one allocation. A
-// shortBlock has room for the scalars of most responses. A text between the two
-// takes less memory in two allocations.
+// shortBlock has room for the scalars of most responses. More lines of a short text
+// take less memory in two allocations.
 type (
 	shortBlock struct {
 		lines [3]string
-		text  [16]byte
+		text  [32]byte
 	}
 	block struct {
 		lines [5]string
