@@ -4,6 +4,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"runtime"
 	"sync"
@@ -75,18 +76,20 @@ func TestAdmittedRequestCosts(t *testing.T) {
 		h := newMiddleware(t, newMemory(t), &ratelimit.Options{Headers: dialect}, byIP("ip", algorithms.TokenBucket(1_000_000, time.Second))).Handler(ok)
 		w, r := &sink{h: make(http.Header)}, from("192.0.2.1")
 		const n = 2_000
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range n {
-			clear(w.h)
-			h.ServeHTTP(w, r)
+		allocations, bytes := uint64(math.MaxUint64), uint64(math.MaxUint64)
+		for range 5 { // the least, because other goroutines allocate, too
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range n {
+				clear(w.h)
+				h.ServeHTTP(w, r)
+			}
+			runtime.ReadMemStats(&after)
+			allocations = min(allocations, (after.Mallocs-before.Mallocs)/n)
+			bytes = min(bytes, (after.TotalAlloc-before.TotalAlloc)/n)
 		}
-		runtime.ReadMemStats(&after)
-		if got := (after.Mallocs - before.Mallocs) / n; got > 3 {
-			t.Errorf("%v: got %d allocations, want at most 3", dialect, got)
-		}
-		if got := (after.TotalAlloc - before.TotalAlloc) / n; got > 450 {
-			t.Errorf("%v: got %d bytes, want at most 450", dialect, got)
+		if allocations > 3 || bytes > 450 {
+			t.Errorf("%v: got %d allocations of %d bytes, want at most 3 of 450", dialect, allocations, bytes)
 		}
 	}
 }
