@@ -27,7 +27,8 @@ var files embed.FS
 // algorithms depend only on these, and on each other only when it runs.
 var first = []string{"struct.lua", "prelude.lua", "state.lua", "token_bucket.lua", "takes.lua", "steps.lua"}
 
-const last = "call.lua"
+// It ends with the loop and what that needs of all algorithms.
+var last = []string{"keys.lua", "settle.lua", "call.lua"}
 
 // Source returns the script.
 func Source() string {
@@ -52,9 +53,9 @@ func parts() []string {
 	}
 	parts := slices.Clone(first)
 	for _, e := range entries {
-		if name := e.Name(); name != last && !slices.Contains(first, name) {
+		if name := e.Name(); !slices.Contains(first, name) && !slices.Contains(last, name) {
 			parts = append(parts, name)
 		}
 	}
-	return append(parts, last)
+	return append(parts, last...)
 }

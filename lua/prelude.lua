@@ -10,7 +10,8 @@
 -- ARGV[3] lone takes from buckets, packed: the number of their keys H, which
 --         come first in KEYS; then per run of keys that are used alike:
 --         keys H, takes of each key H, limit H, cost I4
--- ARGV[4] groups of other checks, packed. Per group: its checks H, and the takes
+-- ARGV[4] groups of other checks, packed: either of takes and trials, or of
+--         settlements. Per group: its checks H, and the takes
 --         that were denied elsewhere H. Per check: op B, key H, limit H, cost I4;
 --         for trial-instead, the take to leave out H: its place in the group,
 --         0 for one elsewhere that is allowed, 65535 for one that is denied;
@@ -84,8 +85,9 @@ end
 
 -- By the tag of an algorithm: the function that makes its step. Lone takes need
 -- no step, and every function costs time to make, so a call of lone takes only
--- has no makers.
-local makers
+-- has no makers, and only a call of settlements has their functions.
+local makers, settles
 if ARGV[4] ~= '' then
   makers = {}
+  settles = byte(ARGV[4], 5) >= 3 -- the first op
 end
