@@ -19,8 +19,6 @@
 local TAKE, TRIAL_INSTEAD = 0, 2 -- a trial is 1
 local ELSEWHERE_DENIED = 65535
 
-local steps = {} -- by the tag of an algorithm: its limits share a step
-
 -- By the place of a check in its group: what it asks, and what it needs together with
 -- the earlier takes of its key; the take that a trial leaves out; what is known of a
 -- take. Then the verdict, the state now, and the answer if it must be packed at once.
@@ -31,8 +29,8 @@ local answers = {}
 
 local asked = {} -- by the number of a key: what the takes of the group need of it
 
-local checks = ARGV[4]
-local pos, size = 1, #checks
+local checks = groups
+local pos, size = group, #checks
 while pos <= size do
   local count, denied, failure, again
   count, denied, pos = unpack('<HH', checks, pos)
@@ -40,11 +38,7 @@ while pos <= size do
     local op, k, index, cost
     op, k, index, cost, pos = unpack('<BHHI4', checks, pos)
     local l = limits[index]
-    local step = l.step
-    if not step then
-      step = steps[l.tag] or makers[l.tag]()
-      steps[l.tag], l.step = step, step
-    end
+    local step = l.step or step_of(l)
     ops[i], keys[i], terms[i], costs[i], needs[i] = op, k, l, cost, cost
     local take
     if op == TAKE then

@@ -60,10 +60,7 @@ end
 -- full_at returns when a state no longer matters under a limit. A state that only
 -- remembers its era matters until all units have refilled that could be in use.
 local function full_at(n, t, f, past, l)
-  if n == 0 and f == 0 then
-    n = l.cap
-  end
-  return l.step.full_at(n, t, f, past, l)
+  return l.step.full_at(n + f > 0 and n or l.cap, t, f, past, l)
 end
 
 -- write stores a state until it no longer matters under any limit that changed it.
@@ -80,16 +77,4 @@ local function write(k, l)
     end
   end
   save(KEYS[k], texts[k], texts[k] and T0[k], N0[k], n, t, f, past, until_then, l)
-end
-
--- answer packs the answer for a state, with its era and its shift if it has them, or
--- with the instants of steps that have them.
-local function answer(v, n, t, f, past, l, key, cost)
-  local instants = l.step.instants
-  if instants then
-    return pack('<BI4dddd', v + 8, n, t, f, instants(n, t, f, past, l, key, cost))
-  elseif past and (past.era > 0 or past.r > 0) then
-    return pack('<BI4dddd', v + 16, n, t, f, past.era, past.shift)
-  end
-  return pack('<BI4dd', v, n, t, f)
 end

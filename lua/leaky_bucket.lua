@@ -3,10 +3,10 @@
 -- State and step are the token bucket's. Only the newest take can be undone:
 -- takes behind an older one have been promised their delays.
 
-makers.lb = function()
+makers.lb = wanted.lb and function()
   local step = makers.tb()
 
-  function step.credit(n, t, f, past)
+  step.credit = settles and function(n, t, f, past)
     return n, t, f, past
   end
 

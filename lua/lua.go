@@ -28,7 +28,7 @@ var files embed.FS
 var first = []string{"struct.lua", "prelude.lua", "state.lua", "token_bucket.lua", "takes.lua", "steps.lua"}
 
 // It ends with the loop and what that needs of all algorithms.
-var last = []string{"keys.lua", "settle.lua", "call.lua"}
+var last = []string{"groups.lua", "keys.lua", "settle.lua", "call.lua"}
 
 // Source returns the script.
 func Source() string {

@@ -85,9 +85,13 @@ end
 
 -- By the tag of an algorithm: the function that makes its step. Lone takes need
 -- no step, and every function costs time to make, so a call of lone takes only
--- has no makers, and only a call of settlements has their functions.
-local makers, settles
+-- has no makers, and only a call of settlements has their functions. A file need not
+-- make a step that is not wanted.
+local makers, settles, wanted
 if ARGV[4] ~= '' then
-  makers = {}
+  makers, wanted = {}, {}
+  for i = 1, #limits do
+    wanted[limits[i].tag] = true
+  end
   settles = byte(ARGV[4], 5) >= 3 -- the first op
 end

@@ -69,7 +69,7 @@ if ARGV[3] ~= '' then
           end
         end
         if charged then
-          n, t, f, past = bucket_charge(n, t, f, past, l)
+          n, t, f, past = bucket_charge(n, t, f, past, l, key, 0)
         end
         if write then
           save(key, text, t0, n0, n, t, f, past, bucket_full_at(n, t, f, past, l), l)

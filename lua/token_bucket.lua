@@ -118,10 +118,11 @@ local function bucket_at(n, t, f, past, l)
   return n - k, t + k * l.a + (f - carry) / r, carry, past, false
 end
 
--- bucket_charge is the step's charge, once units are added. It notes its instant if
--- it comes over 10 ms after t and leaves over a 16th of the burst in use (see
--- token_bucket.go), and always if the state is mixed.
-local function bucket_charge(n, t, f, past, l)
+-- bucket_charge is the step's charge. It notes its instant if it comes over 10 ms
+-- after t and leaves over a 16th of the burst in use (see token_bucket.go), and always
+-- if the state is mixed.
+local function bucket_charge(n, t, f, past, l, _, units)
+  n = n + units
   if not past then
     return n, t, f, n * 16 > l.burst and now - t > 10000 and past_of(now, 0, 0, 0, 0) or nil
   end
@@ -142,6 +143,14 @@ end
 
 if makers then
   makers.tb = function()
+    local step = {
+      at = bucket_at, charge = bucket_charge, full_at = bucket_full_at, spare = true,
+      grant = false, backfill = false, credit = false, undo = false,
+    }
+    if not settles then
+      return step
+    end
+
     local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
     -- restore is undo while nobody else has used the bucket.
@@ -245,14 +254,7 @@ if makers then
       return without(n, t, f, past, l, units, take.at)
     end
 
-    local step = {
-      at = bucket_at, charge = false, grant = grant, full_at = bucket_full_at, spare = true, backfill = backfill,
-      credit = credit, undo = false,
-    }
-
-    function step.charge(n, t, f, past, l, _, units)
-      return bucket_charge(n + units, t, f, past, l)
-    end
+    step.grant, step.backfill, step.credit = grant, backfill, credit
 
     function step.undo(n, t, f, past, l, key, units, take)
       local stored = take.stored_past

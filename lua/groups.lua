@@ -1,0 +1,106 @@
+-- Groups of takes, each from a key of its own. Twin: call.go.
+--
+-- Arguments: ARGV[4]. The script returns here, before any function is made that other
+-- groups need, or the loop decides all groups from the first other one on.
+--
+-- What is denied must be known before anything is charged. So one call of take judges a
+-- take, decides all that follow it in the group, and then charges it. Meanwhile the
+-- state of each take stays in local variables, which cost less than tables.
+
+local groups, group = ARGV[4], 1 -- the place of the next group
+local steps = {} -- by the tag of an algorithm: its limits share a step
+
+-- step_of returns the step of a limit.
+local function step_of(l)
+  local tag = l.tag
+  local step = steps[tag] or makers[tag]()
+  steps[tag], l.step = step, step
+  return step
+end
+
+-- answer packs the answer for a state, with its era and its shift if it has them, or
+-- with the instants of steps that have them.
+local function answer(v, n, t, f, past, l, key, cost)
+  local instants = l.step.instants
+  if instants then
+    return pack('<BI4dddd', v + 8, n, t, f, instants(n, t, f, past, l, key, cost))
+  elseif past and (past.era > 0 or past.r > 0) then
+    return pack('<BI4dddd', v + 16, n, t, f, past.era, past.shift)
+  end
+  return pack('<BI4dd', v, n, t, f)
+end
+
+if not settles then
+  local DEEPEST = 64 -- calls of take: Lua's stack bounds them
+  local seen = { 0, 0, 0, 0 } -- by the number of a key: the last group that takes from it
+
+  -- take decides the takes of a group from one on. The takes before it and elsewhere
+  -- have denied so many. It returns how many are denied in all, and the place after the
+  -- group; or nil if the group is one for the loop.
+  local function take(place, pos, left, denied)
+    local op, k, index, units, id
+    op, k, index, units, pos = unpack('<BHHI4', groups, pos)
+    if op ~= 0 or seen[k] == group then
+      return nil
+    end
+    seen[k] = group
+    local l, key = limits[index], KEYS[k]
+    local step = l.step or step_of(l)
+    if step.told_apart then
+      id = { id = 0, last = 0 }
+      id.id, id.last, pos = unpack('<dI4', groups, pos)
+    end
+    local n, t, f, past, exists, text = (step.load or load_string)(key)
+    if not n then
+      return nil
+    end
+    local v, t0, n0, changed = exists and 0 or 2, step.spare and text and t, n
+    n, t, f, past, changed = step.at(n, t, f, past, l, key)
+    local used, need = step.used, units
+    if (used and used(n, t, f, past, l) or n) + units <= l.burst then
+      v = v + 1
+    else
+      denied = denied + 1
+    end
+    if left > 1 then
+      denied, pos = take(place + 1, pos, left - 1, denied)
+      if not denied then
+        return nil
+      end
+    end
+    if denied == 0 then
+      need = 0
+      if units > 0 then
+        v, changed = v + 4, true
+        if step.charge then
+          n, t, f, past = step.charge(n, t, f, past, l, key, units, id)
+        else
+          n = n + units
+        end
+      end
+    end
+    replies[place] = answer(v, n, t, f, past, l, key, need)
+    local full_at = changed and step.full_at
+    if full_at then
+      save(key, text, t0, n0, n, t, f, past, full_at(n + f > 0 and n or l.cap, t, f, past, l), l)
+    end
+    return denied, pos
+  end
+
+  while group <= #groups do
+    local count, denied, pos = unpack('<HH', groups, group)
+    if count > DEEPEST then
+      break
+    end
+    denied, pos = take(replied + 2, pos, count, denied)
+    if not denied then
+      break
+    end
+    replies[replied + 1] = '\0'
+    replied, group = replied + 1 + count, pos
+  end
+  if group > #groups then
+    errors[1] = table.concat(replies)
+    return errors
+  end
+end
