@@ -8,7 +8,7 @@
 -- All instants before the first turn are in one period, and so are all after the
 -- last. So a clock that is wrong by more than a period forgets nothing early.
 
-makers.cw = wanted.cw and function()
+makers.cw = makers.cw and function()
   -- period returns how many of the turns have come by an instant.
   local function period(instant, turns)
     local i = 0

@@ -10,7 +10,7 @@
 -- and the number of its last unit, and take.t is the instant of the take. There is
 -- no backfill: requests that run without the store end without it.
 
-makers.co = wanted.co and function()
+makers.co = makers.co and function()
   local CHUNK = 256 -- units per command: Lua's stack bounds the arguments
 
   local oldest = {} -- by key: the oldest score

@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "9abf78fd1743f3a7bf93c85eb6b7427063a3c372"
+const Digest = "041fab0be658c3d816c124688e34b7280384c669"

@@ -3,7 +3,7 @@
 -- State and step are the token bucket's. Only the newest take can be undone:
 -- takes behind an older one have been promised their delays.
 
-makers.lb = wanted.lb and function()
+makers.lb = makers.lb and function()
   local step = makers.tb()
 
   step.credit = settles and function(n, t, f, past)

@@ -83,15 +83,15 @@ do
   end
 end
 
--- By the tag of an algorithm: the function that makes its step. Lone takes need
--- no step, and every function costs time to make, so a call of lone takes only
--- has no makers, and only a call of settlements has their functions. A file need not
--- make a step that is not wanted.
-local makers, settles, wanted
+-- By the tag of an algorithm: the function that makes its step. Until its file puts it
+-- there, true if a limit has the tag: a file need not make a function that no limit
+-- wants, unless other files build on it. Every function costs time to make. So a call
+-- of lone takes only has no makers, and only a call of settlements has their functions.
+local makers, settles
 if ARGV[4] ~= '' then
-  makers, wanted = {}, {}
+  makers = {}
   for i = 1, #limits do
-    wanted[limits[i].tag] = true
+    makers[limits[i].tag] = true
   end
   settles = byte(ARGV[4], 5) >= 3 -- the first op
 end

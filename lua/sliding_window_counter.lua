@@ -16,7 +16,7 @@
 --   f * mh and q * wh below 2^52. Their differences are exact, and so is the
 --   product with 2^23. The sum of both is d, which is small, and so exact.
 
-makers.sc = wanted.sc and function()
+makers.sc = makers.sc and function()
   local SPLIT = 8388608 -- 2^23
 
   -- weight returns ceil(f * m / w).

@@ -18,7 +18,7 @@
 -- from the last one that has. Entry 1 always has. LTRIM keeps the last expired
 -- entry, and LSET makes it the new header: two commands for any number of entries.
 
-makers.sl = wanted.sl and function()
+makers.sl = makers.sl and function()
   local CHUNK = 128 -- entries per LRANGE
   local GONE = 'x' -- marks entries that LREM removes
 
