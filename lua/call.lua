@@ -1,23 +1,18 @@
--- The loop: decides groups one after the other. A group is a call: all its takes
--- are charged, or none. Twin: call.go.
+-- The loop: decides the groups that are left, one after the other. A group is a call:
+-- all its takes are charged, or none. Twin: call.go.
 --
 -- Arguments: ARGV[4]. Returns all answers.
 --
--- What is denied must be known before anything is charged. So the takes of a group are
--- judged first, each with the cost of the earlier takes of its key added. Then the
--- checks are charged in order: takes if no take is denied, and trials. A take is
--- charged to the state that was judged, unless another take of the group has changed
--- it meanwhile.
+-- The takes of a group are judged first, each with the cost of the earlier takes of its
+-- key added. Then the checks are charged in order: takes if no take is denied, and
+-- trials. A take is charged to the state that was judged, unless another take of the
+-- group has changed it meanwhile.
 --
 -- A trial instead of a take leaves that take's verdict out: if it is denied, it
 -- counts one denied take less.
 --
 -- The loop stands outside of functions, because to make a function costs as much as
 -- to decide a check. Tables begin with four places: to grow costs more.
-
--- The ops, as the caller numbers them. Settlements follow.
-local TAKE, TRIAL_INSTEAD = 0, 2 -- a trial is 1
-local ELSEWHERE_DENIED = 65535
 
 -- By the place of a check in its group: what it asks, and what it needs together with
 -- the earlier takes of its key; the take that a trial leaves out; what is known of a

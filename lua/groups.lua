@@ -1,11 +1,17 @@
--- Groups of takes, each from a key of its own. Twin: call.go.
+-- Groups of takes and trials, each of a key of its own. Twin: call.go.
 --
 -- Arguments: ARGV[4]. The script returns here, before any function is made that other
 -- groups need, or the loop decides all groups from the first other one on.
 --
--- What is denied must be known before anything is charged. So one call of take judges a
--- take, decides all that follow it in the group, and then charges it. Meanwhile the
--- state of each take stays in local variables, which cost less than tables.
+-- What is denied must be known before anything is charged. So one call of decide judges
+-- a check, decides all that follow it in the group, and then charges it. Meanwhile the
+-- state of each check stays in local variables, which cost less than tables. The order of
+-- the charges does not matter, because no other check of the group has the key. The next
+-- group reads what this one wrote.
+
+-- The ops, as the caller numbers them. Settlements follow.
+local TAKE, TRIAL_INSTEAD = 0, 2 -- a trial is 1
+local ELSEWHERE_DENIED = 65535
 
 local groups, group = ARGV[4], 1 -- the place of the next group
 local steps = {} -- by the tag of an algorithm: its limits share a step
@@ -31,19 +37,23 @@ local function answer(v, n, t, f, past, l, key, cost)
 end
 
 if not settles then
-  local DEEPEST = 64 -- calls of take: Lua's stack bounds them
-  local seen = { 0, 0, 0, 0 } -- by the number of a key: the last group that takes from it
+  local DEEPEST = 64 -- calls of decide: Lua's stack bounds them
+  local seen = { 0, 0, 0, 0 } -- by the number of a key: the last group that asks about it
+  local refused -- once there are any: the places of denied takes in the reply
 
-  -- take decides the takes of a group from one on. The takes before it and elsewhere
-  -- have denied so many. It returns how many are denied in all, and the place after the
-  -- group; or nil if the group is one for the loop.
-  local function take(place, pos, left, denied)
-    local op, k, index, units, id
+  -- decide decides the checks of a group from one on, given its place in the reply and
+  -- how many takes are denied before it and elsewhere. It returns how many are denied in
+  -- all, and the place after the group; or nil if the group is one for the loop.
+  local function decide(place, pos, left, denied)
+    local op, k, index, units, except, id
     op, k, index, units, pos = unpack('<BHHI4', groups, pos)
-    if op ~= 0 or seen[k] == group then
+    if seen[k] == group then
       return nil
     end
     seen[k] = group
+    if op == TRIAL_INSTEAD then
+      except, pos = unpack('<H', groups, pos)
+    end
     local l, key = limits[index], KEYS[k]
     local step = l.step or step_of(l)
     if step.told_apart then
@@ -54,28 +64,35 @@ if not settles then
     if not n then
       return nil
     end
-    local v, t0, n0, changed = exists and 0 or 2, step.spare and text and t, n
+    local v, need, t0, n0, changed = exists and 0 or 2, units, step.spare and text and t, n
     n, t, f, past, changed = step.at(n, t, f, past, l, key)
-    local used, need = step.used, units
-    if (used and used(n, t, f, past, l) or n) + units <= l.burst then
-      v = v + 1
-    else
-      denied = denied + 1
+    local used = step.used
+    local fits = (used and used(n, t, f, past, l) or n) + units <= l.burst
+    if op == TAKE and not fits then
+      denied, refused = denied + 1, refused or {}
+      refused[place] = true
     end
     if left > 1 then
-      denied, pos = take(place + 1, pos, left - 1, denied)
+      denied, pos = decide(place + 1, pos, left - 1, denied)
       if not denied then
         return nil
       end
     end
-    if denied == 0 then
-      need = 0
-      if units > 0 then
-        v, changed = v + 4, true
-        if step.charge then
-          n, t, f, past = step.charge(n, t, f, past, l, key, units, id)
-        else
-          n = n + units
+    local others = denied
+    if except and (except == ELSEWHERE_DENIED or (refused and refused[replied + 1 + except])) then
+      others = others - 1
+    end
+    if fits then
+      v = v + 1
+      if others == 0 then
+        need = 0
+        if units > 0 then
+          v, changed = v + 4, true
+          if step.charge then
+            n, t, f, past = step.charge(n, t, f, past, l, key, units, id)
+          else
+            n = n + units
+          end
         end
       end
     end
@@ -92,7 +109,7 @@ if not settles then
     if count > DEEPEST then
       break
     end
-    denied, pos = take(replied + 2, pos, count, denied)
+    denied, pos = decide(replied + 2, pos, count, denied)
     if not denied then
       break
     end

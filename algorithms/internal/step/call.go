@@ -1,5 +1,5 @@
 // Several checks in one call, all or nothing, over states that a store has
-// loaded. Twin: lua/call.lua.
+// loaded. Twins: lua/call.lua and, for calls that ask about no key twice, lua/groups.lua.
 //
 // Takes are judged first, all against the states as they are; nothing is
 // charged before the last verdict, because one denial means that no take is.
