@@ -1,9 +1,10 @@
 // Package headers writes the responses of a rate limiter: the RateLimit fields,
-// Retry-After, and the body of a denial.
+// Retry-After, and the body of a denial. It also reads the fields of other servers'
+// responses.
 //
 // The middleware uses this package. A handler that answers denials itself can
-// use it, too. The package takes plain values, imports the standard library
-// only, and reads no clock.
+// use it, too. Package client reads with it. The package takes plain values, imports
+// the standard library only, and reads no clock.
 //
 //	q, err := headers.NewQuota(headers.QuotaConfig{
 //		Name: "default", Limit: 100, Requests: 100, Window: time.Minute, Continuous: true,
@@ -88,4 +89,27 @@
 //   - Expect caches to replay the fields of cacheable responses. The draft asks
 //     clients to ignore the fields of a response with a positive Age.
 //     [SetProblem] makes denials uncacheable.
+//
+// # Reading
+//
+// A [Reader] reads the fields of a response. A lenient Reader knows these dialects. It
+// takes the first that the response has:
+//
+//	Fields                                    Defined by              Example
+//	RateLimit, RateLimit-Policy               draft 08 to 11          "default";r=50;t=30
+//	the same, with a and w for r and t        the draft's next text   "default";a=50;w=30
+//	RateLimit                                 draft 07                limit=100, remaining=50, reset=5
+//	RateLimit-Limit, -Remaining, -Reset       draft 00 to 06          100, 50, 5
+//	X-RateLimit-Limit, -Remaining, -Reset     GitHub and many others  100, 50, 1795262405
+//	X-Rate-Limit-Limit, -Remaining, -Reset    X                       100, 50, 1795262405
+//	X-RateLimit-Limit-Requests, -Tokens, ...  OpenAI, Groq            100, 50, 6m0s
+//	Anthropic-RateLimit-Requests-Limit, ...   Anthropic               100, 50, 2026-11-21T12:01:00Z
+//
+// Of the waits, it takes Retry-After, otherwise the milliseconds of Azure and AWS
+// (Retry-After-Ms, X-Ms-Retry-After-Ms, X-Amz-Retry-After), otherwise the resets above.
+// X-RateLimit-Reset-After and X-RateLimit-Retry-After precede X-RateLimit-Reset.
+//
+// Nothing states the meaning of a reset of one number, so its size decides: seconds up
+// to 10^9, Unix seconds up to 10^11, Unix milliseconds up to 10^14. A Reader cannot see
+// that a server means milliseconds from now.
 package headers

@@ -19,7 +19,7 @@ import (
 var names = map[string]int{
 	"algorithms":        75,
 	"algorithms/shared": 25,
-	"headers":           20,
+	"headers":           28,
 	"keyfunc":           22,
 	"middleware":        55,
 }

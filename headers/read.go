@@ -1,0 +1,237 @@
+package headers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Reader reads the rate limit fields of responses. The zero value is lenient: it
+// reads all dialects of the draft, the X-RateLimit family, and the fields of some
+// well-known services. The package documentation lists them.
+//
+// A Reader is a plain value and safe for concurrent use.
+type Reader struct {
+	// Strict makes the Reader accept only what the standards define: Retry-After
+	// after RFC 9110, and RateLimit and RateLimit-Policy after version 11 of the
+	// draft. One bad item then makes its whole field malformed.
+	Strict bool
+}
+
+// Fields are the contents of the rate limit fields of one response. The zero value
+// is that of a response without such fields.
+type Fields struct {
+	// Wait is how long the client has to wait before it sends the request again,
+	// counted from the arrival of the response. It is [Never] if the wait exceeds
+	// 292 years. It means nothing if From is empty.
+	Wait time.Duration
+
+	// From names the field that states Wait, e.g. "Retry-After". It is empty if the
+	// response names no wait. An admitted response names none.
+	From string
+
+	// Limits are the limits that the response describes: first each item of
+	// RateLimit, or of the fields that stand for it, with the policy of its name;
+	// then the policies that have no such item.
+	Limits []ServiceLimit
+
+	// Malformed lists the fields that the Reader ignored, in whole or in part,
+	// because they are malformed or too long.
+	Malformed []string
+}
+
+// A ServiceLimit is one limit as a server describes it to its client.
+type ServiceLimit struct {
+	// Name is the policy's name. It is empty if the dialect has no names.
+	Name string
+
+	// Partition is the partition key, which the server chose. It is nil if the
+	// response states none.
+	Partition []byte
+
+	// Remaining is the number of units left, and -1 if the response does not state
+	// it.
+	Remaining int64
+
+	// Within is the time for which Remaining has to last. If Remaining is 0, it is
+	// the time until the server admits something again. It is -1 if the response does
+	// not state it, and [Never] if it exceeds 292 years.
+	Within time.Duration
+
+	// Cost is what the request cost, and -1 if the response does not state it.
+	Cost int64
+
+	// Quota units per Window are the policy's promise. Quota is -1, and Window is
+	// 0, if the response does not state them.
+	Quota  int64
+	Window time.Duration
+
+	// Unit is the unit of the numbers: "requests", another word of the server, or
+	// empty if the response does not state a policy.
+	Unit string
+}
+
+// Pace returns the interval at which a client spreads Remaining units over Within.
+// If no unit is left, it returns Within. Without these two numbers it returns the
+// policy's Window divided by its Quota, and 0 if these are unknown, too.
+func (l *ServiceLimit) Pace() time.Duration {
+	switch {
+	case l.Remaining > 0 && l.Within >= 0:
+		return l.Within / time.Duration(l.Remaining)
+	case l.Remaining == 0 && l.Within >= 0:
+		return l.Within
+	case l.Quota > 0:
+		return l.Window / time.Duration(l.Quota)
+	default:
+		return 0
+	}
+}
+
+// maxField is the length in bytes of the longest field that a Reader reads, all
+// lines together. Servers send about a hundred bytes.
+const maxField = 8 << 10
+
+// Read reads the header of a response with a status that arrived at now.
+//
+//   - Retry-After takes precedence. If it has several lines or folded values, the
+//     longest counts. A date counts from the response's own Date, and from now without
+//     one. A date in the past is a wait of 0. A lenient Reader reads the field of each
+//     status from 300 on, because some servers deny with 403. A strict one reads it
+//     beside 3xx, 413, 429 and 503.
+//   - Without Retry-After, a denial names the longest Within of the limits that have no
+//     unit left. A denial is a status from 400 on; for a strict Reader it is 413, 429 or
+//     503.
+//   - If the response was cached, which a positive Age shows, Read ignores the limits.
+//   - Read ignores fields of more than 8 KiB.
+//
+// Read never fails: it ignores what is malformed, as the draft asks clients to do. It
+// takes time in proportion to the header's length.
+func (rd Reader) Read(status int, h http.Header, now time.Time) Fields {
+	r := &reading{strict: rd.Strict, h: h, now: now}
+	if date, ok := parseDate(h.Get("Date")); ok {
+		r.now = date
+	}
+	if !r.cached() {
+		r.limits()
+	}
+	r.wait(status)
+	return r.Fields
+}
+
+// A reading is the state of one Read.
+type reading struct {
+	Fields
+	strict  bool
+	h       http.Header
+	now     time.Time // by the server's clock, if it sends a Date
+	sources []string  // of the Withins of Limits
+}
+
+// cached reports whether a cache has sent the response (section 7.3 of the draft).
+func (r *reading) cached() bool {
+	age, ok := parseDigits(r.h.Get("Age"))
+	return ok && age > 0
+}
+
+// line returns all lines of a field as one, and whether there are any. It returns
+// nothing for a field that is too long.
+func (r *reading) line(key, sep string) (string, bool) {
+	lines := r.h[key]
+	length := 0
+	for _, line := range lines {
+		if length += len(line) + len(sep); length > maxField {
+			r.malformed(key)
+			return "", false
+		}
+	}
+	return strings.Join(lines, sep), len(lines) > 0
+}
+
+// malformed notes that a field was ignored.
+func (r *reading) malformed(key string) {
+	if name := documented(key); !slices.Contains(r.Malformed, name) {
+		r.Malformed = append(r.Malformed, name)
+	}
+}
+
+// documented returns a key as documents write the field's name.
+func documented(key string) string { return strings.Replace(key, "Ratelimit", "RateLimit", 1) }
+
+// limits reads Limits.
+func (r *reading) limits() {
+	r.Limits = mergeLimits(r.readItems(keyRateLimit, r.limitItem))
+	if len(r.Limits) == 0 && !r.strict {
+		r.scalars()
+	}
+	policies := r.readItems(keyPolicy, r.policyItem)
+	for len(r.sources) < len(r.Limits) {
+		r.sources = append(r.sources, documented(keyRateLimit))
+	}
+	r.join(policies)
+}
+
+// join completes Limits with their policies, and appends the policies of no limit.
+func (r *reading) join(policies []ServiceLimit) {
+	if len(policies) == 0 {
+		return
+	}
+	exact, named, sized := map[string]int{}, map[string]int{}, map[int64]int{}
+	for i := range policies {
+		p := &policies[i]
+		exact[p.identity()], sized[p.Quota] = i, i
+		if _, twice := named[p.Name]; !twice || p.Partition == nil {
+			named[p.Name] = i
+		}
+	}
+	used := make([]bool, len(policies))
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		j, ok := exact[l.identity()]
+		if !ok {
+			j, ok = named[l.Name]
+		}
+		if l.Quota >= 0 { // of the separate fields, which have a limit and no name
+			j, ok = sized[l.Quota]
+		}
+		if ok {
+			p := &policies[j]
+			l.Name, l.Quota, l.Window, l.Unit, used[j] = p.Name, p.Quota, p.Window, p.Unit, true
+		}
+	}
+	for j, p := range policies {
+		if !used[j] {
+			r.Limits = append(r.Limits, p)
+		}
+	}
+}
+
+// mergeLimits merges items of one name and partition. The most restrictive numbers
+// stay.
+func mergeLimits(limits []ServiceLimit) []ServiceLimit {
+	seen := make(map[string]int, len(limits))
+	merged := limits[:0]
+	for _, l := range limits {
+		i, twice := seen[l.identity()]
+		if !twice {
+			seen[l.identity()] = len(merged)
+			merged = append(merged, l)
+			continue
+		}
+		first := &merged[i]
+		first.Remaining, first.Within = min(first.Remaining, l.Remaining), max(first.Within, l.Within)
+	}
+	return merged
+}
+
+// identity distinguishes limits by name and partition. An empty partition differs
+// from none.
+func (l *ServiceLimit) identity() string {
+	if l.Partition == nil {
+		return l.Name
+	}
+	return l.Name + "\x00" + string(l.Partition)
+}
+
+// unstated is a limit without numbers.
+func unstated() ServiceLimit { return ServiceLimit{Remaining: -1, Within: -1, Cost: -1, Quota: -1} }

@@ -1,0 +1,103 @@
+package headers_test
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/penstock-go/penstock/headers"
+	"pgregory.net/rapid"
+)
+
+// FuzzReader makes sure that no header makes a Reader panic or return impossible
+// numbers. What the strict Reader accepts, the lenient one reads alike, and so does an
+// independent reader of the draft.
+func FuzzReader(f *testing.F) {
+	for _, tt := range itemVectors {
+		f.Add(uint16(429), tt.in, `"a";q=1`, "", "")
+	}
+	for _, tt := range policyVectors {
+		f.Add(uint16(200), `"a";r=1`, tt.in, "", "")
+	}
+	for _, tt := range waitVectors {
+		f.Add(uint16(503), "", "", strings.Join(tt.lines, "\n"), "1795262460.5")
+	}
+	f.Fuzz(func(t *testing.T, status uint16, limits, policies, wait, reset string) {
+		h := http.Header{
+			"Ratelimit": strings.Split(limits, "\n"), "Ratelimit-Policy": strings.Split(policies, "\n"),
+			"Retry-After": strings.Split(wait, "\n"), "X-Ratelimit-Remaining": {limits}, "X-Ratelimit-Reset": {reset},
+			"Retry-After-Ms": {reset}, "Age": {policies}, "Date": {wait},
+		}
+		lenient := headers.Reader{}.Read(int(status), h, at)
+		strict := headers.Reader{Strict: true}.Read(int(status), h, at)
+		for _, got := range []headers.Fields{lenient, strict} {
+			checkFields(t, got)
+		}
+		delete(h, "X-Ratelimit-Remaining")
+		delete(h, "X-Ratelimit-Reset")
+		if len(strict.Malformed) == 0 {
+			if again := (headers.Reader{}).Read(int(status), h, at); !reflect.DeepEqual(again.Limits, strict.Limits) {
+				t.Errorf("lenient %+v, strict %+v", again.Limits, strict.Limits)
+			}
+		}
+		items, err := readLimits(h["Ratelimit"])
+		if err != nil || len(limits) > 8000 {
+			return
+		}
+		got := headers.Reader{Strict: true}.Read(200, http.Header{"Ratelimit": h["Ratelimit"]}, at)
+		if len(got.Malformed) > 0 || (len(got.Limits) == 0) != (len(items) == 0) {
+			t.Errorf("%q: got %+v, want %+v", limits, got, items)
+		}
+	})
+}
+
+func checkFields(t *testing.T, f headers.Fields) {
+	t.Helper()
+	if f.Wait < 0 || f.From == "" && f.Wait != 0 {
+		t.Errorf("got the wait %v from %q", f.Wait, f.From)
+	}
+	for _, l := range f.Limits {
+		if l.Remaining < -1 || l.Within < -1 || l.Cost < -1 || l.Quota < -1 || l.Window < 0 || l.Pace() < 0 {
+			t.Errorf("got %+v", l)
+		}
+	}
+}
+
+// TestReadBack: the strict Reader reads what Write writes, and the lenient one agrees.
+func TestReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		_, _, resp := drawResponse(t)
+		h := write(headers.Draft, resp)
+		items, err := readLimits(h["Ratelimit"])
+		policies, alsoErr := readPolicies(h["Ratelimit-Policy"])
+		if err != nil || alsoErr != nil {
+			t.Fatal(err, alsoErr)
+		}
+		strict := headers.Reader{Strict: true}.Read(429, h, at)
+		if lenient := (headers.Reader{}).Read(429, h, at); !reflect.DeepEqual(lenient, strict) {
+			t.Fatalf("lenient %+v, strict %+v", lenient, strict)
+		}
+		read := map[limitItem]bool{}
+		quotas := map[policyItem]bool{}
+		for _, l := range strict.Limits {
+			// Never stands for more than 292 years.
+			within := int64(l.Within.Seconds())
+			if l.Within < 0 {
+				within = absent
+			}
+			read[limitItem{l.Name, l.Remaining, within}] = true
+			quotas[policyItem{name: l.Name, q: l.Quota}] = true
+		}
+		seen := map[string]bool{}
+		for _, item := range items {
+			if twice := seen[item.name]; !twice && item.t < 9e9 && len(items) == 1 && !read[item] {
+				t.Fatalf("%q: got %+v, want %+v", h, strict, item)
+			}
+			seen[item.name] = true
+		}
+		if len(policies) == 1 && !quotas[policyItem{name: policies[0].name, q: policies[0].q}] {
+			t.Fatalf("%q: got %+v, want %+v", h, strict, policies)
+		}
+	})
+}

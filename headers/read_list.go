@@ -1,0 +1,232 @@
+package headers
+
+import "strings"
+
+// A kind is a type of structured fields (RFC 9651 section 3.3). Types that only
+// extensions have are all kindOther: a reader checks and skips them.
+type kind uint8
+
+const (
+	kindOther kind = iota
+	kindInteger
+	kindString
+	kindToken
+	kindBytes
+	kindInner // an inner list
+)
+
+// A value is a bare item. A Boolean true without a value is kindOther, too.
+type value struct {
+	kind kind
+	n    int64
+	s    string
+}
+
+type param struct {
+	key   string
+	value value
+}
+
+// A member is a member of a List, or of a Dictionary, which gives it a key.
+type member struct {
+	key    string
+	value  value
+	params []param
+}
+
+// find returns a parameter. If it occurs twice, the last value counts (section
+// 4.2.3.2).
+func (m *member) find(key string) (value, bool) {
+	for i := len(m.params) - 1; i >= 0; i-- {
+		if m.params[i].key == key {
+			return m.params[i].value, true
+		}
+	}
+	return value{}, false
+}
+
+// A scanner reads structured fields by the algorithms of RFC 9651 section 4.2. Each
+// method consumes what it reads, and returns false if that is malformed. No method
+// calls itself, so the depth of the stack does not depend on the text.
+type scanner struct{ s string }
+
+// parseList reads a List (section 4.2.1). An empty field is an empty list.
+func parseList(s string) ([]member, bool) { return parseMembers(s, (*scanner).member) }
+
+// parseDictionary reads a Dictionary (section 4.2.2).
+func parseDictionary(s string) ([]member, bool) { return parseMembers(s, (*scanner).entry) }
+
+func parseMembers(s string, next func(*scanner) (member, bool)) (members []member, ok bool) {
+	p := &scanner{strings.Trim(s, " ")}
+	for p.s != "" {
+		m, ok := next(p)
+		if !ok {
+			return nil, false
+		}
+		members = append(members, m)
+		p.skip(" \t")
+		if p.s == "" {
+			break
+		}
+		if !p.take(',') {
+			return nil, false
+		}
+		if p.skip(" \t"); p.s == "" { // a trailing comma
+			return nil, false
+		}
+	}
+	return members, true
+}
+
+func (p *scanner) skip(set string) { p.s = strings.TrimLeft(p.s, set) }
+
+func (p *scanner) take(c byte) bool {
+	if p.s == "" || p.s[0] != c {
+		return false
+	}
+	p.s = p.s[1:]
+	return true
+}
+
+// while consumes the longest prefix of bytes that satisfy is.
+func (p *scanner) while(is func(byte) bool) (prefix string) {
+	n := 0
+	for n < len(p.s) && is(p.s[n]) {
+		n++
+	}
+	prefix, p.s = p.s[:n], p.s[n:]
+	return prefix
+}
+
+// entry reads a key, and a member behind it.
+func (p *scanner) entry() (member, bool) {
+	key, ok := p.key()
+	if !ok {
+		return member{}, false
+	}
+	m := member{}
+	if p.take('=') {
+		m, ok = p.member()
+	} else {
+		m.params, ok = p.params()
+	}
+	m.key = key
+	return m, ok
+}
+
+// member reads an item or an inner list, with its parameters.
+func (p *scanner) member() (m member, ok bool) {
+	if p.take('(') {
+		m.value.kind = kindInner
+		ok = p.inner()
+	} else {
+		m.value, ok = p.bare()
+	}
+	if !ok {
+		return member{}, false
+	}
+	m.params, ok = p.params()
+	return m, ok
+}
+
+// inner reads an inner list behind its parenthesis (section 4.2.1.2).
+func (p *scanner) inner() bool {
+	for {
+		p.skip(" ")
+		if p.take(')') {
+			return true
+		}
+		if _, ok := p.bare(); !ok {
+			return false
+		}
+		if _, ok := p.params(); !ok {
+			return false
+		}
+		if p.s == "" || p.s[0] != ' ' && p.s[0] != ')' {
+			return false
+		}
+	}
+}
+
+// params reads the parameters of an item (section 4.2.3.2).
+func (p *scanner) params() (params []param, ok bool) {
+	for p.take(';') {
+		p.skip(" ")
+		key, ok := p.key()
+		if !ok {
+			return nil, false
+		}
+		v := value{}
+		if p.take('=') {
+			if v, ok = p.bare(); !ok {
+				return nil, false
+			}
+		}
+		params = append(params, param{key, v})
+	}
+	return params, true
+}
+
+// key reads a key (section 4.2.3.3).
+func (p *scanner) key() (string, bool) {
+	if p.s == "" || p.s[0] != '*' && !lower(p.s[0]) {
+		return "", false
+	}
+	return p.while(func(c byte) bool {
+		return lower(c) || digit(c) || c == '_' || c == '-' || c == '.' || c == '*'
+	}), true
+}
+
+// bare reads a bare item (section 4.2.3.1).
+func (p *scanner) bare() (value, bool) {
+	if p.s == "" {
+		return value{}, false
+	}
+	switch c := p.s[0]; {
+	case c == '-' || digit(c):
+		return p.number()
+	case c == '"':
+		return p.text()
+	case c == '*' || letter(c):
+		return value{kind: kindToken, s: p.while(tokenByte)}, true
+	case c == ':':
+		return p.bytes()
+	case c == '?':
+		p.s = p.s[1:]
+		return value{}, p.take('0') || p.take('1')
+	case c == '@':
+		p.s = p.s[1:]
+		v, ok := p.number()
+		return value{}, ok && v.kind == kindInteger
+	case c == '%':
+		p.s = p.s[1:]
+		return value{}, p.display()
+	}
+	return value{}, false
+}
+
+// number reads an Integer or a Decimal (section 4.2.4).
+func (p *scanner) number() (value, bool) {
+	negative := p.take('-')
+	digits := p.while(digit)
+	if digits == "" || len(digits) > 15 {
+		return value{}, false
+	}
+	if p.take('.') {
+		fraction := p.while(digit)
+		return value{}, len(digits) <= 12 && fraction != "" && len(fraction) <= 3
+	}
+	n, _ := parseDigits(digits)
+	if negative {
+		n = -n
+	}
+	return value{kind: kindInteger, n: n}, true
+}
+
+func digit(c byte) bool  { return '0' <= c && c <= '9' }
+func lower(c byte) bool  { return 'a' <= c && c <= 'z' }
+func letter(c byte) bool { return lower(c | 0x20) }
+
+func tokenByte(c byte) bool {
+	return letter(c) || digit(c) || strings.IndexByte("!#$%&'*+-.^_`|~:/", c) >= 0
+}

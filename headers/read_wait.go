@@ -1,0 +1,155 @@
+// Retry-After, and the instants and durations that stand for a reset.
+
+package headers
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// milliseconds are the fields of Azure and AWS, in order of precedence.
+var milliseconds = []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"}
+
+// wait reads Wait and From.
+func (r *reading) wait(status int) {
+	if wait, ok := r.retryAfter(); ok && r.mayRetry(status) {
+		r.Wait, r.From = wait, keyRetryAfter
+		return
+	}
+	if r.strict && status != http.StatusRequestEntityTooLarge && !overloaded(status) || status < http.StatusBadRequest {
+		return
+	}
+	if !r.strict {
+		for _, key := range milliseconds {
+			if ms, ok := parseDigits(r.h.Get(key)); ok {
+				r.Wait, r.From = min(secondsOf(ms/1000), Never-time.Second)+time.Duration(ms%1000)*time.Millisecond, key
+				return
+			}
+		}
+	}
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		spent := l.Remaining == 0 || l.Remaining < 0 && overloaded(status)
+		if spent && l.Within >= 0 && (r.From == "" || l.Within > r.Wait) {
+			r.Wait, r.From = l.Within, r.sources[i]
+		}
+	}
+}
+
+// overloaded reports whether a status says that waiting helps.
+func overloaded(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// mayRetry reports whether Retry-After beside a status is the wait of a denial. Beside
+// 2xx it belongs to a poll.
+func (r *reading) mayRetry(status int) bool {
+	if r.strict {
+		return status/100 == 3 || status == http.StatusRequestEntityTooLarge || overloaded(status)
+	}
+	return status >= http.StatusMultipleChoices
+}
+
+// retryAfter reads Retry-After. The longest of several waits counts, because a client
+// that obeys the shorter one would be early.
+func (r *reading) retryAfter() (longest time.Duration, ok bool) {
+	if _, found := r.line(keyRetryAfter, ","); !found {
+		return 0, false
+	}
+	for _, line := range r.h[keyRetryAfter] {
+		wait, valid := r.delay(strings.Trim(line, " \t"))
+		if !valid {
+			r.malformed(keyRetryAfter)
+			if r.strict {
+				return 0, false
+			}
+			continue
+		}
+		longest, ok = max(longest, wait), true
+	}
+	return longest, ok
+}
+
+// delay reads one line of Retry-After. A lenient reader also reads decimals, and
+// lines that a proxy has folded into one.
+func (r *reading) delay(text string) (longest time.Duration, ok bool) {
+	if n, ok := parseDigits(text); ok {
+		return secondsOf(n), true
+	}
+	if date, ok := parseDate(text); ok {
+		return max(date.Sub(r.now), 0), true
+	}
+	if r.strict {
+		return 0, false
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		n, _, ok := parseDecimal(strings.Trim(part, " \t"))
+		if !ok {
+			return 0, false
+		}
+		longest = max(longest, secondsOf(n))
+	}
+	return longest, true
+}
+
+// parseDecimal reads 1*DIGIT, or 1*DIGIT "." 1*DIGIT. It returns the number rounded
+// up and rounded down.
+func parseDecimal(s string) (up, down int64, ok bool) {
+	whole, fraction, decimal := strings.Cut(s, ".")
+	down, ok = parseDigits(whole)
+	_, valid := parseDigits(fraction)
+	if !ok || decimal && !valid {
+		return 0, 0, false
+	}
+	if strings.Trim(fraction, "0") != "" {
+		return down + 1, down, true
+	}
+	return down, down, true
+}
+
+// parseDate reads the three forms of an HTTP-date (RFC 9110 section 5.6.7). Go's
+// parser rejects leap seconds, and reads any abbreviation of a zone as UTC; a date is
+// in GMT.
+func parseDate(s string) (time.Time, bool) {
+	before, after, leap := strings.Cut(s, ":60 ")
+	if leap {
+		s = before + ":59 " + after
+	}
+	t, err := http.ParseTime(s)
+	if err != nil || strings.Contains(s, ",") && !strings.HasSuffix(s, " GMT") {
+		return time.Time{}, false
+	}
+	if leap {
+		t = t.Add(time.Second)
+	}
+	return t, true
+}
+
+// resetAfter reads a reset, whose meaning nothing states: a number of seconds from
+// now, a Unix time in seconds or milliseconds, a duration, or a date. The magnitude of
+// a number decides.
+func (r *reading) resetAfter(s string) (time.Duration, bool) {
+	if n, _, ok := parseDecimal(s); ok {
+		switch {
+		case n < 1e9:
+			return secondsOf(n), true
+		case n < 1e11:
+			return max(time.Unix(n, 0).Sub(r.now), 0), true
+		case n < 1e14:
+			return max(time.UnixMilli(n).Sub(r.now), 0), true
+		}
+		return 0, false
+	}
+	if strings.Trim(s, "0123456789.smh") == "" { // neither signs, nor the units that no service uses
+		d, err := time.ParseDuration(s)
+		return d, err == nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return max(t.Sub(r.now), 0), true
+		}
+	}
+	t, ok := parseDate(s)
+	return max(t.Sub(r.now), 0), ok
+}
