@@ -74,13 +74,17 @@ var importRules = []importRule{
 		"middleware/overrides imports middleware, algorithms and go-redis only",
 	},
 	{
-		"middleware/prommetrics", []string{"algorithms", "middleware"}, []string{prometheus, sketches},
-		"middleware/prommetrics imports middleware, algorithms, the Prometheus client and hyperloglog only",
+		"middleware/client", []string{"algorithms", "headers"}, nil,
+		"middleware/client imports algorithms and headers only",
+	},
+	{
+		"middleware/prommetrics", []string{"algorithms", "middleware", "middleware/client"}, []string{prometheus, sketches},
+		"middleware/prommetrics imports middleware, client, algorithms, the Prometheus client and hyperloglog only",
 	},
 	{
 		"examples", []string{
-			"algorithms", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/console", "middleware/overrides",
-			"middleware/prommetrics", "middleware/statuspage", "examples/chi-server/playground",
+			"algorithms", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
+			"middleware/overrides", "middleware/prommetrics", "middleware/statuspage", "examples/chi-server/playground",
 		},
 		[]string{chi, goRedis, prometheus},
 		"examples import what users import: public packages, their own parts, chi, go-redis and the Prometheus client",
@@ -139,6 +143,8 @@ func TestCheckFinds(t *testing.T) {
 		{"algorithms/limitertest/a.go", imports(goRedis + "/v9"), ruleOf("algorithms/limitertest")},
 		{"middleware/overrides/a.go", imports(goRedis + "/v9"), ""},
 		{"middleware/overrides/a.go", imports(module + "/middleware"), ""},
+		{"middleware/client/a.go", imports(module + "/headers"), ""},
+		{"middleware/client/a.go", imports(module + "/middleware"), ruleOf("middleware/client")},
 		{"middleware/overrides/a.go", imports(breaker + "/v2"), ruleOf("middleware/overrides")},
 		{"middleware/a.go", imports(module + "/middleware/overrides"), ruleOf("middleware")},
 		{"middleware/a.go", imports(module + "/keyfunc"), ""},

@@ -22,6 +22,7 @@ var names = map[string]int{
 	"headers":           28,
 	"keyfunc":           22,
 	"middleware":        55,
+	"middleware/client": 25,
 }
 
 // seam are names whose results are internal types. They are for this module's

@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// An Observer receives the events of Transports, e.g. to count them. Transports call
+// Observe from many goroutines, on the path of every request, so it must be quick. It
+// must neither change the event nor read a body.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// An ObserverFunc is an [Observer] of a function.
+type ObserverFunc func(ctx context.Context, e Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// An Event is something that a Transport reports. Fields that its kind does not mention
+// are zero.
+type Event struct {
+	Kind EventKind
+
+	// Name is Options.Name of the Transport.
+	Name string
+
+	// Request is the caller's request. It is nil for Registered.
+	Request *http.Request
+
+	// Response belongs to Sent, and to the kinds of giving up. It is nil if there is
+	// none.
+	Response *http.Response
+
+	// Err says why a Sent request has no response, or why a request was not sent.
+	Err error
+
+	// Attempt is how often the request was sent, this time included.
+	Attempt int
+
+	// Denied is true for a response with one of Options.Statuses.
+	Denied bool
+
+	// Elapsed is the time until the response's header arrived (Sent), or the time that
+	// the request has waited (the kinds of waits).
+	Elapsed time.Duration
+
+	// Wait is the wait that GaveUpWait found too long.
+	Wait time.Duration
+}
+
+// An EventKind is the kind of an [Event].
+type EventKind uint8
+
+const (
+	// Registered: NewTransport has succeeded.
+	Registered EventKind = iota + 1
+	// Sent: a request was sent, and has its response or its error.
+	Sent
+	// WaitedToRetry: a denied request has waited, and is sent again.
+	WaitedToRetry
+	// WaitedForPace: a request has waited for its turn in the pace.
+	WaitedForPace
+	// WaitedForLimit: a request has waited for Options.Limiter.
+	WaitedForLimit
+	// GaveUpWait: a wait exceeds the request's deadline or Options.MaxWait. The denied
+	// response is returned. If there is none, Err is.
+	GaveUpWait
+	// GaveUpAttempts: a request was denied in its last attempt.
+	GaveUpAttempts
+	// GaveUpShare: a denied request is not sent again, because retries have used up
+	// Options.RetryShare.
+	GaveUpShare
+	// GaveUpRequest: a denied request cannot be sent again, because of its method or
+	// because its body cannot be rewound.
+	GaveUpRequest
+)
+
+var kindNames = [...]string{
+	Registered: "registered", Sent: "sent",
+	WaitedToRetry: "waited_to_retry", WaitedForPace: "waited_for_pace", WaitedForLimit: "waited_for_limit",
+	GaveUpWait: "gave_up_wait", GaveUpAttempts: "gave_up_attempts", GaveUpShare: "gave_up_share", GaveUpRequest: "gave_up_request",
+}
+
+// String returns the kind as one word, e.g. "waited_to_retry".
+func (k EventKind) String() string {
+	if int(k) >= len(kindNames) || kindNames[k] == "" {
+		return "unknown"
+	}
+	return kindNames[k]
+}
+
+// observe reports an event to all observers.
+func (t *Transport) observe(ctx context.Context, e *Event) {
+	if len(t.o.Observers) == 0 {
+		return
+	}
+	e.Name = t.o.Name
+	for _, o := range t.o.Observers {
+		o.Observe(ctx, *e)
+	}
+}

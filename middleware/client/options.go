@@ -1,0 +1,157 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// Options configure a [Transport]. nil and the zero value mean the defaults. Do not
+// change Options while NewTransport reads them; it copies them.
+type Options struct {
+	// Name is the name of the Transport in events and metrics, and the policy under
+	// which Limiter counts. "" means "client". Policy names are a letter, then up to 63
+	// letters, digits, '.', '_' or '-'.
+	Name string
+
+	// MaxWait is the longest time that one request waits, in all its waits together. 0
+	// means 10 minutes. A context with an earlier deadline shortens it.
+	MaxWait time.Duration
+
+	// Attempts is how often one request is sent at most. 0 means 4, and 1 means that
+	// nothing is retried.
+	Attempts int
+
+	// Statuses are the statuses after which a request is sent again: denials. Empty
+	// means 429 and 503. List only statuses from 400 to 599 that say that the request
+	// was not executed.
+	Statuses []int
+
+	// RetryKeyed also retries requests of methods that are not idempotent, such as POST,
+	// if they have a header Idempotency-Key or X-Idempotency-Key.
+	RetryKeyed bool
+
+	// RetryAny retries requests of all methods. Set it only if the server executes
+	// nothing before it denies, or if executing twice is harmless.
+	RetryAny bool
+
+	// RetryShare is the largest share of retries in all requests that the Transport
+	// sends: at 0.1, one in ten. It is below 1; 0 means no bound. Beyond the share, 10
+	// retries are in reserve, so that a quiet client can retry, too.
+	RetryShare float64
+
+	// Pace spreads requests over the window that the server advertises, so that it
+	// seldom denies one. Requests leave first in, first out. While the Transport knows
+	// nothing of a server, it sends one request and waits for its response. A server
+	// that advertises nothing is not paced. No request waits for the pace longer than
+	// MaxWait.
+	Pace bool
+
+	// Partition returns which quota of an origin a request uses, e.g. its API key, or
+	// the group of its path. Each partition has a pace and a key of Limiter of its own.
+	// nil means one partition per origin. Partition is called from many goroutines. It
+	// must not read the body.
+	Partition func(*http.Request) string
+
+	// Limiter and Limit bound the requests that are sent, e.g. to a third party's
+	// published limits. Each request, retries included, takes one unit. The key is
+	// "origin=" and the origin, such as origin=https://api.example.com, then "|" and
+	// the partition if there is one. Processes that share a Limiter, a Name and a Limit
+	// share the budget. A request holds a unit of a Concurrent limit until its response
+	// body is closed. Set both fields or none.
+	Limiter algorithms.Limiter
+	Limit   algorithms.Limit
+
+	// Observers receive the events of the Transport.
+	Observers []Observer
+}
+
+const (
+	defaultName     = "client"
+	defaultMaxWait  = 10 * time.Minute // the draft's example of a long window, in its section 8.5.1
+	defaultAttempts = 4
+
+	minHold = time.Second // or renewals would be most of the limiter's traffic
+)
+
+var defaultStatuses = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable}
+
+// completed returns a copy of o with its defaults, or every misconfiguration.
+func (o *Options) completed() (Options, error) {
+	c := Options{}
+	if o != nil {
+		c = *o
+	}
+	var errs []error
+	wrong := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("ratelimit: client: "+format, args...))
+	}
+	if c.Name == "" {
+		c.Name = defaultName
+	}
+	if err := algorithms.ValidatePolicy(c.Name); err != nil {
+		wrong("Options.Name: %w", err)
+	}
+	switch {
+	case c.MaxWait < 0:
+		wrong("Options.MaxWait is %v: want a positive duration, or 0 for %v", c.MaxWait, defaultMaxWait)
+	case c.MaxWait == 0:
+		c.MaxWait = defaultMaxWait
+	}
+	switch {
+	case c.Attempts < 0:
+		wrong("Options.Attempts is %d: want 1 or more, or 0 for %d", c.Attempts, defaultAttempts)
+	case c.Attempts == 0:
+		c.Attempts = defaultAttempts
+	}
+	for _, status := range c.Statuses {
+		if status < 400 || status > 599 {
+			wrong("Options.Statuses has %d: want statuses from 400 to 599", status)
+		}
+	}
+	if len(c.Statuses) == 0 {
+		c.Statuses = defaultStatuses
+	}
+	c.Statuses = slices.Clone(c.Statuses)
+	if !(c.RetryShare >= 0 && c.RetryShare < 1) { // NaN, too
+		wrong("Options.RetryShare is %v: want 0 or more, and less than 1", c.RetryShare)
+	}
+	errs = append(errs, c.validateLimit()...)
+	for i, observer := range c.Observers {
+		if observer == nil {
+			wrong("Options.Observers[%d] is nil: leave it out", i)
+		}
+	}
+	c.Observers = slices.Clone(c.Observers)
+	return c, errors.Join(errs...)
+}
+
+func (o *Options) validateLimit() (errs []error) {
+	wrong := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("ratelimit: client: "+format, args...))
+	}
+	none := o.Limit == algorithms.Limit{}
+	switch {
+	case o.Limiter == nil && none:
+	case o.Limiter == nil:
+		wrong("Options.Limit is %v and Options.Limiter is nil: set both or none", o.Limit)
+	case none:
+		wrong("Options.Limiter has no Options.Limit: set both or none")
+	default:
+		if err := o.Limit.Validate(); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				wrong("Options.Limit: %s", strings.TrimPrefix(line, algorithms.ErrInvalid.Error()+": "))
+			}
+		} else if o.Limit == algorithms.Nobody() {
+			wrong("Options.Limit is %v, which lets no request pass", o.Limit)
+		} else if o.Limit.Algorithm().Concurrent() && o.Limit.Window() < minHold {
+			wrong("Options.Limit holds units for %v: want at least %v", o.Limit.Window(), minHold)
+		}
+	}
+	return errs
+}

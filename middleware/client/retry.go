@@ -1,0 +1,116 @@
+package client
+
+import (
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+)
+
+const (
+	backoffBase = 500 * time.Millisecond
+	backoffCap  = time.Minute
+
+	// An earlier attempt's response is read to its end, so that its connection can serve
+	// the next attempt, if it ends soon.
+	drainBytes = 64 << 10
+	drainTime  = time.Second
+)
+
+// retry waits, and prepares the next attempt, if the response asks for it. It returns
+// false if resp is the caller's.
+func (x *exchange) retry(resp *http.Response) (bool, error) {
+	if !x.t.denies(resp) {
+		return false, nil
+	}
+	wait, kind := x.plan()
+	if kind != WaitedToRetry {
+		x.observe(&Event{Kind: kind, Response: resp, Denied: true, Wait: wait})
+		return false, nil
+	}
+	next, err := rewound(x.req)
+	if err != nil { // the denial says more than the failure
+		x.observe(&Event{Kind: GaveUpRequest, Response: resp, Denied: true, Err: err})
+		return false, nil
+	}
+	drain(resp)
+	before := x.waited
+	if err := x.pause(time.Until(x.received.Add(wait)), nil); err != nil {
+		closeBody(next)
+		return false, err
+	}
+	x.next = next
+	x.observe(&Event{Kind: WaitedToRetry, Denied: true, Elapsed: x.waited - before})
+	return true, nil
+}
+
+// plan returns how long to wait before the next attempt, or why there is none.
+func (x *exchange) plan() (time.Duration, EventKind) {
+	floor := x.fields.Wait // 0 without a hint
+	budget := x.budget()
+	switch {
+	case !x.t.repeatable(x.req):
+		return 0, GaveUpRequest
+	case x.attempt >= x.t.o.Attempts:
+		return 0, GaveUpAttempts
+	case floor > budget || budget == 0:
+		return floor, GaveUpWait
+	case !x.t.shares.spend():
+		return 0, GaveUpShare
+	}
+	// The random part leaves half of the rest of the budget, so that there is time to send.
+	return floor + jitter(min(backoff(x.attempt), (budget-floor)/2)), WaitedToRetry
+}
+
+// backoff returns the bound of the random wait after an attempt, counted from 1.
+func backoff(attempt int) time.Duration {
+	return min(backoffBase<<min(attempt-1, 10), backoffCap)
+}
+
+// jitter returns a random time in [0, most): full jitter, which spreads clients best.
+func jitter(most time.Duration) time.Duration { return rand.N(max(most, 1)) }
+
+// repeatable reports whether a request may be sent again, and can be.
+func (t *Transport) repeatable(req *http.Request) bool {
+	if hasBody(req) && req.GetBody == nil {
+		return false
+	}
+	_, keyed := req.Header["Idempotency-Key"]
+	_, alsoKeyed := req.Header["X-Idempotency-Key"]
+	return t.o.RetryAny || slices.Contains(idempotent, req.Method) || t.o.RetryKeyed && (keyed || alsoKeyed)
+}
+
+// idempotent are the methods that RFC 9110 section 9.2.2 calls idempotent. "" is GET.
+var idempotent = []string{
+	"", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete,
+}
+
+func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }
+
+// rewound returns a copy of a request whose body starts at its beginning.
+func rewound(req *http.Request) (*http.Request, error) {
+	next := req.WithContext(req.Context())
+	if !hasBody(req) {
+		return next, nil
+	}
+	body, err := req.GetBody()
+	next.Body = body
+	return next, err
+}
+
+// closeBody closes the body of a request that is not sent: a RoundTripper must.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close() // the request failed for another reason
+	}
+}
+
+// drain reads the body of an earlier attempt, up to a bound, and closes it. A server that
+// sends slowly cannot keep it: Close ends the read.
+func drain(resp *http.Response) {
+	timer := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() })
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes) // a failure only costs the connection
+	_ = resp.Body.Close()
+}

@@ -1,0 +1,51 @@
+package client
+
+import (
+	"math"
+	"sync"
+)
+
+const (
+	whole   = 1_000_000 // parts: all requests that are sent
+	reserve = 10        // retries that a Transport may send beyond its share
+)
+
+// shares are the retry budget, in parts. With a share of s parts, a first attempt earns
+// s, and a retry costs the rest of the whole. So n first attempts may have n·s/(whole-s)
+// retries, which are s parts of all requests.
+type shares struct {
+	share int64 // 0: no bound
+
+	mu   sync.Mutex
+	left int64
+}
+
+func (s *shares) start(share float64) {
+	s.share = int64(math.Round(share * whole))
+	s.left = reserve * s.cost()
+}
+
+func (s *shares) cost() int64 { return whole - s.share }
+
+func (s *shares) earn() {
+	if s.share == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = min(s.left+s.share, reserve*s.cost())
+}
+
+// spend takes one retry, or returns false.
+func (s *shares) spend() bool {
+	if s.share == 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left < s.cost() {
+		return false
+	}
+	s.left -= s.cost()
+	return true
+}

@@ -1,0 +1,174 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/headers"
+)
+
+// ErrWait is wrapped by the error of a request that was not sent, because the pace or
+// the limiter would have let it wait beyond its budget: its context's deadline, or
+// Options.MaxWait. If the deadline is the reason, the error also wraps
+// [context.DeadlineExceeded].
+var ErrWait = errors.New("the wait exceeds the request's budget")
+
+// A Transport is an [http.RoundTripper] that waits as servers ask. Make it with
+// [NewTransport]; the zero value does not work. A Transport is safe for concurrent use.
+// It owns no goroutine and needs no Close.
+type Transport struct {
+	base   http.RoundTripper
+	o      Options
+	lanes  lanes
+	shares shares
+}
+
+// NewTransport returns a Transport that sends requests through base. If base is nil, it
+// is [http.DefaultTransport]. Options of nil mean the defaults. The error joins one error
+// per misconfiguration.
+func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
+	c, err := o.completed()
+	if err != nil {
+		return nil, err
+	}
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	t := &Transport{base: base, o: c}
+	t.shares.start(c.RetryShare)
+	t.observe(context.Background(), &Event{Kind: Registered})
+	return t, nil
+}
+
+// RetryAfter returns how long a response asks its client to wait, counted from the
+// arrival of the response. It returns false if the response names no wait. The wait is
+// [headers.Never] if it exceeds 292 years. RetryAfter does not read the body. resp may be
+// nil.
+func RetryAfter(resp *http.Response) (time.Duration, bool) {
+	if resp == nil {
+		return 0, false
+	}
+	f := headers.Reader{}.Read(resp.StatusCode, resp.Header, time.Now())
+	return f.Wait, f.From != ""
+}
+
+// CloseIdleConnections closes the idle connections of the base. [http.Client] calls it.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+// RoundTrip implements [http.RoundTripper]. It sends req once or several times, and
+// returns the last response unread. Its errors are those of the base, those of the
+// context, those of the limiter, and [ErrWait].
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	x := &exchange{t: t, ctx: req.Context(), req: req, next: req, lane: t.use(req)}
+	defer t.lanes.put(x.lane)
+	t.shares.earn()
+	for {
+		resp, err := x.send()
+		if err != nil {
+			return nil, err
+		}
+		again, err := x.retry(resp)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
+			return resp, nil
+		}
+	}
+}
+
+// An exchange is one call of RoundTrip.
+type exchange struct {
+	t        *Transport
+	ctx      context.Context
+	req      *http.Request
+	next     *http.Request // req, or its copy with a rewound body
+	lane     *lane         // nil: neither a pace nor a limiter
+	attempt  int
+	waited   time.Duration
+	fields   headers.Fields // of the last response
+	received time.Time
+}
+
+// send waits for the pace and the limiter, and sends the request.
+func (x *exchange) send() (*http.Response, error) {
+	x.attempt++
+	turn, held, err := x.admit()
+	if err != nil {
+		closeBody(x.next)
+		return nil, err
+	}
+	begun := time.Now()
+	resp, err := x.t.base.RoundTrip(x.next)
+	x.received = time.Now()
+	e := Event{Kind: Sent, Response: resp, Err: err, Elapsed: x.received.Sub(begun)}
+	if err != nil {
+		held.release()
+		x.lane.learn(turn, nil, false, x.received)
+		x.observe(&e)
+		return nil, err
+	}
+	e.Denied = x.t.denies(resp)
+	x.fields = headers.Reader{}.Read(resp.StatusCode, resp.Header, x.received)
+	x.lane.learn(turn, &x.fields, e.Denied, x.received)
+	held.until(resp)
+	x.observe(&e)
+	return resp, nil
+}
+
+func (x *exchange) observe(e *Event) {
+	e.Request, e.Attempt = x.req, x.attempt
+	x.t.observe(x.ctx, e)
+}
+
+// denies reports whether a response asks to send the request again.
+func (t *Transport) denies(resp *http.Response) bool {
+	return slices.Contains(t.o.Statuses, resp.StatusCode)
+}
+
+// budget returns how long the request may still wait, at least 0.
+func (x *exchange) budget() time.Duration {
+	left := x.t.o.MaxWait - x.waited
+	if deadline, ok := x.ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+	}
+	return max(left, 0)
+}
+
+// tooLong returns the error of a wait that exceeds the budget, and reports it.
+func (x *exchange) tooLong(kind EventKind, wait time.Duration) error {
+	what, left := "the pace", x.budget()
+	if kind == WaitedForLimit {
+		what = "the limiter"
+	}
+	err := fmt.Errorf("ratelimit: client: %s needs a wait of %v, and %v are left: %w", what, wait, left, ErrWait)
+	if left < x.t.o.MaxWait-x.waited {
+		err = fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
+	}
+	x.observe(&Event{Kind: GaveUpWait, Err: err, Wait: wait})
+	return err
+}
+
+// pause waits for d, or until wake or the end of the context. It counts the time.
+func (x *exchange) pause(d time.Duration, wake <-chan struct{}) error {
+	begun := time.Now()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	defer func() { x.waited += time.Since(begun) }()
+	select {
+	case <-timer.C:
+		return nil
+	case <-wake:
+		return nil
+	case <-x.ctx.Done():
+		return context.Cause(x.ctx)
+	}
+}

@@ -1,0 +1,172 @@
+// How long a Transport waits: never less than told, and not at all beyond its budget.
+
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/middleware/client"
+)
+
+const date = "Date: Sat, 21 Nov 2026 12:00:00 GMT" // 1795262400
+
+// waits are responses of a denial. The date of synctest's clock is 2000-01-01.
+var waits = []struct {
+	name  string
+	lines []string
+	want  time.Duration
+}{
+	{"seconds", []string{"Retry-After: 7"}, 7 * time.Second},
+	{"IMF date", []string{"Date: Sat, 01 Jan 2000 00:00:00 GMT", "Retry-After: Sat, 01 Jan 2000 00:00:30 GMT"}, 30 * time.Second},
+	{"RFC 850 date", []string{"Retry-After: Saturday, 01-Jan-00 00:00:30 GMT"}, 30 * time.Second},
+	{"asctime date", []string{"Retry-After: Sat Jan  1 00:00:30 2000"}, 30 * time.Second},
+	{"a server three hours ahead", []string{"Date: Sat, 01 Jan 2000 03:00:00 GMT", "Retry-After: Sat, 01 Jan 2000 03:00:30 GMT"}, 30 * time.Second},
+	{"a date in the past", []string{"Retry-After: Fri, 31 Dec 1999 23:59:00 GMT"}, 0},
+	{"zero", []string{"Retry-After: 0"}, 0},
+	{"a fraction", []string{"Retry-After: 2.5"}, 3 * time.Second},
+	{"two lines", []string{"Retry-After: 1", "Retry-After: 9"}, 9 * time.Second},
+	{"folded lines", []string{"Retry-After: 0,120"}, 2 * time.Minute},
+	{"Retry-After precedes RateLimit", []string{"Retry-After: 5", `RateLimit: "a";r=0;t=60`}, 5 * time.Second},
+	{"draft 11", []string{`RateLimit: "a";r=3;t=50, "b";r=0;t=9`}, 9 * time.Second},
+	{"the draft's next text", []string{`RateLimit: "a";a=0;w=9`}, 9 * time.Second},
+	{"draft 07", []string{"RateLimit: limit=10, remaining=0, reset=9"}, 9 * time.Second},
+	{"draft 06", []string{"RateLimit-Limit: 10", "RateLimit-Remaining: 0", "RateLimit-Reset: 9"}, 9 * time.Second},
+	{"RateLimit precedes X-RateLimit", []string{`RateLimit: "a";r=0;t=9`, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}, 9 * time.Second},
+	{"a Unix time", []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1795262409", date}, 9 * time.Second},
+	{"a Unix time in milliseconds", []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1795262409000", date}, 9 * time.Second},
+	{"a duration", []string{"X-RateLimit-Remaining-Requests: 0", "X-RateLimit-Reset-Requests: 1m30s"}, 90 * time.Second},
+	{"RFC 3339", []string{"Anthropic-RateLimit-Requests-Remaining: 0", "Anthropic-RateLimit-Requests-Reset: 2000-01-01T00:00:09Z"}, 9 * time.Second},
+	{"milliseconds", []string{"Retry-After-Ms: 2500"}, 2500 * time.Millisecond},
+	{"nothing", nil, 0},
+	{"malformed", []string{"Retry-After: soon", `RateLimit: "a`}, 0},
+}
+
+func TestWaits(t *testing.T) {
+	for _, tt := range waits {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := denials(2, tt.lines...)
+				transport := newTransport(t, s, nil)
+				if wait, ok := client.RetryAfter(s.responses[0]); wait != tt.want || ok != (tt.want > 0 || tt.name == "zero" || tt.name == "a date in the past") {
+					t.Errorf("got RetryAfter %v, %v, want %v", wait, ok, tt.want)
+				}
+				if resp := send(t, transport, get(t, context.Background())); resp.StatusCode != http.StatusOK {
+					t.Errorf("got %d", resp.StatusCode)
+				}
+				// The third response to a date is sent after it: there is no wait left.
+				gaps := s.gaps()
+				if len(gaps) != 2 || gaps[0] < tt.want || gaps[0] > tt.want+500*time.Millisecond || gaps[1] > tt.want+time.Second {
+					t.Errorf("got the gaps %v, want at least %v", gaps, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestBackoff: the random part is at most 500 ms, and doubles up to a minute.
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const attempts = 12
+		longest := make([]time.Duration, attempts-1)
+		for range 200 {
+			s := denials(attempts)
+			transport := newTransport(t, s, &client.Options{Attempts: attempts, MaxWait: time.Hour})
+			send(t, transport, get(t, context.Background()))
+			for i, gap := range s.gaps() {
+				longest[i] = max(longest[i], gap)
+			}
+		}
+		for i, got := range longest {
+			bound := min(500*time.Millisecond<<i, time.Minute)
+			if got > bound || got < bound*8/10 {
+				t.Errorf("retry %d: the longest of 200 waits is %v, want nearly %v", i+1, got, bound)
+			}
+		}
+	})
+}
+
+// TestGivesUpAtOnce: beyond the budget, the denial is returned at once, and unread.
+func TestGivesUpAtOnce(t *testing.T) {
+	tests := []struct {
+		name    string
+		lines   []string
+		maxWait time.Duration
+		within  time.Duration // of the context; 0: no deadline
+	}{
+		{"MaxWait's default", []string{"Retry-After: 601"}, 0, 0},
+		{"MaxWait", []string{"Retry-After: 6"}, 5 * time.Second, 0},
+		{"deadline", []string{"Retry-After: 6"}, 0, 5 * time.Second},
+		{"overflowing seconds", []string{"Retry-After: 9223372037"}, 0, 0},
+		{"23 digits", []string{"Retry-After: 99999999999999999999999"}, 0, 0},
+		{"a date in years", []string{"Retry-After: Fri, 01 Jan 2100 00:00:00 GMT"}, 0, 0},
+		{"a long window", []string{`RateLimit: "a";r=0;t=999999999999999`}, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, events := denials(1, tt.lines...), &eventLog{}
+				transport := newTransport(t, s, &client.Options{MaxWait: tt.maxWait, Observers: []client.Observer{events}})
+				ctx, cancel := context.WithCancel(context.Background())
+				if tt.within > 0 {
+					ctx, cancel = context.WithTimeout(ctx, tt.within)
+				}
+				defer cancel()
+				begun := time.Now()
+				resp, err := transport.RoundTrip(get(t, ctx))
+				if err != nil || resp.StatusCode != http.StatusTooManyRequests || time.Since(begun) > 0 {
+					t.Fatalf("got %v, %v after %v", resp, err, time.Since(begun))
+				}
+				if wait, ok := client.RetryAfter(resp); !ok || wait < 6*time.Second {
+					t.Errorf("got the hint %v, %v", wait, ok)
+				}
+				if text, err := io.ReadAll(resp.Body); string(text) != "the body" || err != nil {
+					t.Errorf("got the body %q, %v", text, err)
+				}
+				if got := events.kinds(); got != "registered sent gave_up_wait" {
+					t.Errorf("got %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestBudgetIsOfAllWaits: MaxWait bounds the sum of the waits of a request.
+func TestBudgetIsOfAllWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := denials(9, "Retry-After: 10")
+		transport := newTransport(t, s, &client.Options{MaxWait: 25 * time.Second, Attempts: 9})
+		if resp := send(t, transport, get(t, context.Background())); resp.StatusCode != http.StatusTooManyRequests || len(s.arrived) != 3 {
+			t.Errorf("got %d after %d requests, want 429 after 3", resp.StatusCode, len(s.arrived))
+		}
+	})
+}
+
+// TestCancelledWait: a wait ends with its context.
+func TestCancelledWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := denials(1, "Retry-After: 60")
+		transport := newTransport(t, s, nil)
+		cause := errors.New("the caller left")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(7*time.Second, func() { cancel(cause) })
+		begun := time.Now()
+		resp, err := transport.RoundTrip(get(t, ctx))
+		if resp != nil || !errors.Is(err, cause) || time.Since(begun) != 7*time.Second {
+			t.Errorf("got %v, %v after %v", resp, err, time.Since(begun))
+		}
+	})
+}
+
+func TestRetryAfterOfNothing(t *testing.T) {
+	for _, resp := range []*http.Response{nil, {}, response(http.StatusOK, "Retry-After: 5"), response(http.StatusTooManyRequests)} {
+		if wait, ok := client.RetryAfter(resp); wait != 0 || ok {
+			t.Errorf("%v: got %v, %v", resp, wait, ok)
+		}
+	}
+}
