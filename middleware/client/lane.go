@@ -164,17 +164,36 @@ func (l *lane) delay(w *waiter) (sleep, least time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	place := slices.Index(l.queue, w)
-	if l.paced {
-		least = l.pace.delay(time.Now())
-	}
 	switch {
 	case place > 0:
-		if spacing := l.pace.spacing(); spacing > 0 && int64(place) < int64((headers.Never-least)/spacing) {
-			least += time.Duration(place) * spacing
-		}
-		return headers.Never, least
+		return headers.Never, l.behind(place)
 	case l.paced && l.pace.probing:
 		return headers.Never, 0
+	case !l.paced:
+		return 0, 0
 	}
+	least = l.pace.delay(time.Now())
 	return least, least
+}
+
+// ahead returns the least that a request has to wait that joins the queue now.
+func (l *lane) ahead() time.Duration {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.behind(len(l.queue))
+}
+
+// behind returns the least wait of a place in the queue. It requires mu.
+func (l *lane) behind(place int) time.Duration {
+	if !l.paced {
+		return 0
+	}
+	least, interval := l.pace.delay(time.Now()), l.pace.least()
+	if interval > 0 && int64(place) > int64((headers.Never-least)/interval) {
+		return headers.Never
+	}
+	return least + time.Duration(place)*interval
 }

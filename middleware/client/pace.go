@@ -9,7 +9,8 @@ import (
 // A pace spreads departures over the window that a server advertises. It is a pure
 // function of the instants that it is given.
 //
-// A response that leaves r units for a time t makes the interval t/r. A response that
+// A response that leaves r units for a time t makes the interval t/r, and at least that
+// of the policy. A response that
 // leaves none blocks until t has passed; then the interval is that of the policy, if the
 // server names one. The requests that left after the one that is answered may not be
 // counted in r, so learn subtracts them.
@@ -25,14 +26,15 @@ type pace struct {
 	doubled  uint64 // the latest departure when the stretch was last doubled
 	last     time.Time
 	interval time.Duration
-	stretch  float64 // at least 1
+	steady   time.Duration // the interval of the policy; 0: unknown
+	stretch  float64       // at least 1
 	blocked  time.Time
 	most     time.Duration // neither the interval nor a block is longer
 }
 
 const (
 	mostStretch = 64
-	stretchLoss = 16 // a response takes 1/stretchLoss of the stretch
+	stretchLoss = 8 // a response takes 1/stretchLoss of the stretch
 )
 
 func newPace(most time.Duration) pace { return pace{most: most, stretch: 1} }
@@ -54,6 +56,15 @@ func (p *pace) spacing() time.Duration {
 	return p.most
 }
 
+// least returns the shortest interval that may come. The present one may shrink when a
+// window ends, and its stretch with each response.
+func (p *pace) least() time.Duration {
+	if p.steady > 0 {
+		return min(p.steady, p.most)
+	}
+	return min(p.interval, p.most)
+}
+
 // depart notes a departure, and returns its turn.
 func (p *pace) depart(now time.Time) (turn uint64) {
 	p.sent++
@@ -67,9 +78,9 @@ func (p *pace) learn(turn uint64, f *headers.Fields, denied bool, now time.Time)
 	if f == nil {
 		return
 	}
-	interval, block, stated := p.read(f, p.sent-turn)
+	told, stated := p.read(f, p.sent-turn)
 	if stated && turn > p.learned { // a later request's response knows more
-		p.learned, p.interval = turn, interval
+		p.learned, p.interval, p.steady = turn, told.interval, told.steady
 	}
 	switch {
 	case denied && turn > p.doubled:
@@ -78,29 +89,37 @@ func (p *pace) learn(turn uint64, f *headers.Fields, denied bool, now time.Time)
 		p.stretch = max(p.stretch-p.stretch/stretchLoss, 1)
 	}
 	if denied {
-		block = max(block, f.Wait)
+		told.block = max(told.block, f.Wait)
 	}
 	// Without an interval, all who wait would leave together at the end of the block.
-	p.known = p.interval > 0 || block == 0
-	if until := now.Add(min(block, p.most)); until.After(p.blocked) {
+	p.known = p.interval > 0 || told.block == 0
+	if until := now.Add(min(told.block, p.most)); until.After(p.blocked) {
 		p.blocked = until
 	}
 }
 
-// read returns the longest interval and block of all limits, and whether there is any:
-// servers need not send the fields with each response. unseen requests may not be counted.
-func (p *pace) read(f *headers.Fields, unseen uint64) (interval, block time.Duration, stated bool) {
+// told is what a response says about the pace: the longest of each of all its limits.
+type told struct{ interval, steady, block time.Duration }
+
+// read returns what a response says, and whether it says something: servers need not send
+// the fields with each response. unseen requests may not be counted.
+func (p *pace) read(f *headers.Fields, unseen uint64) (t told, stated bool) {
 	for _, l := range f.Limits {
 		steady := (&headers.ServiceLimit{Remaining: -1, Quota: l.Quota, Window: l.Window}).Pace()
 		if l.Remaining > 0 {
 			l.Remaining = max(l.Remaining-int64(unseen), 0)
 		}
-		switch {
-		case l.Remaining == 0 && l.Within >= 0:
-			interval, block, stated = max(interval, p.interval, steady), max(block, l.Within), true
-		case l.Pace() > 0:
-			interval, stated = max(interval, l.Pace()), true
+		spent := l.Remaining == 0 && l.Within >= 0
+		if !spent && steady > 0 { // the server has rounded t up; the policy's rate is exact
+			l.Within = max(l.Within-time.Second, 0)
 		}
+		interval := max(steady, l.Pace())
+		if spent {
+			t.block = max(t.block, l.Within)
+			interval = max(steady, p.interval)
+		}
+		t.interval, t.steady = max(t.interval, interval), max(t.steady, steady)
+		stated = stated || spent || interval > 0
 	}
-	return interval, block, stated
+	return t, stated
 }

@@ -48,14 +48,14 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 // plan returns how long to wait before the next attempt, or why there is none.
 func (x *exchange) plan() (time.Duration, EventKind) {
 	floor := x.fields.Wait // 0 without a hint
-	budget := x.budget()
+	budget, needed := x.budget(), max(floor, x.lane.ahead())
 	switch {
 	case !x.t.repeatable(x.req):
 		return 0, GaveUpRequest
 	case x.attempt >= x.t.o.Attempts:
 		return 0, GaveUpAttempts
-	case floor > budget || budget == 0:
-		return floor, GaveUpWait
+	case needed > budget || budget == 0:
+		return needed, GaveUpWait
 	case !x.t.shares.spend():
 		return 0, GaveUpShare
 	}
