@@ -34,20 +34,21 @@ type Event struct {
 	// none.
 	Response *http.Response
 
-	// Err says why a Sent request has no response, or why a request was not sent.
+	// Err says why a Sent request has no response, why GaveUpWait sent nothing, or why
+	// the body of GaveUpRequest cannot be rewound.
 	Err error
 
 	// Attempt is how often the request was sent, this time included.
 	Attempt int
 
-	// Denied is true for a response with one of Options.Statuses.
+	// Denied is true if the status of a Sent request is one of Options.Statuses.
 	Denied bool
 
 	// Elapsed is the time until the response's header arrived (Sent), or the time that
 	// the request has waited (the kinds of waits).
 	Elapsed time.Duration
 
-	// Wait is the wait that GaveUpWait found too long.
+	// Wait is the wait that is too long (GaveUpWait).
 	Wait time.Duration
 }
 

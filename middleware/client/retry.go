@@ -26,12 +26,12 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 	}
 	wait, kind := x.plan()
 	if kind != WaitedToRetry {
-		x.observe(&Event{Kind: kind, Response: resp, Denied: true, Wait: wait})
+		x.observe(&Event{Kind: kind, Response: resp, Wait: wait})
 		return false, nil
 	}
 	next, err := rewound(x.req)
 	if err != nil { // the denial says more than the failure
-		x.observe(&Event{Kind: GaveUpRequest, Response: resp, Denied: true, Err: err})
+		x.observe(&Event{Kind: GaveUpRequest, Response: resp, Err: err})
 		return false, nil
 	}
 	drain(resp)
@@ -41,7 +41,7 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 		return false, err
 	}
 	x.next = next
-	x.observe(&Event{Kind: WaitedToRetry, Denied: true, Elapsed: x.waited - before})
+	x.observe(&Event{Kind: WaitedToRetry, Elapsed: x.waited - before})
 	return true, nil
 }
 

@@ -47,24 +47,41 @@ var waits = []struct {
 	{"malformed", []string{"Retry-After: soon", `RateLimit: "a`}, 0},
 }
 
+// TestWaits: a real server speaks each dialect and has each defect.
 func TestWaits(t *testing.T) {
 	for _, tt := range waits {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := denials(2, tt.lines...)
-				transport := newTransport(t, s, nil)
-				if wait, ok := client.RetryAfter(s.responses[0]); wait != tt.want || ok != (tt.want > 0 || tt.name == "zero" || tt.name == "a date in the past") {
-					t.Errorf("got RetryAfter %v, %v, want %v", wait, ok, tt.want)
+				var arrived []time.Time
+				transport := newTransport(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					arrived = append(arrived, time.Now())
+					if len(arrived) < 3 {
+						copyHeader(w.Header(), response(0, tt.lines...).Header)
+						w.WriteHeader(http.StatusTooManyRequests)
+					}
+				}), &client.Options{Attempts: 3})
+				resp := send(t, transport, get(t, context.Background()))
+				if resp.StatusCode != http.StatusOK || len(arrived) != 3 {
+					t.Fatalf("got %d after %d requests", resp.StatusCode, len(arrived))
 				}
-				if resp := send(t, transport, get(t, context.Background())); resp.StatusCode != http.StatusOK {
-					t.Errorf("got %d", resp.StatusCode)
-				}
-				// The third response to a date is sent after it: there is no wait left.
-				gaps := s.gaps()
-				if len(gaps) != 2 || gaps[0] < tt.want || gaps[0] > tt.want+500*time.Millisecond || gaps[1] > tt.want+time.Second {
-					t.Errorf("got the gaps %v, want at least %v", gaps, tt.want)
+				// A date without a Date of its own has passed when the second denial is sent.
+				first, second := arrived[1].Sub(arrived[0]), arrived[2].Sub(arrived[1])
+				if first < tt.want || first > tt.want+500*time.Millisecond || second > tt.want+time.Second {
+					t.Errorf("got the waits %v and %v, want at least %v", first, second, tt.want)
 				}
 			})
+		})
+	}
+}
+
+// TestHints: RetryAfter returns the wait that a response states.
+func TestHints(t *testing.T) {
+	for _, tt := range waits {
+		synctest.Test(t, func(t *testing.T) {
+			wait, ok := client.RetryAfter(response(http.StatusServiceUnavailable, tt.lines...))
+			if stated := tt.name != "nothing" && tt.name != "malformed"; wait != tt.want || ok != stated {
+				t.Errorf("%s: got %v, %v, want %v", tt.name, wait, ok, tt.want)
+			}
 		})
 	}
 }

@@ -1,5 +1,5 @@
-// Package prommetrics exports metrics of Middlewares and their limiters to
-// Prometheus.
+// Package prommetrics exports metrics of Middlewares, of their limiters, and of clients
+// to Prometheus.
 //
 //	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))}}
 //	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
@@ -68,4 +68,16 @@
 // Only shared limiters have the metrics above memory_keys. If
 // redis_missing_states_total rises and requests_total does not, Redis loses
 // limits. Alerts and a dashboard are in examples/chi-server/observability.
+//
+// # Metrics of clients
+//
+// [NewClient] has the metrics of package client's Transports. All have the label client,
+// which is client.Options.Name.
+//
+//	Name, after ratelimit_client_  Labels   Meaning
+//	requests_total                 outcome  requests sent: answered, denied, failed
+//	retries_total                           requests sent again after a denial
+//	waits_total                    reason   waits: retry, pace, limit
+//	wait_seconds_total             reason   time that requests have waited
+//	given_up_total                 reason   requests not sent (again): wait, attempts, share, request
 package prommetrics
