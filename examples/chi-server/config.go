@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -26,6 +27,7 @@ type config struct {
 	overrides  []override
 	adminToken string // empty: there is no /admin/
 	demoOutage bool   // the page at / may simulate an outage of Redis
+	hammer     string // a URL to send requests to, instead of serving
 }
 
 const minToken = 16 // bytes
@@ -46,6 +48,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	overridden := flags.String("override", "", "comma-separated `KEY=LIMITs` of API keys for charges, e.g. demo-free=10/1m; each replaces the limit of the plan")
 	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
 	demoOutage := flags.Bool("demo-outage", false, "let visitors of / simulate an outage of Redis, which reaches only the sandboxes there; needs -redis")
+	hammer := flags.String("hammer", "", "send requests to a `URL` until interrupted, instead of serving; e.g. http://127.0.0.1:8080/v1/orders/1")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stderr)
@@ -53,7 +56,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		}
 		return config{}, err
 	}
-	c := config{addr: *addr, prefix: *prefix, adminToken: *adminToken, demoOutage: *demoOutage}
+	c := config{addr: *addr, prefix: *prefix, adminToken: *adminToken, demoOutage: *demoOutage, hammer: *hammer}
 	var errs, err error
 	if flags.NArg() > 0 {
 		errs = errors.Join(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
@@ -77,6 +80,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	if c.overrides, err = parseOverrides(*overridden); err != nil {
 		errs = errors.Join(errs, err)
+	}
+	if u, err := url.Parse(c.hammer); c.hammer != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		errs = errors.Join(errs, fmt.Errorf("-hammer %q: want a URL, e.g. http://127.0.0.1:8080/v1/orders/1", c.hammer))
 	}
 	if n := len(c.adminToken); n > 0 && n < minToken {
 		errs = errors.Join(errs, fmt.Errorf("-admin-token has %d bytes: want %d or more", n, minToken))

@@ -58,6 +58,8 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-trusted-proxies", "127.0.0"}, []string{"-trusted-proxies", "127.0.0"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/8,"}, []string{"-trusted-proxies", `""`}},
 		{[]string{"-trusted-proxies", "10.0.0.0/33,127.0.0.1/8,proxy"}, []string{"-trusted-proxies", "10.0.0.0/33", "proxy"}},
+		{[]string{"-hammer", "127.0.0.1:8080"}, []string{`-hammer "127.0.0.1:8080"`, "http://"}},
+		{[]string{"-hammer", "ftp://127.0.0.1"}, []string{`-hammer "ftp://127.0.0.1"`}},
 		{[]string{"-demo-outage"}, []string{"-demo-outage", "-redis"}},
 		{[]string{"-headers", ""}, []string{"-headers", "draft, separate or x-ratelimit"}},
 		{[]string{"-headers", "all"}, []string{"-headers", `"all"`, "draft, separate or x-ratelimit"}},

@@ -4,6 +4,10 @@
 //	go run ./examples/chi-server
 //	curl -i http://127.0.0.1:8080/v1/orders/1
 //
+// With -hammer it is a load client that waits as the server asks:
+//
+//	go run ./examples/chi-server -hammer http://127.0.0.1:8080/v1/orders/1
+//
 // limits.go has all limits. The page at / shows in a browser how they work.
 package main
 
@@ -48,9 +52,14 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "chi-server: %v\nUse -h for help.\n", err)
 		return exitUsage
 	}
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	slog.SetDefault(log) // the console logs there
-	if err := c.serve(ctx, log); err != nil {
+	if c.hammer != "" {
+		err = hammer(ctx, c.hammer, stderr)
+	} else {
+		log := slog.New(slog.NewTextHandler(stderr, nil))
+		slog.SetDefault(log) // the console logs there
+		err = c.serve(ctx, log)
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "chi-server: %v\n", err)
 		return exitFailed
 	}
