@@ -144,3 +144,31 @@ func ExampleTransport_RoundTrip() {
 	fmt.Println(resp.StatusCode, time.Since(begun) < 5*time.Second)
 	// Output: 429 true
 }
+
+// A log line for each wait and each denial that comes back.
+func ExampleObserverFunc() {
+	s := server("1")
+	defer s.Close()
+
+	transport := ratelimit.Must(client.NewTransport(nil, &client.Options{
+		Name: "orders",
+		Observers: []client.Observer{client.ObserverFunc(func(_ context.Context, e client.Event) {
+			switch e.Kind {
+			case client.Sent:
+				fmt.Println(e.Name, e.Request.Method, "attempt", e.Attempt, "denied", e.Denied)
+			case client.WaitedToRetry:
+				fmt.Println(e.Name, e.Kind, e.Elapsed >= time.Second)
+			}
+		})},
+	}))
+	resp, err := (&http.Client{Transport: transport}).Get(s.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	// Output:
+	// orders GET attempt 1 denied true
+	// orders waited_to_retry true
+	// orders GET attempt 2 denied false
+}

@@ -41,7 +41,7 @@ type Event struct {
 	// Attempt is how often the request was sent, this time included.
 	Attempt int
 
-	// Denied is true if the status of a Sent request is one of Options.Statuses.
+	// Denied is true if the response to a Sent request is a denial; see Options.Statuses.
 	Denied bool
 
 	// Elapsed is the time until the response's header arrived (Sent), or the time that

@@ -29,7 +29,8 @@ type Options struct {
 
 	// Statuses are the statuses after which a request is sent again: denials. Empty
 	// means 429 and 503. List only statuses from 400 to 599 that say that the request
-	// was not executed.
+	// was not executed. 403 and 413 count only beside a wait, because they have other
+	// meanings, too.
 	Statuses []int
 
 	// RetryKeyed also retries requests of methods that are not idempotent, such as POST,
@@ -48,8 +49,11 @@ type Options struct {
 	// Pace spreads requests over the window that the server advertises, so that it
 	// seldom denies one. Requests leave first in, first out. While the Transport knows
 	// nothing of a server, it sends one request and waits for its response. A server
-	// that advertises nothing is not paced. No request waits for the pace longer than
-	// MaxWait.
+	// that advertises nothing is not paced.
+	//
+	// If the server admits nothing for longer than a request may wait, the request fails
+	// at once with ErrWait. One request in each MaxWait is sent nevertheless, because the
+	// limit may have changed.
 	Pace bool
 
 	// Partition returns which quota of an origin a request uses, e.g. its API key, or

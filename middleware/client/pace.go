@@ -29,7 +29,7 @@ type pace struct {
 	steady   time.Duration // the interval of the policy; 0: unknown
 	stretch  float64       // at least 1
 	blocked  time.Time
-	most     time.Duration // neither the interval nor a block is longer
+	most     time.Duration // the longest interval
 }
 
 const (
@@ -39,13 +39,14 @@ const (
 
 func newPace(most time.Duration) pace { return pace{most: most, stretch: 1} }
 
-// delay returns the time until the next departure, at most p.most.
+// delay returns the time until the next departure. A block that lasts longer than requests
+// wait lets one request go in each p.most, because the limit may have changed.
 func (p *pace) delay(now time.Time) time.Duration {
-	next := p.last.Add(p.spacing())
-	if next.Before(p.blocked) {
-		next = p.blocked
+	next, block := p.last.Add(p.spacing()), p.blocked.Sub(now)
+	if block > p.most && now.Sub(p.last) >= p.most {
+		block = 0
 	}
-	return max(next.Sub(now), 0)
+	return max(next.Sub(now), block, 0)
 }
 
 // spacing is the interval between departures, stretched.
@@ -93,7 +94,7 @@ func (p *pace) learn(turn uint64, f *headers.Fields, denied bool, now time.Time)
 	}
 	// Without an interval, all who wait would leave together at the end of the block.
 	p.known = p.interval > 0 || told.block == 0
-	if until := now.Add(min(told.block, p.most)); until.After(p.blocked) {
+	if until := now.Add(told.block); until.After(p.blocked) {
 		p.blocked = until
 	}
 }

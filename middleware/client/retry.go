@@ -21,7 +21,7 @@ const (
 // retry waits, and prepares the next attempt, if the response asks for it. It returns
 // false if resp is the caller's.
 func (x *exchange) retry(resp *http.Response) (bool, error) {
-	if !x.t.denies(resp) {
+	if !x.denied {
 		return false, nil
 	}
 	wait, kind := x.plan()

@@ -78,6 +78,11 @@ func TestStatuses(t *testing.T) {
 			if again := status == 403 || status == 500; (len(s.arrived) == 2) != again {
 				t.Errorf("%d of 403 and 500: got %d requests", status, len(s.arrived))
 			}
+			s = &script{responses: []*http.Response{response(status)}}
+			send(t, newTransport(t, s, &client.Options{Statuses: []int{403, 413, 500}}), get(t, context.Background()))
+			if (len(s.arrived) == 2) != (status == 500) {
+				t.Errorf("%d without a wait, of 403, 413 and 500: got %d requests", status, len(s.arrived))
+			}
 		})
 	}
 }

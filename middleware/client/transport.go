@@ -95,6 +95,7 @@ type exchange struct {
 	attempt  int
 	waited   time.Duration
 	fields   headers.Fields // of the last response
+	denied   bool
 	received time.Time
 }
 
@@ -116,9 +117,10 @@ func (x *exchange) send() (*http.Response, error) {
 		x.observe(&e)
 		return nil, err
 	}
-	e.Denied = x.t.denies(resp)
 	x.fields = headers.Reader{}.Read(resp.StatusCode, resp.Header, x.received)
-	x.lane.learn(turn, &x.fields, e.Denied, x.received)
+	x.denied = x.t.denies(resp.StatusCode, &x.fields)
+	e.Denied = x.denied
+	x.lane.learn(turn, &x.fields, x.denied, x.received)
 	held.until(resp)
 	x.observe(&e)
 	return resp, nil
@@ -130,8 +132,9 @@ func (x *exchange) observe(e *Event) {
 }
 
 // denies reports whether a response asks to send the request again.
-func (t *Transport) denies(resp *http.Response) bool {
-	return slices.Contains(t.o.Statuses, resp.StatusCode)
+func (t *Transport) denies(status int, f *headers.Fields) bool {
+	ambiguous := status == http.StatusForbidden || status == http.StatusRequestEntityTooLarge
+	return slices.Contains(t.o.Statuses, status) && (!ambiguous || f.From != "")
 }
 
 // budget returns how long the request may still wait, at least 0.
