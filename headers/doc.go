@@ -101,7 +101,7 @@
 //	RateLimit                                 draft 07                limit=100, remaining=50, reset=5
 //	RateLimit-Limit, -Remaining, -Reset       draft 00 to 06          100, 50, 5
 //	X-RateLimit-Limit, -Remaining, -Reset     GitHub and many others  100, 50, 1795262405
-//	X-Rate-Limit-Limit, -Remaining, -Reset    X                       100, 50, 1795262405
+//	X-Rate-Limit-Limit, -Remaining, -Reset    X (Twitter)             100, 50, 1795262405
 //	X-RateLimit-Limit-Requests, -Tokens, ...  OpenAI, Groq            100, 50, 6m0s
 //	Anthropic-RateLimit-Requests-Limit, ...   Anthropic               100, 50, 2026-11-21T12:01:00Z
 //

@@ -2,7 +2,7 @@
 //
 //	transport, err := client.NewTransport(nil, nil)
 //	if err != nil { ... }
-//	http := &http.Client{Transport: transport}
+//	api := &http.Client{Transport: transport}
 //
 // A [Transport] is the RoundTripper of any http.Client. After a 429 or 503 it waits
 // as long as the response asks, then sends the request again. It can also keep a pace
@@ -10,21 +10,22 @@
 //
 // # What it does with each status
 //
-//	Status      Meaning                          The Transport                          You
-//	2xx         admitted                         returns it                             -
-//	3xx         elsewhere, or later              returns it; http.Client follows it     -
-//	401         key missing or unknown           returns it                             correct the key: no wait helps
-//	403         forbidden; on GitHub a denial    returns it                             on GitHub, add it to Statuses
-//	408, 5xx    the server's trouble             returns it                             retry what may run twice, seldom
-//	413         body too large                   returns it                             send less, or wait RetryAfter
-//	429         denied by a limit                waits, sends it again                  if it comes back: wait RetryAfter
-//	503         overloaded, or down              waits, sends it again                  the same
-//	no status   connection failed                returns the error                      the request may have run: look first
+//	Status      Meaning                    The Transport                You
+//	2xx         admitted                   returns it                   read it
+//	3xx         redirected                 returns it                   http.Client follows it
+//	401         no key, or unknown         returns it                   correct the key: no wait helps
+//	403         forbidden; GitHub denies   returns it                   add it to Statuses for GitHub
+//	413         body too large             returns it                   send less
+//	429         denied by a limit          waits, and sends it again    if it is returned, wait RetryAfter
+//	503         overloaded                 waits, and sends it again    if it is returned, wait RetryAfter
+//	other 5xx   the server has failed      returns it                   send it again if it may run twice
+//	none        the connection failed      returns the error            send it again if it may run twice
 //
-// A 429 or 503 comes back to you unread if the wait exceeds the request's deadline or
+// The Transport returns a 429 or 503 unread if the wait exceeds the request's deadline or
 // Options.MaxWait, if the attempts or the retry budget are used up, or if the request
-// cannot be repeated. [RetryAfter] returns the wait that it asks for. Put the work aside
-// until then. Without a wait, as beside a quota of 0, no wait helps.
+// cannot be repeated. [RetryAfter] then returns the wait that the server asks for. Keep the
+// work until that time. If there is none, waiting may not help: penstock names no wait
+// beside a quota of 0.
 //
 // # How long it waits
 //
@@ -36,13 +37,17 @@
 //
 // # When not to use it
 //
-//   - Someone waits for the answer: set a deadline on the request. Without one, a
-//     request may wait for ten minutes.
 //   - Another layer retries, such as a vendor's SDK, a service mesh, or a job queue. Two
-//     layers multiply their attempts. Set the other layer's retries to 0, or Attempts to 1.
-//   - A request must not run twice, and its method says that it may. A PUT or DELETE
-//     whose 503 comes from a proxy may have run.
-//   - The requests are spread over many processes that share one quota. Each Transport
-//     paces alone, as if the quota were its own. Use a shared Limiter.
-//   - The server lies about its limits. Set Limiter to what it documents, without Pace.
+//     layers multiply their attempts. Switch the other layer's retries off, or set Attempts
+//     to 1.
+//   - A person waits for the answer, and the request has no deadline. It may wait for ten
+//     minutes. Set a deadline.
+//   - A PUT or DELETE must not run twice. A proxy that answers 503 may have forwarded it.
+//
+// Two of its parts have limits of their own:
+//
+//   - Pace treats a quota as this Transport's own. Processes that share a quota slow down
+//     after denials only. A shared Limiter avoids the denials.
+//   - Pace believes the server's fields. If they are wrong, use a Limiter with the limits
+//     that the server documents.
 package client
