@@ -174,6 +174,37 @@ func TestPaceAtOnce(t *testing.T) {
 	})
 }
 
+// TestPaceReturnsTheDenial: a denied request whose next turn exceeds its budget is returned
+// denied. It does not wait first, to fail afterwards.
+func TestPaceReturnsTheDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, n := time.Now(), 0
+		transport := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) {
+			n++
+			resp := response(http.StatusOK, `RateLimit: "a";r=1;t=10`, `RateLimit-Policy: "a";q=1;w=10`)
+			if n == 2 {
+				time.Sleep(time.Second) // three requests join the queue
+				resp = response(http.StatusTooManyRequests, "Retry-After: 1")
+			}
+			resp.Body = http.NoBody
+			return resp, nil
+		}), &client.Options{Pace: true, MaxWait: 31 * time.Second})
+		send(t, transport, get(t, context.Background()))
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				time.Sleep(10500 * time.Millisecond)
+				_, _ = transport.RoundTrip(get(t, context.Background())) // it may fail, because the denial doubles the interval
+			})
+		}
+		resp, err := transport.RoundTrip(get(t, context.Background()))
+		if err != nil || resp.StatusCode != http.StatusTooManyRequests || time.Since(begun) != 11*time.Second {
+			t.Errorf("got %v, %v after %v", resp, err, time.Since(begun))
+		}
+		wg.Wait()
+	})
+}
+
 // TestPaceIsBounded: an absurd interval holds requests for MaxWait. A server that admits
 // nothing for a year is asked once in each MaxWait.
 func TestPaceIsBounded(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,9 +174,31 @@ func TestCancelledWait(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(7*time.Second, func() { cancel(cause) })
 		begun := time.Now()
-		resp, err := transport.RoundTrip(get(t, ctx))
+		req, rewound := get(t, ctx), &body{Reader: strings.NewReader("again")}
+		req.Body = io.NopCloser(strings.NewReader("once"))
+		req.GetBody = func() (io.ReadCloser, error) { return rewound, nil }
+		resp, err := transport.RoundTrip(req)
 		if resp != nil || !errors.Is(err, cause) || time.Since(begun) != 7*time.Second {
 			t.Errorf("got %v, %v after %v", resp, err, time.Since(begun))
+		}
+		if rewound.closed == 0 || rewound.read > 0 {
+			t.Errorf("the body of the next attempt: closed %d times, %d bytes read", rewound.closed, rewound.read)
+		}
+	})
+}
+
+// TestRandomPartLeavesTime: the random part of a wait uses at most half of the rest of the
+// budget.
+func TestRandomPartLeavesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			s := denials(1, "Retry-After: 10")
+			ctx, cancel := context.WithTimeout(context.Background(), 10200*time.Millisecond)
+			resp := send(t, newTransport(t, s, nil), get(t, ctx))
+			cancel()
+			if gaps := s.gaps(); resp.StatusCode != http.StatusOK || gaps[0] > 10100*time.Millisecond {
+				t.Fatalf("got %d after %v", resp.StatusCode, gaps)
+			}
 		}
 	})
 }
