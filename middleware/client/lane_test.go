@@ -1,12 +1,16 @@
-// The table of lanes is bounded, and keeps the lanes that are in use.
+// The table of lanes is bounded, and keeps the lanes that are in use. Packages outside cannot see it.
 
 package client
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 func TestLanesAreBounded(t *testing.T) {
@@ -48,4 +52,34 @@ func TestLanesAreBounded(t *testing.T) {
 			t.Fatalf("got %d users after the last left", l.users)
 		}
 	}
+}
+
+// TestHeldUnitsUseTheirLane: a lane is in use until the last body is closed.
+func TestHeldUnitsUseTheirLane(t *testing.T) {
+	transport, err := NewTransport(base{}, &Options{Limiter: algorithms.NewMemory(nil), Limit: algorithms.Concurrent(1, time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodGet, "https://api.example.com/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := transport.lanes.byKey["origin=https://api.example.com"]
+	if l.users != 1 {
+		t.Errorf("got %d users before Close, want 1", l.users)
+	}
+	if err := resp.Body.Close(); err != nil || l.users != 0 {
+		t.Errorf("got %d users after Close, %v, want none", l.users, err)
+	}
+}
+
+// A base answers with a body.
+type base struct{}
+
+func (base) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("text"))}, nil
 }

@@ -174,6 +174,27 @@ func TestPaceAtOnce(t *testing.T) {
 	})
 }
 
+// TestPaceOfALongQueue: requests whose turn in the queue comes too late fail at once.
+func TestPaceOfALongQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{responses: []*http.Response{response(http.StatusOK, `RateLimit: "a";r=10;t=100`)}}
+		transport := newTransport(t, s, &client.Options{Pace: true, MaxWait: 35 * time.Second})
+		send(t, transport, get(t, context.Background()))
+		begun := time.Now()
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				_, err := transport.RoundTrip(get(t, context.Background()))
+				if late := i > 2; errors.Is(err, client.ErrWait) != late || late && time.Since(begun) > 0 {
+					t.Errorf("%d: got %v after %v", i, err, time.Since(begun))
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+	})
+}
+
 // TestPaceReturnsTheDenial: a denied request whose next turn exceeds its budget is returned
 // denied. It does not wait first, to fail afterwards.
 func TestPaceReturnsTheDenial(t *testing.T) {
