@@ -118,6 +118,47 @@ func TestLimiterAtOnce(t *testing.T) {
 	}
 }
 
+// TestUnitsThatAreNotUsed: a request that is not sent takes no unit, and ends its turn in
+// the pace.
+func TestUnitsThatAreNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, limit, s := algorithms.NewMemory(nil), algorithms.LeakyBucket(1, time.Hour).WithBurst(3), &script{}
+		transport := newTransport(t, s, &client.Options{Limiter: memory, Limit: limit, Pace: true, MaxWait: 50 * time.Minute})
+		left := func(want int64) {
+			t.Helper()
+			checks := []algorithms.Check{{Policy: "client", Key: "origin=http://api.example.com", Limit: limit}}
+			if err := memory.Allow(context.Background(), checks); err != nil || checks[0].Decision.Remaining != want {
+				t.Errorf("got %d units left, %v, want %d", checks[0].Decision.Remaining, err, want)
+			}
+		}
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := transport.RoundTrip(get(t, ended)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		left(3)
+		other := []algorithms.Check{{Policy: "client", Key: "origin=http://api.example.com", Limit: limit, Cost: 1}}
+		if err := memory.Allow(context.Background(), other); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := transport.RoundTrip(get(t, context.Background())); !errors.Is(err, client.ErrWait) {
+			t.Errorf("got %v", err)
+		}
+		left(2)
+		time.Sleep(20 * time.Minute)
+		leaving, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(10*time.Minute, cancel)
+		if _, err := transport.RoundTrip(get(t, leaving)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		left(2)
+		send(t, transport, get(t, context.Background()))
+		if len(s.arrived) != 1 {
+			t.Errorf("got %d requests, want the last", len(s.arrived))
+		}
+	})
+}
+
 // TestLimiterErrors: a limiter that cannot decide sends nothing.
 func TestLimiterErrors(t *testing.T) {
 	s := &script{}

@@ -33,8 +33,8 @@ type pace struct {
 }
 
 const (
-	mostStretch = 64
-	stretchLoss = 8 // a response takes 1/stretchLoss of the stretch
+	mostStretch = 64 // with more, the clients of one quota overshoot, and leave it unused
+	stretchLoss = 8  // a response takes 1/stretchLoss of the stretch
 )
 
 func newPace(most time.Duration) pace { return pace{most: most, stretch: 1} }
