@@ -38,7 +38,7 @@ var waitVectors = []struct {
 	{[]string{"Date: Sat, 21 Nov 2026 15:00:00 GMT", "Sat, 21 Nov 2026 15:00:30 GMT"}, "30s", ""},
 	{[]string{"Date: yesterday", "Sat, 21 Nov 2026 12:00:30 GMT"}, "30s", ""},
 	{[]string{"0.493"}, "1s", none}, {[]string{"2.0"}, "2s", none},
-	{[]string{"5, 10"}, "10s", none}, {[]string{"0,120"}, "2m0s", none},
+	{[]string{"5, 10"}, "10s", none}, {[]string{"10, 5"}, "10s", none}, {[]string{"10", "5"}, "10s", ""}, {[]string{"0,120"}, "2m0s", none},
 	{[]string{"5", "10"}, "10s", ""}, {[]string{"5", "soon"}, "5s", none},
 	{[]string{"5", "Sat, 21 Nov 2026 12:00:30 GMT"}, "30s", ""},
 	{[]string{"9223372037"}, "never", ""}, {[]string{strings.Repeat("9", 23)}, "never", ""},

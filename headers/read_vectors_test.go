@@ -47,6 +47,7 @@ var itemVectors = []struct{ in, lenient, strict string }{
 	{`"ok";r=1, "bad";t=3`, "ok r1 malformed", malformed},
 	{`"ok";r=1, ("i" "j");r=2`, "ok r1 malformed", malformed},
 	{"\"x\";r=2;t=3\n\"x\";r=1;t=9", "x r1 t9", ""},
+	{"\"x\";r=1;t=9\n\"x\";r=2;t=3", "x r1 t9", ""},
 	{"", "", ""},
 	{`("a" 1;x "b"), "c";r=1`, "c r1 malformed", malformed},
 	{`"a";r=1;t=99999999999`, "a r1 tnever", ""},

@@ -74,7 +74,10 @@ func TestStatuses(t *testing.T) {
 				t.Errorf("%d: got %d requests, want %d", status, len(s.arrived), want)
 			}
 			s = &script{responses: []*http.Response{response(status, "Retry-After: 1")}}
-			send(t, newTransport(t, s, &client.Options{Statuses: []int{403, 500}}), get(t, context.Background()))
+			statuses := []int{403, 500}
+			transport := newTransport(t, s, &client.Options{Statuses: statuses})
+			statuses[0] = 404 // is not read any more
+			send(t, transport, get(t, context.Background()))
 			if again := status == 403 || status == 500; (len(s.arrived) == 2) != again {
 				t.Errorf("%d of 403 and 500: got %d requests", status, len(s.arrived))
 			}
@@ -198,6 +201,24 @@ func TestRetryShare(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestQuietTimesSaveNoRetries: a long time without denials earns no more than the reserve.
+func TestQuietTimesSaveNoRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{}
+		transport := newTransport(t, s, &client.Options{RetryShare: 0.1, Attempts: 2})
+		for range 1000 {
+			send(t, transport, get(t, context.Background()))
+		}
+		s.responses = denials(1000).responses
+		for range 30 {
+			send(t, transport, get(t, context.Background()))
+		}
+		if got := len(s.arrived) - 1030; got < 12 || got > 13 {
+			t.Errorf("got %d retries, want 10 and a ninth of 30", got)
+		}
+	})
 }
 
 // TestCloseIdleConnections: http.Client reaches the base through the Transport.

@@ -154,6 +154,22 @@ func TestGivesUpAtOnce(t *testing.T) {
 	}
 }
 
+// TestWaitBeginsWithTheArrival: the time of a slow response is not part of the wait.
+func TestWaitBeginsWithTheArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := denials(1, "Retry-After: 5")
+		transport := newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp, err := s.RoundTrip(req)
+			time.Sleep(3 * time.Second)
+			return resp, err
+		}), nil)
+		send(t, transport, get(t, context.Background()))
+		if gaps := s.gaps(); gaps[0] < 8*time.Second {
+			t.Errorf("came back %v after the request, want 3 s and 5 s", gaps[0])
+		}
+	})
+}
+
 // TestBudgetIsOfAllWaits: MaxWait bounds the sum of the waits of a request.
 func TestBudgetIsOfAllWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
