@@ -29,11 +29,11 @@
 //
 // # How long it waits
 //
-// The wait is the server's hint plus a random time of up to 500 ms, which doubles with
-// each attempt up to 60 s. The server's hint is a floor: the Transport never retries
-// earlier. It takes the hint from Retry-After, otherwise from RateLimit, otherwise from
-// X-RateLimit-Reset and its relatives. Package headers lists the dialects. A server that
-// means something else by these fields needs a base RoundTripper that corrects them.
+// The Transport never retries earlier than the server asks. It adds a random time of up to
+// 500 ms, which doubles with each attempt up to 60 s, so that clients do not return
+// together. It takes the server's wait from Retry-After, otherwise from RateLimit, otherwise
+// from the X-RateLimit fields. Package headers lists the dialects. If a server means
+// something else by these fields, correct them in a base RoundTripper.
 //
 // # When not to use it
 //

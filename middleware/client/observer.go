@@ -38,7 +38,8 @@ type Event struct {
 	// the body of GaveUpRequest cannot be rewound.
 	Err error
 
-	// Attempt is how often the request was sent, this time included.
+	// Attempt numbers the attempts of the request, from 1. WaitedToRetry follows its
+	// attempt. The waits for the pace and the limit precede theirs.
 	Attempt int
 
 	// Denied is true if the response to a Sent request is a denial; see Options.Statuses.
