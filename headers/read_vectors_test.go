@@ -64,7 +64,7 @@ var itemVectors = []struct{ in, lenient, strict string }{
 	{`"a";r=1 "b";r=2`, malformed, ""}, {`"a";r=@`, malformed, ""}, {`50, 50;w=60`, malformed, ""},
 	{`"a";r=1;x=%"%zz"`, malformed, ""}, {`"a";r=1;x=%"%ff"`, malformed, ""}, {`"a";r=1;x=%"%c`, malformed, ""},
 	{`"a";r=1;x=1.2345`, malformed, ""}, {`"a";r=1;x=1234567890123.1`, malformed, ""}, {`"a";r=1;x=?2`, malformed, ""},
-	{`"a";r=1;x=@1.5`, malformed, ""}, {`("a"`, malformed, ""}, {`("a""b");r=1`, malformed, ""}, {`"a";r=1;pk=:QQ=:`, malformed, ""},
+	{`"a";r=1;x=@1.5`, malformed, ""}, {`("a"`, malformed, ""}, {`("a""b");r=1`, malformed, ""}, {`"ok";r=1, ("a""b")`, malformed, ""}, {`"a";r=1;pk=:QQ=:`, malformed, ""},
 	{"\"a\";r=1;pk=:Q\rQ:", malformed, ""}, {`limit=100, remaining=-1, reset=5`, malformed, ""}, {`limit=100`, malformed, ""},
 	{strings.Repeat(`"a";r=1,`, 1200) + `"a";r=1`, malformed, ""}, // more than 8 KiB
 }
