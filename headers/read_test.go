@@ -133,7 +133,7 @@ func TestReadScalars(t *testing.T) {
 	for reset, want := range map[string]string{
 		"60": " r1 t60", "1795262460": " r1 t60", "1795262460000": " r1 t60", "1795262460.5": " r1 t61", "6m0s": " r1 t360",
 		"100000000000": " r1 t0", "12ms": " r1 t0.012", "2026-11-21T12:01:00Z": " r1 t60", "2026-11-21T12:01Z": " r1 t60", "1795262000": " r1 t0",
-		"Sat, 21 Nov 2026 12:01:00 GMT": " r1 t60", "0.25": " r1 t1", "5, 60": " r1 t60", "60, abc": " r1 t60",
+		"Sat, 21 Nov 2026 12:01:00 GMT": " r1 t60", "0.25": " r1 t1", "5, 60": " r1 t60", "60, 5": " r1 t60", "60, abc": " r1 t60",
 		"abc": " r1 malformed", "-1": " r1 malformed", "": " r1 malformed", "1e9": " r1 malformed", "99999999999999999": " r1 malformed",
 		"-5s": " r1 malformed", "5µs": " r1 malformed", "1..5s": " r1 malformed",
 	} {

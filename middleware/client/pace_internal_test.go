@@ -92,6 +92,7 @@ var traces = []struct {
 	{"a response without fields does not set the interval", []step{
 		{0, 1, []learned{{1, false, `RateLimit: "a";r=10;t=10`}}, second, false},
 		{second, 1, []learned{{2, false, ""}}, second, false},
+		{2 * second, 1, []learned{{3, false, `RateLimit: "a";r=5`}}, second, false},
 	}},
 	{"the server has rounded t up", []step{
 		{0, 1, []learned{{1, false, `RateLimit: "a";r=1;t=1 | RateLimit-Policy: "a";q=10;w=1`}}, second / 10, false},

@@ -195,6 +195,25 @@ func TestPaceOfALongQueue(t *testing.T) {
 	})
 }
 
+// TestEndedRequestUsesNoTurn: a request whose context has ended does not delay the next.
+func TestEndedRequestUsesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{responses: []*http.Response{response(http.StatusOK, `RateLimit: "a";r=10;t=100`)}}
+		transport := newTransport(t, s, &client.Options{Pace: true})
+		send(t, transport, get(t, context.Background()))
+		time.Sleep(10 * time.Second)
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := transport.RoundTrip(get(t, ended)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		send(t, transport, get(t, context.Background()))
+		if gaps := s.gaps(); !slices.Equal(gaps, []time.Duration{10 * time.Second}) {
+			t.Errorf("got the gaps %v, want one of 10 s", gaps)
+		}
+	})
+}
+
 // TestPaceReturnsTheDenial: a denied request whose next turn exceeds its budget is returned
 // denied. It does not wait first, to fail afterwards.
 func TestPaceReturnsTheDenial(t *testing.T) {
