@@ -70,20 +70,20 @@ func held(set setup) start {
 			if err != nil {
 				return nil, err
 			}
-			ask, before := takes(), heap()
+			ask, before := takes(), heapInUse()
 			for i := range p.keys {
 				if _, err := ask(ctx, userKey(i)); err != nil {
 					return nil, err
 				}
 			}
-			after := heap()
+			after := heapInUse()
 			runtime.KeepAlive(ask)
 			return sample{bytesPerKey: float64(after-before) / float64(p.keys)}, ctx.Err()
 		}, nil
 	}
 }
 
-func heap() int64 {
+func heapInUse() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
 	runtime.GC() // what finalizers and pools held on to

@@ -36,9 +36,15 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := 0
-	if task := os.Getenv(workerEnv); task == "" {
+	var err error
+	if server := os.Getenv(relayEnv); server != "" {
+		err = serveRelay(server, int(os.Stdin.Fd()), os.Stdout)
+	} else if task := os.Getenv(workerEnv); task != "" {
+		err = work(ctx, task, os.Stdout)
+	} else {
 		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	} else if err := work(ctx, task, os.Stdout); err != nil {
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		code = exitFailed
 	}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// pingConnections are the numbers of connections at which a proxy is measured.
+var pingConnections = []int{1, 16, 256}
+
+// pingEvery is the least time between two PINGs of all connections together. A
+// closed loop of 256 connections would measure how fast the machine can write.
+const pingEvery = 100 * time.Microsecond
+
+// pings are what PINGs took.
+type pings struct {
+	connections int
+	perSecond   float64
+	median, p99 time.Duration
+}
+
+func (p pings) String() string {
+	return fmt.Sprintf("%d connections, %.0f PINGs per second: median %v, p99 %v", p.connections, p.perSecond, p.median, p.p99)
+}

@@ -1,0 +1,133 @@
+// The networks between the contestants and Redis: a proxy delays both directions.
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// relayEnv holds the address of the server, in a process of this program that
+// is to be a proxy.
+const relayEnv = "PENSTOCK_BENCH_RELAY"
+
+// A network is a way to Redis.
+type network struct {
+	name      string
+	roundTrip time.Duration // of a PING; 0: loopback, without a proxy
+	extra     time.Duration // a chunk of bytes may come later by at most this
+}
+
+var (
+	loopback = network{name: "loopback"}
+	near     = network{name: "0.5ms", roundTrip: 500 * time.Microsecond}
+	far      = network{name: "2ms", roundTrip: 2 * time.Millisecond}
+	jittery  = network{name: "jitter", roundTrip: 500 * time.Microsecond, extra: 2 * time.Millisecond}
+
+	networks = []network{loopback, near, far, jittery}
+)
+
+// title says what the network is, within a title.
+func (n network) title() string {
+	switch {
+	case n.roundTrip == 0:
+		return "loopback"
+	case n.extra > 0:
+		return fmt.Sprintf("%v ms round trip with jitter", n.roundTrip.Seconds()*1e3)
+	}
+	return fmt.Sprintf("%v ms round trip", n.roundTrip.Seconds()*1e3)
+}
+
+// A proxy is a process that stands between contestants and the server.
+// It ends when its input ends, so it never outlives this process.
+type proxy struct {
+	network network
+	addr    string
+	cmd     *exec.Cmd
+	control io.WriteCloser
+	delay   time.Duration // of each direction
+	pings   []pings
+}
+
+// startProxy starts a proxy whose delay is not adjusted.
+func startProxy(server string, n network) (*proxy, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{network: n, cmd: exec.Command(program), delay: n.roundTrip / 2}
+	p.cmd.Env = append(os.Environ(), relayEnv+"="+server, "GOMAXPROCS=1")
+	p.cmd.Stderr = os.Stderr
+	if p.control, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the proxy did not start: %w", err), p.close())
+	}
+	p.addr = strings.TrimSpace(line)
+	return p, p.set()
+}
+
+// close ends the proxy.
+func (p *proxy) close() error { return errors.Join(p.control.Close(), p.cmd.Wait()) }
+
+// set tells the proxy its delays.
+func (p *proxy) set() error {
+	_, err := fmt.Fprintln(p.control, p.delay.Nanoseconds(), p.network.extra.Nanoseconds())
+	return err
+}
+
+const (
+	adjustments = 20
+	pingsLast   = 200 * time.Millisecond
+	pingsOff    = 0.1 // of the round trip: the median PING may be so wrong
+)
+
+// adjust finds the delay that makes the round trip right: the proxy's own work
+// and its late wake-ups count as part of the way. It tries again, because other
+// work on the machine disturbs it.
+func (p *proxy) adjust(ctx context.Context, quick bool) error {
+	lasts, tries := pingsLast, adjustments
+	if quick {
+		lasts, tries = lasts/20, 1
+	}
+	for range tries {
+		if err := p.set(); err != nil {
+			return err
+		}
+		p.pings = p.pings[:0]
+		right, wrongBy := true, []float64(nil)
+		for _, connections := range pingConnections {
+			got, err := ping(ctx, p.addr, connections, lasts)
+			if err != nil {
+				return err
+			}
+			off := float64(got.median - p.network.roundTrip)
+			right = right && math.Abs(off) <= pingsOff*float64(p.network.roundTrip)
+			wrongBy = append(wrongBy, off)
+			p.pings = append(p.pings, got)
+		}
+		if right || quick {
+			return nil
+		}
+		p.delay = max(0, p.delay-time.Duration(median(wrongBy)/2))
+	}
+	return fmt.Errorf("the proxy keeps no %s, even after %d tries. The last one: %v. Is the machine busy?",
+		p.network.title(), tries, p.pings)
+}

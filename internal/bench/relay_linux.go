@@ -1,0 +1,303 @@
+// The event loop of the proxy: one thread that waits in epoll for bytes and for
+// a timer. Goroutines that sleep wake up to a millisecond late, and each of
+// their system calls needs a processor of the runtime: with them, a proxy
+// collapses at 16 connections.
+
+package main
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A relay carries bytes between clients and one server, and delays them.
+type relay struct {
+	epoll, timer, listener, control int
+
+	server  unix.Sockaddr
+	delay   time.Duration // of each direction
+	extra   time.Duration // at most this much more, for one chunk in lateOneIn
+	begin   time.Time
+	random  *rand.Rand
+	ends    []*end // by descriptor
+	waiting chunks
+	spare   []*chunk
+	armed   time.Duration // when the timer fires; 0: never
+	events  [256]unix.EpollEvent
+	buffer  [64 << 10]byte
+}
+
+// An end is one of the two sockets of a carried connection.
+type end struct {
+	fd      int
+	peer    *end
+	last    time.Duration // when the latest chunk for this end is due
+	backlog []byte        // is due, and did not fit into the socket's buffer
+	closed  bool
+}
+
+// A chunk is on its way to an end. One without bytes closes the connection.
+type chunk struct {
+	to    *end
+	due   time.Duration
+	order uint64
+	bytes []byte
+}
+
+// serveRelay serves until control ends. It writes its address as a line to out.
+// Control is the descriptor of a pipe, from which it reads the delay of each
+// direction and the most that may come on top, both in nanoseconds.
+func serveRelay(server string, control int, out io.Writer) error {
+	runtime.LockOSThread()
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // a network does not wait for this machine's processors
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(256 << 20)
+	r := &relay{control: control, begin: time.Now(), random: rand.New(rand.NewPCG(1, 7))}
+	addr, err := r.open(server)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, addr)
+	for {
+		r.sendDue()
+		if err := r.arm(); err != nil {
+			return err
+		}
+		n, err := unix.EpollWait(r.epoll, r.events[:], -1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		for _, e := range r.events[:max(n, 0)] {
+			if err := r.handle(int(e.Fd), e.Events); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// open listens on a free port of the loopback address, and returns it.
+func (r *relay) open(server string) (string, error) {
+	var errs [6]error
+	r.epoll, errs[0] = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	r.timer, errs[1] = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	r.listener, errs[2] = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	errs[3] = unix.Bind(r.listener, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	errs[4] = unix.Listen(r.listener, 4096)
+	r.server, errs[5] = socketAddr(server)
+	if err := errors.Join(errs[:]...); err != nil {
+		return "", err
+	}
+	for fd, events := range map[int]uint32{r.timer: unix.EPOLLIN | unix.EPOLLET, r.listener: unix.EPOLLIN, r.control: unix.EPOLLIN} {
+		if err := r.watch(fd, events); err != nil {
+			return "", err
+		}
+	}
+	name, err := unix.Getsockname(r.listener)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port), nil
+}
+
+func socketAddr(addr string) (unix.Sockaddr, error) {
+	a, err := net.ResolveTCPAddr("tcp4", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &unix.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}, nil
+}
+
+func (r *relay) watch(fd int, events uint32) error {
+	return unix.EpollCtl(r.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+}
+
+func (r *relay) now() time.Duration { return time.Since(r.begin) }
+
+// handle does what an event asks for. It returns io.EOF when control has ended.
+func (r *relay) handle(fd int, events uint32) error {
+	switch fd {
+	case r.timer:
+		r.armed = 0
+		return nil
+	case r.control:
+		return r.obey()
+	case r.listener:
+		return r.accept()
+	}
+	if e := r.ends[fd]; e != nil {
+		if events&unix.EPOLLOUT != 0 {
+			r.flush(e)
+		}
+		if events&^unix.EPOLLOUT != 0 {
+			r.read(e, events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0)
+		}
+	}
+	return nil
+}
+
+// obey reads the delays of the proxy.
+func (r *relay) obey() error {
+	n, err := unix.Read(r.control, r.buffer[:])
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return io.EOF
+	}
+	_, err = fmt.Sscan(string(r.buffer[:n]), (*int64)(&r.delay), (*int64)(&r.extra))
+	return err
+}
+
+// accept connects a client with the server. Connecting is not delayed.
+func (r *relay) accept() error {
+	client, _, err := unix.Accept4(r.listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	if err != nil {
+		return nil // the client has gone
+	}
+	server, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(server, r.server); err != nil {
+		return errors.Join(unix.Close(client), unix.Close(server))
+	}
+	a, b := &end{fd: client}, &end{fd: server}
+	a.peer, b.peer = b, a
+	var errs []error
+	for _, e := range []*end{a, b} {
+		for len(r.ends) <= e.fd {
+			r.ends = append(r.ends, nil)
+		}
+		r.ends[e.fd] = e
+		errs = append(errs,
+			unix.SetNonblock(e.fd, true),
+			unix.SetsockoptInt(e.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+			r.watch(e.fd, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP|unix.EPOLLET))
+	}
+	return errors.Join(errs...)
+}
+
+// read takes the bytes that came in at one end. A read that does not fill the
+// buffer has emptied the socket: epoll(7), on edge-triggered events. Only where
+// the other side has hung up is there an end to be read, too.
+func (r *relay) read(e *end, hungUp bool) {
+	for !e.closed {
+		n, err := unix.Read(e.fd, r.buffer[:])
+		switch {
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+			return
+		case n <= 0:
+			r.queue(e.peer, nil)
+			return
+		}
+		r.queue(e.peer, r.buffer[:n])
+		if n < len(r.buffer) && !hungUp {
+			return
+		}
+	}
+}
+
+// lateOneIn is how many chunks there are to one that comes late, where a proxy
+// has jitter.
+const lateOneIn = 20
+
+// queue delays bytes. They never overtake those that came before.
+func (r *relay) queue(to *end, bytes []byte) {
+	delay := r.delay
+	if r.extra > 0 && r.random.IntN(lateOneIn) == 0 {
+		delay += time.Duration(r.random.Int64N(int64(r.extra)))
+	}
+	to.last = max(to.last, r.now()+delay)
+	c := new(chunk)
+	if n := len(r.spare); n > 0 {
+		c, r.spare = r.spare[n-1], r.spare[:n-1]
+	}
+	*c = chunk{to: to, due: to.last, order: r.waiting.orders, bytes: append(c.bytes[:0], bytes...)}
+	r.waiting.orders++
+	heap.Push(&r.waiting, c)
+}
+
+// sendDue sends all chunks whose time has come.
+func (r *relay) sendDue() {
+	now := r.now()
+	for len(r.waiting.heap) > 0 && r.waiting.heap[0].due <= now {
+		c := heap.Pop(&r.waiting).(*chunk)
+		switch {
+		case c.to.closed:
+		case len(c.bytes) == 0:
+			r.shut(c.to)
+		default:
+			c.to.backlog = append(c.to.backlog, c.bytes...)
+			r.flush(c.to)
+		}
+		r.spare = append(r.spare, c)
+	}
+}
+
+// flush writes as much as an end takes. Epoll reports when it takes more.
+func (r *relay) flush(e *end) {
+	for len(e.backlog) > 0 && !e.closed {
+		n, err := unix.Write(e.fd, e.backlog)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case err != nil:
+			r.shut(e)
+			return
+		}
+		e.backlog = e.backlog[:copy(e.backlog, e.backlog[max(n, 0):])]
+	}
+}
+
+// shut closes both ends of a connection.
+func (r *relay) shut(e *end) {
+	for _, e := range []*end{e, e.peer} {
+		if !e.closed {
+			e.closed = true
+			r.ends[e.fd] = nil
+			_ = unix.Close(e.fd)
+		}
+	}
+}
+
+// arm sets the timer to the time when the next chunk is due.
+func (r *relay) arm() error {
+	if len(r.waiting.heap) == 0 || r.armed == r.waiting.heap[0].due {
+		return nil
+	}
+	r.armed = r.waiting.heap[0].due
+	left := max(1, r.armed-r.now())
+	return unix.TimerfdSettime(r.timer, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(left.Nanoseconds())}, nil)
+}
+
+// chunks are a heap: the next that is due comes first.
+type chunks struct {
+	heap   []*chunk
+	orders uint64
+}
+
+func (c *chunks) Len() int { return len(c.heap) }
+func (c *chunks) Less(i, j int) bool {
+	a, b := c.heap[i], c.heap[j]
+	return a.due < b.due || a.due == b.due && a.order < b.order
+}
+func (c *chunks) Swap(i, j int) { c.heap[i], c.heap[j] = c.heap[j], c.heap[i] }
+func (c *chunks) Push(x any)    { c.heap = append(c.heap, x.(*chunk)) }
+func (c *chunks) Pop() any {
+	last := len(c.heap) - 1
+	x := c.heap[last]
+	c.heap = c.heap[:last]
+	return x
+}
