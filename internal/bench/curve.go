@@ -1,91 +1,116 @@
+// The curve over callers: checks per second and latencies of all who count in
+// Redis, on each network.
+
 package main
 
 import (
-	"context"
 	"fmt"
-	"sync/atomic"
-	"time"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-// A pace is how often a key is asked for, and how many keys there are.
-type pace struct{ perSecond, keys int }
+var callerCounts = []int{1, 2, 4, 8, 16, 64, 256, 1024}
 
-// The limit of the curves is 100 per second, above all paces: everything is
-// admitted, so that states and logs are as long as they can be.
-var curveQuota = quota{100, time.Second}
+// quickCallers is how many callers a quick run has: it leaves out the others.
+const quickCallers = 16
 
-var bucketPaces = []pace{
-	{1, 1_000}, {8, 1_000}, {64, 1_000},
-	{1, 10_000}, {8, 10_000}, {64, 10_000},
-	{1, 100_000}, {8, 100_000}, {64, 100_000},
-	{1, 1_000_000}, {8, 1_000_000}, {64, 1_000_000},
-}
+var curveFigures = []figure{checksPerSecond, p50, p99, p999, ownCPU, serverCPU, proxyCPU, allocations}
 
-var logPaces = []pace{
-	{1, 1_000}, {8, 1_000}, {64, 1_000},
-	{1, 10_000}, {8, 10_000}, {64, 10_000},
-}
-
-// curve returns a contestant per pace. Sixty-four checks per second of a
-// million keys are more than a machine can do, but the cost of a check depends
-// on nothing but what it finds: so the limiter's clock runs at the speed that
-// makes the checks which do happen come at that pace.
-func curve(kind limited, paces []pace, on func(limited, pace) setup) []contestant {
-	var points []contestant
-	for _, at := range paces {
-		name := fmt.Sprintf("%s, %s keys, %d/s each", kind(1, time.Second).Algorithm(), thousands(at.keys), at.perSecond)
-		points = append(points, contestant{name, at.keysOf(loaded(on(kind, at)))})
+// curve returns a measure per network and number of callers.
+func curve() (points []measure) {
+	for _, n := range networks {
+		for _, callers := range callerCounts {
+			points = append(points, measure{
+				name:  fmt.Sprintf("curve-%s-%d", n.name, callers),
+				title: fmt.Sprintf("%s, %s", n.title(), plural(callers, "caller")),
+				plan: plan{
+					callers: callers, keys: 10_000, quota: perMinute, network: n,
+					warmUp: second / 10, lasts: second * 35 / 100, sampled: true, onServer: true,
+				},
+				figures:     curveFigures,
+				contestants: onRedisAll(),
+				curve:       true,
+				long:        callers != quickCallers,
+				bars:        curveBars(n, callers),
+			})
+		}
 	}
 	return points
 }
 
-// keysOf makes the number of keys the pace's.
-func (at pace) keysOf(begin start) start {
-	return func(ctx context.Context, s *stage, p plan) (round, error) {
-		p.keys = at.keys
-		return begin(ctx, s, p.in(s))
+// onRedisAll returns who counts in Redis, each as its README says.
+func onRedisAll() []contestant {
+	return []contestant{
+		{us, loaded(onRedis(algorithms.TokenBucket))},
+		{"penstock, fast client", loaded(onRedis(algorithms.TokenBucket, fast))},
+		{"redis_rate", loaded(redisRate())},
+		{"redis_rate, 256 connections", loaded(redisRate(pooled))},
+		{"rueidis", loaded(viaRueidis)},
+		{"autopipeline", loaded(viaAutoPipeline)},
+		{"ulule/limiter", loaded(ululeRedis)},
+		{"throttled", loaded(throttledRedis)},
 	}
 }
 
-// step is how far the clock moves per check.
-func (at pace) step() time.Duration {
-	return max(1, time.Second/time.Duration(at.perSecond*at.keys))
+// redisPeers are whom the bars of the curve compare penstock with.
+var redisPeers = []string{"redis_rate", "redis_rate, 256 connections", "rueidis", "autopipeline", "ulule/limiter", "throttled"}
+
+// A fast client lets calls run on their callers' goroutines, because it obeys
+// contexts while it reads.
+func fast(o *redis.Options) {
+	o.ContextTimeoutEnabled = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-func pacedMemory(kind limited, at pace) setup {
-	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
-		var checks atomic.Int64
-		begin, step := time.Now(), at.step()
-		limiter := algorithms.NewMemory(&algorithms.MemoryOptions{
-			MaxKeys: 2_000_000,
-			Now:     func() time.Time { return begin.Add(time.Duration(checks.Add(1)) * step) },
-		})
-		return takesOf(limiter, kind(q.requests, q.window)), nil
+// A pooled client has as many connections as callers, instead of go-redis's
+// ten per core.
+func pooled(o *redis.Options) { o.PoolSize = 256 }
+
+// curveBars returns the bars of a point.
+func curveBars(n network, callers int) (bars []bar) {
+	add := func(group string, b bar) {
+		b.group = group
+		bars = append(bars, b)
 	}
-}
-
-func pacedRedis(kind limited, at pace) setup {
-	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		counted := new(countedLimiter)
-		begin, step := time.Now(), at.step()
-		limiter, err := newShared(s, s.client(), shared.Options{
-			Now: func() time.Time { return begin.Add(time.Duration(counted.checks.Load()) * step) },
-		})
-		counted.Limiter = limiter
-		return takesOf(counted, kind(q.requests, q.window)), err
+	rueidis, redisRate := []string{"rueidis"}, []string{"redis_rate"}
+	switch n {
+	case near, far:
+		if callers <= 256 {
+			add("0.5 and 2 ms, 1 to 256 callers, the best peer", bar{figure: p50, against: redisPeers, atMost: 1.1, why: whyNetwork})
+			add("0.5 and 2 ms, 1 to 256 callers, the best peer", bar{figure: checksPerSecond, against: redisPeers, atLeast: 0.95, why: whyNetwork})
+		}
+		if callers == 256 {
+			add("0.5 and 2 ms, 256 callers", bar{figure: checksPerSecond, against: rueidis, atLeast: 1.1, why: whyNetwork})
+		}
+	case loopback:
+		if 4 <= callers && callers <= 256 {
+			add("loopback, 4 to 256 callers, the best peer", bar{figure: p50, against: redisPeers, atMost: 1.1, why: whyLoopback})
+			add("loopback, 4 to 256 callers, the best peer", bar{figure: checksPerSecond, against: redisPeers, atLeast: 0.95, why: whyLoopback})
+		}
+		if callers >= 64 {
+			add("loopback, 64 callers and more", bar{figure: checksPerSecond, against: rueidis, atLeast: 1.3, why: whyLoopback})
+		}
+		if callers == 256 {
+			add("loopback, 256 callers", bar{figure: serverCPU, against: redisRate, atMost: 0.25, why: whyServerCPU})
+		}
+		if callers == 1 {
+			add("loopback, one caller", bar{figure: p50, against: redisRate, atMost: 1.15, why: whyAlone})
+			add("loopback, one caller", bar{figure: allocations, atMost: 25, firm: true})
+		}
 	}
+	if slices.Contains([]int{64, 256}, callers) {
+		add("each network, 64 and 256 callers, the best peer", bar{figure: p99, against: redisPeers, atMost: 1.1, why: whyTail})
+	}
+	return bars
 }
 
-// A countedLimiter counts the checks that it is asked.
-type countedLimiter struct {
-	algorithms.Limiter
-	checks atomic.Int64
-}
-
-func (l *countedLimiter) Allow(ctx context.Context, checks []algorithms.Check) error {
-	l.checks.Add(int64(len(checks)))
-	return l.Limiter.Allow(ctx, checks)
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "one " + noun
+	}
+	return thousands(n) + " " + noun + "s"
 }

@@ -71,22 +71,14 @@ func penstockMemoryHTTP(_ context.Context, _ *stage, q quota) (func() take, erro
 	})
 }
 
-// penstockRedisHTTP limits a merchant; a merchant and an endpoint; everybody:
-// the first n of them.
+// penstockRedisHTTP limits by the first n policies.
 func penstockRedisHTTP(n int) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
 		limiter, err := newShared(s, s.client(), shared.Options{})
 		if err != nil {
 			return nil, err
 		}
-		limit := algorithms.TokenBucket(q.requests, q.window)
-		merchant := keyfunc.Header(merchantHeader)
-		policies := []ratelimit.Policy{
-			{Name: "merchant", Key: merchant, Limit: limit},
-			{Name: "endpoint", Key: keyfunc.Join(merchant, keyfunc.Route()), Limit: limit},
-			{Name: "global", Key: keyfunc.Const("all"), Limit: limit, Capacity: true},
-		}
-		return penstockHTTP(limiter, policies[:n]...)
+		return penstockHTTP(limiter, policies(n, q)...)
 	}
 }
 

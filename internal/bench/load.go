@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -20,21 +19,35 @@ func loaded(set setup) start {
 		if err != nil {
 			return nil, err
 		}
-		l := newLoad(p, takes)
-		return func(ctx context.Context) (sample, error) {
-			if p.onServer {
-				if err := s.server.flush(ctx); err != nil {
-					return nil, err
-				}
-			}
-			if err := l.fill(ctx); err != nil {
+		return newLoad(p, takes).round(s), nil
+	}
+}
+
+// unlimited measures what has no limiter.
+func unlimited(set setup) start {
+	return func(ctx context.Context, s *stage, p plan) (round, error) {
+		takes, err := set(ctx, s, p.quota)
+		if err != nil {
+			return nil, err
+		}
+		return newLoad(p, takes).round(s), nil
+	}
+}
+
+// round returns what takes one round.
+func (l *load) round(s *stage) round {
+	return func(ctx context.Context) (sample, error) {
+		if l.plan.onServer {
+			if err := s.server.flush(ctx); err != nil {
 				return nil, err
 			}
-			if p.warmUp > 0 {
-				l.loop(ctx, p.warmUp)
-			}
-			return l.measure(ctx, s)
-		}, nil
+		}
+		if l.plan.warmUp > 0 {
+			l.loop(ctx, l.plan.warmUp)
+		} else if err := l.fill(ctx); err != nil {
+			return nil, err
+		}
+		return l.measure(ctx, s)
 	}
 }
 
@@ -51,6 +64,7 @@ type caller struct {
 	latencies []uint32 // ns
 	checks    int
 	failed    int
+	err       error    // of the latest check that failed
 	_         [64]byte // keeps the counts of two callers apart
 }
 
@@ -103,21 +117,21 @@ func (l *load) fill(ctx context.Context) error {
 }
 
 func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
-	var before, after runtime.MemStats
-	used, err := s.usageIf(ctx, l.plan.onServer)
+	before, err := s.usage(ctx, l.plan.onServer)
 	if err != nil {
 		return nil, err
 	}
-	runtime.ReadMemStats(&before)
 	elapsed := l.loop(ctx, l.plan.lasts)
-	runtime.ReadMemStats(&after)
-	usedAfter, err := s.usageIf(ctx, l.plan.onServer)
+	after, err := s.usage(ctx, l.plan.onServer)
 	if err != nil {
 		return nil, err
 	}
 	checks, failed := 0, 0
 	for _, c := range l.callers {
 		checks, failed = checks+c.checks, failed+c.failed
+		if c.err != nil && !l.plan.mayFail {
+			return nil, c.err
+		}
 	}
 	n := float64(max(checks, 1))
 	got := sample{
@@ -125,10 +139,13 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 		perCheck:        float64(elapsed.Nanoseconds()) / n,
 		// Rounded down as package testing does: what happens less than once
 		// per check is of the runtime or of a goroutine beside.
-		allocations: math.Floor(float64(after.Mallocs-before.Mallocs) / n),
-		serverCPU:   (usedAfter.cpu - used.cpu) / n,
-		commands:    max(0, usedAfter.commands-used.commands-usageCommands) / n,
-		failures:    100 * float64(failed) / n,
+		allocations:   math.Floor(float64(after.mallocs-before.mallocs) / n),
+		bytesPerCheck: float64(after.bytes-before.bytes) / n,
+		ownCPU:        (after.own - before.own) / n,
+		proxyCPU:      (after.proxy - before.proxy) / n,
+		serverCPU:     (after.server - before.server) / n,
+		commands:      max(0, after.commands-before.commands-usageCommands) / n,
+		failures:      100 * float64(failed) / n,
 	}
 	l.quantiles(got)
 	return got, ctx.Err()
@@ -140,7 +157,7 @@ func (l *load) loop(ctx context.Context, lasts time.Duration) time.Duration {
 	var stop atomic.Bool
 	begin := time.Now()
 	for _, c := range l.callers {
-		c.checks, c.failed, c.latencies = 0, 0, c.latencies[:0]
+		c.checks, c.failed, c.err, c.latencies = 0, 0, nil, c.latencies[:0]
 		group.Go(func() {
 			if l.plan.sampled {
 				c.sampled(ctx, l.keys, &stop)
@@ -162,6 +179,7 @@ func (c *caller) counted(ctx context.Context, keys []string, stop *atomic.Bool) 
 		for range 64 {
 			if _, err := c.ask(ctx, keys[c.random.IntN(len(keys))]); err != nil {
 				failed++
+				c.err = err
 			}
 		}
 		checks += 64
@@ -174,11 +192,15 @@ func (c *caller) sampled(ctx context.Context, keys []string, stop *atomic.Bool) 
 		begin := time.Now()
 		if _, err := c.ask(ctx, keys[c.random.IntN(len(keys))]); err != nil {
 			c.failed++
+			c.err = err
 		}
 		c.latencies = append(c.latencies, uint32(min(time.Since(begin), math.MaxUint32)))
 		c.checks++
 	}
 }
+
+// leastBeyond is how many checks must have taken longer than a quantile.
+const leastBeyond = 3
 
 func (l *load) quantiles(got sample) {
 	var all []uint32
@@ -189,6 +211,10 @@ func (l *load) quantiles(got sample) {
 		return
 	}
 	slices.Sort(all)
-	got[p50] = float64(all[len(all)/2]) / 1e3
-	got[p99] = float64(all[len(all)*99/100]) / 1e3
+	for f, perMille := range map[figure]int{p50: 500, p99: 990, p999: 999} {
+		// The last hundredth of a few checks is one of them, and says nothing.
+		if beyond := len(all) * (1000 - perMille) / 1000; beyond >= leastBeyond || f == p50 {
+			got[f] = float64(all[len(all)*perMille/1000]) / 1e3
+		}
+	}
 }

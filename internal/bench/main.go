@@ -72,13 +72,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, text)
 	}
 	if o.out != "" {
-		if err := os.WriteFile(o.out, []byte(text), 0o644); err != nil {
+		if err := errors.Join(os.WriteFile(o.out, []byte(text), 0o644), r.draw()); err != nil {
 			fmt.Fprintf(stderr, "bench: %v\n", err)
 			return exitFailed
 		}
 	}
-	if o.quick && r.missed != nil {
-		fmt.Fprintf(stderr, "bench: missed:\n%s\n", strings.Join(r.missed, "\n"))
+	if missed := r.firmMisses(); o.quick && missed != nil {
+		fmt.Fprintf(stderr, "bench: missed:\n%s\n", strings.Join(missed, "\n"))
 		return exitFailed
 	}
 	return 0
@@ -118,7 +118,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 // selected returns the measures to run, each with the rows to run.
 func (o options) selected() (some []measure) {
 	for _, m := range measures {
-		if m = m.reduced(o.rows); o.only.MatchString(m.name) && len(m.contestants) > 0 {
+		if m = m.reduced(o.rows); o.only.MatchString(m.name) && len(m.contestants) > 0 && !(o.quick && m.long) {
 			some = append(some, m)
 		}
 	}
@@ -168,16 +168,34 @@ func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) err
 	}
 	defer server.close()
 	r.redisVersion = server.version(ctx)
+	proxies := map[network]*proxy{}
+	defer func() {
+		for _, p := range proxies {
+			_ = p.close()
+		}
+	}()
 	for _, m := range o.selected() {
 		begin := time.Now()
 		s := &stage{server: server, quick: o.quick}
+		if n := m.plan.network; n.roundTrip > 0 {
+			if proxies[n] == nil {
+				if proxies[n], err = startProxy(server.addr, n); err != nil {
+					return err
+				}
+				if err := proxies[n].adjust(ctx, o.quick); err != nil {
+					return err
+				}
+				r.proxies = append(r.proxies, proxies[n])
+			}
+			s.proxy = proxies[n]
+		}
 		results, err := m.run(ctx, s, o.rounds)
 		s.close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		r.add(&m, results)
-		fmt.Fprintf(stderr, "bench: %-16s %5.1f s\n", m.name, time.Since(begin).Seconds())
+		fmt.Fprintf(stderr, "bench: %-18s %5.1f s\n", m.name, time.Since(begin).Seconds())
 	}
 	return nil
 }

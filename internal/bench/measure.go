@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"runtime"
 	"slices"
@@ -19,6 +20,8 @@ type measure struct {
 	figures     []figure
 	contestants []contestant
 	once        bool // the figures hardly vary: one round does
+	long        bool // a quick run leaves it out
+	curve       bool // it is a point of a curve, which has tables of its own
 	bars        []bar
 }
 
@@ -28,10 +31,12 @@ type plan struct {
 	keys     int
 	quota    quota
 	lasts    time.Duration
-	warmUp   time.Duration      // unmeasured, before each round
+	warmUp   time.Duration      // unmeasured, before each round; 0: ask once for every key
 	key      func(i int) string // nil: usr=i
 	sampled  bool               // take the latency of every check
 	onServer bool               // it uses the Redis server: forget keys before, measure its CPU
+	network  network            // the way to the server
+	mayFail  bool               // failed checks are a figure, not an error
 }
 
 // A quota is a limit as all contestants understand it: so many requests per
@@ -55,6 +60,10 @@ var (
 	perCheck        = figure{"time per check", "ns", false}
 	p50             = figure{"median latency", "µs", false}
 	p99             = figure{"p99 latency", "µs", false}
+	p999            = figure{"p99.9 latency", "µs", false}
+	ownCPU          = figure{"our CPU per check", "µs", false}
+	proxyCPU        = figure{"the proxy's CPU per check", "µs", false}
+	bytesPerCheck   = figure{"bytes per check", "B", false}
 	serverCPU       = figure{"Redis CPU per check", "µs", false}
 	allocations     = figure{"allocations per check", "", false}
 	commands        = figure{"Redis commands per check", "", false}
@@ -95,9 +104,9 @@ type bar struct {
 	against []string // the ratio to the best of them counts; nil: the figure itself
 	atLeast float64
 	atMost  float64
-	aim     float64 // better than the bar; 0: there is none
-	firm    bool    // a quick run fails if it is missed
-	why     string  // it is missed where it is
+	firm    bool   // a quick run fails if it is missed
+	why     string // it is missed where it is
+	group   string // bars of one group share a row, which shows the worst of them
 }
 
 const us = "penstock"
@@ -148,6 +157,7 @@ func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, er
 func (p plan) in(s *stage) plan {
 	if s.quick {
 		p.lasts = min(p.lasts, 10*time.Millisecond)
+		p.warmUp = min(p.warmUp, 5*time.Millisecond)
 		p.keys = max(1, p.keys/1000)
 	}
 	return p
@@ -181,11 +191,11 @@ func (set setup) proven(ctx context.Context, s *stage, p plan) (func() take, err
 	return set(ctx, s, p.quota)
 }
 
-// median returns the middle one of values, or the mean of two.
+// median returns the middle one of values, or the mean of two. Of none it is NaN.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {
-		return 0
+		return math.NaN()
 	}
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

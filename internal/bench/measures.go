@@ -24,38 +24,23 @@ const (
 	instant = 300 * time.Millisecond // is plenty for what takes 100 ns
 )
 
-var measures = slices.Concat(redisMeasures, memoryMeasures, httpMeasures, curves)
+var measures = slices.Concat(
+	curve(), wholeRequests(), policyMeasures,
+	redisMeasures, memoryMeasures, httpMeasures, paceMeasures)
 
 var redisMeasures = []measure{{
-	name:    "redis-many",
-	title:   "Redis, token bucket, 256 callers, 10 000 keys",
-	plan:    plan{callers: 256, keys: 10_000, quota: perMinute, lasts: second, sampled: true, onServer: true},
-	figures: []figure{checksPerSecond, p50, p99, serverCPU, allocations},
-	contestants: append(onRedisAll(),
-		contestant{"redis_rate, 256 connections", loaded(redisRate(pooled))}),
-	bars: []bar{
-		{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3.5, aim: 5},
-		{figure: checksPerSecond, against: []string{"rueidis"}, atLeast: 1.2, aim: 1.5},
-		{figure: p99, against: []string{"redis_rate"}, atMost: 1.0 / 3},
-		{figure: serverCPU, against: []string{"redis_rate"}, atMost: 0.25, why: whyServerCPU},
+	name:    "redis-hot",
+	title:   "Redis, token bucket, 64 callers, one key",
+	plan:    plan{callers: 64, keys: 1, quota: perSecond, lasts: second, sampled: true, onServer: true, mayFail: true},
+	figures: []figure{checksPerSecond, p99, serverCPU, failures},
+	contestants: []contestant{
+		{us, loaded(onRedis(algorithms.TokenBucket))},
+		{"redis_rate", loaded(redisRate())},
+		{"throttled", loaded(throttledRedis)},
+		{"ulule/limiter", loaded(ululeRedis)},
+		{"rueidis", loaded(viaRueidis)},
 	},
-}, {
-	name:        "redis-alone",
-	title:       "Redis, token bucket, one caller, 1 000 keys",
-	plan:        plan{callers: 1, keys: 1_000, quota: perMinute, lasts: second / 2, sampled: true, onServer: true},
-	figures:     []figure{p50, p99, serverCPU, allocations},
-	contestants: onRedisAll(),
-	bars: []bar{
-		{figure: p50, against: []string{"redis_rate"}, atMost: 1.15, why: whyAlone},
-		{figure: allocations, atMost: 25, firm: true},
-	},
-}, {
-	name:        "redis-hot",
-	title:       "Redis, token bucket, 64 callers, one key",
-	plan:        plan{callers: 64, keys: 1, quota: perSecond, lasts: second, sampled: true, onServer: true},
-	figures:     []figure{checksPerSecond, p99, serverCPU, failures},
-	contestants: onRedisAll(),
-	bars:        []bar{{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3}},
+	bars: []bar{{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3}},
 }, {
 	name:    "redis-lease",
 	title:   "Redis, token bucket with leases, 64 callers, one key",
@@ -78,18 +63,6 @@ var redisMeasures = []measure{{
 		{figure: overAdmitted, atMost: 0, firm: true},
 		{figure: underAdmitted, atMost: 1, firm: true},
 	},
-}, {
-	name:    "redis-policies",
-	title:   "Redis, a request under three policies, one caller",
-	plan:    plan{callers: 1, keys: 1_000, quota: perSecond, lasts: second / 2, sampled: true, onServer: true, key: address},
-	figures: []figure{p50, serverCPU},
-	contestants: []contestant{
-		{"three policies", loaded(penstockRedisHTTP(3))},
-		{"one policy", loaded(penstockRedisHTTP(1))},
-		{"redis_rate, asked once", loaded(redisRateTimes(1))},
-		{"redis_rate, asked three times", loaded(redisRateTimes(3))},
-	},
-	bars: []bar{{figure: p50, who: "three policies", against: []string{"one policy"}, atMost: 1.3, why: whyThreePolicies}},
 }, {
 	name:    "redis-bytes",
 	title:   "Redis, memory of 100 000 keys, each asked for once",
@@ -124,17 +97,6 @@ func perMonth(requests int64, _ time.Duration) algorithms.Limit {
 	return algorithms.PerMonth(requests, nil)
 }
 
-// onRedisAll returns who counts in Redis, each as its README says.
-func onRedisAll() []contestant {
-	return []contestant{
-		{us, loaded(onRedis(algorithms.TokenBucket))},
-		{"redis_rate", loaded(redisRate())},
-		{"throttled", loaded(throttledRedis)},
-		{"ulule/limiter", loaded(ululeRedis)},
-		{"rueidis", loaded(viaRueidis)},
-	}
-}
-
 var memoryMeasures = []measure{{
 	name:    "memory",
 	title:   "Memory, token bucket, one goroutine, 10 000 keys",
@@ -148,7 +110,7 @@ var memoryMeasures = []measure{{
 		{"a plain map", loaded(plainMap)},
 	},
 	bars: []bar{
-		{figure: perCheck, against: []string{"go-limiter"}, atMost: 1.3, why: whyMemory},
+		{figure: perCheck, against: []string{"go-limiter"}, atMost: 1.1, why: whyMemory},
 		{figure: allocations, atMost: 0, firm: true},
 	},
 }, {
@@ -221,24 +183,3 @@ var httpMeasures = []measure{{
 }}
 
 var httpPeers = []string{"httprate", "go-limiter", "ulule/limiter"}
-
-var curves = []measure{{
-	name:    "curve-memory",
-	title:   "Memory, cost of a check by pace and keys",
-	plan:    plan{callers: 1, quota: curveQuota, lasts: second / 10},
-	figures: []figure{perCheck},
-	contestants: slices.Concat(
-		curve(algorithms.TokenBucket, bucketPaces, pacedMemory),
-		curve(algorithms.SlidingWindowLog, logPaces, pacedMemory),
-	),
-}, {
-	name:    "curve-redis",
-	title:   "Redis, cost of a check by pace and keys, 256 callers",
-	plan:    plan{callers: 256, quota: curveQuota, lasts: second / 2, onServer: true},
-	once:    true,
-	figures: []figure{serverCPU},
-	contestants: slices.Concat(
-		curve(algorithms.TokenBucket, bucketPaces, pacedRedis),
-		curve(algorithms.SlidingWindowLog, logPaces, pacedRedis),
-	),
-}}

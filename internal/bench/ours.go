@@ -13,10 +13,11 @@ import (
 // limited makes limits of an algorithm from quotas.
 type limited func(requests int64, window time.Duration) algorithms.Limit
 
-// onRedis asks Redis under a limit of the given kind.
-func onRedis(kind limited) setup {
+// onRedis asks Redis under a limit of the given kind, on a client that adjust
+// may change.
+func onRedis(kind limited, adjust ...func(*redis.Options)) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		limiter, err := newShared(s, s.client(), shared.Options{})
+		limiter, err := newShared(s, s.client(adjust...), shared.Options{})
 		return takesOf(limiter, kind(q.requests, q.window)), err
 	}
 }
@@ -59,7 +60,3 @@ func takesOf(limiter algorithms.Limiter, limit algorithms.Limit) func() take {
 		}
 	}
 }
-
-// A pooled client has as many connections as callers, instead of go-redis's
-// ten per core.
-func pooled(o *redis.Options) { o.PoolSize = 256 }

@@ -20,5 +20,6 @@ type pings struct {
 }
 
 func (p pings) String() string {
-	return fmt.Sprintf("%d connections, %.0f PINGs per second: median %v, p99 %v", p.connections, p.perSecond, p.median, p.p99)
+	return fmt.Sprintf("%s, %s PINGs per second: median %v, p99 %v", plural(p.connections, "connection"),
+		thousands(int(p.perSecond)), p.median.Round(time.Microsecond), p.p99.Round(time.Microsecond))
 }

@@ -41,9 +41,9 @@ func (n network) title() string {
 	case n.roundTrip == 0:
 		return "loopback"
 	case n.extra > 0:
-		return fmt.Sprintf("%v ms round trip with jitter", n.roundTrip.Seconds()*1e3)
+		return fmt.Sprintf("a round trip of %v ms with jitter", n.roundTrip.Seconds()*1e3)
 	}
-	return fmt.Sprintf("%v ms round trip", n.roundTrip.Seconds()*1e3)
+	return fmt.Sprintf("a round trip of %v ms", n.roundTrip.Seconds()*1e3)
 }
 
 // A proxy is a process that stands between contestants and the server.
@@ -128,6 +128,14 @@ func (p *proxy) adjust(ctx context.Context, quick bool) error {
 		}
 		p.delay = max(0, p.delay-time.Duration(median(wrongBy)/2))
 	}
-	return fmt.Errorf("the proxy keeps no %s, even after %d tries. The last one: %v. Is the machine busy?",
+	return fmt.Errorf("the proxy cannot keep %s, even after %d tries. The last one: %v. Is the machine busy?",
 		p.network.title(), tries, p.pings)
+}
+
+// describe writes what PINGs took through the proxy, and what it costs.
+func (p *proxy) describe(b *strings.Builder) {
+	fmt.Fprintf(b, "\nThe proxy for %s delays each direction by %v. PINGs through it:\n", p.network.title(), p.delay.Round(time.Microsecond))
+	for _, got := range p.pings {
+		fmt.Fprintf(b, "- %v\n", got)
+	}
 }

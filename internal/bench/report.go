@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -17,10 +17,10 @@ type report struct {
 	begin        time.Time
 	loadBefore   string
 	redisVersion string
-	summary      []string // rows
+	proxies      []*proxy
+	points       []point // of the curves
+	verdicts     []verdict
 	details      strings.Builder
-	misses       []string // bars that are missed, and why
-	missed       []string // firm bars
 }
 
 func newReport(o options) *report {
@@ -29,12 +29,13 @@ func newReport(o options) *report {
 
 // add adds what a measure has found.
 func (r *report) add(m *measure, results [][]sample) {
-	for i, b := range m.bars {
-		title := ""
-		if i == 0 {
-			title = m.title
-		}
-		r.addBar(title, m, results, b)
+	for _, b := range m.bars {
+		v := m.value(results, b)
+		r.verdicts = append(r.verdicts, verdict{m, results, b, v, b.met(v)})
+	}
+	if m.curve {
+		r.points = append(r.points, point{m, results})
+		return
 	}
 	columns := []string{"|", "| ---"}
 	for _, f := range m.figures {
@@ -51,103 +52,6 @@ func (r *report) add(m *measure, results [][]sample) {
 	}
 }
 
-func (r *report) addBar(title string, m *measure, results [][]sample, b bar) {
-	v := m.value(results, b)
-	ours, theirs, ratio := m.sides(results, b)
-	met, want := b.judge(v)
-	verdict := "met"
-	if !met {
-		verdict = "**missed**"
-		r.misses = append(r.misses, fmt.Sprintf("- **%s, %s**: %s, wanted %s. %s", m.title, b.figure.name, short(v), want, b.why))
-	}
-	r.summary = append(r.summary, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", title, b.figure.name, ours, theirs, ratio, want, verdict))
-	if b.firm && !met {
-		r.missed = append(r.missed, fmt.Sprintf("%s: %s is %s; want %s", m.name, b.figure.name, short(v), want))
-	}
-}
-
-// sides returns what stands on both sides of a bar: the medians of ours and of
-// theirs with its name, and the median ratio.
-func (m *measure) sides(results [][]sample, b bar) (ours, theirs, ratio string) {
-	i := m.index(b.whose())
-	if b.worst {
-		i = m.worst(results, b)
-	}
-	ours = b.figure.format(medianOf(results[i], b.figure))
-	if name := m.contestants[i].name; name != us {
-		ours += ", " + name
-	}
-	if b.against == nil {
-		return ours, "", ""
-	}
-	best := slices.MinFunc(b.against, func(x, y string) int {
-		order := cmp.Compare(medianOf(results[m.index(x)], b.figure), medianOf(results[m.index(y)], b.figure))
-		if b.figure.more {
-			return -order
-		}
-		return order
-	})
-	theirs = b.figure.format(medianOf(results[m.index(best)], b.figure)) + ", " + best
-	return ours, theirs, fmt.Sprintf("%.2f", m.value(results, b))
-}
-
-// value is what a bar looks at: the median over rounds of the figure, or of its
-// ratio to the best of the others in the same round.
-func (m *measure) value(results [][]sample, b bar) float64 {
-	if b.worst {
-		return medianOf(results[m.worst(results, b)], b.figure)
-	}
-	var values []float64
-	for n, ours := range results[m.index(b.whose())] {
-		v := ours[b.figure]
-		if b.against != nil {
-			v /= m.best(results, b, n)
-		}
-		values = append(values, v)
-	}
-	return median(values)
-}
-
-// worst returns who has the largest figure.
-func (m *measure) worst(results [][]sample, b bar) int {
-	worst := 0
-	for i := range results {
-		if medianOf(results[i], b.figure) > medianOf(results[worst], b.figure) {
-			worst = i
-		}
-	}
-	return worst
-}
-
-func (m *measure) best(results [][]sample, b bar, n int) float64 {
-	var values []float64
-	for _, name := range b.against {
-		values = append(values, results[m.index(name)][n][b.figure])
-	}
-	if b.figure.more {
-		return slices.Max(values)
-	}
-	return slices.Min(values)
-}
-
-func (m *measure) index(name string) int {
-	return slices.IndexFunc(m.contestants, func(c contestant) bool { return c.name == name })
-}
-
-func (b bar) whose() string { return cmp.Or(b.who, us) }
-
-// judge reports whether a value meets the bar, and says what the bar is.
-func (b bar) judge(v float64) (met bool, want string) {
-	met, want = v <= b.atMost, "at most "+short(b.atMost)
-	if b.atLeast > 0 {
-		met, want = v >= b.atLeast, "at least "+short(b.atLeast)
-	}
-	if b.aim > 0 {
-		want += ", aim at " + short(b.aim)
-	}
-	return met, want
-}
-
 // short writes a bar, which has few digits.
 func short(v float64) string {
 	if v >= 100 {
@@ -156,19 +60,26 @@ func short(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
+// valuesOf returns a figure of all rounds that have it.
 func valuesOf(samples []sample, f figure) []float64 {
 	var values []float64
 	for _, s := range samples {
-		values = append(values, s[f])
+		if v, ok := s[f]; ok {
+			values = append(values, v)
+		}
 	}
 	return values
 }
 
+// medianOf returns NaN for a figure that no round has.
 func medianOf(samples []sample, f figure) float64 { return median(valuesOf(samples, f)) }
 
 // span returns the range of a figure over the rounds.
 func (f figure) span(samples []sample) string {
 	values := valuesOf(samples, f)
+	if len(values) == 0 {
+		return ""
+	}
 	if low, high := f.number(slices.Min(values)), f.number(slices.Max(values)); low != high {
 		return " (" + low + " to " + high + ")"
 	}
@@ -180,6 +91,8 @@ func (f figure) format(v float64) string { return strings.TrimRight(f.number(v)+
 // number writes at least three digits, and groups those of large numbers.
 func (f figure) number(v float64) string {
 	switch {
+	case math.IsNaN(v):
+		return "–"
 	case f == allocations:
 		return fmt.Sprintf("%.0f", v)
 	case v >= 100:
@@ -210,15 +123,18 @@ func (r *report) String() string {
 	if r.options.quick {
 		b.WriteString("Quick: the times mean nothing.\n")
 	}
+	for _, p := range r.proxies {
+		p.describe(&b)
+	}
 	b.WriteString("\nMedians over the rounds, with their range. A ratio is penstock's figure to the other's in the\n" +
 		"same round; [doc.go](doc.go) says how to read them.\n\n" +
 		"| measure | figure | penstock | other | ratio | bar | |\n" +
 		"| --- | --- | ---: | ---: | ---: | --- | --- |\n")
-	b.WriteString(strings.Join(r.summary, "\n"))
-	b.WriteString("\n")
-	if r.misses != nil && !r.options.quick {
-		fmt.Fprintf(&b, "\n## Bars that are missed, and why\n\n%s\n", strings.Join(r.misses, "\n"))
+	r.summary(&b)
+	if !r.options.quick {
+		r.explain(&b)
 	}
+	r.curves(&b)
 	b.WriteString(r.details.String())
 	return b.String()
 }

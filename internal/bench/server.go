@@ -43,27 +43,6 @@ func (s *server) version(ctx context.Context) string {
 	return version
 }
 
-// A usage is what a server has done since it started.
-type usage struct {
-	cpu      float64 // µs
-	commands float64
-}
-
-// usageCommands is how many commands it takes to ask for the usage.
-const usageCommands = 3
-
-func (s *server) usage(ctx context.Context) (u usage, err error) {
-	for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
-		seconds, err := s.number(ctx, "cpu", field)
-		if err != nil {
-			return u, err
-		}
-		u.cpu += seconds * 1e6
-	}
-	u.commands, err = s.number(ctx, "stats", "total_commands_processed")
-	return u, err
-}
-
 // usedMemory returns the bytes that the server has allocated.
 func (s *server) usedMemory(ctx context.Context) (float64, error) {
 	return s.number(ctx, "memory", "used_memory")
@@ -88,40 +67,4 @@ func (s *server) info(ctx context.Context, section, field string) (string, error
 		}
 	}
 	return "", fmt.Errorf("INFO %s has no %s", section, field)
-}
-
-// A stage is where a measure takes place. What contestants open ends with it.
-type stage struct {
-	server *server
-	quick  bool
-	opened []func()
-}
-
-func (s *stage) onClose(f func()) { s.opened = append(s.opened, f) }
-
-func (s *stage) close() {
-	for i := len(s.opened) - 1; i >= 0; i-- {
-		s.opened[i]()
-	}
-	s.opened = nil
-}
-
-// client returns a new client, with go-redis's defaults but for what adjust
-// changes.
-func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
-	o := &redis.Options{Addr: s.server.addr}
-	for _, f := range adjust {
-		f(o)
-	}
-	client := redis.NewClient(o)
-	s.onClose(func() { _ = client.Close() })
-	return client
-}
-
-// usageIf returns the usage of the server, or none if it is not in use.
-func (s *stage) usageIf(ctx context.Context, onServer bool) (usage, error) {
-	if !onServer {
-		return usage{}, nil
-	}
-	return s.server.usage(ctx)
 }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A stage is where a measure takes place. What contestants open ends with it.
+type stage struct {
+	server *server
+	proxy  *proxy // on the way to the server; nil: none
+	quick  bool
+	opened []func()
+}
+
+func (s *stage) onClose(f func()) { s.opened = append(s.opened, f) }
+
+func (s *stage) close() {
+	for i := len(s.opened) - 1; i >= 0; i-- {
+		s.opened[i]()
+	}
+	s.opened = nil
+}
+
+// addr is where contestants reach the server.
+func (s *stage) addr() string {
+	if s.proxy != nil {
+		return s.proxy.addr
+	}
+	return s.server.addr
+}
+
+// client returns a new client, with go-redis's defaults except for the changes
+// that adjust makes.
+func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
+	o := &redis.Options{Addr: s.addr()}
+	for _, f := range adjust {
+		f(o)
+	}
+	client := redis.NewClient(o)
+	s.onClose(func() { _ = client.Close() })
+	return client
+}
+
+// A usage is what the processes have used since they started.
+type usage struct {
+	own, proxy, server float64 // CPU, µs
+	commands           float64 // of the server
+	mallocs, bytes     uint64  // on our heap
+}
+
+// usageCommands is how many commands it takes to ask for the usage.
+const usageCommands = 3
+
+// usage returns the usage of this process, and of the server and the proxy if
+// they are in use.
+func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
+	if onServer {
+		for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
+			seconds, err := s.server.number(ctx, "cpu", field)
+			if err != nil {
+				return u, err
+			}
+			u.server += seconds * 1e6
+		}
+		if u.commands, err = s.server.number(ctx, "stats", "total_commands_processed"); err != nil {
+			return u, err
+		}
+	}
+	if s.proxy != nil {
+		cpu, err := cpuOf(s.proxy.cmd.Process.Pid)
+		if err != nil {
+			return u, err
+		}
+		u.proxy = micros(cpu)
+	}
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return u, err
+	}
+	u.own = micros(time.Duration(own.Utime.Nano() + own.Stime.Nano()))
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	u.mallocs, u.bytes = stats.Mallocs, stats.TotalAlloc
+	return u, nil
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
