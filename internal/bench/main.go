@@ -40,7 +40,7 @@ func main() {
 	if server := os.Getenv(relayEnv); server != "" {
 		err = serveRelay(server, int(os.Stdin.Fd()), os.Stdout)
 	} else if task := os.Getenv(workerEnv); task != "" {
-		err = work(ctx, task, os.Stdout)
+		err = work(ctx, task, os.Stdin, os.Stdout)
 	} else {
 		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}

@@ -74,6 +74,7 @@ var (
 	holdLongest     = figure{"one script, longest", "µs", false}
 	holdTypical     = figure{"one script, median", "µs", false}
 	overAdmitted    = figure{"admitted above the limit", "units", false}
+	denied          = figure{"denied", "%", false}
 	underAdmitted   = figure{"admitted below the limit", "%", false}
 )
 

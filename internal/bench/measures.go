@@ -25,7 +25,7 @@ const (
 )
 
 var measures = slices.Concat(
-	curve(), wholeRequests(), policyMeasures,
+	curve(), wholeRequests(), policyMeasures, processMeasures,
 	redisMeasures, memoryMeasures, httpMeasures, paceMeasures)
 
 var redisMeasures = []measure{{
@@ -53,15 +53,6 @@ var redisMeasures = []measure{{
 	bars: []bar{
 		{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 20},
 		{figure: allocations, atMost: 0, firm: true},
-	},
-}, {
-	name:        "redis-processes",
-	title:       "Redis, a fixed window used up by four processes with leases",
-	figures:     []figure{overAdmitted, underAdmitted},
-	contestants: []contestant{{us, usedUp}},
-	bars: []bar{
-		{figure: overAdmitted, atMost: 0, firm: true},
-		{figure: underAdmitted, atMost: 1, firm: true},
 	},
 }, {
 	name:    "redis-bytes",

@@ -15,6 +15,9 @@ const (
 	whyNetwork       = "TODO"
 	whyLoopback      = "TODO"
 	whyTail          = "TODO"
+	whyCrowd         = "TODO"
+	whyZipf          = "TODO"
+	whyZipfBelow     = "TODO"
 	whyThreePolicies = "Takes that hang together are judged, and then charged, by the part of the script that knows all algorithms: of 45 µs in " +
 		"Redis 33 are that, and a single take needs none of it. Runs of one day were between 1.26 and 1.63. Tried and kept: limits sent once per " +
 		"batch, one buffer for all keys, prepared header values. Tried: to judge and charge in one go, which saves 10 µs, and is wrong for " +

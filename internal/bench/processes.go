@@ -1,129 +1,149 @@
+// Processes of this program that load one Redis together.
+
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-const (
-	// workerEnv holds the address of the Redis that a process of this program
-	// is to use a limit up on, and the limit.
-	workerEnv = "PENSTOCK_BENCH_WORKER"
+// workerEnv holds the job of a process that is to load Redis.
+const workerEnv = "PENSTOCK_BENCH_WORKER"
 
-	workers       = 4
-	workerCallers = 16
-	workerLasts   = 10 * time.Second // at most
+// A job is what a worker does.
+type job struct {
+	Addr     string
+	Limiter  string // a key of workerSetups
+	Limit    string // as algorithms.ParseLimit reads it
+	UseUp    bool   // take from one key until every caller is denied for good
+	Callers  int
+	Keys     int
+	Exponent float64 // of the Zipf distribution of the keys; 0: all keys alike
+	WarmUp   time.Duration
+	Lasts    time.Duration
+}
 
-	// workerInsists is for how long callers ask on after a denial: another
-	// process may give back what it held, and a denial is remembered for 1 s.
-	workerInsists = 1500 * time.Millisecond
-)
+// A yield is what a worker did.
+type yield struct {
+	Begin, End time.Time // of the measured part, after the warm-up
+	Checks     int       // in the measured part
+	AllChecks  int
+	Latencies  histogram    // in the measured part
+	Admitted   map[slot]int // units, by windows
+	Denied     map[slot]int
+}
 
-// usedUp measures what four processes admit that use up one limit together:
-// each takes from one key, with leases, until its callers are denied for good.
-func usedUp(_ context.Context, s *stage, _ plan) (round, error) {
-	// No window turns while it runs.
-	limit := algorithms.FixedWindow(1_000_000, 400*24*time.Hour)
-	if s.quick {
-		limit = algorithms.FixedWindow(20_000, 400*24*time.Hour)
-	}
-	return func(ctx context.Context) (sample, error) {
-		if err := s.server.flush(ctx); err != nil {
+// A slot is a window of a key.
+type slot struct {
+	Key    int
+	Window int64 // its number since the Unix epoch
+}
+
+// A worker is a process with a job.
+type worker struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// together runs a job in so many processes at once, and returns what they did.
+// They begin when all of them have connected.
+func (j job) together(ctx context.Context, processes int) ([]yield, error) {
+	ctx, cancel := context.WithCancel(ctx) // ends the workers where one fails
+	defer cancel()
+	workers := make([]*worker, processes)
+	for i := range workers {
+		var err error
+		if workers[i], err = j.start(ctx); err != nil {
 			return nil, err
 		}
-		var admitted [workers]int64
-		var errs [workers]error
-		var group sync.WaitGroup
-		for i := range workers {
-			group.Go(func() { admitted[i], errs[i] = worker(ctx, s.server.addr, limit) })
+		defer func() { _ = workers[i].cmd.Wait() }()
+	}
+	for _, w := range workers {
+		if _, err := w.out.ReadString('\n'); err != nil {
+			return nil, fmt.Errorf("a process: %w", err)
 		}
-		group.Wait()
-		var sum int64
-		for _, n := range admitted {
-			sum += n
-		}
-		most := limit.Requests()
-		return sample{
-			overAdmitted:  float64(max(0, sum-most)),
-			underAdmitted: 100 * float64(max(0, most-sum)) / float64(most),
-		}, errors.Join(errs[:]...)
-	}, nil
-}
-
-// worker runs a process of this program, and returns what it has admitted.
-func worker(ctx context.Context, addr string, limit algorithms.Limit) (admitted int64, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, program)
-	cmd.Env = append(os.Environ(), workerEnv+"="+addr+" "+limit.String())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return 0, fmt.Errorf("a process: %w", err)
-	}
-	_, err = fmt.Sscan(string(out), &admitted)
-	return admitted, err
-}
-
-// work is what such a process does. It writes how much it has admitted.
-func work(ctx context.Context, task string, out io.Writer) error {
-	addr, text, _ := strings.Cut(task, " ")
-	limit, err := algorithms.ParseLimit(text)
-	if err != nil {
-		return err
-	}
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer client.Close()
-	limiter, err := shared.New(client, &shared.Options{
-		Deadline: time.Minute, // a slow machine is no outage
-		Lease:    &shared.LeaseOptions{},
-	})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, workerLasts)
-	defer cancel()
-	takes := takesOf(limiter, limit)
-	var admitted atomic.Int64
+	yields := make([]yield, processes)
+	errs := make([]error, processes)
 	var group sync.WaitGroup
-	var failure atomic.Pointer[error]
-	for range workerCallers {
-		group.Go(func() {
-			ask := takes()
-			for last := time.Now(); time.Since(last) < workerInsists; {
-				ok, err := ask(ctx, userKey(0))
-				if err != nil {
-					failure.Store(&err)
-					return
-				}
-				if ok {
-					admitted.Add(1)
-					last = time.Now()
-				} else {
-					time.Sleep(time.Millisecond)
-				}
-			}
-		})
+	for i, w := range workers {
+		group.Go(func() { yields[i], errs[i] = w.finish() })
 	}
 	group.Wait()
-	if err := failure.Load(); err != nil {
-		return *err
+	return yields, errors.Join(errs...)
+}
+
+func (j job) start(ctx context.Context) (*worker, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
-	fmt.Fprintln(out, admitted.Load())
-	return limiter.Close()
+	task, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{cmd: exec.CommandContext(ctx, program)}
+	w.cmd.Env = append(os.Environ(), workerEnv+"="+string(task))
+	w.cmd.Stderr = os.Stderr
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	w.out = bufio.NewReader(out)
+	return w, w.cmd.Start()
+}
+
+// finish lets a worker begin, and returns what it did.
+func (w *worker) finish() (y yield, err error) {
+	if _, err := io.WriteString(w.in, "begin\n"); err != nil {
+		return y, err
+	}
+	return y, gob.NewDecoder(w.out).Decode(&y)
+}
+
+// work is what such a process does.
+func work(ctx context.Context, task string, in io.Reader, out io.Writer) error {
+	var j job
+	if err := json.Unmarshal([]byte(task), &j); err != nil {
+		return err
+	}
+	limit, err := algorithms.ParseLimit(j.Limit)
+	if err != nil {
+		return err
+	}
+	s := &stage{server: &server{addr: j.Addr}}
+	defer s.close()
+	takes, err := workerSetups[j.Limiter](s, limit)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "ready")
+	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
+		return err
+	}
+	var y yield
+	if j.UseUp {
+		y, err = j.useUp(ctx, takes)
+	} else {
+		y, err = j.draw(ctx, takes, limit.Window())
+	}
+	if err != nil {
+		return err
+	}
+	return gob.NewEncoder(out).Encode(y)
 }

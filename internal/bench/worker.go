@@ -1,0 +1,199 @@
+// The inside of a worker: callers in a closed loop.
+
+package main
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
+)
+
+// A dated take also returns how long it is until the key's window ends.
+type datedTake func(ctx context.Context, key string) (allowed bool, reset time.Duration, err error)
+
+var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, error){
+	"penstock": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
+		return datedTakes(s, shared.Options{}, limit)
+	},
+	"leases": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
+		return datedTakes(s, shared.Options{Lease: &shared.LeaseOptions{}}, limit)
+	},
+	"redis_rate": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
+		l := redis_rate.NewLimiter(s.client())
+		rate := redis_rate.Limit{Rate: int(limit.Requests()), Burst: int(limit.Requests()), Period: limit.Window()}
+		return func() datedTake {
+			return func(ctx context.Context, key string) (bool, time.Duration, error) {
+				res, err := l.Allow(ctx, key, rate)
+				if err != nil {
+					return false, 0, err
+				}
+				return res.Allowed > 0, 0, nil
+			}
+		}, nil
+	},
+	"none": func(*stage, algorithms.Limit) (func() datedTake, error) {
+		return func() datedTake {
+			return func(context.Context, string) (bool, time.Duration, error) { return true, 0, nil }
+		}, nil
+	},
+}
+
+func datedTakes(s *stage, o shared.Options, limit algorithms.Limit) (func() datedTake, error) {
+	limiter, err := newShared(s, s.client(), o)
+	return func() datedTake {
+		checks := []algorithms.Check{{Policy: "clients", Limit: limit, Cost: 1}}
+		return func(ctx context.Context, key string) (bool, time.Duration, error) {
+			checks[0].Key = key
+			if err := limiter.Allow(ctx, checks); err != nil {
+				return false, 0, err
+			}
+			return checks[0].Decision.Allowed, checks[0].Decision.ResetAfter, nil
+		}
+	}, err
+}
+
+// loop runs one caller per tally until stop, and returns the first error.
+func (j job) loop(takes func() datedTake, tallies []*tally, caller func(datedTake, *tally) error) error {
+	var group sync.WaitGroup
+	var failure atomic.Pointer[error]
+	for _, t := range tallies {
+		group.Go(func() {
+			if err := caller(takes(), t); err != nil {
+				failure.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	group.Wait()
+	if err := failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// A tally is what one caller counts.
+type tally struct {
+	yield
+	_ [64]byte // keeps the counts of two callers apart
+}
+
+func (j job) tallies() []*tally {
+	all := make([]*tally, j.Callers)
+	for i := range all {
+		all[i] = &tally{yield: yield{Admitted: map[slot]int{}, Denied: map[slot]int{}}}
+	}
+	return all
+}
+
+// sum adds up what callers or workers did.
+func (y *yield) sum(other *yield) {
+	y.Begin, y.End = other.Begin, other.End
+	y.Checks += other.Checks
+	y.AllChecks += other.AllChecks
+	y.Latencies.merge(&other.Latencies)
+	for s, n := range other.Admitted {
+		y.Admitted[s] += n
+	}
+	for s, n := range other.Denied {
+		y.Denied[s] += n
+	}
+}
+
+// draw asks for random keys.
+func (j job) draw(ctx context.Context, takes func() datedTake, window time.Duration) (yield, error) {
+	keys, draws := plan{}.keyNames(j.Keys), j.draws()
+	begin := time.Now().Add(j.WarmUp)
+	end := begin.Add(j.Lasts)
+	tallies := j.tallies()
+	err := j.loop(takes, tallies, func(take datedTake, t *tally) error {
+		for at := rand.IntN(len(draws)); ; at = (at + 1) % len(draws) {
+			sent := time.Now()
+			if !sent.Before(end) || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			key := int(draws[at])
+			allowed, reset, err := take(ctx, keys[key])
+			if err != nil {
+				return err
+			}
+			answered := time.Now()
+			if !sent.Before(begin) {
+				t.Checks++
+				t.Latencies.add(answered.Sub(sent))
+			}
+			t.AllChecks++
+			s := slot{key, windowOf(answered.Add(reset), window)}
+			if allowed {
+				t.Admitted[s]++
+			} else {
+				t.Denied[s]++
+			}
+		}
+	})
+	all := j.tallies()[0]
+	for _, t := range tallies {
+		all.sum(&t.yield)
+	}
+	all.Begin, all.End = begin, end
+	return all.yield, err
+}
+
+// windowOf returns the number of the window that ends at about t. The answer
+// has been on its way for less than half a window.
+func windowOf(t time.Time, window time.Duration) int64 {
+	return (t.UnixMicro()+window.Microseconds()/2)/window.Microseconds() - 1
+}
+
+// draws returns random numbers of keys: more than a cache holds, and fewer than
+// drawing them while callers are measured would cost.
+func (j job) draws() []uint16 {
+	cumulated := make([]float64, j.Keys)
+	sum := 0.0
+	for k := range cumulated {
+		sum += math.Pow(float64(k+1), -j.Exponent)
+		cumulated[k] = sum
+	}
+	draws := make([]uint16, 1<<20)
+	for i := range draws {
+		draws[i] = uint16(sort.SearchFloat64s(cumulated, rand.Float64()*sum))
+	}
+	return draws
+}
+
+// insists is for how long callers ask on after a denial: another process may
+// give back what it held, and a denial is remembered for 1 s.
+const insists = 1500 * time.Millisecond
+
+// useUp takes from one key until its callers are denied for good.
+func (j job) useUp(ctx context.Context, takes func() datedTake) (yield, error) {
+	key := userKey(0)
+	tallies := j.tallies()
+	err := j.loop(takes, tallies, func(take datedTake, t *tally) error {
+		for last := time.Now(); time.Since(last) < insists; {
+			allowed, _, err := take(ctx, key)
+			if err != nil {
+				return err
+			}
+			if allowed {
+				t.Admitted[slot{}]++
+				last = time.Now()
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		return nil
+	})
+	all := j.tallies()[0]
+	for _, t := range tallies {
+		all.sum(&t.yield)
+	}
+	return all.yield, err
+}

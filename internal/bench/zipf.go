@@ -1,0 +1,197 @@
+// What processes do together: a limit used up, crowds of callers, hot keys.
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+const zipfProcesses = 4
+
+var (
+	zipf = &zipfRun{}
+
+	zipfWithLeases = "penstock with leases"
+)
+
+var processMeasures = []measure{{
+	name:        "redis-processes",
+	title:       "Redis, a fixed window used up by four processes with leases",
+	figures:     []figure{overAdmitted, underAdmitted},
+	contestants: []contestant{{us, usedUp}},
+	bars: []bar{
+		{figure: overAdmitted, atMost: 0, firm: true},
+		{figure: underAdmitted, atMost: 1, firm: true},
+	},
+}, {
+	name:    "redis-crowd",
+	title:   "Redis, 256 callers in one process or in eight, 10 000 keys",
+	plan:    plan{callers: 256, keys: 10_000, quota: perMinute, warmUp: second / 5, lasts: second},
+	figures: []figure{checksPerSecond, p50, p99, serverCPU},
+	contestants: []contestant{
+		{"eight processes", crowd(8)},
+		{"one process", crowd(1)},
+	},
+	bars: []bar{{figure: serverCPU, who: "eight processes", against: []string{"one process"}, atMost: 1, why: whyCrowd}},
+}, {
+	name:    "redis-zipf",
+	title:   "Redis, four processes, Zipf-distributed keys (exponent 1.1) of 10 000, fixed windows",
+	plan:    plan{callers: 64, keys: 10_000, warmUp: second / 2, lasts: 3 * second},
+	figures: []figure{checksPerSecond, p50, p99, p999, serverCPU, denied, overAdmitted, underAdmitted},
+	contestants: []contestant{
+		{zipfWithLeases, zipf.start("leases")},
+		{us, zipf.start("penstock")},
+		{"redis_rate", zipf.start("redis_rate")},
+		{"no limiter", zipf.start("none")},
+	},
+	bars: []bar{
+		{figure: checksPerSecond, who: zipfWithLeases, against: []string{us}, atLeast: 2, why: whyZipf},
+		{figure: checksPerSecond, who: zipfWithLeases, against: []string{"redis_rate"}, atLeast: 10, why: whyZipf},
+		{figure: overAdmitted, who: zipfWithLeases, atMost: 0, firm: true},
+		{figure: underAdmitted, who: zipfWithLeases, atMost: 1, why: whyZipfBelow},
+		{figure: denied, who: zipfWithLeases, atMost: 10, why: whyZipf},
+		{figure: p999, who: zipfWithLeases, against: []string{"no limiter"}},
+	},
+}}
+
+// usedUp measures what four processes admit that use up one limit together:
+// each takes from one key, with leases, until its callers are denied for good.
+func usedUp(_ context.Context, s *stage, _ plan) (round, error) {
+	limit := algorithms.FixedWindow(1_000_000, 400*24*time.Hour) // turns for nobody
+	if s.quick {
+		limit = algorithms.FixedWindow(20_000, 400*24*time.Hour)
+	}
+	j := job{Addr: s.server.addr, Limiter: "leases", Limit: limit.String(), UseUp: true, Callers: 16, Keys: 1}
+	return func(ctx context.Context) (sample, error) {
+		if err := s.server.flush(ctx); err != nil {
+			return nil, err
+		}
+		yields, err := j.together(ctx, zipfProcesses)
+		var sum int
+		for _, y := range yields {
+			sum += y.Admitted[slot{}]
+		}
+		off := float64(sum) - float64(limit.Requests())
+		return sample{
+			overAdmitted:  max(0, off),
+			underAdmitted: 100 * max(0, -off) / float64(limit.Requests()),
+		}, err
+	}, nil
+}
+
+// crowd measures the plan's callers in so many processes.
+func crowd(processes int) start {
+	return func(_ context.Context, s *stage, p plan) (round, error) {
+		limit := algorithms.TokenBucket(p.quota.requests, p.quota.window)
+		j := job{
+			Addr: s.server.addr, Limiter: "penstock", Limit: limit.String(),
+			Callers: p.callers / processes, Keys: p.keys, WarmUp: p.warmUp, Lasts: p.lasts,
+		}
+		return func(ctx context.Context) (sample, error) {
+			_, got, err := j.measured(ctx, s, processes)
+			return got, err
+		}, nil
+	}
+}
+
+// measured runs a job, and returns what the processes did and its figures.
+func (j job) measured(ctx context.Context, s *stage, processes int) (yield, sample, error) {
+	all := (job{Callers: 1}).tallies()[0].yield
+	if err := s.server.flush(ctx); err != nil {
+		return all, nil, err
+	}
+	before, err := s.usage(ctx, true)
+	if err != nil {
+		return all, nil, err
+	}
+	yields, err := j.together(ctx, processes)
+	if err != nil {
+		return all, nil, err
+	}
+	after, err := s.usage(ctx, true)
+	for _, y := range yields {
+		all.sum(&y)
+	}
+	return all, sample{
+		checksPerSecond: float64(all.Checks) / j.Lasts.Seconds(),
+		serverCPU:       (after.server - before.server) / float64(max(all.AllChecks, 1)),
+		p50:             micros(all.Latencies.quantile(0.5)),
+		p99:             micros(all.Latencies.quantile(0.99)),
+		p999:            micros(all.Latencies.quantile(0.999)),
+	}, err
+}
+
+// A zipfRun measures who counts keys of which few are hot. All contestants have
+// one limit.
+type zipfRun struct{ limit algorithms.Limit }
+
+const (
+	zipfWindow   = time.Second
+	zipfExponent = 1.1
+
+	// zipfShare is the part of its demand that the hottest key may take. It has a
+	// seventh of all checks, so that a twentieth of them is denied.
+	zipfShare = 0.65
+)
+
+func (z *zipfRun) start(limiter string) start {
+	return func(ctx context.Context, s *stage, p plan) (round, error) {
+		j := job{
+			Addr: s.server.addr, Limiter: limiter, Callers: p.callers, Keys: p.keys,
+			Exponent: zipfExponent, WarmUp: p.warmUp, Lasts: p.lasts,
+		}
+		if z.limit.Requests() == 0 {
+			if err := z.choose(ctx, s, j); err != nil {
+				return nil, err
+			}
+		}
+		j.Limit = z.limit.String()
+		return func(ctx context.Context) (sample, error) {
+			all, got, err := j.measured(ctx, s, zipfProcesses)
+			if err == nil && (limiter == "leases" || limiter == "penstock") {
+				z.judge(&all, got)
+			}
+			return got, err
+		}, nil
+	}
+}
+
+// choose finds a limit that denies a part of the hottest key's checks, at the
+// pace of the fastest contestant.
+func (z *zipfRun) choose(ctx context.Context, s *stage, j job) error {
+	j.Limiter, j.Limit = "leases", algorithms.FixedWindow(1_000_000_000, zipfWindow).String()
+	all, _, err := j.measured(ctx, s, zipfProcesses)
+	hottest := 0
+	for at, n := range all.Admitted {
+		if at.Key == 0 {
+			hottest += n
+		}
+	}
+	perWindow := float64(hottest) / float64(j.WarmUp+j.Lasts) * float64(zipfWindow)
+	z.limit = algorithms.FixedWindow(max(1, int64(zipfShare*perWindow)), zipfWindow)
+	return err
+}
+
+// judge counts the units above and below the limit. Below is what windows lack
+// that denied a check and lie within the measured part.
+func (z *zipfRun) judge(all *yield, got sample) {
+	most := int(z.limit.Requests())
+	above, lacking, full, denials := 0, 0, 0, 0
+	for _, n := range all.Admitted {
+		above += max(0, n-most)
+	}
+	first, last := windowOf(all.Begin, zipfWindow)+1, windowOf(all.End, zipfWindow)
+	for at, n := range all.Denied {
+		denials += n
+		if first < at.Window && at.Window < last {
+			full += most
+			lacking += max(0, most-all.Admitted[at])
+		}
+	}
+	got[overAdmitted] = float64(above)
+	got[underAdmitted] = 100 * float64(lacking) / float64(max(full, 1))
+	got[denied] = 100 * float64(denials) / float64(max(all.AllChecks, 1))
+}
