@@ -113,10 +113,11 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
-bench: tools ## measure against peers, into internal/bench/RESULTS.md
+bench: tools ## measure against peers for 20 minutes, into internal/bench/RESULTS.md and its plots
 	go -C internal/bench run . -o RESULTS.md
 
 bench-smoke: tools ## the same with tiny counts: fails on allocations, not on times
+	go -C internal/bench test -count=1 ./...
 	go -C internal/bench run . -quick
 
 mutants: tools ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours

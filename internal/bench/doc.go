@@ -2,9 +2,11 @@
 //
 //	make bench
 //	go -C internal/bench run . -only memory -rounds 3
+//	go -C internal/bench run . -only 'curve-2ms-(64|256)'
 //	go -C internal/bench run . -only redis-hold -rows logs
 //
-// -only selects measures by their names, such as redis-many. -rows selects the
+// -only selects measures by their names, such as curve-loopback-256, http-2ms,
+// policies-1 or redis-zipf. The whole takes about 20 minutes. -rows selects the
 // rows of the tables by their names, such as penstock or redis_rate. Both are
 // regular expressions. A bar is judged only if all the rows that it compares run.
 //
@@ -23,22 +25,56 @@
 // once, for a key that it draws at random. All asked is admitted, so that
 // everybody writes, which is the dearer path. Before a contestant is measured,
 // a small limit of it must have admitted exactly five of ten takes. Then it is
-// asked once for every key, so that connections, scripts and states exist.
+// asked once for every key, or for a warm-up, so that connections, scripts and
+// states exist.
 //
 // Peers are used as their READMEs show, with the options they have then. All
 // who use go-redis, penstock included, have a client of their own with its
 // default options: a pool of ten connections per core. One more redis_rate has
-// 256 connections, to show what that changes. rueidis, which writes what
-// concurrent callers ask into one pipeline by itself, runs bucket.lua: as lean
-// a token bucket as a script of one key can be.
+// 256 connections, to show what that changes. One more penstock has a client
+// that obeys contexts while it reads and has no maintenance notifications.
+// rueidis, which writes what concurrent callers ask into one pipeline by
+// itself, runs bucket.lua: as lean a token bucket as a script of one key can
+// be. The same script runs through go-redis's autopipeline, which is
+// experimental. It has full duplex over a network, as its documentation advises.
 //
 //	Figure                   Comes from
 //	checks, latencies        the callers' clock; failed checks do not count as checks
+//	our CPU per check        getrusage of this process, callers included
 //	Redis CPU per check      used_cpu_user + used_cpu_sys of INFO, before and after
+//	proxy's CPU per check    the process's CPU clock, before and after
 //	allocations per check    runtime.MemStats of the whole process, rounded down
 //	memory per key           used_memory of INFO, on a server of its own, without connections;
 //	                         or the heap after garbage collection, names of keys included
 //	one script               the server's slow log, which counts no network
+//
+// A quantile is left out where fewer than three checks of a round took longer.
+//
+// # Networks
+//
+// The measures with a round trip of 0.5 or 2 ms, or with jitter, reach Redis
+// through a proxy, a process of this program. It delays both directions by half
+// of the round trip. With jitter, one chunk of bytes in twenty comes up to 2 ms
+// later, and the bytes behind it wait. Bytes never change their order.
+//
+// The round trip is the median time of a PING, seen by a thread that waits in
+// poll. What the proxy itself costs is part of it: the program shortens the
+// delay until PINGs at 1, 16 and 256 connections take the right time, and fails
+// if they cannot be brought within 10 %. That happens while the machine is busy.
+// The report has the times of PINGs.
+//
+// The proxy, callers and Redis share the cores, where a network costs none.
+// So peers that send each check by itself pay for the proxy, too: its CPU per
+// check is a table of its own. A connection is opened without delay.
+//
+// # Processes
+//
+// Processes of this program that load one Redis together begin at the same time.
+// In the Zipf run all contestants have one limit, a fixed window of 1 s. A short
+// run without denials chooses it: 0.65 of what the hottest key asks for with
+// leases. Units above the limit are counted in every window, by the end of the
+// window that each decision names. Units below it are counted in the windows
+// that denied a check.
 //
 // Leases are measured when a key is hot: callers run for a fifth of a second
 // before each round. What four processes admit is counted until their callers
@@ -46,10 +82,9 @@
 //
 // # What the numbers do not say
 //
-//   - Nothing crosses a network: a round trip is short, and callers, kernel and
-//     server share the cores. In production a server of its own makes the
-//     difference in throughput smaller, until it is busy; then the CPU per check
-//     is what counts.
+//   - Callers, kernel and server share the cores. In production a server of its
+//     own makes the difference in throughput smaller, until it is busy; then the
+//     CPU per check is what counts.
 //   - A closed loop asks less while it waits. Its p99 is that of a busy service,
 //     not that of one which is asked more than it can answer.
 //   - Contestants do not promise the same. ulule/limiter counts in fixed windows,
@@ -62,7 +97,7 @@
 //     second on one key are those that did not fail.
 //   - The longest time of a script includes that in which the system ran
 //     something else; the median does not.
-//   - The curves move the limiter's clock as fast as the checks come, since no
+//   - The measures by pace move the limiter's clock as fast as the checks come, since no
 //     machine makes 64 million checks per second. What a key's expiry costs Redis
 //     is not in them.
 //

@@ -65,10 +65,12 @@ var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
 const merchantHeader = "X-Merchant"
 
-func penstockMemoryHTTP(_ context.Context, _ *stage, q quota) (func() take, error) {
-	return penstockHTTP(algorithms.NewMemory(nil), ratelimit.Policy{
-		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
-	})
+func penstockMemoryHTTP(o ratelimit.Options) setup {
+	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
+		return penstockHTTP(o, algorithms.NewMemory(nil), ratelimit.Policy{
+			Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
+		})
+	}
 }
 
 // penstockRedisHTTP limits by the first n policies.
@@ -78,7 +80,7 @@ func penstockRedisHTTP(n int) setup {
 		if err != nil {
 			return nil, err
 		}
-		return penstockHTTP(limiter, policies(n, q)...)
+		return penstockHTTP(observed, limiter, policies(n, q)...)
 	}
 }
 
@@ -88,7 +90,7 @@ func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, erro
 	if err != nil {
 		return nil, err
 	}
-	return penstockHTTP(limiter, ratelimit.Policy{
+	return penstockHTTP(observed, limiter, ratelimit.Policy{
 		Name: "clients", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(q.requests, q.window),
 	})
 }
@@ -98,11 +100,11 @@ type unheard struct{}
 
 func (unheard) Observe(context.Context, ratelimit.Event) {}
 
-func penstockHTTP(l algorithms.Limiter, policies ...ratelimit.Policy) (func() take, error) {
-	m, err := ratelimit.New(l, &ratelimit.Options{
-		Headers:   headers.Draft,
-		Observers: []ratelimit.Observer{unheard{}},
-	}, policies...)
+// observed middleware writes penstock's own headers.
+var observed = ratelimit.Options{Headers: headers.Draft, Observers: []ratelimit.Observer{unheard{}}}
+
+func penstockHTTP(o ratelimit.Options, l algorithms.Limiter, policies ...ratelimit.Policy) (func() take, error) {
+	m, err := ratelimit.New(l, &o, policies...)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (p *proxy) set() error {
 }
 
 const (
-	adjustments = 20
+	adjustments = 40
 	pingsLast   = 200 * time.Millisecond
 	pingsOff    = 0.1 // of the round trip: the median PING may be so wrong
 )

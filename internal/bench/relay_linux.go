@@ -45,14 +45,6 @@ type end struct {
 	closed  bool
 }
 
-// A chunk is on its way to an end. One without bytes closes the connection.
-type chunk struct {
-	to    *end
-	due   time.Duration
-	order uint64
-	bytes []byte
-}
-
 // serveRelay serves until control ends. It writes its address as a line to out.
 // Control is the descriptor of a pipe, from which it reads the delay of each
 // direction and the most that may come on top, both in nanoseconds.
@@ -280,24 +272,4 @@ func (r *relay) arm() error {
 	r.armed = r.waiting.heap[0].due
 	left := max(1, r.armed-r.now())
 	return unix.TimerfdSettime(r.timer, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(left.Nanoseconds())}, nil)
-}
-
-// chunks are a heap: the next that is due comes first.
-type chunks struct {
-	heap   []*chunk
-	orders uint64
-}
-
-func (c *chunks) Len() int { return len(c.heap) }
-func (c *chunks) Less(i, j int) bool {
-	a, b := c.heap[i], c.heap[j]
-	return a.due < b.due || a.due == b.due && a.order < b.order
-}
-func (c *chunks) Swap(i, j int) { c.heap[i], c.heap[j] = c.heap[j], c.heap[i] }
-func (c *chunks) Push(x any)    { c.heap = append(c.heap, x.(*chunk)) }
-func (c *chunks) Pop() any {
-	last := len(c.heap) - 1
-	x := c.heap[last]
-	c.heap = c.heap[:last]
-	return x
 }

@@ -2,15 +2,16 @@ package main
 
 import (
 	"fmt"
+	"html"
 	"math"
 	"strings"
 )
 
 // A plot's size, and the frame in which its lines are drawn.
 const (
-	plotWidth, plotHeight       = 760, 380
-	left, right, top, bottom    = 64.0, 560.0, 36.0, 336.0
-	legendX, legendY, legendRow = 584.0, 60.0, 22.0
+	plotWidth, plotHeight       = 820, 380
+	left, right, top, bottom    = 84.0, 590.0, 36.0, 336.0
+	legendX, legendY, legendRow = 612.0, 60.0, 22.0
 )
 
 // Colours that can be told apart on light and on dark grounds; the first is
@@ -20,7 +21,8 @@ var plotColours = []string{"#1f77d0", "#7fb2e5", "#d9480f", "#f0a36b", "#2b9348"
 const plotStyle = `<style>
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .grid { stroke: #d0d7de }
-.line { fill: none; stroke-width: 2 }
+.line { fill: none; stroke-width: 1.5 }
+.ours { stroke-width: 3 }
 @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .grid { stroke: #3d444d } }
 </style>
 `
@@ -47,11 +49,14 @@ func (p plot) svg(n network, points []point) string {
 	}
 	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="middle">callers</text>`+"\n", (left+right)/2, bottom+38)
 	for j, c := range points[0].measure.contestants {
-		colour := plotColours[j%len(plotColours)]
+		colour, class := plotColours[j%len(plotColours)], "line"
+		if c.name == us {
+			class = "line ours"
+		}
 		at := legendY + legendRow*float64(j)
-		fmt.Fprintf(&b, `<path class="line" stroke="%s" d="M%.0f %.0fh16"/><text x="%.0f" y="%.0f">%s</text>`+"\n",
-			colour, legendX, at-4, legendX+22, at, c.name)
-		fmt.Fprintf(&b, `<path class="line" stroke="%s" d="%s"/>`+"\n", colour, p.line(points, j, x, y))
+		fmt.Fprintf(&b, `<path class="%s" stroke="%s" d="M%.0f %.0fh16"/><text x="%.0f" y="%.0f">%s</text>`+"\n",
+			class, colour, legendX, at-4, legendX+22, at, html.EscapeString(c.name))
+		fmt.Fprintf(&b, `<path class="%s" stroke="%s" d="%s"/>`+"\n", class, colour, p.line(points, j, x, y))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
