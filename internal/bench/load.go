@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -129,9 +131,10 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 	checks, failed := 0, 0
 	for _, c := range l.callers {
 		checks, failed = checks+c.checks, failed+c.failed
-		if c.err != nil && !l.plan.mayFail {
-			return nil, c.err
-		}
+		err = cmp.Or(err, c.err)
+	}
+	if failed*100 > checks && !l.plan.mayFail {
+		return nil, fmt.Errorf("%d of %d checks failed: %w", failed, checks, err)
 	}
 	n := float64(max(checks, 1))
 	got := sample{

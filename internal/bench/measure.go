@@ -36,7 +36,7 @@ type plan struct {
 	sampled  bool               // take the latency of every check
 	onServer bool               // it uses the Redis server: forget keys before, measure its CPU
 	network  network            // the way to the server
-	mayFail  bool               // failed checks are a figure, not an error
+	mayFail  bool               // failed checks are a figure; otherwise one in a hundred is an error
 }
 
 // A quota is a limit as all contestants understand it: so many requests per
@@ -158,8 +158,10 @@ func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, er
 func (p plan) in(s *stage) plan {
 	if s.quick {
 		p.lasts = min(p.lasts, 10*time.Millisecond)
+		if p.warmUp == 0 {
+			p.keys = max(1, p.keys/1000) // each is asked for
+		}
 		p.warmUp = min(p.warmUp, 5*time.Millisecond)
-		p.keys = max(1, p.keys/1000)
 	}
 	return p
 }
