@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 )
@@ -168,26 +169,21 @@ func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) err
 	}
 	defer server.close()
 	r.redisVersion = server.version(ctx)
-	proxies := map[network]*proxy{}
-	defer func() {
-		for _, p := range proxies {
-			_ = p.close()
-		}
-	}()
+	proxies, err := startProxies(ctx, o, server.addr)
+	for _, p := range proxies {
+		defer p.close()
+	}
+	if err != nil {
+		return err
+	}
+	r.proxies = proxies
 	for _, m := range o.selected() {
 		begin := time.Now()
 		s := &stage{server: server, quick: o.quick}
-		if n := m.plan.network; n.roundTrip > 0 {
-			if proxies[n] == nil {
-				if proxies[n], err = startProxy(server.addr, n); err != nil {
-					return err
-				}
-				if err := proxies[n].adjust(ctx, o.quick); err != nil {
-					return err
-				}
-				r.proxies = append(r.proxies, proxies[n])
+		for _, p := range proxies {
+			if p.network == m.plan.network {
+				s.proxy = p
 			}
-			s.proxy = proxies[n]
 		}
 		results, err := m.run(ctx, s, o.rounds)
 		s.close()
@@ -198,4 +194,24 @@ func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) err
 		fmt.Fprintf(stderr, "bench: %-18s %5.1f s\n", m.name, time.Since(begin).Seconds())
 	}
 	return nil
+}
+
+// startProxies starts those that the measures need, and returns all that run.
+// It comes first, so that nothing is measured in vain where they do not work.
+func startProxies(ctx context.Context, o options, server string) (proxies []*proxy, err error) {
+	for _, n := range networks {
+		needs := func(m measure) bool { return n.roundTrip > 0 && m.plan.network == n }
+		if !slices.ContainsFunc(o.selected(), needs) {
+			continue
+		}
+		p, err := startProxy(server, n)
+		if err != nil {
+			return proxies, err
+		}
+		proxies = append(proxies, p)
+		if err := p.adjust(ctx, o.quick); err != nil {
+			return proxies, err
+		}
+	}
+	return proxies, nil
 }

@@ -10,7 +10,7 @@ var pingConnections = []int{1, 16, 256}
 
 // pingEvery is the least time between two PINGs of all connections together. A
 // closed loop of 256 connections would measure how fast the machine can write.
-const pingEvery = 100 * time.Microsecond
+const pingEvery = 200 * time.Microsecond
 
 // pings are what PINGs took.
 type pings struct {

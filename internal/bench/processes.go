@@ -50,6 +50,27 @@ type slot struct {
 	Window int64 // its number since the Unix epoch
 }
 
+func newYield() yield { return yield{Admitted: map[slot]int{}, Denied: map[slot]int{}} }
+
+// sumOf adds up what callers or processes did at the same time.
+func sumOf(yields []yield) yield {
+	sum := newYield()
+	for i := range yields {
+		y := &yields[i]
+		sum.Begin, sum.End = y.Begin, y.End
+		sum.Checks += y.Checks
+		sum.AllChecks += y.AllChecks
+		sum.Latencies.merge(&y.Latencies)
+		for s, n := range y.Admitted {
+			sum.Admitted[s] += n
+		}
+		for s, n := range y.Denied {
+			sum.Denied[s] += n
+		}
+	}
+	return sum
+}
+
 // A worker is a process with a job.
 type worker struct {
 	cmd *exec.Cmd
@@ -59,23 +80,31 @@ type worker struct {
 
 // together runs a job in so many processes at once, and returns what they did.
 // They begin when all of them have connected.
-func (j job) together(ctx context.Context, processes int) ([]yield, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the workers where one fails
+func (j job) together(ctx context.Context, processes int) (yields []yield, err error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	workers := make([]*worker, processes)
-	for i := range workers {
-		var err error
-		if workers[i], err = j.start(ctx); err != nil {
+	var workers []*worker
+	defer func() {
+		if err != nil {
+			cancel() // the others would wait for their turn to begin
+		}
+		for _, w := range workers {
+			_ = w.cmd.Wait()
+		}
+	}()
+	for range processes {
+		w, err := j.start(ctx)
+		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = workers[i].cmd.Wait() }()
+		workers = append(workers, w)
 	}
 	for _, w := range workers {
 		if _, err := w.out.ReadString('\n'); err != nil {
 			return nil, fmt.Errorf("a process: %w", err)
 		}
 	}
-	yields := make([]yield, processes)
+	yields = make([]yield, processes)
 	errs := make([]error, processes)
 	var group sync.WaitGroup
 	for i, w := range workers {

@@ -112,25 +112,29 @@ func (p *proxy) adjust(ctx context.Context, quick bool) error {
 			return err
 		}
 		p.pings = p.pings[:0]
-		right, wrongBy := true, []float64(nil)
+		right := true
 		for _, connections := range pingConnections {
 			got, err := ping(ctx, p.addr, connections, lasts)
 			if err != nil {
 				return err
 			}
-			off := float64(got.median - p.network.roundTrip)
-			right = right && math.Abs(off) <= pingsOff*float64(p.network.roundTrip)
-			wrongBy = append(wrongBy, off)
+			right = right && math.Abs(float64(p.off(got))) <= pingsOff*float64(p.network.roundTrip)
 			p.pings = append(p.pings, got)
 		}
 		if right || quick {
 			return nil
 		}
-		p.delay = max(0, p.delay-time.Duration(median(wrongBy)/2))
+		// Half of the error, or less: a busy machine is no reason to be too fast.
+		change := (p.off(p.pings[0]) + p.off(p.pings[1])) / 2
+		p.delay -= min(change/4, p.network.roundTrip/20)
+		p.delay = min(max(p.delay, p.network.roundTrip/4), p.network.roundTrip/2)
 	}
 	return fmt.Errorf("the proxy cannot keep %s, even after %d tries. The last one: %v. Is the machine busy?",
 		p.network.title(), tries, p.pings)
 }
+
+// off returns how much longer than the round trip PINGs took.
+func (p *proxy) off(got pings) time.Duration { return got.median - p.network.roundTrip }
 
 // describe writes what PINGs took through the proxy, and what it costs.
 func (p *proxy) describe(b *strings.Builder) {

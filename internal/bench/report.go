@@ -86,7 +86,12 @@ func (f figure) span(samples []sample) string {
 	return ""
 }
 
-func (f figure) format(v float64) string { return strings.TrimRight(f.number(v)+" "+f.unit, " ") }
+func (f figure) format(v float64) string {
+	if math.IsNaN(v) {
+		return f.number(v)
+	}
+	return strings.TrimRight(f.number(v)+" "+f.unit, " ")
+}
 
 // number writes at least three digits, and groups those of large numbers.
 func (f figure) number(v float64) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-// A dated take also returns how long it is until the key's window ends.
+// A datedTake also returns how long it is until the key's window ends.
 type datedTake func(ctx context.Context, key string) (allowed bool, reset time.Duration, err error)
 
 var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, error){
@@ -61,50 +61,25 @@ func datedTakes(s *stage, o shared.Options, limit algorithms.Limit) (func() date
 	}, err
 }
 
-// loop runs one caller per tally until stop, and returns the first error.
-func (j job) loop(takes func() datedTake, tallies []*tally, caller func(datedTake, *tally) error) error {
+// loop runs all callers, each with a yield of its own. It returns the sum of
+// the yields, and the first error.
+func (j job) loop(takes func() datedTake, caller func(datedTake, *yield) error) (yield, error) {
+	yields := make([]yield, j.Callers)
 	var group sync.WaitGroup
 	var failure atomic.Pointer[error]
-	for _, t := range tallies {
+	for i := range yields {
 		group.Go(func() {
-			if err := caller(takes(), t); err != nil {
+			yields[i] = newYield()
+			if err := caller(takes(), &yields[i]); err != nil {
 				failure.CompareAndSwap(nil, &err)
 			}
 		})
 	}
 	group.Wait()
 	if err := failure.Load(); err != nil {
-		return *err
+		return yield{}, *err
 	}
-	return nil
-}
-
-// A tally is what one caller counts.
-type tally struct {
-	yield
-	_ [64]byte // keeps the counts of two callers apart
-}
-
-func (j job) tallies() []*tally {
-	all := make([]*tally, j.Callers)
-	for i := range all {
-		all[i] = &tally{yield: yield{Admitted: map[slot]int{}, Denied: map[slot]int{}}}
-	}
-	return all
-}
-
-// sum adds up what callers or workers did.
-func (y *yield) sum(other *yield) {
-	y.Begin, y.End = other.Begin, other.End
-	y.Checks += other.Checks
-	y.AllChecks += other.AllChecks
-	y.Latencies.merge(&other.Latencies)
-	for s, n := range other.Admitted {
-		y.Admitted[s] += n
-	}
-	for s, n := range other.Denied {
-		y.Denied[s] += n
-	}
+	return sumOf(yields), nil
 }
 
 // draw asks for random keys.
@@ -112,8 +87,7 @@ func (j job) draw(ctx context.Context, takes func() datedTake, window time.Durat
 	keys, draws := plan{}.keyNames(j.Keys), j.draws()
 	begin := time.Now().Add(j.WarmUp)
 	end := begin.Add(j.Lasts)
-	tallies := j.tallies()
-	err := j.loop(takes, tallies, func(take datedTake, t *tally) error {
+	all, err := j.loop(takes, func(take datedTake, y *yield) error {
 		for at := rand.IntN(len(draws)); ; at = (at + 1) % len(draws) {
 			sent := time.Now()
 			if !sent.Before(end) || ctx.Err() != nil {
@@ -126,24 +100,20 @@ func (j job) draw(ctx context.Context, takes func() datedTake, window time.Durat
 			}
 			answered := time.Now()
 			if !sent.Before(begin) {
-				t.Checks++
-				t.Latencies.add(answered.Sub(sent))
+				y.Checks++
+				y.Latencies.add(answered.Sub(sent))
 			}
-			t.AllChecks++
+			y.AllChecks++
 			s := slot{key, windowOf(answered.Add(reset), window)}
 			if allowed {
-				t.Admitted[s]++
+				y.Admitted[s]++
 			} else {
-				t.Denied[s]++
+				y.Denied[s]++
 			}
 		}
 	})
-	all := j.tallies()[0]
-	for _, t := range tallies {
-		all.sum(&t.yield)
-	}
 	all.Begin, all.End = begin, end
-	return all.yield, err
+	return all, err
 }
 
 // windowOf returns the number of the window that ends at about t. The answer
@@ -175,15 +145,14 @@ const insists = 1500 * time.Millisecond
 // useUp takes from one key until its callers are denied for good.
 func (j job) useUp(ctx context.Context, takes func() datedTake) (yield, error) {
 	key := userKey(0)
-	tallies := j.tallies()
-	err := j.loop(takes, tallies, func(take datedTake, t *tally) error {
+	return j.loop(takes, func(take datedTake, y *yield) error {
 		for last := time.Now(); time.Since(last) < insists; {
 			allowed, _, err := take(ctx, key)
 			if err != nil {
 				return err
 			}
 			if allowed {
-				t.Admitted[slot{}]++
+				y.Admitted[slot{}]++
 				last = time.Now()
 			} else {
 				time.Sleep(time.Millisecond)
@@ -191,9 +160,4 @@ func (j job) useUp(ctx context.Context, takes func() datedTake) (yield, error) {
 		}
 		return nil
 	})
-	all := j.tallies()[0]
-	for _, t := range tallies {
-		all.sum(&t.yield)
-	}
-	return all.yield, err
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-const zipfProcesses = 4
-
-var (
-	zipf = &zipfRun{}
-
+const (
+	workers        = 4
 	zipfWithLeases = "penstock with leases"
 )
+
+var zipf = new(zipfRun)
 
 var processMeasures = []measure{{
 	name:        "redis-processes",
@@ -69,12 +68,9 @@ func usedUp(_ context.Context, s *stage, _ plan) (round, error) {
 		if err := s.server.flush(ctx); err != nil {
 			return nil, err
 		}
-		yields, err := j.together(ctx, zipfProcesses)
-		var sum int
-		for _, y := range yields {
-			sum += y.Admitted[slot{}]
-		}
-		off := float64(sum) - float64(limit.Requests())
+		yields, err := j.together(ctx, workers)
+		sum := sumOf(yields)
+		off := float64(sum.Admitted[slot{}]) - float64(limit.Requests())
 		return sample{
 			overAdmitted:  max(0, off),
 			underAdmitted: 100 * max(0, -off) / float64(limit.Requests()),
@@ -99,22 +95,19 @@ func crowd(processes int) start {
 
 // measured runs a job, and returns what the processes did and its figures.
 func (j job) measured(ctx context.Context, s *stage, processes int) (yield, sample, error) {
-	all := (job{Callers: 1}).tallies()[0].yield
 	if err := s.server.flush(ctx); err != nil {
-		return all, nil, err
+		return yield{}, nil, err
 	}
 	before, err := s.usage(ctx, true)
 	if err != nil {
-		return all, nil, err
+		return yield{}, nil, err
 	}
 	yields, err := j.together(ctx, processes)
 	if err != nil {
-		return all, nil, err
+		return yield{}, nil, err
 	}
 	after, err := s.usage(ctx, true)
-	for _, y := range yields {
-		all.sum(&y)
-	}
+	all := sumOf(yields)
 	return all, sample{
 		checksPerSecond: float64(all.Checks) / j.Lasts.Seconds(),
 		serverCPU:       (after.server - before.server) / float64(max(all.AllChecks, 1)),
@@ -150,7 +143,7 @@ func (z *zipfRun) start(limiter string) start {
 		}
 		j.Limit = z.limit.String()
 		return func(ctx context.Context) (sample, error) {
-			all, got, err := j.measured(ctx, s, zipfProcesses)
+			all, got, err := j.measured(ctx, s, workers)
 			if err == nil && (limiter == "leases" || limiter == "penstock") {
 				z.judge(&all, got)
 			}
@@ -163,7 +156,7 @@ func (z *zipfRun) start(limiter string) start {
 // pace of the fastest contestant.
 func (z *zipfRun) choose(ctx context.Context, s *stage, j job) error {
 	j.Limiter, j.Limit = "leases", algorithms.FixedWindow(1_000_000_000, zipfWindow).String()
-	all, _, err := j.measured(ctx, s, zipfProcesses)
+	all, _, err := j.measured(ctx, s, workers)
 	hottest := 0
 	for at, n := range all.Admitted {
 		if at.Key == 0 {
