@@ -15,11 +15,13 @@ const pingEvery = 200 * time.Microsecond
 // pings are what PINGs took.
 type pings struct {
 	connections int
+	count       int
 	perSecond   float64
 	median, p99 time.Duration
+	cpu         time.Duration // of the proxy, per PING
 }
 
 func (p pings) String() string {
-	return fmt.Sprintf("%s, %s PINGs per second: median %v, p99 %v", plural(p.connections, "connection"),
-		thousands(int(p.perSecond)), p.median.Round(time.Microsecond), p.p99.Round(time.Microsecond))
+	return fmt.Sprintf("%s, %s PINGs per second: median %s µs, p99 %s µs, %s µs of the proxy's CPU each", plural(p.connections, "connection"),
+		thousands(int(p.perSecond)), short(micros(p.median)), short(micros(p.p99)), short(micros(p.cpu)))
 }

@@ -62,6 +62,7 @@ func pingOn(ctx context.Context, addr string, connections int, lasts time.Durati
 	slices.Sort(took)
 	return pings{
 		connections: connections,
+		count:       len(took),
 		perSecond:   float64(len(took)) / lasts.Seconds(),
 		median:      took[len(took)/2],
 		p99:         took[len(took)*99/100],

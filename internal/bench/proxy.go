@@ -114,7 +114,7 @@ func (p *proxy) adjust(ctx context.Context, quick bool) error {
 		p.pings = p.pings[:0]
 		right := true
 		for _, connections := range pingConnections {
-			got, err := ping(ctx, p.addr, connections, lasts)
+			got, err := p.ping(ctx, connections, lasts)
 			if err != nil {
 				return err
 			}
@@ -131,6 +131,20 @@ func (p *proxy) adjust(ctx context.Context, quick bool) error {
 	}
 	return fmt.Errorf("the proxy cannot keep %s, even after %d tries. The last one: %v. Is the machine busy?",
 		p.network.title(), tries, p.pings)
+}
+
+func (p *proxy) ping(ctx context.Context, connections int, lasts time.Duration) (pings, error) {
+	before, err := cpuOf(p.cmd.Process.Pid)
+	if err != nil {
+		return pings{}, err
+	}
+	got, err := ping(ctx, p.addr, connections, lasts)
+	if err != nil {
+		return pings{}, err
+	}
+	after, err := cpuOf(p.cmd.Process.Pid)
+	got.cpu = (after - before) / time.Duration(got.count)
+	return got, err
 }
 
 // off returns how much longer than the round trip PINGs took.

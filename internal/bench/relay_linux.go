@@ -220,9 +220,13 @@ func (r *relay) queue(to *end, bytes []byte) {
 	heap.Push(&r.waiting, c)
 }
 
+// grain is how much too early a chunk may go, so that chunks that are due
+// together share a wake-up.
+const grain = 20 * time.Microsecond
+
 // sendDue sends all chunks whose time has come.
 func (r *relay) sendDue() {
-	now := r.now()
+	now := r.now() + grain
 	for len(r.waiting.heap) > 0 && r.waiting.heap[0].due <= now {
 		c := heap.Pop(&r.waiting).(*chunk)
 		switch {
