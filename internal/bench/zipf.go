@@ -38,7 +38,7 @@ var processMeasures = []measure{{
 }, {
 	name:    "redis-zipf",
 	title:   "Redis, four processes, Zipf-distributed keys (exponent 1.1) of 10 000, fixed windows",
-	plan:    plan{callers: 64, keys: 10_000, warmUp: second / 2, lasts: 3 * second},
+	plan:    plan{callers: 64, keys: 10_000, warmUp: second, lasts: 3 * second},
 	figures: []figure{checksPerSecond, p50, p99, p999, serverCPU, denied, overAdmitted, underAdmitted},
 	contestants: []contestant{
 		{zipfWithLeases, zipf.start("leases")},
