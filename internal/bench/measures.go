@@ -159,8 +159,8 @@ var httpMeasures = []measure{{
 	},
 	bars: []bar{
 		{figure: perCheck, against: httpPeers, atMost: 1, why: whyMiddleware},
-		{figure: allocations, atMost: 3, why: whyMiddleware},
-		{figure: bytesPerCheck, atMost: 450, why: whyMiddleware},
+		{figure: allocations, atMost: 3, firm: true, why: whyMiddleware},
+		{figure: bytesPerCheck, atMost: 450, firm: true, why: whyMiddleware},
 	},
 }, {
 	name:    "denials",
