@@ -66,7 +66,7 @@ const (
 // with all buffers, unless the batch is stuck. Idle ones are pooled.
 type batch struct {
 	lane   *lane
-	ctx    *tripContext // of the trips
+	ctx    context.Context // of the trips
 	cancel context.CancelFunc
 	timer  *time.Timer // runs expire
 
@@ -85,8 +85,7 @@ type batch struct {
 
 func newBatch() any {
 	b := new(batch)
-	ctx, cancel := context.WithCancel(context.Background())
-	b.ctx, b.cancel = &tripContext{Context: ctx}, cancel
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.timer = time.AfterFunc(time.Hour, b.expire)
 	b.timer.Stop()
 	return b
@@ -247,7 +246,7 @@ func (b *batch) expire() {
 			g.end(err)
 		}
 	}
-	l.flight.late()
+	l.flight.failed()
 	l.late = time.Now()
 	silent := time.Since(l.ended) > l.deadline/2
 	l.shed(silent, errUnsent)

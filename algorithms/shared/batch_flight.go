@@ -31,7 +31,8 @@
 //	| in at most twice the floor on average         |                          |
 //	| the same, in more than three times the floor  | one less, down to 4      |
 //	| the goal is lower                             | the goal                 |
-//	| a batch is late                               | 2                        |
+//	| a batch is late, or fails                     | 2                        |
+//	| no batch was answered for 10 s                | 2                        |
 //
 // One more at a time lets the client's pool dial one connection at a time, and none
 // while Redis is in trouble. Nothing grows unless as many as allowed were in flight.
@@ -56,6 +57,7 @@ const (
 type flight struct {
 	level int // batches that may be in flight, if the floor is known; 0 means 2
 	floor floor
+	last  int64 // when a batch was answered
 
 	// Since the level began, or since as many batches as the level were answered:
 	batches, trips int64 // that were answered, and the sum of their trips
@@ -76,7 +78,10 @@ func (f *flight) answered(now, trip int64, together, most int) {
 	if together <= fewInFlight {
 		f.floor.observe(now, trip)
 	}
-	f.level = max(f.level, fewInFlight)
+	if f.level < fewInFlight || now-f.last > 2*floorFor {
+		f.begin(fewInFlight)
+	}
+	f.last = now
 	f.batches++
 	f.trips += trip
 	f.full = f.full || together >= f.level
@@ -102,13 +107,23 @@ func (f *flight) answered(now, trip int64, together, most int) {
 // begin begins a level.
 func (f *flight) begin(level int) { f.level, f.batches, f.trips, f.full = level, 0, 0, false }
 
-// late notes that a batch was not answered in time.
-func (f *flight) late() { f.begin(fewInFlight) }
+// failed notes that a batch was late, or that it failed.
+func (f *flight) failed() { f.begin(fewInFlight) }
 
-// landed notes the round trip of a batch that was answered in time. It requires mu.
+// landed notes the end of a batch that was in time. It requires mu.
 func (b *batch) landed() {
-	if n := len(b.scripts); n > 0 && b.scripts[n-1].name.sent != 0 {
-		now := monotonic()
-		b.lane.flight.answered(now, now-b.scripts[n-1].name.sent, b.together, b.lane.redis.inFlight)
+	f, now := &b.lane.flight, monotonic()
+	if !b.answered() {
+		f.failed()
+	} else if last := &b.scripts[len(b.scripts)-1]; last.name.sent != 0 {
+		f.answered(now, now-last.name.sent, b.together, b.lane.redis.inFlight)
 	}
+}
+
+// answered reports whether Redis has run the last script of the batch.
+func (b *batch) answered() (ok bool) {
+	if n := len(b.scripts); n > 0 {
+		_, _, ok = b.scripts[n-1].answered()
+	}
+	return ok
 }

@@ -47,7 +47,8 @@ func TestFlight(t *testing.T) {
 		"more than three times the floor":  {append(used(900, 2_200, 2_200), used(900, 2_200, 6_700)[1:]...), 32, 100_000, 4},
 		"the network got faster":           {then(used(900, 2_200, 2_200), landing{100_000, 700, 2, false}), 32, 101_000, 7},
 		"a floor that is old drains":       {used(900, 2_200, 2_200), 32, 11_000_000, 2},
-		"after it has drained":             {then(used(900, 2_200, 2_200), landing{11_000_000, 2_000, 2, false}), 32, 11_000_001, 20},
+		"after it has drained":             {then(used(110_000, 2_200, 2_200), landing{11_010_000, 2_000, 2, false}), 32, 11_010_001, 20},
+		"after a quiet time":               {then(used(900, 2_200, 2_200), landing{11_000_000, 2_000, 1, false}), 32, 11_000_001, 2},
 		"late":                             {then(used(9, 2_200, 2_200), landing{at: 60_000, late: true}), 32, 61_000, 2},
 		"after late, one more at a time":   {then(used(9, 2_200, 2_200), landing{at: 60_000, late: true}, landing{61_000, 2_200, 2, false}), 32, 62_000, 3},
 	}
@@ -56,7 +57,7 @@ func TestFlight(t *testing.T) {
 			var f flight
 			for _, l := range tt.landings {
 				if l.late {
-					f.late()
+					f.failed()
 					continue
 				}
 				f.answered(l.at, l.trip, l.together, tt.most)

@@ -83,19 +83,13 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 		return errOverloaded
 	}
 	l.queue = append(l.queue, g)
-	own := l.sendsOwn(ctx)
-	if !own {
-		l.start()
+	if own := l.ownBatch(ctx); own != nil {
+		l.mu.Unlock()
+		own.sendOwn()
+		return <-g.done
 	}
+	l.start()
 	l.mu.Unlock()
-	if own {
-		l.sendOwn()
-		select {
-		case err := <-g.done:
-			return err
-		default: // a worker was faster, and sends the group
-		}
-	}
 	select {
 	case err := <-g.done:
 		return err
@@ -159,20 +153,21 @@ func (l *lane) batch() *batch {
 func (l *lane) work() {
 	b := l.batch()
 	for b.next() {
-		if !b.travel() {
+		b.begin()
+		b.timer.Reset(l.deadline)
+		if b.err == nil {
+			b.run()
+		}
+		if !b.end() {
 			return
 		}
 	}
 	l.redis.batches.Put(b)
 }
 
-// travel sends the batch and ends it. It reports whether the batch can be used again.
-func (b *batch) travel() bool {
-	b.begin()
-	b.timer.Reset(b.lane.deadline)
-	if b.err == nil {
-		b.run()
-	}
+// end ends a batch whose trips have ended. It reports whether the batch can be used
+// again.
+func (b *batch) end() bool {
 	if !b.finish() {
 		b.cancel()
 		return false
@@ -208,7 +203,9 @@ func (b *batch) finish() bool {
 	stopped := b.timer.Stop()
 	l := b.lane
 	l.mu.Lock()
-	b.observe()
+	if !b.stuck { // a late reply says little of the server's clock
+		b.observe()
+	}
 	b.resolve()
 	inTime, stuck := b.answer(), b.stuck
 	if stuck {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -249,5 +251,37 @@ func TestOwnDeadlineIsTheScripts(t *testing.T) {
 	redistest.Until(t, "the script has ended", func() bool { return limiter.redis.underWay() == 0 })
 	if at, units := stored(t, server, "usr=1"); units > 0 {
 		t.Errorf("charged %d at %v, long after its caller gave up", units, at)
+	}
+}
+
+// A reply that comes after its callers gave up would make the next deadlines late, too,
+// if no other reply is known.
+func TestLateAnswerSaysNothingOfTheClock(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limit := algorithms.TokenBucket(10, time.Hour)
+	take(t, must(t, server.Client(), nil), "usr=1", limit, 1) // Redis knows the script
+	proxy := redistest.StartProxy(t, server.Addr())
+	proxy.Set(redistest.DelayRequests(300 * time.Millisecond).Containing("evalsha"))
+	client := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	limiter := must(t, client, nil)
+	known := func() bool {
+		lane := limiter.redis.lane(0)
+		lane.mu.Lock()
+		defer lane.mu.Unlock()
+		return lane.clocks.lane.at(monotonic()) != unknown
+	}
+	if d := take(t, limiter, "usr=1", limit, 1); d.Source != algorithms.Local {
+		t.Fatalf("got %+v, want a local decision", d)
+	}
+	redistest.Until(t, "the reply was read", func() bool { return limiter.redis.underWay() == 0 })
+	if known() {
+		t.Error("a late reply counts as the best that is known")
+	}
+	proxy.Set(redistest.Pass())
+	redistest.Until(t, "Redis decides", func() bool { return take(t, limiter, "usr=1", limit, 0).Source == algorithms.Shared })
+	if !known() {
+		t.Error("no reply counts")
 	}
 }

@@ -7,9 +7,10 @@
 // A worker can hang in the client for longer than the deadline, and no caller may. So
 // callers send batches only if
 //
-//   - the client gives up reading and writing at the deadline of a context. go-redis
-//     does so with ContextTimeoutEnabled. Its maintenance notifications must be
-//     disabled, because after one of them it reads for up to 10 s.
+//   - the client gives up dialling, reading and writing at the deadline of a context.
+//     go-redis does so with ContextTimeoutEnabled. Its maintenance notifications must
+//     be disabled, because after one of them it reads for up to 10 s. It must not ask
+//     the application for credentials, or call it for a new connection.
 //   - the caller has no deadline that comes before the limiter's.
 //   - no batch of the lane was late in the last second. A client that gives up closes
 //     the connection. Then no reply can prove that this process was late, and not
@@ -37,7 +38,7 @@ const (
 	workersFor = time.Second
 )
 
-// obeysDeadlines reports whether a client reads and writes no longer than until the
+// obeysDeadlines reports whether a client does nothing for longer than until the
 // deadline of a context.
 func obeysDeadlines(client Client) bool {
 	c, ok := client.(interface{ Options() *redis.Options })
@@ -45,43 +46,75 @@ func obeysDeadlines(client Client) bool {
 		return false
 	}
 	o := c.Options()
+	asks := o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil || o.OnConnect != nil
 	notices := o.MaintNotificationsConfig
-	return o.ContextTimeoutEnabled && notices != nil && notices.Mode == maintnotifications.ModeDisabled
+	return o.ContextTimeoutEnabled && !asks && notices != nil && notices.Mode == maintnotifications.ModeDisabled
 }
 
-// A tripContext is the context of a batch. It is cancelled when the batch expires.
-type tripContext struct {
+// An ownContext is the context of a batch that a caller sends. It ends when the batch
+// expires.
+type ownContext struct {
 	context.Context
-	deadline time.Time // zero for workers
+	deadline time.Time
 }
 
-func (c *tripContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+func (c ownContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// sendsOwn reports whether a caller whose group is the last of the queue sends its
-// batch itself. Then it has taken a place in flight. It requires mu.
-func (l *lane) sendsOwn(ctx context.Context) bool {
+// ownBatch returns the batch that the caller of the last group in the queue sends
+// itself, with a place in flight; nil if a worker sends it. It requires mu.
+func (l *lane) ownBatch(ctx context.Context) *batch {
 	if !l.redis.obeys || l.plain || len(l.queue) != 1 || l.queue[0].queued.Before(l.late.Add(workersFor)) {
-		return false
+		return nil
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < l.deadline {
-		return false
+		return nil
 	}
-	return l.place()
+	if !l.place() {
+		return nil
+	}
+	b := l.batch()
+	b.gather()
+	b.together = l.inFlight
+	return b
 }
 
-// sendOwn sends one batch. A worker goes on if there is more to send.
-func (l *lane) sendOwn() {
-	b := l.batch()
-	if b.next() {
-		b.ctx.deadline = time.Now().Add(l.deadline + clientSlack)
-		if !b.travel() {
-			return
+// sendOwn sends the batch of one caller. If there is more to send afterwards, a worker
+// goes on.
+func (b *batch) sendOwn() {
+	l, ended := b.lane, false
+	defer func() {
+		if !ended { // the client has panicked
+			b.leavePlace(b.finish())
+			b.cancel()
 		}
-		b.ctx.deadline = time.Time{}
-		l.mu.Lock()
-		l.land()
-		l.start()
-		l.mu.Unlock()
+	}()
+	b.begin()
+	b.timer.Reset(l.deadline)
+	workers := b.ctx
+	b.ctx = ownContext{workers, time.Now().Add(l.deadline + clientSlack)}
+	if b.err == nil {
+		b.run()
 	}
-	l.redis.batches.Put(b)
+	if !b.answered() && monotonic() >= b.due && b.timer.Stop() {
+		b.expire() // this process was late, and the client was first
+	}
+	again := b.end()
+	ended = true
+	b.leavePlace(again)
+	if again {
+		b.ctx = workers
+		l.redis.batches.Put(b)
+	}
+}
+
+// leavePlace frees the place in flight, unless the end of the batch has done so.
+func (b *batch) leavePlace(held bool) {
+	if !held {
+		return
+	}
+	l := b.lane
+	l.mu.Lock()
+	l.land()
+	l.start()
+	l.mu.Unlock()
 }

@@ -21,7 +21,8 @@ import (
 // An obedientClient gives up at the deadline of a context, if its options say so.
 type obedientClient struct {
 	options redis.Options
-	silent  bool        // Redis does not answer
+	silent  bool // Redis does not answer
+	panics  bool
 	own     atomic.Bool // the last batch had a deadline: its caller sent it
 }
 
@@ -30,6 +31,9 @@ func (c *obedientClient) Options() *redis.Options { return &c.options }
 func (c *obedientClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	deadline, own := ctx.Deadline()
 	c.own.Store(own)
+	if c.panics {
+		panic("of the client")
+	}
 	err := errAnswer
 	if c.silent && own {
 		time.Sleep(time.Until(deadline))
@@ -82,11 +86,12 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 }
 
 func TestOtherClientsGetWorkers(t *testing.T) {
-	deaf, notified, byDefault := obedient(), obedient(), obedient()
+	deaf, notified, byDefault, asks := obedient(), obedient(), obedient(), obedient()
+	asks.CredentialsProvider = func() (string, string) { return "", "" }
 	deaf.ContextTimeoutEnabled = false
 	notified.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeAuto}
 	byDefault.MaintNotificationsConfig = nil
-	for name, o := range map[string]redis.Options{"deaf": deaf, "notified": notified, "by default": byDefault} {
+	for name, o := range map[string]redis.Options{"deaf": deaf, "notified": notified, "by default": byDefault, "asks": asks} {
 		if obeysDeadlines(&obedientClient{options: o}) {
 			t.Errorf("%s: obeys deadlines, want that it does not", name)
 		}
@@ -114,4 +119,32 @@ func TestClientObeysDeadlines(t *testing.T) {
 		t.Errorf("got %+v of a Redis that is stopped, want a local decision", d)
 	}
 	server.Continue()
+}
+
+// A panic of the client, which net/http recovers from, takes no place in flight with it.
+func TestOwnBatchSurvivesPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &obedientClient{options: obedient(), panics: true}
+		r := newRedis(t, client, &Options{Deadline: 50 * time.Millisecond})
+		call := func() (err error) {
+			defer func() {
+				if p := recover(); (p != nil) != client.panics {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_, err = algorithms.Allow(t.Context(), r, "usr=1", algorithms.TokenBucket(1, time.Hour))
+			return err
+		}
+		for range maxStuck + 1 {
+			_ = call()
+		}
+		client.panics = false
+		if err := call(); !errors.Is(err, errAnswer) || !client.own.Load() {
+			t.Errorf("got %v and own %v, want %v and true", err, client.own.Load(), errAnswer)
+		}
+		time.Sleep(time.Second) // the deadlines of all batches have passed
+		if n := r.redis.underWay(); n != 0 {
+			t.Errorf("%d batches are under way, want none", n)
+		}
+	})
 }
