@@ -102,14 +102,17 @@
 //	                           connection each time. Much longer timeouts hold connections
 //	                           to a Redis that hangs.
 //	PoolSize                   The limiter uses up to half of the pool, unless Options.InFlight
-//	                           says otherwise. A Redis that is 2 ms away is worth 40.
+//	                           says otherwise; in a Cluster, two batches for each of 64 ranges of
+//	                           slots come on top. For a Redis 2 ms away, set it to 40.
 //	DialerRetries              1 makes the errors of calls that cannot connect name the cause. The
 //	                           default dials for longer than the deadline.
 //	MaxRetries                 Any value: scripts are not sent again by the client.
 //	ContextTimeoutEnabled      true makes lone calls faster: with maintenance notifications disabled
 //	                           (MaintNotificationsConfig), a caller that finds no other call in the
 //	                           queue sends its call itself. Then it returns with the answer or at
-//	                           the deadline, and not when its context is cancelled.
+//	                           the deadline, and not when its context is cancelled. Hooks of the
+//	                           client must obey the deadline, too. A client with OnConnect or a
+//	                           provider of credentials is not called like that.
 //
 // During an outage go-redis writes lines of its own about failed dials. To leave
 // the log to the limiter, call logging.Disable of go-redis's package logging.

@@ -39,8 +39,9 @@ type Options struct {
 
 	// InFlight bounds the batches that are under way at once to one part of
 	// Redis: to a standalone server, or to one of 64 ranges of slots of a
-	// Cluster. Their number follows the network up to this bound. 0 means half of
-	// the client's pool, or 4 if the client does not show its pool.
+	// Cluster. Their number follows the network up to this bound. It stays 2 for a
+	// client that writes its commands as text, because that hides the round trip.
+	// 0 means half of the client's pool, or 4 if the client does not show its pool.
 	InFlight int
 
 	// Instances is how many instances share Redis until Redis can tell; 0 means
