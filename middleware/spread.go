@@ -8,8 +8,8 @@
 //
 // At now + wait the limiter can admit this request. From then on the limit refills
 // cost units in every cost/rate. So when the k-th client in the line returns, the
-// units of all k have come back, and those of one more, which is a newcomer's. The
-// maximum makes no slot earlier than the honest wait. Clients of a line are at least
+// units of all k have come back, and those of one more, which is a newcomer's. Because of
+// the maximum, no slot is earlier than the honest wait. Clients of a line are at least
 // 1/rate apart.
 //
 // A client keeps its slot until the slot has passed, however often the client asks.
@@ -29,10 +29,10 @@
 // at + rest/requests µs, with 0 <= rest < requests, so it never drifts. A slot is
 // rounded up.
 //
-// A line ends maxLine after the honest wait. Clients for whom it has no place return
-// within the maxLine after that, spread by a hash. So no slot is more than 2 maxLine
-// later than the honest wait. A limit that is so slow that its line has no place at
-// all has no slots: its clients get jitter.
+// A line ends at most maxLine after the honest wait. A client whose place is later
+// returns within the maxLine after that, spread by a hash. So no slot is more than
+// 2 maxLine later than the honest wait. If even the first place is later, the limit is
+// too slow for slots: its clients get jitter.
 
 package ratelimit
 
@@ -137,14 +137,16 @@ func (l line) next(d *denial, now int64) (slot int64, moved line) {
 		l = line{at: honest, requests: requests}
 	}
 	cost, end := max(d.cost, 1), honest+maxLine.Microseconds()
-	moved = l.plus(d, cost*d.instances)
-	switch full := moved.ceil() > end; {
-	case full && l.at == honest:
+	if first := (line{at: honest, requests: requests}); first.plus(d, cost).ceil() > end {
 		return 0, l
-	case full:
-		return end + d.part(maxLine.Microseconds(), now/maxLine.Microseconds()), l
 	}
 	mine := l.plus(d, cost*(1+d.part(d.instances, l.at)))
+	if mine.ceil() > end {
+		return end + d.part(maxLine.Microseconds(), now/maxLine.Microseconds()), l
+	}
+	if moved = l.plus(d, cost*d.instances); moved.ceil() > end {
+		moved = line{at: end, requests: requests} // the places after it are no one's
+	}
 	return mine.ceil(), moved
 }
 

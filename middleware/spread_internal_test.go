@@ -222,6 +222,42 @@ func TestLineIsBounded(t *testing.T) {
 	}
 }
 
+// TestPlacesOfManyInstances: the places of all instances together may exceed the line. Clients whose own places are in
+// the line have them, and no two of one instance are closer than 1/rate.
+func TestPlacesOfManyInstances(t *testing.T) {
+	t.Parallel()
+	limit, wait, apart := algorithms.TokenBucket(2, time.Minute), int64(1_000_000), int64(30_000_000)
+	const instances = 10 // 300 s, and the line is of 240 s
+	inLine := 0
+	for instance := range 100 {
+		s, last := new(slots), int64(0)
+		for i := range 5 {
+			d := denied(fmt.Sprint(instance, "-", i), limit, wait)
+			d.instances = instances
+			got, ok := s.wait(d, 0)
+			if !ok || got < wait+apart || got > wait+2*lineMax {
+				t.Fatalf("got %d, %t, want it within two lines", got, ok)
+			}
+			if got > wait+lineMax {
+				continue
+			}
+			if inLine++; last > 0 && got-last < apart {
+				t.Errorf("got %d µs after %d, want 1/rate between them", got, last)
+			}
+			last = got
+		}
+		d := denied("later", limit, wait) // the line goes on
+		d.instances = instances
+		if got, ok := s.wait(d, 10*lineMax); !ok || got > wait+2*lineMax {
+			t.Errorf("got %d, %t ten lines later", got, ok)
+		}
+	}
+	// The first client of an instance has one of ten places, of which eight are in the line. If it has none, the next tries.
+	if inLine < 70 {
+		t.Errorf("got %d slots in the lines of 100 instances, want nearly all to have one", inLine)
+	}
+}
+
 // TestExtremeSlots: no limit that is valid overflows.
 func TestExtremeSlots(t *testing.T) {
 	t.Parallel()
