@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "08589a4fc3025afda7ab69a0396def075e0b1934"
+const Digest = "018a6743258de7420b3ca44bf5e565efcea0d996"

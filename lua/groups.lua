@@ -1,7 +1,8 @@
 -- Groups of takes and trials, each of a key of its own. Twin: call.go.
 --
--- Arguments: ARGV[4]. The script returns here, before any function is made that other
--- groups need, or the loop decides all groups from the first other one on.
+-- Arguments: ARGV[4]. If all groups are of this kind, the script returns here, before it
+-- makes the functions that other groups need. Otherwise the loop decides the first group
+-- of another kind and all after it.
 --
 -- What is denied must be known before anything is charged. So one call of decide judges
 -- a check, decides all that follow it in the group, and then charges it. Meanwhile the
@@ -42,8 +43,9 @@ if not settles then
   local refused -- once there are any: the places of denied takes in the reply
 
   -- decide decides the checks of a group from one on, given its place in the reply and
-  -- how many takes are denied before it and elsewhere. It returns how many are denied in
-  -- all, and the place after the group; or nil if the group is one for the loop.
+  -- how many takes are denied before it and elsewhere. It returns how many takes are
+  -- denied in all, and the place after the group. It returns nil if the loop must decide
+  -- the group.
   local function decide(place, pos, left, denied)
     local op, k, index, units, except, id
     op, k, index, units, pos = unpack('<BHHI4', groups, pos)
