@@ -9,11 +9,10 @@ import (
 // A pace spreads departures over the window that a server advertises. It is a pure
 // function of the instants that it is given.
 //
-// A response that leaves r units for a time t makes the interval t/r, and at least that
-// of the policy. A response that
-// leaves none blocks until t has passed; then the interval is that of the policy, if the
-// server names one. The requests that left after the one that is answered may not be
-// counted in r, so learn subtracts them.
+// If a response leaves r units for a time t, the interval is t/r, but not shorter than the
+// policy's. If a response leaves no unit, no request departs until t has passed. Then the
+// interval is the policy's, if the server names a policy. r may not count the requests
+// that departed after the answered one, so learn subtracts them.
 //
 // Other clients of the same quota make each interval too short. So each denial doubles a
 // stretch of the interval, and each other response takes a part of the stretch away.
