@@ -60,6 +60,10 @@ type Options struct {
 	// the group of its path. Each partition has a pace and a key of Limiter of its own.
 	// nil means one partition per origin. Partition is called from many goroutines. It
 	// must not read the body.
+	//
+	// A Transport remembers at most 1 000 partitions, of all origins together. While all
+	// of them are in use, a request of another one has neither a pace nor an order, but
+	// Limiter still bounds it.
 	Partition func(*http.Request) string
 
 	// Limiter and Limit bound the requests that are sent, e.g. to a third party's
