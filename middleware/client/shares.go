@@ -21,7 +21,7 @@ type shares struct {
 }
 
 func (s *shares) start(share float64) {
-	s.share = int64(math.Round(share * whole))
+	s.share = int64(math.Ceil(share * whole)) // the least share is not 0, which has no bound
 	s.left = reserve * s.cost()
 }
 
