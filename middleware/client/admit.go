@@ -12,30 +12,39 @@ import (
 // of this process wakes it at once; another process's does not.
 const poll = 250 * time.Millisecond
 
-// admit waits for the pace and the limiter, first in, first out.
-func (x *exchange) admit() (turn uint64, h *held, err error) {
+// leastSleep is the least time between two questions of a request to the limiter.
+const leastSleep = time.Millisecond
+
+// admit waits for the pace and the limiter, first in, first out. If it fails, the turn
+// that it may have is not used.
+func (x *exchange) admit() error {
 	if x.lane == nil {
-		return 0, nil, nil
+		return nil
 	}
 	var times [WaitedForLimit + 1]time.Duration
-	w := x.lane.join()
-	taken, err := x.queue(w, &times)
-	turn = x.lane.leave(w, err == nil)
+	taken, err := x.depart(&times)
 	if err == nil {
 		err = x.hold(taken, &times)
-		if err != nil {
-			x.lane.learn(turn, nil, false, time.Now()) // the turn was not used
-		}
 	}
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
+	x.held = x.keep(taken)
 	for _, kind := range []EventKind{WaitedForPace, WaitedForLimit} {
 		if times[kind] > 0 {
 			x.observe(&Event{Kind: kind, Elapsed: times[kind]})
 		}
 	}
-	return turn, x.keep(taken), nil
+	return nil
+}
+
+// depart waits in the queue. It leaves the queue even if the limiter panics.
+func (x *exchange) depart(times *[WaitedForLimit + 1]time.Duration) (taken algorithms.Check, err error) {
+	w, admitted := x.lane.join(), false
+	defer func() { x.turn = x.lane.leave(w, admitted) }()
+	taken, err = x.queue(w, times)
+	admitted = err == nil
+	return taken, err
 }
 
 // queue waits until w is the first, the pace lets it go, and the limiter admits it. It
@@ -48,9 +57,14 @@ func (x *exchange) queue(w *waiter, times *[WaitedForLimit + 1]time.Duration) (t
 			if err := context.Cause(x.ctx); err != nil {
 				return taken, err
 			}
-			if taken, sleep, least, err = x.take(); err != nil || sleep == 0 {
+			var admitted bool
+			if taken, admitted, sleep, err = x.take(); err != nil || admitted {
 				return taken, err
 			}
+			if least = sleep; x.t.o.Limit.Algorithm().Concurrent() { // RetryAfter is an upper bound
+				sleep, least = min(sleep, poll), 0
+			}
+			sleep = max(sleep, leastSleep)
 			kind = WaitedForLimit
 		} else if !x.lane.paced {
 			kind = WaitedForLimit
@@ -68,24 +82,19 @@ func (x *exchange) queue(w *waiter, times *[WaitedForLimit + 1]time.Duration) (t
 	}
 }
 
-// take asks the limiter for a unit. If there is none, it returns how long to sleep until
-// the next try, and the least that the request still has to wait.
-func (x *exchange) take() (taken algorithms.Check, sleep, least time.Duration, err error) {
+// take asks the limiter for a unit. If there is none, wait is the limiter's RetryAfter.
+func (x *exchange) take() (taken algorithms.Check, admitted bool, wait time.Duration, err error) {
 	if x.t.o.Limiter == nil {
-		return taken, 0, 0, nil
+		return taken, true, 0, nil
 	}
 	checks := [1]algorithms.Check{{Policy: x.t.o.Name, Key: x.lane.key, Limit: x.t.o.Limit, Cost: 1}}
 	if err := x.t.o.Limiter.Allow(x.ctx, checks[:]); err != nil {
-		return taken, 0, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
+		return taken, false, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
 	}
-	d := &checks[0].Decision
-	switch {
-	case d.Allowed:
-		return checks[0], 0, 0, nil
-	case x.t.o.Limit.Algorithm().Concurrent(): // RetryAfter is an upper bound
-		return taken, min(d.RetryAfter, poll), 0, nil
+	if d := &checks[0].Decision; !d.Allowed {
+		return taken, false, d.RetryAfter, nil
 	}
-	return taken, d.RetryAfter, d.RetryAfter, nil
+	return checks[0], true, 0, nil
 }
 
 // hold waits until a leaky bucket serves the request. If the request does not wait so

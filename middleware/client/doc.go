@@ -22,8 +22,8 @@
 //	none        the connection failed      returns the error            send it again if it may run twice
 //
 // The Transport returns a 429 or 503 unread if the wait exceeds the request's deadline or
-// Options.MaxWait, if the attempts or the retry budget are used up, or if the request
-// cannot be repeated. [RetryAfter] then returns the wait that the server asks for. Keep the
+// Options.MaxWait, if the attempts or the retry budget are used up, if the request cannot
+// be repeated, or if the Limiter fails before the next attempt. [RetryAfter] then returns the wait that the server asks for. Keep the
 // work until that time. If there is none, waiting may not help: penstock names no wait
 // beside a quota of 0.
 //

@@ -130,9 +130,10 @@ func (l *lane) leave(w *waiter, sent bool) (turn uint64) {
 	return turn
 }
 
-// learn notes the response to a turn; nil is that of a request without one.
+// learn notes the response to a turn; nil is that of a request without one. A turn of 0 is
+// none.
 func (l *lane) learn(turn uint64, f *headers.Fields, denied bool, now time.Time) {
-	if l == nil || !l.paced {
+	if l == nil || !l.paced || turn == 0 {
 		return
 	}
 	l.mu.Lock()

@@ -35,7 +35,7 @@ type Event struct {
 	Response *http.Response
 
 	// Err says why a Sent request has no response, why GaveUpWait sent nothing, or why
-	// the body of GaveUpRequest cannot be rewound.
+	// GaveUpRequest did not rewind the body or receive a unit of Options.Limiter.
 	Err error
 
 	// Attempt numbers the attempts of the request, from 1. WaitedToRetry follows its
@@ -75,8 +75,8 @@ const (
 	// GaveUpShare: a denied request is not sent again, because retries have used up
 	// Options.RetryShare.
 	GaveUpShare
-	// GaveUpRequest: a denied request cannot be sent again, because of its method or
-	// because its body cannot be rewound.
+	// GaveUpRequest: a denied request cannot be sent again, because of its method,
+	// because its body cannot be rewound, or because Options.Limiter failed.
 	GaveUpRequest
 )
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -12,8 +13,8 @@ const (
 	backoffBase = 500 * time.Millisecond
 	backoffCap  = time.Minute
 
-	// An earlier attempt's response is read to its end, so that its connection can serve
-	// the next attempt, if it ends soon.
+	// An earlier attempt's response is read to its end, if it ends soon. So the wait keeps
+	// neither its connection nor its unit of a Concurrent limit from other requests.
 	drainBytes = 64 << 10
 	drainTime  = time.Second
 )
@@ -34,7 +35,15 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 		x.observe(&Event{Kind: GaveUpRequest, Response: resp, Err: err})
 		return false, nil
 	}
+	if !x.t.shares.spend() {
+		closeBody(next)
+		x.observe(&Event{Kind: GaveUpShare, Response: resp})
+		return false, nil
+	}
 	drain(resp)
+	if x.lane != nil { // the pace or the limiter may still refuse the next attempt
+		x.denial = resp
+	}
 	before := x.waited
 	if err := x.pause(time.Until(x.received.Add(wait)), nil); err != nil {
 		closeBody(next)
@@ -56,8 +65,6 @@ func (x *exchange) plan() (time.Duration, EventKind) {
 		return 0, GaveUpAttempts
 	case needed > budget || budget == 0:
 		return needed, GaveUpWait
-	case !x.t.shares.spend():
-		return 0, GaveUpShare
 	}
 	// The random part leaves half of the rest of the budget, so that there is time to send.
 	return floor + jitter(min(backoff(x.attempt), (budget-floor)/2)), WaitedToRetry
@@ -107,10 +114,23 @@ func closeBody(req *http.Request) {
 }
 
 // drain reads the body of an earlier attempt, up to a bound, and closes it. A server that
-// sends slowly cannot keep it: Close ends the read.
+// sends slowly cannot keep it: Close ends the read. The response has the text as its body,
+// in case that it becomes the caller's.
 func drain(resp *http.Response) {
-	timer := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() })
+	body := resp.Body
+	timer := time.AfterFunc(drainTime, func() { _ = body.Close() })
 	defer timer.Stop()
-	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes) // a failure only costs the connection
-	_ = resp.Body.Close()
+	var text bytes.Buffer
+	_, err := io.CopyN(&text, body, drainBytes) // a failure only costs the connection
+	_ = body.Close()
+	if err == io.EOF {
+		resp.Body = io.NopCloser(&text)
+		return
+	}
+	resp.Body = io.NopCloser(io.MultiReader(&text, cut{}))
 }
+
+// cut is the end of a body that was not read to its own.
+type cut struct{}
+
+func (cut) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -64,8 +64,9 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // RoundTrip implements [http.RoundTripper]. It sends req once or several times, and
-// returns the last response unread. Its errors are those of the base, those of the
-// context, those of the limiter, and [ErrWait].
+// returns the last response unread. If the pace or the limiter refuses a further attempt
+// after the wait, the response has the first 64 KiB of its body. RoundTrip's errors are
+// those of the base, those of the context, those of the limiter, and [ErrWait].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{t: t, ctx: req.Context(), req: req, next: req, lane: t.use(req)}
 	defer t.lanes.put(x.lane)
@@ -73,11 +74,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for {
 		resp, err := x.send()
 		if err != nil {
-			return nil, err
+			return x.fail(err)
 		}
 		again, err := x.retry(resp)
 		if err != nil {
-			return nil, err
+			return x.fail(err)
 		}
 		if !again {
 			return resp, nil
@@ -90,8 +91,11 @@ type exchange struct {
 	t        *Transport
 	ctx      context.Context
 	req      *http.Request
-	next     *http.Request // req, or its copy with a rewound body
-	lane     *lane         // nil: neither a pace nor a limiter
+	next     *http.Request  // req, or its copy with a rewound body
+	lane     *lane          // nil: neither a pace nor a limiter
+	turn     uint64         // in the pace, of the attempt; 0: none
+	held     *held          // of the attempt
+	denial   *http.Response // until the next attempt is admitted; nil: none
 	attempt  int
 	waited   time.Duration
 	fields   headers.Fields // of the last response
@@ -102,28 +106,50 @@ type exchange struct {
 // send waits for the pace and the limiter, and sends the request.
 func (x *exchange) send() (*http.Response, error) {
 	x.attempt++
-	turn, held, err := x.admit()
-	if err != nil {
+	x.turn, x.held = 0, nil
+	answered := false
+	defer func() {
+		if !answered { // an error, or a panic of the base, the limiter or an observer
+			x.lane.learn(x.turn, nil, false, time.Now())
+			x.held.release()
+		}
+	}()
+	if err := x.admit(); err != nil {
 		closeBody(x.next)
 		return nil, err
 	}
+	x.denial = nil
 	begun := time.Now()
 	resp, err := x.t.base.RoundTrip(x.next)
 	x.received = time.Now()
 	e := Event{Kind: Sent, Response: resp, Err: err, Elapsed: x.received.Sub(begun)}
 	if err != nil {
-		held.release()
-		x.lane.learn(turn, nil, false, x.received)
 		x.observe(&e)
 		return nil, err
+	}
+	if resp.Body == nil { // a client's response must have one
+		resp.Body = http.NoBody
 	}
 	x.fields = headers.Reader{}.Read(resp.StatusCode, resp.Header, x.received)
 	x.denied = x.t.denies(resp.StatusCode, &x.fields)
 	e.Denied = x.denied
-	x.lane.learn(turn, &x.fields, x.denied, x.received)
-	held.until(resp)
+	x.lane.learn(x.turn, &x.fields, x.denied, x.received)
+	x.held.until(resp)
 	x.observe(&e)
+	answered = true
 	return resp, nil
+}
+
+// fail returns the denial whose retry was not admitted, otherwise the error. If the
+// context has ended, it returns its error, as package net/http does.
+func (x *exchange) fail(err error) (*http.Response, error) {
+	if x.denial == nil || x.ctx.Err() != nil {
+		return nil, err
+	}
+	if !errors.Is(err, ErrWait) {
+		x.observe(&Event{Kind: GaveUpRequest, Response: x.denial, Err: err})
+	}
+	return x.denial, nil
 }
 
 func (x *exchange) observe(e *Event) {
@@ -148,15 +174,23 @@ func (x *exchange) budget() time.Duration {
 
 // tooLong returns the error of a wait that exceeds the budget, and reports it.
 func (x *exchange) tooLong(kind EventKind, wait time.Duration) error {
-	what, left := "the pace", x.budget()
+	what, event := "the pace", "an earlier request's response"
 	if kind == WaitedForLimit {
-		what = "the limiter"
+		what, event = "the limiter", "the limiter"
 	}
-	err := fmt.Errorf("ratelimit: client: %s needs a wait of %v, and %v are left: %w", what, wait, left, ErrWait)
+	why, left := fmt.Sprintf("%s needs a wait of %v", what, wait), x.budget()
+	if wait == 0 { // until an event, not for a time
+		why = fmt.Sprintf("waited %v for %s", x.waited, event)
+	}
+	err := fmt.Errorf("ratelimit: client: %s, and %v are left: %w", why, left, ErrWait)
 	if left < x.t.o.MaxWait-x.waited {
 		err = fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
 	}
-	x.observe(&Event{Kind: GaveUpWait, Err: err, Wait: wait})
+	e := Event{Kind: GaveUpWait, Response: x.denial, Wait: wait}
+	if x.denial == nil {
+		e.Err = err
+	}
+	x.observe(&e)
 	return err
 }
 
