@@ -15,6 +15,7 @@ import (
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/client"
 )
 
 const (
@@ -44,6 +45,8 @@ type kind struct {
 	spread bool // the server gives slots
 	client behaviour
 
+	transport *client.Options // of the clients' Transports, instead of a behaviour
+
 	instances int // of the server; 0 means 1
 }
 
@@ -57,6 +60,7 @@ type result struct {
 	served   int
 	done     time.Duration // of the last success
 	seconds  []second
+	failed   error // of clients that gave up
 }
 
 func (r *result) denied() int { return r.requests - r.served }
@@ -103,6 +107,13 @@ func (v *visitor) draw(n time.Duration) time.Duration {
 	return time.Duration(v.random.Int64N(int64(n)))
 }
 
+func newVisitor(number, wants int, seed uint64) *visitor {
+	return &visitor{number: number, wants: wants, random: rand.New(rand.NewPCG(seed, uint64(number)))}
+}
+
+// trip returns the time of a round trip.
+func (v *visitor) trip() time.Duration { return least + v.draw(most-least) }
+
 // A queue holds visitors by their arrivals.
 type queue []*visitor
 
@@ -121,43 +132,37 @@ func (q *queue) Pop() any {
 // run lets a crowd of a kind try until all have what they want. It must run in a
 // bubble of synctest.
 func (s setting) run(k kind, seed uint64) result {
+	if k.transport != nil {
+		return s.drive(k, seed)
+	}
 	server, r, begin := newServer(k, s.burst), result{kind: k.name}, time.Now()
 	var arrivals queue
 	for i := range s.clients {
-		v := &visitor{number: i, wants: s.wants, random: rand.New(rand.NewPCG(seed, uint64(i)))}
+		v := newVisitor(i, s.wants, seed)
 		v.at = v.draw(s.within)
 		heap.Push(&arrivals, v)
 	}
 	for len(arrivals) > 0 {
 		v := arrivals[0]
 		time.Sleep(time.Until(begin.Add(v.at)))
-		served, h := server.ask(v)
+		w := server.ask(v)
+		served := w.Code == http.StatusOK
 		r.count(v.at, served)
 		if served {
 			v.wants, v.tries = v.wants-1, 0
-		} else {
-			v.tries++
 		}
 		if v.wants == 0 {
 			heap.Pop(&arrivals)
 			continue
 		}
-		v.at += least + v.draw(most-least) + k.client.next(h, v, served)
+		v.at += v.trip()
+		if !served {
+			v.tries++
+			v.at += k.client(hintOf(w), v.tries, v.draw)
+		}
 		heap.Fix(&arrivals, 0)
 	}
 	return r
-}
-
-// next returns how long the client waits after a response.
-func (b behaviour) next(h hint, v *visitor, served bool) time.Duration {
-	switch {
-	case !served:
-		return b.denied(h, v.tries, v.draw)
-	case b.served != nil:
-		return b.served(h)
-	default:
-		return 0
-	}
 }
 
 // A server is the handlers of its instances, which count together.
@@ -191,7 +196,7 @@ func (c counted) Stats() algorithms.Stats {
 }
 
 // ask sends one request of a client to any instance.
-func (s server) ask(v *visitor) (served bool, said hint) {
+func (s server) ask(v *visitor) *httptest.ResponseRecorder {
 	instance := 0
 	if len(s) > 1 {
 		instance = v.random.IntN(len(s))
@@ -199,5 +204,5 @@ func (s server) ask(v *visitor) (served bool, said hint) {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
 	r.RemoteAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(v.number >> 8), byte(v.number)}), 1234).String()
 	s[instance].ServeHTTP(w, r)
-	return w.Code == http.StatusOK, read(w.Header())
+	return w
 }

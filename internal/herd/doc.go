@@ -13,6 +13,9 @@
 // everything, and every random number comes from a seed, so the same seed gives the
 // same figures. synctest needs a *testing.T, so the command runs as a test would.
 //
+// The clients of "slots + transport" and "slots + Pace" are real Transports of package
+// client, each in a goroutine of its own. Their jitter has no seed.
+//
 // A round trip takes 2 to 20 ms. A client waits from the instant at which it has the
 // response.
 //
@@ -41,14 +44,13 @@
 //	slots                   the server gives each client a slot (Policy.Spread)
 //	slots of 4 instances    slots, and each request reaches any of four instances,
 //	                        which count together and have slots of their own
-//	slots + transport       slots, and the client adds full jitter
-//	slots + Pace            the same, and the client also spreads requests over the window
-//	                        that the last response advertised
+//	slots + transport       slots, and each client is a client.Transport
+//	slots + Pace            the same with client.Options.Pace
 //
 // # The columns
 //
 //	requests per success    1 is the least, and 1.99 if all but the burst are denied once
-//	429s                    denied requests
+//	denials                 denied requests: 429, or 503 for the capacity of all clients
 //	all served              when the last client had its last success
 //	peak per second         the most requests in a second, the first excepted
 //

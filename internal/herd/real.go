@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os/exec"
@@ -18,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/penstock-go/penstock/middleware/client"
 )
 
 const (
@@ -32,7 +33,7 @@ const realHead = `# Real clients
 
 %s writes this page. The example server is a process, and %d clients in another one ask for /v1/exports, each from a
 loopback address of its own. One token bucket of %d/s counts them all. All begin at once, and each wants one success. The rows "simulated"
-are of the same crowd in %s. The machine: %d processors, %s/%s, %s.
+are of the same crowd in simulated time. The machine: %d processors, %s/%s, %s.
 
 The server always sends slots. A client that waits a constant second, or uses full jitter alone, does not read them. A denial is a 503 here,
 because the policy is the capacity of all clients. Simulated round trips are longer than those of loopback. With full jitter, the time is that of the unluckiest client.
@@ -47,6 +48,9 @@ func realFiles(t *testing.T) (map[string]string, error) {
 	var results []result
 	for _, k := range []kind{everySecond, randomly, slots, slotsOurs} { // the example advertises nothing to pace by
 		r := simulate(t, fewer, k, shown)
+		if r.failed != nil {
+			return nil, fmt.Errorf("%s, simulated: %w", k.name, r.failed)
+		}
 		r.kind += ", simulated"
 		real, err := fewer.ask(t.Context(), t.TempDir(), k)
 		if err != nil {
@@ -55,7 +59,7 @@ func realFiles(t *testing.T) (map[string]string, error) {
 		real.kind = k.name + ", real"
 		results = append(results, r, real)
 	}
-	page := fmt.Sprintf(realHead, "`make herd-real`", fewer.clients, rate, "`RESULTS.md`'s simulation",
+	page := fmt.Sprintf(realHead, "`make herd-real`", fewer.clients, rate,
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	return map[string]string{realFile: page + table(results, nil)}, nil
 }
@@ -76,7 +80,7 @@ func (s setting) ask(ctx context.Context, dir string, k kind) (result, error) {
 		all.Go(func() {
 			c := newRealClient(i, url)
 			defer c.http.CloseIdleConnections()
-			err := c.try(ctx, k.client, func(served bool) {
+			err := c.try(ctx, k, func(served bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				r.count(time.Since(begin), served)
@@ -92,22 +96,31 @@ func (s setting) ask(ctx context.Context, dir string, k kind) (result, error) {
 
 // A realClient is a client with an address of its own.
 type realClient struct {
-	visitor
+	*visitor
 	http http.Client
 	url  string
 }
 
 func newRealClient(number int, url string) *realClient {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+number>>8), byte(number))}
-	c := &realClient{url: url, visitor: visitor{number: number, random: rand.New(rand.NewPCG(shown, uint64(number)))}}
+	c := &realClient{url: url + "/v1/exports", visitor: newVisitor(number, 1, shown)}
 	c.http.Transport = &http.Transport{DialContext: (&net.Dialer{LocalAddr: from}).DialContext}
 	return c
 }
 
 // try asks until the client is served, and reports each response.
-func (c *realClient) try(ctx context.Context, b behaviour, report func(served bool)) error {
+func (c *realClient) try(ctx context.Context, k kind, report func(served bool)) error {
+	if k.transport != nil {
+		return insist(ctx, k.transport, c.url, c.wants, func(r *http.Request) (*http.Response, error) {
+			resp, err := c.http.Transport.RoundTrip(r)
+			if err == nil {
+				report(resp.StatusCode == http.StatusOK)
+			}
+			return resp, err
+		})
+	}
 	for {
-		served, h, err := c.ask(ctx)
+		served, hint, err := c.ask(ctx)
 		if err != nil {
 			return err
 		}
@@ -117,7 +130,7 @@ func (c *realClient) try(ctx context.Context, b behaviour, report func(served bo
 		}
 		c.tries++
 		select {
-		case <-time.After(b.next(h, &c.visitor, served)):
+		case <-time.After(k.client(hint, c.tries, c.draw)):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -125,22 +138,23 @@ func (c *realClient) try(ctx context.Context, b behaviour, report func(served bo
 }
 
 // ask sends one request.
-func (c *realClient) ask(ctx context.Context) (served bool, h hint, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/v1/exports", nil)
+func (c *realClient) ask(ctx context.Context) (served bool, hint time.Duration, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
-		return false, h, err
+		return false, 0, err
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return false, h, err
+		return false, 0, err
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	err = errors.Join(err, resp.Body.Close())
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusServiceUnavailable:
-		return resp.StatusCode == http.StatusOK, read(resp.Header), err
+		hint, _ = client.RetryAfter(resp)
+		return resp.StatusCode == http.StatusOK, hint, err
 	default:
-		return false, h, errors.Join(err, fmt.Errorf("got status %s", resp.Status))
+		return false, 0, errors.Join(err, fmt.Errorf("got status %s", resp.Status))
 	}
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ const (
 const resultsHead = `# Results
 
 %s writes this page, its tables and its plots. Time is simulated, and everything else is the real middleware. ` + "`doc.go`" + ` has the settings,
-the kinds and the columns. The tables and plots are of seed %d. The bars hold for the worst of %d seeds.
+the kinds and the columns. The tables and plots are of seed %d. The bars hold for the worst of %d seeds. The rows of the transport are of the
+real one. Its jitter has no seed, so these rows differ a little each time, and the plots leave them out.
 `
 
 const burstNotes = `
@@ -30,10 +32,10 @@ apart. Give a shared limit a burst of at least the requests of one second.
 `
 
 const quotaNotes = `
-The last column is the reduction of 429s against exponential backoff. The paper reports 97.3 %% for its best adaptive clients, in traffic of its own.
+The last column is the reduction of denials against exponential backoff. The paper reports 97.3 %% for its best adaptive clients, in traffic of its own.
 
-- A client that only obeys Retry-After cannot do better than about one 429 per success here. It learns of its next turn only from a denial.
-- Exponential backoff has few 429s because its clients sleep long after the limit has room: it takes %.1f times the ideal.
+- A client that only obeys Retry-After cannot do better than about one denial per success here. It learns of its next turn only from a denial.
+- Exponential backoff has few denials because its clients sleep long after the limit has room: it takes %.1f times the ideal.
 - Pacing spreads what a response advertises, and a shared limit advertises what all clients have together. So pacing alone does not replace slots.
 `
 
@@ -45,8 +47,13 @@ func simulatedFiles(t *testing.T) (map[string]string, error) {
 	for _, s := range []setting{oneSuccess, sharedQuota, smallBurst} {
 		var results []result
 		for _, k := range kindsOf[s.name] {
-			results = append(results, simulate(t, s, k, shown))
+			r := simulate(t, s, k, shown)
+			if r.failed != nil {
+				return nil, fmt.Errorf("%s: %s: %w", s.name, k.name, r.failed)
+			}
+			results = append(results, r)
 		}
+		seeded := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return unseeded(r.kind) })
 		fmt.Fprintf(&page, "\n## %s\n\n", s.title)
 		page.WriteString(table(results, find(results, doubling.name)))
 		fmt.Fprintf(&page, "\n![requests and successes per second](%s.svg)\n", s.name)
@@ -56,7 +63,7 @@ func simulatedFiles(t *testing.T) (map[string]string, error) {
 		if s.burst < rate {
 			page.WriteString(burstNotes)
 		}
-		files[s.name+".svg"] = plot(results)
+		files[s.name+".svg"] = plot(seeded)
 	}
 	rows, err := barRows(t)
 	page.WriteString("\n## Bars\n\n| setting | slots, and clients that only obey Retry-After | worst | at most | |\n| --- | --- | ---: | ---: | --- |\n" + rows)
@@ -64,11 +71,16 @@ func simulatedFiles(t *testing.T) (map[string]string, error) {
 	return files, err
 }
 
-// table returns a row for each result. Against, if not nil, has the 429s that the others are compared with.
+// unseeded reports whether a line is of a kind whose figures no seed decides.
+func unseeded(line string) bool {
+	return strings.Contains(line, slotsOurs.name) || strings.Contains(line, slotsPaced.name)
+}
+
+// table returns a row for each result. Against, if not nil, has the denials that the others are compared with.
 func table(results []result, against *result) string {
-	head, line := "| Retry-After | requests per success | 429s | 429s per success | all served | peak per second |", "| --- | ---: | ---: | ---: | ---: | ---: |"
+	head, line := "| Retry-After | requests per success | denials | denials per success | all served | peak per second |", "| --- | ---: | ---: | ---: | ---: | ---: |"
 	if against != nil {
-		head, line = head+" 429s against backoff |", line+" ---: |"
+		head, line = head+" denials against backoff |", line+" ---: |"
 	}
 	var b strings.Builder
 	b.WriteString(head + "\n" + line + "\n")

@@ -22,8 +22,8 @@ var (
 var (
 	slots       = kind{name: "slots", spread: true, client: obedient}
 	slotsOfFour = kind{name: "slots of 4 instances", spread: true, client: obedient, instances: 4}
-	slotsOurs   = kind{name: "slots + transport", spread: true, client: transport}
-	slotsPaced  = kind{name: "slots + Pace", spread: true, client: paced}
+	slotsOurs   = kind{name: "slots + transport", spread: true, transport: patient(false)}
+	slotsPaced  = kind{name: "slots + Pace", spread: true, transport: patient(true)}
 	minimum     = kind{name: "honest minimum", client: obedient}
 	jitterAdded = kind{name: "minimum + 10 % jitter", client: jittered}
 	everySecond = kind{name: "constant 1 s", client: constant}
@@ -51,7 +51,7 @@ var bars = []bar{
 	{oneSuccess, "requests per success", 2.1, "%.3f", func(_ setting, r *result) float64 { return r.perSuccess(r.requests) }},
 	{oneSuccess, "time until all are served, of the ideal", 1.15, "%.3f", timeOfIdeal},
 	{oneSuccess, "peak after the first second, of the limit", 2, "%.1f", func(_ setting, r *result) float64 { return float64(r.peak()) / rate }},
-	{sharedQuota, "429s per success", 1.05, "%.3f", func(_ setting, r *result) float64 { return r.perSuccess(r.denied()) }},
+	{sharedQuota, "denials per success", 1.05, "%.3f", func(_ setting, r *result) float64 { return r.perSuccess(r.denied()) }},
 	{sharedQuota, "time until all are served, of the ideal", 1.10, "%.3f", timeOfIdeal},
 }
 
