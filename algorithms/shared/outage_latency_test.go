@@ -33,11 +33,12 @@ type outage struct {
 	p99        time.Duration // of calls that began while it was open
 	dials      int64         // while it was open
 	unfinished int64         // dials that go-redis was at when it opened, and went on with
+	once       bool          // it opened once, and stayed open
 }
 
 func (o outage) acceptable() bool {
 	slowest, p99 := outageBounds()
-	return o.slowest <= slowest && o.p99 <= p99 && o.dials == 0
+	return o.slowest <= slowest && o.p99 <= p99 && o.dials == 0 && o.once
 }
 
 // No other test runs while this one does.
@@ -54,7 +55,7 @@ func TestOutageLatency(t *testing.T) {
 				}
 			}
 			if slowest, p99 := outageBounds(); !o.acceptable() {
-				t.Errorf("got %+v, want at most %v, p99 %v, and no dials", o, slowest, p99)
+				t.Errorf("got %+v, want at most %v, p99 %v, no dials, and the circuit open once", o, slowest, p99)
 			}
 			fmt.Fprintf(w, "%s\t%v\t%d\t%v\t%v\t%d\t%d\n", cause.name, o.slowest.Round(10*time.Microsecond), o.calls,
 				o.opened.Round(time.Millisecond), o.p99.Round(100*time.Nanosecond), o.dials, o.unfinished)
@@ -101,9 +102,8 @@ func measureOutage(t *testing.T, cause outageCause) (o outage) {
 	c.dismiss()
 	slices.Sort(open)
 	o.p99 = open[len(open)*99/100]
-	if got := limiter.Stats().Fallback; !got.Open || got.Trips != trips+1 {
-		t.Errorf("got %+v, want the circuit open since it first opened", got)
-	}
+	got := limiter.Stats().Fallback
+	o.once = got.Open && got.Trips == trips+1
 	cause.end(p)
 	return o
 }
