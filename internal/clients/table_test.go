@@ -94,7 +94,7 @@ func limited(t *testing.T) string {
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, c := range columns {
 		path, o := "/"+c.dialect.String()+"/", &ratelimit.Options{Headers: c.dialect}
-		all := ratelimit.Policy{Name: "p", Key: keyfunc.Const("all")}
+		all := ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Spread: new(bool)} // the wait is the honest one
 		limit := func(l algorithms.Limit) http.Handler {
 			p := all
 			p.Limit = l
