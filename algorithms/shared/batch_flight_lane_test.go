@@ -101,8 +101,7 @@ func TestFlightOfClusterLanes(t *testing.T) {
 		t.Errorf("a lane without calls has level %d", unused)
 	}
 	replica := cluster.Replica(cluster.Master(slots[0]))
-	do(t, replica.Client(), "cluster", "failover")
-	cluster.WaitPromoted(replica)
+	cluster.Promote(replica)
 	redistest.Until(t, "both lanes use half of the pool after a promotion", busy)
 	stop()
 	for range callers {

@@ -24,8 +24,9 @@
 //
 // The server's clock may step forward, or another server may have the slot now.
 // Then a script counts as late although it came in time. It has done nothing, so
-// the batch sends it once more, with the offset of the late reply. So no timely
-// take is lost. After a step backwards, deadlines are too late until the next reply.
+// the batch sends it again, with the offset of the late reply, at most twice. So a
+// clock that steps loses no timely take. After a step backwards, deadlines are too
+// late until the next reply.
 //
 // Settlements have no deadline, because what they settle has happened. A batch puts
 // them into scripts of their own.
@@ -39,6 +40,11 @@ import (
 
 // scriptSlack is how long after its caller has given up a script may run.
 const scriptSlack = 100 * time.Millisecond
+
+// maxLate is how often a late script is sent again. Where a lane has slots of two
+// masters, the first script for a slot may have the other master's offset, and a
+// replica may be promoted before the second one comes.
+const maxLate = 2
 
 // started is the instant from which monotonic instants count.
 var started = time.Now()

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// errLate is the error of a call that came to Redis after its deadline, twice.
-var errLate = errors.New("the call came to Redis after its deadline, twice, and did nothing: does the server's clock step?")
+// errLate is the error of a call that came to Redis after its deadline each time.
+var errLate = errors.New("the call came to Redis after its deadline each time, and did nothing: does the server's clock step?")
 
 var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 

@@ -15,25 +15,26 @@ import (
 
 // A script is the groups of one slot as the Lua script takes them.
 type script struct {
-	groups        []*group    // once packed, in the order of the answers
-	tallies       []keyTally  // of the first keys, one each
-	rest          []*group    // groups in no tally
-	keys          []scriptKey // distinct
-	keyText       []byte      // of all keys
-	index         map[string]uint16
-	limits        []step.Limit // distinct
-	packed        []byte       // limits
-	takes         []byte
-	checks        []byte
-	now           scriptInstant // of the decisions; 0: the server's
-	deadline      scriptInstant // by the server's clock; 0: none
-	args          []any
-	name          scriptName // an argument
-	offset        int64      // of the server's clock; unknown: not known
-	due           int64      // when the last of the callers gives up
-	refused, late bool       // and was sent again
-	cmd           *redis.Cmd
-	clock         func() time.Time
+	groups   []*group    // once packed, in the order of the answers
+	tallies  []keyTally  // of the first keys, one each
+	rest     []*group    // groups in no tally
+	keys     []scriptKey // distinct
+	keyText  []byte      // of all keys
+	index    map[string]uint16
+	limits   []step.Limit // distinct
+	packed   []byte       // limits
+	takes    []byte
+	checks   []byte
+	now      scriptInstant // of the decisions; 0: the server's
+	deadline scriptInstant // by the server's clock; 0: none
+	args     []any
+	name     scriptName // an argument
+	offset   int64      // of the server's clock; unknown: not known
+	due      int64      // when the last of the callers gives up
+	refused  bool       // and was sent again
+	late     int        // how often, and was sent again
+	cmd      *redis.Cmd
+	clock    func() time.Time
 }
 
 // A keyTally is the groups that are one take each, all of the same cost from the

@@ -139,8 +139,8 @@ func (b *batch) again() {
 		s := &b.scripts[i]
 		err, name := s.cmd.Err(), "evalsha"
 		switch at, late, _ := s.answered(); {
-		case late && !s.late && s.name.sent != 0 && monotonic() < s.due:
-			s.late, s.offset = true, at-s.name.sent
+		case late && s.late < maxLate && s.name.sent != 0 && monotonic() < s.due:
+			s.late, s.offset = s.late+1, at-s.name.sent
 			b.lane.stepped(s)
 		case troubleOf(err).retry && !s.refused:
 			s.refused = true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -48,6 +49,29 @@ func (c *Cluster) Replica(master *Server) *Server {
 	c.tb.Fatalf("redistest: %s has no replica", master.Addr())
 	return nil
 }
+
+// Promote lets a replica take the place of its master, which lives, and returns when WaitPromoted would. The master holds
+// back all writes meanwhile. On a busy machine Redis may give the exchange up after 5 s, so Promote asks again.
+func (c *Cluster) Promote(replica *Server) {
+	c.tb.Helper()
+	var asked time.Time
+	UntilEmpty(c.tb, replica.Addr()+" is promoted", func() string {
+		err := c.promoted(replica)
+		if err == nil {
+			return ""
+		}
+		if time.Since(asked) > exchange {
+			client := replica.quietClient()
+			defer client.Close()
+			err = errors.Join(err, client.ClusterFailover(c.tb.Context()).Err())
+			asked = time.Now()
+		}
+		return err.Error()
+	})
+}
+
+// exchange is longer than Redis lets a replica and a master that lives exchange their places.
+const exchange = 6 * time.Second
 
 // WaitPromoted waits until every node that answers counts the server as a master and every slot as served. It fails
 // the test after [Patience].
