@@ -21,8 +21,8 @@ func (l *Limiter) levelOf(slot int) int {
 	return lane.flight.level
 }
 
-// Over a slow network half of the pool is in use, no batch that is late keeps its
-// level, and the level comes back.
+// Over a slow network half of the pool is in use. A batch that is late or that fails
+// ends the level, and the level comes back.
 func TestFlightFollowsTheNetwork(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -40,6 +40,11 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	redistest.Until(t, "a late batch ends the level", func() bool { return l.levelOf(0) == fewInFlight })
 	proxy.Set(network)
 	redistest.Until(t, "half of the pool is in use again", half)
+	proxy.Set(redistest.Cut())
+	redistest.Until(t, "the circuit opens", func() bool { return l.Stats().Fallback.Open })
+	if level := l.levelOf(0); level != fewInFlight {
+		t.Errorf("got level %d after batches that failed, want %d", level, fewInFlight)
+	}
 	w.leave()
 	if n := l.redis.extra.Load(); n != 0 {
 		t.Errorf("%d places in flight are taken, and no call is left", n)

@@ -246,7 +246,7 @@ func TestOwnDeadlineIsTheScripts(t *testing.T) {
 	if _, err := algorithms.Allow(ctx, limiter, "usr=1", limit); err == nil {
 		t.Fatal("a stopped Redis answered")
 	}
-	time.Sleep(4 * scriptSlack)
+	time.Sleep(4 * scriptSlack) // the length of the fault
 	server.Continue()
 	redistest.Until(t, "the script has ended", func() bool { return limiter.redis.underWay() == 0 })
 	if at, units := stored(t, server, "usr=1"); units > 0 {
