@@ -79,9 +79,10 @@ test-clients: ## test what foreign clients make of responses: npm, Python, Go, g
 	npm --prefix internal/clients ci --silent
 	go -C internal/clients test -count=1 ./...
 
-tools: ## install redis-server and prometheus if they are missing
+tools: ## install redis-server, prometheus and curl if they are missing
 	@.ci/install "$(REDIS_SERVER)" redis-server redis redis redis
 	@.ci/install promtool prometheus golang-github-prometheus prometheus prometheus
+	@.ci/install curl curl curl curl curl
 
 fmt: ## format all Go files
 	gofmt -s -w .

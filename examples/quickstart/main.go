@@ -13,15 +13,8 @@ import (
 
 func main() {
 	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{
-		Name:  "api",
-		Limit: algorithms.SlidingWindowCounter(100, time.Minute),
+		Name: "api", Limit: algorithms.SlidingWindowCounter(100, time.Minute),
 	}))
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })
-
-	server := &http.Server{
-		Addr: "127.0.0.1:8080", Handler: limited.Handler(mux),
-		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-	}
-	log.Fatal(server.ListenAndServe())
+	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })
+	log.Fatal(http.ListenAndServe("127.0.0.1:8080", limited.Handler(hello)))
 }

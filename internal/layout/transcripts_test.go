@@ -1,0 +1,165 @@
+// README's transcripts are what its programs print, and its snippets are code of
+// this repository.
+
+package layout
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const port8080 = "127.0.0.1:8080" // of both programs
+
+// README starts two programs in turn. The commands between them belong to the one
+// that README started last.
+var programs = []struct {
+	start, dir string
+	args       []string // besides the address
+}{
+	{"`go run ./examples/quickstart`", "quickstart", nil},
+	{"$ make run", "chi-server", []string{"-addr"}},
+}
+
+func TestReadmeTranscripts(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Fatalf("make tools installs curl: %v", err)
+	}
+	readme := string(read(t, "../../README.md"))
+	for i, p := range programs {
+		_, rest, found := strings.Cut(readme, p.start)
+		if !found {
+			t.Fatalf("README.md does not say %s", p.start)
+		}
+		if i+1 < len(programs) {
+			rest, _, _ = strings.Cut(rest, programs[i+1].start)
+		}
+		t.Run(p.dir, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, p.dir, p.args)
+			tried := 0
+			for _, c := range commandsOf(rest) {
+				if strings.Contains(c.command, port8080) {
+					tried++
+					c.check(t, strings.ReplaceAll(c.command, port8080, address))
+				}
+			}
+			if tried < 2 {
+				t.Errorf("README.md has %d commands for %s, want at least 2", tried, p.dir)
+			}
+		})
+	}
+}
+
+// A command stands behind "$ ", and the lines below are its output.
+type command struct{ command, output string }
+
+func commandsOf(text string) (all []command) {
+	console := false
+	for line := range strings.Lines(text) {
+		switch shell, ok := strings.CutPrefix(line, "$ "); {
+		case strings.HasPrefix(line, "```"):
+			console = strings.HasPrefix(line, "```console")
+		case console && ok:
+			all = append(all, command{command: strings.TrimSpace(shell)})
+		case console && len(all) > 0:
+			all[len(all)-1].output += line
+		}
+	}
+	return all
+}
+
+// seconds differ from run to run.
+var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
+
+func (c command) check(t *testing.T, shell string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", shell).CombinedOutput()
+	got := strings.ReplaceAll(string(out), "\r", "")
+	got, want := seconds.ReplaceAllString(got, "${1}n"), seconds.ReplaceAllString(c.output, "${1}n")
+	if err != nil || strings.TrimSpace(got) != strings.TrimSpace(want) {
+		t.Errorf("$ %s\ngot %v and\n%swant\n%s", c.command, err, got, want)
+	}
+}
+
+// serve builds and starts a program of examples on a free address, and returns the
+// address.
+func serve(t *testing.T, dir string, args []string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	source := filepath.Join("../../examples", dir)
+	if args == nil { // the address is in the program
+		changed := filepath.Join(t.TempDir(), "main.go")
+		text := strings.Replace(string(read(t, filepath.Join(source, "main.go"))), port8080, address, 1)
+		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source = changed
+	} else {
+		source, args = "./"+source, append(args, address)
+	}
+	program := filepath.Join(t.TempDir(), dir)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() }) // t.Context has ended, and so has the program
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+			return address
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not listen on %s: %v", dir, address, err)
+		}
+	}
+}
+
+// Lines may be indented in another way.
+func TestReadmeSnippets(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			code.WriteString(unindented(string(read(t, path))))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snippets := strings.Split(string(read(t, "../../README.md")), "```go\n")[1:]
+	for _, s := range snippets {
+		s, _, _ = strings.Cut(s, "```")
+		if !strings.Contains(code.String(), "\n"+unindented(s)) {
+			t.Errorf("no program or example has these lines of README.md:\n%s", s)
+		}
+	}
+	if len(snippets) < 10 {
+		t.Errorf("README.md has %d snippets", len(snippets))
+	}
+}
+
+func unindented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimLeft(line, "\t "))
+	}
+	return b.String()
+}
