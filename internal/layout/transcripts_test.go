@@ -4,12 +4,14 @@
 package layout
 
 import (
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,15 +46,16 @@ func TestReadmeTranscripts(t *testing.T) {
 		t.Run(p.dir, func(t *testing.T) {
 			t.Parallel()
 			address := serve(t, p.dir, p.args)
-			tried := 0
-			for _, c := range commandsOf(rest) {
-				if strings.Contains(c.command, port8080) {
-					tried++
-					c.check(t, strings.ReplaceAll(c.command, port8080, address))
-				}
+			commands := slices.DeleteFunc(commandsOf(rest), func(c command) bool { return !strings.Contains(c.command, port8080) })
+			if len(commands) < 2 {
+				t.Errorf("README.md has %d commands for %s, want at least 2", len(commands), p.dir)
 			}
-			if tried < 2 {
-				t.Errorf("README.md has %d commands for %s, want at least 2", tried, p.dir)
+			diff := run(t, commands, address)
+			if diff != "" && p.dir == "quickstart" {
+				diff = run(t, commands, address) // the first window of the counter ended meanwhile
+			}
+			if diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
@@ -79,14 +82,19 @@ func commandsOf(text string) (all []command) {
 // seconds differ from run to run.
 var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
 
-func (c command) check(t *testing.T, shell string) {
+// run runs commands, and returns how their output differs from README's.
+func run(t *testing.T, commands []command, address string) (diff string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", shell).CombinedOutput()
-	got := strings.ReplaceAll(string(out), "\r", "")
-	got, want := seconds.ReplaceAllString(got, "${1}n"), seconds.ReplaceAllString(c.output, "${1}n")
-	if err != nil || strings.TrimSpace(got) != strings.TrimSpace(want) {
-		t.Errorf("$ %s\ngot %v and\n%swant\n%s", c.command, err, got, want)
+	for _, c := range commands {
+		shell := strings.ReplaceAll(c.command, port8080, address)
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", shell).CombinedOutput()
+		got := strings.ReplaceAll(string(out), "\r", "")
+		got, want := seconds.ReplaceAllString(got, "${1}n"), seconds.ReplaceAllString(c.output, "${1}n")
+		if err != nil || strings.TrimSpace(got) != strings.TrimSpace(want) {
+			diff += fmt.Sprintf("$ %s\ngot %v and\n%swant\n%s", c.command, err, got, want)
+		}
 	}
+	return diff
 }
 
 // serve builds and starts a program of examples on a free address, and returns the
