@@ -50,9 +50,9 @@ func TestReadmeTranscripts(t *testing.T) {
 			if len(commands) < 2 {
 				t.Errorf("README.md has %d commands for %s, want at least 2", len(commands), p.dir)
 			}
-			diff := run(t, commands, address)
+			diff := differences(t, commands, address)
 			if diff != "" && p.dir == "quickstart" {
-				diff = run(t, commands, address) // the first window of the counter ended meanwhile
+				diff = differences(t, commands, address) // the first window of the counter ended meanwhile
 			}
 			if diff != "" {
 				t.Error(diff)
@@ -82,8 +82,8 @@ func commandsOf(text string) (all []command) {
 // seconds differ from run to run.
 var seconds = regexp.MustCompile(`(t=|Retry-After: )\d+`)
 
-// run runs commands, and returns how their output differs from README's.
-func run(t *testing.T, commands []command, address string) (diff string) {
+// differences runs commands, and returns how their output differs from README's.
+func differences(t *testing.T, commands []command, address string) (diff string) {
 	t.Helper()
 	for _, c := range commands {
 		shell := strings.ReplaceAll(c.command, port8080, address)
