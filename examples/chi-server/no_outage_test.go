@@ -46,7 +46,7 @@ func (l *load) send(t *testing.T, s *server, stop chan struct{}) {
 }
 
 // TestNoOutage: under steady load Redis dies and comes back empty, three times. The API refuses only logins meanwhile,
-// because they fail closed, and admits no more requests than RUNBOOK.md says.
+// because they fail closed, and admits no more requests than OUTAGES.md says.
 func TestNoOutage(t *testing.T) {
 	t.Parallel()
 	const (

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The runbook promises what tests hold, and names them.
-func TestRunbookNamesTestsThatExist(t *testing.T) {
-	runbook, err := os.ReadFile("../../RUNBOOK.md")
+// The page of outages promises what tests hold, and names them.
+func TestOutagesNamesTestsThatExist(t *testing.T) {
+	outages, err := os.ReadFile("../../algorithms/shared/OUTAGES.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +27,13 @@ func TestRunbookNamesTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(string(runbook), -1)
+	names := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(string(outages), -1)
 	if len(names) < 10 {
-		t.Fatalf("got %d names of tests, want those of the table of failures", len(names))
+		t.Fatalf("got %d names of tests, want more", len(names))
 	}
 	for _, name := range names {
 		if !strings.Contains(tests.String(), "\nfunc "+name[1]+"(") {
-			t.Errorf("the runbook names %s, which does not exist", name[1])
+			t.Errorf("OUTAGES.md names %s, which does not exist", name[1])
 		}
 	}
 }
