@@ -3,7 +3,9 @@
 package shared
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,11 +153,12 @@ func TestLateBatchIsNoFailure(t *testing.T) {
 }
 
 // A late process finds out that Redis is gone, also once so many batches hang that no
-// other is begun.
+// other is begun. Then a Cluster's client learns the slots again.
 func TestLateProcessNoticesThatRedisIsGone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	limiter := must(t, clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Minute }), nil)
+	client := &reloading{Client: clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Minute })}
+	limiter := must(t, client, nil)
 	redistest.Until(t, "Redis decides", func() bool { return take(t, limiter, "usr=before", ample, 1).Source == algorithms.Shared })
 	c := limiter.fallback.circuit
 	server.Stop()
@@ -164,5 +167,16 @@ func TestLateProcessNoticesThatRedisIsGone(t *testing.T) {
 		take(t, limiter, "usr=1", ample, 1)
 		return c.open.Load()
 	})
+	if client.reloads.Load() == 0 {
+		t.Error("the client did not learn the slots again")
+	}
 	server.Continue()
 }
+
+// A reloading client counts how often it would ask a Cluster for its slots.
+type reloading struct {
+	*redis.Client
+	reloads atomic.Int64
+}
+
+func (r *reloading) ReloadState(context.Context) { r.reloads.Add(1) }
