@@ -85,6 +85,23 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 	})
 }
 
+// No client gives up when a context is cancelled, so the caller waits for its batch, at
+// most until the limiter's deadline.
+func TestCancelledCallerWaitsForItsOwnBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &obedientClient{options: obedient(), silent: true}
+		r := newRedis(t, client, &Options{Deadline: 50 * time.Millisecond})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		start := time.Now()
+		_, err := algorithms.Allow(ctx, r, "usr=1", algorithms.TokenBucket(1, time.Hour))
+		took := time.Since(start)
+		if !client.own.Load() || !errors.Is(err, errUnsent) || took < 50*time.Millisecond || took > 50*time.Millisecond+clientSlack {
+			t.Errorf("got %v after %v, own %v, want the limiter's deadline", err, took, client.own.Load())
+		}
+	})
+}
+
 func TestOtherClientsGetWorkers(t *testing.T) {
 	deaf, notified, byDefault, asks := obedient(), obedient(), obedient(), obedient()
 	asks.CredentialsProvider = func() (string, string) { return "", "" }
