@@ -33,16 +33,26 @@ func (q *request) logTrouble() {
 	switch {
 	case why.err == nil:
 	case why.outcome == outcomeKeyError && why.status == http.StatusInternalServerError:
-		q.m.troubles.log("a key function failed, and the request was refused", why.err)
+		q.m.troubles.log("key function failure", why.err, "policy", why.policy.Name)
 	case why.outcome == outcomeKeyError && why.status == http.StatusServiceUnavailable && q.http.Context().Err() == nil:
-		q.m.troubles.log("the lookup of an identity failed, and the request was refused", why.err)
+		q.m.troubles.log("identity lookup failure", why.err, "policy", why.policy.Name)
 	case why.outcome == outcomeInvalid:
-		q.m.troubles.log("the limiter refused an invalid check, and the request was refused", why.err)
+		q.m.troubles.log("invalid check", why.err)
 	case why.outcome == outcomeFailedClosed:
-		q.m.troubles.log("the limiter cannot decide; policies that fail closed refuse", why.err)
+		q.m.troubles.log("fail-closed refusal", why.err, "policy", q.closedPolicy())
 	case why.outcome == outcomeFailedOpen:
-		q.m.troubles.log("the limiter cannot decide; requests pass", why.err)
+		q.m.troubles.log("fail-open admission", why.err)
 	}
+}
+
+// closedPolicy returns the name of the first policy that fails closed.
+func (q *request) closedPolicy() string {
+	for i := range q.parts {
+		if a := &q.parts[i]; !a.shadow && a.policy.Fail == algorithms.FailClosed {
+			return a.policy.Name
+		}
+	}
+	return ""
 }
 
 // afterGuess ends the request of an unknown key. A held unit is returned, because

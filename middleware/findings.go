@@ -8,7 +8,6 @@
 package ratelimit
 
 import (
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -158,5 +157,5 @@ func (s *symptoms) end(c cause) {
 }
 
 func (m *Middleware) logFinding(f Finding) {
-	m.troubles.logger.Warn("ratelimit: "+f.Sentence, slog.String("code", f.Code), slog.String("policy", f.Policy), slog.String("remedy", f.Remedy))
+	m.troubles.logger.Warn(logPrefix+"configuration problem", "code", f.Code, "policy", f.Policy, "problem", f.Sentence, "remedy", f.Remedy)
 }

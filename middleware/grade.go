@@ -65,7 +65,7 @@ func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
 		err = a.policy.replaceable(l)
 	}
 	if err != nil {
-		q.m.troubles.log("the limit of "+from+" is invalid, and the next in order holds", err)
+		q.m.troubles.log("invalid limit of "+from, err, "policy", a.policy.Name)
 		return false
 	}
 	q.mix, a.limit = all, l

@@ -54,7 +54,7 @@ func (m *Middleware) abandon(q *request, why error) {
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := m.limiter.Allow(detached, back); err != nil {
-		m.troubles.log("the takes of an abandoned request could not be returned", err)
+		m.troubles.log("failed return of an abandoned request", err)
 	}
 	m.observe(ctx, &Event{Kind: Abandoned, Verdict: q.verdict.clone()})
 }

@@ -121,12 +121,16 @@ func TestLogger(t *testing.T) {
 		name    string
 		limiter func(*testing.T) algorithms.Limiter
 		policy  ratelimit.Policy
+		want    string
 	}{
-		{"passed", func(*testing.T) algorithms.Limiter { return broken(errDown) }, byIP("p", hourly)},
-		{"refused", func(*testing.T) algorithms.Limiter { return broken(errDown) }, modes(algorithms.FailClosed)[0]},
-		{"a mistake", func(t *testing.T) algorithms.Limiter { return newMemory(t) }, negative},
+		{"passed", func(*testing.T) algorithms.Limiter { return broken(errDown) }, byIP("p", hourly),
+			`msg="ratelimit: fail-open admission" error=`},
+		{"refused", func(*testing.T) algorithms.Limiter { return broken(errDown) }, modes(algorithms.FailClosed)[0],
+			`msg="ratelimit: fail-closed refusal" policy=a error=`},
+		{"a mistake", func(t *testing.T) algorithms.Limiter { return newMemory(t) }, negative,
+			`msg="ratelimit: invalid check" error=`},
 		{"the key function's error", func(t *testing.T) algorithms.Limiter { return newMemory(t) },
-			ratelimit.Policy{Name: "p", Key: failing, Limit: hourly}},
+			ratelimit.Policy{Name: "p", Key: failing, Limit: hourly}, `msg="ratelimit: key function failure" policy=p error=`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +143,7 @@ func TestLogger(t *testing.T) {
 					return log.lines()
 				}
 				lines := burst()
-				if len(lines) != 1 || !strings.Contains(lines[0], "level=WARN") {
+				if len(lines) != 1 || !strings.Contains(lines[0], "level=WARN "+tt.want) {
 					t.Fatalf("got %d lines of 100 requests, want one warning:\n%s", len(lines), strings.Join(lines, "\n"))
 				}
 				time.Sleep(10*time.Second - time.Nanosecond)

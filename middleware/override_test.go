@@ -287,7 +287,7 @@ func TestOverridesThatDoNotGoTogether(t *testing.T) {
 					t.Errorf("got %v in force, want %v", got, tt.want)
 				}
 			}
-			if got := strings.Count(strings.Join(log.lines(), "\n"), "the limit of an override is invalid"); got != ignored {
+			if got := strings.Count(strings.Join(log.lines(), "\n"), "invalid limit of an override"); got != ignored {
 				t.Errorf("got %d lines in the log, want %d:\n%s", got, ignored, log.lines())
 			}
 			e, err := console.New(m).Explain(t.Context(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"})

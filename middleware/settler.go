@@ -132,10 +132,10 @@ func (m *Middleware) later(work settlement) bool {
 		return true
 	}
 	if work.policy == "" {
-		m.troubles.log("settlement queue full: denials not counted towards bans, or holds not renewed", errBusy)
+		m.troubles.log("dropped count towards a ban, or renewal of a hold", errBusy)
 		return false
 	}
-	m.troubles.log("settlement queue full: reservations stay charged", errBusy)
+	m.troubles.log("dropped settlement", errBusy, "policy", work.policy)
 	m.observe(context.Background(), &Event{Kind: Settled, Policy: work.policy, Err: fmt.Errorf("%w: %w", ErrNotSettled, errBusy)})
 	return false
 }
@@ -143,7 +143,7 @@ func (m *Middleware) later(work settlement) bool {
 // settled reports a settlement, or why it failed.
 func (m *Middleware) settled(work settlement, err error) {
 	if err != nil {
-		m.troubles.log("settlement failed: the reservation stays charged", err)
+		m.troubles.log("failed settlement", err, "policy", work.policy)
 	}
 	if work.policy != "" {
 		m.observe(context.Background(), &Event{Kind: Settled, Policy: work.policy, Err: err, Elapsed: time.Since(work.since)})

@@ -6,10 +6,13 @@ import (
 	"time"
 )
 
-const logEvery = 10 * time.Second
+const (
+	logPrefix = "ratelimit: " // of every line of this module
+	logEvery  = 10 * time.Second
+)
 
 // troubles logs trouble: each message at most once per logEvery, with the number of
-// suppressed ones.
+// suppressed ones. A message is a noun phrase.
 type troubles struct {
 	logger *slog.Logger
 
@@ -22,7 +25,7 @@ type trouble struct {
 	skipped int
 }
 
-func (t *troubles) log(message string, err error) {
+func (t *troubles) log(message string, err error, attributes ...any) {
 	now := time.Now()
 	t.mu.Lock()
 	last, seen := t.last[message]
@@ -37,9 +40,9 @@ func (t *troubles) log(message string, err error) {
 	}
 	t.last[message] = trouble{at: now}
 	t.mu.Unlock()
-	args := []any{"error", err}
+	args := append(attributes, "error", err)
 	if last.skipped > 0 {
 		args = append(args, "suppressed", last.skipped)
 	}
-	t.logger.Warn("ratelimit: "+message, args...)
+	t.logger.Warn(logPrefix+message, args...)
 }

@@ -188,8 +188,8 @@ func (p *fakePrimary) backfilled() []*item {
 
 // The messages of the log when the circuit opens and closes.
 const (
-	logUnavailable = "Redis unavailable: this instance limits alone"
-	logAvailable   = "Redis available"
+	logUnavailable = logPrefix + "Redis unavailable"
+	logAvailable   = logPrefix + "Redis available"
 )
 
 // A world is a Limiter of a fallback alone, from a fakePrimary to a Memory, for

@@ -90,11 +90,11 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 		t.Helper()
 		n := 0
 		for _, message := range logged.messages() {
-			if message == "configuration problem" {
+			if message == logPrefix+"configuration problem" {
 				n++
 			}
 		}
-		if last := logged.attr("configuration problem", "code"); n != 2 || last != "PS201" {
+		if last := logged.attr(logPrefix+"configuration problem", "code"); n != 2 || last != "PS201" {
 			t.Errorf("%s: %d findings are logged, the last of them %v, want PS203 and PS201", when, n, last)
 		}
 	}

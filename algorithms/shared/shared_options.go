@@ -25,9 +25,9 @@ type Options struct {
 	// that Redis has not answered by then is decided without it.
 	Deadline time.Duration
 
-	// Logger receives one line per change of state: Redis is unavailable, Redis
-	// is available, Redis is misconfigured or cannot run the script, units could
-	// not be given back. Nil means slog.Default(). It logs no keys.
+	// Logger receives one line per change of state: Redis fails, is unavailable,
+	// is available, is misconfigured or cannot run the script, units could not be
+	// given back. Nil means slog.Default(). It logs no keys.
 	Logger *slog.Logger
 
 	// Now is the clock of decisions. It must be safe for concurrent use. Nil

@@ -21,14 +21,21 @@ type report struct {
 	misconfigured atomic.Bool // and it was logged
 	scriptFailed  atomic.Bool // and it was logged
 
-	mu     sync.Mutex // guards the fields below
-	opened time.Time  // when Redis became unavailable
-	quiet  time.Time  // no failed return is logged before
-	muted  int        // failed returns since
+	mu         sync.Mutex // guards the fields below
+	opened     time.Time  // when Redis became unavailable; zero while it is available
+	failedLast time.Time  // when Redis failed last
+	suppressed int        // failures of Redis since the last line that counts them
+	quiet      time.Time  // no failed return is logged before
+	muted      int        // failed returns since
 }
 
-// muteFor is the least time between two lines about failed returns.
-const muteFor = 10 * time.Second
+const (
+	// logPrefix begins every line, as in package ratelimit.
+	logPrefix = "ratelimit: "
+	// muteFor is the least time between two lines about failed returns, and the
+	// time without failures after which a failure of Redis is logged again.
+	muteFor = 10 * time.Second
+)
 
 func newReport(log *slog.Logger) *report {
 	r := &report{log: log, errors: make(map[string]*atomic.Uint64)}
@@ -43,17 +50,39 @@ func newReport(log *slog.Logger) *report {
 func (r *report) scriptLoaded() { r.loads.Add(1) }
 
 // failed: a script failed with err, or calls that had waited for too long were
-// not sent, once for all the calls in it.
+// not sent, once for all the calls in it. The line precedes what callers log about
+// requests that they refuse because of err.
 func (r *report) failed(err error) {
 	trouble := troubleOf(err)
 	r.errors[trouble.reason].Add(1)
 	switch {
-	case trouble.reason == reasonConfiguration && !r.misconfigured.Swap(true):
-		r.log.Error("Redis misconfigured", "error", brief(err))
+	case trouble.reason == reasonConfiguration:
+		if !r.misconfigured.Swap(true) {
+			r.log.Error(logPrefix+"Redis misconfigured", "error", brief(err))
+		}
 	case trouble.reason == reasonInternal && trouble.effect == effectSuccess && !r.scriptFailed.Swap(true):
 		// Redis answers, so no circuit opens and tells of it.
-		r.log.Error("Redis cannot run the script: this instance limits alone", "error", brief(err))
+		r.log.Error(logPrefix+"Redis script failure", "error", brief(err))
+	case trouble.effect == effectFailure && !r.misconfigured.Load():
+		if first, suppressed := r.firstFailure(time.Now()); first {
+			r.log.Warn(logPrefix+"Redis failure", "reason", trouble.reason, "error", brief(err), "suppressed", suppressed)
+		}
 	}
+}
+
+// firstFailure reports whether a failure of Redis is the first one for some time.
+// It returns the number of failures suppressed before.
+func (r *report) firstFailure(now time.Time) (first bool, suppressed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = r.opened.IsZero() && now.Sub(r.failedLast) >= muteFor
+	r.failedLast = now
+	if !first {
+		r.suppressed++
+		return false, 0
+	}
+	suppressed, r.suppressed = r.suppressed, 0
+	return true, suppressed
 }
 
 // returnFailed: units of a policy ("" if of several) could not be given back.
@@ -76,7 +105,7 @@ func (r *report) returnFailed(policy string, err error) {
 	if muted > 0 {
 		args = append(args, "suppressed", muted)
 	}
-	r.log.Warn("units not given back: they stay charged until they drain", args...)
+	r.log.Warn(logPrefix+"failed return of units", args...)
 }
 
 // circuitOpened: Redis is bypassed, because of err.
@@ -84,24 +113,25 @@ func (r *report) circuitOpened(err error) {
 	r.mu.Lock()
 	r.opened = time.Now()
 	r.mu.Unlock()
-	r.log.Error("Redis unavailable: this instance limits alone", "reason", Reason(err), "error", brief(err))
+	r.log.Error(logPrefix+"Redis unavailable", "reason", Reason(err), "error", brief(err))
 }
 
 // circuitClosed: Redis decides again. The counts are of checks and calls that
 // were decided meanwhile.
 func (r *report) circuitClosed(local, open, closed uint64) {
 	r.mu.Lock()
-	opened := r.opened
+	opened, suppressed := r.opened, r.suppressed
+	r.opened, r.failedLast, r.suppressed = time.Time{}, time.Time{}, 0
 	r.mu.Unlock()
 	r.misconfigured.Store(false)
 	r.scriptFailed.Store(false)
-	r.log.Info("Redis available", "after", time.Since(opened).Round(time.Millisecond),
-		"decided_locally", local, "failed_open", open, "failed_closed", closed)
+	r.log.Info(logPrefix+"Redis available", "after", time.Since(opened).Round(time.Millisecond),
+		"decided_locally", local, "failed_open", open, "failed_closed", closed, "suppressed", suppressed)
 }
 
 // found: a finding was made for the first time.
 func (r *report) found(f algorithms.Finding) {
-	r.log.Warn("configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
+	r.log.Warn(logPrefix+"configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
 }
 
 func (r *report) addStats(s *algorithms.Stats) {

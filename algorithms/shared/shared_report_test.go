@@ -3,6 +3,7 @@ package shared
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -27,7 +28,7 @@ func TestScriptThatCannotRunIsLoggedOnce(t *testing.T) {
 					t.Errorf("got %+v, want a local decision", d)
 				}
 			}
-			want := []string{"Redis cannot run the script: this instance limits alone"}
+			want := []string{logPrefix + "Redis script failure"}
 			if got := log.messages(); !slices.Equal(got, want) {
 				t.Errorf("got log lines %q, want %q", got, want)
 			}
@@ -36,4 +37,47 @@ func TestScriptThatCannotRunIsLoggedOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The first failure of Redis is logged before its consequences, and the others are counted.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger())
+		fail := func(n int) {
+			for range n {
+				r.failed(errTimeout)
+			}
+		}
+		const failure = logPrefix + "Redis failure"
+		fail(3) // one line, and two failures without
+		r.circuitOpened(errTimeout)
+		time.Sleep(muteFor)
+		fail(2) // while the circuit is open
+		r.circuitClosed(1, 2, 3)
+		if got, want := log.messages(), []string{failure, logUnavailable, logAvailable}; !slices.Equal(got, want) {
+			t.Fatalf("got log lines %q, want %q", got, want)
+		}
+		for key, want := range map[string]any{
+			"after": muteFor, "decided_locally": uint64(1), "failed_open": uint64(2), "failed_closed": uint64(3), "suppressed": int64(4),
+		} {
+			if got := log.attr(logAvailable, key); got != want {
+				t.Errorf("%s: got %v, want %v", key, got, want)
+			}
+		}
+		fail(2) // the next trouble
+		time.Sleep(muteFor - time.Nanosecond)
+		fail(1)
+		time.Sleep(muteFor)
+		fail(1)
+		if got, want := log.messages()[3:], []string{failure, failure}; !slices.Equal(got, want) || log.attr(failure, "suppressed") != int64(2) {
+			t.Errorf("got %q with suppressed=%v, want %q with 2", got, log.attr(failure, "suppressed"), want)
+		}
+		r.misconfigured.Store(true) // and so the log has the cause
+		time.Sleep(muteFor)
+		fail(1)
+		if got := log.messages(); len(got) != 5 {
+			t.Errorf("got log lines %q after a misconfiguration, want no other", got)
+		}
+	})
 }

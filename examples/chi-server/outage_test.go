@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,9 +13,11 @@ import (
 )
 
 const (
-	gone = `level=ERROR msg="Redis unavailable`
-	back = `level=INFO msg="Redis available"`
-	odd  = `level=ERROR msg="Redis misconfigured"`
+	gone   = `level=ERROR msg="ratelimit: Redis unavailable"`
+	back   = `level=INFO msg="ratelimit: Redis available"`
+	first  = `level=WARN msg="ratelimit: Redis failure"`
+	closed = `level=WARN msg="ratelimit: fail-closed refusal" policy=login`
+	odd    = `level=ERROR msg="ratelimit: Redis misconfigured"`
 )
 
 // wantDegraded wants logins refused. This instance decides all other requests, and sends their numbers.
@@ -52,13 +55,46 @@ func wantDegraded(t *testing.T, s *server) {
 	}
 }
 
+// TestOutageLog: the log names the cause before the effect. Each line of the limiter begins alike, and the last one counts.
+func TestOutageLog(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := start(t, "-redis", "redis://"+redis.Addr())
+	redis.Kill()
+	s.send(t, "POST /v1/login", right)
+	s.chargeUntil(t, gone, 1)
+	redis.Restart()
+	s.chargeUntil(t, back, 1)
+	log := s.log.String()
+	at := -1
+	for _, line := range []string{first, closed, gone, back} {
+		if i := strings.Index(log, line); i <= at {
+			t.Errorf("got %q at %d, want it after the line before, which is at %d", line, i, at)
+		} else {
+			at = i
+		}
+	}
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "level=INFO msg=listening") {
+			continue // of the program
+		}
+		if !strings.Contains(line, ` msg="ratelimit: `) {
+			t.Errorf("got %q, want the prefix of the limiter", line)
+		}
+	}
+	counts := regexp.MustCompile(`after=[\d.ms]+ decided_locally=[1-9]\d* failed_open=0 failed_closed=\d+ suppressed=[1-9]\d*\n`)
+	if !counts.MatchString(log[at:]) {
+		t.Errorf("got %q, want counts of the outage", log[at:])
+	}
+}
+
 func TestRedisDies(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	s := start(t, "-redis", "redis://"+redis.Addr())
 	redis.Kill()
 	wantDegraded(t, s)
-	s.says(t, "policies that fail closed refuse", 1)
+	s.says(t, `"ratelimit: fail-closed refusal" policy=login`, 1)
 	s.says(t, gone, 1)
 	for range 50 { // the limit is 10, and one per second
 		if r := s.send(t, "GET /v1/orders/1", "", "X-API-Key", "demo-free"); r.status == http.StatusTooManyRequests {

@@ -39,7 +39,7 @@ func crowd(t *testing.T) scene {
 	get := func(t *testing.T, path, addr string) int {
 		return s.send(t, "GET "+path, "", "X-Forwarded-For", addr).status
 	}
-	const first = "192.0.2.0"
+	const greedy = "192.0.2.0"
 	round, met := 0, 0
 	return scene{"crowd", s.url, func(t *testing.T) {
 		round++
@@ -54,11 +54,11 @@ func crowd(t *testing.T) scene {
 			}
 		}
 		for range 20 {
-			get(t, "/v1/orders/1", first)        // one of many clients, in each round
+			get(t, "/v1/orders/1", greedy)        // one of many clients, in each round
 			s.send(t, "POST /v1/login", "guess") // the only client
 		}
 		for i := 0; round == 2 && i < 75; i++ {
-			get(t, "/nothing", first) // one of many clients, which stops soon after its 60
+			get(t, "/nothing", greedy) // one of many clients, which stops soon after its 60
 		}
 		for range 5 { // new clients, each once
 			met++

@@ -150,7 +150,7 @@ func (r *Redis) report(err error) {
 	}
 	switch failing := err != nil; {
 	case failing && !r.failing:
-		r.logger.Warn("ratelimit: overrides not refreshed; the last known ones stay in force", "error", err)
+		r.logger.Warn("ratelimit: overrides not refreshed", "error", err)
 	case !failing && r.failing:
 		r.logger.Info("ratelimit: overrides refreshed again")
 	}

@@ -79,7 +79,7 @@ func (r *Redis) readPolicy(ctx context.Context, policy, version string, known *e
 		return nil, err
 	}
 	if bad > r.bad[policy] {
-		r.logger.Warn("ratelimit: unreadable overrides in Redis; the last good ones stay in force",
+		r.logger.Warn("ratelimit: unreadable overrides in Redis",
 			"policy", policy, "overrides", bad, "error", last)
 	}
 	r.bad[policy] = bad
