@@ -19,12 +19,17 @@
 //	settlement_lag_seconds                                     histogram: delay of settlements after they are due
 //	candidate_divergences_total       policy, live, candidate  requests that the candidate would have decided otherwise
 //	decision_duration_seconds         source                   histogram: shared, local, undecided
+//	policy_limit                      policy, tier, limit,     gauge: units per second of the limit in force, or units at
+//	                                  mode                     once if it is concurrent; the text of the limit, e.g.
+//	                                                           "token-bucket 60/1m", and on, shadow, off or banned
 //	distinct_keys                     policy                   gauge: different keys of the last hour, an estimate
 //	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
 //	                                                           last minutes
+//	start_time_seconds                                         gauge: Unix time of New: the counters count since then
 //
-// The histograms are native and classic. The last two gauges vanish when an
-// Update removes the policy, or when all Middlewares with the policy are closed.
+// The histograms are native and classic. The gauges of a policy vanish when an
+// Update removes it, or when all Middlewares with the policy are closed. The limit in
+// force is that of an override of all keys, if there is one, but not of one key.
 // If several Middlewares have a policy of one name, their requests add up, and
 // the largest top_offender_denial_ratio counts.
 //

@@ -91,11 +91,8 @@ var (
 
 // collectPolicies collects the gauges of the policies in force.
 func (m *Metrics) collectPolicies(ch chan<- prometheus.Metric) {
-	m.mu.Lock()
-	middlewares := slices.Collect(maps.Keys(m.middlewares))
-	m.mu.Unlock()
 	ratios := make(map[string]float64)
-	for _, middleware := range middlewares {
+	for _, middleware := range m.watchedMiddlewares() {
 		for _, p := range middleware.Policies() {
 			ratios[p.Name] = max(ratios[p.Name], topRatio(middleware, p.Name))
 		}
@@ -110,6 +107,12 @@ func (m *Metrics) collectPolicies(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(topOffender, prometheus.GaugeValue, ratio, policy)
 		}
 	}
+}
+
+func (m *Metrics) watchedMiddlewares() []*ratelimit.Middleware {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.middlewares))
 }
 
 // topRatio returns the share of a policy's recent denials that one key certainly

@@ -1,0 +1,81 @@
+// Tests of the limits in force.
+
+package prommetrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
+)
+
+// limitsIn returns the series of policy_limit.
+func limitsIn(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	values, _ := gather(t, reg)
+	for name := range values {
+		if !strings.HasPrefix(name, "ratelimit_policy_limit{") {
+			delete(values, name)
+		}
+	}
+	return values
+}
+
+// TestLimits: the limit in force is the one of the configuration, or of an override of all keys.
+func TestLimits(t *testing.T) {
+	reg, table := prometheus.NewRegistry(), overrides.NewMemory()
+	tiered := ratelimit.Policy{
+		Name: "p", Key: tenant, Limit: algorithms.TokenBucket(60, time.Minute).WithBurst(5),
+		Tiers: map[string]algorithms.Limit{"pro": algorithms.FixedWindow(7200, time.Hour)},
+	}
+	shadow := byIP("q", algorithms.Concurrent(3, time.Second))
+	shadow.Shadow = true
+	o := &ratelimit.Options{Observers: []ratelimit.Observer{newMetrics(t, reg)}, Overrides: table, Logger: quiet}
+	m := ratelimit.Must(ratelimit.New(newMemory(t), o, tiered, shadow))
+	ratelimit.Must(ratelimit.New(newMemory(t), o, shadow)) // the same policy again
+	want := map[string]float64{
+		"ratelimit_policy_limit{limit=token-bucket 60/1m burst 5,mode=on,policy=p,tier=}": 1,
+		"ratelimit_policy_limit{limit=fixed-window 7200/1h,mode=on,policy=p,tier=pro}":    2,
+		"ratelimit_policy_limit{limit=concurrent 3/1s,mode=shadow,policy=q,tier=}":        3,
+	}
+	if got := limitsIn(t, reg); len(got) != len(want) {
+		t.Errorf("got %v, want %v", got, want)
+	} else {
+		wants(t, got, want)
+	}
+
+	if err := table.Set(t.Context(), "p", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.Nobody()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Set(t.Context(), "q", ratelimit.Everyone, ratelimit.Override{Mode: ratelimit.ModeOff}); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, limitsIn(t, reg), map[string]float64{
+		"ratelimit_policy_limit{limit=nobody,mode=on,policy=p,tier=}":           0,
+		"ratelimit_policy_limit{limit=nobody,mode=on,policy=p,tier=pro}":        0,
+		"ratelimit_policy_limit{limit=concurrent 3/1s,mode=off,policy=q,tier=}": 3,
+	})
+
+	if err := m.Update(byIP("r", algorithms.TokenBucket(5, time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	if got := limitsIn(t, reg); len(got) != 2 || got["ratelimit_policy_limit{limit=token-bucket 5/1s,mode=on,policy=r,tier=}"] != 5 {
+		t.Errorf("got %v after an Update, want the limits of r and of the other q", got)
+	}
+}
+
+// TestStartTime: rules add what a young process counted before its first scrape.
+func TestStartTime(t *testing.T) {
+	before := time.Now()
+	reg := prometheus.NewRegistry()
+	newMetrics(t, reg)
+	values, _ := gather(t, reg)
+	if got := values["ratelimit_start_time_seconds{}"]; got < float64(before.Unix()) || got > float64(time.Now().Unix()+1) {
+		t.Errorf("got the start %v, want now", got)
+	}
+}
