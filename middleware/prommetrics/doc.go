@@ -20,8 +20,9 @@
 //	candidate_divergences_total       policy, live, candidate  requests that the candidate would have decided otherwise
 //	decision_duration_seconds         source                   histogram: shared, local, undecided
 //	policy_limit                      policy, tier, limit,     gauge: units per second of the limit in force, or units at
-//	                                  mode                     once if it is concurrent; the text of the limit, e.g.
-//	                                                           "token-bucket 60/1m", and on, shadow, off or banned
+//	                                  mode, capacity           once if it is concurrent. limit is its text, e.g.
+//	                                                           "token-bucket 60/1m"; mode is on, shadow or off;
+//	                                                           capacity is Policy.Capacity: true, false
 //	distinct_keys                     policy                   gauge: different keys of the last hour, an estimate
 //	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
 //	                                                           last minutes

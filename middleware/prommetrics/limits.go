@@ -4,6 +4,7 @@ package prommetrics
 
 import (
 	"cmp"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,12 +13,12 @@ import (
 )
 
 var policyLimit = describe("ratelimit_policy_limit", "Units per second of the limit in force, or units at once if it is concurrent.",
-	"policy", "tier", "limit", "mode")
+	"policy", "tier", "limit", "mode", "capacity")
 
 // A limitName has the labels of a limit in force.
 type limitName struct {
 	seriesName
-	limit, mode string
+	limit, mode, capacity string
 }
 
 // collectLimits collects the limits of the policies in force. Equal policies of
@@ -29,10 +30,11 @@ func (m *Metrics) collectLimits(ch chan<- prometheus.Metric) {
 			override, mode := everyone(middleware, &p)
 			send := func(tier string, l algorithms.Limit) {
 				l = cmp.Or(override, l)
-				name := limitName{seriesName{p.Name, tier}, l.String(), mode}
+				name := limitName{seriesName{p.Name, tier}, l.String(), mode, strconv.FormatBool(p.Capacity)}
 				if !sent[name] {
 					sent[name] = true
-					ch <- prometheus.MustNewConstMetric(policyLimit, prometheus.GaugeValue, unitsOf(l), p.Name, labelOf(tier), name.limit, mode)
+					ch <- prometheus.MustNewConstMetric(policyLimit, prometheus.GaugeValue, unitsOf(l),
+						p.Name, labelOf(tier), name.limit, name.mode, name.capacity)
 				}
 			}
 			send("", p.Limit)

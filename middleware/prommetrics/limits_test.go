@@ -39,9 +39,9 @@ func TestLimits(t *testing.T) {
 	m := ratelimit.Must(ratelimit.New(newMemory(t), o, tiered, shadow))
 	ratelimit.Must(ratelimit.New(newMemory(t), o, shadow)) // the same policy again
 	want := map[string]float64{
-		"ratelimit_policy_limit{limit=token-bucket 60/1m burst 5,mode=on,policy=p,tier=}": 1,
-		"ratelimit_policy_limit{limit=fixed-window 7200/1h,mode=on,policy=p,tier=pro}":    2,
-		"ratelimit_policy_limit{limit=concurrent 3/1s,mode=shadow,policy=q,tier=}":        3,
+		"ratelimit_policy_limit{capacity=false,limit=token-bucket 60/1m burst 5,mode=on,policy=p,tier=}": 1,
+		"ratelimit_policy_limit{capacity=false,limit=fixed-window 7200/1h,mode=on,policy=p,tier=pro}":    2,
+		"ratelimit_policy_limit{capacity=false,limit=concurrent 3/1s,mode=shadow,policy=q,tier=}":        3,
 	}
 	if got := limitsIn(t, reg); len(got) != len(want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -56,15 +56,15 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, limitsIn(t, reg), map[string]float64{
-		"ratelimit_policy_limit{limit=nobody,mode=on,policy=p,tier=}":           0,
-		"ratelimit_policy_limit{limit=nobody,mode=on,policy=p,tier=pro}":        0,
-		"ratelimit_policy_limit{limit=concurrent 3/1s,mode=off,policy=q,tier=}": 3,
+		"ratelimit_policy_limit{capacity=false,limit=nobody,mode=on,policy=p,tier=}":           0,
+		"ratelimit_policy_limit{capacity=false,limit=nobody,mode=on,policy=p,tier=pro}":        0,
+		"ratelimit_policy_limit{capacity=false,limit=concurrent 3/1s,mode=off,policy=q,tier=}": 3,
 	})
 
 	if err := m.Update(byIP("r", algorithms.TokenBucket(5, time.Second))); err != nil {
 		t.Fatal(err)
 	}
-	if got := limitsIn(t, reg); len(got) != 2 || got["ratelimit_policy_limit{limit=token-bucket 5/1s,mode=on,policy=r,tier=}"] != 5 {
+	if got := limitsIn(t, reg); len(got) != 2 || got["ratelimit_policy_limit{capacity=false,limit=token-bucket 5/1s,mode=on,policy=r,tier=}"] != 5 {
 		t.Errorf("got %v after an Update, want the limits of r and of the other q", got)
 	}
 }
