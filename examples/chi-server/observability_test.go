@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -81,7 +80,7 @@ func TestMetricsPage(t *testing.T) {
 
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	promtool(t, "", observability, "check", "rules", "alerts.yml")
+	promtool(t, "", observability, "check", "rules", "rules.yml", "alerts.yml")
 	promtool(t, "", observability, "check", "config", "prometheus.yml")
 	promtool(t, "", observability, "test", "rules", "alerts_test.yml")
 
@@ -95,6 +94,31 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// TestRunbook: the link of each alert leads to a heading of the runbook, and each alert has a severity and a summary.
+func TestRunbook(t *testing.T) {
+	t.Parallel()
+	runbook, err := os.ReadFile(filepath.Join("..", "..", "RUNBOOK.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := make(map[string]bool)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(runbook), -1) {
+		anchors[strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")] = true
+	}
+	for _, alert := range strings.Split(read(t, "alerts.yml"), "- alert: ")[1:] {
+		name, _, _ := strings.Cut(alert, "\n")
+		for _, field := range []string{"severity", "summary", "description"} {
+			if !strings.Contains(alert, " "+field+": ") {
+				t.Errorf("%s has no %s", name, field)
+			}
+		}
+		link := regexp.MustCompile(`runbook_url: "https://github\.com/penstock-go/penstock/blob/main/RUNBOOK\.md#(.*)"`).FindStringSubmatch(alert)
+		if link == nil || !anchors[link[1]] {
+			t.Errorf("%s: got the link %q, want one to a heading of the runbook", name, link)
+		}
+	}
+}
+
 func read(t *testing.T, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(observability, file))
@@ -104,39 +128,25 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// dashboard has the parts of a dashboard that the tests read.
-type dashboard struct {
-	Panels []struct {
-		ID      int
-		Title   string
-		Targets []struct{ Expr string }
-	}
-	Templating struct{ List []struct{ Query string } }
-}
-
 // TestQueries: the metrics and labels in alerts and in the dashboard exist, and a query shows every metric.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	exported := exportedBy(metricsPage(t))
-	var d dashboard
-	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil {
-		t.Fatal(err)
-	}
-	queries := []string{read(t, "alerts.yml")}
+	exported.record(t)
+	d := readDashboard(t)
+	queries := []string{expressionsOf(read(t, "rules.yml")), read(t, "alerts.yml")}
 	for _, v := range d.Templating.List {
 		queries = append(queries, v.Query)
 	}
-	ids := make(map[int]bool)
+	for _, a := range d.Annotations.List {
+		queries = append(queries, a.Expr)
+	}
 	rules := new(strings.Builder)
 	rules.WriteString("groups: [{name: dashboard, rules: [\n")
 	for _, panel := range d.Panels {
-		if ids[panel.ID] {
-			t.Errorf("panel %q has the number of another", panel.Title)
-		}
-		ids[panel.ID] = true
 		for _, target := range panel.Targets {
 			queries = append(queries, target.Expr)
-			fmt.Fprintf(rules, "{record: r%d, expr: %q},\n", len(queries), strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+			fmt.Fprintf(rules, "{record: r%d, expr: %q},\n", len(queries), inQuery.Replace(target.Expr))
 		}
 	}
 	rules.WriteString("]}]\n")
@@ -192,13 +202,22 @@ func exportedBy(page string) series {
 	return exported
 }
 
+// record adds the series of our recording rules. Their names begin with their labels.
+func (s series) record(t *testing.T) {
+	t.Helper()
+	for _, name := range regexp.MustCompile(`- record: (.*)`).FindAllStringSubmatch(read(t, "rules.yml"), -1) {
+		labels, _, _ := strings.Cut(name[1], ":")
+		s[name[1]] = strings.Split(labels, "_")
+	}
+}
+
 var (
-	metricOf = regexp.MustCompile(`ratelimit_\w+`)
+	metricOf = regexp.MustCompile(`[\w:]*ratelimit_[\w:]+`)
 	labelOf  = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
 	byOf     = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 	suffix   = regexp.MustCompile(`_(bucket|count|sum)$`)
 
-	ofScrapes = []string{"instance", "job", "le"}
+	ofScrapes = []string{"instance", "job", "le", "alertname", "alertstate"}
 )
 
 // unknown returns the metrics and labels of a query that do not exist. It adds the metrics of the query to asked.

@@ -54,7 +54,7 @@ func crowd(t *testing.T) scene {
 			}
 		}
 		for range 20 {
-			get(t, "/v1/orders/1", greedy)        // one of many clients, in each round
+			get(t, "/v1/orders/1", greedy)       // one of many clients, in each round
 			s.send(t, "POST /v1/login", "guess") // the only client
 		}
 		for i := 0; round == 2 && i < 75; i++ {
