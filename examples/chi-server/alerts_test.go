@@ -15,13 +15,13 @@ import (
 
 // wantAlerts are the alerts of the scenes. No other alert may fire.
 var wantAlerts = []string{
-	"RateLimitDenials orders",
+	// Not orders, login and unmatched, whose denials are of one client.
 	"RateLimitDenials search",
-	"RateLimitDenials login",
-	"RateLimitDenials unmatched",
+	"RateLimitCapacity exports",
 	// Not search, which denies all clients alike. Not login, which has one client. Not unmatched, which denies few requests.
 	"RateLimitOneOffender orders",
 	"RateLimitManyKeys reports", // not orders, search and unmatched, which have fewer keys
+	"RateLimitFailedClosed login", // of refused
 	"RateLimitDegraded refused",
 	"RateLimitMisconfigured refused",    // not flapping, which resolves itself
 	"RateLimitBreakerFlaps flapping",    // not refused, whose circuit opens once
@@ -90,12 +90,12 @@ func (p *scraper) missing(t *testing.T) string {
 func wantScenes(t *testing.T, p *scraper) {
 	t.Helper()
 	tests := map[string]string{
-		`ratelimit_distinct_keys{policy="orders"}`:                                         "12",
-		`ratelimit_distinct_keys{policy="search"}`:                                         "12",
-		`ratelimit_distinct_keys{policy="unmatched"}`:                                      "12",
+		`ratelimit_distinct_keys{policy="orders"}`:                                         "18",
+		`ratelimit_distinct_keys{policy="search"}`:                                         "18",
+		`ratelimit_distinct_keys{policy="unmatched"}`:                                      "18",
 		`ratelimit_distinct_keys{policy="login"}`:                                          "1",
 		`ratelimit_top_offender_denial_ratio{policy="orders"}`:                             "1",
-		`ratelimit_top_offender_denial_ratio{policy="search"} < bool 0.5`:                  "1",
+		`ratelimit_top_offender_denial_ratio{policy="search"} < bool 0.1`:                  "1",
 		`ratelimit_top_offender_denial_ratio{policy="unmatched"}`:                          "1",
 		`ratelimit_top_offender_denial_ratio{policy="login"}`:                              "1",
 		`ratelimit_breaker_trips_total{instance="refused"}`:                                "1",

@@ -30,7 +30,7 @@ type scraper struct {
 func startScraper(t *testing.T, scenes []scene) *scraper {
 	t.Helper()
 	dir := t.TempDir()
-	for file, content := range map[string]string{"prometheus.yml": configOf(t, scenes), "alerts.yml": hastyAlerts(t)} {
+	for file, content := range map[string]string{"prometheus.yml": configOf(t, scenes), "rules.yml": hasty(t, "rules.yml"), "alerts.yml": hasty(t, "alerts.yml")} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -75,12 +75,13 @@ func configOf(t *testing.T, scenes []scene) string {
 	return before + after
 }
 
-// hastyAlerts returns our alerts, with seconds in place of minutes, and with manyKeys.
-func hastyAlerts(t *testing.T) string {
+// hasty returns our rules, with seconds in place of minutes, and with lower bounds for keys and for one client's denials.
+func hasty(t *testing.T, file string) string {
 	t.Helper()
-	rules := regexp.MustCompile(`for: \d+m`).ReplaceAllString(read(t, "alerts.yml"), "for: 1s")
+	rules := regexp.MustCompile(`for: \d+m`).ReplaceAllString(read(t, file), "for: 1s")
 	rules = regexp.MustCompile(`\[\d+m\]`).ReplaceAllString(rules, "[30s]")
-	return strings.ReplaceAll(rules, "> 100000", fmt.Sprintf("> %d", manyKeys))
+	return strings.NewReplacer("offset 5m", "offset 30s", "< 300", "< 30", "/ 300", "/ 30",
+		"> 100000\n", fmt.Sprintf("> %d\n", manyKeys), "> 100\n", fmt.Sprintf("> %d\n", manyDenials)).Replace(rules)
 }
 
 // freeAddr returns an address that no process uses at the moment.

@@ -28,8 +28,9 @@ type scene struct {
 }
 
 const (
-	manyKeys = 20 // more keys than this raise an alert
-	regulars = 12 // clients: more than ten, and fewer than manyKeys
+	manyKeys    = 20 // more keys than this raise an alert
+	regulars    = 18 // clients: more than ten, and fewer than manyKeys
+	manyDenials = 8  // per second: more denials of one client raise an alert
 )
 
 // crowd is a server in memory. Each policy has clients of another kind.
@@ -49,13 +50,14 @@ func crowd(t *testing.T) scene {
 				get(t, "/v1/orders/1", addr)
 				get(t, "/nothing", addr)
 			}
-			for range 2 { // all clients too often
-				get(t, "/v1/search?deep=1", addr)
-			}
+			get(t, "/v1/search?deep=1", addr) // all clients too often
 		}
-		for range 20 {
-			get(t, "/v1/orders/1", greedy)       // one of many clients, in each round
+		for range 40 {
+			get(t, "/v1/orders/1", greedy) // one of many clients, in each round
+		}
+		for range 10 {
 			s.send(t, "POST /v1/login", "guess") // the only client
+			get(t, "/v1/exports", greedy)        // of the capacity of all clients
 		}
 		for i := 0; round == 2 && i < 75; i++ {
 			get(t, "/nothing", greedy) // one of many clients, which stops soon after its 60
@@ -112,6 +114,7 @@ func refused(t *testing.T) scene {
 		}
 		s.chargeUntil(t, gone, 1)
 		s.charge(t)
+		s.send(t, "POST /v1/login", right)
 	}}
 }
 
