@@ -20,7 +20,7 @@ var wantAlerts = []string{
 	"RateLimitCapacity exports",
 	// Not search, which denies all clients alike. Not login, which has one client. Not unmatched, which denies few requests.
 	"RateLimitOneOffender orders",
-	"RateLimitManyKeys reports", // not orders, search and unmatched, which have fewer keys
+	"RateLimitManyKeys reports",   // not orders, search and unmatched, which have fewer keys
 	"RateLimitFailedClosed login", // of refused
 	"RateLimitDegraded refused",
 	"RateLimitMisconfigured refused",    // not flapping, which resolves itself
@@ -36,7 +36,8 @@ func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	wantEveryAlert(t)
 	scenes := []scene{crowd(t), healthy(t), refused(t), flapping(t), trial(t)}
-	p := startScraper(t, scenes)
+	p := startScraper(t, scenes,
+		"> 100000\n", fmt.Sprintf("> %d\n", manyKeys), "> 100\n", fmt.Sprintf("> %d\n", manyDenials))
 	p.until(t, func() (missing string) {
 		if up := p.value(t, "sum(up)"); up != strconv.Itoa(len(scenes)) {
 			return "a scene of those that are scraped, which are " + up

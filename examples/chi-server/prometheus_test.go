@@ -26,11 +26,12 @@ type scraper struct {
 	log    *text
 }
 
-// startScraper starts a Prometheus that scrapes scenes, each under its name.
-func startScraper(t *testing.T, scenes []scene) *scraper {
+// startScraper starts a Prometheus that scrapes scenes, each under its name. bounds are pairs of an old and a new text in
+// the rules.
+func startScraper(t *testing.T, scenes []scene, bounds ...string) *scraper {
 	t.Helper()
 	dir := t.TempDir()
-	for file, content := range map[string]string{"prometheus.yml": configOf(t, scenes), "rules.yml": hasty(t, "rules.yml"), "alerts.yml": hasty(t, "alerts.yml")} {
+	for file, content := range map[string]string{"prometheus.yml": configOf(t, scenes), "rules.yml": hasty(t, "rules.yml", bounds), "alerts.yml": hasty(t, "alerts.yml", bounds)} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -75,13 +76,13 @@ func configOf(t *testing.T, scenes []scene) string {
 	return before + after
 }
 
-// hasty returns our rules, with seconds in place of minutes, and with lower bounds for keys and for one client's denials.
-func hasty(t *testing.T, file string) string {
+// hasty returns our rules, with seconds in place of minutes.
+func hasty(t *testing.T, file string, bounds []string) string {
 	t.Helper()
 	rules := regexp.MustCompile(`for: \d+m`).ReplaceAllString(read(t, file), "for: 1s")
 	rules = regexp.MustCompile(`\[\d+m\]`).ReplaceAllString(rules, "[30s]")
-	return strings.NewReplacer("offset 5m", "offset 30s", "< 300", "< 30", "/ 300", "/ 30",
-		"> 100000\n", fmt.Sprintf("> %d\n", manyKeys), "> 100\n", fmt.Sprintf("> %d\n", manyDenials)).Replace(rules)
+	seconds := []string{"offset 5m", "offset 30s", "< 300", "< 30", "/ 300", "/ 30"}
+	return strings.NewReplacer(append(seconds, bounds...)...).Replace(rules)
 }
 
 // freeAddr returns an address that no process uses at the moment.
