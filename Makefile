@@ -19,7 +19,7 @@ LIBRARY := ./algorithms/... ./headers/... ./keyfunc/... ./lua/... ./middleware/.
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-norace test-386 test-routers test-servers test-valkey cross test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real mod check
+.PHONY: help run observe test test-short test-norace test-386 test-routers test-servers test-valkey cross test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real mod check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,11 @@ help: ## list the targets
 run: ## run the example server
 	go build -o .bin/chi-server ./examples/chi-server
 	@exec .bin/chi-server
+
+observe: tools ## run the example with Prometheus, and with Grafana where it is installed, until Ctrl-C
+	@.ci/install prometheus prometheus golang-github-prometheus prometheus prometheus
+	go build -o .bin/chi-server ./examples/chi-server
+	@exec examples/chi-server/observability/observe "$(CURDIR)/.bin/chi-server"
 
 test: tools ## run all tests, with the race detector where there is a C compiler
 	@if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null; then race=-race; \

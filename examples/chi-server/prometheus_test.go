@@ -48,18 +48,21 @@ func startScraper(t *testing.T, scenes []scene, bounds ...string) *scraper {
 		p.client.CloseIdleConnections()
 		_ = cmd.Wait() // t.Context has ended, and so has the process
 	})
-	p.until(t, func() (missing string) {
-		response, err := p.client.Get(p.url + "/-/ready")
-		if err != nil {
-			return err.Error()
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return response.Status
-		}
-		return ""
-	})
+	p.until(t, p.unready)
 	return p
+}
+
+// unready returns why Prometheus does not answer queries yet.
+func (p *scraper) unready() string {
+	response, err := p.client.Get(p.url + "/-/ready")
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return response.Status
+	}
+	return ""
 }
 
 // configOf returns our configuration, with the scenes in place of the example.
