@@ -60,6 +60,10 @@ type Stats struct {
 		Lost       uint64 // units that may be missing in Redis, because no reply to their hand-back came
 	}
 
+	// Changes are the latest 16 times that the circuit has opened or closed, oldest
+	// first. A circuit without changes has been closed from the start.
+	Changes []CircuitChange
+
 	// DenyCache is the memory of denials.
 	DenyCache struct {
 		Hits uint64 // calls that were denied from memory, without Redis
@@ -87,6 +91,13 @@ type Stats struct {
 		Evicted uint64 // keys that were forgotten to make room
 		Refused uint64 // new keys that there was no room for
 	}
+}
+
+// A CircuitChange says when the circuit of a shared limiter has opened or closed.
+type CircuitChange struct {
+	At     time.Time
+	Open   bool
+	Reason string // why it has opened, as shared.Reason says it; "" if it has closed
 }
 
 // A Finding is a mistake in how a service is put together that shows only while

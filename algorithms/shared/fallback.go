@@ -182,6 +182,7 @@ func (f *fallback) close() {
 func (f *fallback) addStats(s *algorithms.Stats) {
 	b := &s.Fallback
 	b.Open, b.Trips, b.Instances = f.circuit.open.Load(), f.circuit.trips.Load(), int(f.instances.Load())
+	s.Changes = f.circuit.changes()
 	b.Local, b.Passed, b.Refused = f.stats.local.Load(), f.stats.passed.Load(), f.stats.refused.Load()
 	b.Owed, b.HandedBack, b.Lost = f.owed.len(), f.stats.handedBack.Load(), f.stats.lost.Load()
 }

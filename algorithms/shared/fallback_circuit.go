@@ -22,6 +22,7 @@ package shared
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,11 @@ type circuit struct {
 	trips   atomic.Uint64
 	cause   atomic.Pointer[error] // of the last failure
 
+	history struct {
+		sync.Mutex
+		all []algorithms.CircuitChange // the latest
+	}
+
 	// Guarded by the breaker's own lock: since when all round trips have failed,
 	// and since when some have.
 	allSince, someSince time.Time
@@ -91,14 +97,35 @@ func newCircuit(deadline time.Duration) *circuit {
 // changed runs under the breaker's lock, so it must not block.
 func (c *circuit) changed(from, to gobreaker.State) {
 	c.open.Store(to != gobreaker.StateClosed)
+	if to == gobreaker.StateClosed {
+		c.note(algorithms.CircuitChange{At: time.Now()})
+	}
 	if from != gobreaker.StateClosed {
 		return
 	}
 	c.trips.Add(1)
+	c.note(algorithms.CircuitChange{At: time.Now(), Open: true, Reason: Reason(c.lastCause())})
 	select {
 	case c.tripped <- struct{}{}:
 	default:
 	}
+}
+
+const maxChanges = 16 // that operators see
+
+func (c *circuit) note(change algorithms.CircuitChange) {
+	h := &c.history
+	h.Lock()
+	defer h.Unlock()
+	h.all = append(h.all[max(0, len(h.all)-maxChanges+1):], change)
+}
+
+// changes returns the latest changes, oldest first.
+func (c *circuit) changes() []algorithms.CircuitChange {
+	h := &c.history
+	h.Lock()
+	defer h.Unlock()
+	return slices.Clone(h.all)
 }
 
 // trip decides, after a failure, whether to open. It runs under the breaker's

@@ -194,3 +194,40 @@ func TestCircuitOutlivesAPanic(t *testing.T) {
 		}
 	})
 }
+
+// The circuit remembers when it opened and closed, and why it opened. It forgets the oldest change first.
+func TestCircuitRemembersChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, start := newCircuit(defaultDeadline), time.Now()
+		if got := c.changes(); len(got) != 0 {
+			t.Errorf("got %v of a new circuit, want none", got)
+		}
+		for range maxChanges/2 + 1 {
+			for !c.open.Load() {
+				end, err := c.begin()
+				if err != nil {
+					t.Fatal(err)
+				}
+				end(errRefused)
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			if !c.try(func() error { return nil }) {
+				t.Fatal("the circuit does not close")
+			}
+		}
+		all := c.changes()
+		if len(all) != maxChanges {
+			t.Fatalf("got %d changes, want the latest %d", len(all), maxChanges)
+		}
+		for i, change := range all {
+			reason := ""
+			if change.Open {
+				reason = Reason(errRefused)
+			}
+			if change.Open != (i%2 == 0) || change.Reason != reason || i > 0 && !change.At.After(all[i-1].At) || !change.At.After(start) {
+				t.Errorf("change %d: got %+v after %v", i, change, all[max(0, i-1)].At)
+			}
+		}
+	})
+}

@@ -65,6 +65,26 @@ func (m *Minute) turn(t int64) {
 	m.latest.Store(max(t, next-1)) // the caller's clock may lag behind another goroutine's
 }
 
+// Ticks returns the number of events of some kinds, added up, in each tick of the
+// last minute, oldest first. The last tick is not over.
+func (m *Minute) Ticks(now time.Duration, kinds ...int) (counts []uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turn(int64(now / tick))
+	for t := max(0, m.latest.Load()-minuteTicks); t <= m.latest.Load(); t++ {
+		var n uint32
+		for _, kind := range kinds {
+			end := m.counts[kind].Load()
+			if t < m.latest.Load() {
+				end = m.starts[(t+1)%copies][kind]
+			}
+			n += end - m.starts[t%copies][kind]
+		}
+		counts = append(counts, n)
+	}
+	return counts
+}
+
 // Last returns the number of events of each kind in the last minute, and the
 // length of that minute: 60 to 65 s, or the time since 0 if less has passed.
 func (m *Minute) Last(now time.Duration) (counts []uint32, span time.Duration) {

@@ -82,3 +82,27 @@ func TestAddDoesNotAllocate(t *testing.T) {
 		t.Errorf("got %v allocations, want none", got)
 	}
 }
+
+// TestTicks: the ticks of a minute hold its events, each in its own tick, oldest first.
+func TestTicks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Duration(rapid.IntRange(0, 300).Draw(t, "start")) * time.Second
+		m, all := NewMinute(3, now), make(map[int64]uint32)
+		for range rapid.IntRange(0, 40).Draw(t, "events") {
+			now += time.Duration(rapid.IntRange(0, 9).Draw(t, "pause")) * time.Second
+			kind := rapid.IntRange(0, 2).Draw(t, "kind")
+			m.Add(kind, now)
+			if kind < 2 {
+				all[int64(now/tick)]++
+			}
+		}
+		now += time.Duration(rapid.IntRange(0, 70).Draw(t, "rest")) * time.Second
+		var want []uint32
+		for i := max(0, int64(now/tick)-minuteTicks); i <= int64(now/tick); i++ {
+			want = append(want, all[i])
+		}
+		if got := m.Ticks(now, 0, 1); !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
