@@ -70,7 +70,12 @@ func (w wrapper) Unwrap() algorithms.Limiter { return w.Limiter }
 
 // shown is the content of the page that the tests read.
 type shown struct {
-	Requests, Refused uint64
+	Requests, Refused, Denied uint64
+	Latency                   struct {
+		Count uint64
+		P50   time.Duration `json:"p50_ns"`
+		P99   time.Duration `json:"p99_ns"`
+	}
 	WindowMS          int64 `json:"window_ms"`
 	Policies          []struct {
 		Name, Limit, Fail string

@@ -56,12 +56,13 @@ type policyOf struct {
 }
 
 // Page.decisions counts durations by source and bucket, and after these the
-// requests, and the requests that were refused.
+// requests, those that were refused, and those that a policy denied.
 const (
 	sources         = int(algorithms.Local) + 1
 	countedRequests = sources * recent.Buckets
 	countedRefused  = countedRequests + 1
-	counted         = countedRefused + 1
+	countedDenied   = countedRefused + 1
+	counted         = countedDenied + 1
 )
 
 // New returns a page that shows no Middleware yet.
@@ -104,19 +105,36 @@ func (p *Page) decided(e *ratelimit.Event) {
 	// A limiter of another module may report a source that does not exist.
 	source := int(min(v.Source(), algorithms.Local))
 	p.decisions.Add(source*recent.Buckets+recent.Bucket(e.Elapsed), now)
+	denied := false
 	for i := range v.Policies {
-		count(v.Policies[i].Name, v.Policies[i].Outcome)
+		outcome := v.Policies[i].Outcome
+		count(v.Policies[i].Name, outcome)
+		denied = denied || int(outcome) < len(denials) && denials[outcome]
 	}
+	if denied {
+		p.decisions.Add(countedDenied, now)
+	}
+}
+
+// outcomeOf returns the outcome of a word.
+func outcomeOf(word string) ratelimit.Outcome {
+	o := ratelimit.Outcome(0)
+	for o.String() != word {
+		o++
+	}
+	return o
 }
 
 // keyError is the outcome of a policy whose key is an error: the verdict does not
 // hold it.
-var keyError = func() ratelimit.Outcome {
-	o := ratelimit.Outcome(0)
-	for o.String() != "key_error" {
-		o++
+var keyError = outcomeOf("key_error")
+
+// denials says which outcomes mean that the policy denied the request.
+var denials = func() (d [ratelimit.Outcomes]bool) {
+	for _, word := range denies {
+		d[outcomeOf(word)] = true
 	}
-	return o
+	return d
 }()
 
 func (p *Page) register(m *ratelimit.Middleware) {

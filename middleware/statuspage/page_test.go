@@ -200,3 +200,62 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	}
 }
+
+// decidedBy returns the event of a request that a source decided in a time.
+func decidedBy(source algorithms.Source, took time.Duration) ratelimit.Event {
+	return ratelimit.Event{
+		Kind: ratelimit.Decided, Elapsed: took,
+		Verdict: ratelimit.Verdict{Allowed: true, Policies: []ratelimit.PolicyVerdict{{
+			Name: "p", Decision: algorithms.Decision{Allowed: true, Source: source},
+		}}},
+	}
+}
+
+// TestLatencyOfAll: the latency covers all decisions, so a few slow ones of a rare source do not become the headline.
+func TestLatencyOfAll(t *testing.T) {
+	page := statuspage.New()
+	for i := range 1000 {
+		page.Observe(context.Background(), decidedBy(algorithms.Shared, ms))
+		if i%250 == 0 {
+			page.Observe(context.Background(), decidedBy(algorithms.Local, 200*ms))
+		}
+	}
+	v := look(t, page)
+	if l := v.Latency; l.Count != 1004 || (l.P50-ms).Abs() > ms/16 || (l.P99-ms).Abs() > ms/16 {
+		t.Errorf("got %+v, want a median and a p99 of 1 ms of 1004 decisions", l)
+	}
+	if d := v.Decisions[1]; d.Source != "local" || d.Count != 4 || d.P50 < 187*ms {
+		t.Errorf("got %+v, want the 4 slow local decisions by themselves", d)
+	}
+}
+
+// TestDenied: bans and refusals by a policy that fails closed are denied; shadow denials and unknown keys are not.
+func TestDenied(t *testing.T) {
+	page, table := statuspage.New(), overrides.NewMemory()
+	limiter, err := shared.New(redistest.Script(nil, redistest.Fail(errors.New("down"))), &shared.Options{Deadline: ms, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	closed, shadow, banned := byIP("closed", hourly), byIP("shadow", algorithms.Nobody()), byIP("banned", hourly)
+	closed.Fail, shadow.Shadow = algorithms.FailClosed, true
+	for _, p := range []ratelimit.Policy{closed, shadow, banned} {
+		m := shownOn(t, page, limiter, ratelimit.Options{Overrides: table}, p)
+		if err := table.Set(t.Context(), "banned", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			record(m.Handler(ok), from("192.0.2.1"))
+		}
+	}
+	v := look(t, page)
+	want := map[string]string{"closed": "map[failed_closed:3]", "shadow": "map[shadow_denied:3]", "banned": "map[banned:3]"}
+	for _, p := range v.Policies {
+		if got := fmt.Sprint(p.Outcomes); got != want[p.Name] {
+			t.Errorf("%s: got %s, want %s", p.Name, got, want[p.Name])
+		}
+	}
+	if v.Requests != 9 || v.Denied != 6 {
+		t.Errorf("got %d of %d requests denied, want 6 of 9", v.Denied, v.Requests)
+	}
+}

@@ -140,6 +140,8 @@ func mergeOffenders(a, b []offenderView) []offenderView {
 	return a[:min(len(a), shownOffenders)]
 }
 
+// A request is denied if a policy denied it, alone or together with others, if the
+// key is banned, or if a policy that fails closed refused it because Redis is away.
 var (
 	allows = []string{"allowed", "degraded_allowed", "failed_open"}
 	denies = []string{"denied", "degraded_denied", "failed_closed", "banned"}

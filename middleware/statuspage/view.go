@@ -18,19 +18,34 @@ type view struct {
 	UpSeconds int64               `json:"up_seconds"`
 	WindowMS  int64               `json:"window_ms"` // the length of the last minute: up to 65 s
 	Requests  uint64              `json:"requests"`  // in the last minute
-	Refused   uint64              `json:"refused"`   // in the last minute
+	Refused   uint64              `json:"refused"`   // in the last minute, also for keys that are errors
+	Denied    uint64              `json:"denied"`    // in the last minute, by a policy
 	Policies  []policyView        `json:"policies"`
-	Decisions []decisionView      `json:"decisions"`
+	Latency   latencyView         `json:"latency"`
+	Decisions []decisionView      `json:"decisions"` // by source
 	Limiters  []limiterView       `json:"limiters"`
 	Findings  []ratelimit.Finding `json:"findings"`
 }
 
+// A latencyView is the durations of decisions.
+type latencyView struct {
+	Count uint64        `json:"count"`
+	P50   time.Duration `json:"p50_ns"`
+	P99   time.Duration `json:"p99_ns"`
+}
+
 // A decisionView is the durations of the decisions of one source.
 type decisionView struct {
-	Source string        `json:"source"`
-	Count  uint64        `json:"count"`
-	P50    time.Duration `json:"p50_ns"`
-	P99    time.Duration `json:"p99_ns"`
+	Source string `json:"source"`
+	latencyView
+}
+
+func newLatencyView(durations []uint32) latencyView {
+	l := latencyView{P50: recent.Quantile(durations, 50), P99: recent.Quantile(durations, 99)}
+	for _, n := range durations {
+		l.Count += uint64(n)
+	}
+	return l
 }
 
 // view collects the content of the page.
@@ -61,15 +76,16 @@ func (p *Page) view(ctx context.Context) *view {
 // count sets the figures of requests and decisions.
 func (v *view) count(counts []uint32, window time.Duration) {
 	v.WindowMS = window.Milliseconds()
-	v.Requests, v.Refused = uint64(counts[countedRequests]), uint64(counts[countedRefused])
+	v.Requests, v.Refused, v.Denied = uint64(counts[countedRequests]), uint64(counts[countedRefused]), uint64(counts[countedDenied])
+	all := make([]uint32, recent.Buckets)
 	for _, source := range []algorithms.Source{algorithms.Shared, algorithms.Local, algorithms.Undecided} {
 		durations := counts[int(source)*recent.Buckets:][:recent.Buckets]
-		d := decisionView{Source: source.String(), P50: recent.Quantile(durations, 50), P99: recent.Quantile(durations, 99)}
-		for _, n := range durations {
-			d.Count += uint64(n)
+		v.Decisions = append(v.Decisions, decisionView{source.String(), newLatencyView(durations)})
+		for bucket, n := range durations {
+			all[bucket] += n
 		}
-		v.Decisions = append(v.Decisions, d)
 	}
+	v.Latency = newLatencyView(all)
 }
 
 // A health is the summary of the page.
@@ -114,15 +130,19 @@ func (v *view) Problems() (all []problem) {
 	return all
 }
 
-// Slowest returns the durations of the slowest source; nil without decisions.
-func (v *view) Slowest() *decisionView {
-	var slowest *decisionView
-	for i := range v.Decisions {
-		if d := &v.Decisions[i]; d.Count > 0 && (slowest == nil || d.P99 > slowest.P99) {
-			slowest = d
+// Alone returns the number of decisions that the shared limiter did not make.
+func (v *view) Alone() (n uint64) {
+	for _, d := range v.Decisions {
+		if d.Source != algorithms.Shared.String() {
+			n += d.Count
 		}
 	}
-	return slowest
+	return n
+}
+
+// Shared reports whether a limiter counts together with other instances.
+func (v *view) Shared() bool {
+	return slices.ContainsFunc(v.Limiters, func(l limiterView) bool { return l.Kind == "shared" })
 }
 
 // Offended reports whether a policy denied a key.
