@@ -116,4 +116,7 @@ type Finding struct {
 
 	// First is when it was found.
 	First time.Time `json:"first"`
+
+	// Dismissed is when an operator dismissed it; zero: nobody did.
+	Dismissed time.Time `json:"dismissed,omitzero"`
 }

@@ -17,6 +17,10 @@ type Offender struct {
 	// keys of a policy with PlainKeys.
 	Key string
 
+	// Plain is the key itself, for programs that act on it, such as package
+	// console. Neither log nor show it: it may name a person.
+	Plain string `json:"-"`
+
 	// Denied is the number of its denied requests. It is at most Error too high,
 	// and Error is 0 as long as few keys are denied.
 	Denied, Error uint64
@@ -43,7 +47,7 @@ func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	var offenders []Offender
 	for _, e := range top[:min(max(0, n), len(top))] {
 		offenders = append(offenders, Offender{
-			Key: p.show(e.Key), Denied: e.Count, Error: e.Error, Of: total, First: m.made.Add(e.First), Last: m.made.Add(e.Last),
+			Key: p.show(e.Key), Plain: e.Key, Denied: e.Count, Error: e.Error, Of: total, First: m.made.Add(e.First), Last: m.made.Add(e.Last),
 		})
 	}
 	return offenders

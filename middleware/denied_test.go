@@ -31,8 +31,8 @@ func TestTopDenied(t *testing.T) {
 		deny(m, "192.0.2.1", 1)
 
 		want := []ratelimit.Offender{
-			{Key: "ip=192.0.2.2", Denied: 5, Of: 9, First: start.Add(time.Minute), Last: start.Add(time.Minute)},
-			{Key: "ip=192.0.2.1", Denied: 4, Of: 9, First: start, Last: start.Add(time.Minute)},
+			{Key: "ip=192.0.2.2", Plain: "ip=192.0.2.2", Denied: 5, Of: 9, First: start.Add(time.Minute), Last: start.Add(time.Minute)},
+			{Key: "ip=192.0.2.1", Plain: "ip=192.0.2.1", Denied: 4, Of: 9, First: start, Last: start.Add(time.Minute)},
 		}
 		got := m.TopDenied("plain", 10)
 		if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {

@@ -24,10 +24,11 @@ import (
 
 // A doctor remembers what was found.
 type doctor struct {
-	first   sync.Map     // code -> the time.Time at which it was first found
-	info    atomic.Value // map[string]string: the fields of Redis's last answer
-	refused atomic.Bool  // the user has no permission for INFO
-	decided atomic.Bool  // Redis has decided the probes of ready
+	first     sync.Map     // code -> the time.Time at which it was first found
+	dismissed sync.Map     // code -> the time.Time at which an operator dismissed it
+	info      atomic.Value // map[string]string: the fields of Redis's last answer
+	refused   atomic.Bool  // the user has no permission for INFO
+	decided   atomic.Bool  // Redis has decided the probes of ready
 }
 
 // findings implements [Limiter.Findings].
@@ -35,10 +36,15 @@ func (r *redisLayer) findings(ctx context.Context) (all []algorithms.Finding) {
 	r.examine(ctx)
 	find := func(wrong bool, code, remedy, sentence string, args ...any) {
 		if !wrong {
+			r.doctor.first.Delete(code) // its return counts as new
+			r.doctor.dismissed.Delete(code)
 			return
 		}
 		first, known := r.doctor.first.LoadOrStore(code, time.Now().UTC())
 		f := algorithms.Finding{Code: code, Sentence: fmt.Sprintf(sentence, args...), Remedy: remedy, First: first.(time.Time)}
+		if at, found := r.doctor.dismissed.Load(code); found {
+			f.Dismissed = at.(time.Time)
+		}
 		all = append(all, f)
 		if !known {
 			r.report.found(f)
@@ -69,6 +75,15 @@ func (r *redisLayer) findings(ctx context.Context) (all []algorithms.Finding) {
 		"Use Redis 6.2 or later.",
 		"Redis has version %s, which is too old.", version)
 	return all
+}
+
+// dismiss implements [Limiter.Dismiss].
+func (r *redisLayer) dismiss(code string) bool {
+	if _, found := r.doctor.first.Load(code); !found {
+		return false
+	}
+	r.doctor.dismissed.Store(code, time.Now().UTC())
+	return true
 }
 
 // examine asks Redis for INFO, unless Redis refuses that or is bypassed. Redis 6.2

@@ -150,3 +150,32 @@ func TestFindingsAreNotForced(t *testing.T) {
 		t.Errorf("asked a Redis in trouble %d times, want 0", got)
 	}
 }
+
+// A dismissed finding stays dismissed until its cause ends.
+func TestDismissedFinding(t *testing.T) {
+	t.Parallel()
+	client := clientOf(t, redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru").Addr(), nil)
+	l := newRedis(t, client, &Options{Deadline: time.Second})
+	evicts := func(policy string) []algorithms.Finding {
+		if err := client.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return l.Findings(t.Context())
+	}
+	if l.Dismiss("PS201") {
+		t.Error("a finding was dismissed before it was found")
+	}
+	if all := evicts("allkeys-lru"); codes(all) != "PS201" || !all[0].Dismissed.IsZero() {
+		t.Fatalf("got %+v, want PS201", all)
+	}
+	if l.Dismiss("PS205") || !l.Dismiss("PS201") {
+		t.Error("another finding was dismissed, or PS201 was not")
+	}
+	if all := evicts("volatile-lru"); codes(all) != "PS201" || time.Since(all[0].Dismissed) > time.Minute {
+		t.Errorf("got %+v, want PS201, dismissed just now", all)
+	}
+	evicts("noeviction")
+	if all := evicts("allkeys-lru"); codes(all) != "PS201" || !all[0].Dismissed.IsZero() {
+		t.Errorf("got %+v after its cause had ended, want it as a new finding", all)
+	}
+}

@@ -134,6 +134,10 @@ func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx
 // an error.
 func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
+// Dismiss marks a finding of this instance as dismissed, until its cause ends. It
+// reports whether Findings has found one with the code.
+func (l *Limiter) Dismiss(code string) bool { return l.redis.dismiss(code) }
+
 // StoredKey returns the key under which Redis holds the state of a check, such
 // as penstock:{usr=42}:orders:tb, for operators who look there. It is empty for
 // a check that is invalid, and for the limit Nobody, which has no state.

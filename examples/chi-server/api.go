@@ -45,7 +45,7 @@ func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
 
 // newAPI returns an api, which the caller closes.
 func newAPI(ctx context.Context, c config, log *slog.Logger) (*api, error) {
-	w, err := newWatch(log)
+	w, err := newWatch(c, log)
 	if err != nil {
 		return nil, err
 	}

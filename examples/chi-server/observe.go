@@ -24,14 +24,18 @@ type watch struct {
 	status   *statuspage.Page
 }
 
-func newWatch(log *slog.Logger) (*watch, error) {
+func newWatch(c config, log *slog.Logger) (*watch, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics, err := prommetrics.New(registry)
 	if err != nil {
 		return nil, err
 	}
-	return &watch{log, registry, metrics, statuspage.New()}, nil
+	status := &statuspage.Options{}
+	if c.adminToken != "" {
+		status.Console = `curl -H "Authorization: Bearer $TOKEN" http://` + c.addr + "/admin"
+	}
+	return &watch{log, registry, metrics, statuspage.New(status)}, nil
 }
 
 // observers receive the events of all middlewares.

@@ -60,7 +60,7 @@ type Subject struct {
 	Policy string
 
 	// Exactly one of these fields names the key.
-	Key string     // its text, e.g. "ip=192.0.2.1"
+	Key string     // its text, e.g. "ip=192.0.2.1", or as TopDenied shows it on this instance
 	ID  string     // the account, as in keyfunc.Identity
 	IP  netip.Addr // the client's address
 
@@ -106,6 +106,7 @@ func (c *Console) target(s Subject) (*target, error) {
 	if _, found := p.Tiers[s.Tier]; s.Tier != "" && !found {
 		return nil, fmt.Errorf("ratelimit: tier %q of policy %q: %w", s.Tier, s.Policy, ErrNotFound)
 	}
+	s.Key = revealed(m, s)
 	key, err := textsOf(p).of(s)
 	if err != nil {
 		return nil, err
@@ -118,6 +119,22 @@ func (c *Console) target(s Subject) (*target, error) {
 	}
 	return t, nil
 }
+
+// revealed returns the key of a subject, also where the subject has the key as
+// TopDenied shows it.
+func revealed(m *ratelimit.Middleware, s Subject) string {
+	if !strings.Contains(s.Key, "=#") {
+		return s.Key
+	}
+	for _, o := range m.TopDenied(s.Policy, rememberedKeys) {
+		if o.Key == s.Key {
+			return o.Plain
+		}
+	}
+	return s.Key
+}
+
+const rememberedKeys = 128 // TopDenied knows no more
 
 // one returns the target of a subject that is not everyone.
 func (c *Console) one(s Subject) (*target, error) {
@@ -201,6 +218,19 @@ func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	}
 	limit, _ := t.inForce()
 	return t.ask(ctx, []algorithms.Check{{Policy: s.Policy, Key: t.Key, Limit: limit, Cost: units, Op: algorithms.Grant}})
+}
+
+// Dismiss dismisses a finding on this instance, until its cause ends: see
+// ratelimit.Middleware.Dismiss. The policy is "" for a finding of the limiter.
+func (c *Console) Dismiss(code, policy string) error {
+	found := false
+	for _, m := range c.all {
+		found = m.Dismiss(code, policy) || found
+	}
+	if !found {
+		return fmt.Errorf("ratelimit: finding %q of policy %q: %w", code, policy, ErrNotFound)
+	}
+	return nil
 }
 
 // ask answers checks in place.

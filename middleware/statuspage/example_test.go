@@ -14,7 +14,7 @@ import (
 
 // Operators read the page in a browser. Programs read its JSON.
 func ExampleNew() {
-	page := statuspage.New()
+	page := statuspage.New(nil)
 	opts := &ratelimit.Options{Observers: []ratelimit.Observer{page}}
 	orders := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), opts, ratelimit.Policy{
 		Name: "orders", Limit: algorithms.TokenBucket(2, time.Minute),

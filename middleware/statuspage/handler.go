@@ -26,7 +26,7 @@ var (
 	securityPolicy = func() string {
 		sum := sha256.Sum256([]byte(styles))
 		return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+			"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	}()
 )
 
@@ -36,9 +36,10 @@ var (
 //
 // The HTML page runs no script, and loads nothing. Caches must not store it.
 //
-// The JSON has the members policies, decisions, limiters and findings. The counts
-// of policies and decisions cover the last window_ms. Quantiles are in
-// nanoseconds. Programs must ignore members that they do not know.
+// The JSON has the members summary, health, troubles, instance, policies, clients,
+// latency, decisions, limiters, findings and changes. The counts of policies and
+// decisions cover the last window_ms. Quantiles are in nanoseconds. Programs must
+// ignore members that they do not know.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")

@@ -70,14 +70,35 @@ func (w wrapper) Unwrap() algorithms.Limiter { return w.Limiter }
 
 // shown is the content of the page that the tests read.
 type shown struct {
+	Summary string
+	Health  struct{ Class, Text string }
+	Changes []struct {
+		At    time.Time
+		Text  string
+		Times int
+	}
+	Troubles []struct {
+		Text  string
+		Since time.Time
+	}
+	Instance struct {
+		Name string
+		PID  int
+	}
+	Clients []struct {
+		Client     string
+		Denied, Of uint64
+		Keys       []struct{ Policy, Key, Ban string }
+	}
+	Ticks                     struct{ Requests, Denied []uint32 }
 	Requests, Refused, Denied uint64
 	Latency                   struct {
 		Count uint64
 		P50   time.Duration `json:"p50_ns"`
 		P99   time.Duration `json:"p99_ns"`
 	}
-	WindowMS          int64 `json:"window_ms"`
-	Policies          []struct {
+	WindowMS int64 `json:"window_ms"`
+	Policies []struct {
 		Name, Limit, Fail string
 		Modes             []string
 		Overrides         int

@@ -4,8 +4,10 @@ package statuspage
 
 import (
 	"context"
+	"iter"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
@@ -42,20 +44,36 @@ func same(a, b any) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// addLimiters adds each limiter of the Middlewares once, and its configuration
-// problems. A limiter without Stats is left out.
-func (v *view) addLimiters(ctx context.Context, middlewares []*ratelimit.Middleware) {
-	var seen []statsLimiter
-	for _, m := range middlewares {
-		name, limiter := m.Limiter()
-		counted, ok := find[statsLimiter](limiter)
-		if !ok || slices.ContainsFunc(seen, func(other statsLimiter) bool { return same(other, counted) }) {
-			continue
-		}
-		seen = append(seen, counted)
+// addLimiters adds each limiter of the Middlewares. A limiter without Stats is left
+// out.
+func (v *view) addLimiters(middlewares []*ratelimit.Middleware) {
+	for name, counted := range limitersOf[statsLimiter](middlewares) {
 		v.Limiters = append(v.Limiters, newLimiterView(name, counted.Stats()))
-		if examined, ok := find[findingsLimiter](limiter); ok {
-			v.Findings = append(v.Findings, examined.Findings(ctx)...)
+	}
+}
+
+// limiterFindings returns the configuration problems of all limiters.
+func limiterFindings(ctx context.Context, middlewares []*ratelimit.Middleware) (all []ratelimit.Finding) {
+	for _, examined := range limitersOf[findingsLimiter](middlewares) {
+		all = append(all, examined.Findings(ctx)...)
+	}
+	return all
+}
+
+// limitersOf yields the limiters of the Middlewares that have the methods of T, each
+// once, by their names.
+func limitersOf[T any](middlewares []*ratelimit.Middleware) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		var seen []T
+		for _, m := range middlewares {
+			name, limiter := m.Limiter()
+			l, ok := find[T](limiter)
+			if !ok || slices.ContainsFunc(seen, func(other T) bool { return same(other, l) }) {
+				continue
+			}
+			if seen = append(seen, l); !yield(name, l) {
+				return
+			}
 		}
 	}
 }
@@ -66,6 +84,8 @@ type limiterView struct {
 	Kind      string           `json:"kind"`                // shared or memory
 	Breaker   string           `json:"breaker,omitempty"`   // open or closed; "" if there is none
 	Trips     uint64           `json:"trips,omitempty"`     // times that the circuit has opened
+	Since     time.Time        `json:"since,omitzero"`      // when the circuit has changed last; zero: never
+	Reason    string           `json:"reason,omitempty"`    // why it is open
 	Instances int              `json:"instances,omitempty"` // live instances
 	Stats     algorithms.Stats `json:"stats"`
 
@@ -85,10 +105,13 @@ func newLimiterView(name string, s algorithms.Stats) limiterView {
 		if s.Fallback.Open {
 			v.Breaker = "open"
 		}
+		change := last(s.Changes)
+		v.Since, v.Reason = change.At.UTC(), change.Reason
 		v.Figures = sharedFigures(&s)
 	}
 	v.Figures = append(v.Figures,
 		figure{"Keys in memory", uint64(s.Memory.Keys)}, figure{"Keys evicted", s.Memory.Evicted}, figure{"Keys refused", s.Memory.Refused})
+	v.Figures = slices.DeleteFunc(v.Figures, func(f figure) bool { return f.Value == 0 })
 	return v
 }
 

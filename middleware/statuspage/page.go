@@ -1,8 +1,9 @@
 // Package statuspage shows operators the rate limits of one instance. The page
-// lists the policies, the outcomes of the last minute, the keys denied most often,
-// the latency of decisions, the state of Redis, and configuration problems.
+// begins with one sentence: what is denied, by which policies, for which clients,
+// and whether Redis is up. It lists the policies, the last minute of each, the
+// clients denied most often, configuration problems, and what has changed recently.
 //
-//	page := statuspage.New()
+//	page := statuspage.New(nil)
 //	opts := &ratelimit.Options{Observers: []ratelimit.Observer{page}}
 //	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
 //	r.With(operatorsOnly).Method("GET", "/status", page)
@@ -34,6 +35,9 @@ import (
 // safe for concurrent use.
 type Page struct {
 	made      time.Time
+	instance  instance
+	console   string
+	history   history
 	decisions *recent.Minute // of all Middlewares
 
 	// outcomes are counts by policy and outcome. The map is copied to change it.
@@ -65,19 +69,41 @@ const (
 	counted         = countedDenied + 1
 )
 
-// New returns a page that shows no Middleware yet.
-func New() *Page {
-	p := &Page{made: time.Now(), decisions: recent.NewMinute(counted, 0)}
+// Options tune a [Page]. The zero value of each field is a default.
+type Options struct {
+	// Instance names this process on the page; empty means the name of the host.
+	Instance string
+
+	// Console is the beginning of a shell command that calls console.Handler, up
+	// to the path under which you mount it:
+	//
+	//	curl -H "Authorization: Bearer $TOKEN" https://ops.example.com/admin
+	//
+	// With it, the page shows the commands that ban a client and that dismiss a
+	// finding. If it is empty, the page shows none.
+	Console string
+}
+
+// New returns a page that shows no Middleware yet. Nil options mean the defaults.
+func New(o *Options) *Page {
+	if o == nil {
+		o = &Options{}
+	}
+	p := &Page{made: time.Now(), console: o.Console, decisions: recent.NewMinute(counted, 0)}
+	p.instance = newInstance(o.Instance, p.made)
 	p.outcomes.Store(&map[policyOf]*recent.Minute{})
 	return p
 }
 
 // Observe implements [ratelimit.Observer]. For a request it neither waits for
-// other requests nor allocates.
+// other requests nor allocates, except that one request in five seconds notes what
+// has changed.
 func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.Decided:
 		p.decided(&e)
+	case ratelimit.Banned:
+		p.banned(&e)
 	case ratelimit.Registered:
 		p.register(e.Middleware)
 	case ratelimit.Unregistered:
@@ -87,6 +113,7 @@ func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
 
 func (p *Page) decided(e *ratelimit.Event) {
 	v, now, outcomes := &e.Verdict, time.Since(p.made), *p.outcomes.Load()
+	defer p.watch(now)
 	count := func(policy string, outcome ratelimit.Outcome) {
 		if counts := outcomes[policyOf{e.Middleware, policy}]; counts != nil {
 			counts.Add(int(outcome), now)
@@ -140,7 +167,9 @@ var denials = func() (d [ratelimit.Outcomes]bool) {
 func (p *Page) register(m *ratelimit.Middleware) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Contains(p.middlewares, m) {
+	if slices.Contains(p.middlewares, m) {
+		p.updated(m)
+	} else {
 		p.middlewares = append(p.middlewares, m)
 	}
 	p.setPolicies(m, m.Policies())

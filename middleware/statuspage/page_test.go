@@ -26,7 +26,7 @@ import (
 // TestCounts: the page shows the requests of the last minute, by policy and outcome.
 func TestCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		page, memory, table := statuspage.New(), algorithms.NewMemory(nil), overrides.NewMemory()
+		page, memory, table := statuspage.New(nil), algorithms.NewMemory(nil), overrides.NewMemory()
 		live := byIP("live", algorithms.TokenBucket(3, time.Hour))
 		live.PlainKeys = true
 		shadow := byIP("shadow", algorithms.TokenBucket(1, time.Hour))
@@ -89,7 +89,7 @@ func TestCounts(t *testing.T) {
 
 // TestDurations: the median and the 99th percentile are right to within a sixteenth.
 func TestDurations(t *testing.T) {
-	page := statuspage.New()
+	page := statuspage.New(nil)
 	for i := range 100 {
 		page.Observe(context.Background(), ratelimit.Event{
 			Kind: ratelimit.Decided, Elapsed: time.Duration(i+1) * ms,
@@ -106,7 +106,7 @@ func TestDurations(t *testing.T) {
 
 // TestUnknownSource: a limiter of another module may report a source that does not exist.
 func TestUnknownSource(t *testing.T) {
-	page := statuspage.New()
+	page := statuspage.New(nil)
 	odd := limiterFunc(func(_ context.Context, checks []algorithms.Check) error {
 		checks[0].Decision = algorithms.Decision{Allowed: true, Source: 9}
 		return nil
@@ -120,7 +120,7 @@ func TestUnknownSource(t *testing.T) {
 
 // TestRedis: the page shows an open circuit.
 func TestRedis(t *testing.T) {
-	page := statuspage.New()
+	page := statuspage.New(nil)
 	down := redistest.Script(nil, redistest.Fail(errors.New("down")))
 	limiter, err := shared.New(down, &shared.Options{Instances: 3, Deadline: ms, Logger: quiet})
 	if err != nil {
@@ -139,7 +139,7 @@ func TestRedis(t *testing.T) {
 	for !limiter.Stats().Fallback.Open {
 		record(m.Handler(ok), from("192.0.2.1"))
 	}
-	if page := html(); !strings.Contains(page, "<title>Rate limits: Redis unavailable</title>") || !strings.Contains(page, `<dd class="bad">unavailable`) {
+	if page := html(); !strings.Contains(page, "<title>Rate limits: Redis unavailable, ") || !strings.Contains(page, `<dd class="bad">unavailable`) {
 		t.Errorf("Redis is not shown as unavailable:\n%s", page)
 	}
 	if l := look(t, page).Limiters[0]; l.Breaker != "open" {
@@ -149,14 +149,19 @@ func TestRedis(t *testing.T) {
 
 // TestFindings: equal findings of several policies are one problem.
 func TestFindings(t *testing.T) {
-	page := statuspage.New()
+	page := statuspage.New(nil)
 	dear := func(name string) ratelimit.Policy {
 		p := byIP(name, algorithms.TokenBucket(60, time.Minute).WithBurst(10))
-		p.Cost = func(*http.Request) int64 { return 25 }
+		p.Cost = func(r *http.Request) int64 { return int64(r.ContentLength) }
 		return p
 	}
 	for _, name := range []string{"export", "import"} {
-		record(shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, dear(name)).Handler(ok), from("192.0.2.1"))
+		m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, dear(name))
+		for _, cost := range []int64{1, 25, 1} {
+			r := from("192.0.2.1")
+			r.ContentLength = cost
+			record(m.Handler(ok), r)
+		}
 	}
 	if v := look(t, page); len(v.Findings) != 2 || v.Findings[0].Code != "PS107" || v.Findings[1].Policy != "import" {
 		t.Errorf("got %+v, want PS107 of both policies", v.Findings)
@@ -169,7 +174,7 @@ func TestFindings(t *testing.T) {
 
 // decidedOf returns the event of a request that n policies allowed, and the page that shows them.
 func decidedOf(t testing.TB, n int) (*statuspage.Page, ratelimit.Event) {
-	page, e := statuspage.New(), ratelimit.Event{Kind: ratelimit.Decided, Verdict: ratelimit.Verdict{Allowed: true}, Elapsed: ms}
+	page, e := statuspage.New(nil), ratelimit.Event{Kind: ratelimit.Decided, Verdict: ratelimit.Verdict{Allowed: true}, Elapsed: ms}
 	var policies []ratelimit.Policy
 	for i := range n {
 		p := byIP(fmt.Sprint("policy-", i), hourly)
@@ -213,7 +218,7 @@ func decidedBy(source algorithms.Source, took time.Duration) ratelimit.Event {
 
 // TestLatencyOfAll: the latency covers all decisions, so a few slow ones of a rare source do not become the headline.
 func TestLatencyOfAll(t *testing.T) {
-	page := statuspage.New()
+	page := statuspage.New(nil)
 	for i := range 1000 {
 		page.Observe(context.Background(), decidedBy(algorithms.Shared, ms))
 		if i%250 == 0 {
@@ -231,7 +236,7 @@ func TestLatencyOfAll(t *testing.T) {
 
 // TestDenied: bans and refusals by a policy that fails closed are denied; shadow denials and unknown keys are not.
 func TestDenied(t *testing.T) {
-	page, table := statuspage.New(), overrides.NewMemory()
+	page, table := statuspage.New(nil), overrides.NewMemory()
 	limiter, err := shared.New(redistest.Script(nil, redistest.Fail(errors.New("down"))), &shared.Options{Deadline: ms, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)

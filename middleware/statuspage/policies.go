@@ -18,6 +18,8 @@ type policyView struct {
 	definition
 	Requests  uint64            `json:"requests"`
 	Outcomes  map[string]uint64 `json:"outcomes,omitempty"`
+	Ticks     ticks             `json:"ticks"`
+	Window    int64             `json:"-"` // milliseconds
 	Offenders []offenderView    `json:"offenders,omitempty"`
 }
 
@@ -50,6 +52,7 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 	v := policyView{definition: newDefinition(policy, m.Overrides()), Outcomes: make(map[string]uint64)}
 	if minute := (*p.outcomes.Load())[policyOf{m, policy.Name}]; minute != nil {
 		counts, _ := minute.Last(now)
+		v.Ticks = ticks{minute.Ticks(now, allOutcomes...), minute.Ticks(now, denialOutcomes...)}
 		for outcome, n := range counts {
 			if n > 0 {
 				v.Outcomes[ratelimit.Outcome(outcome).String()] = uint64(n)
@@ -57,10 +60,24 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 			}
 		}
 	}
-	for _, o := range m.TopDenied(policy.Name, shownOffenders) {
-		v.Offenders = append(v.Offenders, offenderView{o.Key, o.Denied, o.Error, o.Of, o.First.UTC(), o.Last.UTC()})
-	}
 	return v
+}
+
+// topDenied returns the offenders of a policy, of all Middlewares that have it.
+func topDenied(middlewares []*ratelimit.Middleware, p policyView) (all []offenderView) {
+	for _, m := range middlewares {
+		for _, policy := range m.Policies() {
+			if policy.Name != p.Name || !reflect.DeepEqual(newDefinition(&policy, m.Overrides()), p.definition) {
+				continue
+			}
+			var own []offenderView
+			for _, o := range m.TopDenied(policy.Name, countedOffenders) {
+				own = append(own, offenderView{o.Key, o.Denied, o.Error, o.Of, o.First.UTC(), o.Last.UTC()})
+			}
+			all = mergeOffenders(all, own)
+		}
+	}
+	return all
 }
 
 func newDefinition(p *ratelimit.Policy, overrides ratelimit.Overrides) definition {
@@ -108,7 +125,7 @@ func (v *view) addPolicy(p policyView) {
 	for outcome, n := range p.Outcomes {
 		known.Outcomes[outcome] += n
 	}
-	known.Offenders = mergeOffenders(known.Offenders, p.Offenders)
+	known.Ticks.add(p.Ticks)
 }
 
 // mergeOffenders returns the worst offenders of two lists. Each list counts other
@@ -137,15 +154,23 @@ func mergeOffenders(a, b []offenderView) []offenderView {
 		a[i].Of = all
 	}
 	slices.SortStableFunc(a, func(a, b offenderView) int { return cmp.Compare(b.Denied-b.Error, a.Denied-a.Error) })
-	return a[:min(len(a), shownOffenders)]
+	return a[:min(len(a), countedOffenders)]
 }
 
 // A request is denied if a policy denied it, alone or together with others, if the
 // key is banned, or if a policy that fails closed refused it because Redis is away.
-var (
-	allows = []string{"allowed", "degraded_allowed", "failed_open"}
-	denies = []string{"denied", "degraded_denied", "failed_closed", "banned"}
-)
+var denies = []string{"denied", "degraded_denied", "failed_closed", "banned"}
+
+// allOutcomes and denialOutcomes are kinds of a policy's Minute.
+var allOutcomes, denialOutcomes = func() (all, denied []int) {
+	for outcome := range ratelimit.Outcomes {
+		all = append(all, outcome)
+		if denials[outcome] {
+			denied = append(denied, outcome)
+		}
+	}
+	return all, denied
+}()
 
 func (p policyView) sum(outcomes []string) (n uint64) {
 	for _, outcome := range outcomes {
@@ -156,12 +181,6 @@ func (p policyView) sum(outcomes []string) (n uint64) {
 
 // Denied returns the number of requests that the policy denied.
 func (p policyView) Denied() uint64 { return p.sum(denies) }
-
-// AllowedPart returns the share of allowed requests, in thousandths.
-func (p policyView) AllowedPart() uint64 { return thousandths(p.sum(allows), p.Requests) }
-
-// DeniedPart returns the share of denied requests, in thousandths.
-func (p policyView) DeniedPart() uint64 { return thousandths(p.Denied(), p.Requests) }
 
 // An outcomeView is the number of requests with an outcome.
 type outcomeView struct {

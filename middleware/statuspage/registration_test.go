@@ -17,7 +17,7 @@ import (
 
 // TestRegistration: the page shows a Middleware from New to Close, with the policies of the last Update.
 func TestRegistration(t *testing.T) {
-	page, memory := statuspage.New(), algorithms.NewMemory(nil)
+	page, memory := statuspage.New(nil), algorithms.NewMemory(nil)
 	one := shownOn(t, page, memory, ratelimit.Options{}, byIP("a", hourly), byIP("b", hourly))
 	two := shownOn(t, page, memory, ratelimit.Options{LimiterName: "late"}, byIP("c", hourly))
 	want := func(policies, limiters []string) {
@@ -84,7 +84,7 @@ func TestLimiters(t *testing.T) {
 		{"comparable values", []algorithms.Limiter{mixed{memory}, mixed{memory}}, 1},
 		{"uncomparable values", []algorithms.Limiter{mixed{odd}, mixed{odd}, mixed{memory}}, 3},
 	} {
-		page := statuspage.New()
+		page := statuspage.New(nil)
 		for i, l := range tt.limiters {
 			m := shownOn(t, page, l, ratelimit.Options{}, byIP(fmt.Sprint("p", i), hourly))
 			if err := m.Update(byIP(fmt.Sprint("p", i), hourly)); err != nil { // registers again
@@ -99,7 +99,7 @@ func TestLimiters(t *testing.T) {
 
 // TestPoliciesOfOneName: equal policies of several Middlewares are one row, and different policies are not.
 func TestPoliciesOfOneName(t *testing.T) {
-	page := statuspage.New()
+	page := statuspage.New(nil)
 	none := byIP("p", algorithms.Nobody())
 	none.PlainKeys = true
 	one := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, none)
@@ -123,7 +123,7 @@ func TestPoliciesOfOneName(t *testing.T) {
 
 // TestConcurrency: Middlewares come and go while requests are decided and the page is read.
 func TestConcurrency(t *testing.T) {
-	page, memory := statuspage.New(), algorithms.NewMemory(nil)
+	page, memory := statuspage.New(nil), algorithms.NewMemory(nil)
 	stays := shownOn(t, page, memory, ratelimit.Options{}, byIP("stays", algorithms.TokenBucket(1e6, time.Second)))
 	const goroutines, each = 4, 100
 	var wg sync.WaitGroup

@@ -28,6 +28,8 @@ var functions = template.FuncMap{
 	"percent":     percentText,
 	"part":        thousandths,
 	"override":    overrideText,
+	"short":       func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
+	"plural":      plural[int],
 }
 
 // spanText returns a duration in its largest unit.
@@ -60,6 +62,14 @@ func shortTime(d time.Duration) string {
 		return fmt.Sprintf("%d %s", whole, name)
 	}
 	return fmt.Sprintf("%d.%d %s", whole, tenths, name)
+}
+
+// plural returns a number of things.
+func plural[N int | uint32 | uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return groupDigits(n) + " " + many
 }
 
 // groupDigits returns a count with its digits in groups of three.

@@ -3,7 +3,6 @@ package statuspage
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -14,17 +13,26 @@ import (
 
 // A view is the content of the page, and its JSON.
 type view struct {
+	Summary   string              `json:"summary"`
+	Health    trouble             `json:"health"` // class good, warn or bad
+	Troubles  []trouble           `json:"troubles"`
 	At        time.Time           `json:"at"`
+	Instance  instance            `json:"instance"`
 	UpSeconds int64               `json:"up_seconds"`
 	WindowMS  int64               `json:"window_ms"` // the length of the last minute: up to 65 s
 	Requests  uint64              `json:"requests"`  // in the last minute
 	Refused   uint64              `json:"refused"`   // in the last minute, also for keys that are errors
 	Denied    uint64              `json:"denied"`    // in the last minute, by a policy
+	Ticks     ticks               `json:"ticks"`
 	Policies  []policyView        `json:"policies"`
+	Clients   []clientView        `json:"clients"` // denied most often in the last 10 to 20 minutes
 	Latency   latencyView         `json:"latency"`
 	Decisions []decisionView      `json:"decisions"` // by source
 	Limiters  []limiterView       `json:"limiters"`
 	Findings  []ratelimit.Finding `json:"findings"`
+	Changes   []change            `json:"changes"` // latest first
+
+	console string
 }
 
 // A latencyView is the durations of decisions.
@@ -50,27 +58,52 @@ func newLatencyView(durations []uint32) latencyView {
 
 // view collects the content of the page.
 func (p *Page) view(ctx context.Context) *view {
-	p.mu.Lock()
-	middlewares := slices.Clone(p.middlewares)
-	p.mu.Unlock()
-	now := time.Since(p.made)
-	v := &view{
-		At: p.made.Add(now).UTC(), UpSeconds: int64(now / time.Second),
-		Policies: []policyView{}, Limiters: []limiterView{}, Findings: []ratelimit.Finding{},
+	v, middlewares := p.survey(time.Since(p.made))
+	for i := range v.Policies {
+		v.Policies[i].Offenders = topDenied(middlewares, v.Policies[i])
 	}
-	v.count(p.decisions.Last(now))
-	for _, m := range middlewares {
-		policies := m.Policies()
-		for i := range policies {
-			v.addPolicy(p.policy(m, &policies[i], now))
-		}
-		v.Findings = append(v.Findings, m.Findings()...)
+	v.Clients = clients(v.Policies, p.console)
+	for i := range v.Policies {
+		o := &v.Policies[i].Offenders
+		*o = (*o)[:min(len(*o), shownOffenders)]
 	}
-	v.addLimiters(ctx, middlewares)
+	found := limiterFindings(ctx, middlewares)
+	v.Findings = append(v.Findings, found...)
 	slices.SortStableFunc(v.Findings, func(a, b ratelimit.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Policy, b.Policy))
 	})
+	p.history.mu.Lock()
+	defer p.history.mu.Unlock()
+	p.history.limiters = found
+	p.history.note(v)
+	v.Changes = p.history.recent(v.Limiters)
+	v.Summary, v.Health = v.headline(), v.health()
 	return v
+}
+
+// survey collects what can change while nobody reads the page.
+func (p *Page) survey(now time.Duration) (*view, []*ratelimit.Middleware) {
+	p.mu.Lock()
+	middlewares := slices.Clone(p.middlewares)
+	p.mu.Unlock()
+	v := &view{
+		At: p.made.Add(now).UTC(), Instance: p.instance, UpSeconds: int64(now / time.Second),
+		Policies: []policyView{}, Limiters: []limiterView{}, Findings: []ratelimit.Finding{},
+		console: p.console,
+	}
+	v.count(p.decisions.Last(now))
+	v.Ticks = ticks{p.decisions.Ticks(now, countedRequests), p.decisions.Ticks(now, countedDenied)}
+	for _, m := range middlewares {
+		policies := m.Policies()
+		for i := range policies {
+			one := p.policy(m, &policies[i], now)
+			one.Window = v.WindowMS
+			v.addPolicy(one)
+		}
+		v.Findings = append(v.Findings, m.Findings()...)
+	}
+	v.addLimiters(middlewares)
+	return v, middlewares
 }
 
 // count sets the figures of requests and decisions.
@@ -88,34 +121,25 @@ func (v *view) count(counts []uint32, window time.Duration) {
 	v.Latency = newLatencyView(all)
 }
 
-// A health is the summary of the page.
-type health struct{ Class, Text string }
-
-// Health returns the most urgent fact of the page.
-func (v *view) Health() health {
-	unavailable := slices.ContainsFunc(v.Limiters, func(l limiterView) bool { return l.Breaker == "open" })
-	switch n := len(v.Problems()); {
-	case unavailable:
-		return health{"bad", "Redis unavailable"}
-	case n == 1:
-		return health{"warn", "1 configuration problem"}
-	case n > 1:
-		return health{"warn", fmt.Sprintf("%d configuration problems", n)}
-	default:
-		return health{"good", "Healthy"}
-	}
-}
-
 // A problem is a finding and all policies that have it.
 type problem struct {
 	ratelimit.Finding
 	Policies []string
+	Commands []string // that dismiss them
 }
 
-// Problems returns the findings without repetition. First is the time of the
-// earliest of equal findings.
-func (v *view) Problems() (all []problem) {
+// Problems returns the findings without repetition, except dismissed ones. First
+// is the time of the earliest of equal findings.
+func (v *view) Problems() []problem { return v.problems(false) }
+
+// Dismissed returns the findings that operators have dismissed.
+func (v *view) Dismissed() []problem { return v.problems(true) }
+
+func (v *view) problems(dismissed bool) (all []problem) {
 	for _, f := range v.Findings { // ordered by code
+		if f.Dismissed.IsZero() == dismissed {
+			continue
+		}
 		if n := len(all); n == 0 || all[n-1].Code != f.Code || all[n-1].Sentence != f.Sentence {
 			all = append(all, problem{Finding: f})
 		}
@@ -125,6 +149,9 @@ func (v *view) Problems() (all []problem) {
 		}
 		if f.Policy != "" && !slices.Contains(last.Policies, f.Policy) {
 			last.Policies = append(last.Policies, f.Policy)
+		}
+		if text := command(v.console, "/dismiss", map[string]string{"code": f.Code, "policy": f.Policy}); text != "" && !slices.Contains(last.Commands, text) {
+			last.Commands = append(last.Commands, text)
 		}
 	}
 	return all
@@ -145,10 +172,27 @@ func (v *view) Shared() bool {
 	return slices.ContainsFunc(v.Limiters, func(l limiterView) bool { return l.Kind == "shared" })
 }
 
-// Offended reports whether a policy denied a key.
-func (v *view) Offended() bool {
-	return slices.ContainsFunc(v.Policies, func(p policyView) bool { return len(p.Offenders) > 0 })
+// Busy returns the policies with requests or an override of everyone: those with
+// trouble first, then those with the most requests.
+func (v *view) Busy() []policyView {
+	busy := slices.DeleteFunc(slices.Clone(v.Policies), policyView.idle)
+	slices.SortStableFunc(busy, func(a, b policyView) int {
+		return cmp.Or(-cmp.Compare(a.Outcomes["failed_closed"], b.Outcomes["failed_closed"]), -cmp.Compare(a.Denied(), b.Denied()), -cmp.Compare(a.Requests, b.Requests))
+	})
+	return busy
 }
+
+// Idle returns the other policies.
+func (v *view) Idle() []policyView {
+	return slices.DeleteFunc(slices.Clone(v.Policies), func(p policyView) bool { return !p.idle() })
+}
+
+// Shown returns the troubles, except findings, which the page shows in full.
+func (v *view) Shown() []trouble {
+	return slices.DeleteFunc(slices.Clone(v.Troubles), func(t trouble) bool { return t.Text == t.id })
+}
+
+func (p policyView) idle() bool { return p.Requests == 0 && p.Everyone == nil }
 
 // Explained explains the source.
 func (d decisionView) Explained() string {

@@ -1,0 +1,103 @@
+// The first sentence of the page: what is denied, by which policy, for which
+// clients, and whether Redis is up.
+
+package statuspage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const namedPolicies = 2 // in the headline
+
+// headline returns the sentence.
+func (v *view) headline() string {
+	return v.deniedClause() + "; " + v.redisClause() + "."
+}
+
+func (v *view) deniedClause() string {
+	switch {
+	case v.Requests == 0:
+		return "No request came in the last minute"
+	case v.Denied == 0:
+		return fmt.Sprintf("None of %s was denied in the last minute", plural(v.Requests, "request", "requests"))
+	}
+	text := fmt.Sprintf("%s of %s (%s) were denied in the last minute: ",
+		groupDigits(v.Denied), plural(v.Requests, "request", "requests"), percentText(v.Denied, v.Requests))
+	if v.Denied == 1 {
+		text = strings.Replace(text, "were", "was", 1)
+	}
+	denying := slices.DeleteFunc(slices.Clone(v.Policies), func(p policyView) bool { return p.Denied() == 0 })
+	slices.SortStableFunc(denying, func(a, b policyView) int { return cmp.Compare(b.Denied(), a.Denied()) })
+	var parts []string
+	for _, p := range denying[:min(len(denying), namedPolicies)] {
+		parts = append(parts, p.deniedText())
+	}
+	if n := len(denying) - namedPolicies; n > 0 {
+		parts = append(parts, plural(n, "other policy denied more", "other policies denied more"))
+	}
+	return text + strings.Join(parts, ", ") + v.clientClause()
+}
+
+// deniedText says what a policy denied.
+func (p policyView) deniedText() string {
+	of := "of " + groupDigits(p.Requests)
+	if p.Denied() == p.Requests {
+		of = "of its requests"
+		if p.Requests > 1 {
+			of = "of its " + groupDigits(p.Requests) + " requests"
+		}
+		return fmt.Sprintf("%s denied all %s%s", p.Name, of, p.why())
+	}
+	return fmt.Sprintf("%s denied %s %s%s", p.Name, groupDigits(p.Denied()), of, p.why())
+}
+
+// why explains denials that are not those of a limit.
+func (p policyView) why() string {
+	switch most := p.Denied(); {
+	case 2*p.Outcomes["failed_closed"] > most:
+		return " because it fails closed"
+	case 2*p.Outcomes["banned"] > most:
+		return " because of bans"
+	default:
+		return ""
+	}
+}
+
+// clientClause says who was denied, as far as the keys denied most often tell.
+func (v *view) clientClause() string {
+	if len(v.Clients) == 0 {
+		return ""
+	}
+	switch c := v.Clients[0]; {
+	case len(v.Clients) == 1:
+		return " (one client: " + c.Client + ")"
+	case 2*c.Denied > c.Of:
+		return fmt.Sprintf(" (%s for one client: %s)", percentText(c.Denied, c.Of), c.Client)
+	default:
+		return fmt.Sprintf(" (many clients: the first has %s)", percentText(c.Denied, c.Of))
+	}
+}
+
+func (v *view) redisClause() string {
+	var parts []string
+	for _, l := range v.Limiters {
+		switch {
+		case l.Breaker == "":
+		case l.Breaker == "open":
+			parts = append(parts, fmt.Sprintf("%s has been unavailable for %s because %s",
+				l.Title(), spanText(v.At.Sub(l.Since)), because(l.Reason)))
+		case l.Since.IsZero():
+			parts = append(parts, fmt.Sprintf("%s has been connected since the start, %s ago", l.Title(), spanText(time.Duration(v.UpSeconds)*time.Second)))
+		default:
+			parts = append(parts, fmt.Sprintf("%s has been connected for %s", l.Title(), spanText(v.At.Sub(l.Since))))
+		}
+	}
+	if parts == nil {
+		return "limits count in the memory of this process"
+	}
+	return strings.Join(parts, ", ")
+}

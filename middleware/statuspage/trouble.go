@@ -1,0 +1,143 @@
+// What is wrong now, and since when: the badge of the page.
+
+package statuspage
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A trouble is a state that operators should know.
+type trouble struct {
+	Class string    `json:"class"` // bad or warn
+	Text  string    `json:"text"`
+	Since time.Time `json:"since"`
+
+	id           string
+	began, ended string // texts of the changes; "" if the page knows them otherwise
+}
+
+// troubles returns the present troubles, the worst first. It sets Since where the
+// instant is known.
+func (v *view) troubles() (all []trouble) {
+	for _, l := range v.Limiters {
+		if l.Breaker == "open" {
+			all = append(all, trouble{Class: "bad", id: "redis " + l.Name, Text: l.Title() + " unavailable", Since: l.Since})
+		}
+	}
+	for _, p := range v.Policies {
+		if p.Outcomes["failed_closed"] > 0 {
+			all = append(all, trouble{Class: "bad", id: "closed " + p.Name, Text: p.Name + " refuses requests without Redis",
+				began: p.Name + " began to refuse requests: it fails closed, and Redis is away", ended: p.Name + " no longer refuses requests for lack of Redis"})
+		}
+	}
+	denying := slices.ContainsFunc(v.Policies, policyView.deniesMost)
+	if 2*v.Denied > v.Requests && !denying {
+		all = append(all, trouble{Class: "warn", id: "denied", Text: "Most requests denied",
+			began: "Most requests of a minute were denied", ended: "Most requests of a minute were allowed again"})
+	}
+	for _, p := range v.Policies {
+		if p.deniesMost() {
+			all = append(all, trouble{Class: "warn", id: "denied " + p.Name, Text: p.Name + " denies most requests",
+				began: p.Name + " began to deny most requests", ended: p.Name + " no longer denies most requests"})
+		}
+	}
+	for _, p := range v.Policies {
+		if o := p.Everyone; o != nil && (o.Mode == ratelimit.ModeShadow || o.Mode == ratelimit.ModeOff) {
+			mode := map[ratelimit.Mode]string{ratelimit.ModeShadow: "in shadow", ratelimit.ModeOff: "off"}[o.Mode]
+			all = append(all, trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone",
+				began: fmt.Sprintf("An override put %s %s for everyone", p.Name, mode), ended: fmt.Sprintf("%s is no longer %s for everyone", p.Name, mode)})
+		}
+	}
+	for _, f := range v.Findings {
+		if f.Dismissed.IsZero() {
+			of := problemOf(f)
+			all = append(all, trouble{Class: "warn", id: of, Text: of, Since: f.First, began: of + " found", ended: of + " ended"})
+		}
+	}
+	return all
+}
+
+func problemOf(f ratelimit.Finding) string {
+	if f.Policy == "" {
+		return "Configuration problem " + f.Code
+	}
+	return "Configuration problem " + f.Code + " of " + f.Policy
+}
+
+// ending returns the text of the change that ends a trouble.
+func (v *view) ending(t trouble) string {
+	for _, f := range v.Findings {
+		if problemOf(f) == t.id {
+			return t.id + " dismissed"
+		}
+	}
+	return t.ended
+}
+
+// health returns the badge: the worst trouble, and how many others there are.
+func (v *view) health() trouble {
+	problems, others := len(v.Problems()), 0
+	var worst *trouble
+	for i := range v.Troubles {
+		t := &v.Troubles[i]
+		switch {
+		case t.Text == t.id: // a finding; equal ones count once
+		case worst == nil:
+			worst = t
+		default:
+			others++
+		}
+	}
+	switch {
+	case worst != nil:
+		badge := *worst
+		if others += problems; others > 0 {
+			badge.Text += fmt.Sprintf(", and %s", plural(others, "other problem", "other problems"))
+		}
+		return badge
+	case problems > 0:
+		return trouble{Class: "warn", Text: plural(problems, "configuration problem", "configuration problems"), Since: v.Troubles[0].Since}
+	default:
+		return trouble{Class: "good", Text: "Healthy"}
+	}
+}
+
+func (p policyView) deniesMost() bool { return 2*p.Denied() > p.Requests }
+
+// Title returns the name of a limiter's Redis.
+func (l limiterView) Title() string {
+	if l.Name == "redis" {
+		return "Redis"
+	}
+	return "Redis of " + l.Name
+}
+
+// because returns the reason of an outage in words.
+func because(reason string) string {
+	if text := reasons[reason]; text != "" {
+		return text
+	}
+	return reason
+}
+
+var reasons = map[string]string{
+	"timeout":       "its replies are late",
+	"unavailable":   "it cannot be reached",
+	"pool":          "the client has no free connection",
+	"failover":      "a master changes",
+	"capacity":      "it is out of memory or of connections",
+	"configuration": "it is misconfigured",
+}
+
+// last returns the latest change of a circuit.
+func last(changes []algorithms.CircuitChange) algorithms.CircuitChange {
+	if len(changes) == 0 {
+		return algorithms.CircuitChange{}
+	}
+	return changes[len(changes)-1]
+}

@@ -1,0 +1,232 @@
+// Tests of what the page says about trouble: its first sentence, its badge, and what has changed.
+
+package statuspage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/redistest"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
+	"github.com/penstock-go/penstock/middleware/statuspage"
+)
+
+// texts returns the texts of the changes on the page, latest first.
+func (v shown) texts() (all []string) {
+	for _, c := range v.Changes {
+		all = append(all, c.Text)
+	}
+	return all
+}
+
+// TestSummary: the sentence says which requests are denied, by which policy, and for which clients.
+func TestSummary(t *testing.T) {
+	const memory = "; limits count in the memory of this process."
+	for _, tt := range []struct {
+		name    string
+		clients map[string]int // requests by address
+		want    string
+		badge   string
+	}{
+		{"no requests", nil, "No request came in the last minute", "good Healthy"},
+		{"no denials", map[string]int{"192.0.2.1": 4}, "None of 4 requests was denied in the last minute", "good Healthy"},
+		{"one denial", map[string]int{"192.0.2.1": 5}, "1 of 5 requests (20 %) was denied in the last minute: p denied 1 of 5 (one client: ip=192.0.2.1)", "good Healthy"},
+		{"all for one client", map[string]int{"192.0.2.1": 14}, "10 of 14 requests (71 %) were denied in the last minute: p denied 10 of 14 (one client: ip=192.0.2.1)", "warn p denies most requests"},
+		{"most for one client", map[string]int{"192.0.2.1": 12, "192.0.2.2": 6}, "10 of 18 requests (55 %) were denied in the last minute: p denied 10 of 18 (80 % for one client: ip=192.0.2.1)", "warn p denies most requests"},
+		{"many clients", map[string]int{"192.0.2.1": 6, "192.0.2.2": 6}, "4 of 12 requests (33 %) were denied in the last minute: p denied 4 of 12 (many clients: the first has 50 %)", "good Healthy"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			page := statuspage.New(nil)
+			p := byIP("p", algorithms.TokenBucket(4, time.Hour))
+			p.PlainKeys = true
+			m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, p)
+			for ip, n := range tt.clients {
+				for range n {
+					record(m.Handler(ok), from(ip))
+				}
+			}
+			v := look(t, page)
+			if v.Summary != tt.want+memory {
+				t.Errorf("got %q, want %q", v.Summary, tt.want+memory)
+			}
+			if got := v.Health.Class + " " + v.Health.Text; got != tt.badge {
+				t.Errorf("got the badge %q, want %q", got, tt.badge)
+			}
+		})
+	}
+}
+
+// TestAway: the page says since when Redis is away and why, and which policy refuses requests.
+func TestAway(t *testing.T) {
+	page := statuspage.New(nil)
+	limiter, err := shared.New(redistest.Script(nil, redistest.Fail(errors.New("down"))), &shared.Options{Deadline: ms, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	login := byIP("login", hourly)
+	login.Fail = algorithms.FailClosed
+	m := shownOn(t, page, limiter, ratelimit.Options{}, login)
+	if v := look(t, page); !strings.Contains(v.Summary, "; Redis has been connected since the start") {
+		t.Errorf("got %q before the outage", v.Summary)
+	}
+	sent := 0
+	for ; !limiter.Stats().Fallback.Open; sent++ {
+		record(m.Handler(ok), from("192.0.2.1"))
+	}
+	v := look(t, page)
+	want := fmt.Sprintf("login denied all of its %d requests because it fails closed; Redis has been unavailable for 0 s because ", sent)
+	if !strings.Contains(v.Summary, want) {
+		t.Errorf("got %q, want %q", v.Summary, want)
+	}
+	if v.Health.Class != "bad" || v.Health.Text != "Redis unavailable, and 2 other problems" {
+		t.Errorf("got the badge %+v", v.Health)
+	}
+	opened := limiter.Stats().Changes[0].At
+	if got := v.Troubles[0]; got.Text != "Redis unavailable" || !got.Since.Equal(opened) {
+		t.Errorf("got %+v, want that it began at %v", got, opened)
+	}
+	if got := v.texts(); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "Redis unavailable: ") }) {
+		t.Errorf("got the changes %q, want the circuit's", got)
+	}
+}
+
+// TestChanges: the page knows what began and ended while nobody read it.
+func TestChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page, table, start := statuspage.New(nil), overrides.NewMemory(), time.Now()
+		m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{Overrides: table}, byIP("p", algorithms.TokenBucket(1, time.Hour)))
+		send := func(n int) {
+			for range n {
+				record(m.Handler(ok), from("192.0.2.1"))
+				time.Sleep(time.Second)
+			}
+		}
+		send(20) // one allowed
+		if err := table.Set(t.Context(), "p", ratelimit.Everyone, ratelimit.Override{Mode: ratelimit.ModeShadow}); err != nil {
+			t.Fatal(err)
+		}
+		send(5)
+		v := look(t, page)
+		if v.Health.Class != "warn" || len(v.Troubles) != 2 || v.Troubles[1].Text != "p is in shadow for everyone" {
+			t.Errorf("got the badge %+v of %+v, want that it is not good", v.Health, v.Troubles)
+		}
+		if since := v.Troubles[0].Since.Sub(start); since != 5*time.Second {
+			t.Errorf("got denials since %v, want since the first look", since)
+		}
+		if err := table.Clear(t.Context(), "p", ratelimit.Everyone); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		page.Observe(context.Background(), ratelimit.Event{Kind: ratelimit.Banned, Policy: "p", Elapsed: time.Minute})
+		page.Observe(context.Background(), ratelimit.Event{Kind: ratelimit.Banned, Policy: "p", Elapsed: time.Minute})
+		if err := m.Update(byIP("q", hourly)); err != nil {
+			t.Fatal(err)
+		}
+		send(1)
+		v = look(t, page)
+		want := []string{
+			"p no longer denies most requests", "p is no longer in shadow for everyone", "Policies updated: q", "p banned a key for 60 s",
+			"An override put p in shadow for everyone", "p began to deny most requests",
+		}
+		got := v.texts()
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) || v.Health.Text != "Healthy" {
+			t.Errorf("got %q and the badge %q, want %q", got, v.Health.Text, want)
+		}
+		for _, c := range v.Changes {
+			if (c.Text == "p banned a key for 60 s") != (c.Times == 2) {
+				t.Errorf("got %+v, want two bans in one line", c)
+			}
+		}
+	})
+}
+
+// TestDismiss: a dismissed finding leaves the badge, and the page still lists it.
+func TestDismiss(t *testing.T) {
+	page := statuspage.New(&statuspage.Options{Console: "curl https://ops.example/admin", Instance: "web-1"})
+	dear := byIP("export", algorithms.TokenBucket(60, time.Minute).WithBurst(10))
+	dear.Cost = func(r *http.Request) int64 { return r.ContentLength }
+	m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, dear)
+	for _, cost := range []int64{1, 25} {
+		r := from("192.0.2.1")
+		r.ContentLength = cost
+		record(m.Handler(ok), r)
+	}
+	html := func() string { return record(page, httptest.NewRequest("GET", "/", nil)).Body.String() }
+	const command = `curl https://ops.example/admin/dismiss -H &#39;Content-Type: application/json&#39; -d &#39;{&#34;code&#34;:&#34;PS107&#34;,&#34;policy&#34;:&#34;export&#34;}&#39;`
+	if got := html(); !strings.Contains(got, command) {
+		t.Errorf("the page does not show the command %s:\n%s", command, got)
+	}
+	if v := look(t, page); v.Health.Text != "1 configuration problem" || v.Instance.Name != "web-1" || v.Instance.PID != os.Getpid() {
+		t.Errorf("got %+v of %+v", v.Health, v.Instance)
+	}
+	if m.Dismiss("PS107", "import") || m.Dismiss("PS101", "export") || !m.Dismiss("PS107", "export") {
+		t.Error("got that another finding was dismissed, or that this one was not")
+	}
+	if v := look(t, page); v.Health.Text != "Healthy" || v.Findings[0].Dismissed.IsZero() || v.texts()[0] != "Configuration problem PS107 of export dismissed" {
+		t.Errorf("got the badge %+v, findings %+v, changes %q", v.Health, v.Findings, v.texts())
+	}
+	if got := html(); !strings.Contains(got, "Dismissed configuration problems") || strings.Contains(got, command) {
+		t.Errorf("the page does not list the dismissed finding apart:\n%s", got)
+	}
+}
+
+// TestClients: the page groups what one client was denied, and shows commands that no key can break.
+func TestClients(t *testing.T) {
+	page := statuspage.New(&statuspage.Options{Console: "curl https://ops.example/admin"})
+	none := func(name string) ratelimit.Policy { return byIP(name, algorithms.Nobody()) }
+	odd := ratelimit.Policy{Name: "odd", Key: keyfunc.Header("X-Tenant"), Limit: algorithms.Nobody(), PlainKeys: true}
+	memory := algorithms.NewMemory(nil)
+	for _, p := range []ratelimit.Policy{none("a"), none("b"), odd} {
+		r := from("192.0.2.1")
+		r.Header.Set("X-Tenant", `'; rm -rf /tmp/x; '`)
+		record(shownOn(t, page, memory, ratelimit.Options{}, p).Handler(ok), r)
+	}
+	v := look(t, page)
+	if len(v.Clients) != 2 || v.Clients[0].Denied != 2 || v.Clients[0].Of != 3 || len(v.Clients[0].Keys) != 2 || !strings.HasPrefix(v.Clients[0].Client, "ip=#") {
+		t.Fatalf("got %+v, want one client of two policies first", v.Clients)
+	}
+	for _, c := range v.Clients {
+		for _, key := range c.Keys {
+			want := "curl https://ops.example/admin/ban -H 'Content-Type: application/json' -d '"
+			if body, found := strings.CutPrefix(key.Ban, want); !found || strings.Count(body, "'") != 1 || !strings.HasSuffix(body, "'") {
+				t.Errorf("got %s, want %s and one quoted body", key.Ban, want)
+			}
+		}
+	}
+}
+
+// TestTicks: the drawings have the requests of the last minute.
+func TestTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := statuspage.New(nil)
+		m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, byIP("p", algorithms.TokenBucket(3, time.Hour)), byIP("idle", hourly))
+		for range 4 {
+			record(m.Handler(ok), from("192.0.2.1"))
+			time.Sleep(5 * time.Second)
+		}
+		v := look(t, page)
+		if got := fmt.Sprint(v.Ticks.Requests, v.Ticks.Denied); got != "[1 1 1 1 0] [0 0 0 1 0]" {
+			t.Errorf("got %s", got)
+		}
+		html := record(page, httptest.NewRequest("GET", "/", nil)).Body.String()
+		if n := strings.Count(html, `<rect class="allowed"`); n != 4*3 { // of all requests and of two policies
+			t.Errorf("got %d bars, want 12:\n%s", n, html)
+		}
+	})
+}
