@@ -314,7 +314,7 @@ func TestAllow(t *testing.T) {
 func TestHead(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	for _, path := range []string{"/", "/demo/main.js", "/demo/routes", "/healthz", "/metrics", "/status"} {
+	for _, path := range []string{"/", "/favicon.ico", "/demo/main.js", "/demo/routes", "/healthz", "/metrics", "/status"} {
 		get, head := s.send(t, "GET "+path, ""), s.send(t, "HEAD "+path, "")
 		if head.status != 200 || head.body != "" || head.limitFields() != nil || head.header.Get("Content-Type") != get.header.Get("Content-Type") {
 			t.Errorf("HEAD %s: got %d %v %q, want 200 and the header of a GET", path, head.status, head.header, head.body)

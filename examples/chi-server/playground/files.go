@@ -4,12 +4,14 @@ package playground
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"mime"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -22,8 +24,9 @@ const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 's
 
 // A file of the page. Browsers keep it, and ask whether it has changed.
 type file struct {
-	name, tag string
+	name, tag string // the tag is without quotes
 	content   []byte
+	zipped    []byte // by gzip
 }
 
 // readFiles returns the embedded files by their paths on the server.
@@ -39,13 +42,37 @@ func readFiles() (map[string]file, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(content)
-		at := "/demo/" + entry.Name()
-		if entry.Name() == "index.html" {
-			at = "/"
+		f := file{entry.Name(), base64.RawURLEncoding.EncodeToString(sum[:12]), content, zip(content)}
+		switch f.name {
+		case "index.html":
+			files["/"] = f
+		case "icon.svg":
+			files["/favicon.ico"] = f // browsers ask for it from /metrics, and must not be charged for that
+			fallthrough
+		default:
+			files["/demo/"+f.name] = f
 		}
-		files[at] = file{entry.Name(), `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, content}
 	}
 	return files, nil
+}
+
+func zip(content []byte) []byte {
+	var zipped bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is right, and a Buffer has no errors
+	_, _ = w.Write(content)
+	_ = w.Close()
+	return zipped.Bytes()
+}
+
+// acceptsGzip reports whether a client names gzip, and does not refuse it with q=0.
+func acceptsGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, q, _ := strings.Cut(strings.ReplaceAll(strings.ToLower(part), " ", ""), ";q=")
+		if coding == "gzip" {
+			return strings.Trim(q, "0.") != "" || q == ""
+		}
+	}
+	return false
 }
 
 func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -56,8 +83,15 @@ func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache") // browsers ask each time, because a new version may be there
-	h.Set("ETag", f.tag)
-	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(f.content))
+	h.Set("Vary", "Accept-Encoding")
+	content, tag := f.content, f.tag
+	if acceptsGzip(r) {
+		content, tag = f.zipped, tag+"-gzip"
+		h.Set("Content-Encoding", "gzip")
+		r.Header.Del("Range") // parts of a compressed file help nobody
+	}
+	h.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(content))
 }
 
 // contentType ignores the machine's table of types for scripts and styles, because

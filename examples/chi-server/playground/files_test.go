@@ -4,6 +4,8 @@ package playground
 
 import (
 	"bytes"
+	"compress/gzip"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -24,13 +26,42 @@ func TestFiles(t *testing.T) {
 		if strings.Contains(header.Get("Content-Type"), "text/plain") || header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: got %v, want its own type", path, header)
 		}
-		if status, _, _ := s.send(t, "GET "+path, "", "If-None-Match", header.Get("ETag")); status != http.StatusNotModified {
-			t.Errorf("%s: got %d for an unchanged file, want 304", path, status)
+		for _, encoding := range []string{"gzip, br", "br, GZIP;q=0.5", "gzip;q=0", "br", ""} {
+			zip := strings.Contains(strings.ToLower(encoding), "gzip") && encoding != "gzip;q=0"
+			status, header, body := s.send(t, "GET "+path, "", "Accept-Encoding", encoding)
+			if status != http.StatusOK || (header.Get("Content-Encoding") == "gzip") != zip || header.Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%s as %q: got %d and %v, want gzip: %v", path, encoding, status, header, zip)
+			}
+			if zip {
+				body = unzip(t, body)
+			}
+			if body != string(f.content) {
+				t.Errorf("%s as %q: got %d bytes, want the file", path, encoding, len(body))
+			}
+			if status, _, _ := s.send(t, "GET "+path, "", "Accept-Encoding", encoding, "If-None-Match", header.Get("ETag")); status != http.StatusNotModified {
+				t.Errorf("%s as %q: got %d for an unchanged file, want 304", path, encoding, status)
+			}
+			if status, head, body := s.send(t, "HEAD "+path, "", "Accept-Encoding", encoding); status != http.StatusOK || body != "" || head.Get("ETag") != header.Get("ETag") {
+				t.Errorf("HEAD %s as %q: got %d, %d bytes and %v", path, encoding, status, len(body), head)
+			}
 		}
 		if lines := bytes.Count(f.content, []byte("\n")); lines > maxLines {
 			t.Errorf("%s: got %d lines, want %d or fewer", path, lines, maxLines)
 		}
 	}
+}
+
+func unzip(t *testing.T, zipped string) string {
+	t.Helper()
+	r, err := gzip.NewReader(strings.NewReader(zipped))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }
 
 // TestFilesFitTheirPolicy: no script or style is inline, and this server has all linked files.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 )
@@ -40,6 +41,7 @@ func start(t *testing.T, o *Options) *site {
 		t.Fatal(err)
 	}
 	r := chi.NewRouter()
+	r.Use(middleware.GetHead)
 	p.Mount(r, func(next http.Handler) http.Handler { return next })
 	server := httptest.NewServer(r)
 	s := &site{p, server.URL, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}

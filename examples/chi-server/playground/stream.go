@@ -19,6 +19,7 @@ const (
 // stream sends the sandbox's level, as server-sent events, whenever it changes.
 func (s *sandboxes) stream(box *sandbox, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies such as nginx must pass on each event at once
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return // a stream without a body would be open for nothing

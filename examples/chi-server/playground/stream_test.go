@@ -30,6 +30,9 @@ func (s *site) listen(t *testing.T, box string) *listener {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cancel(); response.Body.Close() })
+	if response.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("got %v, want that proxies pass on each event at once", response.Header)
+	}
 	return &listener{response.StatusCode, bufio.NewScanner(response.Body)}
 }
 
