@@ -72,6 +72,8 @@ cross: ## build and vet for other systems, and for 32 bits
 
 test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
+	@.ci/install npm npm npm npm node
+	npm --prefix examples/chi-server/e2e ci --silent
 	go -C examples/chi-server/e2e test -count=1 ./...
 
 # Debian's packages of Python's clients belong to /usr/bin/python3. Set PYTHON to another one that has them.

@@ -182,6 +182,18 @@ func (p *page) picture(t *testing.T, name string) {
 	}
 }
 
+// screen writes a picture of what the window shows.
+func (p *page) screen(t *testing.T, name string) {
+	t.Helper()
+	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), png, 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
 // number returns the number that an element shows.
 func (p *page) number(t *testing.T, id string) int {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 type comparison struct {
 	Traffic  string    `json:"traffic"`
 	Requests int64     `json:"requests"` // per window
+	Burst    int64     `json:"burst"`    // of the buckets
 	Window   int64     `json:"window_ms"`
 	Span     int64     `json:"span_ms"`
 	Arrivals []float64 `json:"arrivals_ms"`
@@ -56,7 +57,7 @@ func compare(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "want traffic=steady, edge or overload, and requests and burst from 1 to "+strconv.Itoa(maxUnits))
 		return
 	}
-	c := comparison{Traffic: query.Get("traffic"), Requests: requests, Window: compared.Milliseconds(), Span: t.span.Milliseconds()}
+	c := comparison{Traffic: query.Get("traffic"), Requests: requests, Burst: burst, Window: compared.Milliseconds(), Span: t.span.Milliseconds()}
 	arrivals := t.arrivals(requests, compared)
 	for _, at := range arrivals {
 		c.Arrivals = append(c.Arrivals, milliseconds(at))

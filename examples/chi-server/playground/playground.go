@@ -7,6 +7,7 @@ package playground
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -46,6 +47,7 @@ type Options struct {
 // A Page serves the page. It is safe for concurrent use.
 type Page struct {
 	files     map[string]file
+	id        string // of this process, so that a page notices a restart
 	sandboxes *sandboxes
 	gate      *gate // nil without Redis
 }
@@ -55,7 +57,7 @@ func New(o *Options) (*Page, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	p := &Page{}
+	p := &Page{id: rand.Text()}
 	var err error
 	if p.files, err = readFiles(); err != nil {
 		return nil, err
@@ -113,7 +115,7 @@ func (p *Page) Close(ctx context.Context) error {
 }
 
 func (p *Page) listRoutes(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"routes": Routes, "redis": p.gate != nil})
+	writeJSON(w, http.StatusOK, map[string]any{"routes": Routes, "redis": p.gate != nil, "server": p.id})
 }
 
 // read decodes a small JSON object, and answers 400 to any other body. Hold nothing

@@ -19,6 +19,7 @@ type Route struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
 	Body   string `json:"body,omitempty"`
+	Key    bool   `json:"needs_key"` // an API key
 	Policy string `json:"policy"`
 	Limit  string `json:"limit"` // as algorithms.ParseLimit reads it
 	Note   string `json:"note"`
@@ -29,27 +30,27 @@ var Routes = []Route{
 	{
 		Title: "Get an order", Method: http.MethodGet, Path: "/v1/orders/1",
 		Policy: "orders", Limit: "token-bucket 60/1m burst 10",
-		Note: "Ten at once, then one each second.",
+		Note: "10 at once, then 1 per second.",
 	},
 	{
 		Title: "Search", Method: http.MethodGet, Path: "/v1/search?q=water",
 		Policy: "search", Limit: "sliding-window-counter 30/1m",
-		Note: "About thirty in any minute.",
+		Note: "About 30 in any minute.",
 	},
 	{
-		Title: "Search deeply", Method: http.MethodGet, Path: "/v1/search?q=water&deep=1",
+		Title: "Deep search", Method: http.MethodGet, Path: "/v1/search?q=water&deep=1",
 		Policy: "search", Limit: "sliding-window-counter 30/1m",
-		Note: "Costs five units of the same thirty.",
+		Note: "Costs 5 of the same 30.",
 	},
 	{
 		Title: "List reports", Method: http.MethodGet, Path: "/v1/reports",
 		Policy: "reports", Limit: "fixed-window 20/1m",
-		Note: "Twenty in each minute of the clock.",
+		Note: "20 per minute of the clock.",
 	},
 	{
 		Title: "Log in, wrong password", Method: http.MethodPost, Path: "/v1/login", Body: `{"user":"demo","password":"guess"}`,
 		Policy: "login", Limit: "sliding-window-log 5/1m",
-		Note: "Five failures in any minute, by address: 401 until then, and 503 without Redis.",
+		Note: "5 failed logins in any minute, by address. The application answers 401 until then, the limiter 429 after that. Without Redis the limiter answers 503.",
 	},
 	{
 		Title: "Log in", Method: http.MethodPost, Path: "/v1/login", Body: `{"user":"demo","password":"demo"}`,
@@ -59,15 +60,15 @@ var Routes = []Route{
 	{
 		Title: "Send a text message", Method: http.MethodPost, Path: "/v1/sms",
 		Policy: "sms", Limit: "leaky-bucket 2/1s burst 5",
-		Note: "A queue of five. The server serves one each half second, so answers come late, and evenly.",
+		Note: "A queue of 5. The server serves one each half second, so answers come late, and evenly.",
 	},
 	{
-		Title: "Create a charge", Method: http.MethodPost, Path: "/v1/charges",
+		Title: "Create a charge", Method: http.MethodPost, Path: "/v1/charges", Key: true,
 		Policy: "charges-merchant", Limit: "token-bucket 100/1m burst 10",
-		Note: "Needs an API key. Its plan allows 100, 1000 or 5000 a minute. A second limit protects the capacity of all merchants, and is not advertised.",
+		Note: "Needs an API key. Its plan allows 100, 1000 or 5000 a minute. A second limit protects the capacity for all merchants. The headers do not mention it.",
 	},
 	{
-		Title: "Complete a text", Method: http.MethodPost, Path: "/v1/completions", Body: `{"max_tokens":2000}`,
+		Title: "Generate text", Method: http.MethodPost, Path: "/v1/completions", Body: `{"max_tokens":2000}`, Key: true,
 		Policy: "completions", Limit: "token-bucket 10000/1m",
 		Note: "Needs an API key. The limiter reserves 500 tokens, and the server settles 1500 while it serves.",
 	},

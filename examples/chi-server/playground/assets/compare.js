@@ -54,9 +54,11 @@ function show(found, took) {
 
 function row(found, result) {
   const [title, does] = words[result.algorithm];
-  const over = result.fullest > found.requests;
   const times = result.fullest / found.requests;
-  const verdict = over ? `${times.toFixed(1)} times the limit` : `the limit is ${found.requests}`;
+  const promise = promised(found, result);
+  const over = result.fullest > promise;
+  const verdict = over ? `${times.toFixed(1)} times the limit`
+    : promise > found.requests ? `as promised: a burst of ${found.burst}, and ${found.requests} a minute` : `the limit is ${found.requests}`;
   const cell = (label, value, attributes = {}) => element("td", attributes, element("span", { class: "label" }, label), String(value));
   const most = cell("Most in any minute", result.fullest, { class: over ? "most over" : "most" });
   most.append(element("small", {}, verdict));
@@ -65,6 +67,9 @@ function row(found, result) {
     element("td", { class: "lane" }, lane(found, result, over)),
     cell("Allowed", result.admitted), cell("Denied", result.denied), most);
 }
+
+/** How many requests an algorithm promises to serve in any minute at most. A token bucket promises its burst and the rate. */
+const promised = ({ requests, burst }, { algorithm }) => (algorithm === "token-bucket" ? requests + burst : requests);
 
 /** Up: served requests. Down: denied requests. Behind: the fullest minute. */
 function lane(found, result, over) {

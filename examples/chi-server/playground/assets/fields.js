@@ -75,6 +75,17 @@ export function explain(headers, status) {
   return rows;
 }
 
+/**
+ * What the limiter did with a request: "denied", "allowed", or "other" without a decision, such as the 401 of a request
+ * without an API key. An allowed request may have any status: the application answers it, for example with 401 to a
+ * wrong password. Such an answer has the fields of a limit.
+ */
+export function decision({ status, headers }) {
+  if (status === 429 || (status === 503 && headers.has("Retry-After"))) return "denied";
+  if (status >= 200 && status < 300) return "allowed";
+  return ["RateLimit", "RateLimit-Limit", "X-RateLimit-Limit"].some((name) => headers.has(name)) ? "allowed" : "other";
+}
+
 /** Whether an answer is a denial that waiting cannot change. */
 export const hopeless = (headers, status) => status === 429 && !headers.has("Retry-After");
 

@@ -31,6 +31,9 @@ export class Gauge {
     this.#exact = false;
   }
 
+  /** Whether the server sends each level. */
+  get exact() { return this.#exact; }
+
   /** The part of the limit that is left; undefined before the first answer. */
   part() {
     return this.#quota ? this.#left() / this.#quota.limit : undefined;
@@ -50,9 +53,14 @@ export class Gauge {
   }
 
   draw() {
+    const tank = $("tank");
+    tank.classList.toggle("unknown", !this.#quota);
     if (!this.#quota) {
-      say($("left"), "No requests yet");
-      $("water").style.transform = "scaleX(1)";
+      say($("left"), "Units left: not known before the first answer");
+      $("water").style.transform = "scaleX(0)";
+      $("units").style.backgroundSize = "100% 100%";
+      tank.setAttribute("aria-valuetext", "not known");
+      tank.setAttribute("aria-valuenow", 0);
       return;
     }
     const { limit } = this.#quota;
@@ -61,11 +69,11 @@ export class Gauge {
     say($("left"), `${digits(whole)} of ${digits(limit)} left`);
     $("water").style.transform = `scaleX(${Math.max(0, Math.min(1, left / limit))})`;
     $("units").style.backgroundSize = limit <= 60 ? `${100 / limit}% 100%` : "100% 100%";
-    const tank = $("tank");
-    if (tank.getAttribute("aria-valuenow") !== String(whole)) {
+    const text = `${whole} of ${limit} left`;
+    if (tank.getAttribute("aria-valuetext") !== text) {
       tank.setAttribute("aria-valuemax", limit);
       tank.setAttribute("aria-valuenow", whole);
-      tank.setAttribute("aria-valuetext", `${whole} of ${limit} left`);
+      tank.setAttribute("aria-valuetext", text);
     }
   }
 }

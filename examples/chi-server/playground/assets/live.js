@@ -2,21 +2,19 @@
 
 import { burst } from "./burst.js";
 import { $, digits, element, plural, say } from "./dom.js";
-import { explain, hopeless, quota, statusLine } from "./fields.js";
+import { decision, explain, hopeless, quota, statusLine } from "./fields.js";
 import { Gauge } from "./gauge.js";
 import { routes, Sandbox, source } from "./sandbox.js";
 import { everyFrame, past, Timeline } from "./timeline.js";
 
 const own = "sandbox"; // the target that is no route
 
-export async function live() {
-  const { routes: list, redis } = await routes();
-  new Live(list, redis);
-}
+export async function live() { new Live(await routes()); }
 
 class Live {
   #routes;
   #redis;
+  #server; // the ID of the server's process
   #gauge = new Gauge();
   #timeline = new Timeline($("timeline"));
   #sandbox = new Sandbox({
@@ -29,10 +27,14 @@ class Live {
   #last = null; // the answer on the page
   #changed; // draws the page
   #running = null; // the AbortController of the running burst
+  #unanswered = false; // whether a request had no answer
+  #lent = false; // whether the page has chosen the API key, because the route needs one
+  #refused = {}; // answers of the application to allowed requests, by status
 
-  constructor(list, redis) {
+  constructor({ routes: list, redis, server }) {
     this.#routes = list;
     this.#redis = redis;
+    this.#server = server;
     this.#listTargets();
     $("outage").hidden = $("outage-says").hidden = !redis;
     $("target").addEventListener("change", () => this.#choose());
@@ -78,11 +80,19 @@ class Live {
       this.#sandbox.close();
       const route = this.#routes[Number($("target").value)];
       $("target-says").replaceChildren(element("code", {}, route.limit), element("br"), route.note);
+      this.#lendKey(route);
       return;
     }
     say($("target-says"), "A middleware of your own on this server. You set its limit.");
     await this.#sandbox.open();
     this.#listen();
+  }
+
+  /** Chooses an API key for a route that needs one, until the visitor chooses another route. */
+  #lendKey({ needs_key: needed }) {
+    if (this.#lent && !needed) $("key").value = "";
+    this.#lent = needed && ($("key").value === "" || this.#lent);
+    if (needed && $("key").value === "") $("key").value = "demo-free";
   }
 
   /** Listens to the sandbox while the tab is visible, because a browser has six connections for all tabs. */
@@ -93,6 +103,7 @@ class Live {
 
   #clear() {
     this.#counts = { allowed: 0, denied: 0, other: 0 };
+    this.#refused = {};
     this.#last = null;
     this.#gauge.clear();
     this.#timeline.clear();
@@ -109,6 +120,7 @@ class Live {
     if (this.#isOwn() && !(await this.#sandbox.open())) return;
     const stop = new AbortController();
     const before = { ...this.#counts };
+    this.#refused = {};
     this.#busy(stop);
     say($("summary"), `Sending ${plural(count, "request")}…`);
     const request = this.#request();
@@ -121,9 +133,27 @@ class Live {
     this.#busy(null);
     const now = this.#counts;
     const [allowed, denied, other] = ["allowed", "denied", "other"].map((name) => now[name] - before[name]);
-    const rest = other ? `, ${digits(other)} with another answer or none` : "";
+    const rest = other ? `, ${digits(other)} without a decision of the limiter` : "";
     say($("summary"), `${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ` +
-      `${digits(allowed)} allowed, ${digits(denied)} denied${rest}.${this.#again()}`);
+      `${digits(allowed)} allowed, ${digits(denied)} denied${rest}.${this.#answers()}${this.#again()}`);
+    await this.#restarted();
+  }
+
+  /** The application's own answers to allowed requests. */
+  #answers() {
+    return Object.entries(this.#refused).map(([status, n]) => ` The application answered ${digits(n)} of the allowed requests with ${status}.`).join("");
+  }
+
+  /** After a request without an answer, asks whether the server is another process, which has forgotten the counts. */
+  async #restarted() {
+    if (!this.#unanswered) return;
+    const now = await routes().catch(() => null);
+    if (!now) return;
+    this.#unanswered = false;
+    if (now.server === this.#server) return;
+    this.#server = now.server;
+    this.#clear();
+    say($("summary"), "The server has restarted. Its counts in memory, and those of this page, begin again.");
   }
 
   #again() {
@@ -134,15 +164,19 @@ class Live {
 
   #busy(stop) {
     this.#running = stop;
-    $("burst-send").disabled = $("one").disabled = stop !== null;
-    $("stop").disabled = stop === null;
+    // A disabled button would lose the keyboard's focus.
+    for (const id of ["burst-send", "one"]) $(id).setAttribute("aria-disabled", String(stop !== null));
+    $("stop").setAttribute("aria-disabled", String(stop === null));
   }
 
   #answered(answer, request) {
-    const what = answer.status === 429 ? "denied" : answer.status >= 200 && answer.status < 300 ? "allowed" : "other";
+    const what = decision(answer);
     this.#counts[what] += 1;
     this.#count();
-    if (what !== "other") this.#timeline.request(what === "allowed");
+    const refused = what === "allowed" && answer.status >= 400;
+    if (refused) this.#refused[answer.status] = (this.#refused[answer.status] ?? 0) + 1;
+    this.#timeline.request(refused ? "refused" : what);
+    if (!answer.status) this.#unanswered = true;
     if (answer.status === 404 && this.#isOwn()) this.#sandbox.forget();
 
     const fields = quota(answer.headers);
@@ -207,7 +241,7 @@ class Live {
 
   #draw() {
     this.#gauge.draw();
-    if (!this.#isOwn()) this.#timeline.level(this.#gauge.part());
+    if (!this.#gauge.exact) this.#timeline.level(this.#gauge.part());
     this.#timeline.draw();
     const wait = this.#wait();
     say($("countdown"), wait === Infinity ? "never" : wait > 0 ? `${digits(wait)} s` : "now");

@@ -115,9 +115,14 @@ export class Sandbox {
     this.#events.addEventListener("error", () => {
       this.#listener.lost();
       if (this.#events?.readyState !== EventSource.CLOSED) return; // the browser tries again
-      this.forget();
-      tell("The server has dropped this sandbox. Change the limit or send a request to make a new one.", true);
+      this.#renew();
     });
+  }
+
+  /** The server no longer has the sandbox, because it has restarted or needed the room. Makes a new one. */
+  async #renew() {
+    this.forget();
+    if (await this.open()) tell(`The server has dropped your sandbox, so this is a new one. In force: ${this.#force}`);
   }
 
   async #turn() {

@@ -8,7 +8,7 @@ const quiet = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Timeline {
   #canvas;
-  #bins = new Map(); // index: {allowed, denied}
+  #bins = new Map(); // index: {allowed, refused, denied, other}
   #levels = []; // {at, part}
   #retryAt = -Infinity;
   #colours = {};
@@ -28,11 +28,19 @@ export class Timeline {
     this.#colours.font = `12px ${style.getPropertyValue("--sans")}`;
   }
 
-  request(allowed) {
+  /** Adds a request that was allowed, refused by the application after that, denied, or other. */
+  request(what) {
     const index = Math.floor(performance.now() / bin);
-    const count = this.#bins.get(index) ?? { allowed: 0, denied: 0 };
-    count[allowed ? "allowed" : "denied"] += 1;
+    const count = this.#bins.get(index) ?? { allowed: 0, refused: 0, denied: 0, other: 0 };
+    count[what] += 1;
     this.#bins.set(index, count);
+  }
+
+  /** The requests on the picture, for tests. */
+  get counts() {
+    const sum = { allowed: 0, refused: 0, denied: 0, other: 0 };
+    for (const count of this.#bins.values()) for (const what of Object.keys(sum)) sum[what] += count[what];
+    return sum;
   }
 
   retryAt(at) { this.#retryAt = at; }
@@ -128,17 +136,26 @@ export class Timeline {
     const middle = Math.round((top + bottom) / 2);
     const room = (bottom - top) / 2 - 10;
     let most = 1;
-    for (const { allowed, denied } of this.#bins.values()) most = Math.max(most, allowed, denied);
+    for (const { allowed, refused, denied, other } of this.#bins.values()) most = Math.max(most, allowed + refused, denied + other);
     const step = Math.min(7, room / most);
     const gap = step >= 4 ? 1.5 : 0; // a gap between units
     line(pen, this.#colours.edge, 0, middle + 0.5, pen.canvas.clientWidth, middle + 0.5);
-    for (const [index, { allowed, denied }] of this.#bins) {
+    for (const [index, { allowed, refused, denied, other }] of this.#bins) {
       const left = x(index * bin) + 0.5;
       const wide = Math.max(2.5, x((index + 1) * bin) - x(index * bin) - 1);
+      const high = Math.max(1, step - gap);
+      const up = (i) => middle - 1 - (i + 1) * step;
+      const down = (i) => middle + 2 + i * step;
       pen.fillStyle = this.#colours.water;
-      for (let i = 0; i < allowed; i += 1) pen.fillRect(left, middle - 1 - (i + 1) * step, wide, step - gap);
+      for (let i = 0; i < allowed; i += 1) pen.fillRect(left, up(i), wide, high);
       pen.fillStyle = this.#colours.denied;
-      for (let i = 0; i < denied; i += 1) pen.fillRect(left, middle + 2 + i * step, wide, step - gap);
+      for (let i = 0; i < denied; i += 1) pen.fillRect(left, down(i), wide, high);
+      // Hollow: the application's own refusals, and answers without a decision.
+      pen.lineWidth = 1;
+      pen.strokeStyle = this.#colours.water;
+      for (let i = allowed; i < allowed + refused; i += 1) pen.strokeRect(left + 0.5, up(i) + 0.5, wide - 1, high - 1);
+      pen.strokeStyle = this.#colours.muted;
+      for (let i = denied; i < denied + other; i += 1) pen.strokeRect(left + 0.5, down(i) + 0.5, wide - 1, high - 1);
     }
   }
 

@@ -1,0 +1,245 @@
+// Tests of what the live page claims to know.
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+const notKnown = "Units left: not known before the first answer"
+
+// TestUnknownGauge: before an answer, the gauge shows neither a full limit nor that of another route.
+func TestUnknownGauge(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.orders(t) // an earlier visit has used all units
+	p := open(t, s, "/", desktop)
+	p.until(t, ready)
+	gauge := func(what string) {
+		t.Helper()
+		const state = `[document.getElementById("tank").ariaValueText, document.getElementById("water").style.transform, document.getElementById("units").style.backgroundSize].join("; ")`
+		p.until(t, state+` === "not known; scaleX(0); 100% 100%"`)
+		if got := p.text(t, "left"); got != notKnown {
+			t.Errorf("%s: got %q, want %q", what, got, notKnown)
+		}
+	}
+	gauge("a new page")
+	p.click(t, "one")
+	p.until(t, sent)
+	p.until(t, `document.getElementById("left").textContent.endsWith(" of 10 left")`)
+	p.set(t, "target", "7")
+	gauge("another route")
+	p.set(t, "target", "0")
+	gauge("the first route again")
+}
+
+// TestAnswersOfTheApplication: a wrong password is allowed by the limiter, and the page counts it as the server does.
+func TestAnswersOfTheApplication(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", desktop)
+	p.until(t, ready)
+	eval[bool](t, p, `(() => {
+		window.drawn = [];
+		const stroke = CanvasRenderingContext2D.prototype.strokeRect;
+		CanvasRenderingContext2D.prototype.strokeRect = function (...box) { window.drawn.push(this.strokeStyle); return stroke.apply(this, box); };
+		return true;
+	})()`)
+	p.set(t, "target", "4") // to log in with a wrong password
+	p.click(t, "burst-send")
+	p.until(t, sent)
+	if allowed, denied, other := p.number(t, "allowed"), p.number(t, "denied"), p.number(t, "other"); allowed != 5 || denied != 10 || other != 0 {
+		t.Errorf("got %d allowed, %d denied, %d other, want 5, 10 and 0", allowed, denied, other)
+	}
+	if got := p.text(t, "summary"); !strings.Contains(got, "The application answered 5 of the allowed requests with 401.") {
+		t.Errorf("got the summary %q", got)
+	}
+	metrics := s.get(t, "/metrics")
+	for _, line := range []string{`{outcome="allowed",policy="login",tier=""} 5`, `{outcome="denied",policy="login",tier=""} 10`} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("the server does not count %s", line)
+		}
+	}
+	p.until(t, `window.drawn.includes("#0b6480")`) // hollow marks among the allowed requests
+	p.picture(t, "login-wrong")
+
+	p.set(t, "target", "7")
+	p.set(t, "key", "")
+	p.click(t, "one")
+	p.until(t, sent)
+	if other := p.number(t, "other"); other != 1 {
+		t.Errorf("got %d others, want the 401 of the limiter", other)
+	}
+	p.until(t, `window.drawn.includes("#50615d")`)
+}
+
+// TestKeyOfARoute: the page chooses a key for a route that needs one, and keeps the visitor's choice.
+func TestKeyOfARoute(t *testing.T) {
+	t.Parallel()
+	p := open(t, start(t), "/", phone)
+	p.until(t, ready)
+	key := func(target, want string) {
+		t.Helper()
+		p.set(t, "target", target)
+		if got := eval[string](t, p, `document.getElementById("key").value`); got != want {
+			t.Errorf("target %s: got the key %q, want %q", target, got, want)
+		}
+	}
+	key("0", "")
+	key("7", "demo-free")
+	p.click(t, "one")
+	p.until(t, sent)
+	if got := p.text(t, "status-line"); got != "POST /v1/charges → 200 OK" {
+		t.Errorf("got %q, want a charge", got)
+	}
+	key("8", "demo-free")
+	key("0", "")
+	p.set(t, "key", "demo-pro")
+	key("7", "demo-pro")
+	key("0", "demo-pro")
+}
+
+// TestRestart: the page notices that the server is another process, which has forgotten the sandbox and all counts.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", desktop)
+	p.until(t, ready)
+	p.click(t, "burst-send")
+	p.until(t, sent)
+	p.alone()
+	s.stop()
+	p.click(t, "one")
+	p.until(t, `document.getElementById("status-line").textContent === "No answer: the server is unavailable."`)
+	again := start(t, "-addr", strings.TrimPrefix(s.url, "http://"))
+	p.click(t, "one")
+	p.until(t, `document.getElementById("summary").textContent.startsWith("The server has restarted.")`)
+	if got := p.text(t, "left"); got != notKnown || p.number(t, "denied") != 0 {
+		t.Errorf("got %q and %d denied, want that nothing is known", got, p.number(t, "denied"))
+	}
+
+	p.set(t, "target", "sandbox")
+	p.set(t, "requests", "5")
+	p.until(t, fmt.Sprintf(inForce, "token-bucket 5/10s burst 10"))
+	again.stop()
+	p.until(t, `document.getElementById("source").textContent === "no connection to the server"`)
+	start(t, "-addr", strings.TrimPrefix(s.url, "http://"))
+	p.until(t, `document.getElementById("sandbox-says").textContent === "The server has dropped your sandbox, so this is a new one. In force: token-bucket 5/10s burst 10"`)
+	p.until(t, `document.getElementById("left").textContent === "10 of 10 left"`)
+}
+
+// TestFocus: a button that is pressed keeps the keyboard's focus, while requests run and afterwards.
+func TestFocus(t *testing.T) {
+	t.Parallel()
+	p := open(t, start(t), "/", desktop)
+	p.until(t, ready)
+	p.set(t, "pace", "5")
+	p.set(t, "count", "3")
+	for _, id := range []string{"burst-send", "one"} {
+		p.do(t, "focus", chromedp.Focus("#"+id))
+		for range 2 { // the second time shows that the focus is still there
+			before := p.number(t, "allowed")
+			p.do(t, "enter", chromedp.KeyEvent(kb.Enter))
+			p.until(t, fmt.Sprintf(`Number(document.getElementById("allowed").textContent) > %d`, before))
+			if got := eval[string](t, p, "document.activeElement.id"); got != id {
+				t.Errorf("%s: got the focus at %q", id, got)
+			}
+			p.until(t, sent)
+		}
+	}
+}
+
+// TestForcedColours: with forced colours, what colours say is still there.
+func TestForcedColours(t *testing.T) {
+	t.Parallel()
+	p := open(t, start(t), "/", desktop, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}},
+	}))
+	p.until(t, ready)
+	p.click(t, "burst-send")
+	p.until(t, sent)
+	const background = `getComputedStyle(%s).backgroundColor`
+	for what, two := range map[string][2]string{
+		"the chosen traffic":    {`document.querySelector("input:checked + span")`, `document.querySelector("input:not(:checked) + span")`},
+		"the water in the tank": {`document.getElementById("water")`, `document.getElementById("tank")`},
+		"allowed and denied":    {`document.querySelector(".key.up"), "::before"`, `document.querySelector(".key.down"), "::before"`},
+	} {
+		one, other := eval[string](t, p, fmt.Sprintf(background, two[0])), eval[string](t, p, fmt.Sprintf(background, two[1]))
+		if one == other {
+			t.Errorf("%s: got the same colour, %s", what, one)
+		}
+	}
+	p.picture(t, "forced-colours")
+}
+
+// TestPromises: a token bucket that serves its burst and its rate keeps its promise, and a fixed window is over its limit. So is, by one
+// request, the approximation of two counters.
+func TestPromises(t *testing.T) {
+	t.Parallel()
+	p := open(t, start(t), "/", desktop)
+	p.until(t, ready)
+	for _, traffic := range []string{"edge", "overload"} {
+		p.do(t, traffic, chromedp.Click(fmt.Sprintf("input[value=%q]", traffic)))
+		p.until(t, fmt.Sprintf(`document.getElementById("results").dataset.traffic === %q`, traffic))
+		over := eval[[]string](t, p, `[...document.querySelectorAll("tr:has(.most.over)")].map((r) => r.dataset.algorithm)`)
+		if want := map[string]string{"edge": "[fixed-window sliding-window-counter]", "overload": "[]"}[traffic]; fmt.Sprint(over) != want {
+			t.Errorf("%s: got %v over their limit, want %s", traffic, over, want)
+		}
+	}
+	if got := eval[string](t, p, `document.querySelector("tr[data-algorithm=token-bucket] .most small").textContent`); got != "as promised: a burst of 10, and 10 a minute" {
+		t.Errorf("got %q of the token bucket", got)
+	}
+}
+
+// TestPhone: on a phone, what the press of a button did is on the same screen as the button.
+func TestPhone(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/", phone)
+	p.until(t, ready)
+	p.do(t, "scroll", chromedp.ScrollIntoView("#burst-send"))
+	const visible = `(id) => { const b = document.getElementById(id).getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight && b.height > 0 }`
+	p.click(t, "burst-send")
+	p.until(t, sent)
+	for _, id := range []string{"burst-send", "allowed", "denied", "countdown", "left", "tank"} {
+		if !eval[bool](t, p, fmt.Sprintf("(%s)(%q)", visible, id)) {
+			t.Errorf("%s is not on the screen of the button", id)
+		}
+	}
+	p.screen(t, "phone-sent")
+
+	p = open(t, s, "/status", phone)
+	const shown = `(text) => [...document.querySelectorAll("main *")].some((e) => { const b = e.getBoundingClientRect(); return e.textContent.includes(text) && e.children.length < 3 && b.top >= 0 && b.bottom <= innerHeight && b.height > 0 })`
+	for _, text := range []string{"orders denied 5 of 15", "orders", "33 %"} {
+		if !eval[bool](t, p, fmt.Sprintf("(%s)(%q)", shown, text)) {
+			t.Errorf("%q is not on the first screen of the status page", text)
+		}
+	}
+	p.screen(t, "phone-status")
+}
+
+// TestIcon: a page without an icon of its own, such as /metrics, costs its reader nothing.
+func TestIcon(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := open(t, s, "/metrics", desktop)
+	_ = open(t, s, "/status", desktop)
+	if said := p.complaints(); len(said) > 0 {
+		t.Errorf("got %q, want nothing", said)
+	}
+	r, err := http.Get(s.url + "/favicon.ico")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if metrics := s.get(t, "/metrics"); r.StatusCode != http.StatusOK || strings.Contains(metrics, `{outcome="allowed",policy="unmatched",tier=""} 1`) {
+		t.Errorf("got %d for the icon, or it was charged", r.StatusCode)
+	}
+}
