@@ -3,10 +3,9 @@
 package ratelimit
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
 	"time"
+
+	"github.com/penstock-go/penstock/middleware/internal/hashed"
 )
 
 // An Offender is a key that a policy denies, or that a shadow policy would deny.
@@ -53,22 +52,10 @@ func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	return offenders
 }
 
-// shownHash is how many bytes of a hash an operator sees.
-const shownHash = 8
-
 // show returns a key as operators see it.
 func (p *Policy) show(key string) string {
 	if p.PlainKeys {
 		return key
 	}
-	parts := strings.Split(key, "|")
-	for i, part := range parts {
-		kind, _, _ := strings.Cut(part, "=")
-		if kind == "rt" || kind == "const" {
-			continue
-		}
-		sum := sha256.Sum256([]byte(part))
-		parts[i] = kind + "=#" + hex.EncodeToString(sum[:shownHash])
-	}
-	return strings.Join(parts, "|")
+	return hashed.Key(key)
 }

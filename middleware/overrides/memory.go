@@ -14,8 +14,9 @@ import (
 // Memory panics. It is safe for concurrent use and has no goroutine. Use a
 // [Redis] for overrides of all instances.
 type Memory struct {
-	table atomic.Pointer[table]
-	mu    sync.Mutex // orders edits
+	table   atomic.Pointer[table]
+	mu      sync.Mutex // orders edits
+	changes changes
 }
 
 // NewMemory returns a Memory without overrides.
@@ -54,6 +55,7 @@ func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override
 		}
 	}
 	m.table.Store(t.with(policy, e.with(key, &o)))
+	m.changes.add(policy, key, &o)
 	return nil
 }
 
@@ -68,6 +70,7 @@ func (m *Memory) Clear(_ context.Context, policy, key string) error {
 	t := m.table.Load()
 	if e := t.policies[policy]; e.get(key) != nil {
 		m.table.Store(t.with(policy, e.with(key, nil)))
+		m.changes.add(policy, key, nil)
 	}
 	return nil
 }

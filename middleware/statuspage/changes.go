@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/hashed"
 )
 
 const (
@@ -33,6 +34,7 @@ type history struct {
 
 	mu       sync.Mutex
 	troubles map[string]trouble // by id
+	healthy  time.Time          // since when there is none
 	limiters []ratelimit.Finding
 	changes  []change // oldest first
 }
@@ -72,6 +74,9 @@ func (h *history) note(v *view) {
 			h.add(v.At, v.ending(t))
 		}
 	}
+	if len(present) == 0 && len(h.troubles) > 0 {
+		h.healthy = v.At
+	}
 	h.troubles = present
 }
 
@@ -105,10 +110,58 @@ func (p *Page) updated(m *ratelimit.Middleware) {
 	p.history.add(time.Now(), "Policies updated: "+strings.Join(names, ", "))
 }
 
-// recent returns the latest changes, also of circuits, latest first. It requires
-// mu.
-func (h *history) recent(limiters []limiterView) []change {
-	all := slices.Clone(h.changes)
+// A changing is a table of overrides that remembers its changes, such as those of
+// package overrides.
+type changing interface {
+	Changes(yield func(at time.Time, policy, key string, o *ratelimit.Override))
+}
+
+// overrideChanges returns the changes of all tables of overrides.
+func overrideChanges(middlewares []*ratelimit.Middleware) (all []change) {
+	var seen []changing
+	plain := make(map[string]bool)
+	for _, m := range middlewares {
+		for _, p := range m.Policies() {
+			plain[p.Name] = p.PlainKeys
+		}
+		table, ok := m.Overrides().(changing)
+		if ok && !slices.ContainsFunc(seen, func(other changing) bool { return same(other, table) }) {
+			seen = append(seen, table)
+		}
+	}
+	for _, table := range seen {
+		table.Changes(func(at time.Time, policy, key string, o *ratelimit.Override) {
+			all = append(all, change{at.UTC(), overrideChange(policy, key, plain[policy], o), 1})
+		})
+	}
+	return all
+}
+
+func overrideChange(policy, key string, plain bool, o *ratelimit.Override) string {
+	if !plain {
+		key = hashed.Key(key)
+	}
+	if key == ratelimit.Everyone {
+		key = "everyone"
+	}
+	of := "Override of " + policy
+	if policy == "*" {
+		of = "Override of all policies"
+	}
+	switch {
+	case o == nil:
+		return fmt.Sprintf("%s for %s cleared", of, key)
+	case o.Until.IsZero():
+		return fmt.Sprintf("%s for %s: %s", of, key, overrideText(o))
+	default:
+		return fmt.Sprintf("%s for %s: %s until %s", of, key, overrideText(o), o.Until.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+}
+
+// recent returns the latest changes, also of circuits and overrides, latest first.
+// It requires mu.
+func (h *history) recent(limiters []limiterView, middlewares []*ratelimit.Middleware) []change {
+	all := append(slices.Clone(h.changes), overrideChanges(middlewares)...)
 	for _, l := range limiters {
 		for _, c := range l.Stats.Changes {
 			text := l.Title() + " available again"

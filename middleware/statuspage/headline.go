@@ -37,7 +37,10 @@ func (v *view) deniedClause() string {
 		parts = append(parts, p.deniedText())
 	}
 	if n := len(denying) - namedPolicies; n > 0 {
-		parts = append(parts, plural(n, "other policy denied more", "other policies denied more"))
+		parts = append(parts, plural(n, "other policy denied the rest", "other policies denied the rest"))
+	}
+	if last := len(parts) - 1; last > 0 {
+		parts[last] = "and " + parts[last]
 	}
 	return text + strings.Join(parts, ", ") + v.clientClause()
 }
@@ -78,7 +81,7 @@ func (v *view) clientClause() string {
 	case 2*c.Denied > c.Of:
 		return fmt.Sprintf(" (%s for one client: %s)", percentText(c.Denied, c.Of), c.Client)
 	default:
-		return fmt.Sprintf(" (many clients: the first has %s)", percentText(c.Denied, c.Of))
+		return fmt.Sprintf(" (no client has more than %s)", percentText(c.Denied, c.Of))
 	}
 }
 

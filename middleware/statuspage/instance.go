@@ -23,7 +23,7 @@ func newInstance(name string, started time.Time) instance {
 	if i.Name == "" {
 		i.Name, _ = os.Hostname()
 	}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
 		i.Version = info.Main.Version
 	}
 	return i

@@ -90,7 +90,7 @@ func New(o *Options) *Page {
 		o = &Options{}
 	}
 	p := &Page{made: time.Now(), console: o.Console, decisions: recent.NewMinute(counted, 0)}
-	p.instance = newInstance(o.Instance, p.made)
+	p.instance, p.history.healthy = newInstance(o.Instance, p.made), p.made.UTC()
 	p.outcomes.Store(&map[policyOf]*recent.Minute{})
 	return p
 }

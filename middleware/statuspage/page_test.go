@@ -167,7 +167,7 @@ func TestFindings(t *testing.T) {
 		t.Errorf("got %+v, want PS107 of both policies", v.Findings)
 	}
 	html := record(page, httptest.NewRequest("GET", "/", nil)).Body.String()
-	if !strings.Contains(html, ">1 configuration problem<") || strings.Count(html, "<code>PS107</code>") != 1 {
+	if !strings.Contains(html, ">1 configuration problem <") || strings.Count(html, "<code>PS107</code>") != 1 {
 		t.Errorf("the page does not show one problem:\n%s", html)
 	}
 }

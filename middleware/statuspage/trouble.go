@@ -41,7 +41,7 @@ func (v *view) troubles() (all []trouble) {
 			began: "Most requests of a minute were denied", ended: "Most requests of a minute were allowed again"})
 	}
 	for _, p := range v.Policies {
-		if p.deniesMost() {
+		if p.deniesMost() && p.Outcomes["failed_closed"] == 0 {
 			all = append(all, trouble{Class: "warn", id: "denied " + p.Name, Text: p.Name + " denies most requests",
 				began: p.Name + " began to deny most requests", ended: p.Name + " no longer denies most requests"})
 		}
@@ -50,7 +50,7 @@ func (v *view) troubles() (all []trouble) {
 		if o := p.Everyone; o != nil && (o.Mode == ratelimit.ModeShadow || o.Mode == ratelimit.ModeOff) {
 			mode := map[ratelimit.Mode]string{ratelimit.ModeShadow: "in shadow", ratelimit.ModeOff: "off"}[o.Mode]
 			all = append(all, trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone",
-				began: fmt.Sprintf("An override put %s %s for everyone", p.Name, mode), ended: fmt.Sprintf("%s is no longer %s for everyone", p.Name, mode)})
+				began: fmt.Sprintf("%s began to be %s for everyone", p.Name, mode), ended: fmt.Sprintf("%s is no longer %s for everyone", p.Name, mode)})
 		}
 	}
 	for _, f := range v.Findings {
@@ -79,8 +79,9 @@ func (v *view) ending(t trouble) string {
 	return t.ended
 }
 
-// health returns the badge: the worst trouble, and how many others there are.
-func (v *view) health() trouble {
+// health returns the badge: the worst trouble and how many others there are, or
+// since when there is none.
+func (v *view) health(healthy time.Time) trouble {
 	problems, others := len(v.Problems()), 0
 	var worst *trouble
 	for i := range v.Troubles {
@@ -103,7 +104,7 @@ func (v *view) health() trouble {
 	case problems > 0:
 		return trouble{Class: "warn", Text: plural(problems, "configuration problem", "configuration problems"), Since: v.Troubles[0].Since}
 	default:
-		return trouble{Class: "good", Text: "Healthy"}
+		return trouble{Class: "good", Text: "Healthy", Since: healthy}
 	}
 }
 

@@ -76,8 +76,8 @@ func (p *Page) view(ctx context.Context) *view {
 	defer p.history.mu.Unlock()
 	p.history.limiters = found
 	p.history.note(v)
-	v.Changes = p.history.recent(v.Limiters)
-	v.Summary, v.Health = v.headline(), v.health()
+	v.Changes = p.history.recent(v.Limiters, middlewares)
+	v.Summary, v.Health = v.headline(), v.health(p.history.healthy)
 	return v
 }
 

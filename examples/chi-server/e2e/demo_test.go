@@ -210,7 +210,7 @@ func TestKeyboard(t *testing.T) {
 func TestSchemes(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{desktop, phone} {
+		for _, width := range []int64{desktop, laptop, phone, narrow} {
 			s := start(t)
 			p := open(t, s, "/", width, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},

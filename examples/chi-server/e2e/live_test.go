@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-const notKnown = "Units left: not known before the first answer"
+const notKnown = "Units left: not known yet"
 
 // TestUnknownGauge: before an answer, the gauge shows neither a full limit nor that of another route.
 func TestUnknownGauge(t *testing.T) {

@@ -41,6 +41,7 @@ type page struct {
 // Widths of screens.
 const (
 	desktop = 1440
+	laptop  = 1280
 	phone   = 390
 	narrow  = 320 // the minimum of WCAG 2.2 (1.4.10)
 )

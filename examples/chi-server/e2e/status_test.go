@@ -18,7 +18,7 @@ const row = `[...[...document.querySelectorAll("table")[0].tBodies[0].rows].find
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{desktop, phone, narrow} {
+		for _, width := range []int64{desktop, laptop, phone, narrow} {
 			name := fmt.Sprintf("status-%s-%d", scheme, width)
 			s := start(t) // one server each, because the page covers a minute, and a slow machine needs that for a few
 			allowed, denied := s.orders(t)

@@ -56,7 +56,7 @@ export class Gauge {
     const tank = $("tank");
     tank.classList.toggle("unknown", !this.#quota);
     if (!this.#quota) {
-      say($("left"), "Units left: not known before the first answer");
+      say($("left"), "Units left: not known yet");
       $("water").style.transform = "scaleX(0)";
       $("units").style.backgroundSize = "100% 100%";
       tank.setAttribute("aria-valuetext", "not known");
