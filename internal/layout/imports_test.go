@@ -35,14 +35,15 @@ func TestMemoryNeedsNoRedis(t *testing.T) {
 }
 
 // The packages for operators need only the exported names of package ratelimit: they build in another module, which
-// cannot import internal packages of this one. The counters of middleware/internal/recent move with them.
+// cannot import internal packages of this one. The counters of middleware/internal/recent, and the display of keys in
+// middleware/internal/hashed, move with them.
 func TestOperatorsPackagesNeedExportedNamesOnly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds a module")
 	}
 	t.Parallel()
 	adopter := t.TempDir()
-	for _, name := range []string{"console", "statuspage", "overrides", "prommetrics", "internal/recent"} {
+	for _, name := range []string{"console", "statuspage", "overrides", "prommetrics", "internal/recent", "internal/hashed"} {
 		copyPackage(t, filepath.Join("../../middleware", name), filepath.Join(adopter, path.Base(name)))
 	}
 	root, err := filepath.Abs("../..")
@@ -66,7 +67,8 @@ func copyPackage(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.NewReplacer(module+"/middleware/internal/recent", "adopter.example/recent", module+"/middleware/overrides", "adopter.example/overrides")
+	parts := strings.NewReplacer(module+"/middleware/internal/recent", "adopter.example/recent",
+		module+"/middleware/internal/hashed", "adopter.example/hashed", module+"/middleware/overrides", "adopter.example/overrides")
 	for _, f := range files {
 		if f.IsDir() || strings.HasSuffix(f.Name(), "_test.go") {
 			continue

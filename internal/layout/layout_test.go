@@ -57,7 +57,7 @@ var importRules = []importRule{
 		"algorithms/limitertest imports algorithms and its steps only",
 	},
 	{
-		"middleware", []string{"algorithms", "headers", "keyfunc", "middleware/internal/topk"}, nil,
+		"middleware", []string{"algorithms", "headers", "keyfunc", "middleware/internal/hashed", "middleware/internal/topk"}, nil,
 		"middleware imports algorithms, headers, keyfunc and its own parts only",
 	},
 	{"middleware/internal", nil, nil, "parts of middleware import the standard library only"},
@@ -66,7 +66,7 @@ var importRules = []importRule{
 		"middleware/console imports middleware, overrides, algorithms, headers and keyfunc only",
 	},
 	{
-		"middleware/statuspage", []string{"algorithms", "middleware", "middleware/internal/recent"}, nil,
+		"middleware/statuspage", []string{"algorithms", "middleware", "middleware/internal/hashed", "middleware/internal/recent"}, nil,
 		"middleware/statuspage imports middleware, its parts and algorithms only",
 	},
 	{

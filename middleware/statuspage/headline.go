@@ -70,18 +70,19 @@ func (p policyView) why() string {
 	}
 }
 
-// clientClause says who was denied, as far as the keys denied most often tell.
+// clientClause says which client the limits denied most, within the time that
+// TopDenied covers.
 func (v *view) clientClause() string {
 	if len(v.Clients) == 0 {
 		return ""
 	}
 	switch c := v.Clients[0]; {
-	case len(v.Clients) == 1:
-		return " (one client: " + c.Client + ")"
+	case c.Denied == c.Of:
+		return "; one client received all denials over a limit: " + c.Client
 	case 2*c.Denied > c.Of:
-		return fmt.Sprintf(" (%s for one client: %s)", percentText(c.Denied, c.Of), c.Client)
+		return fmt.Sprintf("; one client received %s of the denials over a limit: %s", percentText(c.Denied, c.Of), c.Client)
 	default:
-		return fmt.Sprintf(" (no client has more than %s)", percentText(c.Denied, c.Of))
+		return fmt.Sprintf("; no client received more than %s of the denials over a limit", percentText(c.Denied, c.Of))
 	}
 }
 

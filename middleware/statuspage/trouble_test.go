@@ -43,10 +43,10 @@ func TestSummary(t *testing.T) {
 	}{
 		{"no requests", nil, "No request came in the last minute", "good Healthy"},
 		{"no denials", map[string]int{"192.0.2.1": 4}, "None of 4 requests was denied in the last minute", "good Healthy"},
-		{"one denial", map[string]int{"192.0.2.1": 5}, "1 of 5 requests (20 %) was denied in the last minute: p denied 1 of 5 (one client: ip=192.0.2.1)", "good Healthy"},
-		{"all for one client", map[string]int{"192.0.2.1": 14}, "10 of 14 requests (71 %) were denied in the last minute: p denied 10 of 14 (one client: ip=192.0.2.1)", "warn p denies most requests"},
-		{"most for one client", map[string]int{"192.0.2.1": 12, "192.0.2.2": 6}, "10 of 18 requests (55 %) were denied in the last minute: p denied 10 of 18 (80 % for one client: ip=192.0.2.1)", "warn p denies most requests"},
-		{"many clients", map[string]int{"192.0.2.1": 6, "192.0.2.2": 6}, "4 of 12 requests (33 %) were denied in the last minute: p denied 4 of 12 (no client has more than 50 %)", "good Healthy"},
+		{"one denial", map[string]int{"192.0.2.1": 5}, "1 of 5 requests (20 %) was denied in the last minute: p denied 1 of 5; one client received all denials over a limit: ip=192.0.2.1", "good Healthy"},
+		{"all for one client", map[string]int{"192.0.2.1": 14}, "10 of 14 requests (71 %) were denied in the last minute: p denied 10 of 14; one client received all denials over a limit: ip=192.0.2.1", "warn p denies most requests"},
+		{"most for one client", map[string]int{"192.0.2.1": 12, "192.0.2.2": 6}, "10 of 18 requests (55 %) were denied in the last minute: p denied 10 of 18; one client received 80 % of the denials over a limit: ip=192.0.2.1", "warn p denies most requests"},
+		{"many clients", map[string]int{"192.0.2.1": 6, "192.0.2.2": 6}, "4 of 12 requests (33 %) were denied in the last minute: p denied 4 of 12; no client received more than 50 % of the denials over a limit", "good Healthy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			page := statuspage.New(nil)

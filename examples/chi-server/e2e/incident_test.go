@@ -16,7 +16,7 @@ func TestIncident(t *testing.T) {
 	s.orders(t)
 	p := open(t, s, "/status", desktop)
 	summary := func() string { return eval[string](t, p, `document.querySelector(".summary").textContent`) }
-	if got := summary(); !strings.Contains(got, "orders denied") || !strings.Contains(got, "one client: ip=#") || !strings.Contains(got, "Redis has been connected since the start") {
+	if got := summary(); !strings.Contains(got, "orders denied") || !strings.Contains(got, "one client received all denials over a limit: ip=#") || !strings.Contains(got, "Redis has been connected since the start") {
 		t.Errorf("got %q before the incident", got)
 	}
 	if got := eval[string](t, p, `document.querySelector(".keys pre").textContent`); !strings.HasPrefix(got, `curl -H "Authorization: Bearer $TOKEN" http://`) || !strings.Contains(got, `/admin/ban -H `) {

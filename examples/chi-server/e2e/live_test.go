@@ -120,9 +120,9 @@ func TestRestart(t *testing.T) {
 	p.until(t, `document.getElementById("status-line").textContent === "No answer: the server is unavailable."`)
 	again := start(t, "-addr", strings.TrimPrefix(s.url, "http://"))
 	p.click(t, "one")
-	p.until(t, `document.getElementById("summary").textContent.startsWith("The server has restarted.")`)
-	if got := p.text(t, "left"); got != notKnown || p.number(t, "denied") != 0 {
-		t.Errorf("got %q and %d denied, want that nothing is known", got, p.number(t, "denied"))
+	p.until(t, `document.getElementById("summary").textContent.startsWith("The server has restarted, so the counts of this page begin again. 1 request in ")`)
+	if allowed, denied := p.number(t, "allowed"), p.number(t, "denied"); allowed != 1 || denied != 0 {
+		t.Errorf("got %d allowed and %d denied, want the request after the restart", allowed, denied)
 	}
 
 	p.set(t, "target", "sandbox")

@@ -27,7 +27,6 @@ class Live {
   #last = null; // the answer on the page
   #changed; // draws the page
   #running = null; // the AbortController of the running burst
-  #unanswered = false; // whether a request had no answer
   #lent = false; // whether the page has chosen the API key, because the route needs one
   #refused = {}; // answers of the application to allowed requests, by status
 
@@ -117,12 +116,17 @@ class Live {
 
   async #send(count) {
     if (!$("send").reportValidity() || this.#running) return;
-    if (this.#isOwn() && !(await this.#sandbox.open())) return;
     const stop = new AbortController();
-    const before = { ...this.#counts };
-    this.#refused = {};
     this.#busy(stop);
     say($("summary"), `Sending ${plural(count, "request")}…`);
+    const restarted = await this.#restarted();
+    if (this.#isOwn() && !(await this.#sandbox.open())) {
+      if (this.#running === stop) this.#busy(null);
+      return;
+    }
+    if (this.#running !== stop) return; // the visitor has chosen another route, or pressed Stop
+    const before = { ...this.#counts };
+    this.#refused = {};
     const request = this.#request();
     const took = await burst({
       count, request, signal: stop.signal,
@@ -134,9 +138,8 @@ class Live {
     const now = this.#counts;
     const [allowed, denied, other] = ["allowed", "denied", "other"].map((name) => now[name] - before[name]);
     const rest = other ? `, ${digits(other)} without a decision of the limiter` : "";
-    say($("summary"), `${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ` +
+    say($("summary"), `${restarted}${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ` +
       `${digits(allowed)} allowed, ${digits(denied)} denied${rest}.${this.#answers()}${this.#again()}`);
-    await this.#restarted();
   }
 
   /** The application's own answers to allowed requests. */
@@ -144,16 +147,14 @@ class Live {
     return Object.entries(this.#refused).map(([status, n]) => ` The application answered ${digits(n)} of the allowed requests with ${status}.`).join("");
   }
 
-  /** After a request without an answer, asks whether the server is another process, which has forgotten the counts. */
+  /** Asks whether the server is another process, which has forgotten what this page shows. Returns what to say. */
   async #restarted() {
-    if (!this.#unanswered) return;
     const now = await routes().catch(() => null);
-    if (!now) return;
-    this.#unanswered = false;
-    if (now.server === this.#server) return;
+    if (!now || now.server === this.#server) return "";
     this.#server = now.server;
     this.#clear();
-    say($("summary"), "The server has restarted. Its counts in memory, and those of this page, begin again.");
+    if (this.#isOwn()) this.#sandbox.forget();
+    return "The server has restarted, so the counts of this page begin again. ";
   }
 
   #again() {
@@ -176,7 +177,6 @@ class Live {
     const refused = what === "allowed" && answer.status >= 400;
     if (refused) this.#refused[answer.status] = (this.#refused[answer.status] ?? 0) + 1;
     this.#timeline.request(refused ? "refused" : what);
-    if (!answer.status) this.#unanswered = true;
     if (answer.status === 404 && this.#isOwn()) this.#sandbox.forget();
 
     const fields = quota(answer.headers);
