@@ -11,45 +11,40 @@ import (
 
 // A Check is one question about one key, and the place of its answer.
 type Check struct {
-	// Policy is the scope of the key and part of the stored key: a letter,
-	// then up to 63 letters, digits, '.', '_' or '-'. A suffix that begins
-	// with '~' (such as "~candidate") names a keyspace beside the policy's.
+	// Policy is the scope of the key: a letter, then up to 63 letters, digits,
+	// '.', '_' or '-'. A suffix that begins with '~' names a keyspace beside
+	// it.
 	Policy string
 
-	// Key says who is counted, e.g. "usr=42". It must not be empty. The part
-	// before the first '|' is the principal, whose counters share one Redis
-	// Cluster slot. Package keyfunc builds such keys from requests.
+	// Key says who is counted, e.g. "usr=42". It must not be empty. All
+	// counters of the part before the first '|' share one Redis Cluster slot.
+	// Redis stores the key as prefix:{first}|rest:policy:tag.
 	Key string
 
-	// Limit says how much. It travels with every call, so a changed limit
-	// acts at once, and units already spent carry over. The units of a bucket
-	// drain at the rate of the latest call, counted from the last take; the
-	// package documentation has the bounds. The zero Limit is an error.
+	// Limit says how much. The zero Limit is an error.
 	Limit Limit
 
-	// Cost is in units of the limit, and never negative; 0 takes nothing and
-	// is allowed unless the key is in debt. For Return it says how many
-	// units of the receipt to give back. Reset and Renew do not read it.
+	// Cost is in units of the limit, never negative. A cost of 0 takes nothing,
+	// and is allowed unless the key is in debt. A Return gives back Cost units
+	// of the receipt. Reset and Renew ignore it.
 	Cost int64
 
 	// Op says what to do. The zero value is Take.
 	Op Op
 
-	// Fail says what answers the check while the shared limiter cannot; the
-	// zero value is FailLocal. Only limiters with a fallback read it, as those
-	// of package shared do.
+	// Fail says what answers the check while Redis cannot; the zero value is
+	// FailLocal. A Memory ignores it.
 	Fail FailureMode
 
-	// Exact asks the store itself: neither a remembered denial nor a lease
-	// answers it.
+	// Exact asks the store itself: no remembered denial and no lease answers.
 	Exact bool
 
 	// Decision is the answer. Return and Renew read its Receipt.
 	Decision Decision
 }
 
-// Allowed reports whether a call proceeds: whether every Take among checks is
-// allowed. It is the only test a caller needs; trials do not count.
+// Allowed reports whether a call proceeds: whether every Take is allowed.
+// Callers need no other test.
 func Allowed(checks []Check) bool {
 	for i := range checks {
 		if checks[i].Op == Take && !checks[i].Decision.Allowed {
@@ -59,54 +54,45 @@ func Allowed(checks []Check) bool {
 	return true
 }
 
-// An Op is what a [Check] asks for.
-//
-// A call holds takes and trials (Take, Trial, TrialInstead) or settlements
-// (Return, Force, Grant, Reset, Renew), never both. Settlements are applied one
-// by one, in order.
+// An Op is what a [Check] asks for. A call holds takes and trials, or it holds
+// settlements (Return, Force, Grant, Reset, Renew), never both. The limiter
+// applies settlements one by one, in order.
 type Op uint8
 
 const (
-	// Take charges the cost if it fits, all or nothing with the other takes
-	// of the call. Takes on the same stored key add up.
+	// Take charges the cost if it fits, all or nothing with the other takes of
+	// the call. Takes on the same stored key add up.
 	Take = Op(step.Take)
 
-	// Trial is a shadow limit: it is charged if it and every Take allow, and
-	// never affects another check. It lives on a key of its own.
+	// Trial is a shadow limit on a key of its own. It is charged if it and
+	// every Take allow, and never affects another check.
 	Trial = Op(step.Trial)
 
-	// TrialInstead is a candidate for the Take just before it in the slice:
-	// a Trial whose condition leaves that Take out.
+	// TrialInstead is a Trial whose condition ignores the Take just before it
+	// in the slice: a candidate for that limit.
 	TrialInstead = Op(step.TrialInstead)
 
-	// Return undoes all or part of the take whose receipt its Decision holds.
-	// It never credits units that have refilled or rolled out of the window
-	// since. It credits nothing after a Reset or a repair of the clock, and
-	// nothing to a bucket at another rate than the take's if others have used
-	// the bucket since. The package documentation bounds what a rate that
-	// changes back may credit. If a Return credits nothing, it writes nothing.
-	// The receipt that remains replaces the one it read.
+	// Return undoes all or part of the take whose receipt its Decision holds,
+	// and leaves the remaining receipt there. It credits nothing that has
+	// refilled or rolled out of the window, nothing after a Reset or a repair
+	// of the clock, and nothing to a bucket that others have used since at
+	// another rate.
 	Return = Op(step.Return)
 
 	// Force charges even if the cost does not fit, into at most one burst of
-	// debt: for a cost that is known late. Later requests wait it off. Under a
-	// limit that was lowered far, it first cuts what is in use to twice the
-	// lower burst.
+	// debt, for a cost that is known late. Later requests wait until it is paid
+	// off.
 	Force = Op(step.Force)
 
-	// Grant credits units, never above full: an operator's gift.
+	// Grant credits units, never above full.
 	Grant = Op(step.Grant)
 
-	// Reset forgets the key: its units, and the receipts of its takes. A limiter
-	// remembers the Reset until the units could not count any more.
+	// Reset forgets the key's units, and voids the receipts of its takes.
 	Reset = Op(step.Reset)
 
-	// Renew restarts the time for which a take of concurrent requests holds its
-	// units, and leaves its receipt as it is. Units that have ended meanwhile
-	// are held again even if they do not fit, up to the cap of a Force, because
-	// the request still runs. So a receipt must not be renewed after its
-	// Return. Takes of other limits do not end by themselves: renewing them
-	// does nothing.
+	// Renew restarts the time for which a Concurrent take holds its units. It
+	// holds units again that have ended, even if they do not fit. Do not renew
+	// a receipt after its Return. Other limits ignore a Renew.
 	Renew = Op(step.Renew)
 )
 
@@ -123,17 +109,15 @@ func (op Op) String() string {
 	return opNames[op]
 }
 
-// A FailureMode says what answers a check that the shared limiter could not
-// decide.
+// A FailureMode says what answers a check while Redis cannot.
 type FailureMode uint8
 
 const (
-	// FailLocal lets a local limiter answer; where there is none, the request
-	// passes.
+	// FailLocal lets a local limiter answer. Without one, the request passes.
 	FailLocal FailureMode = iota
 	// FailOpen lets the request pass.
 	FailOpen
-	// FailClosed refuses the request: only the shared limiter may admit.
+	// FailClosed refuses the request: only the shared limiter may admit it.
 	FailClosed
 )
 
@@ -149,10 +133,10 @@ func (m FailureMode) String() string {
 	}
 }
 
-// Item writes the check into it as steps use it, or returns every mistake of
-// the check at once. The item may have been another check's if its Forget was
-// called since. It keeps no memory of the caller's except the strings of the key.
-// Item is for this module's limiters.
+// Item writes the check into it as steps use it, or returns everything that is
+// wrong with the check. An item that held another check needs Forget first. The
+// item keeps no memory of the caller's except the strings of the key. Item is
+// for this module's limiters.
 func (c *Check) Item(it *step.Item) error {
 	if !c.valid() {
 		return c.mistakes()
@@ -189,8 +173,8 @@ func (c *Check) units() int64 {
 	}
 }
 
-// mistakes returns an error without the key itself: errors are logged, and a key
-// may name a person.
+// mistakes returns an error that does not quote the key: errors are logged, and
+// a key may name a person.
 func (c *Check) mistakes() error {
 	var mistakes []string
 	add := func(format string, args ...any) { mistakes = append(mistakes, fmt.Sprintf(format, args...)) }

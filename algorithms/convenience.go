@@ -9,38 +9,34 @@ import (
 	"time"
 )
 
-// conveniencePolicy is the policy of the functions that take none.
+// conveniencePolicy is the policy of Allow and Wait.
 const conveniencePolicy = "default"
 
-// Allow takes one unit of limit from key, in the policy "default". Errors are
-// those of the limiter; the Decision is not valid then.
+// Allow takes one unit of limit from key, in the policy "default". If it
+// returns an error, the limiter's, the Decision is not valid.
 func Allow(ctx context.Context, l Limiter, key string, limit Limit) (Decision, error) {
 	return AllowN(ctx, l, key, limit, 1)
 }
 
-// AllowN is [Allow] for n units, all or nothing. With n = 0 it takes nothing and
-// returns the present figures.
+// AllowN is [Allow] for n units, all or nothing. With n = 0 it takes nothing
+// and returns the present figures.
 func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (Decision, error) {
 	return one(ctx, l, Check{Key: key, Limit: limit, Cost: n})
 }
 
-// Wait blocks until one unit of limit can be taken from key, in the policy
-// "default", takes it, and for a leaky bucket holds until its turn.
+// Wait blocks until it has taken one unit of limit from key, in the policy
+// "default". For a leaky bucket it then holds for the Delay.
 //
-// Wait fails at once in two cases: if the context would end before that, with an
-// error that wraps [context.DeadlineExceeded], or if no wait helps. When the
-// context ends during the hold, the unit goes back. Limits of concurrent requests are
-// invalid, because only the receipt, which Wait does not give, returns their
-// units.
-//
-// Waiters are not served first in, first out: each asks again after its own
-// RetryAfter, and whoever asks first when a unit is free takes it.
+// Wait fails at once if no wait helps, or if the context would end first; that
+// error wraps [context.DeadlineExceeded]. If the context ends during the hold,
+// the unit goes back. A Concurrent limit is [ErrInvalid], because Wait returns
+// no receipt. Waiters are served in no order.
 func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
 	return WaitN(ctx, l, key, limit, 1)
 }
 
-// WaitN is [Wait] for n units, all or nothing. A waiter for many units may wait
-// long while others take single ones. If n exceeds the burst, no wait helps.
+// WaitN is [Wait] for n units, all or nothing. Callers that take single units
+// may delay it for long. If n exceeds the burst, no wait helps.
 func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) error {
 	if limit.Algorithm().Concurrent() {
 		return fmt.Errorf("algorithms: %w: Wait cannot return the units of the limit %v; call Allow and keep its receipt", ErrInvalid, limit)
@@ -68,7 +64,7 @@ func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) err
 	}
 }
 
-// sleep waits for d, unless the context ends earlier or would.
+// sleep waits for d. It fails if the context ends earlier, or would.
 func sleep(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return fmt.Errorf("algorithms: the wait of %v: %w", d, context.DeadlineExceeded)

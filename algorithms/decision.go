@@ -12,8 +12,8 @@ import (
 type Source uint8
 
 const (
-	// Undecided: no limiter could decide; a failure mode answered. The figures
-	// of such a decision mean nothing, except RetryAfter of a denied one.
+	// Undecided: no limiter could decide, and a failure mode answered. The
+	// figures mean nothing, except RetryAfter of a denial.
 	Undecided Source = iota
 	// Shared: the limiter that all instances share.
 	Shared
@@ -33,27 +33,24 @@ func (s Source) String() string {
 	}
 }
 
-// A Decision answers a [Check].
-//
-// Figures are exact integers in units and whole microseconds. A Take's are
-// those after its charge; if the call does not proceed, nothing was charged
-// and they are those of the untouched state.
+// A Decision answers a [Check]. Figures are exact, in units and whole
+// microseconds. A Take's figures are the figures after its charge. If the call
+// does not proceed, they are the figures of the untouched state.
 type Decision struct {
-	// Allowed is this check's own verdict. A call proceeds only if every
-	// Take is allowed: ask [Allowed].
+	// Allowed is this check's own verdict. Ask [Allowed] whether the call
+	// proceeds.
 	Allowed bool
 
 	// Source says who decided.
 	Source Source
 
-	// Remaining is how many units could be taken at once, now. From a lease it
-	// is a lower bound: the units left on the lease.
+	// Remaining is how many units could be taken now. A lease reports the units
+	// left on it, a lower bound.
 	Remaining int64
 
-	// RetryAfter is how long until this cost would be admitted, if nobody
-	// else spends: one microsecond earlier it is denied. 0 if allowed, Never
-	// if waiting cannot help. It includes the needs of earlier takes of the
-	// same call on the same key.
+	// RetryAfter is how long until this cost would be admitted if nobody else
+	// spends: 0 if allowed, Never if waiting cannot help. It includes the costs
+	// of earlier takes of the call on the same key.
 	RetryAfter time.Duration
 
 	// ResetAfter is how long until the full limit is back; 0 if it is.
@@ -62,8 +59,8 @@ type Decision struct {
 	// UnitAfter is how long until one unit can be taken; 0 if one can.
 	UnitAfter time.Duration
 
-	// Delay is how long to hold an admitted request before serving it. Only
-	// leaky buckets delay.
+	// Delay is how long to hold an admitted request of a leaky bucket before
+	// you serve it.
 	Delay time.Duration
 
 	// Receipt is what Return needs to undo this take. It is the zero Receipt
@@ -81,15 +78,15 @@ func (d *Decision) decide(f step.Figures, source Source) {
 	d.RetryAfter, d.ResetAfter, d.UnitAfter, d.Delay = f.RetryAfter, f.ResetAfter, f.UnitAfter, f.Delay
 }
 
-// A Receipt records what a take charged, and the state that it left. It is
-// opaque, comparable, and good for the limiter that issued it.
+// A Receipt records what a take charged. It is opaque, comparable, and valid
+// for the limiter that issued it.
 type Receipt struct{ step step.Receipt }
 
 // Units returns how many units can still be returned; 0 for the zero Receipt.
 func (r Receipt) Units() int64 { return r.step.Units }
 
-// Step returns the receipt as steps use it. It is for this module's limiters.
+// Step is for this module's limiters.
 func (r Receipt) Step() step.Receipt { return r.step }
 
-// ReceiptOf is the opposite of [Receipt.Step]. It is for this module's limiters.
+// ReceiptOf is for this module's limiters.
 func ReceiptOf(r step.Receipt) Receipt { return Receipt{r} }

@@ -17,9 +17,8 @@ func ValidatePolicy(name string) error {
 
 const policyForm = "a letter and up to 63 letters, digits, '.', '_' or '-'"
 
-// validPolicy reports whether a name may be part of a stored key: a letter,
-// then up to 63 letters, digits, '.', '_' or '-', and perhaps a suffix of the
-// same that begins with '~'.
+// validPolicy reports whether a name may be part of a stored key: a policy's
+// name, and perhaps a suffix of '~' and another such name.
 func validPolicy(name string) bool {
 	n := nameLen(name)
 	if n == len(name) {
@@ -30,7 +29,7 @@ func validPolicy(name string) bool {
 
 func validName(name string) bool { return name != "" && nameLen(name) == len(name) }
 
-// nameLen returns the length of the name that text begins with, 0 if none.
+// nameLen returns the length of the name at the beginning of text, or 0.
 func nameLen(text string) int {
 	if text == "" || !letter(text[0]) {
 		return 0

@@ -1,4 +1,4 @@
-// The Limit, and the constructors that are named after the algorithms.
+// The Limit, and one constructor per algorithm.
 
 package algorithms
 
@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// An Algorithm is a way of counting. The constructors that bear the algorithms'
-// names make limits. The zero Algorithm is that of the zero Limit.
+// An Algorithm is a way of counting. The zero Algorithm belongs to the zero
+// Limit.
 type Algorithm struct{ row *step.Row }
 
 // String returns the name as limits are written, e.g. "token-bucket"; "nobody"
@@ -25,101 +25,90 @@ func (a Algorithm) String() string {
 
 func (a Algorithm) refills(r step.Refill) bool { return a.row != nil && a.row.Refill == r }
 
-// Continuous reports whether quota comes back bit by bit (the two buckets)
-// rather than window by window.
+// Continuous reports whether units come back one by one, as in both buckets.
 func (a Algorithm) Continuous() bool { return a.refills(step.Continuously) }
 
-// Aligned reports whether quota comes back for all keys at the same instant
-// (windows of the clock or the calendar), so that clients who wait would return
-// all at once.
+// Aligned reports whether units come back for all keys at the same instant, as
+// in windows of the clock and the calendar.
 func (a Algorithm) Aligned() bool { return a.refills(step.AtTurns) }
 
-// Calendar reports whether windows are periods of the calendar, whose lengths
-// differ: [Limit.Window] is a length that stands for them.
+// Calendar reports whether windows are days or months of the calendar.
 func (a Algorithm) Calendar() bool { return a.row != nil && a.row.Calendar }
 
-// Concurrent reports whether requests hold units while they run, and returns
-// free them: [Limit.Window] is then the longest hold without renewal.
+// Concurrent reports whether requests hold units while they run.
 func (a Algorithm) Concurrent() bool { return a.refills(step.OnReturn) }
 
 // A Limit says how much: an algorithm, requests per window, and a burst. It is
-// a comparable value that travels with every check. The zero Limit is invalid,
-// so that a forgotten limit is an error rather than a decision.
-//
-// A Limit may be invalid; [Limit.Validate] reports it, and every Limiter asks.
+// comparable. The zero Limit is invalid, and so may others be: see
+// [Limit.Validate].
 type Limit struct {
 	step   step.Limit
-	beyond int16 // ns of the window beyond whole µs: a mistake
+	beyond int16 // ns of the window beyond whole µs, which make it invalid
 	valid  bool
 }
 
-// TokenBucket admits bursts of up to the burst (at first: requests), then
-// the sustained rate of requests per window. Any one window may thus see
-// burst + requests: of 100 per minute, up to 199 pass in the first minute. State:
-// one integer, or three, per key; five where a charge comes long after the last
-// unit drained, or after a Reset; eight where a receipt was returned out of order.
-//
-// It is GCRA's arithmetic (ITU-T I.371), kept in whole units.
+// TokenBucket admits up to the burst at once (by default: requests), and then
+// requests per window. "100 per minute" means 100 on average: a key that was
+// unused admits up to 199 in its first minute. In general one window admits
+// burst + requests - 1.
 func TokenBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.TokenBucket, requests, window)
 }
 
-// LeakyBucket smooths: it admits into a queue of burst places (at first:
-// requests), the one being served included, which drains at requests per
-// window. [Decision.Delay] says when an admitted request is to be served; a
-// full queue denies. nginx's limit_req counts only those who wait, and so
-// admits one more at the same burst.
+// LeakyBucket admits into a queue of burst places (by default: requests),
+// including the request that is being served. [Decision.Delay] says when to
+// serve an admitted request. A full queue denies. "100 per minute" serves one
+// request every 600 ms. nginx's limit_req does not count the request being
+// served, and so admits one more at the same burst.
 func LeakyBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.LeakyBucket, requests, window)
 }
 
-// SlidingWindowCounter approximates [SlidingWindowLog] with two counters: the
-// previous window counts in the proportion that still overlaps. It assumes
-// that requests were spread evenly there. Over time it admits no more than the
-// limit. The fullest window of any kind was measured with a limit of 100. It holds
-// 99 at steady overload, 111 at random overload, 149 if the overload begins in the
-// middle of a window, and 199 in the worst case. For R requests the worst case is
-// 2R - 1: all come at a window's end, and the others as soon as they are admitted.
+// SlidingWindowCounter approximates [SlidingWindowLog] with two counters. It
+// assumes that the requests of the previous window came evenly, and counts the
+// share of them that the sliding window still overlaps. Windows follow the
+// clock.
 //
-// Its windows follow the clock, as those of FixedWindow do. A client that uses the
-// whole limit of R at the beginning of a window is denied for up to the window and
-// an Rth of it more: for two minutes at 1 per minute, for 60.6 s at 100.
+// "100 per minute" means 100 on average. In any 60 seconds it admits at most 2R
+// - 1 = 199: R at the end of a window, and the others as soon as they fit. The
+// fullest 60 seconds held 99 requests at steady overload, and 110 to 111 (10 %
+// above R) at random overload.
 //
-// The counter also denies what the log would admit. If a client sends bursts of the
-// whole limit, 1.01 windows apart, it denies 31 % of them; 1.5 windows apart, 25 %.
+// It also denies requests that the log admits. Of bursts of R requests that
+// come every 1.01 to 1.5 windows, it denies 31 to 25 %. A client that uses R at
+// the beginning of a window is denied for up to a window and an Rth of it: 60.6
+// s at 100 per minute.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowCounter, requests, window)
 }
 
-// SlidingWindowLog admits at most requests in any window whatsoever, exactly.
-// It stores one entry per admitted request, and so takes at most 10 000
-// requests: for logins, payments, and few keys.
+// SlidingWindowLog admits at most requests in any window, exactly. It stores
+// one entry per admitted request, and so allows at most 10 000 requests. Use it
+// for logins, payments, and few keys.
 func SlidingWindowLog(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowLog, requests, window)
 }
 
 // FixedWindow counts in windows aligned to the Unix epoch: a window of a day
-// turns at 00:00 UTC. Around a turn it admits up to twice the requests within
-// one window's length.
+// turns at 00:00 UTC. "100 per minute" means 100 in each minute of the clock,
+// and up to 200 in the 60 seconds around a turn.
 func FixedWindow(requests int64, window time.Duration) Limit {
 	return newLimit(step.FixedWindow, requests, window)
 }
 
-// PerDay counts in days of the calendar in a time zone, of 23 to 25 hours where
-// clocks are set; nil is UTC. It is for quotas that people read in a contract.
-// Around midnight it admits up to twice the requests, as [FixedWindow] does,
-// and all clients come back at once: it is no protection of a server.
+// PerDay counts in calendar days of a time zone; nil is UTC. It is for quotas
+// in contracts. It does not protect a server: around midnight it admits up to
+// twice the requests, and all clients come back at once.
 //
-// The zone must be one that [time.LoadLocation] finds by its name, and so not
-// [time.Local]. The store's clock decides the day. The clocks of instances may differ
-// from it by up to a day.
+// The zone must have a name that [time.LoadLocation] finds, so it cannot be
+// [time.Local]. The store's clock decides the day. Clocks of instances may
+// differ from it by up to a day.
 func PerDay(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("day", zone))
 }
 
-// PerMonth is [PerDay] for months of the calendar. A key that changes from one
-// to the other keeps what it has used in the present period of the old limit,
-// as far as that was in the present period of the new one.
+// PerMonth is [PerDay] for calendar months. A key that changes from one to the
+// other keeps the units used in both present periods.
 func PerMonth(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("month", zone))
 }
@@ -130,28 +119,20 @@ func calendarLimit(requests int64, c *step.Calendar) Limit {
 	return l.validated()
 }
 
-// Concurrent admits n requests at a time: a Take holds its units until a Return
-// with its receipt frees them, or for maxHold if that never comes, since the
-// process may have died. What takes longer renews its hold meanwhile: [Renew].
-// n is at most 10 000. State: an entry per unit that is held, in Redis of 54 bytes
-// while there are few, and of 145 from 129 on.
+// Concurrent admits n requests at a time, at most 10 000. A Take holds its
+// units until a Return frees them. If none comes, they are free after maxHold,
+// because the process may have died. A request that runs longer must [Renew]
+// its hold.
 //
-// Use it for slow requests, streams, and work that is billed per connection. It
-// bounds no rate: where requests are fast, or callers might forget to return,
-// use another limit. The wait of a denied request is unknown. RetryAfter and
-// ResetAfter are upper bounds: they count until enough holds have ended by
-// themselves.
-//
-// Without Redis, each instance admits its share of n, and at least one. Running
-// requests come on top.
-//
-// A Force holds units beyond n, up to 2n, and nothing returns them. A Grant frees
-// the oldest units, though their requests may still run.
+// Use it for slow requests and streams. It bounds no rate. RetryAfter and
+// ResetAfter are upper bounds. In an outage of Redis, each instance admits its
+// share of n, at least one; running requests come on top. Nothing returns the
+// units of a Force, and a Grant frees the oldest units.
 func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }
 
-// Nobody denies every request, also one that costs nothing.
+// Nobody denies every request, also one of cost 0.
 func Nobody() Limit {
 	return Limit{step: step.Limit{Row: step.Nobody, Scope: step.Nobody}, valid: true}
 }
@@ -162,44 +143,44 @@ func newLimit(row *step.Row, requests int64, window time.Duration) Limit {
 }
 
 // WithBurst returns the limit with another burst: the most units that a bucket
-// admits at once. Limits of windows have none, and become invalid.
+// admits at once. Other limits become invalid.
 func (l Limit) WithBurst(burst int64) Limit {
 	l.step.Burst = burst
 	l.step = l.step.Reduced()
 	return l.validated()
 }
 
-// validated returns l, which knows whether it is valid: every check asks.
+// validated returns l with a note whether it is valid, because every check
+// asks.
 func (l Limit) validated() Limit {
 	l.valid = l.Validate() == nil
 	return l
 }
 
-// Step returns the integers of the limit. It is for this module's limiters.
+// Step is for this module's limiters.
 func (l *Limit) Step() *step.Limit { return &l.step }
 
-// LimitOf returns the limit of integers that were derived from a valid limit's,
-// such as a share. It is for this module's limiters.
+// LimitOf is for this module's limiters. The integers must come from a valid
+// limit.
 func LimitOf(l step.Limit) Limit { return Limit{step: l, valid: true} }
 
-// Algorithm returns the algorithm; its String is empty for the zero Limit.
+// Algorithm returns the algorithm.
 func (l Limit) Algorithm() Algorithm { return Algorithm{l.step.Row} }
 
 // Requests returns how many units come back per window, or may be held at a
 // time; 0 for Nobody.
 func (l Limit) Requests() int64 { return l.step.Requests }
 
-// Window returns the window; 0 for Nobody. For a day of the calendar it is 24
-// hours, for a month 31 days; for concurrent requests it is the longest hold.
+// Window returns the window; 0 for Nobody. A calendar day counts as 24 hours, a
+// month as 31 days. For Concurrent it is the longest hold without a Renew.
 func (l Limit) Window() time.Duration {
 	return time.Duration(l.step.Window)*time.Microsecond + time.Duration(l.beyond)
 }
 
-// Burst returns the most units that can be taken at once: for limits of
-// windows the requests, 0 for Nobody.
+// Burst returns the most units that can be taken at once; 0 for Nobody.
 func (l Limit) Burst() int64 { return l.step.Burst }
 
-// Validate returns every mistake of the limit at once, or nil. The errors wrap
+// Validate returns everything that is wrong with the limit, or nil. Errors wrap
 // [ErrInvalid].
 func (l Limit) Validate() error {
 	row := l.step.Row

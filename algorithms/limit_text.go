@@ -21,9 +21,8 @@ var windowUnits = [...]struct {
 	{"s", time.Second}, {"ms", time.Millisecond}, {"us", time.Microsecond},
 }
 
-// String returns the limit as [ParseLimit] reads it, in full: the window in
-// the largest unit that divides it, the burst unless it equals the requests.
-// It is empty for the zero Limit.
+// String returns the complete limit as [ParseLimit] reads it, or "" for the
+// zero Limit. It omits a burst that equals the requests.
 func (l Limit) String() string {
 	n := &l.step
 	if n.Row == nil || n.Row == step.Nobody {
@@ -57,17 +56,16 @@ func windowText(window time.Duration) string {
 	return window.String() // no valid window; errors show it
 }
 
-// ParseLimit reads a limit such as
+// ParseLimit reads a limit, [algorithm ]requests/window[ burst n]:
 //
 //	60/1m burst 10
 //	sliding-window-log 5/1m
 //	calendar-window 10000/month Europe/Berlin
 //	nobody
 //
-// that is [algorithm ]requests/window[ burst n], with an integer window in us,
-// ms, s, m, h or d. Without an algorithm it is a token bucket. A window of the
-// calendar is a day or a month, of UTC or of the zone that follows. The limit is
-// valid if the error is nil; errors wrap [ErrInvalid].
+// A window is an integer in us, ms, s, m, h or d, or a calendar day or month,
+// of UTC or of the zone that follows. Without an algorithm the limit is a token
+// bucket. Errors wrap [ErrInvalid].
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(strings.Fields(text))
 	if err != nil {

@@ -8,14 +8,9 @@ import (
 	"time"
 )
 
-// Memory limits within this process. It holds its keys in shards, at most
-// MaxKeys in all.
-//
-// A Memory owns no goroutine and needs no Close: calls forget keys that are full
-// again, a few at a time. A Memory that receives no calls forgets nothing. The
-// room of forgotten keys serves new keys, and is freed with the Memory.
-//
-// A Memory is safe for concurrent use.
+// Memory limits within this process. It is safe for concurrent use. It owns no
+// goroutine and needs no Close. Calls forget keys that are full again, a few at
+// a time; a Memory that receives no calls forgets nothing.
 type Memory struct {
 	clock  func() time.Time // nil: wall
 	wall   *wallClock
@@ -28,18 +23,15 @@ var _ Limiter = (*Memory)(nil)
 // MemoryOptions tune a [Memory].
 type MemoryOptions struct {
 	// MaxKeys bounds the keys that are held; 0 or less means 1 000 000. Beyond
-	// it a new key evicts one that has little to forget, but never one that was
-	// denied within the last second, or random keys could free an exhausted
-	// one. If there is nothing to evict, the new key is denied for a second,
-	// and a Force of one is lost.
-	//
-	// Keys are spread over shards with bounds of their own, so eviction may
-	// begin some per cent early.
+	// it a new key evicts the key that is full soonest among a few. It evicts
+	// no key that was denied within the last second. If there is nothing to
+	// evict, the new key is denied for a second, and a Force on it is lost.
+	// Eviction may begin some per cent early.
 	MaxKeys int
 
-	// Now is the clock. It must be safe for concurrent use. It must neither call
-	// the Memory nor panic, because it runs under a lock. Nil means the clock of the
-	// system; a call follows a step of that clock within a second.
+	// Now is the clock; nil means the system's, whose steps a call follows
+	// within a second. Now must be safe for concurrent use. It must neither
+	// call the Memory nor panic, because it runs under a lock.
 	Now func() time.Time
 }
 
@@ -49,7 +41,7 @@ const (
 	minShardKeys   = 1024 // fewer keys than this per shard are not worth one
 )
 
-// NewMemory returns a limiter that counts in this process; nil options mean the
+// NewMemory returns a limiter that counts in this process. Nil options mean the
 // defaults.
 func NewMemory(o *MemoryOptions) *Memory {
 	if o == nil {
@@ -70,9 +62,8 @@ func NewMemory(o *MemoryOptions) *Memory {
 	return m
 }
 
-// Allow implements [Limiter]. It returns the context's error if that has ended
-// already, and otherwise only errors that wrap [ErrInvalid]: also where the
-// clock is before 1970 or after 2252, or is the zero time.
+// Allow implements [Limiter]. If the context has ended, it returns the
+// context's error. All other errors wrap [ErrInvalid].
 func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err

@@ -1,9 +1,10 @@
 // How a Memory decides a call: find the shards of its keys, lock them, read the
 // clock, load the states, decide, store what changed.
 //
-// The clock is read under the locks. A caller that the machine stops for long
-// between the two would find states of its future, as after a step back of the
-// clock, and repair them.
+// The clock is read under the locks. Suppose that a caller read the clock
+// first, and that the machine stopped it before it got the locks. It would find
+// states later than its instant, mistake them for a clock that stepped back,
+// and repair them.
 
 package algorithms
 
@@ -15,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// take decides a call of one Take, with a step that needs no Item. It writes the
-// Decision in place, because that is large.
+// take decides a call of one Take, with a step that needs no Item. It writes
+// the Decision in place, because a Decision is large.
 func (m *Memory) take(c *Check) error {
 	l, cost, d := &c.Limit.step, c.units(), &c.Decision
 	n := nameOf(c.Policy, c.Key, l.Scope.ID)
@@ -84,7 +85,7 @@ func (w *workspace) release(n int) {
 	workspaces.Put(w)
 }
 
-// A place is an item, and where its key is held.
+// A place is an item, and the record of its key.
 type place struct {
 	step.Item
 	name   name
@@ -185,7 +186,7 @@ func (p *place) store(home *place, now int64) {
 	}
 	if home.Held.Dirty && !home.Held.State.Empty() {
 		full := p.FullAt()
-		if home != p { // several limits on one key: the last to be full counts
+		if home != p { // several limits on one key: the key lives until the last limit is full
 			full = max(full, r.fullAt)
 		}
 		r.put(home.Held.State, full)

@@ -1,5 +1,6 @@
-// The clock of a Memory: the process's monotonic clock, set by the wall clock
-// once a second. Reading it takes half as long as time.Now, which reads both.
+// The clock of a Memory: the process's monotonic clock, which follows the wall
+// clock once a second. Reading it takes half as long as time.Now, which reads
+// both clocks.
 
 package algorithms
 
@@ -21,8 +22,8 @@ const (
 	// followEvery is how often the wall clock is read.
 	followEvery = time.Second
 
-	// followAbove (µs): follow the wall clock only if it differs by more. Less
-	// is the time between two reads.
+	// followAbove (µs): follow the wall clock only if it differs by more. A
+	// smaller difference is the time between two reads.
 	followAbove = 1_000
 )
 
@@ -42,7 +43,7 @@ func (c *wallClock) now() int64 {
 	return c.base.Load() + passed.Microseconds()
 }
 
-// look reads the wall clock, unless another caller does.
+// look reads the wall clock, unless another caller is reading it.
 func (c *wallClock) look(passed time.Duration) {
 	if due := c.due.Load(); int64(passed) >= due && c.due.CompareAndSwap(due, int64(passed+followEvery)) {
 		c.follow(time.Now())

@@ -1,11 +1,24 @@
 // The hash table of a shard: linear hashing (W. Litwin, "Linear hashing: a new
 // tool for file and table addressing", 1980).
 //
-// A Go map of a million keys doubles its tables under the lock, and takes 160
-// bytes per key; this table takes 111 and grows by one chain at a time. A hash
-// selects one of n chains by as many of its low bits as it takes to number n, or
-// by one bit less if that chain does not exist yet. Chain n is therefore filled
-// from the one chain whose number lacks n's highest bit, and from no other.
+// Why not a Go map: a map of a million keys doubles its tables under the lock,
+// and takes 160 bytes per key. This table takes 111 bytes, and grows by one
+// chain at a time.
+//
+// How a hash selects one of n chains: let 2^b be the smallest power of two that
+// is at least n. The lowest b bits of the hash give a number c. If chain c
+// exists (c < n), the hash selects it. Otherwise it selects c without bit b-1,
+// which always exists.
+//
+// Example: n = 5, so b = 3. The hash ...110 gives c = 6, which does not exist
+// yet, and selects chain 010 = 2. The hash ...100 gives c = 4, and selects
+// chain 4. When chain 5 = 101 is added, its records can come only from chain
+// 001 = 1, because every hash that ends in 101 selected chain 1 before. So
+// split moves records from one chain only.
+//
+// Invariant: every record that is in use is in the chain that chainOf gives for
+// its hash and the present n. split is the only function that changes n, and
+// restores the invariant before it returns.
 
 package algorithms
 
@@ -18,11 +31,11 @@ import (
 )
 
 // Records are the keys of a shard. Each record is in the chain that its hash
-// selects, or is free. Records never move, so that they can be pointed at and
-// sampled. The zero value is empty.
+// selects, or is free. Records never move, so pointers to them stay valid. The
+// zero value is empty.
 type records struct {
 	chains []link
-	blocks [][]record // of blockSize each; pointers to arrays would cost a read of each array, to check for nil
+	blocks [][]record // blockSize each; pointers to arrays would cost a read of each array, to check for nil
 	made   int        // all records, free ones included
 	free   link
 	keys   int // records in use
@@ -33,7 +46,7 @@ type record struct {
 	hash uint32
 	next link     // in its chain, or in the list of free records
 	size uint16   // of the name
-	name [46]byte // unless it is longer; that makes 96 bytes
+	name [46]byte // longer names are in more; with 46 bytes a record has 96
 
 	n, f     uint32 // no state holds more: see step.MaxUnits and step.MaxRequests
 	t        int64
@@ -42,7 +55,7 @@ type record struct {
 	more     *more // nil for most
 }
 
-// More is what only some records have.
+// More is the part that only some records have.
 type more struct {
 	name  []byte
 	state *step.More
@@ -51,7 +64,7 @@ type more struct {
 // A link leads to a record: the first is 1, and 0 is none.
 type link uint32
 
-// blockSize is how many records are allocated at once.
+// blockSize is how many records one allocation makes.
 const blockSize = 64
 
 func (rs *records) at(l link) *record {
@@ -130,7 +143,7 @@ func chainOf(hash uint32, n int) int {
 	return c - beyond&int(mask+1)>>1
 }
 
-// split adds a chain, and moves the records there that now select it.
+// split adds a chain, and moves the records there that select it now.
 func (rs *records) split() {
 	n := len(rs.chains)
 	rs.chains = append(rs.chains, 0)
@@ -166,7 +179,7 @@ func (r *record) state() step.State {
 	return s
 }
 
-// put stores a state. A key that has an era is kept no shorter than before, because
+// put stores a state. A key with an era lives no shorter than before, because
 // receipts of earlier eras may still come.
 func (r *record) put(s step.State, fullAt int64) {
 	if s.Era() > 0 {
@@ -182,7 +195,7 @@ func (r *record) put(s step.State, fullAt int64) {
 	r.more.state = s.More
 }
 
-// A name is a key as records hold it. Its parts stay where the caller has them,
+// A name is a key as records hold it. Its parts stay in the caller's memory,
 // because joining them would cost more than the look-up.
 type name struct {
 	policy, text string
@@ -191,11 +204,12 @@ type name struct {
 
 const (
 	// maxName is the longest text, in bytes, that is kept as it is. Clients may
-	// choose keys, and a bound on their number alone would not bound memory.
+	// choose keys, so a bound on the number of keys alone would not bound
+	// memory.
 	maxName = 128
 
-	// digested marks the kind of a name whose text is the digest of a long key:
-	// a short key must not be made to equal one.
+	// digested marks the kind of a name whose text is the digest of a long key.
+	// Without it, a client could make a short key that equals a digest.
 	digested = 1 << 7
 )
 
@@ -213,8 +227,8 @@ func longName(policy, text string, row byte) name {
 
 func (n name) hash(seed maphash.Seed) uint64 { return step.Hash(seed, n.policy, n.text, n.kind) }
 
-// appendTo appends the name in one piece. No policy has a byte that is a kind, so
-// no two names look alike.
+// appendTo appends the name in one piece. A kind is never a byte of a policy's
+// name, so different names stay different.
 func (n name) appendTo(dst []byte) []byte {
 	dst = append(dst, n.policy...)
 	dst = append(dst, n.kind)

@@ -1,13 +1,16 @@
-// A part of a Memory's keys, and how keys are forgotten.
+// A part of a Memory's keys, and how it forgets keys.
 //
-// Sweeping. A shard looks at sweepSize records, in turn, for every 64 new keys:
-// at k = 2 per new key. With m records it goes round in m/k new keys, so a key
-// that expires after L new keys is held for less than L + m/k. As m is at most
-// that, it is at most L·k/(k-1): at most half of the records have expired. Calls
-// of known keys count for an eighth, so that keys also go while no new ones come.
+// Sweeping. For every 64 new keys, a shard looks at the next sweepSize = 128 records: at k = 2 records per new key. One
+// round over m records thus takes m/k new keys. Let each key expire after L new keys. The sweep finds it at the latest
+// one round after that, so the shard holds a key for at most L + m/k new keys. It then holds at most m = L + m/k keys,
+// which gives m = L·k/(k-1) = 2L. L of them have not expired, so at most half of the records are expired keys.
 //
-// A key lingers for a second after it has expired. Making its record again costs
-// more than finding it, and a key under a fast limit expires between two calls.
+// Example: 1 000 new keys come per second, and each expires after 10 s, so L = 10 000. The shard never holds more than
+// 20 000 records, and goes round them in 10 s.
+//
+// A call of a known key counts for an eighth of a new key, so keys also go while no new keys come. A key lingers for a
+// second after it has expired: making its record again costs more than finding it, and a key under a fast limit expires
+// between two calls.
 
 package algorithms
 
@@ -20,11 +23,11 @@ import (
 
 // A shard holds a part of a Memory's keys.
 type shard struct {
-	limit int // keys
+	limit int // most keys
 
 	mu      sync.Mutex // guards the fields below
 	records records
-	cursor  link // of sweep
+	cursor  link // where sweep stands
 	wear    int  // since the last sweep: 8 for a new key, 1 for another call
 
 	expired, evicted, refused uint64
@@ -50,8 +53,7 @@ func (sh *shard) tend(m *Memory) {
 	}
 }
 
-// write stores a state, or forgets the key if the state says nothing. It
-// requires mu.
+// write stores a state. It forgets the key if the state is empty. It requires mu.
 func (sh *shard) write(r *record, s step.State, fullAt int64) {
 	if s.Empty() {
 		sh.records.remove(r)
@@ -60,9 +62,8 @@ func (sh *shard) write(r *record, s step.State, fullAt int64) {
 	r.put(s, fullAt)
 }
 
-// reserve returns a record for a new key. If the shard is full it evicts another
-// key; nil means that there is none to evict. Records of places are in use by the
-// call and stay. It requires mu.
+// reserve returns a record for a new key. If the shard is full it evicts another key, but none of places, which the
+// call uses. It returns nil if it can evict none. It requires mu.
 func (sh *shard) reserve(m *Memory, hash uint32, n name, now int64, places []place) *record {
 	if sh.records.keys >= sh.limit && !sh.evict(m, now, places) {
 		sh.refused++
@@ -72,9 +73,8 @@ func (sh *shard) reserve(m *Memory, hash uint32, n name, now int64, places []pla
 	return sh.records.add(hash, n)
 }
 
-// evict makes room for one key, and reports whether it could. Before it gives up
-// it sweeps a few records: a flood of refusals must not become a flood of long
-// sweeps. It requires mu.
+// evict makes room for one key, and reports whether it could. If no sampled key qualifies, it sweeps a few records
+// only: a flood of refusals must not become a flood of long sweeps. It requires mu.
 func (sh *shard) evict(m *Memory, now int64, places []place) bool {
 	if r := sh.victim(now, places); r != nil {
 		sh.records.remove(r)
@@ -85,14 +85,13 @@ func (sh *shard) evict(m *Memory, now int64, places []place) bool {
 	return sh.records.keys < sh.limit
 }
 
-// victim returns, of a few sampled records, the one that is full soonest. A key
-// that was denied within the last second does not qualify: a flood of random
-// keys must not free an exhausted one. It requires mu, and that no record is
-// free.
+// victim samples a few records, and returns the one that is full soonest. A key that was denied within the last second
+// does not qualify: a flood of random keys must not free an exhausted key. It requires mu, and that all records are in
+// use.
 func (sh *shard) victim(now int64, places []place) (best *record) {
 	for range evictionSamples {
 		r := sh.records.at(link(1 + rand.IntN(sh.records.made)))
-		// A denial far ahead is of a clock that has stepped back since.
+		// The clock may have stepped back since a denial; then age is far below 0.
 		if age := now - r.deniedAt; -protectDenied < age && age < protectDenied || inUse(r, places) {
 			continue
 		}
@@ -112,9 +111,9 @@ func inUse(r *record, places []place) bool {
 	return false
 }
 
-// sweep looks at a few records, and forgets keys that have been full again for a
-// while (µs). The clock is read under the lock: it may step back, and a key that a call writes
-// after that must not be judged by an instant before. It requires mu.
+// sweep looks at a few records, and forgets keys that have been full for while (µs). It reads the clock under the lock:
+// the clock may step back before another call writes a key, and an older instant must not judge that key. It requires
+// mu.
 func (sh *shard) sweep(while int64, clock func() int64, places []place) {
 	until, made := clock()-while, sh.records.made
 	for range min(made, sweepSize) {
