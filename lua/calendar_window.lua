@@ -2,11 +2,17 @@
 --
 -- State and step are the fixed window's, in days or months of a time zone. Only
 -- the caller knows the calendar. It sends five turns, the instants at which
--- periods begin, as the limit's further doubles: the period before the one of its
--- own clock, that period, and three more.
+-- periods begin, as the limit's further doubles: the start of the previous
+-- period, of the present one by its own clock, and of the next three.
 --
--- All instants before the first turn are in one period, and so are all after the
--- last. So a clock that is wrong by more than a period forgets nothing early.
+-- All instants before the first turn count as one period, and so do all after
+-- the last. So a clock that is wrong by more than a period forgets nothing
+-- early.
+--
+-- Example: days in UTC, and the caller's clock says 10 March, 12:00. The turns
+-- are the midnights of 9, 10, 11, 12 and 13 March. An instant on 9 March is in
+-- period 1, and one on 10 March in period 2: one period has turned between
+-- them.
 
 makers.cw = makers.cw and function()
   -- period returns how many of the turns have come by an instant.
@@ -23,7 +29,7 @@ makers.cw = makers.cw and function()
   end, function(at, k, l)
     local turns = l.further
     -- No period is twice as long as another, so an unknown turn is not later
-    -- than this. A known one is not either, unless the clock is far off.
+    -- than this. A known turn is not either, unless the clock is far off.
     local latest = at + 2 * k * (turns[#turns] - turns[#turns - 1])
     return min(turns[period(at, turns) + k] or latest, latest)
   end)

@@ -1,28 +1,33 @@
--- The loop: decides the groups that are left, one after the other. A group is a call:
--- all its takes are charged, or none. Twin: call.go.
+-- The loop: decides the remaining groups, one after the other. A group is a
+-- call: all its takes are charged, or none. Twin: call.go.
 --
 -- Arguments: ARGV[4]. Returns all answers.
 --
--- The takes of a group are judged first, each with the cost of the earlier takes of its
--- key added. Then the checks are charged in order: takes if no take is denied, and
--- trials. A take is charged to the state that was judged, unless another take of the
--- group has changed it meanwhile.
+-- The takes of a group are judged first, each with the cost of the earlier
+-- takes of its key added. Then the checks are charged in order: takes if no
+-- take is denied, and trials. A take is charged to the state that was judged,
+-- unless another take of the group has changed it since.
 --
--- A trial instead of a take leaves that take's verdict out: if it is denied, it
--- counts one denied take less.
+-- A trial instead of a take ignores that take's verdict: if the take is denied,
+-- the trial counts one denied take less.
 --
--- The loop stands outside of functions, because to make a function costs as much as
--- to decide a check. Tables begin with four places: to grow costs more.
+-- Example: a group has the takes A (key 1, cost 2) and B (key 1, cost 3), with
+-- 4 units free. A needs 2 and fits. B needs 2 + 3 = 5 and is denied. So neither
+-- is charged. A trial instead of B counts 1 - 1 = 0 denied takes, and is
+-- charged if it fits itself.
+--
+-- The loop is not in a function, because making a function costs as much as
+-- deciding a check. Tables begin with four places, because growing costs more.
 
--- By the place of a check in its group: what it asks, and what it needs together with
--- the earlier takes of its key; the take that a trial leaves out; what is known of a
--- take. Then the verdict, the state now, and the answer if it must be packed at once.
+-- By the place of a check in its group: its op, and its need, with the earlier
+-- takes of its key; the take that a trial ignores; the receipt of a take. Then
+-- the verdict, the state now, and the answer if it must be packed at once.
 local ops, keys, terms = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
 local costs, needs, instead, taken = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, {}, {}
 local fits, n_now, t_now, f_now, past_now = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, {}
 local answers = {}
 
-local asked = {} -- by the number of a key: what the takes of the group need of it
+local asked = {} -- by the number of a key: the sum of the group's takes so far
 
 local checks = groups
 local pos, size = group, #checks
@@ -78,7 +83,7 @@ while pos <= size do
         if not fit then
           denied = denied + 1
         end
-        if again then -- a step that writes for itself may forget what this answer needs
+        if again then -- a step that writes for itself may forget values that this answer needs
           answers[i] = answer((stored[k] and 0 or 2) + (fit and 1 or 0), n, t, f, past, l, KEYS[k], needs[i])
         end
       end

@@ -1,14 +1,19 @@
 -- Concurrent requests. Twin: concurrent.go. Step: see steps.lua.
 --
 -- State: a sorted set of the units that are held. A member names a unit by the
--- instant of its take, the id of the take, and its number among the units of the
--- take, from 1. Its score is the instant at which the unit was taken or renewed.
--- A unit is free by itself a window later.
+-- instant of its take, the id of the take, and its number among the units of
+-- the take, from 1. Its score is the instant at which the unit was taken or
+-- renewed. A unit is free a window later unless it is renewed.
 --
 -- n is the number of members, t the newest score, and f is 0. The step changes
 -- the set at once, so it has no full_at. Takes are told apart: a take has an id
--- and the number of its last unit, and take.t is the instant of the take. There is
--- no backfill: requests that run without the store end without it.
+-- and the number of its last unit, and take.t is the instant of the take. There
+-- is no backfill: requests that run without the store end without it.
+--
+-- Example: window 30 s. A take of 2 units at 0 s and one of 1 unit at 5 s make
+-- three members with the scores 0, 0 and 5 s. With n = 3 a take at 10 s is
+-- denied. The member at rank 0 has the score 0, so a cost of 1 fits at 30 s,
+-- and so does a cost of 2.
 
 makers.co = makers.co and function()
   local CHUNK = 256 -- units per command: Lua's stack bounds the arguments
@@ -54,8 +59,8 @@ makers.co = makers.co and function()
     return new
   end
 
-  -- free_at returns when a cost fits even if no request ends: when as many of the
-  -- oldest units as are in the way have ended by themselves.
+  -- free_at returns when a cost fits if no request ends: when enough of the
+  -- oldest units have ended.
   local function free_at(n, l, key, cost)
     local excess = n + cost - l.burst
     if excess <= 0 or cost > l.burst then
@@ -107,7 +112,7 @@ makers.co = makers.co and function()
       end
       return n + put(key, t, l, names), t, 0
     end,
-    -- A gift frees the oldest units, though their requests may still run.
+    -- A grant frees the oldest units, though their requests may still run.
     grant = function(n, t, _, _, _, key, units)
       if units >= n then
         return drop(key)
@@ -123,7 +128,7 @@ makers.co = makers.co and function()
       end
       return rest(key, n)
     end,
-    -- Units that have ended meanwhile are held again, up to the cap.
+    -- Units that have ended are held again, up to the cap.
     renew = function(n, t, _, _, l, key, _, take)
       local names = {}
       for unit = 1, take.last do

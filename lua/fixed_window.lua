@@ -5,11 +5,13 @@
 --
 -- n may exceed the limit: debt goes into the next windows, and each window pays
 -- off one full limit. So the state matters for ceil(n / burst) windows.
+-- Example: 10 per minute and n = 25. The next windows begin with 15, 5 and 0
+-- units in use, so the state matters for 3 windows.
 --
--- Other windows that turn for all keys at once can use this step. The maker takes
--- their two functions: turned(from, to, l) returns how many windows ended from
--- one instant to another, and turn(at, k, l) returns the end of the k-th window,
--- the first being that of the instant.
+-- Other windows that turn for all keys at once can use this step. The maker
+-- takes their two functions. turned(from, to, l) returns how many windows ended
+-- from one instant to another. turn(at, k, l) returns the end of the k-th
+-- window; the first is the window of the instant at.
 
 makers.fw = function(turned, turn)
   turned = turned or function(from, to, l)

@@ -1,14 +1,16 @@
 -- Groups of takes and trials, each of a key of its own. Twin: call.go.
 --
--- Arguments: ARGV[4]. If all groups are of this kind, the script returns here, before it
--- makes the functions that other groups need. Otherwise the loop decides the first group
--- of another kind and all after it.
+-- Arguments: ARGV[4]. If all groups are of this kind, the script returns here, before it makes the functions that other
+-- groups need. Otherwise the loop decides the first group of another kind and all after it.
 --
--- What is denied must be known before anything is charged. So one call of decide judges
--- a check, decides all that follow it in the group, and then charges it. Meanwhile the
--- state of each check stays in local variables, which cost less than tables. The order of
--- the charges does not matter, because no other check of the group has the key. The next
--- group reads what this one wrote.
+-- Nothing is charged before all denials are known. So one call of decide judges a check, decides all that follow it in
+-- the group, and then charges it. The state of each check stays in local variables, which cost less than tables. The
+-- order of the charges does not matter, because no other check of the group has the key. The next group reads the keys
+-- that this one wrote.
+--
+-- Example: takes A, B and C, where B is denied. decide(A) judges A and calls decide(B), which judges B and calls
+-- decide(C), which judges C. They return in the order C, B, A. Each then knows that one take is denied, and charges
+-- nothing.
 
 -- The ops, as the caller numbers them. Settlements follow.
 local TAKE, TRIAL_INSTEAD = 0, 2 -- a trial is 1
@@ -39,13 +41,12 @@ end
 
 if not settles then
   local DEEPEST = 64 -- calls of decide: Lua's stack bounds them
-  local seen = { 0, 0, 0, 0 } -- by the number of a key: the last group that asks about it
-  local refused -- once there are any: the places of denied takes in the reply
+  local seen = { 0, 0, 0, 0 } -- by the number of a key: the last group with a check on it
+  local refused -- made with the first denial: the places of denied takes in the reply
 
-  -- decide decides the checks of a group from one on, given its place in the reply and
-  -- how many takes are denied before it and elsewhere. It returns how many takes are
-  -- denied in all, and the place after the group. It returns nil if the loop must decide
-  -- the group.
+  -- decide decides the checks of a group from one on. place is its place in the reply, and denied the number of takes
+  -- that are denied before it and elsewhere. It returns how many takes are denied in all, and the place after the
+  -- group. It returns nil if the loop must decide the group.
   local function decide(place, pos, left, denied)
     local op, k, index, units, except, id
     op, k, index, units, pos = unpack('<BHHI4', groups, pos)

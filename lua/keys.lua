@@ -1,15 +1,17 @@
--- The keys of the groups: each is read when it is first used, changed in memory by
--- the checks, and written at the end. So a key that many groups use is written once.
+-- The keys of the groups. Each is read when it is first used, changed in memory
+-- by the checks, and written at the end. So a key that many groups use is
+-- written once.
 
--- By the number of a key: its state, as stored or to be stored; whether one was
--- stored; the limit under which to write it; the text, the instant and the units that
--- were read, if it has time to spare. These tables cost less than one per key.
+-- By the number of a key: its state, as stored or to be stored; whether a state
+-- was stored; the limit under which to write it; and the text, the instant and
+-- the units that were read, if it has time to spare. These tables cost less
+-- than one table per key.
 local N, T, F, P = { false, false, false, false }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
 local stored, unsaved = { 0, 0, 0, 0 }, { false, false, false, false }
 local texts, T0, N0 = { false, false, false, false }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
 
--- By the number of a key, once there are any: the other limits that have changed it;
--- the error of reading it.
+-- By the number of a key, made when needed: the other limits that have changed
+-- it; the error of reading it.
 local under, failed
 
 -- read reads a key. A key that cannot be read fails all groups that use it.
@@ -57,8 +59,9 @@ local function judge(k, l, need)
   return (used and used(n, t, f, past, l) or n) + need <= l.burst, n, t, f, past
 end
 
--- full_at returns when a state no longer matters under a limit. A state that only
--- remembers its era matters until all units have refilled that could be in use.
+-- full_at returns when a state no longer matters under a limit. A state that
+-- only remembers its era matters until all units have refilled that could be in
+-- use.
 local function full_at(n, t, f, past, l)
   return l.step.full_at(n + f > 0 and n or l.cap, t, f, past, l)
 end

@@ -4,12 +4,11 @@
 // The script needs the commands DEL, GET, INCRBY, MGET, PTTL, SET and TIME; for
 // sliding window logs also LINDEX, LLEN, LRANGE, LREM, LSET, LTRIM, PEXPIRE and
 // RPUSH; for concurrent requests also PEXPIRE, ZADD, ZCARD, ZRANGE,
-// ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZSCORE. An operator
-// who does not want to grant EVAL can load the script with SCRIPT LOAD and grant
-// EVALSHA alone.
+// ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZSCORE. To run
+// without the permission for EVAL, load the script with SCRIPT LOAD and grant
+// EVALSHA.
 //
-// A new algorithm is a new file. It is part of the script by itself; go generate
-// updates the digest.
+// A new algorithm is a new file. go generate updates the digest.
 package lua
 
 import (
@@ -27,7 +26,7 @@ var files embed.FS
 // algorithms depend only on these, and on each other only when it runs.
 var first = []string{"struct.lua", "prelude.lua", "state.lua", "token_bucket.lua", "takes.lua", "steps.lua"}
 
-// It ends with the loop and what that needs of all algorithms.
+// It ends with the loop and the files that need all algorithms.
 var last = []string{"groups.lua", "keys.lua", "settle.lua", "call.lua"}
 
 // Source returns the script.

@@ -23,21 +23,21 @@
 --
 -- Keys, limits and places are numbered from 1.
 --
--- Returns {answers, error...}. The answers are packed: the server's TIME d; the clock
--- d, if it is the caller's; then per lone take, and then per group, a status B. After
--- status 0 come the answers of the checks. Status 1 means that the next of the errors
--- is the group's. A script that runs after its deadline does nothing, and returns the
--- server's TIME alone.
+-- Returns {answers, error...}. The answers are packed: the server's TIME d; the
+-- clock d, if it is the caller's; then per lone take, and then per group, a
+-- status B. After status 0 come the answers of the checks. Status 1 means that
+-- the next of the errors is the group's. A script that runs after its deadline
+-- does nothing, and returns the server's TIME alone.
 --
--- An answer is v B, n I4, t d, f d. v is the sum of 1 if the check is allowed, 2
--- if no state was stored, 4 if the check was charged, 8 if two instants follow:
--- when the cost fits d, and when one unit fits d; and 16 if the era d and the shift d
--- follow.
+-- An answer is v B, n I4, t d, f d. v is the sum of 1 if the check is allowed,
+-- 2 if no state was stored, 4 if the check was charged, 8 if two instants
+-- follow: when the cost fits d, and when one unit fits d; and 16 if the era d
+-- and the shift d follow.
 --
 -- r units come back every w µs in lowest terms, so one unit every a + b/r µs.
--- Times are µs, quantities are units, and every number is an integer below 2^53,
--- which doubles hold exactly. Never tostring() or .. a number: they keep 14
--- digits.
+-- Times are µs, quantities are units, and every number is an integer below
+-- 2^53, which doubles hold exactly. Never tostring() or .. a number: they keep
+-- 14 digits.
 
 local call, pcall = redis.call, redis.pcall
 local format, match, sub, byte = string.format, string.match, string.sub, string.byte
@@ -83,10 +83,11 @@ do
   end
 end
 
--- By the tag of an algorithm: the function that makes its step. Until its file puts it
--- there, true if a limit has the tag: a file need not make a function that no limit
--- wants, unless other files build on it. Every function costs time to make. So a call
--- of lone takes only has no makers, and only a call of settlements has their functions.
+-- By the tag of an algorithm: the function that makes its step. Before its file
+-- is run, the value is true if a limit has the tag. A file need not make a
+-- function that no limit uses, unless other files build on it, because making a
+-- function takes time. So a call of only lone takes has no makers, and only a
+-- call of settlements has their functions.
 local makers, settles
 if ARGV[4] ~= '' then
   makers = {}

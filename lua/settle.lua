@@ -1,5 +1,5 @@
--- Settlements: they are applied one after the other, and change what they can.
--- Twin: settle.go.
+-- Settlements, applied one after the other to the current state. Twin:
+-- settle.go.
 --
 -- The functions are made only for a script of settlements.
 
@@ -39,8 +39,8 @@ if settles then
     return n, t, f, past
   end
 
-  -- reset forgets a key. Steps that write for themselves know their takes by their
-  -- instants, so they need no era.
+  -- reset forgets a key. Steps that write for themselves identify their takes
+  -- by instants, so they need no era.
   local function reset(k, l)
     if stored[k] and l.step.full_at then
       keep(k, 0, now, 0, new_era(P[k], now), l)
@@ -68,7 +68,7 @@ if settles then
     if op == FORCE or op == GRANT or n ~= n1 or t ~= t1 or f ~= f1 then
       keep(k, n, t, f, past, l)
     end
-    n, t, f, past = current(k, l) -- undo may put back a state of an earlier instant
+    n, t, f, past = current(k, l) -- undo may return the state of an earlier instant
     return answer(v, n, t, f, past, l, key, 0)
   end
 

@@ -1,11 +1,11 @@
 -- Sliding window counter. Twin: sliding_window_counter.go. Step: see steps.lua.
 --
 -- State: n units in the window of t, the last write, and f units in the window
--- before. Windows are aligned to the epoch. Of a window w that ends now, m µs lie
--- in the previous window, which counts in that proportion: ceil(f * m / w).
+-- before. Windows are aligned to the epoch. Of a window w that ends now, m µs
+-- lie in the previous window, which counts in that proportion: ceil(f * m / w).
 --
--- The product f * m may have 75 bits, and doubles have 53. Above 2^53 the quotient
--- is made in two steps:
+-- The product f * m may have 75 bits, and doubles have 53. Above 2^53 the
+-- quotient is computed in two steps:
 --
 --   q = floor(f * (m / w)) is off by one at most: f <= 2^30 and m <= w, and both
 --   operations have a relative error of 2^-53.
@@ -15,6 +15,10 @@
 --   As w < 2^45, the high parts are below 2^22. f * ml and q * wl are below 2^53,
 --   f * mh and q * wh below 2^52. Their differences are exact, and so is the
 --   product with 2^23. The sum of both is d, which is small, and so exact.
+--
+-- Example: a day, w = 86 400 000 000, with f = 1 000 000 and m = 43 200 000
+-- 001. The product is 4.3e16, above 2^53 = 9.0e15. q = 500 000, d = 1 000 000 *
+-- 1 = 1 000 000, and the weight is 500 000 + ceil(1 000 000 / w) = 500 001.
 
 makers.sc = makers.sc and function()
   local SPLIT = 8388608 -- 2^23
@@ -60,8 +64,8 @@ makers.sc = makers.sc and function()
       return n, eff, f, past, repair
     end,
     used = used,
-    -- The previous window is filled as if it counted in full. That never makes a
-    -- debt, and loses a little if several callers fill it.
+    -- The previous window is filled as if it counted in full. That never makes
+    -- a debt. If several callers fill it, a few units are lost.
     backfill = function(n, t, f, past, l, _, units, take)
       local rolled = floor(t / l.window) - floor(take.at / l.window)
       if rolled == 0 then

@@ -8,15 +8,18 @@
 -- A list may have 20 000 entries, so the step reads few of them:
 --
 -- If there are n entries, each is one unit, and numbers of units are places.
--- Otherwise the sum of a part comes from the shorter half: from the part itself,
--- or from n less the sum of the rest.
+-- Otherwise the sum of a part comes from the shorter half: from the part
+-- itself, or from n less the sum of the rest.
 --
--- Entries stand in the order of their instants, so after() finds a place by
+-- Entries are in the order of their instants, so after() finds a place by
 -- bisection: entries below low are not after the instant, entries from high on
--- are, and each LINDEX halves the range between. In most cases few entries have
+-- are, and each LINDEX halves the range between. Usually few entries have
 -- expired. So trim() doubles high until that entry has not expired, and bisects
--- from the last one that has. Entry 1 always has. LTRIM keeps the last expired
--- entry, and LSET makes it the new header: two commands for any number of entries.
+-- below it. Entry 1 has always expired. LTRIM keeps the last expired entry, and
+-- LSET makes it the new header: two commands for any number of entries.
+--
+-- Example: of 1 000 entries, 5 have expired. trim() reads 2, 4 and 8, and then
+-- 6 and 5 by bisection. LTRIM 5 -1 makes the last expired entry element 0.
 
 makers.sl = makers.sl and function()
   local CHUNK = 128 -- entries per LRANGE
@@ -30,9 +33,9 @@ makers.sl = makers.sl and function()
     return 0, now, 0, nil, true
   end
 
-  -- units_of returns the units of an entry, nil if it does not parse. Of the
-  -- short form it decodes only the units. The long form ends in :0 (a colon is byte
-  -- 58), and is as long if t has fewer digits, as before 2001.
+  -- units_of returns the units of an entry, or nil if it does not parse. It
+  -- decodes only the units of the short form. The long form ends in :0 (a colon
+  -- is byte 58). It has the same length if t has fewer digits, as before 2001.
   local function units_of(entry)
     if #entry == 19 then
       local x, y, z = byte(entry, 17, 19)
@@ -93,7 +96,7 @@ makers.sl = makers.sl and function()
     oldest[key] = min(oldest[key], now)
   end
 
-  -- trim removes the entries that have expired by eff. The oldest has.
+  -- trim removes the entries that have expired by eff. The oldest entry has.
   local function trim(n, t, l, key, eff)
     local size = call('LLEN', key)
     local low, high = 2, 2
@@ -110,7 +113,7 @@ makers.sl = makers.sl and function()
     return n, t, 0, nil, true
   end
 
-  -- append adds an entry, at the instant of the newest one if that is later.
+  -- append adds an entry, at the newest entry's instant if that is later.
   local function append(n, t, l, key, units, instant)
     t = max(t, instant)
     local text = encode(t, units, 0)
@@ -145,8 +148,8 @@ makers.sl = makers.sl and function()
     end
   end
 
-  -- forget takes up to units off the entries from low to high - 1, newest first,
-  -- and removes the entries that have none left.
+  -- forget takes up to units off the entries from low to high - 1, newest
+  -- first, and removes entries that have no units left.
   local function forget(n, t, key, units, low, high, size)
     local left, first = units, high
     if size - 1 == n then
@@ -187,8 +190,8 @@ makers.sl = makers.sl and function()
     return n, t, 0
   end
 
-  -- entry_of returns the entry that holds a unit, counted from the oldest on, or
-  -- from the newest back. It reads no entries beyond the chunk of that one.
+  -- entry_of returns the entry of a unit, counted from the oldest, or from the
+  -- newest back. It reads no entries beyond the chunk of that entry.
   local function entry_of(key, unit, back, size)
     local low, high = 1, size - 1 -- not read yet
     while low <= high do
@@ -211,7 +214,8 @@ makers.sl = makers.sl and function()
     return ''
   end
 
-  -- free_at returns when a cost fits: when the last unit in its way expires.
+  -- free_at returns when a cost fits: when the last unit expires that leaves no
+  -- room.
   local function free_at(n, t, l, key, cost)
     local excess = n + cost - l.burst
     if excess <= 0 or cost > l.burst then

@@ -5,19 +5,24 @@
 -- change it. Every other state has the form t:n:f, t:n:f:last:era, or
 -- t:n:f:last:era:shift:r:w.
 --
--- Few states have a past: a table of the fields after f. Without one they are 0:
+-- Example: 7 units at t = 1763729430000000 are stored as 1763729430000000007.
+-- One unit drains, which moves t on by 500 000 µs, and a take adds 2. That adds
+-- 500 000 * 1000 + 1: the script sends INCRBY 500000001.
+--
+-- Few states have a past: a table of the fields after f. Without one they are
+-- 0:
 --
 --   last    buckets: the instant of the last charge, if it came long after t
 --   era     the instant at which the units before it were forgotten
---   shift   of a bucket that is mixed, which means that units were taken off in another
---           order than the last first: the µs by which t has left the instants at which
+--   shift   of a bucket that is mixed (units were taken off in another order than last
+--           in, first out): the µs by which t has left the instants at which
 --           it drained, modulo w
 --   r, w    the rate of a bucket that is mixed; r is 0 if it is not
 --
--- decode and encode follow the order of the text. Everything else takes n, t, f,
--- past. No function changes a past.
+-- decode and encode use the order of the text. All other functions take n, t,
+-- f, past. No function changes a past.
 
--- Constants stand in the functions that use them. Outside, each would be one more
+-- Constants are in the functions that use them. Outside, each would be one more
 -- variable that a function has to capture, in every call.
 
 -- past_of returns the past with these parts, nil if there is none.
@@ -32,8 +37,8 @@ local function era_of(past)
   return past and past.era or 0
 end
 
--- next_era returns the era that begins at an instant. Receipts of an earlier era give
--- nothing back. Each era of a key has an instant of its own.
+-- next_era returns the era that begins at an instant. Receipts of an earlier
+-- era give nothing back. Each era of a key has an instant of its own.
 local function next_era(past, instant)
   if past and past.era >= instant then
     return past.era + (past.era < EXACT - 1 and 1 or 0)
@@ -53,11 +58,11 @@ local function encode(t, n, f, past)
   return format('%d:%d:%d', t, n, f)
 end
 
--- decode returns nil if the text does not parse. In the short form it tests the
--- first 16 characters only for a number of 16 digits before the point: there is
--- no room for a fraction. To search them for a character that is no digit takes
--- twice as long. '0' is byte 48, and 48 * 111 = 5328 is what the three digits
--- of n carry too much: 48 * 100 + 48 * 10 + 48.
+-- decode returns nil if the text does not parse. In the short form it only
+-- tests that the first 16 characters are a number of 16 digits before the
+-- point: there is no room for a fraction. Searching them for a character that
+-- is not a digit takes twice as long. '0' is byte 48, so the bytes of n's three
+-- digits carry 48 * 100 + 48 * 10 + 48 = 5328 too much.
 local function decode(text)
   local size = #text
   if size == 19 then
@@ -94,8 +99,8 @@ local function decode(text)
 end
 
 -- milliseconds returns the least TTL of a state that matters until an instant.
--- Of the 2 ms more, format cuts off up to one with the fraction, and Redis may
--- count up to one before now. Redis deletes a key whose TTL is 0.
+-- It adds 2 ms: format may cut off almost one, and Redis may count from almost
+-- one before now. Redis deletes a key whose TTL is 0.
 local function milliseconds(instant)
   local CENTURY = 3153600000000000 -- of 365 days, in µs
   local CALLER_CLOCK_TTL = 60000 -- ms
@@ -118,15 +123,16 @@ end
 
 -- save stores a state that matters until full_at, under a limit.
 --
--- A key lives until then. A key that has an era lives no shorter than before, because
--- receipts of earlier eras may still come. The key of a state with spare time lives
--- longer: save was given t0 and n0, which were read from a text. Spare
--- time is the time in which a full burst drains, at most ten seconds. While such
--- a key lives long enough, a write leaves its TTL alone and adds the difference
+-- A key lives until then. A key with an era lives no shorter than before,
+-- because receipts of earlier eras may still come. A key with spare time lives
+-- longer: then save receives t0 and n0, which were read from a text. Spare time
+-- is the time in which a full burst drains, at most ten seconds. While such a
+-- key lives long enough, a write leaves its TTL alone and adds the difference
 -- to its integer. That costs half of a SET with PX.
 --
 -- The difference must be exact in doubles: (t - t0) * 1000 stays below 2^53 for
--- a t - t0 of up to 1e12. INCRBY refuses a text that is no integer to Redis.
+-- a t - t0 of up to 1e12. INCRBY refuses a text that is not an integer to
+-- Redis.
 local function save(key, text, t0, n0, n, t, f, past, full_at, l)
   if t0 then
     if

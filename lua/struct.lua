@@ -1,12 +1,15 @@
--- The library struct, on servers whose Lua lacks it, such as miniredis: the part
--- that the script uses. These are little-endian formats, after '<', of B, H and I4
--- (unsigned integers), c2 (text) and d (a double that is finite).
+-- The part of the library struct that the script uses, for servers whose Lua
+-- lacks it, such as miniredis. It has little-endian formats, after '<', of B, H
+-- and I4 (unsigned integers), c2 (text) and d (a double that is finite).
 --
 -- A double has 52 bits of mantissa, 11 of the exponent, and the sign. frexp and
--- ldexp keep all bits, so integers below 2^53 remain exact. Every double that is
--- not 0 is taken for a normal one.
+-- ldexp keep all bits, so integers below 2^53 remain exact. The code treats
+-- every double except 0 as normal.
+--
+-- Example: 1.5 is 0.75 * 2^1 by frexp. The exponent is stored as 1 + 1022 =
+-- 1023, and the mantissa as (0.75 * 2 - 1) * 2^52 = 2^51.
 
-local struct = rawget(_G, 'struct') -- to read struct would raise an error where it is missing
+local struct = rawget(_G, 'struct') -- reading struct would raise an error where it is missing
 
 if not struct then
   local SIZES = { B = 1, H = 2, I = 4 }
@@ -20,7 +23,7 @@ if not struct then
     return v
   end
 
-  -- bytes_of is its inverse.
+  -- bytes_of is the inverse of integer_of.
   local function bytes_of(v, size)
     local bytes = {}
     for i = 1, size do

@@ -1,13 +1,16 @@
--- Lone takes from buckets: each belongs to a caller of its own, and most checks
--- are such takes. They are decided with as few commands as possible, and before
--- any function is made that they do not need. Twin: token_bucket.go.
+-- Lone takes from buckets, each from another caller. Most checks are such
+-- takes. So they are decided with as few commands as possible, before the
+-- functions are made that only other checks need. Twin: token_bucket.go.
 --
 -- Arguments: ARGV[3]. The script returns here if there is nothing else.
 --
 -- All takes of one key in a call have the same limit and the same cost. So the
 -- state is read and brought to now once, each take adds its units if they fit,
--- and the state is written once. v of an answer is 2 only until the first take
--- that is charged: after it, a state is stored.
+-- and the state is written once. The v of an answer contains 2 only until the
+-- first take is charged: after it, a state is stored.
+--
+-- Example: a burst of 4 with n = 2 now, and three takes of 1. The answers have
+-- n = 3 and n = 4, charged, and n = 4, denied. One write stores n = 4.
 
 local replies, errors, replied = { pack('<d', time) }, { '' }, 1
 
@@ -29,7 +32,7 @@ if ARGV[3] ~= '' then
       i = i + 1
       local key, text, failure = KEYS[i], values[i], nil
       if not text then
-        text = pcall('GET', key) -- for MGET a key of another type is no key
+        text = pcall('GET', key) -- MGET reports a key of another type as missing
         if text then
           failure = text.err
         end

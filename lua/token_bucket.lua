@@ -10,34 +10,41 @@
 --
 -- While (now - t) * r is below 2^53, each operation on these integers is exact,
 -- and so is floor(parts / w). With rest = parts % w, the last unit drained rest
--- parts before now. As t' + f'/r that instant has f' = -rest % r and
--- t' = now - (rest + f') / r.
+-- parts before now. As t' + f'/r that instant has f' = -rest % r and t' = now -
+-- (rest + f') / r.
 --
--- Above 2^53 the quotient of doubles is off by one at most: it is no larger than
--- n <= 2^30, and its relative error is below 2^-50. The instant at which k units
--- have drained corrects it, since that has only exact terms:
+-- Example: 90 per minute is r = 3 per w = 2 000 000. At t = 0, f = 0 five units
+-- are in use. At now = 1 000 000, parts = 3 000 000: one unit has drained, and
+-- rest = 1 000 000. So f' = -1 000 000 % 3 = 2 and t' = 1 000 000 - 1 000 002 /
+-- 3 = 666 666, with n = 4.
+--
+-- Above 2^53 the quotient of doubles is off by one at most: it is no larger
+-- than n <= 2^30, and its relative error is below 2^-50. The instant at which k
+-- units have drained corrects it, because that has only exact terms:
 --
 --   t + k * a + (f + k * b) / r,  because w = a * r + b.
 --
 -- f + k * b < r * (cap + 1), which limits keep below 2^53.
 --
--- undo takes units off, except those that had time to refill since the take.
+-- undo takes units off, except units that had time to refill since the take.
 --
--- While the state is still the one that the take left, undo puts the state before
--- the take back as it was, and not as it has drained since. So the rest of the
--- receipt can be returned as exactly later.
+-- While the state is still the one that the take left, undo puts the state
+-- before the take back as it was, undrained. So the rest of the receipt can be
+-- returned as exactly later.
 --
--- Once others have used the bucket, undo must not credit units twice. Without the
--- take, the level would have been lower by its units at first. The difference
--- shrinks only while that other level is empty, so by no more than the units that
--- drain meanwhile. So n - units are in use at the instant t + f/r + (now - taken).
--- That may lie ahead of now, where no state can be. So undo goes back from there
--- by k units, the least number, at most units, for which
+-- Once others have used the bucket, undo must not credit units twice. Without
+-- the take, the level would have been lower by its units at first. The
+-- difference shrinks only while that other level is empty, so by no more than
+-- the units that drain in that time. So n - units are in use at the instant t +
+-- f/r + (now - taken). That may lie ahead of now, where no state can be. So
+-- undo goes back from there by k units, the least number, at most units, for
+-- which
 --
 --   taken + (k * w) / r >= t + f/r,
 --
--- and n - units + k are in use then. The k of doubles is off by one at most, and
--- the exact instant taken + k * a + (k * b) / r corrects it.
+-- and n - units + k are in use then. The k of doubles is off by one at most,
+-- and the exact instant taken + k * a + (k * b) / r corrects it.
+-- token_bucket.go has an example.
 
 -- drained returns how many units, at most limit, had time to drain between
 -- t + f/r and an instant (> t).
@@ -118,9 +125,9 @@ local function bucket_at(n, t, f, past, l)
   return n - k, t + k * l.a + (f - carry) / r, carry, past, false
 end
 
--- bucket_charge is the step's charge. It notes its instant if it comes over 10 ms
--- after t and leaves over a 16th of the burst in use (see token_bucket.go), and always
--- if the state is mixed.
+-- bucket_charge is the step's charge. It notes its instant if it comes over 10
+-- ms after t and leaves over a 16th of the burst in use (see token_bucket.go),
+-- and always if the state is mixed.
 local function bucket_charge(n, t, f, past, l, _, units)
   n = n + units
   if not past then
@@ -135,8 +142,8 @@ local function bucket_charge(n, t, f, past, l, _, units)
   return n, t, f, past_of(last, past.era, past.shift, past.r, past.w)
 end
 
--- bucket_full_at is the step's full_at. It may be off by less than a µs, and the
--- TTL that follows from it is longer by more.
+-- bucket_full_at is the step's full_at. It may be off by less than a µs; the
+-- TTL has more room than that.
 local function bucket_full_at(n, t, f, _, l)
   return t + (n * l.w + f) / l.r
 end
@@ -153,7 +160,7 @@ if makers then
 
     local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
-    -- restore is undo while nobody else has used the bucket.
+    -- restore is undo if no one else has used the bucket.
     local function restore(l, units, take)
       local n0 = max(0, take.stored_n - units)
       local n, t, f, past, repaired = bucket_at(n0, take.stored_t, take.stored_f, take.stored_past, l)
@@ -167,8 +174,8 @@ if makers then
       return past and past.shift or 0
     end
 
-    -- shifted returns a state that leaves the instants at which it drained so far, by
-    -- some µs, brought to now. No state precedes the epoch.
+    -- shifted moves a state by some µs, off the instants at which it drained
+    -- until now, and brings it to now. No state precedes the epoch.
     local function shifted(n, t, f, past, l, by)
       local era, shift = era_of(past), (shift_of(past) + by) % l.w
       n, t, f = bucket_at(n, t + by, f, nil, l)
@@ -178,9 +185,9 @@ if makers then
       return n, max(t, 0), f, past_of(0, era, 0, 0, 0)
     end
 
-    -- phase returns where t + f/r lies between two instants that are a unit's time
-    -- apart, in parts of 1/r µs: (t * r + f) % w. It multiplies by r in digits of 7
-    -- bits, because w is below 2^45.
+    -- phase returns the place of t + f/r between two instants that are a unit's
+    -- time apart, in parts of 1/r µs: (t * r + f) % w. It multiplies by r in
+    -- digits of 7 bits, because w is below 2^45.
     local function phase(t, f, l)
       local r, w, product, digit = l.r, l.w, 0, 268435456 -- 2^28
       t = t % w
@@ -220,8 +227,8 @@ if makers then
     end
 
     local function backfill(n, t, f, past, l, _, units, take)
-      -- Only the units that have not drained since then are charged. The rest
-      -- of the unit that drains next goes when it would have gone.
+      -- Only units that have not drained since then are charged. The fraction
+      -- of the unit that drains next is kept.
       local left, since = bucket_at(units, min(take.at, now), 0, nil, l)
       units = min(left, max(0, l.burst - n))
       if units > 0 then

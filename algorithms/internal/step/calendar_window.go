@@ -1,10 +1,20 @@
-// The calendar window: the fixed window's state and step, over days or months of
-// a time zone.
+// The calendar window: the fixed window's state and step, over days or months
+// of a time zone.
 //
-// Periods differ in length, and their turns are not evenly spaced: zones skip
-// midnight or strike it twice, and some have skipped a whole date. So turns are
-// computed five at a time around an instant (turnsAt) and kept until it leaves
-// the period.
+// Periods differ in length: zones skip midnight or strike it twice, and some
+// have skipped a whole date. So turnsAt computes the turns, the instants at
+// which periods begin, five at a time around an instant. Around keeps them
+// until an instant leaves the period.
+//
+// Example: Berlin set its clocks forward on 2026-03-29 at 02:00. In UTC, that
+// day began on 28 March at 23:00 and ended on 29 March at 22:00, after 23
+// hours. For an instant on that day, t[0] is the turn of 28 March, t[1] of 29
+// March, and t[2], t[3] and t[4] those of the next three days. A request that
+// was counted at an instant from t[1] on is in this period, an earlier one from
+// t[0] on in the one before.
+//
+// Three further turns are enough, because a debt is at most one limit: it is
+// paid off when two periods have ended.
 
 package step
 
@@ -31,8 +41,8 @@ type Calendar struct {
 // Known reports whether the calendar's zone has its name everywhere.
 func (c *Calendar) Known() bool { return c.zone != nil }
 
-// CalendarUnits are the units of calendars, with the lengths that stand for
-// them where a single length must. No month is longer.
+// CalendarUnits are the units of calendars, and the longest period of each, for
+// places that need a single length.
 var CalendarUnits = map[string]time.Duration{"day": 24 * time.Hour, "month": 31 * 24 * time.Hour}
 
 type calendarKey struct{ unit, name string }
@@ -88,8 +98,8 @@ func alike(a, b *time.Location) bool {
 // that period, and the three after it.
 type Turns [5]int64
 
-// Around returns the turns around an instant, whose period is from the second to
-// the third.
+// Around returns the turns around an instant. Its period is from the second to
+// the third turn.
 func (c *Calendar) Around(at int64) *Turns {
 	t := c.recent.Load()
 	if t == nil || at < t[1] || at >= t[2] {
@@ -99,8 +109,8 @@ func (c *Calendar) Around(at int64) *Turns {
 	return t
 }
 
-// turnsAt computes the turns around an instant. A date that its zone skips makes
-// no period: no two turns are the same.
+// turnsAt computes the turns around an instant. A date that its zone skips
+// makes no period, so no two turns are equal.
 func (c *Calendar) turnsAt(at int64) *Turns {
 	y, m, d := time.UnixMicro(at).In(c.zone).Date()
 	begin := func(periods int) int64 {
@@ -152,8 +162,8 @@ func dawn(midnight time.Time, zone *time.Location) int64 {
 	}
 }
 
-// turned returns how many periods ended from one instant to another. More than 2
-// count as 2. The result is -1 if a period began in the opposite direction.
+// turned returns how many periods ended from one instant to another; more than
+// 2 count as 2. It returns -1 if from is in a later period than to.
 func (c *Calendar) turned(from, to int64) int64 {
 	switch t := c.Around(to); {
 	case from >= t[2]:
@@ -167,6 +177,6 @@ func (c *Calendar) turned(from, to int64) int64 {
 	}
 }
 
-// turn returns the end of the k-th period, at most the third, counted from that
-// of an instant on.
+// turn returns the end of the k-th period, at most the third. The first period
+// is the period of the instant.
 func (c *Calendar) turn(at, k int64) int64 { return c.Around(at)[min(k, 3)+1] }

@@ -1,11 +1,14 @@
-// Several checks in one call, all or nothing, over states that a store has
-// loaded. Twins: lua/call.lua and, for calls that ask about no key twice, lua/groups.lua.
+// Several checks in one call, all or nothing, over states that a store has loaded. Twins: lua/call.lua and, for calls
+// without two checks on one key, lua/groups.lua.
 //
-// Takes are judged first, all against the states as they are; nothing is
-// charged before the last verdict, because one denial means that no take is.
-// Takes on one key add up: each needs its own cost plus the costs of the takes
-// before it. Trials come last. They have keys of their own, so their order
-// changes no verdict.
+// judge gives all takes their verdicts first, against the states as they are. charge follows only after the last
+// verdict, because one denial means that no take is charged. Takes on one key add up: each needs its own cost plus the
+// costs of the takes before it. Trials come last. They have keys of their own, so their order changes no verdict.
+//
+// Example: a burst of 4, unused. A call has the takes A (key k, cost 2), B (key k, cost 3) and C (another key, cost 1),
+// and a trial D. A needs 2 and fits. B needs 2 + 3 = 5 and is denied. C fits. Because of B, no take is charged, and
+// neither is D. All answers show the states before the call; B's RetryAfter is the time until 5 fit, which never
+// happens here.
 
 package step
 
@@ -16,10 +19,10 @@ import (
 	"sync/atomic"
 )
 
-// MaxChecks bounds a call: it is decided in one step, while all others wait.
+// MaxChecks bounds a call, because other calls wait while it is decided.
 const MaxChecks = 1_000
 
-// ErrInvalid is wrapped by every error that is the caller's fault.
+// ErrInvalid is wrapped by every error that the caller caused.
 var ErrInvalid = errors.New("invalid check")
 
 var (
@@ -60,8 +63,8 @@ type Item struct {
 	Cost  int64 // at most MaxUnits
 
 	ID      int64   // of a take, if the row TakesApart
-	Receipt Receipt // that Return and Renew read; of Backfill its instant
-	Dropped bool    // the receipt is another limiter's: nothing happens
+	Receipt Receipt // read by Return and Renew; of Backfill its instant
+	Dropped bool    // another limiter issued the receipt: nothing happens
 
 	Index   int   // of the item in its call
 	Need    int64 // Cost, plus the costs of earlier takes of the call on the key
@@ -83,8 +86,8 @@ type Held struct {
 	Dirty  bool // State must be written
 }
 
-// ids number the takes of this process. They begin anywhere: together with the
-// instant of the take, no other process has the same.
+// ids number the takes of this process. They begin at a random number. So a take's id and instant together are unique
+// among all processes.
 var ids = func() *atomic.Int64 {
 	var ids atomic.Int64
 	ids.Store(rand.Int64N(MaxExact / 2))
@@ -144,9 +147,8 @@ func (c *Call) Add(it *Item) error {
 	return nil
 }
 
-// Decide decides the call: every item whose Home it is holds the key's state.
-// room reports whether the store can hold what an item charges to a new key; it
-// marks the item as Refused otherwise.
+// Decide decides the call. The Held of every key's first item (Home) holds the key's state. room reports whether the
+// store can hold a new key that an item charges; it marks the item as Refused otherwise.
 func (c *Call) Decide(now int64, room func(*Item) bool) {
 	if len(c.Items) > 0 && c.Items[0].Op.Settles() {
 		for _, it := range c.Items {
@@ -229,8 +231,8 @@ func (it *Item) look(now int64) {
 	it.Answer.Missing = !held.Exists
 }
 
-// charge takes the item's cost from its key's state, which another item of the
-// same key may have changed since it was judged.
+// charge takes the item's cost from its key's state. Another item of the same key may have changed the state since it
+// was judged.
 func (it *Item) charge(now int64) {
 	step, l := it.Limit.Row.step, &it.Limit
 	if step == nil {

@@ -1,11 +1,18 @@
-// Concurrent requests: N units are held by requests that run. T is the newest
-// instant at which one was taken or renewed.
+// Concurrent requests: N units are held by running requests. T is the newest
+// instant at which a unit was taken or renewed.
 //
 // A unit that nobody renews is free a window later, because the process that
-// held it may have died. Each unit is known by the instant of its take, the
-// take's id, and its number among the take's units, from 1. Units are kept in
-// the order of the instants at which they were taken or renewed, so the first
-// ones end first.
+// held it may have died. A unit is identified by the instant of its take, the
+// take's id, and its number among the take's units, from 1. Units are in the
+// order of the instants at which they were taken or renewed, so the first units
+// end first.
+//
+// Example: n = 2 with a window of 30 s. Request A takes a unit at 0 s, and B at
+// 5 s. A renews at 20 s, so the order is B (5 s), A (20 s). A third request at
+// 25 s is denied. If neither returns, B's unit ends first, at 35 s: RetryAfter
+// is 10 s, an upper bound. If B returns at 26 s, its unit is free at once. A
+// Return of a unit that has ended changes nothing, because no hold has its take
+// and number.
 
 package step
 
@@ -16,7 +23,7 @@ import (
 
 type concurrent struct{}
 
-// A hold is one unit of a take, held from at on for a window.
+// A hold is one unit of a take, held for a window from the instant at.
 type hold struct{ at, born, id, unit int64 }
 
 func (concurrent) at(s State, now int64, l *Limit) (State, bool) {
@@ -88,8 +95,7 @@ func (concurrent) charge(s State, now, units, id int64, _ *Limit) State {
 // backfill does nothing: requests that began without the store end without it.
 func (concurrent) backfill(s State, _, _, _ int64, _ *Limit) State { return s }
 
-// grant frees the oldest units, though the requests that hold them may still
-// run.
+// grant frees the oldest units, though their requests may still run.
 func (concurrent) grant(s State, units int64, _ *Limit) State {
 	if s.N == 0 {
 		return s
@@ -134,8 +140,8 @@ func (concurrent) answer(s State, need int64, l *Limit) Answer {
 	return Answer{T: s.T, N: s.N, RetryAt: s.endsFor(need, l), UnitAt: s.endsFor(1, l)}
 }
 
-// endsFor returns the instant at which a cost fits even if nothing is returned;
-// 0 if it fits or never will. A share's cost above its burst waits for all.
+// endsFor returns the instant at which a cost fits if nothing is returned, or 0
+// if it fits or never will. A share's cost above its burst waits for all units.
 func (s State) endsFor(cost int64, l *Limit) int64 {
 	excess := s.N + cost - l.Burst
 	switch {

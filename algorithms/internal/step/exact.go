@@ -1,4 +1,4 @@
-// Exact arithmetic on integers that may exceed 64 bits in between.
+// Exact arithmetic on integers whose products may exceed 64 bits.
 
 package step
 
@@ -14,8 +14,8 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// MulDiv returns floor(a·b/c) and whether it is exact, for a, b >= 0 and c > 0
-// whose quotient fits; it saturates otherwise.
+// MulDiv returns floor(a·b/c) and whether it is exact, for a, b >= 0 and c > 0.
+// It saturates if the quotient does not fit.
 func MulDiv(a, b, c int64) (quotient int64, exact bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {

@@ -1,5 +1,17 @@
 // The figures of a decision. A store answers with integers (Answer), and one
 // function computes the figures from them, for every store.
+//
+//	Remaining  = burst - used, at least 0
+//	UnitAfter  = freeAt(1) - now
+//	RetryAfter = freeAt(need) - now
+//	ResetAfter = freeAt(burst) - now
+//
+// freeAt(k) is the first instant at which k units fit. Figures of units that
+// fit already are 0, and of a need above the burst, forever.
+//
+// Example: 60 per minute, burst 10. Ten units were in use at 0 s, and a cost of
+// 3 is denied at 0.25 s. One unit drains per second, so Remaining = 0,
+// UnitAfter = 0.75 s, RetryAfter = 2.75 s and ResetAfter = 9.75 s.
 
 package step
 
@@ -17,9 +29,8 @@ type Answer struct {
 	Era     int64
 	Shift   int64 // of a bucket that is mixed
 
-	// Algorithms that keep their units one by one answer with instants, because
-	// later figures would need the entries again. 0 if the units fit, or never
-	// will.
+	// Algorithms with an entry per unit answer with instants, because later
+	// figures would need the entries again. 0 if the units fit, or never will.
 	RetryAt int64 // when the need fits
 	UnitAt  int64 // when one unit fits
 }
@@ -32,7 +43,7 @@ func answerOf(s State) Answer {
 // travel in registers.
 type Figures struct {
 	Allowed    bool
-	Undecided  bool // the store did not decide: the figures say nothing
+	Undecided  bool // the store did not decide: the figures mean nothing
 	Remaining  int64
 	RetryAfter time.Duration
 	ResetAfter time.Duration
@@ -43,7 +54,7 @@ type Figures struct {
 // forever is the wait that does not end.
 const forever = time.Duration(math.MaxInt64)
 
-// refusedFor is the wait of a key that a store has no room for.
+// refusedFor is the wait for a key without room in the store.
 const refusedFor = time.Second
 
 // A Receipt records what a take charged, and the state that it left.
@@ -93,8 +104,8 @@ func (it *Item) Figures(now int64) Figures {
 	return f
 }
 
-// Left writes the receipt that the item leaves, in place, because it is large. It
-// says that a limiter of the kind source issued it.
+// Left writes the receipt after the item, in place, because a Receipt is large.
+// source is the kind of limiter that issued it.
 func (it *Item) Left(r *Receipt, now int64, source uint8) {
 	switch {
 	case it.Op == Renew, it.Dropped:
@@ -147,8 +158,8 @@ func (it *Item) FullAt() int64 {
 	return it.Limit.fullAt(&it.Answer)
 }
 
-// figures computes what the state and a need say. The state is empty again at
-// fullAt.
+// figures computes the figures from a state and a need. The state is empty
+// again at fullAt.
 func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
 	used := l.used(a)
 	f := Figures{Allowed: a.Allowed, Remaining: max(0, l.Burst-used), ResetAfter: Until(fullAt, now)}

@@ -1,8 +1,13 @@
 // The fixed window: N units were used in the window of T, the last write.
-// Windows are aligned to the Unix epoch.
+// Windows are aligned to the Unix epoch: window i is [i·w, (i+1)·w).
 //
-// A Force may leave more than the requests in use. That debt goes into the next
-// windows: each pays off one full limit when it turns.
+// A Force may leave more units in use than the limit. That debt goes into the
+// next windows: each pays off one full limit when it turns. So k units fit
+// after ceil((N + k - requests) / requests) turns.
+//
+// Example: 10 per minute, and a Force leaves N = 25. The next window begins
+// with 15 units in use, the one after with 5, so 5 more are admitted there. One
+// unit fits after ceil(16 / 10) = 2 turns.
 
 package step
 

@@ -18,14 +18,14 @@ type Key struct {
 // Hash returns the key's hash.
 func (k *Key) Hash(seed maphash.Seed) uint64 { return Hash(seed, k.Policy, k.Text, k.Scope.ID) }
 
-// Hash returns the hash of the parts of a key. A key is never the policy of the
-// same letters.
+// Hash returns the hash of the parts of a key. Moving a byte from one part to
+// another changes the hash.
 func Hash(seed maphash.Seed, policy, text string, kind byte) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	return maphash.String(seed, text) ^ (maphash.String(seed, policy)+uint64(kind))*odd
 }
 
-// Clone returns the key without any memory of its caller's.
+// Clone returns the key without references to its caller's memory.
 func (k Key) Clone() Key {
 	k.Policy, k.Text = strings.Clone(k.Policy), strings.Clone(k.Text)
 	return k

@@ -1,14 +1,20 @@
-// The leaky bucket: the token bucket's state and step, read as a queue. Units in
-// use are places taken. A request is served when everything before it in the
-// queue has drained.
+// The leaky bucket: the token bucket's state and step, read as a queue. Each
+// unit in use is a place in the queue. A request is served when everything
+// before it has drained: after N - cost units, counted from the state after its
+// charge.
+//
+// Example: 60 per minute, burst 3. Four requests come at 0 s. The first is
+// served at once, the second at 1 s, the third at 2 s. The fourth finds the
+// queue full, and is told to retry after 1 s. There it is admitted, and served
+// at 3 s.
 
 package step
 
 type leakyBucket struct{ tokenBucket }
 
 // undo credits only the newest take. The requests behind a place in the middle
-// have been promised their delays, and a newcomer in that place would be served
-// at the same instant as the last one waiting.
+// have been promised their delays. A newcomer in that place would be served at
+// the same instant as the last request in the queue.
 func (b leakyBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limit) State {
 	if stored.left(r) {
 		return b.restore(stored, now, units, l)

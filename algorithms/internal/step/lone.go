@@ -1,14 +1,15 @@
 // A take that is alone in its call. No other check can deny it or change its
-// state between verdict and charge, so it needs no Item and no Call. It decides
-// as Call.Decide does, in half the time, and for buckets in a third: their step
-// is called directly rather than through its interface.
+// state between verdict and charge, so it needs no Item and no Call. It gives
+// the same decision as Call.Decide, in half the time. For buckets it takes a
+// third, because it calls their step directly rather than through the
+// interface.
 
 package step
 
 import "time"
 
-// A Lone is the outcome of a lone take: the state that it left, and the instants
-// that its figures count to.
+// A Lone is the outcome of a lone take: the state after it, and the instants
+// from which figures are computed.
 type Lone struct {
 	State   State // after the charge, or uncharged
 	Dirty   bool  // State must be written

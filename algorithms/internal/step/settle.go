@@ -1,4 +1,4 @@
-// Settlements: what happens to a key after its takes, one item at a time.
+// Settlements: changes of a key after its takes, one item at a time.
 
 package step
 
@@ -16,12 +16,12 @@ func (it *Item) settle(now int64) {
 	if changed || always || after.T != before.T || after.N != before.N || after.F != before.F {
 		held.State, held.Dirty = after, true
 	}
-	after, _ = step.at(after, now, l) // undo may put back the state of an earlier instant
+	after, _ = step.at(after, now, l) // undo may return the state of an earlier instant
 	it.put(step.answer(after, 0, l))
 }
 
-// settled returns the state after the settlement, and whether the key is written
-// even if that is the state before.
+// settled returns the state after the settlement, and whether the key must be
+// written even if its state is unchanged.
 func (it *Item) settled(s State, now int64) (after State, always bool) {
 	step, l := it.Limit.Row.step, &it.Limit
 	switch {

@@ -1,17 +1,21 @@
 // The part of a limit that one of several instances admits alone.
 //
-// A share keeps the rate exactly, however small: r units per w µs become
-// r·num units per w·den µs. Rounding requests instead would make 0 of 5 per
-// minute over 8 instances. The burst is rounded up, so all shares together
-// admit at most the whole burst and one unit per instance.
+// A share keeps the rate exactly, however small: r units per w µs become r·num
+// units per w·den µs. The burst is rounded up, so all shares together admit at
+// most the whole burst and one unit per instance.
 //
-// A cost above the share's burst but within the whole one is admitted when
-// nothing is in use, into debt (Most, Cap). Large costs stay possible that way,
-// and their long-term rate stays right.
+// Example: one eighth of 5 per minute. In lowest terms the limit is r = 1 per w
+// = 12 s, so the share is 1 per 96 s, with the burst ceil(5/8) = 1. Rounding
+// the requests instead would give 0 per minute.
+//
+// A cost above the share's burst but within the limit's is admitted from an
+// empty bucket, into debt (Most, Cap). Large costs stay possible, and the
+// long-term rate stays right. In the example, a cost of 3 is admitted when no
+// unit is in use, and the next unit 3·96 s later.
 //
 // Windows become buckets of the same rate, because a bucket carries a debt of
-// any size. Their keys keep the window's tag (Scope), beside any bucket of the
-// same policy and key.
+// any size. Their keys keep the window's tag (Scope), so they differ from keys
+// of a bucket with the same policy and key.
 
 package step
 
@@ -38,9 +42,9 @@ func (l Limit) Share(num, den int64) Limit {
 	return part
 }
 
-// rate returns num/den of the rate: in lowest terms if a limit can say them, and
-// otherwise the nearest rate below that it can say. One unit in the longest
-// window is the slowest.
+// rate returns num/den of the rate: in lowest terms if a limit can express it,
+// and otherwise the nearest lower rate. The slowest rate is one unit in the
+// longest window.
 func (l *Limit) rate(num, den, burst int64) (requests, window int64) {
 	r, w := l.R*num, l.W*den
 	g := gcd(r, w)
@@ -51,9 +55,9 @@ func (l *Limit) rate(num, den, burst int64) (requests, window int64) {
 	return requests, min(MulDivUp(requests, w, r), MaxWindow)
 }
 
-// places returns the part of the units that may be held at a time. It is
-// rounded down, so that all parts are no more than the whole, but is at least
-// one. There is no rate to keep.
+// places returns the part of the units that may be held at a time, at least
+// one. It is rounded down, so that all parts together are at most the whole.
+// There is no rate to keep.
 func (l *Limit) places(num, den int64) Limit {
 	part := NewLimit(l.Row, max(1, l.Requests*num/den), l.Window)
 	part.Most = l.Burst

@@ -1,16 +1,25 @@
 // The sliding window counter: N units in the window of T, the last write, and F
-// units in the window before. The previous window counts in the proportion that
-// a window which ends now still overlaps:
+// units in the window before. A window of length w that ends now overlaps a
+// part of the previous window, and F counts in that proportion:
 //
-//	used = N + ceil(F · (window - T mod window) / window)
+//	used = N + ceil(F · (w - T mod w) / w)
 //
 // (Cloudflare, "How we built rate limiting capable of scaling to millions of
-// domains", 2017.) The limit and all costs are integers, so rounding up neither
-// loses nor over-admits anything.
+// domains", 2017.) The limit and all costs are integers, so rounding up denies
+// nothing that the exact fraction would admit.
 //
-// A need fits when F's part has shrunk to the room that N leaves. If N leaves
-// room, that happens in this window, or exactly at its end. Otherwise the wait
-// crosses the turn: N becomes the previous window and F is gone.
+// A need fits when F's part has shrunk to the room that N leaves, R - N - need.
+// That is floor(room · w / F) before the end of the window. If N leaves no
+// room, the wait crosses the turn: N becomes the previous window and F is gone.
+//
+// Example: R = 100 per 60 s, F = 84, N = 36, 15 s into the window. 45 of 60 s
+// overlap, so used = 36 + ceil(84 · 45/60) = 99, and one unit fits. After it N
+// = 37, and the next unit has the room 100 - 37 - 1 = 62. It fits 62 · 60/84 =
+// 44.29 s before the end, at 15.71 s.
+//
+// The worst case is 2R - 1 in any w. R requests come in the last instant of a
+// window. F's part loses a unit every w/R after the turn, and each time one more
+// request fits. R - 1 of these come within w of the burst.
 //
 // T is the last write rather than the window's start. The answers are the same,
 // and a changed window has a defined meaning.
@@ -52,8 +61,9 @@ func (slidingWindowCounter) charge(s State, _, units, _ int64, _ *Limit) State {
 }
 
 // backfill charges the window in which the units were admitted: the present one
-// as a take does, the previous one as if it counted in full. That loses a
-// little where several instances fill it, and never makes a debt.
+// as a take does, the previous one as if it counted in full. If several
+// instances fill the previous window, a few units are lost. It never makes a
+// debt.
 func (c slidingWindowCounter) backfill(s State, _, units, at int64, l *Limit) State {
 	switch s.T/l.Window - at/l.Window {
 	case 0:

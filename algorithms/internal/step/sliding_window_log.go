@@ -1,5 +1,17 @@
 // The sliding window log: N units in entries of (instant, units), oldest first.
-// T is the newest entry's instant. An entry counts for one window, [at, at+window).
+// T is the newest entry's instant. An entry counts for one window, [at,
+// at+window).
+//
+// A cost fits when enough of the oldest entries have expired: the excess N +
+// cost - requests is counted down by the units of each entry, and the entry
+// that brings it to 0 decides.
+//
+// Example: 3 per 60 s, with the entries (0 s, 1) and (10 s, 2). A cost of 1 has
+// the excess 3 + 1 - 3 = 1. The first entry covers it, so it fits at 0 + 60 =
+// 60 s. A cost of 2 has the excess 2, needs the second entry, and fits at 70 s.
+//
+// Invariants: N is the sum of the entries, their instants never decrease, and
+// after at no entry is expired.
 
 package step
 
@@ -32,8 +44,8 @@ func (slidingWindowLog) at(s State, now int64, l *Limit) (State, bool) {
 	return s, changed || expired > 0
 }
 
-// stepBack moves entries from the future to now, as one. That keeps their sum,
-// and nobody waits longer than a window.
+// stepBack moves entries from the future to now, as one entry. That keeps their
+// sum, and no caller waits longer than a window.
 func (s State) stepBack(now int64) State {
 	e := s.More.entries
 	var sum int64
@@ -58,8 +70,8 @@ func (slidingWindowLog) charge(s State, now, units, _ int64, _ *Limit) State {
 	return s
 }
 
-// backfill adds an entry of the instant, or of the newest entry's instant if
-// that is later, because entries stand in order.
+// backfill adds an entry at the instant at, or at the newest entry's instant if
+// that is later, because entries are in order.
 func (w slidingWindowLog) backfill(s State, now, units, at int64, l *Limit) State {
 	newest := s.T
 	if s.N == 0 {
@@ -73,7 +85,7 @@ func (w slidingWindowLog) backfill(s State, now, units, at int64, l *Limit) Stat
 	return w.charge(s, at, units, 0, l)
 }
 
-// grant takes from the newest entries. That is exact if no take came in
+// grant takes units from the newest entries. That is exact if no take came in
 // between; otherwise some unit may be forgotten early.
 func (slidingWindowLog) grant(s State, units int64, _ *Limit) State {
 	return s.forget(units, 0, math.MaxInt64)
@@ -83,8 +95,8 @@ func (slidingWindowLog) undo(_, s State, _, units int64, r *Receipt, _ *Limit) S
 	return s.forget(units, r.T, r.T)
 }
 
-// forget takes up to units off the entries from oldest to newest (instants,
-// inclusive), beginning with the newest.
+// forget takes up to units off the entries between two instants, inclusive,
+// beginning with the newest.
 func (s State) forget(units, oldest, newest int64) State {
 	if s.N == 0 {
 		return s
@@ -137,7 +149,7 @@ func (slidingWindowLog) freeAt(a Answer, units int64, l *Limit) int64 {
 	return a.loggedFreeAt(units, l)
 }
 
-// loggedFreeAt is freeAt of algorithms that keep their units one by one.
+// loggedFreeAt is freeAt of algorithms with an entry per unit.
 func (a Answer) loggedFreeAt(units int64, l *Limit) int64 {
 	switch units {
 	case l.Burst: // when the newest unit expires

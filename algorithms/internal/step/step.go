@@ -1,8 +1,7 @@
 // Package step decides: pure steps over the states of keys, in integers.
 //
-// Instants are µs since the Unix epoch, and only arguments: no step reads a
-// clock. Quantities are units. Package lua holds the twin of each algorithm in
-// the file of the same base name.
+// Instants are µs since the Unix epoch, and only arguments: no step reads a clock. Quantities are units. Package lua
+// holds the twin of each algorithm in the file of the same base name.
 //
 //	step.go    State, Limit, and the interface of an algorithm
 //	table.go   the algorithms, one row each
@@ -14,66 +13,61 @@
 //	exact.go   arithmetic beyond 64 bits
 package step
 
-// tolerance is how far, in µs, a stored instant may lie ahead of the clock
-// before it counts as a clock that stepped back, and is repaired. Within it a
-// late caller is judged at the stored instant, so that time never moves
-// backwards.
+// tolerance (µs) is how far a stored instant may lie ahead of the clock. Further ahead, the clock must have stepped
+// back, and the state is repaired. Within the tolerance, a late caller is judged at the stored instant, so that time
+// never moves backwards.
 const tolerance = 100_000
 
-// Bounds of what a limit may say. They keep every product that the arithmetic
-// forms exact, in int64 and in the doubles of Redis's Lua.
+// Bounds of limits. They keep every product in the arithmetic exact, in int64 and in the doubles of Redis's Lua.
 const (
 	MaxRequests    = 1_000_000_000
 	maxLogRequests = 10_000    // of algorithms with an entry per request
 	MaxWindow      = 1<<45 - 1 // µs: 407 days
-	MaxUnits       = 1 << 30   // that a state may hold, and the largest cost that a store sees
+	MaxUnits       = 1 << 30   // the most that a state holds, and the largest cost
 	MaxExact       = 1 << 53   // doubles are exact below
 )
 
-// A step is an algorithm: what happens to one state under one limit.
+// A step is an algorithm: how operations change one state under one limit.
 type step interface {
-	// at brings a stored state to now under the limit. It reports whether the
-	// result must be stored even if nothing is charged: after a repair, or
-	// after a log was trimmed.
+	// at brings a stored state to now under the limit. It reports whether the result must be stored even if nothing is
+	// charged, as after a repair or when a log was trimmed.
 	at(s State, now int64, l *Limit) (State, bool)
 
-	// used is the part of the burst that a state which at returned uses up.
+	// used is the part of the burst in use, in a state that at returned.
 	used(s State, l *Limit) int64
 
-	// charge adds units to a state that at returned. The id is the take's, for
-	// algorithms that tell takes apart.
+	// charge adds units to a state that at returned. id is the take's, for algorithms that distinguish takes.
 	charge(s State, now, units, id int64, l *Limit) State
 
 	// grant takes units off a state that at returned.
 	grant(s State, units int64, l *Limit) State
 
-	// undo takes off units that the receipt's take had charged, unless they
-	// have refilled or rolled out of the window. stored is the state before
-	// at. The result may again be a state of an earlier instant.
+	// undo takes off units that the receipt's take charged, unless they have refilled or rolled out of the window.
+	// stored is the state before at. undo may return the state of an earlier instant.
 	undo(stored, s State, now, units int64, r *Receipt, l *Limit) State
 
-	// backfill is charge, as far as the units fit, as of an earlier instant.
+	// backfill charges at an earlier instant, as many units as fit.
 	backfill(s State, now, units, at int64, l *Limit) State
 
-	// answer returns what figures are computed from.
+	// answer returns the integers from which figures are computed.
 	answer(s State, need int64, l *Limit) Answer
 
-	// freeAt returns the instant at which units fit that do not fit now. It is
-	// asked for one unit, for the burst, and for the need of the answer.
+	// freeAt returns the instant at which units fit that do not fit now. units is 1, the burst, or the need of the
+	// answer.
 	freeAt(a Answer, units int64, l *Limit) int64
 }
 
-// A delayer is an algorithm that serves takes later than it admits them.
+// A delayer is an algorithm that serves takes after it admits them.
 type delayer interface {
 	// delayUntil returns the instant at which a take that has just been
 	// charged is to be served.
 	delayUntil(a Answer, units int64, l *Limit) int64
 }
 
-// A renewer is an algorithm whose takes end by themselves unless renewed.
+// A renewer is an algorithm whose takes end unless they are renewed.
 type renewer interface {
-	// renew moves the units of the receipt's take to now, in a state that at
-	// returned. Units that have ended meanwhile are held again, up to the cap.
+	// renew moves the units of the receipt's take to now, in a state that at returned. It holds units again that have
+	// ended, up to the cap.
 	renew(s State, now int64, r *Receipt, l *Limit) State
 }
 
@@ -82,8 +76,8 @@ type entryLister interface {
 	entries(s State, l *Limit) []Entry
 }
 
-// A State is what a store keeps for one key: n units are in use. It has four fields
-// because Go keeps no larger struct in registers.
+// A State is the contents of one key: n units are in use. It has four fields because Go keeps no larger struct in
+// registers.
 type State struct {
 	T    int64 // buckets: n units were in use at T + F/r; otherwise the last write
 	N    int64
@@ -91,19 +85,17 @@ type State struct {
 	More *More // nil for most
 }
 
-// More is what few states have. Charges change it in place, and return the state
-// that goes with it.
+// More holds fields that few states need. Charges change it in place, and return the state that goes with it.
 type More struct {
 	entries []Entry // of sliding window logs: the units one by one
 	holds   []hold  // of concurrent requests, in the place of entries
 
-	last  int64 // buckets: the instant of the last charge, if that came long after T
+	last  int64 // buckets: the instant of the last charge, if it came long after T
 	era   int64 // the instant at which the units before it were forgotten; 0: never
-	mixed *mix  // buckets: nil unless units were taken off in another order than the last first
+	mixed *mix  // buckets: nil unless units were taken off in another order than last in, first out
 }
 
-// A mix is what a bucket notes once units were taken off in another order than the last
-// first.
+// A mix is the note of a bucket that units were taken off in another order than last in, first out.
 type mix struct {
 	shift int64 // µs by which T has left the instants at which it drained, modulo w
 	r, w  int64 // the rate
@@ -112,13 +104,13 @@ type mix struct {
 // An Entry is units that were admitted at one instant.
 type Entry struct{ At, Units int64 }
 
-// Spent reports whether the state has units that count.
+// Spent reports whether any unit counts.
 func (s State) Spent() bool { return s.N != 0 || s.F != 0 }
 
-// Empty reports whether the state says nothing.
+// Empty reports whether the state need not be stored.
 func (s State) Empty() bool { return !s.Spent() && s.Era() == 0 }
 
-// Era returns the era of the state; 0 is the first. Receipts of an earlier one give nothing back.
+// Era returns the era of the state; 0 is the first. Receipts of an earlier era give nothing back.
 func (s State) Era() int64 {
 	if s.More == nil {
 		return 0
@@ -158,21 +150,21 @@ func (s State) reborn(instant int64) State {
 	return s
 }
 
-// forgotten returns the state of a key whose units are forgotten at now.
+// forgotten returns the state of a key after its units are forgotten at now.
 func (s State) forgotten(now int64) State { return State{T: now, More: s.More}.reborn(now) }
 
-// A Limit is the integers of a limit as steps use them: r units come back every
-// w µs (in lowest terms), so one unit every a + b/r µs.
+// A Limit is a limit in the integers of the arithmetic: r units come back every w µs (in lowest terms), so one unit
+// every a + b/r µs.
 type Limit struct {
 	Row      *Row // nil: the zero Limit
-	Scope    *Row // the row under whose tag keys are stored; a share's is the whole limit's
+	Scope    *Row // the row whose tag is in stored keys; of a share, the whole limit's row
 	R, W     int64
 	A, B     int64
 	Burst    int64 // of windows: the requests
 	Cap      int64 // how far Force may fill a state
 	Most     int64 // the largest cost; a share admits more than its burst from an empty state
 	Requests int64
-	Window   int64 // µs; of a calendar, a length that stands for its periods
+	Window   int64 // µs; of a calendar, the longest period
 	Calendar *Calendar
 }
 
@@ -181,8 +173,7 @@ func NewLimit(row *Row, requests, window int64) Limit {
 	return Limit{Row: row, Scope: row, Requests: requests, Window: window, Burst: requests}.Reduced()
 }
 
-// Reduced returns l with everything that is derived from its row, requests,
-// window and burst. It accepts limits that are not valid.
+// Reduced returns l with all fields that follow from its row, requests, window and burst. It accepts invalid limits.
 func (l Limit) Reduced() Limit {
 	if l.Requests > 0 && l.Window > 0 {
 		g := gcd(l.Requests, l.Window)
@@ -222,9 +213,8 @@ func (l *Limit) force(s State, now, units, id int64) State {
 	return l.Row.step.charge(s, now, units, id, l)
 }
 
-// FullAt returns the instant at which a state that At returned is empty again;
-// 0 if it is. A state that only remembers its era does so until all units have
-// refilled that could have been in use.
+// FullAt returns the instant at which a state that At returned is empty again; 0 if it is. A state that only remembers
+// its era lives until all units have refilled that could have been in use.
 func (l *Limit) FullAt(s State) int64 {
 	if !s.Spent() && s.Era() > 0 {
 		s.N = l.Cap
@@ -233,8 +223,8 @@ func (l *Limit) FullAt(s State) int64 {
 	return l.fullAt(&a)
 }
 
-// Entries returns when the units of a state that At returned were admitted, as
-// far as that matters, oldest first.
+// Entries returns the instants at which the units of a state that At returned were admitted, oldest first, as exactly
+// as the algorithm needs them.
 func (l *Limit) Entries(s State) []Entry {
 	if d, ok := l.Row.step.(entryLister); ok {
 		return d.entries(s, l)
@@ -242,8 +232,8 @@ func (l *Limit) Entries(s State) []Entry {
 	return []Entry{{s.T, s.N}}
 }
 
-// Turned returns how many windows ended from one instant to another. Of a
-// calendar more than two count as two, which pay off any debt.
+// Turned returns how many windows ended from one instant to another. More than two periods of a calendar count as two,
+// which pay off any debt.
 func (l *Limit) Turned(from, to int64) int64 {
 	if l.Calendar != nil {
 		return l.Calendar.turned(from, to)
@@ -251,7 +241,7 @@ func (l *Limit) Turned(from, to int64) int64 {
 	return to/l.Window - from/l.Window
 }
 
-// Turn returns the end of the k-th window, counted from that of an instant on.
+// Turn returns the end of the k-th window. The first window is that of the instant at.
 func (l *Limit) Turn(at, k int64) int64 {
 	if l.Calendar != nil {
 		return l.Calendar.turn(at, k)
@@ -259,9 +249,8 @@ func (l *Limit) Turn(at, k int64) int64 {
 	return (at/l.Window + k) * l.Window
 }
 
-// repaired returns the instant at which a state written at t is judged, and
-// whether t lies so far ahead that the clock must have stepped back. The state
-// keeps its units then, so that a step back opens no second quota.
+// repaired returns the instant at which to judge a state that was written at t, and whether t lies so far ahead that
+// the clock must have stepped back. The state keeps its units then, so that a step back opens no second quota.
 func repaired(t, now int64) (int64, bool) {
 	if t > now+tolerance {
 		return now, true

@@ -1,28 +1,28 @@
-// The algorithms: everything that other code wants to know about one stands in
-// its row.
+// The algorithms. A row holds everything that other code needs to know about
+// one.
 
 package step
 
 // A Row is one algorithm.
 type Row struct {
-	Name string // as limits are written
-	Tag  string // of stored keys, two letters
+	Name string // in printed limits
+	Tag  string // in stored keys, two letters
 	ID   byte   // its place among Rows, from 1: for stores within this process only
 	step step   // nil: denies everything, without a state
 
 	Refill      Refill
-	Calendar    bool   // its windows are periods of a calendar, of lengths that differ
-	MaxRequests int64  // that a limit may have
-	Beyond      string // the end of the error about more: another algorithm to use
+	Calendar    bool   // its windows are periods of a calendar, of different lengths
+	MaxRequests int64  // the most of a limit
+	Beyond      string // the end of the error about more requests: another algorithm to use
 
-	Leased     bool // units may be spent a moment later than they were charged
-	Remembered bool // a denial holds until its RetryAfter, unless somebody settles
+	Leased     bool // units may be spent a moment after they were charged
+	Remembered bool // a denial holds until its RetryAfter, unless a settlement comes
 	Owed       bool // units admitted without the store count there afterwards
 	TakesApart bool // its receipts find their own units again, by an id
 	FindsUnits bool // its receipts find their own units again, so a Reset begins no era
 
-	// Weight is what a check costs the store, in lone takes from a bucket, which
-	// are the cheapest: 3 to 4 µs.
+	// Weight is the cost of a check to the store. The unit is a lone take from
+	// a bucket, the cheapest check, which takes 3 to 4 µs.
 	Weight func(l *Limit, op Op, cost int64) int
 }
 
@@ -96,11 +96,11 @@ func bucketWeight(_ *Limit, op Op, _ int64) int {
 func counterWeight(*Limit, Op, int64) int { return 3 }
 
 // logWeight counts the entries of a log that a check reads in the worst case: a
-// part of them all, and for a settlement as many as its units.
+// part of all entries, and for a settlement as many as its units.
 func logWeight(l *Limit, _ Op, cost int64) int {
 	return 8 + int(l.Requests/25+min(cost, l.Requests)/5)
 }
 
-// heldWeight counts a command for every second unit. Units that have ended go
-// by one command together.
+// heldWeight counts a command for every second unit. One command removes all
+// units that have ended.
 func heldWeight(l *Limit, _ Op, cost int64) int { return 8 + int(min(cost, l.Cap)/2) }

@@ -1,49 +1,50 @@
-// The token bucket. A state says: at the instant T + F/r exactly N units were
-// in use, and since then they drain at r units per w µs.
+// The token bucket. A state says: at the instant T + F/r exactly N units were in use, and since then they drain at r
+// units per w µs.
 //
-// That is GCRA (ITU-T I.371) with whole units in the place of a bare arrival
-// time. Units in use carry over a changed limit one for one; an arrival time
-// would be scaled by the new rate.
+// That is GCRA (ITU-T I.371) with whole units in the place of a bare arrival time. Units in use carry over a changed
+// limit one for one; an arrival time would be scaled by the new rate.
 //
-// Draining. By now (now > T), floor(((now-T)·r - F) / w) units have drained. The
-// product may need 128 bits. The instant of the k-th unit is T + (F + k·w)/r,
-// which with w = a·r + b is T + k·a + (F + k·b)/r: the new T takes the whole part
+// Draining. By now (now > T), floor(((now-T)·r - F) / w) units have drained. The product may need 128 bits. The instant
+// of the k-th unit is T + (F + k·w)/r, which with w = a·r + b is T + k·a + (F + k·b)/r: the new T takes the whole part
 // and the new F the rest, so no fraction of a unit is ever lost.
 //
-// A raised rate. Between T and the last charge less than a unit drained, at the
-// rate of that time, and the state does not say which rate that was. At a raised
-// rate the same time could be worth a whole burst. So a charge notes its own
-// instant (More.last), and units drain from then on if at the present rate one unit
-// or more would have drained before: under an unchanged rate that cannot be, because
-// the charge would have moved T on. A charge notes nothing if it came at most
-// briefly µs after T, or if it left at most a 16th of the burst in use. Then a raise
-// adds at most what it refills in that time, or at most that 16th. A state that has left
-// its T, after a return or a backfill, notes that instant as well.
+// Example: 90 per minute is r = 3 per w = 2 000 000 µs, so a = 666 666 and b = 2. Five units are in use at T = 0, F =
+// 0. By now = 1 000 000, floor(3 000 000 / 2 000 000) = 1 has drained, at 666 666 + 2/3 µs: T = 666 666, F = 2, N = 4.
 //
-// Returning. The state that a take left can be put back exactly, if it is still
-// stored. Otherwise others have taken or returned since, and units that had
-// time to refill must not be credited again. Without the take, the level would
-// have been lower by its units at first. This difference shrinks only while the
-// lower level is empty, so by at most the units that have drained since the
-// take. The method without credits the other units.
+// A raised rate. Between T and the last charge less than a unit drained, at the rate of that time. The state does not
+// say which rate that was, and at a raised rate the same time could be worth a whole burst. So a charge notes its own
+// instant (More.last). If at the present rate one unit or more would have drained between T and last, the rate was
+// raised, and units drain from last on: under an unchanged rate the charge would have moved T on. A charge notes
+// nothing if it came at most briefly µs after T, or if it left at most a 16th of the burst in use. Then a raise adds at
+// most the refill of that time, or that 16th. A state that has left its T, after a return or a backfill, notes that
+// instant as well.
 //
-// Three facts tell whether a take is still in the state.
-//   - Under one rate, takes and returns of the latest take leave T on the instants at
-//     which units drain: t·r + f modulo w stays the same, and this phase is also that
-//     of the receipt. Another return moves T, and may leave a state that equals an older
-//     one. It marks the state as mixed until it is empty. A mixed state notes by how many
-//     µs T has left its phase (mix.shift), and its receipts do, too. Every charge of a
-//     mixed state notes its instant, which tells the latest take from others.
-//   - A receipt notes the rate of its take, because units that drained at another rate may
-//     have led to the same phase. Under another rate it can only be put back exactly.
-//     A mixed state notes its rate as well.
-//   - A Reset, a repair of the clock, and a write to a mixed state at another rate
-//     begin a new era.
+// Returning. If the state that a take left is still stored, undo puts the state before the take back, exactly.
+// Otherwise others have taken or returned since, and units that had time to refill must not be credited again. Without
+// the take, the level would have been lower by its units at first. This difference shrinks only while the lower level
+// is empty, so by at most the units that have drained since the take. The method without credits the other units.
 //
-// A state that is not mixed does not say its rate. So one case is left: others used the
-// bucket at a second rate, and the first is in force again. A receipt from before passes
-// if the second rate has led to the same phase. That is so for 1 of w instants at which
-// a take finds the bucket empty, and for 1 of k units that drain at k times the rate.
+// Example: 60 per minute. A takes 2 units at 0 s, and B takes 3 at 0.5 s. A returns at 1.5 s. One unit has drained
+// since A's take, so one of its two units is credited: 3 are in use at 1.5 s. At 2.5 s two units have drained, and A's
+// return credits nothing.
+//
+// Three facts show whether a take is still in the state.
+//   - Under one rate, takes and returns of the latest take leave T on the instants at which units drain. So t·r + f
+//     modulo w, the phase, stays the same, and equals the receipt's phase. Any other return moves T, and may leave a
+//     state that equals an older state. It marks the state as mixed until it is empty. A mixed state notes by how many
+//     µs T has left its phase (mix.shift), and its receipts do, too. Every charge of a mixed state notes its instant,
+//     which distinguishes the latest take from others.
+//   - A receipt notes the rate of its take, because units that drained at another rate may have led to the same phase.
+//     Under another rate it can only be put back exactly. A mixed state notes its rate as well.
+//   - A Reset, a repair of the clock, and a write to a mixed state at another rate begin a new era.
+//
+// A state that is not mixed does not note its rate. So one case is left: others used the bucket at a second rate, and
+// the first is in force again. A receipt from before passes if the second rate has led to the same phase. That is so
+// for 1 of w instants at which a take finds the bucket empty, and for 1 of k units that drain at k times the rate. Such
+// a receipt credits units of other takes, at most its own number: for 10 % of the receipts after a change from 1/1s to
+// 10/1s and back.
+//
+// A lowered limit. at cuts N to the cap, twice the burst, so a charge under a lowered limit forgets the units above.
 
 package step
 
@@ -128,9 +129,8 @@ func (tokenBucket) charge(s State, now, units, _ int64, l *Limit) State {
 	return s
 }
 
-// backfill charges the units that have not drained since at. The fraction of
-// the unit that drains by now is kept, so that a client which takes one unit
-// whenever there is one is not denied.
+// backfill charges the units that have not drained since at. It keeps the fraction of the unit that drains next, so
+// that a client which takes every unit as soon as it is free is not denied.
 func (b tokenBucket) backfill(s State, now, units, at int64, l *Limit) State {
 	late, _ := b.at(State{T: min(at, now), N: units}, now, l)
 	if units = min(late.N, max(0, l.Burst-s.N)); units == 0 {
@@ -184,8 +184,8 @@ func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 	return b.shifted(State{T: t, N: n, F: f, More: s.More}, now, now-taken, l)
 }
 
-// shifted returns a state that leaves the instants at which it drained so far, by some
-// µs, brought to now. No state precedes the epoch.
+// shifted moves a state by some µs, off the instants at which it drained until now, and brings it to now. No state
+// precedes the epoch.
 func (b tokenBucket) shifted(s State, now, by int64, l *Limit) State {
 	era, shift := s.Era(), s.mix().shift+by%l.W
 	s.T += by
@@ -200,8 +200,8 @@ func (b tokenBucket) shifted(s State, now, by int64, l *Limit) State {
 	return s
 }
 
-// phase returns where t + f/r lies between two instants that are a unit's time apart,
-// in parts of 1/r µs: (t·r + f) mod w.
+// phase returns the place of t + f/r between two instants that are a unit's time apart, in parts of 1/r µs: (t·r + f)
+// mod w.
 func phase(t, f int64, l *Limit) uint64 {
 	if t %= l.W; t < 0 {
 		t += l.W
@@ -211,8 +211,8 @@ func phase(t, f int64, l *Limit) uint64 {
 	return bits.Rem64(hi+carry, lo, uint64(l.W))
 }
 
-// unitsUntil returns how many units drain from an instant until that of the
-// state, rounded up; 0 if the state is not later.
+// unitsUntil returns how many units drain from an instant until the state's instant, rounded up; 0 if the state is not
+// later.
 func unitsUntil(from int64, s State, l *Limit) int64 {
 	if s.T < from {
 		return 0
@@ -234,9 +234,8 @@ func (s State) left(r *Receipt) bool {
 	return s.T == r.T && s.N == r.N && s.F == r.F && (!s.mixed() || s.last() == r.At)
 }
 
-// restore takes units off the state that their take left. It returns the state
-// as it was then, not as it has drained since, so that the rest of the receipt
-// can be returned as exactly.
+// restore takes units off the state that their take left. It returns the state as it was then, undrained, so that the
+// rest of the receipt can be returned as exactly.
 func (b tokenBucket) restore(stored State, now, units int64, l *Limit) State {
 	stored.N = max(0, stored.N-units)
 	if s, repaired := b.at(stored, now, l); repaired || !s.Spent() {
