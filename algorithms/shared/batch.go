@@ -10,27 +10,33 @@
 //	 (ended)        withdrawn             overdue
 //
 //	queued     Groups wait in their lane; there is no batch yet. A group whose
-//	           caller leaves, or that has waited for too long, ends there:
-//	           nothing of it is ever sent.
+//	           caller leaves, or that has waited for too long, ends here.
+//	           The limiter never sends any part of it.
 //	held       A worker has handed the batch to the client, which has not read
 //	           it. A client that cannot connect goes on trying after the
-//	           deadline, and its error would come too late to say that nothing
-//	           was sent. So the client receives the name of a script only when it
+//	           deadline, and its error comes too late to prove that it sent
+//	           nothing. So the client receives the name of a script only when it
 //	           writes the command. Until then the batch can be withdrawn.
-//	sent       The client has read the name of a script, and so Redis may have
+//	sent       The client has read the name of a script, so Redis may have
 //	           executed it. If Redis refused all scripts without executing
 //	           anything, the batch is held again for another trip.
-//	answered   The trips ended within the deadline, if only because the client
+//	answered   The trips ended within the deadline, perhaps because the client
 //	           failed before it read anything. Every caller that still waits
 //	           receives its answer, or why there is none.
 //	withdrawn  The deadline passed before the client read anything. The callers
-//	           have received errUnsent. Nothing was executed, and nothing will.
-//	overdue    The deadline passed afterwards. The callers have received
-//	           errTimeout. Redis may have executed the scripts.
+//	           have received errUnsent. Redis executed nothing, and never will.
+//	overdue    The deadline passed after the client had read a name. The callers
+//	           have received errTimeout. Redis may have executed the scripts.
+//
+// Example: the deadline is 50 ms, and Redis is down. The client dials for 5 s.
+// At 50 ms the batch is held, so it is withdrawn: its calls are certainly not
+// charged. Had the client written the command at 49 ms, the batch would be
+// overdue, and the charge unknown.
 //
 // answer and expire need the lane's mutex, so exactly one of them ends a batch.
-// Whichever does tells the circuit the outcome. send and hold do not need the
-// mutex, because the client's goroutine must not wait: they are atomic.
+// The one that does reports the outcome to the circuit. send and hold do not
+// need the mutex, because the client's goroutine must not wait: they are
+// atomic.
 //
 // A batch of plain commands is sent at once, because late ones do no harm.
 //
@@ -38,7 +44,7 @@
 // batch keeps the place for the next one. When the batch expires, or when the
 // deadline of one of its callers passes (abandon), the batch is stuck: another
 // may be sent in its place, and the lane counts it as stuck until the client
-// gives up. A stuck batch that has not expired is answered as any other.
+// gives up. A stuck batch that has not expired is answered like any other.
 
 package shared
 
@@ -62,8 +68,8 @@ const (
 )
 
 // A batch is the groups that a worker sends at once, as one script per slot; or
-// one group of plain commands. A worker uses its batch again for the next groups,
-// with all buffers, unless the batch is stuck. Idle ones are pooled.
+// one group of plain commands. A worker uses its batch again for the next
+// groups, with all buffers, unless the batch is stuck. Idle batches are pooled.
 type batch struct {
 	lane   *lane
 	ctx    context.Context // of the trips
@@ -78,7 +84,7 @@ type batch struct {
 	suspect  *suspicion  // of the circuit, which waits for the reply; nil if there is none
 	now      int64       // µs: the instant that the scripts receive; 0: the server's
 	due      int64       // µs, monotonic: when the callers give up
-	together int         // the batches in flight when it was filled, with this one
+	together int         // the batches in flight when it was filled, including itself
 	scripts  []script
 	trips    []redis.Cmder // the commands of the next trip
 }
@@ -99,13 +105,13 @@ type group struct {
 	plain  []redis.Cmder
 	slot   uint16
 
-	weight, size int   // what it adds to a batch
+	weight, size int   // added to the batch
 	due          int64 // µs, monotonic: when the caller gives up; 0: when the batch does
 
 	// Guarded by the lane's mu:
 	queued time.Time
 	batch  *batch // in flight, whose end the caller waits for
-	left   bool   // the caller waits no longer, though Redis may execute the group; final once the batch has ended
+	left   bool   // the caller has stopped waiting, though Redis may execute the group; final once the batch has ended
 
 	late func(error) // of the call: receives the end of a group that was left
 	next *group      // in the tally of its key
@@ -153,9 +159,9 @@ func (b *batch) gather() bool {
 }
 
 // leave gives up a group, and reports whether it did: false if the group has
-// ended. A queued group will never be sent. The answer to a group in flight goes
-// nowhere; if a deadline passed rather than that the caller hung up, the batch
-// is late.
+// ended. A queued group will never be sent. The answer to a group in flight is
+// dropped. If a deadline passed, the batch is late; a caller that hung up does
+// not make it late.
 func (l *lane) leave(ctx context.Context, g *group) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +181,8 @@ func (l *lane) leave(ctx context.Context, g *group) bool {
 }
 
 // shed ends the groups at the head of the queue that have been waiting for the
-// whole deadline, or all groups. It reports whether there are any. It requires mu.
+// whole deadline, or all groups. It reports whether there are any. It requires
+// mu.
 func (l *lane) shed(all bool, err error) bool {
 	oldest := time.Now().Add(-l.deadline)
 	n := 0
@@ -189,7 +196,7 @@ func (l *lane) shed(all bool, err error) bool {
 
 // send is called when the client reads what it is about to write: held -> sent.
 // It reports whether the client may write it. A client may read more than once,
-// and write a batch that has become overdue since.
+// and may write a batch that has become overdue.
 func (b *batch) send() bool {
 	if b.phase.CompareAndSwap(phaseHeld, phaseSent) {
 		return true
@@ -205,7 +212,7 @@ func (b *batch) hold() { b.phase.CompareAndSwap(phaseSent, phaseHeld) }
 func (b *batch) expired() bool { return b.phase.Load() >= phaseWithdrawn }
 
 // answer ends the batch within its deadline: held, sent -> answered. It reports
-// whether it did. From then on its groups are the worker's. It requires mu.
+// whether it did. From then on the worker owns the groups. It requires mu.
 func (b *batch) answer() bool {
 	if b.expired() {
 		return false
@@ -218,14 +225,15 @@ func (b *batch) answer() bool {
 }
 
 // expire ends the batch at its deadline: held -> withdrawn, sent -> overdue. It
-// tells the circuit before the callers, because theirs is the next round trip.
+// informs the circuit before it wakes the callers, because their next calls
+// must find the circuit open.
 //
-// It also ends the groups that have been waiting behind the batch for as long. If
-// nothing else has ended recently, it ends all groups in the queue, because they
-// would wait as long again.
+// It also ends the groups that have been waiting behind the batch for as long.
+// If no other batch has ended recently, it ends all groups in the queue,
+// because they would wait as long again.
 func (b *batch) expire() {
-	// Last, because whatever the client does before it reads a reply, such as
-	// waiting for a connection, ends now and must find that the batch has expired.
+	// Last: it ends whatever the client waits for before it reads a reply, such
+	// as a connection. By then the batch must have expired.
 	defer b.cancel()
 	l := b.lane
 	l.mu.Lock()
@@ -263,7 +271,7 @@ func (g *group) end(err error) {
 	g.done <- err
 }
 
-// abandon lets another batch take the place in flight of one that is late. It
+// abandon lets another batch take the place in flight of a late batch. It
 // requires mu.
 func (l *lane) abandon(b *batch) {
 	if !b.stuck {

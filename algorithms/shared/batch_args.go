@@ -1,6 +1,6 @@
-// Arguments of a script that need no allocation, because a pointer to them goes into
-// an any. Go-redis writes them as MarshalBinary returns them, and whoever traces
-// commands shows what String returns.
+// Arguments of a script that need no allocation, because a pointer to them
+// becomes an any. Go-redis writes the result of MarshalBinary; hooks that trace
+// commands show the result of String.
 
 package shared
 

@@ -1,27 +1,31 @@
 // How many batches are in flight at once.
 //
-// Redis works on a batch for about 100 µs, and meanwhile others can travel. So
+// Redis works on a batch for about 100 µs. Other batches can travel in that
+// time. So
 //
 //	goal = round trip / 100 µs, at least 4
 //
-// batches keep Redis busy and the network full. More of them only make each batch
-// smaller, and a small batch costs Redis more per check.
+// batches keep Redis busy and the network full. Example: a Redis 2 ms away
+// needs 20. More batches only make each batch smaller, and a small batch costs
+// Redis more per check.
 //
-// The round trip is the least of the last 5 to 10 s: a reply that waited for other
-// batches says nothing of the network. For the same reason only a batch that was
-// sent while at most two were in flight counts. Under load there is no such batch,
-// and the floor would grow old. Then the lane drains: it sends no more than two at a
-// time until one of them is answered.
+// The round trip is the least of the last 5 to 10 s, because a reply that
+// waited for other batches says nothing of the network. For the same reason,
+// only a batch counts that was sent while at most two were in flight. Under
+// load there is no such batch, and the floor would grow old. Then the lane
+// drains: it sends no more than two at a time until one of them is answered.
 //
-// A Redis that is slow makes long trips, too, and more batches do not make it faster.
+// A slow Redis makes long trips, too, and more batches do not make it faster.
 // By Little's law
 //
 //	batches per second = batches in flight / mean trip
 //
-// While the mean trip stays near the floor, each further batch in flight adds to the
-// batches per second. Once Redis is busy, each adds to the mean trip instead. So the
-// level grows only while the mean trip is at most twice the floor: batches travel for
-// at least as long as they wait. Above three times the floor it shrinks.
+// While the mean trip stays near the floor, each further batch in flight adds
+// to the batches per second. Once Redis is busy, each adds to the mean trip
+// instead. So the level grows only while the mean trip is at most twice the
+// floor: batches travel for at least as long as they wait. Above three times
+// the floor it shrinks. Example: with a floor of 2 ms and 20 batches in flight,
+// a mean trip of 3 ms lets the level grow, and 7 ms makes it shrink.
 //
 //	| event                                         | level                    |
 //	|-----------------------------------------------|--------------------------|
@@ -34,13 +38,14 @@
 //	| a batch is late, or fails                     | 2                        |
 //	| no batch was answered for 10 s                | 2                        |
 //
-// One more at a time lets the client's pool dial one connection at a time, and none
-// while Redis is in trouble. Nothing grows unless as many as allowed were in flight.
+// One more at a time lets the client's pool dial one connection at a time, and
+// none while Redis is in trouble. The level grows only if all allowed batches
+// were in flight.
 
 package shared
 
 const (
-	fewInFlight = 2 // batches beside which a round trip is measured
+	fewInFlight = 2 // a round trip is measured beside at most so many
 
 	// batchTakes is how long Redis works on a batch, in µs.
 	batchTakes = 100
@@ -48,20 +53,21 @@ const (
 	// blindInFlight bounds the batches of a client whose pool is not known.
 	blindInFlight = 4
 
-	// leastGoal is the goal on one machine, where a trip takes less than its batch.
+	// leastGoal is the goal on one machine, where a trip takes less time than
+	// its batch.
 	leastGoal = 4
 )
 
 // A flight controls how many batches of a lane are in flight. The zero value knows
 // nothing yet. Instants are monotonic, in µs.
 type flight struct {
-	level int // batches that may be in flight, if the floor is known; 0 means 2
+	level int // batches that may be in flight while the floor is known; 0 means 2
 	floor floor
 	last  int64 // when a batch was answered
 
-	// Since the level began, or since as many batches as the level were answered:
-	batches, trips int64 // that were answered, and the sum of their trips
-	full           bool  // as many as allowed were in flight
+	// Since the level began, or since level batches were answered:
+	batches, trips int64 // answered batches, and the sum of their trips
+	full           bool  // all allowed batches were in flight
 }
 
 // allowed returns how many batches may be in flight, at most most.
@@ -72,8 +78,9 @@ func (f *flight) allowed(now int64, most int) int {
 	return min(max(f.level, fewInFlight), most)
 }
 
-// answered notes a batch that was answered at now, after a trip of so many µs. When
-// it was sent, together were in flight, with itself. There may be at most most.
+// answered notes a batch that was answered at now, after a trip of so many µs.
+// When it was sent, together batches were in flight, including itself. most
+// bounds the level.
 func (f *flight) answered(now, trip int64, together, most int) {
 	if together <= fewInFlight {
 		f.floor.observe(now, trip)

@@ -8,16 +8,16 @@ import "math"
 const floorFor = 5_000_000
 
 // A floor finds the least of the values of the last 5 to 10 s. Instants are
-// monotonic, in µs. The zero value has seen none.
+// monotonic, in µs. The zero floor has seen no value.
 type floor struct {
 	began        int64 // when least began
-	least, older int64 // of the time since began, and of the 5 s before; unknown if there was none
+	least, older int64 // least since began, and least of the 5 s before; unknown if there was no value
 	seen         bool
 }
 
 const unknown = math.MaxInt64
 
-// at returns the least value; unknown if there is none that is recent.
+// at returns the least recent value, or unknown.
 func (f *floor) at(now int64) int64 {
 	f.turn(now)
 	return min(f.least, f.older)

@@ -1,9 +1,11 @@
 // Lanes: the queues in which groups gather, one for each part of Redis, and the
-// workers that send what has gathered.
+// workers that send the gathered groups.
 //
 // While as many batches as allowed are in flight, groups gather, and the next
 // batch takes them all. So a lone call waits for nothing, and many calls share
-// round trips.
+// round trips. Example: two batches are allowed and in flight, and 30 calls
+// arrive. They queue. When the first batch is answered, its worker sends all 30
+// in the next one.
 
 package shared
 
@@ -15,9 +17,9 @@ import (
 	"time"
 )
 
-// errOverloaded is wrapped by the error of a call that was not even sent,
-// because too many calls before it wait, or were given up and may be stuck, or
-// because it has waited behind them for the whole deadline.
+// errOverloaded is wrapped by the error of a call that was not sent: too many
+// calls wait before it, too many batches may be stuck, or it has waited behind
+// others for the whole deadline.
 var errOverloaded = errors.New("overloaded")
 
 var (
@@ -29,28 +31,29 @@ var (
 
 const (
 	// A batch holds Redis for as long as its checks take, and all other clients
-	// wait. So it is bounded by weight, in lone takes from a bucket, and by the
-	// bytes of its keys and arguments. A group that exceeds them travels alone.
+	// wait. So a batch is bounded by weight, in lone takes from a bucket, and
+	// by the bytes of its keys and arguments. A group that exceeds them travels
+	// alone.
 	maxBatchWeight = 48
 	maxBatchBytes  = 16 << 10
 
-	// maxStuck bounds the batches of a lane that callers have given up and that
-	// the client still waits for: go-redis does, for its ReadTimeout.
+	// maxStuck bounds the batches of a lane that callers have given up while
+	// the client still waits for the reply, for its ReadTimeout.
 	maxStuck = 16
 	// maxQueued bounds the groups of a lane that wait to be sent.
 	maxQueued = 16 << 10
 
 	// slotsPerLane makes 64 lanes. Masters hold ranges of slots, so a master
-	// that does not answer holds up few lanes of others.
+	// that does not answer delays few slots of other masters.
 	slotsPerLane = 256
 
-	// controlDeadline is the deadline of plain commands: no caller of a limit
-	// waits for them, and the first may have to dial.
+	// controlDeadline is the deadline of plain commands. No caller of a limit
+	// waits for them, and the first command may have to dial.
 	controlDeadline = time.Second
 )
 
 // A lane sends groups to one part of Redis. Plain commands have a lane of their
-// own, so that none that hangs holds up a script.
+// own, so that a command that hangs delays no script.
 type lane struct {
 	redis    *redisLayer
 	deadline time.Duration
@@ -58,9 +61,9 @@ type lane struct {
 
 	mu       sync.Mutex // guards the fields below
 	queue    []*group
-	inFlight int       // batches, without those that are stuck
-	flight   flight    // how many may be
-	stuck    int       // batches that were given up and that the client waits for
+	inFlight int       // batches in flight, except stuck ones
+	flight   flight    // how many may be in flight
+	stuck    int       // batches that callers gave up and the client has not
 	ended    time.Time // when the last batch ended that was not stuck
 	late     time.Time // when the last batch was late
 	clocks   clocks    // of the servers
@@ -99,7 +102,7 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 		if err := ctx.Err(); g.left || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		return errUnsent // it was still in the queue
+		return errUnsent // the group was still in the queue
 	}
 	return <-g.done // just in time
 }
@@ -165,8 +168,8 @@ func (l *lane) work() {
 	l.redis.batches.Put(b)
 }
 
-// end ends a batch whose trips have ended. It reports whether the batch can be used
-// again.
+// end ends a batch whose trips have ended. It reports whether the batch can be
+// used again.
 func (b *batch) end() bool {
 	if !b.finish() {
 		b.cancel()
@@ -176,10 +179,9 @@ func (b *batch) end() bool {
 	return true
 }
 
-// next fills the batch, and reports whether there is anything to send. If there is
-// nothing, the worker's place in flight is free. Groups may have been waiting for
-// too long although batches are answered, because there are more calls than Redis
-// answers in time.
+// next fills the batch, and reports whether there is anything to send. If there
+// is nothing, it frees the worker's place in flight. It sheds groups that have
+// waited for too long: there may be more calls than Redis answers in time.
 func (b *batch) next() bool {
 	l := b.lane
 	l.mu.Lock()
@@ -197,13 +199,13 @@ func (b *batch) next() bool {
 }
 
 // finish ends a batch whose trips have ended, and wakes the callers that still
-// wait. It reports whether the worker may go on with the batch: not if its place in
-// flight was given to another, nor if its timer may still run.
+// wait. It reports whether the worker may use the batch again. It may not if
+// another batch has its place in flight, or if its timer may still run.
 func (b *batch) finish() bool {
 	stopped := b.timer.Stop()
 	l := b.lane
 	l.mu.Lock()
-	if !b.stuck { // a late reply says little of the server's clock
+	if !b.stuck { // a late reply says little about the server's clock
 		b.observe()
 	}
 	b.resolve()

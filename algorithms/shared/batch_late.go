@@ -1,35 +1,40 @@
-// Deadlines in scripts: Redis executes nothing long after its caller gave up.
+// Deadlines in scripts: Redis executes no script long after its caller gave up.
 //
-// A Redis that stalled executes the scripts in its sockets when it resumes, and by
-// then this process has decided their calls. So a script carries a deadline by the
-// server's clock, and a script that comes later does nothing. It answers with the
-// server's instant alone: it is late.
+// A Redis that stalled executes the scripts in its sockets when it resumes. By
+// then this process has decided their calls. So a script carries a deadline by
+// the server's clock, and a script that comes later does nothing. It answers
+// with the server's instant alone: it is late.
 //
-// This process does not know the server's clock. But each reply has the instant at
-// which its script ran, and its
+// This process does not know the server's clock. But each reply has the instant
+// at which its script ran, and its
 //
 //	offset = the server's instant - this process's instant of sending
 //	       = how far the server's clock is ahead + the trip to the server
 //
-// is never less than what is to be added to an instant of this process. A slow
-// trip makes an offset larger, so the least one of the last 10 s is the best, and
-// with it
+// Adding an offset to an instant of this process gives an instant of the server
+// that is never too early. A slow trip makes an offset larger, so the least
+// offset of the last 10 s is the best. With it, the
 //
 //	deadline = when the caller gives up + offset + 100 ms
 //
-// comes at least 100 ms after the caller has given up, and at most one such trip
-// later. A slow drift of clocks changes an offset by a few ms in 10 s; the 100 ms
-// leave room for that. If no script was answered in the last 10 s, there is no
-// deadline.
+// comes at least 100 ms after the caller has given up, and at most one such
+// trip later. A slow drift of clocks changes an offset by a few ms in 10 s; the
+// 100 ms leave room for that. If no script was answered in the last 10 s, there
+// is no deadline.
 //
-// The server's clock may step forward, or another server may have the slot now.
-// Then a script counts as late although it came in time. It has done nothing, so
-// the batch sends it again, with the offset of the late reply, at most twice. So a
-// clock that steps loses no timely take. After a step backwards, deadlines are too
-// late until the next reply.
+// Example: a script is sent at 1 000 ms of this process, runs at 5 003 ms of
+// the server, and its caller gives up at 1 050 ms. The offset is 4 003 ms, so
+// the next script, whose caller gives up at 1 100 ms, has the deadline 1 100 +
+// 4 003 + 100 = 5 203 ms.
 //
-// Settlements have no deadline, because what they settle has happened. A batch puts
-// them into scripts of their own.
+// The server's clock may step forward, or another server may have taken over
+// the slot. Then a script counts as late although it came in time. It has done
+// nothing, so the batch sends it again, with the offset of the late reply, at
+// most twice. So a clock that steps loses no timely take. After a step
+// backwards, deadlines are too late until the next reply.
+//
+// Settlements have no deadline, because their requests have been served. A
+// batch puts them into scripts of their own.
 
 package shared
 
@@ -38,7 +43,7 @@ import (
 	"time"
 )
 
-// scriptSlack is how long after its caller has given up a script may run.
+// scriptSlack is how long after its caller gave up a script may run.
 const scriptSlack = 100 * time.Millisecond
 
 // maxLate is how often a late script is sent again. Where a lane has slots of two
@@ -52,8 +57,9 @@ var started = time.Now()
 // monotonic returns an instant in µs.
 func monotonic() int64 { return time.Since(started).Microseconds() }
 
-// deadlineOf returns the deadline of a script whose callers give up at due, by a
-// clock that is ahead by offset; 0 for none if the offset is not known.
+// deadlineOf returns the deadline of a script whose callers give up at due, by
+// a clock that is ahead by offset. It returns 0, no deadline, if the offset is
+// unknown.
 func deadlineOf(due, offset int64) int64 {
 	if offset == unknown {
 		return 0
@@ -61,14 +67,15 @@ func deadlineOf(due, offset int64) int64 {
 	return due + offset + scriptSlack.Microseconds()
 }
 
-// Clocks are those of the servers of a lane. In a Cluster a lane may have slots of two
-// masters, so there each slot has a floor of its own, once it was used.
+// clocks are the clocks of a lane's servers. In a Cluster a lane may have slots
+// of two masters, so each slot that was used has a floor of its own.
 type clocks struct {
 	lane  floor
 	slots map[uint16]*floor // nil: one server
 }
 
-// at returns the least recent offset of a slot's server, or else of the lane's.
+// at returns the least recent offset of a slot's server, or otherwise of the
+// lane's.
 func (c *clocks) at(slot uint16, now int64) int64 {
 	if f := c.slots[slot]; f != nil {
 		if least := f.at(now); least != unknown {
@@ -85,7 +92,7 @@ func (c *clocks) observe(slot uint16, now, offset int64) {
 	}
 }
 
-// replace forgets all offsets except one, of a slot's server.
+// replace forgets all offsets of a slot's server except one.
 func (c *clocks) replace(slot uint16, now, offset int64) {
 	if f := c.of(slot); f != nil {
 		f.replace(now, offset)
@@ -107,7 +114,8 @@ func (c *clocks) of(slot uint16) *floor {
 	return f
 }
 
-// expectClocks notes what is known of the servers' clocks, and when callers give up.
+// expectClocks notes the known offsets of the servers' clocks, and when callers
+// give up.
 func (b *batch) expectClocks() {
 	l, now := b.lane, monotonic()
 	l.mu.Lock()
@@ -125,7 +133,8 @@ func (b *batch) expectClocks() {
 	}
 }
 
-// stepped notes the offset of a script that was late, though its callers wait.
+// stepped notes the offset of a script that was late, although its callers
+// still wait.
 func (l *lane) stepped(s *script) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +152,8 @@ func (b *batch) observe() {
 	}
 }
 
-// tellLate tells the calls whose callers have left how they ended. The batch's trips
-// have ended.
+// tellLate reports to calls whose callers have left how they ended. The batch's
+// trips have ended.
 func (b *batch) tellLate() {
 	if b.err != nil { // there are no scripts
 		for _, g := range b.groups {
@@ -167,7 +176,7 @@ func (b *batch) tellLate() {
 	}
 }
 
-// tellLate tells the group's call how it ended, if its caller has left.
+// tellLate reports to the group's call how it ended, if its caller has left.
 func (g *group) tellLate(err error) {
 	if g.left && g.late != nil {
 		g.late(err)

@@ -1,23 +1,29 @@
 // Batches that a caller sends itself.
 //
-// On one machine a lone call takes 70 µs, and 20 of them pass while its group goes to
-// the goroutine of a worker and its answer comes back. So a caller whose group is
-// alone in the queue sends the batch on its own goroutine.
+// On one machine a lone call takes 70 µs. For 20 of them its group is on the
+// way to the goroutine of a worker, or its answer on the way back. So a caller
+// whose group is alone in the queue sends the batch on its own goroutine.
 //
-// A worker can hang in the client for longer than the deadline, and no caller may. So
-// callers send batches only if
+// A worker may hang in the client for longer than the deadline, but a caller
+// may not. So callers send batches only if
 //
-//   - the client gives up dialling, reading and writing at the deadline of a context.
-//     go-redis does so with ContextTimeoutEnabled. Its maintenance notifications must
-//     be disabled, because after one of them it reads for up to 10 s. It must not ask
-//     the application for credentials, or call it for a new connection.
-//   - the caller has no deadline that comes before the limiter's.
-//   - no batch of the lane was late in the last second. A client that gives up closes
-//     the connection. Then no reply can prove that this process was late, and not
-//     Redis; see fallback_pulse.go.
+//   - the client gives up dialling, reading and writing at the deadline of a
+//     context. go-redis does so with ContextTimeoutEnabled. Its maintenance
+//     notifications must be disabled, because after one of them it reads for up
+//     to 10 s. It must not ask the application for credentials, or call it for
+//     a new connection.
+//   - the caller has no deadline before the limiter's.
+//   - no batch of the lane was late in the last second. A client that gives up
+//     closes the connection. Then no reply can prove that this process was late
+//     rather than Redis; see fallback_pulse.go.
 //
-// No client of go-redis gives up when a context is cancelled. So such a call returns
-// with its answer, or at the limiter's deadline.
+// Example: the deadline is 50 ms, and Redis hangs. The context of the first
+// call ends at 51 ms; the batch expires at 50 ms, and the caller returns at 51
+// ms. For the next second only workers send, so further callers return at 50
+// ms, and their connections stay open.
+//
+// No client of go-redis gives up when a context is cancelled. So such a call
+// returns with its answer, or at the limiter's deadline.
 
 package shared
 
@@ -38,8 +44,8 @@ const (
 	workersFor = time.Second
 )
 
-// obeysDeadlines reports whether a client does nothing for longer than until the
-// deadline of a context.
+// obeysDeadlines reports whether no operation of a client lasts longer than the
+// deadline of its context.
 func obeysDeadlines(client Client) bool {
 	c, ok := client.(interface{ Options() *redis.Options })
 	if !ok {

@@ -16,9 +16,9 @@ var errLate = errors.New("the call came to Redis after its deadline each time, a
 
 var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 
-// answered reads the instant of the server in a reply, and whether the script was
-// late: then the instant is the whole reply. It reports whether this is a reply of
-// the script.
+// answered reads the server's instant in a reply, and whether the script was
+// late: then the instant is the whole reply. It reports whether this is a reply
+// of the script.
 func (s *script) answered() (at int64, late, ok bool) {
 	reply, err := s.cmd.Slice()
 	if err != nil || len(reply) == 0 {
@@ -32,8 +32,8 @@ func (s *script) answered() (at int64, late, ok bool) {
 }
 
 // read gives every group its part of the reply. If the reply cannot be read, it
-// returns an error, and the answers of the groups mean nothing. Items of groups
-// whose callers have left are skipped: their callers may use them.
+// returns an error, and the answers of the groups mean nothing. It skips groups
+// whose callers have left, because the callers may use their items again.
 func (s *script) read(reply []any) error {
 	now, late, ok := s.answered()
 	switch {
@@ -85,7 +85,7 @@ const (
 	flagMissing
 	flagCharged
 	flagInstants // two more numbers
-	flagPast     // two others
+	flagPast     // two other numbers: the era and the shift
 )
 
 // sizeOfAnswer returns the size of an answer that begins with flags.

@@ -46,7 +46,7 @@ type keyTally struct {
 	first, last *group // linked by their next
 }
 
-// checkSize is about what a check adds to a script, beside its key.
+// checkSize is about how many bytes a check adds to a script, beside its key.
 const checkSize = 29
 
 // slot returns the slot of the script's keys.
@@ -67,8 +67,8 @@ func (s *script) reset() {
 	}
 }
 
-// pack writes the arguments of the script. Most groups are one take from a
-// bucket: these come first.
+// pack writes the arguments of the script. Groups that are one take from a
+// bucket come first, because they are most groups.
 func (s *script) pack(clock func() time.Time) {
 	s.clock = clock
 	for _, g := range s.groups {
@@ -89,8 +89,8 @@ func (s *script) pack(clock func() time.Time) {
 	}
 }
 
-// addToTally adds a group to the tally of its key, and reports whether it did: only
-// a lone take whose key has no other tally is for tallies.
+// addToTally adds a group to the tally of its key, and reports whether it did:
+// only a lone take whose key has no other tally can be in a tally.
 func (s *script) addToTally(g *group) bool {
 	it := g.items[0]
 	if len(g.items) > 1 || it.Op != step.Take || g.denied > 0 || it.Limit.Row.Refill != step.Continuously {
@@ -110,7 +110,7 @@ func (s *script) addToTally(g *group) bool {
 	return true
 }
 
-// packTallies writes the tallies. Neighbours that are alike share one entry.
+// packTallies writes the tallies. Equal neighbours share one entry.
 func (s *script) packTallies() {
 	if len(s.tallies) == 0 {
 		return
@@ -166,7 +166,7 @@ func (s *script) packReceipt(r *step.Receipt) {
 	s.checks = appendDouble(s.checks, r.W)
 }
 
-// packID tells a take apart from others: a new one, or the take that a
+// packID writes the id of a take: a new id, or the id of the take that a
 // settlement is about.
 func (s *script) packID(it *item) {
 	id, last := it.ID, int64(0)
@@ -203,8 +203,8 @@ func (s *script) limitIndex(l *step.Limit) uint16 {
 	for _, v := range [...]int64{l.R, l.W, l.A, l.B, l.Burst, l.Cap, l.Window} {
 		s.packed = appendDouble(s.packed, v)
 	}
-	// Limits of calendars carry the turns around this process's clock. Which of
-	// them have come, the script decides by its own.
+	// Limits of calendars carry the turns around this process's clock. The
+	// script decides by its own clock which of the turns have come.
 	var turns []int64
 	if l.Calendar != nil {
 		turns = l.Calendar.Around(s.clock().UnixMicro())[:]

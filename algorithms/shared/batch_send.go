@@ -1,5 +1,6 @@
-// The round trips of a batch: one, and another for scripts that Redis did not know,
-// that a new connection may serve, or that the server's clock made late.
+// The round trips of a batch: one, and another for scripts that Redis did not
+// know, that a new connection may serve, or that were late by the server's
+// clock.
 
 package shared
 
@@ -26,8 +27,8 @@ func (b *batch) begin() {
 	b.due = monotonic() + b.lane.deadline.Microseconds()
 }
 
-// tell tells the circuit the outcome of the batch. Whatever ends the batch does
-// so, once.
+// tell reports the outcome of the batch to the circuit. The function that ends
+// the batch calls it, once.
 func (b *batch) tell(err error) {
 	if b.lane.plain {
 		return
@@ -40,8 +41,8 @@ func (b *batch) tell(err error) {
 	}
 }
 
-// blame tells the circuit that the deadline has passed. If this process was late
-// itself, the circuit waits for the reply.
+// blame reports to the circuit that the deadline has passed. If this process
+// was late itself, the circuit waits for the reply.
 func (b *batch) blame(err error) {
 	c := b.lane.redis.circuit
 	if b.endTrip == nil {
@@ -126,9 +127,10 @@ func (b *batch) scriptOf(g *group) *script {
 	return &b.scripts[n]
 }
 
-// again makes the commands of the scripts that are to be sent once more. Redis has
-// executed nothing of them. A server that has just been promoted may lack the script
-// and have another clock, so each of the reasons has its own second attempt.
+// again makes the commands of the scripts that are to be sent once more. Redis
+// has executed no part of them. A server that has just been promoted may lack
+// the script and have another clock, so each of the reasons has its own second
+// attempt.
 func (b *batch) again() {
 	clear(b.trips)
 	b.trips = b.trips[:0]
@@ -182,16 +184,16 @@ func (b *batch) command(s *script, name string) {
 }
 
 // A scriptName is the digest or the source of a script, as an argument of a
-// command. Whoever reads it may send it.
+// command. A client that reads it may send it.
 type scriptName struct {
 	batch *batch
 	text  []byte
-	sent  int64 // µs, monotonic: when it was written; 0: that is not known
+	sent  int64 // µs, monotonic: when it was written; 0: unknown
 }
 
-// MarshalBinary is called by go-redis when it writes the command. The command of a
-// batch that was withdrawn is written without a name: Redis knows no such script,
-// and nothing else that is written to the connection is harmed.
+// MarshalBinary is called by go-redis when it writes the command. For a batch
+// that was withdrawn it returns no name. Redis then knows no such script, and
+// other commands on the connection are not harmed.
 func (n *scriptName) MarshalBinary() ([]byte, error) {
 	if n.batch.send() {
 		n.sent = monotonic()
@@ -200,8 +202,8 @@ func (n *scriptName) MarshalBinary() ([]byte, error) {
 	return nil, nil
 }
 
-// String is for clients that write or trace commands as text. When they write it is
-// not known.
+// String is for clients that write or trace commands as text. It is unknown
+// when they write.
 func (n *scriptName) String() string {
 	if n.batch.send() {
 		return string(n.text)
@@ -234,14 +236,14 @@ func (r *redisLayer) trip(ctx context.Context, commands []redis.Cmder) {
 }
 
 // do sends plain commands, all for one slot, and returns the first of their
-// errors. They must do no harm if they are executed late, or more than once:
-// nothing keeps the client from that.
+// errors. They must do no harm if the client sends them late, or more than
+// once.
 func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 	return r.control.submit(ctx, &group{plain: commands, done: make(chan error, 1)})
 }
 
-// wake tells the circuit how the trips of the batch have ended, and then wakes
-// the callers that still wait.
+// wake reports the end of the batch's trips to the circuit, and then wakes the
+// callers that still wait.
 func (b *batch) wake() {
 	switch {
 	case b.err != nil:
@@ -263,9 +265,9 @@ func (b *batch) wake() {
 	}
 }
 
-// read gives every group its answer or its error. It returns an error that blames
-// Redis, if there is one. No caller's context gets to the client, so a context's
-// error there is the deadline's.
+// read gives every group its answer or its error. It returns an error that
+// blames Redis, if there is one. The client never receives a caller's context,
+// so a context's error here is the deadline's.
 func (b *batch) read() (outcome error) {
 	for i := range b.scripts {
 		s := &b.scripts[i]
@@ -277,7 +279,7 @@ func (b *batch) read() (outcome error) {
 			outcome = err
 		}
 		for _, g := range s.groups {
-			if g.err = cmp.Or(err, g.err); err == nil && g.err != nil { // a stored key's
+			if g.err = cmp.Or(err, g.err); err == nil && g.err != nil { // the error of a stored key
 				b.lane.redis.report.failed(g.err)
 			}
 		}

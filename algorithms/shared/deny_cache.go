@@ -1,20 +1,27 @@
-// The deny cache: denials that this process remembers, so that clients who retry
-// cost the limiter below nothing.
+// The deny cache: denials that this process remembers, so that clients who
+// retry cost the limiter below nothing.
 //
-// Why a denial can be remembered. Takes only add to what is in use, so a cost that
-// was denied stays denied until its RetryAfter, whoever else takes. Only
-// settlements change that. Those of this process drop the denial before and after
-// they run. Those of other instances are seen when the denial expires, after a
-// second at most. Concurrent requests are never remembered (Row.Remembered): any
-// of them may end at once, at another instance.
+// Why a denial can be remembered. Takes only add to the units in use, so a cost
+// that was denied stays denied until its RetryAfter, whoever else takes. Only
+// settlements change that. A settlement of this process drops the denial before
+// and after it runs. A settlement of another instance acts here when the denial
+// expires, after a second at most. Concurrent limits are never remembered
+// (Row.Remembered): a request of another instance may end at any moment.
 //
-// Overtaking. A settlement may run while a denial is on its way. Each shard counts
-// the settlements of its keys. The count is read before the limiter below is
-// asked, and the denial is dropped if the count has changed when it arrives.
+// Overtaking. A settlement may run while a denial is on its way. Each shard
+// counts the settlements of its keys. The layer reads the count before it asks
+// the limiter below, and drops the denial if the count has changed when it
+// arrives.
 //
-// Time. A denial expires RetryAfter after it was asked for, because the limiter
-// below decided no sooner. The waits that a remembered denial reports count from
-// the answer, because the limiter below decided no later: they are never too short.
+// Time. A denial expires RetryAfter after the question, because the limiter
+// below decided no sooner. The waits that a remembered denial reports count
+// from the answer, because the limiter below decided no later: they are never
+// too short.
+//
+// Example: a check is asked at 0 ms and denied at 10 ms with RetryAfter = 300
+// ms. The limiter decided at some instant between, so the cost fits between 300
+// and 310 ms. The denial expires at 300 ms. A call at 200 ms is denied from
+// memory with a wait of 110 ms.
 
 package shared
 
@@ -75,7 +82,7 @@ func newDenyCache(next layer, maxKeys int) *denyCache {
 }
 
 func (d *denyCache) allow(ctx context.Context, c *call) error {
-	if c.settles() { // it may end denials, of calls before it and beside it
+	if c.settles() { // it may end denials of calls before it and beside it
 		d.forget(c.items)
 		defer d.forget(c.items)
 		return d.next.allow(ctx, c)
@@ -97,8 +104,8 @@ func (d *denyCache) allow(ctx context.Context, c *call) error {
 	return nil
 }
 
-// rememberable reports whether memory may answer a call. Trials must be counted,
-// and exact items must be asked.
+// rememberable reports whether memory may answer a call. It may not answer
+// trials, which must be counted, and exact items, which must be asked.
 func rememberable(c *call) bool {
 	for i := range c.items {
 		if it := &c.items[i]; it.Op != step.Take || it.exact {
@@ -108,8 +115,8 @@ func rememberable(c *call) bool {
 	return true
 }
 
-// forget drops the denials of items, except of those that only add to what is in
-// use.
+// forget drops the denials of items, except if an item can only add to the
+// units in use.
 func (d *denyCache) forget(items []item) {
 	for i := range items {
 		it := &items[i]
@@ -126,9 +133,9 @@ func (d *denyCache) forget(items []item) {
 
 func (d *denyCache) shard(hash uint64) *denyShard { return &d.shards[hash%denyShards] }
 
-// recall answers the call if the denial of one of its items is remembered; the
-// others are allowed, without having been asked. It appends the settlements so far
-// for the key of each item.
+// recall answers the call if the denial of one of its items is remembered. The
+// other items are allowed and Undecided. It appends the number of settlements
+// so far for the key of each item.
 func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts []uint64, denied bool) {
 	for i := range c.items {
 		it := &c.items[i]
@@ -193,8 +200,8 @@ func (d *denyCache) remember(c *call, settled []uint64, asked, answered time.Dur
 	}
 }
 
-// put stores a denial, unless there were settlements since it was asked for. If
-// there is no room it replaces another.
+// put stores a denial, unless a settlement came after the question. If there is
+// no room it replaces another denial.
 func (sh *denyShard) put(hash, settled uint64, n *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -1,9 +1,9 @@
-// The fallback: who answers a call while Redis cannot.
+// The fallback: it answers a call while Redis cannot.
 //
 // It asks the primary, which is the limiter that all instances share. If the
-// primary fails, each check's FailureMode says who answers. FailLocal lets the
-// memory of this process answer, FailOpen lets the request pass, and a FailClosed
-// take refuses the call with ErrUnavailable.
+// primary fails, each check's FailureMode decides. FailLocal lets the memory of
+// this process answer, FailOpen lets the request pass, and a FailClosed take
+// refuses the call with ErrUnavailable.
 //
 //	| file                | subject                                          |
 //	|---------------------|--------------------------------------------------|
@@ -13,33 +13,39 @@
 //	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |
 //
 // The bound. The memory admits only a share of each limit: of N live instances,
-// one Nth. It starts from the use of a key that the primary last reported. When
+// one Nth. It starts with the use of a key that the primary last reported. When
 // the primary is back, it receives the units that the memory has admitted and
 // still holds. So an outage is no second quota for a client that has spent the
 // first.
 //
-// In a time T, a limit of R per W with burst B admits B + R·T/W to a key (a fixed
-// window admits R in each of the clock's windows). N instances together admit at
-// most
+// In a time T, a limit of R per W with burst B admits B + R·T/W to a key (a
+// fixed window admits R in each of the clock's windows). N instances together
+// admit at most
 //
 //	B + R·T/W + k·B  through a primary that lost its data k times, and
 //	B + R·U/W + N    locally, if some instance was without it for a time U,
 //
 // and the charges within the replication lag of each failover. The second line
-// comes on top only as far as the primary could not receive the units, or others
-// had used them before it did. Locally, limits of windows are buckets, except
-// fixed windows of a single instance. A cost above a share's burst is admitted
-// when nothing is in use, so at first each instance admits one.
+// is in addition only if the primary could not receive the units, or others had
+// used them before it did. Locally, limits of windows are buckets, except fixed
+// windows of a single instance. A cost above a share's burst is admitted when
+// no unit is in use, so at first each instance admits one.
 //
-// Seen use. The memory starts from the use that the primary last reported of a
-// key. A table keeps it for keys that the primary denied, and for keys that have
-// spent half of their burst. The table takes 2 MiB. It has 65 536 places in pairs,
-// and a key may have either place of one pair. Of 10 000 such keys about 1 % are
-// forgotten because others came to both places, of 65 536 a quarter.
+// Example: 60 per minute, burst 60, 3 instances, and an outage of 2 minutes, in
+// which no data is lost. Through Redis, 60 + 60·T/W pass. Locally, each
+// instance admits at most 20 at once and 20 per minute: 3·20 + 3·20·2 = 180 =
+// 60 + 60·2, and at most 3 more by rounding up.
 //
-// An entry says how many units were in use at an instant, and when none will be.
-// In between, units of buckets and sliding windows are assumed to come back
-// evenly. Windows of the clock keep theirs until they turn.
+// Seen use. The memory starts with the use that the primary last reported of a
+// key. A table keeps it for keys that the primary denied, and for keys that
+// have spent half of their burst. The table takes 2 MiB. It has 65 536 places
+// in pairs, and a key may have either place of one pair. Of 10 000 such keys,
+// about 1 % are forgotten because others came to both places; of 65 536 keys, a
+// quarter.
+//
+// An entry says how many units were in use at an instant, and when none will
+// be. In between, units of buckets and sliding windows are assumed to come back
+// evenly. Windows of the clock keep their units until they turn.
 
 package shared
 
@@ -56,12 +62,13 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// A primary is the limiter that all instances share. Its allow keeps a deadline,
-// tells the circuit of its round trips, and returns when its context ends.
+// A primary is the limiter that all instances share. Its allow keeps a
+// deadline, reports its round trips to the circuit, and returns when its
+// context ends.
 type primary interface {
 	layer
 
-	// ready returns nil if the primary can decide, and why not otherwise.
+	// ready returns nil if the primary can decide, and otherwise the reason.
 	ready(ctx context.Context) error
 
 	// beat makes an instance known. It returns how many instances are live, and
@@ -72,9 +79,9 @@ type primary interface {
 	retire(ctx context.Context, id string) error
 }
 
-// A fallback decides calls without the primary while that is in trouble. Every
-// call ends within about the deadline, or twice that if it waits behind others,
-// and at once while the circuit is open.
+// A fallback decides calls without the primary while the primary is in trouble.
+// Every call ends within about the deadline, or twice that if it waits behind
+// others, and at once while the circuit is open.
 //
 // It starts one goroutine, which close ends.
 type fallback struct {
@@ -85,12 +92,12 @@ type fallback struct {
 
 	deadline time.Duration
 	now      func() int64 // µs; for the instants of seen and owed
-	percent  int64        // the share of this process; 0: one part in as many as instances
+	percent  int64        // the share of this process; 0: one Nth for N instances
 
 	id         string       // of this process among the live instances
-	instances  atomic.Int64 // live, as far as is known
+	instances  atomic.Int64 // live, as far as this process knows
 	skew       atomic.Int64 // of the primary's clock to now, in µs
-	fewerSince time.Time    // beats have counted fewer instances since; only the goroutine uses it
+	fewerSince time.Time    // since when beats have counted fewer instances; only the goroutine uses it
 
 	seen  *seenTable
 	owed  *ledger
@@ -101,7 +108,7 @@ type fallback struct {
 	tending sync.WaitGroup
 }
 
-// newFallback returns a fallback from p to memory, of options that are valid and
+// newFallback returns a fallback from p to memory. The options are valid and
 // have their defaults.
 func newFallback(p primary, memory algorithms.Limiter, c *circuit, o *Options, r *report) *fallback {
 	f := &fallback{
@@ -162,8 +169,8 @@ func (f *fallback) share(whole *step.Limit) step.Limit {
 	return whole.Share(1, f.instances.Load())
 }
 
-// ready returns nil if the primary can decide, and why not otherwise. While the
-// circuit is open it does not ask.
+// ready returns nil if the primary can decide, and otherwise the reason. It
+// asks nothing while the circuit is open.
 func (f *fallback) ready(ctx context.Context) error {
 	if f.circuit.open.Load() {
 		return notReady(f.circuit.lastCause())
@@ -172,7 +179,7 @@ func (f *fallback) ready(ctx context.Context) error {
 }
 
 // close ends the goroutine and waits for it. The fallback goes on deciding, but
-// does not recover any more.
+// the circuit no longer closes.
 func (f *fallback) close() {
 	f.cancel()
 	f.tending.Wait()

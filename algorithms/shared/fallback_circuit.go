@@ -1,8 +1,9 @@
-// The circuit: whether the primary is asked at all.
+// The circuit: whether the limiter asks the primary or bypasses it.
 //
-// It counts round trips, and a round trip may carry many calls: one lost batch is
-// one failure. Faults of a caller or of one key do not count, such as a client
-// that hung up, a deadline of the caller's own, or a key of another type.
+// It counts round trips, and a round trip may carry many calls: one lost batch
+// is one failure. Faults of a caller or of one key do not count, such as a
+// client that hung up, a deadline of the caller's own, or a key of another
+// type.
 //
 //	| from   | to     | when                                                     |
 //	|--------|--------|----------------------------------------------------------|
@@ -10,12 +11,16 @@
 //	|        |        | within 10 s, and failures have lasted for two deadlines  |
 //	| open   | closed | a probe succeeds                                         |
 //
-// Failures must last because one hiccup fails many round trips at once.
+// Failures must last for two deadlines, because one hiccup fails many round
+// trips at once. Example: with 50 ms deadlines, eight batches in flight fail
+// together at t = 50 ms. That is more than five, but the first failure is 0 ms
+// old. The next failures at t = 150 ms open the circuit.
 //
 // Probes come 0.25 s after the circuit has opened, 0.5 s after that, and then
-// every second, each up to a tenth earlier so that instances do not probe together.
-// A circuit that opens again within 10 s doubles these pauses, up to 30 s: its
-// probes are faster than the batches of its callers, and would close it in vain.
+// every second, each up to a tenth earlier so that instances do not probe
+// together. A circuit that opens again within 10 s doubles these pauses, up to
+// 30 s: its probes are faster than the batches of its callers, and would close
+// it in vain.
 
 package shared
 
@@ -32,7 +37,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// errOpen is the error of a round trip that is not made. Nothing was sent.
+// errOpen is the error of a round trip that the circuit prevents. Nothing was
+// sent.
 var errOpen = fmt.Errorf("the circuit is open: %w", algorithms.ErrUnavailable)
 
 const (
@@ -40,7 +46,7 @@ const (
 	tripPercent    = 50 // failures, of at least tripMinimum round trips
 	tripMinimum    = 20
 	tripPeriod     = 10 * time.Second
-	tripBuckets    = 10 // the parts in which tripPeriod moves on
+	tripBuckets    = 10 // the parts by which tripPeriod moves on
 	tripsDeadlines = 2
 
 	firstPause  = 250 * time.Millisecond
@@ -49,7 +55,7 @@ const (
 	steadyAfter = 10 * time.Second // a circuit that has been closed for so long begins with short pauses
 )
 
-// A circuit says whether the primary is asked at all.
+// A circuit decides whether calls ask the primary.
 type circuit struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	open    atomic.Bool   // not closed
@@ -167,7 +173,7 @@ func (c *circuit) begin() (end func(outcome error), err error) {
 }
 
 // opened notes that the circuit has opened. The pauses between probes are
-// longer if it was closed for a moment only.
+// longer if it was closed only briefly.
 func (c *circuit) opened() {
 	if !c.closed.IsZero() && time.Since(c.closed) < steadyAfter {
 		c.hasty++
@@ -185,9 +191,9 @@ func (c *circuit) pause(n int) time.Duration {
 	return pause - rand.N(pause/10)
 }
 
-// try runs attempt if an open circuit may close, and closes it if that succeeds.
-// Meanwhile only attempt's own round trips pass. It reports whether the circuit
-// has closed.
+// try runs attempt if an open circuit may close, and closes it if attempt
+// succeeds. Only attempt's own round trips pass while it runs. try reports
+// whether the circuit has closed.
 func (c *circuit) try(attempt func() error) (closed bool) {
 	done, err := c.breaker.Allow()
 	if err != nil {
@@ -206,6 +212,6 @@ func (c *circuit) try(attempt func() error) (closed bool) {
 	return true
 }
 
-// lastCause returns the latest failure, which is about the one that opened the
-// circuit.
+// lastCause returns the latest failure, which is usually the failure that
+// opened the circuit.
 func (c *circuit) lastCause() error { return *c.cause.Load() }

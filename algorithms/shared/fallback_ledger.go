@@ -1,26 +1,31 @@
-// The ledger: units that the memory has admitted and that the primary has surely
-// not charged, until a hand-back.
+// The ledger: units that the memory has admitted and that the primary has
+// certainly not charged, until a hand-back.
 //
 // A debt counts as the primary would have counted: units that have refilled or
-// rolled out of the window meanwhile are not owed any more. A hand-back says when
-// the other units were admitted (step.Limit.Entries).
+// rolled out of the window are not owed any more. A hand-back says when the
+// other units were admitted (step.Limit.Entries).
 //
-// Windows forget at instants of the whole limit, so their debts are states of the
-// whole limit, which grow by every charge.
+// Windows forget at instants of the whole limit, so their debts are states of
+// the whole limit. Each charge adds to them.
 //
-// Buckets drain at the rate of this process's share, because the primary drains
-// meanwhile, too, and its own units drain first. So the debt of a bucket is the
-// state of the share in the memory, as the last charge left it: {T, N, F} stands
-// in the receipt of a take. That state may hold more units than were charged
-// here, because it began with the primary's (preload). Then only the charged
-// units are owed. They are the last to drain, so they count as of now.
+// Buckets drain at the rate of this process's share, because the primary's own
+// units drain at the same time, and they drain first. So the debt of a bucket
+// is the state of the share in the memory, as the last charge left it: the
+// receipt of a take has that {T, N, F}. The state may hold more units than were
+// charged here, because it began with the primary's (preload). Then only the
+// charged units are owed. They are the last to drain, so they count as of now.
 //
 // A Force has no receipt; its state follows from ResetAfter. A bucket that is
-// empty again D µs after the charge holds n units, of which the first n - 1 drain
-// before D: n = floor((D - 1) · r / w) + 1. A state of n units at T is empty at
-// T + e(n), where e(n) is the first whole µs at which n units have drained, so
-// T = now + D - e(n). That is exact except for fractions of a µs. T is 1 µs
-// earlier than that, so any later receipt is newer.
+// empty again D µs after the charge holds n units, of which the first n - 1
+// drain before D: n = floor((D - 1) · r / w) + 1. A state of n units at T is
+// empty at T + e(n), where e(n) is the first whole µs at which n units have
+// drained, so T = now + D - e(n). That is exact except for fractions of a µs.
+// The code subtracts 1 µs more, so any later receipt is newer.
+//
+// Example: 60 per minute, so r = 1 and w = 1 000 000 µs. A Force leaves
+// ResetAfter = 2.5 s. Then n = floor(2 499 999 / 1 000 000) + 1 = 3 and e(3) =
+// 3 s, so T = now - 0.5 s: three units were in use half a second ago, and the
+// first of them drains in half a second.
 
 package shared
 
@@ -33,7 +38,7 @@ import (
 )
 
 const (
-	// maxOwed bounds the keys of a ledger. Units of other keys, and of keys
+	// maxOwed bounds the keys of a ledger. Units of further keys, and of keys
 	// longer than maxKept, are not handed back.
 	maxOwed = 100_000
 
@@ -46,7 +51,7 @@ const (
 
 // A ledger holds the debts of all keys.
 type ledger struct {
-	sending atomic.Int64 // keys that were popped, and are on their way to the primary
+	sending atomic.Int64 // keys that were popped and are on their way to the primary
 
 	mu   sync.Mutex // guards keys
 	keys map[step.Key]*debt
@@ -56,14 +61,14 @@ type ledger struct {
 type debt struct {
 	key     step.Key
 	whole   step.Limit // as the primary has it
-	counts  step.Limit // that state counts under
+	counts  step.Limit // the limit that state counts under
 	charged int64      // units; the state of a bucket may hold more
 	state   step.State
 }
 
 func newLedger() *ledger { return &ledger{keys: make(map[step.Key]*debt)} }
 
-// record notes an item, a take or a force, that the memory has answered as local.
+// record notes a take or a force that the memory has answered as local.
 func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
 	charged := it.decision.Receipt.Units() > 0 || it.Op == step.Force && it.decision.Source == algorithms.Local
 	if it.Cost == 0 || !it.Limit.Row.Owed || !charged || len(it.Key.Text) > maxKept {
@@ -130,7 +135,8 @@ func (l *ledger) forget(it *item) {
 	delete(l.keys, it.Key)
 }
 
-// dropSome looks at a few entries of a bounded map, and drops those that are over.
+// dropSome looks at a few entries of a bounded map, and drops entries that are
+// over.
 func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 	looked := 0
 	for key, entry := range entries { // begins anywhere
@@ -175,8 +181,9 @@ func (l *ledger) len() int {
 	return len(l.keys) + int(l.sending.Load())
 }
 
-// merge adds the debt that the key has made since d was popped. Windows count it
-// as of now, which is a moment late. The newer state of a bucket holds all units.
+// merge adds the debt that the key has made since d was popped. Windows count
+// it as of now, which is a moment late. The newer state of a bucket holds all
+// units.
 func (d *debt) merge(newer *debt, now int64) {
 	d.charged += newer.charged
 	d.whole, d.counts = newer.whole, newer.counts
@@ -190,9 +197,9 @@ func (d *debt) merge(newer *debt, now int64) {
 
 func (d *debt) bringTo(now int64) { d.state = d.counts.At(d.state, now) }
 
-// call returns the backfills of the units that are owed at now, oldest first, and
-// their number; nil if none are. Their instants are those of a clock that is ahead
-// by skew.
+// call returns the backfills of the units that are owed at now, oldest first,
+// and their number; nil if no unit is owed. The clock of their instants is
+// ahead by skew.
 func (d *debt) call(now, skew int64) (c *call, units uint64) {
 	entries := d.entries(now)
 	if len(entries) == 0 {
@@ -218,7 +225,7 @@ func (d *debt) entries(now int64) (owed []step.Entry) {
 		s.T = now
 	}
 	all, left := d.counts.Entries(s), d.charged
-	// Several entries count as of the oldest, so that none lasts longer.
+	// Each chunk of entries counts as of its oldest, so no unit lasts longer.
 	each := (len(all) + maxEntries - 1) / maxEntries
 	for i := 0; i < len(all); i += each {
 		e := step.Entry{At: all[i].At}

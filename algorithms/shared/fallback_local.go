@@ -2,12 +2,12 @@
 // settlements.
 //
 // Each check that fails locally becomes a check for the memory, with this
-// process's share of its limit. The others pass. The memory sees only a part of
-// the call then, so one denial there denies the call, and a check that passes
-// denies nothing.
+// process's share of its limit. The other checks pass. Then the memory sees
+// only a part of the call, so one denial there denies the call, and a check
+// that passes denies nothing.
 //
 // Receipts. A receipt names the algorithm that charged, and a limiter rejects a
-// receipt of an algorithm that is not the limit's. The share of a window is a
+// receipt of another algorithm than the limit's. The share of a window is a
 // bucket, so the memory's receipts name a bucket where callers have a window.
 // Callers get the receipt under the name of their window, with standIn in the
 // place of the source; localCheck undoes that.
@@ -22,8 +22,7 @@
 //	|                            |                              | the primary's debt |
 //	| Grant, Reset               | the primary, then the memory | an error           |
 //
-// Grants and resets fail because an operator wants to know that they had no
-// effect.
+// Grants and resets fail, so that an operator sees it.
 
 package shared
 
@@ -36,12 +35,12 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// standIn is the source of a receipt that a bucket issued in place of the limit's
-// own algorithm. Stores take such a receipt for another limiter's.
+// standIn is the source of a receipt that a bucket issued in place of the
+// limit's own algorithm. Stores treat such a receipt as another limiter's.
 const standIn = uint8(algorithms.Local) + 1
 
-// A part is the items of a call that the memory answers, and the checks that it
-// answers them by.
+// A part is the items of a call that the memory answers, and the checks for the
+// memory.
 type part struct {
 	items  []*item
 	checks []algorithms.Check
@@ -100,8 +99,8 @@ func (it *item) waitFor(use *seenUse, now int64) {
 	}
 }
 
-// executed reports whether a call that ended in err may have been charged, or a
-// part of it.
+// executed reports whether Redis may have charged a call that ended in err, or
+// a part of it.
 func executed(err error) bool {
 	return troubleOf(err).executed || errors.Is(err, errPartly)
 }
@@ -116,7 +115,7 @@ func (f *fallback) localPart(c *call) part {
 		if it.Op == step.Take {
 			passed = it.fail == algorithms.FailOpen
 		}
-		// A candidate for a take that passes has no take to stand in for.
+		// A candidate needs the take that it replaces; without it, it passes.
 		if it.fail != algorithms.FailLocal || it.Op == step.TrialInstead && passed {
 			it.admit()
 			f.stats.passed.Add(1)
@@ -224,8 +223,8 @@ func (it *item) issuedHere() bool {
 	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
 }
 
-// settleShared lets the primary settle a call. Without the primary, forces go to
-// the memory, grants and resets fail, and the rest is dropped.
+// settleShared lets the primary settle a call. Without the primary, forces go
+// to the memory, grants and resets fail, and other settlements are dropped.
 func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	cause := f.ask(ctx, c)
 	if cause == nil {
@@ -252,7 +251,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	return errors.Join(failed, f.settleLocally(ctx, &forces, !executed(cause)))
 }
 
-// settleLocally lets the memory settle. If owe is true, the primary is owed the
+// settleLocally lets the memory settle. If owe is true, the ledger notes the
 // units that the items charge.
 func (f *fallback) settleLocally(ctx context.Context, p *part, owe bool) error {
 	now := f.now()
@@ -271,10 +270,11 @@ func (f *fallback) settleLocally(ctx context.Context, p *part, owe bool) error {
 	return nil
 }
 
-// credited follows grants and resets that the primary has applied. It forgets the
-// seen use and the debts of their keys, and credits the keys in the memory, so that
-// units of one outage do not count in the next. Units of running requests stay,
-// because they are returned where they were taken.
+// credited repeats here the grants and resets that the primary has applied. It
+// forgets the seen use and the debts of their keys, and credits the keys in the
+// memory, so that units of one outage do not count in the next. It does not
+// credit running requests, because they return their units where they took
+// them.
 func (f *fallback) credited(c *call) {
 	for i := range c.items {
 		it := &c.items[i]

@@ -1,28 +1,28 @@
 // This process's own lateness, which is no failure of Redis.
 //
-// On a busy machine a goroutine may wait for its turn for longer than a deadline.
-// Then a batch expires though Redis answered it in time, and the circuit would open
-// on a healthy Redis. A Redis that is slow looks the same, except that this process
-// is on time meanwhile. So the circuit needs to know how late the process was.
+// On a busy machine a goroutine may wait for its turn for longer than a deadline. Then a batch expires though Redis
+// answered it in time, and the circuit would open on a healthy Redis. A slow Redis looks the same from inside, except
+// that this process is on time. So the circuit needs to know how late the process was.
 //
-// The pulse measures that: a goroutine that sleeps for 5 ms at a time, and notes by
-// how much it woke too late. It costs nothing while all is well, because it beats
-// only for a second after a batch has expired. A timer of a batch that fires late is
-// noted as well.
+// The pulse measures that: a goroutine that sleeps for 5 ms at a time, and notes by how much it woke too late. It beats
+// only for a second after a batch has expired, so it usually costs nothing. A timer of a batch that fires late is noted
+// as well.
 //
-// If this process was late by more than 10 ms in the time of a batch, its expiry is
-// a suspicion. The reply decides:
+// If this process was late by more than 10 ms in the time of a batch, the batch's expiry is a suspicion. The reply
+// decides:
 //
 //	the process is to blame  if elapsed - lateness <= deadline + 10 ms, and Redis ran
 //	                         the script within the deadline by its own clock
 //	a failure                otherwise: Redis or the network is to blame
 //
-// The 10 ms leave time to read the reply. A late timer alone counts from the
-// deadline on, so it leaves no such time.
+// The 10 ms leave time to read the reply. A late timer alone counts from the deadline on, so it leaves no such time.
 //
-// Redis's clock alone proves nothing, because the way back may be slow. A suspicion
-// without a reply for a quarter of a second is a failure, too, at a beat. So a late process
-// still finds out that Redis is gone.
+// Example: the deadline is 50 ms, and the reply comes after 130 ms. The pulse slept from 20 to 115 ms instead of 5 ms,
+// so the lateness is 90 ms. 130 - 90 = 40 <= 60: the process was late. With a lateness of 30 ms, 100 > 60: Redis or the
+// network is to blame.
+//
+// Redis's clock alone proves nothing, because the way back may be slow. A suspicion without a reply for a quarter of a
+// second becomes a failure at a beat. So a late process still finds out that Redis is gone.
 
 package shared
 
@@ -35,13 +35,13 @@ import (
 const (
 	pulsePause = 5 * time.Millisecond
 	pulseFor   = time.Second
-	punctual   = 10_000 // µs: less is no lateness
+	punctual   = 10_000 // µs: a shorter delay is no lateness
 
 	// suspectFor is how long a suspicion waits for a reply, in µs.
 	suspectFor = 250_000
 )
 
-// errOwnLateness is the outcome of a round trip that this process noticed too late.
+// errOwnLateness is the outcome of a round trip that expired because this process was late.
 var errOwnLateness = errors.New("this process was late itself")
 
 // A pulse measures how late this process is. All instants are monotonic, in µs.
@@ -94,7 +94,7 @@ func (p *pulse) beat() bool {
 	return p.beating
 }
 
-// missed notes that a timer which was due has fired only now.
+// missed notes that a timer which was due earlier has fired now.
 func (p *pulse) missed(due, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,8 +109,8 @@ func (p *pulse) add(from, to int64) {
 	}
 }
 
-// lateness returns for how long this process did not run between two instants.
-// Gaps may overlap, so the longest counts where two timers noted the same time.
+// lateness returns for how long this process did not run between two instants. Gaps may overlap where two timers noted
+// the same time, so each time counts once.
 func (p *pulse) lateness(from, to int64) (late int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

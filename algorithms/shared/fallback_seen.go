@@ -1,5 +1,6 @@
-// The use of keys that are half spent or more, as the primary last reported it. When
-// the primary is gone, the memory begins with that use, so a spent key is not full.
+// The use of keys that are at least half spent, as the primary last reported
+// it. When the primary is gone, the memory begins with that use, so a spent key
+// is not full.
 
 package shared
 
@@ -23,21 +24,21 @@ type seenTable struct {
 	}
 }
 
-// A seenUse is the use of one key. The zero value is none.
+// A seenUse is the use of one key. The zero value is no use.
 type seenUse struct {
 	hash  uint64 // of the key
 	used  int64
 	at    int64 // µs
 	reset int64 // µs: no unit is in use from then on
 
-	// Of a window: its limit, and when its first unit is free.
+	// For windows: the limit, and when its first unit is free.
 	burst, window int64
 	unit          int64 // µs
 }
 
-// note remembers answers that the primary has just given to takes and returns. It
-// forgets a key if less than half of its limit is in use. It leaves out the units that
-// requests hold while they run, because those are returned elsewhere.
+// note remembers the primary's latest answers to takes and returns. It forgets
+// a key if less than half of its limit is in use. It skips Concurrent limits,
+// because running requests return their units elsewhere.
 func (s *seenTable) note(c *call, clock func() int64) {
 	for i := range c.items {
 		it := &c.items[i]
@@ -68,8 +69,8 @@ func (s *seenTable) forget(it *item) {
 	})
 }
 
-// forgetAfter calls charge with the use of an item's key by now, if any is known,
-// and then forgets it.
+// forgetAfter calls charge with the present use of an item's key, if it is
+// known, and then forgets it.
 //
 // charge runs under the lock of the shard on purpose. Other calls about the key
 // must wait until the memory is charged. Otherwise they would find no use here,
@@ -86,17 +87,17 @@ func (s *seenTable) forgetAfter(it *item, now int64, charge func(used int64)) {
 	})
 }
 
-// spent returns the use of an item's key if all units of its window are in use, and
-// none is free before later. Buckets, which the memory has in the place of windows,
-// would refill meanwhile. Under another limit, or before the clock stepped back, the
-// use says nothing of when a unit is free.
+// spent returns the use of an item's key if all units of its window are in use
+// and will be for some time. The memory has a bucket in the place of the
+// window, and the bucket would refill earlier. Under another limit, or before
+// the clock stepped back, the use does not say when a unit is free.
 func (s *seenTable) spent(it *item, now int64) (use seenUse, spent bool) {
 	s.visit(it, func(place *seenUse) { use = *place })
 	return use, use.hash == it.hash && use.burst == it.Limit.Burst && use.window == it.Limit.Window &&
 		use.used >= use.burst && use.at <= now && now < use.unit
 }
 
-// by returns how many units are in use by now.
+// by returns how many units are in use at now.
 func (u *seenUse) by(now int64, l *step.Limit) int64 {
 	if now >= u.reset {
 		return 0
@@ -108,8 +109,8 @@ func (u *seenUse) by(now int64, l *step.Limit) int64 {
 	return step.MulDivUp(used, u.reset-now, u.reset-u.at)
 }
 
-// visit calls f, under the lock of the shard, with the place of an item's key. If
-// the key has none, that is the place of its pair that was seen longer ago.
+// visit calls f, under the lock of the shard, with the place of an item's key.
+// If the key has none, f gets the older place of its pair.
 func (s *seenTable) visit(it *item, f func(place *seenUse)) {
 	hash := it.hash
 	sh := &s.shards[hash%seenShards]

@@ -1,10 +1,24 @@
-// The goroutine of a fallback. It closes the circuit again, makes this instance
-// known, and hands back units that were admitted without the primary.
+// The goroutine of a fallback. It closes the circuit again, announces this
+// instance, and hands back units that were admitted without the primary.
+//
+//	closed ── trips ──> open ── a probe succeeds ──> hand-back, at most 0.3 s ──> closed
 //
 // A hand-back sends a key's debt as backfills, each with the instant of its
-// charge by the primary's clock. Each key is a call of its own: the keys of a
-// Cluster are in many slots, and a slot that does not answer must not take
-// others with it.
+// charge by the primary's clock. It comes before the circuit closes, so the
+// first calls find these units charged; only what 0.3 s cannot hold follows
+// later. Each key is a call of its own: the keys of a Cluster are in many
+// slots, and a slot that does not answer must not delay the others.
+//
+// A debt is sent at most once. If its reply is lost, Redis may have charged it,
+// so the units count as lost and are not sent again. A debt that was certainly
+// not executed goes back to the ledger.
+//
+// Instances. Every 5 s the goroutine announces this instance and learns how
+// many are live. A lower count is used only after 15 s. Otherwise, when Redis
+// has lost its data, the first instance to announce itself would be alone and
+// take whole limits for its share. Example: 4 instances, and Redis restarts
+// empty. The beats count 1, then 3, then 4 within 5 s, so each share stays a
+// quarter.
 
 package shared
 
@@ -19,7 +33,7 @@ import (
 )
 
 const (
-	beatEvery     = 5 * time.Second // instances make themselves known
+	beatEvery     = 5 * time.Second // instances announce themselves
 	handBackEvery = time.Second
 
 	// probeFor bounds a probe, and a hand-back: a caller's deadline would be too
@@ -56,7 +70,7 @@ func (f *fallback) tend() {
 	}
 }
 
-// recover returns when the circuit is closed again, or the fallback.
+// recover returns when the circuit or the fallback is closed.
 func (f *fallback) recover() {
 	s := &f.stats
 	local, passed, refused := s.local.Load(), s.passed.Load(), s.refused.Load()
@@ -72,7 +86,7 @@ func (f *fallback) recover() {
 	}
 	f.handBack(time.Now().Add(handBackFor)) // for calls that were under way
 	f.report.circuitClosed(s.local.Load()-local, s.passed.Load()-passed, s.refused.Load()-refused)
-	f.fewerSince = time.Time{} // the primary may have lost its data meanwhile
+	f.fewerSince = time.Time{} // the primary may have lost its data
 	f.beat()
 }
 
@@ -86,8 +100,8 @@ func (f *fallback) sleep(d time.Duration) bool {
 	}
 }
 
-// attempt is the n-th probe. If it succeeds, a hand-back follows before others may
-// ask the primary.
+// attempt is the n-th probe. If it succeeds, it hands back units before calls
+// may ask the primary.
 func (f *fallback) attempt(n int) error {
 	if err := f.probe(n); err != nil {
 		return err
@@ -99,7 +113,7 @@ func (f *fallback) attempt(n int) error {
 // probePolicy is the policy of the keys that probes write.
 const probePolicy = "penstock~probe"
 
-// probe writes to the primary, because a primary that only reads, or is full,
+// probe writes to the primary, because a primary that is read-only or full also
 // answers a ping. In a Cluster every probe goes to another slot.
 func (f *fallback) probe(n int) error {
 	c, err := newCall([]algorithms.Check{{
@@ -125,8 +139,8 @@ func (f *fallback) askBounded(c *call) error {
 	return ownDeadline(err)
 }
 
-// handBack sends debts to the primary, until the end, or until none of several is
-// answered.
+// handBack sends debts to the primary, until the end, or until it answers none
+// of several.
 func (f *fallback) handBack(end time.Time) {
 	for time.Now().Before(end) && f.closing.Err() == nil {
 		debts := f.owed.pop(handBackKeys)
@@ -149,8 +163,8 @@ func (f *fallback) handBack(end time.Time) {
 	}
 }
 
-// backfill sends the debt of one key. A call that is not answered in time counts as
-// sending, and so as owed, until its late answer.
+// backfill sends the debt of one key. A call that is not answered in time
+// counts as sending, and so as owed, until its late answer.
 func (f *fallback) backfill(d *debt) error {
 	c, units := d.call(f.now(), f.skew.Load())
 	if c == nil {
@@ -177,8 +191,8 @@ func (f *fallback) backfill(d *debt) error {
 	return err
 }
 
-// beat makes this instance known, and learns how many there are. While it
-// cannot, the last number stands.
+// beat announces this instance, and learns how many there are. If it fails, the
+// last number stays.
 func (f *fallback) beat() {
 	if f.circuit.open.Load() {
 		return
@@ -196,10 +210,9 @@ func (f *fallback) beat() {
 	f.skew.Store(skew.Microseconds())
 }
 
-// counted follows a count of the live instances. A lower count is believed once
-// counts have been lower for as long as all instances take to make themselves
-// known again: after the primary has lost its data, the first instance to do so
-// is alone there, and would take whole limits for its share.
+// counted adopts a count of the live instances: a higher one at once, a lower
+// one after all instances had the time to announce themselves again. See the
+// head of this file.
 func (f *fallback) counted(live int64) {
 	now := time.Now()
 	if live >= f.instances.Load() {

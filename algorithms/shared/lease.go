@@ -1,5 +1,5 @@
-// Leases: takes of hot keys are answered from blocks of units that the limiter
-// below was asked for in advance.
+// Leases: takes of hot keys are answered from blocks of units that this process
+// has charged in advance in the limiter below.
 //
 //	lease.go        how a call is answered
 //	lease_block.go  how hot keys are found, and the blocks that their takes spend
@@ -8,7 +8,10 @@
 // Exactness. A block is charged below before a unit of it is spent here, so in
 // total no more is admitted than without leases. A call of several items is all
 // or nothing: units are spent first, the limiter below is asked for the rest,
-// and what was spent is unspent if the rest is denied.
+// and the units are put back if the rest is denied. Example: a call takes 1
+// unit of a leased key and 1 of another. The first is spent from a block. The
+// limiter below denies the second, so the first goes back to its block, and no
+// unit is charged.
 //
 // A caller never waits for a block. While a key has none, the limiter below
 // decides its takes.
@@ -25,7 +28,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// maxLeasedItems is how many items a call may have for leases to answer it.
+// maxLeasedItems is the most items of a call that leases answer.
 const maxLeasedItems = 8
 
 // A lease is the layer that answers from blocks.
@@ -42,7 +45,7 @@ type lease struct {
 
 	tendEvery time.Duration // a quarter of Hold
 	alarm     *time.Timer   // wakes the watch
-	closing   chan struct{} // the watch receives from it when it does not tend, and ends
+	closing   chan struct{} // the watch receives from it when it does not tend, and then ends
 	refills   sync.WaitGroup
 	close     func() error // ends all leases and gives unspent units back; later calls pass through
 
@@ -131,7 +134,7 @@ func (l *lease) hotKey(it *item) *hotKey {
 }
 
 // spend spends the cost of every item whose key has enough units on lease. It
-// appends the places of the others to rest.
+// appends the places of the other items to rest.
 func (l *lease) spend(held []holding, rest []int, c *call, now time.Duration) []int {
 	for i := range c.items {
 		it := &c.items[i]
@@ -167,8 +170,8 @@ func (l *lease) spendItem(it *item, now time.Duration) holding {
 	return holding{}
 }
 
-// ask lets the limiter below answer, and learns from its answers which keys are
-// hot and what their limits have left.
+// ask lets the limiter below answer. Its answers show which keys are hot, and
+// how many units their limits have left.
 func (l *lease) ask(ctx context.Context, c *call, now time.Duration) error {
 	if err := l.next.allow(ctx, c); err != nil || !c.proceeds() {
 		return err

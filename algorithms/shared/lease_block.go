@@ -2,43 +2,47 @@
 // without a lock.
 //
 // How hot keys are found. A key is hot when it has had enough admitted takes in
-// one epoch. A fixed amount of memory serves any number of keys: they are spread
-// over slots by their hashes. A slot has one counter, and counts by the majority
-// vote of Boyer and Moore ("MJRTY: A Fast Majority Vote Algorithm", 1981): a take
-// of the slot's own key adds one vote, and a take of any other key removes one. At
+// one epoch. A fixed amount of memory serves any number of keys: a key's hash
+// selects a slot. A slot has one counter, and counts by the majority vote of
+// Boyer and Moore ("MJRTY: A Fast Majority Vote Algorithm", 1981): a take of
+// the slot's own key adds one vote, and a take of any other key removes one. At
 // zero votes, the next key takes the slot over. Each epoch begins at zero.
+// Example: the takes a a b a leave the key a with 1, 2, 1, 2 votes.
 //
-// Votes are only added by takes of the key itself, so its count never exceeds its
-// takes: a cold key never becomes hot. A key that has more takes than all other
-// keys of its slot together is the only one that can win the slot, and wins it by
-// the difference at least. There are 16 slots for each key that may be leased, so
-// the other takes of a slot are few.
+// Only takes of the key itself add votes, so its count never exceeds its takes:
+// a cold key never becomes hot. Only a key with more takes than all other keys
+// of its slot together can win the slot, and it has at least the difference in
+// votes. There are 16 slots for each key that may be leased, so a slot has few
+// other takes.
 //
-// How long a block lasts. Its units may be spent for three quarters of Hold after
-// it was asked for. The watch looks every quarter of Hold, so at the latest when
-// Hold has passed it gives back what is left.
+// How long a block lasts. Its units may be spent for three quarters of Hold
+// after the block was asked for. The watch looks every quarter of Hold, so at
+// the latest when Hold has passed it gives back the rest.
 //
 // How large a block is: as many units as the key asks for in half of Hold. The
-// next block is fetched when the newer one is half spent. Its other half lasts a
-// quarter of Hold, and the next block half of Hold, which is three quarters
-// together: at a steady pace, a block is spent just before it ends. Larger blocks
-// would be given back in part; smaller ones would need more calls.
+// next block is fetched when the newer one is half spent. Its other half lasts
+// a quarter of Hold, and the next block half of Hold, which is three quarters
+// together: at a steady pace, a block is spent just before it ends. Larger
+// blocks would be given back in part; smaller ones would need more calls.
+// Example: 10 000 takes per second and a Hold of 100 ms make blocks of 500
+// units, and 20 fetches per second.
 //
-// An eighth of what is left. A block is also at most an eighth (taper) of what the
-// limit has left, so blocks shrink geometrically as the limit is used up, and end
-// when an eighth is less than minTakes takes. The last units are taken one by one
-// where every instance finds them, so few takes are denied because of units that
-// another instance holds and does not spend.
+// An eighth of the rest. A block is also at most an eighth (taper) of the units
+// that the limit has left, so blocks shrink geometrically as the limit is used
+// up, and end when an eighth is less than minTakes takes. The last units are
+// taken one by one where every instance finds them, so few takes are denied
+// because of units that another instance holds and does not spend.
 //
 // Windows. A unit is charged to the window in which the store took it. Spent in
-// the next window it would exceed that window's requests, so a block of a window
-// ends with the window. The receipt says how much of the window was left, by the
-// store's clock, when the block was charged. The block was asked for before that,
-// so counting the same time from then, by this process's clock, ends no later than
-// the window, however long the answer took. Unspent units of a window that turns
-// (Refill AtTurns) are worth nothing from then on. Those of a sliding window still
-// weigh on the next one, so they go back. Buckets have no windows: a unit that is
-// spent late is one more in an interval than the bucket would admit.
+// the next window it would exceed that window's requests, so a block of a
+// window ends with the window. The receipt says how much of the window was
+// left, by the store's clock, when the block was charged. This process counts
+// that time from the question, which came earlier. So the block ends no later
+// than the window, however long the answer took. Unspent units of a window that
+// turns (Refill AtTurns) are worth nothing from then on. Units of a sliding
+// window still weigh on the next one, so they go back. Buckets have no windows:
+// a unit that is spent late is one more in an interval than the bucket would
+// admit.
 
 package shared
 
@@ -54,15 +58,15 @@ import (
 )
 
 const (
-	minTakes = 4             // that a block must be good for
+	minTakes = 4             // fewer takes are not worth a block
 	taper    = 8             // see above
 	busy     = math.MaxInt64 // the refillAt of a key for which a block is being fetched
 
 	// heatEpoch is the time in which takes are counted.
 	heatEpoch = 100 * time.Millisecond
 
-	// slotsPerKey keeps hot keys apart. Only one key of a slot can be leased; the
-	// limiter below decides the takes of the others.
+	// slotsPerKey keeps hot keys apart. Only one key of a slot can be leased;
+	// the limiter below decides the takes of its other keys.
 	slotsPerKey = 16
 
 	// A slot's votes are 32 bits of a key's hash, 16 of the epoch, and 16 of the
@@ -123,26 +127,26 @@ type hotKey struct {
 
 	stock     atomic.Pointer[stock]
 	remaining atomic.Int64 // of the limit, by the latest answer from below
-	asked     atomic.Int64 // units that takes have asked for, except those of blocks in stock
-	pace      atomic.Int64 // units that are asked for in half of Hold
-	refillAt  atomic.Int64 // since start: no block is fetched before
+	asked     atomic.Int64 // units that takes have asked for, except units of blocks in stock
+	pace      atomic.Int64 // units asked for in half of Hold
+	refillAt  atomic.Int64 // since start: no fetch before
 
 	mu      sync.Mutex    // guards the fields below, and changes of stock
 	reset   bool          // the units on lease are forgotten below: none go back
 	current step.Limit    // of the key now: units go back under it
 	counted int64         // units that takes had asked for, when they were last counted
-	at      time.Duration // when that was
+	at      time.Duration // when it was counted
 }
 
-// closed reports whether the key is no longer leased: a block that arrives goes
-// back.
+// closed reports whether the key is no longer leased. Then a block that arrives
+// goes back.
 func (k *hotKey) closed() bool { return k.slot.hot.Load() != k }
 
 // A stock is the older and the newer block of a key.
 type stock [2]*block
 
-// none stands for a block that a stock does not have: it has no units, and has
-// ended. Closing it changes nothing.
+// none stands for a missing block of a stock. It has no units, and has ended.
+// Closing it changes nothing.
 var none, empty = new(block), stock{none, none}
 
 // A block is units that were charged together, to be spent here.
@@ -156,8 +160,8 @@ type block struct {
 	receipt  step.Receipt
 }
 
-// newBlock returns the block of a take, to be spent for so long after it was asked
-// for.
+// newBlock returns the block of a take, to be spent until lasts after the
+// question.
 func newBlock(it *item, asked, answered, lasts time.Duration) *block {
 	b := &block{until: asked + lasts, turn: math.MaxInt64, answered: answered}
 	b.decision, b.receipt = it.decision, it.decision.Receipt.Step()
@@ -206,8 +210,8 @@ type holding struct {
 	left  int64  // in the block
 }
 
-// measure returns how many units are asked for in a span of time, as a sliding
-// average. It counts again if so long a time has passed as apart. It requires mu.
+// measure returns how many units are asked for in a span of time, as a moving
+// average. It counts again after a time of apart. It requires mu.
 func (k *hotKey) measure(span, apart, now time.Duration) int64 {
 	elapsed := now - k.at
 	if elapsed < apart {
@@ -224,9 +228,9 @@ func (k *hotKey) measure(span, apart, now time.Duration) int64 {
 	return pace
 }
 
-// decide writes the decision of an item that has spent units: that of the block's
-// own take, with its waits counted down. The receipt is left out if the call did
-// not proceed.
+// decide writes the decision of an item that has spent units: the decision of
+// the block's own take, with its waits counted down. It omits the receipt if
+// the call did not proceed.
 func (h *holding) decide(it *item, now time.Duration, charged bool) {
 	d := &it.decision
 	*d = h.block.decision

@@ -1,4 +1,4 @@
-// How leases are tuned, and what they have done.
+// Options and stats of leases.
 
 package shared
 
@@ -14,62 +14,45 @@ import (
 )
 
 // LeaseOptions tune leases. A hot key takes units from Redis in blocks, and its
-// takes are answered from the blocks without Redis. The zero value leases the hot
-// keys of every policy, with the defaults below.
+// takes are answered from the blocks without Redis. The zero value leases the
+// hot keys of all policies.
 //
-// Leases admit no more in total, because Redis charges a unit before it is spent.
-// Units of a window are spent within that window. In any interval, a token bucket
-// may admit as many units more as were on lease when the interval began; see Units
-// in [algorithms.Stats].
+// Redis charges a unit before it is spent, so leases admit no more in total.
+// Units of a window are spent in that window. In any interval, a token bucket
+// may admit as many units more as were on lease when the interval began. If a
+// process dies, its units stay charged until they drain. Remaining is a lower
+// bound.
 //
-// A block has about as many units as the key asks for in half of Hold, and at most
-// an eighth of what the limit has left. So the last units of a limit are taken one
-// by one, and few takes are denied because of units that another instance holds
-// and does not spend. If a process dies, the units that it held stay charged until
-// they drain or their window ends.
+// Leased are takes under TokenBucket, FixedWindow, SlidingWindowCounter, PerDay
+// and PerMonth that are not Exact. Redis decides calls with a trial, with two
+// checks on one key, or with more than eight checks.
 //
-// Only takes under TokenBucket, FixedWindow, SlidingWindowCounter, PerDay and
-// PerMonth are leased. Redis itself decides:
-//
-//   - calls with a trial, with two checks on one key, or with more than eight checks
-//   - checks that are Exact or cost nothing
-//   - settlements
-//
-// A process that leases wins the race for a limit. Where callers ask again as soon
-// as they are answered, it takes 50 to 100 times as much as a process that does not
-// lease, until the limit is spent. So lease in all processes of a policy, or in none.
-//
-// To Redis, units on lease are used. The Remaining of a leased take is the units
-// left on the lease, and so a lower bound.
+// A process that leases takes 50 to 100 times as much as a process that does
+// not, until the limit is spent. So lease in all processes of a policy, or in
+// none.
 type LeaseOptions struct {
 	// Policies are the policies whose keys may be leased; empty means all.
 	Policies []string
 
 	// Share bounds the units of one key that one instance holds, in per cent of
-	// the limit's burst (of a window: its requests). It is from 1 to 50; 0 means
-	// 10.
+	// the limit's burst or requests: 1 to 50; 0 means 10.
 	Share int
 
-	// Hold is the longest that units are on lease, from 10 ms to 1 s; 0 means
-	// 100 ms. Then the unspent units go back.
-	//
-	// A changed limit acts on another instance when a call there brings it. After
-	// a Reset here, other instances may still spend or give back the units that
-	// they hold.
+	// Hold is the longest that units are on lease, 10 ms to 1 s; 0 means 100
+	// ms. Other instances learn of a changed limit by a call, and of a Reset
+	// within Hold.
 	Hold time.Duration
 
 	// HotAt is how many admitted takes per second, of one key on this instance,
-	// make the key hot, from 10 to 100 000; 0 means 500. The key stays hot until
-	// it asks for fewer units per second than half of that.
+	// make the key hot: 10 to 100 000; 0 means 500.
 	HotAt int
 
-	// MaxKeys bounds the keys that are leased at once, from 1 to 100 000; 0 means
-	// 1 000. A hot key takes about a kilobyte. In addition, each key of MaxKeys
-	// takes 256 bytes from the start.
+	// MaxKeys bounds the keys that are leased at once, 1 to 100 000; 0 means 1
+	// 000. Each takes 256 bytes from the start, and a kilobyte while it is hot.
 	MaxKeys int
 }
 
-// withDefaults returns a copy of o, in which nothing is left to a default.
+// withDefaults returns a copy of o with all defaults filled in.
 func (o LeaseOptions) withDefaults() LeaseOptions {
 	o.Policies = slices.Clone(o.Policies)
 	o.Share = cmp.Or(o.Share, 10)
@@ -79,7 +62,8 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 	return o
 }
 
-// validate returns every mistake at once, of options that have their defaults.
+// validate returns everything that is wrong with options that have their
+// defaults.
 func (o *LeaseOptions) validate() error {
 	var errs []error
 	for _, name := range o.Policies {
@@ -103,13 +87,13 @@ func within[T cmp.Ordered](option string, value, low, high T, unit string) error
 	return fmt.Errorf("shared: Lease.%s is %v; want %s%v to %v", option, value, unit, low, high)
 }
 
-// leaseCounts count what has ended.
+// leaseCounts count ended blocks and spent units.
 type leaseCounts struct {
 	blocks, leased, returned, lost atomic.Uint64
 	spent                          atomic.Int64 // units of closed blocks
 }
 
-// addStats adds up what has ended and what is on lease.
+// addStats adds the ended blocks and the blocks on lease.
 func (l *lease) addStats(s *algorithms.Stats) {
 	l.mu.Lock()
 	keys := slices.Clone(l.keys)

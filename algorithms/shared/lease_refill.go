@@ -1,18 +1,22 @@
 // How blocks are fetched and closed, and how their unspent units go back.
 //
 // Takes that find a key low start the fetch of its next block. One of them wins
-// refillAt and sets it to busy, so a key has one fetch under way. A fetch that
-// brings nothing is not repeated until Hold has passed: trouble below must not be
+// refillAt and sets it to busy, so a key has one fetch under way. After a fetch
+// that brings nothing, the next one waits for Hold: trouble below must not be
 // answered with more calls.
 //
 // The watch is a goroutine that ends leases and gives unspent units back, so no
-// caller waits for that. While no key is hot and nothing is to go back, the watch
-// sleeps until it is woken. Otherwise it looks every quarter of Hold.
+// caller waits for that. While no key is hot and no unit is to go back, the
+// watch sleeps until it is woken. Otherwise it looks every quarter of Hold.
 //
-// Closing. After closed is set, nothing is added to keys and refills. So the end
-// first waits for the watch and for fetches under way, and then gives back
+// The life of a unit, with Hold = 100 ms: charged below at 0 ms; spent here
+// until 75 ms, or else closed by the watch at the latest at 100 ms and returned
+// below.
+//
+// Closing. After closed is set, nothing is added to keys and refills. So the
+// end first waits for the watch and for fetches under way, and then gives back
 // everything itself. A call that overlaps the end may still find that its units
-// cannot be unspent. Once ended is set, such a call gives them back itself.
+// cannot be put back. Once ended is set, such a call gives them back itself.
 //
 // Locks. A hotKey's mu is locked before the lease's.
 
@@ -30,8 +34,8 @@ import (
 )
 
 const (
-	// fetchTimeout bounds the fetch of a block. A block that comes too late to be
-	// spent goes back; one whose fetch is given up stays charged.
+	// fetchTimeout bounds the fetch of a block. A block that comes too late to
+	// be spent goes back. A block whose fetch was given up stays charged.
 	fetchTimeout = time.Second
 
 	maxReturned     = 64          // returns in one call
@@ -40,9 +44,9 @@ const (
 
 var errNotReturned = errors.New("the limiter that lent the units did not answer")
 
-// refill starts the fetch of a block for a key whose newer block is half spent or
-// has ended. The older block then has no more. It fetches none if so few takes of
-// this cost are not worth a call.
+// refill starts the fetch of a block for a key whose newer block is half spent
+// or has ended. By then the older block is spent, too. It fetches no block that
+// is good for too few takes of this cost.
 func (l *lease) refill(k *hotKey, cost int64, now time.Duration) {
 	at, s := k.refillAt.Load(), k.stock.Load()
 	older, newer := s[0], s[1]
@@ -60,7 +64,7 @@ func (l *lease) refill(k *hotKey, cost int64, now time.Duration) {
 	}
 }
 
-// fetch asks for a block, and adds it to the key's.
+// fetch asks for a block, and adds it to the key's stock.
 func (l *lease) fetch(k *hotKey, units int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
@@ -79,7 +83,7 @@ func (l *lease) fetch(k *hotKey, units int64) {
 		l.counts.leased.Add(uint64(units))
 		b := newBlock(it, asked, now, l.options.Hold-l.tendEvery)
 		if d.Source != algorithms.Shared {
-			b.until = 0 // only what all instances share is leased: this block goes back
+			b.until = 0 // only units that all instances share are leased: this block goes back
 		}
 		l.addBlock(k, b, now)
 		if now < b.until {
@@ -92,7 +96,8 @@ func (l *lease) fetch(k *hotKey, units int64) {
 }
 
 // addBlock adds a block to the stock of a key, in the place of the oldest. The
-// rest of the oldest goes back, and the block too if the key is no longer leased.
+// rest of the oldest goes back, and so does the block if the key is no longer
+// leased.
 func (l *lease) addBlock(k *hotKey, b *block, now time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,8 +107,8 @@ func (l *lease) addBlock(k *hotKey, b *block, now time.Duration) {
 	}
 }
 
-// endLease ends the lease of a key. Unspent units go back under the limit that
-// the key has now, unless the key was reset.
+// endLease ends the lease of a key. Unspent units go back under the key's
+// current limit, unless the key was reset.
 func (l *lease) endLease(k *hotKey, limit *step.Limit, reset bool, now time.Duration) {
 	k.mu.Lock()
 	k.reset = k.reset || reset
@@ -144,8 +149,8 @@ func (l *lease) restock(k *hotKey, s stock, now time.Duration) {
 	}
 }
 
-// giveBack leaves unspent units of a closed block to the watch, or counts them as
-// lost if they are worth nothing. It requires the key's mu.
+// giveBack leaves unspent units of a closed block to the watch, or counts them
+// as lost if they are worth nothing. It requires the key's mu.
 func (l *lease) giveBack(k *hotKey, b *block, units int64, now time.Duration) {
 	switch {
 	case units == 0:
@@ -162,8 +167,8 @@ func (l *lease) giveBack(k *hotKey, b *block, units int64, now time.Duration) {
 	l.wake()
 }
 
-// unspend puts back the units of a holding. If its block has been closed
-// meanwhile, they go back below.
+// unspend puts back the units of a holding. If its block is closed, they go
+// back below.
 func (l *lease) unspend(h *holding, units int64) {
 	if _, ok := h.block.spend(-units); ok {
 		return
@@ -200,7 +205,7 @@ func (l *lease) watch() {
 	}
 }
 
-// wake makes the watch look after a quarter of Hold, unless it will anyway. It
+// wake makes the watch look after a quarter of Hold, unless it is awake. It
 // requires mu.
 func (l *lease) wake() {
 	if !l.awake {

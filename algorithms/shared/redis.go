@@ -5,7 +5,7 @@
 //
 //	redis_call.go    its items get stored keys, and are split by slot into groups
 //	batch_lane.go    each group queues in the lane of its slot, and a worker sends
-//	                 what has gathered as one batch
+//	                 the gathered groups as one batch
 //	batch.go         the life of a batch, from the queue to the answer
 //	batch_send.go    the round trips of a batch
 //	batch_script.go  the groups of one slot become one script
@@ -32,8 +32,7 @@ import (
 )
 
 // A redisLayer decides calls in Redis. It has goroutines only while there are
-// calls. Each ends with the reply to what it has sent, or when the client gives
-// up.
+// calls. Each ends with the reply to its commands, or when the client gives up.
 type redisLayer struct {
 	client    Client
 	pipelines pipeliner        // the client, if it has pipelines
@@ -60,9 +59,9 @@ type redisLayer struct {
 // A pipeliner is a client that can send several commands at once.
 type pipeliner interface{ Pipeline() redis.Pipeliner }
 
-// A reloader is a client that knows which node has which slots. Go-redis learns
-// it again only every minute, or when a node redirects it. A node that is gone
-// does neither.
+// A reloader is a client that knows the nodes of each slot. Go-redis reloads
+// them only every minute, or when a node redirects it. A node that is gone does
+// not redirect.
 type reloader interface{ ReloadState(context.Context) }
 
 // A clusterClient is a [redis.ClusterClient], also embedded in another type.
@@ -105,8 +104,8 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 	return r
 }
 
-// allow implements layer. The batches of the call keep the deadline, and tell
-// the circuit of their round trips.
+// allow implements layer. The batches of the call keep the deadline, and report
+// their round trips to the circuit.
 func (r *redisLayer) allow(ctx context.Context, c *call) error {
 	if err := r.decide(ctx, c); err != nil {
 		return fmt.Errorf("shared: redis: %w", err)

@@ -3,12 +3,15 @@
 //
 // In Redis Cluster, checks of one principal share a slot. Checks in several
 // slots are taken slot by slot, in the order of their first items, and given
-// back if a later slot denies or fails. That never admits too much. For the
-// moment in between, it can deny others a unit that comes back. A process that
-// dies in between leaves what it took charged until it drains.
+// back if a later slot denies or fails. That never admits too much. Until then,
+// it can deny other callers a unit that comes back. A process that dies in
+// between leaves the units charged until they drain. Example: a call takes a
+// unit of usr=42 and a unit of const=all, whose slots differ. The first script
+// charges usr=42, and the second denies const=all. Then a Return gives the unit
+// of usr=42 back.
 //
-// A call that its caller has given up may still be on its way. Its batch goes on
-// reading the items, but no longer writes them.
+// After its caller has given up, a call may still be on its way. Its batch goes
+// on reading the items, but no longer writes them.
 
 package shared
 
@@ -66,7 +69,7 @@ func (r *redisLayer) newCall(c *call) *redisCall {
 	return rc
 }
 
-// free gives rc back for others to use. All its groups must have been answered.
+// free gives rc back to the pool. All its groups must have been answered.
 func (rc *redisCall) free() {
 	if len(rc.items) > maxPooled {
 		return
@@ -79,8 +82,8 @@ func (rc *redisCall) free() {
 	rc.redis.calls.Put(rc)
 }
 
-// storeKeys gives the items their stored keys. These are parts of one string,
-// so a call allocates only that.
+// storeKeys gives the items their stored keys. All are parts of one string, so
+// a call allocates only that string.
 func (rc *redisCall) storeKeys() {
 	rc.keys, rc.ends = rc.keys[:0], rc.ends[:0]
 	for i := range rc.items {
@@ -150,7 +153,7 @@ func (rc *redisCall) run(ctx context.Context) error {
 	defer cancel()
 	for part := 1; part < len(rc.groups); part++ {
 		if err := rc.runGroup(within, part); err != nil {
-			// Only groups that are done are given back. The one that failed may
+			// Only finished groups are given back. The group that failed may
 			// still be on its way.
 			rc.giveBack(ctx, func(it *item) bool { return it.part < part })
 			if ctx.Err() == nil {
@@ -192,10 +195,10 @@ func (rc *redisCall) except(g *group, it *item) uint16 {
 	if take.part < it.part && !take.Answer.Allowed {
 		return deniedElsewhere
 	}
-	return 0 // allowed, or not yet decided: then run gives back the trial if need be
+	return 0 // allowed, or not yet decided: then run gives back the trial if necessary
 }
 
-// deniedBefore returns how many takes are denied that are in no group, or in one
+// deniedBefore returns how many denied takes are in no group, or in a group
 // before part.
 func (rc *redisCall) deniedBefore(part int) (n int) {
 	for i := range rc.items {
@@ -247,7 +250,7 @@ func (rc *redisCall) giveBack(ctx context.Context, wrongly func(*item) bool) {
 	}
 }
 
-// returned takes over the state that undoing the item has left, and keeps the
+// returned adopts the state that undoing the item has left, and keeps the
 // item's verdict.
 func (it *item) returned(undo *item) {
 	allowed, missing := it.Answer.Allowed, it.Answer.Missing

@@ -1,4 +1,4 @@
-// What errors mean: why a call was not decided, what that says of Redis, and
+// What errors mean: why a call was not decided, whether Redis is to blame, and
 // whether Redis may have executed something.
 
 package shared
@@ -30,51 +30,44 @@ const (
 	reasonInternal      = "internal"
 )
 
-// reasons are all of them.
+// reasons are all reasons.
 var reasons = []string{
 	reasonUnavailable, reasonTimeout, reasonOverload, reasonFailover, reasonCapacity,
 	reasonConfiguration, reasonKey, reasonCancelled, reasonInternal,
 }
 
-// Reason returns in a word why a call was not decided, as a label for metrics
-// and logs. It accepts the errors of [Limiter.Allow] and [Limiter.Ready], wrapped
-// or not, and the causes that they wrap. The words are:
+// Reason returns one word, a label for metrics and logs, for an error of
+// [Limiter.Allow] or [Limiter.Ready] or its cause:
 //
-//	unavailable    Redis cannot be reached or refuses to serve: it is down,
-//	               loads its data, cannot save, or runs a long script. Unknown
-//	               errors are unavailable, too.
-//	timeout        Redis has not answered in time.
-//	overload       Nothing was sent: too many calls of this process wait, or
-//	               the client had no connection free.
-//	failover       A master changes, or slots of a Cluster move.
-//	capacity       Redis is out of memory or of connections.
-//	configuration  It will not resolve itself: see [ErrMisconfigured].
-//	key            A stored key holds something that is not a limiter's. Other
-//	               keys are not affected.
-//	cancelled      The caller's context has ended.
-//	internal       A mistake in the program or in this library, such as a wrong
-//	               check, a closed client, or a reply that is not the script's.
+//	unavailable    Redis cannot be reached or refuses to serve; also unknown errors
+//	timeout        Redis has not answered in time
+//	overload       nothing was sent: too many calls wait, or no connection was free
+//	failover       a master changes, or slots of a Cluster move
+//	capacity       Redis is out of memory or of connections
+//	configuration  it will not resolve itself: see [ErrMisconfigured]
+//	key            a stored key holds something that is not a limiter's
+//	cancelled      the caller's context has ended
+//	internal       a fault of the program or of this library
 //
-// Reason returns "" for nil. The error of a context counts as cancelled, because
-// it is the caller's: a caller that sets a deadline of its own knows better.
+// Reason returns "" for nil.
 func Reason(err error) string { return troubleOf(err).reason }
 
-// A trouble is what some errors mean to the layers that go on without a decision.
-// Any of its first four fields selects them.
+// A trouble is what some errors mean to the layers that go on without a
+// decision. It applies if its is, says, holds or has matches.
 type trouble struct {
 	is    []error          // they wrap one of these
 	says  []string         // the text of Redis or its client begins with one of these
-	holds []string         // that text holds one of these
+	holds []string         // that text contains one of these
 	has   func(error) bool // anything else
 
 	reason   string
 	effect   effect
 	retry    bool   // sending again may succeed, and nothing was executed
 	executed bool   // a charge may have been made
-	fault    *fault // what is misconfigured
+	fault    *fault // the misconfiguration
 }
 
-// An effect is what a round trip says to a circuit breaker.
+// An effect is what a round trip tells a circuit breaker.
 type effect uint8
 
 const (
@@ -114,7 +107,8 @@ var troubles = []trouble{
 	{is: []error{redis.ErrPoolTimeout, redis.ErrPoolExhausted}, reason: reasonOverload, effect: effectFailure},
 
 	// A server that cannot serve now. It checks all of these before the first
-	// write, so nothing was executed. A script that has written cannot be killed.
+	// write, so it executed nothing. A script that has written cannot be
+	// killed.
 	{says: []string{"LOADING ", "BUSY ", "MISCONF ", "NOREPLICAS ", "CLUSTERDOWN ", "Script killed by user"}, reason: reasonUnavailable, effect: effectFailure},
 	{says: []string{"READONLY ", "TRYAGAIN "}, reason: reasonFailover, effect: effectFailure, retry: true},
 	{says: []string{"MASTERDOWN "}, reason: reasonFailover, effect: effectFailure},
@@ -214,9 +208,9 @@ func (t *trouble) matches(err error, texts []string) bool {
 	return t.has != nil && t.has(err)
 }
 
-// innermost returns the texts of the innermost errors that err wraps. Wrapped
-// texts differ by client and version, and so do the ends of Redis's own. Only
-// how these begin is reliable.
+// innermost returns the texts of the innermost errors that err wraps. Wrapping
+// texts differ by client and version, and so do the ends of Redis's own texts.
+// Only their beginnings are reliable.
 func innermost(err error) (texts []string) {
 	switch e := err.(type) {
 	case nil:
@@ -244,14 +238,14 @@ type scriptError string
 
 func (e scriptError) Error() string { return string(e) }
 
-// RedisError makes e one of go-redis's errors, to its functions.
+// RedisError marks e as an error of Redis for go-redis's functions.
 func (scriptError) RedisError() {}
 
 // errStoredKey is wrapped, beside a scriptError, by errors of a single key.
 var errStoredKey = errors.New("a stored key cannot be read")
 
-// ownDeadline returns err, wrapped in errTimeout if it is a context's. It is for
-// errors of contexts that no caller has ended.
+// ownDeadline returns err, wrapped in errTimeout if it is a context's. It is
+// for contexts that no caller has ended.
 func ownDeadline(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errTimeout, err)

@@ -1,5 +1,4 @@
-// Misconfigurations: what is wrong between the client and the server, and what to
-// do about it.
+// Misconfigurations between the client and the server, and their remedies.
 
 package shared
 
@@ -9,37 +8,34 @@ import (
 	"strings"
 )
 
-// ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not resolve
-// themselves: a password is wrong, a permission is missing, or the client is not
-// a Cluster's. The error says what to do. It should end the program at start:
+// ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not
+// resolve themselves. They should end the program at start:
 //
-//	err := limiter.Ready(ctx)
-//	if errors.Is(err, shared.ErrMisconfigured) {
+//	if err := limiter.Ready(ctx); errors.Is(err, shared.ErrMisconfigured) {
 //		log.Fatal(err)
 //	}
 var ErrMisconfigured = errors.New("redis is misconfigured")
 
-// A Misconfiguration is an error of [Limiter.Ready] that wraps [ErrMisconfigured].
-// Its text names the fault, and what to do about it in terms of go-redis's options.
-// A program whose users have only flags can give advice of its own for each fault.
+// A Misconfiguration is an error of [Limiter.Ready] that wraps
+// [ErrMisconfigured]. Its text names the fault, and the remedy in terms of
+// go-redis's options. A program with flags can give its own advice for each
+// Fault.
 type Misconfiguration struct {
 	// Fault is one of these words:
 	//
-	//	cluster      The server is a node of a Cluster, and the client is not a
-	//	             Cluster's.
-	//	standalone   The client is a Cluster's, and the server is not in one.
-	//	sentinel     The server is a Sentinel, which holds no data.
-	//	master       The Sentinels do not know the name of the master.
-	//	tls          The server speaks TLS, and the client does not.
-	//	plaintext    The client speaks TLS, and the server does not.
-	//	certificate  The client does not accept the server's certificate, or the
-	//	             server does not accept the client's.
-	//	password     The client has no password, and the server wants one.
-	//	login        The user or the password is wrong.
-	//	protected    The server accepts only local connections.
-	//	permission   The user may not run a command, or may not use a key.
-	//	command      The server, or a proxy before it, lacks a command.
-	//	scripting    The server, or a proxy before it, runs no Lua scripts.
+	//	cluster      the server is a node of a Cluster, and the client is not a Cluster's
+	//	standalone   the client is a Cluster's, and the server is not in one
+	//	sentinel     the server is a Sentinel, which holds no data
+	//	master       the Sentinels do not know the name of the master
+	//	tls          the server speaks TLS, and the client does not
+	//	plaintext    the client speaks TLS, and the server does not
+	//	certificate  the client or the server rejects the other's certificate
+	//	password     the server wants a password
+	//	login        the user or the password is wrong
+	//	protected    the server accepts only local connections
+	//	permission   the user may not run a command, or use a key
+	//	command      the server, or a proxy before it, lacks a command
+	//	scripting    the server, or a proxy before it, runs no Lua scripts
 	Fault string
 
 	Cause  error  // what the server or the client said
@@ -82,8 +78,8 @@ func commands(prefix string) string {
 	return names
 }
 
-// notReady returns the error of Ready for why Redis cannot decide. It says what
-// to do if that will not resolve itself.
+// notReady returns the error of Ready for the cause. It includes the remedy if
+// the cause will not resolve itself.
 func notReady(cause error) error {
 	if f := troubleOf(cause).fault; f != nil {
 		return &Misconfiguration{Fault: f.name, Cause: brief(cause), Advice: f.advice}
@@ -102,10 +98,10 @@ type briefError struct {
 func (e briefError) Error() string { return e.text }
 func (e briefError) Unwrap() error { return e.error }
 
-// brief makes the text of an error fit for logs and for operators. It leaves out
-// the arguments that a server repeats when it does not know a command, because they
-// include keys. Where go-redis says that no sentinel can be reached, although one
-// has answered, it says what the answer was.
+// brief makes the text of an error fit for logs and for operators. It omits the
+// arguments that a server repeats when it does not know a command, because they
+// include keys. Go-redis says that no sentinel can be reached even if one has
+// answered; brief then gives that answer.
 func brief(err error) error {
 	if masterUnknown(err) {
 		return errMaster

@@ -1,5 +1,5 @@
-// Findings about Redis and its client: what is wrong but does not keep limits from
-// working today.
+// Findings about Redis and its client: settings that are wrong, although limits
+// work today.
 //
 //	PS201  Redis evicts keys when its memory is full.
 //	PS202  The version of Redis is too old.
@@ -22,7 +22,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A doctor remembers what was found.
+// A doctor remembers the findings.
 type doctor struct {
 	first     sync.Map     // code -> the time.Time at which it was first found
 	dismissed sync.Map     // code -> the time.Time at which an operator dismissed it
@@ -115,8 +115,8 @@ func older(version string) bool {
 	return known > 0 && (major < 6 || major == 6 && minor < 2)
 }
 
-// settings returns the client's options, as far as the client shows them.
-// Endless: the client waits for a reply for ever.
+// settings returns the client's options, if the client shows them. endless: the
+// client waits for a reply for ever.
 func (r *redisLayer) settings() (read, write time.Duration, pool int, endless bool) {
 	switch c := r.client.(type) {
 	case interface{ Options() *redis.Options }:

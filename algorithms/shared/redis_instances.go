@@ -1,6 +1,5 @@
-// The census of live instances: a sorted set in Redis, in which each instance
-// stands with the instant, by the server's clock, at which it last announced
-// itself.
+// The census of live instances: a sorted set in Redis. The score of an instance
+// is the instant, by the server's clock, at which it last announced itself.
 
 package shared
 
@@ -15,7 +14,7 @@ import (
 // liveFor is how long an instance counts as live after it has announced itself.
 const liveFor = 3 * beatEvery
 
-// instancesKey cannot be a limit's: those have more after the brace.
+// instancesKey cannot be a limit's key, which has more after the brace.
 func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 
 // beat announces the instance id. It returns how many instances are live, and

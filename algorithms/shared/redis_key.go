@@ -47,9 +47,9 @@ func appendStored(dst []byte, k *step.Key) []byte {
 	return append(dst, k.Scope.Tag...)
 }
 
-// appendPart appends a part of a key, or '#' and its digest if it cannot stand
-// in a stored key as it is. A part that begins with '#' is digested, too,
-// because otherwise a client could make it equal another part's digest.
+// appendPart appends a part of a key, or '#' and its digest if it cannot be in
+// a stored key. A part that begins with '#' is digested, too, because otherwise
+// a client could make it equal another part's digest.
 func appendPart(dst []byte, part string) []byte {
 	if storable(part) {
 		return append(dst, part...)
@@ -73,7 +73,7 @@ func storable(part string) bool {
 
 const clusterSlots = 16384
 
-// hashTag returns what stands in the braces of a stored key; it is never empty.
+// hashTag returns the text in the braces of a stored key; it is never empty.
 func hashTag(key string) string {
 	_, tag, _ := strings.Cut(key, "{")
 	tag, _, _ = strings.Cut(tag, "}")

@@ -1,5 +1,6 @@
-// Whether Redis can decide. Until it has done so once, a failure is examined: most
-// programs that are misconfigured are so from their start.
+// Whether Redis can decide. Until it has done so once, Ready examines failures
+// closely, because most misconfigured programs are misconfigured from their
+// start.
 
 package shared
 
@@ -13,7 +14,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// errSentinel is the cause of a misconfiguration that a sentinel's own words hide.
+// errSentinel is the cause of a misconfiguration that a sentinel's own words
+// hide.
 var errSentinel = errors.New("the server is a Sentinel")
 
 // ready implements [Limiter.Ready], without the circuit. Once Redis can decide,
@@ -49,13 +51,13 @@ func (r *redisLayer) decideFirst(ctx context.Context) error {
 	return err
 }
 
-// readyPolicy's suffix keeps it apart from all policies of callers.
+// readyPolicy's suffix distinguishes it from all policies of callers.
 const readyPolicy = "penstock~ready"
 
-// probes are the calls of ready. Most scripts are takes, of a key that is new
-// and of a key that is not. The settlements between them write a log and delete
-// keys, and cannot be in one call with takes. The keys lie in different quarters
-// of the slots of a Cluster, so that a missing master shows.
+// probes are the calls of ready. Most scripts are takes, of a new key and of a
+// stored key. The settlements between them write a log and delete keys, and
+// cannot be in one call with takes. The keys lie in different quarters of the
+// slots of a Cluster, so that a missing master shows.
 func probes() [3][]algorithms.Check {
 	bucket := algorithms.TokenBucket(10, time.Second)
 	window := algorithms.FixedWindow(1, time.Millisecond)
@@ -93,8 +95,8 @@ func (r *redisLayer) decideProbes(ctx context.Context) error {
 // keyArg stands for a key among arguments.
 type keyArg struct{}
 
-// scriptCommands are the commands of the script, which package lua lists. With these
-// arguments they write nothing that stays: most of them fail, because the key holds
+// scriptCommands are the commands of the script, which package lua lists. With
+// these arguments they store nothing: most of them fail, because the key holds
 // a string.
 var scriptCommands = [][]any{
 	{"time"},
@@ -143,7 +145,7 @@ func (r *redisLayer) runCommands(ctx context.Context) error {
 			}
 			commands[i] = redis.NewCmd(ctx, args...)
 		}
-		_ = r.do(ctx, commands...) // of all errors, those of keys come first
+		_ = r.do(ctx, commands...) // errors of keys are the first of all errors
 		for _, cmd := range commands {
 			if err := ownDeadline(cmd.Err()); err != nil && troubleOf(err).reason != reasonKey {
 				return err

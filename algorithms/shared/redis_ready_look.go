@@ -1,8 +1,8 @@
-// What stands at the client's address, for a client that receives no answer.
+// What serves at the client's address, for a client that receives no answer.
 //
-// A client and a server that disagree about TLS wait for each other, or hang up.
-// Their errors do not name TLS, so look speaks to the server itself, both as the
-// client would and the other way.
+// A client and a server that disagree about TLS wait for each other, or hang
+// up. Their errors do not name TLS, so look connects to the server itself, both
+// as the client would and the other way.
 
 package shared
 
@@ -26,7 +26,7 @@ var (
 // deadline, which is shorter.
 const lookFor = 300 * time.Millisecond
 
-// A peer is where a client connects, and how.
+// A peer is the address to which a client connects, and whether it uses TLS.
 type peer struct {
 	network, addr string
 	dial          func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -91,8 +91,8 @@ func (p peer) asTheClient(ctx context.Context) error {
 	return ping(ctx, conn)
 }
 
-// theOtherWay returns errTLS or errNoTLS if the server understands what the client
-// does not speak.
+// theOtherWay returns errTLS or errNoTLS if the server understands the protocol
+// that the client does not speak.
 func (p peer) theOtherWay(ctx context.Context) error {
 	dial := p.dial
 	if p.tls {
@@ -119,7 +119,8 @@ func (p peer) theOtherWay(ctx context.Context) error {
 	return nil
 }
 
-// ping returns nil if the server answers in Redis's protocol, if only with an error.
+// ping returns nil if the server answers in Redis's protocol, even with an
+// error.
 func ping(ctx context.Context, conn net.Conn) error {
 	if end, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(end); err != nil {

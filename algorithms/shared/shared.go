@@ -11,25 +11,16 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Client sends one command: every client of go-redis does. Where a client also
-// has Pipeline(), work for several slots of a Cluster uses it.
-//
-// A ClusterClient is recognised by its type, and a client of another type that
-// stands before a Cluster is not: embed the ClusterClient instead of wrapping
-// it, or keep all checks of a call on one principal.
+// A Client sends one command. Every client of go-redis does. Checks in several
+// Cluster slots need a redis.ClusterClient, or a type that embeds one: New
+// recognises it by its type. Any other type that stands before a Cluster can
+// only serve calls of one principal.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
 // A Limiter limits together with every process that uses the same Redis and
-// prefix. A call is one script, and so one atomic step and one round trip, for
-// any number of limits; concurrent calls share round trips.
-//
-// While Redis is in trouble, the Limiter decides alone; see the package
-// comment. Denials that Redis has made are remembered, so clients that retry
-// cost it nothing. With Options.Lease, hot keys take units in blocks.
-//
-// A Limiter is safe for concurrent use, and must be closed.
+// prefix. It is safe for concurrent use, and must be closed.
 type Limiter struct {
 	top      layer
 	redis    *redisLayer
@@ -42,12 +33,9 @@ type Limiter struct {
 
 var _ algorithms.Limiter = (*Limiter)(nil)
 
-// New returns a limiter for a client of Redis; nil options mean the defaults. It
-// needs Redis 6.2 or later, of 64 bits. The error names every misconfiguration
-// at once.
-//
-// New sends nothing, so it succeeds also while Redis is down; [Limiter.Ready]
-// asks Redis.
+// New returns a limiter for a client of Redis 6.2 or later, of 64 bits. Nil
+// options mean the defaults. The error names every misconfiguration. New sends
+// nothing, so it succeeds while Redis is down; [Limiter.Ready] asks Redis.
 func New(rdb Client, o *Options) (*Limiter, error) {
 	options := o.withDefaults()
 	if err := errors.Join(validateClient(rdb), options.validate()); err != nil {
@@ -68,8 +56,8 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 }
 
 // cover puts the layers that keep time by this process over the fallback. The
-// order is the only right one: a deny cache below the fallback would hide an
-// outage from its circuit.
+// order matters: a deny cache below the fallback would hide an outage from its
+// circuit.
 func (l *Limiter) cover(o *Options) {
 	if o.Lease != nil {
 		l.lease = newLease(l.top, o.Lease, l.report)
@@ -107,40 +95,30 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	return nil
 }
 
-// Ready returns nil if Redis can decide now, and why not otherwise. It is meant
-// for the start of a program and for its health check. It finds faults that a
-// ping does not: a server that only reads, is full, or withholds a permission.
-//
-// A [Misconfiguration] says what to do, and will not pass by itself: it should end
-// the program at start. Other errors may pass. While the circuit is open, Ready
+// Ready returns nil if Redis can decide now, and otherwise the reason. Call it
+// when a program starts, and in its health check. Unlike a ping, it finds a
+// server that is read-only or full, or withholds a permission. A
+// [Misconfiguration] will not resolve itself. While the circuit is open, Ready
 // does not ask Redis.
 //
-// Ready runs a few scripts, on keys of its own that expire soon; in Redis Cluster
-// in slots far apart, so that a missing master shows. Until Redis has decided once,
-// it also does the following:
-//   - It runs each command of the script. So the client's user must have the
-//     permissions for all algorithms.
-//   - If the client receives no answer, Ready connects to the client's address, and
-//     finds out within 0.3 s whether the server speaks TLS.
-//   - It leaves it to the caller to log a misconfiguration.
+// Ready runs a few scripts, on keys of its own that expire soon. Until Redis
+// has decided once, it also runs each command of the script. If it receives no
+// answer, it connects to the client's address, and finds out within 0.3 s
+// whether the server speaks TLS.
 func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx) }
 
-// Findings returns what is wrong with Redis and its client but does not keep
-// limits from working today: eviction that drops limits, an untested version, and
-// settings of the client that fight the limiter's. Each is logged once.
-//
-// Findings asks Redis for INFO; of a Cluster it asks one node. While that cannot
-// be had, the previous answer counts. A user without permission for INFO is not
-// an error.
+// Findings returns settings of Redis and its client that are wrong, although
+// limits work today: eviction, an old version, and a client that conflicts with
+// the limiter. Each is logged once. Findings asks one Redis node for INFO, and
+// otherwise uses its previous answer.
 func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
 // Dismiss marks a finding of this instance as dismissed, until its cause ends. It
 // reports whether Findings has found one with the code.
 func (l *Limiter) Dismiss(code string) bool { return l.redis.dismiss(code) }
 
-// StoredKey returns the key under which Redis holds the state of a check, such
-// as penstock:{usr=42}:orders:tb, for operators who look there. It is empty for
-// a check that is invalid, and for the limit Nobody, which has no state.
+// StoredKey returns the key under which Redis holds the state of a check, e.g.
+// penstock:{usr=42}:orders:tb. It is empty for an invalid check and for Nobody.
 func (l *Limiter) StoredKey(check algorithms.Check) string { return l.redis.storedKey(check) }
 
 // Stats returns what has happened so far.
@@ -159,12 +137,11 @@ func (l *Limiter) Stats() algorithms.Stats {
 	return s
 }
 
-// Close gives back what is on lease, and ends the goroutines of the limiter. It
-// takes as long as Redis does to answer, and 3 s at most. The error says that
-// Redis could not be asked; units that could not be given back are counted in
-// Stats and logged. Later calls work, without leases and without recovery from
-// trouble. Close may be called more than once, and while there are calls. The
-// client stays the caller's.
+// Close gives back leases, and ends the limiter's goroutines, within 3 s. The
+// error says that Redis could not be asked; Stats counts units that could not
+// be given back. Later calls work, without leases and without recovery from
+// trouble. Close may be called more than once and at any time. It does not
+// close the client.
 func (l *Limiter) Close() error {
 	var err error
 	if l.lease != nil {

@@ -1,10 +1,10 @@
 // A call on its way through the layers. It is validated once, here; each check
-// becomes one item with one key, and every layer below trusts it.
+// becomes one item with one key, and every layer below relies on it.
 //
 // A layer answers a call by writing each item's decision. The Redis layer may
-// give up a call that is still under way: a batch then goes on reading its items,
-// while the layers above write decisions. The two touch different fields, and the
-// items are never used for another call (givenUp).
+// give up a call that is still under way: then a batch goes on reading its
+// items, while the layers above write decisions. The two touch different
+// fields, and the items are never used for another call (givenUp).
 
 package shared
 
@@ -20,8 +20,8 @@ import (
 
 // A layer decides calls, or passes them on to the layer below.
 //
-// An error means that no decision could be made. It never wraps ErrInvalid
-// except for a caller's clock that is out of bounds.
+// An error means that no decision could be made. It wraps ErrInvalid only for a
+// caller's clock that is out of bounds.
 type layer interface {
 	allow(ctx context.Context, c *call) error
 }
@@ -44,26 +44,26 @@ type call struct {
 	steps   step.Call // the items as steps see them
 	givenUp bool      // something may still use the items
 
-	// A call that failed while Redis may still execute it is under way. If late is
-	// not nil, it then receives how that ended, once, from another goroutine: nil if
-	// Redis executed the call.
+	// A call that failed while Redis may still execute it is under way. If late
+	// is not nil, it receives the end of the call, once, from another
+	// goroutine: nil if Redis executed the call.
 	underWay bool
 	late     func(error)
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// maxPooled bounds the items of calls that are kept for others to use.
+// maxPooled bounds the items of calls that the pool keeps.
 const maxPooled = 32
 
 // maxKept is the longest key, in bytes, that a layer keeps. Clients may choose
-// keys, so a bound of their number alone would not bound memory.
+// keys, so a bound on the number of keys alone would not bound memory.
 const maxKept = 1024 + 128
 
-// seed is the one seed of all hashes of keys.
+// seed is the seed of all hashes of keys.
 var seed = maphash.MakeSeed()
 
-// newCall returns the call of checks, or every mistake in them at once.
+// newCall returns the call of checks, or everything that is wrong with them.
 func newCall(checks []algorithms.Check) (*call, error) {
 	if err := step.CheckSize(len(checks)); err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func callOf(n int) *call {
 	return c
 }
 
-// getCall returns a call of n items, which may be stale: clearing them takes
-// longer than a lease takes to answer.
+// getCall returns a call of n items. The items may be stale: clearing them
+// takes longer than a lease takes to answer.
 func getCall(n int) *call {
 	c := calls.Get().(*call)
 	if cap(c.items) < n {
@@ -114,7 +114,7 @@ func (c *call) add(it *item) error {
 	return c.steps.Add(&it.Item)
 }
 
-// free gives c back for others to use, unless something may still use it.
+// free gives c back to the pool, unless something may still use it.
 func (c *call) free() {
 	if c.givenUp || len(c.items) > maxPooled {
 		return

@@ -1,4 +1,4 @@
-// How a shared limiter is tuned: one Options for all of its parts.
+// Options of a shared limiter and all of its parts.
 
 package shared
 
@@ -16,58 +16,46 @@ import (
 
 // Options tune a [Limiter]. The zero value is the default of every option.
 type Options struct {
-	// Prefix begins every stored key; empty means "penstock". It must be of
-	// printable ASCII without spaces and braces, at most 64 bytes.
+	// Prefix begins every stored key; empty means "penstock". It is at most 64 bytes of printable ASCII without spaces
+	// and braces.
 	Prefix string
 
-	// Deadline bounds the wait to be sent, and then the wait for the answer, of
-	// every call, unless the call's context ends earlier; 0 means 50 ms. A call
-	// that Redis has not answered by then is decided without it.
+	// Deadline bounds the wait to be sent, and then the wait for the answer, of every call; 0 means 50 ms. After that a
+	// call is decided without Redis.
 	Deadline time.Duration
 
-	// Logger receives one line per change of state: Redis fails, is unavailable,
-	// is available, is misconfigured or cannot run the script, units could not be
-	// given back. Nil means slog.Default(). It logs no keys.
+	// Logger receives one line per change of state, and no keys. Nil means slog.Default().
 	Logger *slog.Logger
 
-	// Now is the clock of decisions. It must be safe for concurrent use. Nil
-	// means the clock of the Redis server, which is the same for all instances.
-	// Instances whose clocks differ by more than 100 ms see each other's states
-	// as being from the future, and repair them. With a clock, no denial is remembered and nothing is leased,
-	// because both keep time by this process.
+	// Now is the clock of decisions. Nil means the Redis server's clock, which all instances share. Now must be safe
+	// for concurrent use. Instances whose clocks differ by more than 100 ms repair each other's states. With Now, no
+	// denial is remembered and nothing is leased.
 	Now func() time.Time
 
-	// InFlight bounds the batches that are under way at once to one part of
-	// Redis: to a standalone server, or to one of 64 ranges of slots of a
-	// Cluster. Their number follows the network up to this bound. It stays 2 for a
-	// client that writes its commands as text, because that hides the round trip.
-	// 0 means half of the client's pool, or 4 if the client does not show its pool.
+	// InFlight bounds the batches in flight to one server, or to one of 64 ranges of Cluster slots. Their number
+	// follows the network up to this bound; it stays 2 for a client that writes commands as text. 0 means half of the
+	// client's pool, or 4 if the client does not show its pool.
 	InFlight int
 
-	// Instances is how many instances share Redis until Redis can tell; 0 means
-	// 1. They announce themselves there and are counted every 5 s. A lower
-	// count is believed after 15 s.
+	// Instances is how many instances share Redis until Redis can report it; 0 means
+	//  1. They are counted every 5 s; a lower count is used after 15 s.
 	Instances int
 
-	// Share, in per cent, is the part of every limit that this process admits
-	// alone while Redis does not decide; 0 means one part in as many as there
-	// are instances.
+	// Share, in per cent, is the part of every limit that this process admits without Redis; 0 means one Nth for N
+	// instances.
 	Share int
 
-	// MaxKeys bounds the keys that this process counts by itself while Redis
-	// does not decide: see [algorithms.MemoryOptions].
+	// MaxKeys bounds the keys that this process counts without Redis: see [algorithms.MemoryOptions].
 	MaxKeys int
 
-	// DenyCacheKeys bounds the keys whose denials are remembered, each for up to
-	// four costs; 0 means 100 000, and DenyCacheOff none.
+	// DenyCacheKeys bounds the keys whose denials are remembered; 0 means 100 000, and DenyCacheOff means none.
 	DenyCacheKeys int
 
-	// Lease, if not nil, leases hot keys. The zero LeaseOptions are the
-	// defaults.
+	// Lease, if not nil, leases hot keys.
 	Lease *LeaseOptions
 }
 
-// DenyCacheOff is the DenyCacheKeys that asks Redis every time.
+// DenyCacheOff is the DenyCacheKeys that remembers no denial.
 const DenyCacheOff = -1
 
 const (
@@ -78,7 +66,7 @@ const (
 	defaultDenyCacheKeys = 100_000
 )
 
-// withDefaults returns a copy of o, in which nothing is left to a default.
+// withDefaults returns a copy of o with all defaults filled in.
 func (o *Options) withDefaults() Options {
 	var all Options
 	if o != nil {
@@ -98,7 +86,7 @@ func (o *Options) withDefaults() Options {
 	return all
 }
 
-// validate returns every mistake at once, of options that have their defaults.
+// validate returns everything that is wrong with options that have their defaults.
 func (o *Options) validate() error {
 	var errs []error
 	mistake := func(format string, args ...any) {

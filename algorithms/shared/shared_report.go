@@ -1,5 +1,5 @@
-// What a limiter tells its operator: counts for Stats, and one log line per
-// change of state.
+// What a limiter reports to its operator: counts for Stats, and one log line
+// per change of state.
 
 package shared
 
@@ -26,7 +26,7 @@ type report struct {
 	failedLast time.Time  // when Redis failed last
 	suppressed int        // failures of Redis since the last line that counts them
 	quiet      time.Time  // no failed return is logged before
-	muted      int        // failed returns since
+	muted      int        // failed returns since then
 }
 
 const (
@@ -61,7 +61,7 @@ func (r *report) failed(err error) {
 			r.log.Error(logPrefix+"Redis misconfigured", "error", brief(err))
 		}
 	case trouble.reason == reasonInternal && trouble.effect == effectSuccess && !r.scriptFailed.Swap(true):
-		// Redis answers, so no circuit opens and tells of it.
+		// Redis answers, so no circuit opens and logs it.
 		r.log.Error(logPrefix+"Redis script failure", "error", brief(err))
 	case trouble.effect == effectFailure && !r.misconfigured.Load():
 		if first, suppressed := r.firstFailure(time.Now()); first {
@@ -116,8 +116,8 @@ func (r *report) circuitOpened(err error) {
 	r.log.Error(logPrefix+"Redis unavailable", "reason", Reason(err), "error", brief(err))
 }
 
-// circuitClosed: Redis decides again. The counts are of checks and calls that
-// were decided meanwhile.
+// circuitClosed: Redis decides again. The counts are the checks and calls that
+// were decided during the outage.
 func (r *report) circuitClosed(local, open, closed uint64) {
 	r.mu.Lock()
 	opened, suppressed := r.opened, r.suppressed
