@@ -8,27 +8,23 @@ import (
 )
 
 // A Dialect is the set of header families that responses carry. Join families
-// with |: Draft|XRateLimit sends both. The zero value means
-// Draft|SeparateFields. Retry-After belongs to every Dialect.
-//
-// A Dialect is a plain value and safe for concurrent use.
+// with |. The zero value means Draft|SeparateFields. Retry-After belongs to
+// every Dialect.
 type Dialect uint8
 
 const (
-	// Draft sends RateLimit and RateLimit-Policy in the syntax of
-	// draft-ietf-httpapi-ratelimit-headers-11 (work in progress), sections 3
-	// and 4. Times are in seconds from now. Its text is "draft".
+	// Draft sends RateLimit and RateLimit-Policy of version 11 of
+	// draft-ietf-httpapi-ratelimit-headers, sections 3 and 4. Times are in
+	// seconds from now. Its text is "draft".
 	Draft Dialect = 1 << iota
 
 	// SeparateFields sends RateLimit-Limit, RateLimit-Remaining and
-	// RateLimit-Reset, one number each, as version 06 of the same draft defines
-	// them. RateLimit-Reset is in seconds from now. RateLimit-Policy comes with
-	// them and has the syntax of Draft. Its text is "separate".
+	// RateLimit-Reset of version 06 of the draft, and RateLimit-Policy of
+	// version 11. The reset is in seconds from now. Its text is "separate".
 	SeparateFields
 
 	// XRateLimit sends X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset, one number each. X-RateLimit-Reset is in Unix seconds.
-	// No specification defines these fields; GitHub made them popular. Its text
+	// X-RateLimit-Reset, as GitHub does. The reset is in Unix seconds. Its text
 	// is "x-ratelimit".
 	XRateLimit
 )
@@ -41,13 +37,9 @@ var dialects = [...]struct {
 	name string
 }{{Draft, "draft"}, {SeparateFields, "separate"}, {XRateLimit, "x-ratelimit"}}
 
-// ParseDialect reads names joined by commas, such as "draft,x-ratelimit". The
-// names are "draft", "separate" and "x-ratelimit", in lower case and in any
-// order. Spaces around a name are allowed.
-//
-// The error joins one error per misconfiguration: each unknown name, and each
-// name that is listed twice. The empty text is an error, because it could mean
-// the default or no fields. With an error, the Dialect is 0.
+// ParseDialect reads names joined by commas, such as "draft,x-ratelimit", in
+// any order. The error joins one error per unknown or repeated name. The empty
+// text is an error.
 func ParseDialect(s string) (Dialect, error) {
 	var d Dialect
 	var errs []error
@@ -76,9 +68,8 @@ func dialectNamed(name string) Dialect {
 	return 0
 }
 
-// String returns the text that [ParseDialect] reads, e.g. "draft,separate". The
-// zero value has the text of its meaning, "draft,separate". Unknown bits follow
-// as one hexadecimal number, which ParseDialect rejects.
+// String returns the text that [ParseDialect] reads; for the zero value
+// "draft,separate". Unknown bits follow as a hexadecimal number.
 func (d Dialect) String() string {
 	d = d.orDefault()
 	var names []string
@@ -93,9 +84,8 @@ func (d Dialect) String() string {
 	return strings.Join(names, ",")
 }
 
-// Validate returns an error if d has unknown bits, and nil otherwise. One error
-// names all of them. The zero value is valid. [Dialect.Write] ignores unknown
-// bits.
+// Validate returns an error that names the unknown bits of d, or nil.
+// [Dialect.Write] ignores them.
 func (d Dialect) Validate() error {
 	if rest := d &^ allDialects; rest != 0 {
 		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: combine Draft, SeparateFields and XRateLimit only",
@@ -105,10 +95,8 @@ func (d Dialect) Validate() error {
 }
 
 // ExposeHeaders returns the names of the fields that [Dialect.Write] may set,
-// Retry-After included. Send them in Access-Control-Expose-Headers (Fetch
-// standard): none of them is CORS-safelisted, so scripts cannot read them
-// otherwise. The zero value returns the fields of Draft|SeparateFields. Each
-// call returns a new slice.
+// Retry-After included. Send them in Access-Control-Expose-Headers, because
+// scripts cannot read them otherwise.
 func (d Dialect) ExposeHeaders() []string {
 	d = d.orDefault()
 	var names []string

@@ -6,16 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// SetProblem prepares h for a body of [Problem]. h must not be nil.
-//
-//   - Content-Type becomes application/problem+json (RFC 9457), and
-//     X-Content-Type-Options nosniff.
-//   - Cache-Control becomes no-store, even if an outer handler has set it. Caches
-//     must not store a 429 (RFC 6585 section 4).
-//   - SetProblem removes Expires, Etag, Last-Modified and Content-Length, because
-//     they describe another body.
-//
-// SetProblem is not safe for concurrent use of the same h.
+// SetProblem prepares h for a body of [Problem]. It sets Content-Type to
+// application/problem+json (RFC 9457), X-Content-Type-Options to nosniff, and
+// Cache-Control to no-store. It removes Expires, Etag, Last-Modified and
+// Content-Length, which describe another body.
 func SetProblem(h http.Header) {
 	if len(h) > 0 { // h is often empty, and four deletions cost more than this test
 		delete(h, "Expires")
@@ -31,26 +25,16 @@ func SetProblem(h http.Header) {
 }
 
 // Problem returns a body of application/problem+json (RFC 9457). status is the
-// status of the response. problemType is one of the types of the draft (section 5),
-// or empty:
+// status of the response. problemType is a type of the draft's section 5, or
+// empty:
 //
-//   - "quota-exceeded", for 429: the client has used its quota.
-//   - "temporary-reduced-capacity", for 503: the service has too little capacity
-//     for all clients.
-//   - "abnormal-usage-detected", for 429: an operator or a rule denies this
-//     client, whatever is left of its quota.
-//   - "", for any status: the status is enough. The type is about:blank, and
-//     the title is the status text, if there is one (RFC 9457 section 4.2.1).
+//	quota-exceeded              429  the client has used its quota
+//	temporary-reduced-capacity  503  the service has too little capacity for all clients
+//	abnormal-usage-detected     429  an operator or a rule denies this client
+//	(empty)                     any  the status is enough
 //
-// Problem sends any other type as a member of IANA's registry of HTTP problem
-// types, without a title.
-//
-// policies are the names of the policies that denied, not escaped. Without any,
-// the body has no violated-policies. Bytes that are not UTF-8 become U+FFFD. The
-// body has no place for an error, because clients must not see errors.
-//
-// Problem returns no error, is safe for concurrent use, and returns a new slice
-// each time.
+// Problem writes another type unchanged, without a title. policies are the
+// names of the policies that denied. Problem is safe for concurrent use.
 func Problem(status int, problemType string, policies ...string) []byte {
 	head := problemHead(problemType)
 	size := len(head) + len(`,"status":429,"violated-policies":[]}`)

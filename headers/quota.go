@@ -21,46 +21,41 @@ const (
 )
 
 // A QuotaConfig describes a policy's promise to [NewQuota]. The zero value is
-// invalid, because it has no Name. Do not change a QuotaConfig while NewQuota
-// reads it.
+// invalid, because it has no Name.
 type QuotaConfig struct {
-	// Name is the policy's name for clients: 1 to 64 characters of 0x20 to 0x7E
-	// (RFC 9651 section 3.3.3). Prefer letters, digits and hyphens: a later
-	// version of the draft may allow tokens only.
+	// Name is the policy's name for clients: 1 to 64 characters of 0x20 to
+	// 0x7E. Prefer letters, digits and hyphens.
 	Name string
 
-	// Limit is the most units that a client can use at once: the burst of a
-	// bucket, or the requests of a window. It is 0 to 999999999999999 (RFC 9651
-	// section 3.3.1). 0 denies every request. Write sends it as q.
+	// Limit is the most units that a client can use at once: a bucket's burst,
+	// or a window's requests. It is 0 to 999999999999999; 0 denies every
+	// request. Write sends it as q.
 	Limit int64
 
-	// Requests per Window is the rate at which units return. A window has as many
-	// Requests as its Limit. Both fields are positive, except with a Limit of 0
-	// and with concurrent requests. Window has nanoseconds; Write sends w in
-	// seconds, rounded up. A Limit of 0 sends its Window as w.
+	// Requests per Window is the rate at which units return. A window has as
+	// many Requests as its Limit. Both are positive, except with a Limit of 0
+	// and with concurrent requests. Write sends w in seconds, rounded up.
 	Requests int64
 	Window   time.Duration
 
-	// Continuous is true if units return one by one (a bucket), and false if they
-	// return window by window.
+	// Continuous is true if units return one by one (a bucket), and false if
+	// they return window by window.
 	Continuous bool
 
-	// Calendar is true if the windows are periods of the calendar, such as
-	// months. Their lengths differ, so Write sends no w. Window is then about the
-	// length of the longest period.
+	// Calendar is true if the windows are periods of the calendar. Write sends
+	// no w then. Window is about the longest period.
 	Calendar bool
 
 	// Unit is the unit of Limit and Requests. "" and "requests" mean requests.
-	// Section 3.1.2 of the draft also names "content-bytes" and
-	// "concurrent-requests". Write sends any other unit of 1 to 64 characters of
-	// 0x20 to 0x7E unchanged. Concurrent requests have neither Requests nor
-	// Window.
+	// The draft also names "content-bytes" and "concurrent-requests", which
+	// have neither Requests nor Window. Other units have 1 to 64 characters of
+	// 0x20 to 0x7E.
 	Unit string
 }
 
-// A Quota is the promise of a policy. Make it with [NewQuota], once per policy, or
-// with [Quota.Set] for a limit that changes with each request. A Quota of NewQuota
-// is safe for concurrent use. [Dialect.Write] leaves out nil and the zero value. Do
+// A Quota is the promise of a policy. Make it with [NewQuota], once per policy,
+// or with [Quota.Set] for a limit that changes with each request. A Quota of
+// NewQuota is safe for concurrent use. Write omits nil and the zero value. Do
 // not copy a Quota.
 type Quota struct {
 	name, unit string
@@ -81,10 +76,8 @@ type prepared struct {
 }
 
 // NewQuota returns the quota of a configuration. The error joins one error per
-// misconfiguration, and the Quota is then nil.
-//
-// NewQuota cuts a refill of more than 999999999999999 s to that time, the most
-// that a structured field can carry (RFC 9651 section 3.3.1).
+// misconfiguration. A refill of more than 999999999999999 s counts as that
+// time.
 func NewQuota(c QuotaConfig) (*Quota, error) {
 	q := new(Quota)
 	if err := q.Set(c); err != nil {
@@ -98,10 +91,9 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 	return q, nil
 }
 
-// Set makes q the quota of another configuration, for a limit that changes with each
-// request. It allocates nothing, and prepares no text for later responses. Write
-// keeps nothing of q, so the caller may set q again after each Write. Set is not safe
-// for concurrent use. The errors are those of NewQuota; q is then as it was.
+// Set makes q the quota of another configuration, without an allocation. The
+// caller may set q again after each Write. Set is not safe for concurrent use.
+// Errors are NewQuota's; q is then unchanged.
 func (q *Quota) Set(c QuotaConfig) error {
 	if !c.valid() {
 		return misconfigurations(c)
@@ -113,8 +105,8 @@ func (q *Quota) Set(c QuotaConfig) error {
 
 func (q *Quota) made() bool { return q != nil && q.name != "" }
 
-// misconfigurations returns an error for each misconfiguration. c escapes to the heap
-// here, so valid comes first.
+// misconfigurations returns an error for each misconfiguration. c escapes to
+// the heap here, so callers try valid first.
 func misconfigurations(c QuotaConfig) error {
 	var errs []error
 	wrong := func(format string, args ...any) {

@@ -7,37 +7,29 @@ import (
 	"time"
 )
 
-// A Reader reads the rate limit fields of responses. The zero value is lenient: it
-// reads all dialects of the draft, the X-RateLimit family, and the fields of some
-// well-known services. The package documentation lists them.
-//
-// A Reader is a plain value and safe for concurrent use.
+// A Reader reads the rate limit fields of responses. The zero value is lenient: it reads all fields that the package
+// documentation lists. A Reader is safe for concurrent use.
 type Reader struct {
-	// Strict makes the Reader accept only what the standards define: Retry-After
-	// after RFC 9110, and RateLimit and RateLimit-Policy after version 11 of the
-	// draft. One bad item then makes its whole field malformed.
+	// Strict accepts only Retry-After of RFC 9110, and RateLimit and RateLimit-Policy of version 11 of the draft. One
+	// bad item makes its field malformed.
 	Strict bool
 }
 
-// Fields are the contents of the rate limit fields of one response. The zero value
-// is that of a response without such fields.
+// Fields are the contents of the rate limit fields of one response. The zero value describes a response without such
+// fields.
 type Fields struct {
-	// Wait is how long the client has to wait before it sends the request again,
-	// counted from the arrival of the response. It is [Never] if the wait exceeds
-	// 292 years. It means nothing if From is empty.
+	// Wait is how long the client has to wait, counted from the arrival of the response; [Never] if it exceeds 292
+	// years. It means nothing if From is empty.
 	Wait time.Duration
 
-	// From names the field that states Wait, e.g. "Retry-After". It is empty if the
-	// response names no wait. An admitted response names none.
+	// From names the field that states Wait, e.g. "Retry-After"; empty if there is no wait, as in an admitted response.
 	From string
 
-	// Limits are the limits that the response describes: first each item of
-	// RateLimit, or of the fields that stand for it, with the policy of its name;
-	// then the policies that have no such item.
+	// Limits are the limits that the response describes: first the items of RateLimit or its equivalent, then the
+	// policies without such an item.
 	Limits []ServiceLimit
 
-	// Malformed lists the fields that the Reader ignored, in whole or in part,
-	// because they are malformed or too long.
+	// Malformed lists the fields that the Reader ignored, in whole or in part, because they are malformed or too long.
 	Malformed []string
 }
 
@@ -46,35 +38,29 @@ type ServiceLimit struct {
 	// Name is the policy's name. It is empty if the dialect has no names.
 	Name string
 
-	// Partition is the partition key, which the server chose. It is nil if the
-	// response states none.
+	// Partition is the server's partition key; nil if the response states none.
 	Partition []byte
 
-	// Remaining is the number of units left, and -1 if the response does not state
-	// it.
+	// Remaining is the number of units left, or -1 if the response does not state it.
 	Remaining int64
 
-	// Within is the time for which Remaining has to last. If Remaining is 0, it is
-	// the time until the server admits something again. It is -1 if the response does
-	// not state it, and [Never] if it exceeds 292 years.
+	// Within is the time for which Remaining has to last, or until a unit is free if Remaining is 0. It is -1 if the
+	// response does not state it, and [Never] if it exceeds 292 years.
 	Within time.Duration
 
-	// Cost is what the request cost, and -1 if the response does not state it.
+	// Cost is the cost of the request, or -1 if the response does not state it.
 	Cost int64
 
-	// Quota units per Window are the policy's promise. Quota is -1, and Window is
-	// 0, if the response does not state them.
+	// Quota units per Window are the policy's promise: -1 and 0 if not stated.
 	Quota  int64
 	Window time.Duration
 
-	// Unit is the unit of the numbers: "requests", another word of the server, or
-	// empty if the response does not state a policy.
+	// Unit is the unit of the numbers, e.g. "requests"; empty without a policy.
 	Unit string
 }
 
-// Pace returns the interval at which a client spreads Remaining units over Within.
-// If no unit is left, it returns Within. Without these two numbers it returns the
-// policy's Window divided by its Quota, and 0 if these are unknown, too.
+// Pace returns the interval at which a client spreads Remaining units over Within. If no unit is left, it returns
+// Within. Without these numbers it returns Window divided by Quota, or 0.
 func (l *ServiceLimit) Pace() time.Duration {
 	switch {
 	case l.Remaining > 0 && l.Within >= 0:
@@ -94,19 +80,13 @@ const maxField = 8 << 10
 
 // Read reads the header of a response with a status that arrived at now.
 //
-//   - Retry-After takes precedence. If it has several lines or folded values, the
-//     longest counts. A date counts from the response's own Date, and from now without
-//     one. A date in the past is a wait of 0. A lenient Reader reads the field of each
-//     status from 300 on, because some servers deny with 403. A strict one reads it
-//     beside 3xx, 413, 429 and 503.
-//   - Without Retry-After, a denial names the longest Within of the limits that have no
-//     unit left. A denial is a status from 400 on; for a strict Reader it is 413, 429 or
-//     503.
-//   - If the response was cached, which a positive Age shows, Read ignores the limits.
-//   - Read ignores fields of more than 8 KiB.
+//   - Retry-After takes precedence, and the longest of several. A date counts from the response's own Date, otherwise
+//     from now. A lenient Reader reads it from status 300 on, a strict Reader beside 3xx, 413, 429 and 503.
+//   - Without it, a denial has the longest Within of the limits that have no unit left. A denial is a status from 400
+//     on; for a strict Reader 413, 429 or 503.
+//   - Read ignores the limits of a cached response (a positive Age), and fields of more than 8 KiB.
 //
-// Read never fails: it ignores what is malformed, as the draft asks clients to do. It
-// takes time in proportion to the header's length.
+// Read never fails: it ignores malformed fields, as the draft asks.
 func (rd Reader) Read(status int, h http.Header, now time.Time) Fields {
 	r := &reading{strict: rd.Strict, h: h, now: now}
 	if date, ok := parseDate(h.Get("Date")); ok {
@@ -191,7 +171,7 @@ func (r *reading) join(policies []ServiceLimit) {
 		if !ok {
 			j, ok = named[l.Name]
 		}
-		if l.Quota >= 0 { // of the separate fields, which have a limit and no name
+		if l.Quota >= 0 { // the separate fields have a limit and no name
 			j, ok = sized[l.Quota]
 		}
 		if ok {

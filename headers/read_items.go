@@ -58,8 +58,9 @@ func (r *reading) dictionary(key, text string) (ServiceLimit, bool) {
 	return l, l.Quota >= 0 && reset >= 0
 }
 
-// limitItem reads an item of RateLimit (section 4 of the draft). A lenient reader
-// also reads the names that the draft's next version has: a and w stand for r and t.
+// limitItem reads an item of RateLimit (section 4 of the draft). A lenient
+// reader also reads the names of the draft's next version: a and w stand for r
+// and t.
 func (r *reading) limitItem(m *member) (l ServiceLimit, ok bool) {
 	l = unstated()
 	if ok = r.name(m, &l); !ok {

@@ -11,9 +11,9 @@ import (
 const readyItems = 64
 
 // ready holds the items of RateLimit that a quota has sent lately. Most clients
-// have nearly all of a limit left, or nothing, so most responses repeat an item.
-// A repeated item takes 50 ns and no allocation; a new one takes 170 ns and two
-// allocations, and replaces an older one.
+// have nearly all of a limit left, or nothing, so most responses repeat an
+// item. A repeated item takes 50 ns and no allocation. A new item takes 170 ns
+// and two allocations, and replaces an older item.
 type ready [readyItems]atomic.Pointer[readyItem]
 
 // A readyItem is immutable.
@@ -51,8 +51,8 @@ func (q *Quota) appendItem(buf []byte, r, t int64) []byte {
 }
 
 // shareItem sets RateLimit if its value is one item that a quota has ready, and
-// Retry-After if its value is that item's t. item reports whether RateLimit needs
-// no more work: shareItem has set it, or it has no value. wait reports whether
+// Retry-After if its value is that item's t. item reports whether RateLimit is
+// done: shareItem has set it, or it has no value. wait reports whether
 // shareItem has set Retry-After.
 func shareItem(h http.Header, resp *Response) (item, wait bool) {
 	if len(resp.States) != 1 {
@@ -77,8 +77,8 @@ func shareItem(h http.Header, resp *Response) (item, wait bool) {
 	return true, true
 }
 
-// sharePolicy sets RateLimit-Policy if one quota has its value ready. It reports
-// whether RateLimit-Policy needs no more work: sharePolicy has set it, or it has
+// sharePolicy sets RateLimit-Policy if one quota has its value ready. It
+// reports whether RateLimit-Policy is done: sharePolicy has set it, or it has
 // no value.
 func sharePolicy(h http.Header, quotas []*Quota) bool {
 	if len(quotas) != 1 {

@@ -5,65 +5,56 @@ import (
 	"time"
 )
 
-// A State is one policy's decision about one request. A policy that made no
-// decision, e.g. because the store was out of reach, has no State: headers must
-// not invent numbers. [Dialect.Write] leaves out the zero value.
-//
-// A State is a plain value. Do not change it while Write reads it.
+// A State is one policy's decision about one request. A policy that did not
+// decide has no State, because headers must not invent numbers. Write omits the
+// zero value.
 type State struct {
-	// Quota is the quota of the policy. Write leaves out a State whose Quota is
-	// nil or zero.
+	// Quota is the quota of the policy. Without one, Write omits the State.
 	Quota *Quota
 
-	// Denied is true if this policy denied the request. Write reads it in a denied
+	// Denied is true if this policy denied the request. It counts in a denied
 	// [Response] only.
 	Denied bool
 
-	// Remaining is the number of units left. The cost of a denied request is not
-	// subtracted. Write sends a negative number as 0, and one above the limit as
-	// the limit.
+	// Remaining is the number of units left, without the cost of a denied
+	// request. Write cuts it to 0 and the limit.
 	Remaining int64
 
-	// RetryAfter is the time that a denied client has to wait for this policy,
-	// jitter included. It is [Never] if waiting does not help. Write rounds it up
-	// to seconds.
+	// RetryAfter is the wait of a client that this policy denied, jitter
+	// included; [Never] if waiting does not help. Write rounds it up to
+	// seconds.
 	RetryAfter time.Duration
 
-	// ResetAfter is the time until the whole limit is available. It is [Never] if
-	// that time is unknown. Write rounds it up to seconds, and reads a negative
-	// time as 0.
+	// ResetAfter is the time until the whole limit is available; [Never] if
+	// unknown. Write rounds it up to seconds.
 	ResetAfter time.Duration
 
-	// UnitAfter is the time until one unit is available. Write reads it if
-	// Remaining is 0 or less. It is [Never] if no unit returns.
+	// UnitAfter is the time until one unit is available; [Never] if none
+	// returns. It counts if Remaining is 0 or less.
 	UnitAfter time.Duration
 }
 
 // A Response describes the rate limit fields of one response to
 // [Dialect.Write]. The zero value adds no field.
-//
-// A Response is a plain value. Do not change it while Write reads it.
 type Response struct {
-	// Quotas are the quotas of all advertised policies, with or without a
-	// decision. Write sends them in this order.
+	// Quotas are the quotas of all advertised policies, in the order of the
+	// fields.
 	Quotas []*Quota
 
 	// States are the decisions of the advertised policies.
 	States []State
 
-	// Denied is true if any policy denied the request, advertised or not. It is
-	// also true if the service refuses the request for another reason and names a
-	// wait.
+	// Denied is true if any policy denied the request, advertised or not, or if
+	// the service refuses it for another reason and names a wait.
 	Denied bool
 
-	// RetryAfter is the wait of a denied request until every policy admits it,
-	// advertised or not. It is [Never] if waiting does not help. A longer wait
-	// among the denied States takes precedence, so Retry-After never points before
-	// the end of a t.
+	// RetryAfter is the wait until every policy admits a denied request;
+	// [Never] if waiting does not help. A longer wait of a denied State takes
+	// precedence.
 	RetryAfter time.Duration
 
-	// Now is the time of the decision, for X-RateLimit-Reset. Without it, and
-	// before 1970, Write leaves out X-RateLimit-Reset.
+	// Now is the time of the decision. Without it, Write omits
+	// X-RateLimit-Reset.
 	Now time.Time
 }
 
@@ -111,7 +102,7 @@ func (s *State) effective(denied bool) int64 {
 }
 
 // lasts returns the time for which r has to last: until a window ends, or until
-// a bucket would have made its content again.
+// a bucket has refilled r units.
 func (s *State) lasts() time.Duration {
 	if !s.Quota.continuous {
 		return s.ResetAfter

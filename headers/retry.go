@@ -9,30 +9,22 @@ import (
 )
 
 // Never is the wait of a request that no wait helps, e.g. because it costs more
-// than the limit. It is the largest [time.Duration]. The longest of several waits
-// is therefore Never if one of them is.
+// than the limit.
 const Never = time.Duration(math.MaxInt64)
 
-// maxWait is 14 days in seconds. JavaScript's setTimeout holds milliseconds in 32
-// bits, 24.8 days, and a client that uses it for a longer wait retries after one
-// millisecond. The rest is room for what clients add: a second, or a fifth of the
-// wait. The limiter denies a client that returns too early again.
+// maxWait is 14 days in seconds. JavaScript's setTimeout holds milliseconds in
+// 32 bits, 24.8 days, and a client that uses it for a longer wait retries after
+// one millisecond. The rest is room for additions of clients: a second, or a
+// fifth of the wait. The limiter denies a client that returns too early again.
 const maxWait = 1_209_600
 
-// SetRetryAfter sets Retry-After (RFC 9110 section 10.2.3) to the wait in whole
-// seconds. Use it for answers that are no denial of a limit, such as a 503 of an
-// unavailable store. [Dialect.Write] sets the field of a denial by the same rules.
+// SetRetryAfter sets Retry-After to the wait in whole seconds, rounded up, at
+// least 1 and at most 1209600 (14 days). If h has the field already, the longer
+// wait stays in one line; a value that is not a number is replaced. [Never]
+// removes the field.
 //
-//   - The wait is rounded up. It is at least 1 s, because clients that read a 0
-//     retry at once. A wait of 0 and a negative wait become 1 s, too.
-//   - The wait is at most 1209600 s (14 days), because many clients retry at once
-//     after reading a number above 24.8 days, or a smaller one to which they add.
-//   - If h has the field already, the longer wait stays. SetRetryAfter replaces a
-//     date, and any other value that is not 1*DIGIT. One line is left, because
-//     clients fail on several.
-//   - [Never] removes the field, because no wait helps.
-//
-// h must not be nil. SetRetryAfter is not safe for concurrent use of the same h.
+// [Dialect.Write] does so for denials. Use SetRetryAfter for other answers,
+// such as a 503.
 func SetRetryAfter(h http.Header, wait time.Duration) {
 	seconds, ok := longestWait(h, wait)
 	if !ok {
@@ -70,8 +62,8 @@ func longestWait(h http.Header, wait time.Duration) (int64, bool) {
 	return seconds, true
 }
 
-// parseDigits reads 1*DIGIT. It rejects everything more that [strconv.ParseInt]
-// accepts, such as "+5". A number above maxInteger becomes maxInteger.
+// parseDigits reads 1*DIGIT. Unlike [strconv.ParseInt] it rejects other texts,
+// such as "+5". A number above maxInteger becomes maxInteger.
 func parseDigits(s string) (int64, bool) {
 	s = strings.Trim(s, " \t")
 	var n int64

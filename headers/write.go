@@ -14,31 +14,23 @@ const (
 	keyRetryAfter = "Retry-After"
 )
 
-// Write adds the fields of the Dialect to h. h must not be nil. Call Write before
-// the response begins. Any status may carry the fields.
+// Write adds the fields of the Dialect to h, which must not be nil. Call it
+// before the response begins.
 //
-//   - RateLimit (Draft; section 4 of the draft) has one item per State. The item
-//     with the least r comes first, because simple clients read only one item;
-//     equals keep their order. A denial lists only the denied States, in their
-//     order.
-//   - RateLimit-Policy (Draft, SeparateFields; section 3 of the draft) has one item
-//     per Quota, in their order.
-//   - RateLimit-Limit, -Remaining and -Reset (SeparateFields) and the X-RateLimit
-//     fields (XRateLimit) describe the State with the least r/q. A denial describes
-//     the denied State with the longest wait. The first of equals counts.
+//   - RateLimit has one item per State, the item with the least r first. A
+//     denial lists only the denied States, in their order.
+//   - RateLimit-Policy has one item per Quota.
+//   - The RateLimit-Limit and X-RateLimit families describe the State with the
+//     least r/q, or the denied State with the longest wait.
 //   - Retry-After belongs to denials only; see [SetRetryAfter].
 //
-// Times are in seconds, rounded up. X-RateLimit-Reset is in Unix seconds. Without
-// a State to describe, Write sends no numbers, e.g. if only policies that are not
-// advertised denied.
+// Without a State to describe, Write sends no numbers. Limiters may be stacked:
+// RateLimit and RateLimit-Policy get a further line, and an admitted response
+// keeps the single numbers that are nearer to their limit.
 //
-// Limiters may be stacked. RateLimit and RateLimit-Policy get a further line. An
-// admitted response keeps the single numbers that are nearer to their limit; a
-// denial replaces them.
-//
-// Write reports no error. It ignores unknown bits of d and keeps nothing of resp.
-// Lines in h may be shared with a [Quota]: replace them, and do not edit them in
-// place. Write is safe for concurrent use with different headers h.
+// Write keeps nothing of resp. A [Quota] may share lines of h: replace them,
+// and do not edit them in place. Write is safe for concurrent use with
+// different headers h.
 func (d Dialect) Write(h http.Header, resp Response) {
 	d = d.orDefault()
 	var shared, waits bool
@@ -91,7 +83,7 @@ func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 	out.set(h, buf)
 }
 
-// fields are the keys of the values in a buffer, and where each value ends.
+// fields are the keys of the values in a buffer, and the end of each value.
 type fields struct {
 	n    int
 	last int       // ends[n-1]
@@ -99,8 +91,8 @@ type fields struct {
 	ends [9]int
 }
 
-// end ends the value of key. It drops an empty value, because an empty list is a
-// field that is not sent (RFC 9651 section 4.1).
+// end ends the value of key. It drops an empty value: an empty list is not sent
+// (RFC 9651 section 4.1).
 func (f *fields) end(key string, buf []byte) {
 	if len(buf) == f.last {
 		return
