@@ -8,34 +8,28 @@ import (
 
 const maxAPIKey = 4096 // bytes
 
-// APIKey returns the Key usr=<ID> of the account that owns the API key in the
-// named header field. Its tier is the account's. The API key itself enters no
-// text: a limiter counts the account, however many keys it has.
+// APIKey returns the Key usr=<ID> of the account that owns the API key in a
+// header field. Its tier is the account's. The API key itself is in no key, so
+// a limiter counts the account, however many API keys it has.
 //
-// The field "Authorization" is read as a bearer token (RFC 6750, section 2.1;
-// the scheme in any case). Another scheme belongs to other credentials, and
-// counts as ErrMissing. In any other field the whole value is the key.
+// "Authorization" is read as a bearer token (RFC 6750, section 2.1); another
+// scheme is [ErrMissing]. In any other field the whole value is the key.
 //
-// lookup returns the account of a key. It is called once per [Request] and
-// value: share one Key among the policies of a Middleware. Handlers do not receive
-// the Identity: if they need it, authenticate first and use [User]. Its errors mean:
+// lookup returns the account of a key. Share one Key among the policies of a
+// Middleware: lookup is called once per [Request] and value. Its errors mean:
 //
-//   - An error that wraps [ErrUnknown]: the key does not exist. The Key's error
-//     wraps ErrUnknown, and has a text of its own.
-//   - No error and an empty ID: a programming error. The Key's error wraps none
-//     of the errors of requests.
-//   - Any other error, also context.Canceled: the lookup failed. The Key's
-//     error wraps it, and has a method Unavailable() bool that returns true.
-//     Package ratelimit logs it, so it must not contain the key.
+//   - One that wraps [ErrUnknown]: the key does not exist.
+//   - None, and an empty ID: a programming error.
+//   - Any other, also context.Canceled: the lookup failed. The Key's error has
+//     a method Unavailable() bool that returns true. It is logged, so it must
+//     not contain the key.
 //
 // Answer most lookups from a bounded cache that also remembers unknown keys, as
-// the example shows. Give keys 128 random bits, because clients guess. Where
-// middleware has already authenticated the client, use [User] instead.
+// the example shows. Give keys 128 random bits. If your handlers need the
+// Identity, use [User].
 //
-// An absent field is [ErrMissing]. An empty field, several field lines, more
-// than 4096 bytes, and bytes that are not visible ASCII (for bearer tokens:
-// not token68 of RFC 9110, section 11.2) are [ErrMalformed]. A nil lookup and
-// an invalid name of a header field are misconfigurations.
+// An absent field is [ErrMissing]. An empty field, several lines, more than
+// 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)
 	misconfigurations := []error{err}
@@ -88,7 +82,7 @@ func (a *apiKeyReader) key(r *http.Request) (string, error) {
 	case len(lines) == 0:
 		return "", a.missing
 	case len(lines) > 1:
-		// The handler behind this middleware may choose the other line.
+		// The handler behind this middleware may choose another line.
 		return "", a.several
 	}
 	key, valid := lines[0], isVisibleText
@@ -109,8 +103,8 @@ func (a *apiKeyReader) key(r *http.Request) (string, error) {
 }
 
 // cutBearer cuts the scheme Bearer and its spaces off a value, and reports
-// whether that is the scheme. A value without any scheme is malformed, and
-// belongs to no other scheme: then the token is empty.
+// whether the value has that scheme. A value without any scheme is malformed
+// rather than of another scheme: then the token is empty, and ok is true.
 func cutBearer(value string) (token string, ok bool) {
 	n := 0
 	for n < len(value) && isTokenByte(value[n]) {

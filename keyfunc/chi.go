@@ -17,7 +17,7 @@ func appendChiRoute(dst []byte, rctx *chi.Context, r *http.Request) []byte {
 		dst = append(appendEscaped(dst, routed), "%20"...)
 		return appendEscaped(dst, r.Pattern)
 	}
-	method := rctx.RouteMethod // as GetHead or a method override wants it
+	method := rctx.RouteMethod // which GetHead or a method override may have set
 	if method == "" {
 		method = r.Method
 	}
@@ -36,9 +36,9 @@ func isInnerPattern(pattern, routed string) bool {
 	return pattern != "" && pattern != routed && !strings.HasSuffix(pattern, "/*")
 }
 
-// chiTemplate returns the whole template, or "" if no route matches. A template
-// so far that ends in /* is not whole: sub-routers may follow. Then chiTemplate
-// asks the root router where the path leads.
+// chiTemplate returns the whole template, or "" if no route matches. A partial
+// template that ends in /* is not whole: sub-routers may follow. Then
+// chiTemplate asks the root router where the path leads.
 func chiTemplate(rctx *chi.Context, r *http.Request, method, routed string) string {
 	if routed != "" && !strings.HasSuffix(routed, "/*") || rctx.Routes == nil {
 		return routed
@@ -73,7 +73,7 @@ func (s *lookup) release() {
 
 // find asks the root router for the template of path. It looks a HEAD without a
 // route of its own up as GET, as middleware.GetHead serves it, even if GetHead
-// stands behind this middleware.
+// comes after this middleware.
 func (s *lookup) find(root chi.Routes, method, path string) string {
 	template := root.Find(s.rctx, method, path)
 	if template == "" && method == http.MethodHead {
@@ -83,7 +83,7 @@ func (s *lookup) find(root chi.Routes, method, path string) string {
 }
 
 // path returns the path that the root router has routed, or will route. It may
-// differ from that of the URL: StripSlashes and CleanPath leave the URL as it
+// differ from the URL's path: StripSlashes and CleanPath leave the URL as it
 // is, and StripPrefix changes it on the way. In a sub-router RoutePath is only
 // the rest. There path builds the whole again, from the patterns so far, the
 // values of their parameters and the rest.

@@ -7,8 +7,7 @@ import (
 )
 
 // Const returns the Key const=<name>, which is the same for all requests: all
-// clients share one limit. It never fails on a request. An empty name is a
-// misconfiguration.
+// clients share one limit. It never fails on a request.
 func Const(name string) Key {
 	info := Info{Kinds: []string{"const"}}
 	if name == "" {
@@ -24,18 +23,15 @@ func Const(name string) Key {
 // reservedKinds are the kinds of this package's own keys.
 var reservedKinds = []string{"ip", "usr", "rt", "const", "hdr"}
 
-// Custom returns the Key <kind>=<value> with the value that f returns. The
-// kind is a lower-case letter and up to 31 lower-case letters, digits or '-'.
-// The kinds of this package are reserved: ip, usr, rt, const, hdr.
+// Custom returns the Key <kind>=<value> with the value that f returns. The kind
+// is a lower-case letter and up to 31 lower-case letters, digits or '-', except
+// the kinds ip, usr, rt, const and hdr.
 //
-// An empty value is [ErrMissing]: [FirstOf] goes on to its next key. It is also
-// [ErrMalformed], so package ratelimit answers 400: the value is a field of the
-// request, and no credentials. The same holds for an error of f that wraps
-// ErrMissing. Clients that must authenticate need [User] or [APIKey].
-//
-// The Key's error wraps an error of f that wraps ErrMissing, ErrMalformed or
-// [ErrUnknown]. It is any other error of f itself, which package ratelimit
-// answers with 500. An invalid kind and a nil f are misconfigurations.
+// An empty value, or an error of f that wraps [ErrMissing], is both ErrMissing
+// and [ErrMalformed]: [FirstOf] goes on to its next key, and package ratelimit
+// answers 400. For credentials use [User] or [APIKey]. Errors of f that wrap
+// ErrMalformed or [ErrUnknown] keep their meaning. Package ratelimit answers
+// any other error with 500.
 func Custom(kind string, f func(*http.Request) (string, error)) Key {
 	var misconfigurations []error
 	switch {

@@ -3,8 +3,8 @@ package keyfunc
 import "strings"
 
 // The header Forwarded (RFC 7239) is a list of elements with parameters. The
-// parameter "for" of an element is its entry. An element without one, or with
-// an obfuscated identifier, has no address.
+// parameter "for" of an element is its entry. An element without that
+// parameter, or with an obfuscated identifier, has no address.
 //
 // A client may send an open quote, so that it swallows the comma before the
 // element that the proxy adds. So the quotes of each line must be sound by

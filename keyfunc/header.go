@@ -10,16 +10,13 @@ import (
 const maxHeader = 1024
 
 // Header returns the Key hdr.<name>=<value>, name in lower case, of a header
-// field that a trusted gateway sets, or overwrites, on every request.
+// field that a trusted gateway sets, or overwrites, on every request. Clients
+// must not be able to send it: each new value is a new bucket. A limiter stores
+// the value in the clear.
 //
-// A client may send any value. In front of the public such a key limits no
-// client, because each new value is a new bucket. A limiter also stores the
-// value in the clear, so secrets need [APIKey]. Authorization,
-// Proxy-Authorization and Cookie are misconfigurations.
-//
-// An absent or empty field is [ErrMissing]. Several field lines, and more than
-// 1024 bytes, are [ErrMalformed]. The name must be a token of RFC 9110,
-// section 5.6.2, and not Host, which net/http keeps out of Request.Header.
+// An absent or empty field is [ErrMissing]. Several lines, and more than 1024
+// bytes, are [ErrMalformed]. Authorization, Proxy-Authorization, Cookie and
+// Host are misconfigurations.
 func Header(name string) Key {
 	name, err := headerName("Header", name)
 	if slices.Contains([]string{"Authorization", "Proxy-Authorization", "Cookie"}, name) {

@@ -6,28 +6,25 @@ import (
 	"net/http"
 )
 
-// Identity is an account and its plan. The zero Identity is none.
+// Identity is an account and its plan. The zero Identity is no account.
 type Identity struct {
-	// ID names the account. It must not be empty. Keys contain it in the clear.
+	// ID names the account, in the clear. It must not be empty.
 	ID string
 
-	// Tier names the plan of the account, which selects its limits. It may be
-	// empty.
+	// Tier names the account's plan, which selects its limits. It may be empty.
 	Tier string
 }
 
-// Request is one request whose keys are resolved, with everything that the keys
-// of one middleware share. The zero Request lacks its http.Request; the other
-// fields may be zero. A Request is not safe for concurrent use.
-//
-// It remembers the identities that Keys have found in it. To use it for another
-// http.Request, or for another context, overwrite it: *q = Request{Request: r}.
+// Request is one request whose keys are resolved. It remembers the identities
+// that Keys have found in it. To use it for another http.Request, or for
+// another context, overwrite it: *q = Request{Request: r}. It is not safe for
+// concurrent use.
 type Request struct {
 	// Request must not be nil.
 	*http.Request
 
 	// ClientIP finds the address for each IP Key without proxy settings. It
-	// must be an IP or Peer Key. The zero Key means Peer.
+	// must be an IP or Peer Key; the zero Key means Peer.
 	ClientIP Key
 
 	// NoLookup makes every well-formed API key unknown, without a lookup.
@@ -89,11 +86,9 @@ func (q *Request) finding(by *identifier, value string) *finding {
 }
 
 // User returns the Key usr=<ID> of the user whom earlier middleware has
-// verified and stored in the context of the request. Its tier is the user's.
-//
-// If f returns false, the error is [ErrMissing]. True with an empty ID is a
-// programming error, which wraps none of the errors of requests. A nil f is a
-// misconfiguration. f is called once per [Request].
+// verified and stored in the context. Its tier is the user's. f is called once
+// per [Request]. False means [ErrMissing]; true with an empty ID is a
+// programming error.
 func User(f func(context.Context) (Identity, bool)) Key {
 	info := Info{Kinds: []string{"usr"}, Identity: true}
 	if f == nil {
@@ -135,7 +130,7 @@ func newLookup(name string, lookup func(context.Context, string) (Identity, erro
 	}}
 }
 
-// An unavailableError says that a lookup failed. The client has no part in it.
+// An unavailableError says that a lookup failed. The client did not cause it.
 type unavailableError struct {
 	name string
 	err  error

@@ -14,39 +14,32 @@ const (
 	maxHops         = 32
 )
 
-// IPOptions names the proxies in front of the server. The zero value, like nil,
-// names none. A Key copies its IPOptions.
+// IPOptions name the proxies in front of the server. The zero value, like nil,
+// names none.
 type IPOptions struct {
 	// Trusted are the addresses of your own proxies. A forwarding header is
-	// read only when the peer is one of them. Prefixes must be masked, and must
-	// not be IPv4-mapped. They must not contain every address of IPv4 or of IPv6,
-	// alone or together: a proxy that may have every address lets every client
-	// forge one. A single address is netip.MustParsePrefix("192.0.2.1/32"), or
-	// netip.PrefixFrom(a, a.BitLen()).
+	// read only if the peer is one of them. Prefixes must be masked, must not
+	// be IPv4-mapped, and must not contain all addresses together. A single
+	// address is netip.MustParsePrefix("192.0.2.1/32").
 	Trusted []netip.Prefix
 
 	// Header is the one forwarding header that these proxies append to, or
-	// overwrite: X-Forwarded-For when empty; Forwarded (RFC 7239) is read by
-	// its own syntax, any other as a list of addresses, such as X-Real-IP. If
-	// your proxies pass a header on untouched, clients forge it. A Header
-	// without Trusted or Hops is a misconfiguration.
+	// overwrite; empty means X-Forwarded-For. Forwarded (RFC 7239) has its own
+	// syntax; any other is a list of addresses. If your proxies pass it on
+	// untouched, clients forge it.
 	Header string
 
-	// Hops is the number of your proxies, 1 to 32, where their addresses are
-	// not known. The client is the entry of the header at this place, counted
-	// from the right over all field lines. With 1 it is the last entry: your
-	// one proxy has appended its peer. 0 means that Trusted names the proxies.
-	// Hops and Trusted together are a misconfiguration.
+	// Hops is the number of your proxies, 1 to 32, if their addresses are
+	// unknown. The client is the entry at this place, counted from the right. 0
+	// means that Trusted names the proxies.
 	//
-	// Hops is safe only if every request passes these proxies: a client that
-	// reaches the server directly forges the header. Each proxy must append one
-	// entry. A header with fewer entries than Hops, or without an address at
-	// the place, does not count: the client is then the peer. With too large a
-	// number clients forge their address, or all share that of your proxy.
+	// Hops is safe only if every request passes these proxies, and each appends
+	// one entry: a client that reaches the server directly forges the header.
+	// If the header has fewer entries, the client is the peer.
 	Hops int
 
-	// IPv6Bits is the length of the prefix, in bits, that counts as one
-	// client, 16 to 128; 0 means 64, the prefix that one customer usually has.
+	// IPv6Bits is the length of the prefix that counts as one client, 16 to
+	// 128; 0 means 64, the prefix that one customer usually has.
 	IPv6Bits int
 }
 
@@ -55,26 +48,18 @@ func (o *IPOptions) proxied() bool { return len(o.Trusted) > 0 || o.Header != ""
 
 // IP returns the Key ip=<address> of the client.
 //
-// A nil o, or an o with only IPv6Bits, has no proxy settings. The Key then takes
-// the address that [Request.ClientIP] finds, before that Key cuts it. If ClientIP
-// is zero, the client is the peer of the connection, RemoteAddr.
+// Without proxy settings, it takes the address that [Request.ClientIP] finds,
+// by default the peer of the connection, RemoteAddr.
 //
-// With Trusted, the Key walks the forwarding header from the right, over all
-// its field lines, for as long as an entry is trusted. The first entry that is
-// not trusted is the client. If all are trusted, it is the leftmost; without the
-// header it is the peer. An entry that is not an address ends the walk at the
-// trusted proxy that passed it on, because no proxy vouches for the entries
-// left of it. With Hops, the Key counts the entries from the right instead.
-// Ports are ignored.
+// With Trusted, it walks the forwarding header from the right, over all lines,
+// while entries are trusted. The first entry that is not is the client; if all
+// are, the leftmost is. An entry that is not an address ends the walk at the
+// proxy that passed it on. With Hops, it counts entries instead.
 //
 // An IPv4-mapped address is the IPv4 address, and zones are dropped. IPv6
 // addresses are cut to IPv6Bits (ip=2001:db8:1:2::/64), except NAT64
-// (64:ff9b::/96, RFC 6052) and Teredo (2001::/32, RFC 4380), which hold the
-// client in their last bits.
-//
-// A peer without an address, such as that of a Unix socket, has the key
-// ip=unknown, and is never trusted. IP fails on a request only if ClientIP is
-// not an IP or Peer Key, or is misconfigured.
+// (64:ff9b::/96) and Teredo (2001::/32). A peer without an address, such as a
+// Unix socket, has the key ip=unknown.
 func IP(o *IPOptions) Key {
 	if o == nil {
 		o = &IPOptions{}
@@ -83,9 +68,8 @@ func IP(o *IPOptions) Key {
 	return newIPKey(p, misconfigurations...)
 }
 
-// Peer returns the Key ip=<address> of the peer of the connection, whichever
-// address Request.ClientIP finds. Behind a proxy the peer is the proxy. IPv6
-// addresses are cut to 64 bits; otherwise the text is that of [IP]. Peer never
+// Peer returns the Key ip=<address> of the peer of the connection. Behind a
+// proxy the peer is the proxy. IPv6 addresses are cut to 64 bits. Peer never
 // fails on a request.
 func Peer() Key {
 	return newIPKey(&ipPolicy{bits: defaultIPv6Bits})
@@ -146,7 +130,7 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 	return p, misconfigurations
 }
 
-// checkAllTrusted returns the misconfigurations of the prefixes, or of all of them
+// checkAllTrusted returns the misconfigurations of each prefix, and of all
 // together.
 func checkAllTrusted(prefixes []netip.Prefix) error {
 	var errs []error
@@ -205,8 +189,8 @@ func checkTrusted(p netip.Prefix) error {
 
 var errNotAddress = errors.New("keyfunc: Request.ClientIP is neither an IP nor a Peer Key")
 
-// finder returns the policy that finds the address for p: its own, or that of
-// ClientIP. A ClientIP without proxy settings finds the peer.
+// finder returns the policy that finds the address for p: its own, or
+// ClientIP's. A ClientIP without proxy settings finds the peer.
 func (p *ipPolicy) finder(q *Request) (*ipPolicy, error) {
 	c := q.ClientIP.def
 	switch {

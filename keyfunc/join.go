@@ -7,14 +7,11 @@ import (
 )
 
 // Join returns the Key of several parts together, such as each client on each
-// route. The error of a part is the error of the whole. The tier is that of its
-// one part with an [Identity]: two such parts are a misconfiguration, because
-// the plan would be ambiguous. The keys must not be none.
+// route. The error of a part is the error of the whole. At most one part may
+// have an [Identity].
 //
-// Put the client first. A Redis Cluster keeps all counters of one first part
-// together on one shard. So a Join must not begin with a route, directly or
-// within a nested Join or FirstOf: all clients of a busy route would burden
-// the same shard.
+// Put the client first. A Join must not begin with a route: a Redis Cluster
+// keeps all counters of one first part on one shard.
 func Join(keys ...Key) Key {
 	parts, misconfigurations := partsOf("Join", keys)
 	if len(keys) > 0 && keys[0].def != nil && keys[0].def.route {
@@ -47,11 +44,10 @@ func Join(keys ...Key) Key {
 // FirstOf returns the first of the keys that the request has, with its tier.
 // After [ErrMissing] it goes on to the next key. Any other error ends it: bad
 // credentials must not turn a client into another one. If no key is left, the
-// error is ErrMissing, and also [ErrMalformed] if all keys are [Custom]. The keys
-// must not be none.
+// error is ErrMissing, and also [ErrMalformed] if all keys are [Custom].
 //
-// A client chooses among the keys by leaving some out, so each key needs a
-// limit that the client may have in addition to the others.
+// A client chooses among the keys by omitting some, so it may use the limits of
+// all.
 func FirstOf(keys ...Key) Key {
 	parts, misconfigurations := partsOf("FirstOf", keys)
 	missing := requestError("FirstOf", ErrMissing, "none of its keys is in the request")
@@ -78,7 +74,7 @@ func FirstOf(keys ...Key) Key {
 }
 
 // partsOf returns the definitions of the keys, and all their misconfigurations.
-// It leaves zero Keys out.
+// It omits zero Keys.
 func partsOf(name string, keys []Key) (parts []*definition, misconfigurations []error) {
 	if len(keys) == 0 {
 		return nil, []error{misconfigurationf("%s of no keys", name)}
@@ -141,7 +137,7 @@ func eitherForm(all, part [][]string) [][]string {
 	return all
 }
 
-// appendNew appends the texts that dst does not hold.
+// appendNew appends the texts that dst lacks.
 func appendNew(dst, texts []string) []string {
 	for _, s := range texts {
 		if !slices.Contains(dst, s) {

@@ -8,29 +8,25 @@ import (
 	"sync"
 )
 
-// The errors of a request that the client causes. They contain no value that
-// the client has sent. The package comment lists the answers to them.
+// The errors of a request that the client causes. They contain no value of the
+// client. The package comment lists the answers.
 var (
-	// ErrMissing says that the request does not carry the identity.
+	// ErrMissing says that the request lacks the identity.
 	ErrMissing = errors.New("missing")
 
-	// ErrMalformed says that the request carries a malformed or ambiguous
-	// value in place of the identity.
+	// ErrMalformed says that the request has a malformed or ambiguous value.
 	ErrMalformed = errors.New("malformed")
 
-	// ErrUnknown says that the identity is well-formed, and that the lookup
-	// does not know it.
+	// ErrUnknown says that the lookup does not know the identity.
 	ErrUnknown = errors.New("unknown")
 )
 
 var errZero = errors.New("keyfunc: the zero Key counts no client; make a Key with IP, User, APIKey or another constructor")
 
-// A Key says who is counted: it turns a request into the key of a limiter.
-//
-// The zero Key means that none was chosen. Package ratelimit takes the client's
-// address for the zero Key of a policy. For the functions of this package it is
-// a misconfiguration. A Key is immutable, comparable and safe for concurrent
-// use. Two calls of a constructor return different Keys.
+// A Key says who is counted: it turns a request into the key of a limiter. It
+// is immutable, comparable and safe for concurrent use. Two calls of a
+// constructor return different Keys. The zero Key is a misconfiguration in this
+// package. A Policy of package ratelimit takes it for the client's address.
 type Key struct{ def *definition }
 
 // A definition is everything known of a Key. It never changes.
@@ -59,41 +55,34 @@ func newKey(f appendFunc, info Info, misconfigurations ...error) Key {
 	return Key{&definition{append: f, info: info, err: err}}
 }
 
-// Info describes a Key. [Key.Inspect] returns it. The zero Info describes the
-// zero Key. The caller owns the slices.
+// Info describes a Key. The caller owns the slices.
 type Info struct {
-	// Kinds are the kinds of all parts that a text of the Key may have, each
-	// once: "usr", "ip", "rt", "const", "hdr.x-tenant" for Header("X-Tenant"),
-	// and the kinds of Custom. A text with a part of another kind is not a text
-	// of this Key.
+	// Kinds are the kinds of all parts that a text of the Key may have: "usr",
+	// "ip", "rt", "const", "hdr.x-tenant" for Header("X-Tenant"), and the kinds
+	// of Custom.
 	Kinds []string
 
-	// Forms are the parts of the texts of the Key, in their order: the kind of
-	// each part, or the whole part of a Const. A FirstOf has the forms of all its
-	// keys. A text that has none of the forms is not a text of this Key.
+	// Forms are the possible sequences of parts: the kind of each part, or the
+	// whole part of a Const. A FirstOf has the forms of all its keys.
 	Forms [][]string
 
-	// Challenges are values for the WWW-Authenticate of a 401 (RFC 9110,
-	// section 11.6.1), one for each API key that the Key reads: "Bearer", or an
-	// unregistered scheme such as APIKey header="X-Api-Key". Keys that verify
-	// no identity have none.
+	// Challenges are the WWW-Authenticate values of a 401 (RFC 9110, section
+	// 11.6.1), one for each API key that the Key reads, e.g. "Bearer".
 	Challenges []string
 
-	// Identity reports whether the Key may yield an Identity: it is an APIKey
-	// or User, or a FirstOf or Join with such a part.
+	// Identity reports whether the Key may yield an Identity.
 	Identity bool
 
-	// Address reports whether the Key is itself an IP or Peer, as
-	// Request.ClientIP requires.
+	// Address reports whether the Key is itself an IP or Peer.
 	Address bool
 
-	// ByClientIP reports whether the Key is an IP without proxy settings, or
-	// has such a part. That IP takes the address that Request.ClientIP finds.
+	// ByClientIP reports whether the Key has an IP without proxy settings,
+	// which takes the address that Request.ClientIP finds.
 	ByClientIP bool
 }
 
 // Inspect returns a description of k, and every misconfiguration of k and of
-// its parts, one line each. The error of the zero Key says that it is zero.
+// its parts, one line each. The zero Key is an error.
 func (k Key) Inspect() (Info, error) {
 	if k.def == nil {
 		return Info{}, errZero
@@ -107,12 +96,9 @@ func (k Key) Inspect() (Info, error) {
 	return info, k.def.err
 }
 
-// Append appends the key of q to dst, and returns the tier of the Identity in
-// it. The tier is empty for keys without an Identity. On an error it returns
-// dst as it was; the bytes between its length and its capacity may have changed.
-//
-// The package comment lists the errors of requests. A misconfigured Key returns
-// the error of [Key.Inspect] for every request.
+// Append appends the key of q to dst, and returns the tier of its Identity, or
+// "". On an error it returns dst; the bytes behind its length may have changed.
+// A misconfigured Key fails on every request.
 func (k Key) Append(dst []byte, q *Request) (key []byte, tier string, err error) {
 	if k.def == nil {
 		return dst, "", errZero
@@ -128,8 +114,7 @@ func (k Key) Append(dst []byte, q *Request) (key []byte, tier string, err error)
 var requests = sync.Pool{New: func() any { return new(Request) }}
 
 // Of returns the key of r as a string, for logs and tests. It takes the peer of
-// the connection for Request.ClientIP, and remembers no identities. Its errors
-// are those of [Key.Append].
+// the connection for Request.ClientIP.
 func (k Key) Of(r *http.Request) (string, error) {
 	q := requests.Get().(*Request)
 	q.Request = r
@@ -139,8 +124,8 @@ func (k Key) Of(r *http.Request) (string, error) {
 	return string(key), err
 }
 
-// requestError declares an error of requests when a Key is made: an error must
-// not cost the server more than the request costs its sender.
+// requestError makes an error of requests once, with its Key: an error must not
+// cost the server more than the request costs its sender.
 func requestError(subject string, sentinel error, detail string) error {
 	if detail == "" {
 		return fmt.Errorf("keyfunc: %s: %w", subject, sentinel)

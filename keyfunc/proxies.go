@@ -33,7 +33,7 @@ func (p *ipPolicy) trusts(a netip.Addr) bool {
 
 // walk walks the entries of the lines from the right, for as long as they are
 // trusted. It looks at one entry at a time: a header may have thousands, and
-// those left of the client mean nothing.
+// entries left of the client mean nothing.
 func (p *ipPolicy) walk(client netip.Addr, lines []string) netip.Addr {
 	if !p.sound(lines) {
 		return client
@@ -79,8 +79,8 @@ func (p *ipPolicy) sound(lines []string) bool {
 }
 
 // cutLast cuts the last entry off a line. An empty entry counts: a proxy that
-// knows no address may append it. If it were skipped, the entry that the client
-// has sent before it would speak for the proxy.
+// knows no address may append it. If it were skipped, the client's own entry
+// before it would count as the proxy's.
 func (p *ipPolicy) cutLast(line string) (rest, entry string, more bool) {
 	var i int
 	if p.forwarded {

@@ -12,34 +12,27 @@ import (
 const unmatched = "unmatched"
 
 // Route returns the Key rt=<template> of the route that serves the request,
-// such as "GET /v1/orders/{id}" (escaped). The path itself is never part of
-// it. Route never fails on a request. A [Join] must not begin with a route.
+// such as "GET /v1/orders/{id}" (escaped). It never fails on a request. A
+// [Join] must not begin with a route.
 //
-// In chi it works wherever the middleware is mounted, before or after the
-// routing: Use, With, Group, and in sub-routers. Mount it after middleware that
-// rewrites the path or the method, such as StripSlashes and CleanPath. A route
-// is the same with a trailing slash and without. HEAD counts as GET, whether or
-// not middleware.GetHead serves it. Methods outside RFC 9110 and PATCH count
+// In chi it works wherever the middleware is mounted. Mount it after middleware
+// that rewrites the path or the method, such as StripSlashes. A trailing slash
+// does not matter. HEAD counts as GET. Methods outside RFC 9110 and PATCH count
 // together, as OTHER.
 //
-// In handlers of a [http.ServeMux] it is the pattern of the request, as it was
-// registered. If the pattern has no method, all methods share a bucket. The
-// pattern lacks the prefix that an enclosing mux has matched, or that
-// StripPrefix has removed. For a mux mounted in chi it is the template of chi
-// and then the pattern.
+// In handlers of a [http.ServeMux] it is the registered pattern, without the
+// prefix of an enclosing mux. In front of a ServeMux use [RouteIn].
 //
 // In any other router, set the request's Pattern to the template before the
-// middleware. This also holds for a router behind a pattern of a ServeMux, such
-// as "/": otherwise all its routes share the key rt=/.
+// middleware:
 //
 //	gorilla     r.Pattern, _ = mux.CurrentRoute(r).GetPathTemplate()
 //	echo v4     c.Request().Pattern = c.Path() // echo v5's WrapMiddleware does so
 //	gin         c.Request.Pattern = c.FullPath()
 //	httprouter  r.Pattern = path               // in the function that registers path
 //
-// Requests that no route matches (404, 405) share the key rt=unmatched. If no
-// router is around the middleware, all requests share it: in front of a
-// ServeMux use [RouteIn].
+// Requests that no route matches (404, 405), and all requests outside of
+// routers, share the key rt=unmatched.
 func Route() Key {
 	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		dst = append(dst, "rt="...)
@@ -53,9 +46,8 @@ func Route() Key {
 }
 
 // RouteIn returns the Key rt=<pattern> of the pattern in mux that matches the
-// request, for middleware around the mux; see [Route] for the text. It looks
-// the pattern up, and the mux then does so again. RouteIn never fails on a
-// request. A nil mux is a misconfiguration.
+// request, for middleware around the mux. It looks the pattern up once more
+// than the mux.
 func RouteIn(mux *http.ServeMux) Key {
 	var misconfiguration error
 	if mux == nil {
