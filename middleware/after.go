@@ -1,4 +1,4 @@
-// The fourth stage: the consequences of a verdict. They happen once.
+// The fourth stage: the consequences of a verdict. A request has them once.
 
 package ratelimit
 
@@ -55,8 +55,8 @@ func (q *request) closedPolicy() string {
 	return ""
 }
 
-// afterGuess ends the request of an unknown key. A held unit is returned, because
-// no handler will. An address that is denied is remembered.
+// afterGuess ends the request of an unknown key. It returns a held unit,
+// because no handler will. It remembers an address that is denied.
 func (q *request) afterGuess() {
 	for i := range q.checks {
 		if c := q.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
@@ -110,8 +110,8 @@ func (q *request) countDenials() {
 	}
 }
 
-// keySeed makes the hashes that tell keys apart, equal in all Middlewares of the
-// process. Clients cannot foresee them.
+// keySeed makes the hashes that distinguish keys. All Middlewares of the
+// process share it, and clients cannot foresee the hashes.
 var keySeed = maphash.MakeSeed()
 
 // report reports the verdict to the observers, and the candidates that diverge

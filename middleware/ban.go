@@ -9,23 +9,21 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Ban locks out repeat offenders: after a number of Denials Within a period, the
-// policy denies every request of the key for a time, as abnormal-usage-detected. A
-// ban holds on all instances that share the limiter. It begins a moment after the
-// denial that causes it, so that denial's Retry-After does not include it. While the
-// shared limiter is out of reach, no key is banned.
+// A Ban locks out repeat offenders. After Denials denials Within a period, the
+// policy denies every request of the key for a time, on all instances that
+// share the limiter. The denial that causes the ban does not include it in its
+// Retry-After. While the shared limiter is out of reach, no key is banned.
 //
-// It costs one more key to read per request, and up to three keys per denied client,
-// one of them a log of up to Denials entries. Do not ban keys that many clients
-// share, such as a company's address: one client would lock out all.
+// A ban costs one more key to read per request, and up to three keys per denied
+// client. Do not ban keys that many clients share, such as a company's address.
 type Ban struct {
 	// Denials within Within bring a ban: 1 to 1 000.
 	Denials int64
 	Within  time.Duration
 
-	// For is the length of the first ban. Each further ban lasts twice as long as
-	// the one before, up to Max; a Max of 0 means For. Both are whole seconds. The
-	// policy forgets one doubling per 2·Max. A changed Max ends all bans.
+	// For is the length of the first ban, in whole seconds. Each further ban
+	// lasts twice as long as the one before, up to Max; a Max of 0 means For.
+	// The policy forgets one doubling per 2·Max. A changed Max ends all bans.
 	For, Max time.Duration
 }
 
@@ -75,7 +73,7 @@ type banner struct {
 func newBanner(p *Policy) *banner {
 	b := &banner{Ban: *p.Ban, strikes: p.Name + "~strikes", bans: p.Name + "~bans"}
 	b.Max = max(b.Max, b.For)
-	// The debt of a ban depends on Max, and so does its key.
+	// The debt of a ban depends on Max, so each Max has its own key.
 	b.ban = fmt.Sprintf("%s~ban%d", p.Name, b.Max/time.Second)
 	doublings := int64(1)
 	for d := b.For; d < b.Max; d *= 2 {
@@ -91,11 +89,10 @@ func (b *banner) check(key string) algorithms.Check {
 	return algorithms.Check{Policy: b.ban, Key: key, Limit: b.debt.limit, Fail: algorithms.FailOpen}
 }
 
-// BanChecks returns the check that asks whether Ban bans a key, and the settlements
-// that lift the ban and forget the key's denials. Both are nil without a Ban. They
-// are for programs that show or lift bans, such as package console: the key is
-// banned if the check is neither allowed nor Undecided, and RetryAfter says when the
-// ban ends.
+// BanChecks is for programs that show or lift bans, such as package console.
+// asks reports whether Ban bans a key: then it is denied and not Undecided, and
+// RetryAfter says when the ban ends. lifts ends the ban and forgets the
+// denials. Both are nil without a Ban.
 func (p *Policy) BanChecks(key string) (asks, lifts []algorithms.Check) {
 	if p.Ban == nil {
 		return nil, nil
@@ -113,8 +110,8 @@ func (m *Middleware) countTowardsBan(p *policy, key string) {
 	m.later(settlement{denial: true, do: func(ctx context.Context) error { return m.strike(ctx, p, key) }})
 }
 
-// strike counts one denial of a key, and bans the key after the last denial that
-// fits. Of the denials that come at once, exactly one is the last that fits.
+// strike counts one denial of a key, and bans the key after the last denial
+// that fits. Of several denials at once, exactly one is the last that fits.
 func (m *Middleware) strike(ctx context.Context, p *policy, key string) error {
 	b := p.banner
 	last, err := m.takeOne(ctx, b.strikes, key, b.Ban.strikes())

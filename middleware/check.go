@@ -64,8 +64,8 @@ func (q *request) addChecks(a *part) {
 	q.settles = q.settles || p.settles() || a.limit.Algorithm().Concurrent()
 }
 
-// newCheck adds a zero check, to be filled in, and returns its place. A Check is
-// large: one that is made and then appended is copied twice.
+// newCheck adds a zero check and returns its place, for the caller to fill in.
+// A Check is large: making one and appending it would copy it twice.
 func (q *request) newCheck() (c *algorithms.Check, place int) {
 	place = len(q.checks)
 	q.checks = slices.Grow(q.checks, 1)[:place+1]

@@ -1,6 +1,6 @@
-// The third stage: the verdict. evidence.conclude is pure: it reads no clock, asks
-// nothing, and changes nothing else. request.conclude collects the evidence, and adds
-// the jitter, which depends on the time.
+// The third stage: the verdict. evidence.conclude is pure: it reads no clock,
+// asks no limiter, and changes only the verdict. request.conclude collects the
+// evidence, and adds the jitter, which depends on the time.
 
 package ratelimit
 
@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// evidence is all that a verdict depends on.
+// evidence is everything that a verdict depends on.
 type evidence struct {
 	exempt  bool
 	refusal refusal // of identify

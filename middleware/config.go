@@ -88,20 +88,20 @@ func (c *config) compile(policies []Policy, client keyfunc.Key) error {
 			}
 		}
 	}
-	// A 401 must have a challenge (RFC 9110, section 15.5.2). Where identities are
-	// verified elsewhere, tokens are the likeliest.
+	// A 401 must have a challenge (RFC 9110, section 15.5.2). If the policies
+	// name none, another middleware verifies identities, most likely by tokens.
 	if c.challenge = strings.Join(challenges, ", "); c.challenge == "" {
 		c.challenge = "Bearer"
 	}
-	// A Cluster takes the slots of a call in order. The capacity of all clients
-	// comes last, so that a denial elsewhere never touches it; shadows come after
-	// the policies that decide.
+	// A Cluster takes the slots of a call in order. Capacity of all clients
+	// comes last, so that a denial by another policy never touches it. Shadows
+	// come after the policies that decide.
 	slices.SortStableFunc(c.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
 	return errors.Join(errs...)
 }
 
 func compilePolicy(p Policy, client keyfunc.Key) (*policy, error) {
-	p.Tiers = maps.Clone(p.Tiers) // the caller may change its own
+	p.Tiers = maps.Clone(p.Tiers) // the caller may change its own map
 	if p.Candidate != nil {
 		candidate := *p.Candidate
 		p.Candidate = &candidate
@@ -115,7 +115,7 @@ func compilePolicy(p Policy, client keyfunc.Key) (*policy, error) {
 	}
 	base, err := newGrade(&p, p.Limit)
 	if p.Key == (keyfunc.Key{}) {
-		p.Key = client // also for programs that ask for the Policies
+		p.Key = client // also for programs that read Policies
 	}
 	compiled := &policy{
 		Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers)), denied: new(topk.Tally), symptoms: new(symptoms),
@@ -138,8 +138,8 @@ func compilePolicy(p Policy, client keyfunc.Key) (*policy, error) {
 	return compiled, err
 }
 
-// rank orders policies: shadows after all others, capacity and hidden ones after
-// advertised ones.
+// rank orders policies: shadows after all others; capacity and hidden policies
+// after advertised ones.
 func (p *policy) rank() int {
 	rank := 0
 	if p.Hidden {
@@ -171,8 +171,8 @@ func (c *config) policy(name string) *policy {
 	return nil
 }
 
-// body returns the body of an answer. Mostly one policy denies, and its body is
-// ready.
+// body returns the body of an answer. Usually one policy denies, and its body
+// is ready.
 func (c *config) body(v *Verdict) []byte {
 	if v.Status != http.StatusTooManyRequests && !v.ofCapacity() {
 		return headers.Problem(v.Status, "")

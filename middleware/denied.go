@@ -10,33 +10,32 @@ import (
 
 // An Offender is a key that a policy denies, or that a shadow policy would deny.
 type Offender struct {
-	// Key shows the kind of each part and eight bytes of the part's SHA-256 in
-	// hexadecimal, e.g. ip=#7a3c5e0d9b1f2a48: printf ip=192.0.2.1 | sha256sum
-	// checks a suspect. Routes and constants are shown as they are, and so are all
-	// keys of a policy with PlainKeys.
+	// Key shows the kind of each part and eight bytes of the part's SHA-256,
+	// e.g. ip=#7a3c5e0d9b1f2a48. To test a suspect: printf ip=192.0.2.1 |
+	// sha256sum. Routes, constants, and all keys of a policy with PlainKeys are
+	// plain.
 	Key string
 
 	// Plain is the key itself, for programs that act on it, such as package
 	// console. Neither log nor show it: it may name a person.
 	Plain string `json:"-"`
 
-	// Denied is the number of its denied requests. It is at most Error too high,
-	// and Error is 0 as long as few keys are denied.
+	// Denied counts the key's denied requests. It is at most Error too high;
+	// Error is 0 while few keys are denied.
 	Denied, Error uint64
 
-	// Of is the number of denied requests of all keys in the same time.
+	// Of counts the denied requests of all keys in the same time.
 	Of uint64
 
-	// First and Last are the instants of its denials. First is not before the
-	// policy last began to count the key.
+	// First and Last are the instants of its denials since the policy last
+	// began to count the key.
 	First, Last time.Time
 }
 
-// TopDenied returns up to n keys that a policy has denied most within the last ten
-// to twenty minutes, those first that certainly were denied most. It returns nil if
-// there is no such policy, or no denied key. A policy remembers 128 keys per ten
-// minutes, in about 50 KB. A key with more than a 128th of the denials is among
-// them.
+// TopDenied returns up to n keys that a policy denied most within the last ten
+// to twenty minutes, the most denied first. It returns nil if there is no such
+// policy, or no denied key. It includes every key with more than a 128th of the
+// denials.
 func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	p := m.config.Load().policy(policy)
 	if p == nil {

@@ -1,4 +1,4 @@
-// The requests that are examined for findings.
+// Which requests are examined for findings, and how.
 
 package ratelimit
 
@@ -23,8 +23,8 @@ type doctor struct {
 	names *registration // nil: the limiter cannot be compared
 }
 
-// examines reports whether to examine a request. Chance decides instead of a
-// counter, which all requests would write to.
+// examines reports whether to examine a request. It draws a random number,
+// because all requests would contend for a counter.
 func (d *doctor) examines() bool {
 	if d.first.Load() > 0 {
 		d.first.Add(-1)
@@ -114,7 +114,7 @@ func mountPoint(route string) (prefix string, mounts bool) {
 	return prefix, strings.HasSuffix(prefix, "/")
 }
 
-// examineNesting looks whether a handler is wrapped twice by one policy, perhaps with
+// examineNesting looks for a handler that one policy wraps twice, perhaps with
 // other Middlewares between.
 func (m *Middleware) examineNesting(q *request) {
 	if !q.examined {
@@ -134,8 +134,9 @@ func (m *Middleware) examineNesting(q *request) {
 }
 
 // examineOutcome counts the outcomes of a policy without a written status. One
-// written status proves that the middleware sees them: handlers that write nothing
-// mean 200. It proves nothing in a router that writes some answers past it.
+// written status proves that the middleware sees statuses: a handler that then
+// writes nothing means 200. It proves nothing in a router that writes some
+// answers past the middleware.
 func (m *Middleware) examineOutcome(p *policy, e ending) {
 	s := p.symptoms
 	switch {

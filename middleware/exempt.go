@@ -38,8 +38,8 @@ func validateExempt(prefixes []netip.Prefix, clientIP keyfunc.Key) error {
 	return errors.Join(errs...)
 }
 
-// covers reports whether all addresses of a key of keyfunc.IP, which are many if
-// it is of IPv6, are within p.
+// covers reports whether p contains all addresses of a key of keyfunc.IP. An
+// IPv6 key has many.
 func covers(p netip.Prefix, key string) bool {
 	text, ok := strings.CutPrefix(key, "ip=")
 	if !ok {

@@ -14,15 +14,14 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Finding is a misconfiguration that only requests show. RUNBOOK.md has all
-// codes.
+// A Finding is a misconfiguration that only requests show. RUNBOOK.md explains
+// all codes.
 type Finding = algorithms.Finding
 
-// Findings returns the present findings, also dismissed ones. The middleware examines the first 1 000
-// requests and one of 64 after these. Each finding is also logged when it begins.
-//
-// Findings contain no data of clients. A cause that few requests show may not be
-// found.
+// Findings returns the present findings, also dismissed ones, without data of
+// clients. The middleware examines the first 1 000 requests, and one of 64
+// afterwards. It logs each finding when it begins. A finding ends an hour after
+// its last cause.
 func (m *Middleware) Findings() []Finding {
 	var all []Finding
 	now := int64(time.Since(m.made))
@@ -94,7 +93,7 @@ const (
 	sharedName // not shown by requests
 )
 
-// setPattern tells keyfunc.Route the routes of routers that it does not know.
+// setPattern is the remedy in routers whose routes keyfunc.Route does not know.
 const setPattern = "In another router, set the request's pattern before the middleware. " +
 	"gorilla: r.Pattern, _ = mux.CurrentRoute(r).GetPathTemplate(). echo: c.Request().Pattern = c.Path(). " +
 	"gin: c.Request.Pattern = c.FullPath(). httprouter: r.Pattern = path, where you register the path."
@@ -140,8 +139,8 @@ func (c cause) finding(p *policy, first time.Time) Finding {
 	return Finding{Code: text.code, Sentence: text.sentence, Remedy: text.remedy, Policy: p.Name, First: first.UTC()}
 }
 
-// symptoms are what requests have shown of a policy. Instants are nanoseconds since
-// the Middleware was made, at least 1; 0 means never.
+// symptoms are the causes that requests have shown in a policy. Instants are
+// nanoseconds since the Middleware was made, at least 1; 0 means never.
 type symptoms struct {
 	first, last [causes]atomic.Int64 // requests that showed the cause; last is negative after an Update
 
@@ -162,8 +161,8 @@ func (s *symptoms) lasts(c cause, now int64) bool {
 	return last > 0 && now-last < int64(findingLasts)
 }
 
-// after returns the symptoms of a policy after an Update: the present findings end,
-// and do not count as new if they return.
+// after returns the symptoms of a policy after an Update. The present findings
+// end, and do not count as new if they return.
 func (s *symptoms) after(now int64) *symptoms {
 	next := new(symptoms)
 	for c := range next.dismissed {

@@ -1,5 +1,5 @@
-// The limit in force for a request. In order: the limit of an override, LimitOf,
-// the tier's, the policy's.
+// The limit in force for a request: the first of the key's override, everyone's
+// override, LimitOf, the identity's tier, and Policy.Limit.
 
 package ratelimit
 
@@ -27,10 +27,10 @@ func newGrade(p *Policy, l algorithms.Limit) (*grade, error) {
 	return g, err
 }
 
-// set sets the limit of a part to one of the configuration.
+// set gives a part a limit of the configuration.
 func (a *part) set(g *grade) { a.grade, a.limit = g, g.limit }
 
-// dynamic reports whether an override or LimitOf has chosen the limit of the part.
+// dynamic reports whether an override or LimitOf chose the limit of the part.
 func (a *part) dynamic() bool { return a.grade == nil && a.limit.Algorithm() != algorithms.Algorithm{} }
 
 // choose sets the tier of a part, and its limit unless an override has set it.
@@ -54,9 +54,8 @@ func (q *request) choose(a *part, tier string) {
 	a.unknownTier = !known && tier != "" && len(p.tiers) > 0
 }
 
-// replace sets the limit of a part to one that an override or LimitOf names. It
-// reports false if the limit is invalid, or does not go together with the other
-// limits of the request.
+// replace gives a part the limit of an override or of LimitOf. It reports false
+// if the limit is invalid, or excludes another limit of the request.
 func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
 	all := q.mix
 	all.add(l)
@@ -72,7 +71,7 @@ func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
 	return true
 }
 
-// leakyBucket is the algorithm that cannot settle later.
+// leakyBucket is the algorithm whose units cannot be settled later.
 var leakyBucket = algorithms.LeakyBucket(1, time.Second).Algorithm()
 
 // A mix says which limits of one decision exclude each other.
@@ -91,7 +90,7 @@ func (m mix) validate() error {
 	return nil
 }
 
-// quotaConfig returns the description of a limit for headers.
+// quotaConfig describes a limit for headers.
 func quotaConfig(name string, l algorithms.Limit) headers.QuotaConfig {
 	if l.Algorithm().Concurrent() {
 		return headers.QuotaConfig{Name: name, Limit: l.Requests(), Unit: "concurrent-requests"}
@@ -102,9 +101,9 @@ func quotaConfig(name string, l algorithms.Limit) headers.QuotaConfig {
 	}
 }
 
-// grid returns a duration that divides the ends of an aligned limit's windows,
-// counted from the epoch. Those of a calendar are whole minutes: today's time zones
-// differ from UTC by whole minutes.
+// grid returns a duration that divides all window ends of an aligned limit,
+// counted from the epoch. Calendar periods end at whole minutes, because
+// today's time zones differ from UTC by whole minutes.
 func grid(l algorithms.Limit) time.Duration {
 	if l.Algorithm().Calendar() {
 		return time.Minute

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// maxGuesses bounds the remembered addresses, about 1 MB of them. If the table
+	// maxGuesses bounds the remembered addresses, to about 1 MB. If the table
 	// is full, the limiter alone denies further addresses.
 	maxGuesses = 10_000
 
-	// maxGuessed bounds how long an address is remembered, because an address may
-	// have many clients. The limiter denies its guesses again afterwards.
+	// maxGuessed bounds how long an address is remembered, because many clients
+	// may share it. The limiter denies its guesses again afterwards.
 	maxGuessed = time.Hour
 
-	// sweepEvery is how often expired addresses leave. A sweep of a full table costs
-	// less than a millisecond.
+	// sweepEvery is how often expired addresses are removed. A sweep of a full
+	// table takes less than a millisecond.
 	sweepEvery = time.Second
 )
 
-// guesses remembers the addresses that were denied for unknown keys. Until their
-// RetryAfter, this instance refuses every key from them without a lookup: otherwise
-// a client that guesses would learn from a valid key's 200 that it guessed right.
-// A nil *guesses remembers none.
+// guesses remembers the addresses that were denied for unknown keys. Until
+// their RetryAfter, this instance refuses every key from them without a lookup.
+// Otherwise a client that guesses would see a valid key's 200, and know the
+// key. A nil *guesses remembers none.
 type guesses struct {
 	n     atomic.Int32 // addresses
 	mu    sync.Mutex   // guards all below
@@ -37,11 +37,11 @@ type guesses struct {
 	swept time.Duration
 }
 
-// A guess is what is remembered of an address. until is algorithms.Never if waiting
+// A guess is the entry of an address. until is algorithms.Never if waiting
 // cannot help.
 type guess struct{ until, forget time.Duration }
 
-// add remembers an address, whose bytes may change afterwards, for a time.
+// add remembers an address for a time. It copies the address.
 func (g *guesses) add(address string, wait, now time.Duration) {
 	if g == nil || wait <= 0 {
 		return
@@ -70,7 +70,7 @@ func (g *guesses) remove(address string) {
 	g.n.Store(int32(len(g.all)))
 }
 
-// wait returns how long the request's address is still refused; 0: it is not.
+// wait returns how long the request's address is still refused, or 0.
 func (g *guesses) wait(q *request) time.Duration {
 	if g == nil || g.n.Load() == 0 {
 		return 0
@@ -86,8 +86,8 @@ func (g *guesses) wait(q *request) time.Duration {
 	return wait
 }
 
-// find returns how long an address is still refused; algorithms.Never if waiting
-// cannot help.
+// find returns how long an address is still refused, or 0; algorithms.Never if
+// waiting cannot help.
 func (g *guesses) find(address string, now time.Duration) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 )
 
 // hold waits until an admitted request's turn. If its client hangs up first, or
-// Release is called, the request is refused, and all its takes are returned.
+// the service calls Release, hold refuses the request and returns all its
+// takes.
 func (m *Middleware) hold(q *request) {
 	ctx := q.http.Context()
 	if !m.enter() {

@@ -1,4 +1,4 @@
-// The first stage: who asks, under which limits.
+// The first stage: identify the client, and find the limits in force.
 
 package ratelimit
 
@@ -12,7 +12,8 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// identify finds the parts of the request, or why it is refused without any.
+// identify finds the parts of the request, or the reason to refuse it without
+// any.
 func (q *request) identify() {
 	switch {
 	case q.m.closed.Load():
@@ -26,14 +27,14 @@ func (q *request) identify() {
 	}
 }
 
-// identifyAll makes the parts of all policies that apply. A missing or malformed
-// identity refuses the request, whichever policy meets it; so it beats bans and
-// unknown keys.
+// identifyAll makes the parts of all policies that apply. A missing or
+// malformed identity refuses the request, whichever policy meets it; so it
+// beats bans and unknown keys.
 //
-// If a policy meets an unknown key, the only part is that policy's, of the client's
-// address: guesses of keys cost, and open no fresh bucket. If an override bans a
-// key, the parts are those of bans. guessed is how long the address is still denied
-// for unknown keys; 0 if it is not.
+// If a policy meets an unknown key, the request has one part: that policy, and
+// the client's address as the key. So guesses cost, and open no fresh bucket.
+// If an override bans keys, the parts are the bans. guessed is how long the
+// address is still denied for unknown keys; 0 if it is not.
 func (q *request) identifyAll(guessed time.Duration) {
 	var met *policy
 	q.mix = q.config.mix
@@ -70,13 +71,13 @@ func (q *request) identifyAll(guessed time.Duration) {
 	}
 }
 
-// refuseKey refuses the request because a policy's key is an error.
+// refuseKey refuses the request because a policy's key function failed.
 func (q *request) refuseKey(p *policy, err error) {
 	q.parts = q.parts[:0]
 	q.refusal = refusal{err: err, status: statusOf(err), outcome: outcomeKeyError, policy: p}
 }
 
-// statusOf returns the status for a request whose key is an error.
+// statusOf returns the status for an error of a key function.
 func statusOf(err error) int {
 	var trouble interface{ Unavailable() bool }
 	switch {
@@ -91,11 +92,11 @@ func statusOf(err error) int {
 	}
 }
 
-// identifyGuess makes the part of a request with an unknown key: the policy that
-// met the key counts the client's address, one unit of Policy.Limit.
+// identifyGuess makes the part of a request with an unknown key: the policy
+// that met the key counts the client's address, one unit of Policy.Limit.
 //
-// An address that is denied already for wait is denied without a check, unless an
-// override of its key lifts that.
+// If the address is denied already, for wait, the part is denied without a
+// check, unless an override of the address lifts that.
 func (q *request) identifyGuess(p *policy, wait time.Duration) {
 	q.parts, q.keys, q.mix = q.parts[:0], q.keys[:0], q.config.mix
 	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
@@ -119,8 +120,8 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 	}
 }
 
-// lift ends the refusal of the address, because an override says that the policy
-// denies it nothing, and identifies the request again.
+// lift ends the refusal of the address, because an override lets it pass, and
+// identifies the request again.
 func (q *request) lift(address *part) {
 	q.m.guesses.remove(q.key(address))
 	q.unknown, q.http.NoLookup, q.keys = nil, false, q.keys[:0]
@@ -137,8 +138,8 @@ func (q *request) add(a part) {
 	q.parts = append(q.parts, a)
 }
 
-// rule applies the override of the part's key. It reports false if the part is not
-// to be asked. A ban takes the place of all parts so far, and of those to come.
+// rule applies the override of the part's key. It reports false if the limiter
+// need not be asked about the part. A ban replaces all other parts.
 func (q *request) rule(a *part) bool {
 	if q.m.overrides == nil {
 		return true
@@ -175,8 +176,8 @@ func (q *request) ban(a *part, until time.Time) {
 	q.add(*a)
 }
 
-// needsNoKey reports whether the policy denies no request, and so refuses none for
-// its key.
+// needsNoKey reports whether the policy denies no request. Then it refuses none
+// for its key either.
 func (m *Middleware) needsNoKey(p *policy) bool {
 	if p.Shadow {
 		return true

@@ -1,4 +1,4 @@
-// The waits that the response of a denied request tells: slots, jitter, or the honest
+// The waits in the response of a denied request: slots, jitter, or the honest
 // wait.
 
 package ratelimit
@@ -12,8 +12,9 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// spread writes the waits that the response of a denied request tells. Waits for
-// an instant that many clients share are spread. Spreading only lengthens a wait.
+// spread writes the waits for the response of a denied request. It spreads
+// waits for an instant that many clients share. Spreading only lengthens a
+// wait.
 func (q *request) spread() {
 	if q.verdict.Allowed {
 		return
@@ -33,9 +34,10 @@ func (q *request) spread() {
 	}
 }
 
-// spreadWait returns the wait of a denied part: until the client's slot if the policy
-// spreads its clients, otherwise with jitter if clients share its end. Clients share
-// the end of an aligned window, and the refill of a hidden policy.
+// spreadWait returns the wait of a denied part: until the client's slot if the
+// policy spreads its clients, otherwise with jitter if many clients wait for
+// one instant. That is so at the end of an aligned window, and for the refill
+// of a hidden policy.
 func (q *request) spreadWait(a *part, d *algorithms.Decision) time.Duration {
 	if d.RetryAfter == algorithms.Never || d.Source == algorithms.Undecided {
 		return d.RetryAfter
@@ -62,22 +64,23 @@ func (q *request) waitForSlot(a *part, d *algorithms.Decision) (time.Duration, b
 	return max(d.RetryAfter, time.Duration(wait)*time.Microsecond), ok
 }
 
-// jittered returns the wait of a denied part with jitter, which is equal at every
-// instance and every try.
+// jittered returns the wait of a denied part with jitter. All instances and all
+// tries get the same jitter.
 func (q *request) jittered(a *part, d *algorithms.Decision) time.Duration {
 	limit := a.limit
 	spread, now := min(max(limit.Window()/10, time.Second), 30*time.Second), time.Now()
 	slot := now.UnixNano() / int64(spread)
 	if limit.Algorithm().Aligned() {
-		// The window's end; rounded, because clocks differ a little.
+		// The end of the window, rounded because clocks differ a little.
 		w := grid(limit).Microseconds()
 		slot = (now.UnixMicro() + d.RetryAfter.Microseconds() + w/2) / w
 	}
 	return d.RetryAfter + headers.Jitter(spread, a.policy.Name, q.client(), slot)
 }
 
-// client returns whose waits are spread: the key of the first policy that counts one
-// client, otherwise the client's address. Its bytes are the request's.
+// client returns the identity for slots and jitter: the key of the first policy
+// that counts one client, otherwise the client's address. Its bytes are the
+// request's.
 func (q *request) client() string {
 	for i := range q.parts {
 		if a := &q.parts[i]; a.policy.countsClient {

@@ -1,4 +1,4 @@
-// What a Middleware wants to know of its limiter.
+// The questions of a Middleware about its limiter.
 
 package ratelimit
 
@@ -33,8 +33,8 @@ func unwrap(l algorithms.Limiter) algorithms.Limiter {
 	return nil
 }
 
-// defaultLimiterName names a limiter by its Stats, or by those of the limiter that
-// it wraps.
+// defaultLimiterName names a limiter by its Stats, or by the Stats of the
+// limiter that it wraps.
 func defaultLimiterName(l algorithms.Limiter) string {
 	for ; l != nil; l = unwrap(l) {
 		if s, ok := l.(interface{ Stats() algorithms.Stats }); ok && s.Stats().Shared {

@@ -16,22 +16,19 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A Middleware enforces policies on the handlers that it wraps. All its policies
-// together are one decision: a request is charged to all of them, or, if one
-// denies, to none.
+// A Middleware enforces policies on the handlers that it wraps. It charges a
+// request to all its policies, or, if one denies, to none.
 //
 // It is safe for concurrent use. Wrap any number of handlers; they share the
-// policies' counts. If a request passes two Middlewares, it meets two decisions:
-// the outer one stays charged when the inner one denies. Do not wrap a handler
-// twice by policies of the same name, because each of its requests would be
-// charged twice.
+// counts. Do not wrap a handler twice by policies of one name: that charges
+// each request twice.
 type Middleware struct {
 	limiter     algorithms.Limiter
 	limiterName string
 	config      atomic.Pointer[config] // see Update
 	overrides   Overrides              // nil: none
 	clientIP    keyfunc.Key
-	noProxies   bool // clientIP names none, and is not a keyfunc.Peer of Options
+	noProxies   bool // ClientIP names no proxies, and is not a keyfunc.Peer of Options
 	dialect     headers.Dialect
 	denied      func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
 	observers   []Observer
@@ -53,8 +50,8 @@ type Middleware struct {
 	reporting bool        // a goroutine reports them
 }
 
-// New returns a middleware that enforces policies with limiter; nil options mean
-// the defaults. The error reports every misconfiguration.
+// New returns a middleware that enforces policies with limiter. Nil options
+// mean the defaults. The error reports every misconfiguration.
 func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middleware, error) {
 	if o == nil {
 		o = &Options{}
@@ -92,8 +89,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	return m, nil
 }
 
-// Must returns v, and panics if err is not nil. It is for constants of the
-// program, when it starts.
+// Must returns v, and panics if err is not nil. Use it when the program starts.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -101,15 +97,13 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Handler returns a handler that serves with next the requests that the policies
-// admit, and answers the others before their bodies are read. It panics if next
-// is nil.
+// Handler returns a handler that passes admitted requests to next, and answers
+// the others before it reads their bodies. It panics if next is nil.
 //
-// A request that a leaky bucket admits is held until its turn. If its client
-// hangs up meanwhile, all takes of the request are returned, except a place in
-// the middle of the bucket's queue: the requests behind it have been promised
-// their turns. Over HTTP/1.1, net/http notices a hang-up only after the body has
-// been read, so a request with a body keeps its place.
+// It holds a request that a leaky bucket admits until its turn. If the client
+// hangs up first, all takes of the request are returned, except a place in the
+// middle of the queue: the requests behind it have been promised their turns.
+// Over HTTP/1.1, net/http notices a hang-up only after the body was read.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")
@@ -128,8 +122,9 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// admit returns the context for the handler, and its tab, a context in that, if
-// something may be settled later. It returns nil for a request that it has answered.
+// admit returns the context for the handler. It also returns the request's tab,
+// a context below that, if units may be settled later. It returns nil for a
+// request that it has answered.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictContext, *tab) {
 	q := m.decide(r)
 	defer q.free()
@@ -149,18 +144,16 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 	return c, t
 }
 
-// Check decides and charges as Handler does, and answers nothing. It neither
-// holds the request nor returns units later: the caller honours the verdict's
-// Delay. To answer a refused request, call Deny.
+// Check decides and charges as Handler does, and answers nothing. It does not
+// hold the request: wait for the verdict's Delay. It does not settle: if a
+// policy holds, settles or limits concurrent requests, call
+// m.Handler(rest).ServeHTTP(w, r) instead. To answer a refused request, call
+// [Middleware.Deny].
 //
-// If the policies hold requests, settle, or limit concurrent requests, call
-// m.Handler(rest).ServeHTTP(w, r) in the handler instead.
-//
-// The error says why there is no decision: an identity that is missing, malformed
-// or unknown (package keyfunc's errors), an invalid check (algorithms.ErrInvalid),
-// a limiter in trouble under a policy that fails closed, a context that has ended,
-// or ErrClosed. It is nil if the request passes without a decision; the decisions
-// of its policies are Undecided then.
+// The error says why there is no decision: package keyfunc's errors,
+// algorithms.ErrInvalid, a limiter in trouble under a policy that fails closed,
+// a context that has ended, or ErrClosed. It is nil if the request passes
+// without a decision.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	q := m.decide(r)
 	defer q.free()
@@ -170,9 +163,9 @@ func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	return q.verdict.clone(), q.refusal.err
 }
 
-// Deny answers a request that Check has refused as Handler would. v is the verdict
-// that Check returned. Deny panics if v allows the request, or if Check did not
-// return v. Call Deny before the response begins.
+// Deny answers a request that Check refused, as Handler would. v is the verdict
+// that Check returned. Deny panics if v allows the request, or is not a verdict
+// of m. Call it before the response begins.
 func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	switch {
 	case v.Allowed || v.Status == 0:
@@ -184,7 +177,7 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	m.refuse(w, r, &v)
 }
 
-// decide finds the verdict on a request, and its consequences.
+// decide finds the verdict on a request, and draws its consequences.
 func (m *Middleware) decide(r *http.Request) *request {
 	q := newRequest(m, r)
 	if q.identify(); q.refusal.status == 0 && !q.verdict.Exempt {
@@ -195,13 +188,10 @@ func (m *Middleware) decide(r *http.Request) *request {
 	return q
 }
 
-// Update replaces the policies, as if New had been called with these. Requests
-// that are being decided go on under the old policies. Where a policy keeps its
-// name and algorithm, its counts stay. On an error, which reports every
-// misconfiguration or is ErrClosed, the old policies stay in force.
-//
-// Update is for changes of the configuration on this instance. For one key, or for
-// all instances, see Options.Overrides.
+// Update replaces the policies of this instance, as if New had received these.
+// Requests in flight end under the old policies. Counts stay where a policy
+// keeps its name and algorithm. On an error (a misconfiguration, or ErrClosed)
+// the old policies stay.
 func (m *Middleware) Update(policies ...Policy) error {
 	c, err := newConfig(m.limiter, policies, m.clientKey())
 	if err != nil {
@@ -233,8 +223,9 @@ func (m *Middleware) replace(c *config) (conflicts []*policy, err error) {
 	return m.register(), nil
 }
 
-// clientKey returns the key of policies without one. Only a keyfunc.IP is examined
-// for untrusted proxies, so it stands for the peer where Options.ClientIP is not set.
+// clientKey returns the key of policies without one. Only a keyfunc.IP is
+// examined for untrusted proxies, so clientKey returns one for the peer if
+// Options.ClientIP is not set.
 func (m *Middleware) clientKey() keyfunc.Key {
 	if m.guesses == nil {
 		return keyfunc.IP(nil)
@@ -242,17 +233,18 @@ func (m *Middleware) clientKey() keyfunc.Key {
 	return m.clientIP
 }
 
-// register enters the policies into the register of policy names, and makes an event
-// of that pending. It returns the policies whose names are in conflict from now on.
-// It requires mu.
+// register enters the policies into the register of policy names, and makes an
+// event of that pending. It returns the policies whose names are in conflict
+// from now on. It requires mu.
 func (m *Middleware) register() (conflicts []*policy) {
 	m.pending = append(m.pending, Registered)
 	return m.registerNames()
 }
 
-// announce logs conflicts, and reports the pending events in order. It holds no lock
-// meanwhile, because an observer may call the Middleware. If a goroutine reports
-// already, perhaps the caller's own, that one reports the rest.
+// announce logs conflicts, and reports the pending events in order. It holds no
+// lock while it reports, because an observer may call the Middleware. If a
+// goroutine reports already, perhaps the caller's own, that goroutine reports
+// the rest.
 func (m *Middleware) announce(ctx context.Context, conflicts []*policy) {
 	for _, p := range conflicts {
 		m.logFinding(sharedName.finding(p, time.Time{}))
@@ -271,19 +263,20 @@ func (m *Middleware) announce(ctx context.Context, conflicts []*policy) {
 	}
 }
 
-// reportPending reports one event. It requires mu, and unlocks it meanwhile.
+// reportPending reports one event. It requires mu, and unlocks it while it
+// reports.
 func (m *Middleware) reportPending(ctx context.Context, kind EventKind) {
 	m.mu.Unlock()
 	defer m.mu.Lock() // also if an observer panics
 	m.observe(ctx, &Event{Kind: kind})
 }
 
-// Policies returns the policies in force, in the order in which New or Update
-// received them. A policy without a Key has the Key of the client's address. Do not
-// change their maps, or what their fields point to.
+// Policies returns the policies in force, in the order of New or Update. A
+// policy without a Key has the client's address. Do not change them through
+// their maps or pointers.
 func (m *Middleware) Policies() []Policy { return slices.Clone(m.config.Load().given) }
 
-// Limiter returns the limiter and its name; see Options.LimiterName.
+// Limiter returns the limiter and its name, Options.LimiterName.
 func (m *Middleware) Limiter() (name string, limiter algorithms.Limiter) {
 	return m.limiterName, m.limiter
 }

@@ -26,7 +26,7 @@ type nameOf struct {
 // A naming counts the Middlewares that use a name, by the limits of their policies.
 type naming struct {
 	uses  map[string]int
-	since time.Time // that there are different limits
+	since time.Time // since when there are different limits
 }
 
 var named struct {
@@ -34,8 +34,8 @@ var named struct {
 	all map[nameOf]*naming
 }
 
-// A registration is what a Middleware has in the register. It does not keep the
-// Middleware alive: when that is garbage, its registration ends.
+// A registration holds the entries of a Middleware in the register. It does not
+// keep the Middleware alive, and ends when the Middleware is garbage.
 type registration struct {
 	ended bool
 	names map[nameOf]string // with the limits
@@ -115,7 +115,7 @@ func (r *registration) end() {
 	r.names = nil
 }
 
-// use requires the lock.
+// use counts one more user of a name with these limits. It requires the lock.
 func use(key nameOf, limits string) {
 	if named.all == nil {
 		named.all = make(map[nameOf]*naming)
@@ -130,7 +130,7 @@ func use(key nameOf, limits string) {
 	}
 }
 
-// release requires the lock.
+// release counts one user less of each name. It requires the lock.
 func release(names map[nameOf]string) {
 	for key, limits := range names {
 		n := named.all[key]

@@ -7,10 +7,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// An Observer receives the events of Middlewares, e.g. to count them. The
-// middleware calls Observe from many goroutines, on the path of every request, so
-// it must be quick. It must not change the event. It may call the Middleware, but
-// Close waits for work that Observe takes part in: call Close in a goroutine.
+// An Observer receives the events of Middlewares. Many goroutines call Observe,
+// on the path of every request, so it must be quick and must not change the
+// event. It may call the Middleware, but not Close, which waits for Observe:
+// call Close in a goroutine.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -21,8 +21,8 @@ type ObserverFunc func(ctx context.Context, e Event)
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// An Event is something that a Middleware reports. Fields that its kind does not
-// mention are zero.
+// An Event is something that a Middleware reports. Fields that its kind does
+// not mention are zero.
 type Event struct {
 	Kind EventKind
 
@@ -32,16 +32,16 @@ type Event struct {
 	// Verdict belongs to Decided and Abandoned.
 	Verdict Verdict
 
-	// Err says why a Decided request has no decision, or why a Settled one was not
-	// settled. Clients never see it.
+	// Err says why a Decided request has no decision, or why a settlement
+	// failed.
 	Err error
 
-	// Elapsed is the duration of a decision (Decided), of a settlement from when
-	// it was due until it was made (Settled), and of a ban (Banned).
+	// Elapsed is the duration of a decision (Decided) or a ban (Banned), or the
+	// time from when a settlement was due until it was made (Settled).
 	Elapsed time.Duration
 
-	// Policy names the policy of Settled, Diverged and Banned. For Decided it names
-	// the policy whose key is an error; the verdict has no Policies then.
+	// Policy is the policy of Settled, Diverged and Banned. For Decided it is
+	// the policy whose key function failed; the verdict has no Policies then.
 	Policy string
 
 	// Live and Candidate are the decisions of the policy's two limits (Diverged).
@@ -54,9 +54,8 @@ type EventKind uint8
 const (
 	// Decided: a request has its verdict. There is one per request.
 	Decided EventKind = iota + 1
-	// Settled: units of a request were charged or returned after the decision, or
-	// could not be; see Err. If too many settlements were waiting, Err wraps
-	// ErrNotSettled.
+	// Settled: units were charged or returned after the decision, or Err says
+	// why not.
 	Settled
 	// Abandoned: a held request was not served, because its client hung up, or
 	// Release was called. All its takes were returned.
@@ -65,9 +64,8 @@ const (
 	Banned
 	// Diverged: a policy's candidate would have decided otherwise.
 	Diverged
-	// Registered: New has succeeded, or Update has replaced the policies. The
-	// observer may watch the Middleware's policies, its limiter and its denied
-	// clients from now on. A Middleware may register several times.
+	// Registered: New or Update put policies in force. A Middleware may
+	// register several times.
 	Registered
 	// Unregistered: Close was called.
 	Unregistered

@@ -14,54 +14,38 @@ import (
 
 // Options tune a [Middleware]. The zero value of each field is a default.
 type Options struct {
-	// ClientIP finds the addresses of clients. It must be a keyfunc.IP or a
-	// keyfunc.Peer; the zero Key means the peer. Behind a proxy, name the proxy
-	// here, and give all Middlewares the same Options. Policies without a Key, and with a keyfunc.IP without proxy
-	// settings, count by the address that ClientIP finds.
+	// ClientIP finds the addresses of clients: a keyfunc.IP or a keyfunc.Peer. The zero Key means the peer. Behind a
+	// proxy, name the proxy here, and give all Middlewares the same Options.
 	//
-	// Requests with unknown API keys are charged to that address. If ClientIP is
-	// set, an address that was denied for unknown keys is refused until its
-	// RetryAfter has passed, for at most an hour, also with a valid key. No key is
-	// looked up meanwhile.
+	// Requests with unknown API keys are charged to that address. If ClientIP is set, an address that was denied for
+	// unknown keys is refused until its RetryAfter has passed, for at most an hour, also with a valid key.
 	ClientIP keyfunc.Key
 
-	// Headers are the families of fields that responses carry; 0 means
-	// headers.Draft and draft 6's separate fields.
+	// Headers are the families of fields that responses carry; 0 means headers.Draft and draft 6's separate fields.
 	Headers headers.Dialect
 
-	// Exempt are the addresses, as ClientIP finds them, of health checks and of
-	// the operator's own jobs. Their requests pass without identification, no
-	// policy counts them, and no ban holds for them. The configuration decides;
-	// Policy.Skip decides by the request, and an override with ModeOff by the
-	// key. Prefixes must be masked, and must not contain all addresses.
-	//
-	// Do not exempt customers: nothing protects the service from exempt clients.
+	// Exempt are addresses whose requests no policy counts: health checks and your own jobs, not customers. Prefixes
+	// must be masked, and must not contain all addresses.
 	Exempt []netip.Prefix
 
-	// Overrides change limits while the service runs; nil means none. The
-	// middleware logs and ignores the limit of an override that New would refuse.
+	// Overrides change limits while the service runs; nil means none. The middleware logs and ignores a limit that New
+	// would refuse.
 	Overrides Overrides
 
-	// Denied answers every refused request, also 400, 401 and 503; Policies of the
-	// verdict may be empty then. It must write the verdict's Status: otherwise
-	// net/http answers 200. It also answers gRPC and Connect requests, whose clients
-	// expect other terms than HTTP's. Before
-	// the middleware calls it, it sets the limit fields, Retry-After,
-	// WWW-Authenticate and Cache-Control: no-store. nil means a short
-	// application/problem+json.
+	// Denied answers every refused request, also gRPC's, and must write the verdict's Status. The limit fields,
+	// Retry-After, WWW-Authenticate and Cache-Control: no-store are set before. The verdict may have no Policies. nil
+	// means a short application/problem+json.
 	Denied func(http.ResponseWriter, *http.Request, Verdict)
 
-	// Observers receive every event, in order, e.g. the metrics of package
-	// prommetrics.
+	// Observers receive every event, in order, e.g. the metrics of prommetrics.
 	Observers []Observer
 
-	// Logger receives decisions that could not be made, each message at most once
-	// in ten seconds, and findings; see Middleware.Findings. nil means
-	// slog.Default().
+	// Logger receives findings, and decisions that could not be made, each message at most once in ten seconds. nil
+	// means slog.Default().
 	Logger *slog.Logger
 
-	// LimiterName names the limiter for observers. The default is "redis" for a
-	// limiter that instances share, and "memory" for others.
+	// LimiterName names the limiter for observers. The default is "redis" for a limiter that instances share, and
+	// "memory" for others.
 	LimiterName string
 }
 

@@ -1,22 +1,19 @@
 package ratelimit
 
-// An Outcome is the result of one policy for one request. Its String is the word
-// that metrics, logs and traces use:
+// An Outcome is the result of one policy for one request. Its String is the word in metrics, logs and traces:
 //
 //	allowed           the policy admitted the request
 //	denied            the policy denied it
 //	shadow_denied     a shadow policy would have denied it
-//	degraded_allowed  this instance admitted it alone, because the shared limiter is in trouble
-//	degraded_denied   this instance denied it alone
-//	failed_open       the limiter could not decide, and the request passed
-//	failed_closed     the limiter could not decide, and the request was refused
-//	key_error         the policy's key is missing, malformed or unknown, or its function failed
-//	unasked           another policy was known to deny, and the limiter did not ask this one
+//	degraded_allowed  this instance alone admitted it, without the shared limiter
+//	degraded_denied   this instance alone denied it
+//	failed_open       no decision, and the request passed
+//	failed_closed     no decision, and the request was refused
+//	key_error         the key is missing, malformed or unknown, or its function failed
+//	unasked           another policy was known to deny, so this one was not asked
 //	cancelled         the request's context ended before a decision
-//	banned            the key is banned, and the limiter was not asked
-//	invalid           the limiter refused an invalid check, e.g. a negative cost
-//
-// The zero Outcome is "allowed".
+//	banned            an override or a Ban bans the key
+//	invalid           the check was invalid, e.g. its cost was negative
 type Outcome uint8
 
 const (
@@ -33,8 +30,7 @@ const (
 	outcomeBanned
 	outcomeInvalid
 
-	// Outcomes is the number of outcomes: an array of counters has a place for
-	// each.
+	// Outcomes is the number of outcomes, for arrays of counters.
 	Outcomes int = iota
 )
 
@@ -43,8 +39,7 @@ var outcomeNames = [Outcomes]string{
 	"key_error", "unasked", "cancelled", "banned", "invalid",
 }
 
-// String returns the word, e.g. "shadow_denied", and "unknown" for a value that is
-// no outcome.
+// String returns the word, e.g. "shadow_denied", or "unknown".
 func (o Outcome) String() string {
 	if int(o) >= Outcomes {
 		return "unknown"

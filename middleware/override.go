@@ -6,44 +6,34 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// Overrides change limits while the service runs: of one key, of all keys of a
-// policy, or of everything. overrides.Memory and overrides.Redis implement it.
-//
-// An override is an exception. A limit that follows from who asks belongs in
-// Policy.Tiers or Policy.LimitOf.
+// Overrides change limits while the service runs: of one key, of all keys of a policy, or of everything.
+// overrides.Memory and overrides.Redis implement it.
 type Overrides interface {
-	// Find returns the override in force for a key, and whether there is one. For
-	// the key [Everyone] it returns the override of all keys of the policy.
-	//
-	// The middleware calls it from many goroutines, for each policy of every
-	// request, so it must not wait. It must not keep the key: its bytes are used
-	// again after Find has returned.
+	// Find returns the override in force for a key, or for the key [Everyone], and whether there is one. Many
+	// goroutines call it for each policy of every request, so it must not wait. It must not keep the key, whose bytes
+	// are used again.
 	Find(policy, key string) (Override, bool)
 }
 
-// Everyone is the key of an override that holds for all keys of a policy. No key of
-// package keyfunc equals it.
+// Everyone is the key of an override that holds for all keys of a policy. No key of package keyfunc equals it.
 const Everyone = "*"
 
-// An Override replaces what a policy says for one key, or for [Everyone]. The zero
-// Override says that the policy's own limits apply, whatever holds for everyone.
+// An Override replaces a policy's limit or mode for one key, or for [Everyone]. The zero Override for a key undoes an
+// override for everyone. JSON omits zero fields:
 //
-// Its JSON is e.g. {"limit":"60/1m burst 10","mode":"shadow","until":"2026-11-21T12:00:00Z"}.
-// Zero fields are left out.
+//	{"limit":"60/1m burst 10","mode":"shadow","until":"2026-11-21T12:00:00Z"}
 type Override struct {
-	// Limit replaces the policy's limit. The zero Limit leaves it as it is.
-	// ModeOff and ModeBanned allow no Limit.
+	// Limit replaces the policy's limit; the zero Limit does not. ModeOff and ModeBanned allow no Limit.
 	Limit algorithms.Limit `json:"limit,omitzero"`
 
-	// Mode says how the policy applies. The zero value is ModeOn.
+	// Mode says how the policy applies.
 	Mode Mode `json:"mode,omitzero"`
 
-	// Until is when the override ends. The zero Time means never.
+	// Until is when the override ends; the zero Time means never.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// A Mode says how a policy applies to the keys of an override. Its value is its
-// text.
+// A Mode says how a policy applies to the keys of an override.
 type Mode string
 
 const (

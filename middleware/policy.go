@@ -11,121 +11,121 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A Policy says who may do how much. It is data: [New] validates it, and reports
-// every misconfiguration. A first policy needs a Name and a Limit.
+// A Policy says who may do how much. It needs a Name and a Limit. [New]
+// validates it.
 //
-// The middleware calls a policy's functions once per request before the handler,
-// and ChargeIf after it. Package keyfunc has their rules, in "Your functions".
+// The middleware calls a policy's functions once per request before the
+// handler, and ChargeIf after it. "Your functions" in package keyfunc has their
+// rules.
 type Policy struct {
 	// Name is part of stored keys, headers and metrics: a letter, then up to 63
-	// letters, digits, '.', '_' or '-'. Two policies of one name and algorithm
-	// count together if their limiter is the same.
+	// letters, digits, '.', '_' or '-'. Policies with the same name, algorithm
+	// and limiter count together.
 	Name string
 
 	// Key says who is counted. The zero Key is the client's address, as
 	// Options.ClientIP finds it.
 	Key keyfunc.Key
 
-	// Limit says how much. It holds for requests without a tier, and for those
-	// whose tier Tiers lacks.
+	// Limit says how much, for requests without a tier or with a tier that
+	// Tiers lacks. An override comes first, then LimitOf, then Tiers, then
+	// Limit.
 	//
-	// A Concurrent limit is held until the handler returns, even after a hijack, so
-	// it works with Handler only. If tiers or overrides replace it, give them the
-	// same hold time.
+	// A Concurrent limit is held until the handler returns, even after a
+	// hijack, so it works with Handler only. If tiers or overrides replace it,
+	// give them the same hold time.
 	Limit algorithms.Limit
 
-	// Tiers are the limits of the tiers that the Key's identities have. They need
-	// a Key with an identity: keyfunc.APIKey or keyfunc.User. The tier of an
-	// identity that Tiers lacks is a finding.
+	// Tiers are the limits of the tiers of the Key's identities. They need a
+	// keyfunc.APIKey or keyfunc.User. An identity with another tier is a
+	// finding.
 	Tiers map[string]algorithms.Limit
 
-	// LimitOf returns the limit of a request, e.g. from a customer's row or from a
-	// claim, and false where the tier's limit or Limit holds. nil means that it
-	// never holds. LimitOf comes before tiers, and after overrides. The middleware
-	// logs and ignores a limit that New would refuse, such as one of 0 requests:
-	// return algorithms.Nobody() for a customer who may do nothing. LimitOf does not
-	// receive the Key's identity: authenticate first, and use keyfunc.User.
+	// LimitOf, if not nil, returns the limit of a request, e.g. from a
+	// customer's row, or false. The middleware logs and ignores a limit that
+	// New would refuse. For a customer who may do nothing, return
+	// algorithms.Nobody(). LimitOf does not receive the Key's identity:
+	// authenticate first, and use keyfunc.User.
 	LimitOf func(*http.Request) (algorithms.Limit, bool)
 
-	// Cost returns the cost of a request, in units of the limit; nil means 1. A
-	// cost of 0 is admitted unless the key is in debt. The answer to a negative
-	// cost is 500. A cost above the burst is denied for ever, so clamp numbers
-	// that clients send.
-	//
-	// If the cost is known only while the request is served, return what most
-	// requests need, at least 1, and correct it with [Settle].
+	// Cost returns the cost of a request in units of the limit; nil means 1. A
+	// negative cost is answered 500. A cost above the burst is denied for ever,
+	// so clamp numbers that clients send. If the cost is known only later,
+	// return an estimate of at least 1, and correct it with [Settle].
 	Cost func(*http.Request) int64
 
-	// ChargeIf, if not nil, decides by the status of the response whether a request
-	// counts, e.g. failed logins only. The request's cost is reserved meanwhile, so
-	// that no more requests than the limit allows can count, however many are in
-	// flight. Therefore the RetryAfter of a denied client may be too long. It works
-	// with Handler only.
+	// ChargeIf, if not nil, decides by the status of the response whether a
+	// request counts, e.g. failed logins only. The cost is reserved until then,
+	// so no more requests than the limit can count, and a denied client's
+	// RetryAfter may be too long. It works with Handler only.
 	//
-	// A request that counts and took longer than a thousandth of the window counts
-	// from its end. A request that takes longer than the window loses its
-	// reservation, so set the server's ReadTimeout: otherwise the requests of
-	// several windows could end at one instant, and at most one burst of debt is
-	// charged for them.
+	// It receives the status that the handler wrote: 200 if it wrote nothing,
+	// 500 after a panic, 499 if the client hung up, 504 after a timeout, 101
+	// after a hijack. Requests that this Middleware refuses do not count. gin
+	// and echo write outside of the wrapped handler, so add one line:
 	//
-	// The package documentation has a table of the statuses that ChargeIf sees, and
-	// the lines that gin and echo need.
+	//	gin      w.WriteHeader(c.Writer.Status())     // after c.Next(), in the wrapped handler
+	//	echo v4  c.Error(err)                         // with next(c)'s error, in a middleware inside
+	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
+	//
+	// A request that takes longer than a thousandth of the window counts from
+	// its end. One that outlasts the window loses its reservation, so set the
+	// server's ReadTimeout.
 	ChargeIf func(status int) bool
 
-	// Ban locks out repeat offenders; nil means that the policy bans no key.
+	// Ban locks out repeat offenders; nil means no bans.
 	Ban *Ban
 
-	// Skip returns whether the policy does not apply to a request; nil means that
-	// it always applies.
+	// Skip, if not nil, returns whether the policy ignores a request.
 	Skip func(*http.Request) bool
 
-	// Fail says what happens to requests that the shared limiter does not decide.
+	// Fail says what happens to requests that the shared limiter does not
+	// decide.
 	Fail algorithms.FailureMode
 
-	// Hidden keeps the policy out of headers. Hide policies whose key is another
-	// person's identifier, such as a user name.
+	// Hidden keeps the policy out of headers. Hide policies whose key is
+	// another person's identifier, such as a user name.
 	Hidden bool
 
-	// Capacity is for capacity that all clients share. It implies Hidden, because
-	// its figures would reveal the load of others. If only Capacity policies deny,
-	// the status is 503 instead of 429.
-	//
-	// Do not use it for a client's own limit: a 503 says that the service is at
-	// fault, and proxies and clients try again elsewhere.
+	// Capacity is for capacity that all clients share. It implies Hidden, and
+	// if only Capacity policies deny, the status is 503 instead of 429. Do not
+	// use it for a client's own limit: proxies send a 503 elsewhere.
 	Capacity bool
 
-	// Spread says whether each denied client gets a Retry-After of its own, its slot,
-	// instead of the instant at which all clients would return. nil means that it does
-	// where many clients share the limit: in a policy that is Hidden or of Capacity,
-	// and where the Key has only a keyfunc.Const or a route. See "Retry-After" in the
-	// package documentation.
+	// Spread gives each denied client a Retry-After of its own, its slot,
+	// 1/rate after the slot before and at most eight minutes late. nil means
+	// true where many clients share the limit: if it is Hidden or Capacity, or
+	// if the Key has only constants and routes. Set it true for a key of many
+	// clients, such as a fleet's API key.
 	//
-	// Set it for a key that many clients use, such as the API key of a fleet.
-	// Concurrent limits have no rate, and so no slots.
+	// The first policy whose key is one client's identifies the client,
+	// otherwise its address. An attacker with thousands of addresses can take
+	// all slots of the next eight minutes; set Spread to false where that is
+	// worse than clients that return together. internal/herd/RESULTS.md
+	// compares both.
 	Spread *bool
 
-	// Shadow policies count and report, and deny no request. They are charged for
-	// requests that every other policy admits. A request whose shadow key is an
-	// error is not counted. A shadow policy costs the store as much as a live one.
+	// Shadow policies count and report, and deny no request. They are charged
+	// for requests that every other policy admits, and cost as much as live
+	// policies.
 	Shadow bool
 
-	// Candidate is a limit to try beside Limit, on the same requests, in a count
-	// of its own; nil means none. Only Limit decides. The middleware tries the
-	// candidate where Limit itself holds. The event Diverged reports requests that
-	// the candidate would have decided otherwise. A candidate costs the store as
-	// much as a live limit.
+	// Candidate is a limit to try beside Limit, in a count of its own; nil
+	// means none. Only Limit decides. The event Diverged reports requests that
+	// the candidate would decide otherwise. It applies where Limit does, and
+	// costs as much.
 	Candidate *algorithms.Limit
 
-	// PlainKeys shows operators the policy's keys as they are. Otherwise they see
-	// the kind of each part and a part of its hash, e.g. ip=#7a3c5e0d9b1f2a48.
+	// PlainKeys shows operators the policy's keys. Otherwise they see hashes,
+	// e.g. ip=#7a3c5e0d9b1f2a48.
 	PlainKeys bool
 }
 
 // hidden reports whether headers keep silent about the policy.
 func (p *Policy) hidden() bool { return p.Hidden || p.Capacity }
 
-// sharing reports whether denied clients get slots, and whether the policy's key,
-// of these kinds, is one client's own.
+// sharing reports whether denied clients get slots, and whether a key of these
+// kinds counts one client.
 func (p *Policy) sharing(kinds []string) (spreads, countsClient bool) {
 	shared := p.hidden() || !slices.ContainsFunc(kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
 	if p.Spread == nil {
@@ -197,8 +197,8 @@ func (p *Policy) validateKey() error {
 
 var errTiersWithoutIdentity = errors.New("the field Tiers needs a Key with an identity: keyfunc.APIKey or keyfunc.User")
 
-// validateSettling reports the limits that the policy's ChargeIf does not go
-// together with, each reason once.
+// validateSettling reports the limits that exclude the policy's ChargeIf, each
+// reason once.
 func (p *Policy) validateSettling() error {
 	var errs []error
 	said := make(map[string]bool)
@@ -211,7 +211,7 @@ func (p *Policy) validateSettling() error {
 	return errors.Join(errs...)
 }
 
-// validateLimit reports why a valid limit does not go together with the policy.
+// validateLimit reports why the policy cannot have a valid limit.
 func (p *Policy) validateLimit(l algorithms.Limit) error {
 	switch {
 	case l.Validate() != nil:

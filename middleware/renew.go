@@ -13,7 +13,7 @@ import (
 // middleware renews them a few times before their hold would end.
 const (
 	renewals = 3
-	minHold  = time.Second // or renewals would be most of the traffic
+	minHold  = time.Second // shorter holds would make renewals most of the traffic
 )
 
 // validateConcurrent reports the misconfigurations of a policy with a concurrent
@@ -33,7 +33,8 @@ func (p *Policy) validateConcurrent(l algorithms.Limit) error {
 // served.
 func (res *reservation) concurrent() bool { return res.check.Limit.Algorithm().Concurrent() }
 
-// renewEvery returns how often the request's holds are renewed; 0: it has none.
+// renewEvery returns how often the request's holds are renewed; 0 if it has
+// none.
 func (t *tab) renewEvery() time.Duration {
 	var least time.Duration
 	for i := range t.reservations {
@@ -68,8 +69,8 @@ func (t *tab) keepHolding() {
 }
 
 // renew renews the holds, unless the request has ended. If the request ends
-// meanwhile, the last renewal returns the holds: a unit that is renewed after its
-// return would stay held.
+// during a renewal, the last renewal returns the holds: a renewal after the
+// return would hold the unit again.
 func (t *tab) renew(ctx context.Context) error {
 	checks := t.beginRenewal()
 	if checks == nil {

@@ -2,9 +2,10 @@
 //
 //	identify → check → conclude → after → respond
 //
-// identify finds the parts: per policy the key, the limit and the cost. check asks
-// the limiter, in one call. conclude makes the verdict. after draws the
-// consequences: observers, denials, bans, findings. respond writes the response.
+// identify finds the parts: for each policy the key, the limit and the cost.
+// check asks the limiter, in one call. conclude makes the verdict. after draws
+// the consequences: observers, denials, bans, findings. respond writes the
+// response.
 
 package ratelimit
 
@@ -22,14 +23,14 @@ import (
 // outlive it.
 type request struct {
 	m      *Middleware
-	config *config         // that decides and answers it
+	config *config         // decides and answers it
 	http   keyfunc.Request // the request, and what its keys share
 	start  time.Duration   // since m was made; 0 without observers
 
 	keys   []byte // of all parts, one after the other
 	parts  []part
 	checks []algorithms.Check
-	mix    mix // of the limits that the request meets
+	mix    mix // kinds of limits that the request meets
 
 	unknown error   // a key is unknown; the only part is the address's
 	banned  bool    // an override bans a key: no check is made
@@ -54,7 +55,7 @@ type part struct {
 	shadow      bool          // the policy denies nothing
 	unknownTier bool          // Policy.Tiers lacks the identity's tier
 	banned      bool          // an override bans the key
-	denied      time.Duration // the wait, if the part is denied without a check; 0: it is not
+	denied      time.Duration // the wait, if the part is denied without a check; otherwise 0
 
 	start, end int    // of its key in request.keys
 	hash       uint64 // of the key, if there are observers
@@ -82,9 +83,10 @@ func newRequest(m *Middleware, r *http.Request) *request {
 	return q
 }
 
-// free gives q back to the pool, without anything of the http.Request. The slices
-// keep what belongs to the middleware or to q itself, and it is overwritten before
-// it is read: clearing it would double the work on a request.
+// free gives q back to the pool, without anything of the http.Request. The
+// slices keep values that belong to the middleware or to q itself. The next
+// request overwrites them before it reads them; clearing them would double the
+// work.
 func (q *request) free() {
 	q.http = keyfunc.Request{}
 	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
@@ -96,8 +98,8 @@ func (q *request) free() {
 	requests.Put(q)
 }
 
-// key returns the key of a part. It is not copied: the limiter does not keep the
-// bytes of keys, and q.keys stays as it is until q is freed.
+// key returns the key of a part without copying it: the limiter does not keep
+// the bytes of keys, and q.keys does not change until q is freed.
 func (q *request) key(p *part) string { return q.text(p.start, p.end) }
 
 func (q *request) text(start, end int) string {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// A service that cannot decide asks clients to come back after one second and
-	// a part of four more, so that they do not come back at once.
+	// A service that cannot decide asks clients to come back after one second
+	// plus a random part of four more, so that they do not return at once.
 	unavailableFor    = time.Second
 	unavailableSpread = 4 * time.Second
 )
@@ -42,7 +42,7 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 	}
 }
 
-// ofCapacity reports whether a 503 comes from policies of Capacity.
+// ofCapacity reports whether a 503 comes from Capacity policies.
 func (v *Verdict) ofCapacity() bool {
 	return v.Status == http.StatusServiceUnavailable && v.RetryAfter > 0
 }
@@ -73,12 +73,12 @@ func (m *Middleware) describeLimits(h http.Header, v *Verdict, s *scratch) {
 	s.quotas, s.states, s.used = resp.Quotas[:0], resp.States[:0], 0
 }
 
-// A scratch holds the slices that Write reads. A request has one, which is pooled with
-// it.
+// A scratch holds the slices that Write reads. Each request has one in its pool
+// entry.
 type scratch struct {
 	quotas  []*headers.Quota
 	states  []headers.State
-	dynamic []*headers.Quota // of limits that are not of the configuration
+	dynamic []*headers.Quota // limits that are not in the configuration
 	used    int              // of dynamic
 }
 

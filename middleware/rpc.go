@@ -1,10 +1,27 @@
-// Refusals of gRPC, gRPC-Web and Connect requests, in the terms of these protocols.
-// Their clients read a bare 429 as UNAVAILABLE, and many retry that at once.
+// Refusals of gRPC, gRPC-Web and Connect requests, in the terms of these
+// protocols. Their clients read a bare 429 as UNAVAILABLE, and many retry that
+// at once.
+//
+//	Status                       Code                Wait
+//	429                          RESOURCE_EXHAUSTED  of the denial
+//	503 of Capacity policies     RESOURCE_EXHAUSTED  of the denial
+//	503 for any other reason     UNAVAILABLE         1 to 5 s
+//	401                          UNAUTHENTICATED     none
+//	400                          INVALID_ARGUMENT    none
+//	500                          INTERNAL            none
+//
+// A denial by Capacity policies is not UNAVAILABLE, because retries at once
+// would make a shortage worse.
+//
+// POSTs of gRPC and gRPC-Web are known by their Content-Type. POSTs of Connect
+// are known by application/connect+… or Connect-Protocol-Version, and GETs by
+// connect=v1 in the query.
 //
 // gRPC needs no body: a response whose only header block has the status is a
-// "trailers-only" response. Connect sends the error as JSON, and a stream wraps it
-// into its last message. All three carry a google.rpc.RetryInfo. That is a dozen
-// bytes of protobuf, too few to link a protobuf library for them.
+// "trailers-only" response. Connect sends the error as JSON, and a stream wraps
+// it into its last message. All three carry a google.rpc.RetryInfo, a dozen
+// bytes of protobuf. We encode them by hand rather than link a protobuf
+// library.
 
 package ratelimit
 
@@ -17,7 +34,7 @@ import (
 	"strings"
 )
 
-// A protocol is how the client expects to read a refusal.
+// A protocol is the form in which the client expects a refusal.
 type protocol uint8
 
 const (
@@ -27,8 +44,8 @@ const (
 	connectUnary
 )
 
-// protocolOf returns the protocol of a request. All of them POST, and Connect also
-// reads by GET.
+// protocolOf returns the protocol of a request. All three protocols POST, and
+// Connect also reads by GET.
 func protocolOf(r *http.Request) protocol {
 	switch r.Method {
 	case http.MethodPost:
@@ -64,8 +81,9 @@ type rpcCode struct {
 	waits  bool // the client may come back
 }
 
-// rpcCode returns the code of a refusal. Each denial of a policy is exhaustion, also
-// that of a Capacity policy, because clients retry UNAVAILABLE at once.
+// rpcCode returns the code of a refusal. Every denial of a policy is
+// exhaustion, even if its status is 503, because clients retry UNAVAILABLE at
+// once.
 func (v *Verdict) rpcCode() rpcCode {
 	switch {
 	case v.Status == http.StatusTooManyRequests || v.ofCapacity():
@@ -81,8 +99,8 @@ func (v *Verdict) rpcCode() rpcCode {
 	}
 }
 
-// title returns the title that the problem of a refusal has. It needs no escape in
-// JSON, nor in a header of gRPC.
+// title returns the title of the refusal's problem. It needs no escape in JSON
+// or in a header of gRPC.
 func (v *Verdict) title() string {
 	switch {
 	case v.ofCapacity():
@@ -96,8 +114,8 @@ func (v *Verdict) title() string {
 	}
 }
 
-// refuseRPC answers a refused request of a protocol other than plain HTTP. The wait is
-// that of Retry-After, which is set already.
+// refuseRPC answers a refused request of a protocol other than plain HTTP. It
+// reads the wait from Retry-After, which is set already.
 func refuseRPC(w http.ResponseWriter, r *http.Request, v *Verdict, p protocol) {
 	h, code, wait := w.Header(), v.rpcCode(), int64(0)
 	if code.waits {

@@ -9,28 +9,26 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// ErrNotSettled is wrapped by the errors of [Settle], which say why. None of them
-// has an effect, except that after too many waiting settlements the total is kept:
-// the next Settle, or the end of the handler, tries again.
+// ErrNotSettled is wrapped by the errors of [Settle]. After too many waiting
+// settlements, the next Settle or the end of the handler tries again. Other
+// failed calls have no effect.
 var ErrNotSettled = errors.New("ratelimit: not settled")
 
-// Settle corrects the cost of the request of ctx, in units of the limits: tokens,
-// bytes, seconds of work. total is the cost of the request so far. Settle corrects
-// the named policies, or all policies of the request that have a Cost if none is
-// named. ctx is the context of the request that the handler received, or one made
-// of it.
+// Settle corrects the cost of the handler's request, in units of the limits:
+// tokens, bytes, seconds of work. total is its cost so far. ctx is the context
+// of the request, or derived from it. Without names, Settle corrects all
+// policies of the request that have a Cost.
 //
-// A handler may call Settle any number of times, from any goroutine, until it
-// returns; the largest total counts. Units beyond the reservation, the cost that
-// Policy.Cost returned, are charged at once, even if they do not fit: later requests
-// wait for them, for at most one burst. Under ChargeIf they are charged when the
-// handler returns. The unused rest of the reservation is returned when the handler
-// returns. A cost that is never settled stays charged.
+// A handler may call Settle repeatedly, from any goroutine, until it returns.
+// The largest total counts. Units beyond the reservation (the Cost) are charged
+// at once, even if they do not fit, into at most one burst of debt. The unused
+// rest is returned when the handler returns. A cost that is never settled stays
+// charged. Under ChargeIf, all is settled at the end.
 //
-// Settle does not wait for the limiter. An error wraps [ErrNotSettled]: the total is
-// negative, a policy did not reserve anything for this request or has no Cost, its
-// algorithm cannot settle (leaky buckets and concurrent limits), the handler has
-// returned, or too many settlements are waiting.
+// Settle does not wait for the limiter. An error wraps [ErrNotSettled]: the
+// total is negative, the policy has no Cost or reserved nothing, the limit is a
+// leaky bucket or Concurrent, the handler has returned, or too many settlements
+// are waiting.
 func Settle(ctx context.Context, total int64, policies ...string) error {
 	if total < 0 {
 		return fmt.Errorf("%w: the total %d is negative", ErrNotSettled, total)
@@ -54,9 +52,9 @@ func Settle(ctx context.Context, total int64, policies ...string) error {
 	return errors.Join(errs...)
 }
 
-// settle settles the named policies, or all that have a Cost, and appends the names
-// of those that it has found. Of policies with one name in several Middlewares, the
-// innermost one settles.
+// settle settles the named policies, or all that have a Cost. It appends the
+// names of the policies that it has found. If several Middlewares have a policy
+// of one name, the innermost policy settles.
 func (t *tab) settle(total int64, policies, found []string) ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,13 +14,13 @@ const (
 	// or may end at any time.
 	settleTimeout = time.Second
 
-	// maxSettlements bounds the waiting settlements, about 4 MB of them. Those
-	// that count denials have half of the room: a flood of denials must not crowd
-	// out returns.
+	// maxSettlements bounds the waiting settlements, to about 4 MB. Settlements
+	// that count denials have half of the room: a flood of denials must not
+	// crowd out returns.
 	maxSettlements = 10_000
 	maxOfDenials   = maxSettlements / 2
 
-	// settlers bounds the settlements on their way. A shared limiter batches
+	// settlers bounds the settlements in progress. A shared limiter batches
 	// them.
 	settlers = 32
 )
@@ -39,7 +39,7 @@ type settler struct {
 
 // A settlement is work that a request leaves behind.
 type settlement struct {
-	policy string // whose units are charged or returned; "": observers do not see it
+	policy string // whose units are charged or returned; "": not reported
 	denial bool   // it counts a denial
 	do     func(context.Context) error
 	since  time.Time
@@ -112,8 +112,8 @@ func (s *settler) next() (settlement, bool) {
 	return work, true
 }
 
-// settle makes the settlements of a request soon, as later does. A Memory makes
-// them in less time than a goroutine takes to start.
+// settle makes the settlements of a request soon, through later. With a Memory
+// it makes them at once: that takes less time than starting a goroutine.
 func (m *Middleware) settle(policy string, settlements ...algorithms.Check) bool {
 	work := settlement{policy: policy, do: func(ctx context.Context) error {
 		return m.limiter.Allow(ctx, settlements)

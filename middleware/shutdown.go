@@ -5,15 +5,13 @@ import (
 	"errors"
 )
 
-// ErrClosed is the error of requests that a [Middleware] refuses after Close, and of
-// held requests that it refuses after Release. It is also Update's after Close.
+// ErrClosed is the error of requests that a [Middleware] refuses after Close,
+// of held requests after Release, and of Update after Close.
 var ErrClosed = errors.New("ratelimit: the middleware is closed")
 
-// Release refuses the requests that are held, and from now on those that would be
-// held, with 503. It does not wait. All their takes are returned; Close waits for
-// that. Other requests are served as before.
-//
-// net/http's Shutdown waits for held requests, so register Release:
+// Release refuses with 503 all requests that are held or would be, and returns
+// their takes. It does not wait. Other requests are served as before. Register
+// it, because net/http's Shutdown waits for held requests:
 //
 //	server.RegisterOnShutdown(m.Release)
 func (m *Middleware) Release() {
@@ -26,10 +24,10 @@ func (m *Middleware) Release() {
 	}
 }
 
-// Close refuses all requests with 503 from now on, also those that are held, and
-// waits until late settlements are made, or until ctx ends, whose error it returns.
-// Call it after http.Server.Shutdown, and before the limiter's Close. Close may be
-// called several times.
+// Close refuses all requests with 503 from now on, and waits until late
+// settlements are made, or until ctx ends, whose error it returns. Call it
+// after http.Server.Shutdown, and before the limiter's Close. You may call it
+// several times.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.Release()
 	m.unregister()
@@ -52,7 +50,8 @@ func (m *Middleware) Close(ctx context.Context) error {
 	}
 }
 
-// unregister refuses all requests from now on, and makes an event of that pending.
+// unregister refuses all requests from now on, and makes an event of that
+// pending.
 func (m *Middleware) unregister() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

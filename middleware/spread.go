@@ -1,38 +1,36 @@
 // Slots: the waits of clients that share an exhausted limit.
 //
-// The honest wait of a shared limit sends all denied clients back at one instant,
-// and the limit admits one of them. So each denied client gets an instant of its own,
-// its slot. The slots of a limit (a policy and its key) form a line:
+// The honest wait of a shared limit sends all denied clients back at one instant, and the limit admits one of them. So
+// each denied client gets an instant of its own, its slot. The slots of a limit (a policy and its key) form a line:
 //
 //	slot = max(slot, now + wait) + cost/rate
 //
-// At now + wait the limiter can admit this request. From then on the limit refills
-// cost units in every cost/rate. So when the k-th client in the line returns, the
-// units of all k have come back, and those of one more, which is a newcomer's. Because of
-// the maximum, no slot is earlier than the honest wait. Clients of a line are at least
+// At now + wait the limiter can admit this request. From then on the limit refills cost units in every cost/rate. When
+// the k-th client in the line returns, the units of k + 1 requests have come back: k for the clients of the line, and
+// one for a newcomer. Because of the maximum, no slot is earlier than the honest wait. Clients of a line are at least
 // 1/rate apart.
 //
-// A client keeps its slot until the slot has passed, however often the client asks.
-// With a slot per denial, one poller would push all other clients away.
+// Example: a limit of 60 per minute, cost 1, is empty, and wait is 1 s. Three clients are denied at t = 0. Their slots
+// are 2, 3 and 4 s. By 2 s two units have come back.
 //
-// Instances do not know each other's lines. Each of N instances meets a share of the
-// clients, and 1/N of the rate is theirs. So a denial moves the line by N places, and
-// a hash of the client chooses one of these:
+// A client keeps its slot until the slot has passed, however often the client asks. With a new slot for each denial,
+// one poller would push all other clients away.
+//
+// Instances do not know each other's lines. Each of N instances meets a share of the clients, and may use 1/N of the
+// rate for them. So a denial moves the line by N places, and a hash of the client chooses one of these:
 //
 //	slot = max(line, now + wait) + (1 + hash mod N) cost/rate
 //	line = max(line, now + wait) + N cost/rate
 //
-// Two clients of one instance stay 1/rate apart: the first is at most at the end of
-// the old line, and the second at least one place behind it.
+// Two clients of one instance stay 1/rate apart: the first is at most at the end of the old line, and the second at
+// least one place behind it.
 //
-// cost/rate = cost window/requests is seldom a whole number of µs. A line is
-// at + rest/requests µs, with 0 <= rest < requests, so it never drifts. A slot is
-// rounded up.
+// cost/rate = cost window/requests is seldom a whole number of µs. So a line holds an instant and a rest, at +
+// rest/requests µs with 0 <= rest < requests, and never drifts. A slot is rounded up.
 //
-// A line ends at most maxLine after the honest wait. A client whose place is later
-// returns within the maxLine after that, spread by a hash. So no slot is more than
-// 2 maxLine later than the honest wait. If even the first place is later, the limit is
-// too slow for slots: its clients get jitter.
+// A line ends at most maxLine after the honest wait. A client whose place is later returns within the next maxLine, at
+// an instant that a hash chooses. So no slot is more than 2 maxLine later than the honest wait. If even the first place
+// is later, the limit is too slow for slots: its clients get jitter.
 
 package ratelimit
 
@@ -50,17 +48,17 @@ import (
 )
 
 const (
-	// maxLine bounds a line. The longest spread is twice that, and stays below the ten
-	// minutes after which many clients give up.
+	// maxLine bounds a line. The longest spread is twice that, and stays below the ten minutes after which many clients
+	// give up.
 	maxLine = 4 * time.Minute
 
-	// maxSlots bounds the slots of all lines, about 1 MB of them. No slot is evicted
-	// before it has passed. Further clients get jitter.
+	// maxSlots bounds the slots of all lines, to about 1 MB. No slot is evicted before it has passed. Further clients
+	// get jitter.
 	maxSlots = 20_000
 )
 
-// slots are the lines of a Middleware, and who has which slot. Instants are µs since
-// the Middleware was made. The zero value is empty.
+// slots are the lines of a Middleware, and the slots of its clients. Instants are µs since the Middleware was made. The
+// zero value is empty.
 type slots struct {
 	mu    sync.Mutex // guards the following
 	lines map[uint64]line
@@ -77,10 +75,10 @@ type slotOf struct{ line, client uint64 }
 // A line ends at + rest/requests µs.
 type line struct{ at, rest, requests int64 }
 
-// A denial is all that a slot depends on.
+// A denial is the input of a slot.
 type denial struct {
 	policy, key string           // of the line
-	client      string           // who is denied
+	client      string           // the denied client
 	limit       algorithms.Limit // not Concurrent: its rate is unknown
 	cost        int64
 	wait        int64 // the honest wait in µs
@@ -113,7 +111,7 @@ func (s *slots) wait(d *denial, now int64) (int64, bool) {
 	return slot - now, true
 }
 
-// sweep forgets what has passed. It requires the lock.
+// sweep forgets slots and lines that have passed. It requires the lock.
 func (s *slots) sweep(now int64) {
 	if now-s.swept < sweepEvery.Microseconds() {
 		return
@@ -126,8 +124,8 @@ func (s *slots) sweep(now int64) {
 	}
 }
 
-// next returns the slot of a client that is denied now, and the line with it. The slot
-// is 0 if the limit is too slow for slots.
+// next returns the slot of a client that is denied now, and the line with it. The slot is 0 if the limit is too slow
+// for slots.
 func (l line) next(d *denial, now int64) (slot int64, moved line) {
 	requests, honest := d.limit.Requests(), now+d.wait
 	if l.requests != requests { // the limit has changed
@@ -145,7 +143,7 @@ func (l line) next(d *denial, now int64) (slot int64, moved line) {
 		return end + d.part(maxLine.Microseconds(), now/maxLine.Microseconds()), l
 	}
 	if moved = l.plus(d, cost*d.instances); moved.ceil() > end {
-		moved = line{at: end, requests: requests} // the places after it are no one's
+		moved = line{at: end, requests: requests} // no client has the places after it
 	}
 	return mine.ceil(), moved
 }
@@ -176,8 +174,8 @@ func (d *denial) part(n, slot int64) int64 {
 	return int64(headers.Jitter(time.Duration(n), d.policy, d.client, slot))
 }
 
-// countInstances returns how many instances share the limiter, as far as it knows.
-// It asks the limiter at most once a second.
+// countInstances returns how many instances share the limiter, as far as the limiter knows. It asks the limiter at most
+// once a second.
 func (s *slots) countInstances(l algorithms.Limiter, now int64) int64 {
 	counted := s.counted.Load()
 	if n := s.instances.Load(); n > 0 && now-counted < sweepEvery.Microseconds() || !s.counted.CompareAndSwap(counted, now) {

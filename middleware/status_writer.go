@@ -14,9 +14,10 @@ type statusWriter struct {
 	status int // 0 until there is one
 }
 
-// watchStatus returns a writer that notes the status. It is a Flusher, a Hijacker and
-// a Pusher if w is one. http.ResponseController finds other methods through Unwrap. A
-// ReaderFrom only saves time, so it is kept where net/http has one.
+// watchStatus returns a writer that notes the status. It is a Flusher, a
+// Hijacker and a Pusher if w is one. http.ResponseController finds other
+// methods through Unwrap. A ReaderFrom only saves time, so watchStatus keeps it
+// only where net/http has one.
 func watchStatus(w http.ResponseWriter) (http.ResponseWriter, *statusWriter) {
 	s := &statusWriter{ResponseWriter: w}
 	_, flushes := w.(http.Flusher)
@@ -96,8 +97,8 @@ func (s *statusWriter) Write(p []byte) (int, error) {
 	return s.ResponseWriter.Write(p)
 }
 
-// FlushError is for http.ResponseController: it flushes if any writer below can,
-// and returns the error.
+// FlushError is for http.ResponseController. It flushes if any writer below
+// can, and returns the error.
 func (s *statusWriter) FlushError() error {
 	err := http.NewResponseController(s.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {

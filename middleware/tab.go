@@ -8,6 +8,24 @@
 //	                                            it is forced now, because a Force cannot be returned
 //	a concurrent limit                          all n units are returned
 //	otherwise                                   n units stay charged
+//
+// Policy.ChargeIf receives the status that the wrapped handler wrote. The last column is for a policy that counts
+// failures, status >= 400:
+//
+//	The answer comes from                                ChargeIf sees      Charged
+//	the handler, or a middleware inside                  its status         from 400 up
+//	an inner Middleware that refuses                     429, 401, ...      yes
+//	net/http, for a handler that wrote nothing           200                no
+//	the handler, which panics afterwards                 its status         from 400 up
+//	a recovery outside, or no one, after a panic         500                yes
+//	no one, because the client has hung up               499                yes
+//	a timeout outside, and the handler wrote nothing     504                yes
+//	a timeout outside, and the handler wrote too late    the written one    from 400 up
+//	the handler, after it took over the connection       101                no
+//	gin or echo, without the lines in ChargeIf's doc     200                no
+//	this Middleware, which refuses the request           not called         no
+//
+// A timeout outside is chi's middleware.Timeout, http.TimeoutHandler, or any other deadline of the request's context.
 
 package ratelimit
 
@@ -110,7 +128,7 @@ func (t *tab) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		case panics:
 			e.status = http.StatusInternalServerError
 		case errors.Is(r.Context().Err(), context.DeadlineExceeded):
-			e.status = http.StatusGatewayTimeout // as a Timeout middleware outside answers
+			e.status = http.StatusGatewayTimeout // a timeout middleware outside answers so
 		case r.Context().Err() != nil:
 			e.status = statusClosedRequest
 		default:
@@ -132,8 +150,8 @@ func (t *tab) watchesStatus() bool {
 	return false
 }
 
-// An ending is how a handler ended. It may be neither written nor silent: a panic,
-// a hang-up and a deadline do not show whether the handler would have written a status.
+// An ending is how a handler ended. It may be neither written nor silent: after a panic, a hang-up or a deadline, it is
+// unknown whether the handler would have written a status.
 type ending struct {
 	status   int
 	written  bool // the handler wrote the status
@@ -176,16 +194,13 @@ func (t *tab) settleAtEnd(res *reservation, e ending) {
 	}
 }
 
-// promptly is the part of a window within which an outcome counts from the
-// beginning of its request.
+// promptly is the part of a window (1/promptly) within which an outcome counts from the beginning of its request.
 const promptly = 1_000
 
-// move charges a reservation, except its rest, again at the end of its request, and
-// returns the first charge, whose units may have rolled out of the window meanwhile.
-// So a client that begins requests early and ends them together waits for these
-// outcomes, up to one burst of debt, and over time no more of them pass than the
-// limit says. While Redis is away, the first charge stays, because it cannot be
-// returned.
+// move charges a reservation, except its rest, again at the end of its request. It then returns the first charge, whose
+// units may have rolled out of the window. So a client that begins requests early and ends them together waits for
+// these outcomes, up to one burst of debt. Over time, no more of them pass than the limit says. While Redis is away,
+// the first charge stays, because it cannot be returned.
 func (t *tab) move(res *reservation, rest int64) {
 	back, again := res.check, res.check
 	again.Cost -= rest
@@ -206,8 +221,7 @@ func (res *reservation) rest(counts bool) int64 {
 	}
 }
 
-// force charges the units of the total that are not charged yet, and reports
-// whether they will be charged.
+// force charges the units of the total that are not charged yet, and reports whether they will be charged.
 func (t *tab) force(res *reservation) bool {
 	excess := res.total - res.check.Cost - res.forced
 	if res.total < 0 || excess <= 0 {
@@ -220,7 +234,7 @@ func (t *tab) force(res *reservation) bool {
 	return true
 }
 
-// later settles units under the limit that is in force by now.
+// later settles units under the limit that is in force now.
 func (t *tab) later(res *reservation, op algorithms.Op, units int64) bool {
 	c := res.check
 	if c.Limit = t.inForce(res); op == algorithms.Force {
@@ -230,8 +244,8 @@ func (t *tab) later(res *reservation, op algorithms.Op, units int64) bool {
 	return t.m.settle(res.policy.Name, c)
 }
 
-// inForce returns limitOf, unless that has another algorithm: units can only
-// return to the state that they were taken from.
+// inForce returns limitOf, unless that has another algorithm: units can only return to the state that they were taken
+// from.
 func (t *tab) inForce(res *reservation) algorithms.Limit {
 	if l := t.m.limitOf(res); l.Algorithm() == res.check.Limit.Algorithm() {
 		return l
@@ -239,8 +253,8 @@ func (t *tab) inForce(res *reservation) algorithms.Limit {
 	return res.check.Limit
 }
 
-// forcible returns limitOf, unless that has an algorithm that cannot force units:
-// they would be lost. Overrides may have one that requests ignore.
+// forcible returns limitOf, unless that has an algorithm that cannot force units and would lose them. Overrides may
+// have such an algorithm, which requests ignore.
 func (t *tab) forcible(res *reservation) algorithms.Limit {
 	if l := t.m.limitOf(res); l.Algorithm() != leakyBucket && !l.Algorithm().Concurrent() {
 		return l
@@ -248,8 +262,8 @@ func (t *tab) forcible(res *reservation) algorithms.Limit {
 	return res.check.Limit
 }
 
-// limitOf returns the limit that is in force by now for a reservation. If its
-// policy is gone, or LimitOf chose its limit, that is its own.
+// limitOf returns the limit that is in force now for a reservation. If its policy is gone, or LimitOf chose its limit,
+// the reservation's own limit is in force.
 func (m *Middleware) limitOf(res *reservation) algorithms.Limit {
 	p, own := m.config.Load().policy(res.policy.Name), res.check.Limit
 	switch {

@@ -11,8 +11,8 @@ const (
 	logEvery  = 10 * time.Second
 )
 
-// troubles logs trouble: each message at most once per logEvery, with the number of
-// suppressed ones. A message is a noun phrase.
+// troubles logs each message of trouble at most once per logEvery, with the
+// number of suppressed messages. A message is a noun phrase.
 type troubles struct {
 	logger *slog.Logger
 

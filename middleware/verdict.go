@@ -11,35 +11,31 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// A Verdict is the decision of a [Middleware] about a request.
+// A Verdict is the decision of a [Middleware] on a request.
 type Verdict struct {
 	// Allowed reports whether the request may be served, after Delay.
 	Allowed bool
 
-	// Degraded reports whether the shared limiter did not decide: this instance
-	// decided alone, or no limiter did. It is never true of a Middleware whose own
-	// limiter is an algorithms.Memory, or wraps one.
+	// Degraded reports whether this instance decided alone, or no limiter
+	// decided, although the limiter is shared.
 	Degraded bool
 
-	// Exempt reports whether the request is allowed for the client's address
-	// alone; see Options.Exempt.
+	// Exempt reports whether Options.Exempt let the request pass.
 	Exempt bool
 
-	// Status is the status of the answer to a refused request: 429 (denied), 503
-	// (only Capacity policies deny), 401 (an identity is missing or unknown), 400
-	// (a key is malformed, or the value of a keyfunc.Custom is missing), 503 (no
-	// decision, and a policy fails closed; a lookup failed; or the Middleware is
-	// closed), 500 (an invalid check). It is 0 if Allowed.
+	// Status is the status of the answer to a refused request: 429, 503, 401,
+	// 400 or 500, as the package documentation says. It is 0 if Allowed.
 	Status int
 
-	// RetryAfter is the exact wait of a denied request, without the slot or jitter of
-	// the header. It is algorithms.Never if waiting cannot help, and 0 if Allowed.
+	// RetryAfter is the exact wait of a denied request, without the slot or
+	// jitter of the header: algorithms.Never if waiting cannot help, 0 if
+	// Allowed.
 	RetryAfter time.Duration
 
 	// Delay is how long to hold an admitted request before it is served.
 	Delay time.Duration
 
-	// Policies are the policies that were asked, hidden ones last.
+	// Policies are the policies that were asked, hidden policies last.
 	Policies []PolicyVerdict
 
 	config *config // that answers the request
@@ -49,18 +45,18 @@ type Verdict struct {
 // A PolicyVerdict is the part of one policy in a [Verdict].
 type PolicyVerdict struct {
 	Name        string
-	Tier        string // of the identity, if Policy.Tiers has it; also under an override
+	Tier        string // of the identity, if Policy.Tiers has it
 	Limit       algorithms.Limit
 	Hidden      bool
 	Shadow      bool // the policy denies nothing
 	Override    bool // an override applies
-	Banned      bool // the key is banned; of Decision only RetryAfter is meaningful
+	Banned      bool // only RetryAfter of Decision is meaningful
 	UnknownTier bool // Policy.Tiers lacks the identity's tier
 	dynamic     bool // quota is not Limit's
 	Outcome     Outcome
 
-	// KeyHash tells keys apart without showing them. Each process has its own
-	// hashes. It is 0 without observers.
+	// KeyHash distinguishes keys within this process. It is 0 without
+	// observers.
 	KeyHash uint32
 
 	Decision algorithms.Decision
@@ -69,8 +65,7 @@ type PolicyVerdict struct {
 	wait  time.Duration  // RetryAfter, spread
 }
 
-// Policy returns the part of the policy with a name. It reports false if that
-// policy was not asked.
+// Policy returns the part of a policy, or false if that policy was not asked.
 func (v *Verdict) Policy(name string) (PolicyVerdict, bool) {
 	for i := range v.Policies {
 		if v.Policies[i].Name == name {
@@ -84,8 +79,8 @@ func (v *Verdict) has(name string) bool {
 	return slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Name == name })
 }
 
-// Source returns which limiter decided. One call asks one of them, so it is Shared
-// or Local if any policy has that, and Undecided otherwise.
+// Source returns which limiter decided: Shared or Local if any policy has that
+// source, otherwise Undecided.
 func (v *Verdict) Source() algorithms.Source {
 	source := algorithms.Undecided
 	for i := range v.Policies {
@@ -100,15 +95,17 @@ func (v *Verdict) Source() algorithms.Source {
 
 type verdictKey struct{}
 
-// lend returns a context for the handler, which has the verdict from now on.
+// lend returns a context for the handler. The context owns the verdict from now
+// on.
 func (q *request) lend() *verdictContext {
 	c := &verdictContext{Context: q.http.Context(), verdict: q.verdict}
 	q.verdict = nil
 	return c
 }
 
-// A verdictContext lends a verdict to a handler. Handlers seldom ask for it, so it
-// serves another request when the handler has returned, unless a caller keeps it.
+// A verdictContext lends a verdict to a handler. Handlers seldom ask for it. So
+// it serves another request when the handler has returned, unless a caller
+// keeps it.
 type verdictContext struct {
 	context.Context
 	verdict *Verdict
@@ -121,8 +118,8 @@ const (
 	ended
 )
 
-// keep reports whether the verdict is this request's. It never serves another
-// request then.
+// keep reports whether the verdict is still this request's. A kept verdict
+// never serves another request.
 func (c *verdictContext) keep() bool {
 	return atomic.CompareAndSwapUint32(&c.state, lent, kept) || atomic.LoadUint32(&c.state) == kept
 }
@@ -143,27 +140,23 @@ func (c *verdictContext) Value(key any) any {
 
 var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 
-// clone returns the verdict for others, who may keep it.
+// clone returns a copy that callers may keep.
 func (v *Verdict) clone() Verdict {
 	c := *v
 	c.Policies = slices.Clone(v.Policies)
 	return c
 }
 
-// free gives v, which no caller has, back to the pool.
+// free gives v back to the pool. No caller may have it.
 func (v *Verdict) free() {
 	clear(v.Policies)
 	*v = Verdict{Policies: v.Policies[:0]}
 	verdicts.Put(v)
 }
 
-// FromContext returns the verdict on the request that a handler serves. Under
-// several Middlewares it is the verdict of the innermost one. It reports false if
-// no policy was asked: the client is exempt, or no policy applies.
-//
-// Ask before the handler of the Middleware returns: FromContext may report false
-// afterwards, unless it has returned the verdict before. A verdict that it has
-// returned stays as it is.
+// FromContext returns the verdict on the handler's request, from the innermost
+// Middleware. It reports false if no policy was asked. Call it before the
+// handler returns; the verdict stays valid afterwards.
 func FromContext(ctx context.Context) (Verdict, bool) {
 	c, ok := ctx.Value(verdictKey{}).(*verdictContext)
 	if !ok || !c.keep() || len(c.verdict.Policies) == 0 {
