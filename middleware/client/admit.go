@@ -8,15 +8,14 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// poll is how often the first in a queue asks for a unit of a Concurrent limit. The unit
-// of this process wakes it at once; another process's does not.
+// poll is how often the first in a queue asks for a unit of a Concurrent limit. A unit that this process returns wakes
+// it at once; a unit of another process does not.
 const poll = 250 * time.Millisecond
 
 // leastSleep is the least time between two questions of a request to the limiter.
 const leastSleep = time.Millisecond
 
-// admit waits for the pace and the limiter, first in, first out. If it fails, the turn
-// that it may have is not used.
+// admit waits for the pace and the limiter, first in, first out. If it fails, it gives up its turn.
 func (x *exchange) admit() error {
 	if x.lane == nil {
 		return nil

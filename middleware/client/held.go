@@ -26,7 +26,7 @@ type held struct {
 	timer *time.Timer
 }
 
-// keep holds a unit that was taken, if its limit is one of concurrent requests.
+// keep holds a unit that was taken, if its limit is Concurrent.
 func (x *exchange) keep(taken algorithms.Check) *held {
 	if !x.t.o.Limit.Algorithm().Concurrent() {
 		return nil

@@ -20,9 +20,9 @@ type lanes struct {
 	byKey map[string]*lane
 }
 
-// A lane is the queue of one origin and partition, and its pace. Only the first in the
-// queue watches the pace and asks the limiter; when it leaves, it wakes the next. So the
-// order is that of arrival, and no goroutine serves the queue.
+// A lane is the queue of one origin and partition, and its pace. Only the first in the queue watches the pace and asks
+// the limiter; when it leaves, it wakes the next. So requests leave in the order of arrival, and no goroutine serves
+// the queue.
 type lane struct {
 	key   string // also the limiter's
 	paced bool
@@ -130,8 +130,7 @@ func (l *lane) leave(w *waiter, sent bool) (turn uint64) {
 	return turn
 }
 
-// learn notes the response to a turn; nil is that of a request without one. A turn of 0 is
-// none.
+// learn notes the response to a turn; nil means that there was none. A turn of 0 is no turn.
 func (l *lane) learn(turn uint64, f *headers.Fields, denied bool, now time.Time) {
 	if l == nil || !l.paced || turn == 0 {
 		return
@@ -148,7 +147,7 @@ func (l *lane) wake() {
 	l.wakeFirst()
 }
 
-// wakeFirst requires mu.
+// wakeFirst wakes the first in the queue. It requires mu.
 func (l *lane) wakeFirst() {
 	if len(l.queue) == 0 {
 		return
@@ -177,7 +176,7 @@ func (l *lane) delay(w *waiter) (sleep, least time.Duration) {
 	return least, least
 }
 
-// ahead returns the least that a request has to wait that joins the queue now.
+// ahead returns the least wait of a request that joins the queue now.
 func (l *lane) ahead() time.Duration {
 	if l == nil {
 		return 0

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// An Observer receives the events of Transports, e.g. to count them. Transports call
-// Observe from many goroutines, on the path of every request, so it must be quick. It
-// must neither change the event nor read a body.
+// An Observer receives the events of Transports. Many goroutines call Observe, on the path of every request, so it must
+// be quick. It must neither change the event nor read a body.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -19,8 +18,7 @@ type ObserverFunc func(ctx context.Context, e Event)
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// An Event is something that a Transport reports. Fields that its kind does not mention
-// are zero.
+// An Event is something that a Transport reports. Fields that its kind does not mention are zero.
 type Event struct {
 	Kind EventKind
 
@@ -30,23 +28,20 @@ type Event struct {
 	// Request is the caller's request. It is nil for Registered.
 	Request *http.Request
 
-	// Response belongs to Sent, and to the kinds of giving up. It is nil if there is
-	// none.
+	// Response belongs to Sent, and to the kinds of giving up; nil if there is none.
 	Response *http.Response
 
-	// Err says why a Sent request has no response, why GaveUpWait sent nothing, or why
-	// GaveUpRequest did not rewind the body or receive a unit of Options.Limiter.
+	// Err says why a Sent request has no response, or why the Transport gave up.
 	Err error
 
-	// Attempt numbers the attempts of the request, from 1. WaitedToRetry follows its
-	// attempt. The waits for the pace and the limit precede theirs.
+	// Attempt numbers the attempts of the request, from 1. WaitedToRetry has the number of the attempt before it, other
+	// waits the number of the attempt after them.
 	Attempt int
 
-	// Denied is true if the response to a Sent request is a denial; see Options.Statuses.
+	// Denied is true if a Sent request was denied; see Options.Statuses.
 	Denied bool
 
-	// Elapsed is the time until the response's header arrived (Sent), or the time that
-	// the request has waited (the kinds of waits).
+	// Elapsed is the time until the response's header arrived (Sent), or the time waited.
 	Elapsed time.Duration
 
 	// Wait is the wait that is too long (GaveUpWait).
@@ -67,16 +62,14 @@ const (
 	WaitedForPace
 	// WaitedForLimit: a request has waited for Options.Limiter.
 	WaitedForLimit
-	// GaveUpWait: a wait exceeds the request's deadline or Options.MaxWait. The denied
-	// response is returned. If there is none, Err is.
+	// GaveUpWait: a wait exceeds the request's deadline or Options.MaxWait.
 	GaveUpWait
 	// GaveUpAttempts: a request was denied in its last attempt.
 	GaveUpAttempts
-	// GaveUpShare: a denied request is not sent again, because retries have used up
-	// Options.RetryShare.
+	// GaveUpShare: retries have used up Options.RetryShare.
 	GaveUpShare
-	// GaveUpRequest: a denied request cannot be sent again, because of its method,
-	// because its body cannot be rewound, or because Options.Limiter failed.
+	// GaveUpRequest: a denied request cannot be sent again, because of its method or its body, or because
+	// Options.Limiter failed.
 	GaveUpRequest
 )
 

@@ -11,67 +11,52 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// Options configure a [Transport]. nil and the zero value mean the defaults. Do not
-// change Options while NewTransport reads them; it copies them.
+// Options configure a [Transport]. nil and the zero value mean the defaults.
 type Options struct {
-	// Name is the name of the Transport in events and metrics, and the policy under
-	// which Limiter counts. "" means "client". Policy names are a letter, then up to 63
-	// letters, digits, '.', '_' or '-'.
+	// Name is the name in events and metrics, and the policy under which Limiter counts: a letter, then up to 63
+	// letters, digits, '.', '_' or '-'. "" means "client".
 	Name string
 
-	// MaxWait is the longest time that one request waits, in all its waits together. 0
-	// means 10 minutes. A context with an earlier deadline shortens it.
+	// MaxWait bounds the sum of one request's waits; 0 means 10 minutes. A context with an earlier deadline shortens
+	// it.
 	MaxWait time.Duration
 
-	// Attempts is how often one request is sent at most. 0 means 4, and 1 means that
-	// nothing is retried.
+	// Attempts is how often one request is sent at most; 0 means 4, and 1 no retries.
 	Attempts int
 
-	// Statuses are the statuses after which a request is sent again: denials. Empty
-	// means 429 and 503. List only statuses from 400 to 599 that say that the request
-	// was not executed. 403 and 413 count only beside a wait, because they have other
-	// meanings, too.
+	// Statuses are the statuses after which a request is sent again, from 400 to 599; empty means 429 and 503. The
+	// server must not have executed the request. 403 and 413 count only beside a wait.
 	Statuses []int
 
-	// RetryKeyed also retries requests of methods that are not idempotent, such as POST,
-	// if they have a header Idempotency-Key or X-Idempotency-Key.
+	// RetryKeyed also retries requests of methods that are not idempotent, such as POST, with a header Idempotency-Key
+	// or X-Idempotency-Key.
 	RetryKeyed bool
 
-	// RetryAny retries requests of all methods. Set it only if the server executes
-	// nothing before it denies, or if executing twice is harmless.
+	// RetryAny retries requests of all methods. Set it only if executing a request twice is harmless, or the server
+	// executes nothing before it denies.
 	RetryAny bool
 
-	// RetryShare is the largest share of retries in all requests that the Transport
-	// sends: at 0.1, one in ten. It is below 1; 0 means no bound. Beyond the share, 10
-	// retries are in reserve, so that a quiet client can retry, too.
+	// RetryShare is the largest share of retries among all sent requests, below 1; 0 means no bound. Beyond it, 10
+	// retries are in reserve.
 	RetryShare float64
 
-	// Pace spreads requests over the window that the server advertises, so that it
-	// seldom denies one. Requests leave first in, first out. While the Transport knows
-	// nothing of a server, it sends one request and waits for its response. A server
-	// that advertises nothing is not paced.
+	// Pace spreads requests over the window that the server advertises, so that it seldom denies one. Requests leave
+	// first in, first out. Before the first response of a server, one request is sent at a time. A server that
+	// advertises nothing is not paced. Wrong fields need a Limiter instead.
 	//
-	// If the server admits nothing for longer than a request may wait, the request fails
-	// at once with ErrWait. One request in each MaxWait is sent nevertheless, because the
-	// limit may have changed.
+	// If the server admits nothing for longer than a request may wait, the request fails with ErrWait, except one in
+	// each MaxWait. Pace treats a quota as this Transport's own; processes that share a quota need a shared Limiter.
 	Pace bool
 
-	// Partition returns which quota of an origin a request uses, e.g. its API key, or
-	// the group of its path. Each partition has a pace and a key of Limiter of its own.
-	// nil means one partition per origin. Partition is called from many goroutines. It
-	// must not read the body.
-	//
-	// A Transport remembers at most 1 000 partitions, of all origins together. While all
-	// of them are in use, a request of another one has neither a pace nor an order, but
-	// Limiter still bounds it.
+	// Partition returns which quota of an origin a request uses, e.g. its API key. Each partition has a pace and a key
+	// of Limiter of its own; nil means one per origin. Many goroutines call it, and it must not read the body. A
+	// Transport paces at most 1 000 partitions at a time; Limiter bounds all.
 	Partition func(*http.Request) string
 
-	// Limiter and Limit bound the requests that are sent, e.g. to a third party's
-	// published limits. Each request, retries included, takes one unit. The key is
-	// "origin=" and the origin, such as origin=https://api.example.com, then "|" and
-	// the partition if there is one. Processes that share a Limiter, a Name and a Limit
-	// share the budget. A request holds a unit of a Concurrent limit until its response
-	// body is closed. Set both fields or none.
+	// Limiter and Limit bound the sent requests, one unit each, e.g. to a third party's published limits. The key is
+	// origin=https://api.example.com, then "|" and the partition if there is one. Processes that share a Limiter, a
+	// Name and a Limit share the budget. A unit of a Concurrent limit is held until the body is closed. Set both fields
+	// or none.
 	Limiter algorithms.Limiter
 	Limit   algorithms.Limit
 

@@ -6,16 +6,18 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// A pace spreads departures over the window that a server advertises. It is a pure
-// function of the instants that it is given.
+// A pace spreads departures over the window that a server advertises. It is a pure function of the instants that it is
+// given.
 //
-// If a response leaves r units for a time t, the interval is t/r, but not shorter than the
-// policy's. If a response leaves no unit, no request departs until t has passed. Then the
-// interval is the policy's, if the server names a policy. r may not count the requests
-// that departed after the answered one, so learn subtracts them.
+// If a response leaves r units for a time t, the interval is t/r, but not shorter than the policy's. If a response
+// leaves no unit, no request departs until t has passed. Then the interval is the policy's, if the server names a
+// policy. r may not count requests that departed after the answered request, so learn subtracts them.
 //
-// Other clients of the same quota make each interval too short. So each denial doubles a
-// stretch of the interval, and each other response takes a part of the stretch away.
+// Example: RateLimit says r=10;t=30, and 2 further requests are under way. 8 units are left for 30 s, so the next
+// request departs after 3.75 s.
+//
+// Other clients of the same quota make each interval too short. So each denial doubles a factor, the stretch, and each
+// other response takes a part of it away.
 type pace struct {
 	known   bool // a response has said how to go on
 	probing bool // the first request is under way
@@ -91,18 +93,18 @@ func (p *pace) learn(turn uint64, f *headers.Fields, denied bool, now time.Time)
 	if denied {
 		told.block = max(told.block, f.Wait)
 	}
-	// Without an interval, all who wait would leave together at the end of the block.
+	// Without an interval, all waiting requests would leave together at the end of the block.
 	p.known = p.interval > 0 || told.block == 0
 	if until := now.Add(told.block); until.After(p.blocked) {
 		p.blocked = until
 	}
 }
 
-// told is what a response says about the pace: the longest of each of all its limits.
+// told is the content of a response about the pace: the longest values of all its limits.
 type told struct{ interval, steady, block time.Duration }
 
-// read returns what a response says, and whether it says something: servers need not send
-// the fields with each response. unseen requests may not be counted.
+// read returns the content of a response, and whether there is any: servers need not send the fields with each
+// response. The server may not have counted unseen requests.
 func (p *pace) read(f *headers.Fields, unseen uint64) (t told, stated bool) {
 	for _, l := range f.Limits {
 		steady := (&headers.ServiceLimit{Remaining: -1, Quota: l.Quota, Window: l.Window}).Pace()

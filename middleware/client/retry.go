@@ -13,14 +13,13 @@ const (
 	backoffBase = 500 * time.Millisecond
 	backoffCap  = time.Minute
 
-	// An earlier attempt's response is read to its end, if it ends soon. So the wait keeps
-	// neither its connection nor its unit of a Concurrent limit from other requests.
+	// An earlier attempt's response is read to its end, if it ends soon. So the wait does not keep its connection, or
+	// its unit of a Concurrent limit, from other requests.
 	drainBytes = 64 << 10
 	drainTime  = time.Second
 )
 
-// retry waits, and prepares the next attempt, if the response asks for it. It returns
-// false if resp is the caller's.
+// retry waits, and prepares the next attempt, if the response asks for it. It returns false if the caller gets resp.
 func (x *exchange) retry(resp *http.Response) (bool, error) {
 	if !x.denied {
 		return false, nil
@@ -66,7 +65,7 @@ func (x *exchange) plan() (time.Duration, EventKind) {
 	case needed > budget || budget == 0:
 		return needed, GaveUpWait
 	}
-	// The random part leaves half of the rest of the budget, so that there is time to send.
+	// The random part leaves half of the remaining budget, so that there is time to send.
 	return floor + jitter(min(backoff(x.attempt), (budget-floor)/2)), WaitedToRetry
 }
 
@@ -113,9 +112,8 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// drain reads the body of an earlier attempt, up to a bound, and closes it. A server that
-// sends slowly cannot keep it: Close ends the read. The response has the text as its body,
-// in case that it becomes the caller's.
+// drain reads the body of an earlier attempt, up to a bound, and closes it. A slow server cannot delay it, because
+// Close ends the read. The response keeps the text as its body, because the caller may still get it.
 func drain(resp *http.Response) {
 	body := resp.Body
 	timer := time.AfterFunc(drainTime, func() { _ = body.Close() })
@@ -130,7 +128,7 @@ func drain(resp *http.Response) {
 	resp.Body = io.NopCloser(io.MultiReader(&text, cut{}))
 }
 
-// cut is the end of a body that was not read to its own.
+// cut is the end of a body that drain read only in part.
 type cut struct{}
 
 func (cut) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

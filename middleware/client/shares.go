@@ -10,9 +10,9 @@ const (
 	reserve = 10        // retries that a Transport may send beyond its share
 )
 
-// shares are the retry budget, in parts. With a share of s parts, a first attempt earns
-// s, and a retry costs the rest of the whole. So n first attempts may have n·s/(whole-s)
-// retries, which are s parts of all requests.
+// shares are the retry budget, in parts. With a share of s parts, a first attempt earns s, and a retry costs whole - s.
+// So n first attempts may have n·s/(whole-s) retries, which are s parts of all requests. Example: at 0.1, nine first
+// attempts earn 0.9, the cost of one retry: one in ten requests is a retry.
 type shares struct {
 	share int64 // 0: no bound
 

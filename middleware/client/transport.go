@@ -11,15 +11,12 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// ErrWait is wrapped by the error of a request that was not sent, because the pace or
-// the limiter would have let it wait beyond its budget: its context's deadline, or
-// Options.MaxWait. If the deadline is the reason, the error also wraps
-// [context.DeadlineExceeded].
+// ErrWait is wrapped by the error of a request that was not sent, because its wait would exceed Options.MaxWait or its
+// deadline. For a deadline, the error also wraps [context.DeadlineExceeded].
 var ErrWait = errors.New("the wait exceeds the request's budget")
 
-// A Transport is an [http.RoundTripper] that waits as servers ask. Make it with
-// [NewTransport]; the zero value does not work. A Transport is safe for concurrent use.
-// It owns no goroutine and needs no Close.
+// A Transport is an [http.RoundTripper] that waits as servers ask. Make it with [NewTransport]; the zero value does not
+// work. It is safe for concurrent use, owns no goroutine and needs no Close.
 type Transport struct {
 	base   http.RoundTripper
 	o      Options
@@ -27,9 +24,8 @@ type Transport struct {
 	shares shares
 }
 
-// NewTransport returns a Transport that sends requests through base. If base is nil, it
-// is [http.DefaultTransport]. Options of nil mean the defaults. The error joins one error
-// per misconfiguration.
+// NewTransport returns a Transport that sends requests through base; nil means [http.DefaultTransport]. Nil Options
+// mean the defaults. The error joins one error per misconfiguration.
 func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 	c, err := o.completed()
 	if err != nil {
@@ -44,10 +40,8 @@ func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 	return t, nil
 }
 
-// RetryAfter returns how long a response asks its client to wait, counted from the
-// arrival of the response. It returns false if the response names no wait. The wait is
-// [headers.Never] if it exceeds 292 years. RetryAfter does not read the body. resp may be
-// nil.
+// RetryAfter returns how long a response asks its client to wait, counted from its arrival, or false if it names no
+// wait. It is [headers.Never] beyond 292 years. RetryAfter does not read the body. resp may be nil.
 func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	if resp == nil {
 		return 0, false
@@ -63,10 +57,9 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// RoundTrip implements [http.RoundTripper]. It sends req once or several times, and
-// returns the last response unread. If the pace or the limiter refuses a further attempt
-// after the wait, the response has the first 64 KiB of its body. RoundTrip's errors are
-// those of the base, those of the context, those of the limiter, and [ErrWait].
+// RoundTrip implements [http.RoundTripper]. It sends req once or several times, and returns the last response unread;
+// if a retry was refused after the wait, with the first 64 KiB of its body. Errors are the base's, the context's, the
+// limiter's, or wrap [ErrWait].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{t: t, ctx: req.Context(), req: req, next: req, lane: t.use(req)}
 	defer t.lanes.put(x.lane)
@@ -140,8 +133,8 @@ func (x *exchange) send() (*http.Response, error) {
 	return resp, nil
 }
 
-// fail returns the denial whose retry was not admitted, otherwise the error. If the
-// context has ended, it returns its error, as package net/http does.
+// fail returns the denial whose retry was not admitted, otherwise the error. If the context has ended, it returns the
+// context's error, as package net/http does.
 func (x *exchange) fail(err error) (*http.Response, error) {
 	if x.denial == nil || x.ctx.Err() != nil {
 		return nil, err

@@ -2,22 +2,16 @@
 // stop that client. [New] makes a [Console], for Go programs. [Console.Handler]
 // serves it as JSON over HTTP.
 //
-// # From a customer to the key
+// A policy counts keys, such as usr=42 or ip=192.0.2.1. A [Subject] names one
+// key: by the account's ID, by an IP address, or by the text of the key. To
+// find the text for an address, the console calls the policy's Key with a
+// request that has only this address.
 //
-// A policy counts keys, such as usr=42 or ip=192.0.2.1. A [Subject] names one key
-// in one of three ways: by the account's ID, by an IP address, or by the text of
-// the key. [Console.Explain] returns the text in Explanation.Subject.
-//
-// The console refuses a key that the policy never makes, because a ban of such a
-// key would stop no client. The error names the kinds of the policy's keys, and
-// not the refused text, which may be a secret, such as an API key. The console
-// neither stores nor logs a refused key.
-//
-// The console accepts ip=ADDRESS also for a policy whose key reads API keys or is
-// a keyfunc.Custom: such a policy charges an unknown key to the client's address.
-//
-// To find the text for an address, the console calls the policy's Key with a
-// request that has this address, and neither headers nor a context of yours.
+// The console refuses a key that the policy never makes, because a ban of such
+// a key would stop no client. The error names the kinds of the policy's keys.
+// It does not quote the refused text, which may be a secret. ip=ADDRESS is also
+// a key of policies that read API keys or have a keyfunc.Custom: they charge
+// unknown keys to the client's address.
 package console
 
 import (
@@ -34,25 +28,17 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// A Console acts on the keys of one or several Middlewares. It asks the limiter
-// for exactly the key that it receives, and searches for none.
+// A Console acts on the keys of Middlewares, one key at a time. A change takes
+// effect on this instance at once, and on others within a second. A Console is
+// safe for concurrent use. The zero Console knows no policy.
 //
-// A change takes effect on this instance at once, and on other instances within a
-// second. A Console is safe for concurrent use. The zero Console knows no policy.
-//
-// Errors wrap [ErrNotFound], [ErrUneditable], algorithms.ErrInvalid for an invalid
-// Subject, or the errors of package overrides; otherwise they are the limiter's.
-//
-// Do not use it for decisions that a program makes again and again: these are
-// tiers, overrides or a ratelimit.Ban.
+// Errors wrap [ErrNotFound], [ErrUneditable], or algorithms.ErrInvalid for an
+// invalid Subject, or are the errors of the limiter or of package overrides.
 type Console struct{ all []*ratelimit.Middleware }
 
-// New returns a console of Middlewares. If several have a policy of the same name,
-// the console knows the first.
-//
-// To edit overrides and ban keys, the console needs an Options.Overrides of
-// package overrides. It edits the override of all policies in that of the first
-// Middleware.
+// New returns a console of Middlewares. If several have a policy of one name,
+// it knows the first. Bans and overrides need an Options.Overrides of package
+// overrides; an override of all policies goes to the first Middleware's.
 func New(all ...*ratelimit.Middleware) *Console { return &Console{all: slices.Clone(all)} }
 
 // A Subject is one key of a policy. The zero Subject is invalid.
@@ -64,7 +50,8 @@ type Subject struct {
 	ID  string     // the account, as in keyfunc.Identity
 	IP  netip.Addr // the client's address
 
-	// Tier is the tier of the requests; empty means none. Explain and Grant read it.
+	// Tier is the tier of the requests; empty means none. Explain and Grant
+	// read it.
 	Tier string
 }
 
@@ -72,12 +59,12 @@ var (
 	// ErrNotFound says that there is no such policy, tier or ban.
 	ErrNotFound = errors.New("not found")
 
-	// ErrUneditable says that a policy takes no override: Options.Overrides is nil
-	// or read-only, or a shadow policy should ban.
+	// ErrUneditable says that a policy takes no override: Options.Overrides is
+	// nil or read-only, or a shadow policy should ban.
 	ErrUneditable = errors.New("not editable")
 )
 
-// A target is a subject with everything that holds for it.
+// A target is a subject, its policy, and its override.
 type target struct {
 	Subject  // Key is set, and neither ID nor IP
 	m        *ratelimit.Middleware
@@ -155,8 +142,8 @@ func (t *target) inForce() (algorithms.Limit, Reason) {
 	return t.policy.Limit, ByDefault
 }
 
-// replaceable reports why ratelimit.New would refuse the policies if the limit
-// stood in place of the policy's.
+// replaceable reports why ratelimit.New would refuse the policies with this
+// limit in place of the policy's.
 func (t *target) replaceable(l algorithms.Limit) error {
 	policies := t.m.Policies()
 	for i := range policies {
@@ -164,7 +151,7 @@ func (t *target) replaceable(l algorithms.Limit) error {
 			policies[i].Limit = l
 		}
 	}
-	// Requests meet the policy's own limit beside that of an override.
+	// Requests meet the policy's own limit beside the override's.
 	own := ratelimit.Policy{Name: "own-" + rand.Text(), Limit: t.policy.Limit}
 	_, err := ratelimit.New(algorithms.NewMemory(nil), nil, append(policies, own)...)
 	if err == nil {
@@ -182,8 +169,7 @@ var everyAlgorithm = []algorithms.Limit{
 }
 
 // Reset forgets the units that a key has used of a policy and of its candidate,
-// under every limit: the present limits, and earlier ones of overrides, LimitOf and
-// Update. It keeps overrides and bans.
+// under every limit, present or past. It keeps overrides and bans.
 func (c *Console) Reset(ctx context.Context, s Subject) error {
 	t, err := c.one(s)
 	if err != nil {
@@ -205,9 +191,8 @@ func (c *Console) Reset(ctx context.Context, s Subject) error {
 // candidate returns the name under which a policy's candidate is stored.
 func candidate(policy string) string { return policy + "~candidate" }
 
-// Grant gives a key units back, at most as many as it has used of the limit in
-// force. Other limits of the same algorithm share the state, so they receive the
-// units, too. Fewer than one unit are an error.
+// Grant gives a key units back, at least one and at most as many as it has used
+// of the limit in force. Other limits of the same algorithm share the state.
 func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	t, err := c.one(s)
 	if err != nil {

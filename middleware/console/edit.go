@@ -41,9 +41,9 @@ func (c *Console) Ban(ctx context.Context, s Subject, until time.Time) error {
 	return c.set(ctx, s, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until})
 }
 
-// Unban lifts the ban of a key, whether an operator banned it or Policy.Ban, and
-// forgets the key's denials. It keeps another override of the key, which is an
-// ErrNotFound if the policy has no Ban of its own.
+// Unban lifts the ban of a key, an operator's or Policy.Ban's, and forgets the
+// key's denials. It keeps any other override. Without a ban to lift, the error
+// is ErrNotFound if the policy has no Ban of its own.
 func (c *Console) Unban(ctx context.Context, s Subject) error {
 	t, err := c.target(s)
 	if err != nil {
@@ -62,7 +62,8 @@ func (c *Console) Unban(ctx context.Context, s Subject) error {
 	if err != nil {
 		return err
 	}
-	// This instance may not have seen the latest edit yet, so the stored one counts.
+	// This instance may not have seen the latest edit yet, so read the stored
+	// one.
 	stored, err := edit.List(ctx, s.Policy)
 	if err != nil {
 		return err

@@ -10,35 +10,32 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// An Explanation says how a policy would decide a request of the subject, and why.
-// It is a snapshot, and yours to change.
+// An Explanation says how a policy would decide a request of the subject, and
+// why. It is a snapshot, and yours to change.
 type Explanation struct {
-	// Subject names the key by its text, whichever way you have named it.
+	// Subject names the key by its text.
 	Subject Subject
 
 	// Override is the override in force; nil means none.
 	Override *ratelimit.Override
 
-	// Limits are all limits of the configuration and of the override. At most one
-	// is in force. A limit of Policy.LimitOf is missing, because LimitOf needs a
-	// request.
+	// Limits are all limits of the configuration and of the override, at most
+	// one of them in force. LimitOf's is missing, because it needs a request.
 	Limits []LimitState
 
 	// Denied reports whether the policy would deny a request of one unit now.
 	Denied bool
 
-	// Reason is ByBan for a banned key, and otherwise the reason of the limit in
-	// force. It is empty if no limit is in force.
+	// Reason is ByBan for a banned key, and otherwise the reason of the limit
+	// in force, if there is one.
 	Reason Reason
 
-	// ClearsAfter is the time until the policy would admit the request, if no other
-	// request comes first; algorithms.Never if waiting cannot help. It is 0 if
-	// Denied is false.
+	// ClearsAfter is the time until the policy would admit the request; 0 if it
+	// is not Denied, algorithms.Never if waiting cannot help.
 	ClearsAfter time.Duration
 }
 
-// A LimitState is a limit and its state for one key. The figures come from a check
-// that takes nothing; algorithms.Decision documents them.
+// A LimitState is a limit and its state for one key, as in algorithms.Decision.
 type LimitState struct {
 	Reason  Reason
 	Tier    string // for ByTier
@@ -50,13 +47,13 @@ type LimitState struct {
 	UnitAfter  time.Duration
 	Source     algorithms.Source
 
-	// Stored is the key under which Redis holds the state; empty if Redis does not.
+	// Stored is the key in Redis; empty if Redis does not hold the state.
 	Stored string
 
 	name string // under which the state is stored
 }
 
-// A Reason says which limit decides, or that a ban does. Its value is its text.
+// A Reason says which limit decides, or that a ban does.
 type Reason string
 
 const (

@@ -24,10 +24,9 @@ import (
 // maxBody bounds the body of a request, in bytes. Requests need far less.
 const maxBody = 8 << 10
 
-// Handler returns the console as JSON over HTTP, for the operators whom authorize
-// admits. authorize returns the operator's name, which the log of every change
-// contains, or an error, which the handler answers with 403 and logs. A nil
-// authorize is an error, because an operator can switch all limits off.
+// Handler returns the console as JSON over HTTP, for the operators whom authorize admits. authorize returns the
+// operator's name, for the log of every change, or an error, which is logged and answered with 403. A nil authorize is
+// an error.
 //
 //	Method  Path                      Action
 //	GET     /policies                 lists the policies, the kinds of their keys, and their limits
@@ -41,22 +40,14 @@ const maxBody = 8 << 10
 //	PUT     /overrides/{policy}?key=  sets one, e.g. {"limit":"500/1m","mode":"shadow","until":"2026-11-21T12:00:00Z"}
 //	DELETE  /overrides/{policy}?key=  clears one
 //
-// In every query, id=42 (the account) or ip=192.0.2.1 (the address) may replace
-// key=. In every body, "id" or "ip" may replace "key". GET /keys answers with the
-// text of the key.
+// id=42 (the account) or ip=192.0.2.1 may replace key= in queries, and "id" or "ip" may replace "key" in bodies. In
+// /overrides, the key * is everyone, and the policy * is all policies. There you can also read and clear a key that the
+// policy never makes.
 //
-// In /overrides, the key * is everyone, and the policy * is all policies. There you
-// can also read and clear a stored override whose key the policy never makes.
+// The answer to a change is 204. Unknown fields and keys that the policy never makes are answered 400. The handler
+// requires the same origin and application/json, so that pages of other sites cannot use an operator's browser.
 //
-// The answer to a change is 204. A request with an unknown field or parameter is
-// refused, and so is a key that the policy never makes: with 400, whose detail
-// names the kinds of the policy's keys.
-//
-// A page of another site cannot make an operator's browser change anything: the
-// handler requires the same origin, and application/json.
-//
-// Mount it under http.StripPrefix, on an address that clients do not reach. It logs
-// to slog.Default().
+// Mount it under http.StripPrefix, on an address that clients do not reach. It logs to slog.Default().
 func (c *Console) Handler(authorize func(*http.Request) (who string, err error)) (http.Handler, error) {
 	if authorize == nil {
 		return nil, errors.New("ratelimit: a console's handler needs a function that authorizes")
@@ -87,7 +78,7 @@ type handler struct {
 	mux       http.ServeMux
 }
 
-// intruders bounds the log of unauthorized requests, because guesses come in floods.
+// intruders bounds the log of unauthorized requests, because a guesser sends many.
 type intruders struct {
 	mu         sync.Mutex
 	logged     time.Time

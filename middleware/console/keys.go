@@ -41,7 +41,8 @@ func textsOf(p *ratelimit.Policy) *texts {
 	t.info, _ = t.key.Inspect() // ratelimit.New has refused misconfigured keys
 	t.kinds, t.forms = t.info.Kinds, t.info.Forms
 	if len(t.info.Challenges) > 0 || slices.ContainsFunc(t.kinds, isCustom) {
-		// The address that a policy charges for an unknown key is not the Key's.
+		// An unknown key is charged to an address that is not in a text of the
+		// Key.
 		t.exact = false
 		t.forms = append(t.forms, []string{address})
 		if !slices.Contains(t.kinds, address) {
@@ -157,8 +158,8 @@ func (t *texts) mayHave(value string) bool {
 // make returns the text that the Key makes for a request that has only an address;
 // empty for none.
 func (t *texts) make(a netip.Addr) (text string) {
-	// The request has not passed the service's own middleware, without which a
-	// function of the Key may panic.
+	// Without the service's own middleware before it, a function of the Key may
+	// panic.
 	defer func() {
 		if recover() != nil {
 			text = ""

@@ -1,4 +1,4 @@
-// Overrides of this process alone.
+// Overrides of one process.
 
 package overrides
 
@@ -11,8 +11,7 @@ import (
 )
 
 // A Memory holds the overrides of this process. NewMemory makes it; the zero
-// Memory panics. It is safe for concurrent use and has no goroutine. Use a
-// [Redis] for overrides of all instances.
+// Memory panics. It is safe for concurrent use.
 type Memory struct {
 	table   atomic.Pointer[table]
 	mu      sync.Mutex // orders edits
@@ -26,9 +25,8 @@ func NewMemory() *Memory {
 	return m
 }
 
-// Find returns the override in force for a key, and whether there is one. For
-// [ratelimit.Everyone] it returns the override of all keys. It never waits, and
-// allocates nothing.
+// Find returns the override in force for a key, or for [ratelimit.Everyone],
+// and whether there is one. It never waits.
 func (m *Memory) Find(policy, key string) (ratelimit.Override, bool) {
 	if o := m.table.Load().find(policy, key); o != nil {
 		return *o, true
@@ -59,7 +57,7 @@ func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override
 	return nil
 }
 
-// Clear removes the override of a key. A key without one is no error. Errors wrap
+// Clear removes the override of a key, if there is one. Errors wrap
 // [ErrInvalid].
 func (m *Memory) Clear(_ context.Context, policy, key string) error {
 	if err := validatePlace(policy, key); err != nil {
@@ -75,8 +73,8 @@ func (m *Memory) Clear(_ context.Context, policy, key string) error {
 	return nil
 }
 
-// List returns the overrides of a policy that have not ended, by key. Errors wrap
-// [ErrInvalid].
+// List returns the overrides of a policy that have not ended, by key. Errors
+// wrap [ErrInvalid].
 func (m *Memory) List(_ context.Context, policy string) (map[string]ratelimit.Override, error) {
 	if err := validatePlace(policy, ratelimit.Everyone); err != nil {
 		return nil, err
@@ -84,8 +82,7 @@ func (m *Memory) List(_ context.Context, policy string) (map[string]ratelimit.Ov
 	return m.table.Load().policies[policy].live(), nil
 }
 
-// Count returns how many overrides of a policy have not ended, with the override
-// of everyone. It never waits.
+// Count returns how many overrides of a policy have not ended.
 func (m *Memory) Count(policy string) int { return m.table.Load().policies[policy].count() }
 
 // swept returns a copy of e without the overrides that have ended.

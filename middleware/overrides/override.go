@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// All is the name under which an override holds for all policies. Its only
-	// key is ratelimit.Everyone.
+	// All is the policy of an override for all policies. Its only key is
+	// ratelimit.Everyone.
 	All = "*"
 
 	// MaxPerPolicy bounds the overrides of one policy.
@@ -29,13 +29,11 @@ const (
 )
 
 var (
-	// ErrInvalid says that an override, or the place for it, is invalid. The
-	// errors that wrap it contain no key, because errors are logged and a key may
-	// name a person.
+	// ErrInvalid says that an override, its policy or its key is invalid.
+	// Errors that wrap it contain no key.
 	ErrInvalid = errors.New("invalid override")
 
-	// ErrFull says that a policy has [MaxPerPolicy] overrides, or that
-	// [MaxPolicies] policies have overrides.
+	// ErrFull says that [MaxPerPolicy] or [MaxPolicies] is reached.
 	ErrFull = errors.New("too many overrides")
 )
 
@@ -73,8 +71,8 @@ func validate(policy, key string, o *ratelimit.Override) error {
 	return errors.Join(errs...)
 }
 
-// validatePlace reports every misconfiguration of the policy and the key that an
-// override is for.
+// validatePlace reports every misconfiguration of the policy and the key of an
+// override.
 func validatePlace(policy, key string) error {
 	var errs []error
 	if policy != All {

@@ -31,22 +31,17 @@ const (
 
 // A Redis holds the overrides of all instances that use the same Redis and
 // prefix. NewRedis makes it; the zero Redis panics. It is safe for concurrent
-// use. Close it at the end.
+// use. Close it.
 //
-// An edit is in force on this instance when it returns, and on the others within
-// a second. Each instance holds all overrides in memory, about 200 bytes each.
-// Twice a second it asks Redis with one small command which policies have
-// changed. It then reads all overrides of these policies, in parts that occupy
-// Redis for about a millisecond. Reading 100 000 overrides takes most of another
-// second, so a policy whose overrides change all the time should have few.
+// An edit is in force on this instance when it returns, and on the others
+// within a second. Twice a second each instance asks Redis which policies have
+// changed, and reads all overrides of these. 100 000 overrides take most of a
+// second, and about 20 MB of memory.
 //
-// While Redis is in trouble, the overrides that were read last stay in force
-// until they end. An unreadable override in Redis changes nothing: the last good
-// one stays. Overrides have no TTL. If Redis loses its data, the overrides are
-// lost.
-//
-// In Redis Cluster all overrides are in one slot. The user needs permission for
-// EVAL, EXISTS, HDEL, HEXISTS, HGET, HGETALL, HLEN, HSCAN and HSET.
+// While Redis is in trouble, the last overrides stay in force until they end.
+// If Redis loses its data, the overrides are lost. In Redis Cluster all
+// overrides are in one slot. The user needs EVAL, EXISTS, HDEL, HEXISTS, HGET,
+// HGETALL, HLEN, HSCAN and HSET.
 type Redis struct {
 	client Client
 	prefix string
@@ -75,20 +70,20 @@ type RedisOptions struct {
 	// bytes of printable ASCII without spaces and braces.
 	Prefix string
 
-	// Logger receives a line for unreadable overrides, and when trouble with
-	// Redis begins and ends; nil means slog.Default().
+	// Logger receives trouble with Redis and unreadable overrides; nil means
+	// slog.Default().
 	Logger *slog.Logger
 }
 
-// A Client sends one command. Every client of go-redis implements it. It must be
-// safe for concurrent use.
+// A Client sends one command, and is safe for concurrent use, like every client
+// of go-redis.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// NewRedis returns the overrides in Redis; nil options mean the defaults. It does
-// not wait: until Redis has answered, the table is empty. [Redis.Refresh] waits
-// for the answer. The error reports every misconfiguration.
+// NewRedis returns the overrides in Redis; nil options mean the defaults. The
+// table is empty until Redis has answered: [Redis.Refresh] waits. The error
+// reports every misconfiguration.
 func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}
@@ -114,9 +109,8 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	return r, nil
 }
 
-// Find returns the override in force for a key, and whether there is one. For
-// [ratelimit.Everyone] it returns the override of all keys. It never waits, and
-// allocates nothing.
+// Find returns the override in force for a key, or for [ratelimit.Everyone],
+// and whether there is one. It never waits.
 func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
 	if o := r.table.Load().find(policy, key); o != nil {
 		return *o, true
@@ -125,11 +119,11 @@ func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
 }
 
 // Count returns how many overrides of a policy have not ended, as far as this
-// instance knows, with the override of everyone. It never waits.
+// instance knows.
 func (r *Redis) Count(policy string) int { return r.table.Load().policies[policy].count() }
 
-// Refresh reads the changes from Redis. A service that must not serve before it
-// knows its overrides calls Refresh at startup. The error is the client's, or the
+// Refresh reads the changes from Redis. Call it at startup if the service must
+// know its overrides before it serves. The error is the client's or the
 // context's.
 func (r *Redis) Refresh(ctx context.Context) error {
 	select { // the reader may wait for a Redis that hangs
@@ -145,7 +139,8 @@ func (r *Redis) Refresh(ctx context.Context) error {
 	return err
 }
 
-// report logs the begin and the end of trouble. It requires the place in reading.
+// report logs the beginning and the end of trouble. It requires the place in
+// reading.
 func (r *Redis) report(err error) {
 	if err != nil {
 		r.stats.failures.Add(1)
@@ -178,24 +173,24 @@ func (r *Redis) poll() {
 	}
 }
 
-// Close ends the goroutine and waits for it, at most as long as the client waits
-// for an answer. The overrides that were read last stay in force. You may call
-// Close more than once, and you close the client yourself. The error is nil.
+// Close ends the goroutine and waits for it. The last overrides stay in force.
+// You may call it more than once. It does not close the client. The error is
+// nil.
 func (r *Redis) Close() error {
 	r.cancel()
 	<-r.closed
 	return nil
 }
 
-// Stats describe a [Redis]. Reads and Failures count since NewRedis.
+// Stats describe a [Redis].
 type Stats struct {
-	Overrides int    // overrides in memory, some of them ended
-	Bad       int    // overrides in Redis that are unreadable
-	Reads     uint64 // readings of one policy's overrides
-	Failures  uint64 // failed refreshes
+	Overrides int    // in memory, some of them ended
+	Bad       int    // in Redis and unreadable
+	Reads     uint64 // of one policy's overrides, since NewRedis
+	Failures  uint64 // of refreshes, since NewRedis
 }
 
-// Stats returns the present figures. It never waits.
+// Stats returns the present figures.
 func (r *Redis) Stats() Stats {
 	return Stats{
 		Overrides: r.table.Load().size(), Bad: int(r.stats.bad.Load()),

@@ -60,8 +60,8 @@ func (r *Redis) read(ctx context.Context) error {
 	return failed
 }
 
-// readPolicy reads the overrides of a policy. It keeps the known override of a key
-// whose stored one is unreadable.
+// readPolicy reads the overrides of a policy. If the stored override of a key
+// is unreadable, it keeps the known override.
 func (r *Redis) readPolicy(ctx context.Context, policy, version string, known *entries) (*entries, error) {
 	r.stats.reads.Add(1)
 	e, bad, last := &entries{version: version}, 0, error(nil)

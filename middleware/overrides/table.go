@@ -21,7 +21,7 @@ type entries struct {
 	version  string // of a Redis: the version that was read
 	everyone *ratelimit.Override
 	keys     [256]map[string]*ratelimit.Override
-	n        int // with the override of everyone
+	n        int // including the override of everyone
 }
 
 var seed = maphash.MakeSeed()
@@ -30,7 +30,8 @@ func (e *entries) shard(key string) *map[string]*ratelimit.Override {
 	return &e.keys[maphash.String(seed, key)%uint64(len(e.keys))]
 }
 
-// get returns the override of exactly this key, also an ended one; nil means none.
+// get returns the override of exactly this key, even if it has ended; nil if
+// none.
 func (e *entries) get(key string) *ratelimit.Override {
 	switch {
 	case e == nil:
@@ -65,7 +66,7 @@ func (e *entries) put(key string, o *ratelimit.Override) {
 	}
 }
 
-// with returns a copy of e in which key has the override o; nil means none.
+// with returns a copy of e in which key has the override o; nil removes it.
 func (e *entries) with(key string, o *ratelimit.Override) *entries {
 	var next entries
 	if e != nil {
