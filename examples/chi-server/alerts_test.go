@@ -40,7 +40,7 @@ func TestPrometheus(t *testing.T) {
 		"> 100000\n", fmt.Sprintf("> %d\n", manyKeys), "> 100\n", fmt.Sprintf("> %d\n", manyDenials))
 	p.until(t, func() (missing string) {
 		if up := p.value(t, "sum(up)"); up != strconv.Itoa(len(scenes)) {
-			return "a scene of those that are scraped, which are " + up
+			return "a scene of the scraped instances, which are " + up
 		}
 		return ""
 	})

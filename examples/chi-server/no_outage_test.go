@@ -105,6 +105,6 @@ func TestNoOutage(t *testing.T) {
 		if len(keys) == 1 {
 			return ""
 		}
-		return fmt.Sprintf("got keys %q and %v, want that of orders", keys, err)
+		return fmt.Sprintf("got keys %q and %v, want the key of orders", keys, err)
 	})
 }

@@ -29,7 +29,7 @@ func TestDemoRoutes(t *testing.T) {
 		}
 		r := s.send(t, route.Method+" "+route.Path, route.Body, "X-API-Key", "demo-pro")
 		if got := r.header.Get("RateLimit"); !strings.HasPrefix(got, `"`+route.Policy+`";`) {
-			t.Errorf("%s: got %d and RateLimit %q, want that of %q", route.Title, r.status, got, route.Policy)
+			t.Errorf("%s: got %d and RateLimit %q, want the field of %q", route.Title, r.status, got, route.Policy)
 		}
 	}
 }

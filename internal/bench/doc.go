@@ -33,8 +33,8 @@
 // default options: a pool of ten connections per core. One more redis_rate has
 // 256 connections, to show what that changes. One more penstock has a client
 // that obeys contexts while it reads and has no maintenance notifications.
-// rueidis, which writes what concurrent callers ask into one pipeline by
-// itself, runs bucket.lua: as lean a token bucket as a script of one key can
+// Rueidis writes the commands of concurrent callers into one pipeline.
+// It runs bucket.lua: as lean a token bucket as a script of one key can
 // be. The same script runs through go-redis's autopipeline, which is
 // experimental. It has full duplex over a network, as its documentation advises.
 //
@@ -85,16 +85,16 @@
 //   - Callers, kernel and server share the cores. In production a server of its
 //     own makes the difference in throughput smaller, until it is busy; then the
 //     CPU per check is what counts.
-//   - A closed loop asks less while it waits. Its p99 is that of a busy service,
-//     not that of one which is asked more than it can answer.
+//   - A closed loop asks less while it waits. Its p99 is a busy service's,
+//     not the p99 of a service that is asked more than it can answer.
 //   - Contestants do not promise the same. ulule/limiter counts in fixed windows,
-//     httprate in two, go-limiter gives all back at once; rueidis's script does
+//     httprate in two, and go-limiter gives all back at once. Rueidis's script does
 //     neither all-or-nothing over several limits nor changed limits. redis_rate
 //     asked three times charges earlier policies when a later one denies.
 //   - A slow-down from 1 000 to 1 000 000 keys flatters whoever is slow with
 //     1 000: read it with the time beside it.
 //   - throttled fails when a key changes ten times while it tries: its checks per
-//     second on one key are those that did not fail.
+//     second on one key are the checks that did not fail.
 //   - The longest time of a script includes that in which the system ran
 //     something else; the median does not.
 //   - The measures by pace move the limiter's clock as fast as the checks come, since no

@@ -196,8 +196,9 @@ func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) err
 	return nil
 }
 
-// startProxies starts those that the measures need, and returns all that run.
-// It comes first, so that nothing is measured in vain where they do not work.
+// startProxies starts the proxies that the measures need, and returns all
+// running ones. It comes first, so that nothing is measured in vain where they
+// do not work.
 func startProxies(ctx context.Context, o options, server string) (proxies []*proxy, err error) {
 	for _, n := range networks {
 		needs := func(m measure) bool { return n.roundTrip > 0 && m.plan.network == n }

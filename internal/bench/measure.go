@@ -27,7 +27,7 @@ type measure struct {
 
 // A plan says what is asked of a contestant in a round.
 type plan struct {
-	callers  int // goroutines, each of which waits for its answer
+	callers  int // goroutines; each waits for its answer
 	keys     int
 	quota    quota
 	lasts    time.Duration
@@ -40,7 +40,7 @@ type plan struct {
 }
 
 // A quota is a limit as all contestants understand it: so many requests per
-// window, all of which may come at once.
+// window. All may come at once.
 type quota struct {
 	requests int64
 	window   time.Duration

@@ -1,7 +1,7 @@
 package main
 
-// Why bars are missed that are: by what a profile says, and after which
-// attempts. The report quotes it for those that its run misses.
+// Why targets are missed: the profile, and the attempts so far. The report
+// quotes it for the targets that its run misses.
 const (
 	whyServerCPU = "A key costs about 2 µs within a batch: 0.3 to read it, 0.8 for PTTL and INCRBY, which most takes need in the place of SET with PX (1.2), " +
 		"0.3 to decode it, and 0.2 for its answer. The rest is Lua's interpreter and the share of the round trip. Tried and kept: one MGET instead of a GET per key, " +
@@ -27,6 +27,6 @@ const (
 		"than cores, each with counters of its own and on cache lines of its own, one lock per take."
 	whyMiddleware = "Memory takes a quarter of it, header fields a fifth, the key a seventh, and the copy of the request a tenth: only WithContext gives a request another context. " +
 		"Tried and kept: a verdict that is lent from a pool until a handler asks for it, one allocation for all numbers of the header fields, keys without fmt."
-	whyDenial = "The path of an admitted request, four more header fields, and a body. It has been 0.69 to 1.28 µs, by how fast the machine was. " +
-		"Tried and kept: prepared bodies, one allocation for three header values, one lookup of what is remembered, by one hash, no context for nobody."
+	whyDenial = "A denial takes the path of an admitted request, and then writes four more header fields and a body. It took 0.69 to 1.28 µs, depending on the machine. " +
+		"Tried and kept: prepared bodies, one allocation for three header values, one lookup of the remembered denial, no context for a denied request."
 )

@@ -95,8 +95,8 @@ func logMix(name string, n, entries int, later time.Duration, ask func(taken alg
 	})}
 }
 
-// unevenMix is the same of logs whose oldest entry has a cost of 2: what is in
-// the others, nobody knows without reading them.
+// unevenMix is the same of logs whose oldest entry has a cost of 2: the others
+// must be read to know their costs.
 func unevenMix(name string, n, entries int, later time.Duration, ask func(taken algorithms.Check) algorithms.Check) contestant {
 	return contestant{name, holds(mix{
 		ready:  func(ctx context.Context, h *holder) error { return h.ready(ctx, n, entries, 2, later) },

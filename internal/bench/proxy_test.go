@@ -49,7 +49,7 @@ func through(t *testing.T, n network) (client, server net.Conn) {
 func TestProxyKeepsOrder(t *testing.T) {
 	client, server := through(t, network{roundTrip: time.Millisecond, extra: 2 * time.Millisecond})
 	random := rand.New(rand.NewPCG(1, 2))
-	want := make([]byte, 8<<20) // more than the sockets hold while nobody reads
+	want := make([]byte, 8<<20) // more than the sockets hold without a reader
 	for i := range want {
 		want[i] = byte(random.Uint32())
 	}

@@ -204,7 +204,7 @@ func (r *relay) read(e *end, hungUp bool) {
 // has jitter.
 const lateOneIn = 20
 
-// queue delays bytes. They never overtake those that came before.
+// queue delays bytes. They never overtake earlier bytes.
 func (r *relay) queue(to *end, bytes []byte) {
 	delay := r.delay
 	if r.extra > 0 && r.random.IntN(lateOneIn) == 0 {

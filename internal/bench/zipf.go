@@ -117,8 +117,8 @@ func (j job) measured(ctx context.Context, s *stage, processes int) (yield, samp
 	}, err
 }
 
-// A zipfRun measures who counts keys of which few are hot. All contestants have
-// one limit.
+// A zipfRun measures contestants on many keys, few of them hot. All contestants
+// have one limit.
 type zipfRun struct{ limit algorithms.Limit }
 
 const (

@@ -243,7 +243,7 @@ func checkWhole(t *testing.T, name, wait, fields string, whole, waitOnly, admitt
 	}
 }
 
-// compare compares the table with that of the documentation, or writes it there.
+// compare compares the table with the documentation's, or writes it there.
 func compare(t *testing.T, table string) {
 	t.Helper()
 	doc, err := os.ReadFile(documentation)

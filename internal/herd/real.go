@@ -36,7 +36,7 @@ loopback address of its own. One token bucket of %d/s counts them all. All begin
 are of the same crowd in simulated time. The machine: %d processors, %s/%s, %s.
 
 The server always sends slots. A client that waits a constant second, or uses full jitter alone, does not read them. A denial is a 503 here,
-because the policy is the capacity of all clients. Simulated round trips are longer than those of loopback. With full jitter, the time is that of the unluckiest client.
+because the policy is the capacity of all clients. Simulated round trips are longer than those of loopback. With full jitter, the time is the unluckiest client's.
 
 `
 

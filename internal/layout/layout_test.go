@@ -34,7 +34,7 @@ const (
 )
 
 // An importRule says what the non-test files of a folder may import besides the standard library. A folder without a
-// rule of its own follows that of its parent.
+// rule of its own follows its parent's.
 type importRule struct {
 	folder  string
 	ours    []string // folders of this module, without those below them

@@ -2,11 +2,11 @@
 // counts how many of the changes the tests notice.
 //
 // It copies the module, draws changes from every part of the code in proportion
-// to its size, and runs the tests on each: first those that take seconds, and
-// for survivors all. The share that is killed comes with its 95 % interval
-// (Wilson's). Changes that cannot alter any answer are listed in equivalents.txt
-// with the reason, and count for nothing. A run takes hours. It needs what the
-// tests need.
+// to its size, and runs the tests on each: first the tests that take seconds,
+// and for survivors all. The share that is killed comes with its 95 % interval
+// (Wilson's). Changes that cannot alter any answer are listed in
+// equivalents.txt with the reason, and count for nothing. A run takes hours. It
+// needs what the tests need.
 package main
 
 import (

@@ -107,8 +107,8 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Nodes returns all servers: first those that began as masters, in the order of their slots, then their replicas, in
-// the same order.
+// Nodes returns all servers: first the original masters, in the order of their slots, then their replicas, in the same
+// order.
 func (c *Cluster) Nodes() []*Server { return c.nodes }
 
 // Client returns a client with go-redis's default options. All calls return the same one, and the end of the test
@@ -138,7 +138,7 @@ func (c *Cluster) await(condition string, state func() string) {
 	})
 }
 
-// invite introduces every node to every other. Those that have met are not disturbed by it.
+// invite introduces every node to every other. It does not disturb nodes that have met.
 func (c *Cluster) invite() {
 	for i, node := range c.nodes {
 		client := node.quietClient()

@@ -41,8 +41,8 @@ func DelayRequests(d time.Duration) Fault { return Fault{mode: delayRequests, de
 // Trickle delivers replies byte by byte, n bytes per second; n is at least 1.
 func Trickle(n int) Fault { return Fault{mode: trickle, rate: max(n, 1)} }
 
-// Swallow lets the server execute a request, but the client never hears of it, nor anything else on that connection:
-// it would take a later reply for the one that is lost.
+// Swallow lets the server execute a request, but the client never hears of it, nor anything else on that connection: it
+// would take a later reply for the lost one.
 func Swallow() Fault { return Fault{mode: swallow} }
 
 // Cut lets the server execute a request, and closes the connection when it replies. The client sees the end of the
@@ -67,8 +67,8 @@ func (f Fault) Containing(text string) Fault {
 	return f
 }
 
-// Nth returns f for the n-th request only, of those that contain the text. It counts from 1, over all connections,
-// from the call of Proxy.Set on.
+// Nth returns f for the n-th request only that contains the text. It counts from 1, over all connections, from the call
+// of Proxy.Set on.
 func (f Fault) Nth(n int) Fault {
 	f.nth = n
 	return f

@@ -67,7 +67,7 @@ func (l *link) forward(request []byte) bool {
 		l.mute = true
 	}
 	if l.mute {
-		return true // and keep reading: nobody else would notice that the client hangs up
+		return true // and keep reading: no other goroutine would notice that the client hangs up
 	}
 	server, err := l.dial()
 	if err != nil {

@@ -146,7 +146,7 @@ func TestProxySwallows(t *testing.T) {
 	v.wantSilence("INCR k")
 	wantKey(t, s, "1")
 	p.Set(Pass())
-	v.wantSilence("INCR k") // a reply would be taken for the one that was lost
+	v.wantSilence("INCR k") // a reply would be taken for the lost one
 	wantKey(t, s, "2")
 	visit(t, p).wantReply("INCR k", ":3")
 }

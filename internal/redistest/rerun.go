@@ -197,7 +197,7 @@ func orderFor(t *testing.T) (*Parent, json.RawMessage) {
 	if o.Test != t.Name() {
 		t.Skip("this is the job of a process that other tests start")
 	}
-	syscall.CloseOnExec(answersFD) // the parent reads until nobody has the pipe
+	syscall.CloseOnExec(answersFD) // the parent reads until no process has the pipe
 	p := &Parent{t: t, in: bufio.NewReader(os.Stdin), answers: os.NewFile(answersFD, "answers")}
 	t.Cleanup(func() { _ = p.answers.Close() })
 	return p, o.Job

@@ -98,7 +98,7 @@ func TestRerunOfNoJob(t *testing.T) {
 // TestRerunClosesUnread ends a process that waits for a reader.
 func TestRerunClosesUnread(t *testing.T) {
 	t.Parallel()
-	c := Rerun(t, "TestWorker", task{"talk", "a line that nobody reads"})
+	c := Rerun(t, "TestWorker", task{"talk", "an unread line"})
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

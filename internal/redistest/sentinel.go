@@ -81,7 +81,7 @@ func (s *Sentinel) Addrs() []string {
 // Sentinels returns the three sentinels.
 func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
 
-// Servers returns the two servers that hold data: first the one that began as the primary.
+// Servers returns the two servers that hold data: first the original primary.
 func (s *Sentinel) Servers() []*Server { return s.servers }
 
 // Client returns a failover client with go-redis's default options. All calls return the same one, and the end of the

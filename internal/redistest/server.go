@@ -21,7 +21,7 @@ const (
 	attempts = 20                   // to start a server on a port that nobody takes first
 )
 
-var errPortTaken = errors.New("somebody else took the port")
+var errPortTaken = errors.New("another process took the port")
 
 // A kind is what sets one sort of server apart from the others.
 type kind struct {
@@ -91,8 +91,8 @@ func (s *Server) run() error {
 	return s.runUntil(func(p *run) bool { return answers(s.Addr()) && s.isAnsweredBy(p) })
 }
 
-// isAnsweredBy reports whether p answers on the port of s, and not somebody else who has taken it. A server that shows
-// its process to users with a password only is believed.
+// isAnsweredBy reports whether p answers on the port of s, and not another process that has taken it. A server that
+// shows its process to users with a password only is believed.
 func (s *Server) isAnsweredBy(p *run) bool {
 	client := s.quietClient()
 	defer client.Close()
@@ -207,9 +207,9 @@ func (s *Server) Kill() {
 	s.proc = nil
 }
 
-// Restart kills the server if it runs and starts it on the same port. It returns when the server serves again,
-// without scripts, and without data but for what an argument or the command SAVE made it keep. A Cluster node and a
-// sentinel keep their places; see Cluster.WaitReady and Sentinel.WaitReady.
+// Restart kills the server if it runs and starts it on the same port. It returns when the server serves again, without
+// scripts, and without data except what an argument or the command SAVE made it keep. A Cluster node and a sentinel
+// keep their places; see Cluster.WaitReady and Sentinel.WaitReady.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.Kill()

@@ -43,7 +43,7 @@ func (s *Server) RestartLoading() {
 	s.do("SAVE")
 	s.Kill()
 	err := s.runUntil(func(p *run) bool {
-		// Somebody else who has the port might be loading, too.
+		// Another server on the port might be loading, too.
 		return strings.HasPrefix(reply(s.Addr(), readsKey), "-LOADING") && s.isAnsweredBy(p)
 	}, append(more, "--key-load-delay", fmt.Sprint(d.microsAKey))...)
 	if err != nil {

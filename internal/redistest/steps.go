@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// This file has the steps of a Client, each of which does one thing to a trip. A trip passes them in their order. Fail and
-// Reply answer it, and later steps do not see it.
+// This file has the steps of a Client. Each does one thing to a trip. A trip passes them in their order. Fail and Reply
+// answer it, and later steps do not see it.
 
 // A Step is what a Client does to a trip. The functions of this file make steps.
 type Step func(c *Client, next handler) handler

@@ -11,8 +11,8 @@ import (
 // Patience bounds each wait. A busy machine may be slow, and still no condition takes that long.
 const Patience = time.Minute
 
-// The pause doubles from the shortest to the longest: most conditions hold within a millisecond, and those that take
-// seconds should not keep a core busy.
+// The pause doubles from the shortest to the longest: most conditions hold within a millisecond, and a condition that
+// takes seconds should not keep a core busy.
 const (
 	shortestPause = 50 * time.Microsecond
 	longestPause  = 10 * time.Millisecond

@@ -74,7 +74,7 @@ func run(ctx context.Context, paths []string, file string) error {
 	return nil
 }
 
-// test runs all tests on one server, and those that fail again.
+// test runs all tests on one server, and failed tests again.
 func (b binaries) test(ctx context.Context, path string) (report, error) {
 	name, version, err := redistest.Version(path)
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *chaos) troubleServers(ctx context.Context, random *rand.Rand) {
 		c.events.Add(1)
 		c.leg.say("%-13s %s %.1f s", e.name, detail, time.Since(begin).Seconds())
 		if after := c.leg.topology.places(); !e.loses && fmt.Sprint(before) != fmt.Sprint(after) {
-			c.losses.Add(1) // a slow machine: somebody was taken for dead
+			c.losses.Add(1) // a slow machine: a live instance counted as dead
 			c.leg.say("%-13s %v to %v, unasked", "promoted", before, after)
 		}
 	}

@@ -27,9 +27,10 @@
 //	swallow, cut         replies that never come
 //	black hole, unreachable, refuse
 //
-// The network's is that of one instance or of all, to one server or to all, and
-// may spare whatever is not a script. Each kind comes once before any again, and
-// first of all scripts' replies are cut: a second attempt would charge twice.
+// The network fails for one instance or for all, to one server or to all, and
+// may spare all commands except scripts. Each kind comes once before any again,
+// and first of all scripts' replies are cut: a second attempt would charge
+// twice.
 //
 // # What must hold
 //
@@ -37,27 +38,30 @@
 // losses of data (kill, flush, promotion; each server's counts for all keys):
 //
 //  1. Redis admits at most B + R T/W + k B to a key. Of windows, whose R may be
-//     admitted around every turn, R for each that T touches in place of B + R T/W.
+//     admitted around every turn, R for each that T touches in place of B + R
+//     T/W.
 //  2. All instances together admit locally at most B + R T/W + N, whatever
 //     Redis does: each has 1/N of the limit, rounded up.
 //  3. A call takes at most the deadline (50 ms), and once more for a slot of a
-//     Cluster that it gives back in, and 100 ms; the machine's stalls do not count.
-//  4. A call ends in no error, but for FailClosed in ErrUnavailable, and for a
+//     Cluster that it gives back in, and 100 ms; the machine's stalls do not
+//     count.
+//  4. A call ends in no error, except FailClosed in ErrUnavailable, and a
 //     caller that hung up in its own. A FailClosed take is decided by Redis.
 //  5. Every circuit is closed 3 s after the last trouble at the latest.
 //  6. A take or a force is charged once. Keys that are asked only once have a
-//     limit whose window never turns; in the end of the first act, Redis holds
-//     against each exactly what it said it charged, never more than was asked
-//     for, and what was admitted while circuits were open, except the units
-//     in Stats.Fallback.Lost.
+//     limit whose window never turns. At the end of the first act, Redis holds
+//     for each exactly the units that it reported as charged, and never more
+//     than the caller asked for. It also holds the units that were admitted
+//     while circuits were open, except the units in Stats.Fallback.Lost.
 //  7. Afterwards a client that keeps to its limit is not denied, one that waits
-//     as it was told is admitted, and a greedy one gets exactly the limit.
+//     for RetryAfter is admitted, and a greedy one gets exactly the limit.
 //  8. After Close, goroutines, heap and connections are back where they were.
 //
 // 1 and 2 are the runbook's bound. Mostly the second comes instead of the first
-// rather than on top, for Redis is told of it; not so where instances recover
-// one after the other, and Redis is used up before all have told. The table
-// tells how often both together were more than 1.25 of 1, and N ("beyond").
+// rather than on top, because Redis receives it. That fails if instances
+// recover one after the other, and Redis is used up before all have handed back
+// their units. The table tells how often both together were more than 1.25 of
+// 1, and N ("beyond").
 //
 // # How to read it
 //
@@ -76,6 +80,6 @@
 //	stalls, longest   when a goroutine that sleeps 1 ms at a time did not run for 2 ms
 //
 // The exit code is 1 if a promise was broken, and the last line says how to
-// repeat it: the same seed gives the same trouble and the same questions, though
-// not at the same microseconds.
+// repeat it: the same seed gives the same trouble and the same questions,
+// though not at the same microseconds.
 package main

@@ -94,8 +94,7 @@ func (l *leg) compliant(key string) bool {
 	return true
 }
 
-// patient asks for a unit of a key that saw all the trouble, and if it is told
-// to wait, once more after the wait.
+// patient asks for a unit of a key that saw all the trouble, and after a denial, once more after the wait.
 func (l *leg) patient(a *account) bool {
 	d, err := takeOne(l.instances[0], a.key, a.limit)
 	if err != nil || d.Source != algorithms.Shared {

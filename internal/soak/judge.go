@@ -30,7 +30,7 @@ func (l *leg) awaitClosed() time.Duration {
 	return took
 }
 
-// awaitTold waits until Redis has been told what is owed, once nobody calls.
+// awaitTold waits until Redis has received the owed units, once nobody calls.
 func (l *leg) awaitTold() {
 	for begin := time.Now(); time.Since(begin) < 2*closedWithin; time.Sleep(10 * tick) {
 		if t := l.tally(); t.owed == 0 && t.open == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-// A once is a take or a force of a key that nobody else uses, of a limit that
-// never denies it and whose window does not turn: what Redis holds against the
-// key in the end is what it was charged.
+// A once is a take or a force of a key that no other caller uses, of a limit
+// that never denies it and whose window does not turn: what Redis holds against
+// the key in the end is what it was charged.
 type once struct {
 	key            string
 	cost, returned int64
@@ -84,7 +84,7 @@ func (o *once) bounds() (least, most int64) {
 }
 
 // audit asks Redis what it holds against every key. What was surely owed must
-// be there, but for the units that were lost on the way.
+// be there, except the units that were lost on the way.
 func (l *leg) audit(onces []*once, lost uint64) error {
 	client := l.topology.client(nil)
 	defer client.Close()

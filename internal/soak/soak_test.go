@@ -36,7 +36,7 @@ func TestClaims(t *testing.T) {
 func TestStallsAreNoLateness(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	w := &waits{stalls: []span{{from: at(0), to: at(60)}, {from: at(100), to: at(300)}, {from: at(900), to: at(999)}}}
-	w.note(at(50), at(310), 1)  // 260 ms, of which 210 stalled
+	w.note(at(50), at(310), 1)  // 260 ms, 210 of them stalled
 	w.note(at(400), at(560), 1) // 160 ms
 	w.note(at(400), at(560), 2)
 	got := w.judge()

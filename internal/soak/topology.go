@@ -20,7 +20,7 @@ type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 type topology struct {
 	servers []*redistest.Server // that hold data
 
-	// masters are those that take writes.
+	// masters are the servers that take writes.
 	masters func() []*redistest.Server
 	// client returns a client with go-redis's default settings.
 	client func(dialer) redis.UniversalClient
@@ -37,7 +37,7 @@ type kind struct {
 	start func(*redistest.Owner) *topology
 }
 
-// topologies returns those that a soak goes through, in turn.
+// topologies returns the topologies of a soak, in their order.
 func (o options) topologies() (kinds []kind) {
 	for _, k := range []kind{{"standalone", standalone}, {"sentinel", sentinel}, {"cluster", cluster}} {
 		if o.only == "" || o.only == k.name {

@@ -158,7 +158,7 @@ func TestSlowLimit(t *testing.T) {
 	}
 }
 
-// TestTooManySandboxes: a new sandbox replaces the one that has been idle for the longest time, and none in use.
+// TestTooManySandboxes: a new sandbox replaces the sandbox that was idle for the longest time, and none in use.
 func TestTooManySandboxes(t *testing.T) {
 	t.Parallel()
 	s := start(t, &Options{Visitor: keyfunc.IP(&keyfunc.IPOptions{Hops: 1})})

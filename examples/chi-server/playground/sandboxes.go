@@ -80,9 +80,9 @@ func (s *sandboxes) add(box *sandbox) bool {
 	return true
 }
 
-// full reports whether there is no room for one more among the sandboxes of a group.
-// It makes room by closing the one that has been idle for the longest time. The
-// caller holds mu.
+// full reports whether there is no room for one more among the sandboxes of a
+// group. It makes room by closing the sandbox that was idle for the longest
+// time. The caller holds mu.
 func (s *sandboxes) full(most int, group func(*sandbox) bool) bool {
 	var idle *sandbox
 	n := 0
