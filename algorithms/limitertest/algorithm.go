@@ -47,7 +47,7 @@ type algorithm struct {
 	// if only one was taken.
 	fades bool
 
-	// kept returns how many units, of those that many callers returned, may stay charged; nil means none.
+	// kept returns how many of the units that many callers returned may stay charged; nil means none.
 	kept func(algorithms.Limit) int64
 }
 
@@ -90,7 +90,7 @@ func windowed() []algorithm { return which(func(a algorithm) bool { return a.fam
 // timed returns the algorithms whose windows may be of any length.
 func timed() []algorithm { return which(func(a algorithm) bool { return !a.days }) }
 
-// others returns all algorithms except that of a limit.
+// others returns all algorithms except the limit's.
 func others(l algorithms.Limit) []algorithm {
 	return which(func(a algorithm) bool { return a.name() != l.Algorithm().String() })
 }

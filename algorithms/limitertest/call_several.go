@@ -148,7 +148,7 @@ var callRules = []rule{
 				alone := w.probe(w.on("", l, 6))
 				got, want := calls[1].Decision.RetryAfter, alone.RetryAfter
 				if got != want || calls[0].Decision.RetryAfter != 0 {
-					w.errorf("%v: got RetryAfter %s, want that of 6 units at once, %s", l, micros(got), micros(want))
+					w.errorf("%v: got RetryAfter %s, want the RetryAfter of 6 units at once, %s", l, micros(got), micros(want))
 				}
 				w.honest(w.on("", l, 1), w.on("", l, 5))
 			}

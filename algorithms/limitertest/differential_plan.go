@@ -61,7 +61,7 @@ func (p *planner) call(id int) plannedCall {
 	return call
 }
 
-// oneLimit returns the limit of a check, or that of another on its key in the same call.
+// oneLimit returns the limit of an earlier check on the key in the same call, otherwise the check's own.
 func oneLimit(checks []plannedCheck, c plannedCheck) algorithms.Limit {
 	for _, other := range checks {
 		if other.key == c.key && other.beat == c.beat && other.l.Algorithm() == c.l.Algorithm() {

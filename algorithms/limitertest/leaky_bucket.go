@@ -5,7 +5,7 @@
 //
 //	Delay = t + ceil((f + n·w) / r) - now, with the n before the charge
 //
-// A Return credits only the newest place in the queue, because those who wait have been told their Delay.
+// A Return credits only the newest place in the queue, because the waiting requests have received their Delay.
 
 package limitertest
 
@@ -52,10 +52,10 @@ var leakyBucketTraces = []trace{
 		take(0, 2).no(0, 285_715, 571_429),
 		take(285_715, 2).yes(0, 571_428).hold(285_714).stored("1763729430285714:4:2"),
 	}},
-	{"only the newest place of a queue can be given back; those who wait keep their distance", leaky5, []step{
+	{"only the newest place of a queue can be given back; waiting requests keep their distance", leaky5, []step{
 		take(0, 2).yes(3, 1_000_000),
 		take(0, 1).yes(2, 1_500_000).hold(1_000_000),
-		// The take behind was told 1 s. It keeps that place.
+		// The take behind has a Delay of 1 s. It keeps that place.
 		giveBack(1_000, 2, 0).yes(2, 1_499_000).same(),
 		giveBack(1_000, 1, 1).yes(3, 999_000).stored("1763729430000000002"),
 		take(1_000, 1).yes(2, 1_499_000).hold(999_000).stored("1763729430000000003"),

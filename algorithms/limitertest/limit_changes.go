@@ -128,7 +128,7 @@ var otherLimitRules = []rule{
 		},
 	},
 	{
-		// One unit has refilled after 6 s, so 14 - 9 fit. Under the burst of 3 the state is cut to 6 units, of which 4
+		// One unit has refilled after 6 s, so 14 - 9 fit. Under the burst of 3 the state is cut to 6 units. 4 of them
 		// must drain: 24 s.
 		"burst",
 		"a raised burst admits at once what it adds, at the same rate",

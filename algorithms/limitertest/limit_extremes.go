@@ -16,9 +16,9 @@ func runExtremes(t *testing.T, s Subject) {
 
 var nobodyRules = []rule{
 	{
-		// The limit of nobody needs no store, and answers zeros beside Never.
+		// Nobody's limit needs no store, and answers zeros beside Never.
 		"nobody",
-		"the limit of nobody denies every Take and Trial, also those that cost nothing",
+		"the limit of nobody denies every Take and Trial, even of cost 0",
 		func(w *world) {
 			want := algorithms.Decision{Source: w.s.Source, RetryAfter: algorithms.Never, UnitAfter: algorithms.Never}
 			for _, cost := range []int64{0, 1, 1<<63 - 1} {
@@ -49,7 +49,7 @@ var nobodyRules = []rule{
 	{
 		// The candidate would admit where the live limit blocks.
 		"nobody-replaced",
-		"a candidate instead of the limit of nobody is charged if it fits",
+		"a candidate can be charged where the live limit is Nobody",
 		func(w *world) {
 			l := anyTen()
 			calls := w.allow(w.on("a", algorithms.Nobody(), 1), as(algorithms.TrialInstead, w.on("b", l, 1)))

@@ -1,6 +1,18 @@
-// Package limitertest checks that a Limiter keeps the rules: what each op does, what it charges and what it never
-// charges, and that every figure of a Decision is honest. Every rule is checked for every algorithm. A failure prints
-// the rule.
+// Package limitertest has two pages: testing a service that uses penstock, and testing a Limiter of your own.
+//
+// # Testing your service
+//
+// Most tests need no Redis. Each of these has an Example:
+//
+//	synctest   a Memory inside testing/synctest needs nothing else: waits take no time
+//	clock      a Memory with a clock of yours (MemoryOptions.Now) reaches any date
+//	redis      a redis-server of the test's own, for several instances
+//	miniredis  a Redis inside the test, whose clock the test sets
+//
+// # Testing a Limiter
+//
+// [Run] checks that a Limiter keeps the rules: what each op does, what it charges and what it never charges, and that
+// every figure of a Decision is honest. It checks every rule for every algorithm. A failure prints the rule.
 //
 //	| You need                                    | Use          |
 //	|---------------------------------------------|--------------|
@@ -10,12 +22,8 @@
 //	| the definitions, in rational numbers        | Ideal        |
 //	| a limiter that fails when a test says so    | Fake         |
 //
-// The prefix of a file names what its rules are about: an op (op_), a call as a whole (call_), the figures of a
-// decision (figures_), limits (limit_) or the store (store_). Every algorithm has a file with its own name, which
-// holds all that the suite knows of it.
-//
-// Random tests print their seed when they fail. The environment variable PENSTOCK_SEED repeats it, and
-// PENSTOCK_TRACES sets the number of random traces per test.
+// Random tests print their seed when they fail. PENSTOCK_SEED repeats it, and PENSTOCK_TRACES sets the number of
+// traces.
 package limitertest
 
 import (

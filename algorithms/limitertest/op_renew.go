@@ -125,7 +125,7 @@ var holdRules = []rule{
 		},
 	},
 	{
-		// Five are taken and four returned. The one that is left is held until 50 s + 60 s.
+		// Five are taken and four returned. The remaining unit is held until 50 s + 60 s.
 		"renew-part",
 		"returned units of a take are not renewed",
 		func(w *world) {

@@ -257,8 +257,8 @@ var otherReturnRules = []rule{
 		},
 	},
 	{
-		// Two of five leave the front of the queue. Those behind them were told when they will be served, so a
-		// newcomer still waits for five.
+		// Two of five leave the front of the queue. The requests behind them have their Delays, so a newcomer still
+		// waits for five.
 		"queue",
 		"a place in the middle of a leaky bucket's queue stays empty",
 		func(w *world) {

@@ -13,7 +13,7 @@ var staleReturnRules = []rule{
 		// X and A are taken at once, and X is returned. C takes the place of X, so the state looks as A left it. But
 		// without A the unit of C would have begun to drain at its own take: 0.9 of A have drained.
 		"looks-the-same",
-		"a Return credits what has not drained, even if the state equals the one that the take left",
+		"a Return credits what has not drained, even if the state equals the state after the take",
 		func(w *world) {
 			l := algorithms.TokenBucket(1, time.Second).WithBurst(2)
 			x, a := w.allow(w.on("", l, 1))[0], w.allow(w.on("", l, 1))[0]
@@ -155,7 +155,7 @@ var staleReturnRules = []rule{
 			w.one(back(first, 1))
 			w.one(back(a, 100))
 			if got := w.peek(w.on("", l, 0)).Remaining; got > 1 {
-				w.errorf("got %d remaining beside 99, want at most the one that was returned", got)
+				w.errorf("got %d remaining beside 99, want at most the returned one", got)
 			}
 		},
 	},

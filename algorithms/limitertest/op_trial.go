@@ -22,8 +22,8 @@ func runTrials(t *testing.T, s Subject) {
 	s.run(t, trialRules)
 }
 
-// A trialCase is a call of takes and trials, each of which fits ('+') or not ('-'). A take is "t", a trial "T", and a
-// candidate instead of the take before it "I".
+// A trialCase is a call of takes and trials. Each fits ('+') or not ('-'). A take is "t", a trial "T", and a candidate
+// instead of the take before it "I".
 type trialCase struct {
 	name, rule string
 	call       string // e.g. "t+ T- I+"
@@ -31,7 +31,7 @@ type trialCase struct {
 }
 
 var trialCases = []trialCase{
-	// Takes and trials, none of which is denied by another check.
+	// No other check denies these takes and trials.
 	{"alone", "a Trial without takes is charged if it fits", "T+ T-", "c."},
 	{"beside", "a Trial is charged if it and every Take allow", "t+ T+ t+", "ccc"},
 	{"denied", "a Trial that does not fit denies nothing", "t+ T- t+", "c.c"},

@@ -186,7 +186,7 @@ var chargePeers = []rule{
 	{
 		// A limit of 0, documented as no limit, denied everything. The other limiter panicked.
 		"Traefik, throttled: a limit of 0",
-		"no limit is a mistake, nobody is nobody, and neither admits anything",
+		"no limit is an error, and the limit nobody denies everything",
 		func(w *world) {
 			w.invalid(w.on("", algorithms.Limit{}, 1))
 			w.invalid(w.on("", algorithms.TokenBucket(0, time.Second), 1))

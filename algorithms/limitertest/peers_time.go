@@ -123,7 +123,7 @@ var clockPeers = []rule{
 		// A state from the future locks a key out until the clock gets there. No limiter that we know bounds that
 		// wait. Here the state moves back to the present.
 		"GCRA limiters: the clock jumps ahead and back",
-		"after a jump ahead and back nobody is locked out",
+		"after a jump ahead and back no client is locked out",
 		func(w *world) {
 			for _, l := range ten() {
 				w.to(0)

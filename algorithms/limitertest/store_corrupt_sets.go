@@ -25,7 +25,7 @@ var lyingSets = []planted{
 	{members(9, epoch), "one unit short of the limit"},
 	{members(10, epoch), "the limit"},
 	{members(11, epoch-30*second), "one unit beyond the limit"},
-	{members(600, epoch-60*second+5), "many units, of which a few have ended"},
+	{members(600, epoch-60*second+5), "many units, a few of them ended"},
 	{members(600, epoch+second), "many units from the future"},
 }
 

@@ -115,7 +115,7 @@ var tokenBucketClockTraces = []trace{
 	{"units in use carry over to another limit one for one, up to twice its burst", seven, []step{
 		take(0, 7).yes(0, 1_000_000),
 		take(0, 1).yes(12, 571_429).under(fourteen20).stored("1763729430000000008"),
-		// Under a burst of 3 the 8 units count as 6, of which 4 must drain: ceil(4·10^6 / 7).
+		// Under a burst of 3 the 8 units count as 6, and 4 must drain: ceil(4·10^6 / 7).
 		take(0, 1).no(0, 571_429, 857_143).under(seven3).same(),
 		take(571_428, 1).no(0, 1, 285_715).under(seven3).same(),
 		take(714_285, 1).yes(0, 285_715).under(seven3).stored("1763729430571428:3:4:1763729430714285:0"),
