@@ -48,9 +48,9 @@ type Decision struct {
 	// left on it, a lower bound.
 	Remaining int64
 
-	// RetryAfter is how long until this cost would be admitted if nobody else
-	// spends: 0 if allowed, Never if waiting cannot help. It includes the costs
-	// of earlier takes of the call on the same key.
+	// RetryAfter is how long until this cost would be admitted if no other
+	// caller spends: 0 if allowed, Never if waiting cannot help. It includes
+	// the costs of earlier takes of the call on the same key.
 	RetryAfter time.Duration
 
 	// ResetAfter is how long until the full limit is back; 0 if it is.

@@ -93,8 +93,8 @@ func ExampleSlidingWindowLog() {
 	// Output: sliding window log: 10
 }
 
-// aroundTheTurn returns how many of twenty requests a limit admits, of which ten
-// come just before the clock's minute turns, and ten just after.
+// aroundTheTurn returns how many of twenty requests a limit admits. Ten come just before the clock's minute turns, and
+// ten just after.
 func aroundTheTurn(limit algorithms.Limit) (admitted int) {
 	clock := newClock()
 	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{Now: clock.now})

@@ -71,7 +71,7 @@ func ExampleNewMemory() {
 	// Output: 1
 }
 
-// A Reset forgets a key: here that of a user whom support has helped.
+// A Reset forgets the key of a user whom support has helped.
 func ExampleCheck_reset() {
 	limiter := algorithms.NewMemory(nil)
 	ctx := context.Background()

@@ -70,9 +70,9 @@ func LeakyBucket(requests int64, window time.Duration) Limit {
 // clock.
 //
 // "100 per minute" means 100 on average. In any 60 seconds it admits at most 2R
-// - 1 = 199: R at the end of a window, and the others as soon as they fit. The
-// fullest 60 seconds held 99 requests at steady overload, and 110 to 111 (10 %
-// above R) at random overload.
+//   - 1 = 199: R at the end of a window, and the others as soon as they fit.
+//     The fullest 60 seconds held 99 requests at steady overload, and about 110
+//     (10 % above R) at random overload.
 //
 // It also denies requests that the log admits. Of bursts of R requests that
 // come every 1.01 to 1.5 windows, it denies 31 to 25 %. A client that uses R at

@@ -85,9 +85,9 @@ func (sh *shard) evict(m *Memory, now int64, places []place) bool {
 	return sh.records.keys < sh.limit
 }
 
-// victim samples a few records, and returns the one that is full soonest. A key that was denied within the last second
-// does not qualify: a flood of random keys must not free an exhausted key. It requires mu, and that all records are in
-// use.
+// victim samples a few records, and returns the record that is full soonest. A key that was denied within the last
+// second does not qualify: a flood of random keys must not free an exhausted key. It requires mu, and that all records
+// are in use.
 func (sh *shard) victim(now int64, places []place) (best *record) {
 	for range evictionSamples {
 		r := sh.records.at(link(1 + rand.IntN(sh.records.made)))
