@@ -26,7 +26,7 @@ func header(lines ...string) http.Header {
 const none = "none"
 
 var waitVectors = []struct {
-	lines           []string // of Retry-After; a first one may be that of Date
+	lines           []string // values of Retry-After; the first may be a Date
 	lenient, strict string   // an empty strict answer is the lenient one
 }{
 	{[]string{"120"}, "2m0s", ""}, {[]string{"0"}, "0s", ""}, {[]string{"007"}, "7s", ""}, {[]string{" 5 "}, "5s", ""},

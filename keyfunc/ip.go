@@ -93,7 +93,7 @@ type ipPolicy struct {
 	trusted   []netip.Prefix
 	hops      int
 	header    string // empty without proxies
-	forwarded bool   // header is that of RFC 7239
+	forwarded bool   // header is Forwarded of RFC 7239
 	bits      int
 }
 

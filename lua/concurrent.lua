@@ -6,9 +6,9 @@
 -- renewed. A unit is free a window later unless it is renewed.
 --
 -- n is the number of members, t the newest score, and f is 0. The step changes
--- the set at once, so it has no full_at. Takes are told apart: a take has an id
--- and the number of its last unit, and take.t is the instant of the take. There
--- is no backfill: requests that run without the store end without it.
+-- the set at once, so it has no full_at. Takes are distinguished: a take has an
+-- id and the number of its last unit, and take.t is the instant of the take.
+-- There is no backfill: requests that run without the store end without it.
 --
 -- Example: window 30 s. A take of 2 units at 0 s and one of 1 unit at 5 s make
 -- three members with the scores 0, 0 and 5 s. With n = 3 a take at 10 s is

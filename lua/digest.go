@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "2293e032ad24dd7224399f8ade6ce2d12a7c91d6"
+const Digest = "33c8de43372150d94edaa81e960cd72a01645730"

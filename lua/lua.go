@@ -1,12 +1,13 @@
 // Package lua holds the Redis script that decides: one step per algorithm, each
 // the twin of the Go file of the same name, and the loop that runs them.
 //
-// The script needs the commands DEL, GET, INCRBY, MGET, PTTL, SET and TIME; for
-// sliding window logs also LINDEX, LLEN, LRANGE, LREM, LSET, LTRIM, PEXPIRE and
-// RPUSH; for concurrent requests also PEXPIRE, ZADD, ZCARD, ZRANGE,
-// ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZSCORE. To run
-// without the permission for EVAL, load the script with SCRIPT LOAD and grant
-// EVALSHA.
+// The script needs the commands DEL, GET, INCRBY, MGET, PTTL, SET and TIME.
+// Sliding window logs also need LINDEX, LLEN, LRANGE, LREM, LSET, LTRIM,
+// PEXPIRE and RPUSH. Concurrent requests also need PEXPIRE, ZADD, ZCARD,
+// ZRANGE, ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZSCORE.
+//
+// An operator may load the script with SCRIPT LOAD, and grant EVALSHA without
+// EVAL.
 //
 // A new algorithm is a new file. go generate updates the digest.
 package lua

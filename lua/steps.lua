@@ -14,8 +14,8 @@
 -- and omit parameters at the end that they do not use. They return n, t, f,
 -- past. l is the limit. take is nil or a table about the take: t, n, f, at,
 -- era, shift, r and w of a receipt (the state that the take left, when, and the
--- rate); id and last of takes that are told apart; and stored_n, stored_t,
--- stored_f and stored_past, the state before at.
+-- rate); id and last of takes that have ids; and stored_n, stored_t, stored_f
+-- and stored_past, the state before at.
 --
 --   at        returns the state now, and also whether it must be stored in any case.
 --             All other functions take a state that at returned.

@@ -28,9 +28,9 @@
 --
 -- undo takes units off, except units that had time to refill since the take.
 --
--- While the state is still the one that the take left, undo puts the state
--- before the take back as it was, undrained. So the rest of the receipt can be
--- returned as exactly later.
+-- While the state is unchanged since the take, undo puts the state before the
+-- take back as it was, undrained. So the rest of the receipt can be returned as
+-- exactly later.
 --
 -- Once others have used the bucket, undo must not credit units twice. Without
 -- the take, the level would have been lower by its units at first. The

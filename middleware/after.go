@@ -101,7 +101,7 @@ func (q *request) countDenials() {
 		if a.denied > 0 {
 			continue
 		}
-		if burst := a.limit.Burst(); a.cost > burst && burst > 0 { // the burst of Nobody is 0
+		if burst := a.limit.Burst(); a.cost > burst && burst > 0 { // 0 for the limit Nobody
 			q.m.find(costAboveBurst, a.policy)
 		}
 		if a.policy.banner != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {

@@ -247,7 +247,7 @@ func TestLongestBan(t *testing.T) {
 	})
 }
 
-// TestBanOfAnotherMax: debts are not comparable, and so nobody is banned by them.
+// TestBanOfAnotherMax: debts are not comparable, and so they ban no key.
 func TestBanOfAnotherMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := banning("p", algorithms.Nobody())

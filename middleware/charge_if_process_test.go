@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// How a login ends: the status that its policy is told, and the one that its client sees. What is answered before a
-// panic counts as it was answered.
+// How a login ends: the status for its policy, and the status for its client. What is answered before a panic counts as
+// it was answered.
 var endings = map[string]struct{ told, seen int }{
 	"succeeds":    {200, 200},
 	"fails":       {401, 401},
@@ -96,7 +96,7 @@ func countedOf(book map[string]int64) (n int64) {
 	return n
 }
 
-// checkEndings wants the policy to have been told how each request ended.
+// checkEndings wants the policy to have received the end of each request.
 func (s *service) checkEndings(some ...*process) {
 	s.Helper()
 	book, want := s.books(some...), make(map[int]int64)
@@ -105,7 +105,7 @@ func (s *service) checkEndings(some ...*process) {
 	}
 	for status, n := range want {
 		if got := book[strconv.Itoa(status)]; got != n {
-			s.Errorf("the policy was told %d of %d requests, want %d", status, got, n)
+			s.Errorf("the policy received %d of %d requests, want %d", status, got, n)
 		}
 	}
 }

@@ -327,7 +327,7 @@ type unwraps struct{ http.ResponseWriter }
 
 func (u unwraps) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
-// TestUnsupported: what no writer can do is told as the server tells it, and is no outcome.
+// TestUnsupported: an operation that no writer supports returns the server's error, and is no outcome.
 func TestUnsupported(t *testing.T) {
 	p := newOutcomes(hourly)
 	newMiddleware(t, newStill(t), nil, p.Policy).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -36,8 +36,8 @@ func (q *request) check() {
 	}
 }
 
-// addChecks adds the checks of a part: whether its key is banned, its own, and
-// that of a candidate.
+// addChecks adds the checks of a part: the ban check of its key, its own, and
+// the candidate's.
 func (q *request) addChecks(a *part) {
 	p, key := a.policy, q.key(a)
 	op, fail := algorithms.Take, p.Fail

@@ -1,4 +1,4 @@
-// Tests of whom policies count: the client's address, and identities that are looked up.
+// Tests of the counted client: its address, and identities that are looked up.
 
 package ratelimit_test
 

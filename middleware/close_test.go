@@ -136,7 +136,7 @@ func TestCloseLeavesWhatIsServed(t *testing.T) {
 	}
 }
 
-// TestReleasedAreSpread: clients that Close sends away come back at different seconds, each at that of its own key.
+// TestReleasedAreSpread: clients that Close sends away come back at different seconds, each at its own key's second.
 func TestReleasedAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMiddleware(t, newMemory(t), nil, byIP("each", hourly), forAll("all", algorithms.LeakyBucket(1, time.Second).WithBurst(100)))

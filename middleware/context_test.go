@@ -38,7 +38,7 @@ func TestFromContext(t *testing.T) {
 	record(h, onPlan(from("192.0.2.1"), "gold"))
 	v := seen.got[1]
 	if !seen.found[1] || !v.Allowed || v.Status != 0 || len(v.Policies) != 2 {
-		t.Fatalf("got %+v, want that of two policies", v)
+		t.Fatalf("got %+v, want the verdict of two policies", v)
 	}
 	gold, all := v.Policies[0], v.Policies[1]
 	if gold.Name != "p" || gold.Tier != "gold" || gold.Limit != p.Tiers["gold"] || gold.Hidden || gold.Decision.Remaining != 18 {
@@ -64,7 +64,7 @@ func TestFromContext(t *testing.T) {
 	}
 }
 
-// TestFromContextOutlivesTheRequest: a verdict that a handler keeps is not that of a later request.
+// TestFromContextOutlivesTheRequest: a verdict that a handler keeps never becomes a later request's.
 func TestFromContextOutlivesTheRequest(t *testing.T) {
 	seen := new(verdicts)
 	h := newMiddleware(t, newStill(t), nil, byIP("p", hourly), byIP("q", hourly)).Handler(seen)
@@ -80,7 +80,7 @@ func TestFromContextOutlivesTheRequest(t *testing.T) {
 	}
 }
 
-// TestRequestIsKept: the handler sees the same request, but for its context.
+// TestRequestIsKept: the handler sees the same request, except for its context.
 func TestRequestIsKept(t *testing.T) {
 	type key struct{}
 	r := from("192.0.2.1")
@@ -114,7 +114,7 @@ func TestNested(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if v := seen.got[0]; v.Policies[0].Name != "inner" {
-		t.Errorf("got policy %q in the context, want that of the innermost", v.Policies[0].Name)
+		t.Errorf("got policy %q in the context, want the innermost", v.Policies[0].Name)
 	}
 	for range 2 {
 		record(h, from("192.0.2.1"))

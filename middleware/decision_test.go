@@ -80,7 +80,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFigures: a verdict has the figures of all policies, and the longest wait of those that deny.
+// TestFigures: a verdict has the figures of all policies, and the longest wait of the denying policies.
 func TestFigures(t *testing.T) {
 	policies := []ratelimit.Policy{
 		byIP("minute", algorithms.SlidingWindowLog(1, time.Minute)), byIP("roomy", hourly), byIP("second", algorithms.TokenBucket(1, time.Second)),

@@ -114,7 +114,7 @@ func TestRefusedBeforeTheBodyIsRead(t *testing.T) {
 	}
 }
 
-// TestExpectContinue: who asks before sending a large body is told at once, and never to go on.
+// TestExpectContinue: a client that asks before it sends a large body receives the denial at once, and never a 100.
 func TestExpectContinue(t *testing.T) {
 	const ask = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000\r\nExpect: 100-continue\r\n\r\n"
 	for status, h := range refusals(t) {
@@ -182,7 +182,7 @@ func TestDenied(t *testing.T) {
 			t.Errorf("got %d %q and verdict %+v, want its own answer to %d", w.Code, w.Body, v, tt.status)
 		}
 		if tt.status == 429 && (v.RetryAfter != time.Hour || v.Policies[0].Name != "p" || w.Header().Get("Ratelimit") == "") {
-			t.Errorf("got verdict %+v and\n%swant that of a denial", v, limits(w.Header()))
+			t.Errorf("got verdict %+v and\n%swant a denial's", v, limits(w.Header()))
 		}
 	}
 	if len(seen) != 4 || served.n.Load() != 1 {

@@ -13,7 +13,7 @@ import (
 // deny has a client denied so many times by policies that admit nobody.
 func deny(m *ratelimit.Middleware, ip string, times int) {
 	for range times {
-		_, _ = m.Check(from(ip)) // nobody is admitted, and nothing fails
+		_, _ = m.Check(from(ip)) // no request is admitted, and nothing fails
 	}
 }
 

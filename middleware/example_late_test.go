@@ -15,7 +15,7 @@ import (
 )
 
 // Tokens of a language model: a request reserves the tokens that most requests
-// need, and pays for those that it used.
+// need, and pays for the tokens that it used.
 func ExampleSettle() {
 	memory := algorithms.NewMemory(nil)
 	daily := algorithms.TokenBucket(10_000, 24*time.Hour)

@@ -18,8 +18,8 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// Who is exempt passes, without identity and in spite of bans, and nobody is asked; the address is the one that
-// ClientIP finds.
+// An exempt client passes, without identity and in spite of bans, and the limiter is not asked. ClientIP finds the
+// address.
 func TestExempt(t *testing.T) {
 	table, seen := overrides.NewMemory(), new(eventLog)
 	store := &spy{Limiter: newStill(t)}

@@ -247,7 +247,7 @@ func TestDoctorSamples(t *testing.T) {
 		}
 		h.ServeHTTP(w, r)
 		if i == 1100 && findings(m) != "" {
-			t.Errorf("after 100 requests that were forwarded, of which one or two are examined: got %q", findings(m))
+			t.Errorf("after 100 requests that were forwarded, one or two of them examined: got %q", findings(m))
 		}
 	}
 	if got := findings(m); got != "PS101 p" {

@@ -174,7 +174,7 @@ func TestHeadersOfSeveral(t *testing.T) {
 			[]ratelimit.Policy{byIP("big", algorithms.TokenBucket(5000, time.Minute)), byIP("small", algorithms.TokenBucket(100, time.Minute))}, 1,
 			text(`Ratelimit: "small";r=99;t=60, "big";r=4999;t=60`, `Ratelimit-Limit: 100`,
 				`Ratelimit-Policy: "big";q=5000;w=60, "small";q=100;w=60`, `Ratelimit-Remaining: 99`, `Ratelimit-Reset: 1`), ""},
-		{"only those that deny are items",
+		{"only denying policies are items",
 			[]ratelimit.Policy{byIP("a", second), byIP("b", hourly), byIP("c", minute)}, 2,
 			text(`Ratelimit: "a";r=0;t=1, "c";r=0;t=60`, `Ratelimit-Limit: 1`,
 				`Ratelimit-Policy: "a";q=1;w=1, "b";q=10;w=3600, "c";q=1;w=60`, `Ratelimit-Remaining: 0`, `Ratelimit-Reset: 60`,

@@ -224,7 +224,7 @@ func left(t *testing.T, l algorithms.Limiter, p ratelimit.Policy, key string) in
 	return checks[0].Decision.Remaining
 }
 
-// An eventLog is an observer that keeps what it is told.
+// An eventLog is an observer that keeps its events.
 type eventLog struct {
 	mu     sync.Mutex
 	events []ratelimit.Event

@@ -104,7 +104,7 @@ func TestFixedWindowJitterAtAnyPhase(t *testing.T) {
 	})
 }
 
-// TestFixedWindowJitterOfSkewedClocks: the limiter's clock may differ a little from that of the process.
+// TestFixedWindowJitterOfSkewedClocks: the limiter's clock may differ a little from the process's clock.
 func TestFixedWindowJitterOfSkewedClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(30 * time.Second)

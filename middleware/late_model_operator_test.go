@@ -97,7 +97,7 @@ func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 	switch {
 	case r.granted, !r.reset && l.Algorithm().Continuous() && r.edits != m.edits,
 		r.reset && l.Algorithm() == slidingLog: // a log tells takes apart by their instants, and it is always noon
-		whole := l // of which no state is more than used
+		whole := l // no state can use more than this
 		for _, limit := range modelLimits {
 			if limit(1).Algorithm() == l.Algorithm() {
 				whole = limit(100)

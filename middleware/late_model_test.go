@@ -55,7 +55,7 @@ const (
 	keyPrefix = "hdr.name=" // of keyfunc.Header
 )
 
-// models counts runs, each of which has keys of its own.
+// models counts runs. Each run has keys of its own.
 var models atomic.Int64
 
 // A lateModel knows what is counted. It is always noon, so nothing comes back by itself.
@@ -349,7 +349,7 @@ func (m *lateModel) end() {
 	m.await()
 }
 
-// await waits for what is due to be settled.
+// await waits until all settlements are made.
 func (m *lateModel) await() {
 	redistest.UntilEmpty(m.t, "all settlements are made", func() string {
 		if n := m.settled.Load(); n < m.due {

@@ -1,4 +1,4 @@
-// Tests of late costs in several processes, some of which are killed.
+// Tests of late costs in several processes. Some of them are killed.
 
 package ratelimit_test
 

@@ -37,7 +37,7 @@ func settling(t *testing.T, policy string, totals ...int64) http.HandlerFunc {
 	}
 }
 
-// TestSettle: whatever is told, in whatever order, the largest total is what is charged in the end.
+// TestSettle: Settle may report totals in any order; the largest is charged in the end.
 func TestSettle(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -96,7 +96,7 @@ func TestSettleWhileStreaming(t *testing.T) {
 	})
 }
 
-// TestSettleIsHonest: who is in debt is told when it ends, to the microsecond.
+// TestSettleIsHonest: a client in debt receives the end of the debt, to the microsecond.
 func TestSettleIsHonest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := newMemory(t)
@@ -172,7 +172,7 @@ func TestSettleOfEachOther(t *testing.T) {
 			settling(t, "bytes", 33)(w, r)
 			settling(t, "tokens", 1)(w, r)
 			if v, ok := ratelimit.FromContext(r.Context()); !ok || v.Policies[0].Name != "seconds" {
-				t.Errorf("got verdict %+v, want that of seconds", v)
+				t.Errorf("got verdict %+v, want the verdict of seconds", v)
 			}
 		}))
 		record(newMiddleware(t, memory, nil, tokens, bytes).Handler(inner), from("192.0.2.1"))

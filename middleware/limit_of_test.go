@@ -70,7 +70,7 @@ func TestPrecedence(t *testing.T) {
 				t.Errorf("got %+v, error %v; want %d requests", got, err, tt.want)
 			}
 			if tt.plan == "gold" != (got.Tier == "gold") {
-				t.Errorf("got tier %q, want that of the plan %q, whatever the limit", got.Tier, tt.plan)
+				t.Errorf("got tier %q, want the plan's, %q, whatever the limit", got.Tier, tt.plan)
 			}
 			if tried := strings.Contains(l.asked(), "p~candidate"); tried != (tt.want == 10) {
 				t.Errorf("got the candidate tried %t of %d requests, want it where Limit holds", tried, tt.want)

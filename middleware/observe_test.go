@@ -91,7 +91,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// TestObserverContext: it is that of the request, for traces.
+// TestObserverContext: it is the request's, for traces.
 func TestObserverContext(t *testing.T) {
 	type key struct{}
 	var got any

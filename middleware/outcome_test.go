@@ -76,7 +76,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestKeyHash tells keys apart, for those who observe.
+// TestKeyHash distinguishes keys, for observers.
 func TestKeyHash(t *testing.T) {
 	seen := new(eventLog)
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, byIP("p", hourly))

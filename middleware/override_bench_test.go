@@ -10,7 +10,8 @@ import (
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
-// tenThousand returns as many overrides of policy ip, that of 192.0.2.1 among them.
+// tenThousand returns as many overrides of policy ip, one of them for
+// 192.0.2.1.
 func tenThousand(t testing.TB) *overrides.Memory {
 	table := overrides.NewMemory()
 	for i := range 10_000 {

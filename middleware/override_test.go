@@ -117,7 +117,7 @@ func TestOverriddenMode(t *testing.T) {
 	}
 }
 
-// A shadow denies nothing, also when nobody can decide and its policy would fail closed.
+// A shadow denies nothing, also when no limiter can decide and its policy would fail closed.
 func TestShadowedPolicyFailsOpen(t *testing.T) {
 	table, seen := overrides.NewMemory(), new(spy)
 	seen.Limiter = broken(errors.New("down"))
@@ -239,7 +239,7 @@ func TestOverrideBesideOtherLimits(t *testing.T) {
 	}
 }
 
-// found is an Overrides that nobody has validated.
+// found is an Overrides without validation.
 type found ratelimit.Override
 
 func (f found) Find(string, string) (ratelimit.Override, bool) { return ratelimit.Override(f), true }

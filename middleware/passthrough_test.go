@@ -195,7 +195,7 @@ func TestPanicPropagates(t *testing.T) {
 			t.Errorf("request %d: got panic %v", i, got)
 		}
 		if got := serve("/skip", "192.0.2.2"); got != "in Skip" {
-			t.Errorf("got panic %v, want that of Skip", got)
+			t.Errorf("got panic %v, want Skip's", got)
 		}
 		if got := serve("/", "192.0.2.3"); i < 10 && got != nil {
 			t.Errorf("got panic %v, want none", got)

@@ -25,7 +25,7 @@ import (
 func TestKnownBugs(t *testing.T) {
 	for name, f := range map[string]func(*testing.T){
 		"a limit of nothing lets nothing pass":    nothingMeansNothing,
-		"one slow call holds nobody else up":      slowCallsAreAlone,
+		"one slow call delays no other":           slowCallsAreAlone,
 		"the request's context reaches the store": contextReachesLimiter,
 		"one error starts no count afresh":        oneErrorForgetsNothing,
 		"events name configured policies only":    eventsAreBounded,

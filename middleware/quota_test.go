@@ -22,7 +22,7 @@ func zone(t *testing.T, name string) *time.Location {
 }
 
 // TestHeadersWithoutWindow: of days and months, whose lengths differ, w is not said; the time that is left is. Of
-// concurrent requests neither is, for nobody knows it.
+// concurrent requests neither is known.
 func TestHeadersWithoutWindow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limit  algorithms.Limit
@@ -69,7 +69,7 @@ func TestCalendarJitterOfSkewedClocks(t *testing.T) {
 				said = append(said, retryAfter(t, record(h, client()).Header()))
 			}
 			if d := said[0] - said[1]; d < -1 || d > 1 || said[0] < 11*3600 {
-				t.Errorf("got %v of clocks that differ by 4 ms, want the same after noon but for a second", said)
+				t.Errorf("got %v of clocks that differ by 4 ms, want the same after noon, within a second", said)
 			}
 			distinct[said[0]] = true
 		}

@@ -84,7 +84,7 @@ func TestHeldWhileServed(t *testing.T) {
 	})
 }
 
-// TestHoldsEndWithPanics, and nobody waits for their time.
+// TestHoldsEndWithPanics, before their time.
 func TestHoldsEndWithPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newMemory(t), byIP("streams", two)
@@ -238,7 +238,8 @@ func TestHeldWithOthers(t *testing.T) {
 	})
 }
 
-// TestHangUpsHoldNothing: who hangs up while the limiter decides holds nothing, since somebody knows what was taken.
+// TestHangUpsHoldNothing: a client that hangs up while the limiter decides holds nothing, because the middleware
+// returns its units.
 func TestHangUpsHoldNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, streams, tokens := newMemory(t), byIP("streams", two), lateByIP("tokens", daily, 10)

@@ -109,7 +109,7 @@ func TestRefusalsInTermsOfRPC(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number, code, message string
 		status                int    // of a unary call of Connect
-		wait                  string // in milliseconds; "": none, "*": that of Retry-After
+		wait                  string // in milliseconds; "": none, "*": Retry-After's
 	}{
 		"denied":          {"8", "resource_exhausted", "Quota Exceeded", 429, "3600000"},
 		"hidden":          {"8", "resource_exhausted", "Quota Exceeded", 429, "*"},

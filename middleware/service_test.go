@@ -92,7 +92,7 @@ func (s *service) start(j job) *process {
 // stop shuts processes down, which settles what is left to settle.
 func (s *service) stop(some ...*process) {
 	s.Helper()
-	s.client.CloseIdleConnections() // servers wait for those that were never used
+	s.client.CloseIdleConnections() // servers wait for connections that were never used
 	for _, p := range some {
 		p.CloseInput()
 	}
@@ -129,7 +129,7 @@ func (s *service) post(ctx context.Context, p *process, path string) (int, error
 	return status, err
 }
 
-// ask is post for those who want to know no more than the status.
+// ask is post that returns only the status.
 func (s *service) ask(p *process, path string) int {
 	status, _ := s.post(context.Background(), p, path) // the status says it
 	return status

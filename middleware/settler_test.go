@@ -194,7 +194,7 @@ func TestOnlySettlementsAreCounted(t *testing.T) {
 				if settled := seen.of(ratelimit.Settled); len(settled) != 1 || settled[0].Policy != "streams" || settled[0].Err != nil {
 					t.Errorf("got %+v, want the stream's return", settled)
 				}
-				for range 6_000 { // those that wait, and those that find no room
+				for range 6_000 { // waiting settlements, and further ones without room
 					check(t, m, from("192.0.2.1"))
 				}
 				synctest.Wait()

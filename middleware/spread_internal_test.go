@@ -252,7 +252,7 @@ func TestPlacesOfManyInstances(t *testing.T) {
 			t.Errorf("got %d, %t ten lines later", got, ok)
 		}
 	}
-	// The first client of an instance has one of ten places, of which eight are in the line. If it has none, the next tries.
+	// The first client of an instance has one of ten places. Eight are in the line. If it has none, the next tries.
 	if inLine < 70 {
 		t.Errorf("got %d slots in the lines of 100 instances, want nearly all to have one", inLine)
 	}

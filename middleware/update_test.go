@@ -39,7 +39,7 @@ func TestUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := record(h, from("192.0.2.1")).Header().Get("RateLimit"); got != `"p";r=7;t=2520` {
-		t.Errorf("got RateLimit %s, want 7 left of 10, of which two were used before", got)
+		t.Errorf("got RateLimit %s, want 7 left of 10; two were used before", got)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestFromContextWhileHandlersReturn(t *testing.T) {
 		askers.Go(func() {
 			for range 10 {
 				if v, found := ratelimit.FromContext(ctx); found && v.Policies[0].Decision.Receipt.Units() != want {
-					t.Errorf("got the verdict %+v, want that of a request of %d units", v, want)
+					t.Errorf("got the verdict %+v, want the verdict on a request of %d units", v, want)
 				}
 			}
 		})

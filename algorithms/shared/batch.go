@@ -34,9 +34,8 @@
 // overdue, and the charge unknown.
 //
 // answer and expire need the lane's mutex, so exactly one of them ends a batch.
-// The one that does reports the outcome to the circuit. send and hold do not
-// need the mutex, because the client's goroutine must not wait: they are
-// atomic.
+// It also reports the outcome to the circuit. send and hold do not need the
+// mutex, because the client's goroutine must not wait: they are atomic.
 //
 // A batch of plain commands is sent at once, because late ones do no harm.
 //

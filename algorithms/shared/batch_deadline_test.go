@@ -54,7 +54,7 @@ func TestQueueIsNoLongerThanTheDeadline(t *testing.T) {
 		if statsOf(r).Redis.Errors[reasonOverload] == 0 {
 			t.Error("calls that were not sent are not counted")
 		}
-		// Two batches at a time, of at most 48: those that are sent by 0 and 45 ms.
+		// Two batches at a time, of at most 48, sent by 0 and 45 ms.
 		if answered < 2*48 || answered > 4*48 || unsent != 2_000-answered {
 			t.Errorf("%d calls were answered and %d were not sent, of 2 000", answered, unsent)
 		}

@@ -69,7 +69,7 @@ func TestFlight(t *testing.T) {
 	}
 }
 
-// A simulation is a lane of callers, each of whom calls again soon after its answer,
+// A simulation is a lane of callers that call again soon after their answers,
 // and of a server that works on one batch at a time. Times are in µs.
 type simulation struct {
 	flight  flight

@@ -88,7 +88,7 @@ func TestStalledRedisExecutesNothingLate(t *testing.T) {
 				switch {
 				case one.decision.Source == algorithms.Shared:
 					if units != 1 {
-						t.Errorf("%s: Redis holds %d units, want the one that it admitted", one.key, units)
+						t.Errorf("%s: Redis holds %d units, want the admitted one", one.key, units)
 					}
 				case units > 1:
 					t.Errorf("%s: Redis holds %d units, want at most one", one.key, units)

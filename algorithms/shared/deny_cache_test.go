@@ -125,7 +125,8 @@ func TestDenialsOfSeveralCostsAreRemembered(t *testing.T) {
 	}
 }
 
-// A denial by Nobody is remembered as any other: no check of its call is asked.
+// Memory answers a denial by Nobody like any other: Redis is asked about no
+// check of its call.
 func TestDenialsByNobodyAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDenied()

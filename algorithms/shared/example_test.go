@@ -1,5 +1,4 @@
-// Examples of the shared limiter. No Redis listens at the address of most of them,
-// so their output is that of an outage.
+// Examples of the shared limiter. No Redis listens at the address of most of them, so their output shows an outage.
 
 package shared_test
 

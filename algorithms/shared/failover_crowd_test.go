@@ -213,9 +213,8 @@ func isAdmitted(a answered) bool { return a.Allowed }
 func isLocal(a answered) bool    { return a.Source == algorithms.Local }
 func isShared(a answered) bool   { return a.Source == algorithms.Shared }
 
-// wantLost wants no charge made twice. It wants no more charges lost than those
-// that lagged, one of each caller for each cut connection or late script, and
-// those that a hand-back lost.
+// wantLost wants no charge made twice. It wants no more charges lost than the lagging ones, one of each caller for each
+// cut connection or late script, and the charges that a hand-back lost.
 func (c *crowd) wantLost(lagged int64) (lost int64) {
 	c.t.Helper()
 	const cuts = 2 // when a master dies, or is demoted, and when its place is taken

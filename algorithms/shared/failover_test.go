@@ -73,7 +73,7 @@ func TestReadonly(t *testing.T) {
 	c.awaitScarce()
 	for range 2 {
 		c.awaitShared(time.Now(), c.keys)
-		do(t, server.Client(), "replicaof", "127.0.0.1", "1") // where nobody is
+		do(t, server.Client(), "replicaof", "127.0.0.1", "1") // where no server is
 		local := c.count("counted", isLocal)
 		redistest.Until(t, "the crowd is decided locally", func() bool { return c.count("counted", isLocal) > local+100 })
 		do(t, server.Client(), "replicaof", "no", "one")

@@ -22,7 +22,7 @@ func failures(at ...int64) (trips []outcome) {
 	return trips
 }
 
-// mixed returns n round trips, every gap ms, of which every second fails; the
+// mixed returns n round trips, one every gap ms. Every second one fails; the
 // last one does.
 func mixed(n int, gap int64) (trips []outcome) {
 	for i := range n {
@@ -41,7 +41,7 @@ func with(trips []outcome, more ...outcome) []outcome { return append(trips, mor
 func TestCircuitOpens(t *testing.T) {
 	tests := map[string]struct {
 		trips []outcome
-		want  int // of the trips, the one that opens it; 0: none
+		want  int // the number of the trip that opens it; 0: none
 	}{
 		"five in a row, for two deadlines":       {failures(0, 25, 50, 75, 100), 5},
 		"five in a row, hardly two deadlines":    {failures(0, 25, 50, 75, 99), 0},
@@ -65,7 +65,7 @@ func TestCircuitOpens(t *testing.T) {
 		"nine of twenty":                        {with(mixed(17, 10), outcome{180, nil}, outcome{190, nil}, outcome{200, nil}, outcome{210, errRefused}), 0},
 		"half of nineteen in any ten seconds":   {mixed(200, 580), 0},
 		"half of twenty-one in any ten seconds": {mixed(200, 470), 20},
-		"half, of those that say something":     {with(mixed(18, 10), outcome{190, context.Canceled}, outcome{200, context.Canceled}, outcome{210, errRefused}), 0},
+		"half, of the trips that count":         {with(mixed(18, 10), outcome{190, context.Canceled}, outcome{200, context.Canceled}, outcome{210, errRefused}), 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

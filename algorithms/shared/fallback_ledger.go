@@ -16,7 +16,7 @@
 // charged units are owed. They are the last to drain, so they count as of now.
 //
 // A Force has no receipt; its state follows from ResetAfter. A bucket that is
-// empty again D µs after the charge holds n units, of which the first n - 1
+// empty again D µs after the charge holds n units. The first n - 1 of them
 // drain before D: n = floor((D - 1) · r / w) + 1. A state of n units at T is
 // empty at T + e(n), where e(n) is the first whole µs at which n units have
 // drained, so T = now + D - e(n). That is exact except for fractions of a µs.

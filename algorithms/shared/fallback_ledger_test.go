@@ -100,7 +100,7 @@ func TestLedgerEntries(t *testing.T) {
 	const hour = time.Hour
 	tests := map[string]struct {
 		limit    algorithms.Limit
-		takes    []owed // units, and how long before they are told
+		takes    []owed // units, and how long before the hand-back
 		returned int64
 		want     []owed
 	}{
@@ -167,7 +167,7 @@ func TestLedgerRestores(t *testing.T) {
 	}
 }
 
-// A log of many entries is owed in a few, none of which lasts longer.
+// A log of many entries is owed in a few entries. None of them lasts longer.
 func TestLedgerShortensALongLog(t *testing.T) {
 	for _, n := range []int64{1, 63, 64, 65, 128, 129, 1_000, 10_000} {
 		w := newLedgerWorld(t)
@@ -179,7 +179,7 @@ func TestLedgerShortensALongLog(t *testing.T) {
 		var units int64
 		for i, it := range items {
 			if at := it.Receipt.At; at != someInstant+1_000*(units+1) {
-				t.Errorf("%d entries: entry %d is of %d µs, want that of its oldest", n, i, at-someInstant)
+				t.Errorf("%d entries: entry %d is of %d µs, want its oldest", n, i, at-someInstant)
 			}
 			units += it.Cost
 		}
@@ -232,7 +232,7 @@ func TestLedgerOwesUntilSent(t *testing.T) {
 	}
 	debts := l.pop(10)
 	if len(debts) != 1 || debts[0].key.Text != "usr=1" || l.len() != 1 {
-		t.Fatalf("got %d debts, and %d owed, want that of usr=1, owed still", len(debts), l.len())
+		t.Fatalf("got %d debts, and %d owed, want usr=1's, still owed", len(debts), l.len())
 	}
 	l.restore(debts[0], someInstant)
 	l.sending.Add(-1)

@@ -214,8 +214,8 @@ func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
 	})
 }
 
-// Backfills have instants of the primary's clock, which is that of the Options if
-// they have one.
+// Backfills have instants of the primary's clock, which is Options.Now if that
+// is set.
 func TestFallbackFollowsThePrimarysClock(t *testing.T) {
 	for _, skew := range []time.Duration{0, 7 * time.Second, -7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

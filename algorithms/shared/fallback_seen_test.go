@@ -165,7 +165,7 @@ func seenItem(t *testing.T, policy, key string, l algorithms.Limit) *call {
 	return c
 }
 
-// Keys of several policies, and of several limits, are told apart.
+// Keys of several policies, and of several limits, are distinguished.
 func TestSeenTableTellsKeysApart(t *testing.T) {
 	table, l, now := new(seenTable), algorithms.TokenBucket(10, time.Hour), someInstant
 	clock := func() int64 { return now }

@@ -59,7 +59,7 @@ func TestKeysCoolDown(t *testing.T) {
 			l := newLeased(t, o)
 			l.heat(t, "usr=1", algorithms.FixedWindow(2_000, 24*time.Hour))
 			if got := l.stats().Keys; got != 1 {
-				t.Fatalf("%+v: got %d hot keys, want the one that has all takes", o, got)
+				t.Fatalf("%+v: got %d hot keys, want the key with all takes", o, got)
 			}
 			time.Sleep(10 * time.Second)
 			if got := l.stats().Keys; got != 0 {

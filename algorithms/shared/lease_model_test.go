@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/limitertest"
 )
 
-// A spending is units that were admitted, less those that were returned.
+// A spending is units that were admitted, less the returned units.
 type spending struct {
 	at    int64 // µs
 	units int64

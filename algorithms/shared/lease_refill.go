@@ -264,8 +264,7 @@ func (l *lease) sendBack(back []step.Item) error {
 	return errors.Join(errs...)
 }
 
-// countReturned counts the units of a call of returns, and reports those that are
-// lost.
+// countReturned counts the units of a call of returns, and reports lost units.
 func (l *lease) countReturned(c *call, err error) {
 	for i := range c.items {
 		it := &c.items[i]

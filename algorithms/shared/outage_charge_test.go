@@ -223,7 +223,7 @@ func (s *site) chargesOnceAndLoads(t *testing.T) {
 	close(h.pass)
 	wg.Wait()
 	if got := h.n.Load(); got != 3 {
-		t.Errorf("got %d round trips, want one, and two of those who gathered", got)
+		t.Errorf("got %d round trips, want one, and two of the gathered calls", got)
 	}
 	for key, used := range s.used(t, c) {
 		if used != 1 {

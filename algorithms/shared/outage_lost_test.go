@@ -24,7 +24,7 @@ func TestLostUnitsAreThoseThatRedisLacks(t *testing.T) {
 	}{
 		"in time":       {redistest.Wait(0), 0, units},
 		"a second late": {redistest.WaitReply(time.Second), 0, units},
-		"none":          {redistest.FailReply(errLost), units, units}, // executed, but nobody can know
+		"none":          {redistest.FailReply(errLost), units, units}, // executed, but the client cannot know
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -104,7 +104,7 @@ var outageCauses = []outageCause{
 }
 
 // newTarget starts a server that answers, and a client with go-redis's default
-// options, except for those that tune changes.
+// options, except for the options that tune changes.
 func newTarget(t *testing.T, cause outageCause, tune func(*redis.Options)) *target {
 	t.Helper()
 	p := &target{t: t, server: redistest.Start(t)}

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// scarceOfTwo are checks in two slots, of which the second denies soon. From then
-// on each call takes of the first, and gives back.
+// scarceOfTwo are checks in two slots. The second denies soon. From then on
+// each call takes of the first, and gives back.
 func scarceOfTwo() []algorithms.Check {
 	return []algorithms.Check{
 		{Policy: "plenty", Key: "usr=1", Limit: algorithms.SlidingWindowCounter(100_000, 24*time.Hour), Cost: 1},

@@ -144,8 +144,8 @@ var troubles = []trouble{
 	// Each kind of server has its own words before these.
 	{holds: []string{"command called from"}, reason: reasonConfiguration, effect: effectFailure, executed: true, fault: faultCommand},
 
-	// Redis works, but not for this script. Its commands before the one that
-	// failed may have written.
+	// Redis works, but not for this script. Its commands before the failed one
+	// may have written.
 	{holds: []string{"attempted to access", "Attempted to access"}, reason: reasonInternal, executed: true}, // a key of another slot
 	{is: []error{errStoredKey}, reason: reasonKey},                                                          // the script reads before it writes
 	{says: []string{"WRONGTYPE ", "value is not an integer", "increment or decrement would overflow"}, reason: reasonKey, executed: true},

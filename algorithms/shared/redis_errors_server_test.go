@@ -252,7 +252,7 @@ func tooManyConnections(t *testing.T) error {
 	do(t, server.Client(), "ping")
 	err := ask(t, clientOf(t, server.Addr(), nil), "usr=1")
 	if got := troubleText(err); got != "capacity failure" && got != unforeseenText {
-		t.Errorf("%v: got %q, want that of a cut connection at least", err, got)
+		t.Errorf("%v: got %q, want a cut connection's at least", err, got)
 	}
 	conn, err := net.Dial("tcp", server.Addr())
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // clientOf returns a client of a server with go-redis's default options, except
-// those that set changes. Its timeouts are longer than any deadline of a test.
+// the options that set changes. Its timeouts are longer than any deadline of a
+// test.
 func clientOf(tb testing.TB, addr string, set func(*redis.Options)) *redis.Client {
 	tb.Helper()
 	o := &redis.Options{Addr: addr}

@@ -1,4 +1,4 @@
-// Large logs, of which Redis and Memory read entries in different orders.
+// Large logs. Redis and Memory read their entries in different orders.
 
 package shared
 

@@ -116,7 +116,7 @@ func TestTokenBucketReplacesTextsThatAreNoInteger(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client()
 	limiter := newRedis(t, client, nil)
-	limit := algorithms.TokenBucket(100, time.Hour) // of which six are too few to note their instant
+	limit := algorithms.TokenBucket(100, time.Hour) // six of 100 are too few to note their instant
 	stored := limiter.StoredKey(checksFor(limit, "usr=1")[0])
 	text := fmt.Sprintf("%de03005", time.Now().UnixMilli())
 	if err := client.Set(t.Context(), stored, text, 10*time.Hour).Err(); err != nil {

@@ -189,7 +189,7 @@ func TestResetOfPastLimits(t *testing.T) {
 	}
 }
 
-// A candidate has a state of its own, even if its algorithm is that of the live limit.
+// A candidate has a state of its own, even if its algorithm is the live limit's.
 func TestResetOfACandidate(t *testing.T) {
 	p, candidate := byUser("p", hourly), algorithms.TokenBucket(5, time.Hour)
 	p.Candidate = &candidate

@@ -49,8 +49,8 @@ type calendarKey struct{ unit, name string }
 
 var calendars sync.Map // of *Calendar by calendarKey
 
-// CalendarOf returns the calendar of a zone; nil is UTC. Limits are written with
-// the zone's name, so the zone must be the one that has this name everywhere.
+// CalendarOf returns the calendar of a zone; nil is UTC. Limits are written
+// with the zone's name, so the zone must have this name everywhere.
 func CalendarOf(unit string, zone *time.Location) *Calendar {
 	if zone == nil {
 		zone = time.UTC

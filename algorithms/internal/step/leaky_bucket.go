@@ -5,8 +5,8 @@
 //
 // Example: 60 per minute, burst 3. Four requests come at 0 s. The first is
 // served at once, the second at 1 s, the third at 2 s. The fourth finds the
-// queue full, and is told to retry after 1 s. There it is admitted, and served
-// at 3 s.
+// queue full, with a RetryAfter of 1 s. There it is admitted, and served at 3
+// s.
 
 package step
 

@@ -241,7 +241,7 @@ func (l *Limit) Turned(from, to int64) int64 {
 	return to/l.Window - from/l.Window
 }
 
-// Turn returns the end of the k-th window. The first window is that of the instant at.
+// Turn returns the end of the k-th window. The first window is the window of the instant at.
 func (l *Limit) Turn(at, k int64) int64 {
 	if l.Calendar != nil {
 		return l.Calendar.turn(at, k)

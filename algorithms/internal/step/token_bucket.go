@@ -229,7 +229,7 @@ func unitsUntil(from int64, s State, l *Limit) int64 {
 	return int64(min(q, math.MaxInt64))
 }
 
-// left reports whether the stored state is the one that the take left.
+// left reports whether the stored state is unchanged since the take.
 func (s State) left(r *Receipt) bool {
 	return s.T == r.T && s.N == r.N && s.F == r.F && (!s.mixed() || s.last() == r.At)
 }

@@ -13,14 +13,14 @@ const (
 
 // A sketch counts the most frequent of any number of keys in little memory:
 // Space-Saving (Metwally, Agrawal, El Abbadi 2005). A key that is not in it
-// takes the place of the one that has been counted least, and its count, which
-// is how much its own may be too high. So of n adds, every key with more than
+// takes the place of the key with the lowest count, and its count, which is how
+// much its own may be too high. So of n adds, every key with more than
 // n/sketchSlots of them is in it.
 type sketch struct {
 	total uint64
 	slots []slot           // at most sketchSlots
 	index map[uint64]int32 // of a key's slot, by its hash
-	heap  []int32          // slots; that of the least count is first
+	heap  []int32          // slots; the least count is first
 }
 
 type slot struct {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSketch: counts are too high by their errors at most, and nobody is missing who has more than a 128th.
+// TestSketch: counts are too high by their errors at most, and no key with more than a 128th is missing.
 func TestSketch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var tl tally
