@@ -83,7 +83,7 @@ func TestServerClockStepsTwice(t *testing.T) {
 }
 
 // stepping is a client that calls before ahead of each command, with the number of
-// those that went before.
+// earlier commands.
 type stepping struct {
 	*redis.Client
 	before func(n int)

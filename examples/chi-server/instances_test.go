@@ -118,7 +118,7 @@ func TestTwoInstances(t *testing.T) {
 	}
 }
 
-// wantOnly wants no alert to have fired, except those that may.
+// wantOnly wants no other alert to have fired.
 func (p *scraper) wantOnly(t *testing.T, when string, may ...string) {
 	t.Helper()
 	for alert := range maps.Keys(p.fired(t)) {

@@ -19,8 +19,8 @@ import (
 
 const port8080 = "127.0.0.1:8080" // of both programs
 
-// README starts two programs in turn. The commands between them belong to the one
-// that README started last.
+// README starts two programs in turn. The commands after each
+// start belong to its program.
 var programs = []struct {
 	start, dir string
 	args       []string // besides the address

@@ -30,7 +30,7 @@
 //
 // The histograms are native and classic. The gauges of a policy vanish when an
 // Update removes it, or when all Middlewares with the policy are closed. The limit in
-// force is that of an override of all keys, if there is one, but not of one key.
+// force includes an override of all keys, and no override of a single key.
 // If several Middlewares have a policy of one name, their requests add up, and
 // the largest top_offender_denial_ratio counts.
 //

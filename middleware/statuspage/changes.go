@@ -18,7 +18,7 @@ const (
 	keptChanges  = 50
 	shownChanges = 20
 	mergeWithin  = time.Minute     // equal changes are one
-	watchEvery   = 5 * time.Second // whether or not somebody reads the page
+	watchEvery   = 5 * time.Second // also while no operator reads the page
 )
 
 // A change is something that an operator may ask for after an incident.
@@ -50,7 +50,7 @@ func (h *history) add(at time.Time, text string) {
 	h.changes = append(h.changes[max(0, len(h.changes)-keptChanges+1):], change{at.UTC(), text, 1})
 }
 
-// note sets since when the troubles of v last, and notes those that begin and end.
+// note sets since when the troubles of v last, and notes each beginning and end.
 // It requires mu.
 func (h *history) note(v *view) {
 	present := make(map[string]trouble)
@@ -80,7 +80,7 @@ func (h *history) note(v *view) {
 	h.troubles = present
 }
 
-// watch notes changes although nobody reads the page.
+// watch notes changes also while no operator reads the page.
 func (p *Page) watch(now time.Duration) {
 	if int64(now/watchEvery) <= p.history.watched.Load() || !p.history.mu.TryLock() {
 		return

@@ -60,7 +60,7 @@ type policyOf struct {
 }
 
 // Page.decisions counts durations by source and bucket, and after these the
-// requests, those that were refused, and those that a policy denied.
+// requests, the refused requests, and the requests that a policy denied.
 const (
 	sources         = int(algorithms.Local) + 1
 	countedRequests = sources * recent.Buckets

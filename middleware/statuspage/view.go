@@ -81,7 +81,7 @@ func (p *Page) view(ctx context.Context) *view {
 	return v
 }
 
-// survey collects what can change while nobody reads the page.
+// survey collects the figures that change while no operator reads the page.
 func (p *Page) survey(now time.Duration) (*view, []*ratelimit.Middleware) {
 	p.mu.Lock()
 	middlewares := slices.Clone(p.middlewares)

@@ -15,7 +15,7 @@ import (
 
 const notKnown = "Units left: not known yet"
 
-// TestUnknownGauge: before an answer, the gauge shows neither a full limit nor that of another route.
+// TestUnknownGauge: before an answer, the gauge shows neither a full limit nor the limit of another route.
 func TestUnknownGauge(t *testing.T) {
 	t.Parallel()
 	s := start(t)
