@@ -11,9 +11,8 @@ import (
 
 // A Check is one question about one key, and the place of its answer.
 type Check struct {
-	// Policy is the scope of the key: a letter, then up to 63 letters, digits,
-	// '.', '_' or '-'. A suffix that begins with '~' names a keyspace beside
-	// it.
+	// Policy is the scope of the key; see [ValidatePolicy]. A suffix that
+	// begins with '~' names a keyspace beside it.
 	Policy string
 
 	// Key says who is counted, e.g. "usr=42". It must not be empty. All
@@ -24,9 +23,8 @@ type Check struct {
 	// Limit says how much. The zero Limit is an error.
 	Limit Limit
 
-	// Cost is in units of the limit, never negative. A cost of 0 takes nothing,
-	// and is allowed unless the key is in debt. A Return gives back Cost units
-	// of the receipt. Reset and Renew ignore it.
+	// Cost is in units, never negative. A cost of 0 takes nothing, and is
+	// allowed unless the key is in debt. Reset and Renew ignore it.
 	Cost int64
 
 	// Op says what to do. The zero value is Take.
@@ -133,10 +131,8 @@ func (m FailureMode) String() string {
 	}
 }
 
-// Item writes the check into it as steps use it, or returns everything that is
-// wrong with the check. An item that held another check needs Forget first. The
-// item keeps no memory of the caller's except the strings of the key. Item is
-// for this module's limiters.
+// Item is for this module's limiters. It writes the check into it, or returns
+// everything that is wrong. An item that held another check needs Forget first.
 func (c *Check) Item(it *step.Item) error {
 	if !c.valid() {
 		return c.mistakes()

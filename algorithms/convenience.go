@@ -12,14 +12,13 @@ import (
 // conveniencePolicy is the policy of Allow and Wait.
 const conveniencePolicy = "default"
 
-// Allow takes one unit of limit from key, in the policy "default". If it
-// returns an error, the limiter's, the Decision is not valid.
+// Allow takes one unit of limit from key, in the policy "default". Errors are
+// the limiter's.
 func Allow(ctx context.Context, l Limiter, key string, limit Limit) (Decision, error) {
 	return AllowN(ctx, l, key, limit, 1)
 }
 
-// AllowN is [Allow] for n units, all or nothing. With n = 0 it takes nothing
-// and returns the present figures.
+// AllowN is [Allow] for n units, all or nothing; 0 only returns the figures.
 func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (Decision, error) {
 	return one(ctx, l, Check{Key: key, Limit: limit, Cost: n})
 }
@@ -35,8 +34,8 @@ func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
 	return WaitN(ctx, l, key, limit, 1)
 }
 
-// WaitN is [Wait] for n units, all or nothing. Callers that take single units
-// may delay it for long. If n exceeds the burst, no wait helps.
+// WaitN is [Wait] for n units, all or nothing. Callers of single units may
+// delay it for long.
 func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) error {
 	if limit.Algorithm().Concurrent() {
 		return fmt.Errorf("algorithms: %w: Wait cannot return the units of the limit %v; call Allow and keep its receipt", ErrInvalid, limit)

@@ -34,8 +34,8 @@ func (s Source) String() string {
 }
 
 // A Decision answers a [Check]. Figures are exact, in units and whole
-// microseconds. A Take's figures are the figures after its charge. If the call
-// does not proceed, they are the figures of the untouched state.
+// microseconds, after the charge. If the call does not proceed, they describe
+// the untouched state.
 type Decision struct {
 	// Allowed is this check's own verdict. Ask [Allowed] whether the call
 	// proceeds.
@@ -63,8 +63,7 @@ type Decision struct {
 	// you serve it.
 	Delay time.Duration
 
-	// Receipt is what Return needs to undo this take. It is the zero Receipt
-	// unless the check was charged.
+	// Receipt lets Return undo this take; zero unless the check was charged.
 	Receipt Receipt
 }
 
@@ -78,8 +77,8 @@ func (d *Decision) decide(f step.Figures, source Source) {
 	d.RetryAfter, d.ResetAfter, d.UnitAfter, d.Delay = f.RetryAfter, f.ResetAfter, f.UnitAfter, f.Delay
 }
 
-// A Receipt records what a take charged. It is opaque, comparable, and valid
-// for the limiter that issued it.
+// A Receipt records a charge. It is opaque, comparable, and valid for the
+// limiter that issued it.
 type Receipt struct{ step step.Receipt }
 
 // Units returns how many units can still be returned; 0 for the zero Receipt.

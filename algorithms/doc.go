@@ -17,22 +17,14 @@
 //	100 requests at a time                       Concurrent            O(n)
 //	no requests                                  Nobody                none
 //
-// The most requests that one key gets in any window, at R requests per window:
+// Their documentation says what "100 per minute" means.
 //
-//	TokenBucket           burst + R - 1: of 100 per minute, 199 in the first minute
-//	LeakyBucket           the same
-//	SlidingWindowCounter  2R - 1 in the worst case, 1.1 R measured at random overload
-//	SlidingWindowLog      R
-//	FixedWindow           2R, around the turn of a window
-//
-// # Which limiter
-//
-// [Memory] counts in this process. It needs only the standard library. shared.Limiter counts together with all
-// instances, through Redis. Package limitertest has a page for testing your service.
+// [Memory] counts in this process. shared.Limiter counts together with all instances, through Redis. Package
+// limitertest has a page for testing your service.
 //
 // # Several limits, one decision
 //
-// [Limiter.Allow] takes up to 1 000 checks, of any algorithms. It charges all takes or none:
+// [Limiter.Allow] takes any checks, and charges all takes or none:
 //
 //	checks := []algorithms.Check{
 //		{Policy: "merchant", Key: "usr=" + merchant, Limit: perMerchant, Cost: 1},
@@ -43,8 +35,8 @@
 //
 // # What is exact
 //
-// All figures are integers: units and microseconds. A client that waits RetryAfter is admitted at its second try if no
-// other client spends, also after a step of the clock. Memory and Redis give the same figures.
+// All figures are integers: units and microseconds. Memory and Redis give the same figures. A client that waits
+// RetryAfter is admitted if no other client spends.
 //
 // # What happens to a key
 //

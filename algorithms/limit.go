@@ -39,8 +39,7 @@ func (a Algorithm) Calendar() bool { return a.row != nil && a.row.Calendar }
 func (a Algorithm) Concurrent() bool { return a.refills(step.OnReturn) }
 
 // A Limit says how much: an algorithm, requests per window, and a burst. It is
-// comparable. The zero Limit is invalid, and so may others be: see
-// [Limit.Validate].
+// comparable. The zero Limit is invalid; [Limit.Validate] checks others.
 type Limit struct {
 	step   step.Limit
 	beyond int16 // ns of the window beyond whole µs, which make it invalid
@@ -58,8 +57,8 @@ func TokenBucket(requests int64, window time.Duration) Limit {
 // LeakyBucket admits into a queue of burst places (by default: requests),
 // including the request that is being served. [Decision.Delay] says when to
 // serve an admitted request. A full queue denies. "100 per minute" serves one
-// request every 600 ms. nginx's limit_req does not count the request being
-// served, and so admits one more at the same burst.
+// request every 600 ms, and admits up to 199 in a minute. nginx's limit_req
+// admits one more at the same burst.
 func LeakyBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.LeakyBucket, requests, window)
 }
@@ -74,17 +73,16 @@ func LeakyBucket(requests int64, window time.Duration) Limit {
 //     The fullest 60 seconds held 99 requests at steady overload, and about 110
 //     (10 % above R) at random overload.
 //
-// It also denies requests that the log admits. Of bursts of R requests that
-// come every 1.01 to 1.5 windows, it denies 31 to 25 %. A client that uses R at
-// the beginning of a window is denied for up to a window and an Rth of it: 60.6
-// s at 100 per minute.
+// It denies 25 to 31 % of the requests in bursts of R that come every 1.01 to
+// 1.5 windows. A client that uses R at once waits up to a window and an Rth of
+// it: 60.6 s.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowCounter, requests, window)
 }
 
-// SlidingWindowLog admits at most requests in any window, exactly. It stores
-// one entry per admitted request, and so allows at most 10 000 requests. Use it
-// for logins, payments, and few keys.
+// SlidingWindowLog admits at most requests in any window, exactly: "100 per
+// minute" never means more. It stores one entry per admitted request, at most
+// 10 000.
 func SlidingWindowLog(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowLog, requests, window)
 }
@@ -96,19 +94,15 @@ func FixedWindow(requests int64, window time.Duration) Limit {
 	return newLimit(step.FixedWindow, requests, window)
 }
 
-// PerDay counts in calendar days of a time zone; nil is UTC. It is for quotas
-// in contracts. It does not protect a server: around midnight it admits up to
-// twice the requests, and all clients come back at once.
-//
-// The zone must have a name that [time.LoadLocation] finds, so it cannot be
-// [time.Local]. The store's clock decides the day. Clocks of instances may
+// PerDay counts in calendar days of a time zone that [time.LoadLocation] finds;
+// nil is UTC. Around midnight it admits up to twice the requests, and all
+// clients come back at once. The store's clock decides the day; instances may
 // differ from it by up to a day.
 func PerDay(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("day", zone))
 }
 
-// PerMonth is [PerDay] for calendar months. A key that changes from one to the
-// other keeps the units used in both present periods.
+// PerMonth is [PerDay] for calendar months.
 func PerMonth(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("month", zone))
 }
@@ -120,14 +114,11 @@ func calendarLimit(requests int64, c *step.Calendar) Limit {
 }
 
 // Concurrent admits n requests at a time, at most 10 000. A Take holds its
-// units until a Return frees them. If none comes, they are free after maxHold,
-// because the process may have died. A request that runs longer must [Renew]
-// its hold.
-//
-// Use it for slow requests and streams. It bounds no rate. RetryAfter and
-// ResetAfter are upper bounds. In an outage of Redis, each instance admits its
-// share of n, at least one; running requests come on top. Nothing returns the
-// units of a Force, and a Grant frees the oldest units.
+// units until a Return frees them, or until maxHold has passed without a
+// [Renew]. It bounds no rate. RetryAfter and ResetAfter are upper bounds. In an
+// outage of Redis, each instance admits its share of n, at least one, beside
+// running requests. Nothing returns a Force, and a Grant frees the oldest
+// units.
 func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }
@@ -142,8 +133,7 @@ func newLimit(row *step.Row, requests int64, window time.Duration) Limit {
 	return l.validated()
 }
 
-// WithBurst returns the limit with another burst: the most units that a bucket
-// admits at once. Other limits become invalid.
+// WithBurst returns a bucket with another burst. Other limits become invalid.
 func (l Limit) WithBurst(burst int64) Limit {
 	l.step.Burst = burst
 	l.step = l.step.Reduced()
@@ -160,27 +150,25 @@ func (l Limit) validated() Limit {
 // Step is for this module's limiters.
 func (l *Limit) Step() *step.Limit { return &l.step }
 
-// LimitOf is for this module's limiters. The integers must come from a valid
-// limit.
+// LimitOf is for this module's limiters.
 func LimitOf(l step.Limit) Limit { return Limit{step: l, valid: true} }
 
 // Algorithm returns the algorithm.
 func (l Limit) Algorithm() Algorithm { return Algorithm{l.step.Row} }
 
-// Requests returns how many units come back per window, or may be held at a
-// time; 0 for Nobody.
+// Requests returns the units per window, or at a time; 0 for Nobody.
 func (l Limit) Requests() int64 { return l.step.Requests }
 
-// Window returns the window; 0 for Nobody. A calendar day counts as 24 hours, a
-// month as 31 days. For Concurrent it is the longest hold without a Renew.
+// Window returns the window: 24 hours for a calendar day, 31 days for a month,
+// maxHold for Concurrent, 0 for Nobody.
 func (l Limit) Window() time.Duration {
 	return time.Duration(l.step.Window)*time.Microsecond + time.Duration(l.beyond)
 }
 
-// Burst returns the most units that can be taken at once; 0 for Nobody.
+// Burst returns the most units at once; 0 for Nobody.
 func (l Limit) Burst() int64 { return l.step.Burst }
 
-// Validate returns everything that is wrong with the limit, or nil. Errors wrap
+// Validate returns everything that is wrong with the limit, wrapped in
 // [ErrInvalid].
 func (l Limit) Validate() error {
 	row := l.step.Row

@@ -14,16 +14,15 @@ import (
 // A Limiter decides whether requests may proceed. Implementations are safe for
 // concurrent use.
 type Limiter interface {
-	// Allow answers checks in place, at most 1 000 of them. It charges every
-	// Take, or none of them.
+	// Allow answers checks in place, at most 1 000. It charges every Take, or
+	// none.
 	//
-	// An error means that no decision could be made; it never means "denied".
-	// An error that wraps [ErrInvalid] is the caller's, and nothing was
-	// charged. After any other error the charge may have happened, and no
-	// Decision of the call is valid.
+	// An error means that there is no decision; it never means "denied". If it
+	// wraps [ErrInvalid], nothing was charged. After any other error, the
+	// charge may have happened.
 	//
-	// After Allow returns, it does not touch checks or their strings. Calls
-	// that run at the same time must not share checks.
+	// After Allow returns, it does not touch checks. Concurrent calls must not
+	// share checks.
 	Allow(ctx context.Context, checks []Check) error
 }
 
@@ -33,8 +32,8 @@ type Limiter interface {
 var ErrInvalid = step.ErrInvalid
 
 // ErrUnavailable is wrapped by the error of a call that only Redis may answer,
-// while it cannot: a check is FailClosed, or an operator settles. Nothing was
-// charged locally. If the answer was lost, Redis may have charged the call.
+// while it cannot: a check is FailClosed, or an operator settles. Redis may
+// have charged it.
 var ErrUnavailable = errors.New("the shared limiter is not available")
 
 // Never is the wait that does not end: for a cost above the burst, for the

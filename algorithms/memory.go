@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Memory limits within this process. It is safe for concurrent use. It owns no
-// goroutine and needs no Close. Calls forget keys that are full again, a few at
-// a time; a Memory that receives no calls forgets nothing.
+// Memory limits within this process. It is safe for concurrent use, owns no
+// goroutine and needs no Close. Calls forget keys that are full again.
 type Memory struct {
 	clock  func() time.Time // nil: wall
 	wall   *wallClock
@@ -22,16 +21,15 @@ var _ Limiter = (*Memory)(nil)
 
 // MemoryOptions tune a [Memory].
 type MemoryOptions struct {
-	// MaxKeys bounds the keys that are held; 0 or less means 1 000 000. Beyond
-	// it a new key evicts the key that is full soonest among a few. It evicts
-	// no key that was denied within the last second. If there is nothing to
-	// evict, the new key is denied for a second, and a Force on it is lost.
-	// Eviction may begin some per cent early.
+	// MaxKeys bounds the keys; 0 or less means 1 000 000. Beyond it, or some
+	// per cent earlier, a new key evicts the key that is full soonest among a
+	// few, but none that was denied within the last second. If it can evict
+	// none, the new key is denied for a second.
 	MaxKeys int
 
-	// Now is the clock; nil means the system's, whose steps a call follows
-	// within a second. Now must be safe for concurrent use. It must neither
-	// call the Memory nor panic, because it runs under a lock.
+	// Now is the clock; nil means the system's. It must be safe for concurrent
+	// use, and must neither call the Memory nor panic, because it runs under a
+	// lock.
 	Now func() time.Time
 }
 

@@ -4,9 +4,8 @@ package algorithms
 
 import "time"
 
-// Stats are what a limiter has done since it was made. Counts only grow; gauges
-// are marked. Parts that a limiter does not have are zero. Every limiter of
-// this module has a method Stats() Stats.
+// Stats are a limiter's counts since it was made, and gauges, which are marked.
+// Every limiter of this module has a method Stats() Stats.
 type Stats struct {
 	// Shared says that the limiter counts together with other instances, and
 	// has the parts Redis, Fallback, DenyCache and Lease.
@@ -15,28 +14,22 @@ type Stats struct {
 	// Redis counts round trips.
 	Redis struct {
 		Checks      uint64 // checks sent to Redis
-		Scripts     uint64 // scripts sent, each with the checks of many callers
-		ScriptLoads uint64 // scripts that Redis did not know and received whole
+		Scripts     uint64 // scripts sent
+		ScriptLoads uint64 // scripts that Redis did not know
 
-		// Errors counts failures by reason (see shared.Reason): of scripts, of
-		// calls with a bad stored key, of calls that waited too long, and of
-		// announcements of this instance. Every reason has an entry from the
-		// start.
+		// Errors counts failures by shared.Reason. Every reason has an entry.
 		Errors map[string]uint64
 
-		// Missing counts checks without a stored state: new keys, and keys that
-		// were evicted or flushed. A jump means that Redis forgets limits.
+		// Missing counts checks without a stored state. A jump means that Redis
+		// forgets limits.
 		Missing uint64
 
-		// Batches counts scripts by size: Batches[i] held more than 1<<(i-1)
-		// and at most 1<<i checks. The last also counts larger scripts. Batched
-		// is their sum of checks.
+		// Batches[i] counts scripts of more than 1<<(i-1) and at most 1<<i
+		// checks; the last also larger ones. Batched counts their checks.
 		Batches [9]uint64
 		Batched uint64
 
-		// ReturnsFailed counts units that could not be given back, after a
-		// denial in another Cluster slot or from a lease. They stay charged
-		// until they drain.
+		// ReturnsFailed counts units that could not be given back.
 		ReturnsFailed uint64
 	}
 
@@ -50,9 +43,9 @@ type Stats struct {
 		Passed  uint64 // checks that failed open
 		Refused uint64 // calls that failed closed
 
-		Owed       int    // gauge: keys with local charges that Redis has not received yet
+		Owed       int    // gauge: keys with local charges for Redis
 		HandedBack uint64 // units that Redis received after an outage
-		Lost       uint64 // units that may be missing in Redis, because it did not answer
+		Lost       uint64 // units that may be missing in Redis
 	}
 
 	// Changes are the latest 16 times that the circuit has opened or closed, oldest
@@ -75,7 +68,7 @@ type Stats struct {
 		Leased   uint64 // units in them
 		Spent    uint64 // units that admitted takes
 		Returned uint64 // units that went back
-		Lost     uint64 // units whose window ended, or that could not go back
+		Lost     uint64 // other units
 	}
 
 	// Memory is the limiter itself, or the part of a shared limiter that
@@ -95,11 +88,9 @@ type CircuitChange struct {
 	Reason string // why it has opened, as shared.Reason says it; "" if it has closed
 }
 
-// A Finding is a misconfiguration that shows only while a service runs. It
-// names parts of the configuration, and nothing of a client.
+// A Finding is a misconfiguration that shows only while a service runs.
 type Finding struct {
-	// Code is the entry in RUNBOOK.md, e.g. "PS201": from PS101 of the
-	// middleware, from PS201 of the shared limiter.
+	// Code is the entry in RUNBOOK.md, e.g. "PS201".
 	Code string `json:"code"`
 
 	// Sentence says what is wrong, and Remedy what to do about it.

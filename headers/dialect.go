@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// A Dialect is the set of header families that responses carry. Join families
-// with |. The zero value means Draft|SeparateFields. Retry-After belongs to
-// every Dialect.
+// A Dialect is a set of header families, joined with |. The zero value means
+// Draft|SeparateFields. Retry-After belongs to every Dialect.
 type Dialect uint8
 
 const (
@@ -94,9 +93,8 @@ func (d Dialect) Validate() error {
 	return nil
 }
 
-// ExposeHeaders returns the names of the fields that [Dialect.Write] may set,
-// Retry-After included. Send them in Access-Control-Expose-Headers, because
-// scripts cannot read them otherwise.
+// ExposeHeaders returns the names of the fields of [Dialect.Write] and
+// Retry-After, for Access-Control-Expose-Headers.
 func (d Dialect) ExposeHeaders() []string {
 	d = d.orDefault()
 	var names []string

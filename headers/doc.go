@@ -6,15 +6,14 @@
 //		Name: "default", Limit: 100, Requests: 100, Window: time.Minute, Continuous: true,
 //	})
 //
-// A [Quota] is a policy's promise, made once. A [State] is one policy's part of one response. [Dialect.Write] writes a
-// [Response], which holds all States. [SetProblem] and [Problem] make the body of a denial. A [Reader] reads.
+// A [Quota] is a policy's promise, made once. [Dialect.Write] writes a [Response], which holds one [State] per policy.
+// [SetProblem] and [Problem] make the body of a denial.
 //
 // "The draft" means version 11 of draft-ietf-httpapi-ratelimit-headers, work in progress.
 //
 // # What clients read
 //
-// The second column says what a client makes of Retry-After alone. The others say what it makes of the fields of a
-// Dialect alone.
+// Each column is about responses with only these fields:
 //
 //	Client                          Retry-After  Draft  SeparateFields  both (default)  XRateLimit
 //	axios-retry                     waits        -      -               -               -
@@ -29,8 +28,8 @@
 //	httpx                           -            -      -               -               -
 //	go-retryablehttp                waits        -      -               -               -
 //
-// "waits" means that the client retries after that wait. "reads" means that it returns the numbers, NaN that it returns
-// no numbers, and "-" that it ignores the field. make test-clients runs these clients and compares the table.
+// A client that "waits" retries after that wait. One that "reads" returns the numbers, or NaN. A "-" ignores the field.
+// make test-clients compares the table.
 //
 // # Meaning of the numbers
 //
@@ -40,15 +39,8 @@
 //   - r is the number of units left.
 //   - t is the time in seconds for which r has to last: r·w <= q·t. So a client that spreads r over t never exceeds the
 //     rate.
-//   - A denial lists only the policies that denied. Retry-After is never before the end of their t.
-//   - Waits are at most 14 days, because many clients' timers overflow at 24.8 days.
-//
-// # Duties of the server
-//
-//   - Call Write before the response begins. The draft forbids trailers.
-//   - Put CORS middleware outside the limiter, because denials need its fields.
-//   - Expect caches to replay the fields. The draft asks clients to ignore the fields of a response with a positive
-//     Age. [SetProblem] makes denials uncacheable.
+//   - A denial lists only the policies that denied. Waits are at most 14 days, because many clients' timers overflow at
+//     24.8 days.
 //
 // # Reading
 //

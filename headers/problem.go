@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// SetProblem prepares h for a body of [Problem]. It sets Content-Type to
-// application/problem+json (RFC 9457), X-Content-Type-Options to nosniff, and
-// Cache-Control to no-store. It removes Expires, Etag, Last-Modified and
-// Content-Length, which describe another body.
+// SetProblem prepares h for a body of [Problem]: it sets Content-Type,
+// X-Content-Type-Options: nosniff and Cache-Control: no-store, and removes
+// Expires, Etag, Last-Modified and Content-Length.
 func SetProblem(h http.Header) {
 	if len(h) > 0 { // h is often empty, and four deletions cost more than this test
 		delete(h, "Expires")
@@ -33,8 +32,8 @@ func SetProblem(h http.Header) {
 //	abnormal-usage-detected     429  an operator or a rule denies this client
 //	(empty)                     any  the status is enough
 //
-// Problem writes another type unchanged, without a title. policies are the
-// names of the policies that denied. Problem is safe for concurrent use.
+// policies are the names of the policies that denied. Problem is safe for
+// concurrent use.
 func Problem(status int, problemType string, policies ...string) []byte {
 	head := problemHead(problemType)
 	size := len(head) + len(`,"status":429,"violated-policies":[]}`)

@@ -24,32 +24,28 @@ const (
 // invalid, because it has no Name.
 type QuotaConfig struct {
 	// Name is the policy's name for clients: 1 to 64 characters of 0x20 to
-	// 0x7E. Prefer letters, digits and hyphens.
+	// 0x7E.
 	Name string
 
-	// Limit is the most units that a client can use at once: a bucket's burst,
-	// or a window's requests. It is 0 to 999999999999999; 0 denies every
-	// request. Write sends it as q.
+	// Limit is q, the most units at once: a bucket's burst, or a window's
+	// requests, 0 to 999999999999999. 0 denies every request.
 	Limit int64
 
-	// Requests per Window is the rate at which units return. A window has as
-	// many Requests as its Limit. Both are positive, except with a Limit of 0
-	// and with concurrent requests. Write sends w in seconds, rounded up.
+	// Requests per Window is the rate at which units return, both positive,
+	// except with a Limit of 0 and with concurrent requests.
 	Requests int64
 	Window   time.Duration
 
-	// Continuous is true if units return one by one (a bucket), and false if
-	// they return window by window.
+	// Continuous is true if units return one by one (a bucket).
 	Continuous bool
 
-	// Calendar is true if the windows are periods of the calendar. Write sends
-	// no w then. Window is about the longest period.
+	// Calendar is true for periods of the calendar, of which Window is the
+	// longest. Write sends no w then.
 	Calendar bool
 
-	// Unit is the unit of Limit and Requests. "" and "requests" mean requests.
-	// The draft also names "content-bytes" and "concurrent-requests", which
-	// have neither Requests nor Window. Other units have 1 to 64 characters of
-	// 0x20 to 0x7E.
+	// Unit is "" or "requests", "content-bytes", "concurrent-requests" (with
+	// neither Requests nor Window), or 1 to 64 other characters of 0x20 to
+	// 0x7E.
 	Unit string
 }
 
@@ -76,8 +72,7 @@ type prepared struct {
 }
 
 // NewQuota returns the quota of a configuration. The error joins one error per
-// misconfiguration. A refill of more than 999999999999999 s counts as that
-// time.
+// misconfiguration.
 func NewQuota(c QuotaConfig) (*Quota, error) {
 	q := new(Quota)
 	if err := q.Set(c); err != nil {
@@ -91,9 +86,9 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 	return q, nil
 }
 
-// Set makes q the quota of another configuration, without an allocation. The
-// caller may set q again after each Write. Set is not safe for concurrent use.
-// Errors are NewQuota's; q is then unchanged.
+// Set makes q the quota of another configuration, without an allocation, also
+// after a Write. It is not safe for concurrent use. On an error, NewQuota's, q
+// is unchanged.
 func (q *Quota) Set(c QuotaConfig) error {
 	if !c.valid() {
 		return misconfigurations(c)

@@ -18,18 +18,18 @@ type Reader struct {
 // Fields are the contents of the rate limit fields of one response. The zero value describes a response without such
 // fields.
 type Fields struct {
-	// Wait is how long the client has to wait, counted from the arrival of the response; [Never] if it exceeds 292
-	// years. It means nothing if From is empty.
+	// Wait is how long the client has to wait after the response arrived; [Never] beyond 292 years. It means nothing if
+	// From is empty.
 	Wait time.Duration
 
-	// From names the field that states Wait, e.g. "Retry-After"; empty if there is no wait, as in an admitted response.
+	// From names the field of Wait, e.g. "Retry-After"; empty if there is none.
 	From string
 
 	// Limits are the limits that the response describes: first the items of RateLimit or its equivalent, then the
 	// policies without such an item.
 	Limits []ServiceLimit
 
-	// Malformed lists the fields that the Reader ignored, in whole or in part, because they are malformed or too long.
+	// Malformed lists the fields that the Reader ignored, at least in part.
 	Malformed []string
 }
 
@@ -41,14 +41,14 @@ type ServiceLimit struct {
 	// Partition is the server's partition key; nil if the response states none.
 	Partition []byte
 
-	// Remaining is the number of units left, or -1 if the response does not state it.
+	// Remaining is the number of units left; -1 if not stated.
 	Remaining int64
 
-	// Within is the time for which Remaining has to last, or until a unit is free if Remaining is 0. It is -1 if the
-	// response does not state it, and [Never] if it exceeds 292 years.
+	// Within is the time for which Remaining has to last, or until a unit is free if Remaining is 0; -1 if not stated,
+	// [Never] beyond 292 years.
 	Within time.Duration
 
-	// Cost is the cost of the request, or -1 if the response does not state it.
+	// Cost is the cost of the request; -1 if not stated.
 	Cost int64
 
 	// Quota units per Window are the policy's promise: -1 and 0 if not stated.
@@ -81,7 +81,7 @@ const maxField = 8 << 10
 // Read reads the header of a response with a status that arrived at now.
 //
 //   - Retry-After takes precedence, and the longest of several. A date counts from the response's own Date, otherwise
-//     from now. A lenient Reader reads it from status 300 on, a strict Reader beside 3xx, 413, 429 and 503.
+//     from now. A strict Reader reads it only beside 3xx, 413, 429 and 503.
 //   - Without it, a denial has the longest Within of the limits that have no unit left. A denial is a status from 400
 //     on; for a strict Reader 413, 429 or 503.
 //   - Read ignores the limits of a cached response (a positive Age), and fields of more than 8 KiB.

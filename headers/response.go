@@ -6,8 +6,7 @@ import (
 )
 
 // A State is one policy's decision about one request. A policy that did not
-// decide has no State, because headers must not invent numbers. Write omits the
-// zero value.
+// decide has none.
 type State struct {
 	// Quota is the quota of the policy. Without one, Write omits the State.
 	Quota *Quota
@@ -20,13 +19,12 @@ type State struct {
 	// request. Write cuts it to 0 and the limit.
 	Remaining int64
 
-	// RetryAfter is the wait of a client that this policy denied, jitter
-	// included; [Never] if waiting does not help. Write rounds it up to
-	// seconds.
+	// RetryAfter is the wait of a denied client, jitter included; [Never] if
+	// waiting does not help. Write rounds up to seconds.
 	RetryAfter time.Duration
 
 	// ResetAfter is the time until the whole limit is available; [Never] if
-	// unknown. Write rounds it up to seconds.
+	// unknown.
 	ResetAfter time.Duration
 
 	// UnitAfter is the time until one unit is available; [Never] if none

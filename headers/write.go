@@ -24,13 +24,13 @@ const (
 //     least r/q, or the denied State with the longest wait.
 //   - Retry-After belongs to denials only; see [SetRetryAfter].
 //
-// Without a State to describe, Write sends no numbers. Limiters may be stacked:
-// RateLimit and RateLimit-Policy get a further line, and an admitted response
-// keeps the single numbers that are nearer to their limit.
+// Limiters may be stacked: RateLimit and RateLimit-Policy get a further line,
+// and an admitted response keeps the single numbers that are nearer to their
+// limit.
 //
-// Write keeps nothing of resp. A [Quota] may share lines of h: replace them,
-// and do not edit them in place. Write is safe for concurrent use with
-// different headers h.
+// Write keeps nothing of resp. Do not edit lines of h in place, because a
+// [Quota] may share them. Write is safe for concurrent use with different
+// headers h.
 func (d Dialect) Write(h http.Header, resp Response) {
 	d = d.orDefault()
 	var shared, waits bool

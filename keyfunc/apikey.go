@@ -9,14 +9,11 @@ import (
 const maxAPIKey = 4096 // bytes
 
 // APIKey returns the Key usr=<ID> of the account that owns the API key in a
-// header field. Its tier is the account's. The API key itself is in no key, so
-// a limiter counts the account, however many API keys it has.
+// header field, with the account's tier. "Authorization" is read as a bearer
+// token; another scheme is [ErrMissing].
 //
-// "Authorization" is read as a bearer token (RFC 6750, section 2.1); another
-// scheme is [ErrMissing]. In any other field the whole value is the key.
-//
-// lookup returns the account of a key. Share one Key among the policies of a
-// Middleware: lookup is called once per [Request] and value. Its errors mean:
+// lookup returns the account of a key, once per [Request] and value. Share one
+// Key among the policies of a Middleware. Errors of lookup mean:
 //
 //   - One that wraps [ErrUnknown]: the key does not exist.
 //   - None, and an empty ID: a programming error.
@@ -24,12 +21,10 @@ const maxAPIKey = 4096 // bytes
 //     a method Unavailable() bool that returns true. It is logged, so it must
 //     not contain the key.
 //
-// Answer most lookups from a bounded cache that also remembers unknown keys, as
-// the example shows. Give keys 128 random bits. If your handlers need the
-// Identity, use [User].
-//
-// An absent field is [ErrMissing]. An empty field, several lines, more than
-// 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
+// Use a bounded cache that also remembers unknown keys, as the example does.
+// Give keys 128 random bits. An absent field is [ErrMissing]. An empty field,
+// several lines, more than 4096 bytes, and bytes that are not visible ASCII are
+// [ErrMalformed].
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)
 	misconfigurations := []error{err}

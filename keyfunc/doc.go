@@ -19,9 +19,8 @@
 //	all clients together                        | Const("all")
 //	anything else                               | Custom("kind", f)
 //
-// A key is kind=value, such as ip=192.0.2.1 or usr=42, so a header that says "192.0.2.1" is not that address. [Join]
-// puts '|' between its parts. Values escape '%', '|', '{', '}' and all bytes outside 0x21 to 0x7E as %XX. So different
-// values never make the same key.
+// A key is kind=value, such as ip=192.0.2.1 or usr=42. [Join] puts '|' between its parts. Values escape '%', '|', '{',
+// '}' and all bytes outside 0x21 to 0x7E as %XX. So different values never make the same key.
 //
 // # Dangers
 //
@@ -32,10 +31,8 @@
 //   - Hops trusts every peer. Use it only if every request passes your proxies.
 //   - The path of a URL must not be a key: /orders/1, /orders/2 and //orders/1 would be three buckets. [Route] and
 //     [RouteIn] take the template.
-//   - Outside of every router, [Route] puts all requests into the bucket rt=unmatched.
-//   - A client chooses the part of a [FirstOf] that applies to it by omitting the parts before it, and has a bucket in
-//     each.
-//   - API keys are in no key, no error and no log line of this project. All other values are stored in the clear.
+//   - A client chooses the part of a [FirstOf] by omitting earlier parts.
+//   - API keys are in no key, no error and no log line. All other values are in the clear.
 //
 // # Your functions
 //
@@ -55,6 +52,4 @@
 //	wraps ErrUnknown               | the lookup does not know the key  | 401, and 429 after several
 //	its Unavailable() returns true | the lookup failed                 | 503
 //	any other                      | a programming error, or Custom's  | 500
-//
-// No error contains a value of the client, except errors of your own functions.
 package keyfunc

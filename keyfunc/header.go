@@ -10,9 +10,7 @@ import (
 const maxHeader = 1024
 
 // Header returns the Key hdr.<name>=<value>, name in lower case, of a header
-// field that a trusted gateway sets, or overwrites, on every request. Clients
-// must not be able to send it: each new value is a new bucket. A limiter stores
-// the value in the clear.
+// field that a trusted gateway sets, or overwrites, on every request.
 //
 // An absent or empty field is [ErrMissing]. Several lines, and more than 1024
 // bytes, are [ErrMalformed]. Authorization, Proxy-Authorization, Cookie and

@@ -34,8 +34,7 @@ type IPOptions struct {
 	// means that Trusted names the proxies.
 	//
 	// Hops is safe only if every request passes these proxies, and each appends
-	// one entry: a client that reaches the server directly forges the header.
-	// If the header has fewer entries, the client is the peer.
+	// one entry. If the header has fewer entries, the client is the peer.
 	Hops int
 
 	// IPv6Bits is the length of the prefix that counts as one client, 16 to
@@ -51,10 +50,10 @@ func (o *IPOptions) proxied() bool { return len(o.Trusted) > 0 || o.Header != ""
 // Without proxy settings, it takes the address that [Request.ClientIP] finds,
 // by default the peer of the connection, RemoteAddr.
 //
-// With Trusted, it walks the forwarding header from the right, over all lines,
-// while entries are trusted. The first entry that is not is the client; if all
-// are, the leftmost is. An entry that is not an address ends the walk at the
-// proxy that passed it on. With Hops, it counts entries instead.
+// With Trusted, it walks the forwarding header from the right. The first
+// untrusted entry is the client; if all are trusted, the leftmost is. An entry
+// that is not an address ends the walk at the proxy that passed it on. With
+// Hops, it counts entries instead.
 //
 // An IPv4-mapped address is the IPv4 address, and zones are dropped. IPv6
 // addresses are cut to IPv6Bits (ip=2001:db8:1:2::/64), except NAT64

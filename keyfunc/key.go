@@ -23,10 +23,9 @@ var (
 
 var errZero = errors.New("keyfunc: the zero Key counts no client; make a Key with IP, User, APIKey or another constructor")
 
-// A Key says who is counted: it turns a request into the key of a limiter. It
-// is immutable, comparable and safe for concurrent use. Two calls of a
-// constructor return different Keys. The zero Key is a misconfiguration in this
-// package. A Policy of package ratelimit takes it for the client's address.
+// A Key turns a request into the key of a limiter. It is immutable, comparable
+// and safe for concurrent use. The zero Key is a misconfiguration, except in a
+// Policy of package ratelimit, where it means the client's address.
 type Key struct{ def *definition }
 
 // A definition is everything known of a Key. It never changes.

@@ -15,10 +15,9 @@ const unmatched = "unmatched"
 // such as "GET /v1/orders/{id}" (escaped). It never fails on a request. A
 // [Join] must not begin with a route.
 //
-// In chi it works wherever the middleware is mounted. Mount it after middleware
-// that rewrites the path or the method, such as StripSlashes. A trailing slash
-// does not matter. HEAD counts as GET. Methods outside RFC 9110 and PATCH count
-// together, as OTHER.
+// In chi, mount it anywhere behind middleware that rewrites the path or the
+// method, such as StripSlashes. HEAD counts as GET. Methods outside RFC 9110
+// and PATCH count as OTHER.
 //
 // In handlers of a [http.ServeMux] it is the registered pattern, without the
 // prefix of an enclosing mux. In front of a ServeMux use [RouteIn].

@@ -11,11 +11,8 @@ import (
 
 // A Ban locks out repeat offenders. After Denials denials Within a period, the
 // policy denies every request of the key for a time, on all instances that
-// share the limiter. The denial that causes the ban does not include it in its
-// Retry-After. While the shared limiter is out of reach, no key is banned.
-//
-// A ban costs one more key to read per request, and up to three keys per denied
-// client. Do not ban keys that many clients share, such as a company's address.
+// share the limiter. While the shared limiter is out of reach, no key is
+// banned. Do not ban keys that many clients share, such as a company's address.
 type Ban struct {
 	// Denials within Within bring a ban: 1 to 1 000.
 	Denials int64

@@ -11,9 +11,8 @@ import (
 // An Offender is a key that a policy denies, or that a shadow policy would deny.
 type Offender struct {
 	// Key shows the kind of each part and eight bytes of the part's SHA-256,
-	// e.g. ip=#7a3c5e0d9b1f2a48. To test a suspect: printf ip=192.0.2.1 |
-	// sha256sum. Routes, constants, and all keys of a policy with PlainKeys are
-	// plain.
+	// e.g. ip=#7a3c5e0d9b1f2a48, unless the policy has PlainKeys. Routes and
+	// constants are plain. To test a suspect: printf ip=192.0.2.1 | sha256sum.
 	Key string
 
 	// Plain is the key itself, for programs that act on it, such as package

@@ -45,15 +45,14 @@
 // bodies, and never shows clients the text of an error.
 //
 // Clients of gRPC, gRPC-Web and Connect receive the error RESOURCE_EXHAUSTED with a google.rpc.RetryInfo instead of a
-// 429. gRPC's own retries obey grpc-retry-pushback-ms. Scripts in browsers see these only if
-// Access-Control-Expose-Headers names Grpc-Status, Grpc-Message and Grpc-Status-Details-Bin.
+//  429. gRPC's own retries obey grpc-retry-pushback-ms. For scripts in browsers, name Grpc-Status, Grpc-Message and
+//     Grpc-Status-Details-Bin in Access-Control-Expose-Headers.
 //
 // # Retry-After
 //
 // Retry-After is honest: after that wait the same request is admitted if no other client spends. Where many clients
-// share a limit, the honest wait would send them all back at once. So each denied client gets an instant of its own,
-// its slot. Without a slot, an aligned window or a Hidden policy adds jitter: a tenth of the window, from 1 to 30 s.
-// See Policy.Spread.
+// share a limit, each denied client gets an instant of its own, its slot: see Policy.Spread. Without a slot, an aligned
+// window or a Hidden policy adds jitter: a tenth of the window, from 1 to 30 s.
 //
 // # Where to mount it
 //
@@ -66,11 +65,4 @@
 //
 // A HEAD counts as a GET of its route. net/http answers "OPTIONS *" before any handler; set
 // http.Server.DisableGeneralOptionsHandler to limit it.
-//
-// # Which failure mode
-//
-//	The limit protects                  Use
-//	availability, fair shares           algorithms.FailLocal (the default)
-//	nothing that matters for an hour    algorithms.FailOpen
-//	passwords, money, one-time codes    algorithms.FailClosed
 package ratelimit

@@ -20,8 +20,7 @@ import (
 // request to all its policies, or, if one denies, to none.
 //
 // It is safe for concurrent use. Wrap any number of handlers; they share the
-// counts. Do not wrap a handler twice by policies of one name: that charges
-// each request twice.
+// counts.
 type Middleware struct {
 	limiter     algorithms.Limiter
 	limiterName string
@@ -150,9 +149,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // m.Handler(rest).ServeHTTP(w, r) instead. To answer a refused request, call
 // [Middleware.Deny].
 //
-// The error says why there is no decision: package keyfunc's errors,
-// algorithms.ErrInvalid, a limiter in trouble under a policy that fails closed,
-// a context that has ended, or ErrClosed. It is nil if the request passes
+// The error says why there is no decision: package keyfunc's errors, the
+// limiter's, the context's, or ErrClosed. It is nil if the request passes
 // without a decision.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	q := m.decide(r)

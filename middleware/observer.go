@@ -36,12 +36,11 @@ type Event struct {
 	// failed.
 	Err error
 
-	// Elapsed is the duration of a decision (Decided) or a ban (Banned), or the
-	// time from when a settlement was due until it was made (Settled).
+	// Elapsed is the duration of a decision, a settlement or a ban.
 	Elapsed time.Duration
 
-	// Policy is the policy of Settled, Diverged and Banned. For Decided it is
-	// the policy whose key function failed; the verdict has no Policies then.
+	// Policy is the policy of Settled, Diverged and Banned, and of a Decided
+	// whose key function failed.
 	Policy string
 
 	// Live and Candidate are the decisions of the policy's two limits (Diverged).

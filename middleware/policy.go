@@ -11,16 +11,13 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A Policy says who may do how much. It needs a Name and a Limit. [New]
-// validates it.
-//
-// The middleware calls a policy's functions once per request before the
-// handler, and ChargeIf after it. "Your functions" in package keyfunc has their
-// rules.
+// A Policy says who may do how much. It needs a Name and a Limit. The
+// middleware calls its functions once per request before the handler, and
+// ChargeIf after it. "Your functions" in package keyfunc has their rules.
 type Policy struct {
-	// Name is part of stored keys, headers and metrics: a letter, then up to 63
-	// letters, digits, '.', '_' or '-'. Policies with the same name, algorithm
-	// and limiter count together.
+	// Name is part of stored keys, headers and metrics; see
+	// algorithms.ValidatePolicy. Policies with the same name, algorithm and
+	// limiter count together.
 	Name string
 
 	// Key says who is counted. The zero Key is the client's address, as
@@ -32,8 +29,8 @@ type Policy struct {
 	// Limit.
 	//
 	// A Concurrent limit is held until the handler returns, even after a
-	// hijack, so it works with Handler only. If tiers or overrides replace it,
-	// give them the same hold time.
+	// hijack, so it works with Handler only. Give limits that replace it the
+	// same hold time.
 	Limit algorithms.Limit
 
 	// Tiers are the limits of the tiers of the Key's identities. They need a
@@ -43,9 +40,8 @@ type Policy struct {
 
 	// LimitOf, if not nil, returns the limit of a request, e.g. from a
 	// customer's row, or false. The middleware logs and ignores a limit that
-	// New would refuse. For a customer who may do nothing, return
-	// algorithms.Nobody(). LimitOf does not receive the Key's identity:
-	// authenticate first, and use keyfunc.User.
+	// New would refuse. To find the customer, authenticate first, and use
+	// keyfunc.User.
 	LimitOf func(*http.Request) (algorithms.Limit, bool)
 
 	// Cost returns the cost of a request in units of the limit; nil means 1. A
@@ -79,8 +75,9 @@ type Policy struct {
 	// Skip, if not nil, returns whether the policy ignores a request.
 	Skip func(*http.Request) bool
 
-	// Fail says what happens to requests that the shared limiter does not
-	// decide.
+	// Fail says what happens while Redis is down: FailLocal (the default) for
+	// most policies, FailOpen where the limit does not matter for an hour,
+	// FailClosed for passwords, money and one-time codes.
 	Fail algorithms.FailureMode
 
 	// Hidden keeps the policy out of headers. Hide policies whose key is
@@ -96,24 +93,18 @@ type Policy struct {
 	// 1/rate after the slot before and at most eight minutes late. nil means
 	// true where many clients share the limit: if it is Hidden or Capacity, or
 	// if the Key has only constants and routes. Set it true for a key of many
-	// clients, such as a fleet's API key.
-	//
-	// The first policy whose key is one client's identifies the client,
-	// otherwise its address. An attacker with thousands of addresses can take
-	// all slots of the next eight minutes; set Spread to false where that is
-	// worse than clients that return together. internal/herd/RESULTS.md
+	// clients, such as a fleet's API key. An attacker with thousands of
+	// addresses can take all slots; then set it false. internal/herd/RESULTS.md
 	// compares both.
 	Spread *bool
 
-	// Shadow policies count and report, and deny no request. They are charged
-	// for requests that every other policy admits, and cost as much as live
-	// policies.
+	// Shadow policies count and report requests that every other policy admits,
+	// and deny none.
 	Shadow bool
 
 	// Candidate is a limit to try beside Limit, in a count of its own; nil
-	// means none. Only Limit decides. The event Diverged reports requests that
-	// the candidate would decide otherwise. It applies where Limit does, and
-	// costs as much.
+	// means none. The event Diverged reports requests that it would decide
+	// otherwise.
 	Candidate *algorithms.Limit
 
 	// PlainKeys shows operators the policy's keys. Otherwise they see hashes,

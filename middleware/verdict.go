@@ -23,8 +23,7 @@ type Verdict struct {
 	// Exempt reports whether Options.Exempt let the request pass.
 	Exempt bool
 
-	// Status is the status of the answer to a refused request: 429, 503, 401,
-	// 400 or 500, as the package documentation says. It is 0 if Allowed.
+	// Status is the status of the answer to a refused request; 0 if Allowed.
 	Status int
 
 	// RetryAfter is the exact wait of a denied request, without the slot or

@@ -23,9 +23,9 @@ import (
 // process dies, its units stay charged until they drain. Remaining is a lower
 // bound.
 //
-// Leased are takes under TokenBucket, FixedWindow, SlidingWindowCounter, PerDay
-// and PerMonth that are not Exact. Redis decides calls with a trial, with two
-// checks on one key, or with more than eight checks.
+// Only takes under TokenBucket, FixedWindow, SlidingWindowCounter, PerDay and
+// PerMonth are leased, unless they are Exact, or their call has a trial, two
+// checks on one key, or more than eight checks.
 //
 // A process that leases takes 50 to 100 times as much as a process that does
 // not, until the limit is spent. So lease in all processes of a policy, or in

@@ -96,21 +96,15 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 }
 
 // Ready returns nil if Redis can decide now, and otherwise the reason. Call it
-// when a program starts, and in its health check. Unlike a ping, it finds a
-// server that is read-only or full, or withholds a permission. A
-// [Misconfiguration] will not resolve itself. While the circuit is open, Ready
-// does not ask Redis.
-//
-// Ready runs a few scripts, on keys of its own that expire soon. Until Redis
-// has decided once, it also runs each command of the script. If it receives no
-// answer, it connects to the client's address, and finds out within 0.3 s
-// whether the server speaks TLS.
+// when a program starts, and in its health check. It runs a few scripts, and
+// until Redis has decided once, each of their commands. So it finds a server
+// that is read-only or full, or withholds a permission. A [Misconfiguration]
+// will not resolve itself. While the circuit is open, Ready does not ask Redis.
 func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx) }
 
 // Findings returns settings of Redis and its client that are wrong, although
-// limits work today: eviction, an old version, and a client that conflicts with
-// the limiter. Each is logged once. Findings asks one Redis node for INFO, and
-// otherwise uses its previous answer.
+// limits work today. Each is logged once. Findings asks one Redis node for
+// INFO.
 func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
 // Dismiss marks a finding of this instance as dismissed, until its cause ends. It
@@ -138,9 +132,8 @@ func (l *Limiter) Stats() algorithms.Stats {
 }
 
 // Close gives back leases, and ends the limiter's goroutines, within 3 s. The
-// error says that Redis could not be asked; Stats counts units that could not
-// be given back. Later calls work, without leases and without recovery from
-// trouble. Close may be called more than once and at any time. It does not
+// error says that Redis could not be asked. Later calls work, without leases
+// and recovery. Close may be called more than once and at any time. It does not
 // close the client.
 func (l *Limiter) Close() error {
 	var err error

@@ -18,8 +18,8 @@
 //	none        the connection failed      returns the error      retry it if it may run twice
 //
 // The Transport returns a 429 or 503 if the wait exceeds the request's deadline or Options.MaxWait, if the attempts or
-// the retry budget are used up, or if the request cannot be repeated. [RetryAfter] then returns the wait that the
-// server asks for. Keep the work until that time. Without a wait, waiting may not help.
+// the retry budget are used up, or if the request cannot be repeated. [RetryAfter] then returns the wait. Without a
+// wait, waiting may not help.
 //
 // It never retries earlier than the server asks. It adds a random time of up to 500 ms, which doubles with each attempt
 // up to 60 s. It takes the wait from Retry-After, otherwise from the fields that package headers lists.

@@ -40,12 +40,10 @@ type Options struct {
 	// retries are in reserve.
 	RetryShare float64
 
-	// Pace spreads requests over the window that the server advertises, so that it seldom denies one. Requests leave
-	// first in, first out. Before the first response of a server, one request is sent at a time. A server that
-	// advertises nothing is not paced. Wrong fields need a Limiter instead.
-	//
-	// If the server admits nothing for longer than a request may wait, the request fails with ErrWait, except one in
-	// each MaxWait. Pace treats a quota as this Transport's own; processes that share a quota need a shared Limiter.
+	// Pace spreads requests over the window that the server advertises, first in, first out. Before a server's first
+	// response, one request is sent at a time. A server that advertises nothing is not paced. If the server admits
+	// nothing for longer than a request may wait, the request fails with ErrWait, except one in each MaxWait. Processes
+	// that share a quota need a shared Limiter.
 	Pace bool
 
 	// Partition returns which quota of an origin a request uses, e.g. its API key. Each partition has a pace and a key

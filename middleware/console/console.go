@@ -8,10 +8,9 @@
 // request that has only this address.
 //
 // The console refuses a key that the policy never makes, because a ban of such
-// a key would stop no client. The error names the kinds of the policy's keys.
-// It does not quote the refused text, which may be a secret. ip=ADDRESS is also
-// a key of policies that read API keys or have a keyfunc.Custom: they charge
-// unknown keys to the client's address.
+// a key would stop no client. The error does not quote the key, which may be a
+// secret. ip=ADDRESS is also a key of policies that read API keys or have a
+// keyfunc.Custom.
 package console
 
 import (

@@ -17,8 +17,7 @@
 //	charges  Everyone  all other keys of the policy
 //	All      Everyone  all keys without one of the overrides above; it has only a Mode
 //
-// So a banned key stays banned while all policies are off. A table accepts every text as a key; package console refuses
-// keys that the policy never makes.
+// A table accepts every text as a key; package console refuses keys that the policy never makes.
 //
 // # When to use something else
 //
@@ -26,6 +25,5 @@
 //     Until.
 //   - Changes of the configuration: Middleware.Update.
 //   - Millions of keys: each instance holds all overrides in memory.
-//   - Authorization: an override changes how often a client may call, never whether. A policy that is off or in shadow
-//     for everyone refuses no request for its missing identity.
+//   - Authorization: a policy that is off for everyone refuses no missing identity.
 package overrides
