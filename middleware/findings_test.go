@@ -76,7 +76,7 @@ func TestDoctor(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			lines := log.lines()
-			if code, _, _ := strings.Cut(tt.want, " "); len(lines) != len(m.Findings()) || code != "" && !strings.Contains(lines[0], "code="+code+" policy=p remedy=") {
+			if code, _, _ := strings.Cut(tt.want, " "); len(lines) != len(m.Findings()) || code != "" && !strings.Contains(lines[0], "code="+code+" policy=p problem=") {
 				t.Errorf("logged %q, want a line for each of %q", lines, tt.want)
 			}
 		})

@@ -215,7 +215,7 @@ func TestReturnFails(t *testing.T) {
 		q.send("a")
 		q.send("b")()
 		q.want(t, map[string]string{"a": "served at 0s", "b": "Service Unavailable at 0s"})
-		if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "could not be returned") {
+		if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "ratelimit: failed return of an abandoned request") {
 			t.Errorf("got %q, want a line that says so", got)
 		}
 	})

@@ -202,7 +202,7 @@ func (f *fallback) beat() {
 	live, skew, err := f.primary.beat(ctx, f.id)
 	if err != nil {
 		if f.closing.Err() == nil {
-			f.report.failed(ownDeadline(err))
+			f.report.failedQuietly(ownDeadline(err))
 		}
 		return
 	}

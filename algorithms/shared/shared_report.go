@@ -53,20 +53,27 @@ func (r *report) scriptLoaded() { r.loads.Add(1) }
 // not sent, once for all the calls in it. The line precedes what callers log about
 // requests that they refuse because of err.
 func (r *report) failed(err error) {
+	r.failedQuietly(err)
+	trouble := troubleOf(err)
+	if trouble.effect != effectFailure || trouble.reason == reasonConfiguration || r.misconfigured.Load() {
+		return
+	}
+	if first, suppressed := r.firstFailure(time.Now()); first {
+		r.log.Warn(logPrefix+"Redis failure", "reason", trouble.reason, "error", brief(err), "suppressed", suppressed)
+	}
+}
+
+// failedQuietly counts a failure, and logs only what does not resolve itself. It is
+// for a failure that no call has met, which is no change of state.
+func (r *report) failedQuietly(err error) {
 	trouble := troubleOf(err)
 	r.errors[trouble.reason].Add(1)
 	switch {
-	case trouble.reason == reasonConfiguration:
-		if !r.misconfigured.Swap(true) {
-			r.log.Error(logPrefix+"Redis misconfigured", "error", brief(err))
-		}
+	case trouble.reason == reasonConfiguration && !r.misconfigured.Swap(true):
+		r.log.Error(logPrefix+"Redis misconfigured", "error", brief(err))
 	case trouble.reason == reasonInternal && trouble.effect == effectSuccess && !r.scriptFailed.Swap(true):
 		// Redis answers, so no circuit opens and logs it.
 		r.log.Error(logPrefix+"Redis script failure", "error", brief(err))
-	case trouble.effect == effectFailure && !r.misconfigured.Load():
-		if first, suppressed := r.firstFailure(time.Now()); first {
-			r.log.Warn(logPrefix+"Redis failure", "reason", trouble.reason, "error", brief(err), "suppressed", suppressed)
-		}
 	}
 }
 
