@@ -9,7 +9,7 @@ import (
 // looks take virtual time, and so none.
 
 // Patience bounds each wait. A busy machine may be slow, and still no condition takes that long.
-const Patience = time.Minute
+const Patience = 2 * time.Minute
 
 // The pause doubles from the shortest to the longest: most conditions hold within a millisecond, and a condition that
 // takes seconds should not keep a core busy.

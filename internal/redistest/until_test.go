@@ -32,8 +32,8 @@ func TestUntil(t *testing.T) {
 func TestUntilGivesUp(t *testing.T) {
 	t.Parallel()
 	for want, wait := range map[string]func(testing.TB){
-		"waited 1m0s until pigs fly":           func(tb testing.TB) { Until(tb, "pigs fly", func() bool { return false }) },
-		"waited 1m0s until pigs fly: no wings": func(tb testing.TB) { UntilEmpty(tb, "pigs fly", func() string { return "no wings" }) },
+		"waited 2m0s until pigs fly":           func(tb testing.TB) { Until(tb, "pigs fly", func() bool { return false }) },
+		"waited 2m0s until pigs fly: no wings": func(tb testing.TB) { UntilEmpty(tb, "pigs fly", func() string { return "no wings" }) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			fake, start := &fatalTB{TB: t}, time.Now()
