@@ -14,8 +14,8 @@ import (
 
 // This file is a client whose behaviour a test writes as a script of steps; steps.go has the steps.
 //
-// All that a client sends at once is one trip: a command, or the commands of a pipeline. The first step wraps the
-// second, and so on; the last step wraps the sending. Set builds this chain once, because InTurn and Skip count the trips
+// A trip is everything that a client sends at once: a command, or the commands of a pipeline. The first step wraps the
+// second, and so on. The last step wraps the sending. Set builds this chain once, because InTurn and Skip count the trips
 // since Set. A trip keeps the chain that was in force when it arrived.
 
 // A Processor sends one command, as every client of go-redis does.
@@ -23,12 +23,12 @@ type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// A Client stands between a limiter and a client of go-redis. It records each trip and does to it what its steps say.
-// Its methods may be called by any goroutine.
+// A Client stands between a limiter and a client of go-redis. It records each trip and takes it through the steps.
+// Any goroutine may call its methods.
 //
 // A test can use a Client in two ways. As the client itself, it hides the type of the client that it wraps, and it has
-// no method Pipeline: each command is a trip of its own. As a hook (redis.Client.AddHook and the like), it keeps the
-// type and sees each pipeline as one trip; then it also sees the handshakes of connections.
+// no method Pipeline, so that each command is a trip of its own. As a hook (redis.Client.AddHook and the like), it keeps
+// the type and sees each pipeline as one trip. A hook also sees the handshakes of connections.
 type Client struct {
 	next Processor
 
@@ -36,15 +36,15 @@ type Client struct {
 	chain handler
 	trips []string
 	away  int             // trips that have arrived and not returned
-	held  []chan struct{} // closed when the trip may go on; the oldest first
-	spare int             // trips that Release lets go before they are held
+	held  []chan struct{} // one per held trip, the oldest first; closed when the trip may go on
+	spare int             // trips that Release has let go before they arrived
 	open  bool            // nothing is held
 }
 
 var _ redis.Hook = (*Client)(nil)
 
-// Script returns a client that sends to next what its steps let pass. If next is nil, each command that passes is
-// answered with the zero value.
+// Script returns a client that sends the commands that pass the steps to next. If next is nil, each command that passes
+// is answered with the zero value.
 func Script(next Processor, steps ...Step) *Client {
 	c := &Client{next: next}
 	c.Set(steps...)
@@ -120,7 +120,7 @@ func (c *Client) run(ctx context.Context, cmds []redis.Cmder, send redis.Process
 	return chain(ctx, t)
 }
 
-// hold returns when the trip may go on, whatever its context says.
+// hold returns when the trip may go on, even if its context has ended.
 func (c *Client) hold() {
 	c.mu.Lock()
 	if c.open || c.spare > 0 {
@@ -145,7 +145,7 @@ func (c *Client) Release(n int) {
 	c.spare += n
 }
 
-// Open lets all held trips go on and holds none anymore, until Set.
+// Open lets all held trips go on, and lets later trips pass without a hold until Set.
 func (c *Client) Open() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,15 +176,15 @@ func (c *Client) Idle() bool {
 }
 
 // Trips returns the texts of all trips since Script or Forget, in the order of their arrival. A text has a line per
-// command: its arguments, separated by blanks. It has "_" for each argument that is neither text nor an integer. The
-// Client does not read those arguments, because a limiter can notice that.
+// command: its arguments, separated by blanks. An argument that is neither text, nor an integer, nor a Stringer after
+// the first argument appears as "_". The Client does not read such an argument, because a limiter can notice that.
 func (c *Client) Trips() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.trips)
 }
 
-// Count returns how many of the Trips contain a text, in any case. Every trip contains "".
+// Count returns how many of the Trips contain a text, in any letter case. Every trip contains "".
 func (c *Client) Count(text string) (n int) {
 	for _, t := range c.Trips() {
 		if contains(t, text) {
@@ -204,7 +204,8 @@ func textOf(cmds []redis.Cmder) string {
 		words := make([]string, len(cmd.Args()))
 		for j, arg := range cmd.Args() {
 			words[j] = word(arg)
-			if key, ok := arg.(fmt.Stringer); ok && j > 1 { // not the name of a script: who reads it may send it
+			// Argument 1 may be the name of a script. A limiter counts a script as sent when its name is read.
+			if key, ok := arg.(fmt.Stringer); ok && j > 1 {
 				words[j] = key.String()
 			}
 		}

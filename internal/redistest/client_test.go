@@ -124,7 +124,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldReply holds a trip after it was executed, whatever its context says.
+// TestHeldReply holds a trip after it was executed, even if its context has ended.
 func TestHeldReply(t *testing.T) {
 	t.Parallel()
 	client := Start(t).Client()
@@ -173,7 +173,8 @@ func TestHeldReply(t *testing.T) {
 	wantValue(0)
 }
 
-// TestDelaysAndContexts wants Wait to end with the context, except where Deaf hides it, and WaitReply not to.
+// TestDelaysAndContexts wants Wait to end with the context, except where Deaf hides the end. WaitReply must not end with
+// the context.
 func TestDelaysAndContexts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -203,7 +204,7 @@ func TestDelaysAndContexts(t *testing.T) {
 	}
 }
 
-// TestTurns wants each trip to have its turn by its arrival, although the first ones are still under way.
+// TestTurns wants each trip to have its turn in the order of arrival, although earlier trips are still under way.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +227,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestHoldInABubble wants held trips not to keep virtual time from passing.
+// TestHoldInABubble wants virtual time to pass while trips are held.
 func TestHoldInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -240,13 +241,13 @@ func TestHoldInABubble(t *testing.T) {
 	})
 }
 
-// A sealed argument reports that it was read.
+// A sealed argument notes that it was read.
 type sealed struct{ read *bool }
 
 func (s sealed) MarshalBinary() ([]byte, error) { *s.read = true; return nil, nil }
 func (s sealed) String() string                 { *s.read = true; return "" }
 
-// TestRecord wants the texts of commands, without a look at arguments that could notice it.
+// TestRecord wants the texts of commands. The Client must not read an argument that could notice it.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	read, key := false, "key"
@@ -260,7 +261,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestHook wants a hook to see a pipeline as one trip, and to do to all its commands what the steps say.
+// TestHook wants a hook to see a pipeline as one trip, and to take all its commands through the steps.
 func TestHook(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(Start(t).quiet())

@@ -18,15 +18,15 @@ var clockSource []byte
 // A Clock is the wall clock of the servers that a test starts after SkewClocks.
 type Clock struct {
 	tb    testing.TB
-	files string // names begin with this, and end with the number of a server
+	files string // path of the clock files, without the number of the server at its end
 }
 
-// clocks is how many servers can have a clock.
+// clocks is the largest number of servers that can have clocks.
 const clocks = 8
 
-// SkewClocks gives the servers that the test starts from now on wall clocks of their own. The first one has the time
-// of this machine, and each further one is ahead of the one before by apart. The test must not be parallel, starts at
-// most eight servers, and needs Linux and a C compiler.
+// SkewClocks gives a wall clock of its own to each server that the test starts from now on. The first server has the time
+// of this machine. The clock of each further server is ahead of the previous server's by apart. The test must not be
+// parallel, may start at most eight servers, and needs Linux and a C compiler.
 func SkewClocks(tb testing.TB, apart time.Duration) *Clock {
 	tb.Helper()
 	server, err := exec.LookPath(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"))
@@ -45,7 +45,7 @@ func SkewClocks(tb testing.TB, apart time.Duration) *Clock {
 	for n := range clocks {
 		c.set(n, time.Duration(n)*apart)
 	}
-	// The servers of a test start one after the other, so the script can count them.
+	// The servers of a test start one after the other, so this script can count them.
 	text := fmt.Sprintf(`#!/bin/sh
 n=$(cat %[1]scount 2>/dev/null || echo 0)
 echo $((n + 1)) >%[1]scount

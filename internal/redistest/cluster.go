@@ -26,7 +26,8 @@ type Cluster struct {
 
 // StartCluster starts three masters that share all slots, gives each the extra arguments of redis-server, and returns
 // when WaitReady would. That takes a little over 2 s, because a fresh master refuses keys for its first 2 s. The nodes
-// call a silent peer dead after 2 s, and while one is, none serves, unless cluster-require-full-coverage is no.
+// consider a silent peer dead after 2 s. While a master is dead, no node serves, unless cluster-require-full-coverage is
+// no.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	c := newCluster(tb, masters, append([]string{"--cluster-node-timeout", "2000"}, args...))
@@ -34,8 +35,8 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	return c
 }
 
-// StartClusterWithReplicas is StartCluster with a replica for each master. The nodes call a silent peer dead after 1 s,
-// and its replica takes its place within about 3 s; see WaitPromoted.
+// StartClusterWithReplicas is StartCluster with a replica for each master. The nodes consider a silent peer dead after
+// 1 s. The replica of a dead master takes its place within about 3 s; see WaitPromoted.
 func StartClusterWithReplicas(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	c := newCluster(tb, 2*masters, append([]string{
@@ -74,8 +75,8 @@ func newCluster(tb testing.TB, n int, args []string) *Cluster {
 	return c
 }
 
-// found makes a fresh node master number i with its share of the slots. Distinct epochs spare the nodes a settlement
-// of them, during which they could change their minds about the slots.
+// found makes a fresh node master number i with its share of the slots. It gives each master its own epoch: nodes with
+// equal epochs would first agree on new ones, and could change the owners of slots meanwhile.
 func (s *Server) found(i int) error {
 	client := s.quietClient()
 	defer client.Close()
@@ -86,7 +87,8 @@ func (s *Server) found(i int) error {
 	)
 }
 
-// follow makes a node without slots a replica of master, or returns why it cannot, such as that they have not met yet.
+// follow makes a node without slots a replica of master. It returns the error if that fails, for example because the
+// nodes have not met yet, and otherwise "".
 func (s *Server) follow(master *Server) string {
 	client, other := s.quietClient(), master.quietClient()
 	defer client.Close()
@@ -107,7 +109,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Nodes returns all servers: first the original masters, in the order of their slots, then their replicas, in the same
+// Nodes returns all servers: first the original masters in the order of their slots, then their replicas in the same
 // order.
 func (c *Cluster) Nodes() []*Server { return c.nodes }
 
@@ -115,21 +117,21 @@ func (c *Cluster) Nodes() []*Server { return c.nodes }
 // closes it.
 func (c *Cluster) Client() *redis.ClusterClient { return c.client() }
 
-// WaitReady waits until every node serves, knows all others, counts every slot as served and, where there are
-// replicas, sees one behind every master. It fails the test after [Patience]. Call it after the restart of a node. Like
-// Restart, it belongs to the goroutine that runs the test.
+// WaitReady waits until every node serves, knows all others, and considers every slot served. In a Cluster with replicas,
+// every node must also see a replica of every master. WaitReady fails the test after [Patience]. Call it after the restart
+// of a node. Like Restart, it belongs to the goroutine that runs the test.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
 	c.await("the cluster is ready", c.state)
 }
 
-// await waits until state returns "". Meanwhile it keeps introducing the nodes to each other.
+// await waits until state returns "". Until then it introduces the nodes to each other every second.
 func (c *Cluster) await(condition string, state func() string) {
 	c.tb.Helper()
 	var invited time.Time
 	UntilEmpty(c.tb, condition, func() string {
 		missing := state()
-		// Nodes forget an invitation that is not answered within a second or two, so it is repeated.
+		// A node forgets an invitation that is not answered within a second or two.
 		if missing != "" && time.Since(invited) > time.Second {
 			c.invite()
 			invited = time.Now()
@@ -138,12 +140,12 @@ func (c *Cluster) await(condition string, state func() string) {
 	})
 }
 
-// invite introduces every node to every other. It does not disturb nodes that have met.
+// invite introduces every node to every other one. Nodes that have met ignore it.
 func (c *Cluster) invite() {
 	for i, node := range c.nodes {
 		client := node.quietClient()
 		for _, peer := range c.nodes[i+1:] {
-			// A node that is down shows in the state.
+			// The state shows a node that is down.
 			_ = client.ClusterMeet(c.tb.Context(), "127.0.0.1", strconv.Itoa(peer.port)).Err()
 		}
 		_ = client.Close()

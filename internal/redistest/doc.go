@@ -17,11 +17,11 @@
 //	| a client that delays, fails or answers  | Script, Client.Set; see below                  |
 //	| the number and texts of commands        | Script, Client.Count, Client.Trips             |
 //	| this test binary in another process     | Rerun in the test, RunJob in the process       |
-//	| a condition that holds sooner or later  | Until, UntilEmpty                              |
+//	| to wait for a condition                 | Until, UntilEmpty                              |
 //	| another version or a fork               | the variable REDIS_SERVER in the environment   |
 //	| a test that such a fork cannot run      | SkipOn, which names it in SERVERS.md           |
 //
-// Settings make a server refuse in other ways, each by its own arguments:
+// Arguments of redis-server make it refuse commands in other ways:
 //
 //	| Answer to a script that writes | Arguments                                                          |
 //	|--------------------------------|--------------------------------------------------------------------|
@@ -31,10 +31,10 @@
 //	| ERR max number of clients      | "--maxclients", "2"                                                |
 //	| NOREPLICAS                     | "--min-replicas-to-write", "1"                                     |
 //	| READONLY                       | "--replicaof", "127.0.0.1", port                                   |
-//	| MASTERDOWN                     | the same of a dead server, and "--replica-serve-stale-data", "no"  |
+//	| MASTERDOWN                     | the same for a dead server, "--replica-serve-stale-data", "no"     |
 //	| CLUSTERDOWN                    | "--cluster-enabled", "yes"                                         |
 //
-// A Client of Script stands between a limiter and Redis, or replaces Redis. It takes each command through steps:
+// Script makes a Client that stands between a limiter and Redis, or replaces Redis. It takes each command through steps:
 //
 //	| A client that                                | Steps                                          |
 //	|----------------------------------------------|------------------------------------------------|
@@ -48,15 +48,14 @@
 //	| answers without Redis                        | Reply(value), On("info", Reply(text))          |
 //	| sends another command                        | Send("eval", script, 0)                        |
 //	| reads or changes arguments                   | Inspect(f)                                     |
-//	| does so to some commands only                | On(text, steps...), Skip(n, steps...)          |
-//	| does another thing to each command           | InTurn(steps...)                               |
+//	| does this to some commands only              | On(text, steps...), Skip(n, steps...)          |
+//	| treats the first commands one by one         | InTurn(steps...)                               |
 //	| hides its type, and has only Process         | none                                           |
 //	| keeps its type, and has pipelines            | any, with client.AddHook(Script(nil, steps...)) |
 //
-// A missing redis-server fails the test. On the default server nothing is skipped, because a green run without Redis
-// proves nothing.
+// A missing redis-server fails the test, because a green run without Redis proves nothing.
 //
-// Every server listens on a free port of 127.0.0.1, keeps its files in a directory of the test, persists no data
-// of its own accord, and is killed when the test ends, frozen or not. On Linux the kernel also kills it
-// when the test binary dies.
+// Every server listens on a free port of 127.0.0.1, and keeps its files in a directory of the test. It persists data
+// only if an argument or the command SAVE makes it. The end of the test kills the server, even a frozen one. On Linux
+// the kernel also kills it when the test binary dies.
 package redistest

@@ -33,12 +33,12 @@ func (c *Cluster) Master(slot int) *Server {
 			return c.node(r.Nodes[0].Addr)
 		}
 	}
-	c.tb.Fatalf("redistest: nobody serves slot %d", slot)
+	c.tb.Fatalf("redistest: no node serves slot %d", slot)
 	return nil
 }
 
-// Replica returns the replica of a master, as the first node that answers sees it. It fails the test when there is
-// none that is alive.
+// Replica returns the replica of a master, as the first node that answers sees it. It fails the test when there is no live
+// replica.
 func (c *Cluster) Replica(master *Server) *Server {
 	c.tb.Helper()
 	for _, r := range c.ranges() {
@@ -50,8 +50,9 @@ func (c *Cluster) Replica(master *Server) *Server {
 	return nil
 }
 
-// Promote lets a replica take the place of its master, which lives, and returns when WaitPromoted would. The master holds
-// back all writes meanwhile. On a busy machine Redis may give the exchange up after 5 s, so Promote asks again.
+// Promote lets a replica and its live master exchange their places. It returns when every node knows that; see
+// WaitPromoted. The master delays all writes during the exchange. On a busy machine Redis may give up the exchange after
+// 5 s, so Promote asks again.
 func (c *Cluster) Promote(replica *Server) {
 	c.tb.Helper()
 	var asked time.Time
@@ -70,11 +71,11 @@ func (c *Cluster) Promote(replica *Server) {
 	})
 }
 
-// exchange is longer than Redis lets a replica and a master that lives exchange their places.
+// exchange is longer than the 5 s after which Redis gives up an exchange.
 const exchange = 6 * time.Second
 
-// WaitPromoted waits until every node that answers counts the server as a master and every slot as served. It fails
-// the test after [Patience].
+// WaitPromoted waits until every node that answers considers the server a master and every slot served. It fails the test
+// after [Patience].
 func (c *Cluster) WaitPromoted(replica *Server) {
 	c.tb.Helper()
 	UntilEmpty(c.tb, replica.Addr()+" is promoted", func() string {
@@ -85,7 +86,7 @@ func (c *Cluster) WaitPromoted(replica *Server) {
 	})
 }
 
-// promoted returns what speaks against the promotion of a server.
+// promoted returns nil if the server is promoted, and otherwise an error that says what is missing.
 func (c *Cluster) promoted(s *Server) error {
 	answers := 0
 	for _, node := range c.nodes {
@@ -112,7 +113,8 @@ func (c *Cluster) promoted(s *Server) error {
 	return nil
 }
 
-// followers returns which master has too few replicas in the eyes of node, or "".
+// followers returns the first master that has no replica according to node, or says that node itself is a replica without
+// data. It returns "" if neither is so.
 func (c *Cluster) followers(node *Server) string {
 	ranges, err := node.slots()
 	if err != nil {
@@ -129,7 +131,7 @@ func (c *Cluster) followers(node *Server) string {
 	return ""
 }
 
-// ranges returns who serves which slots, as the first node that answers sees it.
+// ranges returns the ranges of slots with their servers, as the first node that answers sees them.
 func (c *Cluster) ranges() []redis.ClusterSlot {
 	c.tb.Helper()
 	for _, node := range c.nodes {
@@ -159,7 +161,7 @@ func (s *Server) slots() ([]redis.ClusterSlot, error) {
 	return client.ClusterSlots(s.tb.Context()).Result()
 }
 
-// replication returns what the server says about its part in a replication, or "" if it does not answer.
+// replication returns the server's INFO replication, or "" if it does not answer.
 func (s *Server) replication() string {
 	client := s.quietClient()
 	defer client.Close()

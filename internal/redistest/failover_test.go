@@ -32,7 +32,7 @@ func TestClusterPromotesAReplica(t *testing.T) {
 	if got := c.Master(slot); got != second {
 		t.Errorf("got master %s, want the promoted %s", got.Addr(), second.Addr())
 	}
-	// By itself the client asks once a minute who serves what, and a refused connection is no reason for it to ask.
+	// By itself the client loads the slots once a minute. A refused connection does not make it load them earlier.
 	c.Client().ReloadState(t.Context())
 	Until(t, "the new master takes writes", func() bool { return c.Client().Set(t.Context(), "k", "v", 0).Err() == nil })
 

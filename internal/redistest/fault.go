@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Fault is what a Proxy does to requests and their replies. The zero value is Pass.
+// A Fault says what a Proxy does to requests and their replies. The zero value is Pass.
 type Fault struct {
 	mode  mode
 	delay time.Duration // of Delay and DelayRequests
@@ -29,10 +29,10 @@ const (
 	refuse
 )
 
-// Pass does no harm.
+// Pass passes everything on.
 func Pass() Fault { return Fault{} }
 
-// Delay delivers a reply d after the request at the earliest.
+// Delay delivers a reply no earlier than d after the request.
 func Delay(d time.Duration) Fault { return Fault{mode: delay, delay: d} }
 
 // DelayRequests delivers a request to the server only after d.
@@ -41,34 +41,34 @@ func DelayRequests(d time.Duration) Fault { return Fault{mode: delayRequests, de
 // Trickle delivers replies byte by byte, n bytes per second; n is at least 1.
 func Trickle(n int) Fault { return Fault{mode: trickle, rate: max(n, 1)} }
 
-// Swallow lets the server execute a request, but the client never hears of it, nor anything else on that connection: it
-// would take a later reply for the lost one.
+// Swallow lets the server execute a request, and drops the reply. It also drops all later replies on that connection,
+// because the client would take the next one for the lost reply.
 func Swallow() Fault { return Fault{mode: swallow} }
 
 // Cut lets the server execute a request, and closes the connection when it replies. The client sees the end of the
 // stream in place of the reply.
 func Cut() Fault { return Fault{mode: cut} }
 
-// BlackHole makes requests vanish before the server sees them, and with them everything later on that connection.
-// New connections are accepted.
+// BlackHole drops requests before the server sees them. It also drops everything later on that connection. New
+// connections are accepted.
 func BlackHole() Fault { return Fault{mode: blackHole} }
 
-// Unreachable is BlackHole where new connections are neither accepted nor refused: a dial ends by its own timeout.
-// It is for Linux, where a listener whose queue is full drops new arrivals.
+// Unreachable is BlackHole, and new connections are neither accepted nor refused: a dial ends by its own timeout. It
+// works on Linux only, where a listener with a full queue drops new arrivals.
 func Unreachable() Fault { return Fault{mode: unreachable} }
 
-// Refuse closes all connections and refuses new ones, as a machine does on which nobody listens. No filter applies.
+// Refuse closes all connections and refuses new ones, as if no process listened. Containing and Nth do not apply.
 func Refuse() Fault { return Fault{mode: refuse} }
 
-// Containing returns f for those requests only that contain text, in any case. All others pass, such as the handshake
-// of a client when text is "evalsha".
+// Containing limits f to the requests that contain text, in any letter case. All other requests pass. With "evalsha",
+// for example, the handshake of a client passes.
 func (f Fault) Containing(text string) Fault {
 	f.text = strings.ToLower(text)
 	return f
 }
 
-// Nth returns f for the n-th request only that contains the text. It counts from 1, over all connections, from the call
-// of Proxy.Set on.
+// Nth limits f to the n-th request that contains the text. It counts from 1, over all connections, since the call of
+// Proxy.Set.
 func (f Fault) Nth(n int) Fault {
 	f.nth = n
 	return f
@@ -78,13 +78,13 @@ func (f Fault) concerns(request []byte) bool {
 	return f.mode != pass && bytes.Contains(bytes.ToLower(request), []byte(f.text))
 }
 
-// A door says what becomes of new connections.
+// A door says what happens to new connections.
 type door int
 
 const (
-	closed door = iota // they are refused; what a Proxy begins and ends with
+	closed door = iota // they are refused; also before the start and after Close
 	open               // they are accepted
-	full               // they wait in vain
+	full               // they are neither accepted nor refused
 )
 
 func (f Fault) door() door {

@@ -9,18 +9,18 @@ import (
 
 const requestBytes = 64 << 10
 
-// A link is one connection of a client through a Proxy. One goroutine handles its requests, one the replies.
+// A link is one connection of a client through a Proxy. One goroutine handles its requests, another one the replies.
 type link struct {
 	proxy  *Proxy
 	client net.Conn
 	ctx    context.Context // ends with the link
 	cancel context.CancelFunc
-	mute   bool // a request has vanished; belongs to requests
+	mute   bool // a request has vanished; only the goroutine of requests uses it
 
 	mu     sync.Mutex
 	server net.Conn  // nil before the first request
-	fault  Fault     // that struck the latest request forwarded
-	asked  time.Time // when that was
+	fault  Fault     // of the latest forwarded request
+	asked  time.Time // when that request was forwarded
 }
 
 func newLink(p *Proxy, client net.Conn) *link {
@@ -53,7 +53,8 @@ func (l *link) requests() {
 	}
 }
 
-// forward sends a request to the server, or not, as the fault of the proxy has it.
+// forward applies the fault of the proxy to a request, and sends it to the server unless the fault prevents that. It
+// reports whether the link lives on.
 func (l *link) forward(request []byte) bool {
 	f := l.proxy.judge(request)
 	if f.mode == delayRequests {
@@ -67,7 +68,7 @@ func (l *link) forward(request []byte) bool {
 		l.mute = true
 	}
 	if l.mute {
-		return true // and keep reading: no other goroutine would notice that the client hangs up
+		return true // keep reading, to notice when the client hangs up
 	}
 	server, err := l.dial()
 	if err != nil {
@@ -99,8 +100,8 @@ func (l *link) dial() (net.Conn, error) {
 	return server, nil
 }
 
-// expect notes what is to become of the reply to the request that is about to be forwarded. A lost reply remains lost
-// when another request follows it.
+// expect sets the fault for the reply to the request that is about to be forwarded. Swallow and Cut stay in force, so that
+// a lost reply remains lost when another request follows.
 func (l *link) expect(f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +116,7 @@ func (l *link) expected() (Fault, time.Time) {
 	return l.fault, l.asked
 }
 
-// replies delivers what the server says, until either side hangs up.
+// replies delivers the replies of the server, until either side hangs up.
 func (l *link) replies(server net.Conn) {
 	defer l.close()
 	buffer := make([]byte, requestBytes)
@@ -127,7 +128,7 @@ func (l *link) replies(server net.Conn) {
 	}
 }
 
-// deliver gives a reply to the client, or not, and reports whether the link lives on.
+// deliver gives a reply to the client, unless the fault prevents that. It reports whether the link lives on.
 func (l *link) deliver(reply []byte) bool {
 	f, asked := l.expected()
 	switch f.mode {

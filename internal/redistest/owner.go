@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// An Owner is the testing.TB of programs that are no tests: what is started for it ends with its Close. It knows those
-// methods that this package needs, and panics in others.
+// An Owner is a testing.TB for programs that are not tests. Its Close ends everything that was started with it. It
+// implements the methods that this package needs. All other methods panic.
 type Owner struct {
 	testing.TB // nil
 	ctx        context.Context
@@ -20,17 +20,17 @@ type Owner struct {
 	cleanups []func()
 }
 
-// NewOwner returns an owner of nothing yet.
+// NewOwner returns an Owner with which nothing has been started.
 func NewOwner() *Owner {
 	o := &Owner{}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
 
-// failure is what Fatalf panics with, since there is no test to end.
+// A failure is the value of Fatalf's panic, because there is no test to end.
 type failure struct{ error }
 
-// Do calls f, and returns what would have ended a test.
+// Do calls f. It returns the failure that would have ended a test, or nil.
 func (o *Owner) Do(f func()) (err error) {
 	defer func() {
 		switch reason := recover().(type) {
@@ -45,7 +45,7 @@ func (o *Owner) Do(f func()) (err error) {
 	return nil
 }
 
-// Close ends all that was started, the latest first.
+// Close ends everything that was started with o, the latest first.
 func (o *Owner) Close() {
 	o.cancel()
 	o.mu.Lock()

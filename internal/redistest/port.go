@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// Ports lie below the range from which systems serve outgoing connections (32768 and up on Linux): a port from that
-// range could go to a client while its server is down, and a client that redials it could connect to itself.
+// Ports lie below the range that systems use for outgoing connections (32768 and up on Linux). While a server is down,
+// the system could give a port of that range to a client. A client that redials such a port could even connect to itself.
 const (
 	firstPort = 10_000
 	ports     = 10_000
-	busOffset = 10_000 // a Cluster node's bus listens that far above its port
+	busOffset = 10_000 // from the port of a Cluster node to the port of its bus
 )
 
 // taken holds the ports of all servers of this process, so that a server that is down keeps its port.
@@ -23,8 +23,8 @@ var taken = struct {
 	ports map[int]bool
 }{ports: map[int]bool{}}
 
-// reservePort returns a port that nobody listens on, and which is not given away again before the test ends.
-// With bus, the same holds for the port of the Cluster bus. Another process may still take it first.
+// reservePort returns a port on which no process listens. It does not return the port again before the test ends. With
+// bus, the port of the Cluster bus is free, too. Another process may still take either port before the server does.
 func reservePort(tb testing.TB, bus bool) (int, error) {
 	taken.Lock()
 	defer taken.Unlock()

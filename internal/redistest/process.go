@@ -13,7 +13,7 @@ import (
 
 // This file starts processes that end with this one, and signals them.
 
-// A process was started by this one. On Linux, the kernel kills it when this one dies.
+// A process is a child of this process. On Linux the kernel kills it when this process dies.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed once the process has ended and its pid is free
@@ -64,9 +64,9 @@ func (p *process) signal(sig syscall.Signal) error {
 	return p.cmd.Process.Signal(sig)
 }
 
-// kill ends the process, stopped or not, and waits until its pid is free.
+// kill ends the process, even a stopped one, and waits until its pid is free.
 func (p *process) kill() error {
-	// An error means that the process has just ended by itself; the wait below finds out.
+	// An error means that the process has just ended by itself. Then the wait below returns at once.
 	_ = p.signal(syscall.SIGKILL)
 	select {
 	case <-p.done:
@@ -90,7 +90,7 @@ func (p *process) freeze() error {
 // A run is one run of redis-server.
 type run struct {
 	*process
-	log string // path of what the process printed
+	log string // path of the file with the output
 }
 
 // launch starts the program at path in dir. It returns once the process exists, not once it serves.

@@ -19,7 +19,7 @@ func stopped(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// "pid (name) state ...": the name may hold anything, so the state is what follows the last parenthesis.
+	// "pid (name) state ...": the name may hold parentheses, so the state follows the last one.
 	text := string(stat)
 	return strings.HasPrefix(text[strings.LastIndexByte(text, ')')+1:], " T")
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDiesWithTestBinary ends test binaries that run servers and processes, and wants those dead.
+// TestDiesWithTestBinary ends test binaries that run servers and other processes, and wants all of these dead.
 func TestDiesWithTestBinary(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"kill", "panic", "panic elsewhere", "exit"} {
@@ -34,8 +34,8 @@ func TestDiesWithTestBinary(t *testing.T) {
 	}
 }
 
-// TestOwnerOfServers is the job of TestDiesWithTestBinary. It starts servers, one of them frozen and one in a loop, and
-// another process, which hangs. It names them, and ends the test binary or waits to be killed.
+// TestOwnerOfServers is the job of TestDiesWithTestBinary. It starts servers, one of them frozen and one in an endless
+// script, and another process that hangs. It reports their pids, and ends the test binary or waits to be killed.
 func TestOwnerOfServers(t *testing.T) {
 	RunJob(t, func(p *Parent, end string) {
 		servers := []*Server{Start(t), Start(t), Start(t)}
@@ -59,7 +59,8 @@ func TestOwnerOfServers(t *testing.T) {
 	})
 }
 
-// The main goroutine keeps the main thread to itself, because that one never ends: the test below needs a thread that does.
+// init gives the main thread to the main goroutine alone. The main thread never ends, and the test below needs a thread
+// that ends.
 func init() { runtime.LockOSThread() }
 
 // TestOutlivesTheStartingThread starts a server from a thread that ends at once, and wants the server alive.

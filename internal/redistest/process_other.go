@@ -7,5 +7,5 @@ import "os/exec"
 // dieWithParent does nothing: a test binary that is killed leaves its servers behind on this system.
 func dieWithParent(*exec.Cmd) {}
 
-// stopped reports whether a SIGSTOP has reached the process; this system has no cheap way to tell.
+// stopped always returns true: this system has no cheap way to find out whether a SIGSTOP has reached a process.
 func stopped(int) bool { return true }

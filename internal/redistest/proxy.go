@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A Proxy stands between clients and a server and does to their requests what a Fault says. What the proxy reads from
-// a client at once, at most 64 KiB, counts as one request: a command of go-redis, or a pipeline of them. What the
-// server says before the next request is the reply. All methods may be called by any goroutine.
+// A Proxy stands between clients and a server, and applies a Fault to their requests. The bytes that it reads from a
+// client at once, at most 64 KiB, count as one request: a command of go-redis, or a pipeline. The bytes that the server
+// sends before the next request are the reply. Any goroutine may call the methods.
 type Proxy struct {
 	tb     testing.TB
 	target string
@@ -25,13 +25,13 @@ type Proxy struct {
 	seen     int // requests that concern the fault
 	door     door
 	listener *net.TCPListener // nil while the door is closed
-	waiting  []net.Conn       // what fills the queue while the door is full
+	waiting  []net.Conn       // fill the queue while the door is full
 	links    map[*link]bool
 }
 
-// StartProxy starts a proxy on a free port of 127.0.0.1 that connects its clients to the address target. It does no
-// harm until Set, and ends with the test. It connects to the target for the first request of a connection, and closes
-// the connection when it cannot.
+// StartProxy starts a proxy on a free port of 127.0.0.1 that connects its clients to the address target. It passes
+// everything on until Set, and ends with the test. It connects to the target when a client sends its first request. If it
+// cannot connect, it closes the client's connection.
 func StartProxy(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	p := &Proxy{tb: tb, target: target, links: map[*link]bool{}}
@@ -42,7 +42,7 @@ func StartProxy(tb testing.TB, target string) *Proxy {
 	return p
 }
 
-// listen opens the door at a port that nobody takes first.
+// listen opens the door at a free port. It tries again if another process takes the port first.
 func (p *Proxy) listen() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,18 +60,18 @@ func (p *Proxy) listen() (err error) {
 // Addr returns host and port. They stay the same for the life of the Proxy.
 func (p *Proxy) Addr() string { return address(p.port) }
 
-// Accepted returns how many connections were accepted, which may miss those without a request so far.
+// Accepted returns how many connections were accepted. It may not count a connection that has sent no request yet.
 func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
 
 // Forwarded returns how many requests went to the target, handshakes included.
 func (p *Proxy) Forwarded() int { return int(p.forwarded.Load()) }
 
-// Struck returns how many requests met with a fault.
+// Struck returns to how many requests a fault was applied.
 func (p *Proxy) Struck() int { return int(p.struck.Load()) }
 
-// Set puts f in the place of the present fault. It acts on requests that arrive, and for Refuse and Unreachable on
-// connections that are attempted, after Set has returned. A connection that Swallow or BlackHole has struck stays
-// mute. Set does nothing after Close.
+// Set replaces the fault by f, which acts on requests that arrive after Set has returned. Refuse and Unreachable also act
+// on connections that are attempted after that. A connection that Swallow or BlackHole has struck stays mute. Set does
+// nothing after Close.
 func (p *Proxy) Set(f Fault) {
 	p.tb.Helper()
 	p.mu.Lock()
@@ -94,7 +94,7 @@ func (p *Proxy) Set(f Fault) {
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.ended = true
-	_ = p.turn(closed) // which cannot fail
+	_ = p.turn(closed) // cannot fail
 	p.mu.Unlock()
 	p.hangUp()
 	p.running.Wait()
@@ -132,13 +132,13 @@ func (p *Proxy) accept(l *net.TCPListener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
-			return // the door is closed: there is no other reason but a lack of file descriptors, which clients will meet, too
+			return // the door is closed, or file descriptors ran out: then the clients fail, too
 		}
 		p.admit(l, conn)
 	}
 }
 
-// admit starts a link, unless the door has been closed in the meantime.
+// admit starts a link, unless the door of l has been closed.
 func (p *Proxy) admit(l *net.TCPListener, conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

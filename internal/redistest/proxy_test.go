@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A visitor talks to a server through a proxy, without a client's habits.
+// A visitor talks to a server through a proxy. Unlike a client, it sends no commands of its own.
 type visitor struct {
 	t    *testing.T
 	conn net.Conn
@@ -54,7 +54,7 @@ func (v *visitor) wantReply(line, want string) {
 	}
 }
 
-// wantSilence waits no longer than a reply takes that is not held up.
+// wantSilence waits as long as a reply would take without a fault.
 func (v *visitor) wantSilence(line string) {
 	v.t.Helper()
 	v.send(line)
@@ -146,7 +146,7 @@ func TestProxySwallows(t *testing.T) {
 	v.wantSilence("INCR k")
 	wantKey(t, s, "1")
 	p.Set(Pass())
-	v.wantSilence("INCR k") // a reply would be taken for the lost one
+	v.wantSilence("INCR k") // otherwise its reply would be taken for the lost one
 	wantKey(t, s, "2")
 	visit(t, p).wantReply("INCR k", ":3")
 }
@@ -181,7 +181,7 @@ func TestProxyRefuses(t *testing.T) {
 	}
 }
 
-// TestProxyRefusesWhileProcessesStart starts processes, which hold the listener for a moment.
+// TestProxyRefusesWhileProcessesStart starts processes, which share the listener for a moment.
 func TestProxyRefusesWhileProcessesStart(t *testing.T) {
 	t.Parallel()
 	p := StartProxy(t, "127.0.0.1:1")
@@ -294,7 +294,7 @@ func TestProxyWithoutATarget(t *testing.T) {
 	visit(t, p).wantReply("PING", "+PONG")
 }
 
-// TestProxyCloses closes a proxy while it is busy with each fault. That it leaves nothing behind is checked by TestMain.
+// TestProxyCloses closes a proxy while it is busy with each fault. TestMain checks that no goroutine is left.
 func TestProxyCloses(t *testing.T) {
 	t.Parallel()
 	s := Start(t)

@@ -4,17 +4,21 @@ import (
 	"errors"
 	"net"
 	"syscall"
+	"time"
 )
 
-// fill makes l a listener whose queue is full, and returns the connections that fill it.
+// fullAfter is how long fill waits for a connection before it considers the queue full.
+const fullAfter = 20 * time.Millisecond
+
+// fill fills the queue of l, and returns the connections that fill it.
 func fill(l *net.TCPListener) (waiting []net.Conn, err error) {
-	// The shortest queue that the system offers.
+	// Ask for the shortest queue that the system offers.
 	if err := control(l, func(fd descriptor) error { return syscall.Listen(fd, 0) }); err != nil {
 		return nil, err
 	}
-	// A queue of length 0 has room for one, but that is up to the system.
+	// On Linux a queue of length 0 has room for one connection. Other systems may have room for more.
 	for range 16 {
-		conn, err := net.DialTimeout("tcp", l.Addr().String(), 10*interval)
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), fullAfter)
 		if err != nil {
 			return waiting, nil
 		}
@@ -23,10 +27,10 @@ func fill(l *net.TCPListener) (waiting []net.Conn, err error) {
 	return waiting, errors.New("a listener with a full queue still accepts connections on this system")
 }
 
-// shut closes a listener at once. A plain Close could leave it open for a moment, during which clients are accepted and
-// the port cannot be listened on again: a process that is just being started shares the files of this one until then.
+// shut closes a listener at once. After a plain Close, a process that is just being started may share the listener for
+// another moment. During that moment the system would accept clients, and the port would not be free.
 func shut(l *net.TCPListener) {
-	_ = control(l, func(fd descriptor) error { return syscall.Shutdown(fd, syscall.SHUT_RD) }) // Linux can; others just close
+	_ = control(l, func(fd descriptor) error { return syscall.Shutdown(fd, syscall.SHUT_RD) }) // works on Linux; other systems only close
 	_ = l.Close()
 }
 

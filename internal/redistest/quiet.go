@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// quietClient returns a client that sends nothing of its own accord and does not insist.
+// quietClient returns a client that does not retry, and sends as few commands of its own as go-redis allows.
 func (s *Server) quietClient() *redis.Client { return redis.NewClient(s.quiet()) }
 
 func (s *Server) quiet() *redis.Options {

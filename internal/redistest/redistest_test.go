@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain fails when a goroutine is left; tests of this package look for processes themselves.
+// TestMain fails when a goroutine is left. The tests themselves look for processes that are left.
 func TestMain(m *testing.M) {
 	// Most tests wait for timeouts of servers and hardly compute, so more of them fit at once than there are cores.
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -226,10 +226,10 @@ func wantGone(t *testing.T, pid int, addr string) {
 	}
 }
 
-// exists reports whether the process is there. One that is dead but not yet waited for by init does not count.
+// exists reports whether the process is there. A zombie does not count.
 func exists(pid int) bool {
 	if pid == 0 {
-		return true // a test that did not come far enough to learn the pid
+		return true // the test failed before it knew the pid
 	}
 	if p, err := os.FindProcess(pid); err != nil || p.Signal(syscall.Signal(0)) != nil {
 		return false

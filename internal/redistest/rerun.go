@@ -24,12 +24,12 @@ import (
 //		})
 //	}
 //
-// The job travels as JSON in the environment. Both sides send each other lines of JSON: the parent by the child's standard
-// input, the child by a pipe of its own. So output of the testing package does not get in between.
+// The job travels as JSON in the environment. The two sides send each other lines of JSON. The parent writes to the
+// child's standard input. The child writes to a pipe of its own, which no output of the testing package disturbs.
 
 const (
 	jobEnv     = "REDISTEST_JOB"
-	answersFD  = 3               // the first of exec.Cmd.ExtraFiles
+	answersFD  = 3               // the first descriptor of exec.Cmd.ExtraFiles
 	jobTimeout = 5 * time.Minute // after it, the testing package ends the child
 )
 
@@ -39,7 +39,8 @@ type order struct {
 	Job  json.RawMessage
 }
 
-// A Child is a process of this test binary. The end of the test kills it, and on Linux so does the death of the parent.
+// A Child is another process of this test binary. The end of the test kills it. On Linux the death of the parent kills it,
+// too.
 type Child struct {
 	tb      testing.TB
 	proc    *process
@@ -72,7 +73,7 @@ func Rerun(tb testing.TB, test string, job any) *Child {
 	}
 	tb.Cleanup(func() {
 		c.Kill()
-		_ = c.answers.Close() // only reading is left
+		_ = c.answers.Close() // Kill has ended the writer
 	})
 	return c
 }
@@ -87,7 +88,7 @@ func (c *Child) start(cmd *exec.Cmd) (err error) {
 	cmd.ExtraFiles = []*os.File{theirs}
 	c.in, err = cmd.StdinPipe()
 	if err == nil {
-		// A stopped child would keep Next waiting without an end.
+		// Otherwise Next would wait forever for a stopped child.
 		err = answers.SetReadDeadline(time.Now().Add(jobTimeout + deadline))
 	}
 	if err == nil {
@@ -124,8 +125,8 @@ func (c *Child) Next(v any) error {
 // Say sends v to the child; see [Parent.Next].
 func (c *Child) Say(v any) error { return writeLine(c.in, v) }
 
-// Kill ends the process as a crash would, and returns when it is gone. What it said before can still be read. Killing
-// a dead process does nothing.
+// Kill ends the process as a crash would, and returns when it is gone. Next still returns the lines that the child sent
+// before. Killing a dead process does nothing.
 func (c *Child) Kill() {
 	c.tb.Helper()
 	if err := c.proc.kill(); err != nil {
@@ -149,8 +150,8 @@ func (c *Child) Continue() {
 	}
 }
 
-// Close closes the input of the child, which ends [Parent.Wait], and returns when the process has ended. The error says
-// that its test failed, or how it ended otherwise, and quotes what it printed. Close drops the lines that were not read.
+// Close closes the input of the child, which ends [Parent.Wait], and returns when the process has ended. If the child did
+// not exit with code 0, the error says how it ended and quotes its output. Close drops the lines that were not read.
 func (c *Child) Close() error {
 	c.CloseInput()
 	_, _ = io.Copy(io.Discard, c.lines) // a full pipe would keep the child from ending
@@ -163,9 +164,9 @@ func (c *Child) Close() error {
 
 // CloseInput closes the input of the child and does not wait. It lets several children end at the same time; call Close
 // afterwards.
-func (c *Child) CloseInput() { _ = c.in.Close() } // if the process has ended, its end says more
+func (c *Child) CloseInput() { _ = c.in.Close() } // an error means that the process has ended
 
-// A Parent is the test that has started this process, as the job sees it.
+// A Parent is the job's connection to the test that has started this process.
 type Parent struct {
 	t       *testing.T
 	in      *bufio.Reader
@@ -185,7 +186,7 @@ func RunJob[J any](t *testing.T, do func(p *Parent, job J)) {
 	do(p, job)
 }
 
-// orderFor returns the job for this test and its parent. It skips the test when there is none.
+// orderFor returns the job for this test, and its parent. It skips the test when there is no job.
 func orderFor(t *testing.T) (*Parent, json.RawMessage) {
 	t.Helper()
 	var o order
@@ -197,7 +198,7 @@ func orderFor(t *testing.T) (*Parent, json.RawMessage) {
 	if o.Test != t.Name() {
 		t.Skip("this is the job of a process that other tests start")
 	}
-	syscall.CloseOnExec(answersFD) // the parent reads until no process has the pipe
+	syscall.CloseOnExec(answersFD) // a child of this process would keep the pipe open
 	p := &Parent{t: t, in: bufio.NewReader(os.Stdin), answers: os.NewFile(answersFD, "answers")}
 	t.Cleanup(func() { _ = p.answers.Close() })
 	return p, o.Job

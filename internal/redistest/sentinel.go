@@ -17,8 +17,8 @@ const (
 	masterName = "penstock"
 )
 
-// A Sentinel is a primary, a replica, and three sentinels who watch them. Two of the sentinels suffice to promote the
-// replica, which they do when the primary has been silent for 1 s. A primary that comes back becomes a replica.
+// A Sentinel is a primary, a replica, and three sentinels that watch them. The sentinels promote the replica when two of
+// them have had no answer from the primary for 1 s. A primary that comes back becomes a replica.
 type Sentinel struct {
 	tb        testing.TB
 	servers   []*Server
@@ -51,7 +51,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	return s
 }
 
-// startSentinel starts one sentinel. It keeps what it learns in its configuration file, which must be there.
+// startSentinel starts one sentinel. A sentinel needs a configuration file, in which it also stores its state.
 func startSentinel(tb testing.TB, primary *Server) *Server {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "sentinel.conf")
@@ -81,14 +81,14 @@ func (s *Sentinel) Addrs() []string {
 // Sentinels returns the three sentinels.
 func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
 
-// Servers returns the two servers that hold data: first the original primary.
+// Servers returns the two servers that hold data: first the original primary, then the original replica.
 func (s *Sentinel) Servers() []*Server { return s.servers }
 
 // Client returns a failover client with go-redis's default options. All calls return the same one, and the end of the
 // test closes it.
 func (s *Sentinel) Client() *redis.Client { return s.client() }
 
-// Primary returns the server that the first sentinel that answers names, be it alive or not.
+// Primary returns the primary according to the first sentinel that answers. It may be dead.
 func (s *Sentinel) Primary() *Server {
 	s.tb.Helper()
 	for _, sentinel := range s.sentinels {
@@ -112,15 +112,15 @@ func (s *Sentinel) Replica() *Server {
 	return s.servers[0]
 }
 
-// WaitReady waits until every sentinel sees a primary, its replica in step with it, and both other sentinels, all of
-// them well. It fails the test after [Patience]. Call it after the restart of any of the processes.
+// WaitReady waits until every sentinel sees a healthy primary, a replica that is connected to it, and both other
+// sentinels. It fails the test after [Patience]. Call it after the restart of any of the processes.
 func (s *Sentinel) WaitReady() {
 	s.tb.Helper()
 	UntilEmpty(s.tb, "the sentinels are ready", s.state)
 }
 
-// WaitPromoted waits until the server takes writes and every sentinel that answers names it, at least two of them. It
-// fails the test after [Patience].
+// WaitPromoted waits until the server takes writes, at least two sentinels name it, and no sentinel names another server.
+// It fails the test after [Patience].
 func (s *Sentinel) WaitPromoted(replica *Server) {
 	s.tb.Helper()
 	Until(s.tb, replica.Addr()+" is promoted", func() bool {
@@ -133,14 +133,14 @@ func (s *Sentinel) WaitPromoted(replica *Server) {
 	})
 }
 
-// named returns the address of the primary in the eyes of one sentinel, or "" if it does not answer.
+// named returns the address of the primary according to one sentinel, or "" if that sentinel does not answer.
 func (s *Sentinel) named(sentinel *Server) string {
 	client := redis.NewSentinelClient(sentinel.quiet())
 	defer client.Close()
 	return strings.Join(client.GetMasterAddrByName(s.tb.Context(), masterName).Val(), ":")
 }
 
-// state returns what the first sentinel that is not ready misses, or "".
+// state returns what the first sentinel that is not ready lacks, or "".
 func (s *Sentinel) state() string {
 	for _, sentinel := range s.sentinels {
 		if missing := s.view(sentinel); missing != "" {
@@ -167,7 +167,7 @@ func (s *Sentinel) view(sentinel *Server) string {
 		return fmt.Sprintf("other sentinels are %v", peers)
 	}
 	for _, peer := range peers {
-		// Valkey 9.1 adds "master_down", for the down primary that the peer has seen last.
+		// Valkey 9.1 adds "master_down" while the peer still remembers a dead primary.
 		if flags := peer["flags"]; flags != "sentinel" && flags != "sentinel,master_down" {
 			return fmt.Sprintf("another sentinel is %v", peer)
 		}
@@ -175,9 +175,9 @@ func (s *Sentinel) view(sentinel *Server) string {
 	return ""
 }
 
-// hurry makes a sentinel look around more often than by default, which it forgets when it is restarted. By default it
-// first pings a new primary after 1 s, and so may promote the next one at once. With more than one ping in 200 ms it
-// would consider what a replica says about itself outdated before it asks again. Sentinels before Redis 7 cannot hurry.
+// hurry makes a sentinel check its servers more often, until the sentinel restarts. By default it first pings a new primary
+// after 1 s, and may therefore consider it dead at once. A ping period below 200 ms would be too short: the INFO of a
+// replica is outdated after five of them, and the sentinel asks for INFO every second. Redis 6.2 ignores the command.
 func hurry(tb testing.TB, client *redis.SentinelClient) {
 	_ = client.Process(tb.Context(), redis.NewCmd(tb.Context(), "SENTINEL", "DEBUG",
 		"ping-period", 300, "info-period", 1000, "publish-period", 200, "ask-period", 100))

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	deadline = 10 * time.Second     // for anything that a healthy machine does in a blink
-	interval = 2 * time.Millisecond // between two looks at whether it has happened
-	attempts = 20                   // to start a server on a port that nobody takes first
+	deadline = 10 * time.Second // for steps that take milliseconds on a healthy machine
+	attempts = 20               // to start a server on a free port before another process takes it
 )
 
 var errPortTaken = errors.New("another process took the port")
 
-// A kind is what sets one sort of server apart from the others.
+// A kind says how to start a server: a plain one, a Cluster node or a sentinel.
 type kind struct {
 	bus  bool     // it has a port for the Cluster bus
-	args []string // that come before all others
+	args []string // come before all other arguments
 }
 
 var (
@@ -34,8 +33,8 @@ var (
 	clusterNode = kind{bus: true}
 )
 
-// A Server is one redis-server on 127.0.0.1. Its methods may be called by any goroutine, except Restart, Stop and
-// Continue, which may fail the test and so belong to the goroutine that runs it.
+// A Server is one redis-server on 127.0.0.1. Any goroutine may call its methods, except Restart, Stop and Continue: they
+// may fail the test, so only the goroutine that runs the test may call them.
 type Server struct {
 	tb   testing.TB
 	path string // of the program
@@ -86,13 +85,13 @@ func start(tb testing.TB, kind kind, args []string) *Server {
 	return s
 }
 
-// run launches the process and waits until it serves. A process that does not is ended.
+// run launches the process and waits until it serves. It kills a process that does not serve.
 func (s *Server) run() error {
 	return s.runUntil(func(p *run) bool { return answers(s.Addr()) && s.isAnsweredBy(p) })
 }
 
-// isAnsweredBy reports whether p answers on the port of s, and not another process that has taken it. A server that
-// shows its process to users with a password only is believed.
+// isAnsweredBy reports whether p answers on the port of s, rather than another process that took the port. If the server
+// refuses INFO, for example without a password, isAnsweredBy assumes that it is p.
 func (s *Server) isAnsweredBy(p *run) bool {
 	client := s.quietClient()
 	defer client.Close()
@@ -103,13 +102,14 @@ func (s *Server) isAnsweredBy(p *run) bool {
 	return strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", p.pid()))
 }
 
-// isRefusal reports whether err is a reply of a server.
+// isRefusal reports whether a server replied with err.
 func isRefusal(err error) bool {
 	var refusal redis.Error
 	return errors.As(err, &refusal)
 }
 
-// runUntil launches the process, with further arguments, and waits until it is ready. A process that is not is ended.
+// runUntil launches the process with further arguments, and waits until it is ready. It kills a process that does not
+// become ready.
 func (s *Server) runUntil(ready func(*run) bool, more ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +154,8 @@ func awaitReady(p *run, ready func(*run) bool) error {
 	}
 }
 
-// answers reports whether a Redis at addr answers a PING. A refusal, such as that for want of a password or of a
-// primary, is an answer, unless it says that the server is not up yet.
+// answers reports whether a Redis at addr answers a PING. An error such as NOAUTH or MASTERDOWN is an answer, except
+// LOADING: that server is not up yet.
 func answers(addr string) bool {
 	reply := ping(addr)
 	return reply != "" && !strings.HasPrefix(reply, "-LOADING")
@@ -164,8 +164,9 @@ func answers(addr string) bool {
 // ping returns the first line of the reply to a PING, or "" if there is none.
 func ping(addr string) string { return reply(addr, "PING") }
 
-// reply returns the first line of the reply to a command, or "" if there is none that is a status, an error or a text.
-// It speaks the protocol itself, since a client would say more than the command, and tests count commands.
+// reply returns the first line of the reply to a command. It returns "" if there is no reply, and if the reply is neither
+// a status, nor an error, nor a text. It speaks the protocol itself: a client of go-redis sends further commands when it
+// connects, and tests count commands.
 func reply(addr, command string) string {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -189,7 +190,7 @@ func reply(addr, command string) string {
 func (s *Server) Addr() string { return address(s.port) }
 
 // Client returns a client with go-redis's default options. All calls return the same one, and the end of the test
-// closes it. A server with a password needs a client of the test's own.
+// closes it. For a server with a password, make a client in the test.
 func (s *Server) Client() *redis.Client { return s.client() }
 
 // Kill ends the server as a crash would, and returns when it is gone. Killing a dead server does nothing.
@@ -207,9 +208,9 @@ func (s *Server) Kill() {
 	s.proc = nil
 }
 
-// Restart kills the server if it runs and starts it on the same port. It returns when the server serves again, without
-// scripts, and without data except what an argument or the command SAVE made it keep. A Cluster node and a sentinel
-// keep their places; see Cluster.WaitReady and Sentinel.WaitReady.
+// Restart kills the server if it runs, starts it on the same port, and returns when it serves again. The scripts are
+// gone. So is the data, except data that an argument or the command SAVE made the server keep. A Cluster node and a
+// sentinel keep their configuration; see Cluster.WaitReady and Sentinel.WaitReady.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.Kill()
@@ -218,8 +219,8 @@ func (s *Server) Restart() {
 	}
 }
 
-// Stop freezes the server: it accepts connections, but answers nothing until Continue. Kill and Restart end a
-// frozen server, too.
+// Stop freezes the server until Continue: the system accepts connections, but the server answers nothing. Kill and
+// Restart also end a frozen server.
 func (s *Server) Stop() {
 	s.tb.Helper()
 	if err := s.running().freeze(); err != nil {

@@ -2,7 +2,7 @@ package redistest
 
 import "syscall"
 
-// Windows knows no such signals. A test that sends one fails.
+// Windows has no such signals. A test that sends one fails.
 const (
 	sigStop     = syscall.Signal(19)
 	sigContinue = syscall.Signal(18)

@@ -11,39 +11,40 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// These are the states of trouble that arguments alone do not produce. They are for servers without a password, and
-// their methods belong to the goroutine that runs the test.
+// This file brings servers into states of trouble that arguments alone do not produce. The server must have no password.
+// Only the goroutine that runs the test may call these methods.
 
-// A dump is read for a minute at this pace, and the server looks up from it after every key.
+// A dump is the data that a server loads for a minute: 3000 keys in 20 ms each, or 80 keys in 0.75 s each. The server
+// answers other clients after every key.
 type dump struct{ keys, bytes, microsAKey int } // bytes of each value
 
 var (
 	smallDump = dump{keys: 3000, bytes: 1 << 10, microsAKey: 20_000}
-	largeDump = dump{keys: 80, bytes: 2 << 20, microsAKey: 750_000} // Redis 6.2 looks up every 2 MiB
+	largeDump = dump{keys: 80, bytes: 2 << 20, microsAKey: 750_000} // Redis 6.2 answers clients every 2 MiB only
 )
 
 const (
 	readsKey    = "GET redistest:1" // KeyDB answers PING while it loads
-	lookUpEvery = "loading-process-events-interval-bytes"
+	answerEvery = "loading-process-events-interval-bytes"
 	fillScript  = "for i = 1, ARGV[1] do redis.call('SET', 'redistest:' .. i, ARGV[2]) end"
 	endlessLoop = "EVAL 'while true do end' 0\r\n"
 )
 
-// RestartLoading saves the data and a good many keys named redistest:1, 2, ... more, and restarts the server. It
-// returns while the server reads them: for about a minute, or until FinishLoading, it answers LOADING.
+// RestartLoading adds many keys named redistest:1, redistest:2 and so on, saves all data, and restarts the server. It
+// returns while the server loads the data. The server answers LOADING for about a minute, or until FinishLoading.
 func (s *Server) RestartLoading() {
 	s.tb.Helper()
 	s.do("CONFIG", "SET", "rdbcompression", "no")
 	d, more := largeDump, []string(nil)
-	if s.hasSetting(lookUpEvery) {
+	if s.hasSetting(answerEvery) {
 		d = smallDump
-		more = []string{"--" + lookUpEvery, fmt.Sprint(d.bytes)}
+		more = []string{"--" + answerEvery, fmt.Sprint(d.bytes)}
 	}
 	s.do("EVAL", fillScript, 0, d.keys, strings.Repeat("x", d.bytes))
 	s.do("SAVE")
 	s.Kill()
 	err := s.runUntil(func(p *run) bool {
-		// Another server on the port might be loading, too.
+		// Another process that took the port may be loading, too.
 		return strings.HasPrefix(reply(s.Addr(), readsKey), "-LOADING") && s.isAnsweredBy(p)
 	}, append(more, "--key-load-delay", fmt.Sprint(d.microsAKey))...)
 	if err != nil {
@@ -51,8 +52,8 @@ func (s *Server) RestartLoading() {
 	}
 }
 
-// FinishLoading lets the server finish what RestartLoading began, and returns when it serves. Redis 6.2 cannot be told
-// while it loads: it is restarted.
+// FinishLoading ends the slow loading that RestartLoading began, and returns when the server serves. Redis 6.2 accepts no
+// CONFIG SET while it loads, so FinishLoading restarts it.
 func (s *Server) FinishLoading() {
 	s.tb.Helper()
 	o := s.quiet()
@@ -73,7 +74,7 @@ func (s *Server) StartScript() {
 	if err != nil {
 		s.tb.Fatalf("redistest: %v", err)
 	}
-	defer conn.Close() // which does not end the script
+	defer conn.Close() // does not end the script
 	if _, err := conn.Write([]byte(endlessLoop)); err != nil {
 		s.tb.Fatalf("redistest: %v", err)
 	}
@@ -87,18 +88,18 @@ func (s *Server) KillScript() {
 	s.await("PING", "+PONG")
 }
 
-// BreakSaves makes a save fail, so that the server answers writes with MISCONF until MendSaves. What it has saved
-// before is lost, and a restart before MendSaves fails the test.
+// BreakSaves makes a save fail, so that the server answers writes with MISCONF until MendSaves. Data that the server saved
+// before is lost. A restart before MendSaves fails the test.
 func (s *Server) BreakSaves() {
 	s.tb.Helper()
 	if err := os.RemoveAll(s.dumpFile()); err != nil {
 		s.tb.Fatalf("redistest: %v", err)
 	}
-	// A file cannot take the place of a directory. Denied permissions would not impress a server that runs as root.
+	// A file cannot replace a directory. Missing permissions would not stop a server that runs as root.
 	if err := os.Mkdir(s.dumpFile(), 0o700); err != nil {
 		s.tb.Fatalf("redistest: %v", err)
 	}
-	s.do("CONFIG", "SET", "save", "3600 1") // servers that never save by themselves do not mind
+	s.do("CONFIG", "SET", "save", "3600 1") // without save points, the server ignores a failed save
 	s.do("BGSAVE")
 	s.await("PING", "-MISCONF")
 }

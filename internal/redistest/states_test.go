@@ -52,7 +52,7 @@ func wantRefusal(t *testing.T, o *redis.Options, want string) {
 	t.Helper()
 	client := redis.NewClient(o)
 	defer client.Close()
-	// Redis 6.2 puts the place in the script before its words.
+	// Redis 6.2 puts the place in the script before the code of the error.
 	if err := write(t.Context(), client); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -72,14 +72,14 @@ func TestTooManyClients(t *testing.T) {
 		defer client.Close()
 		err = client.Ping(t.Context()).Err()
 	}
-	// The refusal, or a broken pipe if the server is quicker than the client.
+	// The error is the server's refusal, or a broken pipe if the server closes the connection first.
 	if err == nil {
 		t.Error("got no error for the third of two clients")
 	}
 }
 
-// TestStatesAndBack brings a server with a key into each state and back, and wants it to refuse in between, and to
-// have its key and take writes afterwards.
+// TestStatesAndBack brings a server with a key into each state and back. In the state the server must refuse writes.
+// Afterwards it must have its key and take writes.
 func TestStatesAndBack(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

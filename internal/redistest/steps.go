@@ -9,15 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// This file has the steps of a Client. Each does one thing to a trip. A trip passes them in their order. Fail and Reply
-// answer it, and later steps do not see it.
+// This file has the steps of a Client. Each step does one thing to a trip, and a trip passes the steps in their order.
+// Fail and Reply answer the trip, so later steps do not see it.
 
-// A Step is what a Client does to a trip. The functions of this file make steps.
+// A Step does one thing to a trip of a Client. The functions of this file make steps.
 type Step func(c *Client, next handler) handler
 
 type handler func(ctx context.Context, t *trip) error
 
-// A trip is what a client sends at once.
+// A trip is everything that a client sends at once.
 type trip struct {
 	cmds []redis.Cmder
 	send redis.ProcessPipelineHook // executes commands in place of cmds
@@ -34,7 +34,7 @@ func Hold() Step {
 	}
 }
 
-// HoldReply is Hold after the trip was executed.
+// HoldReply holds a trip after it was executed, until Client.Release or Client.Open. A held trip ignores its context.
 func HoldReply() Step {
 	return func(c *Client, next handler) handler {
 		return func(ctx context.Context, t *trip) error {
@@ -62,7 +62,7 @@ func Wait(d time.Duration) Step {
 	}
 }
 
-// WaitReply lets d pass after a trip was executed, whatever its context says.
+// WaitReply lets d pass after a trip was executed, even if the context ends.
 func WaitReply(d time.Duration) Step {
 	return func(_ *Client, next handler) handler {
 		return func(ctx context.Context, t *trip) error {
@@ -85,14 +85,14 @@ func Fail(err error) Step {
 func FailReply(err error) Step {
 	return func(_ *Client, next handler) handler {
 		return func(ctx context.Context, t *trip) error {
-			_ = next(ctx, t) // the caller never learns it
+			_ = next(ctx, t) // the caller gets err instead
 			return t.fail(err)
 		}
 	}
 }
 
-// Reply answers every command of a trip with a value, such as the text of INFO. Nothing is sent. A command that takes no
-// value of that type fails.
+// Reply answers every command of a trip with a value, such as the text of INFO. Nothing is sent. A command that cannot
+// hold a value of that type fails.
 func Reply(value any) Step {
 	return func(*Client, handler) handler {
 		return func(_ context.Context, t *trip) error {
@@ -106,7 +106,7 @@ func Reply(value any) Step {
 	}
 }
 
-// Send sends another command in place of each command, which gets its reply.
+// Send sends another command in place of each command of a trip. The original command gets the reply.
 func Send(args ...any) Step {
 	return func(_ *Client, next handler) handler {
 		return func(ctx context.Context, t *trip) error {
@@ -147,7 +147,7 @@ func Deaf() Step {
 	}
 }
 
-// On applies steps to those trips whose text contains text, in any case; see Client.Trips.
+// On applies steps to the trips whose text contains text, in any letter case; see Client.Trips. All other trips pass.
 func On(text string, steps ...Step) Step {
 	return choose(steps, func(t *trip) bool { return contains(t.text, text) })
 }

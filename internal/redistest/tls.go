@@ -48,8 +48,8 @@ func StartTLS(tb testing.TB, args ...string) *TLSServer {
 	return s
 }
 
-// withoutTLS returns what a server prints that was built without TLS; otherwise "". The server has no certificate, so it
-// ends at once either way.
+// withoutTLS returns the output of a server that was built without TLS, and "" for any other server. The server has no
+// certificate here, so it ends at once in either case.
 func withoutTLS(port int) string {
 	server := cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server")
 	out, _ := exec.Command(server, "--port", "0", "--tls-port", strconv.Itoa(port)).CombinedOutput()
@@ -64,10 +64,10 @@ func withoutTLS(port int) string {
 // Addr returns host and port of the listener with TLS.
 func (s *TLSServer) Addr() string { return s.addr }
 
-// Roots returns a pool that holds the server's certificate, which no other client trusts.
+// Roots returns a pool with the server's certificate. A client without it does not trust the server.
 func (s *TLSServer) Roots() *x509.CertPool { return s.roots }
 
-// certify writes a key, and a certificate that it has signed itself.
+// certify writes a key and a self-signed certificate.
 func (s *TLSServer) certify(keyFile string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// This file waits for conditions. Polling also works inside of a testing/synctest bubble: there, the pauses between two
-// looks take virtual time, and so none.
+// This file waits for conditions by polling. Polling also works inside a testing/synctest bubble, where its pauses take
+// only virtual time.
 
-// Patience bounds each wait. A busy machine may be slow, and still no condition takes that long.
-const Patience = 2 * time.Minute
+// Patience bounds each wait. It is longer than any condition takes, even on a busy machine.
+const Patience = time.Minute
 
-// The pause doubles from the shortest to the longest: most conditions hold within a millisecond, and a condition that
-// takes seconds should not keep a core busy.
+// The pause doubles from the shortest to the longest. Most conditions hold within a millisecond, and a wait of seconds
+// should not keep a core busy.
 const (
 	shortestPause = 50 * time.Microsecond
 	longestPause  = 10 * time.Millisecond
@@ -37,7 +37,7 @@ func UntilEmpty(tb testing.TB, condition string, missing func() string) {
 	}
 }
 
-// poll reports whether ok held within d. It looks at least once.
+// poll reports whether ok held within d. It calls ok at least once.
 func poll(d time.Duration, ok func() bool) bool {
 	pause := shortestPause
 	for end := time.Now().Add(d); !ok(); pause = min(2*pause, longestPause) {

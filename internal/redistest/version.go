@@ -29,7 +29,7 @@ func Version(path string) (name, version string, err error) {
 	return string(parts[1]), string(parts[2]), nil
 }
 
-// named is the name of the server that tests run on.
+// named returns the name of the server that tests run on, such as Redis.
 var named = sync.OnceValue(func() string {
 	path, err := program()
 	if err != nil {
@@ -39,11 +39,11 @@ var named = sync.OnceValue(func() string {
 	return name
 })
 
-// Cannot begins what a skipped test says about a server that cannot run it; see internal/servers.
+// Cannot begins the message of a test that was skipped because the server cannot run it; see internal/servers.
 const Cannot = "cannot run here: "
 
-// SkipOn skips the test on servers of that name, such as KeyDB, which cannot do what the test needs, and says why. The
-// tests of the default server skip nothing.
+// SkipOn skips the test on servers of that name, such as KeyDB, that lack a feature that the test needs. why names the
+// feature. Do not skip a test on the default server.
 func SkipOn(tb testing.TB, name, why string) {
 	tb.Helper()
 	if named() == name {

@@ -1,5 +1,5 @@
-// A library to preload into a server: its wall clock is this machine's plus the microseconds that a file holds. The
-// monotonic clock stays as it is. The file is mapped, so a change takes effect at once.
+// A library to preload into a server. The server's wall clock becomes this machine's plus the microseconds in a file. The
+// library maps the file, so a change takes effect at once. The monotonic clock stays as it is.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
