@@ -1,3 +1,26 @@
+// The accounts of keys, and the bounds of promises 1 and 2.
+//
+// A bucket admits its burst B at once, and R per W from then on. In a time T it
+// admits at most
+//
+//	B + R T/W + 1
+//
+// units, where the 1 rounds up. For example, TokenBucket(40, time.Second) with a
+// burst of 20 admits at most 20 + 40*3 + 1 = 141 units in 3 s.
+//
+// A window admits R, at any moment of it. So T counts as the windows that it
+// touches. Fixed windows and those of the counter begin at multiples of W: from
+// 1.9 s to 4.1 s there are three windows of 2 s, and FixedWindow(80, 2*time.Second)
+// admits at most 240 units. A log has no fixed beginning: 2.2 s touch two windows
+// of 2 s at most, one of them begun with the first take.
+//
+// Each loss of data gives the key one more burst; the burst of a window is R.
+//
+// An instance without Redis has 1/N of the limit, as a bucket of the same rate
+// (algorithms/internal/step/share.go). Its burst is B/N rounded up, less than
+// B/N + 1. So N instances admit at most B + N + R T/W. A single instance keeps the
+// whole limit and its windows.
+
 package main
 
 import (
@@ -8,14 +31,14 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// An account is what one key was admitted in one act, in units.
+// An account holds the units that one key was admitted in one act.
 type account struct {
 	policy, key string
 	limit       algorithms.Limit
 	fail        algorithms.FailureMode
 
-	shared, local atomic.Int64 // without what was, perhaps, returned
-	first, last   atomic.Int64 // µs: before the first take that was admitted, after the last
+	shared, local atomic.Int64 // without units that were returned, even if the return was lost
+	first, last   atomic.Int64 // µs: when the first admitted take was sent, and the last one was answered
 }
 
 func (a *account) check(cost int64) algorithms.Check {
@@ -43,8 +66,7 @@ func (a *account) admit(c *algorithms.Check, asked time.Time) {
 	}
 }
 
-// admits is what the limit alone does in the time in which the key was used:
-// B + R T/W, and of windows R in each that the time touches.
+// admits returns the most that the limit admits from the first take to the last.
 func (a *account) admits() int64 {
 	r, w := a.limit.Requests(), a.limit.Window().Microseconds()
 	first, last := a.first.Load()-early, a.last.Load()
@@ -58,8 +80,8 @@ func (a *account) admits() int64 {
 	}
 }
 
-// early is how much earlier, in µs, a caller may have asked than that which was
-// the first to note it.
+// early (µs): the caller that sets first may have asked so much later than another
+// caller whose take was admitted.
 const early = 300_000
 
 var (
@@ -68,7 +90,7 @@ var (
 	windows  = algorithms.FixedWindow(1, time.Second).Algorithm()
 )
 
-// A claim is what was admitted, and what may have been.
+// A claim compares the units that were admitted with a bound.
 type claim struct {
 	what      string
 	got, most int64
@@ -81,11 +103,11 @@ func (c claim) exceeds(other claim) bool {
 	return other.most == 0 || c.got*other.most > other.got*c.most
 }
 
-// claims are what is promised of a key after so many losses of data.
+// claims returns promises 1 and 2 for a key.
 func (a *account) claims(losses, instances int64) []claim {
 	admits := a.admits()
 	alone := a.limit.Burst() + (a.last.Load()-a.first.Load()+early)*a.limit.Requests()/a.limit.Window().Microseconds() + instances
-	if instances == 1 { // windows are windows
+	if instances == 1 { // a whole limit keeps its windows
 		alone = max(alone, admits)
 	}
 	return []claim{
@@ -94,7 +116,7 @@ func (a *account) claims(losses, instances int64) []claim {
 	}
 }
 
-// together is what the runbook says of both.
+// together returns the sum of both, and a bound that it should seldom exceed.
 func (a *account) together(losses, instances int64) claim {
 	return claim{"together", a.shared.Load() + a.local.Load(), a.admits()*5/4 + losses*a.limit.Burst() + instances}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// books are the accounts of an act, of keys that no other act uses.
+// books are the accounts of an act. No other act uses their keys.
 type books struct {
 	act    string
 	begin  time.Time
-	fast   []*account   // hot, with limits that come back within the act
-	slow   [][]*account // hot for a while, one generation after the other: what they were admitted does not come back
-	total  []*account   // the second limit of calls with several
+	fast   []*account   // hot, with limits that refill within the act
+	slow   [][]*account // one generation after the other is hot; their limits hardly refill within the act
+	total  []*account   // the second limit of calls with two limits
 	closed []*account   // fail closed
 	open   *account     // fails open
 	cold   []*account
@@ -69,13 +69,13 @@ func newBooks(act string) *books {
 	return b
 }
 
-// newborn returns one of the slow keys that are in use now.
+// newborn returns a slow key of the generation that is hot now.
 func (b *books) newborn(random *rand.Rand) *account {
 	g := min(int(time.Since(b.begin)/generation), generations-1)
 	return b.slow[g][random.IntN(len(b.slow[g]))]
 }
 
-// used returns the accounts that were admitted anything.
+// used returns the accounts that were admitted units.
 func (b *books) used() (used []*account) {
 	all := append([]*account{b.open}, b.cold...)
 	for _, some := range append([][]*account{b.fast, b.total, b.closed}, b.slow...) {

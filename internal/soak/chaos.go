@@ -11,22 +11,22 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A chaos makes trouble for servers and for the network at the same time, each
-// one thing after the other.
+// A chaos makes trouble for servers and for the network at the same time. Each of
+// the two has one trouble after the other.
 type chaos struct {
 	leg    *leg
-	loses  bool // it may do what loses data
+	loses  bool // trouble may lose data
 	events atomic.Int64
 	losses atomic.Int64
 
 	mu  sync.Mutex
-	err error // of the machinery: no verdict on the limiter
+	err error // of the test itself, not of the limiter
 }
 
-// An event is trouble for servers. It is over when do returns.
+// An event is trouble for servers. It has ended when do returns.
 type event struct {
 	name    string
-	loses   bool // data
+	loses   bool // it loses data
 	elected bool // it needs replicas
 	do      func(*chaos, *rand.Rand) string
 }
@@ -47,11 +47,11 @@ const (
 	maxPause = 5 * time.Second
 	minHold  = 100 * time.Millisecond
 	maxHold  = 3 * time.Second
-	// shortHold is too short for an election, after 1 s of silence.
+	// shortHold is too short for an election, which begins after 1 s of silence.
 	shortHold = 500 * time.Millisecond
 )
 
-// run makes trouble for so long, and returns when all of it is over.
+// run makes trouble for d, and returns when all of it has ended.
 func (c *chaos) run(ctx context.Context, d time.Duration, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -95,7 +95,7 @@ func (c *chaos) troubleServers(ctx context.Context, random *rand.Rand) {
 		c.events.Add(1)
 		c.leg.say("%-13s %s %.1f s", e.name, detail, time.Since(begin).Seconds())
 		if after := c.leg.topology.places(); !e.loses && fmt.Sprint(before) != fmt.Sprint(after) {
-			c.losses.Add(1) // a slow machine: a live instance counted as dead
+			c.losses.Add(1) // the machine was so slow that a live master was considered dead
 			c.leg.say("%-13s %v to %v, unasked", "promoted", before, after)
 		}
 	}
@@ -159,12 +159,12 @@ func (c *chaos) flush(*rand.Rand) string {
 	return "everywhere"
 }
 
-// between returns any duration from a to b.
+// between returns a random duration from a to b.
 func between(random *rand.Rand, a, b time.Duration) time.Duration {
 	return a + time.Duration(random.Int64N(int64(b-a)+1))
 }
 
-// pause reports whether ctx has not ended meanwhile.
+// pause waits for d, and reports false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -176,7 +176,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// A fault is what the network does to replies.
+// A fault is trouble of the network.
 type fault struct {
 	name string
 	make func(*rand.Rand) redistest.Fault
@@ -194,8 +194,8 @@ var faults = []fault{
 	{"refuse", func(*rand.Rand) redistest.Fault { return redistest.Refuse() }},
 }
 
-// troubleNetwork troubles the way of one instance, or of all, to one server, or
-// to all. It begins with what makes a second attempt charge twice.
+// troubleNetwork troubles the connections of one instance, or all, to one server,
+// or all. It first cuts the replies to scripts: a second attempt would charge twice.
 func (c *chaos) troubleNetwork(ctx context.Context, random *rand.Rand) {
 	if pause(ctx, between(random, minPause, 2*minPause)) {
 		c.strike(ctx, "cut", redistest.Cut().Containing("evalsha"), c.leg.allProxies(), "all instances, scripts only", random)
@@ -226,15 +226,16 @@ func (c *chaos) strike(ctx context.Context, name string, what redistest.Fault, s
 	c.leg.say("%-13s %s %.1f s", name, who, time.Since(begin).Seconds())
 }
 
-// deck returns a function that draws from n cards, each once before any again.
+// deck returns a function that draws numbers below n at random. It draws each
+// number once before it draws any number again.
 func deck(random *rand.Rand, n int) func() int {
-	var left []int
+	var left []int // not drawn yet
 	return func() int {
 		if len(left) == 0 {
 			left = random.Perm(n)
 		}
-		card := left[0]
+		drawn := left[0]
 		left = left[1:]
-		return card
+		return drawn
 	}
 }

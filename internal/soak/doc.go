@@ -1,85 +1,86 @@
-// Command soak troubles Redis for a while, under load, and sees whether
-// shared.New keeps its promises.
+// Command soak troubles Redis under load, and checks that shared.New keeps its
+// promises.
 //
 //	make soak                                    # ten minutes
-//	SOAK=60s make soak                           # what CI does
+//	SOAK=60s make soak                           # the same in CI
 //	go run ./internal/soak -for 2m -seed 7 -only cluster
 //
 // It starts its own redis-servers, and goes through three topologies in turn: a
 // standalone server, a primary with a replica and sentinels, and a Cluster of
-// three masters with a replica each. Several limiters, as many processes of a
-// service would have, share each: every one has a client of its own with
-// go-redis's default settings, and circuits that stay open for 1.5 s, so that
-// they open and close often. Fifty callers mix algorithms, costs, hot and cold
-// keys, one limit or two per call, all failure modes, returns, forces, and
-// hanging up.
+// three masters with a replica each. Four limiters share each topology, as the
+// processes of a service would. Each has its own client with go-redis's default
+// settings. Forty-eight callers mix algorithms, costs, hot and cold keys, one
+// limit or two per call, all failure modes, Return, Force, and callers that hang
+// up.
 //
-// The time of a topology has two acts. In the first, "keeps", nothing makes
-// Redis lose data; in the second, "loses", anything may happen. Trouble comes
-// every 0.5 to 5 s, to servers and to the network at the same time:
+// The time of a topology has two acts. In "keeps", no trouble makes Redis lose
+// data. In "loses", any trouble may come. Trouble comes every 0.5 to 5 s, to
+// servers and to the network at the same time:
 //
-//	stop, long stop      SIGSTOP, then SIGCONT; with replicas, a long one may promote one
+//	stop, long stop      SIGSTOP, then SIGCONT; with replicas, a long stop may promote one
 //	kill                 SIGKILL, and a restart without data
 //	promote              SIGKILL of a master, until a replica has taken its place
 //	script flush, client kill, flush all
-//	full                 maxmemory of one byte: writes are refused
+//	full                 maxmemory of one byte: Redis refuses writes
 //	delay, trickle       slow replies
 //	swallow, cut         replies that never come
 //	black hole, unreachable, refuse
 //
-// The network fails for one instance or for all, to one server or to all, and
-// may spare all commands except scripts. Each kind comes once before any again,
-// and first of all scripts' replies are cut: a second attempt would charge
-// twice.
+// A fault of the network lies between one instance, or all, and one server, or
+// all. It may strike scripts only. Each kind comes once before any kind comes
+// again. The first fault cuts the replies to all scripts, because a client that
+// sends a script twice would charge twice.
 //
-// # What must hold
+// # Promises
 //
-// For a limit of R per W with burst B, on N instances, over a time T with k
-// losses of data (kill, flush, promotion; each server's counts for all keys):
+// A limit admits R units per W with burst B. N instances share it for a time T,
+// in which Redis loses its data k times: by kill, flush or promotion. (The loss of
+// one server counts for all keys.)
 //
-//  1. Redis admits at most B + R T/W + k B to a key. Of windows, whose R may be
-//     admitted around every turn, R for each that T touches in place of B + R
-//     T/W.
+//  1. Redis admits at most B + R T/W + k B to a key. A limit of windows may admit
+//     R in each window that T touches, in place of B + R T/W.
 //  2. All instances together admit locally at most B + R T/W + N, whatever
-//     Redis does: each has 1/N of the limit, rounded up.
-//  3. A call takes at most the deadline (50 ms), and once more for a slot of a
-//     Cluster that it gives back in, and 100 ms; the machine's stalls do not
-//     count.
-//  4. A call ends in no error, except FailClosed in ErrUnavailable, and a
-//     caller that hung up in its own. A FailClosed take is decided by Redis.
-//  5. Every circuit is closed 3 s after the last trouble at the latest.
-//  6. A take or a force is charged once. Keys that are asked only once have a
-//     limit whose window never turns. At the end of the first act, Redis holds
-//     for each exactly the units that it reported as charged, and never more
-//     than the caller asked for. It also holds the units that were admitted
-//     while circuits were open, except the units in Stats.Fallback.Lost.
-//  7. Afterwards a client that keeps to its limit is not denied, one that waits
-//     for RetryAfter is admitted, and a greedy one gets exactly the limit.
-//  8. After Close, goroutines, heap and connections are back where they were.
+//     Redis does, because each has 1/N of the limit, rounded up.
+//  3. A call takes at most the deadline (50 ms) for each slot of a Cluster, and
+//     100 ms more. Stalls of the machine do not count.
+//  4. A call returns no error, with two exceptions: FailClosed returns
+//     ErrUnavailable, and a caller that hung up gets its own error. A FailClosed
+//     take is decided by Redis.
+//  5. Every circuit is closed within 3 s after the last trouble.
+//  6. Take and Force charge once. Some keys are used only once, with a limit whose
+//     window never rolls over. After an act without losses Redis holds, for each
+//     of them, exactly the charge that it reported, and never more than the
+//     cost. It also holds the units that were admitted while circuits were open,
+//     except the units in Stats.Fallback.Lost.
+//  7. After the trouble, a client that keeps to its limit is not denied. A client
+//     that waits for RetryAfter is admitted. A greedy client gets exactly the limit.
+//  8. After Close, goroutines, heap and connections are as before.
 //
-// 1 and 2 are the runbook's bound. Mostly the second comes instead of the first
-// rather than on top, because Redis receives it. That fails if instances
-// recover one after the other, and Redis is used up before all have handed back
-// their units. The table tells how often both together were more than 1.25 of
-// 1, and N ("beyond").
+// algorithms/shared/OUTAGES.md derives 1 and 2. When all instances lose Redis at
+// once, the units of 2 replace units of 1, because the instances report them to
+// Redis. When instances lose Redis at different moments, both may add up. The
+// column "beyond" counts the keys that were admitted more than 1.25 (B + R T/W) +
+// k B + N in all. No promise forbids that.
 //
-// # How to read it
+// # How to read the output
 //
-// A line is a trouble that is over, with how long it took, or begins with
-// BROKEN and says which promise was. The table has a line per act:
+// A line names a trouble that has ended and how long it lasted. A line that
+// begins with BROKEN names a broken promise. The table has a line per act:
 //
-//	losses            times that data was lost; one that nobody asked for is a slow machine's
-//	trips             circuits that opened
-//	local, passed     checks that were decided locally, and that failed open
-//	told, lost        units that were handed back, and that were lost on the way
-//	audited           keys of point 6
-//	fullest           the bound of 1 or 2 that was come nearest to, in units
-//	beyond, together  keys above the runbook's bound, and the nearest to it
+//	losses            how often data was lost; more than was planned on a slow machine
+//	trips             how often circuits opened
+//	local, passed     checks that an instance decided alone, and that failed open
+//	refused, hung up  calls that failed closed, and whose callers hung up
+//	handed back       units that instances reported to Redis after an outage
+//	lost              units whose report got no reply
+//	audited           keys of promise 6
+//	fullest           the key nearest to its bound of promise 1 or 2: units of bound
+//	beyond, together  keys above the sum that is explained above, and the nearest to it
 //	closed in         how long circuits took to close
-//	slowest, net      call, with and without stalls of the machine
-//	stalls, longest   when a goroutine that sleeps 1 ms at a time did not run for 2 ms
+//	slowest, net      the longest call, with and without stalls of the machine
+//	stalls, longest   times in which a goroutine that sleeps for 1 ms did not run for 2 ms
 //
-// The exit code is 1 if a promise was broken, and the last line says how to
-// repeat it: the same seed gives the same trouble and the same questions,
-// though not at the same microseconds.
+// The exit code is 1 if a promise was broken. The last line then has the command
+// that repeats the run: the same seed gives the same trouble and the same calls,
+// but not at the same microseconds.
 package main

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// attempts is how often a fair trial is repeated whose decisions were not
-	// all Redis's: the machine may be slower than the deadline at any time.
+	// attempts is how often a trial begins again when Redis did not make all its
+	// decisions: the machine may be slower than the deadline at any time.
 	attempts = 10
-	// trialPause is the pause before the next: what the last trouble left behind,
-	// such as a connection that is dead, may open a circuit once more.
+	// trialPause is the pause before the next attempt. A dead connection that the
+	// last trouble left behind may open a circuit once more.
 	trialPause = closedWithin / 4
 	maxWait    = 3 * time.Second
 	greedy     = 300
 	compliant  = 25
 )
 
-// judgeFairness is for when all is well again: clients get what the limit says.
+// judgeFairness checks promise 7. Call it after the trouble.
 func (l *leg) judgeFairness(b *books, random *rand.Rand) {
 	var all sync.WaitGroup
 	nonce := random.Uint64()
@@ -47,10 +47,10 @@ func (l *leg) trial(who string, f func(n int) (shared bool)) {
 		}
 		time.Sleep(trialPause)
 	}
-	l.broken("%s: in none of %d trials did Redis make all decisions, though all is well", who, attempts)
+	l.broken("%s: Redis did not make all decisions in any of %d trials after the trouble", who, attempts)
 }
 
-// greedy asks all instances for more than the limit, at once.
+// greedy asks all instances at once, for more than the limit in all.
 func (l *leg) greedy(key string) bool {
 	var all sync.WaitGroup
 	var admitted, elsewhere atomic.Int64
@@ -94,7 +94,8 @@ func (l *leg) compliant(key string) bool {
 	return true
 }
 
-// patient asks for a unit of a key that saw all the trouble, and after a denial, once more after the wait.
+// patient asks for a unit of a key that was used during the trouble. If it is
+// denied, it asks once more after RetryAfter.
 func (l *leg) patient(a *account) bool {
 	d, err := takeOne(l.instances[0], a.key, a.limit)
 	if err != nil || d.Source != algorithms.Shared {
@@ -109,7 +110,7 @@ func (l *leg) patient(a *account) bool {
 		return false
 	}
 	if !again.Allowed {
-		l.broken("%q of %v: told to wait %v, and denied after it: %+v", a.key, a.limit, d.RetryAfter, again)
+		l.broken("%q of %v: denied although it waited for its RetryAfter of %v: %+v", a.key, a.limit, d.RetryAfter, again)
 	}
 	return true
 }

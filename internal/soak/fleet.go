@@ -18,7 +18,7 @@ import (
 
 const deadline = 50 * time.Millisecond // of the limiters: the default
 
-// An instance is what one process of a service would have.
+// An instance has the limiter, client and connections of one process of a service.
 type instance struct {
 	limiter *shared.Limiter
 	client  redis.UniversalClient
@@ -26,8 +26,8 @@ type instance struct {
 	conns   atomic.Int64                // open now
 }
 
-// newInstance returns an instance without a limiter: only what stands between it
-// and the servers.
+// newInstance returns an instance without a limiter. It has only the proxies
+// between it and the servers.
 func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance {
 	in := &instance{proxies: map[string]*redistest.Proxy{}}
 	for _, s := range servers {
@@ -36,17 +36,18 @@ func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance 
 	return in
 }
 
-// start makes the limiter, one of so many.
+// start makes the client and the limiter, one of that many instances.
 func (in *instance) start(t *topology, instances int) (err error) {
 	in.client = t.client(in.dial)
 	in.limiter, err = shared.New(in.client, &shared.Options{
 		Deadline: deadline, Instances: instances,
-		Logger: slog.New(slog.DiscardHandler), // trouble is the rule here
+		Logger: slog.New(slog.DiscardHandler), // it would log every trouble
 	})
 	return err
 }
 
-// close closes what start made, and forgets it, so that it is no heap.
+// close closes the client and the limiter, and drops them, so that they do not
+// count as heap.
 func (in *instance) close() error {
 	if in.limiter == nil {
 		return nil
@@ -56,8 +57,8 @@ func (in *instance) close() error {
 	return err
 }
 
-// dial is go-redis's own, but that it takes the way through a proxy, and that
-// connections are counted.
+// dial is go-redis's own dialer, except that it goes through a proxy and counts
+// connections.
 func (in *instance) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if p := in.proxies[addr]; p != nil {
 		addr = p.Addr()
@@ -70,7 +71,7 @@ func (in *instance) dial(ctx context.Context, network, addr string) (net.Conn, e
 	return &counted{TCPConn: conn.(*net.TCPConn), open: &in.conns}, nil
 }
 
-// A counted connection says when it is closed.
+// A counted connection subtracts itself from open when it is closed.
 type counted struct {
 	*net.TCPConn
 	open   *atomic.Int64

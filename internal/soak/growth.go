@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// endsWithin is how long what was started may take to end after Close: a
-	// client waits its ReadTimeout for replies.
+	// endsWithin is how long goroutines may take to end after Close: a client waits
+	// its ReadTimeout for replies.
 	endsWithin = 10 * time.Second
-	// What a leg and the runtime keep for themselves: less than one goroutine
-	// of every instance, and than one of their limiters.
+	// The leg and the runtime may keep so much. It is less than one goroutine per
+	// instance, and less than one limiter.
 	moreRoutines = 2
 	moreHeap     = 4 << 20 // bytes
 )
 
-// A size is how much of the process is in use.
+// A size holds the goroutines and the heap of this process.
 type size struct {
 	routines int
 	heap     uint64
@@ -28,7 +28,7 @@ type size struct {
 
 func measure() size {
 	runtime.GC()
-	runtime.GC() // pools give back at the second
+	runtime.GC() // the second collection frees the contents of pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return size{routines: runtime.NumGoroutine(), heap: m.HeapAlloc}
@@ -38,7 +38,7 @@ func (s size) String() string {
 	return fmt.Sprintf("%d goroutines, %.1f MB", s.routines, float64(s.heap)/(1<<20))
 }
 
-// judgeGrowth compares with what was in use before, once everything is closed.
+// judgeGrowth checks promise 8. Call it when everything is closed.
 func (l *leg) judgeGrowth(before size) {
 	var after size
 	var conns int64

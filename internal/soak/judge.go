@@ -1,4 +1,4 @@
-// Which promises were kept, by what was counted.
+// The counts of an act, and whether they keep the promises.
 
 package main
 
@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// closedWithin is how long circuits may stay open once Redis is well: a probe comes every
-// second, or every two after an early return, and the pool dials once a second.
+// closedWithin is promise 5. A probe comes every second, and the pool dials once a
+// second. But a circuit that opens again within 10 s of its closing doubles the
+// pauses between its probes, up to 30 s, and may then break this promise.
 const closedWithin = 3 * time.Second
 
-// awaitClosed waits until every circuit has been closed once, which is to be
-// soon, and returns how long that took.
+// awaitClosed checks promise 5. It waits until every circuit has been closed once,
+// and returns how long that took.
 func (l *leg) awaitClosed() time.Duration {
 	begin := time.Now()
 	for _, in := range l.instances {
@@ -30,26 +31,27 @@ func (l *leg) awaitClosed() time.Duration {
 	return took
 }
 
-// awaitTold waits until Redis has received the owed units, once nobody calls.
+// awaitTold waits until the instances have reported everything to Redis. Call it
+// when no caller is left.
 func (l *leg) awaitTold() {
 	for begin := time.Now(); time.Since(begin) < 2*closedWithin; time.Sleep(10 * tick) {
 		if t := l.tally(); t.owed == 0 && t.open == 0 {
 			return
 		}
 	}
-	l.broken("%d keys are owed and %d circuits open %v after the last call", l.tally().owed, l.tally().open, 2*closedWithin)
+	l.broken("%d keys are not handed back and %d circuits are open %v after the last call", l.tally().owed, l.tally().open, 2*closedWithin)
 }
 
 func (l *leg) judgeWaits() lateness {
 	waits := l.waits.judge()
 	for _, call := range waits.over {
-		l.broken("a call of %d slots took %v, and more than %v without the machine's stalls",
+		l.broken("a call of %d slots took %v, more than %v even without the machine's stalls",
 			call.parts, call.length(), time.Duration(call.parts)*deadline+grace)
 	}
 	return waits
 }
 
-// judgeBooks judges what keys were admitted.
+// judgeBooks checks promises 1 and 2.
 func (l *leg) judgeBooks(b *books, r *row) {
 	instances := int64(len(l.instances))
 	for _, a := range b.used() {
@@ -72,7 +74,7 @@ func (l *leg) judgeBooks(b *books, r *row) {
 	}
 }
 
-// A tally is the sum of what the limiters count.
+// A tally is the sum of the limiters' statistics.
 type tally struct {
 	shared, local, passed, refused, trips, handedBack, lost uint64
 	owed, open                                              int
@@ -96,7 +98,7 @@ func (l *leg) tally() (t tally) {
 	return t
 }
 
-// since returns what was counted since an earlier tally.
+// since returns the counts since an earlier tally.
 func (t tally) since(before tally) tally {
 	t.shared -= before.shared
 	t.local -= before.local

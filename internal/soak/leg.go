@@ -11,8 +11,8 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A leg is the part of a soak with one topology: an act in which no data is
-// lost, and another in which anything may happen.
+// A leg is the part of a soak with one topology. In its first act no data is lost.
+// In its second act any trouble may come.
 type leg struct {
 	report    *report
 	kind      kind
@@ -46,14 +46,14 @@ func (l *leg) run(ctx context.Context, instances int, d time.Duration, seed uint
 	return err
 }
 
-// begin starts the servers, and what stands between them and the instances.
+// begin starts the servers and the proxies.
 func (l *leg) begin(ctx context.Context, instances int) {
 	l.topology = l.kind.start(l.owner)
 	for range instances {
 		l.instances = append(l.instances, newInstance(l.owner, l.topology.servers))
 	}
 	for _, s := range l.topology.servers {
-		_ = s.Client().Ping(ctx).Err() // these clients are no growth
+		_ = s.Client().Ping(ctx).Err() // before growth is measured, because these clients stay
 	}
 	l.say("%d instances", instances)
 }
@@ -62,7 +62,7 @@ func (l *leg) begin(ctx context.Context, instances int) {
 type act struct {
 	name  string
 	lasts time.Duration
-	loses bool // data
+	loses bool // trouble may lose data
 }
 
 func (l *leg) acts(ctx context.Context, d time.Duration, seed uint64) error {
@@ -114,7 +114,7 @@ func (l *leg) act(ctx context.Context, a act, seed uint64) error {
 	return nil
 }
 
-// proxies returns those between one instance, or all, and one server, or all.
+// proxies returns the proxies between one instance, or all, and one server, or all.
 func (l *leg) proxies(random *rand.Rand) (struck []*redistest.Proxy, who string) {
 	instances, servers := l.instances, l.topology.servers
 	who = "all instances"

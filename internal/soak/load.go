@@ -1,4 +1,4 @@
-// The callers, and the mixture of their calls.
+// The callers, and the mix of their calls.
 
 package main
 
@@ -16,7 +16,7 @@ import (
 
 const (
 	callers   = 48
-	thinkTime = 20 * time.Millisecond // of a caller, at most
+	thinkTime = 20 * time.Millisecond // longest pause of a caller between two calls
 	maxCost   = 3
 )
 
@@ -31,7 +31,7 @@ type load struct {
 	onces []*once
 }
 
-// run calls until ctx ends.
+// run runs the callers until ctx ends.
 func (l *load) run(ctx context.Context, seed uint64) {
 	var all sync.WaitGroup
 	for i := range callers {
@@ -71,7 +71,7 @@ func (c *caller) call() {
 		c.take(b.fast[hot], b.total[hot])
 	case p < 62:
 		other := (hot + 1 + c.random.IntN(len(b.fast)-1)) % len(b.fast)
-		c.take(b.fast[hot], b.total[other]) // of another principal, and so of another slot
+		c.take(b.fast[hot], b.total[other]) // another principal, so another slot
 	case p < 72:
 		c.take(b.closed[hot])
 	case p < 75:
@@ -83,7 +83,7 @@ func (c *caller) call() {
 	}
 }
 
-// take asks for the same cost of all, and sometimes returns a part of it.
+// take takes the same cost from all accounts. It sometimes returns a part of it.
 func (c *caller) take(of ...*account) {
 	cost := 1 + c.random.Int64N(maxCost)
 	checks := make([]algorithms.Check, len(of))
@@ -102,11 +102,11 @@ func (c *caller) take(of ...*account) {
 		return
 	}
 	checks[0].Op, checks[0].Cost = algorithms.Return, 1+c.random.Int64N(cost)
-	of[0].add(source, -checks[0].Cost) // though it may be dropped
+	of[0].add(source, -checks[0].Cost) // even if the limiter drops the return
 	c.ask(checks)
 }
 
-// hangUp is a take whose caller does not wait for as long as it may take.
+// hangUp is a take whose caller gives up before the limiter's deadline.
 func (c *caller) hangUp(a *account) {
 	ctx, cancel := context.WithTimeout(context.Background(), between(c.random, 0, deadline))
 	defer cancel()
@@ -119,14 +119,13 @@ func (c *caller) hangUp(a *account) {
 	case err == nil && algorithms.Allowed(checks):
 		a.admit(&checks[0], asked)
 	case err != nil && ctx.Err() == nil:
-		c.leg.broken("%v without the caller's having hung up: %v", describe(checks), err)
+		c.leg.broken("%v: got error %v although the caller did not hang up", describe(checks), err)
 	case err != nil:
 		c.hungUp.Add(1)
 	}
 }
 
-// ask reports whether a call was decided, and that none ends in an error that
-// should not.
+// ask makes a call, checks promise 4, and reports whether the call was decided.
 func (c *caller) ask(checks []algorithms.Check) bool {
 	asked := time.Now()
 	err := c.in.limiter.Allow(context.Background(), checks)

@@ -21,12 +21,12 @@ const (
 	exitFailed = 1 // a promise was broken, or the machinery failed
 	exitUsage  = 2
 
-	// A leg is at least that long, so that acts see several kinds of trouble,
-	// and in a long soak at most.
+	// A leg lasts at least minLeg, so that each act has several kinds of trouble. A
+	// long soak has legs of at most maxLeg.
 	minLeg = 15 * time.Second
 	maxLeg = time.Minute
 
-	seedsOfLeg = 10 // more than it has acts
+	seedsOfLeg = 10 // at least one per act
 )
 
 type options struct {
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "soak: %v\n", err)
 		return exitUsage
 	}
-	redis.SetLogger(&logging.VoidLogger{}) // it tells of every trouble
+	redis.SetLogger(&logging.VoidLogger{}) // it would log every trouble
 	r := &report{out: stdout, start: time.Now()}
 	err = soak(ctx, o, r)
 	r.summary()
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "soak: %v\n", err)
 	}
 	if err != nil || r.broken > 0 {
-		fmt.Fprintf(stderr, "soak: again with: go run ./internal/soak %v\n", o)
+		fmt.Fprintf(stderr, "soak: repeat with: go run ./internal/soak %v\n", o)
 		return exitFailed
 	}
 	return 0
@@ -71,18 +71,18 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&o.lasts, "for", 10*time.Minute, "how long there is trouble")
-	flags.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "what trouble there is, and what is asked; any if it is not given")
-	flags.IntVar(&o.instances, "instances", 4, "how many instances share the limits")
-	flags.StringVar(&o.only, "only", "", "standalone, sentinel or cluster; all if it is not given")
+	flags.DurationVar(&o.lasts, "for", 10*time.Minute, "total `time` of the trouble")
+	flags.Uint64Var(&o.seed, "seed", rand.Uint64N(1_000_000), "`seed` of the trouble and of the calls, otherwise random")
+	flags.IntVar(&o.instances, "instances", 4, "`number` of instances that share the limits")
+	flags.StringVar(&o.only, "only", "", "only this `topology`: standalone, sentinel or cluster; otherwise all")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if o.instances < 1 || o.lasts <= 0 || flags.NArg() > 0 {
-		return o, errors.New("want at least one instance, some time, and no arguments")
+		return o, errors.New("want -instances of at least 1, a positive -for, and no arguments")
 	}
 	if len(o.topologies()) == 0 {
-		return o, fmt.Errorf("no topology is called %q", o.only)
+		return o, fmt.Errorf("-only %q is not a topology: want standalone, sentinel or cluster", o.only)
 	}
 	return o, nil
 }
@@ -95,7 +95,7 @@ func (o options) String() string {
 	return text
 }
 
-// soak goes through the topologies, again and again.
+// soak goes through the topologies, one leg after the other.
 func soak(ctx context.Context, o options, r *report) error {
 	r.say("", "%v", o)
 	possible := o.topologies()

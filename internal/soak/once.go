@@ -1,4 +1,4 @@
-// Promise 6: keys that are asked only once, and what Redis holds against them.
+// Promise 6: keys that are used only once, and the units that Redis holds for them.
 
 package main
 
@@ -13,16 +13,16 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-// A once is a take or a force of a key that no other caller uses, of a limit
-// that never denies it and whose window does not turn: what Redis holds against
-// the key in the end is what it was charged.
+// A once is one Take or Force of a key that no other call uses. Its limit never
+// denies it, and the window of the limit does not roll over. So in the end Redis
+// holds exactly the units that were charged to the key.
 type once struct {
 	key            string
 	cost, returned int64
 	taken, undone  outcome
 }
 
-// An outcome is what is known of a charge.
+// An outcome says whether Redis has a charge.
 type outcome int
 
 const (
@@ -44,7 +44,7 @@ func (c *caller) once() {
 	}
 	o.taken = c.watch(checks)
 	if !checks[0].Decision.Allowed {
-		c.leg.broken("%v was denied, once", describe(checks))
+		c.leg.broken("%v was denied the first time", describe(checks))
 	}
 	if checks[0].Op == algorithms.Force || o.taken != surely || c.random.IntN(4) > 0 {
 		return
@@ -52,11 +52,11 @@ func (c *caller) once() {
 	o.returned = 1 + c.random.Int64N(o.cost)
 	checks[0].Op, checks[0].Cost = algorithms.Return, o.returned
 	if o.undone = c.watch(checks); o.undone == owed {
-		o.returned = 0 // it was dropped
+		o.returned = 0 // the limiter dropped the return
 	}
 }
 
-// watch asks, and tells the outcome.
+// watch makes a call, and returns its outcome.
 func (c *caller) watch(checks []algorithms.Check) outcome {
 	before := c.in.limiter.Stats().Fallback
 	c.ask(checks)
@@ -71,7 +71,9 @@ func (c *caller) watch(checks []algorithms.Check) outcome {
 	}
 }
 
-// bounds returns between what and what Redis holds against the key.
+// bounds returns the least and the most that Redis may hold for the key. A charge
+// or a return that is not certain widens the bounds. For example, a take of 3 that
+// Redis answered, and a return of 2 without an answer, leave 1 to 3.
 func (o *once) bounds() (least, most int64) {
 	most = o.cost
 	if o.taken == surely {
@@ -83,8 +85,9 @@ func (o *once) bounds() (least, most int64) {
 	return least, most
 }
 
-// audit asks Redis what it holds against every key. What was surely owed must
-// be there, except the units that were lost on the way.
+// audit asks Redis how many units it holds for every key. Units that were admitted
+// while the circuit was open must be there, except the units that were lost on the
+// way.
 func (l *leg) audit(onces []*once, lost uint64) error {
 	client := l.topology.client(nil)
 	defer client.Close()
@@ -114,13 +117,13 @@ func (l *leg) audit(onces []*once, lost uint64) error {
 		return *err
 	}
 	if n := untold.Load(); n > int64(lost) {
-		l.broken("not handed back: %d units that were admitted while the circuit was open; %d of any were lost on the way", n, lost)
+		l.broken("not handed back: %d units that were admitted while the circuit was open; want at most the %d that were lost on the way", n, lost)
 	}
 	return nil
 }
 
-// compare judges what Redis holds against a key, and returns how many units of
-// what is owed are missing.
+// compare checks the units that Redis holds for a key. It returns how many of the
+// units that were admitted while the circuit was open are missing.
 func (l *leg) compare(o *once, held int64) (missing int64) {
 	least, most := o.bounds()
 	if held > most {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// maxPrinted bounds the broken promises that are printed.
+// maxPrinted is how many broken promises are printed at most.
 const maxPrinted = 40
 
-// A report prints what happens, and sums it up.
+// A report prints a line per trouble and per broken promise, and a table in the end.
 type report struct {
 	out   io.Writer
 	start time.Time
@@ -29,8 +29,8 @@ type row struct {
 	once                   int // keys that were audited
 	closedAfter            time.Duration
 	lateness               lateness
-	fullest, together      claim // those nearest to their bounds
-	beyond                 int   // keys that were admitted more than the runbook says
+	fullest, together      claim // nearest to their bounds
+	beyond                 int   // keys above the bound of together
 	tally                  tally
 }
 
@@ -61,12 +61,12 @@ func (r *report) add(row row) {
 	r.rows = append(r.rows, row)
 }
 
-// summary prints a table, an act a line.
+// summary prints a table with a line per act.
 func (r *report) summary() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	table := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\ntopology\tact\tevents\tlosses\ttrips\tcalls\tlocal\tpassed\trefused\thung up\ttold\tlost\taudited"+
+	fmt.Fprintln(table, "\ntopology\tact\tevents\tlosses\ttrips\tcalls\tlocal\tpassed\trefused\thung up\thanded back\tlost\taudited"+
 		"\tfullest\tbeyond\ttogether\tclosed in\tslowest\tnet\tstalls\tlongest")
 	for i := range r.rows {
 		w := &r.rows[i]

@@ -12,7 +12,7 @@ func TestClaims(t *testing.T) {
 	const minute = 60_000_000
 	tests := []struct {
 		limit         algorithms.Limit
-		first, last   int64 // µs, and last without what counts as early
+		first, last   int64 // µs; first does not include early
 		losses        int64
 		shared, local int64
 	}{

@@ -13,31 +13,31 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A dialer connects a client to servers, through what stands between them.
+// A dialer connects a client to servers through proxies.
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// A topology is Redis as one deployment has it.
+// A topology is one kind of deployment of Redis.
 type topology struct {
 	servers []*redistest.Server // that hold data
 
-	// masters are the servers that take writes.
+	// masters returns the servers that take writes.
 	masters func() []*redistest.Server
 	// client returns a client with go-redis's default settings.
 	client func(dialer) redis.UniversalClient
-	// ready waits until everybody serves, and has the replica that it had.
+	// ready waits until all servers serve, and every master has its replica.
 	ready func()
-	// promote waits until the replica has taken the place of a master, which
-	// kill ends; nil if there are no replicas.
+	// promote calls kill, which ends a master, and waits until the replica has
+	// taken its place. It is nil if there are no replicas.
 	promote func(master *redistest.Server, kill func())
 }
 
-// A kind is how a topology starts.
+// A kind of topology has a name, and can be started.
 type kind struct {
 	name  string
 	start func(*redistest.Owner) *topology
 }
 
-// topologies returns the topologies of a soak, in their order.
+// topologies returns the topologies that a soak goes through.
 func (o options) topologies() (kinds []kind) {
 	for _, k := range []kind{{"standalone", standalone}, {"sentinel", sentinel}, {"cluster", cluster}} {
 		if o.only == "" || o.only == k.name {
@@ -84,7 +84,7 @@ func cluster(owner *redistest.Owner) *topology {
 	return &topology{
 		servers: c.Nodes(),
 		masters: func() (masters []*redistest.Server) {
-			for _, slot := range []int{0, clusterSlots / 2, clusterSlots - 1} { // of three masters, one each
+			for _, slot := range []int{0, clusterSlots / 2, clusterSlots - 1} { // one slot of each master
 				masters = append(masters, c.Master(slot))
 			}
 			return masters
@@ -103,10 +103,10 @@ func cluster(owner *redistest.Owner) *topology {
 
 const clusterSlots = 16384
 
-// failsOver reports whether a master that is silent for long loses its place.
+// failsOver reports whether a replica takes the place of a silent master.
 func (t *topology) failsOver() bool { return t.promote != nil }
 
-// places says who the masters are.
+// places returns the addresses of the masters, sorted.
 func (t *topology) places() (addrs []string) {
 	for _, m := range t.masters() {
 		addrs = append(addrs, m.Addr())
@@ -115,13 +115,13 @@ func (t *topology) places() (addrs []string) {
 	return addrs
 }
 
-// oneMaster returns any of them.
+// oneMaster returns a random master.
 func (t *topology) oneMaster(random *rand.Rand) *redistest.Server {
 	masters := t.masters()
 	return masters[random.IntN(len(masters))]
 }
 
-// order sends a command to the given servers, past all proxies.
+// order sends a command to the given servers, without a proxy.
 func order(servers []*redistest.Server, args ...any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,3 +1,12 @@
+// Promise 3: how long calls take, without the stalls of the machine.
+//
+// On a busy machine the process may not run for many milliseconds, and no limiter
+// can answer then. A goroutine that sleeps for 1 ms at a time detects that: if it
+// wakes up more than 2 ms after the last time, the time beyond the first
+// millisecond was a stall. The net time of a call is its length without the stalls
+// that overlap it. For example, a call from 50 to 310 ms that overlaps stalls from
+// 0 to 60 ms and from 100 to 300 ms takes 260 ms, and 260 - 10 - 200 = 50 ms net.
+
 package main
 
 import (
@@ -8,21 +17,20 @@ import (
 
 const (
 	tick = time.Millisecond
-	// grace is what a call may take beyond its deadline.
+	// grace is how much longer than its deadlines a call may take.
 	grace = 100 * time.Millisecond
 )
 
-// waits are how long calls took, and how long the machine let nobody run: a
-// goroutine that sleeps for a moment, again and again, notices.
+// waits holds the calls that took longer than a deadline, and the stalls.
 type waits struct {
 	mu     sync.Mutex
 	stalls []span // in order
-	late   []span // calls to be judged
+	late   []span // calls since the last judgement
 }
 
 type span struct {
 	from, to time.Time
-	parts    int
+	parts    int // of a call: its round trips, one after the other
 }
 
 func (s span) length() time.Duration { return s.to.Sub(s.from) }
@@ -41,7 +49,7 @@ func (w *waits) watch(ctx context.Context) {
 	}
 }
 
-// note notes a call of so many round trips one after the other.
+// note records a call of so many round trips, one after the other.
 func (w *waits) note(from, to time.Time, parts int) {
 	d := to.Sub(from)
 	if d <= deadline {
@@ -52,16 +60,16 @@ func (w *waits) note(from, to time.Time, parts int) {
 	w.late = append(w.late, span{from, to, parts})
 }
 
-// A lateness sums up what calls took.
+// A lateness sums up the calls and stalls between two judgements.
 type lateness struct {
-	slowest, net    time.Duration // call, and that without stalls
-	over            []span        // that took too long, without stalls
-	stalls, longest time.Duration // all of them, and the longest
+	slowest, net    time.Duration // the longest call, with and without stalls
+	over            []span        // calls that took too long even without stalls
+	stalls, longest time.Duration // the sum of all stalls, and the longest
 }
 
 // judge judges the calls since the last judgement.
 func (w *waits) judge() (l lateness) {
-	time.Sleep(10 * tick) // for the stall that may be going on
+	time.Sleep(10 * tick) // so that a present stall is recorded
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.stalls {
@@ -79,7 +87,7 @@ func (w *waits) judge() (l lateness) {
 	return l
 }
 
-// stalled returns for how much of a call nobody ran. It requires mu.
+// stalled returns how much of a call was stalled. It requires mu.
 func (w *waits) stalled(call span) (d time.Duration) {
 	for _, s := range w.stalls {
 		from, to := s.from, s.to
@@ -94,7 +102,7 @@ func (w *waits) stalled(call span) (d time.Duration) {
 	return d
 }
 
-// stalledSince returns for how long nobody ran since then.
+// stalledSince returns how much of the time since from was stalled.
 func (w *waits) stalledSince(from time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
