@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	rate  = 10 // requests per second
-	least = 2 * time.Millisecond
-	most  = 20 * time.Millisecond // of a round trip
+	rate  = 10                    // requests per second
+	least = 2 * time.Millisecond  // time of a round trip
+	most  = 20 * time.Millisecond // time of a round trip
 )
 
-// A setting is how many clients want how much.
+// A setting says how many clients there are, and how many successes each wants.
 type setting struct {
 	name    string // also of the plot
 	title   string
 	clients int
 	wants   int           // successes of each client
-	within  time.Duration // all clients begin
+	within  time.Duration // the time in which all clients begin
 	burst   int64         // of the limit
 }
 
-// ideal is how long the limit takes for all successes.
+// ideal returns how long the rate of the limit takes to admit all successes.
 func (s setting) ideal() time.Duration {
 	return time.Duration(s.clients*s.wants) * time.Second / rate
 }
@@ -45,29 +45,29 @@ type kind struct {
 	spread bool // the server gives slots
 	client behaviour
 
-	transport *client.Options // of the clients' Transports, instead of a behaviour
+	transport *client.Options // the clients are Transports with these options, and client is nil
 
 	instances int // of the server; 0 means 1
 }
 
-// A second counts the arrivals within one.
+// A second counts the arrivals within one second.
 type second struct{ requests, served int }
 
-// A result is what happened in a crowd.
+// A result sums up the requests of a crowd.
 type result struct {
 	kind     string
 	requests int
 	served   int
-	done     time.Duration // of the last success
+	done     time.Duration // when the last success arrived
 	seconds  []second
-	failed   error // of clients that gave up
+	failed   error // the errors of clients that gave up
 }
 
 func (r *result) denied() int { return r.requests - r.served }
 
 func (r *result) perSuccess(n int) float64 { return float64(n) / float64(r.served) }
 
-// peak returns the most requests in a second after the first.
+// peak returns the most requests in any second except the first.
 func (r *result) peak() int {
 	most := 0
 	for _, s := range r.seconds[min(1, len(r.seconds)):] {
@@ -94,7 +94,7 @@ func (r *result) count(at time.Duration, served bool) {
 // A visitor is one client of a crowd.
 type visitor struct {
 	number int
-	at     time.Duration // of its next arrival
+	at     time.Duration // when its next request arrives
 	tries  int           // denials in a row
 	wants  int
 	random *rand.Rand
@@ -114,7 +114,7 @@ func newVisitor(number, wants int, seed uint64) *visitor {
 // trip returns the time of a round trip.
 func (v *visitor) trip() time.Duration { return least + v.draw(most-least) }
 
-// A queue holds visitors by their arrivals.
+// A queue is a heap of visitors by their next arrivals.
 type queue []*visitor
 
 func (q queue) Len() int { return len(q) }
@@ -129,8 +129,8 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// run lets a crowd of a kind try until all have what they want. It must run in a
-// bubble of synctest.
+// run lets a crowd of one kind try until each client has all its successes. It must
+// run in a bubble of synctest.
 func (s setting) run(k kind, seed uint64) result {
 	if k.transport != nil {
 		return s.drive(k, seed)
@@ -165,7 +165,7 @@ func (s setting) run(k kind, seed uint64) result {
 	return r
 }
 
-// A server is the handlers of its instances, which count together.
+// A server has one handler per instance. The instances count together.
 type server []http.Handler
 
 // newServer returns a server whose limit all clients share. The limit is advertised,
@@ -195,7 +195,7 @@ func (c counted) Stats() algorithms.Stats {
 	return s
 }
 
-// ask sends one request of a client to any instance.
+// ask sends one request of a client to a random instance.
 func (s server) ask(v *visitor) *httptest.ResponseRecorder {
 	instance := 0
 	if len(s) > 1 {

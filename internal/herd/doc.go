@@ -1,9 +1,9 @@
 // Command herd simulates crowds of clients that share an exhausted limit, and
 // compares kinds of Retry-After:
 //
-//	make herd                               # into RESULTS.md and plots
-//	go run ./internal/herd                  # the tables only
-//	make herd-real                          # the same with processes, into REAL.md
+//	make herd                               # writes RESULTS.md and plots
+//	go run ./internal/herd                  # prints the tables only
+//	make herd-real                          # the same with real clients, writes REAL.md
 //
 // # The simulation
 //
@@ -30,7 +30,7 @@
 // One token bucket of 10/s counts all clients together. In the first two settings its
 // burst is 10, and the ideal is 100 s. The second is the setting of arXiv 2510.04516
 // ("Rethinking HTTP API Rate Limiting: A Client-Side Approach"), in which up to 100
-// clients share a quota. Its figures are of other traffic, so compare orders of
+// clients share a quota. Its figures come from other traffic, so compare orders of
 // magnitude only.
 //
 // # The kinds
@@ -49,13 +49,14 @@
 //
 // # The columns
 //
-//	requests per success    1 is the least, and 1.99 if all but the burst are denied once
+//	requests per success    at least 1; 1.99 if 10 of 1 000 clients are admitted at
+//	                        once, and the others are denied once each
 //	denials                 denied requests: 429, or 503 for the capacity of all clients
 //	all served              when the last client had its last success
-//	peak per second         the most requests in a second, the first excepted
+//	peak per second         the most requests in any second except the first
 //
 // # The real experiment
 //
-// -real starts the example server, and 200 clients in this process that ask for
-// /v1/exports from as many loopback addresses. It takes about three minutes.
+// -real starts the example server, and 200 clients in this process. They ask for
+// /v1/exports, each from a loopback address of its own. It takes about three minutes.
 package main

@@ -25,7 +25,7 @@ func TestBarsAndStoredResults(t *testing.T) {
 	}
 }
 
-// seededLines returns the lines of a page that a seed decides.
+// seededLines returns the lines of a page whose figures depend on the seed alone.
 func seededLines(page string) []string {
 	return slices.DeleteFunc(strings.Split(page, "\n"), unseeded)
 }
@@ -46,18 +46,18 @@ func TestTransportsAreServed(t *testing.T) {
 	}
 }
 
-// TestBarsCanBeMissed: the honest minimum misses the bars on requests, so that these say something.
+// TestBarsCanBeMissed: the honest minimum misses the bars on requests. A bar that every kind met would say nothing.
 func TestBarsCanBeMissed(t *testing.T) {
 	t.Parallel()
 	for _, b := range bars {
 		r := simulate(t, b.setting, minimum, shown)
-		if missed := b.miss([]result{r}) != nil; missed == (b.text == "time until all are served, of the ideal") {
+		if missed := b.miss([]result{r}) != nil; missed == (b.text == timeBar) {
 			t.Errorf("%s: %s: the honest minimum misses it: %t", b.setting.name, b.text, missed)
 		}
 	}
 }
 
-// TestSameSeedSameFigures: nothing but the seed decides.
+// TestSameSeedSameFigures: the figures depend on the seed alone.
 func TestSameSeedSameFigures(t *testing.T) {
 	t.Parallel()
 	a, b := simulate(t, sharedQuota, slotsOfFour, 3), simulate(t, sharedQuota, slotsOfFour, 3)

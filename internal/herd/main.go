@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	folder = flag.String("o", "", "`folder` to write the tables and plots to; empty: the tables go to standard output")
-	really = flag.Bool("real", false, "ask the example server with real clients instead")
+	folder = flag.String("o", "", "write the tables and plots into this `folder`; otherwise print the tables")
+	really = flag.Bool("real", false, "run real clients against the example server instead of a simulation")
 )
 
 // main runs as a test does, because only a test can have a bubble of synctest.

@@ -10,13 +10,13 @@ import (
 
 const (
 	plotWidth   = 860
-	plotLeft    = 200 // of the time axis
+	plotLeft    = 200 // left end of the time axis
 	plotRight   = 20
 	panelHeight = 84
 	panelGap    = 14
 	plotTop     = 34
 	plotBottom  = 34
-	maxSeconds  = 150 // the longer tails of backoff are cut off, which the panel says
+	maxSeconds  = 150 // longer tails are cut off; the panel says when all were served
 )
 
 // plot draws results on common axes: seconds, and the logarithm of counts.
@@ -52,7 +52,7 @@ func (a axes) x(second float64) float64 {
 	return plotLeft + second/a.seconds*(plotWidth-plotLeft-plotRight)
 }
 
-// y returns how far below the top of a panel a count is. A count of 0 is on the bottom.
+// y returns the distance of a count from the top of a panel. A count of 0 is at the bottom.
 func (a axes) y(count int) float64 {
 	return panelHeight * (1 - math.Log10(float64(count)+1)/math.Log10(math.Pow(10, a.decades)+1))
 }

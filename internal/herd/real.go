@@ -25,18 +25,19 @@ const (
 	realFile = "REAL.md"
 	example  = "github.com/penstock-go/penstock/examples/chi-server"
 
-	maxReal    = 3 * time.Minute // of a crowd
+	maxReal    = 3 * time.Minute // for one crowd
 	maxStarted = 30 * time.Second
 )
 
 const realHead = `# Real clients
 
-%s writes this page. The example server is a process, and %d clients in another one ask for /v1/exports, each from a
+%s writes this page. The example server is one process. In another process, %d clients ask for /v1/exports, each from a
 loopback address of its own. One token bucket of %d/s counts them all. All begin at once, and each wants one success. The rows "simulated"
-are of the same crowd in simulated time. The machine: %d processors, %s/%s, %s.
+have the same crowd in simulated time. Machine: %d processors, %s/%s, %s.
 
 The server always sends slots. A client that waits a constant second, or uses full jitter alone, does not read them. A denial is a 503 here,
-because the policy is the capacity of all clients. Simulated round trips are longer than those of loopback. With full jitter, the time is the unluckiest client's.
+because the policy is the capacity of all clients. Simulated round trips are longer than round trips over loopback. With full jitter, the time
+depends on the unluckiest client.
 
 `
 
@@ -46,7 +47,7 @@ var fewer = setting{name: "real", clients: 200, wants: 1, within: 10 * time.Mill
 // realFiles runs the experiment.
 func realFiles(t *testing.T) (map[string]string, error) {
 	var results []result
-	for _, k := range []kind{everySecond, randomly, slots, slotsOurs} { // the example advertises nothing to pace by
+	for _, k := range []kind{everySecond, randomly, slots, slotsOurs} { // without Pace: the example does not advertise its limit
 		r := simulate(t, fewer, k, shown)
 		if r.failed != nil {
 			return nil, fmt.Errorf("%s, simulated: %w", k.name, r.failed)

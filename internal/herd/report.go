@@ -15,14 +15,14 @@ const (
 	resultsFile = "RESULTS.md"
 
 	shown = 1  // the seed of the tables and plots
-	seeds = 10 // of the bars
+	seeds = 10 // the bars use seeds 0 to 9
 )
 
 const resultsHead = `# Results
 
 %s writes this page, its tables and its plots. Time is simulated, and everything else is the real middleware. ` + "`doc.go`" + ` has the settings,
-the kinds and the columns. The tables and plots are of seed %d. The bars hold for the worst of %d seeds. The rows of the transport are of the
-real one. Its jitter has no seed, so these rows differ a little each time, and the plots leave them out.
+the kinds and the columns. The tables and plots show seed %d. The bars hold for the worst of %d seeds. The rows with "transport" and "Pace" use
+the real Transport of package client. Its jitter has no seed, so these rows differ a little each time, and the plots leave them out.
 `
 
 const burstNotes = `
@@ -32,11 +32,12 @@ apart. Give a shared limit a burst of at least the requests of one second.
 `
 
 const quotaNotes = `
-The last column is the reduction of denials against exponential backoff. The paper reports 97.3 %% for its best adaptive clients, in traffic of its own.
+The last column compares the denials with exponential backoff. The paper reports a reduction by 97.3 %% for its best adaptive clients, in its own traffic.
 
 - A client that only obeys Retry-After cannot do better than about one denial per success here. It learns of its next turn only from a denial.
-- Exponential backoff has few denials because its clients sleep long after the limit has room: it takes %.1f times the ideal.
-- Pacing spreads what a response advertises, and a shared limit advertises what all clients have together. So pacing alone does not replace slots.
+- Exponential backoff has few denials because its clients still sleep when the limit has room: it takes %.1f times the ideal.
+- Pacing spreads requests over the quota that a response advertises. A shared limit advertises the quota of all clients together, so pacing
+  alone does not replace slots.
 `
 
 // simulatedFiles simulates everything. The error says which bars are missed.
@@ -71,12 +72,12 @@ func simulatedFiles(t *testing.T) (map[string]string, error) {
 	return files, err
 }
 
-// unseeded reports whether a line is of a kind whose figures no seed decides.
+// unseeded reports whether a line names a kind whose figures do not depend on the seed alone.
 func unseeded(line string) bool {
 	return strings.Contains(line, slotsOurs.name) || strings.Contains(line, slotsPaced.name)
 }
 
-// table returns a row for each result. Against, if not nil, has the denials that the others are compared with.
+// table returns a row for each result. If against is not nil, a further column compares the denials with it.
 func table(results []result, against *result) string {
 	head, line := "| Retry-After | requests per success | denials | denials per success | all served | peak per second |", "| --- | ---: | ---: | ---: | ---: | ---: |"
 	if against != nil {
@@ -106,7 +107,7 @@ func find(results []result, kind string) *result {
 	return nil
 }
 
-// barRows returns a row for each bar, and which of them are missed.
+// barRows returns a row for each bar. The error names the bars that are missed.
 func barRows(t *testing.T) (string, error) {
 	var rows strings.Builder
 	var errs []error

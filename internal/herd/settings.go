@@ -31,14 +31,14 @@ var (
 	doubling    = kind{name: "exponential backoff", client: exponential}
 )
 
-// kindsOf are the kinds that a setting compares.
+// kindsOf has the kinds that each setting compares.
 var kindsOf = map[string][]kind{
 	oneSuccess.name:  {everySecond, minimum, jitterAdded, randomly, slots, slotsOfFour, slotsOurs},
 	smallBurst.name:  {minimum, randomly, slots, slotsOurs},
 	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOfFour, slotsOurs, slotsPaced},
 }
 
-// A bar is what slots must reach in a setting.
+// A bar is the highest figure that slots may reach in a setting.
 type bar struct {
 	setting setting
 	text    string
@@ -47,17 +47,19 @@ type bar struct {
 	measure func(setting, *result) float64
 }
 
+const timeBar = "time until all are served, as a multiple of the ideal"
+
 var bars = []bar{
 	{oneSuccess, "requests per success", 2.1, "%.3f", func(_ setting, r *result) float64 { return r.perSuccess(r.requests) }},
-	{oneSuccess, "time until all are served, of the ideal", 1.15, "%.3f", timeOfIdeal},
-	{oneSuccess, "peak after the first second, of the limit", 2, "%.1f", func(_ setting, r *result) float64 { return float64(r.peak()) / rate }},
+	{oneSuccess, timeBar, 1.15, "%.3f", timeOfIdeal},
+	{oneSuccess, "peak after the first second, as a multiple of the limit", 2, "%.1f", func(_ setting, r *result) float64 { return float64(r.peak()) / rate }},
 	{sharedQuota, "denials per success", 1.05, "%.3f", func(_ setting, r *result) float64 { return r.perSuccess(r.denied()) }},
-	{sharedQuota, "time until all are served, of the ideal", 1.10, "%.3f", timeOfIdeal},
+	{sharedQuota, timeBar, 1.10, "%.3f", timeOfIdeal},
 }
 
 func timeOfIdeal(s setting, r *result) float64 { return r.done.Seconds() / s.ideal().Seconds() }
 
-// miss returns why results miss the bar, or nil. The worst result counts.
+// miss returns an error if the worst result misses the bar.
 func (b *bar) miss(results []result) error {
 	if v := b.worst(results); v > b.limit {
 		return fmt.Errorf("%s: %s: got "+b.format+", want at most %v", b.setting.name, b.text, v, b.limit)

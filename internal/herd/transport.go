@@ -19,12 +19,12 @@ func patient(pace bool) *client.Options {
 	return &client.Options{Pace: pace, Attempts: 10_000, MaxWait: time.Hour}
 }
 
-// A base sends one attempt of a request, and reports whether it is served.
+// A base is the RoundTripper of a Transport. It sends one attempt of a request.
 type base func(r *http.Request) (*http.Response, error)
 
 func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }
 
-// drive lets a crowd of Transports try until all have what they want. It must run in a bubble of synctest.
+// drive lets a crowd of Transports try until each client has all its successes. It must run in a bubble of synctest.
 func (s setting) drive(k kind, seed uint64) result {
 	server, r, begin := newServer(k, s.burst), result{kind: k.name}, time.Now()
 	var all sync.WaitGroup
