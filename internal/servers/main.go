@@ -1,8 +1,8 @@
 // Command servers runs the tests that need Redis on several servers, one after the other, and writes a table of the
-// results. Each argument is the program of a server, e.g. /usr/bin/valkey-server.
+// results. Each argument is the path of a server's program, such as /usr/bin/valkey-server.
 //
-// A test that fails is run again by itself, because most tests that fail on a busy machine pass then. The table names
-// both kinds of failures, and the tests that a server cannot run, with the reasons.
+// The command runs a failed test again by itself, because most tests that fail on a busy machine pass then. The table
+// names the tests that fail again, the tests that pass then, and the tests that a server cannot run, with the reasons.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// packages are those whose tests depend on the server most.
+// packages has the packages whose tests depend most on the server.
 var packages = []string{
 	"algorithms", "algorithms/shared", "middleware/overrides", "middleware", "lua", "internal/redistest",
 }
@@ -43,7 +43,7 @@ func main() {
 // run tests the servers. It writes the table after each server, so that an interrupted run is not lost.
 func run(ctx context.Context, paths []string, file string) error {
 	if len(paths) == 0 {
-		return errors.New("no server is named or installed: make test-servers SERVERS=\"/path/to/valkey-server ...\"")
+		return errors.New("no server given or installed: run make test-servers SERVERS=\"/path/to/valkey-server ...\"")
 	}
 	tests, err := build(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func run(ctx context.Context, paths []string, file string) error {
 	return nil
 }
 
-// test runs all tests on one server, and failed tests again.
+// test runs all tests on one server. Then it runs each failed test again by itself.
 func (b binaries) test(ctx context.Context, path string) (report, error) {
 	name, version, err := redistest.Version(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b binaries) test(ctx context.Context, path string) (report, error) {
 	r := report{server: name, version: version}
 	for _, pkg := range packages {
 		fmt.Fprintf(os.Stderr, "testing %s on %s %s (%s)\n", pkg, name, version, path)
-		events, err := b.run(ctx, path, pkg, "-test.skip=Miniredis") // which is no server of ours
+		events, err := b.run(ctx, path, pkg, "-test.skip=Miniredis") // it is no server
 		if err != nil {
 			return report{}, err
 		}
@@ -102,7 +102,7 @@ func (b binaries) test(ctx context.Context, path string) (report, error) {
 	return r, ctx.Err()
 }
 
-// binaries is the directory of the built tests. To build them for each server again takes longer than to run them.
+// binaries is the directory of the built tests. They are built once for all servers.
 type binaries string
 
 func build(ctx context.Context) (binaries, error) {
@@ -124,7 +124,7 @@ func (b binaries) file(pkg string) string {
 	return filepath.Join(string(b), strings.ReplaceAll(pkg, "/", "_")+".test")
 }
 
-// run returns the events of a package's tests, as go test -json prints them. Tests that fail are no error.
+// run returns the events of a package's tests, as go test -json prints them. A failed test is no error.
 func (b binaries) run(ctx context.Context, path, pkg string, args ...string) (io.Reader, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{
 		"tool", "test2json", "-p", pkg, b.file(pkg), "-test.v=test2json", "-test.timeout=30m",

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A report is how the tests went on one server.
+// A report has the results of the tests on one server.
 type report struct {
 	server, version string
 	passed          int
@@ -31,15 +31,15 @@ func (t testName) String() string {
 // An event is a line of go test -json.
 type event struct{ Action, Package, Test, Output string }
 
-// add reads what go test -json printed. Of nested tests it counts the innermost. A package that fails without a failed
-// test, because it does not build or because it panics, counts as a failed test without a name.
+// add reads the output of go test -json. It counts only the innermost of nested tests. A package that fails without a
+// failed test, because it does not build or because it panics, counts as a failed test without a name.
 func (r *report) add(events io.Reader) {
 	if r.cannot == nil {
 		r.cannot = make(map[string]string)
 	}
 	packages := make(map[string]bool) // with a failed test
-	above := make(map[testName]bool)  // tests that hold others
-	blamed := make(map[testName]bool) // tests that hold one that failed
+	above := make(map[testName]bool)  // tests with subtests
+	blamed := make(map[testName]bool) // tests with a failed subtest
 	for lines := json.NewDecoder(events); ; {
 		var e event
 		if err := lines.Decode(&e); err != nil {
@@ -68,7 +68,7 @@ func (r *report) add(events io.Reader) {
 	}
 }
 
-// eachAbove calls f for the tests that hold this one.
+// eachAbove calls f for each test of which t is a subtest.
 func (t testName) eachAbove(f func(testName)) {
 	for i := strings.LastIndexByte(t.test, '/'); i > 0; i = strings.LastIndexByte(t.test, '/') {
 		t.test = t.test[:i]
@@ -76,7 +76,7 @@ func (t testName) eachAbove(f func(testName)) {
 	}
 }
 
-// recheck asks again whether the tests pass that failed.
+// recheck calls passes for each failed test, and moves the tests that pass now to flaky.
 func (r *report) recheck(passes func(testName) bool) {
 	r.failed = slices.DeleteFunc(r.failed, func(t testName) bool {
 		passed := t.test != "" && passes(t)
@@ -98,7 +98,7 @@ func (r *report) result() string {
 // table returns the document: a table, and the names below it.
 func table(reports []report, now time.Time) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "# Servers\n\n`make test-servers` wrote this on %s. It runs the tests of `%s`.\n\n", now.UTC().Format("2006-01-02"),
+	fmt.Fprintf(&s, "# Servers\n\n`make test-servers` wrote this page on %s. It ran the tests of `%s`.\n\n", now.UTC().Format("2006-01-02"),
 		strings.Join(packages, "`, `"))
 	s.WriteString("| Server | Version | Result | Passed | Passed when run again alone | Cannot run |\n|---|---|---|---|---|---|\n")
 	for _, r := range reports {
@@ -111,7 +111,7 @@ func table(reports []report, now time.Time) string {
 		return lines
 	})
 	list(&s, "Tests that fail", reports, func(r report) []string { return names(r.failed) })
-	list(&s, "Tests that failed beside the others and passed alone", reports, func(r report) []string { return names(r.flaky) })
+	list(&s, "Tests that failed together with others and passed alone", reports, func(r report) []string { return names(r.flaky) })
 	return s.String()
 }
 
