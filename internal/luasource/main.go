@@ -1,9 +1,9 @@
-// Command luasource prints the Lua script that package lua hands to Redis, for linters and curious readers. With
-// -digest it writes the Go file that holds the digest of the script instead.
+// Command luasource prints the Lua script that Redis executes, for linters and readers. With -digest it writes a Go file
+// with the digest of the script instead.
 package main
 
 import (
-	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
+	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1
 	"flag"
 	"fmt"
 	"os"
@@ -22,7 +22,7 @@ const Digest = "%x"
 `
 
 func main() {
-	file := flag.String("digest", "", "write a Go `file` with the digest of the script")
+	file := flag.String("digest", "", "write a Go `file` with the digest of the script instead")
 	flag.Parse()
 	if err := run(*file); err != nil {
 		fmt.Fprintln(os.Stderr, "luasource:", err)

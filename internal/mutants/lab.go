@@ -1,4 +1,4 @@
-// The lab: a copy of the module, in which one mutant after the other is tested.
+// The lab: a copy of the module in which one mutant after the other is tested.
 
 package main
 
@@ -35,7 +35,7 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// newLab copies the module's files that git knows or would add.
+// newLab copies the files of the module that git tracks or would add.
 func newLab(ctx context.Context, root string) (*lab, error) {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = root
@@ -51,7 +51,7 @@ func newLab(ctx context.Context, root string) (*lab, error) {
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // deleted, but not in the index
+			continue // the file is deleted, and the index still has it
 		}
 		if err == nil {
 			err = l.write(name, data)
@@ -91,7 +91,7 @@ func (l *lab) try(ctx context.Context, m mutant) (string, error) {
 		}
 	}()
 	if script {
-		// Without the digest of the changed script every mutant would be noticed.
+		// With the old digest, the tests would notice every change of the script.
 		if out, err := l.command(ctx, "generate", "./lua"); err != nil {
 			return "", fmt.Errorf("go generate: %w\n%s", err, out)
 		}
@@ -120,7 +120,7 @@ func (l *lab) command(ctx context.Context, args ...string) ([]byte, error) {
 
 var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
 
-// killer returns the test that failed, as its output says.
+// killer returns the name of the failed test, or the reason why go test failed without one.
 func killer(out []byte) string {
 	all := failed.FindAllSubmatch(out, -1)
 	switch {
@@ -135,7 +135,7 @@ func killer(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// readEquivalents reads the mutants that are known to change no answer, and why: a
+// readEquivalents reads the mutants that are known to change no answer. Each has a
 // line with the mutant, and a line with the reason.
 func readEquivalents(root string) (map[string]string, error) {
 	file, err := os.Open(filepath.Join(root, "internal/mutants/equivalents.txt"))

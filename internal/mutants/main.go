@@ -1,12 +1,12 @@
 // Command mutants breaks the code that decides, one small change at a time, and
 // counts how many of the changes the tests notice.
 //
-// It copies the module, draws changes from every part of the code in proportion
-// to its size, and runs the tests on each: first the tests that take seconds,
-// and for survivors all. The share that is killed comes with its 95 % interval
-// (Wilson's). Changes that cannot alter any answer are listed in
-// equivalents.txt with the reason, and count for nothing. A run takes hours. It
-// needs what the tests need.
+// It copies the module, and draws changes at random from each part of the code,
+// in proportion to the part's size. On each change it first runs the tests that
+// take seconds. If the change survives these, it runs the others, too. It prints
+// the share of the killed changes with its 95 % interval. The file equivalents.txt
+// lists changes that cannot alter any answer, with the reason. They do not count.
+// A run takes hours, and needs everything that the tests need.
 package main
 
 import (
@@ -49,10 +49,10 @@ var parts = []part{
 }
 
 func main() {
-	seed := flag.Uint64("seed", 1, "the seed of the draw")
-	count := flag.Int("n", 200, "how many mutants to run")
-	from := flag.Int("from", 0, "the number of the first to run, to go on with an earlier run")
-	workers := flag.Int("p", 2, "how many to run at a time")
+	seed := flag.Uint64("seed", 1, "`seed` of the random draw")
+	count := flag.Int("n", 200, "draw this `number` of mutants")
+	from := flag.Int("from", 0, "begin with the mutant of this `number`, to continue an earlier run")
+	workers := flag.Int("p", 2, "run this `number` of mutants at a time")
 	list := flag.Bool("list", false, "only list the mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -94,17 +94,17 @@ func run(ctx context.Context, seed uint64, count, from, workers int, list bool) 
 	return errors.Join(errs...)
 }
 
-// A session is a run of several workers.
+// A session is a run of the command with several workers.
 type session struct {
 	drawn []mutant
-	known map[string]string // reasons of equivalents
+	known map[string]string // reasons, by equivalent mutant
 
 	mu    sync.Mutex // guards the fields below
 	next  int
 	tally tally
 }
 
-// work tries mutants in a lab of its own, until there are no more.
+// work tries mutants in a lab of its own, until none is left.
 func (s *session) work(ctx context.Context, root string) error {
 	lab, err := newLab(ctx, root)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *session) work(ctx context.Context, root string) error {
 	}
 }
 
-// draw draws mutants: from each part as many as its share of all points.
+// draw draws mutants at random. Each part has the same share of them as of all points.
 func draw(root string, r *rand.Rand, count int) ([]mutant, error) {
 	var points [][]mutant
 	all := 0
@@ -185,8 +185,11 @@ func (t *tally) print() {
 	}
 }
 
-// wilson returns the 95 % interval of a share (E. B. Wilson, "Probable inference,
-// the law of succession, and statistical inference", 1927).
+// wilson returns the 95 % interval of a share p = hits/n (E. B. Wilson, "Probable
+// inference, the law of succession, and statistical inference", 1927). It holds the
+// true shares q that are at most 1.96 standard deviations sqrt(q (1-q) / n) away
+// from p; its ends solve the quadratic equation. For example, 190 of 200 give
+// 0.910 to 0.973.
 func wilson(hits, n int) (low, high float64) {
 	if n == 0 {
 		return 0, 1

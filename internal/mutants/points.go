@@ -1,4 +1,4 @@
-// Points: the places where a change is made.
+// Points: the places at which a mutant changes the code.
 
 package main
 
@@ -20,12 +20,12 @@ type mutant struct {
 	file     string // from the root of the module
 	from, to int    // the bytes that text replaces
 	text     string
-	line     string // that holds them, without space around it
-	changed  string // the same after the change
+	line     string // the line of these bytes, without space around it
+	changed  string // the line after the change
 }
 
-// String names a mutant by its text, so that the name outlives other changes of
-// the file.
+// String names a mutant by its text, so that the name stays valid when other lines
+// of the file change.
 func (m mutant) String() string { return fmt.Sprintf("%s: %s -> %s", m.file, m.line, m.changed) }
 
 func pointsOf(root string, p *part) ([]mutant, error) {
@@ -69,8 +69,8 @@ type collector struct {
 	found        []mutant
 }
 
-// add notes that text may replace the bytes from one place to another. The line of
-// a point that spans several lines is the first.
+// add records a mutant in which text replaces the bytes between two offsets. If
+// they span several lines, the mutant's line is the first of them.
 func (c *collector) add(from, to int, text string) {
 	begin := strings.LastIndexByte(c.source[:from], '\n') + 1
 	end := to + strings.IndexByte(c.source[to:]+"\n", '\n')
@@ -133,8 +133,8 @@ func (c *collector) golang() error {
 	return nil
 }
 
-// guards reports whether a statement locks, unlocks or panics. Without it the
-// tests would only hang, or never come there.
+// guards reports whether a statement locks, unlocks or panics. It is not removed:
+// without an unlock the tests would only hang, and no test reaches a panic.
 func guards(n *ast.ExprStmt) bool {
 	call, ok := n.X.(*ast.CallExpr)
 	if !ok {
@@ -168,7 +168,7 @@ func (c *collector) lua() {
 		}
 		for _, m := range luaPoint.FindAllStringSubmatchIndex(code, -1) {
 			switch {
-			case strings.Count(code[:m[0]], "'")%2 == 1: // in a text
+			case strings.Count(code[:m[0]], "'")%2 == 1: // inside a string
 			case m[2] >= 0:
 				c.add(at+m[2], at+m[3], luaSwaps[code[m[2]:m[3]]])
 			case m[4] >= 0:
