@@ -1,4 +1,4 @@
-# Needs Go, and for most targets a shell and a C compiler. Everything else is fetched by the target that needs it.
+# Most targets need Go, a shell and a C compiler. A target installs everything else that it needs.
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME     ?= 10s
@@ -42,21 +42,21 @@ test: tools ## run all tests, with the race detector where there is a C compiler
 test-short: tools ## run the fast tests only, without the race detector
 	go test -short ./...
 
-# With the race detector these tests skip, or keep to bounds that mean little. One after the other: they are disturbed easily.
+# With the race detector, these tests skip or have loose bounds. They run one after the other, because other tests disturb them.
 test-norace: tools ## test allocations, latency in outages, and miniredis, without the race detector
 	go test -count=1 -p 1 -run 'Alloc|OutageLatency|MiniredisConforms' ./algorithms/... ./middleware/...
 
-# Those that are installed, unless others are named.
+# By default, all servers that are installed.
 SERVERS ?= $(foreach name,redis-server valkey-server redict-server keydb-server,$(shell command -v $(name)))
 
-test-servers: ## run the tests that need Redis on SERVERS="path path ...", into internal/redistest/SERVERS.md
+test-servers: ## run the tests that need Redis on SERVERS="path path ...", and write internal/redistest/SERVERS.md
 	go run ./internal/servers -o internal/redistest/SERVERS.md $(SERVERS)
 
-test-valkey: tools ## run the tests that need Redis on Valkey, if the system has a package of it
+test-valkey: tools ## run the tests that need Redis on Valkey, if the system has its package
 	@if .ci/install valkey-server valkey-server valkey valkey valkey 2>/dev/null; then set -x; go run ./internal/servers valkey-server; \
 	else echo "make test-valkey: no Valkey here, so the tests ran on $(REDIS_SERVER) only" >&2; fi
 
-test-386: tools ## run the fast tests of the library on 32 bits, where the machine runs such programs
+test-386: tools ## run the fast tests of the library on 32 bits, if the machine can run them
 	@case "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" in \
 	linux/amd64|linux/386) set -x; CGO_ENABLED=0 GOARCH=386 go test -short $(LIBRARY) ;; \
 	*) echo "make test-386: this machine runs no 386 programs, so no tests on 32 bits" >&2 ;; \
@@ -76,8 +76,8 @@ test-e2e: tools ## test the example's page with a headless Chromium, installed i
 	npm --prefix examples/chi-server/e2e ci --silent
 	go -C examples/chi-server/e2e test -count=1 ./...
 
-# Debian's packages of Python's clients belong to /usr/bin/python3. Set PYTHON to another one that has them.
-test-clients: ## test what foreign clients make of responses: npm, Python, Go, gRPC and Connect
+# Debian installs the Python clients for /usr/bin/python3. To use another interpreter that has them, set PYTHON.
+test-clients: ## test how clients of npm, Python, Go, gRPC and Connect understand responses
 	@.ci/install node nodejs nodejs nodejs node
 	@.ci/install npm npm npm npm node
 	@$(PYTHON) -c 'import httpx, requests' 2>/dev/null || { apt-get -qq update && \
@@ -107,7 +107,7 @@ lint: staticcheck luacheck ## run staticcheck and luacheck
 staticcheck:
 	go run $(STATICCHECK) ./...
 
-# Not a pipe from go run: its failure would look like an empty, clean script.
+# There is no pipe from go run: if go run failed, luacheck would pass an empty script.
 luacheck:
 	@.ci/install luacheck lua-check luacheck luacheck luacheck
 	@script=$$(go run ./internal/luasource) || exit 1; \
@@ -121,31 +121,31 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
-bench: tools ## measure against peers for 20 minutes, into internal/bench/RESULTS.md and its plots
+bench: tools ## compare with peers for 20 minutes, and write internal/bench/RESULTS.md and its plots
 	go -C internal/bench run . -o RESULTS.md
 
-bench-smoke: tools ## the same with tiny counts: fails on allocations, not on times
+bench-smoke: tools ## run each benchmark for an instant: fail on allocations, ignore times
 	go -C internal/bench test -count=1 ./...
 	go -C internal/bench run . -quick
 
 mutants: tools ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours
 	go run ./internal/mutants -n $(MUTANTS) -seed $(SEED)
 
-soak: tools ## trouble Redis under load for SOAK (10m), and see that promises are kept
+soak: tools ## trouble Redis under load for SOAK (10m), and check the promises
 	go run ./internal/soak -for $(SOAK)
 
-late: tools ## keep both cores busy for LATE (4m), stop a process now and then, and see that its circuit stays closed
+late: tools ## keep both cores busy for LATE (4m), stop a process now and then, and check that its circuit stays closed
 	PENSTOCK_LATE=$(LATE) go test -count=1 -v -run TestLateProcess ./algorithms/shared
 
-herd: ## simulate crowds of denied clients, into internal/herd/RESULTS.md and its plots
+herd: ## simulate crowds of denied clients, and write internal/herd/RESULTS.md and its plots
 	go run ./internal/herd -o internal/herd
 
-# Needs a system whose clients may use any address in 127.0.0.0/8, such as Linux.
-herd-real: ## the same for three minutes with the example server and 200 real clients, into internal/herd/REAL.md
+# Needs a system on which clients may use any address in 127.0.0.0/8, such as Linux.
+herd-real: ## run the example server with 200 real clients for three minutes, and write internal/herd/REAL.md
 	go run ./internal/herd -real -o internal/herd
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff
 	go mod verify
 
-check: fmt-check mod vet cross lint test test-norace test-386 test-valkey test-routers test-e2e bench-smoke ## all that a change must pass
+check: fmt-check mod vet cross lint test test-norace test-386 test-valkey test-routers test-e2e bench-smoke ## run everything that a change must pass
