@@ -1,9 +1,9 @@
-// Prints what JavaScript's clients make of responses, one line of JSON per client and URL:
+// Prints how JavaScript's clients understand responses, one line of JSON per client and URL:
 //
 //	node clients.mjs URL...
 //
-// A client that retries calls setTimeout with its wait. Here setTimeout notes the wait and fires at once, so that no
-// test waits, and no machine is too slow.
+// A client that retries calls setTimeout with its wait. Here setTimeout records the wait and fires at once, so that no
+// test has to wait, even on a slow machine.
 
 import {Octokit} from '@octokit/core';
 import {retry} from '@octokit/plugin-retry';
@@ -23,7 +23,7 @@ function withRetry(options) {
 	return url => client.get(url);
 }
 
-// Each URL is a client of its own for the plugin that throttles.
+// The throttling plugin must treat each URL as a client of its own.
 function octokit(plugin, options) {
 	const Client = Octokit.plugin(plugin);
 	return url => new Client({...options(url), log: {debug() {}, info() {}, warn() {}, error() {}}}).request(`GET ${url}`);

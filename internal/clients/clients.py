@@ -1,8 +1,8 @@
-"""Prints what Python's clients make of responses, one line of JSON per client and URL:
+"""Prints how Python's clients understand responses, one line of JSON per client and URL:
 
     python3 clients.py URL...
 
-A client that retries sleeps for its wait. Here time.sleep notes the wait and returns at once.
+A client that retries sleeps for its wait. Here time.sleep records the wait and returns at once.
 """
 
 import json
@@ -36,5 +36,5 @@ for url in sys.argv[1:]:
         try:
             call(url)
         except requests.exceptions.RetryError:
-            pass  # it is the denial
+            pass  # all attempts were denied
         print(json.dumps({"name": name, "url": url, "waits": [round(1000 * wait) for wait in waits]}))

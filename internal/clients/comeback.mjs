@@ -2,8 +2,7 @@
 //
 //	node comeback.mjs URL
 //
-// It prints the clients whose request has failed. Their own timers are short, so that only the server's wait explains a
-// long one.
+// It prints the clients whose request failed. Their own timers are short, so that only Retry-After explains a long wait.
 
 import axios from 'axios';
 import axiosRetry from 'axios-retry';
@@ -14,7 +13,7 @@ import pRetry from 'p-retry';
 const retries = 5;
 const [base] = process.argv.slice(2);
 
-// p-retry knows nothing of HTTP: its caller waits.
+// p-retry does not know HTTP, so its caller waits.
 class Denied extends Error {
 	constructor(response) {
 		super(response.statusText);

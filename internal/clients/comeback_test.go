@@ -1,4 +1,4 @@
-// Clients that wait, against the example: each comes back no earlier than told, and then succeeds.
+// Clients that wait, against the example: each comes back no earlier than Retry-After says, and then succeeds.
 
 package clients
 
@@ -23,10 +23,10 @@ import (
 	"github.com/penstock-go/penstock/middleware/client"
 )
 
-// early is how much earlier than its time a timer may fire: Node's have whole milliseconds.
+// early is how much too early a timer may fire: timers of Node have whole milliseconds.
 const early = 2 * time.Millisecond
 
-// TestComeback: the clients' own timers are shorter than the wait of the example.
+// TestComeback: the clients' own timers are shorter than Retry-After, so only Retry-After explains a long wait.
 func TestComeback(t *testing.T) {
 	w := &watcher{example: startExample(t), seen: map[string][]visit{}}
 	base := serve(t, w)
@@ -53,7 +53,7 @@ func TestComeback(t *testing.T) {
 				t.Errorf("%s: got %v, %v", name, resp, err)
 				return
 			}
-			_ = resp.Body.Close() // read by no one
+			_ = resp.Body.Close() // not read
 		})
 	}
 	wg.Wait()
@@ -62,7 +62,7 @@ func TestComeback(t *testing.T) {
 	}
 }
 
-// ours sends a request with a Transport.
+// ours returns a function that sends a request through penstock's Transport.
 func ours(t *testing.T, o *client.Options) func(string) (*http.Response, error) {
 	transport, err := client.NewTransport(&http.Transport{}, o)
 	if err != nil {
@@ -73,7 +73,7 @@ func ours(t *testing.T, o *client.Options) func(string) (*http.Response, error) 
 	return c.Get
 }
 
-// checkComeback makes sure that a client was denied, waited as told, and succeeded.
+// checkComeback makes sure that a client was denied, waited for Retry-After, and succeeded.
 func checkComeback(t *testing.T, name string, visits []visit) {
 	t.Helper()
 	last := len(visits) - 1
@@ -84,9 +84,9 @@ func checkComeback(t *testing.T, name string, visits []visit) {
 	for i := range last {
 		told, waited := visits[i].retryAfter, visits[i+1].arrived.Sub(visits[i].answered)
 		if told < time.Second || waited < told-early {
-			t.Errorf("%s: told to wait %v, came back after %v", name, told, waited)
+			t.Errorf("%s: Retry-After was %v, came back after %v", name, told, waited)
 		}
-		t.Logf("%s: told to wait %v, came back after %v", name, told, waited)
+		t.Logf("%s: Retry-After was %v, came back after %v", name, told, waited)
 	}
 }
 
@@ -97,8 +97,8 @@ type visit struct {
 	retryAfter        time.Duration
 }
 
-// A watcher stands before the example. The first part of a path names the client; each has an address of its own, whose
-// limit is used up when its first request arrives.
+// A watcher is a proxy in front of the example. The first part of a path names the client. Each client has an address of
+// its own, whose limit is used up before its first request.
 type watcher struct {
 	example *url.URL
 
@@ -118,7 +118,7 @@ func (w *watcher) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			p.Out.Header.Set("X-Forwarded-For", address)
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 of an admitted request
+			seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // an admitted request has none: 0
 			v.status, v.retryAfter, v.answered = resp.StatusCode, time.Duration(seconds)*time.Second, time.Now()
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *watcher) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(rw, r)
 }
 
-// addressOf returns the address of a client. It uses up the limit of a new one.
+// addressOf returns the address of a client. It uses up the limit of a new client.
 func (w *watcher) addressOf(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *watcher) addressOf(name string) string {
 		if err != nil {
 			break
 		}
-		_ = resp.Body.Close() // read by no one
+		_ = resp.Body.Close() // not read
 		if resp.StatusCode == http.StatusTooManyRequests {
 			break
 		}
@@ -161,7 +161,7 @@ func (w *watcher) addressOf(name string) string {
 
 var listening = regexp.MustCompile(`msg=listening url=(\S+)`)
 
-// startExample builds and starts the example, which believes its visitors' X-Forwarded-For.
+// startExample builds and starts the example, which trusts the X-Forwarded-For of its clients.
 func startExample(t *testing.T) *url.URL {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "chi-server")
@@ -182,11 +182,11 @@ func startExample(t *testing.T) *url.URL {
 	}
 	t.Cleanup(func() {
 		stop()
-		_ = server.Wait() // killed
+		_ = server.Wait() // its error says that stop has killed it
 	})
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		if match := listening.FindStringSubmatch(lines.Text()); match != nil {
-			go func() { _, _ = io.Copy(io.Discard, log) }() // until the end of the server
+			go func() { _, _ = io.Copy(io.Discard, log) }() // the server must not block
 			address, err := url.Parse(match[1])
 			if err != nil {
 				t.Fatal(err)

@@ -1,7 +1,8 @@
 // Package clients drives clients of other projects against penstock. Its tests
-// measure what npm's, Python's and Go's clients make of a denial, and compare it with
-// the table of package headers; go test -update writes that table. They also make
-// calls of gRPC and Connect. go.mod and package-lock.json name the versions.
+// measure how clients from npm, Python and Go understand a denial, and compare the
+// results with the table of package headers; go test -update writes that table. The
+// tests also make calls with gRPC and Connect. go.mod and package-lock.json name the
+// versions.
 //
-// make test-clients runs them, outside of make check.
+// make test-clients runs the tests. make check does not.
 package clients

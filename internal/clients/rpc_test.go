@@ -1,4 +1,4 @@
-// Clients of gRPC, gRPC-Web and Connect see a refusal as the error of their protocol, with the wait.
+// Clients of gRPC, gRPC-Web and Connect receive a refusal as an error of their protocol, with the wait.
 
 package clients
 
@@ -83,7 +83,7 @@ func connectServer() http.Handler {
 	return mux
 }
 
-// An answer is what a client makes of a response. The zero value is success.
+// An answer is a response as a client understands it. The zero value is success.
 type answer struct {
 	code   string // e.g. "ResourceExhausted"; "": success
 	delay  time.Duration
@@ -105,7 +105,7 @@ func grpcGo(method string) caller {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.SendMsg(new(text)); err != nil && !errors.Is(err, io.EOF) { // RecvMsg has the reason of an EOF
+		if err := s.SendMsg(new(text)); err != nil && !errors.Is(err, io.EOF) { // after EOF, RecvMsg returns the reason
 			t.Fatal(err)
 		}
 		err = s.RecvMsg(new(text))
@@ -120,7 +120,7 @@ func dial(t *testing.T, url string, o ...grpc.DialOption) *grpc.ClientConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // the test is over
+	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 
@@ -153,7 +153,7 @@ func connectGo(method string, o ...connect.ClientOption) caller {
 			return connectAnswer(err)
 		}
 		s := client.CallBidiStream(t.Context())
-		if err := s.Send(new(text)); err != nil && !errors.Is(err, io.EOF) { // Receive has the reason of an EOF
+		if err := s.Send(new(text)); err != nil && !errors.Is(err, io.EOF) { // after EOF, Receive returns the reason
 			t.Fatal(err)
 		}
 		_, err := s.Receive()
@@ -186,7 +186,7 @@ var codeNames = map[connect.Code]string{
 	connect.CodeInvalidArgument: "InvalidArgument", connect.CodeUnavailable: "Unavailable", connect.CodeInternal: "Internal",
 }
 
-// callers are the clients, by protocol and kind of call, with the service that they call.
+// callers has the clients by protocol and kind of call, each with the service that it calls.
 var callers = []struct {
 	name   string
 	server func() http.Handler
@@ -238,7 +238,7 @@ func TestClientsOfRPC(t *testing.T) {
 				}
 			}
 			got := c.call(t, url)
-			seconds, _ := strconv.Atoi(got.header) // 0: none
+			seconds, _ := strconv.Atoi(got.header) // 0 without a header
 			waits := tt.name == "denied" || tt.name == "capacity" || tt.name == "failed closed"
 			if got.code != tt.code || got.delay != time.Duration(seconds)*time.Second || waits != (seconds > 0) {
 				t.Errorf("%s, %s: got %+v, want %s", c.name, tt.name, got, tt.code)
@@ -250,8 +250,8 @@ func TestClientsOfRPC(t *testing.T) {
 	}
 }
 
-// TestRetryPolicyOfGRPC: a retry policy of grpc-go comes back when the limit admits the call. Its own backoff of 1 ms
-// would spend both attempts at once.
+// TestRetryPolicyOfGRPC: a retry policy of grpc-go tries again when the limit admits the call. With its own backoff of
+// 1 ms it would use up both attempts at once.
 func TestRetryPolicyOfGRPC(t *testing.T) {
 	m := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{Name: "p", Limit: algorithms.TokenBucket(1, 2*time.Second)}))
 	var requests atomic.Int64

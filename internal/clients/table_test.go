@@ -1,4 +1,4 @@
-// The table of package headers: what clients make of a response, by dialect.
+// The table of package headers: how clients understand a response, by dialect.
 
 package clients
 
@@ -46,12 +46,12 @@ const (
 	longWait   = "long" // a denial for 400 days
 )
 
-// A seen is what a client has made of the response of a URL.
+// A seen says how a client understood the response of a URL.
 type seen struct {
 	Name    string
 	URL     string
-	Waits   []int64        // before its retries, in milliseconds
-	Read    map[string]any // limit, remaining, and reset in seconds; nil is NaN
+	Waits   []int64        // milliseconds before each retry
+	Read    map[string]any // limit, remaining, and reset in seconds; nil stands for NaN
 	Failure string
 }
 
@@ -70,7 +70,7 @@ func (s seen) longWaits() (long []int64) {
 	return long
 }
 
-// cell returns what the client makes of a denial by a limit of 1 per hour.
+// cell returns the cell of the table for a denial by a limit of 1 per hour.
 func (s seen) cell() string {
 	limit, has := s.Read["limit"]
 	reset, _ := s.Read["reset"].(float64)
@@ -88,13 +88,13 @@ func (s seen) cell() string {
 	}
 }
 
-// limited returns a server whose paths are /DIALECT/PART. It denies all but admitted requests.
+// limited returns a server whose paths are /DIALECT/PART. It denies every request, except those for the part admitted.
 func limited(t *testing.T) string {
 	mux := http.NewServeMux()
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, c := range columns {
 		path, o := "/"+c.dialect.String()+"/", &ratelimit.Options{Headers: c.dialect}
-		all := ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Spread: new(bool)} // the wait is the honest one
+		all := ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Spread: new(bool)} // Spread off: no slot lengthens the wait
 		limit := func(l algorithms.Limit) http.Handler {
 			p := all
 			p.Limit = l
@@ -114,7 +114,7 @@ func limited(t *testing.T) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = resp.Body.Close() // read by no one
+			_ = resp.Body.Close() // not read
 		}
 	}
 	return url
@@ -175,7 +175,7 @@ func goClients(t *testing.T, urls []string) (all []seen) {
 		}
 		resp, err := client.Get(url)
 		if err == nil {
-			_ = resp.Body.Close() // read by no one
+			_ = resp.Body.Close() // not read
 		}
 		client.HTTPClient.CloseIdleConnections()
 		all = append(all, s)
@@ -187,7 +187,7 @@ func python() string {
 	if name := os.Getenv("PYTHON"); name != "" {
 		return name
 	}
-	return "/usr/bin/python3" // Debian's packages are for this one
+	return "/usr/bin/python3" // Debian installs the clients for this interpreter
 }
 
 // TestTable measures the table, and compares it with the documentation.
@@ -218,7 +218,7 @@ func TestTable(t *testing.T) {
 			for i := range columns {
 				of := urls[4*i:]
 				cells = append(cells, results[name+of[1]].cell())
-				checkWhole(t, name+" of "+columns[i].title, cells[0], cells[i+1], results[name+of[0]], results[name+of[2]], results[name+of[3]])
+				checkWhole(t, name+", "+columns[i].title, cells[0], cells[i+1], results[name+of[0]], results[name+of[2]], results[name+of[3]])
 			}
 			table += fmt.Sprintf(format, name, cells[0], cells[1], cells[2], cells[3], cells[4])
 		}
@@ -226,7 +226,7 @@ func TestTable(t *testing.T) {
 	compare(t, table)
 }
 
-// checkWhole makes sure that the two cells predict what the client makes of a whole denial, and that it never waits
+// checkWhole makes sure that the two cells predict how the client understands a whole denial, and that it never waits
 // after an admitted response.
 func checkWhole(t *testing.T, name, wait, fields string, whole, waitOnly, admitted seen) {
 	t.Helper()
@@ -235,15 +235,15 @@ func checkWhole(t *testing.T, name, wait, fields string, whole, waitOnly, admitt
 		want = wait
 	}
 	if got := whole.cell(); got != want || waitOnly.cell() != wait {
-		t.Errorf("%s: %s of the whole denial and %s of Retry-After, want %s and %s", name, got, waitOnly.cell(), want, wait)
+		t.Errorf("%s: got %s for the whole denial and %s for Retry-After alone, want %s and %s", name, got, waitOnly.cell(), want, wait)
 	}
 	_, reads := admitted.Read["limit"]
 	if limit := admitted.Read["limit"]; len(admitted.longWaits()) > 0 || reads != (fields == "reads" || fields == "NaN") || fields == "reads" && limit != 1000.0 {
-		t.Errorf("%s: %+v of an admitted response", name, admitted)
+		t.Errorf("%s: got %+v for an admitted response", name, admitted)
 	}
 }
 
-// compare compares the table with the documentation's, or writes it there.
+// compare compares the table with the table in the documentation. With -update it writes the table there.
 func compare(t *testing.T, table string) {
 	t.Helper()
 	doc, err := os.ReadFile(documentation)
@@ -267,8 +267,8 @@ func compare(t *testing.T, table string) {
 	}
 }
 
-// TestLongWaits: clients that wait for an hour also wait for the longest wait. JavaScript's timer fires at once from
-// 2^31 ms.
+// TestLongWaits: a client that waits for an hour also waits after a denial for 400 days. JavaScript's timers fire at once
+// when they are set to 2^31 ms or more.
 func TestLongWaits(t *testing.T) {
 	url := limited(t)
 	for _, c := range columns {

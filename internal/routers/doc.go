@@ -1,3 +1,3 @@
-// Package routers tests penstock with routers that penstock does not import: the
-// lines that the documentation of keyfunc.Route and Policy.ChargeIf gives for them.
+// Package routers tests penstock with routers that penstock does not import. It uses
+// the lines that the documentation of keyfunc.Route and Policy.ChargeIf has for them.
 package routers

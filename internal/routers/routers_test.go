@@ -23,8 +23,8 @@ import (
 // error where the router has errors) and POST /ok (200).
 type site struct {
 	name string
-	// route makes the router. tells says whether the documented line tells
-	// penstock the route, and shows whether the documented line shows it the status.
+	// route makes the router. If tells is set, it uses the documented line that sets
+	// the route. If shows is set, it uses the documented line that writes the status.
 	route func(limit func(http.Handler) http.Handler, tells, shows bool) http.Handler
 }
 
@@ -107,7 +107,7 @@ func ofEcho4(limit func(http.Handler) http.Handler, tells, shows bool) http.Hand
 
 func ofEcho5(limit func(http.Handler) http.Handler, _, shows bool) http.Handler {
 	router := echo5.New()
-	router.Use(echo5.WrapMiddleware(limit)) // it tells the route
+	router.Use(echo5.WrapMiddleware(limit)) // it sets the route
 	if shows {
 		router.Use(func(next echo5.HandlerFunc) echo5.HandlerFunc {
 			return func(c *echo5.Context) error {
@@ -141,7 +141,7 @@ func ofHTTPRouter(limit func(http.Handler) http.Handler, tells, _ bool) http.Han
 	return router
 }
 
-// send sends requests such as "GET /", and returns their statuses.
+// send sends a request for each path, and returns the statuses.
 func send(t *testing.T, h http.Handler, method string, paths ...string) (statuses []int) {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -169,8 +169,8 @@ func codes(m *ratelimit.Middleware) (codes []string) {
 	return codes
 }
 
-// The documented line tells keyfunc.Route the route. Behind a pattern of a
-// ServeMux, its lack is a finding.
+// With the documented line, keyfunc.Route finds the route. Without it, a router
+// behind a pattern of a ServeMux causes a finding.
 func TestRoutes(t *testing.T) {
 	for _, s := range sites {
 		for _, tells := range []bool{false, true} {
@@ -213,8 +213,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Paths that no route matches share a key. If each had its own, a scan would fill
-// the store.
+// Paths that no route matches share a key. If each had its own key, a scanner would
+// fill the store.
 func TestUnmatchedPaths(t *testing.T) {
 	for _, s := range sites {
 		var keys []string
@@ -232,7 +232,7 @@ func TestUnmatchedPaths(t *testing.T) {
 		if got := send(t, router, "DELETE", "/a/1", "/a/2"); got[0]/100 != 4 {
 			t.Errorf("%s: got %v, want 404 or 405", s.name, got)
 		}
-		for _, key := range keys { // gorilla and httprouter call no middleware for these
+		for _, key := range keys { // gorilla and httprouter call no middleware here, so they have no key
 			if key != "rt=unmatched" && key != "rt=/a/:id" {
 				t.Errorf("%s: got the key %q, want rt=unmatched", s.name, key)
 			}
@@ -241,8 +241,8 @@ func TestUnmatchedPaths(t *testing.T) {
 	}
 }
 
-// The documented line shows ChargeIf the status in gin and in echo. Its lack is a
-// finding, as soon as a request shows it.
+// With the documented line, ChargeIf receives the status from gin and echo. Without
+// it, the first affected request causes a finding.
 func TestStatuses(t *testing.T) {
 	for _, s := range sites {
 		for _, shows := range []bool{false, true} {
