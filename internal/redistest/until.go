@@ -9,7 +9,7 @@ import (
 // only virtual time.
 
 // Patience bounds each wait. It is longer than any condition takes, even on a busy machine.
-const Patience = time.Minute
+const Patience = 2 * time.Minute
 
 // The pause doubles from the shortest to the longest. Most conditions hold within a millisecond, and a wait of seconds
 // should not keep a core busy.
