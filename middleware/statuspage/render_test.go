@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -38,5 +39,18 @@ func TestTexts(t *testing.T) {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
 		}
+	}
+}
+
+// TestBars: each denial is visible, and no bar leaves its drawing.
+func TestBars(t *testing.T) {
+	bars := ticks{Requests: []uint32{1000, 1, 0, 500}, Denied: []uint32{1, 1, 0, 500}}.Bars()
+	want := []bar{
+		{X: 8 * 9, AllowedY: 0, Allowed: sparkHeight - 1, DeniedY: sparkHeight - 1, Denied: 1},
+		{X: 8 * 10, AllowedY: sparkHeight - 2, Allowed: 0, DeniedY: sparkHeight - 2, Denied: 2},
+		{X: 8 * 12, AllowedY: sparkHeight / 2, Allowed: 0, DeniedY: sparkHeight / 2, Denied: sparkHeight / 2},
+	}
+	if !slices.Equal(bars, want) {
+		t.Errorf("got %+v, want %+v", bars, want)
 	}
 }

@@ -66,10 +66,12 @@ export class Gauge {
     const { limit } = this.#quota;
     const left = this.#left();
     const whole = Math.max(0, Math.floor(left + 1e-6));
-    say($("left"), `${digits(whole)} of ${digits(limit)} left`);
+    // What has come back since the answer is an estimate: other tabs may have used it.
+    const about = !this.#exact && whole !== this.#quota.left ? "about " : "";
+    say($("left"), `${about}${digits(whole)} of ${digits(limit)} left`);
     $("water").style.transform = `scaleX(${Math.max(0, Math.min(1, left / limit))})`;
     $("units").style.backgroundSize = limit <= 60 ? `${100 / limit}% 100%` : "100% 100%";
-    const text = `${whole} of ${limit} left`;
+    const text = `${about}${whole} of ${limit} left`;
     if (tank.getAttribute("aria-valuetext") !== text) {
       tank.setAttribute("aria-valuemax", limit);
       tank.setAttribute("aria-valuenow", whole);

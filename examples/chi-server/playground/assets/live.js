@@ -244,7 +244,8 @@ class Live {
     if (!this.#gauge.exact) this.#timeline.level(this.#gauge.part());
     this.#timeline.draw();
     const wait = this.#wait();
-    say($("countdown"), wait === Infinity ? "never" : wait > 0 ? `${digits(wait)} s` : "now");
+    const known = this.#last || this.#gauge.exact; // before the first answer, another visit may have used the limit
+    say($("countdown"), !known ? "–" : wait === Infinity ? "never" : wait > 0 ? `${digits(wait)} s` : "now");
     $("countdown").classList.toggle("waiting", wait > 0);
   }
 }
