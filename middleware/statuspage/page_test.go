@@ -139,7 +139,7 @@ func TestRedis(t *testing.T) {
 	for !limiter.Stats().Fallback.Open {
 		record(m.Handler(ok), from("192.0.2.1"))
 	}
-	if page := html(); !strings.Contains(page, "<title>Rate limits: Redis unavailable, ") || !strings.Contains(page, `<dd class="bad">unavailable`) {
+	if page := html(); !strings.Contains(page, "<title>Rate limits: Redis unavailable") || !strings.Contains(page, `<dd class="bad">unavailable`) {
 		t.Errorf("Redis is not shown as unavailable:\n%s", page)
 	}
 	if l := look(t, page).Limiters[0]; l.Breaker != "open" {
