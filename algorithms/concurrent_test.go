@@ -136,7 +136,8 @@ func (m *holdModel) run(t *rapid.T) {
 	})
 }
 
-// Whatever is taken, returned, renewed and left to end, exactly that is held.
+// The limiter holds exactly the units of the model, after any takes, returns
+// and renewals.
 func TestHoldsAreAsModelled(t *testing.T) {
 	client := redistest.Start(t).Client()
 	for name, of := range map[string]func(*fakeClock) algorithms.Limiter{

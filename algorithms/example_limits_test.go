@@ -81,7 +81,7 @@ func ExampleFixedWindow() {
 	// Output: fixed window: 20
 }
 
-// Of the window before, what overlaps with the last minute still counts.
+// The part of the previous window that overlaps with the last minute still counts.
 func ExampleSlidingWindowCounter() {
 	fmt.Println("sliding window counter:", aroundTheTurn(algorithms.SlidingWindowCounter(10, time.Minute)))
 	// Output: sliding window counter: 10
@@ -110,7 +110,7 @@ func aroundTheTurn(limit algorithms.Limit) (admitted int) {
 	return admitted
 }
 
-// A tier, or a key, that is to be denied whatever it costs.
+// Nobody is for a tier or a key that must always be denied.
 func ExampleNobody() {
 	limiter := algorithms.NewMemory(nil)
 	d, _ := algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.Nobody())

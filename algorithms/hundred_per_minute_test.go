@@ -1,4 +1,4 @@
-// What "100 per minute" means for each algorithm, as the package comment says.
+// What "100 per minute" means for each algorithm, as the constructors say.
 
 package algorithms_test
 

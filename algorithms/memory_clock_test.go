@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Memory goes by the monotonic clock. The first call after a second follows a
+// A Memory follows the monotonic clock. The first call after a second follows a
 // step of the wall clock.
 func TestMemoryFollowsTheWallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

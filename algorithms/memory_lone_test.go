@@ -13,8 +13,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A lone take must be decided as one in company, which a second check on another
-// key enforces.
+// A lone take must be decided like a take beside another check.
 func TestLoneTakesAreDecidedAsOthers(t *testing.T) {
 	t.Parallel()
 	limits := []algorithms.Limit{

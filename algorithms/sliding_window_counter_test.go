@@ -12,7 +12,8 @@ import (
 )
 
 // The counter assumes that the previous window's requests were spread evenly.
-// What SlidingWindowCounter's doc says of its error is what this measures.
+// This test measures the errors that SlidingWindowCounter's documentation
+// states.
 func TestSlidingWindowCounterError(t *testing.T) {
 	const requests, window = 100, int64(60_000_000) // µs
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -120,9 +121,9 @@ func TestSlidingWindowCounterWorstCase(t *testing.T) {
 	}
 }
 
-// Clients that would conform to a log are denied: of bursts of the whole limit, a
-// little more than a window apart, nearly a third; a window and a half apart, a
-// quarter.
+// The counter denies requests that a log would admit. Of bursts of the whole
+// limit it denies nearly a third if they come a little more than a window
+// apart, and a quarter at a window and a half.
 func TestSlidingWindowCounterDeniesBursts(t *testing.T) {
 	const requests, window = 100, int64(60_000_000) // µs
 	for _, tt := range []struct {

@@ -37,7 +37,8 @@ func denyAll(t *testing.T, m *ratelimit.Middleware, n int) {
 	}
 }
 
-// TestGrowingBans: who is denied too often is banned, for twice as long each time, and told so to the microsecond.
+// TestGrowingBans: a client that is denied too often is banned, for twice as long each time, and receives the wait to
+// the microsecond.
 func TestGrowingBans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := new(eventLog)
@@ -69,7 +70,7 @@ func TestGrowingBans(t *testing.T) {
 	})
 }
 
-// TestBanOfOthers: a ban is of one key and policy, and of all instances.
+// TestBanOfOthers: a ban holds for one key and policy, on all instances.
 func TestBanOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := newMemory(t)
@@ -120,7 +121,7 @@ func TestBanIsAnswered(t *testing.T) {
 	})
 }
 
-// TestConsoleForgives: it says who is banned, and ends that.
+// TestConsoleForgives: the console shows a ban, and ends it.
 func TestConsoleForgives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMiddleware(t, newMemory(t), nil, banning("p", algorithms.TokenBucket(1, 2*time.Second)))
@@ -148,7 +149,7 @@ func TestConsoleForgives(t *testing.T) {
 	})
 }
 
-// TestBanOnce: of denials that come at once, three bring one ban, and those during the ban bring none.
+// TestBanOnce: three simultaneous denials bring one ban, and denials during the ban bring none.
 func TestBanOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := new(eventLog)
@@ -187,7 +188,7 @@ func TestStrikesAreForgotten(t *testing.T) {
 	})
 }
 
-// TestNoBanWithoutDecision: what nobody decided is no strike, and bans nobody.
+// TestNoBanWithoutDecision: an undecided request is no strike.
 func TestNoBanWithoutDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		undecided := limiterFunc(func(_ context.Context, checks []algorithms.Check) error {
@@ -213,7 +214,7 @@ func TestNoBanWithoutDecision(t *testing.T) {
 	})
 }
 
-// TestNoBanInTheShadow: what an override makes a shadow denies nobody, and bans nobody.
+// TestNoBanInTheShadow: a policy that an override makes a shadow denies and bans no client.
 func TestNoBanInTheShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := overrides.NewMemory()
@@ -266,7 +267,7 @@ func TestBanOfAnotherMax(t *testing.T) {
 	})
 }
 
-// TestBansThatNobodyCounts are none: how long one is depends on those before.
+// TestBansThatNobodyCounts: without a count of earlier bans, there is no ban.
 func TestBansThatNobodyCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, seen := newMemory(t), new(eventLog)
@@ -285,7 +286,7 @@ func TestBansThatNobodyCounts(t *testing.T) {
 	})
 }
 
-// TestUnbanOfTheUnseen: a ban that this instance has not heard of yet ends all the same, and another override stays.
+// TestUnbanOfTheUnseen: a ban that this instance has not read yet ends too, and another override stays.
 func TestUnbanOfTheUnseen(t *testing.T) {
 	ctx, table, subject := context.Background(), overrides.NewMemory(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"}
 	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Overrides: late{table}}, banning("p", hourly))

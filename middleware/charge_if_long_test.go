@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// TestLongRequestsCountAtTheirEnd: a client that begins requests early and ends them late sees no more outcomes that
-// count than one that does not wait.
+// TestLongRequestsCountAtTheirEnd: a client that begins requests early and ends them late sees no more counted outcomes
+// than a client that does not wait.
 func TestLongRequestsCountAtTheirEnd(t *testing.T) {
 	for _, l := range []algorithms.Limit{
 		algorithms.SlidingWindowLog(5, time.Minute), algorithms.SlidingWindowCounter(5, time.Minute),

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// How a login ends: the status for its policy, and the status for its client. What is answered before a panic counts as
-// it was answered.
+// How a login ends: the status for its policy, and the status for its client. An answer before a panic counts as it was
+// written.
 var endings = map[string]struct{ told, seen int }{
 	"succeeds":    {200, 200},
 	"fails":       {401, 401},
@@ -23,7 +23,7 @@ var endings = map[string]struct{ told, seen int }{
 	"hangs-up":    {499, 0},
 }
 
-// logins are what clients ask for. One of five counts.
+// logins are the requests of clients. One of five counts.
 var logins = slices.Concat(slices.Repeat([]string{"succeeds"}, 14), []string{"panics-late", "panics-late", "fails", "fails", "panics", "hangs-up"})
 
 func countsLogin(status int) bool { return status >= 400 }
@@ -61,7 +61,7 @@ func (s *site) logins(name string) (ratelimit.Policy, http.Handler) {
 	})
 }
 
-// login asks once, for what the clients do in turn. Who hangs up does so at any time.
+// login sends the next kind of request. A hang-up may come at any time.
 func (s *service) login(p *process, turn int) error {
 	ctx, cancel := context.Background(), context.CancelFunc(func() {})
 	how := logins[turn%len(logins)]
@@ -110,7 +110,7 @@ func (s *service) checkEndings(some ...*process) {
 	}
 }
 
-// checkSeen wants clients to have seen what was done.
+// checkSeen wants clients to have seen the answers that were written.
 func (s *service) checkSeen() {
 	s.Helper()
 	book := s.books(s.all...)
@@ -121,8 +121,8 @@ func (s *service) checkSeen() {
 	}
 }
 
-// TestProcessesCountOutcomes: of 200 requests in flight at four processes, as many fail as the limit says and no more,
-// however they end; and in the end Redis holds these, and nothing else.
+// TestProcessesCountOutcomes: of 200 requests in flight at four processes, exactly the limit may fail, however they
+// end. In the end Redis holds these failures only.
 func TestProcessesCountOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]limiting{"log": hourlyLog, "bucket": yearlyBucket} {
@@ -131,7 +131,7 @@ func TestProcessesCountOutcomes(t *testing.T) {
 }
 
 func (s *service) countOutcomes(limit int64) {
-	// First all at once, and nobody leaves before everybody has been decided.
+	// First all at once, and no request ends before all have been decided.
 	hangUp, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	var first sync.WaitGroup
@@ -157,7 +157,7 @@ func (s *service) countOutcomes(limit int64) {
 	s.releases(s.all...)
 	first.Wait()
 
-	// Then everybody again and again, while those give back.
+	// Then all clients again and again, while the first requests give back.
 	s.storm(4, s.all...).Wait()
 	s.await(s.all...)
 	s.fill("fails", s.all...)
@@ -177,8 +177,8 @@ func (s *service) countOutcomes(limit int64) {
 	s.checkBooks()
 }
 
-// TestKilledProcessKeepsWhatItReserved: who is killed while they ask has failed. Of a process that is killed while it
-// serves, what was in flight stays reserved until its window ends; the others go on, and let through what is left.
+// TestKilledProcessKeepsWhatItReserved: the requests in flight of a killed process stay reserved until their window
+// ends. The other processes go on, and admit the rest.
 func TestKilledProcessKeepsWhatItReserved(t *testing.T) {
 	t.Parallel()
 	const limit, held = 80, 10
@@ -216,8 +216,7 @@ func TestKilledProcessKeepsWhatItReserved(t *testing.T) {
 	s.fill("fails", living...)
 	s.stop(living...)
 
-	// What is reserved for nobody: at the most one request of each client of what was killed, and what it had yet to give
-	// back.
+	// Units without a request: at most one request of each client of the killed process, and its unfinished returns.
 	all, dead := s.books(s.all...), s.books(doomed)
 	n, most := s.used(0)-countedOf(all), held+clientsEach+dead[due]-dead[settled]
 	s.Logf("%d counted, %d of at most %d are stranded: %v", countedOf(all), n, most, all)

@@ -88,7 +88,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestOutcomesInFlight: however many are in flight, no more than the limit count, and all that do not count go back.
+// TestOutcomesInFlight: however many requests are in flight, no more than the limit count, and the others go back.
 func TestOutcomesInFlight(t *testing.T) {
 	for name, status := range map[string]int{"all fail": 401, "all succeed": 200} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestOutcomesInFlight(t *testing.T) {
 	}
 }
 
-// TestGiveBackTooLate: what is given back after its window has rolled away frees nothing of a later one.
+// TestGiveBackTooLate: a return after its window has rolled away frees no unit of a later window.
 func TestGiveBackTooLate(t *testing.T) {
 	for _, limit := range []algorithms.Limit{
 		algorithms.FixedWindow(10, time.Second), algorithms.SlidingWindowLog(10, time.Second),
@@ -159,7 +159,7 @@ func TestGiveBackTooLate(t *testing.T) {
 	}
 }
 
-// TestWatchedWriters: behind real servers a handler may do what it may do without the middleware.
+// TestWatchedWriters: behind real servers a handler has the abilities that it has without the middleware.
 func TestWatchedWriters(t *testing.T) {
 	abilities := func(w http.ResponseWriter) string {
 		_, flushes := w.(http.Flusher)
@@ -225,7 +225,7 @@ func TestHijackedOutcome(t *testing.T) {
 	}
 }
 
-// TestWatchedAbilities: whatever a writer below flushes, takes over and pushes, handlers may do, and nothing else.
+// TestWatchedAbilities: handlers may flush, hijack and push exactly if the writer below can.
 func TestWatchedAbilities(t *testing.T) {
 	type f interface{ http.Flusher }
 	type h interface{ http.Hijacker }
@@ -281,7 +281,7 @@ func TestWatchedAbilities(t *testing.T) {
 	}
 }
 
-// TestOutcomesByController: what a handler does through writers that only unwrap is an outcome, too.
+// TestOutcomesByController: an answer through writers that only unwrap is an outcome, too.
 func TestOutcomesByController(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -15,8 +15,9 @@ import (
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
-// TestChurn: whatever changes while requests are served, each gives back what it took, where it took it. Policies,
-// overrides and their algorithms change all the time; requests end, panic, hang up, settle from other goroutines.
+// TestChurn: whatever changes while requests are served, each request returns its units to the limit that it took them
+// from. Policies, overrides and their algorithms change all the time; requests end, panic, hang up, settle from other
+// goroutines.
 func TestChurn(t *testing.T) {
 	for name, wrap := range map[string]func(algorithms.Limiter) algorithms.Limiter{
 		"alone":  func(l algorithms.Limiter) algorithms.Limiter { return l },

@@ -119,7 +119,8 @@ func TestLookupFails(t *testing.T) {
 	}
 }
 
-// TestLookupOfCancelled: a client that hangs up meanwhile is no trouble of the service; a look-up's own deadline is.
+// TestLookupOfCancelled: a client that hangs up during the look-up is no trouble of the service; a look-up's own
+// deadline is.
 func TestLookupOfCancelled(t *testing.T) {
 	for name, want := range map[string]int{"The client has hung up.": 0, "The look-up has a deadline of its own.": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +216,7 @@ func TestEmptyID(t *testing.T) {
 	}
 }
 
-// TestVerdictByName: handlers find their policy by its name, whichever policies apply, and no verdict where none was asked.
+// TestVerdictByName: handlers find their policy by its name, and no verdict if no policy was asked.
 func TestVerdictByName(t *testing.T) {
 	search, all, hidden := byIP("search", hourly), byIP("all", perHour(100)), forAll("hidden", perHour(50))
 	for _, p := range []*ratelimit.Policy{&search, &all, &hidden} {

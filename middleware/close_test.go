@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// TestClose: what is held and what comes later is refused, and what was taken is back when Close returns.
+// TestClose refuses held and later requests. Their units are back when it returns.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, total := newMemory(t), byIP("total", algorithms.SlidingWindowLog(10, time.Hour))
@@ -95,7 +95,7 @@ func TestCloseWithEndedContext(t *testing.T) {
 	})
 }
 
-// TestCloseWaits for what is given back, as long as its context allows; a limiter that hangs holds it up for a second.
+// TestCloseWaits for returns, as long as its context allows; a limiter that hangs delays it for a second.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := newMemory(t)
@@ -122,7 +122,7 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestCloseLeavesWhatIsServed alone.
+// TestCloseLeavesWhatIsServed: requests in their handlers go on.
 func TestCloseLeavesWhatIsServed(t *testing.T) {
 	m := newMiddleware(t, newStill(t), nil, byIP("p", hourly))
 	w := record(m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -164,7 +164,7 @@ func TestReleasedAreSpread(t *testing.T) {
 	})
 }
 
-// TestCloseRace: with 100 requests coming and held, each is served or refused, none twice, and all that was taken is settled.
+// TestCloseRace: with 100 requests coming and held, each is served or refused, none twice, and all units are settled.
 func TestCloseRace(t *testing.T) {
 	for range 20 {
 		memory := newMemory(t)

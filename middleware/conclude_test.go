@@ -49,7 +49,7 @@ func evidenceOf(answers ...answer) *caseOf {
 	return e
 }
 
-// An answer is what is known of one policy.
+// An answer is the evidence of one policy.
 type answer struct {
 	own                      algorithms.Decision
 	ban, candidate           *algorithms.Decision
@@ -110,7 +110,7 @@ func refusedBy(status int) *caseOf {
 
 func unknownKey(e *evidence) { e.unknown = keyfunc.ErrUnknown }
 
-// ask is what the tests want of a verdict; outcomes in the order of the policies.
+// An ask is the wanted verdict, with outcomes in the order of the policies.
 type ask struct {
 	status   int // 0: allowed
 	wait     time.Duration

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// TestConcurrentlyExact: of many requests at once exactly as many pass as the limit says, whatever else they are counted by.
+// TestConcurrentlyExact: of many requests at once exactly the limit passes, whatever other policies count them.
 func TestConcurrentlyExact(t *testing.T) {
 	const limit, goroutines, each = 500, 100, 20
 	for _, l := range []algorithms.Limit{
@@ -48,7 +48,7 @@ func TestConcurrentlyExact(t *testing.T) {
 	}
 }
 
-// A random request says itself which policies apply to it, whom it is from, and what it costs; and so what it is answered.
+// A random request carries its policies, its client and its cost, and so determines its answer.
 type randomRequest struct {
 	apply  [6]bool
 	tier   bool
@@ -134,7 +134,7 @@ func randomPolicies() []ratelimit.Policy {
 	return policies
 }
 
-// TestNothingLeaksBetweenRequests: what requests at the same time are answered is about themselves alone.
+// TestNothingLeaksBetweenRequests: simultaneous requests get answers about themselves only.
 func TestNothingLeaksBetweenRequests(t *testing.T) {
 	memory := newStill(t)
 	limiter := limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {

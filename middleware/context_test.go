@@ -92,7 +92,7 @@ func TestRequestIsKept(t *testing.T) {
 	})), r)
 }
 
-// TestNested: limiters may be stacked; what both say is there, and can be read as one list.
+// TestNested: limiters may be stacked; the fields of both can be read as one list.
 func TestNested(t *testing.T) {
 	memory, seen := newStill(t), new(verdicts)
 	all := &ratelimit.Options{Headers: headers.Draft | headers.SeparateFields | headers.XRateLimit}
@@ -129,7 +129,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestRetryAfterThatIsThere: one line, and the longer wait.
+// TestRetryAfterThatIsThere: there is one line, with the longer wait.
 func TestRetryAfterThatIsThere(t *testing.T) {
 	p := byIP("p", algorithms.TokenBucket(1, time.Minute))
 	h := newMiddleware(t, drained(t, p), nil, p).Handler(ok)
@@ -143,7 +143,7 @@ func TestRetryAfterThatIsThere(t *testing.T) {
 	}
 }
 
-// TestCheckIsHandler: both make the same of the same requests.
+// TestCheckIsHandler: both decide the same requests alike.
 func TestCheckIsHandler(t *testing.T) {
 	policies := []ratelimit.Policy{
 		{Name: "api", Key: keyfunc.FirstOf(apiKey, keyfunc.IP(nil)), Limit: algorithms.TokenBucket(3, time.Hour)},

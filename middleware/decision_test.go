@@ -63,7 +63,7 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestOrder: private policies come last, and else the order is the configuration's.
+// TestOrder: private policies come last. Otherwise the order is the configuration's.
 func TestOrder(t *testing.T) {
 	l := &spy{Limiter: newStill(t)}
 	m := newMiddleware(t, l, nil, forAll("p1", hourly), byIP("b", hourly), forAll("p2", hourly), byIP("a", hourly))
@@ -156,7 +156,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestTierCarriesOver: a client who upgrades keeps what was spent, and gets what the tier adds at once.
+// TestTierCarriesOver: a client who upgrades keeps its spent units, and gets the added units at once.
 func TestTierCarriesOver(t *testing.T) {
 	p := byPlan("plan", algorithms.TokenBucket(3, time.Hour), map[string]algorithms.Limit{"pro": algorithms.TokenBucket(5, time.Hour)})
 	m := newMiddleware(t, newStill(t), nil, p)
@@ -237,7 +237,7 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestRefusedHasNoDelay: only what is served is held.
+// TestRefusedHasNoDelay: only served requests are held.
 func TestRefusedHasNoDelay(t *testing.T) {
 	p := ratelimit.Policy{Name: "q", Key: apiKey, Limit: algorithms.LeakyBucket(1, time.Second).WithBurst(5)}
 	m := newMiddleware(t, newStill(t), nil, p)

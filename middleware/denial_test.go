@@ -46,7 +46,7 @@ func exchange(t *testing.T, h http.Handler, text string) string {
 	return strings.ReplaceAll(added.ReplaceAllString(string(answer), ""), "\r\n", "\n")
 }
 
-// drained returns a limiter that has nothing left of p for the peer of a local server.
+// drained returns a limiter whose limit p is used up for the peer of a local server.
 func drained(t *testing.T, p ratelimit.Policy) algorithms.Limiter {
 	t.Helper()
 	memory := newStill(t)
@@ -137,7 +137,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreProblems that caches do not store, though an outer handler has said otherwise.
+// TestRefusalsAreProblems that caches do not store, even if an outer handler allows it.
 func TestRefusalsAreProblems(t *testing.T) {
 	for status, h := range refusals(t) {
 		w := httptest.NewRecorder()

@@ -10,14 +10,14 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// deny has a client denied so many times by policies that admit nobody.
+// deny has policies that admit no client deny a client n times.
 func deny(m *ratelimit.Middleware, ip string, times int) {
 	for range times {
 		_, _ = m.Check(from(ip)) // no request is admitted, and nothing fails
 	}
 }
 
-// TestTopDenied says who is denied, how often, and when.
+// TestTopDenied: the list has the denied clients, how often, and when.
 func TestTopDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plain, shadow := byIP("plain", algorithms.Nobody()), byIP("shadow", algorithms.Nobody())
@@ -57,7 +57,7 @@ func TestTopDenied(t *testing.T) {
 	})
 }
 
-// TestTopDeniedIsNotAboutTrouble: who is refused for want of a decision has done nothing.
+// TestTopDeniedIsNotAboutTrouble: a client that is refused without a decision is not listed.
 func TestTopDeniedIsNotAboutTrouble(t *testing.T) {
 	closed := byIP("p", hourly)
 	closed.Fail = algorithms.FailClosed

@@ -1,4 +1,4 @@
-// Tests of Deny, which answers as Handler does, and of what hidden policies do not say.
+// Tests of Deny, which answers as Handler does, and of the silence about hidden policies.
 
 package ratelimit_test
 
@@ -148,7 +148,7 @@ func TestDenyPanics(t *testing.T) {
 	}
 }
 
-// TestHiddenIsHidden: no header of any response names the policy, or tells its figures; a denial has Retry-After only.
+// TestHiddenIsHidden: no header of any response names the policy, or its figures; a denial has Retry-After only.
 func TestHiddenIsHidden(t *testing.T) {
 	for _, tt := range []struct {
 		name string

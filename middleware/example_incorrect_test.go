@@ -41,8 +41,8 @@ func ExampleMiddleware_Handler_incorrect() {
 	// 429 ""
 }
 
-// INCORRECT: the policy stands around the whole router and again around a handler in it, so that handler's requests
-// are charged twice, and half of the limit is all that its clients get.
+// INCORRECT: the policy stands around the whole router and again around a handler in it, so that handler's requests are
+// charged twice, and its clients get half of the limit.
 //
 // Mount a policy once, or give the inner one a name and a limit of its own.
 func ExampleMiddleware_incorrect() {

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
-// A client gets a limit of its own while the service runs, and responses tell it. In a service of several instances the
-// table is overrides.NewRedis's.
+// A client gets a limit of its own while the service runs, and responses advertise it. Several instances use
+// overrides.NewRedis.
 func ExampleOverrides() {
 	limiter := algorithms.NewMemory(nil)
 	table := overrides.NewMemory()
@@ -44,7 +44,7 @@ func ExampleOverrides() {
 	// 429 "reports";q=1;w=60
 }
 
-// Policies that were read from a configuration are replaced when that changes. What has been counted stays.
+// Policies from a configuration are replaced when it changes. Counts stay.
 func ExampleMiddleware_Update() {
 	limiter := algorithms.NewMemory(nil)
 	policy := ratelimit.Policy{Name: "reports", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(2, time.Minute)}

@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// Where there was no limit, a new one is watched first: it tells whom it would have denied, and nobody notices.
+// A new limit is watched first: the shadow reports the requests that it would deny, and no client notices.
 func ExamplePolicy_shadow() {
 	limiter := algorithms.NewMemory(nil)
 	tell := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {

@@ -1,4 +1,4 @@
-// Tests of failure modes: requests that nobody decides.
+// Tests of failure modes: requests without a decision.
 
 package ratelimit_test
 
@@ -127,7 +127,7 @@ func TestUnavailableIsSpread(t *testing.T) {
 	}
 }
 
-// TestEndedContextIsNeverServed: hanging up at once is no way around the limits, nor counted as trouble.
+// TestEndedContextIsNeverServed: hanging up at once does not bypass the limits, and is not counted as trouble.
 func TestEndedContextIsNeverServed(t *testing.T) {
 	expired, cancel := context.WithTimeout(context.Background(), -time.Second)
 	defer cancel()
@@ -187,7 +187,7 @@ func TestMemoryFull(t *testing.T) {
 	}
 }
 
-// TestUndecidedAmongDecided: limiters may decide a part of the policies; the rest have no numbers.
+// TestUndecidedAmongDecided: limiters may decide some of the policies. The others have no numbers.
 func TestUndecidedAmongDecided(t *testing.T) {
 	for _, denied := range []bool{false, true} {
 		limiter := limiterFunc(func(_ context.Context, checks []algorithms.Check) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// findings returns what was found, e.g. "PS101 p, PS107 q".
+// findings returns the present findings, e.g. "PS101 p, PS107 q".
 func findings(m *ratelimit.Middleware) string {
 	var all []string
 	for _, f := range m.Findings() {
@@ -31,7 +31,7 @@ func findings(m *ratelimit.Middleware) string {
 	return strings.Join(all, ", ")
 }
 
-// TestDoctor: each mistake is found, named once in the log, and not where there is none.
+// TestDoctor: each misconfiguration is found, and logged once. A good configuration has no findings.
 func TestDoctor(t *testing.T) {
 	const plenty = 600 // requests, of 20 clients, every tenth of them forwarded
 	policy := func(key keyfunc.Key) ratelimit.Policy {
@@ -151,7 +151,7 @@ func TestDoctorNoStatus(t *testing.T) {
 	}
 }
 
-// TestDoctorNesting: a handler that is wrapped twice charges twice; who Checks again means to.
+// TestDoctorNesting: a handler that is wrapped twice charges twice. A second Check is intended.
 func TestDoctorNesting(t *testing.T) {
 	memory := newMemory(t)
 	o := &ratelimit.Options{Logger: quiet}
@@ -220,7 +220,7 @@ func (u uncomparable) Allow(ctx context.Context, checks []algorithms.Check) erro
 	return u[0].Allow(ctx, checks)
 }
 
-// TestDoctorNeighboursOfAnyLimiter: a type that can be compared may hold what cannot.
+// TestDoctorNeighboursOfAnyLimiter: a comparable type may hold an uncomparable value.
 func TestDoctorNeighboursOfAnyLimiter(t *testing.T) {
 	type named struct {
 		algorithms.Limiter
@@ -236,7 +236,7 @@ func TestDoctorNeighboursOfAnyLimiter(t *testing.T) {
 	runtime.KeepAlive(first)
 }
 
-// TestDoctorSamples: what comes late is found, too.
+// TestDoctorSamples: a late cause is found, too.
 func TestDoctorSamples(t *testing.T) {
 	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, byIP("p", algorithms.TokenBucket(1e6, time.Second)))
 	h, w := m.Handler(ok), httptest.NewRecorder()
@@ -278,7 +278,7 @@ func TestDoctorIsDocumented(t *testing.T) {
 	}
 }
 
-// TestDoctorAllocatesNothing: requests that are examined allocate what others do.
+// TestDoctorAllocatesNothing: examined requests allocate no more than others.
 func TestDoctorAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -301,8 +301,8 @@ func TestDoctorAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestManyMiddlewares: ten thousand Middlewares of one limiter find each other's mistakes. When each New met all others,
-// this took 19 s; BenchmarkNew has the time.
+// TestManyMiddlewares: ten thousand Middlewares of one limiter find each other's conflicts. When each New met all
+// others, this took 19 s; BenchmarkNew has the time.
 func TestManyMiddlewares(t *testing.T) {
 	memory, o := newMemory(t), &ratelimit.Options{Logger: quiet}
 	all := make([]*ratelimit.Middleware, 10_000)

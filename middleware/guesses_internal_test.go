@@ -44,7 +44,7 @@ func TestGuessesSweepSeldom(t *testing.T) {
 	}
 }
 
-// TestGuessesTellTheWait: it is the exact rest, Never if waiting cannot help, and nothing without a table or a wait.
+// TestGuessesTellTheWait: it is the exact rest, Never if waiting cannot help, and 0 without a table or a wait.
 func TestGuessesTellTheWait(t *testing.T) {
 	const now = 90 * time.Minute
 	for _, tt := range []struct {

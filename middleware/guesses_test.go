@@ -232,7 +232,7 @@ func TestGuessingInTheShadow(t *testing.T) {
 	}
 }
 
-// TestGuessersBehindAProxy: the address is that which ClientIP finds, and one client does not lock out the others.
+// TestGuessersBehindAProxy: ClientIP finds the address, and one client does not lock out the others.
 func TestGuessersBehindAProxy(t *testing.T) {
 	ring, o := new(keyring), guarding()
 	o.ClientIP = keyfunc.IP(&keyfunc.IPOptions{Hops: 1})

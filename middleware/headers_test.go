@@ -20,7 +20,7 @@ import (
 
 const ms = time.Millisecond
 
-// A step of a trace: after a pause so many requests are made at once, each of that cost. The last is answered so.
+// A step of a trace: after a pause, n requests of a cost come at once. The last gets this answer.
 type step struct {
 	pause  time.Duration
 	times  int
@@ -130,7 +130,7 @@ func runHeaders(t *testing.T, l algorithms.Limit, policy string, steps []step, d
 	}
 }
 
-// fields returns what the answer to a step has to say.
+// fields returns the wanted fields of the answer to a step.
 func (s step) fields(dialect headers.Dialect, policy string, now time.Time) string {
 	h := http.Header{}
 	if dialect&headers.Draft != 0 {
@@ -160,7 +160,7 @@ func (s step) fields(dialect headers.Dialect, policy string, now time.Time) stri
 	return dump(h)
 }
 
-// TestHeadersOfSeveral has what policies say together.
+// TestHeadersOfSeveral has the fields of several policies.
 func TestHeadersOfSeveral(t *testing.T) {
 	second, minute := algorithms.TokenBucket(1, time.Second), algorithms.SlidingWindowLog(1, time.Minute)
 	for _, tt := range []struct {

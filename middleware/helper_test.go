@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // noon is the instant of clocks that stand still.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A handClock goes on when a test says so.
+// A handClock stands still until a test moves it.
 type handClock struct{ ns atomic.Int64 }
 
 func newHandClock(t time.Time) *handClock {
@@ -123,7 +123,7 @@ func (c *counter) ServeHTTP(http.ResponseWriter, *http.Request) { c.n.Add(1) }
 // ok serves everything.
 var ok = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
-// limits returns what h says of limits as HTTP/1.1 shows it, in alphabetical order, with bare newlines.
+// limits returns the limit fields of h as HTTP/1.1 shows them, in alphabetical order, with bare newlines.
 func limits(h http.Header) string {
 	said := http.Header{}
 	for name, values := range h {
@@ -154,7 +154,7 @@ func (f limiterFunc) Allow(ctx context.Context, checks []algorithms.Check) error
 	return f(ctx, checks)
 }
 
-// broken returns a limiter that cannot decide, and leaves nonsense in what no one may read then.
+// broken returns a limiter that cannot decide, and writes nonsense into the decisions.
 func broken(err error) algorithms.Limiter {
 	return limiterFunc(func(_ context.Context, checks []algorithms.Check) error {
 		for i := range checks {
@@ -198,7 +198,7 @@ func (s *spy) Allow(ctx context.Context, checks []algorithms.Check) error {
 	return err
 }
 
-// asked returns what was asked so far, e.g. "a:ip=192.0.2.1 b:const=all; a:...", and forgets it.
+// asked returns the checks so far, e.g. "a:ip=192.0.2.1 b:const=all; a:...", and forgets them.
 func (s *spy) asked() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *spy) asked() string {
 	return strings.Join(calls, "; ")
 }
 
-// left returns what a policy has left of a limit for a key, without taking any.
+// left returns the units that a policy has left for a key.
 func left(t *testing.T, l algorithms.Limiter, p ratelimit.Policy, key string) int64 {
 	t.Helper()
 	checks := []algorithms.Check{{Policy: p.Name, Key: key, Limit: p.Limit}}
@@ -258,7 +258,7 @@ func shaOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// A patient limiter lets settlements take as long as they do: a busy machine may stop a process for longer than they have.
+// A patient limiter gives settlements no deadline, because a busy machine may stop a process for longer.
 type patient struct{ algorithms.Limiter }
 
 func (p patient) Allow(ctx context.Context, checks []algorithms.Check) error {
@@ -273,7 +273,7 @@ func byPlan(name string, l algorithms.Limit, tiers map[string]algorithms.Limit) 
 	return ratelimit.Policy{Name: name, Key: planKey, Limit: l, Tiers: tiers}
 }
 
-// planKey counts the user whom onPlan has put into the context, otherwise one without a plan.
+// planKey counts the user from onPlan, otherwise a user without a plan.
 var planKey = keyfunc.User(func(ctx context.Context) (keyfunc.Identity, bool) {
 	plan, _ := ctx.Value(planContext{}).(string)
 	return keyfunc.Identity{ID: "me", Tier: plan}, true

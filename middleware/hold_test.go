@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// A queue sends requests to a handler, one after the other, and notes what becomes of them.
+// A queue sends requests to a handler, one after the other, and notes how they end.
 type queue struct {
 	h     http.Handler
 	start time.Time
@@ -101,7 +101,8 @@ func TestHeldForTheLongest(t *testing.T) {
 	})
 }
 
-// TestHangUp: whoever hangs up is not served, and all that the call took goes back, a queue's place if it is the newest.
+// TestHangUp: a client that hangs up is not served, and its units go back; its place in the queue only if it is the
+// newest.
 func TestHangUp(t *testing.T) {
 	for _, tt := range []struct{ who, last string }{{"c", "served at 2s"}, {"b", "served at 3s"}} {
 		t.Run(tt.who, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestHangUpOverHTTP(t *testing.T) {
 	}
 }
 
-// TestCheckDoesNotHold: the caller honours the delay himself.
+// TestCheckDoesNotHold: the caller waits for the delay.
 func TestCheckDoesNotHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, start := newMiddleware(t, newMemory(t), nil, byIP("p", perSecond)), time.Now()
@@ -201,7 +202,7 @@ func TestCheckDoesNotHold(t *testing.T) {
 	})
 }
 
-// TestReturnFails: the client's request is refused all the same, and the operator hears of it.
+// TestReturnFails: the client's request is refused, and the log reports the failure.
 func TestReturnFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, log := newMemory(t), new(logRecords)

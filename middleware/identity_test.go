@@ -146,7 +146,7 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// TestGuessingBehindProxy: ClientIP says whose address it is.
+// TestGuessingBehindProxy: ClientIP finds the address.
 func TestGuessingBehindProxy(t *testing.T) {
 	l := &spy{Limiter: newStill(t)}
 	api := ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}
@@ -160,7 +160,7 @@ func TestGuessingBehindProxy(t *testing.T) {
 	}
 }
 
-// TestUnknownWhenTheLimiterFails: an identity that is unknown passes in no failure mode.
+// TestUnknownWhenTheLimiterFails: no failure mode admits an unknown identity.
 func TestUnknownWhenTheLimiterFails(t *testing.T) {
 	for mode, want := range map[algorithms.FailureMode]int{
 		algorithms.FailLocal: 401, algorithms.FailOpen: 401, algorithms.FailClosed: 503,
@@ -173,7 +173,7 @@ func TestUnknownWhenTheLimiterFails(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks: no answer contains a key, an address, an error, or what the client has sent.
+// TestNothingLeaks: no answer contains a key, an address, an error, or input of the client.
 func TestNothingLeaks(t *testing.T) {
 	secrets := []string{"hunter2", "internal", "good-key", "guess", "192.0.2.1", "keyfunc", "algorithms", "middleware",
 		"key=", "ip=", "negative", "shared", "<b>"}

@@ -68,7 +68,7 @@ func (m *lateModel) reset() {
 	m.note(c, func(r *reservation) { r.reset = true })
 }
 
-// note tells the reservations in flight of a count what the operator has done.
+// note marks the reservations in flight of a count with the operator's change.
 func (m *lateModel) note(c counted, tell func(*reservation)) {
 	for _, f := range m.inFlight {
 		if r, ok := f.reserved[c.policy]; ok && f.key == c.key {
@@ -85,9 +85,9 @@ func (m *lateModel) grant() {
 	m.note(c, func(r *reservation) { r.granted = true })
 }
 
-// giveBack is of what was taken of one algorithm, whichever the limit has by now. A bucket that is as the take left it
-// becomes what it was before. A reset ends what can be given back. A grant may have taken off the same units, or others:
-// then no more is given back than was reserved. Nor is it if the rate of a bucket may have changed meanwhile.
+// giveBack predicts a return under the algorithm of its take. A bucket that is unchanged since the take returns to its
+// earlier state. After a reset nothing goes back. After a grant, or if the rate of a bucket may have changed, at most
+// the reserved units go back.
 func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 	l := r.limit
 	if now := m.limit(c); now.Algorithm() == l.Algorithm() {

@@ -24,8 +24,8 @@ import (
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
-// TestLateModel takes, settles, gives back, overrides, bans, resets, grants and changes limits and algorithms at random,
-// with several requests in flight that end in any way, and wants what a few integers say.
+// TestLateModel takes, settles, gives back, overrides, bans, resets, grants and changes limits and algorithms at
+// random, with several requests in flight that end in any way, and compares with a model of a few integers.
 func TestLateModel(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
@@ -77,10 +77,10 @@ type lateModel struct {
 	edits    int // how often limits may have changed
 }
 
-// counted is who is counted.
+// counted is a counted client.
 type counted struct{ policy, key string }
 
-// stored is where a count stands.
+// stored is the place of a count.
 type stored struct {
 	counted
 	algorithm algorithms.Algorithm
@@ -100,7 +100,7 @@ type flight struct {
 	ends     int // with this status
 }
 
-// A reservation is what was taken under a limit, and the count that it left.
+// A reservation is the units of a take, and the count after it.
 type reservation struct {
 	units, left    int64
 	limit          algorithms.Limit
@@ -108,13 +108,13 @@ type reservation struct {
 	reset, granted bool // by the operator, meanwhile
 }
 
-// isGranted reports whether a grant may have taken off units of a request in flight. What that gives back is then taken
-// off the units of others.
+// isGranted reports whether a grant may have taken off units of a request in flight. Its return then takes off units of
+// other requests.
 func (m *lateModel) isGranted(c counted) bool {
 	return slices.ContainsFunc(m.inFlight, func(f *flight) bool { return f.key == c.key && f.reserved[c.policy].granted })
 }
 
-// How flights end, besides with the status they write.
+// Ends of flights without a written status.
 const (
 	panics  = 500
 	hangsUp = 499
@@ -211,7 +211,7 @@ func (m *lateModel) drawLimit(now algorithms.Limit) algorithms.Limit {
 	return limit(rapid.Int64Range(1, 20).Draw(m.T, "limit"))
 }
 
-// limit is the one in force.
+// limit is the limit in force.
 func (m *lateModel) limit(c counted) algorithms.Limit {
 	if o, ok := m.over[c]; ok && o.Limit != (algorithms.Limit{}) {
 		return o.Limit
@@ -221,7 +221,7 @@ func (m *lateModel) limit(c counted) algorithms.Limit {
 
 func at(c counted, l algorithms.Limit) stored { return stored{c, l.Algorithm()} }
 
-// state is what a limit makes of a count: of a log's entries all count, of other counts no more than one limit of debt.
+// state is a count under a limit: all entries of a log, and otherwise at most one limit of debt.
 func (m *lateModel) state(c counted, l algorithms.Limit) int64 {
 	if used := m.used[at(c, l)]; l.Algorithm() == slidingLog || used < 2*l.Requests() {
 		return used
@@ -365,7 +365,7 @@ func (m *lateModel) succeed(err error) {
 	}
 }
 
-// check compares all counts, as the limit in force has them, and as they are written.
+// check compares all counts, under the limit in force and as written.
 func (m *lateModel) check() {
 	var checks []algorithms.Check
 	var want []int64

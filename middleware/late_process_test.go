@@ -14,14 +14,13 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// reserve is what requests reserve. None costs more than twice that, so that no debt reaches its bound, beyond which
-// nothing is counted.
+// reserve is the reservation of a request. No request costs more than twice that, so no debt reaches its bound.
 const reserve = 10
 
-// totals are what requests cost, in turn. Who tells "nothing" keeps the reservation.
+// totals are the costs of requests, in turn. A request that reports "nothing" keeps its reservation.
 var totals = []string{"0", "20", "3", "nothing", "7", "1", "10", "13", "5", "2-panics"}
 
-// tokens is a policy that learns late what requests cost.
+// tokens is a policy whose costs are known late.
 func (s *site) tokens(name string) (ratelimit.Policy, http.Handler) {
 	return lateByIP(name, s.limit, reserve), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.begin(r, reserve)
@@ -50,7 +49,7 @@ func (s *site) tokens(name string) (ratelimit.Policy, http.Handler) {
 	})
 }
 
-// use lets all clients of processes ask, some times each.
+// use sends n requests from each client of each process.
 func (s *service) use(times int, some ...*process) *sync.WaitGroup {
 	all := new(sync.WaitGroup)
 	for i, p := range some {
@@ -65,15 +64,15 @@ func (s *service) use(times int, some ...*process) *sync.WaitGroup {
 	return all
 }
 
-// exact reports whether Redis counts what requests have cost, and some more.
+// exact reports whether Redis counts the costs of all requests, plus a number.
 func (s *service) exact(more int64) bool {
 	book := s.books(s.all...)
 	n := s.used(0) - book[units] - more
 	return 0 <= n && n <= rounding(s.limit(1))
 }
 
-// TestProcessesSettle: what 200 requests in flight at four processes cost is what Redis counts in the end, to the unit.
-// While that is more than the limit everybody is denied, everywhere, until what a request reserves fits.
+// TestProcessesSettle: Redis counts the cost of 200 requests in flight at four processes, to the unit. While the cost
+// exceeds the limit, all clients are denied everywhere, until one reservation fits.
 func TestProcessesSettle(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]limiting{"window": yearlyWindow, "bucket": yearlyBucket} {
@@ -82,7 +81,7 @@ func TestProcessesSettle(t *testing.T) {
 }
 
 func (s *service) settle(limit int64) {
-	// First all at once, and nobody tells before everybody has been decided.
+	// First all at once, and no request reports its cost before all have been decided.
 	var first, last sync.WaitGroup
 	for i := range processes * clientsEach {
 		first.Go(func() { s.ask(s.all[i%processes], totals[i%len(totals)]+"?held") })
@@ -100,7 +99,8 @@ func (s *service) settle(limit int64) {
 		s.Errorf("%d are used, want what the first cost: %v", s.used(0), s.books(s.all...))
 	}
 
-	// Then everybody again and again, while one at each process uses more than it reserved when all is spent.
+	// Then all clients again and again, while one request at each process exceeds its reservation when the limit is
+	// spent.
 	before := begunOf(s.books(s.all...))
 	hangUp, cancel := context.WithCancel(s.Context())
 	defer cancel()
@@ -138,7 +138,7 @@ func (s *service) settle(limit int64) {
 	s.checkBooks()
 }
 
-// payOff grants what it takes for one request, and returns how much that was.
+// payOff grants the units that one request needs, and returns their number.
 func (s *service) payOff(limit int64) int64 {
 	missing := s.used(0) + reserve - limit
 	check := algorithms.Check{Policy: s.job.Policy, Key: everyone, Limit: s.limit(limit)}
@@ -169,8 +169,8 @@ func (s *service) payOff(limit int64) int64 {
 	return missing
 }
 
-// TestKilledProcessSettlesNoMore: of a process that is killed, requests in flight stay charged what they had reserved, or
-// had told if that is more; the others settle to the unit.
+// TestKilledProcessSettlesNoMore: the requests in flight of a killed process stay charged their reservation, or the
+// total that they reported if that is larger. The others settle to the unit.
 func TestKilledProcessSettlesNoMore(t *testing.T) {
 	t.Parallel()
 	const held = 5

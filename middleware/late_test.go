@@ -75,7 +75,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleWhileStreaming: what exceeds the reservation is charged when it appears, and a rest goes back at the end.
+// TestSettleWhileStreaming: units beyond the reservation are charged at once, and the unused rest goes back at the end.
 func TestSettleWhileStreaming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newStill(t), lateByIP("tokens", daily, 10)
@@ -119,7 +119,7 @@ func TestSettleIsHonest(t *testing.T) {
 	})
 }
 
-// TestSettleErrors: what cannot be settled is an error, and has no effect.
+// TestSettleErrors: a settlement that is impossible is an error, and has no effect.
 func TestSettleErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p, plain := newStill(t), lateByIP("tokens", daily, 10), byIP("plain", daily)
@@ -188,7 +188,7 @@ func TestSettleOfEachOther(t *testing.T) {
 	})
 }
 
-// TestSettleTrials: a shadow and a candidate count what the live limit would, and nothing they did not admit.
+// TestSettleTrials: a shadow and a candidate count like the live limit, but only requests that they admitted.
 func TestSettleTrials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := newStill(t)
@@ -218,7 +218,7 @@ func TestSettleTrials(t *testing.T) {
 	})
 }
 
-// TestSettleConcurrently: goroutines of a request may tell at once, and while it ends.
+// TestSettleConcurrently: goroutines of a request may settle at once, and while it ends.
 func TestSettleConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newStill(t), lateByIP("tokens", daily, 10)
@@ -242,7 +242,7 @@ func TestSettleConcurrently(t *testing.T) {
 	})
 }
 
-// TestSettlingIsValidated: what cannot be settled is a mistake at start, all of them at once.
+// TestSettlingIsValidated: New reports all limits that cannot be settled.
 func TestSettlingIsValidated(t *testing.T) {
 	all := func(int) bool { return true }
 	leaky := algorithms.LeakyBucket(10, time.Second)
@@ -262,7 +262,7 @@ func TestSettlingIsValidated(t *testing.T) {
 	}
 }
 
-// TestSettleUnderTheLimitInForce: by Update, by override, by tier, and whatever it was if the policy is gone.
+// TestSettleUnderTheLimitInForce: after an Update, an override or a tier; under the old limit if the policy is gone.
 func TestSettleUnderTheLimitInForce(t *testing.T) {
 	large, larger := algorithms.TokenBucket(1_000, 24*time.Hour), algorithms.TokenBucket(5_000, 24*time.Hour)
 	candidate := algorithms.TokenBucket(300, 24*time.Hour)

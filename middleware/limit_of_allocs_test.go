@@ -1,4 +1,4 @@
-// Tests of limits that requests bring along: what they cost.
+// Tests of the cost of limits that requests bring.
 
 package ratelimit_test
 

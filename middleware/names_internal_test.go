@@ -81,7 +81,7 @@ func TestRegisterIsFlat(t *testing.T) {
 	}
 }
 
-// TestRegisterFollowsUpdates: what a policy was before an Update is not left behind.
+// TestRegisterFollowsUpdates: an Update leaves no entry of the old policies.
 func TestRegisterFollowsUpdates(t *testing.T) {
 	memory := algorithms.NewMemory(nil)
 	policy := func(name string, n int64, shadow bool) Policy {

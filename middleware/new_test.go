@@ -17,7 +17,7 @@ import (
 
 var hourly = algorithms.TokenBucket(10, time.Hour)
 
-// mistakes lists configurations, and what each line of New's error has to say.
+// mistakes lists configurations, and words of each line of New's error.
 var mistakes = []struct {
 	name     string
 	options  ratelimit.Options
@@ -120,7 +120,7 @@ func TestNewEveryMistakeAtOnce(t *testing.T) {
 	}
 }
 
-// TestNewReturnsNoMiddlewareWithAnError: one without its policies would let everything pass.
+// TestNewReturnsNoMiddlewareWithAnError, because without its policies it would let everything pass.
 func TestNewReturnsNoMiddlewareWithAnError(t *testing.T) {
 	if m, err := ratelimit.New(newStill(t), nil); m != nil || err == nil {
 		t.Errorf("got %v and error %v, want nil and an error", m, err)
@@ -162,7 +162,7 @@ lines:
 	return false
 }
 
-// TestNewKeepsItsOwnCopy: what the caller does with his maps and slices later changes nothing.
+// TestNewKeepsItsOwnCopy: later changes of the caller's maps and slices have no effect.
 func TestNewKeepsItsOwnCopy(t *testing.T) {
 	tiers := map[string]algorithms.Limit{"gold": algorithms.TokenBucket(7, time.Hour)}
 	policies := []ratelimit.Policy{byPlan("a", hourly, tiers)}

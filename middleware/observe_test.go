@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// logRecords keeps what a logger writes.
+// logRecords keeps the lines of a logger.
 type logRecords struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -32,7 +32,7 @@ func (l *logRecords) Write(p []byte) (int, error) {
 
 func (l *logRecords) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// lines returns what was logged since the last call.
+// lines returns the lines since the last call.
 func (l *logRecords) lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *logRecords) lines() []string {
 	return strings.Split(text, "\n")
 }
 
-// TestObserver: every request is decided exactly once, whatever becomes of it.
+// TestObserver: every request is decided exactly once, however it ends.
 func TestObserver(t *testing.T) {
 	closed := modes(algorithms.FailClosed)[0]
 	skipped := byIP("p", hourly)
@@ -113,7 +113,7 @@ func TestEventKinds(t *testing.T) {
 	}
 }
 
-// TestLogger: trouble is logged at most once per ten seconds, with what was left out, and without keys.
+// TestLogger: trouble is logged at most once per ten seconds, with the number of suppressed lines, and without keys.
 func TestLogger(t *testing.T) {
 	negative := byIP("p", hourly)
 	negative.Cost = costOf(-1)
@@ -165,7 +165,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// TestLoggerIsQuiet about what clients do.
+// TestLoggerIsQuiet about faults of clients.
 func TestLoggerIsQuiet(t *testing.T) {
 	log := new(logRecords)
 	h := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: log.logger()},

@@ -30,7 +30,7 @@ func override(t testing.TB, m *overrides.Memory, policy, key string, o ratelimit
 	}
 }
 
-// An overridden limit acts on the next request, on what is used already, and headers tell it.
+// An overridden limit acts on the next request and on used units, and headers advertise it.
 func TestOverriddenLimit(t *testing.T) {
 	table := overrides.NewMemory()
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Headers: headers.Draft}, byIP("p", hourly))
@@ -137,7 +137,7 @@ func TestShadowedPolicyFailsOpen(t *testing.T) {
 	}
 }
 
-// A ban is answered without asking anybody, until it ends.
+// A ban is answered without the limiter, until it ends.
 func TestBan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, store := overrides.NewMemory(), &spy{Limiter: newMemory(t)}
@@ -209,7 +209,7 @@ func TestOverrideOfUnknownKeys(t *testing.T) {
 	}
 }
 
-// No candidate runs beside a limit that is not the one it may replace; tiers give way, and shadows stay shadows.
+// A candidate runs only beside the limit that it may replace; tiers give way, and shadows stay shadows.
 func TestOverrideBesideOtherLimits(t *testing.T) {
 	table, store := overrides.NewMemory(), &spy{Limiter: newStill(t)}
 	candidate, gold := algorithms.TokenBucket(3, time.Hour), algorithms.TokenBucket(500, time.Hour)
@@ -252,8 +252,8 @@ func TestInvalidOverride(t *testing.T) {
 	}
 }
 
-// TestOverridesThatDoNotGoTogether with the limits of other policies, or with each other: they are ignored, as what is
-// invalid is, which is logged; the console knows, and refuses those whose policies say so.
+// TestOverridesThatDoNotGoTogether with the limits of other policies, or with each other, are ignored and logged, like
+// invalid overrides. The console refuses them if the policies rule them out.
 func TestOverridesThatDoNotGoTogether(t *testing.T) {
 	streams := algorithms.Concurrent(2, time.Minute)
 	for _, tt := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// limited wraps next by a policy that admits everything here.
+// limited wraps next by a policy that admits all requests of the test.
 func limited(t *testing.T, next http.HandlerFunc) http.Handler {
 	return newMiddleware(t, newStill(t), nil, byIP("p", hourly)).Handler(next)
 }
@@ -51,7 +51,7 @@ func overBoth(t *testing.T, next http.HandlerFunc, f func(t *testing.T, url stri
 	}
 }
 
-// TestSameWriter: the handler gets the writer itself, and so whatever it can do.
+// TestSameWriter: the handler gets the writer itself, with all its abilities.
 func TestSameWriter(t *testing.T) {
 	w := httptest.NewRecorder()
 	limited(t, func(got http.ResponseWriter, _ *http.Request) {
@@ -61,7 +61,7 @@ func TestSameWriter(t *testing.T) {
 	}).ServeHTTP(w, from("192.0.2.1"))
 }
 
-// TestStreaming: what a handler flushes arrives before it ends.
+// TestStreaming: flushed bytes arrive before the handler ends.
 func TestStreaming(t *testing.T) {
 	next := make(chan struct{})
 	overBoth(t, func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +103,7 @@ func TestStreaming(t *testing.T) {
 	})
 }
 
-// TestResponseController finds what the server's writer can do.
+// TestResponseController finds the abilities of the server's writer.
 func TestResponseController(t *testing.T) {
 	overBoth(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
@@ -166,7 +166,7 @@ func TestInformational(t *testing.T) {
 	})
 }
 
-// TestPanicPropagates from the handler and from what decides, and spoils nothing for the next request.
+// TestPanicPropagates from the handler and from functions of policies, and does not affect the next request.
 func TestPanicPropagates(t *testing.T) {
 	bad := func(r *http.Request) bool {
 		if r.URL.Path == "/skip" {

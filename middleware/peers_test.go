@@ -21,7 +21,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// TestKnownBugs has mistakes that other rate limiters have made.
+// TestKnownBugs has bugs of other rate limiters.
 func TestKnownBugs(t *testing.T) {
 	for name, f := range map[string]func(*testing.T){
 		"a limit of nothing lets nothing pass":    nothingMeansNothing,
@@ -224,7 +224,7 @@ func bodyIsTheHandlers(t *testing.T) {
 	record(h, r)
 }
 
-// TestHonestHeaders: on any path to a denial the fields are well-formed and agree, and who waits as told is admitted.
+// TestHonestHeaders: on any path to a denial the fields are well-formed and agree, and a client that waits is admitted.
 func TestHonestHeaders(t *testing.T) {
 	for _, l := range []algorithms.Limit{
 		algorithms.TokenBucket(7, 3*time.Second), algorithms.TokenBucket(100, time.Minute).WithBurst(5), algorithms.LeakyBucket(3, 7*time.Second),

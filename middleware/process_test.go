@@ -19,10 +19,10 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// This file is a process that serves: this test binary once more, behind real HTTP. It counts what happens in Redis, where
+// This file is a process that serves: this test binary once more, behind real HTTP. It counts events in Redis, where
 // the counts outlive it. service_test.go has the tests' side.
 
-// A job says what a process does.
+// A job is the task of a process.
 type job struct {
 	Redis  string // its address
 	Name   string // of the process, and so of its book
@@ -42,7 +42,7 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// serve tells the parent its address, and serves until the parent ends it.
+// serve sends the parent its address, and serves until the parent ends it.
 func (j *job) serve(t *testing.T, p *redistest.Parent) {
 	limit, err := algorithms.ParseLimit(j.Limit)
 	if err != nil {
@@ -100,7 +100,7 @@ func patientClient(addr string) *redis.Client {
 	})
 }
 
-// A site is what a process serves.
+// A site is the service of a process.
 type site struct {
 	*testing.T
 	redis   *redis.Client
@@ -109,7 +109,7 @@ type site struct {
 	release chan struct{} // closed when held requests may go on
 }
 
-// What stands in a book, besides the statuses of outcomes.
+// Entries of a book, besides the statuses of outcomes.
 const (
 	begun    = "begun "   // requests; then how they are to end
 	ended    = "ended"    // requests
@@ -138,8 +138,8 @@ func (s *site) Observe(_ context.Context, e ratelimit.Event) {
 	}
 }
 
-// begin writes down a request that was admitted, with what it has reserved, which is added to a sum of all processes.
-// That has been taken from Redis before, and is given back after end; so the sum is never more than the limit.
+// begin writes down an admitted request, and adds its reservation to a sum of all processes. Redis was charged before,
+// and gets the units back after end; so the sum never exceeds the limit.
 func (s *site) begin(r *http.Request, n int64) {
 	s.write(begun+r.PathValue("how"), 1)
 	if s.sum(n) > s.limit.Burst() {
@@ -147,8 +147,7 @@ func (s *site) begin(r *http.Request, n int64) {
 	}
 }
 
-// end writes down a request that is about to end, and what it is to be given back; less than 0 if it is to be charged
-// more.
+// end writes down a request that is about to end, and the units that it returns; below 0 if it is charged more.
 func (s *site) end(back int64) {
 	if back != 0 {
 		s.write(due, 1)
@@ -165,25 +164,24 @@ func (s *site) sum(n int64) int64 {
 	return sum
 }
 
-// hold waits for release, if the client wants it here.
+// hold waits for release if the client asks for it.
 func (s *site) hold(r *http.Request, here string) {
 	if r.URL.Query().Has(here) {
 		<-s.release
 	}
 }
 
-// limiting makes a limit of a burst; what is spent of one is spent of a larger one.
+// limiting makes a limit of a burst. Spent units carry over to a larger burst.
 type limiting func(burst int64) algorithms.Limit
 
-// Nothing comes back by itself while a test runs. Redis counts whole units: of a bucket that has been given back some,
-// it rounds up what has drained meanwhile.
+// No unit refills while a test runs. Redis counts whole units: after a return to a bucket, it rounds up.
 func hourlyLog(n int64) algorithms.Limit    { return algorithms.SlidingWindowLog(n, time.Hour) }
 func yearlyWindow(n int64) algorithms.Limit { return algorithms.FixedWindow(n, 365*24*time.Hour) }
 func yearlyBucket(n int64) algorithms.Limit {
 	return algorithms.TokenBucket(60, 365*24*time.Hour).WithBurst(n)
 }
 
-// rounding is how many units more than were spent Redis may count, under such a limit.
+// rounding is how many units too many Redis may count under such a limit.
 func rounding(l algorithms.Limit) int64 {
 	if l.Algorithm().Continuous() {
 		return 1

@@ -21,8 +21,8 @@ func zone(t *testing.T, name string) *time.Location {
 	return zone
 }
 
-// TestHeadersWithoutWindow: of days and months, whose lengths differ, w is not said; the time that is left is. Of
-// concurrent requests neither is known.
+// TestHeadersWithoutWindow: days and months, whose lengths differ, have no w, but a t. Concurrent requests have
+// neither.
 func TestHeadersWithoutWindow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limit  algorithms.Limit
@@ -52,8 +52,8 @@ func TestHeadersWithoutWindow(t *testing.T) {
 	}
 }
 
-// TestCalendarJitterOfSkewedClocks: instances tell a client the same instant, though its day ends at noon UTC, which
-// is as far from the days of the epoch as can be.
+// TestCalendarJitterOfSkewedClocks: instances send a client the same instant, although its day ends at noon UTC, as far
+// as possible from the days of the epoch.
 func TestCalendarJitterOfSkewedClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := algorithms.PerDay(1, zone(t, "Pacific/Majuro"))

@@ -1,4 +1,4 @@
-// Tests of what observers see of Middlewares, and of limiters that wrap others.
+// Tests of events about Middlewares, and of limiters that wrap others.
 
 package ratelimit_test
 
@@ -88,7 +88,7 @@ func (w *wrapper) Allow(ctx context.Context, checks []algorithms.Check) error {
 
 func (w *wrapper) Unwrap() algorithms.Limiter { return w.around }
 
-// A veil wraps a limiter, and does not say so.
+// A veil wraps a limiter without Unwrap.
 type veil struct{ algorithms.Limiter }
 
 // TestWrappedLimiters: a Middleware looks through Unwrap for a Memory, and for the name of the limiter.

@@ -132,7 +132,7 @@ func TestCloseUnregistersOnce(t *testing.T) {
 	}
 }
 
-// TestReleaseThenSettle: what is served when Release comes is settled as before, and Close waits for it.
+// TestReleaseThenSettle: a request that is in its handler at Release is settled as before, and Close waits for it.
 func TestReleaseThenSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newStill(t), lateByIP("tokens", daily, 10)

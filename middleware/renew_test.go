@@ -49,7 +49,7 @@ func (s *streams) stop(name string) {
 	synctest.Wait()
 }
 
-// TestHeldWhileServed: no more run at a time than may, however long they do, and each makes room when it ends.
+// TestHeldWhileServed: no more requests run at a time than the limit, however long, and each makes room when it ends.
 func TestHeldWhileServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p, seen := newMemory(t), byIP("streams", two), new(eventLog)
@@ -105,7 +105,7 @@ func TestHoldsEndWithPanics(t *testing.T) {
 	})
 }
 
-// TestRenewedWhileItEnds: what is renewed at the moment of the end is returned all the same, and only then.
+// TestRenewedWhileItEnds: a hold that is renewed at the moment of the end is returned, after the renewal.
 func TestRenewedWhileItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newMemory(t), byIP("streams", two)
@@ -135,7 +135,7 @@ func TestRenewedWhileItEnds(t *testing.T) {
 	})
 }
 
-// TestRenewedByTheLimitInForce: as often as the maxHold wants that a change of the limit has brought.
+// TestRenewedByTheLimitInForce: a changed limit's maxHold determines how often a hold is renewed.
 func TestRenewedByTheLimitInForce(t *testing.T) {
 	long, short := algorithms.Concurrent(2, time.Minute), algorithms.Concurrent(2, 6*time.Second)
 	for _, tt := range []struct {
@@ -204,7 +204,7 @@ func TestRenewalsFail(t *testing.T) {
 	})
 }
 
-// TestHoldsAreValidated with every limit that a policy may have.
+// TestHoldsAreValidated for every limit of a policy.
 func TestHoldsAreValidated(t *testing.T) {
 	short, late := byIP("short", algorithms.Concurrent(2, 999*ms)), byPlan("late", hourly, map[string]algorithms.Limit{"streams": two})
 	late.ChargeIf = func(int) bool { return true }
@@ -212,7 +212,7 @@ func TestHoldsAreValidated(t *testing.T) {
 	checkLines(t, err, []string{`"short" & hold time & at least 1s`, `"late" & a concurrent limit and ChargeIf cannot be combined`})
 }
 
-// TestHeldWithOthers: an outcome and a hold of one request are each settled in their way.
+// TestHeldWithOthers: one request may have an outcome and a hold; both are settled.
 func TestHeldWithOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, o := newMemory(t), newOutcomes(hourly)
@@ -261,7 +261,7 @@ func TestHangUpsHoldNothing(t *testing.T) {
 	})
 }
 
-// TestUnknownKeysHoldNothing: their request is refused, and runs no longer.
+// TestUnknownKeysHoldNothing, because their requests are refused.
 func TestUnknownKeysHoldNothing(t *testing.T) {
 	memory := newMemory(t)
 	h := newMiddleware(t, memory, nil, ratelimit.Policy{Name: "streams", Key: apiKey, Limit: two}).Handler(ok)
@@ -272,13 +272,13 @@ func TestUnknownKeysHoldNothing(t *testing.T) {
 	}
 }
 
-// TestLeakyAndConcurrent: what waits in the one would hold the other meanwhile.
+// TestLeakyAndConcurrent: a request that waits in a leaky bucket would hold the concurrent limit.
 func TestLeakyAndConcurrent(t *testing.T) {
 	_, err := ratelimit.New(newMemory(t), nil, byIP("queue", perSecond), byIP("streams", two))
 	checkLines(t, err, []string{"leaky-bucket & concurrent & cannot be in one Middleware"})
 }
 
-// TestOverridesAreValidated: what New would refuse is no limit of an override either.
+// TestOverridesAreValidated: an override cannot have a limit that New would refuse.
 func TestOverridesAreValidated(t *testing.T) {
 	table, memory := overrides.NewMemory(), newMemory(t)
 	failing := byIP("tokens", daily)

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// byRoute returns a middleware for each client on each route, and the spy that sees what it asks.
+// byRoute returns a middleware for each client on each route, and the spy that sees its checks.
 func byRoute(t *testing.T, route keyfunc.Key) (*ratelimit.Middleware, *spy) {
 	l := &spy{Limiter: newStill(t)}
 	return newMiddleware(t, l, nil, ratelimit.Policy{Name: "p", Key: keyfunc.Join(keyfunc.IP(nil), route), Limit: hourly}), l
@@ -88,7 +88,7 @@ func request(t *testing.T, method, target string) *http.Request {
 	return r
 }
 
-// TestRoutes: a route is one bucket, whatever the path; what no route matches is one, too, and limited.
+// TestRoutes: a route is one bucket, whatever the path. All requests without a route share one bucket.
 func TestRoutes(t *testing.T) {
 	for _, tt := range routers {
 		t.Run(tt.name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestUnmatched(t *testing.T) {
 	}
 }
 
-// distinct returns the set of what a spy was asked.
+// distinct returns the set of a spy's checks.
 func distinct(asked string) map[string]bool {
 	keys := map[string]bool{}
 	for _, key := range strings.FieldsFunc(asked, func(r rune) bool { return r == ' ' || r == ';' }) {
@@ -153,7 +153,7 @@ func distinct(asked string) map[string]bool {
 	return keys
 }
 
-// TestRedirectsOfTheMux: a path that the mux cleans costs what the clean one does.
+// TestRedirectsOfTheMux: a path that the mux cleans costs as much as the clean path.
 func TestRedirectsOfTheMux(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /a/{id}", ok)

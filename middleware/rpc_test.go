@@ -42,7 +42,7 @@ func get(target string) *http.Request {
 	return r
 }
 
-// TestProtocols: which requests are refused in whose terms, and under which type of content.
+// TestProtocols: each request is refused in the terms of its protocol.
 func TestProtocols(t *testing.T) {
 	const plain, unary = "application/problem+json", "application/json"
 	for _, tt := range []struct {
@@ -104,7 +104,7 @@ func TestWaitOfRPC(t *testing.T) {
 	}
 }
 
-// TestRefusalsInTermsOfRPC: what each kind of refusal is in each protocol.
+// TestRefusalsInTermsOfRPC: each kind of refusal has its form in each protocol.
 func TestRefusalsInTermsOfRPC(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number, code, message string

@@ -43,13 +43,13 @@ type service struct {
 	seen map[answer]int64
 }
 
-// An answer is to what was asked for; its status is 0 if there was none.
+// An answer is the status of a request, 0 if there was none.
 type answer struct {
 	how    string
 	status int
 }
 
-// A process serves, or asks.
+// A process serves, or sends requests.
 type process struct {
 	*redistest.Child
 	name, url string
@@ -89,7 +89,7 @@ func (s *service) start(j job) *process {
 	return &process{Child: redistest.Rerun(s, "TestProcess", j), name: j.Name}
 }
 
-// stop shuts processes down, which settles what is left to settle.
+// stop shuts processes down, which makes the remaining settlements.
 func (s *service) stop(some ...*process) {
 	s.Helper()
 	s.client.CloseIdleConnections() // servers wait for connections that were never used
@@ -103,10 +103,11 @@ func (s *service) stop(some ...*process) {
 	}
 }
 
-// post asks a process, and returns the status of the answer, or 0 and why there is none. Nothing is asked twice.
+// post sends a request, once, and returns the status of the answer, or 0 and the error.
 //
 // A request that its client cancels gets a connection of its own. The transport offers a connection to the next request
-// before it has handed the answer of the last one over, so the next request's cancellation can cost the last one its answer.
+// before it has handed the answer of the last one over, so the next request's cancellation can cost the last one its
+// answer.
 func (s *service) post(ctx context.Context, p *process, path string) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/"+path, nil)
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *service) releases(some ...*process) {
 	}
 }
 
-// books returns what processes have written, together.
+// books returns the sum of the processes' books.
 func (s *service) books(some ...*process) map[string]int64 {
 	s.Helper()
 	sum := make(map[string]int64)
@@ -187,7 +188,7 @@ func begunOf(book map[string]int64) (n int64) {
 	return n
 }
 
-// used returns what Redis will count after a while, debt included.
+// used returns the units in Redis at a later time, debt included.
 func (s *service) used(after time.Duration) int64 {
 	s.Helper()
 	c := algorithms.Check{Policy: s.job.Policy, Key: everyone, Limit: s.limit(10_000)}
@@ -195,7 +196,7 @@ func (s *service) used(after time.Duration) int64 {
 	return c.Limit.Burst() - c.Decision.Remaining
 }
 
-// do asks Redis, at some time after now.
+// do runs a check in Redis, at an instant after now.
 func (s *service) do(c *algorithms.Check, after time.Duration) {
 	s.Helper()
 	o := shared.Options{Deadline: time.Minute, DenyCacheKeys: shared.DenyCacheOff, Logger: quiet}
@@ -233,7 +234,7 @@ func (s *service) await(some ...*process) {
 	})
 }
 
-// fill asks until every process denies, and so the limit is used up.
+// fill sends requests until every process denies, so the limit is used up.
 func (s *service) fill(path string, some ...*process) {
 	s.Helper()
 	for _, p := range some {

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// A book is what policies have left after a request.
+// A book is the units that policies have left after a request.
 type book map[string]int64
 
 // wantBook waits for settlements, and compares.
@@ -176,7 +176,7 @@ func TestSettleByContext(t *testing.T) {
 	})
 }
 
-// TestSettleOutcomes: with ChargeIf, an outcome that counts is charged the total, and one that does not costs nothing.
+// TestSettleOutcomes: with ChargeIf, an outcome that counts is charged the total, and any other costs nothing.
 func TestSettleOutcomes(t *testing.T) {
 	for _, limit := range []algorithms.Limit{daily, algorithms.SlidingWindowLog(100, 24*time.Hour), algorithms.FixedWindow(100, 24*time.Hour)} {
 		for _, tt := range []struct {
@@ -236,7 +236,7 @@ func opsOf(l *spy) (ops []string) {
 	return ops
 }
 
-// TestLongOutcomesSettleAtTheirEnd: of a request that took long, what counts is what Settle reported, from the end on.
+// TestLongOutcomesSettleAtTheirEnd: the total of a long request counts from its end.
 func TestLongOutcomesSettleAtTheirEnd(t *testing.T) {
 	for _, total := range []int64{-1, 4, 10, 30} {
 		t.Run(fmt.Sprint("total ", total), func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestLongOutcomesSettleAtTheirEnd(t *testing.T) {
 	}
 }
 
-// TestPoliciesWithoutCostAllocateNothing for settling, and those with one do.
+// TestPoliciesWithoutCostAllocateNothing for settling, and policies with a cost do.
 func TestPoliciesWithoutCostAllocateNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -58,7 +58,7 @@ func TestSettlementsDoNotHoldResponses(t *testing.T) {
 	})
 }
 
-// TestCloseTwice: what ends after the first Close is settled all the same, and the second waits for it.
+// TestCloseTwice: a request that ends after the first Close is settled, and the second Close waits for it.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newMemory(t), lateByIP("tokens", daily, 10)
@@ -91,7 +91,7 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// TestTooManySettlements: what waits is bounded, and what cannot wait stays charged and is counted.
+// TestTooManySettlements: waiting settlements are bounded. Units of further ones stay charged, and are counted.
 func TestTooManySettlements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p, seen := newStill(t), lateByIP("tokens", algorithms.TokenBucket(1_000_000, time.Hour), 10), new(eventLog)
@@ -128,7 +128,7 @@ func droppedOf(seen *eventLog) []ratelimit.Event {
 	return slices.DeleteFunc(seen.of(ratelimit.Settled), func(e ratelimit.Event) bool { return !errors.Is(e.Err, ratelimit.ErrNotSettled) })
 }
 
-// TestSettlementFails: it stays charged, which is observed and logged; a second is all that it may take.
+// TestSettlementFails after a second: its units stay charged, which is observed and logged.
 func TestSettlementFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p, seen, log := newStill(t), lateByIP("tokens", daily, 10), new(eventLog), new(logRecords)
@@ -148,8 +148,7 @@ func TestSettlementFails(t *testing.T) {
 	})
 }
 
-// TestOnlySettlementsAreCounted as such: renewals and denials towards a ban wait in the same queue, and are none, whether
-// they are made, fail, or find no room.
+// TestOnlySettlementsAreCounted: renewals and denials towards a ban wait in the same queue, and are not counted.
 func TestOnlySettlementsAreCounted(t *testing.T) {
 	for name, err := range map[string]error{"made": nil, "failed": errDown} {
 		t.Run(name, func(t *testing.T) {

@@ -122,7 +122,7 @@ func TestPollerMovesNoOne(t *testing.T) {
 	}
 }
 
-// TestHonestWaitBeatsSlot: a slot that the limit cannot keep any more is not told.
+// TestHonestWaitBeatsSlot: a slot that is earlier than the honest wait is not sent.
 func TestHonestWaitBeatsSlot(t *testing.T) {
 	t.Parallel()
 	s, limit := new(slots), algorithms.TokenBucket(10, time.Second)

@@ -65,7 +65,7 @@ func (f *fleet) start(policies ...ratelimit.Policy) []*ratelimit.Middleware {
 	return all
 }
 
-// soon waits until a request is answered so.
+// soon waits until a request gets a status.
 func (f *fleet) soon(m *ratelimit.Middleware, what string, want func(ratelimit.Verdict) bool) {
 	f.Helper()
 	redistest.UntilEmpty(f, what, func() string {
@@ -80,10 +80,10 @@ func (f *fleet) soon(m *ratelimit.Middleware, what string, want func(ratelimit.V
 	})
 }
 
-// everybody is a private policy, of another slot than the client's.
+// everybody is a private policy whose slot differs from the client's.
 var everybody = forAll("everybody", algorithms.TokenBucket(1_000_000, time.Second))
 
-// TestFleetSettles: what one instance settles, the others count.
+// TestFleetSettles: the others count the settlements of one instance.
 func TestFleetSettles(t *testing.T) {
 	fleets(t, func(f *fleet) {
 		p := lateByIP("tokens", daily, 10)
@@ -132,7 +132,7 @@ func TestFleetCountsOutcomes(t *testing.T) {
 	})
 }
 
-// TestFleetBans: a ban is of all instances, and so is its end.
+// TestFleetBans: a ban begins and ends on all instances.
 func TestFleetBans(t *testing.T) {
 	fleets(t, func(f *fleet) {
 		all := f.start(banning("p", algorithms.TokenBucket(1, time.Hour)), everybody)
@@ -150,7 +150,7 @@ func TestFleetBans(t *testing.T) {
 	})
 }
 
-// TestFleetHolds: what runs at one instance takes the place of what would at another.
+// TestFleetHolds: all instances share the places of a concurrent limit.
 func TestFleetHolds(t *testing.T) {
 	fleets(t, func(f *fleet) {
 		p := byIP("streams", algorithms.Concurrent(2, time.Minute))

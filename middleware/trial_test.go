@@ -69,7 +69,8 @@ func TestTrialsChangeNothing(t *testing.T) {
 	}
 }
 
-// A shadow is charged what every live policy admits, and a candidate what every other one does.
+// A shadow is charged for requests that every live policy admits, and a candidate for requests that every other policy
+// admits.
 func TestTrialsAreCharged(t *testing.T) {
 	store, seen := newStill(t), new(eventLog)
 	strict, loose := algorithms.TokenBucket(2, time.Hour), algorithms.TokenBucket(10, time.Hour)
@@ -106,7 +107,7 @@ func TestTrialsAreCharged(t *testing.T) {
 	}
 }
 
-// What is of capacity denies with 503, unless the client is to blame, too.
+// Capacity policies deny with 503, unless another policy denies, too.
 func TestCapacity(t *testing.T) {
 	const reduced = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 	one := algorithms.TokenBucket(1, time.Hour)

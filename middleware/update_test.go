@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/middleware/console"
 )
 
-// Update makes the same of policies as New, and keeps what has been counted.
+// Update treats policies as New does, and keeps their counts.
 func TestUpdate(t *testing.T) {
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{Headers: headers.Draft}, byIP("p", algorithms.TokenBucket(2, time.Hour)))
 	h := m.Handler(ok)
@@ -43,7 +43,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// Update finds all mistakes that New finds of policies; the old ones stay in force.
+// Update reports every misconfiguration that New reports; then the old policies stay in force.
 func TestUpdateMistakes(t *testing.T) {
 	m := newMiddleware(t, newStill(t), nil, byIP("p", hourly))
 	for _, tt := range mistakes {
@@ -59,7 +59,7 @@ func TestUpdateMistakes(t *testing.T) {
 	}
 }
 
-// A request is decided and answered by the policies of one Update, also if there is another meanwhile.
+// A request is decided and answered by the policies of one Update, also if another Update comes in between.
 func TestUpdateWhileDeciding(t *testing.T) {
 	memory := newStill(t)
 	var m *ratelimit.Middleware
@@ -101,7 +101,7 @@ func TestUpdateConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestPoliciesAreCopied: what the caller does to them later is nothing to the middleware.
+// TestPoliciesAreCopied: later changes by the caller have no effect.
 func TestPoliciesAreCopied(t *testing.T) {
 	candidate := hourly
 	p := byPlan("p", hourly, map[string]algorithms.Limit{"t": hourly})

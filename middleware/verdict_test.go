@@ -1,4 +1,4 @@
-// Tests of when a verdict may be asked for, and of what an admitted request costs.
+// Tests of FromContext, and of the allocations of an admitted request.
 
 package ratelimit_test
 
@@ -16,7 +16,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// TestFromContextAfterTheHandler: a verdict that was asked for in time stays; any other serves other requests.
+// TestFromContextAfterTheHandler: a verdict that was read in time stays; any other serves other requests.
 func TestFromContextAfterTheHandler(t *testing.T) {
 	var asked, silent context.Context
 	h := newMiddleware(t, newStill(t), nil, byIP("p", hourly)).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func TestFromContextWhileHandlersReturn(t *testing.T) {
 	askers.Wait()
 }
 
-// TestAdmittedRequestCosts: what the middleware allocates for a handler that asks for nothing.
+// TestAdmittedRequestCosts: the allocations for a handler that does not read its verdict.
 func TestAdmittedRequestCosts(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

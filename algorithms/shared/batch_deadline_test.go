@@ -96,7 +96,8 @@ func TestDeadlineOfCallsThatWait(t *testing.T) {
 	}
 }
 
-// A call without a deadline of its own ends by itself, also while it is queued.
+// A call without a deadline of its own ends at the limiter's, also while it is
+// queued.
 func TestDeadlineEndsCalls(t *testing.T) {
 	server := redistest.Start(t)
 	r := newRedis(t, clientOf(t, server.Addr(), nil), &Options{Deadline: 100 * time.Millisecond, InFlight: 1})

@@ -16,8 +16,8 @@ type landing struct {
 }
 
 func TestFlight(t *testing.T) {
-	// used returns batches, one each 100 µs, of a lane in which all that may be in
-	// flight always are. The first of them measures the floor.
+	// used returns batches, one each 100 µs, of a lane that always has all
+	// allowed batches in flight. The first of them measures the floor.
 	used := func(n int, floor, trip int64) (all []landing) {
 		for i := range n {
 			all = append(all, landing{at: 1_000 + 100*int64(i), trip: trip, together: 1_000})

@@ -74,7 +74,7 @@ type sharedScripts struct {
 	redis  *redisLayer
 }
 
-// A decided group shows the answers to a call.
+// A decided group holds the answers to a call.
 type decidedGroup struct {
 	call int
 	text string

@@ -1,4 +1,4 @@
-// How calls share round trips, and what they do not share.
+// How calls share round trips, but not their errors and deadlines.
 
 package shared
 
@@ -147,7 +147,7 @@ func TestGivenUpInTheQueueIsNotCharged(t *testing.T) {
 	}
 }
 
-// The answer of a call that was given up goes nowhere, and to no later call.
+// The answer to a call that was given up is dropped, and reaches no later call.
 func TestLateAnswerReachesNoOtherCall(t *testing.T) {
 	c := redistest.Script(redistest.Start(t).Client(), redistest.Hold())
 	r := newRedis(t, c, &Options{InFlight: 1})

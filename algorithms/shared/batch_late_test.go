@@ -56,8 +56,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// A Redis that stalls executes nothing later than 100 ms after its caller gave up,
-// and what it executes is charged once.
+// A Redis that stalls executes no script later than 100 ms after its caller
+// gave up, and charges each script once.
 func TestStalledRedisExecutesNothingLate(t *testing.T) {
 	t.Parallel()
 	stalls := []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second}

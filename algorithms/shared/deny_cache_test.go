@@ -60,8 +60,8 @@ func bounded() []algorithms.Limit {
 	}
 }
 
-// A remembered denial is what the store would say, without asking it, for a second.
-// The store is asked again at the promised instant.
+// A remembered denial equals the store's answer for a second, without asking
+// it. The store is asked again at the promised instant.
 func TestDenialsAreRemembered(t *testing.T) {
 	for _, limit := range bounded() {
 		synctest.Test(t, func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestDenialsOfConcurrentRequestsAreNotRemembered(t *testing.T) {
 	})
 }
 
-// Of a call of several checks, the denied ones are remembered. The others are not
-// asked then, and trials are always counted.
+// The denied checks of a call are remembered. Then its other checks are not
+// asked; trials are always counted.
 func TestDenialsOfSeveralChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDenied()
@@ -277,9 +277,9 @@ func TestDenialsOfSeveralChecks(t *testing.T) {
 	})
 }
 
-// With takes alone, the store would make every remembered denial, too: also while
-// others take, and at costs that change. (A limit with another window may forget
-// units that this one counts: that is seen a second late.)
+// If there are only takes, the store would confirm every remembered denial,
+// also while others take, and at costs that change. (A limit with another
+// window may forget units that this one counts: that is seen a second late.)
 func TestDenyCacheNeverDeniesMore(t *testing.T) {
 	const seed = 7
 	synctest.Test(t, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestDenyCacheNeverDeniesMore(t *testing.T) {
 	})
 }
 
-// The cache keeps no bytes of a key, because they are the caller's again.
+// The cache keeps no bytes of a key, because the caller may change them.
 func TestDenyCacheKeepsNoBytes(t *testing.T) {
 	d := newDenied()
 	limit := algorithms.FixedWindow(1, time.Hour)

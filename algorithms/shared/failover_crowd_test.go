@@ -1,5 +1,4 @@
-// A crowd of callers while a test changes masters, and what it wants of their
-// answers.
+// A crowd of callers while a test changes masters, and the wanted answers.
 
 package shared
 
@@ -21,7 +20,7 @@ const (
 
 	scarceEvery = 5 * time.Second // also a busy machine asks for more
 
-	// A busy machine is no outage, and what Redis is late to refuse may have been charged.
+	// A busy machine is no outage, and calls that Redis refuses late may have been charged.
 	crowdDeadline = 300 * time.Millisecond
 )
 
@@ -131,7 +130,7 @@ func (c *crowd) awaitShared(after time.Time, keys []string) (since time.Time) {
 	return since
 }
 
-// leave ends the calls, and waits until Redis has received what it missed.
+// leave ends the calls, and waits until Redis has received all hand-backs.
 func (c *crowd) leave() {
 	c.t.Helper()
 	close(c.stop)
@@ -148,7 +147,7 @@ func (c *crowd) all() []answered {
 	return slices.Clone(c.answers)
 }
 
-// count returns how many answers of a policy are like that.
+// count returns how many answers of a policy satisfy a condition.
 func (c *crowd) count(policy string, like func(a answered) bool) (n int64) {
 	for _, a := range c.all() {
 		if a.policy == policy && like(a) {

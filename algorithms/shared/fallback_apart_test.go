@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Four instances lose the primary one after the other, and have it again one after
-// the other. They admit together no more than the sum of the runbook:
+// Four instances lose the primary one after the other, and reach it again one
+// after the other. They admit together no more than the sum of the runbook:
 //
 //	B + R·T/W + j·B + R·M/W + N
 //
-// in a time T, in which the primary came back to instances at different times in j
-// outages, and in which for a time M some instances had it and others had not. A
-// fixed window admits R in each of the clock's windows that these times touch.
+// in a time T, in which the primary came back to instances at different times
+// in j outages, and in which for a time M some instances had it and others had
+// not. A fixed window admits R in each of the clock's windows that these times
+// touch.
 func TestInstancesApartKeepTheSum(t *testing.T) {
 	const instances, burst, outages, tick = 4, 20, 3, 100 * time.Millisecond
 	for _, apart := range []time.Duration{0, 100 * time.Millisecond, time.Second, 5 * time.Second} {

@@ -1,4 +1,4 @@
-// Outages as clients see them that keep to their limit, or take all they can get.
+// Outages, seen by clients that keep to their limit, and by clients that take all they can.
 
 package shared
 

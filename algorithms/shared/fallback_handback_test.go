@@ -87,7 +87,8 @@ func handBackSlack(l algorithms.Limit, before, during int64) int64 {
 	return 0
 }
 
-// After a Reset the primary is not told of units that were admitted before it.
+// After a Reset the primary does not receive units that were admitted before
+// it.
 func TestFallbackForgetsDebtsOnReset(t *testing.T) {
 	for _, l := range everyAlgorithm(100, 10*time.Hour) {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,8 +205,8 @@ func TestFallbackHandsBackWithoutDebt(t *testing.T) {
 	}
 }
 
-// A backfill that was surely not executed is owed still. One that may have been
-// executed is lost.
+// A backfill that was certainly not executed is still owed. A backfill that may
+// have been executed is lost.
 func TestFallbackHandBackFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		trouble func(context.Context) error
@@ -249,8 +250,8 @@ func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
 	})
 }
 
-// A shard of a Cluster that does not answer takes no keys of others with it, and
-// does not hold them up.
+// A shard of a Cluster that does not answer neither loses nor delays keys of
+// other shards.
 func TestFallbackHandBackFailsInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}

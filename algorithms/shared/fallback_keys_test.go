@@ -11,7 +11,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// Limits of one policy and key are counted apart if their algorithms differ,
+// Limits of one policy and key count separately if their algorithms differ,
 // also while all of them are buckets: each admits its share, in one call as in
 // calls of their own.
 func TestFallbackCountsAlgorithmsApart(t *testing.T) {

@@ -222,8 +222,8 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// A debt that is on its way is owed still. Keys that are too long to keep never
-// are.
+// A debt that is on its way is still owed. Keys that are too long to keep owe
+// nothing.
 func TestLedgerOwesUntilSent(t *testing.T) {
 	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
 	for _, key := range []string{"usr=1", strings.Repeat("k", maxKept+1)} {

@@ -1,4 +1,4 @@
-// How late this process was, and what becomes of suspicions.
+// How late this process was, and how suspicions end.
 
 package shared
 

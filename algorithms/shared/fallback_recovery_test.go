@@ -124,8 +124,8 @@ func TestFallbackDoublesItsPauses(t *testing.T) {
 	})
 }
 
-// A probe that is not answered ends by its deadline, and no user's call passes
-// instead.
+// A probe without an answer ends by its deadline, and no user's call takes its
+// place.
 func TestFallbackProbeHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

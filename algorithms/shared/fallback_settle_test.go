@@ -109,7 +109,7 @@ func TestFallbackSettlesMixedCalls(t *testing.T) {
 	})
 }
 
-// A take among settlements is a mistake, whichever limiter settles.
+// A take among settlements is invalid, whichever limiter settles.
 func TestFallbackSettlesNoTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

@@ -1,5 +1,5 @@
-// Windows that are known to be spent when the primary goes, and what several
-// instances then admit together.
+// Windows that are known to be spent when the primary fails, and the units that
+// several instances then admit together.
 
 package shared
 
@@ -20,8 +20,8 @@ func windowsOf(requests int64) []algorithms.Limit {
 	}
 }
 
-// A window that is known to be spent admits nothing until the instant at which the
-// primary would admit again, and every denial tells that instant.
+// A window that is known to be spent admits nothing until the instant at which
+// the primary would admit again. Every denial's RetryAfter ends then.
 func TestSpentWindowsStaySpent(t *testing.T) {
 	for _, instances := range []int{1, 4} {
 		for _, l := range windowsOf(20) {
@@ -82,8 +82,8 @@ func TestReturnedUnitsAreNotSpent(t *testing.T) {
 	}
 }
 
-// What the primary or another instance has given back is not spent, nor is what was
-// spent under another limit.
+// Units that the primary or another instance has given back are not spent.
+// Neither are units under another limit.
 func TestSpentIsNotForEver(t *testing.T) {
 	limit := algorithms.PerMonth(1_000, time.UTC)
 	tests := map[string]struct {
@@ -146,9 +146,9 @@ func (w *world) returnsStale(l algorithms.Limit) {
 	}
 }
 
-// Four instances lose the primary at once. Whatever it held, they admit together no
-// more than the sum of the runbook: what is free and one share of the burst each,
-// rounded up, and the rate of the whole limit.
+// Four instances lose the primary at once. Whatever it held, they admit
+// together at most the sum of the runbook: the free units, one share of the
+// burst each, rounded up, and the rate of the whole limit.
 func TestInstancesAloneKeepTheSum(t *testing.T) {
 	const instances, burst = 4, 20
 	for _, spent := range []int64{0, 9, 10, 15, 19, 20} {

@@ -54,9 +54,10 @@ func (s *stateStore) allow(_ context.Context, c *call) error {
 	return nil
 }
 
-// A fakePrimary is a primary that can be brought into trouble. As the Redis layer
-// does, it keeps a deadline and tells the circuit of its calls. It does not tell
-// it of hand-backs, so a test can let those fail and keep the circuit closed.
+// A fakePrimary is a primary that can be brought into trouble. As the Redis
+// layer does, it keeps a deadline and tells the circuit of its calls. It does
+// not report hand-backs, so a test can let them fail and keep the circuit
+// closed.
 type fakePrimary struct {
 	store    *Limiter // over a stateStore: what the primary holds, for tests
 	circuit  *circuit

@@ -13,8 +13,9 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A block is what the key asks for in half of Hold, within the share of the burst
-// and an eighth of what is left. There is none if that is too few takes.
+// A block has as many units as the key asks for in half of Hold, at most the
+// share of the burst and an eighth of the rest. There is no block for too few
+// takes.
 func TestBlocksAreOfTheRightSize(t *testing.T) {
 	tests := []struct {
 		limit algorithms.Limit
@@ -110,8 +111,8 @@ func testBlockEndsWithItsWindow(t *testing.T, limit algorithms.Limit, turn time.
 	}
 }
 
-// If there is no block to be had, takes pass, and none is asked for again until
-// Hold has passed.
+// If no block is available, takes pass to the limiter below, and the next fetch
+// waits for Hold.
 func TestRefusedBlocks(t *testing.T) {
 	limit := algorithms.FixedWindow(2_000, 24*time.Hour)
 	pass := func([]algorithms.Check) error { return nil }

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// The limiter below answers everything that leases are not for, whatever is on
+// The limiter below answers all calls that leases cannot answer, whatever is on
 // lease.
 func TestLeasesLetPass(t *testing.T) {
 	base := checkOf("usr=1", algorithms.FixedWindow(2_000, 24*time.Hour), 1)

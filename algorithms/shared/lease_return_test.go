@@ -93,7 +93,7 @@ func TestCloseMayBeRepeatedAndEndsEverything(t *testing.T) {
 	}
 }
 
-// A key that stays hot gives back what it has not spent when Hold has passed.
+// A key that stays hot gives back its unspent units when Hold has passed.
 func TestHotKeysGiveBackUnspentUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := algorithms.FixedWindow(2_000, 24*time.Hour)

@@ -1,4 +1,4 @@
-// What adopters' own tests meet: miniredis in the place of Redis.
+// Miniredis instead of Redis, as in adopters' own tests.
 
 package shared
 

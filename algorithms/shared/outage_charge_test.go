@@ -1,4 +1,4 @@
-// What Redis has charged after its replies were lost.
+// Charges in Redis after its replies were lost.
 
 package shared
 
@@ -20,8 +20,8 @@ import (
 )
 
 // A request is charged once if Redis answered it, and at most once otherwise,
-// however its reply is lost and whatever the client does about that. Neither a
-// second attempt nor a hand-back charges it again.
+// however its reply is lost and however the client reacts. Neither a second
+// attempt nor a hand-back charges it again.
 func TestOutageChargesOnce(t *testing.T) {
 	t.Parallel()
 	for name, start := range sites {

@@ -1,4 +1,4 @@
-// What several instances admit together without Redis.
+// The units that several instances admit together without Redis.
 
 package shared
 

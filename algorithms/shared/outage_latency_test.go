@@ -1,4 +1,4 @@
-// What an outage costs a caller in time.
+// The time that an outage costs a caller.
 
 package shared
 

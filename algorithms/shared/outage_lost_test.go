@@ -1,4 +1,4 @@
-// What becomes of units whose hand-back is not answered in time.
+// Units whose hand-back is not answered in time.
 
 package shared
 
@@ -125,7 +125,7 @@ func TestLateAnswerOfABadKey(t *testing.T) {
 	}
 }
 
-// A call that left a batch which was never begun learns that, too.
+// A call that left a batch before it began receives the end, too.
 func TestLateAnswerOfABatchThatDidNotBegin(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})

@@ -1,4 +1,4 @@
-// What an outage costs in goroutines, connections and memory.
+// The goroutines, connections and memory that an outage costs.
 
 package shared
 
@@ -20,7 +20,7 @@ type resources struct {
 	heap                    int64 // bytes
 }
 
-// most returns the most that is held at any time within d. The heap is measured
+// most returns the highest resources at any time within d. The heap is measured
 // at the end, between calls: allocations during a collection would count, and a
 // collection takes long on a busy machine.
 func (p *target) most(d time.Duration, c *callers) (most resources) {

@@ -93,8 +93,9 @@ func runOne(t *testing.T, client *redis.Client, s *Limiter) {
 	}
 }
 
-// However takes, renewals and returns of many processes meet, no more runs than
-// the limit, and in the end only units of dead processes are held.
+// Takes, renewals and returns of many processes may meet in any order. No more
+// requests run than the limit, and in the end only units of dead processes are
+// held.
 func TestProcessesTogetherRunNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client()

@@ -25,8 +25,8 @@ func scarceOfTwo() []algorithms.Check {
 }
 
 // TestKilledProcess does the job of TestKilledBetweenSlots, whose addresses are
-// those of a Cluster: one call after the other. It says of each whether it was
-// admitted.
+// those of a Cluster: one call after the other. It reports of each call whether
+// it was admitted.
 func TestKilledProcess(t *testing.T) {
 	redistest.RunJob(t, func(p *redistest.Parent, addrs []string) {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
@@ -42,9 +42,9 @@ func TestKilledProcess(t *testing.T) {
 	})
 }
 
-// TestKilledBetweenSlots: processes that are killed anywhere, also between a take
-// and its return, let no request over a limit, and leave no more charged than
-// what they were doing.
+// TestKilledBetweenSlots: processes that are killed anywhere, also between a
+// take and its return, admit no request over a limit, and leave at most their
+// current calls charged.
 func TestKilledBetweenSlots(t *testing.T) {
 	t.Parallel()
 	const kills = 16

@@ -1,4 +1,4 @@
-// What a client that is not a Cluster's sees of a node.
+// Errors of a node for a client that is not a Cluster's.
 
 package shared
 

@@ -1,4 +1,4 @@
-// Reasons and faults, and what operators read of them.
+// Reasons and faults, and their texts for operators.
 
 package shared
 

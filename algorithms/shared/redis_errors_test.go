@@ -1,4 +1,4 @@
-// What the table says of errors, by their texts and by their types.
+// The rows of the table for errors, by their texts and by their types.
 
 package shared
 

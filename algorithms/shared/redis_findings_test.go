@@ -77,8 +77,8 @@ func TestFindingsOfVersions(t *testing.T) {
 	}
 }
 
-// Ready is where a program learns of findings at start. Each is logged once, and
-// stays while Redis cannot be asked.
+// Ready reports findings when a program starts. Each is logged once, and stays
+// while Redis cannot be asked.
 func TestFindingsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")

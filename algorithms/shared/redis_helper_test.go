@@ -126,8 +126,8 @@ func checksFor(limit algorithms.Limit, keys ...string) []algorithms.Check {
 	return checks
 }
 
-// troubleText returns what the table says of an error: its reason, what it says
-// to the circuit, and those of retry and executed that are true.
+// troubleText returns the table's row for an error: its reason, its effect on
+// the circuit, and whether it allows a retry or was executed.
 func troubleText(err error) string {
 	trouble := troubleOf(err)
 	words := []string{cmp.Or(trouble.reason, "none"), [...]string{"success", "failure", "none"}[trouble.effect]}

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A call that fails in its second slot gives back what it took in the first. It
-// does not touch what the second may still answer.
+// A call that fails in its second slot gives back its units in the first. It
+// does not touch the items of the second, which may still be answered.
 func TestFailedSlotGivesBackTheOthers(t *testing.T) {
 	client := redistest.StartCluster(t).Client()
 	hook := redistest.Script(nil)

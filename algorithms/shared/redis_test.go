@@ -1,5 +1,4 @@
-// What Redis holds, how often it is charged, and which clients it is reached
-// through.
+// The contents of Redis, the number of charges, and the kinds of clients.
 
 package shared
 
@@ -184,7 +183,7 @@ func TestMissingStatesAreCounted(t *testing.T) {
 	}
 }
 
-// Whoever traces commands sees keys and numbers as text.
+// Hooks that trace commands see keys and numbers as text.
 func TestTracesShowText(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

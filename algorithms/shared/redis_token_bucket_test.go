@@ -71,9 +71,9 @@ func (b *busyBucket) wantTTL(least, most time.Duration) {
 	}
 }
 
-// The TTL of a bucket that is used again has some to spare, up to ten seconds or
-// the time in which the bucket drains. So most takes leave it alone. It never
-// ends before the bucket is full, also if the limit has changed meanwhile.
+// The TTL of a bucket that is used again has some to spare, up to ten seconds
+// or the time in which the bucket drains. So most takes leave it alone. It
+// never ends before the bucket is full, even after a change of the limit.
 func TestTTLOfBusyBuckets(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client()

@@ -1,4 +1,4 @@
-// Calls are pooled: no item shows what another call has left in it.
+// Calls are pooled: no item shows fields of another call.
 
 package shared
 

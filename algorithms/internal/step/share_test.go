@@ -1,5 +1,5 @@
-// Shares of limits, one by one: their rates and bursts are those of the part,
-// and all parts add up to no more than the whole.
+// Shares of limits, one by one: each has the part's rate and burst, and all
+// parts add up to no more than the whole.
 
 package step_test
 

@@ -1,5 +1,5 @@
-// Shares of limits together: instances that each admit their part alone admit
-// about what the whole limit does.
+// Shares of limits together: instances that each admit their part admit about
+// as much as the whole limit.
 
 package step_test
 
