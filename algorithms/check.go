@@ -184,7 +184,7 @@ func (c *Check) mistakes() error {
 		add("the cost %d is negative", c.Cost)
 	}
 	if c.Op > Renew {
-		add("there is no op %d", c.Op)
+		add("the op %d is unknown", c.Op)
 	}
 	if c.foreignReceipt() {
 		add("the receipt is of a %s, not of a %v", c.Decision.Receipt.step.Row.Name, c.Limit.Algorithm())

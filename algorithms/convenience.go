@@ -66,7 +66,7 @@ func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) err
 // sleep waits for d. It fails if the context ends earlier, or would.
 func sleep(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-		return fmt.Errorf("algorithms: the wait of %v: %w", d, context.DeadlineExceeded)
+		return fmt.Errorf("algorithms: the wait of %v exceeds the deadline: %w", d, context.DeadlineExceeded)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

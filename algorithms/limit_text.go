@@ -147,14 +147,18 @@ func parseAlgorithm(name string) (*step.Row, error) {
 			return row, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no algorithm %q", name)
+	names := make([]string, 0, len(step.Rows))
+	for _, row := range step.Rows {
+		names = append(names, row.Name)
+	}
+	return nil, fmt.Errorf("there is no algorithm %q: want %s", name, strings.Join(names, ", "))
 }
 
 // parseCount reads digits only: no sign, no underscore.
 func parseCount(text string) (int64, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a count", text)
+		return 0, fmt.Errorf("%q is not a count: want digits only", text)
 	}
 	return int64(n), nil
 }

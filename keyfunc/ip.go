@@ -104,7 +104,7 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 		add(err)
 	}
 	if p.hops < 0 || p.hops > maxHops {
-		add(misconfigurationf("IP: Hops is %d, not 0 to %d", p.hops, maxHops))
+		add(misconfigurationf("IP: Hops is %d: want 0 to %d", p.hops, maxHops))
 	}
 	if p.hops != 0 && len(p.trusted) > 0 {
 		add(misconfigurationf("IP: Hops and Trusted cannot be combined; name the proxies in Trusted, or count them in Hops"))
@@ -124,7 +124,7 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 		p.bits = defaultIPv6Bits
 	}
 	if p.bits < minIPv6Bits || p.bits > 128 {
-		add(misconfigurationf("IP: IPv6Bits is %d, not 0 or %d to 128", o.IPv6Bits, minIPv6Bits))
+		add(misconfigurationf("IP: IPv6Bits is %d: want 0, or %d to 128", o.IPv6Bits, minIPv6Bits))
 	}
 	return p, misconfigurations
 }

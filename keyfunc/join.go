@@ -77,7 +77,7 @@ func FirstOf(keys ...Key) Key {
 // It omits zero Keys.
 func partsOf(name string, keys []Key) (parts []*definition, misconfigurations []error) {
 	if len(keys) == 0 {
-		return nil, []error{misconfigurationf("%s of no keys", name)}
+		return nil, []error{misconfigurationf("%s has no keys: pass at least one", name)}
 	}
 	for i, k := range keys {
 		if k.def == nil {

@@ -48,14 +48,14 @@ type policy struct {
 func newConfig(limiter algorithms.Limiter, policies []Policy, client keyfunc.Key) (*config, error) {
 	var errs []error
 	if len(policies) == 0 {
-		errs = append(errs, errors.New("ratelimit: there are no policies"))
+		errs = append(errs, errors.New("ratelimit: no policies: pass at least one"))
 	}
 	names := make(map[string]bool)
 	c := &config{limiter: limiter, bodies: make(map[string][]byte), bans: make(map[string][]byte)}
 	for _, p := range policies {
 		errs = append(errs, p.validate())
 		if names[p.Name] {
-			errs = append(errs, fmt.Errorf("ratelimit: there are two policies %q", p.Name))
+			errs = append(errs, fmt.Errorf("ratelimit: two policies are named %q: give each its own name", p.Name))
 		}
 		names[p.Name] = true
 		for _, l := range p.limits() {

@@ -122,7 +122,7 @@ var causeTexts = [...]struct{ code, sentence, remedy string }{
 	noStatus: {
 		"PS110", "ChargeIf does not see the statuses of responses: requests without one counted as 200.",
 		"The router answers past the middleware. gin: call w.WriteHeader(c.Writer.Status()) after c.Next(). " +
-			"echo: call c.Error(err) inside the middleware. Elsewhere use Cost and Settle. See the package documentation.",
+			"echo: call c.Error(err) inside the middleware. Elsewhere use Cost and Settle. See Policy.ChargeIf.",
 	},
 	hiddenRoute: {
 		"PS111", "The route of every request is the prefix of a subtree: all routes of a router behind it share one key.",

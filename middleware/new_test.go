@@ -26,10 +26,10 @@ var mistakes = []struct {
 }{
 	{"no policies", ratelimit.Options{}, nil, []string{"policies"}},
 	{"one name twice", ratelimit.Options{},
-		[]ratelimit.Policy{byIP("twice", hourly), byIP("twice", hourly)}, []string{`two policies "twice"`}},
+		[]ratelimit.Policy{byIP("twice", hourly), byIP("twice", hourly)}, []string{`named "twice"`}},
 	{"one name thrice", ratelimit.Options{},
 		[]ratelimit.Policy{byIP("thrice", hourly), byIP("thrice", hourly), byIP("thrice", hourly)},
-		[]string{`policies "thrice"`, `policies "thrice"`}},
+		[]string{`named "thrice"`, `named "thrice"`}},
 	{"empty name", ratelimit.Options{}, []ratelimit.Policy{byIP("", hourly)}, []string{`policy "" & name`}},
 	{"name with a space", ratelimit.Options{}, []ratelimit.Policy{byIP("a b", hourly)}, []string{`policy "a b" & name`}},
 	{"name with a newline", ratelimit.Options{}, []ratelimit.Policy{byIP("a\nb", hourly)}, []string{`policy "a\nb" & name`}},

@@ -50,7 +50,7 @@ const maxBody = 8 << 10
 // Mount it under http.StripPrefix, on an address that clients do not reach. It logs to slog.Default().
 func (c *Console) Handler(authorize func(*http.Request) (who string, err error)) (http.Handler, error) {
 	if authorize == nil {
-		return nil, errors.New("ratelimit: a console's handler needs a function that authorizes")
+		return nil, errors.New("ratelimit: authorize is nil: want a function that admits operators")
 	}
 	h := &handler{console: c, authorize: authorize, logger: slog.Default(), origin: http.NewCrossOriginProtection()}
 	for pattern, e := range map[string]endpoint{
