@@ -30,8 +30,7 @@ var reservedKinds = []string{"ip", "usr", "rt", "const", "hdr"}
 // An empty value, or an error of f that wraps [ErrMissing], is both ErrMissing
 // and [ErrMalformed]: [FirstOf] goes on to its next key, and package ratelimit
 // answers 400. Errors of f that wrap ErrMalformed or [ErrUnknown] keep their
-// meaning; any other is answered
-//  500. For credentials use [User] or [APIKey].
+// meaning; any other is answered with 500. For credentials use [User] or [APIKey].
 func Custom(kind string, f func(*http.Request) (string, error)) Key {
 	var misconfigurations []error
 	switch {
