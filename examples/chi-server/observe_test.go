@@ -19,14 +19,10 @@ import (
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	program(t, "prometheus")
-	binary := filepath.Join(t.TempDir(), "chi-server")
-	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
 	api, redis, prometheus := freeAddr(t), freeAddr(t), freeAddr(t)
 	log := new(text)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(observability, "observe"), binary)
-	cmd.Env = append(os.Environ(), "OBSERVE_API="+api, "OBSERVE_REDIS="+redis, "OBSERVE_PROMETHEUS="+prometheus, "OBSERVE_GRAFANA="+freeAddr(t))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(observability, "observe"), os.Args[0])
+	cmd.Env = append(os.Environ(), asProgram+"=1", "OBSERVE_API="+api, "OBSERVE_REDIS="+redis, "OBSERVE_PROMETHEUS="+prometheus, "OBSERVE_GRAFANA="+freeAddr(t))
 	cmd.Stderr = log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Start(); err != nil {
