@@ -68,7 +68,7 @@ func (r *report) add(events io.Reader) {
 	}
 }
 
-// eachAbove calls f for each test of which t is a subtest.
+// eachAbove calls f for each test that has t as a subtest.
 func (t testName) eachAbove(f func(testName)) {
 	for i := strings.LastIndexByte(t.test, '/'); i > 0; i = strings.LastIndexByte(t.test, '/') {
 		t.test = t.test[:i]
