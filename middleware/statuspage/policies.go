@@ -16,6 +16,7 @@ import (
 // denied most often.
 type policyView struct {
 	definition
+	Overrides int               `json:"overrides"`
 	Requests  uint64            `json:"requests"`
 	Outcomes  map[string]uint64 `json:"outcomes,omitempty"`
 	Ticks     ticks             `json:"ticks"`
@@ -23,7 +24,7 @@ type policyView struct {
 	Offenders []offenderView    `json:"offenders,omitempty"`
 }
 
-// A definition is the configuration of a policy, and its overrides in force.
+// A definition is the configuration of a policy, and its override of everyone.
 type definition struct {
 	Name      string                      `json:"name"`
 	Limit     algorithms.Limit            `json:"limit"`
@@ -31,7 +32,6 @@ type definition struct {
 	Candidate *algorithms.Limit           `json:"candidate,omitempty"`
 	Fail      string                      `json:"fail"`
 	Modes     []string                    `json:"modes,omitempty"`
-	Overrides int                         `json:"overrides"`
 	Everyone  *ratelimit.Override         `json:"everyone,omitempty"` // the override of all keys
 }
 
@@ -63,8 +63,9 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 	return v
 }
 
-// topDenied returns the offenders of a policy, of all Middlewares that have it.
-func topDenied(middlewares []*ratelimit.Middleware, p policyView) (all []offenderView) {
+// detail adds to a policy what only readers of the page need, of all Middlewares
+// that have it: the number of its overrides, and its offenders.
+func (p *policyView) detail(middlewares []*ratelimit.Middleware) {
 	for _, m := range middlewares {
 		for _, policy := range m.Policies() {
 			if policy.Name != p.Name || !reflect.DeepEqual(newDefinition(&policy, m.Overrides()), p.definition) {
@@ -74,10 +75,10 @@ func topDenied(middlewares []*ratelimit.Middleware, p policyView) (all []offende
 			for _, o := range m.TopDenied(policy.Name, countedOffenders) {
 				own = append(own, offenderView{o.Key, o.Denied, o.Error, o.Of, o.First.UTC(), o.Last.UTC()})
 			}
-			all = mergeOffenders(all, own)
+			p.Offenders = mergeOffenders(p.Offenders, own)
+			p.Overrides = max(p.Overrides, countOverrides(m.Overrides(), p.Name)) // they mostly have one table
 		}
 	}
-	return all
 }
 
 func newDefinition(p *ratelimit.Policy, overrides ratelimit.Overrides) definition {
@@ -90,10 +91,16 @@ func newDefinition(p *ratelimit.Policy, overrides ratelimit.Overrides) definitio
 	if o, found := overrides.Find(p.Name, ratelimit.Everyone); found {
 		d.Everyone = &o
 	}
-	if table, ok := overrides.(interface{ Count(policy string) int }); ok {
-		d.Overrides = table.Count(p.Name)
-	}
 	return d
+}
+
+// countOverrides returns the number of overrides of a policy. It looks at each of
+// them, so requests must not wait for it.
+func countOverrides(overrides ratelimit.Overrides, policy string) int {
+	if table, ok := overrides.(interface{ Count(policy string) int }); ok {
+		return table.Count(policy)
+	}
+	return 0
 }
 
 // modes returns one word for each unusual property of a policy.

@@ -60,7 +60,7 @@ func newLatencyView(durations []uint32) latencyView {
 func (p *Page) view(ctx context.Context) *view {
 	v, middlewares := p.survey(time.Since(p.made))
 	for i := range v.Policies {
-		v.Policies[i].Offenders = topDenied(middlewares, v.Policies[i])
+		v.Policies[i].detail(middlewares)
 	}
 	v.Clients = clients(v.Policies, p.console)
 	for i := range v.Policies {
