@@ -70,13 +70,17 @@ func (p policyView) why() string {
 	}
 }
 
-// clientClause says which client the limits denied most, within the time that
-// TopDenied covers.
+// clientClause says which client the limits denied most. TopDenied covers up to
+// twenty minutes, so the clause leaves out clients that were not denied lately.
 func (v *view) clientClause() string {
-	if len(v.Clients) == 0 {
+	begin := v.At.Add(-time.Minute)
+	first := slices.IndexFunc(v.Clients, func(c clientView) bool { return !c.Last.Before(begin) })
+	if first < 0 {
 		return ""
 	}
-	switch c := v.Clients[0]; {
+	switch c := v.Clients[first]; {
+	case first > 0:
+		return "; one of the denied clients is " + c.Client
 	case c.Denied == c.Of:
 		return "; one client received all denials over a limit: " + c.Client
 	case 2*c.Denied > c.Of:

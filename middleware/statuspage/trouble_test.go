@@ -69,6 +69,24 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// TestSummaryOfTheLatest: the sentence does not name a client that was denied minutes ago.
+func TestSummaryOfTheLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := statuspage.New(nil)
+		p := byIP("p", algorithms.Nobody())
+		p.PlainKeys = true
+		m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, p)
+		for range 9 {
+			record(m.Handler(ok), from("192.0.2.1"))
+		}
+		time.Sleep(5 * time.Minute)
+		record(m.Handler(ok), from("192.0.2.2"))
+		if got := look(t, page).Summary; !strings.Contains(got, "p denied all of its requests; one of the denied clients is ip=192.0.2.2; ") {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // TestAway: the page says since when Redis is away and why, and which policy refuses requests.
 func TestAway(t *testing.T) {
 	page := statuspage.New(nil)
