@@ -44,8 +44,9 @@
 // An unknown API key costs the client's address one unit of its policy's Limit. The middleware answers before it reads
 // bodies, and never shows clients the text of an error.
 //
-// Clients of gRPC, gRPC-Web and Connect receive the error RESOURCE_EXHAUSTED with a google.rpc.RetryInfo instead of a 429. gRPC's own retries obey grpc-retry-pushback-ms. For scripts in browsers, name Grpc-Status, Grpc-Message and
-//     Grpc-Status-Details-Bin in Access-Control-Expose-Headers.
+// Clients of gRPC, gRPC-Web and Connect receive the error RESOURCE_EXHAUSTED with a google.rpc.RetryInfo instead of the
+// status 429. gRPC's own retries obey grpc-retry-pushback-ms. For scripts in browsers, name Grpc-Status, Grpc-Message
+// and Grpc-Status-Details-Bin in Access-Control-Expose-Headers.
 //
 // # Retry-After
 //

@@ -12,10 +12,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// Differential plays random traces on limiters of two subjects, and wants the same answers except for their Source.
-// Traces have several checks per call over three keys, all ops, awkward limits that change, and a clock that begins
-// in 1970, 2000, 2025 or 2253 and steps now and then. In one half of the traces a call may also ask for one key under several limits. A failure reports
-// the seed and the shortest trace that fails.
+// Differential plays random traces on limiters of two subjects, and wants the same answers except for their Source. A
+// failure reports the seed and the shortest trace that fails.
 func Differential(t *testing.T, a, b Subject, traces int) {
 	for name, several := range map[string]bool{"one limit per key": false, "several limits per key": true} {
 		t.Run(name, func(t *testing.T) {

@@ -15,22 +15,13 @@ import (
 // A Fake is a Memory that answers as the limiter that all instances share. A test can bring it into trouble, run
 // functions before and after its decisions, and read the checks that it received.
 //
-// A call passes through these steps: the Fake records it, runs the function of Before, fails or hangs if it is in
-// trouble, decides, and runs the function of After. A step that returns an error ends the call, so trouble charges
-// nothing. A charge whose answer is lost is a Before that asks Memory itself and returns an error.
+// A call is recorded, runs the function of Before, fails or hangs if the Fake is in trouble, is decided, and runs the
+// function of After. An error ends the call, so trouble charges nothing. To lose the answer to a charge, charge Memory
+// in Before and return an error.
 //
-// Decisions and receipts have the Source that the Fake answers as.
-//
-// A Fake is safe for concurrent use, also while a test changes its behaviour. It holds no lock while functions run, so
-// they may use the Fake. Tests of further interfaces embed it:
-//
-//	type counted struct {
-//		*limitertest.Fake
-//		live int64
-//	}
+// A Fake is safe for concurrent use, also while a test changes its behaviour. Functions may use the Fake.
 type Fake struct {
-	// Memory decides and keeps the counts. Tests read and charge it directly where other instances would, and get its
-	// own answers: those say Local. It is never swept, so results do not depend on when that happens.
+	// Memory decides and keeps the counts. Tests use it as another instance. Its own answers have the Source Local.
 	Memory *algorithms.Memory
 
 	mu      sync.Mutex

@@ -23,16 +23,14 @@ func Memory() Subject {
 	}
 }
 
-// ExceptForSweeps returns a clock that stands still for sweeps, in which a Memory forgets full keys. Nil remains nil.
-//
-// Traces set the clock ahead and back. A sweep in between would forget a key that the step back makes count again,
-// and would do so at an instant that depends on real time. The store that Memory is compared with forgets no key in
-// the time of a trace. A sweep reads the clock itself, in a function whose name ends in ".sweep", so it is found
-// among the callers. In 1970 no key is full again.
+// ExceptForSweeps returns a clock that stands still for sweeps, in which a Memory forgets full keys. Nil remains nil. A
+// trace sets the clock back, which would make keys count again that a sweep has forgotten.
 func ExceptForSweeps(now func() time.Time) func() time.Time {
 	if now == nil {
 		return nil
 	}
+	// A sweep reads the clock in a function whose name ends in .sweep. In 1970 no key
+	// is full again.
 	return func() time.Time {
 		var callers [4]uintptr
 		frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])

@@ -14,8 +14,7 @@
 //	Redis       everything else: one script, and one round trip, for any number of limits
 //
 // While scripts are in flight, other calls gather, and the next script decides them all. In Redis Cluster, checks of
-// one principal share a slot and are one script. Checks in several slots are taken slot by slot, and given back if a
-// later slot denies.
+// one principal are one script. Checks in several slots are taken slot by slot, and given back if a later slot denies.
 //
 // # Outages
 //
@@ -27,7 +26,7 @@
 //     this process decide. A FailClosed take refuses the call with [algorithms.ErrUnavailable].
 //   - After five failed round trips in a row, or if half of at least twenty fail within ten seconds, the circuit opens.
 //     Then calls are answered at once. Probes close it again. Clients that hang up and bad stored keys do not open it.
-//   - A script that Redis may have executed is never sent again: a charge is made once.
+//   - A script that Redis may have executed is never sent again.
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that was at least half
 // used starts with that use. When Redis is back, it receives the units that were admitted without it. Together the
@@ -41,15 +40,14 @@
 //
 // # Remembered denials
 //
-// A denied cost stays denied until its RetryAfter. This process remembers the denial until then, for at most a second,
-// and answers the same check itself. So clients that retry in a loop cost Redis nothing. A settlement through this
-// limiter ends the memory at once; those of other instances act after a second at most. Waits are never too short.
-// Remaining may be too low. If memory denies one check of a call, the others are Undecided. Exact checks always ask.
+// This process remembers a denial until its RetryAfter, for at most a second, and answers the same check itself. So
+// clients that retry in a loop cost Redis nothing. A settlement of another instance acts here after a second at most.
+// Waits are never too short; Remaining may be too low. If memory denies one check of a call, the others are Undecided.
+// Exact checks always ask.
 //
 // # The client
 //
-// Any client of go-redis works, except a Ring, which forgets limits when it moves keys between shards. Scripts are not
-// retried, whatever MaxRetries says.
+// Any client of go-redis works, except a Ring. Scripts are not retried, whatever MaxRetries says.
 //
 //	ReadTimeout, WriteTimeout  A little longer than Options.Deadline. A client that gives up
 //	                           first closes a connection each time.

@@ -37,7 +37,8 @@ type Options struct {
 	// client's pool, or 4 if the client does not show its pool.
 	InFlight int
 
-	// Instances is how many instances share Redis until Redis can report it; 0 means one. They are counted every 5 s; a lower count is used after 15 s.
+	// Instances is how many instances share Redis until Redis can report it; 0 means one. They are counted every 5 s; a
+	// lower count is used after 15 s.
 	Instances int
 
 	// Share, in per cent, is the part of every limit that this process admits without Redis; 0 means one Nth for N

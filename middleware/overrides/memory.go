@@ -25,8 +25,7 @@ func NewMemory() *Memory {
 	return m
 }
 
-// Find returns the override in force for a key, or for [ratelimit.Everyone],
-// and whether there is one. It never waits.
+// Find implements ratelimit.Overrides.
 func (m *Memory) Find(policy, key string) (ratelimit.Override, bool) {
 	if o := m.table.Load().find(policy, key); o != nil {
 		return *o, true
@@ -57,8 +56,7 @@ func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override
 	return nil
 }
 
-// Clear removes the override of a key, if there is one. Errors wrap
-// [ErrInvalid].
+// Clear removes the override of a key. Errors wrap [ErrInvalid].
 func (m *Memory) Clear(_ context.Context, policy, key string) error {
 	if err := validatePlace(policy, key); err != nil {
 		return err

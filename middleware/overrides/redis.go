@@ -109,8 +109,7 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	return r, nil
 }
 
-// Find returns the override in force for a key, or for [ratelimit.Everyone],
-// and whether there is one. It never waits.
+// Find implements ratelimit.Overrides, from memory.
 func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
 	if o := r.table.Load().find(policy, key); o != nil {
 		return *o, true
