@@ -110,7 +110,7 @@ func aroundTheTurn(limit algorithms.Limit) (admitted int) {
 	return admitted
 }
 
-// Nobody denies a tier or a key always.
+// A tier, or a key, that must always be denied.
 func ExampleNobody() {
 	limiter := algorithms.NewMemory(nil)
 	d, _ := algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.Nobody())

@@ -39,8 +39,8 @@ type QuotaConfig struct {
 	// Continuous is true if units return one by one (a bucket).
 	Continuous bool
 
-	// Calendar is true for periods of the calendar. Window is the longest of them,
-	// and Write sends no w.
+	// Calendar is true for periods of the calendar. Window is the longest of
+	// them, and Write sends no w.
 	Calendar bool
 
 	// Unit is "" or "requests", "content-bytes", "concurrent-requests" (with

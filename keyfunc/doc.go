@@ -1,4 +1,5 @@
-// Package keyfunc says who is counted: a [Key] turns a request into the text under which a limiter keeps its state.
+// Package keyfunc says who is counted: a [Key] turns a request into the text
+// under which a limiter keeps its state.
 //
 //	Your setup                                  | Use
 //	--------------------------------------------|------------------------------------------------
@@ -19,30 +20,55 @@
 //	all clients together                        | Const("all")
 //	anything else                               | Custom("kind", f)
 //
-// A key is kind=value, such as ip=192.0.2.1 or usr=42. [Join] puts '|' between its parts. Values escape '%', '|', '{',
-// '}' and all bytes outside 0x21 to 0x7E as %XX. So different values never make the same key.
+// # The text of a key
+//
+// A key is kind=value, such as ip=192.0.2.1 or usr=42, so that a header that
+// says "192.0.2.1" is not that address. [Join] puts '|' between its parts. In
+// values the bytes '%', '|', '{', '}' and all outside 0x21 to 0x7E are written
+// %XX. So different values never make the same key, a key is never empty, and
+// it holds neither spaces nor the braces of a Redis Cluster hash tag.
+//
+// # Identities
+//
+// [User] and [APIKey] yield an [Identity]. Both write usr=<ID>: a limiter
+// counts the account, however many keys it has. The Tier selects the limits of
+// the account's plan.
+//
+// A [Request] remembers identities. Several policies with the same Key look an
+// identity up once.
 //
 // # Dangers
 //
-//   - A client that may choose its own key has no limit: each new value is a new, full bucket. [Header] is for values
-//     that a trusted gateway sets; [APIKey] looks the key up; [User] is for users whom earlier middleware has verified.
-//   - A forwarding header is as trustworthy as its writer. [IP] reads exactly one, and only from trusted peers. Trust
-//     the addresses of your proxies and no others.
-//   - Hops trusts every peer. Use it only if every request passes your proxies.
-//   - The path of a URL must not be a key: /orders/1, /orders/2 and //orders/1 would be three buckets. [Route] and
-//     [RouteIn] take the template.
-//   - A client chooses the part of a [FirstOf] by omitting earlier parts.
-//   - API keys are in no key, no error and no log line. All other values are in the clear.
+//   - An identity counts only after verification. A client that may choose its
+//     own key has no limit: each new value is a new, full bucket. [Header] is
+//     for values that a trusted gateway sets or overwrites; [APIKey] looks the
+//     key up; [User] is for users whom earlier middleware has verified.
+//   - A forwarding header is as trustworthy as its writer. [IP] reads exactly
+//     one, which the configuration names, and only from trusted peers. Trust
+//     the addresses of your proxies and no others: a prefix that contains
+//     clients lets these clients forge their address.
+//   - Hops trusts every peer. Use it only if every request passes your proxies:
+//     a client that reaches the server directly forges its address.
+//   - The path of a URL must not be a key: /orders/1, /orders/2 and //orders/1
+//     would be three buckets. [Route] and [RouteIn] take the template.
+//   - Outside of every router [Route] knows no route, and all requests share
+//     the one bucket rt=unmatched.
+//   - A client chooses which part of a [FirstOf] applies to it by leaving out
+//     the parts before it, and has a bucket in each.
+//   - API keys are secrets. They enter no key, no error and no log line of this
+//     project. All other values of a key are stored in the clear.
 //
 // # Your functions
 //
-// The functions that you give to [APIKey], [User] and [Custom], and to a Policy of package ratelimit, must be safe for
-// concurrent use. They must not read the body of the request, unless they restore it.
+// The functions that you give to [APIKey], [User] and [Custom], and to a Policy of
+// package ratelimit, must be safe for concurrent use. They must not read the body
+// of the request, unless they restore it.
 //
 // # Misconfigurations and errors
 //
-// Constructors do not fail: a Key carries its misconfigurations, such as a nil function or an invalid name, and
-// [Key.Inspect] reports them. A request has one of these errors:
+// Constructors do not fail: a Key carries its misconfigurations, and
+// [Key.Inspect] reports all of them. The constructor of a middleware calls it
+// at startup. A request has one of these errors:
 //
 //	Error                          | Cause                             | Answer of package ratelimit
 //	-------------------------------|-----------------------------------|----------------------------
@@ -52,4 +78,7 @@
 //	wraps ErrUnknown               | the lookup does not know the key  | 401, and 429 after several
 //	its Unavailable() returns true | the lookup failed                 | 503
 //	any other                      | a programming error, or Custom's  | 500
+//
+// No error contains a value that a client has sent, except errors that your own
+// functions make.
 package keyfunc
