@@ -52,9 +52,9 @@ func Allowed(checks []Check) bool {
 	return true
 }
 
-// An Op is what a [Check] asks for. A call holds takes and trials, or it holds
-// settlements (Return, Force, Grant, Reset, Renew), never both. The limiter
-// applies settlements one by one, in order.
+// An Op is the operation of a [Check]. A call holds takes and trials, or it
+// holds settlements (Return, Force, Grant, Reset, Renew), never both. The
+// limiter applies settlements one by one, in order.
 type Op uint8
 
 const (

@@ -80,7 +80,7 @@ func (m *Memory) now() int64 {
 	return m.wall.now()
 }
 
-// Stats returns what has happened so far.
+// Stats returns the counts so far.
 func (m *Memory) Stats() (s Stats) {
 	for i := range m.shards {
 		sh := &m.shards[i]

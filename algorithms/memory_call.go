@@ -1,5 +1,5 @@
 // How a Memory decides a call: find the shards of its keys, lock them, read the
-// clock, load the states, decide, store what changed.
+// clock, load the states, decide, store the changed ones.
 //
 // The clock is read under the locks. Suppose that a caller read the clock
 // first, and that the machine stopped it before it got the locks. It would find
@@ -65,7 +65,7 @@ func (m *Memory) take(c *Check) error {
 	return nil
 }
 
-// A workspace is what a call of several checks works on. It is pooled, because
+// A workspace is the memory of a call of several checks. It is pooled, because
 // arguments of interface calls escape to the heap.
 type workspace struct {
 	places [4]place
@@ -134,8 +134,8 @@ func (m *Memory) call(checks []Check) error {
 	return nil
 }
 
-// decide loads the states of a call's keys, decides it, and stores what changed. It
-// returns the instant of the decision.
+// decide loads the states of a call's keys, decides it, and stores the changed
+// states. It returns the instant of the decision.
 func (m *Memory) decide(call *step.Call, places []place) (now int64, err error) {
 	defer m.unlock(m.lock(places))
 	if now = m.now(); !representable(now) {
@@ -178,7 +178,8 @@ func (m *Memory) room(it *step.Item, places []place, now int64) bool {
 	return !it.Refused
 }
 
-// store writes back what an item changed at its home. It requires the shard's mu.
+// store writes back the state that an item changed at its home. It requires the
+// shard's mu.
 func (p *place) store(home *place, now int64) {
 	r := home.record
 	if r == nil {

@@ -238,7 +238,7 @@ func (n name) appendTo(dst []byte) []byte {
 // len returns the length of the name in one piece.
 func (n name) len() int { return len(n.policy) + 1 + len(n.text) }
 
-// is reports whether piece is what appendTo appends.
+// is reports whether piece is the result of appendTo.
 func (n name) is(piece []byte) bool {
 	p := len(n.policy)
 	return len(piece) == n.len() && string(piece[p+1:]) == n.text &&

@@ -1,4 +1,4 @@
--- What a step is, and what the steps of several algorithms share.
+-- The functions of a step, and functions that several algorithms share.
 --
 -- The file of an algorithm puts a function into makers, by the algorithm's tag.
 -- It returns a new step: a table of functions. Every function costs time to

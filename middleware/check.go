@@ -21,8 +21,8 @@ func (q *request) check() {
 	}
 	ctx := q.http.Context()
 	if q.settles {
-		// If the client hangs up meanwhile, the limiter still answers. Otherwise
-		// the units would stay charged, and no request could return them.
+		// If the client hangs up, the limiter still answers. Otherwise the
+		// units would stay charged, and no request could return them.
 		ctx = context.WithoutCancel(ctx)
 	}
 	q.err = q.m.limiter.Allow(ctx, q.checks)

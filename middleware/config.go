@@ -16,7 +16,7 @@ import (
 )
 
 // A config is compiled from policies. It is immutable: one config decides and
-// answers a request, whatever Update does meanwhile.
+// answers a request, even if an Update comes in between.
 type config struct {
 	limiter   algorithms.Limiter // of the Middleware
 	given     []Policy

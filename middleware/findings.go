@@ -78,7 +78,7 @@ func (m *Middleware) dismissible(c cause, p *policy, first time.Time) Finding {
 // findingLasts is how long a finding lasts after the last request that showed it.
 const findingLasts = time.Hour
 
-// A cause is what a finding reports.
+// A cause is the misconfiguration that a finding reports.
 type cause uint8
 
 const (

@@ -24,7 +24,7 @@ import (
 type request struct {
 	m      *Middleware
 	config *config         // decides and answers it
-	http   keyfunc.Request // the request, and what its keys share
+	http   keyfunc.Request // the request, and the shared state of its keys
 	start  time.Duration   // since m was made; 0 without observers
 
 	keys   []byte // of all parts, one after the other

@@ -58,7 +58,7 @@ type tab struct {
 	renewing     int         // renewals on their way
 }
 
-// A reservation is what one check charged.
+// A reservation is the charge of one check.
 type reservation struct {
 	policy *policy
 	tier   string

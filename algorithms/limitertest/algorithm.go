@@ -1,4 +1,4 @@
-// What the suite knows of an algorithm, and how rules select algorithms. Every algorithm has one file here, with the
+// The suite's knowledge of an algorithm, and how rules select algorithms. Every algorithm has one file here, with the
 // name of its file in package algorithms. That file registers the algorithm, so a new one needs nothing else. Rules
 // select by name or by property, never by place, because a new algorithm must not shift what a rule covers.
 
@@ -14,7 +14,7 @@ import (
 	steps "github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// An algorithm is what the suite knows of one algorithm. The zero value of each property is the usual case.
+// An algorithm is the suite's knowledge of one algorithm. The zero value of each property is the usual case.
 type algorithm struct {
 	// of constructs a limit. It may choose another window, see days.
 	of func(requests int64, window time.Duration) algorithms.Limit

@@ -90,7 +90,7 @@ var slotRules = []rule{
 		},
 	},
 	{
-		// The first try may charge some slots before another one denies. What it gives back must be there in time.
+		// The first try may charge some slots before another one denies. It must give its units back in time.
 		"wait",
 		"a caller who sleeps exactly RetryAfter of a call over several slots is admitted at the second try",
 		func(w *world) {

@@ -33,7 +33,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Subject is a kind of Limiter, and what a test may see of its world.
+// A Subject is a kind of Limiter, and a test's view of its world.
 type Subject struct {
 	// New returns a limiter whose clock is now; nil means the real clock. The end of the test closes it.
 	New func(tb testing.TB, now func() time.Time) algorithms.Limiter

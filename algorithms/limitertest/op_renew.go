@@ -99,8 +99,7 @@ var holdRules = []rule{
 		},
 	},
 	{
-		// The request does run, so it is counted even if the limit has been given to others meanwhile. The cap bounds
-		// the memory.
+		// The request runs, so it is counted even if other requests hold the limit by now. The cap bounds the memory.
 		"renew-late",
 		"a Renew holds units again that have ended by themselves, beyond the limit, but not beyond twice the limit",
 		func(w *world) {

@@ -1,4 +1,4 @@
-// Return: what it credits, and what it must not credit because it has refilled or rolled away already.
+// Return: the units that it credits, and units that it must not credit because they have refilled or rolled away.
 
 package limitertest
 
@@ -42,7 +42,7 @@ func back(taken algorithms.Check, cost int64) algorithms.Check {
 
 var returnRules = []eachRule{
 	{
-		// Nothing can have come back meanwhile, so even a bucket credits the whole take.
+		// No unit can have refilled, so even a bucket credits the whole take.
 		"untouched",
 		"a take that is returned at once leaves no trace",
 		func(w *world, l algorithms.Limit) {

@@ -1,5 +1,5 @@
-// Returns of a token bucket whose rate changes: a Return credits no more than its take still holds. What a take holds
-// is the difference between two exact levels, one with the take and one without it.
+// Returns of a token bucket whose rate changes: a Return credits no more than its take still holds: the difference
+// between two exact levels, one with the take and one without it.
 
 package limitertest
 
@@ -143,7 +143,7 @@ func (w *world) changeRates(r source) {
 	}
 }
 
-// A history is what was written to a key, and how much of it still counts.
+// A history is the writes to a key, and the units that still count.
 type history struct {
 	*world
 	writes []write

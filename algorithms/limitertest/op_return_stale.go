@@ -66,7 +66,7 @@ var staleReturnRules = []rule{
 		},
 	},
 	{
-		// Under the limit of a minute the five units of A are gone after two minutes. What is in use then is of B.
+		// Under the limit of a minute the five units of A are gone after two minutes. The units in use then are B's.
 		"two-changes",
 		"a take that another limit has forgotten is not credited under the first limit again",
 		func(w *world) {
@@ -118,7 +118,7 @@ var staleReturnRules = []rule{
 		},
 	},
 	{
-		// The write under the limit of a second must not end the life of what a receipt of an hour needs.
+		// The write under the limit of a second must not expire the state that a receipt of an hour needs.
 		"two-changes-later",
 		"a take that another limit has forgotten is not credited, even if that limit's state has expired",
 		func(w *world) {

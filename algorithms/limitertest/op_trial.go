@@ -105,7 +105,7 @@ func (w *world) alike(got, want algorithms.Decision) {
 
 var trialRules = []rule{
 	{
-		// A trial on the key of a take would change what the take counts.
+		// A trial on the key of a take would change the take's count.
 		"on-a-take's-key",
 		"a Trial needs a stored key of its own, not a Take's of the same call",
 		func(w *world) {

@@ -1,5 +1,5 @@
-// Bugs that other limiters had, and that are not made here. The name of each rule says who had the bug: some in the
-// version that was current when the rule was written, many of them reproduced.
+// Bugs of other limiters that these limiters do not have. The name of each rule names the limiter: some in the version
+// that was current when the rule was written, many of them reproduced.
 
 package limitertest
 

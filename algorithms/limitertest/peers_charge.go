@@ -1,4 +1,4 @@
-// Bugs of others in charges, refunds, and remembered denials.
+// Bugs of other limiters in charges, refunds, and remembered denials.
 
 package limitertest
 

@@ -1,4 +1,4 @@
-// Bugs of others with keys.
+// Bugs of other limiters with keys.
 
 package limitertest
 
@@ -43,8 +43,8 @@ var keyPeers = []rule{
 		},
 	},
 	{
-		// Cleaning is the business of the code that makes keys. A limiter that does it as well joins keys that others
-		// keep apart.
+		// Cleaning is the business of the code that makes keys. A limiter that cleans keys again joins keys that
+		// differ.
 		"httprate, throttled, tollbooth: paths as keys",
 		"a key is taken as it is, and never cleaned",
 		func(w *world) {

@@ -1,4 +1,4 @@
-// Bugs of others with clocks, windows and expiry.
+// Bugs of other limiters with clocks, windows and expiry.
 
 package limitertest
 

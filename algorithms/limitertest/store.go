@@ -10,7 +10,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Store is what a test sees of the store below a limiter. Its methods fail the test if the store does not answer.
+// A Store is a test's view of the store below a limiter. Its methods fail the test if the store does not answer.
 type Store interface {
 	// Stored returns the text under the key of a check, "" if there is none. The elements of a list and the fields of
 	// a sorted set (score/member) are joined by spaces.

@@ -1,5 +1,5 @@
-// What limiters make of a stored value that no limiter wrote: no error, no more than the limit admits, and no key
-// that never expires. Operators edit keys, and other programs may share the store.
+// Limiters that find a value which no limiter wrote: they return no error, admit no more than the limit, and write no
+// key that never expires. Operators edit keys, and other programs may share the store.
 
 package limitertest
 

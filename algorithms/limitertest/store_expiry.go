@@ -1,4 +1,4 @@
-// What lies in the store, and for how long.
+// The contents of the store, and their time to live.
 
 package limitertest
 

@@ -1,5 +1,5 @@
-// The life of a batch: what has become of the groups that a worker sends at
-// once, and of the batch's place in flight.
+// The life of a batch: the fate of the groups that a worker sends at once, and
+// of the batch's place in flight.
 //
 //	           gather           send              answer
 //	 (queued) ───────> held ────────────> sent ───────────> answered

@@ -5,9 +5,9 @@
 //
 // A hand-back sends a key's debt as backfills, each with the instant of its
 // charge by the primary's clock. It comes before the circuit closes, so the
-// first calls find these units charged; only what 0.3 s cannot hold follows
-// later. Each key is a call of its own: the keys of a Cluster are in many
-// slots, and a slot that does not answer must not delay the others.
+// first calls find these units charged; the rest follows later. Each key is a
+// call of its own: the keys of a Cluster are in many slots, and a slot that
+// does not answer must not delay the others.
 //
 // A debt is sent at most once. If its reply is lost, Redis may have charged it,
 // so the units count as lost and are not sent again. A debt that was certainly

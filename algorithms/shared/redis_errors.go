@@ -52,7 +52,7 @@ var reasons = []string{
 // Reason returns "" for nil.
 func Reason(err error) string { return troubleOf(err).reason }
 
-// A trouble is what some errors mean to the layers that go on without a
+// A trouble is the meaning of some errors to the layers that go on without a
 // decision. It applies if its is, says, holds or has matches.
 type trouble struct {
 	is    []error          // they wrap one of these

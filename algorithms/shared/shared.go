@@ -115,7 +115,7 @@ func (l *Limiter) Dismiss(code string) bool { return l.redis.dismiss(code) }
 // penstock:{usr=42}:orders:tb. It is empty for an invalid check and for Nobody.
 func (l *Limiter) StoredKey(check algorithms.Check) string { return l.redis.storedKey(check) }
 
-// Stats returns what has happened so far.
+// Stats returns the counts so far.
 func (l *Limiter) Stats() algorithms.Stats {
 	s := l.memory.Stats()
 	s.Shared = true

@@ -51,7 +51,7 @@ func (h *held) renew() {
 	h.timer.Reset(h.t.o.Limit.Window() / renewals)
 }
 
-// release returns the unit, once, and wakes the first who waits for it.
+// release returns the unit, once, and wakes the first waiting request.
 func (h *held) release() {
 	if h == nil {
 		return

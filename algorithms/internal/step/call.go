@@ -31,7 +31,7 @@ var (
 	errTrial = fmt.Errorf("algorithms: %w: a trial needs a key of its own, not a take's", ErrInvalid)
 )
 
-// An Op is what a check asks for.
+// An Op is the operation of a check.
 type Op uint8
 
 // The ops, in the numbers that the script reads.

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// An Answer is what a store says of one check.
+// An Answer is a store's answer to one check.
 type Answer struct {
 	Allowed bool // the check's own verdict
 	Missing bool // the store had no state that parses
@@ -39,8 +39,8 @@ func answerOf(s State) Answer {
 	return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era(), Shift: s.mix().shift}
 }
 
-// Figures are what a Decision says, without its source and its receipt. They
-// travel in registers.
+// Figures are a Decision without its source and its receipt. They travel in
+// registers.
 type Figures struct {
 	Allowed    bool
 	Undecided  bool // the store did not decide: the figures mean nothing
