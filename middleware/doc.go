@@ -15,17 +15,17 @@
 //	say who is counted; work behind a proxy   package keyfunc; Options.ClientIP
 //	give plans their limits                   Policy.Tiers, and the example Plans
 //	load limits from a database               Policy.LimitOf
-//	count tokens, bytes or seconds            Policy.Cost, [Settle]
+//	count tokens, bytes or seconds            Policy.Cost, Settle
 //	count failed logins only                  Policy.ChargeIf
-//	lock out repeat offenders                 [Ban]
+//	lock out repeat offenders                 Ban
 //	try a limit before it denies              Policy.Shadow, Policy.Candidate
-//	let requests pass uncounted               Options.Exempt, Policy.Skip, [ModeOff]
+//	let requests pass uncounted               Options.Exempt, Policy.Skip, ModeOff
 //	limit one key while the service runs      package overrides; package console for HTTP
-//	replace the configuration                 [Middleware.Update]
-//	limit by the body of a request            [Middleware.Deny]
+//	replace the configuration                 Middleware.Update
+//	limit by the body of a request            Middleware.Deny
 //	test your service                         package algorithms/limitertest
-//	watch it                                  packages prommetrics and statuspage, [Observer]
-//	see who is denied, and what is wrong      [Middleware.TopDenied], [Middleware.Findings]
+//	watch it                                  packages prommetrics and statuspage, Observer
+//	see who is denied, and what is wrong      Middleware.TopDenied, Middleware.Findings
 //	call a limited service                    package client
 //
 // # One Middleware is one decision
@@ -38,7 +38,7 @@
 //	503     only Capacity policies deny; no decision, and a policy fails closed; the lookup
 //	        of an identity failed; the client hung up; the Middleware is closed
 //	401     an identity is missing, or an API key is unknown
-//	400     an identity or the value of a keyfunc.Custom is malformed or missing
+//	400     an identity is malformed; the value of a keyfunc.Custom is malformed or missing
 //	500     a check is invalid, e.g. its cost is negative
 //
 // An unknown API key costs the client's address one unit of its policy's Limit. The middleware answers before it reads

@@ -44,7 +44,7 @@ var reasons = []string{
 //	overload       nothing was sent: too many calls wait, or no connection was free
 //	failover       a master changes, or slots of a Cluster move
 //	capacity       Redis is out of memory or of connections
-//	configuration  it will not resolve itself: see [ErrMisconfigured]
+//	configuration  it will not resolve itself: see ErrMisconfigured
 //	key            a stored key holds something that is not a limiter's
 //	cancelled      the caller's context has ended
 //	internal       a fault of the program or of this library
