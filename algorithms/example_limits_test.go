@@ -110,7 +110,7 @@ func aroundTheTurn(limit algorithms.Limit) (admitted int) {
 	return admitted
 }
 
-// A tier, or a key, that must always be denied.
+// Nobody denies a tier or a key always.
 func ExampleNobody() {
 	limiter := algorithms.NewMemory(nil)
 	d, _ := algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.Nobody())
