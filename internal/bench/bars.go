@@ -1,4 +1,4 @@
-// Bars: what figures have to reach, and whether they do.
+// Bars: the figures that a measure has to reach, and whether it reaches them.
 
 package main
 
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A verdict is what became of a bar.
+// A verdict says whether a measure meets a bar.
 type verdict struct {
 	measure *measure
 	results [][]sample
@@ -19,8 +19,8 @@ type verdict struct {
 	met     bool
 }
 
-// together returns the verdicts by rows of the summary: those of one group and
-// figure share a row.
+// together returns the verdicts by rows of the summary. Verdicts of the same group,
+// figure and bar share a row.
 func (r *report) together() (rows [][]verdict) {
 	for _, v := range r.verdicts {
 		i := slices.IndexFunc(rows, func(row []verdict) bool {
@@ -94,8 +94,8 @@ func (r *report) firmMisses() (missed []string) {
 	return missed
 }
 
-// sides returns what stands on both sides of a bar: the medians of ours and of
-// theirs with its name, and the median ratio.
+// sides returns the texts of a row: our median, the median and the name of the best
+// other contestant, and the median ratio.
 func (m *measure) sides(results [][]sample, b bar) (ours, theirs, ratio string) {
 	i := m.index(b.whose())
 	if b.worst {
@@ -119,8 +119,9 @@ func (m *measure) sides(results [][]sample, b bar) (ours, theirs, ratio string) 
 	return ours, theirs, fmt.Sprintf("%.2f", m.value(results, b))
 }
 
-// value is what a bar looks at: the median over rounds of the figure, or of its
-// ratio to the best of the others in the same round.
+// value returns the number that a bar judges. It is the median of the figure over
+// the rounds. If the bar compares contestants, it is the median of the ratio to the
+// best of them in the same round.
 func (m *measure) value(results [][]sample, b bar) float64 {
 	if b.worst {
 		return medianOf(results[m.worst(results, b)], b.figure)
@@ -138,7 +139,7 @@ func (m *measure) value(results [][]sample, b bar) float64 {
 	return median(values)
 }
 
-// worst returns who has the largest figure.
+// worst returns the index of the contestant with the largest figure.
 func (m *measure) worst(results [][]sample, b bar) int {
 	worst := 0
 	for i := range results {
@@ -171,7 +172,7 @@ func (m *measure) index(name string) int {
 
 func (b bar) whose() string { return cmp.Or(b.who, us) }
 
-// reported says that there is nothing to reach: the ratio is only reported.
+// reported reports whether the bar only shows a ratio and demands nothing.
 func (b bar) reported() bool { return b.against != nil && b.atMost == 0 && b.atLeast == 0 }
 
 // met reports whether a value meets the bar.
@@ -185,7 +186,7 @@ func (b bar) met(v float64) bool {
 	return v <= b.atMost
 }
 
-// excess is larger the worse a value is.
+// excess returns a number that grows as the value gets worse.
 func (b bar) excess(v float64) float64 {
 	if b.atLeast > 0 {
 		return b.atLeast / v
@@ -193,7 +194,7 @@ func (b bar) excess(v float64) float64 {
 	return v / b.atMost
 }
 
-// want says what the bar is.
+// want returns the bar as text, such as "at most 1.1".
 func (b bar) want() string {
 	switch {
 	case b.reported():

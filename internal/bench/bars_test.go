@@ -28,7 +28,7 @@ func TestBarIsMet(t *testing.T) {
 	}
 }
 
-// Two bars of a group share a row, which shows the worse of them. A ratio is to
+// Two bars of a group share a row, which shows the worse one. A ratio compares with
 // the best peer of the same round, and the median round decides.
 func TestSummaryShowsTheWorstOfAGroup(t *testing.T) {
 	r := newReport(options{})

@@ -1,4 +1,4 @@
--- A token bucket as lean as a script of one key can be: GCRA in integer µs.
+-- A minimal token bucket for one key: GCRA in integer µs.
 -- KEYS[1] the key; ARGV: µs per unit, µs of the burst, cost.
 -- State: the instant at which the bucket is full again.
 -- Returns {1 if allowed, µs until it is full again}.

@@ -1,5 +1,5 @@
-// The curve over callers: checks per second and latencies of all who count in
-// Redis, on each network.
+// The curve over callers: checks per second and latencies of all contestants that
+// count in Redis, on each network.
 
 package main
 
@@ -15,7 +15,7 @@ import (
 
 var callerCounts = []int{1, 2, 4, 8, 16, 64, 256, 1024}
 
-// quickCallers is how many callers a quick run has: it leaves out the others.
+// quickCallers is the only point of the curves in a quick run.
 const quickCallers = 16
 
 var curveFigures = []figure{checksPerSecond, p50, p99, p999, ownCPU, serverCPU, proxyCPU, allocations}
@@ -42,7 +42,7 @@ func curve() (points []measure) {
 	return points
 }
 
-// onRedisAll returns who counts in Redis, each as its README says.
+// onRedisAll returns all contestants that count in Redis, each as its README says.
 func onRedisAll() []contestant {
 	return []contestant{
 		{us, loaded(onRedis(algorithms.TokenBucket))},
@@ -56,7 +56,7 @@ func onRedisAll() []contestant {
 	}
 }
 
-// redisPeers are whom the bars of the curve compare penstock with.
+// redisPeers are the contestants with which the bars of the curve compare penstock.
 var redisPeers = []string{"redis_rate", "redis_rate, 256 connections", "rueidis", "autopipeline", "ulule/limiter", "throttled"}
 
 // A fast client lets calls run on their callers' goroutines, because it obeys
@@ -66,8 +66,7 @@ func fast(o *redis.Options) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-// A pooled client has as many connections as callers, instead of go-redis's
-// ten per core.
+// A pooled client has up to 256 connections, instead of go-redis's ten per core.
 func pooled(o *redis.Options) { o.PoolSize = 256 }
 
 // curveBars returns the bars of a point.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A point is what was measured with one number of callers on one network.
+// A point has the results with one number of callers on one network.
 type point struct {
 	measure *measure
 	results [][]sample
@@ -72,7 +72,8 @@ func (f figure) table(b *strings.Builder, points []point) {
 	}
 }
 
-// draws reports whether the report has a file, beside which plots can be.
+// draws reports whether there are plots: they need a file of the report, beside
+// which they are written.
 func (r *report) draws() bool { return r.options.out != "" && !r.options.quick }
 
 // draw writes the plots.

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// fillers is how many goroutines make keys, where nobody looks at the time.
+// fillers is how many goroutines make keys where time is not measured.
 const fillers = 32
 
-// stored measures what a key takes in Redis, its name and TTL included, on a
-// server of its own: 100 000 new keys, asked for once.
+// stored measures the memory of a key in Redis, its name and TTL included. It uses
+// each of the plan's keys so many times, on a server of its own.
 func stored(set setup, times int) start {
 	return func(ctx context.Context, s *stage, p plan) (round, error) {
 		return func(ctx context.Context) (sample, error) {
@@ -44,7 +44,7 @@ func stored(set setup, times int) start {
 	}
 }
 
-// settled returns the memory in use once all connections but ours are gone.
+// settled returns the memory in use when only our own connection is left.
 func settled(ctx context.Context, s *server) (float64, error) {
 	for range 1000 {
 		clients, err := s.info(ctx, "clients", "connected_clients")
@@ -59,8 +59,8 @@ func settled(ctx context.Context, s *server) (float64, error) {
 	return 0, errors.New("a contestant does not close its connections")
 }
 
-// held measures what a key takes on the heap. The names of keys are made as
-// they come, as those of requests are: who keeps one pays for it.
+// held measures the memory of a key on the heap. Each name is made for its check, as
+// names in requests are, so a contestant that keeps the name pays for it.
 func held(set setup) start {
 	return func(ctx context.Context, s *stage, p plan) (round, error) {
 		return func(ctx context.Context) (sample, error) {
@@ -86,7 +86,7 @@ func held(set setup) start {
 func heapInUse() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what finalizers and pools held on to
+	runtime.GC() // frees memory that finalizers and pools kept
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
 }
@@ -105,8 +105,8 @@ func grown(set setup) start {
 	})
 }
 
-// versus measures a limiter in two ways in turn, which differ in callers or
-// keys, and compares them.
+// versus measures a limiter under two plans in turn, which differ in callers or
+// keys, and compares the results.
 func versus(set setup, f figure, a, b plan, compare func(a, b sample) float64) start {
 	return func(ctx context.Context, s *stage, p plan) (round, error) {
 		var rounds [2]round

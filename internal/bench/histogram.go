@@ -1,3 +1,15 @@
+// Buckets of a histogram.
+//
+// The highest bit of a value is its octave: 1000 is 1111101000 in binary, and its
+// octave is 9, because 2^9 <= 1000 < 2^10. An octave has 32 buckets of equal width,
+// which is 2^octave / 32: here 16. The five bits after the highest one choose the
+// bucket: here 11110, which is 30. So 1000 is in the bucket from (32+30) * 16 = 992
+// to 1007. A bucket's width is at most a 32nd of its values.
+//
+// Values below 32 have a bucket each, with the value as its number. Octave 5 follows
+// with the buckets 32 to 63, octave 6 with 64 to 95, and octave o begins at
+// (o-4) * 32. The bucket of 1000 is (9-4) * 32 + 30 = 190.
+
 package main
 
 import (
@@ -5,8 +17,8 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets whose width is at most a 32nd of
-// their values, because a worker makes too many to keep.
+// A histogram counts durations in buckets, because a worker makes too many checks
+// to keep all durations.
 type histogram [64 * bucketsPerOctave]int64
 
 const bucketsPerOctave = 32
@@ -33,8 +45,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// bucketOf returns the bucket of a value: its octave, and the bits after the
-// first one.
+// bucketOf returns the number of a value's bucket.
 func bucketOf(v uint64) int {
 	octave := bits.Len64(v) - 1
 	if octave < 5 {
@@ -43,6 +54,7 @@ func bucketOf(v uint64) int {
 	return (octave-4)*bucketsPerOctave + int(v>>(octave-5))&(bucketsPerOctave-1)
 }
 
+// bucketBegin returns the least value of a bucket.
 func bucketBegin(i int) uint64 {
 	if i < bucketsPerOctave {
 		return uint64(i)

@@ -18,13 +18,13 @@ const batchesPerRound = 10
 
 // A mix is a batch of checks, each of another caller.
 type mix struct {
-	ready  func(ctx context.Context, h *holder) error // makes what the checks will find; nil: nothing
+	ready  func(ctx context.Context, h *holder) error // makes the states that the checks find; nil: none
 	checks func(h *holder) []algorithms.Check
 }
 
-// A holder measures for how long a batch holds Redis: the time that the server
-// itself says a script took. Callers' calls gather while a gate holds up the
-// one in front of them, and so travel together.
+// A holder measures how long a batch blocks Redis. The server's slow log has the time
+// of each script. A locked gate delays one call. All other calls wait behind it, and
+// then they travel in as few batches as the limiter allows.
 type holder struct {
 	server  *server
 	limiter *shared.Limiter
@@ -94,8 +94,7 @@ func newHolder(ctx context.Context, s *stage) (*holder, error) {
 	return h, err
 }
 
-// send lets all checks gather, and returns the µs of the longest script that
-// they became.
+// send lets all checks travel together, and returns the µs of the longest script.
 func (h *holder) send(ctx context.Context, checks []algorithms.Check) (float64, error) {
 	if err := h.server.admin.SlowLogReset(ctx).Err(); err != nil {
 		return 0, err
@@ -109,14 +108,14 @@ func (h *holder) send(ctx context.Context, checks []algorithms.Check) (float64, 
 		}
 	}
 	h.gate.Lock()
-	group.Go(func() { ask(o1(-1, algorithms.TokenBucket(1, time.Second))) }) // goes in front
+	group.Go(func() { ask(o1(-1, algorithms.TokenBucket(1, time.Second))) }) // the call that the gate delays
 	for _, check := range checks {
 		group.Go(func() { ask(check) })
 	}
 	for h.limiter.Stats().Redis.Checks < before+uint64(1+len(checks)) {
 		time.Sleep(100 * time.Microsecond)
 	}
-	time.Sleep(time.Millisecond) // from being counted to being queued
+	time.Sleep(time.Millisecond) // a check is counted just before it is queued
 	h.gate.Unlock()
 	group.Wait()
 	if err := failure.Load(); err != nil {
@@ -139,10 +138,10 @@ func (h *holder) longest(ctx context.Context) (float64, error) {
 	return float64(longest.Microseconds()), nil
 }
 
-// fillLogs makes n full logs, in windows of a minute: so many entries each, a
-// tenth of them at each of ten instants, the oldest of the given cost and the
-// others of 1. It keeps what was taken first from each. Nothing is left of
-// earlier ones.
+// fillLogs replaces all keys by n full logs with windows of a minute. Each log has
+// that many entries, a tenth of them at each of ten instants. The oldest entry has
+// the given cost, all others have cost 1. fillLogs keeps the first check of each log
+// in taken.
 func (h *holder) fillLogs(ctx context.Context, n, entries int, oldest int64) error {
 	if err := h.server.flush(ctx); err != nil {
 		return err

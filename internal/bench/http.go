@@ -20,14 +20,14 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// address is the key of what is limited by IP.
+// address returns the i-th remote address, for limits by IP.
 func address(i int) string {
 	return fmt.Sprintf("10.%d.%d.%d:", i>>16&255, i>>8&255, i&255) + strconv.Itoa(1024+i%60_000)
 }
 
-// handled asks a handler on behalf of an address, which is also the merchant's
-// name. Each goroutine has one request and one response, so
-// that what is measured is the middleware.
+// handled sends requests of an address, which is also the merchant's name, to a
+// handler. Each goroutine has one request and one response, so that only the
+// middleware is measured.
 func handled(h http.Handler) func() take {
 	return func() take {
 		r := httptest.NewRequest(http.MethodPost, "/v1/charges", http.NoBody)
@@ -51,7 +51,7 @@ func handled(h http.Handler) func() take {
 	}
 }
 
-// A response costs nothing by itself.
+// A response is a ResponseWriter that only keeps the status and the header.
 type response struct {
 	header http.Header
 	status int
@@ -84,7 +84,7 @@ func penstockRedisHTTP(n int) setup {
 	}
 }
 
-// penstockSharedHTTP remembers denials.
+// penstockSharedHTTP counts in Redis by one policy, and remembers denials.
 func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, error) {
 	limiter, err := newShared(s, s.client(), shared.Options{})
 	if err != nil {
@@ -95,12 +95,12 @@ func penstockSharedHTTP(_ context.Context, s *stage, q quota) (func() take, erro
 	})
 }
 
-// unheard observes every request, and counts none.
+// unheard is an observer that ignores its events.
 type unheard struct{}
 
 func (unheard) Observe(context.Context, ratelimit.Event) {}
 
-// observed middleware writes penstock's own headers.
+// observed has the options of middleware with an observer and the draft's headers.
 var observed = ratelimit.Options{Headers: headers.Draft, Observers: []ratelimit.Observer{unheard{}}}
 
 func penstockHTTP(o ratelimit.Options, l algorithms.Limiter, policies ...ratelimit.Policy) (func() take, error) {

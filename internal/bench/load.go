@@ -25,7 +25,7 @@ func loaded(set setup) start {
 	}
 }
 
-// unlimited measures what has no limiter.
+// unlimited measures a contestant without a limiter.
 func unlimited(set setup) start {
 	return func(ctx context.Context, s *stage, p plan) (round, error) {
 		takes, err := set(ctx, s, p.quota)
@@ -36,7 +36,7 @@ func unlimited(set setup) start {
 	}
 }
 
-// round returns what takes one round.
+// round returns a function that measures one round.
 func (l *load) round(s *stage) round {
 	return func(ctx context.Context) (sample, error) {
 		if l.plan.onServer {
@@ -75,7 +75,7 @@ func newLoad(p plan, takes func() take) *load {
 	for i := range p.callers {
 		c := &caller{ask: takes(), random: rand.New(rand.NewPCG(uint64(i), 7))}
 		if p.sampled {
-			// Room for two million checks per second and then some; append grows it if need be.
+			// Room for two million checks per second, so that append seldom grows it.
 			c.latencies = make([]uint32, 0, 1024+int(p.lasts.Seconds()*2e6)/p.callers)
 		}
 		l.callers = append(l.callers, c)
@@ -97,7 +97,7 @@ func (p plan) keyNames(n int) []string {
 
 func userKey(i int) string { return "usr=" + strconv.Itoa(100_000_000+i) }
 
-// fill asks once for every key, so that connections, scripts and states exist.
+// fill uses every key once, so that connections, scripts and states exist.
 func (l *load) fill(ctx context.Context) error {
 	var group sync.WaitGroup
 	var failure atomic.Pointer[error]
@@ -140,8 +140,8 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 	got := sample{
 		checksPerSecond: float64(checks-failed) / elapsed.Seconds(),
 		perCheck:        float64(elapsed.Nanoseconds()) / n,
-		// Rounded down as package testing does: what happens less than once
-		// per check is of the runtime or of a goroutine beside.
+		// Rounded down, as package testing does: rarer allocations come from the
+		// runtime or from other goroutines.
 		allocations:   math.Floor(float64(after.mallocs-before.mallocs) / n),
 		bytesPerCheck: float64(after.bytes-before.bytes) / n,
 		ownCPU:        (after.own - before.own) / n,
@@ -154,7 +154,7 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 	return got, ctx.Err()
 }
 
-// loop runs all callers for a time, and returns how long it took.
+// loop runs all callers for the given time, and returns the time that it took.
 func (l *load) loop(ctx context.Context, lasts time.Duration) time.Duration {
 	var group sync.WaitGroup
 	var stop atomic.Bool
@@ -175,7 +175,7 @@ func (l *load) loop(ctx context.Context, lasts time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// counted does without a clock, which would cost as much as a check in memory.
+// counted reads no clock per check: that would cost as much as a check in memory.
 func (c *caller) counted(ctx context.Context, keys []string, stop *atomic.Bool) {
 	checks, failed := 0, 0
 	for ok := true; ok; ok = !stop.Load() && ctx.Err() == nil {
@@ -202,7 +202,7 @@ func (c *caller) sampled(ctx context.Context, keys []string, stop *atomic.Bool) 
 	}
 }
 
-// leastBeyond is how many checks must have taken longer than a quantile.
+// leastBeyond is how many checks must take longer than a quantile.
 const leastBeyond = 3
 
 func (l *load) quantiles(got sample) {
@@ -215,7 +215,7 @@ func (l *load) quantiles(got sample) {
 	}
 	slices.Sort(all)
 	for f, perMille := range map[figure]int{p50: 500, p99: 990, p999: 999} {
-		// The last hundredth of a few checks is one of them, and says nothing.
+		// The p99 of a hundred checks would be a single check.
 		if beyond := len(all) * (1000 - perMille) / 1000; beyond >= leastBeyond || f == p50 {
 			got[f] = float64(all[len(all)*perMille/1000]) / 1e3
 		}

@@ -24,7 +24,7 @@ const (
 	defaultRounds = 5
 )
 
-// options are what the command line says.
+// options are the flags of the command line.
 type options struct {
 	only   *regexp.Regexp // measures
 	rows   *regexp.Regexp // contestants
@@ -53,7 +53,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run measures, and returns the exit code.
+// run runs the command, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -91,10 +91,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	only := flags.String("only", "", "run only the measures whose names match this `regexp`")
 	rows := flags.String("rows", "", "run only the rows whose names match this `regexp`")
-	flags.IntVar(&o.rounds, "rounds", defaultRounds, "rounds of each measure")
-	flags.BoolVar(&o.quick, "quick", false, "tiny counts: fail on allocations, ignore times")
-	flags.StringVar(&o.out, "o", "", "write the table to this `file`, too")
-	flags.StringVar(&o.cpu, "cpuprofile", "", "write a profile to this `file`")
+	flags.IntVar(&o.rounds, "rounds", defaultRounds, "`number` of rounds of each measure")
+	flags.BoolVar(&o.quick, "quick", false, "run each measure for an instant: fail on allocations, ignore times")
+	flags.StringVar(&o.out, "o", "", "also write the report to this `file`, and the plots beside it")
+	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -105,7 +105,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, err
 	}
 	if o.rounds < 1 || flags.NArg() > 0 {
-		return o, errors.New("want at least one round, and no arguments")
+		return o, errors.New("want -rounds of at least 1, and no arguments")
 	}
 	if len(o.selected()) == 0 {
 		return o, fmt.Errorf("no measure matches -only %q with a row that matches -rows %q", *only, *rows)
@@ -126,7 +126,7 @@ func (o options) selected() (some []measure) {
 	return some
 }
 
-// command returns what measured this, without the files it wrote.
+// command returns the command line of this run, without the names of its files.
 func (o options) command() string {
 	command := "go -C internal/bench run ."
 	if o.only.String() != "" {
@@ -144,7 +144,7 @@ func (o options) command() string {
 	return fmt.Sprintf("%s -rounds %d", command, o.rounds)
 }
 
-// profiled calls f, and writes a profile of it to a file unless that is empty.
+// profiled calls f, and writes a CPU profile of it to the file, if one is named.
 func profiled(file string, f func() error) error {
 	if file == "" {
 		return f()

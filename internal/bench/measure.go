@@ -25,31 +25,31 @@ type measure struct {
 	bars        []bar
 }
 
-// A plan says what is asked of a contestant in a round.
+// A plan says what a contestant does in a round.
 type plan struct {
 	callers  int // goroutines; each waits for its answer
 	keys     int
 	quota    quota
 	lasts    time.Duration
-	warmUp   time.Duration      // unmeasured, before each round; 0: ask once for every key
+	warmUp   time.Duration      // unmeasured, before each round; 0: use every key once instead
 	key      func(i int) string // nil: usr=i
-	sampled  bool               // take the latency of every check
-	onServer bool               // it uses the Redis server: forget keys before, measure its CPU
-	network  network            // the way to the server
+	sampled  bool               // measure the latency of every check
+	onServer bool               // it uses the Redis server: delete keys before, measure its CPU
+	network  network            // between the contestants and the server
 	mayFail  bool               // failed checks are a figure; otherwise one in a hundred is an error
 }
 
-// A quota is a limit as all contestants understand it: so many requests per
-// window. All may come at once.
+// A quota is a limit that every contestant has: so many requests per window, and all
+// of them may come at once.
 type quota struct {
 	requests int64
 	window   time.Duration
 }
 
-// A figure is one of the numbers that come out of a round.
+// A figure is one kind of number that a round yields.
 type figure struct {
 	name, unit string
-	more       bool // is better
+	more       bool // a larger number is better
 }
 
 // A sample holds the figures of one round.
@@ -84,37 +84,37 @@ type contestant struct {
 	start start
 }
 
-// A start sets a contestant up and makes sure that it limits; what it returns
-// takes one round.
+// A start sets a contestant up, and makes sure that it limits.
 type start func(ctx context.Context, s *stage, p plan) (round, error)
 
+// A round measures a contestant once.
 type round func(ctx context.Context) (sample, error)
 
 // A take asks for one unit of key, and reports whether it was admitted.
 type take func(ctx context.Context, key string) (bool, error)
 
-// A setup makes a limiter of one quota, and returns what makes takes: one per
-// goroutine, each with buffers of its own.
+// A setup makes a limiter of one quota. It returns a function that makes a take for
+// each goroutine, with buffers of its own.
 type setup func(ctx context.Context, s *stage, q quota) (func() take, error)
 
-// A bar is what a figure has to reach.
+// A bar is a bound that a figure has to meet.
 type bar struct {
 	figure  figure
-	who     string   // empty: penstock
-	worst   bool     // whoever has the largest figure
-	against []string // the ratio to the best of them counts; nil: the figure itself
+	who     string   // the contestant; empty: penstock
+	worst   bool     // the contestant with the largest figure, instead of who
+	against []string // judge the ratio to the best of these; nil: the figure itself
 	atLeast float64
 	atMost  float64
-	firm    bool   // a quick run fails if it is missed
-	why     string // it is missed where it is
+	firm    bool   // a quick run fails if the bar is missed
+	why     string // the reason if the bar is missed
 	group   string // bars of one group share a row, which shows the worst of them
 }
 
 const us = "penstock"
 
 // reduced returns the measure with only the contestants whose names match, and
-// with only the bars whose sides are both among them. A bar for the worst row
-// stays, because each row has to reach it.
+// with only the bars that compare these. A bar for the worst row stays, because each
+// row has to meet it.
 func (m measure) reduced(names *regexp.Regexp) measure {
 	m.contestants = slices.DeleteFunc(slices.Clone(m.contestants), func(c contestant) bool { return !names.MatchString(c.name) })
 	m.bars = slices.DeleteFunc(slices.Clone(m.bars), func(b bar) bool {
@@ -140,8 +140,8 @@ func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, er
 	results := make([][]sample, len(steps))
 	for n := range rounds {
 		for j := range steps {
-			// Each round begins with another, so that nobody always follows
-			// the same neighbour.
+			// Each round begins with another contestant, so that none always has
+			// the same position.
 			i := (j + n) % len(steps)
 			runtime.GC()
 			got, err := steps[i](ctx)
@@ -154,12 +154,12 @@ func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, er
 	return results, nil
 }
 
-// in returns the plan as a stage plays it: a quick one is brief.
+// in returns the plan for a stage, which is shorter on a quick one.
 func (p plan) in(s *stage) plan {
 	if s.quick {
 		p.lasts = min(p.lasts, 10*time.Millisecond)
 		if p.warmUp == 0 {
-			p.keys = max(1, p.keys/1000) // each is asked for
+			p.keys = max(1, p.keys/1000) // each of them is used once
 		}
 		p.warmUp = min(p.warmUp, 5*time.Millisecond)
 	}
@@ -194,7 +194,8 @@ func (set setup) proven(ctx context.Context, s *stage, p plan) (func() take, err
 	return set(ctx, s, p.quota)
 }
 
-// median returns the middle one of values, or the mean of two. Of none it is NaN.
+// median returns the middle value, or the mean of the two middle ones. Without values
+// it returns NaN.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {

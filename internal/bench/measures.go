@@ -1,4 +1,4 @@
-// All measures: what runs, which figures count, and which bars they have to reach.
+// All measures, with their contestants, figures and bars.
 
 package main
 
@@ -11,19 +11,19 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// Quotas that admit all that a measure asks, so that everybody writes. That is
-// the dearer path for all contestants.
+// These quotas admit every check of a measure, so that every contestant writes. That
+// costs more than a denial.
 var (
 	perMinute = quota{1_000, time.Minute}       // for many keys
 	perSecond = quota{1_000_000, time.Second}   // for one key
-	plenty    = quota{100_000_000, time.Second} // for one that is leased
+	plenty    = quota{100_000_000, time.Second} // for one key with leases
 	// perDay refills nothing while keys are counted, so that none expires.
 	perDay = quota{100, 24 * time.Hour}
 )
 
 const (
 	second  = time.Second
-	instant = 300 * time.Millisecond // is plenty for what takes 100 ns
+	instant = 300 * time.Millisecond // long enough for checks of 100 ns
 )
 
 var measures = slices.Concat(
@@ -79,13 +79,13 @@ var redisMeasures = []measure{{
 	bars: []bar{{figure: bytesPerKey, against: []string{"redis_rate"}, atMost: 1}},
 }, {
 	name:        "redis-hold",
-	title:       "Redis, the longest that a batch holds it",
+	title:       "Redis, the longest time that a batch blocks it",
 	figures:     []figure{holdLongest, holdTypical},
 	contestants: mixes,
 	bars:        []bar{{figure: holdLongest, worst: true, atMost: 500, why: whyHold}},
 }}
 
-// perMonth is a limit of the calendar, whatever window is asked for.
+// perMonth returns a limit of the calendar, whatever the window is.
 func perMonth(requests int64, _ time.Duration) algorithms.Limit {
 	return algorithms.PerMonth(requests, nil)
 }
@@ -173,7 +173,7 @@ var httpMeasures = []measure{{
 	bars: []bar{
 		{figure: perCheck, atMost: 1_000, why: whyDenial},
 		{figure: allocations, atMost: 6},
-		{figure: commands, atMost: 0.01}, // one per second, when it is forgotten
+		{figure: commands, atMost: 0.01}, // one per second, when the limiter forgets the denial
 	},
 }}
 

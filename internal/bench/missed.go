@@ -1,16 +1,16 @@
 package main
 
-// Why targets are missed: the profile, and the attempts so far. The report
-// quotes it for the targets that its run misses.
+// The reasons why bars are missed, by profiles, and the remedies that were tried. If
+// a run misses a bar, its report quotes the reason.
 const (
-	whyServerCPU = "A key costs about 2 µs within a batch: 0.3 to read it, 0.8 for PTTL and INCRBY, which most takes need in the place of SET with PX (1.2), " +
-		"0.3 to decode it, and 0.2 for its answer. The rest is Lua's interpreter and the share of the round trip. Tried and kept: one MGET instead of a GET per key, " +
-		"one entry per key and tally, states that Redis stores as integers, a TTL with some to spare, reading states without patterns. " +
+	whyServerCPU = "A key costs about 2 µs within a batch: 0.3 to read it, 0.8 for PTTL and INCRBY, which most takes need instead of SET with PX (1.2), " +
+		"0.3 to decode it, and 0.2 for its answer. The rest is Lua's interpreter and the key's share of the round trip. Tried and kept: one MGET instead of a GET per key, " +
+		"one entry per key and tally, states that Redis stores as integers, a TTL with a spare part, reading states without patterns. " +
 		"Tried and not better: PXAT, KEEPTTL with a PEXPIRE, the whole number parsed at once. Not taken: GETEX, because every key would then stay for a whole burst's time."
-	whyAlone = "The script takes about 10 µs in Redis; TIME, MGET and SET are 3 of them. Most clients do not obey deadlines while they read, so a worker goroutine sends the call, " +
+	whyAlone = "The script takes about 10 µs in Redis; TIME, MGET and SET take 3 of them. Most clients do not obey deadlines while they read, so a worker goroutine sends the call, " +
 		"and two switches between goroutines take 20 µs. With the options of the column “penstock, fast client” the caller sends it itself."
 	whyNetwork = "The number of batches in flight is the round trip divided by 100 µs, and at least 4. With more callers than batches, a call waits for a place, up to a round trip divided by " +
-		"the number of batches. Twice as many batches were tried: each check then costs Redis and this process more CPU, and no figure was better on two cores, which the proxy shares."
+		"the number of batches. Twice as many batches were tried: each check then costs Redis and this process more CPU. No figure was better on the two cores that the proxy shares."
 	whyLoopback = "On one machine the CPU is the limit: clients, Redis and the measuring program share two cores. At most 4 batches are in flight, and a small batch costs as much as a large one. " +
 		"rueidis sends all calls of a moment in one write over one connection, and go-redis alone hands no call to another goroutine."
 	whyTail          = "A call that just misses a batch waits for the next place in flight. Small batches of many connections also wait for each other in Redis."
@@ -19,11 +19,11 @@ const (
 	whyZipfBelow     = "Units on lease in one process are not spent where another process denies in the same window."
 	whyThreePolicies = "Redis needs about 5 µs more for each further policy: a read, a write, and the arithmetic between them. Tried and kept: one pass that judges and charges, state in local variables, " +
 		"limits sent once per batch, one buffer for all keys, prepared header values."
-	whyHold = "A log whose entries have different costs is read until enough of it has ended: half of it at the worst. Tried and kept: " +
+	whyHold = "The script reads a log whose entries have different costs entry by entry, from the nearer end: at the worst, half of the log. Tried and kept: " +
 		"reading in blocks, from the nearer end, one LTRIM after a search, less weight in a batch."
 	whyMemory = "A seventh of the time is the clock, a tenth the hash of the key, and a fifth the cache misses of its chain, block and record. Tried and kept: records of 96 bytes, " +
 		"a table that grows by a chain at a time, a path for one take, the state in the record itself, names compared by their hash first. Not taken: pointers to records, which would need more memory per key."
-	whyCores = "It is whatever other processes leave of two cores: on a calm machine it was 1.64. Tried and kept: more shards " +
+	whyCores = "Other processes use the two cores, too. On a calm machine the speed-up was 1.64. Tried and kept: more shards " +
 		"than cores, each with counters of its own and on cache lines of its own, one lock per take."
 	whyMiddleware = "Memory takes a quarter of it, header fields a fifth, the key a seventh, and the copy of the request a tenth: only WithContext gives a request another context. " +
 		"Tried and kept: a verdict that is lent from a pool until a handler asks for it, one allocation for all numbers of the header fields, keys without fmt."

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// mixes are what callers ask at once, in batches as heavy as the batcher lets
-// them become; and the lightest, for comparison.
+// mixes are batches of checks, as heavy as the limiter allows. The first one is the
+// lightest possible, for comparison.
 var mixes = []contestant{
 	{"1 token bucket, admitted", holds(mix{checks: each(1, func(i int) algorithms.Check {
 		return o1(i, algorithms.TokenBucket(1_000_000, time.Minute))
@@ -87,7 +87,7 @@ func each(n int, check func(i int) algorithms.Check) func(*holder) []algorithms.
 	}
 }
 
-// logMix asks n full logs something, when so much time has passed.
+// logMix makes n full logs, moves the clock by later, and sends one check to each log.
 func logMix(name string, n, entries int, later time.Duration, ask func(taken algorithms.Check) algorithms.Check) contestant {
 	return contestant{name, holds(mix{
 		ready:  func(ctx context.Context, h *holder) error { return h.ready(ctx, n, entries, 1, later) },
@@ -95,8 +95,8 @@ func logMix(name string, n, entries int, later time.Duration, ask func(taken alg
 	})}
 }
 
-// unevenMix is the same of logs whose oldest entry has a cost of 2: the others
-// must be read to know their costs.
+// unevenMix is logMix with an oldest entry of cost 2. Then the script cannot compute
+// the units of a part of the log: it has to read its entries.
 func unevenMix(name string, n, entries int, later time.Duration, ask func(taken algorithms.Check) algorithms.Check) contestant {
 	return contestant{name, holds(mix{
 		ready:  func(ctx context.Context, h *holder) error { return h.ready(ctx, n, entries, 2, later) },

@@ -10,11 +10,11 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-// limited makes limits of an algorithm from quotas.
+// A limited is an algorithm: it makes a limit from a quota.
 type limited func(requests int64, window time.Duration) algorithms.Limit
 
-// onRedis asks Redis under a limit of the given kind, on a client that adjust
-// may change.
+// onRedis counts in Redis under a limit of the given kind. adjust may change the
+// options of the client.
 func onRedis(kind limited, adjust ...func(*redis.Options)) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
 		limiter, err := newShared(s, s.client(adjust...), shared.Options{})
@@ -22,14 +22,14 @@ func onRedis(kind limited, adjust ...func(*redis.Options)) setup {
 	}
 }
 
-// leased asks Redis with leases.
+// leased counts in Redis with leases.
 func leased(_ context.Context, s *stage, q quota) (func() take, error) {
 	limiter, err := newShared(s, s.client(), shared.Options{Lease: &shared.LeaseOptions{}})
 	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), err
 }
 
-// newShared returns a shared limiter that ends with the stage. Its deadline is
-// long: a slow machine is no outage.
+// newShared returns a shared limiter that ends with the stage. Its deadline is long,
+// so that a slow machine does not count as an outage.
 func newShared(s *stage, client shared.Client, o shared.Options) (*shared.Limiter, error) {
 	o.Deadline = time.Minute
 	limiter, err := shared.New(client, &o)
@@ -40,14 +40,14 @@ func newShared(s *stage, client shared.Client, o shared.Options) (*shared.Limite
 	return limiter, nil
 }
 
-// inMemory asks Memory, with room for all keys of the benchmark.
+// inMemory counts in a Memory, with room for all keys of the benchmark.
 func inMemory(_ context.Context, _ *stage, q quota) (func() take, error) {
 	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
 	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), nil
 }
 
-// takesOf takes one unit at a time. A caller has a slice of its own and uses it
-// again, as the middleware does.
+// takesOf makes takes of one unit. Each caller reuses a slice of its own, as the
+// middleware does.
 func takesOf(limiter algorithms.Limiter, limit algorithms.Limit) func() take {
 	return func() take {
 		checks := []algorithms.Check{{Policy: "clients", Limit: limit, Cost: 1}}

@@ -1,3 +1,11 @@
+// The cost of a check by pace: how often each key is used, and how many keys there
+// are. At 64 checks per second of each of 1 000 000 keys, a second would have 64
+// million checks, more than a machine can make. But the cost of a check depends only
+// on the states that it finds, and these depend on the limiter's clock. So the clock
+// moves by 1 s / (64 * 1 000 000) = 15 ns per check. A machine that makes 1 000 000
+// checks per second then sees its clock run at a 64th of the real speed, and each
+// check finds what it would find at the wanted pace.
+
 package main
 
 import (
@@ -11,7 +19,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-// A pace is how often a key is asked for, and how many keys there are.
+// A pace is how often each key is used per second, and how many keys there are.
 type pace struct{ perSecond, keys int }
 
 var paceMeasures = []measure{{
@@ -35,8 +43,8 @@ var paceMeasures = []measure{{
 	),
 }}
 
-// The limit of the paces is 100 per second, above all paces: everything is
-// admitted, so that states and logs are as long as they can be.
+// paceQuota is above all paces: it admits everything, so that logs are as long as
+// possible.
 var paceQuota = quota{100, time.Second}
 
 var bucketPaces = []pace{
@@ -51,10 +59,7 @@ var logPaces = []pace{
 	{1, 10_000}, {8, 10_000}, {64, 10_000},
 }
 
-// atPaces returns a contestant per pace. Sixty-four checks per second of a
-// million keys are more than a machine can do, but the cost of a check depends
-// on nothing but what it finds: so the limiter's clock runs at the speed that
-// makes the checks which do happen come at that pace.
+// atPaces returns a contestant per pace.
 func atPaces(kind limited, paces []pace, on func(limited, pace) setup) []contestant {
 	var points []contestant
 	for _, at := range paces {
@@ -64,7 +69,7 @@ func atPaces(kind limited, paces []pace, on func(limited, pace) setup) []contest
 	return points
 }
 
-// keysOf makes the number of keys the pace's.
+// keysOf replaces the plan's number of keys by the pace's number.
 func (at pace) keysOf(begin start) start {
 	return func(ctx context.Context, s *stage, p plan) (round, error) {
 		p.keys = at.keys
@@ -72,7 +77,7 @@ func (at pace) keysOf(begin start) start {
 	}
 }
 
-// step is how far the clock moves per check.
+// step returns how far the clock moves per check.
 func (at pace) step() time.Duration {
 	return max(1, time.Second/time.Duration(at.perSecond*at.keys))
 }
@@ -101,7 +106,7 @@ func pacedRedis(kind limited, at pace) setup {
 	}
 }
 
-// A countedLimiter counts the checks that it is asked.
+// A countedLimiter counts its checks.
 type countedLimiter struct {
 	algorithms.Limiter
 	checks atomic.Int64

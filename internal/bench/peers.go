@@ -14,20 +14,20 @@ import (
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 )
 
-// redisRate is go-redis/redis_rate, on a client that adjust may change.
+// redisRate is go-redis/redis_rate. adjust may change the options of the client.
 func redisRate(adjust ...func(*redis.Options)) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
 		l := redis_rate.NewLimiter(s.client(adjust...))
 		limit := redis_rate.Limit{Rate: int(q.requests), Burst: int(q.requests), Period: q.window}
-		return everybody(func(ctx context.Context, key string) (bool, error) {
+		return sameTake(func(ctx context.Context, key string) (bool, error) {
 			res, err := l.Allow(ctx, key, limit)
 			return err == nil && res.Allowed > 0, err
 		}), nil
 	}
 }
 
-// redisRateTimes asks redis_rate n times, once per policy, as there is no other
-// way. A later denial does not give back what an earlier one took.
+// redisRateTimes asks redis_rate n times, once per policy, because it has no call for
+// several policies. A later denial does not return the units of an earlier policy.
 func redisRateTimes(n int) setup {
 	return func(ctx context.Context, s *stage, q quota) (func() take, error) {
 		takes, err := redisRate()(ctx, s, q)
@@ -35,7 +35,7 @@ func redisRateTimes(n int) setup {
 			return nil, err
 		}
 		ask := takes()
-		return everybody(func(ctx context.Context, key string) (bool, error) {
+		return sameTake(func(ctx context.Context, key string) (bool, error) {
 			allowed := true
 			for i := range n {
 				ok, err := ask(ctx, [...]string{"merchant:", "endpoint:", "global:"}[i]+key)
@@ -54,7 +54,7 @@ func throttledRedis(_ context.Context, s *stage, q quota) (func() take, error) {
 	if err != nil {
 		return nil, err
 	}
-	return everybody(func(ctx context.Context, key string) (bool, error) {
+	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		limited, _, err := l.RateLimitCtx(ctx, key, 1)
 		return !limited && err == nil, err
 	}), nil
@@ -81,7 +81,7 @@ func ululeRedis(_ context.Context, s *stage, q quota) (func() take, error) {
 
 func ululeTakes(store limiter.Store, q quota) func() take {
 	l := limiter.New(store, limiter.Rate{Period: q.window, Limit: q.requests})
-	return everybody(func(ctx context.Context, key string) (bool, error) {
+	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		c, err := l.Get(ctx, key)
 		return err == nil && !c.Reached, err
 	})
@@ -90,8 +90,8 @@ func ululeTakes(store limiter.Store, q quota) func() take {
 //go:embed bucket.lua
 var bucketScript string
 
-// viaRueidis runs bucket.lua through rueidis, which writes what concurrent
-// callers ask into one pipeline by itself.
+// viaRueidis runs bucket.lua through rueidis, which pipelines the commands of
+// concurrent callers by itself.
 func viaRueidis(_ context.Context, s *stage, q quota) (func() take, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.addr()}})
 	if err != nil {
@@ -100,15 +100,15 @@ func viaRueidis(_ context.Context, s *stage, q quota) (func() take, error) {
 	s.onClose(client.Close)
 	script := rueidis.NewLuaScript(bucketScript)
 	interval, burst := bucketArgs(q)
-	return everybody(func(ctx context.Context, key string) (bool, error) {
+	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		reply, err := script.Exec(ctx, client, []string{"bucket:" + key}, []string{interval, burst, "1"}).AsIntSlice()
 		return err == nil && reply[0] == 1, err
 	}), nil
 }
 
-// viaAutoPipeline runs bucket.lua through go-redis's experimental autopipeline,
-// which gathers what concurrent callers ask. Over a network its documentation
-// advises full duplex; on one machine, the default.
+// viaAutoPipeline runs bucket.lua through go-redis's experimental autopipeline, which
+// gathers the commands of concurrent callers. Its documentation advises full duplex
+// over a network, and the default on one machine.
 func viaAutoPipeline(_ context.Context, s *stage, q quota) (func() take, error) {
 	options := redis.DefaultBlockingAutoPipelineOptions()
 	options.FullDuplex = s.proxy != nil
@@ -119,7 +119,7 @@ func viaAutoPipeline(_ context.Context, s *stage, q quota) (func() take, error) 
 	s.onClose(func() { _ = pipeline.Close() })
 	script := redis.NewScript(bucketScript)
 	interval, burst := bucketArgs(q)
-	return everybody(func(ctx context.Context, key string) (bool, error) {
+	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		reply, err := script.Run(ctx, pipeline, []string{"bucket:" + key}, interval, burst, "1").Int64Slice()
 		return err == nil && reply[0] == 1, err
 	}), nil
@@ -131,6 +131,6 @@ func bucketArgs(q quota) (interval, burst string) {
 	return strconv.FormatInt(perUnit, 10), strconv.FormatInt(perUnit*q.requests, 10)
 }
 
-// everybody lets all goroutines use one take, of a limiter that needs no
-// buffers of its callers.
-func everybody(t take) func() take { return func() take { return t } }
+// sameTake gives all goroutines the same take. It is for limiters without buffers per
+// caller.
+func sameTake(t take) func() take { return func() take { return t } }

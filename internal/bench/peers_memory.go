@@ -25,7 +25,7 @@ func goLimiterMemory(_ context.Context, s *stage, q quota) (func() take, error) 
 	if err != nil {
 		return nil, err
 	}
-	return everybody(func(ctx context.Context, key string) (bool, error) {
+	return sameTake(func(ctx context.Context, key string) (bool, error) {
 		_, _, _, ok, err := store.Take(ctx, key)
 		return ok, err
 	}), nil
@@ -35,13 +35,13 @@ func ululeMemory(_ context.Context, _ *stage, q quota) (func() take, error) {
 	return ululeTakes(ululememory.NewStore(), q), nil
 }
 
-// xTimeRate is golang.org/x/time/rate behind a map and a lock, as handlers are
-// often limited by client. It never forgets a key.
+// xTimeRate is golang.org/x/time/rate behind a map and a lock. Many services limit
+// their clients that way. It never forgets a key.
 func xTimeRate(_ context.Context, _ *stage, q quota) (func() take, error) {
 	var mu sync.Mutex
 	limiters := map[string]*rate.Limiter{}
 	every := rate.Every(q.window / time.Duration(q.requests))
-	return everybody(func(_ context.Context, key string) (bool, error) {
+	return sameTake(func(_ context.Context, key string) (bool, error) {
 		mu.Lock()
 		l := limiters[key]
 		if l == nil {
@@ -53,11 +53,11 @@ func xTimeRate(_ context.Context, _ *stage, q quota) (func() take, error) {
 	}), nil
 }
 
-// plainMap counts in a Go map and nothing else: neither lock nor clock. It
-// shows what a look-up costs, and so how any limiter slows down with its keys.
+// plainMap counts in a Go map, without a lock or a clock. It shows the cost of a
+// look-up, which slows down every limiter that has many keys.
 func plainMap(_ context.Context, _ *stage, q quota) (func() take, error) {
 	counts := map[string]int64{}
-	return everybody(func(_ context.Context, key string) (bool, error) {
+	return sameTake(func(_ context.Context, key string) (bool, error) {
 		n := counts[key] + 1
 		counts[key] = n
 		return n <= q.requests, nil

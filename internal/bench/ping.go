@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// pingConnections are the numbers of connections at which a proxy is measured.
+// pingConnections are the numbers of connections with which a proxy is measured.
 var pingConnections = []int{1, 16, 256}
 
 // pingEvery is the least time between two PINGs of all connections together. A
 // closed loop of 256 connections would measure how fast the machine can write.
 const pingEvery = 200 * time.Microsecond
 
-// pings are what PINGs took.
+// pings has the times of PINGs.
 type pings struct {
 	connections int
 	count       int

@@ -1,6 +1,6 @@
-// The instrument that measures a proxy: one thread, so that the scheduler of
-// goroutines is no part of what it measures. It goes before other work on the
-// machine, as the proxy does.
+// The PINGs that measure a proxy. One thread sends them, so that the scheduler of
+// goroutines does not add to their times. Like the proxy, it has a higher priority
+// than other work on the machine.
 
 package main
 
@@ -18,16 +18,16 @@ import (
 // A pinger is a connection that sends PINGs, one after the other.
 type pinger struct {
 	fd   int
-	next time.Duration // when to send, unless one is under way
-	sent time.Duration // 0: none is under way
+	next time.Duration // when to send the next PING
+	sent time.Duration // when the present PING was sent; 0: none is under way
 }
 
-// ping sends PINGs for a time, on so many connections at once.
+// ping sends PINGs for the given time, over that many connections.
 func ping(ctx context.Context, addr string, connections int, lasts time.Duration) (got pings, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with its priority
+		runtime.LockOSThread() // without unlock: the thread ends, and so does its priority
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 		got, err = pingOn(ctx, addr, connections, lasts)
 	}()
@@ -49,7 +49,7 @@ func pingOn(ctx context.Context, addr string, connections int, lasts time.Durati
 			return pings{}, err
 		}
 		defer unix.Close(p.fd)
-		err := errors.Join(p.send(), p.receive(), // now the server has accepted
+		err := errors.Join(p.send(), p.receive(), // after a reply, the server has accepted
 			unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}))
 		if err != nil {
 			return pings{}, err

@@ -1,4 +1,4 @@
-// The cost of a request by the number of its policies.
+// The cost of a request with one to five policies.
 
 package main
 
@@ -15,7 +15,7 @@ var policyMeasures = []measure{policiesOf(1), policiesOf(64)}
 func policiesOf(callers int) measure {
 	m := measure{
 		name:  fmt.Sprintf("policies-%d", callers),
-		title: "Redis, a request by its number of policies, " + plural(callers, "caller"),
+		title: "Redis, a request with one to five policies, " + plural(callers, "caller"),
 		plan: plan{
 			callers: callers, keys: 1_000, quota: perSecond, key: address,
 			lasts: second / 2, sampled: true, onServer: true,
@@ -36,8 +36,7 @@ func policiesOf(callers int) measure {
 	return m
 }
 
-// policies returns the first n of: a merchant; a merchant and an endpoint; all
-// clients; a merchant's addresses; a merchant over a longer time.
+// policies returns the first n of five policies.
 func policies(n int, q quota) []ratelimit.Policy {
 	limit := algorithms.TokenBucket(q.requests, q.window)
 	merchant := keyfunc.Header(merchantHeader)

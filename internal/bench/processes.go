@@ -18,10 +18,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// workerEnv holds the job of a process that is to load Redis.
+// workerEnv is the variable with the job of a worker.
 const workerEnv = "PENSTOCK_BENCH_WORKER"
 
-// A job is what a worker does.
+// A job is the task of a worker.
 type job struct {
 	Addr     string
 	Limiter  string // a key of workerSetups
@@ -29,19 +29,19 @@ type job struct {
 	UseUp    bool   // take from one key until every caller is denied for good
 	Callers  int
 	Keys     int
-	Exponent float64 // of the Zipf distribution of the keys; 0: all keys alike
+	Exponent float64 // of the Zipf distribution of the keys; 0: all keys are equally likely
 	WarmUp   time.Duration
 	Lasts    time.Duration
 }
 
-// A yield is what a worker did.
+// A yield has the results of a worker.
 type yield struct {
 	Begin, End time.Time // of the measured part, after the warm-up
 	Checks     int       // in the measured part
 	AllChecks  int
 	Latencies  histogram    // in the measured part
-	Admitted   map[slot]int // units, by windows
-	Denied     map[slot]int
+	Admitted   map[slot]int // units
+	Denied     map[slot]int // checks
 }
 
 // A slot is a window of a key.
@@ -52,7 +52,7 @@ type slot struct {
 
 func newYield() yield { return yield{Admitted: map[slot]int{}, Denied: map[slot]int{}} }
 
-// sumOf adds up what callers or processes did at the same time.
+// sumOf adds up the yields of callers or processes that ran at the same time.
 func sumOf(yields []yield) yield {
 	sum := newYield()
 	for i := range yields {
@@ -78,15 +78,15 @@ type worker struct {
 	out *bufio.Reader
 }
 
-// together runs a job in so many processes at once, and returns what they did.
-// They begin when all of them have connected.
+// together runs a job in so many processes at once, and returns their yields. They
+// begin when all of them are ready.
 func (j job) together(ctx context.Context, processes int) (yields []yield, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers []*worker
 	defer func() {
 		if err != nil {
-			cancel() // the others would wait for their turn to begin
+			cancel() // the other processes would wait forever to begin
 		}
 		for _, w := range workers {
 			_ = w.cmd.Wait()
@@ -137,7 +137,7 @@ func (j job) start(ctx context.Context) (*worker, error) {
 	return w, w.cmd.Start()
 }
 
-// finish lets a worker begin, and returns what it did.
+// finish lets a worker begin, and returns its yield.
 func (w *worker) finish() (y yield, err error) {
 	if _, err := io.WriteString(w.in, "begin\n"); err != nil {
 		return y, err
@@ -145,7 +145,7 @@ func (w *worker) finish() (y yield, err error) {
 	return y, gob.NewDecoder(w.out).Decode(&y)
 }
 
-// work is what such a process does.
+// work is the main function of a worker.
 func work(ctx context.Context, task string, in io.Reader, out io.Writer) error {
 	var j job
 	if err := json.Unmarshal([]byte(task), &j); err != nil {

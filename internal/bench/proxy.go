@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// relayEnv holds the address of the server, in a process of this program that
-// is to be a proxy.
+// relayEnv is the variable with the address of the server. A process of this program
+// that has it is a proxy.
 const relayEnv = "PENSTOCK_BENCH_RELAY"
 
-// A network is a way to Redis.
+// A network lies between the contestants and Redis.
 type network struct {
 	name      string
 	roundTrip time.Duration // of a PING; 0: loopback, without a proxy
-	extra     time.Duration // a chunk of bytes may come later by at most this
+	extra     time.Duration // the longest additional delay of a chunk of bytes
 }
 
 var (
@@ -35,7 +35,7 @@ var (
 	networks = []network{loopback, near, far, jittery}
 )
 
-// title says what the network is, within a title.
+// title returns the network as a part of a title.
 func (n network) title() string {
 	switch {
 	case n.roundTrip == 0:
@@ -57,7 +57,7 @@ type proxy struct {
 	pings   []pings
 }
 
-// startProxy starts a proxy whose delay is not adjusted.
+// startProxy starts a proxy. Its delay is not adjusted yet; see adjust.
 func startProxy(server string, n network) (*proxy, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -87,7 +87,7 @@ func startProxy(server string, n network) (*proxy, error) {
 // close ends the proxy.
 func (p *proxy) close() error { return errors.Join(p.control.Close(), p.cmd.Wait()) }
 
-// set tells the proxy its delays.
+// set sends the delays to the proxy.
 func (p *proxy) set() error {
 	_, err := fmt.Fprintln(p.control, p.delay.Nanoseconds(), p.network.extra.Nanoseconds())
 	return err
@@ -96,12 +96,12 @@ func (p *proxy) set() error {
 const (
 	adjustments = 40
 	pingsLast   = 200 * time.Millisecond
-	pingsOff    = 0.1 // of the round trip: the median PING may be so wrong
+	pingsOff    = 0.1 // largest error of the median PING, as a part of the round trip
 )
 
-// adjust finds the delay that makes the round trip right: the proxy's own work
-// and its late wake-ups count as part of the way. It tries again, because other
-// work on the machine disturbs it.
+// adjust finds the delay with which PINGs take the right time. The proxy's own work
+// and its late wake-ups are part of that time. adjust tries again and again, because
+// other work on the machine disturbs it.
 func (p *proxy) adjust(ctx context.Context, quick bool) error {
 	lasts, tries := pingsLast, adjustments
 	if quick {
@@ -124,7 +124,8 @@ func (p *proxy) adjust(ctx context.Context, quick bool) error {
 		if right || quick {
 			return nil
 		}
-		// Half of the error, or less: a busy machine is no reason to be too fast.
+		// A quarter of the error in each direction removes half of it. The change is
+		// bounded: one slow try must not make the proxy too fast.
 		change := (p.off(p.pings[0]) + p.off(p.pings[1])) / 2
 		p.delay -= min(change/4, p.network.roundTrip/20)
 		p.delay = min(max(p.delay, p.network.roundTrip/4), p.network.roundTrip/2)
@@ -147,10 +148,10 @@ func (p *proxy) ping(ctx context.Context, connections int, lasts time.Duration) 
 	return got, err
 }
 
-// off returns how much longer than the round trip PINGs took.
+// off returns how much longer than the round trip the median PING took.
 func (p *proxy) off(got pings) time.Duration { return got.median - p.network.roundTrip }
 
-// describe writes what PINGs took through the proxy, and what it costs.
+// describe writes the times of PINGs through the proxy, and its CPU.
 func (p *proxy) describe(b *strings.Builder) {
 	fmt.Fprintf(b, "\nThe proxy for %s delays each direction by %v. PINGs through it:\n", p.network.title(), p.delay.Round(time.Microsecond))
 	for _, got := range p.pings {

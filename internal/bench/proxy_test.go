@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test's program be a proxy, as the benchmark's is.
+// TestMain lets the test binary be a proxy, as the benchmark's program can be.
 func TestMain(m *testing.M) {
 	if server := os.Getenv(relayEnv); server != "" {
 		if err := serveRelay(server, 0, os.Stdout); err != nil {
@@ -49,7 +49,7 @@ func through(t *testing.T, n network) (client, server net.Conn) {
 func TestProxyKeepsOrder(t *testing.T) {
 	client, server := through(t, network{roundTrip: time.Millisecond, extra: 2 * time.Millisecond})
 	random := rand.New(rand.NewPCG(1, 2))
-	want := make([]byte, 8<<20) // more than the sockets hold without a reader
+	want := make([]byte, 8<<20) // more than the sockets hold
 	for i := range want {
 		want[i] = byte(random.Uint32())
 	}
@@ -65,7 +65,7 @@ func TestProxyKeepsOrder(t *testing.T) {
 		}
 		sent <- nil
 	}()
-	if err := <-sent; err != nil { // the proxy holds what the server has not read
+	if err := <-sent; err != nil { // the proxy keeps the bytes until the server reads them
 		t.Fatal(err)
 	}
 	got := make([]byte, len(want))
@@ -89,7 +89,7 @@ func TestProxyDelaysBothDirections(t *testing.T) {
 		if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took < roundTrip*99/100 { // chunks go a little early, to go together
+		if took := time.Since(begin); took < roundTrip*99/100 { // a chunk may go a little early; see grain
 			t.Fatalf("took %v, want about %v or longer", took, roundTrip)
 		}
 	}

@@ -2,7 +2,8 @@ package main
 
 import "time"
 
-// A chunk is on its way to an end. One without bytes closes the connection.
+// A chunk has bytes on their way to an end. A chunk without bytes closes the
+// connection.
 type chunk struct {
 	to    *end
 	due   time.Duration
@@ -10,7 +11,7 @@ type chunk struct {
 	bytes []byte
 }
 
-// chunks are a heap: the next that is due comes first.
+// chunks are a heap, in the order in which they are due.
 type chunks struct {
 	heap   []*chunk
 	orders uint64

@@ -1,7 +1,11 @@
-// The event loop of the proxy: one thread that waits in epoll for bytes and for
-// a timer. Goroutines that sleep wake up to a millisecond late, and each of
-// their system calls needs a processor of the runtime: with them, a proxy
-// collapses at 16 connections.
+// The event loop of the proxy: one thread that waits in epoll for bytes and for a
+// timer. Goroutines would not do: they wake up to a millisecond late, and each of
+// their system calls needs a processor of the runtime. A proxy of goroutines could
+// not keep the round trip at 16 connections.
+//
+// Bytes that arrive at one end of a connection become a chunk, which is due at the
+// other end after the delay. A chunk is never due before the chunk in front of it,
+// so bytes keep their order. The timer fires when the first chunk is due.
 
 package main
 
@@ -25,7 +29,7 @@ type relay struct {
 
 	server  unix.Sockaddr
 	delay   time.Duration // of each direction
-	extra   time.Duration // at most this much more, for one chunk in lateOneIn
+	extra   time.Duration // the longest additional delay, for one chunk in lateOneIn
 	begin   time.Time
 	random  *rand.Rand
 	ends    []*end // by descriptor
@@ -41,16 +45,16 @@ type end struct {
 	fd      int
 	peer    *end
 	last    time.Duration // when the latest chunk for this end is due
-	backlog []byte        // is due, and did not fit into the socket's buffer
+	backlog []byte        // bytes that are due and did not fit into the socket's buffer
 	closed  bool
 }
 
 // serveRelay serves until control ends. It writes its address as a line to out.
-// Control is the descriptor of a pipe, from which it reads the delay of each
-// direction and the most that may come on top, both in nanoseconds.
+// control is the descriptor of a pipe. serveRelay reads two numbers of nanoseconds
+// from it: the delay of each direction, and the longest additional delay.
 func serveRelay(server string, control int, out io.Writer) error {
 	runtime.LockOSThread()
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // a network does not wait for this machine's processors
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // a real network does not wait for this machine's processors
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(256 << 20)
 	r := &relay{control: control, begin: time.Now(), random: rand.New(rand.NewPCG(1, 7))}
@@ -116,7 +120,7 @@ func (r *relay) watch(fd int, events uint32) error {
 
 func (r *relay) now() time.Duration { return time.Since(r.begin) }
 
-// handle does what an event asks for. It returns io.EOF when control has ended.
+// handle handles one event. It returns io.EOF when control has ended.
 func (r *relay) handle(fd int, events uint32) error {
 	switch fd {
 	case r.timer:
@@ -138,7 +142,7 @@ func (r *relay) handle(fd int, events uint32) error {
 	return nil
 }
 
-// obey reads the delays of the proxy.
+// obey reads new delays from control.
 func (r *relay) obey() error {
 	n, err := unix.Read(r.control, r.buffer[:])
 	if err != nil {
@@ -180,9 +184,9 @@ func (r *relay) accept() error {
 	return errors.Join(errs...)
 }
 
-// read takes the bytes that came in at one end. A read that does not fill the
-// buffer has emptied the socket: epoll(7), on edge-triggered events. Only where
-// the other side has hung up is there an end to be read, too.
+// read reads the bytes that arrived at one end. A read that does not fill the buffer
+// has emptied the socket; see epoll(7) on edge-triggered events. If the other side
+// has hung up, read goes on to the end of the stream.
 func (r *relay) read(e *end, hungUp bool) {
 	for !e.closed {
 		n, err := unix.Read(e.fd, r.buffer[:])
@@ -200,8 +204,7 @@ func (r *relay) read(e *end, hungUp bool) {
 	}
 }
 
-// lateOneIn is how many chunks there are to one that comes late, where a proxy
-// has jitter.
+// With jitter, one chunk in lateOneIn has an additional delay.
 const lateOneIn = 20
 
 // queue delays bytes. They never overtake earlier bytes.
@@ -220,8 +223,8 @@ func (r *relay) queue(to *end, bytes []byte) {
 	heap.Push(&r.waiting, c)
 }
 
-// grain is how much too early a chunk may go, so that chunks that are due
-// together share a wake-up.
+// grain is how much too early a chunk may go, so that chunks that are due at nearly
+// the same time share a wake-up.
 const grain = 20 * time.Microsecond
 
 // sendDue sends all chunks whose time has come.
@@ -241,7 +244,8 @@ func (r *relay) sendDue() {
 	}
 }
 
-// flush writes as much as an end takes. Epoll reports when it takes more.
+// flush writes as much of the backlog as the socket takes. Epoll reports when the
+// socket takes more.
 func (r *relay) flush(e *end) {
 	for len(e.backlog) > 0 && !e.closed {
 		n, err := unix.Write(e.fd, e.backlog)

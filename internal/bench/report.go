@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A report becomes the file: a table of the bars, and one of figures per measure.
+// A report becomes the file: a table of the bars, and a table of figures per measure.
 type report struct {
 	options      options
 	begin        time.Time
@@ -27,7 +27,7 @@ func newReport(o options) *report {
 	return &report{options: o, begin: time.Now(), loadBefore: loadAverage()}
 }
 
-// add adds what a measure has found.
+// add adds the results of a measure.
 func (r *report) add(m *measure, results [][]sample) {
 	for _, b := range m.bars {
 		v := m.value(results, b)
@@ -52,7 +52,7 @@ func (r *report) add(m *measure, results [][]sample) {
 	}
 }
 
-// short writes a bar, which has few digits.
+// short writes a number with at most three digits, or as a whole number.
 func short(v float64) string {
 	if v >= 100 {
 		return thousands(int(v))
@@ -60,7 +60,7 @@ func short(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// valuesOf returns a figure of all rounds that have it.
+// valuesOf returns a figure of each round that has it.
 func valuesOf(samples []sample, f figure) []float64 {
 	var values []float64
 	for _, s := range samples {
@@ -71,10 +71,10 @@ func valuesOf(samples []sample, f figure) []float64 {
 	return values
 }
 
-// medianOf returns NaN for a figure that no round has.
+// medianOf returns the median of a figure over the rounds, or NaN if no round has it.
 func medianOf(samples []sample, f figure) float64 { return median(valuesOf(samples, f)) }
 
-// span returns the range of a figure over the rounds.
+// span returns the range of a figure over the rounds, or "" if it is a single number.
 func (f figure) span(samples []sample) string {
 	values := valuesOf(samples, f)
 	if len(values) == 0 {
@@ -93,7 +93,7 @@ func (f figure) format(v float64) string {
 	return strings.TrimRight(f.number(v)+" "+f.unit, " ")
 }
 
-// number writes at least three digits, and groups those of large numbers.
+// number writes at least three digits, and separates thousands.
 func (f figure) number(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -131,8 +131,8 @@ func (r *report) String() string {
 	for _, p := range r.proxies {
 		p.describe(&b)
 	}
-	b.WriteString("\nMedians over the rounds, with their range. A ratio is penstock's figure to the other's in the\n" +
-		"same round; [doc.go](doc.go) says how to read them.\n\n" +
+	b.WriteString("\nThe figures are medians over the rounds, with their range. A ratio divides penstock's figure by the other's in the\n" +
+		"same round. [doc.go](doc.go) says how to read them.\n\n" +
 		"| measure | figure | penstock | other | ratio | bar | |\n" +
 		"| --- | --- | ---: | ---: | ---: | --- | --- |\n")
 	r.summary(&b)
@@ -165,7 +165,7 @@ func peerVersions() []string {
 	return versions
 }
 
-// loadAverage returns the machine's over one minute, which other work raises.
+// loadAverage returns the machine's load average over one minute.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -1,5 +1,5 @@
 // Whole HTTP requests: a client, a server and its middleware, over loopback.
-// Only the way from the middleware to Redis is a network.
+// Only the connection from the middleware to Redis has a delay.
 
 package main
 
@@ -50,7 +50,7 @@ func wholeRequests() (some []measure) {
 	return some
 }
 
-// requested serves a handler, and asks it over HTTP on behalf of a merchant.
+// requested serves a handler, and sends it HTTP requests of a merchant.
 func requested(handler func(s *stage, q quota) (http.Handler, error)) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
 		h, err := handler(s, q)
@@ -66,7 +66,7 @@ func requested(handler func(s *stage, q quota) (http.Handler, error)) setup {
 		s.onClose(func() { _ = server.Close() })
 		transport := &http.Transport{MaxIdleConnsPerHost: requestCallers}
 		s.onClose(transport.CloseIdleConnections)
-		return everybody(request(&http.Client{Transport: transport}, "http://"+listener.Addr().String()+"/v1/charges")), nil
+		return sameTake(request(&http.Client{Transport: transport}, "http://"+listener.Addr().String()+"/v1/charges")), nil
 	}
 }
 
@@ -111,8 +111,8 @@ func penstockHandler(s *stage, q quota) (http.Handler, error) {
 	return m.Handler(served), nil
 }
 
-// redisRateHandler is what users of redis_rate write, because it has no
-// middleware.
+// redisRateHandler is a handler as users of redis_rate write it, because redis_rate
+// has no middleware.
 func redisRateHandler(s *stage, q quota) (http.Handler, error) {
 	l := redis_rate.NewLimiter(s.client())
 	limit := redis_rate.Limit{Rate: int(q.requests), Burst: int(q.requests), Period: q.window}

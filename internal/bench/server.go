@@ -11,7 +11,8 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// A server is a redis-server of ours, and a connection that no contestant uses.
+// A server is a redis-server that this program started, and a client that no
+// contestant uses.
 type server struct {
 	addr  string
 	admin *redis.Client
@@ -32,7 +33,7 @@ func startServer() (*server, error) {
 
 func (s *server) close() { s.owner.Close() }
 
-// flush forgets all keys; scripts stay.
+// flush deletes all keys. Scripts stay.
 func (s *server) flush(ctx context.Context) error { return s.admin.FlushAll(ctx).Err() }
 
 func (s *server) version(ctx context.Context) string {

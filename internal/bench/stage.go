@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A stage is where a measure takes place. What contestants open ends with it.
+// A stage has the server of a measure, and closes everything that contestants open.
 type stage struct {
 	server *server
-	proxy  *proxy // on the way to the server; nil: none
+	proxy  *proxy // between the contestants and the server; nil: none
 	quick  bool
 	opened []func()
 }
@@ -26,7 +26,7 @@ func (s *stage) close() {
 	s.opened = nil
 }
 
-// addr is where contestants reach the server.
+// addr returns the address at which contestants reach the server.
 func (s *stage) addr() string {
 	if s.proxy != nil {
 		return s.proxy.addr
@@ -46,18 +46,18 @@ func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
 	return client
 }
 
-// A usage is what the processes have used since they started.
+// A usage sums up the work of the processes since they started.
 type usage struct {
 	own, proxy, server float64 // CPU, µs
 	commands           float64 // of the server
 	mallocs, bytes     uint64  // on our heap
 }
 
-// usageCommands is how many commands it takes to ask for the usage.
+// usageCommands is the number of commands that usage sends to the server.
 const usageCommands = 3
 
-// usage returns the usage of this process, and of the server and the proxy if
-// they are in use.
+// usage returns the usage of this process. It includes the server if onServer is
+// set, and the proxy if there is one.
 func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
 	if onServer {
 		for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A plot's size, and the frame in which its lines are drawn.
+// The size of a plot, and the frame of its lines.
 const (
 	plotWidth, plotHeight       = 820, 380
 	left, right, top, bottom    = 84.0, 590.0, 36.0, 336.0
 	legendX, legendY, legendRow = 612.0, 60.0, 22.0
 )
 
-// Colours that can be told apart on light and on dark grounds; the first is
+// These colours differ clearly on light and on dark backgrounds. The first one is
 // penstock's.
 var plotColours = []string{"#1f77d0", "#7fb2e5", "#d9480f", "#f0a36b", "#2b9348", "#9b51c9", "#8a8f98", "#c2a200"}
 
@@ -27,8 +27,8 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 </style>
 `
 
-// svg draws a figure over callers, one line per contestant. Both axes are
-// logarithmic: the callers' has a step per number of callers.
+// svg draws a figure over callers, one line per contestant. The vertical axis is
+// logarithmic. The horizontal axis has the same step between two numbers of callers.
 func (p plot) svg(n network, points []point) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">`+"\n<title>%s over callers, %s</title>\n%s",
@@ -62,7 +62,7 @@ func (p plot) svg(n network, points []point) string {
 	return b.String()
 }
 
-// line returns the path of a contestant. It leaves out what was not measured.
+// line returns the path of a contestant. It leaves out points that were not measured.
 func (p plot) line(points []point, contestant int, x func(int) float64, y func(float64) float64) string {
 	var path strings.Builder
 	for i, at := range points {

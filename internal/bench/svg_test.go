@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The drawing is well-formed, shows all values between its top and its bottom,
-// and leaves out what was not measured.
+// The drawing is well-formed, shows all values between its top and its bottom, and
+// leaves out points that were not measured.
 func TestPlot(t *testing.T) {
 	var points []point
 	for i, values := range [][2]float64{{120, 0}, {90_000, 7}, {1_000, 1_000}} {
@@ -33,7 +33,7 @@ func TestPlot(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, svg)
 		}
 	}
-	// From 1 to 100 000, so that a power of ten is 60 high.
+	// The axis goes from 1 to 100 000, so a power of ten is 60 high.
 	for _, want := range []string{`d="M84.0 211.2L337.0 38.7L590.0 156.0"`, `d="M337.0 285.3L590.0 156.0"`} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("no %s in\n%s", want, svg)

@@ -1,4 +1,15 @@
-// The inside of a worker: callers in a closed loop.
+// The callers of a worker, a closed loop.
+//
+// A worker counts the units of each window. A decision says only how long it is until
+// its window ends (ResetAfter), so the worker adds that to the time of the answer:
+//
+//	t = answered + ResetAfter
+//
+// Redis made the decision a little before the answer arrived, so t lies a little
+// after the end of the window. If the answer took less than half a window, the
+// nearest multiple of the window is that end. For example, with windows of 1 s, a
+// decision at 7.3 s has a ResetAfter of 0.7 s. Its answer arrives at 7.32 s, so t is
+// 8.02 s, the nearest multiple is 8 s, and the window is number 7, from 7 to 8 s.
 
 package main
 
@@ -17,7 +28,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
-// A datedTake also returns how long it is until the key's window ends.
+// A datedTake is a take that also returns the time until the key's window ends.
 type datedTake func(ctx context.Context, key string) (allowed bool, reset time.Duration, err error)
 
 var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, error){
@@ -82,7 +93,7 @@ func (j job) loop(takes func() datedTake, caller func(datedTake, *yield) error) 
 	return sumOf(yields), nil
 }
 
-// draw asks for random keys.
+// draw takes from random keys until the measured time has ended.
 func (j job) draw(ctx context.Context, takes func() datedTake, window time.Duration) (yield, error) {
 	keys, draws := plan{}.keyNames(j.Keys), j.draws()
 	begin := time.Now().Add(j.WarmUp)
@@ -116,14 +127,14 @@ func (j job) draw(ctx context.Context, takes func() datedTake, window time.Durat
 	return all, err
 }
 
-// windowOf returns the number of the window that ends at about t. The answer
-// has been on its way for less than half a window.
+// windowOf returns the number of the window that ends nearest to t. Window 0 begins
+// at the Unix epoch.
 func windowOf(t time.Time, window time.Duration) int64 {
 	return (t.UnixMicro()+window.Microseconds()/2)/window.Microseconds() - 1
 }
 
-// draws returns random numbers of keys: more than a cache holds, and fewer than
-// drawing them while callers are measured would cost.
+// draws returns about a million random numbers of keys. They are drawn before the
+// measurement, because a draw costs CPU.
 func (j job) draws() []uint16 {
 	cumulated := make([]float64, j.Keys)
 	sum := 0.0
@@ -138,8 +149,8 @@ func (j job) draws() []uint16 {
 	return draws
 }
 
-// insists is for how long callers ask on after a denial: another process may
-// give back what it held, and a denial is remembered for 1 s.
+// insists is how long callers go on after a denial. Another process may give back
+// units that it leased, and a limiter remembers a denial for 1 s.
 const insists = 1500 * time.Millisecond
 
 // useUp takes from one key until its callers are denied for good.
