@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestBarsAndStoredResults: slots meet every bar for every seed, and the stored page and plots are what the program
-// writes. make herd writes them again.
+// TestBarsAndStoredResults: slots meet every bar for every seed, and the stored page and plots equal the output of the
+// program. make herd writes them again.
 func TestBarsAndStoredResults(t *testing.T) {
 	t.Parallel()
 	files, err := simulatedFiles(t)
@@ -20,7 +20,7 @@ func TestBarsAndStoredResults(t *testing.T) {
 	}
 	for name, want := range files {
 		if got, err := os.ReadFile(name); err != nil || !slices.Equal(seededLines(string(got)), seededLines(want)) {
-			t.Errorf("%s is not what make herd writes (%v)", name, err)
+			t.Errorf("%s differs from the output of make herd (%v)", name, err)
 		}
 	}
 }

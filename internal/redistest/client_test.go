@@ -173,8 +173,7 @@ func TestHeldReply(t *testing.T) {
 	wantValue(0)
 }
 
-// TestDelaysAndContexts wants Wait to end with the context, except where Deaf hides the end. WaitReply must not end with
-// the context.
+// TestDelaysAndContexts wants Wait to end with the context, except after Deaf, and WaitReply to ignore the context.
 func TestDelaysAndContexts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -157,7 +157,7 @@ func (c *Cluster) node(addr string) *Server {
 func (s *Server) slots() ([]redis.ClusterSlot, error) {
 	client := s.quietClient()
 	defer client.Close()
-	//lint:ignore SA1019 servers before Redis 7 have nothing else
+	//lint:ignore SA1019 servers before Redis 7 have no other command
 	return client.ClusterSlots(s.tb.Context()).Result()
 }
 

@@ -110,7 +110,7 @@ func launch(path, dir string, args []string) (*run, error) {
 	return r, nil
 }
 
-// output returns what the process has printed so far.
+// output returns the output of the process so far.
 func (r *run) output() string {
 	text, err := os.ReadFile(r.log)
 	if err != nil {

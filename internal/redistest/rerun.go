@@ -50,8 +50,8 @@ type Child struct {
 	printed bytes.Buffer  // readable once proc is done
 }
 
-// Rerun starts the test binary again. The child runs the Test function with that name, which must call [RunJob]. What
-// the child prints to its standard error appears in the log of this test.
+// Rerun starts the test binary again. The child runs the Test function with that name, which must call [RunJob]. The
+// child's standard error appears in the log of this test.
 func Rerun(tb testing.TB, test string, job any) *Child {
 	tb.Helper()
 	text, err := json.Marshal(job)
@@ -105,7 +105,7 @@ func (c *Child) start(cmd *exec.Cmd) (err error) {
 func (c *Child) PID() int { return c.proc.pid() }
 
 // Next reads the next line of the child into v. Once the child has ended, it returns an error that is io.EOF and quotes
-// what the child printed. It belongs to one goroutine at a time.
+// the child's output. It belongs to one goroutine at a time.
 func (c *Child) Next(v any) error {
 	line, err := c.lines.ReadBytes('\n')
 	if err == nil {

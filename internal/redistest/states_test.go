@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestArgumentsThatRefuse wants each of these servers to refuse a script that writes, in its own words.
+// TestArgumentsThatRefuse wants each of these servers to refuse a script that writes, each with its own error.
 func TestArgumentsThatRefuse(t *testing.T) {
 	t.Parallel()
 	primary, dead := Start(t), Start(t)

@@ -204,10 +204,10 @@ func TestRoutes(t *testing.T) {
 			}
 			slices.Sort(keys)
 			if got := slices.Compact(keys); !slices.Equal(got, []string{want}) {
-				t.Errorf("%s, told %v: got the keys %q, want %q", s.name, tells, got, want)
+				t.Errorf("%s, with the documented line: %v: got the keys %q, want %q", s.name, tells, got, want)
 			}
 			if got := codes(m); !slices.Equal(got, found) {
-				t.Errorf("%s, told %v: got the findings %v, want %v", s.name, tells, got, found)
+				t.Errorf("%s, with the documented line: %v: got the findings %v, want %v", s.name, tells, got, found)
 			}
 		}
 	}
@@ -256,13 +256,13 @@ func TestStatuses(t *testing.T) {
 				want, found = []int{401, 401, 429}, nil
 			}
 			if got := send(t, router, "POST", "/ok", "/ok", "/ok"); !slices.Equal(got, []int{200, 200, 200}) {
-				t.Errorf("%s, shown %v: got %v for successes, want all of them", s.name, shows, got)
+				t.Errorf("%s, with the documented line: %v: got %v for successes, want all of them", s.name, shows, got)
 			}
 			if got := send(t, router, "POST", "/login", "/login", "/login"); !slices.Equal(got, want) {
-				t.Errorf("%s, shown %v: got %v for failures, want %v", s.name, shows, got, want)
+				t.Errorf("%s, with the documented line: %v: got %v for failures, want %v", s.name, shows, got, want)
 			}
 			if got := codes(m); !slices.Equal(got, found) {
-				t.Errorf("%s, shown %v: got the findings %v, want %v", s.name, shows, got, found)
+				t.Errorf("%s, with the documented line: %v: got the findings %v, want %v", s.name, shows, got, found)
 			}
 		}
 	}

@@ -9,10 +9,11 @@
 // burst of 20 admits at most 20 + 40*3 + 1 = 141 units in 3 s.
 //
 // A window admits R, at any moment of it. So T counts as the windows that it
-// touches. Fixed windows and those of the counter begin at multiples of W: from
-// 1.9 s to 4.1 s there are three windows of 2 s, and FixedWindow(80, 2*time.Second)
-// admits at most 240 units. A log has no fixed beginning: 2.2 s touch two windows
-// of 2 s at most, one of them begun with the first take.
+// touches. Windows of FixedWindow and SlidingWindowCounter begin at multiples of W.
+// The time from 1.9 s to 4.1 s touches three windows of 2 s, in which
+// FixedWindow(80, 2*time.Second) admits at most 240 units. The window of a
+// SlidingWindowLog may begin at any moment. The same 2.2 s then need two windows,
+// the first of which begins with the first take.
 //
 // Each loss of data gives the key one more burst; the burst of a window is R.
 //
