@@ -90,10 +90,10 @@
 //     Redis CPU per check decides.
 //   - A closed loop asks less while it waits. Its p99 is the p99 of a busy service,
 //     not of an overloaded one.
-//   - Contestants promise different things. ulule/limiter counts in fixed windows,
-//     and httprate in two windows. go-limiter refills the whole burst at once.
-//     bucket.lua supports neither several limits per decision nor changed limits.
-//     redis_rate, asked three times, charges earlier policies when a later one
+//   - Contestants promise different things. In ulule/limiter, windows are fixed; in
+//     httprate, two windows count. All units of go-limiter come back at once. The
+//     script bucket.lua supports neither several limits per decision nor changed
+//     limits. Asked three times, redis_rate charges earlier policies when a later one
 //     denies.
 //   - The slow-down from 1 000 to 1 000 000 keys flatters a contestant that is slow
 //     with 1 000 keys. Compare the times, too.

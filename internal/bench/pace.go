@@ -2,9 +2,9 @@
 // are. At 64 checks per second of each of 1 000 000 keys, a second would have 64
 // million checks, more than a machine can make. But the cost of a check depends only
 // on the states that it finds, and these depend on the limiter's clock. So the clock
-// moves by 1 s / (64 * 1 000 000) = 15 ns per check. A machine that makes 1 000 000
-// checks per second then sees its clock run at a 64th of the real speed, and each
-// check finds what it would find at the wanted pace.
+// moves by 1 s / (64 * 1 000 000) = 15 ns per check. If a machine makes 1 000 000
+// checks per second, the clock runs at a 64th of the real speed. Each check then finds
+// the states that it would find at the wanted pace.
 
 package main
 

@@ -12,8 +12,8 @@
 // touches. Windows of FixedWindow and SlidingWindowCounter begin at multiples of W.
 // The time from 1.9 s to 4.1 s touches three windows of 2 s, in which
 // FixedWindow(80, 2*time.Second) admits at most 240 units. The window of a
-// SlidingWindowLog may begin at any moment. The same 2.2 s then need two windows,
-// the first of which begins with the first take.
+// SlidingWindowLog may begin at any moment. The same 2.2 s then touch two windows,
+// because the first one begins with the first take.
 //
 // Each loss of data gives the key one more burst; the burst of a window is R.
 //
