@@ -91,9 +91,9 @@ func (p *scraper) missing(t *testing.T) string {
 func wantScenes(t *testing.T, p *scraper) {
 	t.Helper()
 	tests := map[string]string{
-		`ratelimit_distinct_keys{policy="orders"}`:                                         "18",
-		`ratelimit_distinct_keys{policy="search"}`:                                         "18",
-		`ratelimit_distinct_keys{policy="unmatched"}`:                                      "18",
+		`ratelimit_distinct_keys{policy="orders"} > bool 10`:                               "1",
+		`ratelimit_distinct_keys{policy="search"} > bool 10`:                               "1",
+		`ratelimit_distinct_keys{policy="unmatched"} > bool 10`:                            "1",
 		`ratelimit_distinct_keys{policy="login"}`:                                          "1",
 		`ratelimit_top_offender_denial_ratio{policy="orders"}`:                             "1",
 		`ratelimit_top_offender_denial_ratio{policy="search"} < bool 0.1`:                  "1",

@@ -97,7 +97,7 @@ func TestTwoInstances(t *testing.T) {
 		p.until(t, func() (missing string) {
 			pair.round(t)
 			const longer = 10 // evaluations than any alert waits
-			high := fmt.Sprintf(`count_over_time((job_policy:ratelimit_denied:ratio_rate5m{policy=%q} > 0.05)[1h:300ms]) > bool %d`, policy, longer)
+			high := fmt.Sprintf(`count_over_time((job_policy:ratelimit_denied:ratio_rate5m{policy=%q} > 0.05)[1h:1s]) > bool %d`, policy, longer)
 			if p.value(t, high) != "1" {
 				return "so many denials of " + policy + " that a low threshold would fire"
 			}

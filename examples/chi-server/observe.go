@@ -41,8 +41,14 @@ func newWatch(c config, log *slog.Logger) (*watch, error) {
 // observers receive the events of all middlewares.
 func (w *watch) observers() []ratelimit.Observer { return []ratelimit.Observer{w.metrics, w.status} }
 
+// scrapes is how many scrapes may be under way. If a busy machine answers later than
+// Prometheus asks again, they must not pile up.
+const scrapes = 4
+
 // page serves the metrics. A service would serve them on an address that its
 // clients do not reach.
 func (w *watch) page() http.Handler {
-	return promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn)})
+	return promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn), MaxRequestsInFlight: scrapes,
+	})
 }

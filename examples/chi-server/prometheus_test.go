@@ -69,7 +69,7 @@ func (p *scraper) unready() string {
 func configOf(t *testing.T, scenes []scene) string {
 	t.Helper()
 	const ours = `      - targets: ["127.0.0.1:8080"]`
-	before, after, found := strings.Cut(strings.ReplaceAll(read(t, "prometheus.yml"), ": 15s", ": 300ms"), ours)
+	before, after, found := strings.Cut(strings.ReplaceAll(read(t, "prometheus.yml"), ": 15s", ": 1s"), ours)
 	if !found {
 		t.Fatalf("no %s in prometheus.yml", ours)
 	}
