@@ -37,7 +37,10 @@ type backend struct {
 
 // newBackend returns a backend in Redis, or in memory without -redis.
 func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
-	if c.redis != nil {
+	switch {
+	case c.engine != nil:
+		return &backend{c.engine.Limiter(), overrides.NewMemory(), func() error { return nil }}, nil
+	case c.redis != nil:
 		return newShared(ctx, c, w)
 	}
 	return &backend{algorithms.NewMemory(nil), overrides.NewMemory(), func() error { return nil }}, nil
@@ -130,6 +133,9 @@ func (a *api) limit(c config, w *watch) (map[string]func(http.Handler) http.Hand
 			Logger:    w.log,
 		}
 		name := policies[0].Name
+		if c.engine != nil {
+			o.Observers = nil
+		}
 		if name == "console" {
 			o.Overrides = nil // operators may switch off every limit except that on guesses of their token
 		}
@@ -139,6 +145,9 @@ func (a *api) limit(c config, w *watch) (map[string]func(http.Handler) http.Hand
 			continue
 		}
 		named[name], a.limited = m.Handler, append(a.limited, m)
+		if c.engine != nil {
+			named[name] = c.engine.Check(m)
+		}
 	}
 	return named, errs
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/examples/chi-server/replay"
 	"github.com/penstock-go/penstock/headers"
 )
 
@@ -25,9 +26,11 @@ type config struct {
 	trusted    []netip.Prefix
 	headers    headers.Dialect
 	overrides  []override
-	adminToken string // empty: there is no /admin/
-	demoOutage bool   // the page at / may simulate an outage of Redis
-	hammer     string // a URL to send requests to, instead of serving
+	adminToken string          // empty: there is no /admin/
+	demoOutage bool            // the page at / may simulate an outage of Redis
+	hammer     string          // a URL to send requests to, instead of serving
+	replay     *replay.Options // logs to replay, instead of serving; nil: none
+	engine     *replay.Engine  // decides instead of a backend; nil: the server serves
 }
 
 const minToken = 16 // bytes
@@ -49,6 +52,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
 	demoOutage := flags.Bool("demo-outage", false, "let visitors of / simulate an outage of Redis, which reaches only the sandboxes there; needs -redis")
 	hammer := flags.String("hammer", "", "send requests to a `URL` until interrupted, instead of serving; e.g. http://127.0.0.1:8080/v1/orders/1")
+	replayed := flags.String("replay", "", "replay an access `log` through the limits, instead of serving; further files may follow the flags, - is the standard input")
+	replays := replay.Flags(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stderr)
@@ -58,7 +63,10 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	c := config{addr: *addr, prefix: *prefix, adminToken: *adminToken, demoOutage: *demoOutage, hammer: *hammer}
 	var errs, err error
-	if flags.NArg() > 0 {
+	if *replayed != "" {
+		c.replay, replays.Files = replays, append([]string{*replayed}, flags.Args()...)
+		errs = replays.Validate()
+	} else if flags.NArg() > 0 {
 		errs = errors.Join(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
 	}
 	if _, _, err = net.SplitHostPort(c.addr); err != nil {

@@ -8,6 +8,10 @@
 //
 //	go run ./examples/chi-server -hammer http://127.0.0.1:8080/v1/orders/1
 //
+// With -replay it runs an access log through the limits, and proposes others:
+//
+//	go run ./examples/chi-server -replay access.log
+//
 // limits.go has all limits. The page at / shows in a browser how they work.
 package main
 
@@ -52,9 +56,12 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "chi-server: %v\nUse -h for help.\n", err)
 		return exitUsage
 	}
-	if c.hammer != "" {
+	switch {
+	case c.hammer != "":
 		err = hammer(ctx, c.hammer, stderr)
-	} else {
+	case c.replay != nil:
+		err = c.replayLogs(ctx, os.Stdin, os.Stdout, stderr)
+	default:
 		log := slog.New(slog.NewTextHandler(stderr, nil))
 		slog.SetDefault(log) // the console logs there
 		err = c.serve(ctx, log)

@@ -85,6 +85,7 @@ var importRules = []importRule{
 		"examples", []string{
 			"algorithms", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
 			"middleware/overrides", "middleware/prommetrics", "middleware/statuspage", "examples/chi-server/playground",
+			"examples/chi-server/replay",
 		},
 		[]string{chi, goRedis, prometheus},
 		"examples import what users import: public packages, their own parts, chi, go-redis and the Prometheus client",

@@ -1,0 +1,200 @@
+// Policies from a JSON file, for services whose limits are not in limits.go:
+//
+//	[
+//	  {"name": "orders", "key": ["user", "address"], "per_route": true, "limit": "60/1m burst 10",
+//	   "routes": ["GET /v1/orders/{id}"], "plans": {"pro": "600/1m"}, "costs": {"GET /v1/orders/{id}": 2}},
+//	  {"name": "login", "limit": "sliding-window-log 5/1m", "charge_if": [401], "fail": "closed"}
+//	]
+
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A written is a policy as a file has it.
+type written struct {
+	Name      string            `json:"name"`
+	Routes    []string          `json:"routes"`    // "METHOD /path/{id}", or "unmatched"; none: all
+	Key       []string          `json:"key"`       // the first of "user" and "address" that a request has, or "all"; none: address
+	PerRoute  bool              `json:"per_route"` // each route for itself
+	Limit     string            `json:"limit"`
+	Plans     map[string]string `json:"plans"`     // limits by plan
+	Candidate string            `json:"candidate"` // a limit to try
+	Costs     map[string]int64  `json:"costs"`     // by route; 1 for all others
+	ChargeIf  []int             `json:"charge_if"` // statuses that count; none: all
+	Fail      string            `json:"fail"`      // local, open or closed
+	Capacity  bool              `json:"capacity"`
+	Shadow    bool              `json:"shadow"`
+}
+
+// readPolicies reads a file of policies for routes. The error reports every mistake.
+func readPolicies(name string, routes []string) ([]written, []ratelimit.Policy, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	var raw []json.RawMessage
+	if err := d.Decode(&raw); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var errs []error
+	if _, err := d.Token(); err != io.EOF {
+		errs = append(errs, fmt.Errorf("%s: more than one list", name))
+	}
+	if len(raw) == 0 {
+		errs = append(errs, fmt.Errorf("%s: there are no policies", name))
+	}
+	all, policies := make([]written, len(raw)), make([]ratelimit.Policy, len(raw))
+	names := make(map[string]bool)
+	for i := range raw {
+		w := &all[i]
+		mistakes := w.read(raw[i])
+		p, err := w.policy(routes)
+		policies[i] = p
+		mistakes = append(mistakes, err)
+		if names[w.Name] {
+			mistakes = append(mistakes, errors.New("the name is taken"))
+		}
+		names[w.Name] = true
+		if err := errors.Join(mistakes...); err != nil {
+			errs = append(errs, fmt.Errorf("%s: policy %d %q:\n%w", name, i+1, w.Name, err))
+		}
+	}
+	return all, policies, errors.Join(errs...)
+}
+
+// read decodes each field by itself, so that one bad field hides no other.
+func (w *written) read(raw json.RawMessage) (mistakes []error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return []error{err}
+	}
+	for name, value := range members {
+		member, _ := json.Marshal(map[string]json.RawMessage{name: value}) // it was decoded from JSON
+		d := json.NewDecoder(bytes.NewReader(member))
+		d.DisallowUnknownFields()
+		if err := d.Decode(w); err != nil {
+			mistakes = append(mistakes, err)
+		}
+	}
+	slices.SortFunc(mistakes, func(a, b error) int { return bytes.Compare([]byte(a.Error()), []byte(b.Error())) })
+	return mistakes
+}
+
+// policy returns the Policy, and every mistake.
+func (w *written) policy(routes []string) (ratelimit.Policy, error) {
+	p := ratelimit.Policy{Name: w.Name, Capacity: w.Capacity, Shadow: w.Shadow}
+	var errs []error
+	limit := func(field, text string) algorithms.Limit {
+		l, err := algorithms.ParseLimit(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", field, err))
+			return algorithms.Nobody() // reported
+		}
+		return l
+	}
+	p.Limit = limit("limit", w.Limit)
+	if w.Candidate != "" {
+		candidate := limit("candidate", w.Candidate)
+		p.Candidate = &candidate
+	}
+	for plan, text := range w.Plans {
+		if p.Tiers == nil {
+			p.Tiers = make(map[string]algorithms.Limit)
+		}
+		p.Tiers[plan] = limit("plans: "+plan, text)
+	}
+	for _, route := range w.Routes {
+		if route != unmatched && !slices.Contains(routes, route) {
+			errs = append(errs, fmt.Errorf("routes: there is no route %q", route))
+		}
+	}
+	for route, cost := range w.Costs {
+		if !slices.Contains(routes, route) {
+			errs = append(errs, fmt.Errorf("costs: there is no route %q", route))
+		}
+		if cost < 0 {
+			errs = append(errs, fmt.Errorf("costs: the cost %d of %q is negative", cost, route))
+		}
+	}
+	if w.Costs != nil {
+		p.Cost = func(r *http.Request) int64 { return w.cost(r) }
+	}
+	if w.ChargeIf != nil {
+		p.ChargeIf = func(status int) bool { return slices.Contains(w.ChargeIf, status) }
+	}
+	modes := map[string]algorithms.FailureMode{
+		"": algorithms.FailLocal, "local": algorithms.FailLocal, "open": algorithms.FailOpen, "closed": algorithms.FailClosed,
+	}
+	mode, ok := modes[w.Fail]
+	if p.Fail = mode; !ok {
+		errs = append(errs, fmt.Errorf("fail: %q is not local, open or closed", w.Fail))
+	}
+	key, err := w.key()
+	p.Key = key
+	errs = append(errs, err)
+	if errors.Join(errs...) == nil {
+		_, err := ratelimit.New(algorithms.NewMemory(nil), nil, p)
+		errs = append(errs, err)
+	}
+	return p, errors.Join(errs...)
+}
+
+// key returns the key, of which the user comes from the log.
+func (w *written) key() (keyfunc.Key, error) {
+	kinds := w.Key
+	if len(kinds) == 0 {
+		kinds = []string{"address"}
+	}
+	var parts []keyfunc.Key
+	var errs []error
+	for _, kind := range kinds {
+		switch kind {
+		case "user":
+			parts = append(parts, keyfunc.User(User))
+		case "address":
+			parts = append(parts, keyfunc.IP(nil))
+		case "all":
+			parts = append(parts, keyfunc.Const("all"))
+		default:
+			errs = append(errs, fmt.Errorf("key: %q is not user, address or all", kind))
+		}
+	}
+	if errs != nil {
+		return keyfunc.Key{}, errors.Join(errs...)
+	}
+	key := parts[0]
+	if len(parts) > 1 {
+		key = keyfunc.FirstOf(parts...)
+	}
+	if w.PerRoute {
+		key = keyfunc.Join(key, keyfunc.Route())
+	}
+	return key, nil
+}
+
+// cost returns the cost of a request's route.
+func (w *written) cost(r *http.Request) int64 {
+	if cost, ok := w.Costs[templateOf(r)]; ok {
+		return cost
+	}
+	return 1
+}
+
+// appliesTo reports whether the policy counts requests of a route.
+func (w *written) appliesTo(route string) bool {
+	return len(w.Routes) == 0 || slices.Contains(w.Routes, route)
+}

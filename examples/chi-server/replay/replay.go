@@ -1,0 +1,140 @@
+// The replay: read, decide, try, report.
+
+package replay
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A replay is one run over a log.
+type replay struct {
+	engine *Engine
+	book   *book
+	spool  *spool
+	report Report
+	goals  Goals
+}
+
+const shownDifferences = 10
+
+// decide serves lines by the engine.
+func (p *replay) decide(lines []Line) error {
+	for i := range lines {
+		l := &lines[i]
+		v, ok := p.engine.Serve(l)
+		if !ok {
+			p.report.Bad++
+			continue
+		}
+		p.count(l, &v)
+		if err := p.keep(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts a request and its verdict.
+func (p *replay) count(l *Line, v *ratelimit.Verdict) {
+	r := &p.report
+	if r.Requests == 0 {
+		r.Start, r.WholeSeconds = time.UnixMicro(l.Time).UTC(), true
+	}
+	r.Requests++
+	r.End = time.UnixMicro(p.engine.now).UTC()
+	r.WholeSeconds = r.WholeSeconds && l.Time%micros == 0
+	if len(v.Policies) == 0 && v.Allowed {
+		r.Unlimited++
+	}
+	if v.Status != 0 {
+		r.Refused[v.Status]++
+	}
+	if refusal(l.Status) {
+		r.Logged[l.Status]++
+	}
+	logged, replayed := 0, v.Status
+	if logged = l.Status; !refusal(logged) {
+		logged = 0
+	}
+	if !refusal(replayed) {
+		replayed = 0
+	}
+	if l.Status == 0 || logged == replayed {
+		return
+	}
+	if r.Differ++; len(r.Differing) < shownDifferences {
+		r.Differing = append(r.Differing, Difference{
+			Time: time.UnixMicro(l.Time).UTC(), Client: cmp.Or(l.User, l.Address), Request: l.Method + " " + l.Path, Logged: logged, Replayed: replayed,
+		})
+	}
+}
+
+// refusal reports whether a status may be a denial.
+func refusal(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// keep spools the checks of a request. Concurrent limits have no trials.
+func (p *replay) keep(l *Line) error {
+	for i := range p.engine.asked {
+		a := &p.engine.asked[i]
+		if !searchable(a.check.Limit) {
+			continue
+		}
+		r := record{time: p.engine.now, key: a.key, cost: uint32(min(a.check.Cost, maxCost))}
+		policy := p.engine.policies[a.check.Policy]
+		switch {
+		case policy == nil:
+		case policy.ChargeIf != nil && l.Status != 0:
+			r.returns = !policy.ChargeIf(l.Status)
+		case policy.Cost != nil && l.Cost >= 0:
+			r.cost = uint32(min(l.Cost, maxCost))
+		}
+		if r.returns {
+			p.book.series[p.book.keys.at(a.key).series].returns = true
+		}
+		if err := p.spool.add(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conclude tries other limits, and completes the report.
+func (p *replay) conclude(ctx context.Context) error {
+	if err := p.spool.out.Flush(); err != nil {
+		return err
+	}
+	others, err := p.tryOthers(ctx)
+	if err != nil {
+		return err
+	}
+	found, points, err := p.book.search(ctx, p.spool, [goals]float64{p.goals.Requests, p.goals.Clients})
+	if err != nil {
+		return err
+	}
+	proposed, err := p.tryProposals(ctx, found)
+	if err != nil {
+		return err
+	}
+	for i, s := range p.book.series {
+		r := p.describe(i, s)
+		for _, t := range others {
+			if t.limits[i] != (zeroLimit) {
+				r.Results = append(r.Results, resultOf(t.limits[i], s, &t.tallies[i], t.clients[i]))
+			}
+		}
+		p.answer(&r, i, found[i], points[i], proposed)
+		p.report.Policies = append(p.report.Policies, r)
+	}
+	slices.SortStableFunc(p.report.Policies, func(a, b PolicyReport) int {
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(b.Results[0].Requests, a.Results[0].Requests), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Limit, b.Limit))
+	})
+	return nil
+}

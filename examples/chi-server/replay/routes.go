@@ -1,0 +1,144 @@
+// Routes: those of a router, or of a file of templates.
+
+package replay
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// unmatched is the route of requests that no route serves.
+const unmatched = "unmatched"
+
+// served stands for the handlers of a service, which a replay does not run.
+var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+
+// Router returns a router with the routes and the middlewares of a router of chi, and
+// without its handlers. Requests that no route serves go to the router itself.
+func (e *Engine) Router(of chi.Router) (http.Handler, error) {
+	r := chi.NewRouter()
+	r.NotFound(e.unrouted(of))
+	r.MethodNotAllowed(e.unrouted(of))
+	err := chi.Walk(of, func(method, route string, _ http.Handler, middlewares ...func(http.Handler) http.Handler) error {
+		r.With(middlewares...).Method(method, route, served)
+		return nil
+	})
+	return r, err
+}
+
+// unrouted counts requests that no route serves.
+func (e *Engine) unrouted(h http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		e.strays++
+		h.ServeHTTP(w, r)
+	}
+}
+
+// routesOf returns the routes of a router as "METHOD template".
+func routesOf(of chi.Routes) (routes []string, err error) {
+	err = chi.Walk(of, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		routes = append(routes, method+" "+route)
+		return nil
+	})
+	slices.Sort(routes)
+	return routes, err
+}
+
+// readRoutes reads a file of templates, one "METHOD /path/{id}" on each line. A line that
+// begins with # is a comment. The error reports every mistake.
+func readRoutes(name string) ([]string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var routes []string
+	var errs []error
+	scanner := bufio.NewScanner(f)
+	for n := 1; scanner.Scan(); n++ {
+		line := strings.TrimSpace(scanner.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		method, template, ok := strings.Cut(line, " ")
+		route := method + " " + strings.TrimSpace(template)
+		switch {
+		case !ok || method != strings.ToUpper(method):
+			errs = append(errs, fmt.Errorf("%s:%d: %q is not METHOD /path/{id}", name, n, line))
+		case slices.Contains(routes, route):
+			errs = append(errs, fmt.Errorf("%s:%d: the route %q is there twice", name, n, route))
+		default:
+			if err := register(chi.NewRouter(), route, served); err != nil {
+				errs = append(errs, fmt.Errorf("%s:%d: %w", name, n, err))
+			}
+			routes = append(routes, route)
+		}
+	}
+	return routes, errors.Join(append(errs, scanner.Err())...)
+}
+
+// register adds a route to a router. chi panics about a bad template.
+func register(r chi.Router, route string, h http.Handler) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	method, template, _ := strings.Cut(route, " ")
+	r.Method(method, template, h)
+	return nil
+}
+
+// mount returns a router in which each route has the policies that apply to it.
+func (e *Engine) mount(routes []string, all []written, policies []ratelimit.Policy, o *ratelimit.Options) (http.Handler, error) {
+	r := chi.NewRouter()
+	made := make(map[string]http.Handler) // by the names of the policies
+	var errs []error
+	handler := func(route string) http.Handler {
+		var names []string
+		var those []ratelimit.Policy
+		for i := range all {
+			if all[i].appliesTo(route) {
+				names, those = append(names, policies[i].Name), append(those, policies[i])
+			}
+		}
+		if len(those) == 0 {
+			return served
+		}
+		id := strings.Join(names, " ")
+		if made[id] == nil {
+			m, err := ratelimit.New(e.limiter, o, those...)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", route, err))
+				return served
+			}
+			made[id] = e.Check(m)(served)
+		}
+		return made[id]
+	}
+	for _, route := range routes {
+		errs = append(errs, register(r, route, handler(route)))
+	}
+	none := e.unrouted(handler(unmatched))
+	r.NotFound(none)
+	r.MethodNotAllowed(none)
+	return r, errors.Join(errs...)
+}
+
+// templateOf returns the route of a request that chi has routed.
+func templateOf(r *http.Request) string {
+	c := chi.RouteContext(r.Context())
+	if c == nil {
+		return unmatched
+	}
+	return r.Method + " " + c.RoutePattern()
+}

@@ -1,0 +1,262 @@
+// The search for the smallest limit that denies few enough.
+//
+// A limit of n requests stands for the whole family of its policy: the algorithm and the
+// window stay, and a burst keeps its proportion to n. Two bounds save most trials. Let b
+// be the burst of n, where windows have b = n.
+//
+//   - If a key never wants more than min(b, n) units in two neighbouring windows, the
+//     limit denies it nothing.
+//   - The limit admits at most n + b units of a key in one window. If the key wants more,
+//     the limit denies the excess.
+
+package replay
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A goal is what a search wants few of.
+type goal int
+
+const (
+	requests goal = iota
+	clients
+	goals
+)
+
+// A point is what a limit of n requests denies.
+type point struct {
+	n                 int64
+	requests, clients float64 // shares
+}
+
+// A search looks for the smallest n in (lo, hi]. lo denies too much, and hi does not.
+type search struct {
+	series  *series
+	allowed int64 // denied requests, or denied clients
+	lo, hi  int64
+	none    bool // no limit of the algorithm is high enough
+}
+
+// precise reports whether the search has ended, within 1 %.
+func (s *search) precise() bool { return s.none || s.hi-s.lo <= max(1, s.hi/100) }
+
+// next returns the n to try.
+func (s *search) next() int64 {
+	mid := int64(math.Sqrt(float64(max(1, s.lo)) * float64(s.hi)))
+	return min(max(mid, s.lo+1), s.hi-1)
+}
+
+// limitOf returns the limit of n requests in the family of l, or false if the algorithm
+// cannot count so many.
+func limitOf(l algorithms.Limit, n int64) (algorithms.Limit, bool) {
+	if l.Algorithm().Calendar() {
+		return calendarOf(l, n)
+	}
+	for _, limit := range alternatives {
+		if other := limit(n, l.Window()); other.Algorithm() == l.Algorithm() {
+			if l.Algorithm().Continuous() {
+				other = other.WithBurst(burstOf(l, n))
+			}
+			return other, other.Validate() == nil
+		}
+	}
+	return l, false
+}
+
+func burstOf(l algorithms.Limit, n int64) int64 {
+	return int64(math.Ceil(float64(n) / float64(l.Requests()) * float64(l.Burst())))
+}
+
+// safeFor returns the least n whose limit denies nothing to keys that never want more
+// than so many units in two windows.
+func safeFor(l algorithms.Limit, units int64) int64 {
+	if l.Burst() >= l.Requests() {
+		return max(1, units)
+	}
+	return max(1, int64(math.Ceil(float64(units)*float64(l.Requests())/float64(l.Burst()))))
+}
+
+// excessOf returns the units above which a limit of n certainly denies some of a window.
+func excessOf(l algorithms.Limit, n int64) int64 { return n + burstOf(l, n) }
+
+// begin bounds the search for each series and each goal.
+func (b *book) begin(share [goals]float64) [][goals]*search {
+	ranked := b.ranked()
+	all := make([][goals]*search, len(b.series))
+	for i, s := range b.series {
+		if !searchable(s.limit) || s.tally.requests == 0 {
+			continue
+		}
+		for g := range goals {
+			all[i][g] = b.bound(s, ranked[i], g, share[g])
+		}
+	}
+	return all
+}
+
+// ranked returns the keys of each series, those that want most at once first.
+func (b *book) ranked() [][]keyID {
+	ranked := make([][]keyID, len(b.series))
+	for i, s := range b.series {
+		ranked[i] = make([]keyID, 0, s.keys)
+	}
+	for id := range b.keys.n {
+		k := b.keys.at(id)
+		ranked[k.series] = append(ranked[k.series], id)
+	}
+	for _, ids := range ranked {
+		slices.SortFunc(ids, func(x, y keyID) int { return cmp.Compare(b.keys.at(y).pair, b.keys.at(x).pair) })
+	}
+	return ranked
+}
+
+func (b *book) bound(s *series, ids []keyID, g goal, share float64) *search {
+	total := s.tally.requests
+	if g == clients {
+		total = int64(len(ids))
+	}
+	f := &search{series: s, allowed: int64(share * float64(total))}
+	// All keys before the first one that exceeds what is allowed may be denied.
+	var denied int64
+	for _, id := range ids {
+		k := b.keys.at(id)
+		if g == clients {
+			denied++
+		} else {
+			denied += int64(k.requests)
+		}
+		if denied > f.allowed {
+			f.hi = safeFor(s.limit, int64(k.pair))
+			break
+		}
+	}
+	f.hi = max(f.hi, 1)
+	if _, ok := limitOf(s.limit, f.hi); !ok {
+		f.none = true
+		return f
+	}
+	if !s.returns { // units that were returned made room
+		f.lo = f.below(b, ids, g)
+	}
+	return f
+}
+
+// below returns the highest n that certainly denies too much.
+func (s *search) below(b *book, ids []keyID, g goal) int64 {
+	tooMuch := func(n int64) bool {
+		excess, denied := excessOf(s.series.limit, n), int64(0)
+		if g == requests {
+			for units, windows := range s.series.full {
+				denied += max(0, int64(units)-excess) * windows
+			}
+			return denied/max(1, s.series.dearest) > s.allowed
+		}
+		for _, id := range ids {
+			k := b.keys.at(id)
+			if int64(k.pair) <= excess { // and so are the peaks of all further keys
+				break
+			}
+			if int64(k.peak) > excess {
+				denied++
+			}
+		}
+		return denied > s.allowed
+	}
+	lo, hi := int64(0), s.hi
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; tooMuch(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// search finds the smallest limits of all series for both goals, and the points that it
+// met on the way.
+func (b *book) search(ctx context.Context, s *spool, share [goals]float64) ([][goals]*search, [][]point, error) {
+	all, points := b.begin(share), make([][]point, len(b.series))
+	for {
+		trials, tried := b.round(all)
+		if len(trials) == 0 {
+			return all, points, nil
+		}
+		if err := b.run(ctx, s, trials...); err != nil {
+			return nil, nil, err
+		}
+		for j, t := range trials {
+			for i, n := range tried[j] {
+				if n == 0 {
+					continue
+				}
+				p := b.pointOf(t, i, n)
+				points[i] = append(points[i], p)
+				for _, f := range all[i] {
+					f.learn(t.tallies[i].denied, int64(t.clients[i]), n, f == all[i][clients])
+				}
+			}
+		}
+	}
+}
+
+// round returns the next trials, and the n of each series in each of them.
+func (b *book) round(all [][goals]*search) (trials []*trial, tried [][]int64) {
+	for g := range goals {
+		t := &trial{limits: make([]algorithms.Limit, len(b.series))}
+		ns := make([]int64, len(b.series))
+		open := false
+		for i, s := range b.series {
+			f := all[i][g]
+			if f == nil || f.precise() {
+				continue
+			}
+			n := f.next()
+			limit, ok := limitOf(s.limit, n)
+			if !ok { // a rate that is too odd to be exact
+				f.lo = n
+				continue
+			}
+			t.limits[i], ns[i], open = limit, n, true
+		}
+		if open {
+			trials, tried = append(trials, t), append(tried, ns)
+		}
+	}
+	return trials, tried
+}
+
+// learn narrows the search by what a limit of n has denied.
+func (s *search) learn(denied, deniedClients, n int64, ofClients bool) {
+	if ofClients {
+		denied = deniedClients
+	}
+	switch {
+	case denied > s.allowed:
+		s.lo = max(s.lo, min(n, s.hi-1))
+	default:
+		s.hi = min(s.hi, max(n, s.lo+1))
+	}
+}
+
+func (b *book) pointOf(t *trial, i int, n int64) point {
+	s := b.series[i]
+	return point{n, float64(t.tallies[i].denied) / float64(s.tally.requests), float64(t.clients[i]) / float64(s.keys)}
+}
+
+// calendarOf changes the number in the text of a limit: only the text names the zone.
+func calendarOf(l algorithms.Limit, n int64) (algorithms.Limit, bool) {
+	words := strings.Fields(l.String())
+	_, unit, _ := strings.Cut(words[1], "/")
+	words[1] = strconv.FormatInt(n, 10) + "/" + unit
+	other, err := algorithms.ParseLimit(strings.Join(words, " "))
+	return other, err == nil
+}

@@ -1,0 +1,239 @@
+// The log files: plain or compressed, one or several, or the standard input.
+
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+)
+
+const (
+	maxLine  = 64 << 10 // bytes; longer lines are bad
+	badShown = 3
+	batch    = 512 // lines that go from the parser to the engine at once
+)
+
+// A log is the lines of all files in one order. The fields are valid after the last line.
+type log struct {
+	lines, bad int
+	shown      []string // the first bad lines, with their places
+	late       int
+
+	sources []*source
+	read    atomic.Int64 // bytes of all files, as they are stored
+	size    int64        // 0: not known
+}
+
+// A source is one file.
+type source struct {
+	log     *log
+	name    string
+	file    *os.File
+	text    *bufio.Reader
+	line    int
+	parser  parser
+	order   order
+	ready   []Line // in order
+	at      int    // in ready
+	drained bool
+}
+
+// openLog opens files by their names; "-" is the standard input. The error names every
+// file that cannot be read.
+func openLog(names []string, stdin io.Reader) (*log, error) {
+	l := &log{}
+	var errs []error
+	known := true
+	for _, name := range names {
+		s := &source{log: l, name: filepath.Base(name)}
+		input := stdin
+		if name != "-" {
+			f, err := os.Open(name)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			info, err := f.Stat()
+			known = known && err == nil && info.Mode().IsRegular()
+			if known {
+				l.size += info.Size()
+			}
+			s.file, input = f, f
+		} else {
+			known = false
+		}
+		l.sources = append(l.sources, s)
+		if err := s.open(input); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	if !known {
+		l.size = 0
+	}
+	if err := errors.Join(errs...); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// open finds out whether the input is compressed: the standard input has no name.
+func (s *source) open(input io.Reader) error {
+	s.text = bufio.NewReaderSize(counted{input, &s.log.read}, maxLine)
+	magic, err := s.text.Peek(2)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return nil
+	}
+	unzipped, err := gzip.NewReader(s.text)
+	if err == nil {
+		s.text = bufio.NewReaderSize(unzipped, maxLine)
+	}
+	return err
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+func (l *log) close() {
+	for _, s := range l.sources {
+		if s.file != nil {
+			_ = s.file.Close() // it was only read
+		}
+	}
+}
+
+// each passes all lines in the order of their times to do, in batches that another
+// goroutine parses meanwhile. It ends early with the error of ctx, of a file or of do.
+func (l *log) each(ctx context.Context, do func([]Line) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	batches, free := make(chan []Line, 8), make(chan []Line, 16)
+	done := make(chan error, 1)
+	go func() {
+		defer close(batches)
+		done <- l.merge(ctx, batches, free)
+	}()
+	var failed error
+	for lines := range batches {
+		if failed == nil {
+			if failed = do(lines); failed != nil {
+				cancel()
+			}
+		}
+		select {
+		case free <- lines[:0]:
+		default:
+		}
+	}
+	cancel()
+	return errors.Join(failed, <-done)
+}
+
+// merge sends the lines of all sources, the earliest first.
+func (l *log) merge(ctx context.Context, batches chan<- []Line, free <-chan []Line) error {
+	var lines []Line
+	send := func() error {
+		select {
+		case batches <- lines:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		select {
+		case lines = <-free:
+		default:
+			lines = make([]Line, 0, batch)
+		}
+		return nil
+	}
+	for {
+		var first *source
+		for _, s := range l.sources {
+			if err := s.fill(); err != nil {
+				return err
+			}
+			if s.at < len(s.ready) && (first == nil || s.ready[s.at].Time < first.ready[first.at].Time) {
+				first = s
+			}
+		}
+		if first == nil {
+			break
+		}
+		lines = append(lines, first.ready[first.at])
+		first.at++
+		if len(lines) >= batch {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range l.sources {
+		l.late += s.order.late
+	}
+	return send()
+}
+
+// fill reads on until a line is ready, or the source ends.
+func (s *source) fill() error {
+	if s.at < len(s.ready) || s.drained {
+		return nil
+	}
+	s.ready, s.at = s.ready[:0], 0
+	emit := func(lines []Line) { s.ready = append(s.ready, lines...) }
+	for len(s.ready) == 0 {
+		text, err := s.text.ReadSlice('\n')
+		s.line++
+		for err == bufio.ErrBufferFull {
+			_, err = s.text.ReadSlice('\n')
+			text = []byte("more than 64 KB")
+		}
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("%s:%d: %w", s.name, s.line, err)
+		}
+		if len(bytes.TrimSpace(text)) > 0 {
+			s.add(text, emit)
+		}
+		if err == io.EOF {
+			s.drained = true
+			s.order.flush(emit)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *source) add(text []byte, emit func([]Line)) {
+	s.log.lines++
+	l, err := s.parser.parse(text)
+	if err == nil {
+		s.order.add(l, emit)
+		return
+	}
+	s.log.bad++
+	if len(s.log.shown) < badShown {
+		const most = 100
+		text = bytes.TrimSpace(text)
+		if len(text) > most {
+			text = append(bytes.Clone(text[:most]), "..."...)
+		}
+		s.log.shown = append(s.log.shown, fmt.Sprintf("%s:%d: %v: %q", s.name, s.line, err, text))
+	}
+}

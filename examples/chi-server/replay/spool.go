@@ -1,0 +1,84 @@
+// The spool: all decisions of the engine, on disk.
+
+package replay
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+)
+
+// A record is one decision. Its cost may have been returned later.
+type record struct {
+	time    int64 // µs since 1970
+	key     keyID
+	cost    uint32
+	returns bool
+}
+
+const (
+	recordSize = 16
+	returned   = 1 << 31 // in the cost
+	maxCost    = returned - 1
+)
+
+// A spool is a temporary file of records. Write all, flush out, and then read it from
+// any number of goroutines.
+type spool struct {
+	file *os.File
+	out  *bufio.Writer
+	n    int64
+}
+
+// newSpool makes a file in the folder for temporary files, which close removes.
+func newSpool() (*spool, error) {
+	f, err := os.CreateTemp("", "replay-*")
+	if err != nil {
+		return nil, err
+	}
+	return &spool{file: f, out: bufio.NewWriterSize(f, 1<<20)}, nil
+}
+
+func (s *spool) close() error { return errors.Join(s.file.Close(), os.Remove(s.file.Name())) }
+
+func (s *spool) add(r record) error {
+	var buf [recordSize]byte
+	binary.LittleEndian.PutUint64(buf[:], uint64(r.time))
+	binary.LittleEndian.PutUint32(buf[8:], uint32(r.key))
+	cost := min(r.cost, maxCost)
+	if r.returns {
+		cost |= returned
+	}
+	binary.LittleEndian.PutUint32(buf[12:], cost)
+	s.n++
+	_, err := s.out.Write(buf[:])
+	return err
+}
+
+// each passes all records to do, until that returns an error. The writer must be flushed.
+func (s *spool) each(do func(record) error) error {
+	buf := make([]byte, recordSize<<14)
+	file := io.NewSectionReader(s.file, 0, s.n*recordSize)
+	for {
+		n, err := io.ReadFull(file, buf)
+		for b := buf[:n]; len(b) >= recordSize; b = b[recordSize:] {
+			cost := binary.LittleEndian.Uint32(b[12:])
+			r := record{
+				time: int64(binary.LittleEndian.Uint64(b)), key: keyID(binary.LittleEndian.Uint32(b[8:])),
+				cost: cost &^ returned, returns: cost&returned != 0,
+			}
+			if err := do(r); err != nil {
+				return err
+			}
+		}
+		switch err {
+		case nil:
+		case io.EOF, io.ErrUnexpectedEOF:
+			return nil
+		default:
+			return err
+		}
+	}
+}
