@@ -26,7 +26,7 @@ func (p *replay) tryOthers(ctx context.Context) (trials []*trial, err error) {
 		}
 		for j, l := range limits {
 			if j == len(trials) {
-				trials = append(trials, &trial{limits: make([]algorithms.Limit, len(p.book.series)), minutes: true})
+				trials = append(trials, &trial{limits: make([]algorithms.Limit, len(p.book.series))})
 			}
 			if l.Validate() == nil { // a log of requests holds 10 000 at most
 				trials[j].limits[i] = l
@@ -135,7 +135,12 @@ func resultOf(l algorithms.Limit, s *series, t *tally, clients int) Result {
 		Keys: s.keys, Clients: clients, Longest: t.longest.Seconds(),
 	}
 	var worst minute
-	for _, m := range t.minutes {
+	denied := t.minutes
+	for _, m := range s.tally.minutes { // every minute with denials is one of them
+		m.denied = 0
+		if len(denied) > 0 && denied[0].at == m.at {
+			m.denied, denied = denied[0].denied, denied[1:]
+		}
 		if cmp.Or(cmp.Compare(m.denied, worst.denied), cmp.Compare(m.requests, worst.requests)) > 0 {
 			worst = m
 		}

@@ -32,6 +32,7 @@ type Engine struct {
 	reply    reply
 	verdict  ratelimit.Verdict
 	asked    []asked // the checks of the request
+	settles  bool    // some of them may be settled
 	pending  settlements
 	planned  int64 // settlements so far
 	strays   int   // requests that no route served
@@ -39,8 +40,10 @@ type Engine struct {
 
 // asked is a check that the limiter answered.
 type asked struct {
-	check algorithms.Check
-	key   keyID
+	policy *ratelimit.Policy // nil: a candidate's check
+	key    keyID
+	cost   int64
+	check  algorithms.Check // only of policies that settle
 }
 
 // NewEngine returns an Engine without a handler. plans are the plans of users.
@@ -74,7 +77,10 @@ func (e *Engine) Check(m *ratelimit.Middleware) func(http.Handler) http.Handler 
 				e.verdict = v
 				return
 			}
-			e.verdict.Policies = append(e.verdict.Policies, v.Policies...)
+			if len(e.verdict.Policies) > 0 { // of an outer middleware
+				v.Policies = append(e.verdict.Policies, v.Policies...)
+			}
+			e.verdict = v
 			next.ServeHTTP(w, r)
 		})
 	}
@@ -93,8 +99,9 @@ func (e *Engine) Serve(l *Line) (v ratelimit.Verdict, ok bool) {
 	e.settleUntil(l.Time)
 	e.now = max(e.now, l.Time)
 	e.verdict, e.asked = ratelimit.Verdict{Allowed: true}, e.asked[:0]
+	e.settles = false
 	e.handler.ServeHTTP(&e.reply, &e.request)
-	if e.verdict.Allowed {
+	if e.verdict.Allowed && e.settles {
 		e.settle(l)
 	}
 	return e.verdict, true

@@ -29,13 +29,18 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 		if c.Op != algorithms.Take && c.Op != algorithms.Trial && c.Op != algorithms.TrialInstead || isBan(c.Policy) {
 			continue
 		}
-		a := asked{check: *c}
-		if l.book == nil {
-			a.check.Key = strings.Clone(c.Key) // its bytes are the request's
-		} else {
-			a.key, a.check.Key = l.book.enter(l.engine.now, c)
+		e := l.engine
+		e.asked = append(e.asked, asked{policy: e.policies[c.Policy], cost: c.Cost})
+		a, key := &e.asked[len(e.asked)-1], ""
+		if l.book != nil {
+			a.key, key = l.book.enter(e.now, c)
 		}
-		l.engine.asked = append(l.engine.asked, a)
+		if p := a.policy; c.Decision.Receipt.Units() > 0 && p != nil && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
+			if a.check, e.settles = *c, true; key == "" {
+				key = strings.Clone(c.Key) // its bytes are the request's
+			}
+			a.check.Key = key
+		}
 	}
 	return nil
 }

@@ -84,21 +84,19 @@ func refusal(status int) bool {
 func (p *replay) keep(l *Line) error {
 	for i := range p.engine.asked {
 		a := &p.engine.asked[i]
-		if !searchable(a.check.Limit) {
+		s := p.book.series[p.book.keys.at(a.key).series]
+		if !searchable(s.limit) {
 			continue
 		}
-		r := record{time: p.engine.now, key: a.key, cost: uint32(min(a.check.Cost, maxCost))}
-		policy := p.engine.policies[a.check.Policy]
-		switch {
+		r := record{time: p.engine.now, key: a.key, cost: uint32(min(a.cost, maxCost))}
+		switch policy := a.policy; {
 		case policy == nil:
 		case policy.ChargeIf != nil && l.Status != 0:
 			r.returns = !policy.ChargeIf(l.Status)
 		case policy.Cost != nil && l.Cost >= 0:
 			r.cost = uint32(min(l.Cost, maxCost))
 		}
-		if r.returns {
-			p.book.series[p.book.keys.at(a.key).series].returns = true
-		}
+		s.returns = s.returns || r.returns
 		if err := p.spool.add(r); err != nil {
 			return err
 		}
@@ -126,7 +124,7 @@ func (p *replay) conclude(ctx context.Context) error {
 	for i, s := range p.book.series {
 		r := p.describe(i, s)
 		for _, t := range others {
-			if t.limits[i] != (zeroLimit) {
+			if t.limits[i] != zeroLimit {
 				r.Results = append(r.Results, resultOf(t.limits[i], s, &t.tallies[i], t.clients[i]))
 			}
 		}

@@ -47,16 +47,25 @@ type minute struct{ at, requests, denied int64 } // at is in minutes since 1970
 func (t *tally) add(now, cost int64, d *algorithms.Decision) {
 	t.requests++
 	t.units += cost
-	if at := now / (60 * micros); len(t.minutes) == 0 || t.minutes[len(t.minutes)-1].at != at {
+	t.minute(now).requests++
+	if !d.Allowed {
+		t.deny(now, d)
+	}
+}
+
+// minute returns the minute of an instant.
+func (t *tally) minute(now int64) *minute {
+	at := now / (60 * micros)
+	if n := len(t.minutes); n == 0 || t.minutes[n-1].at != at {
 		t.minutes = append(t.minutes, minute{at: at})
 	}
-	m := &t.minutes[len(t.minutes)-1]
-	m.requests++
-	if d == nil || d.Allowed {
-		return
-	}
+	return &t.minutes[len(t.minutes)-1]
+}
+
+// deny counts a denial of a request that was added, or is counted elsewhere.
+func (t *tally) deny(now int64, d *algorithms.Decision) {
 	t.denied++
-	m.denied++
+	t.minute(now).denied++
 	if d.RetryAfter != algorithms.Never {
 		t.longest = max(t.longest, d.RetryAfter)
 	}

@@ -68,9 +68,9 @@ func (e *Engine) settle(l *Line) {
 	end := l.Time + l.Duration.Microseconds()
 	for i := range e.asked {
 		a := &e.asked[i]
-		p := e.policies[a.check.Policy]
+		p := a.policy
 		switch {
-		case a.check.Decision.Receipt.Units() == 0 || p == nil:
+		case a.check.Decision.Receipt.Units() == 0:
 		case a.check.Limit.Algorithm().Concurrent():
 			e.hold(a.check, l.Time, end)
 		case l.Settled != nil:

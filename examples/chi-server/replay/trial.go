@@ -15,8 +15,7 @@ import (
 // A trial decides every record of a spool under other limits, each series alone.
 type trial struct {
 	limits  []algorithms.Limit // by series; the zero Limit leaves a series out
-	minutes bool               // the worst minute is wanted, too
-	tallies []tally            // by series
+	tallies []tally            // denials only, by series
 	clients []int              // denied keys, by series
 	denied  []uint32           // denied requests, by key
 }
@@ -45,7 +44,7 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, Now: func() time.Time { return time.UnixMicro(now) },
 	})
-	safe := t.safe()
+	safe := t.safe(b)
 	var checks [1]algorithms.Check
 	c := &checks[0]
 	n := 0
@@ -53,20 +52,17 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 		if n++; n%(1<<16) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		k := b.keys.at(r.key)
-		if k.pair <= safe[k.series] {
-			if t.minutes {
-				t.tallies[k.series].add(r.time, int64(r.cost), nil)
-			}
+		if safe[r.key] {
 			return nil
 		}
+		k := b.keys.at(r.key)
 		now = r.time
 		*c = algorithms.Check{Policy: b.series[k.series].policy, Key: k.text, Limit: t.limits[k.series], Cost: int64(r.cost)}
 		if err := memory.Allow(ctx, checks[:]); err != nil {
 			return err
 		}
-		t.tallies[k.series].add(now, c.Cost, &c.Decision)
 		if !c.Decision.Allowed {
+			t.tallies[k.series].deny(now, &c.Decision)
 			if t.denied[r.key]++; t.denied[r.key] == 1 {
 				t.clients[k.series]++
 			}
@@ -79,15 +75,14 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 	return err
 }
 
-// safe returns, by series, how many units a key may want in two neighbouring windows so
-// that the limit certainly denies none of its requests. Most keys want fewer, and need
-// no decision.
-func (t *trial) safe() []uint32 {
-	safe := make([]uint32, len(t.limits))
-	for i, l := range t.limits {
-		if safe[i] = math.MaxUint32; l != (algorithms.Limit{}) {
-			safe[i] = uint32(min(l.Burst(), l.Requests(), math.MaxUint32-1))
-		}
+// safe returns which keys want so few units in two neighbouring windows that the limit
+// certainly denies none of their requests. Most keys do, and need no decision.
+func (t *trial) safe(b *book) []bool {
+	safe := make([]bool, b.keys.n)
+	for id := range b.keys.n {
+		k := b.keys.at(id)
+		l := t.limits[k.series]
+		safe[id] = l == zeroLimit || int64(k.pair) <= min(l.Burst(), l.Requests())
 	}
 	return safe
 }
