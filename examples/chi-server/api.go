@@ -43,7 +43,8 @@ func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
 	case c.redis != nil:
 		return newShared(ctx, c, w)
 	}
-	return &backend{algorithms.NewMemory(nil), overrides.NewMemory(), func() error { return nil }}, nil
+	memory := algorithms.NewMemory(&algorithms.MemoryOptions{Now: c.log.clock()})
+	return &backend{c.log.of(memory), overrides.NewMemory(), func() error { return nil }}, nil
 }
 
 // newAPI returns an api, which the caller closes.
@@ -110,7 +111,7 @@ func (a *api) route(c config, w *watch) error {
 	a.page.Mount(r, limit["demo"])
 	r.NotFound(limit["unmatched"](http.HandlerFunc(notFound)).ServeHTTP)
 	r.MethodNotAllowed(limit["unmatched"](methodNotAllowed(r)).ServeHTTP)
-	a.handler = r
+	a.handler = c.log.middleware(r)
 	return nil
 }
 

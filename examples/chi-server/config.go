@@ -29,6 +29,8 @@ type config struct {
 	adminToken string          // empty: there is no /admin/
 	demoOutage bool            // the page at / may simulate an outage of Redis
 	hammer     string          // a URL to send requests to, instead of serving
+	accessLog  string          // a file for -replay; empty: none
+	log        *accessLog      // of that file
 	replay     *replay.Options // logs to replay, instead of serving; nil: none
 	engine     *replay.Engine  // decides instead of a backend; nil: the server serves
 }
@@ -52,6 +54,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
 	demoOutage := flags.Bool("demo-outage", false, "let visitors of / simulate an outage of Redis, which reaches only the sandboxes there; needs -redis")
 	hammer := flags.String("hammer", "", "send requests to a `URL` until interrupted, instead of serving; e.g. http://127.0.0.1:8080/v1/orders/1")
+	accessLog := flags.String("access-log", "", "write JSON lines to a `file` that -replay decides exactly as the server did; the server then decides one request at a time")
 	replayed := flags.String("replay", "", "replay an access `log` through the limits, instead of serving; further files may follow the flags, - is the standard input")
 	replays := replay.Flags(flags)
 	if err := flags.Parse(args); err != nil {
@@ -61,7 +64,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		}
 		return config{}, err
 	}
-	c := config{addr: *addr, prefix: *prefix, adminToken: *adminToken, demoOutage: *demoOutage, hammer: *hammer}
+	c := config{addr: *addr, prefix: *prefix, adminToken: *adminToken, demoOutage: *demoOutage, hammer: *hammer, accessLog: *accessLog}
 	var errs, err error
 	if *replayed != "" {
 		c.replay, replays.Files = replays, append([]string{*replayed}, flags.Args()...)

@@ -75,13 +75,19 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 
 // serve listens until ctx ends, and then lets requests finish.
 func (c config) serve(ctx context.Context, log *slog.Logger) error {
+	if c.accessLog != "" {
+		var err error
+		if c.log, err = newAccessLog(c.accessLog, c.clientIP()); err != nil {
+			return fmt.Errorf("-access-log: %w", err)
+		}
+	}
 	a, err := newAPI(ctx, c, log)
 	if err != nil {
-		return err
+		return errors.Join(err, c.log.close())
 	}
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
-		return errors.Join(fmt.Errorf("-addr: %w", err), a.close(ctx))
+		return errors.Join(fmt.Errorf("-addr: %w", err), a.close(ctx), c.log.close())
 	}
 	server := &http.Server{
 		Handler:           a.handler,
@@ -104,5 +110,5 @@ func (c config) serve(ctx context.Context, log *slog.Logger) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(ctx), a.close(ctx))
+	return errors.Join(err, server.Shutdown(ctx), a.close(ctx), c.log.close())
 }

@@ -93,7 +93,7 @@ func parseSentinels(text string) (*redisURL, error) {
 func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 	rdb := c.redis.open()
 	limiter, err := shared.New(rdb, &shared.Options{
-		Prefix: c.prefix, Logger: w.log.With("redis", c.redis.addrs),
+		Prefix: c.prefix, Logger: w.log.With("redis", c.redis.addrs), Now: c.log.clock(),
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("-prefix: %w", err), rdb.Close())
@@ -108,7 +108,7 @@ func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 		return nil, errors.Join(err, limiter.Close(), rdb.Close())
 	}
 	closeAll := func() error { return errors.Join(table.Close(), limiter.Close(), rdb.Close()) }
-	return &backend{limiter, table, closeAll}, nil
+	return &backend{c.log.of(limiter), table, closeAll}, nil
 }
 
 // inURL says how to correct -redis, by the faults that a URL can correct.

@@ -1,0 +1,125 @@
+// Tests of the replay: it decides as the server did.
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock-go/penstock/examples/chi-server/replay"
+)
+
+// TestReplayAgreesWithServer: clients that work at the same time send requests of all kinds, also in Redis. The server
+// logs them, and the replay of the log denies the same requests and no others.
+func TestReplayAgreesWithServer(t *testing.T) {
+	const clients, each = 12, 200
+	backends(t, func(t *testing.T, args ...string) {
+		name := filepath.Join(t.TempDir(), "access.log")
+		for {
+			serveAny(t, clients, each, append(args, "-access-log", name, "-trusted-proxies", "127.0.0.0/8")...)
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Contains(text, []byte(`"alone":true`)) {
+				break
+			}
+			t.Log("a busy machine decided a request without Redis: once more")
+			if len(args) > 0 {
+				args = append(args[:2:2], "-prefix", fmt.Sprintf("again%d", rand.Uint64()))
+			}
+		}
+		r := replayed(t, name)
+		if r.Requests != clients*each || r.Bad > 0 || r.WholeSeconds {
+			t.Errorf("got %d requests and %d bad lines, want %d and 0, with fractions of seconds", r.Requests, r.Bad, clients*each)
+		}
+		if r.Differ > 0 {
+			t.Errorf("%d requests differ, e.g. %+v", r.Differ, r.Differing)
+		}
+		if r.Refused[429] < 100 || r.Refused[503] == 0 || r.Refused[429] != r.Logged[429] || r.Refused[503] != r.Logged[503] {
+			t.Errorf("got refusals %v, logged %v, want the same, many of 429 and some of 503", r.Refused, r.Logged)
+		}
+		denied := make(map[string]bool)
+		for _, p := range r.Policies {
+			denied[p.Policy] = denied[p.Policy] || p.Results[0].Denied > 0
+		}
+		for _, policy := range []string{"orders", "search", "reports", "exports", "login", "charges-merchant", "completions", "unmatched"} {
+			if !denied[policy] {
+				t.Errorf("%s denied nothing, so the test says nothing about it", policy)
+			}
+		}
+	})
+}
+
+// serveAny runs a server, and lets clients send requests of all kinds.
+func serveAny(t *testing.T, clients, each int, args ...string) {
+	t.Helper()
+	s := start(t, args...)
+	var sending sync.WaitGroup
+	for client := range clients {
+		sending.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(client)))
+			for range each {
+				sendAny(t, s, random, fmt.Sprintf("192.0.2.%d", client%6))
+			}
+		})
+	}
+	sending.Wait()
+	s.stop()
+	s.wait(t)
+}
+
+// sendAny sends a request of any kind.
+func sendAny(t *testing.T, s *server, random *rand.Rand, client string) {
+	t.Helper()
+	key := []string{"demo-free", "demo-pro", "demo-enterprise"}[random.IntN(3)]
+	from := []string{"X-Forwarded-For", client}
+	switch random.IntN(12) {
+	case 0, 1:
+		s.send(t, "GET /v1/orders/1", "", from...)
+	case 2:
+		s.send(t, "HEAD /v1/orders/2?of=all", "", append(from, "X-API-Key", key)...)
+	case 3:
+		s.send(t, "GET /v1/search?q=water&deep=1", "", from...)
+	case 4:
+		s.send(t, "GET /v1/reports", "", append(from, "X-API-Key", key)...)
+	case 5:
+		s.send(t, "GET /v1/exports", "", from...)
+	case 6:
+		s.send(t, "POST /v1/login", wrong, from...)
+	case 7:
+		s.send(t, "POST /v1/login", right, from...)
+	case 8, 9:
+		s.send(t, "POST /v1/charges", "", append(from, "X-API-Key", key)...)
+	case 10:
+		s.send(t, "POST /v1/completions", fmt.Sprintf(`{"max_tokens":%d}`, 1+random.IntN(3_000)), append(from, "X-API-Key", key)...)
+	case 11:
+		s.send(t, fmt.Sprintf("GET /nothing/%d", random.IntN(9)), "", "X-Forwarded-For", "192.0.2.1")
+	}
+}
+
+// replayed replays a log through the limits of the API.
+func replayed(t *testing.T, name string, args ...string) (r replay.Report) {
+	t.Helper()
+	c, err := parse(append([]string{"-replay", name, "-format", "json"}, args...), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, progress bytes.Buffer
+	if err := c.replayLogs(t.Context(), strings.NewReader(""), &out, &progress); err != nil {
+		text, _ := os.ReadFile(name)
+		t.Fatalf("%v\n%.2000s", err, text)
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
