@@ -69,8 +69,15 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	if *replayed != "" {
 		c.replay, replays.Files = replays, append([]string{*replayed}, flags.Args()...)
 		errs = replays.Validate()
-	} else if flags.NArg() > 0 {
-		errs = errors.Join(errs, fmt.Errorf("unexpected argument %q", flags.Arg(0)))
+	} else {
+		if flags.NArg() > 0 {
+			errs = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		}
+		flags.Visit(func(f *flag.Flag) {
+			if strings.HasPrefix(f.Usage, "replay: ") {
+				errs = errors.Join(errs, fmt.Errorf("-%s: want -replay, too", f.Name))
+			}
+		})
 	}
 	if _, _, err = net.SplitHostPort(c.addr); err != nil {
 		errs = errors.Join(errs, fmt.Errorf("-addr %q: want host:port", c.addr))

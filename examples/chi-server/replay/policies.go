@@ -146,11 +146,8 @@ func (w *written) policy(routes []string) (ratelimit.Policy, error) {
 	key, err := w.key()
 	p.Key = key
 	errs = append(errs, err)
-	if errors.Join(errs...) == nil {
-		_, err := ratelimit.New(algorithms.NewMemory(nil), nil, p)
-		errs = append(errs, err)
-	}
-	return p, errors.Join(errs...)
+	_, err = ratelimit.New(algorithms.NewMemory(nil), nil, p)
+	return p, errors.Join(append(errs, err)...)
 }
 
 // key returns the key, of which the user comes from the log.

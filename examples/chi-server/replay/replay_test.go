@@ -1,0 +1,318 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// service has no routes of its own.
+var service = Service{Router: func(*Engine) (chi.Router, error) { return chi.NewRouter(), nil }}
+
+// options parses flags.
+func options(t *testing.T, args ...string) *Options {
+	t.Helper()
+	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o := Flags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if o.Files = flags.Args(); len(o.Files) == 0 {
+		o.Files = []string{"-"}
+	}
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// report replays a log from the standard input.
+func report(t *testing.T, s Service, log string, args ...string) (r Report) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Run(t.Context(), options(t, append(args, "-format", "json")...), s, strings.NewReader(log), &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A logged request of a trace.
+type sent struct {
+	at     time.Duration
+	client int
+}
+
+func text(requests []sent) string {
+	slices.SortFunc(requests, func(a, b sent) int { return cmp.Compare(a.at, b.at) })
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var b strings.Builder
+	for _, r := range requests {
+		fmt.Fprintf(&b, `{"time":%q,"address":"10.0.%d.%d","method":"GET","path":"/orders/7","status":200}`+"\n",
+			begin.Add(r.at).Format(time.RFC3339Nano), r.client>>8, r.client&255)
+	}
+	return b.String()
+}
+
+// behaved returns the requests of clients that each need need units at once, every ten minutes of two hours. One client
+// in two hundred sends ten requests a second all the time.
+func behaved(clients, need int) (requests []sent) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for client := range clients {
+		for period := range 12 {
+			at := time.Duration(period)*10*time.Minute + time.Duration(random.IntN(120))*time.Second
+			for range need {
+				requests = append(requests, sent{at + time.Duration(random.IntN(50_000))*time.Microsecond, client})
+			}
+		}
+	}
+	for client := range clients / 200 {
+		for i := range 2 * 3600 * 10 {
+			requests = append(requests, sent{time.Duration(i) * 100 * time.Millisecond, clients + client})
+		}
+	}
+	return requests
+}
+
+// TestProposal: where the need of well-behaved clients is known, the proposal is that and the headroom, whatever the
+// algorithm and its present limit, and however much the others send.
+func TestProposal(t *testing.T) {
+	t.Parallel()
+	const need = 40
+	right := map[string]float64{
+		"token-bucket 5/1m": need, "token-bucket 500/1m": need, "leaky-bucket 60/1m": need, "sliding-window-counter 60/1m": need,
+		"sliding-window-log 60/1m": need, "fixed-window 60/1m": need, "token-bucket 60/1m burst 10": 6 * need, "token-bucket 60/1m burst 120": need / 2,
+		"calendar-window 100/day": 12 * need,
+	}
+	var policies []string
+	limits := make(map[string]string)
+	for limit := range right {
+		name := fmt.Sprintf("p%d", len(policies))
+		limits[name] = limit
+		policies = append(policies, fmt.Sprintf(`{"name":%q,"limit":%q,"shadow":true}`, name, limit))
+	}
+	routes := write(t, "routes", "# all routes\nGET /orders/{id}\n")
+	file := write(t, "policies", "["+strings.Join(policies, ",")+"]")
+	r := report(t, service, text(behaved(200, need)), "-policies", file, "-routes", routes)
+	if len(r.Policies) != len(right) || r.Requests != 200*12*need+72_000 {
+		t.Fatalf("got %d policies and %d requests, want %d and all", len(r.Policies), r.Requests, len(right))
+	}
+	for _, p := range r.Policies {
+		limit := limits[p.Policy]
+		if p.Proposal == nil {
+			if !strings.Contains(limit, "day") || !strings.Contains(p.Note, "too short") {
+				t.Errorf("%s: got no proposal: %s", limit, p.Note)
+			}
+			continue
+		}
+		proposed, err := algorithms.ParseLimit(p.Proposal.Limit)
+		want := right[limit] * (1 + r.Goals.Headroom)
+		if off := math.Abs(float64(proposed.Requests())/want - 1); err != nil || off > 0.1 {
+			t.Errorf("%s: got %s, want %.0f requests: %.0f %% off", limit, p.Proposal.Limit, want, 100*off)
+		}
+		if p.Proposal.Clients > r.Goals.Clients || !strings.Contains(p.Proposal.Code, "algorithms.") {
+			t.Errorf("%s: got %+v, want at most %v of clients denied", limit, p.Proposal, r.Goals.Clients)
+		}
+	}
+}
+
+// TestSmallest: the limits that the search finds deny no more than the goals, and the next smaller ones do.
+func TestSmallest(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	var requests []sent
+	for range 10_000 {
+		client := int(30 * random.Float64() * random.Float64())
+		requests = append(requests, sent{time.Duration(random.Int64N(int64(time.Hour))), client})
+	}
+	log := text(requests)
+	routes := write(t, "routes", "GET /orders/{id}\n")
+	replay := func(limit string) PolicyReport {
+		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q}]`, limit))
+		return report(t, service, log, "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
+	}
+	for _, limit := range []string{"token-bucket 60/1m burst 10", "sliding-window-counter 60/1m", "fixed-window 60/1m"} {
+		family, err := algorithms.ParseLimit(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range replay(limit).Smallest {
+			found, err := algorithms.ParseLimit(s.Limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			smaller, ok := limitOf(family, min(found.Requests()-1, found.Requests()*98/100))
+			if !ok {
+				t.Fatalf("there is no limit below %s", s.Limit)
+			}
+			share := func(l algorithms.Limit) float64 {
+				r := replay(l.String()).Results[0]
+				if s.Of == "clients" {
+					return float64(r.Clients) / float64(r.Keys)
+				}
+				return r.Share
+			}
+			if at, below := share(found), share(smaller); at > s.Under || below <= s.Under {
+				t.Errorf("%s: %s denies %.4f of %s, and %s denies %.4f; want %.2f between", limit, s.Limit, at, s.Of, smaller, below, s.Under)
+			}
+		}
+	}
+}
+
+// TestOthers: what the report says about another algorithm is what a replay under its limit finds.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	log := text(behaved(10, 30)) + text([]sent{{time.Hour, 3}})
+	routes := write(t, "routes", "GET /orders/{id}\n")
+	replay := func(limit string) PolicyReport {
+		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q}]`, limit))
+		return report(t, service, log, "-policies", file, "-routes", routes).Policies[0]
+	}
+	for _, beside := range replay("token-bucket 20/1m").Results {
+		if got := replay(beside.Limit).Results[0]; got != beside || got.Denied == 0 {
+			t.Errorf("got %+v beside, and %+v alone", beside, got)
+		}
+	}
+}
+
+// TestOutage: ten minutes without Redis admit what the failure mode says, at the worst time.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	var requests []sent
+	for i := range 600 { // ten a minute for an hour, and forty more in minute 30
+		requests = append(requests, sent{time.Duration(i) * 6 * time.Second, 1})
+	}
+	for i := range 40 {
+		requests = append(requests, sent{30*time.Minute + time.Duration(i)*time.Second, 1})
+	}
+	log, routes := text(requests), write(t, "routes", "GET /orders/{id}\n")
+	for mode, want := range map[string]Outage{
+		"open":   {Requests: 140, Admitted: 140, Beyond: 30},
+		"closed": {Requests: 140},
+		"local":  {Requests: 140, Admitted: 110},
+	} {
+		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":"fixed-window 20/1m","fail":%q}]`, mode))
+		r := report(t, service, log, "-policies", file, "-routes", routes)
+		got := r.Policies[0].Outage
+		if start := got.Start.Sub(r.Start); start < 21*time.Minute || start > 30*time.Minute {
+			t.Errorf("%s: begins after %v, want minute 30 in it", mode, start)
+		}
+		want.Mode, want.Start = mode, got.Start
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", mode, got, want)
+		}
+	}
+}
+
+// TestPoliciesFile: the error reports every mistake of the file.
+func TestPoliciesFile(t *testing.T) {
+	t.Parallel()
+	file := write(t, "policies", `[{"name":"a b","limit":"10","plans":{"pro":"x"},"fail":"sometimes","typo":1,"routes":["GET /x"],"key":["cookie"]},
+		{"name":"p","limit":"1/1m","costs":{"GET /orders/{id}":-1},"charge_if":"401"},{"name":"p","limit":"1/1m"}]`)
+	err := Run(t.Context(), options(t, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n")), service, strings.NewReader(""), io.Discard, io.Discard)
+	for _, want := range []string{`"a b"`, `limit "10"`, "plans: pro", `"sometimes"`, `"typo"`, `"GET /x"`, `"cookie"`, "a letter", "-1", "charge_if", "is taken"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s in it", err, want)
+		}
+	}
+}
+
+// TestCounts: plans, costs, outcomes that do not count, users and routes count as in a server.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	line := func(second int, user, method, path string, status int) string {
+		return fmt.Sprintf(`{"time":"2026-01-01T00:00:%02dZ","address":"192.0.2.1","user":%q,"method":%q,"path":%q,"status":%d}`+"\n", second, user, method, path, status)
+	}
+	var log strings.Builder
+	for i := range 10 {
+		log.WriteString(line(i, "ann", "GET", "/orders/1?x", 200))
+		log.WriteString(line(i, "bob", "GET", "/orders/2", 200))
+		log.WriteString(line(i, "", "POST", "/login", []int{200, 401}[i%2]))
+		log.WriteString(line(i, "", "GET", "/stray", 404))
+	}
+	file := write(t, "policies", `[
+		{"name":"orders","key":["user","address"],"per_route":true,"limit":"fixed-window 6/1m","plans":{"pro":"fixed-window 16/1m"},"costs":{"GET /orders/{id}":2},"routes":["GET /orders/{id}"]},
+		{"name":"login","limit":"fixed-window 3/1m","charge_if":[401],"routes":["POST /login"]},
+		{"name":"strays","key":["all"],"limit":"fixed-window 1/1m","routes":["unmatched"]}]`)
+	r := report(t, service, log.String(), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\nPOST /login\n"), "-plans", write(t, "plans", "bob pro\n"))
+	got := make(map[string]string)
+	for _, p := range r.Policies {
+		got[p.Policy+" "+p.Limit+" "+p.Route] = fmt.Sprintf("%d of %d", p.Results[0].Denied, p.Results[0].Requests)
+	}
+	for series, want := range map[string]string{
+		"orders fixed-window 6/1m GET /orders/{id}": "7 of 10", "orders fixed-window 16/1m GET /orders/{id}": "2 of 10",
+		"login fixed-window 3/1m ": "4 of 10", "strays fixed-window 1/1m ": "9 of 10",
+	} {
+		if got[series] != want {
+			t.Errorf("%s: got %s, want %s", series, got[series], want)
+		}
+	}
+	if r.Unrouted != 10 || r.Bad != 0 {
+		t.Errorf("got %d unmatched requests, want 10", r.Unrouted)
+	}
+}
+
+// TestOutput: the table and the chart tell what the report has.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	file := write(t, "policies", `[{"name":"orders","limit":"20/1m burst 5"}]`)
+	svg := write(t, "chart.svg", "")
+	var out bytes.Buffer
+	err := Run(t.Context(), options(t, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-svg", svg), service,
+		strings.NewReader(text(behaved(200, 10))+"<bad>\n"), &out, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"96,000 requests", "1 of 96,001 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.200", "Candidate: new(algorithms.TokenBucket(45, time.Minute).WithBurst(12))"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got no %q in\n%s", want, out.String())
+		}
+	}
+	chart := readAll(t, svg)
+	if err := xml.Unmarshal(chart, new(struct{})); err != nil {
+		t.Errorf("the chart is no XML: %v", err)
+	}
+	if bytes.Contains(chart, []byte("href")) || bytes.Count(chart, []byte("<polyline")) != 2 {
+		t.Errorf("want a chart with two curves and without links:\n%.2000s", chart)
+	}
+}
+
+// TestHold: a concurrent limit counts requests while they run.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	e := NewEngine(nil)
+	m := ratelimit.Must(ratelimit.New(e.Limiter(), nil, ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Limit: algorithms.Concurrent(2, 3*time.Second)}))
+	e.Handle(e.Check(m)(http.NotFoundHandler()))
+	for i, tt := range []struct {
+		second, lasts int
+		status        int
+	}{{100, 10, 0}, {101, 1, 0}, {101, 1, 429}, {102, 30, 0}, {109, 1, 429}, {110, 1, 0}} {
+		v, ok := e.Serve(&Line{
+			Time: int64(tt.second)*micros + 100*micros*864, Duration: time.Duration(tt.lasts) * time.Second,
+			Address: "192.0.2.1", Method: "GET", Path: "/", Status: 200,
+		})
+		if !ok || v.Status != tt.status {
+			t.Errorf("request %d: got %d, want %d", i, v.Status, tt.status)
+		}
+	}
+}
