@@ -110,17 +110,12 @@ func (e *Engine) Serve(l *Line) (v ratelimit.Verdict, ok bool) {
 // prepare writes the request of a line. Requests share one http.Request, because no
 // middleware keeps it.
 func (e *Engine) prepare(l *Line) bool {
-	target := l.Path
-	if target == "*" && l.Method != http.MethodOptions {
+	if l.url == nil && l.parseURL() != nil {
 		return false
 	}
-	u, err := url.ParseRequestURI(target)
-	if err != nil {
-		return false
-	}
-	e.url = *u
+	e.url = *l.url
 	r := &e.request
-	r.Method, r.RequestURI, r.Pattern = l.Method, target, ""
+	r.Method, r.RequestURI, r.Pattern = l.Method, l.Path, ""
 	address, _, _ := strings.Cut(l.Address, "/") // a prefix of IPv6 that counts as one client
 	r.RemoteAddr = net.JoinHostPort(address, "1")
 	if r.Header == nil || len(r.Header) > 0 {

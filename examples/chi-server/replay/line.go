@@ -5,6 +5,8 @@ package replay
 import (
 	"bytes"
 	"errors"
+	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -19,6 +21,8 @@ type Line struct {
 	Duration time.Duration
 	Cost     int64        // in units of the policies with a Cost; -1: not logged
 	Settled  []Settlement // what was settled after the decision; nil: not logged
+
+	url *url.URL // of Path; nil: not parsed yet
 }
 
 // A Settlement is what a server settled after it had decided a request: it charged
@@ -66,7 +70,18 @@ func (l *Line) check() error {
 		return errTime
 	case l.Address == "" && l.User == "":
 		return errAddress
-	case l.Method == "" || l.Path == "" || l.Path[0] != '/' && l.Path != "*":
+	case l.Method == "":
+		return errRequest
+	}
+	return l.parseURL()
+}
+
+// parseURL parses the path as net/http does.
+func (l *Line) parseURL() (err error) {
+	if l.Path == "" || l.Path[0] != '/' && (l.Path != "*" || l.Method != http.MethodOptions) {
+		return errRequest
+	}
+	if l.url, err = url.ParseRequestURI(l.Path); err != nil {
 		return errRequest
 	}
 	return nil

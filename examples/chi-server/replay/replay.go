@@ -106,6 +106,7 @@ func (p *replay) keep(l *Line) error {
 
 // conclude tries other limits, and completes the report.
 func (p *replay) conclude(ctx context.Context) error {
+	p.engine.limiter.memory = nil // trials need the room
 	if err := p.spool.out.Flush(); err != nil {
 		return err
 	}

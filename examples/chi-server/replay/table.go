@@ -37,6 +37,9 @@ func (r *Report) writeNotes(out io.Writer) {
 	}
 	note(r.Late, "lines came more than a minute out of order")
 	note(r.Unrouted, "requests match no route")
+	if r.Unrouted*2 > r.Requests {
+		fmt.Fprintln(out, "  If the log is of another service, describe that service by -routes and -policies.")
+	}
 	note(r.Unlimited, "requests meet no policy")
 	for _, status := range slices.Sorted(maps.Keys(r.Refused)) {
 		note(r.Refused[status], "would be refused with %d", status)
