@@ -123,3 +123,56 @@ func replayed(t *testing.T, name string, args ...string) (r replay.Report) {
 	}
 	return r
 }
+
+// TestReplayFlags: flags of a replay need -replay, and every bad one is named.
+func TestReplayFlags(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args, want []string
+	}{
+		{[]string{"-format", "json", "-svg", "a.svg"}, []string{"-format: want -replay", "-svg: want -replay"}},
+		{[]string{"-replay", "a", "-format", "xml", "-deny-clients", "101", "-headroom", "-1", "-routes", "r"}, []string{`"xml"`, "-deny-clients 101", "-headroom -1", "-policies"}},
+	} {
+		_, err := parse(tt.args, io.Discard)
+		for _, want := range tt.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: got %v, want %s in it", tt.args, err, want)
+			}
+		}
+	}
+	c, err := parse([]string{"-replay", "a", "b", "-"}, io.Discard)
+	if err != nil || fmt.Sprint(c.replay.Files) != "[a b -]" {
+		t.Errorf("got %v and %v, want three files", c.replay, err)
+	}
+}
+
+// TestReplayOfCommonLog: the routes are those of the API, users have the plans of their accounts, and a HEAD is a GET.
+func TestReplayOfCommonLog(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for i := range 120 {
+		for _, request := range []string{"POST /v1/charges", "HEAD /v1/orders/7", "GET /nothing?x", "GET /metrics"} {
+			fmt.Fprintf(&log, "192.0.2.1 - merchant-%d [23/Nov/2026:10:00:%02d +0000] \"%s HTTP/1.1\" 200 1\n", 1+i%2, i/2, request)
+		}
+	}
+	name := filepath.Join(t.TempDir(), "access.log")
+	if err := os.WriteFile(name, []byte(log.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := replayed(t, name, "-override", "demo-pro=20/1m")
+	limits := make(map[string]int64)
+	for _, p := range r.Policies {
+		limits[strings.TrimSpace(p.Policy+" "+p.Limit+" "+p.Route)] = p.Results[0].Requests
+	}
+	for series, want := range map[string]int64{
+		"charges-merchant token-bucket 100/1m burst 10": 60, "charges-merchant token-bucket 20/1m": 60, "charges-capacity token-bucket 10000/1s": 120,
+		"orders token-bucket 60/1m burst 10 GET /v1/orders/{id}": 120, "unmatched token-bucket 60/1m": 120,
+	} {
+		if limits[series] != want {
+			t.Errorf("%s: got %d requests, want %d of %v", series, limits[series], want, limits)
+		}
+	}
+	if r.Unrouted != 120 || r.Unlimited != 120 {
+		t.Errorf("got %d unmatched and %d unlimited requests, want 120 of each", r.Unrouted, r.Unlimited)
+	}
+}

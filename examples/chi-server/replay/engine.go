@@ -65,7 +65,8 @@ func (e *Engine) clock() time.Time { return time.UnixMicro(e.now) }
 func (e *Engine) Limiter() algorithms.Limiter { return e.limiter }
 
 // Check returns a middleware that decides requests as m.Handler does. It neither answers
-// nor holds a request: a log has its response already.
+// nor holds a request: a log has its response already. The policies of m must have no
+// Ban, because a Middleware counts denials towards bans in goroutines of its own.
 func (e *Engine) Check(m *ratelimit.Middleware) func(http.Handler) http.Handler {
 	for _, p := range m.Policies() {
 		e.policies[p.Name] = &p

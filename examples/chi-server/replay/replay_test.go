@@ -74,12 +74,12 @@ func text(requests []sent) string {
 	return b.String()
 }
 
-// behaved returns the requests of clients that each need need units at once, every ten minutes of two hours. One client
-// in two hundred sends ten requests a second all the time.
+// behaved returns the requests of clients that each need need units at once, every ten minutes of an hour. One client
+// in two hundred sends five requests a second all the time.
 func behaved(clients, need int) (requests []sent) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for client := range clients {
-		for period := range 12 {
+		for period := range 6 {
 			at := time.Duration(period)*10*time.Minute + time.Duration(random.IntN(120))*time.Second
 			for range need {
 				requests = append(requests, sent{at + time.Duration(random.IntN(50_000))*time.Microsecond, client})
@@ -87,8 +87,8 @@ func behaved(clients, need int) (requests []sent) {
 		}
 	}
 	for client := range clients / 200 {
-		for i := range 2 * 3600 * 10 {
-			requests = append(requests, sent{time.Duration(i) * 100 * time.Millisecond, clients + client})
+		for i := range 3600 * 5 {
+			requests = append(requests, sent{time.Duration(i) * 200 * time.Millisecond, clients + client})
 		}
 	}
 	return requests
@@ -102,7 +102,7 @@ func TestProposal(t *testing.T) {
 	right := map[string]float64{
 		"token-bucket 5/1m": need, "token-bucket 500/1m": need, "leaky-bucket 60/1m": need, "sliding-window-counter 60/1m": need,
 		"sliding-window-log 60/1m": need, "fixed-window 60/1m": need, "token-bucket 60/1m burst 10": 6 * need, "token-bucket 60/1m burst 120": need / 2,
-		"calendar-window 100/day": 12 * need,
+		"calendar-window 100/day": 6 * need,
 	}
 	var policies []string
 	limits := make(map[string]string)
@@ -114,7 +114,7 @@ func TestProposal(t *testing.T) {
 	routes := write(t, "routes", "# all routes\nGET /orders/{id}\n")
 	file := write(t, "policies", "["+strings.Join(policies, ",")+"]")
 	r := report(t, service, text(behaved(200, need)), "-policies", file, "-routes", routes)
-	if len(r.Policies) != len(right) || r.Requests != 200*12*need+72_000 {
+	if len(r.Policies) != len(right) || r.Requests != 200*6*need+18_000 {
 		t.Fatalf("got %d policies and %d requests, want %d and all", len(r.Policies), r.Requests, len(right))
 	}
 	for _, p := range r.Policies {
@@ -141,7 +141,7 @@ func TestSmallest(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	var requests []sent
-	for range 10_000 {
+	for range 4_000 {
 		client := int(30 * random.Float64() * random.Float64())
 		requests = append(requests, sent{time.Duration(random.Int64N(int64(time.Hour))), client})
 	}
@@ -283,7 +283,7 @@ func TestOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"96,000 requests", "1 of 96,001 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.200", "Candidate: new(algorithms.TokenBucket(45, time.Minute).WithBurst(12))"} {
+	for _, want := range []string{"30,000 requests", "1 of 30,001 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.200", "Candidate: new(algorithms.TokenBucket(45, time.Minute).WithBurst(12))"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got no %q in\n%s", want, out.String())
 		}

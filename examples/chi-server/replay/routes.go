@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+	chimiddleware "github.com/go-chi/chi/v5/middleware"
 
 	"github.com/penstock-go/penstock/middleware"
 )
@@ -26,21 +27,19 @@ var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 // without its handlers. Requests that no route serves go to the router itself.
 func (e *Engine) Router(of chi.Router) (http.Handler, error) {
 	r := chi.NewRouter()
-	r.NotFound(e.unrouted(of))
-	r.MethodNotAllowed(e.unrouted(of))
+	other := func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead || !of.Match(chi.NewRouteContext(), http.MethodGet, r.URL.Path) {
+			e.strays++
+		}
+		of.ServeHTTP(w, r)
+	}
+	r.NotFound(other)
+	r.MethodNotAllowed(other)
 	err := chi.Walk(of, func(method, route string, _ http.Handler, middlewares ...func(http.Handler) http.Handler) error {
 		r.With(middlewares...).Method(method, route, served)
 		return nil
 	})
 	return r, err
-}
-
-// unrouted counts requests that no route serves.
-func (e *Engine) unrouted(h http.Handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		e.strays++
-		h.ServeHTTP(w, r)
-	}
 }
 
 // routesOf returns the routes of a router as "METHOD template".
@@ -98,9 +97,11 @@ func register(r chi.Router, route string, h http.Handler) (err error) {
 	return nil
 }
 
-// mount returns a router in which each route has the policies that apply to it.
+// mount returns a router in which each route has the policies that apply to it. A HEAD
+// counts as a GET.
 func (e *Engine) mount(routes []string, all []written, policies []ratelimit.Policy, o *ratelimit.Options) (http.Handler, error) {
 	r := chi.NewRouter()
+	r.Use(chimiddleware.GetHead)
 	made := make(map[string]http.Handler) // by the names of the policies
 	var errs []error
 	handler := func(route string) http.Handler {
@@ -128,9 +129,13 @@ func (e *Engine) mount(routes []string, all []written, policies []ratelimit.Poli
 	for _, route := range routes {
 		errs = append(errs, register(r, route, handler(route)))
 	}
-	none := e.unrouted(handler(unmatched))
-	r.NotFound(none)
-	r.MethodNotAllowed(none)
+	none := handler(unmatched)
+	stray := func(w http.ResponseWriter, r *http.Request) {
+		e.strays++
+		none.ServeHTTP(w, r)
+	}
+	r.NotFound(stray)
+	r.MethodNotAllowed(stray)
 	return r, errors.Join(errs...)
 }
 

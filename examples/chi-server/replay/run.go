@@ -16,7 +16,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -126,12 +125,13 @@ func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stde
 	defer func() { err = errors.Join(err, p.spool.close()) }()
 	defer spareMemory()()
 
-	progress := begin(stderr, in)
-	err = in.each(ctx, p.decide)
-	progress.end()
-	if err != nil {
+	progress := begin(stderr)
+	defer progress.end()
+	progress.tell(in.progress)
+	if err := in.each(ctx, p.decide); err != nil {
 		return nil, err
 	}
+	progress.tell(p.book.progress)
 	p.report.Lines, p.report.Late, p.report.BadShown = in.lines, in.late, in.shown
 	p.report.Bad += in.bad
 	p.report.Unrouted = p.engine.strays
@@ -213,51 +213,4 @@ func (o *Options) plans(known map[string]string) (map[string]string, error) {
 		}
 	}
 	return plans, errors.Join(errs...)
-}
-
-// A progress tells how far a long replay is.
-type progress struct {
-	stop chan struct{}
-	done chan struct{}
-}
-
-// begin writes a line each second, after the first one.
-func begin(out io.Writer, in *log) *progress {
-	p := &progress{make(chan struct{}), make(chan struct{})}
-	begun := time.Now()
-	go func() {
-		defer close(p.done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		written := false
-		for {
-			select {
-			case <-tick.C:
-				written = true
-				fmt.Fprintf(out, "\r%-70s", in.progress(time.Since(begun)))
-			case <-p.stop:
-				if written {
-					fmt.Fprintf(out, "\r%-70s\r", "")
-				}
-				return
-			}
-		}
-	}()
-	return p
-}
-
-func (p *progress) end() {
-	close(p.stop)
-	<-p.done
-}
-
-// progress tells what has been read after some time, and how long the rest will take.
-func (l *log) progress(after time.Duration) string {
-	read := l.read.Load()
-	text := fmt.Sprintf("%v: %d MB read", after.Round(time.Second), read>>20)
-	if l.size == 0 || read == 0 {
-		return text
-	}
-	left := time.Duration(float64(after) * float64(l.size-read) / float64(read))
-	return fmt.Sprintf("%s of %d MB (%d %%), about %v left", text, l.size>>20, read*100/l.size, max(0, left.Round(time.Second)))
 }

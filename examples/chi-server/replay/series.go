@@ -5,6 +5,7 @@ package replay
 import (
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -91,6 +92,7 @@ type book struct {
 	policies map[string]*shelf // by their names
 	series   []*series
 	keys     chunks
+	trials   atomic.Int64 // that have ended
 }
 
 // A shelf has what the keys of one policy lead to.

@@ -31,6 +31,7 @@ func (b *book) run(ctx context.Context, s *spool, trials ...*trial) error {
 		running.Go(func() {
 			defer func() { <-cores }()
 			errs[i] = t.run(ctx, b, s)
+			b.trials.Add(1)
 		})
 	}
 	running.Wait()
