@@ -121,27 +121,19 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzJSON: the members of an object are those that encoding/json finds, and what is no JSON is refused.
+// FuzzJSON: what is no JSON is refused, and JSON is refused for the values of its fields only.
 func FuzzJSON(f *testing.F) {
 	f.Add(`{"method":"GET","path":"/\u00e9\"","x":{"y":[1,"}"]},"z":null}`)
-	f.Add(`{ "Method" : "a" , "method":"b"}`)
+	f.Add(`{ "Method" : "a" , "status":-1e5, "n":[]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		text = strings.TrimSpace(text)
-		if !strings.HasPrefix(text, "{") {
+		if text = strings.TrimSpace(text); !strings.HasPrefix(text, "{") {
 			return
 		}
-		var got Line
+		var l Line
 		var p parser
-		err := p.parseJSON(&got, text)
-		if valid := json.Valid([]byte(text)); err == nil && !valid {
-			t.Fatalf("%q: got no error, want one", text)
-		} else if valid && err == errJSON {
-			t.Fatalf("%q: got %v, want none", text, err)
-		}
-		var want struct{ Method string }
-		if json.Unmarshal([]byte(text), &want) == nil && err == nil && strings.Count(strings.ToLower(text), "method") == 1 &&
-			!strings.Contains(text, `\u`) && !strings.Contains(text, "erb") && got.Method != want.Method && want.Method != "" {
-			t.Errorf("%q: got method %q, want %q", text, got.Method, want.Method)
+		err := p.parseJSON(&l, text)
+		if valid := json.Valid([]byte(text)); valid && err == errJSON || !valid && err == nil {
+			t.Errorf("%q: got %v", text, err)
 		}
 	})
 }

@@ -1,10 +1,4 @@
-// Policies from a JSON file, for services whose limits are not in limits.go:
-//
-//	[
-//	  {"name": "orders", "key": ["user", "address"], "per_route": true, "limit": "60/1m burst 10",
-//	   "routes": ["GET /v1/orders/{id}"], "plans": {"pro": "600/1m"}, "costs": {"GET /v1/orders/{id}": 2}},
-//	  {"name": "login", "limit": "sliding-window-log 5/1m", "charge_if": [401], "fail": "closed"}
-//	]
+// Policies from a JSON file, for services whose limits are not in limits.go.
 
 package replay
 

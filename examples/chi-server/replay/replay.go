@@ -58,19 +58,12 @@ func (p *replay) count(l *Line, v *ratelimit.Verdict) {
 	if refusal(l.Status) {
 		r.Logged[l.Status]++
 	}
-	logged, replayed := 0, v.Status
-	if logged = l.Status; !refusal(logged) {
-		logged = 0
-	}
-	if !refusal(replayed) {
-		replayed = 0
-	}
-	if l.Status == 0 || logged == replayed {
+	if refusal(v.Status) == refusal(l.Status) && (v.Status == l.Status || !refusal(l.Status)) || l.Status == 0 {
 		return
 	}
 	if r.Differ++; len(r.Differing) < shownDifferences {
 		r.Differing = append(r.Differing, Difference{
-			Time: time.UnixMicro(l.Time).UTC(), Client: cmp.Or(l.User, l.Address), Request: l.Method + " " + l.Path, Logged: logged, Replayed: replayed,
+			Time: time.UnixMicro(l.Time).UTC(), Client: cmp.Or(l.User, l.Address), Request: l.Method + " " + l.Path, Logged: l.Status, Replayed: v.Status,
 		})
 	}
 }

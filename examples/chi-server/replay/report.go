@@ -30,10 +30,11 @@ type Report struct {
 
 // A Difference is a request that only one of the log and the replay denied.
 type Difference struct {
-	Time             time.Time `json:"time"`
-	Client           string    `json:"client"`
-	Request          string    `json:"request"`
-	Logged, Replayed int       // statuses; 0: admitted
+	Time     time.Time `json:"time"`
+	Client   string    `json:"client"`
+	Request  string    `json:"request"`
+	Logged   int       `json:"logged"` // the status; 0: admitted
+	Replayed int       `json:"replayed"`
 }
 
 // Goals are the shares that limits may deny, and the headroom of proposals.
