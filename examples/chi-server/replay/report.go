@@ -33,8 +33,8 @@ type Difference struct {
 	Time     time.Time `json:"time"`
 	Client   string    `json:"client"`
 	Request  string    `json:"request"`
-	Logged   int       `json:"logged"` // the status; 0: admitted
-	Replayed int       `json:"replayed"`
+	Logged   int       `json:"logged"`   // the status
+	Replayed int       `json:"replayed"` // the status; 0: admitted
 }
 
 // Goals are the shares that limits may deny, and the headroom of proposals.
