@@ -40,7 +40,7 @@ type Engine struct {
 
 // asked is a check that the limiter answered.
 type asked struct {
-	policy *ratelimit.Policy // nil: a candidate's check
+	policy *ratelimit.Policy // also of a candidate
 	key    keyID
 	cost   int64
 	check  algorithms.Check // only of policies that settle
@@ -52,7 +52,7 @@ func NewEngine(plans map[string]string) *Engine {
 	e.limiter = &limiter{engine: e, memory: algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, // a server evicts keys beyond a million; Redis does not
 		Now:     e.clock,
-	})}
+	}), book: newBook()}
 	e.request = *(&http.Request{
 		URL: &e.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "replay",
 	}).WithContext(e.identity)

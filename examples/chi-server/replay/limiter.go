@@ -13,7 +13,7 @@ import (
 type limiter struct {
 	engine *Engine
 	memory *algorithms.Memory
-	book   *book // nil: decisions are not booked
+	book   *book
 }
 
 // Unwrap tells the middlewares that no other instance shares the limiter.
@@ -30,16 +30,12 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 			continue
 		}
 		e := l.engine
-		e.asked = append(e.asked, asked{policy: e.policies[c.Policy], cost: c.Cost})
-		a, key := &e.asked[len(e.asked)-1], ""
-		if l.book != nil {
-			a.key, key = l.book.enter(e.now, c)
-		}
-		if p := a.policy; c.Decision.Receipt.Units() > 0 && p != nil && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
-			if a.check, e.settles = *c, true; key == "" {
-				key = strings.Clone(c.Key) // its bytes are the request's
-			}
-			a.check.Key = key
+		e.asked = append(e.asked, asked{cost: c.Cost})
+		a := &e.asked[len(e.asked)-1]
+		a.policy, a.key = l.book.enter(e.now, c, e.policies)
+		if p := a.policy; c.Decision.Receipt.Units() > 0 && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
+			a.check, e.settles = *c, true
+			a.check.Key = l.book.keys.at(a.key).text // the bytes of the other are the request's
 		}
 	}
 	return nil

@@ -83,7 +83,6 @@ func (p *replay) keep(l *Line) error {
 		}
 		r := record{time: p.engine.now, key: a.key, cost: uint32(min(a.cost, maxCost))}
 		switch policy := a.policy; {
-		case policy == nil:
 		case policy.ChargeIf != nil && l.Status != 0:
 			r.returns = !policy.ChargeIf(l.Status)
 		case policy.Cost != nil && l.Cost >= 0:

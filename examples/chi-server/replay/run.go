@@ -108,8 +108,8 @@ func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stde
 	if err != nil {
 		return nil, err
 	}
-	p := &replay{engine: NewEngine(plans), book: newBook(), goals: o.Goals}
-	p.engine.limiter.book = p.book
+	p := &replay{engine: NewEngine(plans), goals: o.Goals}
+	p.book = p.engine.limiter.book
 	p.report = Report{Goals: o.Goals, Refused: make(map[int]int), Logged: make(map[int]int)}
 	if err := p.route(o, s); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // A series is one limit of a policy: a policy has a series for each plan, and for each
@@ -97,6 +98,7 @@ type book struct {
 
 // A shelf has what the keys of one policy lead to.
 type shelf struct {
+	policy *ratelimit.Policy // also of a candidate
 	ids    map[string]keyID
 	series map[seriesID]uint32
 }
@@ -127,11 +129,12 @@ func (c *chunks) add(k key) keyID {
 
 func newBook() *book { return &book{policies: make(map[string]*shelf)} }
 
-// enter counts an answered check, and returns its key with a text of its own.
-func (b *book) enter(now int64, c *algorithms.Check) (keyID, string) {
+// enter counts an answered check, and returns its policy, one of those by their names.
+func (b *book) enter(now int64, c *algorithms.Check, policies map[string]*ratelimit.Policy) (*ratelimit.Policy, keyID) {
 	s := b.policies[c.Policy]
 	if s == nil {
-		s = &shelf{make(map[string]keyID), make(map[seriesID]uint32)}
+		name, _, _ := strings.Cut(c.Policy, "~")
+		s = &shelf{policies[name], make(map[string]keyID), make(map[seriesID]uint32)}
 		b.policies[strings.Clone(c.Policy)] = s
 	}
 	id, known := s.ids[c.Key]
@@ -142,7 +145,7 @@ func (b *book) enter(now int64, c *algorithms.Check) (keyID, string) {
 	}
 	k := b.keys.at(id)
 	b.series[k.series].count(k, now, c)
-	return id, k.text
+	return s.policy, id
 }
 
 // find returns the series of a new key.
