@@ -1,4 +1,4 @@
-// The memory of limits in Redis, as measured with Redis 7.
+// The memory of limits in Redis, as measured with Redis 7, and that of the replay.
 
 package replay
 
@@ -25,4 +25,17 @@ func (s *series) bytesPerKey() int64 {
 	default:
 		return name + stringBytes
 	}
+}
+
+// garbagePercent returns the garbage that may stand beside the keys before it is
+// collected: a quarter of their memory, or 64 MB if that is more. With Go's own setting,
+// the garbage of a few keys is collected all the time, and that of a million keys takes
+// as much memory as they do.
+func garbagePercent(keys keyID) int {
+	const (
+		perKey = 300 // bytes
+		other  = 4 << 20
+		least  = 64 << 20
+	)
+	return max(25, 100*least/(other+perKey*int(min(keys, 1<<20))))
 }

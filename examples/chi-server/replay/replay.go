@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -19,12 +20,17 @@ type replay struct {
 	spool  *spool
 	report Report
 	goals  Goals
+	keys   keyID // when the garbage collector was last told
 }
 
 const shownDifferences = 10
 
 // decide serves lines by the engine.
 func (p *replay) decide(lines []Line) error {
+	if n := p.book.keys.n; n >= 2*p.keys {
+		p.keys = max(1, n)
+		debug.SetGCPercent(garbagePercent(n))
+	}
 	for i := range lines {
 		l := &lines[i]
 		v, ok := p.engine.Serve(l)

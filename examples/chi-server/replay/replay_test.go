@@ -74,21 +74,21 @@ func text(requests []sent) string {
 	return b.String()
 }
 
-// behaved returns the requests of clients that each need need units at once, every ten minutes of an hour. One client
-// in two hundred sends five requests a second all the time.
+// behaved returns the requests of clients that each need need units at once, every ten minutes of forty. One client in a
+// hundred sends three requests a second all the time.
 func behaved(clients, need int) (requests []sent) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for client := range clients {
-		for period := range 6 {
+		for period := range 4 {
 			at := time.Duration(period)*10*time.Minute + time.Duration(random.IntN(120))*time.Second
 			for range need {
 				requests = append(requests, sent{at + time.Duration(random.IntN(50_000))*time.Microsecond, client})
 			}
 		}
 	}
-	for client := range clients / 200 {
-		for i := range 3600 * 5 {
-			requests = append(requests, sent{time.Duration(i) * 200 * time.Millisecond, clients + client})
+	for client := range clients / 100 {
+		for i := range 40 * 60 * 3 {
+			requests = append(requests, sent{time.Duration(i) * time.Second / 3, clients + client})
 		}
 	}
 	return requests
@@ -98,11 +98,11 @@ func behaved(clients, need int) (requests []sent) {
 // algorithm and its present limit, and however much the others send.
 func TestProposal(t *testing.T) {
 	t.Parallel()
-	const need = 40
+	const need = 20
 	right := map[string]float64{
 		"token-bucket 5/1m": need, "token-bucket 500/1m": need, "leaky-bucket 60/1m": need, "sliding-window-counter 60/1m": need,
 		"sliding-window-log 60/1m": need, "fixed-window 60/1m": need, "token-bucket 60/1m burst 10": 6 * need, "token-bucket 60/1m burst 120": need / 2,
-		"calendar-window 100/day": 6 * need,
+		"calendar-window 100/day": 4 * need,
 	}
 	var policies []string
 	limits := make(map[string]string)
@@ -113,8 +113,8 @@ func TestProposal(t *testing.T) {
 	}
 	routes := write(t, "routes", "# all routes\nGET /orders/{id}\n")
 	file := write(t, "policies", "["+strings.Join(policies, ",")+"]")
-	r := report(t, service, text(behaved(200, need)), "-policies", file, "-routes", routes)
-	if len(r.Policies) != len(right) || r.Requests != 200*6*need+18_000 {
+	r := report(t, service, text(behaved(100, need)), "-policies", file, "-routes", routes)
+	if len(r.Policies) != len(right) || r.Requests != 100*4*need+7_200 {
 		t.Fatalf("got %d policies and %d requests, want %d and all", len(r.Policies), r.Requests, len(right))
 	}
 	for _, p := range r.Policies {
@@ -141,7 +141,7 @@ func TestSmallest(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	var requests []sent
-	for range 4_000 {
+	for range 3_000 {
 		client := int(30 * random.Float64() * random.Float64())
 		requests = append(requests, sent{time.Duration(random.Int64N(int64(time.Hour))), client})
 	}
@@ -279,11 +279,11 @@ func TestOutput(t *testing.T) {
 	svg := write(t, "chart.svg", "")
 	var out bytes.Buffer
 	err := Run(t.Context(), options(t, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-svg", svg), service,
-		strings.NewReader(text(behaved(200, 10))+"<bad>\n"), &out, io.Discard)
+		strings.NewReader(text(behaved(100, 10))+"<bad>\n"), &out, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"30,000 requests", "1 of 30,001 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.200", "Candidate: new(algorithms.TokenBucket(45, time.Minute).WithBurst(12))"} {
+	for _, want := range []string{"11,200 requests", "1 of 11,201 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.100", "Candidate: new(algorithms.TokenBucket(45, time.Minute).WithBurst(12))"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got no %q in\n%s", want, out.String())
 		}

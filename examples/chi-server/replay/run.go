@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -123,7 +122,7 @@ func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stde
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.spool.close()) }()
-	defer spareMemory()()
+	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent(0)))
 
 	progress := begin(stderr)
 	defer progress.end()
@@ -139,18 +138,6 @@ func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stde
 		return nil, fmt.Errorf("%s: no line of %d is a request: %s", strings.Join(o.Files, ", "), in.lines, strings.Join(in.shown, "; "))
 	}
 	return &p.report, p.conclude(ctx)
-}
-
-// spareMemory lets little garbage stand beside the keys of a long log, and does not
-// collect the garbage of a short one all the time: memory that is never written to counts
-// as part of the heap, and takes none. The result undoes it.
-func spareMemory() func() {
-	ballast := make([]byte, 256<<20)
-	before := debug.SetGCPercent(25)
-	return func() {
-		debug.SetGCPercent(before)
-		runtime.KeepAlive(ballast)
-	}
 }
 
 // route gives the engine its handler.
