@@ -176,7 +176,7 @@ func (l Limit) Validate() error {
 	case step.Nobody:
 		return nil
 	case nil:
-		return fmt.Errorf("%w: no limit: set one, or use Nobody() to deny all requests", ErrInvalid)
+		return fmt.Errorf("%w: no limit (the zero Limit): set one, or use Nobody() to deny all requests", ErrInvalid)
 	}
 	var errs []error
 	mistake := func(format string, args ...any) {
