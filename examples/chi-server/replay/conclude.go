@@ -116,7 +116,7 @@ func (p *replay) describe(i int, s *series) PolicyReport {
 	return r
 }
 
-// mostDenied returns the denied keys of a series, those that were denied most first.
+// mostDenied returns the denied keys of a series, most denials first.
 func (p *replay) mostDenied(number uint32) (denied []Client) {
 	for id := range p.book.keys.n {
 		if k := p.book.keys.at(id); k.series == number && k.denied > 0 {

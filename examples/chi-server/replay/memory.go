@@ -1,4 +1,4 @@
-// The memory of limits in Redis, as measured with Redis 7, and that of the replay.
+// The memory of limits in Redis, as measured with Redis 7, and the memory of the replay.
 
 package replay
 
@@ -29,7 +29,7 @@ func (s *series) bytesPerKey() int64 {
 
 // garbagePercent returns the garbage that may stand beside the keys before it is
 // collected: a quarter of their memory, or 64 MB if that is more. With Go's own setting,
-// the garbage of a few keys is collected all the time, and that of a million keys takes
+// the garbage of a few keys is collected all the time, and the garbage of a million keys takes
 // as much memory as they do.
 func garbagePercent(keys keyID) int {
 	const (

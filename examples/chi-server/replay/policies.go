@@ -144,7 +144,7 @@ func (w *written) policy(routes []string) (ratelimit.Policy, error) {
 	return p, errors.Join(append(errs, err)...)
 }
 
-// key returns the key, of which the user comes from the log.
+// key returns the key. The user comes from the log.
 func (w *written) key() (keyfunc.Key, error) {
 	kinds := w.Key
 	if len(kinds) == 0 {

@@ -32,7 +32,7 @@ type Options struct {
 	Goals    Goals
 }
 
-// Flags defines the flags of a replay, except that of its files.
+// Flags defines the flags of a replay, except the flag of its files.
 func Flags(flags *flag.FlagSet) *Options {
 	o := &Options{}
 	flags.StringVar(&o.Policies, "policies", "", "replay: JSON `file` of the policies, instead of those of this program")

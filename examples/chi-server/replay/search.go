@@ -102,7 +102,7 @@ func (b *book) begin(share [goals]float64) [][goals]*search {
 	return all
 }
 
-// ranked returns the keys of each series, those that want most at once first.
+// ranked returns the keys of each series, the largest demand at once first.
 func (b *book) ranked() [][]keyID {
 	ranked := make([][]keyID, len(b.series))
 	for i, s := range b.series {
