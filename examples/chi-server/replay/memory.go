@@ -35,7 +35,7 @@ func garbagePercent(keys keyID) int {
 	const (
 		perKey = 300 // bytes
 		other  = 4 << 20
-		least  = 64 << 20
+		least  = int64(64 << 20)
 	)
-	return max(25, 100*least/(other+perKey*int(min(keys, 1<<20))))
+	return int(max(25, 100*least/(other+perKey*int64(min(keys, 1<<20)))))
 }
