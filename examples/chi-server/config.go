@@ -7,10 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -37,66 +39,81 @@ type config struct {
 
 const minToken = 16 // bytes
 
+// values are the texts of the flags.
+type values struct {
+	addr, redis, prefix, trusted, headers, overrides, adminToken string
+	hammer, accessLog, replay                                    string
+	demoOutage                                                   bool
+	replays                                                      *replay.Options
+}
+
+func defineFlags(flags *flag.FlagSet) *values {
+	v := &values{replays: replay.Flags(flags)}
+	flags.StringVar(&v.addr, "addr", "127.0.0.1:8080", "listen on this `host:port`")
+	flags.StringVar(&v.redis, "redis", "", "share limits through the Redis at this `URL`; without it, limit in memory.\n"+
+		"One server:  redis://user:password@host:6379/0, or rediss:// for TLS.\n"+
+		"A Cluster:   redis://host:6379?addr=host2:6379, with one addr or more.\n"+
+		"Sentinel:    redis://host:26379/0?master_name=mymaster&addr=host2:26379; password= is the server's.")
+	flags.StringVar(&v.prefix, "prefix", "penstock", "begin the keys in Redis with this `text`")
+	flags.StringVar(&v.trusted, "trusted-proxies", "", "read X-Forwarded-For from these `addresses` or CIDRs, separated by commas, and from no others")
+	flags.StringVar(&v.headers, "headers", "draft,separate", "send these `dialects` of limit headers, separated by commas: draft, separate, x-ratelimit")
+	flags.StringVar(&v.overrides, "override", "", "replace the limits of API keys for charges by these `KEY=LIMIT` pairs, separated by commas, e.g. demo-free=10/1m")
+	flags.StringVar(&v.adminToken, "admin-token", "", "serve /admin/ to operators who send this `token` as Authorization: Bearer; 16 bytes or more")
+	flags.BoolVar(&v.demoOutage, "demo-outage", false, "let visitors of / simulate an outage of Redis for their sandboxes; requires -redis")
+	flags.StringVar(&v.hammer, "hammer", "", "send requests to this `URL` until interrupted, instead of serving")
+	flags.StringVar(&v.accessLog, "access-log", "", "write JSON lines to this `file`. The server then decides one request at a time, and -replay decides the lines exactly as the server did")
+	flags.StringVar(&v.replay, "replay", "", "replay this access `log`, instead of serving. More files may follow the flags; - is the standard input")
+	return v
+}
+
 // parse reads flags. It writes their usage to stderr for -h. The error names every
 // bad value.
 func parse(args []string, stderr io.Writer) (config, error) {
 	flags := flag.NewFlagSet("chi-server", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	addr := flags.String("addr", "127.0.0.1:8080", "`address` to listen on")
-	redisURL := flags.String("redis", "", "`URL` of Redis, as go-redis reads it; empty: limit in memory.\n"+
-		"one server:  redis://user:password@host:6379/0, or rediss:// for TLS\n"+
-		"a Cluster:   redis://host:6379?addr=host2:6379&addr=host3:6379, at least one addr\n"+
-		"Sentinel:    redis://host:26379/0?master_name=mymaster&addr=host2:26379, password= is the server's")
-	prefix := flags.String("prefix", "penstock", "`prefix` of the keys in Redis")
-	trusted := flags.String("trusted-proxies", "", "comma-separated addresses or `CIDRs` of your proxies; X-Forwarded-For is read from them only")
-	dialect := flags.String("headers", "draft,separate", "comma-separated `families` of limit headers: draft, separate, x-ratelimit")
-	overridden := flags.String("override", "", "comma-separated `KEY=LIMITs` of API keys for charges, e.g. demo-free=10/1m; each replaces the limit of the plan")
-	adminToken := flags.String("admin-token", "", "`token` of 16 bytes or more that operators send as Authorization: Bearer to /admin/; empty: there is no /admin/")
-	demoOutage := flags.Bool("demo-outage", false, "let visitors of / simulate an outage of Redis, which reaches only the sandboxes there; needs -redis")
-	hammer := flags.String("hammer", "", "send requests to a `URL` until interrupted, instead of serving; e.g. http://127.0.0.1:8080/v1/orders/1")
-	accessLog := flags.String("access-log", "", "write JSON lines to a `file` that -replay decides exactly as the server did; the server then decides one request at a time")
-	replayed := flags.String("replay", "", "replay an access `log` through the limits, instead of serving; further files may follow the flags, - is the standard input")
-	replays := replay.Flags(flags)
+	v := defineFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			flags.SetOutput(stderr)
-			flags.Usage()
+			usage(stderr, flags)
 		}
 		return config{}, err
 	}
-	c := config{addr: *addr, prefix: *prefix, adminToken: *adminToken, demoOutage: *demoOutage, hammer: *hammer, accessLog: *accessLog}
+	c := config{addr: v.addr, prefix: v.prefix, adminToken: v.adminToken, demoOutage: v.demoOutage, hammer: v.hammer, accessLog: v.accessLog}
 	var errs, err error
-	if *replayed != "" {
-		c.replay, replays.Files = replays, append([]string{*replayed}, flags.Args()...)
-		errs = replays.Validate()
+	if v.replay != "" {
+		c.replay = v.replays
+		c.replay.Files = append([]string{v.replay}, flags.Args()...)
+		errs = c.replay.Validate()
 	} else {
 		if flags.NArg() > 0 {
 			errs = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 		}
 		flags.Visit(func(f *flag.Flag) {
-			if strings.HasPrefix(f.Usage, "replay: ") {
-				errs = errors.Join(errs, fmt.Errorf("-%s: want -replay, too", f.Name))
+			if slices.Contains(replayFlags, f.Name) {
+				errs = errors.Join(errs, fmt.Errorf("-%s requires -replay", f.Name))
 			}
 		})
 	}
-	if _, _, err = net.SplitHostPort(c.addr); err != nil {
-		errs = errors.Join(errs, fmt.Errorf("-addr %q: want host:port", c.addr))
+	if _, port, err := net.SplitHostPort(c.addr); err != nil {
+		errs = errors.Join(errs, fmt.Errorf("-addr %q: want host:port, e.g. 127.0.0.1:8080", c.addr))
+	} else if _, err := net.LookupPort("tcp", port); err != nil {
+		errs = errors.Join(errs, fmt.Errorf("-addr %q: want a port from 0 to 65535", c.addr))
 	}
-	if *redisURL != "" {
-		if c.redis, err = parseRedis(*redisURL); err != nil {
+	if v.redis != "" {
+		if c.redis, err = parseRedis(v.redis); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("-redis: %w", err))
 		}
 	}
-	if c.demoOutage && *redisURL == "" {
-		errs = errors.Join(errs, errors.New("-demo-outage: want -redis, too"))
+	if c.demoOutage && v.redis == "" {
+		errs = errors.Join(errs, errors.New("-demo-outage requires -redis"))
 	}
-	if c.trusted, err = parsePrefixes(*trusted); err != nil {
+	if c.trusted, err = parsePrefixes(v.trusted); err != nil {
 		errs = errors.Join(errs, err)
 	}
-	if c.headers, err = headers.ParseDialect(*dialect); err != nil {
-		errs = errors.Join(errs, fmt.Errorf("-headers: %w", err))
+	if c.headers, err = headers.ParseDialect(v.headers); err != nil {
+		errs = errors.Join(errs, fmt.Errorf("-headers: %s", strings.TrimPrefix(err.Error(), "headers: ")))
 	}
-	if c.overrides, err = parseOverrides(*overridden); err != nil {
+	if c.overrides, err = parseOverrides(v.overrides); err != nil {
 		errs = errors.Join(errs, err)
 	}
 	if u, err := url.Parse(c.hammer); c.hammer != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
@@ -119,11 +136,11 @@ func parseOverrides(list string) ([]override, error) {
 		apiKey, limit, _ := strings.Cut(strings.TrimSpace(text), "=")
 		l, err := algorithms.ParseLimit(limit)
 		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("-override %d: %w", i+1, err))
+			errs = errors.Join(errs, fmt.Errorf("-override %d: %q is not a limit: want REQUESTS/WINDOW, e.g. 10/1m", i+1, limit))
 		}
 		key, err := account.Of(&http.Request{Header: http.Header{"X-Api-Key": {apiKey}}})
 		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("-override %d: the API key is not known", i+1))
+			errs = errors.Join(errs, fmt.Errorf("-override %d: unknown API key: want one of %s", i+1, strings.Join(slices.Sorted(maps.Keys(accounts)), ", ")))
 		}
 		overrides = append(overrides, override{key, l})
 	}

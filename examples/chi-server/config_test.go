@@ -66,7 +66,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-headers", "draft,X,y"}, []string{"-headers", `"X"`, `"y"`}},
 		{[]string{"-admin-token", "hunter2"}, []string{"-admin-token has 7 bytes", "16"}},
 		{[]string{"-override", "demo-free=10"}, []string{"-override 1"}},
-		{[]string{"-override", "demo-free=10/1m,hunter2=1/1s"}, []string{"-override 2: the API key is not known"}},
+		{[]string{"-override", "demo-free=10/1m,hunter2=1/1s"}, []string{"-override 2: unknown API key"}},
 		{[]string{"run"}, []string{`unexpected argument "run"`}},
 		{[]string{"-addr", "127.0.0.1:0", "-"}, []string{`unexpected argument "-"`}},
 		{

@@ -87,6 +87,9 @@ func (c config) serve(ctx context.Context, log *slog.Logger) error {
 	}
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: choose another port", err)
+		}
 		return errors.Join(fmt.Errorf("-addr: %w", err), a.close(ctx), c.log.close())
 	}
 	server := &http.Server{
@@ -101,7 +104,8 @@ func (c config) serve(ctx context.Context, log *slog.Logger) error {
 	server.RegisterOnShutdown(a.release)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", a.backend.limiter))
+	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", a.backend.limiter),
+		"page", "/", "status", "/status", "metrics", "/metrics")
 
 	select {
 	case err = <-failed:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,15 +36,22 @@ type redisURL struct {
 	open  func() redis.UniversalClient
 }
 
-var errRedisURL = errors.New("want redis://[user:password@]host:port[/db], with %40 for @ in a password, %2F for / and so on")
+var (
+	errRedisURL = errors.New("want redis://host:port, e.g. redis://127.0.0.1:6379")
+	// errPassword does not quote the URL, which may have a part of the password in any place.
+	errPassword = errors.New("want redis://user:password@host:port/db, with %40 for @ in the password, %2F for / and so on")
+)
 
 // parseRedis reads a URL with a parser of go-redis. A URL with master_name names
 // sentinels, a URL with addr names a Cluster, and any other URL names one server.
 // The error contains no part of a password.
 func parseRedis(text string) (*redisURL, error) {
 	parsed, err := url.Parse(text)
-	if err != nil {
-		return nil, errRedisURL
+	if err != nil || parsed.Host == "" && parsed.Scheme != "unix" {
+		return nil, redisURLError(text, errRedisURL)
+	}
+	if !slices.Contains([]string{"redis", "rediss", "unix"}, parsed.Scheme) {
+		return nil, redisURLError(text, fmt.Errorf("the scheme is %s://: want redis://, or rediss:// for TLS", parsed.Scheme))
 	}
 	var r *redisURL
 	switch query := parsed.Query(); {
@@ -54,10 +62,19 @@ func parseRedis(text string) (*redisURL, error) {
 	default:
 		r, err = parseServer(text)
 	}
-	if err != nil && strings.Contains(text, "@") {
-		return nil, errRedisURL // go-redis may have read a part of the password as a path
+	if err != nil {
+		return nil, redisURLError(text, err)
 	}
-	return r, err
+	return r, nil
+}
+
+// redisURLError returns err, unless the text may have a password, a part of which
+// err may quote.
+func redisURLError(text string, err error) error {
+	if strings.Contains(text, "@") {
+		return errPassword
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "redis: "))
 }
 
 func parseServer(text string) (*redisURL, error) {
@@ -96,7 +113,7 @@ func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 		Prefix: c.prefix, Logger: w.log.With("redis", c.redis.addrs), Now: c.log.clock(),
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("-prefix: %w", err), rdb.Close())
+		return nil, errors.Join(fmt.Errorf("-prefix: %s", strings.TrimPrefix(err.Error(), "shared: ")), rdb.Close())
 	}
 	var misconfigured *shared.Misconfiguration
 	if errors.As(ready(ctx, limiter), &misconfigured) {

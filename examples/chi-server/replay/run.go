@@ -35,14 +35,14 @@ type Options struct {
 // Flags defines the flags of a replay, except the flag of its files.
 func Flags(flags *flag.FlagSet) *Options {
 	o := &Options{}
-	flags.StringVar(&o.Policies, "policies", "", "replay: JSON `file` of the policies, instead of those of this program")
-	flags.StringVar(&o.Routes, "routes", "", "replay: `file` of routes, one \"METHOD /path/{id}\" on each line, instead of those of this program; needs -policies")
-	flags.StringVar(&o.Plans, "plans", "", "replay: `file` of plans, one \"USER PLAN\" on each line")
-	flags.StringVar(&o.Format, "format", "text", "replay: `text` or json")
-	flags.StringVar(&o.SVG, "svg", "", "replay: `file` for a chart of traffic, limits and denials")
-	flags.Float64Var(&o.Goals.Requests, "deny-requests", 1, "replay: find the smallest limit that denies at most this `per cent` of requests")
-	flags.Float64Var(&o.Goals.Clients, "deny-clients", 1, "replay: find and propose the smallest limit that denies at most this `per cent` of clients")
-	flags.Float64Var(&o.Goals.Headroom, "headroom", 20, "replay: `per cent` that a proposal adds")
+	flags.StringVar(&o.Policies, "policies", "", "replay the policies of this JSON `file`, instead of the program's")
+	flags.StringVar(&o.Routes, "routes", "", "use the routes of this `file`, with one \"METHOD /path/{id}\" on each line, instead of the program's; requires -policies")
+	flags.StringVar(&o.Plans, "plans", "", "read plans from this `file`, with one \"USER PLAN\" on each line")
+	flags.StringVar(&o.Format, "format", "text", "write the report in this `format`: text or json")
+	flags.StringVar(&o.SVG, "svg", "", "write a chart of traffic, limits and denials to this `file`")
+	flags.Float64Var(&o.Goals.Requests, "deny-requests", 1, "find the smallest limit that denies at most this `per-cent` of requests")
+	flags.Float64Var(&o.Goals.Clients, "deny-clients", 1, "find and propose the smallest limit that denies at most this `per-cent` of clients")
+	flags.Float64Var(&o.Goals.Headroom, "headroom", 20, "add this `per-cent` to a proposal")
 	return o
 }
 
@@ -53,7 +53,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("-format %q: want text or json", o.Format))
 	}
 	if o.Routes != "" && o.Policies == "" {
-		errs = append(errs, errors.New("-routes: want -policies, too"))
+		errs = append(errs, errors.New("-routes requires -policies"))
 	}
 	for _, f := range []struct {
 		name  string
