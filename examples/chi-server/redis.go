@@ -68,8 +68,8 @@ func parseRedis(text string) (*redisURL, error) {
 	return r, nil
 }
 
-// redisURLError returns err, unless the text may have a password, a part of which
-// err may quote.
+// redisURLError returns err. If the text may have a password, err might quote a part
+// of it, so the error then says only what to write.
 func redisURLError(text string, err error) error {
 	if strings.Contains(text, "@") {
 		return errPassword
