@@ -69,8 +69,8 @@ func (d *dashboard) of(kind string) (panels []panel) {
 }
 
 // asks reports whether a query of the panel has a metric.
-func (p *panel) asks(metric string) bool {
-	return slices.ContainsFunc(p.Targets, func(t target) bool { return strings.Contains(t.Expr, metric) })
+func (panel *panel) asks(metric string) bool {
+	return slices.ContainsFunc(panel.Targets, func(t target) bool { return strings.Contains(t.Expr, metric) })
 }
 
 // TestDashboard: operators see the state of the limits without reading a graph.
