@@ -38,7 +38,7 @@ var mistakes = []struct {
 	{"name too long", ratelimit.Options{}, []ratelimit.Policy{byIP(strings.Repeat("a", 65), hourly)},
 		[]string{strings.Repeat("a", 65) + " & name"}},
 	{"zero Limit", ratelimit.Options{}, []ratelimit.Policy{{Name: "zero-limit", Key: keyfunc.IP(nil)}},
-		[]string{`"zero-limit" & no limit: set one`}},
+		[]string{`"zero-limit" & the zero Limit`}},
 	{"bad limit, hidden", ratelimit.Options{}, []ratelimit.Policy{forAll("bad", algorithms.FixedWindow(0, time.Second))},
 		[]string{`"bad" & fixed-window 0/1s & requests`}},
 	{"several mistakes in a limit", ratelimit.Options{}, []ratelimit.Policy{byIP("bad", algorithms.FixedWindow(-1, -1))},
@@ -64,7 +64,7 @@ var mistakes = []struct {
 	{"bad tiers", ratelimit.Options{},
 		[]ratelimit.Policy{byPlan("bad", hourly, map[string]algorithms.Limit{
 			"gold": {}, "silver": algorithms.TokenBucket(0, time.Second).WithBurst(1), "": hourly})},
-		[]string{`"bad" & Tiers has ""`, `"bad" & tier "gold" & no limit: set one`, `"bad" & tier "silver" & token-bucket 0/1s`}},
+		[]string{`"bad" & Tiers has ""`, `"bad" & tier "gold" & the zero Limit`, `"bad" & tier "silver" & token-bucket 0/1s`}},
 	{"unknown failure mode", ratelimit.Options{},
 		[]ratelimit.Policy{{Name: "bad", Key: keyfunc.IP(nil), Limit: hourly, Fail: 7}}, []string{`"bad" & failure mode & 7`}},
 	{"unknown dialect", ratelimit.Options{Headers: headers.Draft | 64}, []ratelimit.Policy{byIP("a", hourly)}, []string{"Headers & 0x40"}},

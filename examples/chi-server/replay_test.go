@@ -130,7 +130,7 @@ func TestReplayFlags(t *testing.T) {
 	for _, tt := range []struct {
 		args, want []string
 	}{
-		{[]string{"-format", "json", "-svg", "a.svg"}, []string{"-format: want -replay", "-svg: want -replay"}},
+		{[]string{"-format", "json", "-svg", "a.svg"}, []string{"-format requires -replay", "-svg requires -replay"}},
 		{[]string{"-replay", "a", "-format", "xml", "-deny-clients", "101", "-headroom", "-1", "-routes", "r"}, []string{`"xml"`, "-deny-clients 101", "-headroom -1", "-policies"}},
 	} {
 		_, err := parse(tt.args, io.Discard)
