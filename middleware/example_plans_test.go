@@ -37,7 +37,7 @@ func Example_smallest() {
 // Plans by API key. The instances count together in Redis, and each counts alone while Redis is away. Prometheus
 // scrapes /metrics. An interrupt ends the program gracefully.
 func Example_plans() {
-	limiter := ratelimit.Must(shared.New(redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"}), nil))
+	limiter := ratelimit.Must(shared.New(redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1}), nil))
 	opts := &ratelimit.Options{
 		ClientIP:  keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}),
 		Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))},

@@ -92,6 +92,27 @@ func ExampleOptions_limiter() {
 	// Output: 404
 }
 
+// Webhooks: at most ten requests per second to each destination, of all instances together. Requests wait for their turn
+// until their contexts end. While Redis is down, each instance sends its share.
+func ExampleOptions_outgoing() {
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	limiter := algorithms.NewMemory(nil) // or shared.New(rdb, nil)
+
+	webhooks := ratelimit.Must(client.NewTransport(nil, &client.Options{
+		Name: "webhooks", Limiter: limiter, Limit: algorithms.TokenBucket(10, time.Second).WithBurst(1),
+		Partition: func(r *http.Request) string { return r.URL.Host },
+	}))
+	resp, err := (&http.Client{Transport: webhooks, Timeout: time.Minute}).Post(s.URL, "application/json", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.StatusCode)
+	// Output: 404
+}
+
 // A paced client spreads its requests over the window that the server advertises.
 func ExampleOptions_pace() {
 	// The server admits ten requests per second, five of them at once.
