@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ type Engine struct {
 	pending  settlements
 	planned  int64 // settlements so far
 	strays   int   // requests that no route served
+	unknown  int   // requests without a user and without an IP address
 }
 
 // asked is a check that the limiter answered.
@@ -117,7 +119,10 @@ func (e *Engine) prepare(l *Line) bool {
 	e.url = *l.url
 	r := &e.request
 	r.Method, r.RequestURI, r.Pattern = l.Method, l.Path, ""
-	address, _, _ := strings.Cut(l.Address, "/") // a prefix of IPv6 that counts as one client
+	address, ok := ipOf(l.Address)
+	if !ok && l.User == "" {
+		e.unknown++
+	}
 	r.RemoteAddr = net.JoinHostPort(address, "1")
 	if r.Header == nil || len(r.Header) > 0 {
 		r.Header = make(http.Header)
@@ -128,6 +133,18 @@ func (e *Engine) prepare(l *Line) bool {
 		e.identity.Tier = e.plans[l.User]
 	}
 	return true
+}
+
+// ipOf returns the IP address in the address of a line, and whether there is one. Servers
+// also log a port, the brackets of IPv6, or a prefix that counts as one client.
+func ipOf(address string) (string, bool) {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	address, _, _ = strings.Cut(address, "/")
+	address = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
+	_, err := netip.ParseAddr(address)
+	return address, err == nil
 }
 
 // An identity is the context of requests. It names the user of the log.

@@ -79,6 +79,9 @@ func (l *Line) setTime(value string) error {
 	return nil
 }
 
+// maxDuration bounds how often a replay renews the hold of a request.
+const maxDuration = 30 * 24 * time.Hour
+
 // setDuration reads seconds, or a duration as Go writes it.
 func (l *Line) setDuration(value string) error {
 	if value == "-" || value == "null" {
@@ -86,9 +89,14 @@ func (l *Line) setDuration(value string) error {
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil {
-		d, err = time.ParseDuration(value + "s")
+		var s float64
+		s, err = strconv.ParseFloat(value, 64) // ParseDuration knows no 5e-05
+		if !(s < maxDuration.Seconds()) {
+			s = -1
+		}
+		d = time.Duration(math.Round(s * float64(time.Second)))
 	}
-	if err != nil || d < 0 {
+	if err != nil || d < 0 || d > maxDuration {
 		return fmt.Errorf("the duration %q is not in seconds", value)
 	}
 	l.Duration = d

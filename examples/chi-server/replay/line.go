@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -76,13 +77,20 @@ func (l *Line) check() error {
 	return l.parseURL()
 }
 
-// parseURL parses the path as net/http does.
+// parseURL parses the path as net/http does: a request to a proxy has a whole URL, and a
+// CONNECT has only host:port.
 func (l *Line) parseURL() (err error) {
-	if l.Path == "" || l.Path[0] != '/' && (l.Path != "*" || l.Method != http.MethodOptions) {
-		return errRequest
+	text, authority := l.Path, l.Method == http.MethodConnect && !strings.HasPrefix(l.Path, "/")
+	if authority {
+		text = "http://" + text
 	}
-	if l.url, err = url.ParseRequestURI(l.Path); err != nil {
+	l.url, err = url.ParseRequestURI(text)
+	switch {
+	case err != nil, l.Path == "*" && l.Method != http.MethodOptions:
+		l.url = nil
 		return errRequest
+	case authority:
+		l.url.Scheme = ""
 	}
 	return nil
 }

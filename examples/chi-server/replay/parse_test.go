@@ -40,6 +40,18 @@ func TestParse(t *testing.T) {
 			Line{Time: at, Address: "192.0.2.1", Method: "GET", Path: "/a", Status: 200},
 		},
 		{
+			"a request to a proxy", `192.0.2.1 - - [10/Oct/2026:11:55:36 +0000] "GET http://h/a HTTP/1.1" 200 1`,
+			Line{Time: at, Address: "192.0.2.1", Method: "GET", Path: "http://h/a", Status: 200},
+		},
+		{
+			"CONNECT", `192.0.2.1 - - [10/Oct/2026:11:55:36 +0000] "CONNECT h:443 HTTP/1.1" 405 1`,
+			Line{Time: at, Address: "192.0.2.1", Method: "CONNECT", Path: "h:443", Status: 405},
+		},
+		{
+			"Python", `{"time":1791633336.25,"address":"192.0.2.1","method":"GET","path":"/a","status":200,"duration":5e-05}`,
+			Line{Time: fine, Address: "192.0.2.1", Method: "GET", Path: "/a", Status: 200, Duration: 50 * time.Microsecond},
+		},
+		{
 			"our JSON", `{"time":"2026-10-10T11:55:36.25Z","address":"192.0.2.1","user":"m|1","method":"GET","path":"/a","status":200,"bytes":5,"duration":0.012,"cost":7}`,
 			Line{Time: fine, Address: "192.0.2.1", User: "m|1", Method: "GET", Path: "/a", Status: 200, Duration: 12 * time.Millisecond, Cost: 7},
 		},

@@ -272,6 +272,21 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestAddresses: a client has one key, whatever the server logs beside its IP address. Clients without one are counted.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for _, address := range []string{
+		"192.0.2.1", "192.0.2.1:5555", "2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]", "2001:db8::/64", "fe80::1%eth0", "a.example", "unix:", "-",
+	} {
+		fmt.Fprintf(&log, `{"time":"2026-01-01T00:00:00Z","address":%q,"method":"GET","path":"/","status":200}`+"\n", address)
+	}
+	r := report(t, service, log.String(), "-policies", write(t, "policies", `[{"name":"p","limit":"1/1m"}]`), "-routes", write(t, "routes", "GET /\n"))
+	if got := r.Policies[0].Results[0]; r.Unknown != 3 || got.Requests != 10 || got.Keys != 4 {
+		t.Errorf("got %d unknown addresses, %d requests and %d keys, want 3, 10 and 4", r.Unknown, got.Requests, got.Keys)
+	}
+}
+
 // TestOutput: the table and the chart tell what the report has.
 func TestOutput(t *testing.T) {
 	t.Parallel()

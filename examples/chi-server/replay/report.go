@@ -19,6 +19,7 @@ type Report struct {
 
 	Requests  int            `json:"requests"`
 	Unrouted  int            `json:"unmatched"` // requests that no route serves
+	Unknown   int            `json:"unknown"`   // requests without a user and without an IP address
 	Unlimited int            `json:"unlimited"` // requests that met no policy
 	Refused   map[int]int    `json:"refused"`   // by the status that the replay answers
 	Logged    map[int]int    `json:"logged"`    // 429 and 503 in the log

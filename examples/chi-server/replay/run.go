@@ -133,7 +133,10 @@ func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stde
 	progress.tell(p.book.progress)
 	p.report.Lines, p.report.Late, p.report.BadShown = in.lines, in.late, in.shown
 	p.report.Bad += in.bad
-	p.report.Unrouted = p.engine.strays
+	p.report.Unrouted, p.report.Unknown = p.engine.strays, p.engine.unknown
+	if in.lines == 0 {
+		return nil, fmt.Errorf("%s: no lines", strings.Join(o.Files, ", "))
+	}
 	if p.report.Requests == 0 {
 		return nil, fmt.Errorf("%s: no line of %d is a request: %s", strings.Join(o.Files, ", "), in.lines, strings.Join(in.shown, "; "))
 	}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 )
 
@@ -52,7 +53,11 @@ func openLog(names []string, stdin io.Reader) (*log, error) {
 	l := &log{}
 	var errs []error
 	known := true
-	for _, name := range names {
+	for i, name := range names {
+		if name == "-" && slices.Contains(names[:i], name) {
+			errs = append(errs, errors.New("-: the standard input can be read only once"))
+			continue
+		}
 		s := &source{log: l, name: filepath.Base(name)}
 		input := stdin
 		if name != "-" {

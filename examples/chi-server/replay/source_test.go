@@ -123,6 +123,9 @@ func TestBadLines(t *testing.T) {
 
 func TestOpenNamesEveryFile(t *testing.T) {
 	t.Parallel()
+	if _, err := openLog([]string{"-", "-"}, strings.NewReader("")); err == nil {
+		t.Error("the standard input twice: got no error")
+	}
 	_, err := openLog([]string{"/nonexistent/a", "/nonexistent/b"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "/a") || !strings.Contains(err.Error(), "/b") {
 		t.Errorf("got %v, want both files named", err)

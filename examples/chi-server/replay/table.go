@@ -40,6 +40,7 @@ func (r *Report) writeNotes(out io.Writer) {
 	if r.Unrouted*2 > r.Requests {
 		fmt.Fprintln(out, "  If the log is of another service, describe that service by -routes and -policies.")
 	}
+	note(r.Unknown, "requests have no user and no IP address, and count as one client")
 	note(r.Unlimited, "requests meet no policy")
 	for _, status := range slices.Sorted(maps.Keys(r.Refused)) {
 		note(r.Refused[status], "would be refused with %d", status)
