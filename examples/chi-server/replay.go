@@ -31,7 +31,7 @@ func (c config) replayLogs(ctx context.Context, stdin io.Reader, stdout, stderr 
 	}
 	err := replay.Run(ctx, c.replay, service, stdin, stdout, stderr)
 	if a != nil {
-		err = errors.Join(err, a.close(ctx))
+		err = errors.Join(err, a.close(context.WithoutCancel(ctx)))
 	}
 	return err
 }

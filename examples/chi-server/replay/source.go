@@ -75,10 +75,8 @@ func openLog(names []string, stdin io.Reader) (*log, error) {
 		} else {
 			known = false
 		}
+		s.text = bufio.NewReaderSize(counted{input, &l.read}, maxLine)
 		l.sources = append(l.sources, s)
-		if err := s.open(input); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-		}
 	}
 	if !known {
 		l.size = 0
@@ -90,21 +88,19 @@ func openLog(names []string, stdin io.Reader) (*log, error) {
 	return l, nil
 }
 
-// open finds out whether the input is compressed: the standard input has no name.
-func (s *source) open(input io.Reader) error {
-	s.text = bufio.NewReaderSize(counted{input, &s.log.read}, maxLine)
+// open finds out whether the text is compressed: the standard input has no name.
+func (s *source) open() error {
 	magic, err := s.text.Peek(2)
+	if err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		var unzipped *gzip.Reader
+		if unzipped, err = gzip.NewReader(s.text); err == nil {
+			s.text = bufio.NewReaderSize(unzipped, maxLine)
+		}
+	}
 	if err != nil && err != io.EOF {
-		return err
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return nil
-	}
-	unzipped, err := gzip.NewReader(s.text)
-	if err == nil {
-		s.text = bufio.NewReaderSize(unzipped, maxLine)
-	}
-	return err
+	return nil
 }
 
 // counted counts the bytes that are read.
@@ -128,29 +124,34 @@ func (l *log) close() {
 }
 
 // each passes all lines in the order of their times to do, in batches that another
-// goroutine parses meanwhile. It ends early with the error of ctx, of a file or of do.
+// goroutine parses meanwhile. It ends early with the error of ctx, of a file or of do, and
+// then does not wait for a read that blocks.
 func (l *log) each(ctx context.Context, do func([]Line) error) error {
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	batches, free := make(chan []Line, 8), make(chan []Line, 16)
 	done := make(chan error, 1)
 	go func() {
 		defer close(batches)
 		done <- l.merge(ctx, batches, free)
 	}()
-	var failed error
-	for lines := range batches {
-		if failed == nil {
-			if failed = do(lines); failed != nil {
-				cancel()
-			}
-		}
+	for {
 		select {
-		case free <- lines[:0]:
-		default:
+		case lines, more := <-batches:
+			if !more {
+				return <-done
+			}
+			if err := do(lines); err != nil {
+				return err
+			}
+			select {
+			case free <- lines[:0]:
+			default:
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	cancel()
-	return errors.Join(failed, <-done)
 }
 
 // merge sends the lines of all sources, the earliest first.
@@ -168,6 +169,13 @@ func (l *log) merge(ctx context.Context, batches chan<- []Line, free <-chan []Li
 			lines = make([]Line, 0, batch)
 		}
 		return nil
+	}
+	var errs []error
+	for _, s := range l.sources {
+		errs = append(errs, s.open())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	for {
 		var first *source

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +134,24 @@ func TestOpenNamesEveryFile(t *testing.T) {
 	}
 }
 
+// TestSpoolHasNoName: a replay that is killed leaves no file.
+func TestSpoolHasNoName(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows removes no open file")
+	}
+	s, err := newSpool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.file.Name()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want no file", err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEnd: a replay ends with the error of its consumer, of its context, or of a broken file.
 func TestEnd(t *testing.T) {
 	t.Parallel()
@@ -153,9 +173,19 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
 		}
 	}
-	content := readAll(t, write(t, "a.gz", long))
-	l, err := openLog([]string{"-"}, bytes.NewReader(content[:len(content)/2]))
+	silent, writer := io.Pipe()
+	t.Cleanup(func() { _ = writer.Close() })
+	l, err := openLog([]string{"-"}, silent)
 	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	defer stop()
+	if err := l.each(waiting, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a silent input: got %v, want %v", err, context.DeadlineExceeded)
+	}
+	content := readAll(t, write(t, "a.gz", long))
+	if l, err = openLog([]string{"-"}, bytes.NewReader(content[:len(content)/2])); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.each(t.Context(), func([]Line) error { return nil }); err == nil {

@@ -30,18 +30,27 @@ type spool struct {
 	file *os.File
 	out  *bufio.Writer
 	n    int64
+
+	named bool // Windows removes no open file
 }
 
-// newSpool makes a file in the folder for temporary files, which close removes.
+// newSpool makes a file in the folder for temporary files. The file loses its name at
+// once, so that nothing is left of a replay that is killed.
 func newSpool() (*spool, error) {
 	f, err := os.CreateTemp("", "replay-*")
 	if err != nil {
 		return nil, err
 	}
-	return &spool{file: f, out: bufio.NewWriterSize(f, 1<<20)}, nil
+	return &spool{file: f, out: bufio.NewWriterSize(f, 1<<20), named: os.Remove(f.Name()) != nil}, nil
 }
 
-func (s *spool) close() error { return errors.Join(s.file.Close(), os.Remove(s.file.Name())) }
+func (s *spool) close() error {
+	err := s.file.Close()
+	if s.named {
+		err = errors.Join(err, os.Remove(s.file.Name()))
+	}
+	return err
+}
 
 func (s *spool) add(r record) error {
 	var buf [recordSize]byte
