@@ -147,10 +147,12 @@ func ipOf(address string) (string, bool) {
 	return address, err == nil
 }
 
-// An identity is the context of requests. It names the user of the log.
+// An identity is the context of requests. It names the user of the log, and the route
+// that mount has found.
 type identity struct {
 	context.Context
 	keyfunc.Identity
+	route string
 }
 
 type identityKey struct{}

@@ -177,10 +177,13 @@ func (w *written) key() (keyfunc.Key, error) {
 	return key, nil
 }
 
-// cost returns the cost of a request's route.
+// cost returns the cost of a request's route. The router knows the route by another name:
+// it drops a slash at the end, and HEAD is not GET.
 func (w *written) cost(r *http.Request) int64 {
-	if cost, ok := w.Costs[templateOf(r)]; ok {
-		return cost
+	if i, ok := r.Context().Value(identityKey{}).(*identity); ok {
+		if cost, ok := w.Costs[i.route]; ok {
+			return cost
+		}
 	}
 	return 1
 }

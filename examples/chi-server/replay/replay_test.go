@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	chimiddleware "github.com/go-chi/chi/v5/middleware"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
@@ -269,6 +270,33 @@ func TestCounts(t *testing.T) {
 	}
 	if r.Unrouted != 10 || r.Bad != 0 {
 		t.Errorf("got %d unmatched requests, want 10", r.Unrouted)
+	}
+}
+
+// TestHead: a HEAD counts as a GET, costs as much, and runs no handler of the service. A route may end in a slash.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for _, request := range []string{"HEAD /a", "GET /b/", "HEAD /b/"} {
+		method, path, _ := strings.Cut(request, " ")
+		fmt.Fprintf(&log, `{"time":"2026-01-01T00:00:00Z","address":"192.0.2.1","method":%q,"path":%q,"status":200}`+"\n", method, path)
+	}
+	s := Service{Router: func(*Engine) (chi.Router, error) {
+		r := chi.NewRouter()
+		r.Use(chimiddleware.GetHead)
+		for _, path := range []string{"/a", "/b/"} {
+			r.Get(path, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s ran its handler", r.Method, r.URL) })
+		}
+		return r, nil
+	}}
+	if r := report(t, s, log.String()); r.Unrouted != 0 {
+		t.Errorf("got %d requests without a route, want none", r.Unrouted)
+	}
+	policies := write(t, "policies", `[{"name":"p","per_route":true,"limit":"fixed-window 8/1m","costs":{"GET /a":9,"GET /b/":5}}]`)
+	for _, p := range report(t, s, log.String(), "-policies", policies).Policies {
+		if p.Results[0].Denied != 1 {
+			t.Errorf("%s: got %d denied, want 1", p.Route, p.Results[0].Denied)
+		}
 	}
 }
 

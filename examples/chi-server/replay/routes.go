@@ -24,13 +24,13 @@ const unmatched = "unmatched"
 var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
 // Router returns a router with the routes and the middlewares of a router of chi, and
-// without its handlers. Requests that no route serves go to the router itself.
+// without its handlers. A HEAD counts as a GET. Requests that no route serves go to the
+// router itself.
 func (e *Engine) Router(of chi.Router) (http.Handler, error) {
 	r := chi.NewRouter()
+	r.Use(chimiddleware.GetHead)
 	other := func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodHead || !of.Match(chi.NewRouteContext(), http.MethodGet, r.URL.Path) {
-			e.strays++
-		}
+		e.strays++
 		of.ServeHTTP(w, r)
 	}
 	r.NotFound(other)
@@ -127,23 +127,19 @@ func (e *Engine) mount(routes []string, all []written, policies []ratelimit.Poli
 		return made[id]
 	}
 	for _, route := range routes {
-		errs = append(errs, register(r, route, handler(route)))
+		h := handler(route)
+		errs = append(errs, register(r, route, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			e.identity.route = route
+			h.ServeHTTP(w, r)
+		})))
 	}
 	none := handler(unmatched)
 	stray := func(w http.ResponseWriter, r *http.Request) {
 		e.strays++
+		e.identity.route = unmatched
 		none.ServeHTTP(w, r)
 	}
 	r.NotFound(stray)
 	r.MethodNotAllowed(stray)
 	return r, errors.Join(errs...)
-}
-
-// templateOf returns the route of a request that chi has routed.
-func templateOf(r *http.Request) string {
-	c := chi.RouteContext(r.Context())
-	if c == nil {
-		return unmatched
-	}
-	return r.Method + " " + c.RoutePattern()
 }
