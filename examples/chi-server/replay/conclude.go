@@ -76,10 +76,16 @@ const (
 	fewestClients  = 10
 )
 
+// disordered reports whether so many lines were late that the report misleads: late
+// lines pile up at one instant.
+func (r *Report) disordered() bool { return r.Late*100 > r.Requests }
+
 // tooShort says why the log allows no conclusion about a series, "" if it does.
 func (p *replay) tooShort(s *series) string {
 	span := time.Duration(s.last-s.first) * time.Microsecond
 	switch {
+	case p.report.disordered():
+		return "the log is out of order"
 	case s.tally.requests < fewestRequests:
 		return fmt.Sprintf("too short: the log has %d requests of this limit; a proposal needs %d", s.tally.requests, fewestRequests)
 	case span < fewestWindows*s.limit.Window():
@@ -164,7 +170,8 @@ const outageMinutes = 10
 // most denials for a policy that fails open, otherwise with the most requests.
 func (p *replay) outage(s *series) Outage {
 	fail := algorithms.FailLocal
-	if policy := p.engine.policies[s.policy]; policy != nil {
+	name, _, _ := strings.Cut(s.policy, "~") // a candidate fails as its policy
+	if policy := p.engine.policies[name]; policy != nil {
 		fail = policy.Fail
 	}
 	o := Outage{Mode: fail.String()}

@@ -34,7 +34,9 @@ func (o *order) add(l Line, emit func([]Line)) {
 	second := l.Time / micros
 	if second < o.next {
 		o.late++
-		second, l.Time = o.next, o.next*micros
+		l.Time = o.next * micros
+		emit([]Line{l}) // at once: after a clock went back by hours, all of the rest is late
+		return
 	}
 	bucket := o.buckets[second]
 	if n := len(o.free); bucket == nil && n > 0 {

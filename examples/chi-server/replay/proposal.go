@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"go/format"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,8 +44,9 @@ func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []p
 	}
 }
 
-// code returns the Policy to paste, with the limit as a candidate. A candidate is tried
-// only where Policy.Limit holds, so the limit of a plan replaces the old one.
+// code returns the Policy to paste, with the limit as a candidate, or "" for an
+// override. A candidate is tried only where Policy.Limit holds, so the limit of a plan
+// replaces the old one.
 func (p *replay) code(s *series, l algorithms.Limit) string {
 	var b strings.Builder
 	policy := p.engine.policies[s.policy]
@@ -60,11 +60,17 @@ func (p *replay) code(s *series, l algorithms.Limit) string {
 	case policy.Limit == s.limit:
 		fmt.Fprintf(&b, "\tLimit: %s,\n\tCandidate: new(%s),\n", goLimit(s.limit), goLimit(l))
 	default:
-		for _, tier := range slices.Sorted(maps.Keys(policy.Tiers)) {
-			if policy.Tiers[tier] == s.limit {
-				fmt.Fprintf(&b, "\tTiers: map[string]algorithms.Limit{\n\t\t%q: %s,\n\t},\n", tier, goLimit(l))
+		var tiers []string
+		for tier, limit := range policy.Tiers {
+			if limit == s.limit {
+				tiers = append(tiers, fmt.Sprintf("\t\t%q: %s,\n", tier, goLimit(l)))
 			}
 		}
+		if tiers == nil { // an operator's override, which no Policy has
+			return ""
+		}
+		slices.Sort(tiers)
+		fmt.Fprintf(&b, "\tTiers: map[string]algorithms.Limit{\n%s\t},\n", strings.Join(tiers, ""))
 	}
 	b.WriteString("}")
 	text, err := format.Source([]byte(b.String()))

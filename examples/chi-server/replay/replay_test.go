@@ -212,16 +212,62 @@ func TestOutage(t *testing.T) {
 		"closed": {Requests: 140},
 		"local":  {Requests: 140, Admitted: 110},
 	} {
-		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":"fixed-window 20/1m","fail":%q}]`, mode))
+		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":"fixed-window 20/1m","candidate":"fixed-window 30/1m","fail":%q}]`, mode))
 		r := report(t, service, log, "-policies", file, "-routes", routes)
 		got := r.Policies[0].Outage
 		if start := got.Start.Sub(r.Start); start < 21*time.Minute || start > 30*time.Minute {
 			t.Errorf("%s: begins after %v, want minute 30 in it", mode, start)
 		}
+		if candidate := r.Policies[1]; candidate.Outage.Mode != mode {
+			t.Errorf("%s: the outage of %s is %s", mode, candidate.Policy, candidate.Outage.Mode)
+		}
 		want.Mode, want.Start = mode, got.Start
 		if got != want {
 			t.Errorf("%s: got %+v, want %+v", mode, got, want)
 		}
+	}
+}
+
+// TestDisorder: a log whose clock went back by hours has no conclusion.
+func TestDisorder(t *testing.T) {
+	t.Parallel()
+	day := behaved(100, 10)
+	late := text(day[len(day)/2:]) + text(day[:len(day)/2])
+	late = strings.ReplaceAll(late, "T00:3", "T07:3")
+	file, routes := write(t, "policies", `[{"name":"p","limit":"60/1m"}]`), write(t, "routes", "GET /orders/{id}\n")
+	var out bytes.Buffer
+	if err := Run(t.Context(), options(t, "-policies", file, "-routes", routes), service, strings.NewReader(late), &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Do not trust", "no proposal      the log is out of order"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// TestPlansWithOneLimit: the proposal for plans with the same limit is one field of Go.
+func TestPlansWithOneLimit(t *testing.T) {
+	t.Parallel()
+	log := strings.ReplaceAll(text(behaved(1000, 1)), `"address":"10.`, `"user":"10.`)
+	var plans strings.Builder
+	for client := range 1010 {
+		fmt.Fprintf(&plans, "10.0.%d.%d %s\n", client>>8, client&255, []string{"a", "b"}[client%2])
+	}
+	file := write(t, "policies", `[{"name":"p","key":["user"],"limit":"1/1m","plans":{"a":"60/1m","b":"60/1m"}}]`)
+	r := report(t, service, log, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-plans", write(t, "plans", plans.String()))
+	if p := r.Policies[0].Proposal; p == nil || strings.Count(p.Code, "Tiers") != 1 || strings.Count(p.Code, "algorithms.TokenBucket") != 2 {
+		t.Errorf("got %+v, want one field with both plans", p)
+	}
+}
+
+// TestBadChart: a chart that cannot be written does not cost the report.
+func TestBadChart(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := Run(t.Context(), options(t, "-svg", "/nonexistent/chart.svg"), service, strings.NewReader(text([]sent{{0, 1}})), &out, io.Discard)
+	if err == nil || !strings.Contains(out.String(), "1 requests") {
+		t.Errorf("got %v and %q, want an error and a report", err, out.String())
 	}
 }
 

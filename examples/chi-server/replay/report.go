@@ -128,7 +128,7 @@ type Proposal struct {
 	Limit    string  `json:"limit"`
 	Requests float64 `json:"denied_requests"` // share that it would have denied
 	Clients  float64 `json:"denied_clients"`
-	Code     string  `json:"code"`
+	Code     string  `json:"code,omitempty"` // "": the limit is an override
 }
 
 // A CurvePoint is what a limit of so many requests denies.

@@ -86,9 +86,10 @@ func Run(ctx context.Context, o *Options, s Service, stdin io.Reader, stdout, st
 	if err != nil {
 		return err
 	}
+	var failed error // of the chart, which does not cost the report
 	if o.SVG != "" {
 		if err := os.WriteFile(o.SVG, r.svg(), 0o644); err != nil {
-			return fmt.Errorf("-svg: %w", err)
+			failed = fmt.Errorf("-svg: %w", err)
 		}
 	}
 	out := bufio.NewWriter(stdout)
@@ -99,7 +100,7 @@ func Run(ctx context.Context, o *Options, s Service, stdin io.Reader, stdout, st
 	} else {
 		r.write(out)
 	}
-	return errors.Join(err, out.Flush())
+	return errors.Join(err, out.Flush(), failed)
 }
 
 func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stderr io.Writer) (r *Report, err error) {

@@ -35,7 +35,10 @@ func (r *Report) writeNotes(out io.Writer) {
 	for _, line := range r.BadShown {
 		fmt.Fprintf(out, "    %s\n", line)
 	}
-	note(r.Late, "lines came more than a minute out of order")
+	note(r.Late, "lines came more than a minute out of order, and count later than they came")
+	if r.disordered() {
+		fmt.Fprintln(out, "  Do not trust the numbers below: late lines pile up. Name each log file on the command line, or sort the log by time.")
+	}
 	note(r.Unrouted, "requests match no route")
 	if r.Unrouted*2 > r.Requests {
 		fmt.Fprintln(out, "  If the log is of another service, describe that service by -routes and -policies.")
