@@ -6,9 +6,9 @@
 //
 // The [Engine] decides each request once, with the middlewares and the algorithms of a
 // server and a clock that stands at the request's instant. It also writes each decision
-// to a spool, a temporary file of 16 bytes per decision. Trials read the spool, and decide
-// by other algorithms and other limits. So the number of keys bounds the memory, and the
-// number of lines does not.
+// to a spool, a temporary file of 16 bytes per decision or settlement. Trials read the
+// spool, and decide by other algorithms and other limits. So the number of keys bounds the
+// memory, and the number of lines does not.
 //
 // # Files
 //

@@ -16,7 +16,7 @@ const (
 // bytesPerKey estimates what Redis needs for a key of the series.
 func (s *series) bytesPerKey() int64 {
 	name := s.text/int64(max(1, s.keys)) + int64(len(s.policy)+affixes)
-	units := min(s.limit.Requests(), s.tally.units/int64(max(1, s.keys))+1)
+	units := min(s.limit.Requests(), s.tally.units/max(1, s.visits)+1)
 	switch {
 	case s.limit.Algorithm().Concurrent():
 		return name + concurrentBytes + units*concurrentEntry

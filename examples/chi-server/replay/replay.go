@@ -83,23 +83,45 @@ func refusal(status int) bool {
 func (p *replay) keep(l *Line) error {
 	for i := range p.engine.asked {
 		a := &p.engine.asked[i]
-		s := p.book.series[p.book.keys.at(a.key).series]
+		k := p.book.keys.at(a.key)
+		s := p.book.series[k.series]
+		cost := min(a.cost, maxUnits)
+		settled := min(l.settled(a.policy, cost), maxUnits-cost)
+		s.want(k, p.engine.now, cost+max(0, settled))
 		if !searchable(s.limit) {
 			continue
 		}
-		r := record{time: p.engine.now, key: a.key, cost: uint32(min(a.cost, maxCost))}
-		switch policy := a.policy; {
-		case policy.ChargeIf != nil && l.Status != 0:
-			r.returns = !policy.ChargeIf(l.Status)
-		case policy.Cost != nil && l.Cost >= 0:
-			r.cost = uint32(min(l.Cost, maxCost))
+		err := p.spool.add(record{time: p.engine.now, key: a.key, units: cost})
+		if settled != 0 && err == nil {
+			s.settles, s.returns = true, s.returns || settled < 0
+			err = p.spool.add(record{time: p.engine.now, key: a.key, units: settled, settles: true})
 		}
-		s.returns = s.returns || r.returns
-		if err := p.spool.add(r); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settled returns the units that a line tells were charged after its decision by a
+// policy, or returned if they are negative.
+func (l *Line) settled(p *ratelimit.Policy, cost int64) (units int64) {
+	switch {
+	case p.ChargeIf != nil && l.Status != 0:
+		if !p.ChargeIf(l.Status) {
+			return -cost
+		}
+	case p.Cost == nil:
+	case l.Settled != nil:
+		for _, s := range l.Settled {
+			if s.Policy == p.Name {
+				units += s.Units
+			}
+		}
+	case l.Cost >= 0:
+		units = l.Cost - cost
+	}
+	return max(units, -cost)
 }
 
 // conclude tries other limits, and completes the report.

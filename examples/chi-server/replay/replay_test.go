@@ -196,6 +196,39 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// TestSettledCosts: trials reserve and settle as the engine does, whether a request costs more or less than was reserved.
+func TestSettledCosts(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	routes := write(t, "routes", "GET /a\n")
+	for _, most := range []int{8, 15, 300} { // returned, both, charged
+		var log strings.Builder
+		for i := range 600 {
+			fmt.Fprintf(&log, `{"time":%q,"address":"192.0.2.%d","method":"GET","path":"/a","status":200,"cost":%d}`+"\n",
+				begin.Add(time.Duration(i)*time.Second).Format(time.RFC3339), random.IntN(20), random.IntN(most))
+		}
+		replay := func(limit string) PolicyReport {
+			file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q,"costs":{"GET /a":8}}]`, limit))
+			return report(t, service, log.String(), "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
+		}
+		for _, limit := range []string{"token-bucket 30/1m", "fixed-window 60/1m", "sliding-window-counter 30/1m"} {
+			p := replay(limit)
+			for _, beside := range p.Results {
+				if got := replay(beside.Limit).Results[0]; got != beside {
+					t.Errorf("%s, costs below %d: got %+v beside, and %+v alone", limit, most, beside, got)
+				}
+			}
+			for _, s := range p.Smallest {
+				got := replay(s.Limit).Results[0]
+				if s.Of == "requests" && got.Share > s.Under || s.Of == "clients" && float64(got.Clients) > s.Under*float64(got.Keys) {
+					t.Errorf("%s, costs below %d: %s of %s denies %+v", limit, most, s.Limit, s.Of, got)
+				}
+			}
+		}
+	}
+}
+
 // TestOutage: ten minutes without Redis admit what the failure mode says, at the worst time.
 func TestOutage(t *testing.T) {
 	t.Parallel()

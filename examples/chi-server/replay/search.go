@@ -143,7 +143,7 @@ func (b *book) bound(s *series, ids []keyID, g goal, share float64) *search {
 		f.none = true
 		return f
 	}
-	if !s.returns { // units that were returned made room
+	if !s.settles { // a settlement makes room, or charges beyond the limit
 		f.lo = f.below(b, ids, g)
 	}
 	return f

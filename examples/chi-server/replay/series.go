@@ -26,12 +26,14 @@ type series struct {
 	at      int64            // the number of the present window
 	inIt    int              // keys that were asked in it
 	most    int              // keys in one window
+	visits  int64            // keys in all windows
 	second  int64            // the present one
 	calls   int64            // in it
 	busiest int64            // calls in one second
 	full    map[uint32]int64 // windows of single keys, by their units
 	dearest int64            // the highest cost
-	returns bool             // some units were returned
+	settles bool             // some decisions were settled
+	returns bool             // by returning units
 	first   int64            // µs: the first request
 	last    int64
 }
@@ -194,7 +196,10 @@ func (s *series) count(k *key, now int64, c *algorithms.Check) {
 	}
 	s.calls++
 	s.busiest = max(s.busiest, s.calls)
+}
 
+// want counts the units that a request of a key wants, with those that were charged later.
+func (s *series) want(k *key, now, units int64) {
 	at := now / s.window
 	if at != s.at {
 		s.at, s.inIt = at, 0
@@ -208,10 +213,11 @@ func (s *series) count(k *key, now int64, c *algorithms.Check) {
 		}
 		k.now, k.window = 0, at
 		s.inIt++
+		s.visits++
 		s.most = max(s.most, s.inIt)
 	}
-	s.dearest = max(s.dearest, c.Cost)
-	k.now = uint32(min(int64(k.now)+c.Cost, math.MaxUint32))
+	s.dearest = max(s.dearest, units)
+	k.now = uint32(min(int64(k.now)+units, math.MaxUint32))
 	k.peak = max(k.peak, k.now)
 	k.pair = uint32(max(int64(k.pair), min(int64(k.now)+int64(k.was), math.MaxUint32)))
 }

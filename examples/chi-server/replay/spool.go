@@ -10,18 +10,19 @@ import (
 	"os"
 )
 
-// A record is one decision. Its cost may have been returned later.
+// A record is one decision, or what the decision before it was settled by.
 type record struct {
 	time    int64 // µs since 1970
 	key     keyID
-	cost    uint32
-	returns bool
+	units   int64 // up to maxUnits; negative if they were returned
+	settles bool
 }
 
 const (
 	recordSize = 16
-	returned   = 1 << 31 // in the cost
-	maxCost    = returned - 1
+	settlesBit = 1 << 31 // in the units
+	returnsBit = 1 << 30
+	maxUnits   = returnsBit - 1
 )
 
 // A spool is a temporary file of records. Write all, flush out, and then read it from
@@ -56,11 +57,14 @@ func (s *spool) add(r record) error {
 	var buf [recordSize]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(r.time))
 	binary.LittleEndian.PutUint32(buf[8:], uint32(r.key))
-	cost := min(r.cost, maxCost)
-	if r.returns {
-		cost |= returned
+	units := uint32(min(max(r.units, -r.units), maxUnits))
+	if r.units < 0 {
+		units |= returnsBit
 	}
-	binary.LittleEndian.PutUint32(buf[12:], cost)
+	if r.settles {
+		units |= settlesBit
+	}
+	binary.LittleEndian.PutUint32(buf[12:], units)
 	s.n++
 	_, err := s.out.Write(buf[:])
 	return err
@@ -73,10 +77,13 @@ func (s *spool) each(do func(record) error) error {
 	for {
 		n, err := io.ReadFull(file, buf)
 		for b := buf[:n]; len(b) >= recordSize; b = b[recordSize:] {
-			cost := binary.LittleEndian.Uint32(b[12:])
+			units := binary.LittleEndian.Uint32(b[12:])
 			r := record{
 				time: int64(binary.LittleEndian.Uint64(b)), key: keyID(binary.LittleEndian.Uint32(b[8:])),
-				cost: cost &^ returned, returns: cost&returned != 0,
+				units: int64(units & maxUnits), settles: units&settlesBit != 0,
+			}
+			if units&returnsBit != 0 {
+				r.units = -r.units
 			}
 			if err := do(r); err != nil {
 				return err

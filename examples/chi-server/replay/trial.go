@@ -48,8 +48,8 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 	safe := t.safe(b)
 	var checks [1]algorithms.Check
 	c := &checks[0]
-	n := 0
-	err := s.each(func(r record) error {
+	n, open := 0, false // whether the last decision can be settled
+	return s.each(func(r record) error {
 		if n++; n%(1<<16) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -58,22 +58,28 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 		}
 		k := b.keys.at(r.key)
 		now = r.time
-		*c = algorithms.Check{Policy: b.series[k.series].policy, Key: k.text, Limit: t.limits[k.series], Cost: int64(r.cost)}
+		if r.settles {
+			if !open {
+				return nil
+			}
+			if c.Op, c.Cost = algorithms.Force, r.units; r.units < 0 {
+				c.Op, c.Cost = algorithms.Return, -r.units
+			}
+			return memory.Allow(ctx, checks[:])
+		}
+		*c = algorithms.Check{Policy: b.series[k.series].policy, Key: k.text, Limit: t.limits[k.series], Cost: r.units}
 		if err := memory.Allow(ctx, checks[:]); err != nil {
 			return err
 		}
+		open = c.Decision.Allowed && c.Decision.Receipt.Units() > 0
 		if !c.Decision.Allowed {
 			t.tallies[k.series].deny(now, &c.Decision)
 			if t.denied[r.key]++; t.denied[r.key] == 1 {
 				t.clients[k.series]++
 			}
-		} else if r.returns && c.Decision.Receipt.Units() > 0 {
-			c.Op = algorithms.Return
-			return memory.Allow(ctx, checks[:])
 		}
 		return nil
 	})
-	return err
 }
 
 // safe returns which keys want so few units in two neighbouring windows that the limit
