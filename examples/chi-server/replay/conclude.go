@@ -45,9 +45,9 @@ func (p *replay) tryProposals(ctx context.Context, found [][goals]*search) (*tri
 		if f == nil || f.none || p.tooShort(s) != "" || isCandidate(s.policy) {
 			continue
 		}
-		n := withHeadroom(f.hi, p.goals.Headroom)
-		if l, ok := limitOf(s.limit, n); ok {
-			t.limits[i], proposes = l, true
+		if n, enough := countable(s.limit, withHeadroom(f.hi, p.goals.Headroom)); enough {
+			t.limits[i], _ = limitOf(s.limit, n)
+			proposes = true
 		}
 	}
 	if !proposes {

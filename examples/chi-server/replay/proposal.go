@@ -34,7 +34,7 @@ func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []p
 		points = append(points, t)
 		r.Proposal = &Proposal{l.String(), t.requests, t.clients, p.code(s, l)}
 		r.Note = p.caution(s)
-	} else if r.Note = p.tooShort(s); r.Note == "" && found[clients].none {
+	} else if r.Note = p.tooShort(s); r.Note == "" && !isCandidate(s.policy) {
 		r.Note = fmt.Sprintf("clients want more than a %v can count", s.limit.Algorithm())
 	}
 	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.n, b.n) })

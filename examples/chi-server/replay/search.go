@@ -42,16 +42,41 @@ type search struct {
 	series  *series
 	allowed int64 // denied requests, or denied clients
 	lo, hi  int64
+	untried bool // hi is only the highest that the algorithm can count
 	none    bool // no limit of the algorithm is high enough
 }
 
 // precise reports whether the search has ended, within 1 %.
-func (s *search) precise() bool { return s.none || s.hi-s.lo <= max(1, s.hi/100) }
+func (s *search) precise() bool { return s.none || !s.untried && s.hi-s.lo <= max(1, s.hi/100) }
 
-// next returns the n to try.
+// next returns the n to try, with few digits: most rates with many are not exact.
 func (s *search) next() int64 {
-	mid := int64(math.Sqrt(float64(max(1, s.lo)) * float64(s.hi)))
-	return min(max(mid, s.lo+1), s.hi-1)
+	if s.untried {
+		return s.hi
+	}
+	mid, step := int64(math.Sqrt(float64(max(1, s.lo))*float64(s.hi))), int64(1)
+	for mid/step >= 10_000 {
+		step *= 10
+	}
+	return min(max(mid/step*step, s.lo+1), s.hi-1)
+}
+
+// countable returns an n from units on whose limit is exact, with few digits. If the
+// algorithm cannot count so many, it returns a power of ten that it can count, and false.
+func countable(l algorithms.Limit, units int64) (n int64, enough bool) {
+	step := int64(1)
+	for ; step <= units; step *= 10 {
+		n := (units + step - 1) / step * step
+		if _, ok := limitOf(l, n); ok {
+			return n, true
+		}
+	}
+	for ; step > 0; step /= 10 {
+		if _, ok := limitOf(l, step); ok {
+			return step, false
+		}
+	}
+	return 0, false
 }
 
 // limitOf returns the limit of n requests in the family of l, or false if the algorithm
@@ -71,8 +96,11 @@ func limitOf(l algorithms.Limit, n int64) (algorithms.Limit, bool) {
 	return l, false
 }
 
+// beyondAll is more units than any algorithm counts.
+const beyondAll = 1e15
+
 func burstOf(l algorithms.Limit, n int64) int64 {
-	return int64(math.Ceil(float64(n) / float64(l.Requests()) * float64(l.Burst())))
+	return int64(min(math.Ceil(float64(n)*float64(l.Burst())/float64(l.Requests())), beyondAll))
 }
 
 // safeFor returns the least n whose limit denies nothing to keys that never want more
@@ -81,7 +109,7 @@ func safeFor(l algorithms.Limit, units int64) int64 {
 	if l.Burst() >= l.Requests() {
 		return max(1, units)
 	}
-	return max(1, int64(math.Ceil(float64(units)*float64(l.Requests())/float64(l.Burst()))))
+	return max(1, int64(min(math.Ceil(float64(units)*float64(l.Requests())/float64(l.Burst())), beyondAll)))
 }
 
 // excessOf returns the units above which a limit of n certainly denies some of a window.
@@ -123,7 +151,7 @@ func (b *book) bound(s *series, ids []keyID, g goal, share float64) *search {
 	if g == clients {
 		total = int64(len(ids))
 	}
-	f := &search{series: s, allowed: int64(share * float64(total))}
+	f := &search{series: s, allowed: int64(share*float64(total) + 1e-9)} // 0.29*100 is less than 29
 	// All keys before the first one that exceeds what is allowed may be denied.
 	var denied int64
 	for _, id := range ids {
@@ -138,11 +166,8 @@ func (b *book) bound(s *series, ids []keyID, g goal, share float64) *search {
 			break
 		}
 	}
-	f.hi = max(f.hi, 1)
-	if _, ok := limitOf(s.limit, f.hi); !ok {
-		f.none = true
-		return f
-	}
+	n, enough := countable(s.limit, max(f.hi, 1))
+	f.hi, f.untried, f.none = n, !enough, n == 0
 	if !s.settles { // a settlement makes room, or charges beyond the limit
 		f.lo = f.below(b, ids, g)
 	}
@@ -215,17 +240,14 @@ func (b *book) round(all [][goals]*search) (trials []*trial, tried [][]int64) {
 		ns := make([]int64, len(b.series))
 		open := false
 		for i, s := range b.series {
-			f := all[i][g]
-			if f == nil || f.precise() {
-				continue
+			for f := all[i][g]; f != nil && !f.precise(); {
+				n := f.next()
+				if limit, ok := limitOf(s.limit, n); ok {
+					t.limits[i], ns[i], open = limit, n, true
+					break
+				}
+				f.lo = n // a rate that is too odd to be exact
 			}
-			n := f.next()
-			limit, ok := limitOf(s.limit, n)
-			if !ok { // a rate that is too odd to be exact
-				f.lo = n
-				continue
-			}
-			t.limits[i], ns[i], open = limit, n, true
 		}
 		if open {
 			trials, tried = append(trials, t), append(tried, ns)
@@ -240,10 +262,14 @@ func (s *search) learn(denied, deniedClients, n int64, ofClients bool) {
 		denied = deniedClients
 	}
 	switch {
-	case denied > s.allowed:
-		s.lo = max(s.lo, min(n, s.hi-1))
-	default:
+	case denied <= s.allowed && s.untried:
+		s.hi, s.untried = n, false
+	case denied <= s.allowed:
 		s.hi = min(s.hi, max(n, s.lo+1))
+	case s.untried && n >= s.hi:
+		s.none = true
+	default:
+		s.lo = max(s.lo, min(n, s.hi-1))
 	}
 }
 
