@@ -84,6 +84,12 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		c.replay = v.replays
 		c.replay.Files = append([]string{v.replay}, flags.Args()...)
 		errs = c.replay.Validate()
+		if v.accessLog != "" || v.hammer != "" {
+			errs = errors.Join(errs, errors.New("-replay cannot be combined with -access-log or -hammer"))
+		}
+		if v.overrides != "" && v.replays.Policies != "" {
+			errs = errors.Join(errs, errors.New("-override and -policies cannot be combined: write the limit into the file"))
+		}
 	} else {
 		if flags.NArg() > 0 {
 			errs = fmt.Errorf("unexpected argument %q", flags.Arg(0))

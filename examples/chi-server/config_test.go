@@ -67,6 +67,9 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-admin-token", "hunter2"}, []string{"-admin-token has 7 bytes", "16"}},
 		{[]string{"-override", "demo-free=10"}, []string{"-override 1"}},
 		{[]string{"-override", "demo-free=10/1m,hunter2=1/1s"}, []string{"-override 2: unknown API key"}},
+		{[]string{"-replay", "a", "-hammer", "http://127.0.0.1:1/"}, []string{"-replay", "-hammer"}},
+		{[]string{"-replay", "a", "-access-log", "b"}, []string{"-replay", "-access-log"}},
+		{[]string{"-replay", "a", "-policies", "b", "-override", "demo-free=1/1m"}, []string{"-override", "-policies"}},
 		{[]string{"run"}, []string{`unexpected argument "run"`}},
 		{[]string{"-addr", "127.0.0.1:0", "-"}, []string{`unexpected argument "-"`}},
 		{

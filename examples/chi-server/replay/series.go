@@ -198,7 +198,7 @@ func (s *series) count(k *key, now int64, c *algorithms.Check) {
 	s.busiest = max(s.busiest, s.calls)
 }
 
-// want counts the units that a request of a key wants, with those that were charged later.
+// want counts the units of a request of a key, with the units that were charged later.
 func (s *series) want(k *key, now, units int64) {
 	at := now / s.window
 	if at != s.at {
