@@ -138,6 +138,9 @@ func (e *Engine) prepare(l *Line) bool {
 // ipOf returns the IP address in the address of a line, and whether there is one. Servers
 // also log a port, the brackets of IPv6, or a prefix that counts as one client.
 func ipOf(address string) (string, bool) {
+	if _, err := netip.ParseAddr(address); err == nil {
+		return address, true
+	}
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host
 	}
