@@ -217,6 +217,20 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestRedisMemory: a log in Redis holds the requests of a window, and not all that a key has sent.
+func TestRedisMemory(t *testing.T) {
+	t.Parallel()
+	var requests []sent
+	for i := range 1_000 {
+		requests = append(requests, sent{time.Duration(i) * 10 * time.Minute, 1})
+	}
+	file := write(t, "policies", `[{"name":"p","limit":"sliding-window-log 100/1m"}]`)
+	got := report(t, service, text(requests), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n")).Policies[0].Redis.Bytes
+	if most := int64(100 + logBytes + 2*logEntry); got > most {
+		t.Errorf("got %d bytes, want at most %d", got, most)
+	}
+}
+
 // TestHead: a HEAD counts as a GET, costs as much, and runs no handler of the service. A route may end in a slash.
 func TestHead(t *testing.T) {
 	t.Parallel()

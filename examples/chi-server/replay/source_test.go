@@ -111,6 +111,19 @@ func TestOutOfOrder(t *testing.T) {
 	}
 }
 
+// TestLateLinesAreNotHeld: after a clock went back by hours, the rest of the log stays out of memory.
+func TestLateLinesAreNotHeld(t *testing.T) {
+	t.Parallel()
+	var o order
+	emitted := 0
+	for i := range 1_000 {
+		o.add(Line{Time: int64(1_000-i) * 1_000 * micros}, func(lines []Line) { emitted += len(lines) })
+	}
+	if o.late != 999 || emitted != 999 {
+		t.Errorf("got %d late lines and %d emitted, want 999 of both", o.late, emitted)
+	}
+}
+
 func TestBadLines(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("bad\n", 4) + "\n" + strings.Repeat("x", 2*maxLine) + "\n" + commonLine(1, "/good") + commonLine(2, "/last")
