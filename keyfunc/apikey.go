@@ -9,11 +9,11 @@ import (
 const maxAPIKey = 4096 // bytes
 
 // APIKey returns the Key usr=<ID> of the account that owns the API key in a
-// header field, with the account's tier. "Authorization" is read as a bearer
-// token; another scheme is [ErrMissing].
+// header field. "Authorization" is read as a bearer token; another scheme is
+// ErrMissing.
 //
-// lookup returns the account of a key, once per [Request] and value. Share one
-// Key among the policies of a Middleware. Errors of lookup mean:
+// lookup returns the account of a key, once per Request and value, if the
+// policies of a Middleware share one Key. Errors of lookup mean:
 //
 //   - One that wraps [ErrUnknown]: the key does not exist.
 //   - None, and an empty ID: a programming error.
@@ -21,10 +21,9 @@ const maxAPIKey = 4096 // bytes
 //     a method Unavailable() bool that returns true. It is logged, so it must
 //     not contain the key.
 //
-// Use a bounded cache that also remembers unknown keys, as the example does.
-// Give keys 128 random bits. An absent field is [ErrMissing]. An empty field,
-// several lines, more than 4096 bytes, and bytes that are not visible ASCII are
-// [ErrMalformed].
+// Use a bounded cache that also remembers unknown keys. Give keys 128 random
+// bits. An absent field is [ErrMissing]. An empty field, several lines, more
+// than 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)
 	misconfigurations := []error{err}

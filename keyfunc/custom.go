@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Const returns the Key const=<name>, which is the same for all requests: all
-// clients share one limit. It never fails on a request.
+// Const returns the Key const=<name>: all clients share one limit. It never
+// fails on a request.
 func Const(name string) Key {
 	info := Info{Kinds: []string{"const"}}
 	if name == "" {
@@ -27,10 +27,9 @@ var reservedKinds = []string{"ip", "usr", "rt", "const", "hdr"}
 // is a lower-case letter and up to 31 lower-case letters, digits or '-', except
 // the kinds ip, usr, rt, const and hdr.
 //
-// An empty value, or an error of f that wraps [ErrMissing], is both ErrMissing
-// and [ErrMalformed]: [FirstOf] goes on to its next key, and package ratelimit
-// answers 400. Errors of f that wrap ErrMalformed or [ErrUnknown] keep their
-// meaning; any other is answered with 500. For credentials use [User] or [APIKey].
+// An empty value, or an error of f that wraps ErrMissing, is both ErrMissing
+// and ErrMalformed. Errors that wrap ErrMalformed or [ErrUnknown] keep their
+// meaning. For credentials use [User] or [APIKey].
 func Custom(kind string, f func(*http.Request) (string, error)) Key {
 	var misconfigurations []error
 	switch {

@@ -8,23 +8,22 @@ import (
 
 // Identity is an account and its plan. The zero Identity is no account.
 type Identity struct {
-	// ID names the account, in the clear. It must not be empty.
+	// ID names the account. It must not be empty.
 	ID string
 
-	// Tier names the account's plan, which selects its limits. It may be empty.
+	// Tier names the account's plan, which selects its limits; "" means none.
 	Tier string
 }
 
-// Request is one request whose keys are resolved. It remembers the identities
-// that Keys have found in it. To use it for another http.Request, or for
-// another context, overwrite it: *q = Request{Request: r}. It is not safe for
-// concurrent use.
+// A Request is an http.Request with the identities that Keys have found in it.
+// For another request or context, overwrite it: *q = Request{Request: r}. It is
+// not safe for concurrent use.
 type Request struct {
 	// Request must not be nil.
 	*http.Request
 
-	// ClientIP finds the address for each IP Key without proxy settings. It
-	// must be an IP or Peer Key; the zero Key means Peer.
+	// ClientIP finds the address for IP Keys without proxy settings. It must be an
+	// IP or Peer; the zero Key means Peer.
 	ClientIP Key
 
 	// NoLookup makes every well-formed API key unknown, without a lookup.
@@ -86,9 +85,8 @@ func (q *Request) finding(by *identifier, value string) *finding {
 }
 
 // User returns the Key usr=<ID> of the user whom earlier middleware has
-// verified and stored in the context. Its tier is the user's. f is called once
-// per [Request]. False means [ErrMissing]; true with an empty ID is a
-// programming error.
+// verified and stored in the context. f is called once per Request. False means
+// [ErrMissing]; true with an empty ID is a programming error.
 func User(f func(context.Context) (Identity, bool)) Key {
 	info := Info{Kinds: []string{"usr"}, Identity: true}
 	if f == nil {

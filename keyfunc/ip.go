@@ -17,9 +17,8 @@ const (
 // IPOptions name the proxies in front of the server. The zero value, like nil,
 // names none.
 type IPOptions struct {
-	// Trusted are the addresses of your own proxies. A forwarding header is
-	// read only if the peer is one of them. Prefixes must be masked, must not
-	// be IPv4-mapped, and must not contain all addresses together. A single
+	// Trusted are the addresses of your own proxies. Prefixes must be masked, must
+	// not be IPv4-mapped, and must not contain all addresses together. A single
 	// address is netip.MustParsePrefix("192.0.2.1/32").
 	Trusted []netip.Prefix
 
@@ -29,16 +28,16 @@ type IPOptions struct {
 	// untouched, clients forge it.
 	Header string
 
-	// Hops is the number of your proxies, 1 to 32, if their addresses are
-	// unknown. The client is the entry at this place, counted from the right. 0
-	// means that Trusted names the proxies.
+	// Hops is the number of your proxies, 1 to 32, if their addresses are unknown.
+	// The client is the entry at this place from the right. 0 means that Trusted
+	// names the proxies.
 	//
-	// Hops is safe only if every request passes these proxies, and each appends
-	// one entry. If the header has fewer entries, the client is the peer.
+	// Every request must pass these proxies, and each must append one entry. If
+	// the header has fewer entries, the client is the peer.
 	Hops int
 
-	// IPv6Bits is the length of the prefix that counts as one client, 16 to
-	// 128; 0 means 64, the prefix that one customer usually has.
+	// IPv6Bits is the length of the prefix that counts as one client, 16 to 128; 0
+	// means 64, one customer's usual prefix.
 	IPv6Bits int
 }
 
@@ -47,8 +46,7 @@ func (o *IPOptions) proxied() bool { return len(o.Trusted) > 0 || o.Header != ""
 
 // IP returns the Key ip=<address> of the client.
 //
-// Without proxy settings, it takes the address that [Request.ClientIP] finds,
-// by default the peer of the connection, RemoteAddr.
+// Without proxy settings, it is [Request.ClientIP]'s, by default RemoteAddr.
 //
 // With Trusted, it walks the forwarding header from the right. The first
 // untrusted entry is the client; if all are trusted, the leftmost is. An entry
@@ -67,9 +65,8 @@ func IP(o *IPOptions) Key {
 	return newIPKey(p, misconfigurations...)
 }
 
-// Peer returns the Key ip=<address> of the peer of the connection. Behind a
-// proxy the peer is the proxy. IPv6 addresses are cut to 64 bits. Peer never
-// fails on a request.
+// Peer returns the Key ip=<address> of the connection's peer. IPv6 addresses
+// are cut to 64 bits. Peer never fails on a request.
 func Peer() Key {
 	return newIPKey(&ipPolicy{bits: defaultIPv6Bits})
 }

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// Join returns the Key of several parts together, such as each client on each
-// route. The error of a part is the error of the whole. At most one part may
-// have an [Identity].
+// Join returns the Key of several parts together. An error of a part is its
+// error. At most one part may have an [Identity].
 //
-// Put the client first. A Join must not begin with a route: a Redis Cluster
-// keeps all counters of one first part on one shard.
+// Put the client first. A Join must not begin with a route: one shard of a
+// Redis Cluster keeps all counters of a first part.
 func Join(keys ...Key) Key {
 	parts, misconfigurations := partsOf("Join", keys)
 	if len(keys) > 0 && keys[0].def != nil && keys[0].def.route {
@@ -41,13 +40,10 @@ func Join(keys ...Key) Key {
 	}, partsInfo(parts, joinForms), misconfigurations...)
 }
 
-// FirstOf returns the first of the keys that the request has, with its tier.
-// After [ErrMissing] it goes on to the next key. Any other error ends it: bad
-// credentials must not turn a client into another one. If no key is left, the
-// error is ErrMissing, and also [ErrMalformed] if all keys are [Custom].
-//
-// A client chooses among the keys by omitting some, so it may use the limits of
-// all.
+// FirstOf returns the first of the keys that the request has. After ErrMissing
+// it goes on to the next key. Any other error ends it: bad credentials must not
+// turn a client into another. If no key is left, the error is ErrMissing, and
+// also [ErrMalformed] if all keys are [Custom].
 func FirstOf(keys ...Key) Key {
 	parts, misconfigurations := partsOf("FirstOf", keys)
 	missing := requestError("FirstOf", ErrMissing, "none of its keys is in the request")

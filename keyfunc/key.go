@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// The errors of a request that the client causes. They contain no value of the
-// client. The package comment lists the answers.
+// The errors that the client causes. The package comment lists the answers.
 var (
 	// ErrMissing says that the request lacks the identity.
 	ErrMissing = errors.New("missing")
@@ -23,9 +22,9 @@ var (
 
 var errZero = errors.New("keyfunc: the zero Key counts no client; make a Key with IP, User, APIKey or another constructor")
 
-// A Key turns a request into the key of a limiter. It is immutable, comparable
-// and safe for concurrent use. The zero Key is a misconfiguration, except in a
-// Policy of package ratelimit, where it means the client's address.
+// A Key says who is counted. It is immutable, comparable and safe for
+// concurrent use. The zero Key is a misconfiguration, except in a Policy of
+// package ratelimit, where it means the client's address.
 type Key struct{ def *definition }
 
 // A definition is everything known of a Key. It never changes.
@@ -56,32 +55,30 @@ func newKey(f appendFunc, info Info, misconfigurations ...error) Key {
 
 // Info describes a Key. The caller owns the slices.
 type Info struct {
-	// Kinds are the kinds of all parts that a text of the Key may have: "usr",
-	// "ip", "rt", "const", "hdr.x-tenant" for Header("X-Tenant"), and the kinds
-	// of Custom.
+	// Kinds are the kinds of all possible parts: "usr", "ip", "rt", "const",
+	// "hdr.x-tenant" for Header("X-Tenant"), and the kinds of Custom.
 	Kinds []string
 
-	// Forms are the possible sequences of parts: the kind of each part, or the
-	// whole part of a Const. A FirstOf has the forms of all its keys.
+	// Forms are the possible sequences of parts: the kind of each, or the whole
+	// part of a Const.
 	Forms [][]string
 
 	// Challenges are the WWW-Authenticate values of a 401 (RFC 9110, section
-	// 11.6.1), one for each API key that the Key reads, e.g. "Bearer".
+	// 11.6.1), one per API key, e.g. "Bearer".
 	Challenges []string
 
-	// Identity reports whether the Key may yield an Identity.
+	// Identity reports whether the Key may yield one.
 	Identity bool
 
 	// Address reports whether the Key is itself an IP or Peer.
 	Address bool
 
-	// ByClientIP reports whether the Key has an IP without proxy settings,
-	// which takes the address that Request.ClientIP finds.
+	// ByClientIP reports whether the Key has an IP without proxy settings.
 	ByClientIP bool
 }
 
-// Inspect returns a description of k, and every misconfiguration of k and of
-// its parts, one line each. The zero Key is an error.
+// Inspect describes k. The error has one line per misconfiguration of k and its
+// parts. The zero Key is an error.
 func (k Key) Inspect() (Info, error) {
 	if k.def == nil {
 		return Info{}, errZero
@@ -95,9 +92,9 @@ func (k Key) Inspect() (Info, error) {
 	return info, k.def.err
 }
 
-// Append appends the key of q to dst, and returns the tier of its Identity, or
-// "". On an error it returns dst; the bytes behind its length may have changed.
-// A misconfigured Key fails on every request.
+// Append appends the key of q to dst, and returns the tier of its Identity. On
+// an error it returns dst; the bytes behind its length may have changed. A
+// misconfigured Key always fails.
 func (k Key) Append(dst []byte, q *Request) (key []byte, tier string, err error) {
 	if k.def == nil {
 		return dst, "", errZero
@@ -112,8 +109,8 @@ func (k Key) Append(dst []byte, q *Request) (key []byte, tier string, err error)
 // requests serves Of, whose Requests escape to the heap.
 var requests = sync.Pool{New: func() any { return new(Request) }}
 
-// Of returns the key of r as a string, for logs and tests. It takes the peer of
-// the connection for Request.ClientIP.
+// Of returns the key of r, for logs and tests, with the peer as
+// [Request.ClientIP].
 func (k Key) Of(r *http.Request) (string, error) {
 	q := requests.Get().(*Request)
 	q.Request = r

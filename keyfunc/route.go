@@ -12,15 +12,14 @@ import (
 const unmatched = "unmatched"
 
 // Route returns the Key rt=<template> of the route that serves the request,
-// such as "GET /v1/orders/{id}" (escaped). It never fails on a request. A
-// [Join] must not begin with a route.
+// such as "GET /v1/orders/{id}" (escaped). It never fails on a request.
 //
 // In chi, mount it anywhere behind middleware that rewrites the path or the
 // method, such as StripSlashes. HEAD counts as GET. Methods outside RFC 9110
 // and PATCH count as OTHER.
 //
-// In handlers of a [http.ServeMux] it is the registered pattern, without the
-// prefix of an enclosing mux. In front of a ServeMux use [RouteIn].
+// In handlers of a http.ServeMux it is the registered pattern, without the
+// prefix of an enclosing mux. Around a ServeMux use [RouteIn].
 //
 // In any other router, set the request's Pattern to the template before the
 // middleware:
@@ -44,9 +43,8 @@ func Route() Key {
 	return k
 }
 
-// RouteIn returns the Key rt=<pattern> of the pattern in mux that matches the
-// request, for middleware around the mux. It looks the pattern up once more
-// than the mux.
+// RouteIn is [Route] for middleware around mux: it takes the pattern in mux, in
+// a lookup of its own.
 func RouteIn(mux *http.ServeMux) Key {
 	var misconfiguration error
 	if mux == nil {
