@@ -12,19 +12,18 @@ import (
 type Dialect uint8
 
 const (
-	// Draft sends RateLimit and RateLimit-Policy of version 11 of
-	// draft-ietf-httpapi-ratelimit-headers, sections 3 and 4. Times are in
-	// seconds from now. Its text is "draft".
+	// Draft sends the draft's RateLimit and RateLimit-Policy (sections 3 and 4).
+	// Times are in seconds from now. Its name is "draft".
 	Draft Dialect = 1 << iota
 
 	// SeparateFields sends RateLimit-Limit, RateLimit-Remaining and
-	// RateLimit-Reset of version 06 of the draft, and RateLimit-Policy of
-	// version 11. The reset is in seconds from now. Its text is "separate".
+	// RateLimit-Reset of version 06, and RateLimit-Policy of version 11. The reset
+	// is in seconds. Its name is "separate".
 	SeparateFields
 
 	// XRateLimit sends X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset, as GitHub does. The reset is in Unix seconds. Its text
-	// is "x-ratelimit".
+	// X-RateLimit-Reset, as GitHub does. The reset is in Unix seconds. Its name is
+	// "x-ratelimit".
 	XRateLimit
 )
 
@@ -36,9 +35,8 @@ var dialects = [...]struct {
 	name string
 }{{Draft, "draft"}, {SeparateFields, "separate"}, {XRateLimit, "x-ratelimit"}}
 
-// ParseDialect reads names joined by commas, such as "draft,x-ratelimit", in
-// any order. The error joins one error per unknown or repeated name. The empty
-// text is an error.
+// ParseDialect reads names joined by commas, such as "draft,x-ratelimit".
+// Unknown, repeated and missing names are errors.
 func ParseDialect(s string) (Dialect, error) {
 	var d Dialect
 	var errs []error
@@ -67,8 +65,8 @@ func dialectNamed(name string) Dialect {
 	return 0
 }
 
-// String returns the text that [ParseDialect] reads; for the zero value
-// "draft,separate". Unknown bits follow as a hexadecimal number.
+// String returns the text that ParseDialect reads, and unknown bits as a
+// hexadecimal number.
 func (d Dialect) String() string {
 	d = d.orDefault()
 	var names []string
@@ -83,8 +81,8 @@ func (d Dialect) String() string {
 	return strings.Join(names, ",")
 }
 
-// Validate returns an error that names the unknown bits of d, or nil.
-// [Dialect.Write] ignores them.
+// Validate returns an error for unknown bits of d, which [Dialect.Write]
+// ignores.
 func (d Dialect) Validate() error {
 	if rest := d &^ allDialects; rest != 0 {
 		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: combine Draft, SeparateFields and XRateLimit only",
@@ -93,8 +91,8 @@ func (d Dialect) Validate() error {
 	return nil
 }
 
-// ExposeHeaders returns the names of the fields of [Dialect.Write] and
-// Retry-After, for Access-Control-Expose-Headers.
+// ExposeHeaders returns the names of all fields, for
+// Access-Control-Expose-Headers.
 func (d Dialect) ExposeHeaders() []string {
 	d = d.orDefault()
 	var names []string

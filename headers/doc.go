@@ -1,19 +1,16 @@
-// Package headers writes the responses of a rate limiter: the RateLimit fields, Retry-After, and the body of a denial.
-// It also reads such fields of other servers. The middleware uses it, and so can a handler that answers denials itself.
-// It reads no clock.
+// Package headers writes the responses of a rate limiter: the RateLimit fields,
+// Retry-After, and the body of a denial. It also reads such fields of other
+// servers.
 //
-//	q, err := headers.NewQuota(headers.QuotaConfig{
-//		Name: "default", Limit: 100, Requests: 100, Window: time.Minute, Continuous: true,
-//	})
+// A [Quota] is a policy's promise. [Dialect.Write] writes a [Response] with one
+// [State] per policy. [SetProblem] and [Problem] make the body of a denial.
 //
-// A [Quota] is a policy's promise, made once. [Dialect.Write] writes a [Response], which holds one [State] per policy.
-// [SetProblem] and [Problem] make the body of a denial.
-//
-// "The draft" means version 11 of draft-ietf-httpapi-ratelimit-headers, work in progress.
+// "The draft" means version 11 of draft-ietf-httpapi-ratelimit-headers, work in
+// progress.
 //
 // # What clients read
 //
-// Each column is about responses with only these fields:
+// Each column is for responses with only these fields:
 //
 //	Client                          Retry-After  Draft  SeparateFields  both (default)  XRateLimit
 //	axios-retry                     waits        -      -               -               -
@@ -28,19 +25,18 @@
 //	httpx                           -            -      -               -               -
 //	go-retryablehttp                waits        -      -               -               -
 //
-// A client that "waits" retries after that wait. One that "reads" returns the numbers, or NaN. A "-" ignores the field.
-// make test-clients compares the table.
+// A client that "waits" retries after that wait. One that "reads" returns the
+// numbers, or NaN.
 //
 // # Meaning of the numbers
 //
 //   - q is the most units that a client can use at once.
-//   - w is the time in seconds in which the rate refills q, rounded up. A bucket of 60 per minute with a burst of 10
-//     has "q=10;w=10".
+//   - w is the time in seconds in which the rate refills q, rounded up:
+//     "q=10;w=10" for a burst of 10 at 60 per minute.
 //   - r is the number of units left.
-//   - t is the time in seconds for which r has to last: r·w <= q·t. So a client that spreads r over t never exceeds the
-//     rate.
-//   - A denial lists only the policies that denied. Waits are at most 14 days, because many clients' timers overflow at
-//     24.8 days.
+//   - t is the time in seconds for which r has to last: r·w <= q·t. So a client
+//     that spreads r over t never exceeds the rate.
+//   - A denial lists only the policies that denied. Waits are at most 14 days.
 //
 // # Reading
 //
@@ -56,7 +52,9 @@
 //	X-RateLimit-Limit-Requests, -Tokens, ...  OpenAI, Groq            100, 50, 6m0s
 //	Anthropic-RateLimit-Requests-Limit, ...   Anthropic               100, 50, 2026-11-21T12:01:00Z
 //
-// Of the waits, it takes Retry-After, otherwise Retry-After-Ms, X-Ms-Retry-After-Ms or X-Amz-Retry-After, otherwise the
-// resets above. X-RateLimit-Reset-After and X-RateLimit-Retry-After precede X-RateLimit-Reset. A reset of one number
-// means seconds up to 10^9, Unix seconds up to 10^11, and Unix milliseconds up to 10^14.
+// Of the waits, it takes Retry-After, otherwise Retry-After-Ms,
+// X-Ms-Retry-After-Ms or X-Amz-Retry-After, otherwise the resets above.
+// X-RateLimit-Reset-After and X-RateLimit-Retry-After precede
+// X-RateLimit-Reset. A reset of one number means seconds up to 10^9, Unix
+// seconds up to 10^11, and Unix milliseconds up to 10^14.
 package headers

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// Jitter returns a time to add to a client's wait, at least 0 and less than
-// spread. It keeps clients that wait for the same instant, such as the end of a
-// window, from returning together. A good spread is a tenth of the window, from
-// 1 s to 30 s.
+// Jitter returns an addition to a client's wait, from 0 to less than spread, so
+// that clients do not return together at the end of a window. A good spread is
+// a tenth of the window, from 1 s to 30 s.
 //
 // The result depends on the arguments alone, so all instances and tries agree.
-// Pass the policy's name, the client's key, and a slot that changes with the
-// instant, e.g. the end of the window in Unix seconds.
+// client is the client's key. slot changes with the window, e.g. its end in
+// Unix seconds.
 func Jitter(spread time.Duration, policy, client string, slot int64) time.Duration {
 	if spread <= 0 {
 		return 0

@@ -32,8 +32,7 @@ func SetProblem(h http.Header) {
 //	abnormal-usage-detected     429  an operator or a rule denies this client
 //	(empty)                     any  the status is enough
 //
-// policies are the names of the policies that denied. Problem is safe for
-// concurrent use.
+// policies are the names of the policies that denied.
 func Problem(status int, problemType string, policies ...string) []byte {
 	head := problemHead(problemType)
 	size := len(head) + len(`,"status":429,"violated-policies":[]}`)

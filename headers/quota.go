@@ -20,19 +20,18 @@ const (
 	unitConcurrent = "concurrent-requests" // the draft's unit that has no window
 )
 
-// A QuotaConfig describes a policy's promise to [NewQuota]. The zero value is
-// invalid, because it has no Name.
+// A QuotaConfig describes a policy's promise. The zero value is invalid.
 type QuotaConfig struct {
 	// Name is the policy's name for clients: 1 to 64 characters of 0x20 to
 	// 0x7E.
 	Name string
 
-	// Limit is q, the most units at once: a bucket's burst, or a window's
-	// requests, 0 to 999999999999999. 0 denies every request.
+	// Limit is q, a bucket's burst or a window's requests: 0, which denies every
+	// request, to 999999999999999.
 	Limit int64
 
-	// Requests per Window is the rate at which units return, both positive,
-	// except with a Limit of 0 and with concurrent requests.
+	// Requests per Window is the rate, both positive, except with a Limit of 0 and
+	// with concurrent requests.
 	Requests int64
 	Window   time.Duration
 
@@ -49,10 +48,9 @@ type QuotaConfig struct {
 	Unit string
 }
 
-// A Quota is the promise of a policy. Make it with [NewQuota], once per policy,
-// or with [Quota.Set] for a limit that changes with each request. A Quota of
-// NewQuota is safe for concurrent use. Write omits nil and the zero value. Do
-// not copy a Quota.
+// A Quota is a policy's promise. Make it once with [NewQuota], or with
+// [Quota.Set] for a limit that changes with each request. Until Set, it is safe
+// for concurrent use. Write omits nil and the zero value. Do not copy a Quota.
 type Quota struct {
 	name, unit string
 	limit      int64 // q
@@ -71,8 +69,8 @@ type prepared struct {
 	ready  ready
 }
 
-// NewQuota returns the quota of a configuration. The error joins one error per
-// misconfiguration.
+// NewQuota returns the quota of a configuration. The error joins all
+// misconfigurations.
 func NewQuota(c QuotaConfig) (*Quota, error) {
 	q := new(Quota)
 	if err := q.Set(c); err != nil {
@@ -87,8 +85,8 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 }
 
 // Set makes q the quota of another configuration, without an allocation, also
-// after a Write. It is not safe for concurrent use. On an error, NewQuota's, q
-// is unchanged.
+// after a Write. It is not safe for concurrent use. An error leaves q
+// unchanged.
 func (q *Quota) Set(c QuotaConfig) error {
 	if !c.valid() {
 		return misconfigurations(c)

@@ -7,38 +7,35 @@ import (
 	"time"
 )
 
-// A Reader reads the rate limit fields of responses. The zero value is lenient: it reads all fields that the package
-// documentation lists. A Reader is safe for concurrent use.
+// A Reader reads the rate limit fields of responses. The zero value reads all fields under "Reading". A Reader is safe
+// for concurrent use.
 type Reader struct {
-	// Strict accepts only Retry-After of RFC 9110, and RateLimit and RateLimit-Policy of version 11 of the draft. One
-	// bad item makes its field malformed.
+	// Strict accepts only Retry-After of RFC 9110, and the draft's RateLimit and RateLimit-Policy. One bad item makes
+	// its field malformed.
 	Strict bool
 }
 
-// Fields are the contents of the rate limit fields of one response. The zero value describes a response without such
-// fields.
+// Fields are the rate limit fields of one response; the zero value has none.
 type Fields struct {
-	// Wait is how long the client has to wait after the response arrived; [Never] beyond 292 years. It means nothing if
-	// From is empty.
+	// Wait is how long the client has to wait after the response arrived; [Never] beyond 292 years.
 	Wait time.Duration
 
 	// From names the field of Wait, e.g. "Retry-After"; empty if there is none.
 	From string
 
-	// Limits are the limits that the response describes: first the items of RateLimit or its equivalent, then the
-	// policies without such an item.
+	// Limits are the items of RateLimit or its equivalent, then the policies without such an item.
 	Limits []ServiceLimit
 
-	// Malformed lists the fields that the Reader ignored, at least in part.
+	// Malformed lists fields that were ignored, at least in part.
 	Malformed []string
 }
 
-// A ServiceLimit is one limit as a server describes it to its client.
+// A ServiceLimit is a limit as a server describes it.
 type ServiceLimit struct {
-	// Name is the policy's name. It is empty if the dialect has no names.
+	// Name is the policy's name; "" if the dialect has none.
 	Name string
 
-	// Partition is the server's partition key; nil if the response states none.
+	// Partition is the server's partition key; nil if not stated.
 	Partition []byte
 
 	// Remaining is the number of units left; -1 if not stated.
@@ -55,12 +52,12 @@ type ServiceLimit struct {
 	Quota  int64
 	Window time.Duration
 
-	// Unit is the unit of the numbers, e.g. "requests"; empty without a policy.
+	// Unit is the unit, e.g. "requests"; empty without a policy.
 	Unit string
 }
 
-// Pace returns the interval at which a client spreads Remaining units over Within. If no unit is left, it returns
-// Within. Without these numbers it returns Window divided by Quota, or 0.
+// Pace returns the interval that spreads Remaining units over Within. If no unit is left, it returns Within; without
+// these numbers, Window divided by Quota, or 0.
 func (l *ServiceLimit) Pace() time.Duration {
 	switch {
 	case l.Remaining > 0 && l.Within >= 0:
@@ -78,15 +75,13 @@ func (l *ServiceLimit) Pace() time.Duration {
 // lines together. Servers send about a hundred bytes.
 const maxField = 8 << 10
 
-// Read reads the header of a response with a status that arrived at now.
+// Read reads the header of a response that arrived at now. It ignores malformed fields.
 //
 //   - Retry-After takes precedence, and the longest of several. A date counts from the response's own Date, otherwise
 //     from now. A strict Reader reads it only beside 3xx, 413, 429 and 503.
 //   - Without it, a denial has the longest Within of the limits that have no unit left. A denial is a status from 400
 //     on; for a strict Reader 413, 429 or 503.
 //   - Read ignores the limits of a cached response (a positive Age), and fields of more than 8 KiB.
-//
-// Read never fails: it ignores malformed fields, as the draft asks.
 func (rd Reader) Read(status int, h http.Header, now time.Time) Fields {
 	r := &reading{strict: rd.Strict, h: h, now: now}
 	if date, ok := parseDate(h.Get("Date")); ok {

@@ -5,54 +5,47 @@ import (
 	"time"
 )
 
-// A State is one policy's decision about one request. A policy that did not
-// decide has none.
+// A State is a policy's decision.
 type State struct {
 	// Quota is the quota of the policy. Without one, Write omits the State.
 	Quota *Quota
 
-	// Denied is true if this policy denied the request. It counts in a denied
-	// [Response] only.
+	// Denied is true if this policy denied the request of a denied [Response].
 	Denied bool
 
-	// Remaining is the number of units left, without the cost of a denied
-	// request. Write cuts it to 0 and the limit.
+	// Remaining is the number of units left, without the cost of a denied request.
 	Remaining int64
 
-	// RetryAfter is the wait of a denied client, jitter included; [Never] if
-	// waiting does not help. Write rounds up to seconds.
+	// RetryAfter is the wait of a denied client, jitter included; [Never] if none
+	// helps.
 	RetryAfter time.Duration
 
-	// ResetAfter is the time until the whole limit is available; [Never] if
-	// unknown.
+	// ResetAfter is the time until the whole limit is back; [Never] if unknown.
 	ResetAfter time.Duration
 
-	// UnitAfter is the time until one unit is available; [Never] if none
-	// returns. It counts if Remaining is 0 or less.
+	// UnitAfter is the time until one unit is available; [Never] if none returns.
+	// It counts if Remaining is 0 or less.
 	UnitAfter time.Duration
 }
 
-// A Response describes the rate limit fields of one response to
-// [Dialect.Write]. The zero value adds no field.
+// A Response has the contents for [Dialect.Write]. The zero value adds no
+// field.
 type Response struct {
-	// Quotas are the quotas of all advertised policies, in the order of the
-	// fields.
+	// Quotas are the quotas of all advertised policies.
 	Quotas []*Quota
 
 	// States are the decisions of the advertised policies.
 	States []State
 
-	// Denied is true if any policy denied the request, advertised or not, or if
-	// the service refuses it for another reason and names a wait.
+	// Denied is true if any policy denied the request, advertised or not, or the
+	// service refuses it with a wait.
 	Denied bool
 
-	// RetryAfter is the wait until every policy admits a denied request;
-	// [Never] if waiting does not help. A longer wait of a denied State takes
-	// precedence.
+	// RetryAfter is the wait until every policy admits a denied request; [Never]
+	// if none does. A longer wait of a denied State takes precedence.
 	RetryAfter time.Duration
 
-	// Now is the time of the decision. Without it, Write omits
-	// X-RateLimit-Reset.
+	// Now is the time of the decision; zero omits X-RateLimit-Reset.
 	Now time.Time
 }
 

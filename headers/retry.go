@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Never is the wait of a request that no wait helps, e.g. because it costs more
-// than the limit.
+// Never is the wait of a request that no wait helps.
 const Never = time.Duration(math.MaxInt64)
 
 // maxWait is 14 days in seconds. JavaScript's setTimeout holds milliseconds in
@@ -18,13 +17,11 @@ const Never = time.Duration(math.MaxInt64)
 // fifth of the wait. The limiter denies a client that returns too early again.
 const maxWait = 1_209_600
 
-// SetRetryAfter sets Retry-After to the wait in whole seconds, rounded up, at
-// least 1 and at most 1209600 (14 days). If h has the field already, the longer
-// wait stays in one line; a value that is not a number is replaced. [Never]
-// removes the field.
+// SetRetryAfter sets Retry-After to the wait in whole seconds, rounded up, from
+// 1 to 1209600 (14 days). A longer wait in h stays; a value that is not a
+// number is replaced. [Never] removes the field.
 //
-// [Dialect.Write] does so for denials. Use SetRetryAfter for other answers,
-// such as a 503.
+// [Dialect.Write] does so for denials.
 func SetRetryAfter(h http.Header, wait time.Duration) {
 	seconds, ok := longestWait(h, wait)
 	if !ok {

@@ -14,23 +14,21 @@ const (
 	keyRetryAfter = "Retry-After"
 )
 
-// Write adds the fields of the Dialect to h, which must not be nil. Call it
-// before the response begins.
+// Write adds fields to h, which must not be nil. Call it before the response
+// begins.
 //
-//   - RateLimit has one item per State, the item with the least r first. A
-//     denial lists only the denied States, in their order.
+//   - RateLimit has one item per State, the least r first. A denial lists only
+//     the denied States, in their order.
 //   - RateLimit-Policy has one item per Quota.
 //   - The RateLimit-Limit and X-RateLimit families describe the State with the
 //     least r/q, or the denied State with the longest wait.
-//   - Retry-After belongs to denials only; see [SetRetryAfter].
+//   - Only denials have Retry-After; see [SetRetryAfter].
 //
-// Limiters may be stacked: RateLimit and RateLimit-Policy get a further line,
-// and an admitted response keeps the single numbers that are nearer to their
-// limit.
+// Of stacked limiters, RateLimit and RateLimit-Policy get a line each, and an
+// admitted response keeps the single numbers nearer to their limit.
 //
-// Write keeps nothing of resp. Do not edit lines of h in place, because a
-// [Quota] may share them. Write is safe for concurrent use with different
-// headers h.
+// It keeps nothing of resp. Do not edit lines of h in place, because Quotas
+// share them. Write is safe for concurrent use with different h.
 func (d Dialect) Write(h http.Header, resp Response) {
 	d = d.orDefault()
 	var shared, waits bool
