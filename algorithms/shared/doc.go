@@ -11,43 +11,41 @@
 //	deny cache  calls that Redis has denied and that cannot be allowed yet
 //	lease       takes of hot keys, from blocks of units (off by default)
 //	fallback    calls that Redis has not answered in time
-//	Redis       everything else: one script, and one round trip, for any number of limits
+//	Redis       everything else: one script, in one round trip
 //
-// While scripts are in flight, other calls gather, and the next script decides them all. In Redis Cluster, checks of
-// one principal are one script. Checks in several slots are taken slot by slot, and given back if a later slot denies.
+// Calls that wait for a script share the next one. In Redis Cluster, checks in several slots are taken slot by slot,
+// and given back if a later slot denies.
 //
 // # Outages
 //
 // A Redis outage does not become an outage of the service:
 //
-//   - Every call ends within about Options.Deadline, or twice that if it waits behind others, whatever the client's
-//     timeouts are.
-//   - If Redis has not answered, each check's [algorithms.FailureMode] does. FailLocal, the default, lets the memory of
-//     this process decide. A FailClosed take refuses the call with [algorithms.ErrUnavailable].
-//   - After five failed round trips in a row, or if half of at least twenty fail within ten seconds, the circuit opens.
-//     Then calls are answered at once. Probes close it again. Clients that hang up and bad stored keys do not open it.
+//   - Every call ends within about Options.Deadline, or twice that if it waits behind others.
+//   - If Redis has not answered, each check's [algorithms.FailureMode] does. A FailClosed take refuses the call with
+//     [algorithms.ErrUnavailable].
+//   - After five failed round trips in a row, or if half of at least twenty fail within ten seconds, the circuit opens,
+//     and calls are answered at once. Probes close it again.
 //   - A script that Redis may have executed is never sent again.
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that was at least half
-// used starts with that use. When Redis is back, it receives the units that were admitted without it. Together the
-// instances admit at most
+// used starts with that use. Later Redis receives the units that were admitted without it. Together the instances admit
+// at most
 //
 //	B + R·T/W + k·B  through a Redis that lost its data k times, and
 //	B + R·U/W + N    locally, if some instance was without Redis for a time U,
 //
-// in a time T, of a limit of R per W with burst B, and in addition the charges within the replication lag of each
-// failover. A fixed window admits R per window of the clock.
+// in a time T, of a limit of R per W with burst B, and the charges within the replication lag of each failover. A fixed
+// window admits R per window of the clock.
 //
 // # Remembered denials
 //
-// This process remembers a denial until its RetryAfter, for at most a second, and answers the same check itself. So
-// clients that retry in a loop cost Redis nothing. A settlement of another instance acts here after a second at most.
-// Waits are never too short; Remaining may be too low. If memory denies one check of a call, the others are Undecided.
-// Exact checks always ask.
+// This process remembers a denial until its RetryAfter, for at most a second, so a settlement of another instance acts
+// here after a second at most. Waits are never too short; Remaining may be too low. If memory denies one check of a
+// call, the others are Undecided.
 //
 // # The client
 //
-// Any client of go-redis works, except a Ring. Scripts are not retried, whatever MaxRetries says.
+// Any client of go-redis works, except a Ring. MaxRetries does not retry scripts.
 //
 //	ReadTimeout, WriteTimeout  A little longer than Options.Deadline. A client that gives up
 //	                           first closes a connection each time.
@@ -58,14 +56,11 @@
 //	                           notifications, and the client has neither OnConnect nor a
 //	                           provider of credentials. Hooks must obey the deadline.
 //
-// [Limiter.Findings] reports settings that do not fit, and [Limiter.Ready] misconfigurations. In an outage go-redis
-// logs failed dials itself; logging.Disable of its package logging stops that.
+// [Limiter.Findings] reports settings that do not fit. In an outage go-redis logs failed dials; logging.Disable of its
+// package logging stops that.
 //
 // # Stored keys
 //
-// Redis holds each key as prefix:{first}|rest:policy:tag, with a TTL after which it would be full. A part that is long,
-// or that has blanks, braces or control characters, is stored as its digest. The set prefix:{instances} holds the live
-// instances.
-//
-// Package limitertest has a page for testing your service, also with miniredis.
+// Redis holds each key as prefix:{first}|rest:policy:tag, until it would be full. A part that is long, or that has
+// blanks, braces or control characters, is stored as its digest. The set prefix:{instances} holds the live instances.
 package shared

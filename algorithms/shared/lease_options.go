@@ -13,38 +13,33 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// LeaseOptions tune leases. A hot key takes units from Redis in blocks, and its
-// takes are answered from the blocks without Redis. The zero value leases the
-// hot keys of all policies.
+// LeaseOptions tune leases: a hot key takes units from Redis in blocks, which
+// answer without Redis. The zero value leases the hot keys of all policies.
 //
-// Redis charges a unit before it is spent, so leases admit no more in total.
-// Units of a window are spent in that window. In any interval, a token bucket
-// may admit as many units more as were on lease when the interval began. If a
-// process dies, its units stay charged until they drain. Remaining is a lower
-// bound.
+// Leases admit no more in total. In any interval, a token bucket may admit as
+// many units more as were on lease when the interval began. If a process dies,
+// its units stay charged until they drain.
 //
-// Only takes under TokenBucket, FixedWindow, SlidingWindowCounter, PerDay and
-// PerMonth are leased, unless they are Exact, or their call has a trial, two
-// checks on one key, or more than eight checks.
+// Takes under TokenBucket, FixedWindow, SlidingWindowCounter, PerDay and
+// PerMonth are leased, unless they are Exact, or share a call with a trial, a
+// check on the same key, or more than seven checks.
 //
-// A process that leases takes 50 to 100 times as much as a process that does
-// not, until the limit is spent. So lease in all processes of a policy, or in
-// none.
+// Lease in all processes of a policy, or in none: a leasing process takes 50 to
+// 100 times as much as others, until the limit is spent.
 type LeaseOptions struct {
 	// Policies are the policies whose keys may be leased; empty means all.
 	Policies []string
 
-	// Share bounds the units of one key that one instance holds, in per cent of
-	// the limit's burst or requests: 1 to 50; 0 means 10.
+	// Share bounds the units of a key that an instance holds, in per cent of the
+	// burst or requests: 1 to 50; 0 means 10.
 	Share int
 
-	// Hold is the longest that units are on lease, 10 ms to 1 s; 0 means 100
-	// ms. Other instances learn of a changed limit by a call, and of a Reset
-	// within Hold.
+	// Hold is the longest that units are on lease, 10 ms to 1 s; 0 means 100 ms.
+	// Other instances see a Reset within Hold.
 	Hold time.Duration
 
-	// HotAt is how many admitted takes per second, of one key on this instance,
-	// make the key hot: 10 to 100 000; 0 means 500.
+	// HotAt is how many admitted takes per second here make a key hot: 10 to 100
+	// 000; 0 means 500.
 	HotAt int
 
 	// MaxKeys bounds the keys that are leased at once, 1 to 100 000; 0 means 1

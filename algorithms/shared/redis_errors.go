@@ -36,18 +36,18 @@ var reasons = []string{
 	reasonConfiguration, reasonKey, reasonCancelled, reasonInternal,
 }
 
-// Reason returns one word, a label for metrics and logs, for an error of
-// [Limiter.Allow] or [Limiter.Ready] or its cause:
+// Reason returns one word for metrics and logs, for an error of [Limiter.Allow]
+// or [Limiter.Ready] or its cause:
 //
-//	unavailable    Redis cannot be reached or refuses to serve; also unknown errors
-//	timeout        Redis has not answered in time
-//	overload       nothing was sent: too many calls wait, or no connection was free
+//	unavailable    Redis cannot be reached or refuses; also unknown errors
+//	timeout        no answer in time
+//	overload       not sent: too many calls wait, or no connection was free
 //	failover       a master changes, or slots of a Cluster move
 //	capacity       Redis is out of memory or of connections
-//	configuration  it will not resolve itself: see ErrMisconfigured
-//	key            a stored key holds something that is not a limiter's
+//	configuration  see ErrMisconfigured
+//	key            a stored key is not a limiter's
 //	cancelled      the caller's context has ended
-//	internal       a fault of the program or of this library
+//	internal       a fault of the program or this library
 //
 // Reason returns "" for nil.
 func Reason(err error) string { return troubleOf(err).reason }

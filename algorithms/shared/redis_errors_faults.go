@@ -9,7 +9,7 @@ import (
 )
 
 // ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not
-// resolve themselves. They should end the program at start:
+// resolve themselves. End the program:
 //
 //	if err := limiter.Ready(ctx); errors.Is(err, shared.ErrMisconfigured) {
 //		log.Fatal(err)
@@ -17,15 +17,13 @@ import (
 var ErrMisconfigured = errors.New("redis is misconfigured")
 
 // A Misconfiguration is an error of [Limiter.Ready] that wraps
-// [ErrMisconfigured]. Its text names the fault, and the remedy in terms of
-// go-redis's options. A program with flags can give its own advice for each
-// Fault.
+// [ErrMisconfigured].
 type Misconfiguration struct {
 	// Fault is one of these words:
 	//
-	//	cluster      the server is a node of a Cluster, and the client is not a Cluster's
+	//	cluster      the server is in a Cluster, and the client is not a Cluster's
 	//	standalone   the client is a Cluster's, and the server is not in one
-	//	sentinel     the server is a Sentinel, which holds no data
+	//	sentinel     the server is a Sentinel
 	//	master       the Sentinels do not know the name of the master
 	//	tls          the server speaks TLS, and the client does not
 	//	plaintext    the client speaks TLS, and the server does not
@@ -33,7 +31,7 @@ type Misconfiguration struct {
 	//	password     the server wants a password
 	//	login        the user or the password is wrong
 	//	protected    the server accepts only local connections
-	//	permission   the user may not run a command, or use a key
+	//	permission   the user may not run a command or use a key
 	//	command      the server, or a proxy before it, lacks a command
 	//	scripting    the server, or a proxy before it, runs no Lua scripts
 	Fault string

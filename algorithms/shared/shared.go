@@ -11,16 +11,14 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Client sends one command. Every client of go-redis does. Checks in several
-// Cluster slots need a redis.ClusterClient, or a type that embeds one: New
-// recognises it by its type. Any other type that stands before a Cluster can
-// only serve calls of one principal.
+// A Client is a client of go-redis. Checks in several Cluster slots need a
+// [redis.ClusterClient], or a type that embeds one.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// A Limiter limits together with every process that uses the same Redis and
-// prefix. It is safe for concurrent use, and must be closed.
+// A Limiter is safe for concurrent use. Processes with the same Redis and
+// prefix count together. Close it.
 type Limiter struct {
 	top      layer
 	redis    *redisLayer
@@ -35,7 +33,7 @@ var _ algorithms.Limiter = (*Limiter)(nil)
 
 // New returns a limiter for a client of Redis 6.2 or later, of 64 bits. Nil
 // options mean the defaults. The error names every misconfiguration. New sends
-// nothing, so it succeeds while Redis is down; [Limiter.Ready] asks Redis.
+// nothing; see [Limiter.Ready].
 func New(rdb Client, o *Options) (*Limiter, error) {
 	options := o.withDefaults()
 	if err := errors.Join(validateClient(rdb), options.validate()); err != nil {
@@ -96,22 +94,20 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 }
 
 // Ready returns nil if Redis can decide now, and otherwise the reason. Call it
-// when a program starts, and in its health check. It runs a few scripts, and
-// until Redis has decided once, each of their commands. So it finds a server
-// that is read-only or full, or withholds a permission. A [Misconfiguration]
-// will not resolve itself. While the circuit is open, Ready does not ask Redis.
+// when a program starts, and in its health check. It also finds a server that
+// is read-only or full, or withholds a permission. While the circuit is open,
+// Ready does not ask Redis.
 func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx) }
 
-// Findings returns settings of Redis and its client that are wrong, although
-// limits work today. Each is logged once. Findings asks one Redis node for
-// INFO.
+// Findings returns wrong settings of Redis and its client with which limits
+// still work. Each is logged once. Findings asks one Redis node for INFO.
 func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
-// Dismiss marks a finding of this instance as dismissed, until its cause ends. It
-// reports whether Findings has found one with the code.
+// Dismiss marks a finding of this instance as dismissed, until its cause ends.
+// It reports whether there is one.
 func (l *Limiter) Dismiss(code string) bool { return l.redis.dismiss(code) }
 
-// StoredKey returns the key under which Redis holds the state of a check, e.g.
+// StoredKey returns the key of a check in Redis, e.g.
 // penstock:{usr=42}:orders:tb. It is empty for an invalid check and for Nobody.
 func (l *Limiter) StoredKey(check algorithms.Check) string { return l.redis.storedKey(check) }
 
@@ -131,10 +127,9 @@ func (l *Limiter) Stats() algorithms.Stats {
 	return s
 }
 
-// Close gives back leases, and ends the limiter's goroutines, within 3 s. The
-// error says that Redis could not be asked. Later calls work, without leases
-// and recovery. Close may be called more than once and at any time. It does not
-// close the client.
+// Close gives back leases, and ends goroutines, within 3 s. The error says that
+// Redis could not be asked. Later calls work, without leases and recovery. You
+// may call it repeatedly. It does not close the client.
 func (l *Limiter) Close() error {
 	var err error
 	if l.lease != nil {

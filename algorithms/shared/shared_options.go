@@ -16,46 +16,45 @@ import (
 
 // Options tune a [Limiter]. The zero value is the default of every option.
 type Options struct {
-	// Prefix begins every stored key; empty means "penstock". It is at most 64 bytes of printable ASCII without spaces
+	// Prefix begins every stored key; empty means "penstock". It has at most 64 bytes of printable ASCII without spaces
 	// and braces.
 	Prefix string
 
-	// Deadline bounds the wait to be sent, and then the wait for the answer, of every call; 0 means 50 ms. After that a
-	// call is decided without Redis.
+	// Deadline bounds the wait to be sent, and then the wait for the answer; 0 means 50 ms. After that a call is
+	// decided without Redis.
 	Deadline time.Duration
 
-	// Logger receives one line per change of state, and no keys. Nil means slog.Default().
+	// Logger receives changes of state, and no keys. Nil means slog.Default().
 	Logger *slog.Logger
 
-	// Now is the clock of decisions. Nil means the Redis server's clock, which all instances share. Now must be safe
-	// for concurrent use. Instances whose clocks differ by more than 100 ms repair each other's states. With Now, no
-	// denial is remembered and nothing is leased.
+	// Now is the clock of decisions. Nil means the Redis server's. Now must be safe for concurrent use. Instances whose
+	// clocks differ by more than 100 ms repair each other's states. With Now, no denial is remembered and nothing is
+	// leased.
 	Now func() time.Time
 
-	// InFlight bounds the batches in flight to one server, or to one of 64 ranges of Cluster slots. Their number
-	// follows the network up to this bound; it stays 2 for a client that writes commands as text. 0 means half of the
+	// InFlight bounds the batches in flight to one server, or to one of 64 ranges of Cluster slots. 0 means half of the
 	// client's pool, or 4 if the client does not show its pool.
 	InFlight int
 
-	// Instances is how many instances share Redis until Redis can report it; 0 means one. They are counted every 5 s; a
-	// lower count is used after 15 s.
+	// Instances is how many instances share Redis until Redis can report it; 0 means one. A changed number counts
+	// within 5 s, a lower one after 15 s.
 	Instances int
 
-	// Share, in per cent, is the part of every limit that this process admits without Redis; 0 means one Nth for N
-	// instances.
+	// Share, in per cent, is the part of every limit that this process admits without Redis; 0 means an equal part for
+	// each instance.
 	Share int
 
-	// MaxKeys bounds the keys that this process counts without Redis: see [algorithms.MemoryOptions].
+	// MaxKeys bounds the keys counted without Redis: see [algorithms.MemoryOptions].
 	MaxKeys int
 
-	// DenyCacheKeys bounds the keys whose denials are remembered; 0 means 100 000, and DenyCacheOff means none.
+	// DenyCacheKeys bounds the remembered denials; 0 means 100 000, and [DenyCacheOff] none.
 	DenyCacheKeys int
 
 	// Lease, if not nil, leases hot keys.
 	Lease *LeaseOptions
 }
 
-// DenyCacheOff is the DenyCacheKeys that remembers no denial.
+// DenyCacheOff, as Options.DenyCacheKeys, remembers no denial.
 const DenyCacheOff = -1
 
 const (
