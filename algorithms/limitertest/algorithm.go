@@ -117,7 +117,7 @@ func the(name string) algorithm {
 // algorithmOf returns the algorithm of a limit.
 func algorithmOf(l algorithms.Limit) algorithm { return the(l.Algorithm().String()) }
 
-// Tag returns the documented end of the keys that store limits of an algorithm, e.g. "tb".
+// Tag returns the end of an algorithm's stored keys, e.g. "tb".
 func Tag(a algorithms.Algorithm) string { return the(a.String()).tag }
 
 // ten returns ten per minute of every algorithm.

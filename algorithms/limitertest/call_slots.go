@@ -10,8 +10,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// AcrossSlots checks calls on several principals, for a subject whose keys lie in several slots: they admit no more
-// than the limits, and a denied call gives its units back.
+// AcrossSlots checks a subject whose keys lie in several slots: calls on several principals admit no more than the
+// limits, and a denied call returns its units.
 func AcrossSlots(t *testing.T, s Subject) {
 	s.run(t, slotRules)
 	for _, a := range every() {

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// Differential plays random traces on limiters of two subjects, and wants the same answers except for their Source. A
-// failure reports the seed and the shortest trace that fails.
+// Differential plays random traces on two subjects, and wants the same answers except for their Source. A failure
+// reports the shortest trace that fails.
 func Differential(t *testing.T, a, b Subject, traces int) {
 	for name, several := range map[string]bool{"one limit per key": false, "several limits per key": true} {
 		t.Run(name, func(t *testing.T) {

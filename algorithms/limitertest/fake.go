@@ -12,16 +12,14 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Fake is a Memory that answers as the limiter that all instances share. A test can bring it into trouble, run
-// functions before and after its decisions, and read the checks that it received.
+// A Fake is an [algorithms.Memory] that answers as a shared limiter. It fails or hangs when a test says so.
 //
-// A call is recorded, runs the function of Before, fails or hangs if the Fake is in trouble, is decided, and runs the
-// function of After. An error ends the call, so trouble charges nothing. To lose the answer to a charge, charge Memory
-// in Before and return an error.
+// A call is recorded, runs Before's function, fails or hangs, is decided, and runs After's function. An error ends the
+// call, so it charges nothing. To lose the answer to a charge, charge Memory in Before and return an error.
 //
-// A Fake is safe for concurrent use, also while a test changes its behaviour. Functions may use the Fake.
+// A Fake is safe for concurrent use. Functions may use it.
 type Fake struct {
-	// Memory decides and keeps the counts. Tests use it as another instance. Its own answers have the Source Local.
+	// Memory decides and counts. Tests use it as another instance. Its own answers have the Source Local.
 	Memory *algorithms.Memory
 
 	mu      sync.Mutex
@@ -40,7 +38,7 @@ type Asked struct {
 	Place int       // in the call, from 0: the checks with Place 0 count calls
 }
 
-// NewFake returns a Fake that is not in trouble, and answers as Shared.
+// NewFake returns a Fake that answers as Shared.
 func NewFake() *Fake {
 	m := algorithms.NewMemory(&algorithms.MemoryOptions{Now: ExceptForSweeps(time.Now)})
 	return &Fake{Memory: m, source: algorithms.Shared}
@@ -112,7 +110,7 @@ func relabel(r algorithms.Receipt, a, b algorithms.Source) algorithms.Receipt {
 	return algorithms.ReceiptOf(s)
 }
 
-// Fail makes all calls fail with err from now on; nil ends any trouble.
+// Fail makes all calls fail with err from now on; nil ends this and Hang.
 func (f *Fake) Fail(err error) {
 	if err == nil {
 		f.set(func() { f.trouble = nil })
@@ -121,8 +119,7 @@ func (f *Fake) Fail(err error) {
 	f.set(func() { f.trouble = func(context.Context) error { return err } })
 }
 
-// Hang makes all calls wait from now on until their context ends, and return its error. Fail(nil) ends that for later
-// calls.
+// Hang makes all calls wait from now on until their context ends, and return its error.
 func (f *Fake) Hang() { f.set(func() { f.trouble = hang }) }
 
 func hang(ctx context.Context) error {
@@ -130,13 +127,12 @@ func hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Before sets a function that runs before each decision, and ends the call if it returns an error; nil sets none.
+// Before sets a function that runs before each decision; its error ends the call. nil sets none.
 func (f *Fake) Before(run func(ctx context.Context, checks []algorithms.Check) error) {
 	f.set(func() { f.before = run })
 }
 
-// After sets a function that runs between each decision and its answer; nil sets none. It may change the answer. It
-// also runs if Memory returned an error.
+// After sets a function that runs after each decision, also after Memory's errors, and may change it; nil sets none.
 func (f *Fake) After(run func(checks []algorithms.Check)) { f.set(func() { f.after = run }) }
 
 // As sets the Source of the answers.

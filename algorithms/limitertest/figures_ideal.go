@@ -13,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// Ideal plays random traces on limiters of a subject, and wants the answers of the definitions. Each trace has one
-// limit and a clock that does not step back.
+// Ideal plays random traces on a subject, and wants the answers of the definitions. A trace has one limit and a clock
+// that does not step back.
 func Ideal(t *testing.T, s Subject, traces int) {
 	for _, a := range every() {
 		t.Run(a.name(), func(t *testing.T) {

@@ -1,8 +1,8 @@
-// Package limitertest has two pages: testing a service that uses penstock, and testing a Limiter of your own.
+// Package limitertest tests services that use penstock, and Limiters.
 //
 // # Testing your service
 //
-// Most tests need no Redis. Each of these has an Example:
+// Each of these has an Example:
 //
 //	synctest   a Memory inside testing/synctest needs nothing else: waits take no time
 //	clock      a Memory with a clock of yours (MemoryOptions.Now) reaches any date
@@ -11,19 +11,17 @@
 //
 // # Testing a Limiter
 //
-// [Run] checks that a Limiter keeps the rules: what each op does, what it charges and what it never charges, and that
-// every figure of a Decision is honest. It checks every rule for every algorithm. A failure prints the rule.
+// [Run] checks that a Limiter of your own keeps the rules: what each op does and charges, and that every figure of a
+// Decision is honest, for every algorithm. A failure prints the rule.
 //
-//	| You need                                    | Use          |
-//	|---------------------------------------------|--------------|
-//	| all rules, for one Limiter                  | Run          |
-//	| the rules of calls over several slots       | AcrossSlots  |
-//	| two Limiters that must answer alike         | Differential |
-//	| the definitions, in rational numbers        | Ideal        |
-//	| a limiter that fails when a test says so    | Fake         |
+//	You need                                  Use
+//	all rules, for one Limiter                Run
+//	the rules of calls over several slots     AcrossSlots
+//	two Limiters that must answer alike       Differential
+//	the definitions, in rational numbers      Ideal
+//	a limiter that fails when a test says so  Fake
 //
-// Random tests print their seed when they fail. PENSTOCK_SEED repeats it, and PENSTOCK_TRACES sets the number of
-// traces.
+// Failed random tests print their seed. PENSTOCK_SEED repeats it, and PENSTOCK_TRACES sets the number of traces.
 package limitertest
 
 import (
@@ -33,12 +31,12 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Subject is a kind of Limiter, and a test's view of its world.
+// A Subject is a kind of Limiter to test.
 type Subject struct {
-	// New returns a limiter whose clock is now; nil means the real clock. The end of the test closes it.
+	// New returns a limiter whose clock is now, nil for the real one. The end of the test closes it.
 	New func(tb testing.TB, now func() time.Time) algorithms.Limiter
 
-	// Foreign is New for a limiter of another backend; nil if there is none at hand.
+	// Foreign is New for another backend; nil if there is none.
 	Foreign func(tb testing.TB, now func() time.Time) algorithms.Limiter
 
 	// Shared says that all limiters made by New share one store.
@@ -50,7 +48,7 @@ type Subject struct {
 	// Traces is the number of random traces per test; 0 means 1.
 	Traces int
 
-	// Store is the store below the limiters; nil if tests cannot see it.
+	// Store is nil if tests cannot see the store.
 	Store Store
 }
 

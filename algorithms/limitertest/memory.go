@@ -23,8 +23,8 @@ func Memory() Subject {
 	}
 }
 
-// ExceptForSweeps returns a clock that stands still for sweeps, in which a Memory forgets full keys. Nil remains nil. A
-// trace sets the clock back, which would make keys count again that a sweep has forgotten.
+// ExceptForSweeps returns a clock that stands still while a Memory forgets full keys, for traces that set the clock
+// back. Nil remains nil.
 func ExceptForSweeps(now func() time.Time) func() time.Time {
 	if now == nil {
 		return nil

@@ -10,20 +10,20 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Store is a test's view of the store below a limiter. Its methods fail the test if the store does not answer.
+// A Store shows a test the store below a limiter. Its methods fail the test if the store does not answer.
 type Store interface {
-	// Stored returns the text under the key of a check, "" if there is none. The elements of a list and the fields of
-	// a sorted set (score/member) are joined by spaces.
+	// Stored returns the text under a check's key, "" if there is none. Spaces join elements of a list and fields
+	// (score/member) of a sorted set.
 	Stored(tb testing.TB, c algorithms.Check) string
 
-	// Plant replaces the value under the key of a check, without an expiry. The kind is "string", "list" (of the
-	// fields of raw), "zset" (of fields score/member) or "hash" (of one field).
+	// Plant replaces the value, without an expiry. The kind is "string", "list" (of the fields of raw), "zset" (of
+	// fields score/member) or "hash" (of one field).
 	Plant(tb testing.TB, c algorithms.Check, kind, raw string)
 
-	// Kind returns the kind of the value under the key of a check, "none" if there is none.
+	// Kind returns the kind of the value, "none" if there is none.
 	Kind(tb testing.TB, c algorithms.Check) string
 
-	// TTL returns how long the key of a check will live: 0 if it is gone, negative if it never expires.
+	// TTL returns how long the key will live: 0 if it is gone, negative if it never expires.
 	TTL(tb testing.TB, c algorithms.Check) time.Duration
 }
 
