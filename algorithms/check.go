@@ -15,26 +15,24 @@ type Check struct {
 	// begins with '~' names a keyspace beside it.
 	Policy string
 
-	// Key says who is counted, e.g. "usr=42". It must not be empty. All
-	// counters of the part before the first '|' share one Redis Cluster slot.
-	// Redis stores the key as prefix:{first}|rest:policy:tag.
+	// Key says who is counted, e.g. "usr=42". It must not be empty. All counters
+	// of the part before the first '|' share one Redis Cluster slot.
 	Key string
 
-	// Limit says how much. The zero Limit is an error.
+	// Limit says how much; the zero Limit is an error.
 	Limit Limit
 
 	// Cost is in units, never negative. A cost of 0 takes nothing, and is
 	// allowed unless the key is in debt. Reset and Renew ignore it.
 	Cost int64
 
-	// Op says what to do. The zero value is Take.
+	// Op is Take by default.
 	Op Op
 
-	// Fail says what answers the check while Redis cannot; the zero value is
-	// FailLocal. A Memory ignores it.
+	// Fail says what answers the check while Redis cannot. A Memory ignores it.
 	Fail FailureMode
 
-	// Exact asks the store itself: no remembered denial and no lease answers.
+	// Exact asks the store: no remembered denial or lease answers.
 	Exact bool
 
 	// Decision is the answer. Return and Renew read its Receipt.
@@ -42,7 +40,6 @@ type Check struct {
 }
 
 // Allowed reports whether a call proceeds: whether every Take is allowed.
-// Callers need no other test.
 func Allowed(checks []Check) bool {
 	for i := range checks {
 		if checks[i].Op == Take && !checks[i].Decision.Allowed {
@@ -52,9 +49,9 @@ func Allowed(checks []Check) bool {
 	return true
 }
 
-// An Op is the operation of a [Check]. A call holds takes and trials, or it
-// holds settlements (Return, Force, Grant, Reset, Renew), never both. The
-// limiter applies settlements one by one, in order.
+// An Op is the operation of a Check. A call holds either takes and trials, or
+// settlements (Return, Force, Grant, Reset, Renew), which apply one by one, in
+// order.
 type Op uint8
 
 const (
@@ -62,24 +59,22 @@ const (
 	// the call. Takes on the same stored key add up.
 	Take = Op(step.Take)
 
-	// Trial is a shadow limit on a key of its own. It is charged if it and
-	// every Take allow, and never affects another check.
+	// Trial is charged if it and every Take allow, and never affects another
+	// check. Give it a key of its own.
 	Trial = Op(step.Trial)
 
 	// TrialInstead is a Trial whose condition ignores the Take just before it
 	// in the slice: a candidate for that limit.
 	TrialInstead = Op(step.TrialInstead)
 
-	// Return undoes all or part of the take whose receipt its Decision holds,
-	// and leaves the remaining receipt there. It credits nothing that has
-	// refilled or rolled out of the window, nothing after a Reset or a repair
-	// of the clock, and nothing to a bucket that others have used since at
-	// another rate.
+	// Return undoes all or part of the take whose receipt its Decision holds, and
+	// leaves the rest there. It credits nothing that has refilled or left the
+	// window, nothing after a Reset or a repair of the clock, and nothing to a
+	// bucket used since at another rate.
 	Return = Op(step.Return)
 
-	// Force charges even if the cost does not fit, into at most one burst of
-	// debt, for a cost that is known late. Later requests wait until it is paid
-	// off.
+	// Force charges a cost that is known late, even if it does not fit, into at
+	// most one burst of debt.
 	Force = Op(step.Force)
 
 	// Grant credits units, never above full.
@@ -88,9 +83,9 @@ const (
 	// Reset forgets the key's units, and voids the receipts of its takes.
 	Reset = Op(step.Reset)
 
-	// Renew restarts the time for which a Concurrent take holds its units. It
-	// holds units again that have ended, even if they do not fit. Do not renew
-	// a receipt after its Return. Other limits ignore a Renew.
+	// Renew restarts the time for which a Concurrent take holds its units, even if
+	// that time has passed and they no longer fit. Do not renew a receipt after
+	// its Return. Other limits ignore a Renew.
 	Renew = Op(step.Renew)
 )
 
@@ -111,7 +106,7 @@ func (op Op) String() string {
 type FailureMode uint8
 
 const (
-	// FailLocal lets a local limiter answer. Without one, the request passes.
+	// FailLocal lets a local limiter answer, or the request pass.
 	FailLocal FailureMode = iota
 	// FailOpen lets the request pass.
 	FailOpen
@@ -131,9 +126,9 @@ func (m FailureMode) String() string {
 	}
 }
 
-// Item is for this module's limiters. It writes the check into it, or returns
-// everything that is wrong. An item that held another check needs Forget first.
+// Item is for this module's limiters.
 func (c *Check) Item(it *step.Item) error {
+	// An item that held another check needs Forget first.
 	if !c.valid() {
 		return c.mistakes()
 	}

@@ -12,13 +12,12 @@ import (
 // conveniencePolicy is the policy of Allow and Wait.
 const conveniencePolicy = "default"
 
-// Allow takes one unit of limit from key, in the policy "default". Errors are
-// the limiter's.
+// Allow takes one unit of limit from key, in the policy "default".
 func Allow(ctx context.Context, l Limiter, key string, limit Limit) (Decision, error) {
 	return AllowN(ctx, l, key, limit, 1)
 }
 
-// AllowN is [Allow] for n units, all or nothing; 0 only returns the figures.
+// AllowN is Allow for n units, all or nothing; 0 returns the figures.
 func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (Decision, error) {
 	return one(ctx, l, Check{Key: key, Limit: limit, Cost: n})
 }
@@ -28,14 +27,13 @@ func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (D
 //
 // Wait fails at once if no wait helps, or if the context would end first; that
 // error wraps [context.DeadlineExceeded]. If the context ends during the hold,
-// the unit goes back. A Concurrent limit is [ErrInvalid], because Wait returns
-// no receipt. Waiters are served in no order.
+// the unit goes back. A Concurrent limit is ErrInvalid. Waiters have no order.
 func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
 	return WaitN(ctx, l, key, limit, 1)
 }
 
-// WaitN is [Wait] for n units, all or nothing. Callers of single units may
-// delay it for long.
+// WaitN is Wait for n units, all or nothing. Calls for fewer units may delay it
+// for long.
 func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) error {
 	if limit.Algorithm().Concurrent() {
 		return fmt.Errorf("algorithms: %w: Wait cannot return the units of the limit %v; call Allow and keep its receipt", ErrInvalid, limit)

@@ -33,9 +33,9 @@ func (s Source) String() string {
 	}
 }
 
-// A Decision answers a [Check]. Figures are exact, in units and whole
-// microseconds, after the charge. If the call does not proceed, they describe
-// the untouched state.
+// A Decision answers a Check. Figures are exact, in units and whole
+// microseconds, after the charge. A Memory and Redis give the same figures. If
+// the call does not proceed, they describe the untouched state.
 type Decision struct {
 	// Allowed is this check's own verdict. Ask [Allowed] whether the call
 	// proceeds.
@@ -44,23 +44,21 @@ type Decision struct {
 	// Source says who decided.
 	Source Source
 
-	// Remaining is how many units could be taken now. A lease reports the units
-	// left on it, a lower bound.
+	// Remaining is how many units could be taken now; from a lease, a lower bound.
 	Remaining int64
 
-	// RetryAfter is how long until this cost would be admitted if no other
-	// caller spends: 0 if allowed, Never if waiting cannot help. It includes
-	// the costs of earlier takes of the call on the same key.
+	// RetryAfter is how long until this cost would be admitted if no other caller
+	// spends: 0 if allowed, Never if waiting cannot help. It includes earlier
+	// takes of the call on the same key.
 	RetryAfter time.Duration
 
-	// ResetAfter is how long until the full limit is back; 0 if it is.
+	// ResetAfter is how long until the full limit is back.
 	ResetAfter time.Duration
 
-	// UnitAfter is how long until one unit can be taken; 0 if one can.
+	// UnitAfter is how long until one unit can be taken.
 	UnitAfter time.Duration
 
-	// Delay is how long to hold an admitted request of a leaky bucket before
-	// you serve it.
+	// Delay is how long to hold an admitted request of a leaky bucket.
 	Delay time.Duration
 
 	// Receipt lets Return undo this take; zero unless the check was charged.
@@ -77,8 +75,8 @@ func (d *Decision) decide(f step.Figures, source Source) {
 	d.RetryAfter, d.ResetAfter, d.UnitAfter, d.Delay = f.RetryAfter, f.ResetAfter, f.UnitAfter, f.Delay
 }
 
-// A Receipt records a charge. It is opaque, comparable, and valid for the
-// limiter that issued it.
+// A Receipt records a charge. It is comparable, and valid for the limiter that
+// issued it.
 type Receipt struct{ step step.Receipt }
 
 // Units returns how many units can still be returned; 0 for the zero Receipt.

@@ -1,6 +1,5 @@
-// Package algorithms decides whether requests may proceed.
-//
-// A [Limit] says how much, and a [Limiter] decides. The limit travels with every call:
+// Package algorithms decides whether requests may proceed. A [Limit] says how much, and a [Limiter] decides. The limit
+// travels with every call:
 //
 //	limiter := algorithms.NewMemory(nil)
 //	d, err := algorithms.Allow(ctx, limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))
@@ -17,26 +16,11 @@
 //	100 requests at a time                       Concurrent            O(n)
 //	no requests                                  Nobody                none
 //
-// Their documentation says what "100 per minute" means.
-//
-// [Memory] counts in this process. shared.Limiter counts together with all instances, through Redis. Package
-// limitertest has a page for testing your service.
+// [Memory] counts in this process, and shared.Limiter with all instances, through Redis.
 //
 // # Several limits, one decision
 //
-// [Limiter.Allow] takes any checks, and charges all takes or none:
-//
-//	checks := []algorithms.Check{
-//		{Policy: "merchant", Key: "usr=" + merchant, Limit: perMerchant, Cost: 1},
-//		{Policy: "global", Key: "const=all", Limit: global, Cost: 1},
-//	}
-//	err := limiter.Allow(ctx, checks)
-//	if err == nil && algorithms.Allowed(checks) { ... }
-//
-// # What is exact
-//
-// All figures are integers: units and microseconds. Memory and Redis give the same figures. A client that waits
-// RetryAfter is admitted if no other client spends.
+// [Limiter.Allow] charges all takes of a call or none: see the package example.
 //
 // # What happens to a key
 //
@@ -45,8 +29,6 @@
 //	The rate of its bucket changes     the new rate counts from the last take
 //	Its algorithm changes              a new key, which starts full
 //	The clock steps back over 100 ms   the state moves to the new now and keeps its used units
-//	It is Reset                        it starts full; older receipts give nothing back
 //	Its state does not parse           it counts as absent, and the next charge replaces it
 //	Redis holds another type there     an error; penstock never writes or deletes that key
-//	It is full again                   it expires
 package algorithms

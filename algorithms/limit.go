@@ -14,8 +14,8 @@ import (
 // Limit.
 type Algorithm struct{ row *step.Row }
 
-// String returns the name as limits are written, e.g. "token-bucket"; "nobody"
-// for the limit Nobody, "" for the zero Limit.
+// String returns the name in limits, e.g. "token-bucket"; "" for the zero
+// Limit.
 func (a Algorithm) String() string {
 	if a.row == nil {
 		return ""
@@ -28,11 +28,11 @@ func (a Algorithm) refills(r step.Refill) bool { return a.row != nil && a.row.Re
 // Continuous reports whether units come back one by one, as in both buckets.
 func (a Algorithm) Continuous() bool { return a.refills(step.Continuously) }
 
-// Aligned reports whether units come back for all keys at the same instant, as
-// in windows of the clock and the calendar.
+// Aligned reports whether units come back for all keys at once, as in windows
+// of the clock and the calendar.
 func (a Algorithm) Aligned() bool { return a.refills(step.AtTurns) }
 
-// Calendar reports whether windows are days or months of the calendar.
+// Calendar reports whether windows are calendar days or months.
 func (a Algorithm) Calendar() bool { return a.row != nil && a.row.Calendar }
 
 // Concurrent reports whether requests hold units while they run.
@@ -47,42 +47,37 @@ type Limit struct {
 }
 
 // TokenBucket admits up to the burst at once (by default: requests), and then
-// requests per window. "100 per minute" means 100 on average: a key that was
-// unused admits up to 199 in its first minute. In general one window admits
-// burst + requests - 1.
+// requests per window. "100 per minute" means 100 on average: an unused key
+// admits up to 199 (burst + requests - 1) in its first minute.
 func TokenBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.TokenBucket, requests, window)
 }
 
 // LeakyBucket admits into a queue of burst places (by default: requests),
-// including the request that is being served. [Decision.Delay] says when to
-// serve an admitted request. A full queue denies. "100 per minute" serves one
-// request every 600 ms, and admits up to 199 in a minute. nginx's limit_req
-// admits one more at the same burst.
+// including the request being served. [Decision.Delay] says when to serve. A
+// full queue denies. "100 per minute" serves one request every 600 ms, and
+// admits up to 199 in a minute.
 func LeakyBucket(requests int64, window time.Duration) Limit {
 	return newLimit(step.LeakyBucket, requests, window)
 }
 
-// SlidingWindowCounter approximates [SlidingWindowLog] with two counters. It
-// assumes that the requests of the previous window came evenly, and counts the
-// share of them that the sliding window still overlaps. Windows follow the
-// clock.
+// SlidingWindowCounter approximates [SlidingWindowLog]: it assumes that the
+// requests of the previous window came evenly. Windows follow the clock.
 //
-// "100 per minute" means 100 on average. In any 60 seconds it admits at most 2R
-//   - 1 = 199: R at the end of a window, and the others as soon as they fit.
-//     The fullest 60 seconds held 99 requests at steady overload, and about 110
-//     (10 % above R) at random overload.
+// "100 per minute" means 100 on average. Any 60 seconds admit at most 199
+// (2R-1): R at the end of a window, and the others as soon as they fit. The
+// fullest held 99 at steady overload, and about 110 (10 % above R) at random
+// overload.
 //
 // It denies 25 to 31 % of the requests in bursts of R that come every 1.01 to
-// 1.5 windows. A client that uses R at once waits up to a window and an Rth of
-// it: 60.6 s.
+// 1.5 windows. A client that uses R at once waits up to 60.6 s: a window and an
+// Rth of it.
 func SlidingWindowCounter(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowCounter, requests, window)
 }
 
-// SlidingWindowLog admits at most requests in any window, exactly: "100 per
-// minute" never means more. It stores one entry per admitted request, at most
-// 10 000.
+// SlidingWindowLog admits at most requests, up to 10 000, in any window: "100
+// per minute" never means more.
 func SlidingWindowLog(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowLog, requests, window)
 }
@@ -94,10 +89,9 @@ func FixedWindow(requests int64, window time.Duration) Limit {
 	return newLimit(step.FixedWindow, requests, window)
 }
 
-// PerDay counts in calendar days of a time zone that [time.LoadLocation] finds;
-// nil is UTC. Around midnight it admits up to twice the requests, and all
-// clients come back at once. The store's clock decides the day; instances may
-// differ from it by up to a day.
+// PerDay counts in calendar days of a zone of [time.LoadLocation]; nil is UTC.
+// Around midnight it admits up to twice the requests, and all clients come back
+// at once. The store's clock decides the day, within a day of the instance's.
 func PerDay(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("day", zone))
 }
@@ -115,10 +109,9 @@ func calendarLimit(requests int64, c *step.Calendar) Limit {
 
 // Concurrent admits n requests at a time, at most 10 000. A Take holds its
 // units until a Return frees them, or until maxHold has passed without a
-// [Renew]. It bounds no rate. RetryAfter and ResetAfter are upper bounds. In an
-// outage of Redis, each instance admits its share of n, at least one, beside
-// running requests. Nothing returns a Force, and a Grant frees the oldest
-// units.
+// [Renew]. It bounds no rate. RetryAfter and ResetAfter are upper bounds.
+// Without Redis, each instance admits its share of n, at least one, beside
+// running requests. Nothing returns a Force. A Grant frees the oldest units.
 func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }

@@ -21,8 +21,8 @@ var windowUnits = [...]struct {
 	{"s", time.Second}, {"ms", time.Millisecond}, {"us", time.Microsecond},
 }
 
-// String returns the complete limit as [ParseLimit] reads it, or "" for the
-// zero Limit. It omits a burst that equals the requests.
+// String returns the limit as ParseLimit reads it, or "" for the zero Limit. It
+// omits a burst that equals the requests.
 func (l Limit) String() string {
 	n := &l.step
 	if n.Row == nil || n.Row == step.Nobody {
@@ -191,8 +191,7 @@ func errWindow(text string) error {
 	return fmt.Errorf("the window %q is not an integer with a unit of us, ms, s, m, h or d", text)
 }
 
-// MarshalText implements [encoding.TextMarshaler]. It fails if the limit is
-// invalid.
+// MarshalText implements encoding.TextMarshaler. An invalid limit is an error.
 func (l Limit) MarshalText() ([]byte, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("algorithms: %w", err)

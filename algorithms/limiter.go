@@ -11,24 +11,21 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// A Limiter decides whether requests may proceed. Implementations are safe for
-// concurrent use.
+// A Limiter decides. It is safe for concurrent use.
 type Limiter interface {
 	// Allow answers checks in place, at most 1 000. It charges every Take, or
 	// none.
 	//
 	// An error means that there is no decision; it never means "denied". If it
-	// wraps [ErrInvalid], nothing was charged. After any other error, the
-	// charge may have happened.
+	// wraps [ErrInvalid], nothing was charged; otherwise something may have been.
 	//
-	// After Allow returns, it does not touch checks. Concurrent calls must not
-	// share checks.
+	// Concurrent calls must not share checks.
 	Allow(ctx context.Context, checks []Check) error
 }
 
-// ErrInvalid is wrapped by every error that the caller caused: a bad limit, a
-// negative cost, an empty key, an unknown op, takes and settlements in one
-// call, or a clock outside of 1970 to 2252. No failure mode applies to it.
+// ErrInvalid is wrapped by every error that the caller caused, such as a bad
+// limit, a negative cost, or a clock outside of 1970 to 2252. No failure mode
+// applies to it.
 var ErrInvalid = step.ErrInvalid
 
 // ErrUnavailable is wrapped by the error of a call that only Redis may answer,
@@ -36,6 +33,6 @@ var ErrInvalid = step.ErrInvalid
 // have charged it.
 var ErrUnavailable = errors.New("the shared limiter is not available")
 
-// Never is the wait that does not end: for a cost above the burst, for the
-// limit Nobody, and for a wait that a [time.Duration] cannot express.
+// Never is an endless wait: for a cost above the burst, for [Nobody], and for a
+// wait that a time.Duration cannot express.
 const Never = time.Duration(math.MaxInt64)

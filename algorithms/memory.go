@@ -9,7 +9,7 @@ import (
 )
 
 // Memory limits within this process. It is safe for concurrent use, owns no
-// goroutine and needs no Close. Calls forget keys that are full again.
+// goroutine and needs no Close.
 type Memory struct {
 	clock  func() time.Time // nil: wall
 	wall   *wallClock
@@ -21,15 +21,14 @@ var _ Limiter = (*Memory)(nil)
 
 // MemoryOptions tune a [Memory].
 type MemoryOptions struct {
-	// MaxKeys bounds the keys; 0 or less means 1 000 000. Beyond it, or some
-	// per cent earlier, a new key evicts the key that is full soonest among a
-	// few, but none that was denied within the last second. If it can evict
-	// none, the new key is denied for a second.
+	// MaxKeys bounds the keys; 0 or less means 1 000 000. Beyond it, or some per
+	// cent earlier, a new key evicts the key that is full soonest among a few, but
+	// none that was denied within the last second. If it can evict none, it is
+	// denied for a second.
 	MaxKeys int
 
 	// Now is the clock; nil means the system's. It must be safe for concurrent
-	// use, and must neither call the Memory nor panic, because it runs under a
-	// lock.
+	// use, and must neither call the Memory nor panic.
 	Now func() time.Time
 }
 
@@ -60,8 +59,7 @@ func NewMemory(o *MemoryOptions) *Memory {
 	return m
 }
 
-// Allow implements [Limiter]. If the context has ended, it returns the
-// context's error. All other errors wrap [ErrInvalid].
+// Allow implements [Limiter]. Errors are the context's, or wrap [ErrInvalid].
 func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err
