@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An Observer receives the events of Transports. Many goroutines call Observe, on the path of every request, so it must
-// be quick. It must neither change the event nor read a body.
+// An Observer receives the events of Transports. Many goroutines call Observe, so it must be quick. It must neither
+// change the event nor read a body.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -18,33 +18,33 @@ type ObserverFunc func(ctx context.Context, e Event)
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// An Event is something that a Transport reports. Fields that its kind does not mention are zero.
+// An Event is a report of a Transport. Fields that its kind does not mention are zero.
 type Event struct {
 	Kind EventKind
 
-	// Name is Options.Name of the Transport.
+	// Name is Options.Name.
 	Name string
 
-	// Request is the caller's request. It is nil for Registered.
+	// Request is the caller's; nil for Registered.
 	Request *http.Request
 
-	// Response belongs to Sent, and to the kinds of giving up; nil if there is none.
+	// Response belongs to Sent and GaveUp kinds; nil if there is none.
 	Response *http.Response
 
 	// Err says why a Sent request has no response, or why the Transport gave up.
 	Err error
 
-	// Attempt numbers the attempts of the request, from 1. WaitedToRetry has the number of the attempt before it, other
-	// waits the number of the attempt after them.
+	// Attempt numbers the attempts of the request, from 1. WaitedToRetry has the attempt before it, other waits the
+	// attempt after.
 	Attempt int
 
-	// Denied is true if a Sent request was denied; see Options.Statuses.
+	// Denied is true if a Sent request was denied.
 	Denied bool
 
 	// Elapsed is the time until the response's header arrived (Sent), or the time waited.
 	Elapsed time.Duration
 
-	// Wait is the wait that is too long (GaveUpWait).
+	// Wait is GaveUpWait's.
 	Wait time.Duration
 }
 
@@ -52,7 +52,7 @@ type Event struct {
 type EventKind uint8
 
 const (
-	// Registered: NewTransport has succeeded.
+	// Registered: NewTransport succeeded.
 	Registered EventKind = iota + 1
 	// Sent: a request was sent, and has its response or its error.
 	Sent
@@ -62,14 +62,13 @@ const (
 	WaitedForPace
 	// WaitedForLimit: a request has waited for Options.Limiter.
 	WaitedForLimit
-	// GaveUpWait: a wait exceeds the request's deadline or Options.MaxWait.
+	// GaveUpWait: a wait is too long.
 	GaveUpWait
 	// GaveUpAttempts: a request was denied in its last attempt.
 	GaveUpAttempts
-	// GaveUpShare: retries have used up Options.RetryShare.
+	// GaveUpShare: RetryShare is used up.
 	GaveUpShare
-	// GaveUpRequest: a denied request cannot be sent again, because of its method or its body, or because
-	// Options.Limiter failed.
+	// GaveUpRequest: the method, the body or a failed Options.Limiter forbids a retry.
 	GaveUpRequest
 )
 

@@ -17,48 +17,43 @@ type Options struct {
 	// letters, digits, '.', '_' or '-'. "" means "client".
 	Name string
 
-	// MaxWait bounds the sum of one request's waits; 0 means 10 minutes. A context with an earlier deadline shortens
-	// it.
+	// MaxWait bounds the sum of one request's waits; 0 means 10 minutes. An earlier deadline shortens it.
 	MaxWait time.Duration
 
-	// Attempts is how often one request is sent at most; 0 means 4, and 1 no retries.
+	// Attempts bounds how often a request is sent; 0 means 4, and 1 no retries.
 	Attempts int
 
 	// Statuses are the statuses after which a request is sent again, from 400 to 599; empty means 429 and 503. The
 	// server must not have executed the request. 403 and 413 count only beside a wait.
 	Statuses []int
 
-	// RetryKeyed also retries requests of methods that are not idempotent, such as POST, with a header Idempotency-Key
-	// or X-Idempotency-Key.
+	// RetryKeyed also retries requests of other methods, such as POST, with an Idempotency-Key or X-Idempotency-Key.
 	RetryKeyed bool
 
-	// RetryAny retries requests of all methods. Set it only if executing a request twice is harmless, or the server
-	// executes nothing before it denies.
+	// RetryAny retries requests of all methods. Set it only if a second execution is harmless, or the server denies
+	// first.
 	RetryAny bool
 
-	// RetryShare is the largest share of retries among all sent requests, below 1; 0 means no bound. Beyond it, 10
-	// retries are in reserve.
+	// RetryShare bounds the share of retries among all sent requests, below 1, plus 10 in reserve; 0 means no bound.
 	RetryShare float64
 
-	// Pace spreads requests over the window that the server advertises, first in, first out. Before a server's first
+	// Pace spreads requests over the window that the server advertises, first in, first out. Until a server's first
 	// response, one request is sent at a time. A server that advertises nothing is not paced. If the server admits
-	// nothing for longer than a request may wait, the request fails with ErrWait, except one in each MaxWait. Processes
+	// nothing for longer than a request may wait, the request fails with [ErrWait], except one per MaxWait. Processes
 	// that share a quota need a shared Limiter.
 	Pace bool
 
-	// Partition returns which quota of an origin a request uses, e.g. its API key. Each partition has a pace and a key
-	// of Limiter of its own; nil means one per origin. Many goroutines call it, and it must not read the body. A
-	// Transport paces at most 1 000 partitions at a time; Limiter bounds all.
+	// Partition returns which quota of an origin a request uses, e.g. its API key; nil means one per origin. Many
+	// goroutines call it, and it must not read the body. At most 1 000 partitions are paced at a time.
 	Partition func(*http.Request) string
 
 	// Limiter and Limit bound the sent requests, one unit each, e.g. to a third party's published limits. The key is
-	// origin=https://api.example.com, then "|" and the partition if there is one. Processes that share a Limiter, a
-	// Name and a Limit share the budget. A unit of a Concurrent limit is held until the body is closed. Set both fields
-	// or none.
+	// origin=https://api.example.com, and "|" and the partition if there is one. A unit of a Concurrent limit is held
+	// until the body is closed. Set both fields or none.
 	Limiter algorithms.Limiter
 	Limit   algorithms.Limit
 
-	// Observers receive the events of the Transport.
+	// Observers receive all events.
 	Observers []Observer
 }
 

@@ -12,11 +12,11 @@ import (
 )
 
 // ErrWait is wrapped by the error of a request that was not sent, because its wait would exceed Options.MaxWait or its
-// deadline. For a deadline, the error also wraps [context.DeadlineExceeded].
+// deadline. For a deadline, [context.DeadlineExceeded] is wrapped too.
 var ErrWait = errors.New("the wait exceeds the request's budget")
 
-// A Transport is an [http.RoundTripper] that waits as servers ask. Make it with [NewTransport]; the zero value does not
-// work. It is safe for concurrent use, owns no goroutine and needs no Close.
+// A Transport is an [http.RoundTripper] that waits as servers ask. The zero value does not work. It is safe for
+// concurrent use, and needs no Close.
 type Transport struct {
 	base   http.RoundTripper
 	o      Options
@@ -24,8 +24,8 @@ type Transport struct {
 	shares shares
 }
 
-// NewTransport returns a Transport that sends requests through base; nil means [http.DefaultTransport]. Nil Options
-// mean the defaults. The error joins one error per misconfiguration.
+// NewTransport returns a Transport that sends requests through base; nil means [http.DefaultTransport]. The error joins
+// all misconfigurations.
 func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 	c, err := o.completed()
 	if err != nil {
@@ -41,7 +41,7 @@ func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 }
 
 // RetryAfter returns how long a response asks its client to wait, counted from its arrival, or false if it names no
-// wait. It is [headers.Never] beyond 292 years. RetryAfter does not read the body. resp may be nil.
+// wait. It does not read the body. resp may be nil.
 func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	if resp == nil {
 		return 0, false
@@ -50,16 +50,15 @@ func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	return f.Wait, f.From != ""
 }
 
-// CloseIdleConnections closes the idle connections of the base. [http.Client] calls it.
+// CloseIdleConnections closes the base's idle connections.
 func (t *Transport) CloseIdleConnections() {
 	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
 }
 
-// RoundTrip implements [http.RoundTripper]. It sends req once or several times, and returns the last response unread;
-// if a retry was refused after the wait, with the first 64 KiB of its body. Errors are the base's, the context's, the
-// limiter's, or wrap [ErrWait].
+// RoundTrip implements [http.RoundTripper]. It returns the last response unread; if a retry was refused after the wait,
+// with the first 64 KiB of its body. Errors are the base's, the context's, the limiter's, or wrap [ErrWait].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{t: t, ctx: req.Context(), req: req, next: req, lane: t.use(req)}
 	defer t.lanes.put(x.lane)
