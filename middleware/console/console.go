@@ -1,16 +1,13 @@
 // Package console lets operators look at the limits of one client, and help or
-// stop that client. [New] makes a [Console], for Go programs. [Console.Handler]
-// serves it as JSON over HTTP.
+// stop that client: from Go, or with [Console.Handler] as JSON over HTTP.
 //
-// A policy counts keys, such as usr=42 or ip=192.0.2.1. A [Subject] names one
-// key: by the account's ID, by an IP address, or by the text of the key. To
-// find the text for an address, the console calls the policy's Key with a
-// request that has only this address.
+// A [Subject] names one key of a policy, such as usr=42 or ip=192.0.2.1. For an
+// address, the console calls the policy's Key with a request that has only this
+// address.
 //
-// The console refuses a key that the policy never makes, because a ban of such
-// a key would stop no client. The error does not quote the key, which may be a
-// secret. ip=ADDRESS is also a key of policies that read API keys or have a
-// keyfunc.Custom.
+// The console refuses a key that the policy never makes. The error does not
+// quote the key, which may be a secret. ip=ADDRESS is also a key of policies
+// that read API keys or have a keyfunc.Custom.
 package console
 
 import (
@@ -27,17 +24,17 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// A Console acts on the keys of Middlewares, one key at a time. A change takes
-// effect on this instance at once, and on others within a second. A Console is
-// safe for concurrent use. The zero Console knows no policy.
+// A Console acts on the keys of Middlewares. A change takes effect on this
+// instance at once, and on others within a second. A Console is safe for
+// concurrent use. The zero Console knows no policy.
 //
-// Errors wrap [ErrNotFound], [ErrUneditable], or algorithms.ErrInvalid for an
-// invalid Subject, or are the errors of the limiter or of package overrides.
+// Errors wrap [ErrNotFound], [ErrUneditable], or [algorithms.ErrInvalid] for an
+// invalid Subject, or are the limiter's or package overrides'.
 type Console struct{ all []*ratelimit.Middleware }
 
-// New returns a console of Middlewares. If several have a policy of one name,
-// it knows the first. Bans and overrides need an Options.Overrides of package
-// overrides; an override of all policies goes to the first Middleware's.
+// New returns a console of Middlewares; of policies of one name, the first.
+// Bans and overrides need an Options.Overrides of package overrides; an
+// override of all policies goes to the first Middleware's.
 func New(all ...*ratelimit.Middleware) *Console { return &Console{all: slices.Clone(all)} }
 
 // A Subject is one key of a policy. The zero Subject is invalid.
@@ -49,17 +46,16 @@ type Subject struct {
 	ID  string     // the account, as in keyfunc.Identity
 	IP  netip.Addr // the client's address
 
-	// Tier is the tier of the requests; empty means none. Explain and Grant
-	// read it.
+	// Tier is for Explain and Grant; empty means none.
 	Tier string
 }
 
 var (
-	// ErrNotFound says that there is no such policy, tier or ban.
+	// ErrNotFound: there is no such policy, tier, ban or finding.
 	ErrNotFound = errors.New("not found")
 
-	// ErrUneditable says that a policy takes no override: Options.Overrides is
-	// nil or read-only, or a shadow policy should ban.
+	// ErrUneditable: Options.Overrides is nil or read-only, or a shadow policy
+	// should ban.
 	ErrUneditable = errors.New("not editable")
 )
 
@@ -167,8 +163,8 @@ var everyAlgorithm = []algorithms.Limit{
 	algorithms.FixedWindow(1, time.Second), algorithms.PerDay(1, nil), algorithms.Concurrent(1, time.Second),
 }
 
-// Reset forgets the units that a key has used of a policy and of its candidate,
-// under every limit, present or past. It keeps overrides and bans.
+// Reset forgets the units that a key has used of a policy and its candidate,
+// under every limit. It keeps overrides and bans.
 func (c *Console) Reset(ctx context.Context, s Subject) error {
 	t, err := c.one(s)
 	if err != nil {
@@ -190,8 +186,8 @@ func (c *Console) Reset(ctx context.Context, s Subject) error {
 // candidate returns the name under which a policy's candidate is stored.
 func candidate(policy string) string { return policy + "~candidate" }
 
-// Grant gives a key units back, at least one and at most as many as it has used
-// of the limit in force. Other limits of the same algorithm share the state.
+// Grant gives a key units back: at least one, at most the used units of the
+// limit in force. Limits of the same algorithm share the state.
 func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	t, err := c.one(s)
 	if err != nil {
@@ -204,8 +200,7 @@ func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	return t.ask(ctx, []algorithms.Check{{Policy: s.Policy, Key: t.Key, Limit: limit, Cost: units, Op: algorithms.Grant}})
 }
 
-// Dismiss dismisses a finding on this instance, until its cause ends: see
-// ratelimit.Middleware.Dismiss. The policy is "" for a finding of the limiter.
+// Dismiss is [ratelimit.Middleware.Dismiss].
 func (c *Console) Dismiss(code, policy string) error {
 	found := false
 	for _, m := range c.all {

@@ -41,9 +41,9 @@ func (c *Console) Ban(ctx context.Context, s Subject, until time.Time) error {
 	return c.set(ctx, s, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until})
 }
 
-// Unban lifts the ban of a key, an operator's or Policy.Ban's, and forgets the
-// key's denials. It keeps any other override. Without a ban to lift, the error
-// is ErrNotFound if the policy has no Ban of its own.
+// Unban lifts bans of a key, an operator's or Policy.Ban's, and forgets the
+// key's denials. It keeps any other override. If nothing is banned and the
+// policy has no Ban, the error is [ErrNotFound].
 func (c *Console) Unban(ctx context.Context, s Subject) error {
 	t, err := c.target(s)
 	if err != nil {

@@ -11,31 +11,29 @@ import (
 )
 
 // An Explanation says how a policy would decide a request of the subject, and
-// why. It is a snapshot, and yours to change.
+// why.
 type Explanation struct {
-	// Subject names the key by its text.
 	Subject Subject
 
 	// Override is the override in force; nil means none.
 	Override *ratelimit.Override
 
-	// Limits are all limits of the configuration and of the override, at most
-	// one of them in force. LimitOf's is missing, because it needs a request.
+	// Limits are all limits of the configuration and the override, at most one in
+	// force. LimitOf's is missing.
 	Limits []LimitState
 
 	// Denied reports whether the policy would deny a request of one unit now.
 	Denied bool
 
-	// Reason is ByBan for a banned key, and otherwise the reason of the limit
-	// in force, if there is one.
+	// Reason is ByBan, or the reason of the limit in force, if there is one.
 	Reason Reason
 
-	// ClearsAfter is the time until the policy would admit the request; 0 if it
-	// is not Denied, algorithms.Never if waiting cannot help.
+	// ClearsAfter is the time until the policy would admit the request;
+	// [algorithms.Never] if waiting cannot help.
 	ClearsAfter time.Duration
 }
 
-// A LimitState is a limit and its state for one key, as in algorithms.Decision.
+// A LimitState is a limit and its state for one key; see [algorithms.Decision].
 type LimitState struct {
 	Reason  Reason
 	Tier    string // for ByTier
@@ -47,7 +45,7 @@ type LimitState struct {
 	UnitAfter  time.Duration
 	Source     algorithms.Source
 
-	// Stored is the key in Redis; empty if Redis does not hold the state.
+	// Stored is the key in Redis, if it is there.
 	Stored string
 
 	name string // under which the state is stored

@@ -24,9 +24,8 @@ import (
 // maxBody bounds the body of a request, in bytes. Requests need far less.
 const maxBody = 8 << 10
 
-// Handler returns the console as JSON over HTTP, for the operators whom authorize admits. authorize returns the
-// operator's name, for the log of every change, or an error, which is logged and answered with 403. A nil authorize is
-// an error.
+// Handler returns the console as JSON over HTTP. authorize returns the operator's name, for the log of changes, or an
+// error, which is logged and answered 403. It must not be nil.
 //
 //	Method  Path                      Action
 //	GET     /policies                 lists the policies, the kinds of their keys, and their limits
@@ -41,13 +40,13 @@ const maxBody = 8 << 10
 //	DELETE  /overrides/{policy}?key=  clears one
 //
 // id=42 (the account) or ip=192.0.2.1 may replace key= in queries, and "id" or "ip" may replace "key" in bodies. In
-// /overrides, the key * is everyone, and the policy * is all policies. There you can also read and clear a key that the
-// policy never makes.
+// /overrides, the key * is everyone, and the policy * is all policies. A key that the policy never makes can be read
+// and cleared there.
 //
-// The answer to a change is 204. Unknown fields and keys that the policy never makes are answered 400. The handler
-// requires the same origin and application/json, so that pages of other sites cannot use an operator's browser.
+// A change is answered 204, and an unknown field or key 400. The handler requires the same origin and application/json,
+// so that other sites cannot use an operator's browser.
 //
-// Mount it under http.StripPrefix, on an address that clients do not reach. It logs to slog.Default().
+// Mount it under [http.StripPrefix], where clients do not reach it. It logs to slog.Default().
 func (c *Console) Handler(authorize func(*http.Request) (who string, err error)) (http.Handler, error) {
 	if authorize == nil {
 		return nil, errors.New("ratelimit: authorize is nil: want a function that admits operators")
