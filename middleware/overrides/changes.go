@@ -74,17 +74,15 @@ func (c *changes) each(yield func(at time.Time, policy, key string, o *ratelimit
 	}
 }
 
-// Changes calls yield for each of the latest 32 changes, oldest first: when it was
-// made, and the override; nil if it was cleared. The key may name a person. yield
-// must not change the override.
+// Changes calls yield for each of the latest 32 changes, oldest first: when it
+// was made, and the override; nil if it was cleared. The key may name a person.
+// Do not change the override.
 func (m *Memory) Changes(yield func(at time.Time, policy, key string, o *ratelimit.Override)) {
 	m.changes.each(yield)
 }
 
-// Changes calls yield for each of the latest 32 changes since the first reading,
-// by any instance, oldest first: when this instance learned of it, and the override;
-// nil if it was cleared. The key may name a person. yield must not change the
-// override.
+// Changes is [Memory.Changes] for the changes of all instances since the first
+// reading. at is when this instance learned of one.
 func (r *Redis) Changes(yield func(at time.Time, policy, key string, o *ratelimit.Override)) {
 	r.changes.each(yield)
 }

@@ -1,8 +1,6 @@
-// Package overrides holds tables of overrides. An override changes the limit of one key, of all keys of a policy, or of
-// all policies, while the service runs.
+// Package overrides holds tables of overrides, which change limits while the service runs.
 //
-// A [Memory] holds the overrides of one process. A [Redis] holds the overrides of all instances, and each instance sees
-// an edit within a second:
+// A [Memory] holds the overrides of one process, a [Redis] those of all instances:
 //
 //	table := ratelimit.Must(overrides.NewRedis(rdb, nil))
 //	defer table.Close()
@@ -10,19 +8,18 @@
 //	...
 //	err := table.Set(ctx, "charges", "usr=42", ratelimit.Override{Limit: algorithms.TokenBucket(500, time.Minute)})
 //
-// The first of these that exists is in force, as a whole:
+// The first of these is in force:
 //
 //	Policy   Key       In force for
 //	charges  usr=42    that key
 //	charges  Everyone  all other keys of the policy
 //	All      Everyone  all keys without one of the overrides above; it has only a Mode
 //
-// A table accepts every text as a key; package console refuses keys that the policy never makes.
+// A table accepts every text as a key; package console is stricter.
 //
 // # When to use something else
 //
-//   - Limits that follow from the client: Policy.Tiers or Policy.LimitOf. An override is the exception; give it an
-//     Until.
+//   - Limits that follow from the client: Policy.Tiers or Policy.LimitOf. Give an override an Until.
 //   - Changes of the configuration: Middleware.Update.
 //   - Millions of keys: each instance holds all overrides in memory.
 //   - Authorization: a policy that is off for everyone refuses no missing identity.

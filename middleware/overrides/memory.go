@@ -10,15 +10,15 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// A Memory holds the overrides of this process. NewMemory makes it; the zero
-// Memory panics. It is safe for concurrent use.
+// A Memory holds the overrides of this process. The zero Memory panics. It is
+// safe for concurrent use.
 type Memory struct {
 	table   atomic.Pointer[table]
 	mu      sync.Mutex // orders edits
 	changes changes
 }
 
-// NewMemory returns a Memory without overrides.
+// NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	m := new(Memory)
 	m.table.Store(new(table))

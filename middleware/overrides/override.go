@@ -29,11 +29,11 @@ const (
 )
 
 var (
-	// ErrInvalid says that an override, its policy or its key is invalid.
-	// Errors that wrap it contain no key.
+	// ErrInvalid: an override, its policy or its key is invalid. Its errors
+	// contain no key.
 	ErrInvalid = errors.New("invalid override")
 
-	// ErrFull says that [MaxPerPolicy] or [MaxPolicies] is reached.
+	// ErrFull: [MaxPerPolicy] or [MaxPolicies] is reached.
 	ErrFull = errors.New("too many overrides")
 )
 

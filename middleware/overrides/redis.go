@@ -30,13 +30,11 @@ const (
 )
 
 // A Redis holds the overrides of all instances that use the same Redis and
-// prefix. NewRedis makes it; the zero Redis panics. It is safe for concurrent
-// use. Close it.
+// prefix. The zero Redis panics. It is safe for concurrent use. Close it.
 //
 // An edit is in force on this instance when it returns, and on the others
-// within a second. Twice a second each instance asks Redis which policies have
-// changed, and reads all overrides of these. 100 000 overrides take most of a
-// second, and about 20 MB of memory.
+// within a second. To read the 100 000 overrides of a changed policy takes most
+// of a second, and about 20 MB of memory.
 //
 // While Redis is in trouble, the last overrides stay in force until they end.
 // If Redis loses its data, the overrides are lost. In Redis Cluster all
@@ -64,7 +62,7 @@ type Redis struct {
 	closed  chan struct{}
 }
 
-// RedisOptions tune a [Redis]. The zero value of each field is a default.
+// RedisOptions tune a Redis. Zero values are defaults.
 type RedisOptions struct {
 	// Prefix begins the stored keys; empty means "penstock". It has at most 64
 	// bytes of printable ASCII without spaces and braces.
@@ -75,15 +73,14 @@ type RedisOptions struct {
 	Logger *slog.Logger
 }
 
-// A Client sends one command, and is safe for concurrent use, like every client
-// of go-redis.
+// A Client is a client of go-redis.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// NewRedis returns the overrides in Redis; nil options mean the defaults. The
-// table is empty until Redis has answered: [Redis.Refresh] waits. The error
-// reports every misconfiguration.
+// NewRedis returns the overrides in Redis; nil options mean the defaults. It is
+// empty until Redis has answered: [Redis.Refresh] waits. The error reports
+// every misconfiguration.
 func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}
@@ -117,12 +114,11 @@ func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
 	return ratelimit.Override{}, false
 }
 
-// Count returns how many overrides of a policy have not ended, as far as this
-// instance knows.
+// Count returns how many overrides of a policy, as known here, have not ended.
 func (r *Redis) Count(policy string) int { return r.table.Load().policies[policy].count() }
 
 // Refresh reads the changes from Redis. Call it at startup if the service must
-// know its overrides before it serves. The error is the client's or the
+// know its overrides before it serves. Errors are the client's or the
 // context's.
 func (r *Redis) Refresh(ctx context.Context) error {
 	select { // the reader may wait for a Redis that hangs
@@ -173,8 +169,7 @@ func (r *Redis) poll() {
 }
 
 // Close ends the goroutine and waits for it. The last overrides stay in force.
-// You may call it more than once. It does not close the client. The error is
-// nil.
+// You may call it repeatedly. It does not close the client. The error is nil.
 func (r *Redis) Close() error {
 	r.cancel()
 	<-r.closed

@@ -53,10 +53,8 @@ end
 if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('HDEL', KEYS[2], ARGV[1]) end
 return 'ok'`
 
-// Set replaces the override of a key. It is in force on this instance when Set
-// returns, and on the others within a second. Errors wrap [ErrInvalid] or
-// [ErrFull], or are the client's. After an error of the client the override may
-// be set; set it again.
+// Set replaces the override of a key. Errors wrap [ErrInvalid] or [ErrFull], or
+// are the client's. After these the override may be set; set it again.
 func (r *Redis) Set(ctx context.Context, policy, key string, o ratelimit.Override) error {
 	if err := validate(policy, key, &o); err != nil {
 		return err
@@ -68,8 +66,7 @@ func (r *Redis) Set(ctx context.Context, policy, key string, o ratelimit.Overrid
 	return r.edit(ctx, policy, key, string(value))
 }
 
-// Clear removes the override of a key, if there is one. It takes effect and
-// fails as Set does.
+// Clear removes the override of a key, if there is one. Errors are Set's.
 func (r *Redis) Clear(ctx context.Context, policy, key string) error {
 	if err := validatePlace(policy, key); err != nil {
 		return err
@@ -102,8 +99,8 @@ func (r *Redis) eval(ctx context.Context, script, policy string, args ...any) (s
 	return cmd.Text()
 }
 
-// List reads from Redis the overrides of a policy that have not ended, by key.
-// It omits unreadable ones. Errors wrap [ErrInvalid], or are the client's.
+// List reads from Redis as [Memory.List]. It omits unreadable overrides. Errors
+// wrap ErrInvalid, or are the client's.
 func (r *Redis) List(ctx context.Context, policy string) (map[string]ratelimit.Override, error) {
 	if err := validatePlace(policy, ratelimit.Everyone); err != nil {
 		return nil, err
