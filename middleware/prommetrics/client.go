@@ -12,9 +12,8 @@ import (
 	"github.com/penstock-go/penstock/middleware/client"
 )
 
-// ClientMetrics are an Observer of package client's Transports. Make them with
-// [NewClient]; the zero value does not work. List them in the Options.Observers of each
-// Transport. ClientMetrics are safe for concurrent use.
+// ClientMetrics are an Observer of package client's Transports. The zero value does not work. List them in the
+// Options.Observers of each Transport. They are safe for concurrent use.
 type ClientMetrics struct {
 	requests *prometheus.CounterVec // by client, outcome
 	retries  *prometheus.CounterVec // by client
@@ -42,9 +41,7 @@ var (
 	}
 )
 
-// NewClient registers metrics of Transports with reg and returns them. For a registry
-// that has them already, NewClient returns the same ClientMetrics again. NewClient fails if
-// reg is nil, or if reg has another metric of one of the names.
+// NewClient is [New] for metrics of Transports.
 func NewClient(reg prometheus.Registerer) (*ClientMetrics, error) {
 	if reg == nil {
 		return nil, errors.New("ratelimit: the registerer of the client's metrics is nil: want e.g. prometheus.DefaultRegisterer")

@@ -4,20 +4,18 @@
 //	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))}}
 //	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
 //
-// All series of a policy exist before its first request. Label values are names
-// in the configuration (policies, tiers, limiters) and words of this module.
-// Clients cannot add series.
+// All series of a policy exist before its first request. Clients cannot add series.
 //
 // # Metrics of policies
 //
 //	Name, after ratelimit_            Labels                   Meaning
-//	requests_total                    policy, tier, outcome    requests; see ratelimit.Outcome for the outcomes
-//	unknown_tier_requests_total       policy                   requests with a tier that the policy does not have
+//	requests_total                    policy, tier, outcome    requests; see ratelimit.Outcome
+//	unknown_tier_requests_total       policy                   requests with a tier that the policy lacks
 //	abandoned_requests_total          policy                   held requests that were not served
 //	bans_total                        policy                   keys that the policy banned
 //	settlements_total                 policy, result           late charges and returns: made, failed or dropped
-//	settlement_lag_seconds                                     histogram: delay of settlements after they are due
-//	candidate_divergences_total       policy, live, candidate  requests that the candidate would have decided otherwise
+//	settlement_lag_seconds                                     histogram: delay of settlements
+//	candidate_divergences_total       policy, live, candidate  requests that the candidate would decide otherwise
 //	decision_duration_seconds         source                   histogram: shared, local, undecided
 //	policy_limit                      policy, tier, limit,     gauge: units per second of the limit in force, or units at
 //	                                  mode, capacity           once if it is concurrent. limit is its text, e.g.
@@ -28,18 +26,15 @@
 //	                                                           last minutes
 //	start_time_seconds                                         gauge: Unix time of New: the counters count since then
 //
-// The histograms are native and classic. The gauges of a policy vanish when an
-// Update removes it, or when all Middlewares with the policy are closed. The limit in
-// force includes an override of all keys, and no override of a single key.
-// If several Middlewares have a policy of one name, their requests add up, and
-// the largest top_offender_denial_ratio counts.
+// The histograms are native and classic. The gauges of a policy vanish when no open Middleware has it. The limit in
+// force includes an override of all keys, and no override of a single key. Policies of one name add up, except that the
+// largest top_offender_denial_ratio counts.
 //
 // # Metrics of limiters
 //
-// All have the label limiter, which is ratelimit.Options.LimiterName. Several
-// limiters with one name get the labels memory, memory-2, memory-3 in the order
-// of their registration. A limiter without a method Stats has no metrics. The
-// metrics vanish when all Middlewares with the limiter are closed.
+// All have the label limiter, which is ratelimit.Options.LimiterName. Several limiters with one name get the labels
+// memory, memory-2, memory-3 in the order of registration. A limiter needs a method Stats. Its metrics vanish when all
+// its Middlewares are closed.
 //
 //	breaker_open                                               gauge: 1 while the circuit is open and Redis is bypassed
 //	breaker_trips_total                                        openings of the circuit
@@ -47,15 +42,15 @@
 //	fallback_local_checks_total                                checks that this instance decided alone
 //	fallback_passed_checks_total                               checks that failed open
 //	fallback_refused_calls_total                               calls that failed closed
-//	fallback_owed_keys                                         gauge: keys with local charges that Redis has not received
-//	fallback_handed_back_units_total                           units charged locally that Redis received later
-//	fallback_lost_units_total                                  units charged locally that Redis could not receive
+//	fallback_owed_keys                                         gauge: keys with local charges for Redis
+//	fallback_handed_back_units_total                           local units that Redis received later
+//	fallback_lost_units_total                                  local units that Redis never received
 //	redis_checks_total                                         checks sent to Redis
 //	redis_scripts_total                                        scripts sent to Redis
 //	redis_script_loads_total                                   scripts that Redis did not know
 //	redis_errors_total                reason                   failures by shared.Reason
 //	redis_failed_returns_total                                 failures to return units
-//	redis_missing_states_total                                 checks that found no stored state
+//	redis_missing_states_total                                 checks without a stored state
 //	redis_batch_checks                                         histogram: checks in a script
 //	deny_cache_hits_total                                      calls denied from memory, without Redis
 //	deny_cache_keys                                            gauge: keys in the deny cache
@@ -65,11 +60,11 @@
 //	lease_taken_units_total                                    leased units
 //	lease_spent_units_total                                    leased units that admitted requests
 //	lease_returned_units_total                                 leased units that were returned
-//	lease_lost_units_total                                     leased units that expired, or could not be returned
+//	lease_lost_units_total                                     leased units that expired or could not return
 //	memory_keys                                                gauge: keys in memory
-//	memory_expired_keys_total                                  expired keys that were removed
-//	memory_evicted_keys_total                                  keys that were removed to make room
-//	memory_refused_keys_total                                  new keys that were refused for lack of room
+//	memory_expired_keys_total                                  expired keys
+//	memory_evicted_keys_total                                  keys removed to make room
+//	memory_refused_keys_total                                  new keys without room
 //
 // Only shared limiters have the metrics above memory_keys. If
 // redis_missing_states_total rises and requests_total does not, Redis loses
@@ -77,8 +72,7 @@
 //
 // # Metrics of clients
 //
-// [NewClient] has the metrics of package client's Transports. All have the label client,
-// which is client.Options.Name.
+// [NewClient] has the metrics of package client's Transports. The label client is client.Options.Name.
 //
 //	Name, after ratelimit_client_  Labels   Meaning
 //	requests_total                 outcome  requests sent: answered, denied, failed

@@ -13,9 +13,8 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// Metrics are an Observer of Middlewares. Make them with [New]; the zero value
-// does not work. List them in the Options.Observers of each Middleware. Metrics
-// learn the policies and the limiter from the Middleware.
+// Metrics are an Observer of Middlewares. The zero value does not work. List
+// them in the Options.Observers of each Middleware.
 //
 // Metrics are safe for concurrent use. For each policy they take 16 KB, and the
 // memory of its series, which are about 20 and 13 more for each tier.
@@ -54,12 +53,11 @@ const (
 	nativeReset   = time.Hour
 )
 
-// New registers metrics with reg and returns them. For a registry that has them
-// already, New returns the same Metrics again. New fails if reg is nil, or if reg
-// has another metric of one of the names.
+// New registers metrics with reg and returns them. If reg has them already, New
+// returns the same again. It fails if reg is nil, or has another metric of one
+// of the names.
 //
-// To keep several sets of metrics apart in one registry, register each set with a
-// prometheus.WrapRegistererWith of its own.
+// For several sets in one registry, use [prometheus.WrapRegistererWith].
 func New(reg prometheus.Registerer) (*Metrics, error) {
 	if reg == nil {
 		return nil, errors.New("ratelimit: the registerer of the metrics is nil: want e.g. prometheus.DefaultRegisterer")

@@ -30,11 +30,11 @@ var (
 	}()
 )
 
-// ServeHTTP answers GET and HEAD with the page. The page is HTML, or JSON with
-// ?format=json. The answer to any other format is 400, and to any other method
-// 405. With ?reload=10 the browser reloads the HTML page every 10 s.
+// ServeHTTP answers GET and HEAD with the page. It is HTML, or JSON with
+// ?format=json. Another format is answered 400, another method 405. ?reload=10
+// reloads the HTML page every 10 s.
 //
-// The HTML page runs no script, and loads nothing. Caches must not store it.
+// The HTML page runs no script, and loads nothing.
 //
 // The JSON has the members summary, health, troubles, instance, policies, clients,
 // latency, decisions, limiters, findings and changes. The counts of policies and

@@ -1,15 +1,15 @@
-// Package statuspage shows operators the rate limits of one instance. The page
-// begins with one sentence: what is denied, by which policies, for which clients,
-// and whether Redis is up. It lists the policies, the last minute of each, the
-// clients denied most often, configuration problems, and what has changed recently.
+// Package statuspage shows operators the rate limits of one instance. It begins
+// with what is denied, by which policies, for which clients, and whether Redis
+// is up. It lists the policies, the last minute of each, the clients denied
+// most often, configuration problems, and recent changes.
 //
 //	page := statuspage.New(nil)
 //	opts := &ratelimit.Options{Observers: []ratelimit.Observer{page}}
 //	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
 //	r.With(operatorsOnly).Method("GET", "/status", page)
 //
-// Mount the page behind your authentication. It reveals your limits. It also
-// reveals the keys of clients whose policy sets PlainKeys.
+// Mount the page behind your authentication. It reveals your limits, and the
+// keys of policies with PlainKeys.
 package statuspage
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/recent"
 )
 
-// A Page is an http.Handler that shows Middlewares, and their Observer. Make it
-// with [New]; the zero value does not work. List it in the Options.Observers of
-// each Middleware that it shall show. A Middleware vanishes from the page when
-// the program closes it, and a policy when an Update removes it.
+// A Page is an http.Handler that shows Middlewares, and their Observer. The
+// zero value does not work. List it in the Options.Observers of each Middleware
+// that it shall show. A Middleware vanishes from the page when it is closed,
+// and a policy when an Update removes it.
 //
 // A Page starts no goroutine. It takes 45 KB, and 1 KB for each policy. It is
 // safe for concurrent use.
@@ -74,17 +74,15 @@ type Options struct {
 	// Instance names this process on the page; empty means the name of the host.
 	Instance string
 
-	// Console is the beginning of a shell command that calls console.Handler, up
-	// to the path under which you mount it:
+	// Console begins a shell command that calls console.Handler, up to its path:
 	//
 	//	curl -H "Authorization: Bearer $TOKEN" https://ops.example.com/admin
 	//
-	// With it, the page shows the commands that ban a client and that dismiss a
-	// finding. If it is empty, the page shows none.
+	// With it, the page shows commands to ban a client and to dismiss a finding.
 	Console string
 }
 
-// New returns a page that shows no Middleware yet. Nil options mean the defaults.
+// New returns a page. Nil options mean the defaults.
 func New(o *Options) *Page {
 	if o == nil {
 		o = &Options{}
@@ -95,9 +93,8 @@ func New(o *Options) *Page {
 	return p
 }
 
-// Observe implements [ratelimit.Observer]. For a request it neither waits for
-// other requests nor allocates. One request in five seconds also notes what has
-// changed, which takes about half a millisecond.
+// Observe implements [ratelimit.Observer]. One request in five seconds takes
+// half a millisecond longer.
 func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.Decided:
