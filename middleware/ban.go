@@ -10,17 +10,17 @@ import (
 )
 
 // A Ban locks out repeat offenders. After Denials denials Within a period, the
-// policy denies every request of the key for a time, on all instances that
-// share the limiter. While the shared limiter is out of reach, no key is
-// banned. Do not ban keys that many clients share, such as a company's address.
+// policy denies every request of the key for a time, on all instances. While
+// Redis is down, no key is banned. Do not ban keys that many clients share,
+// such as a company's address.
 type Ban struct {
 	// Denials within Within bring a ban: 1 to 1 000.
 	Denials int64
 	Within  time.Duration
 
-	// For is the length of the first ban, in whole seconds. Each further ban
-	// lasts twice as long as the one before, up to Max; a Max of 0 means For.
-	// The policy forgets one doubling per 2·Max. A changed Max ends all bans.
+	// For is the length of the first ban, in whole seconds. Each further ban lasts
+	// twice as long as the one before, up to Max; a Max of 0 means For. One
+	// doubling is forgotten per 2·Max. A changed Max ends all bans.
 	For, Max time.Duration
 }
 
@@ -86,10 +86,9 @@ func (b *banner) check(key string) algorithms.Check {
 	return algorithms.Check{Policy: b.ban, Key: key, Limit: b.debt.limit, Fail: algorithms.FailOpen}
 }
 
-// BanChecks is for programs that show or lift bans, such as package console.
-// asks reports whether Ban bans a key: then it is denied and not Undecided, and
-// RetryAfter says when the ban ends. lifts ends the ban and forgets the
-// denials. Both are nil without a Ban.
+// BanChecks is for programs that show or lift bans. If a key is banned, asks is
+// denied and not Undecided, and RetryAfter says when the ban ends. lifts ends
+// the ban and forgets the denials. Both are nil without a Ban.
 func (p *Policy) BanChecks(key string) (asks, lifts []algorithms.Check) {
 	if p.Ban == nil {
 		return nil, nil

@@ -14,14 +14,12 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A Finding is a misconfiguration that only requests show. RUNBOOK.md explains
-// all codes.
+// A Finding is a misconfiguration that only requests show.
 type Finding = algorithms.Finding
 
 // Findings returns the present findings, also dismissed ones, without data of
-// clients. The middleware examines the first 1 000 requests, and one of 64
-// afterwards. It logs each finding when it begins. A finding ends an hour after
-// its last cause.
+// clients. The middleware examines the first 1 000 requests, then one of 64,
+// and logs new findings. A finding ends an hour after its last cause.
 func (m *Middleware) Findings() []Finding {
 	var all []Finding
 	now := int64(time.Since(m.made))
@@ -40,10 +38,9 @@ func (m *Middleware) Findings() []Finding {
 	return all
 }
 
-// Dismiss marks a finding as dismissed, for operators who know its cause and accept
-// it. The finding stays dismissed on this instance until it ends. Programs show
-// dismissed findings apart, or not at all. The code of a finding of the limiter,
-// such as PS201, has the policy "". Dismiss reports whether there is such a finding.
+// Dismiss marks a finding as dismissed on this instance until it ends, because
+// an operator accepts its cause. A finding of the limiter, such as PS201, has
+// the policy "". Dismiss reports whether there is such a finding.
 func (m *Middleware) Dismiss(code, policy string) (found bool) {
 	for _, f := range m.Findings() {
 		if f.Code != code || f.Policy != policy {

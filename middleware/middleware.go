@@ -16,11 +16,8 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A Middleware enforces policies on the handlers that it wraps. It charges a
-// request to all its policies, or, if one denies, to none.
-//
-// It is safe for concurrent use. Wrap any number of handlers; they share the
-// counts.
+// A Middleware enforces policies on any number of handlers, which share the
+// counts. It is safe for concurrent use.
 type Middleware struct {
 	limiter     algorithms.Limiter
 	limiterName string
@@ -88,7 +85,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	return m, nil
 }
 
-// Must returns v, and panics if err is not nil. Use it when the program starts.
+// Must returns v, and panics if err is not nil.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -96,13 +93,13 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Handler returns a handler that passes admitted requests to next, and answers
-// the others before it reads their bodies. It panics if next is nil.
+// Handler passes admitted requests to next, and answers the others without
+// reading their bodies. It panics if next is nil.
 //
 // It holds a request that a leaky bucket admits until its turn. If the client
 // hangs up first, all takes of the request are returned, except a place in the
-// middle of the queue: the requests behind it have been promised their turns.
-// Over HTTP/1.1, net/http notices a hang-up only after the body was read.
+// middle of the queue. Over HTTP/1.1, net/http notices a hang-up only after the
+// body was read.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")
@@ -143,11 +140,9 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 	return c, t
 }
 
-// Check decides and charges as Handler does, and answers nothing. It does not
-// hold the request: wait for the verdict's Delay. It does not settle: if a
-// policy holds, settles or limits concurrent requests, call
-// m.Handler(rest).ServeHTTP(w, r) instead. To answer a refused request, call
-// [Middleware.Deny].
+// Check decides and charges as Handler does, and leaves the answer to
+// [Middleware.Deny]. It neither holds nor settles: if a policy holds, settles
+// or limits concurrent requests, call m.Handler(rest).ServeHTTP(w, r) instead.
 //
 // The error says why there is no decision: package keyfunc's errors, the
 // limiter's, the context's, or ErrClosed. It is nil if the request passes
@@ -161,9 +156,9 @@ func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	return q.verdict.clone(), q.refusal.err
 }
 
-// Deny answers a request that Check refused, as Handler would. v is the verdict
-// that Check returned. Deny panics if v allows the request, or is not a verdict
-// of m. Call it before the response begins.
+// Deny answers a request that Check refused with the verdict v, as Handler
+// would. Call it before the response begins. It panics if v allows the request,
+// or is not a verdict of m.
 func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 	switch {
 	case v.Allowed || v.Status == 0:
@@ -186,10 +181,9 @@ func (m *Middleware) decide(r *http.Request) *request {
 	return q
 }
 
-// Update replaces the policies of this instance, as if New had received these.
-// Requests in flight end under the old policies. Counts stay where a policy
-// keeps its name and algorithm. On an error (a misconfiguration, or ErrClosed)
-// the old policies stay.
+// Update replaces the policies of this instance. Requests in flight end under
+// the old policies. Counts stay where a policy keeps its name and algorithm. On
+// an error (a misconfiguration, or ErrClosed) the old policies stay.
 func (m *Middleware) Update(policies ...Policy) error {
 	c, err := newConfig(m.limiter, policies, m.clientKey())
 	if err != nil {
@@ -269,15 +263,14 @@ func (m *Middleware) reportPending(ctx context.Context, kind EventKind) {
 	m.observe(ctx, &Event{Kind: kind})
 }
 
-// Policies returns the policies in force, in the order of New or Update. A
-// policy without a Key has the client's address. Do not change them through
-// their maps or pointers.
+// Policies returns the policies in force, in order, with the client's address
+// for the zero Key. Do not change them through their maps or pointers.
 func (m *Middleware) Policies() []Policy { return slices.Clone(m.config.Load().given) }
 
-// Limiter returns the limiter and its name, Options.LimiterName.
+// Limiter returns the limiter and Options.LimiterName.
 func (m *Middleware) Limiter() (name string, limiter algorithms.Limiter) {
 	return m.limiterName, m.limiter
 }
 
-// Overrides returns Options.Overrides; nil means none.
+// Overrides returns Options.Overrides.
 func (m *Middleware) Overrides() Overrides { return m.overrides }

@@ -8,9 +8,8 @@ import (
 )
 
 // An Observer receives the events of Middlewares. Many goroutines call Observe,
-// on the path of every request, so it must be quick and must not change the
-// event. It may call the Middleware, but not Close, which waits for Observe:
-// call Close in a goroutine.
+// so it must be quick and must not change the event. Call Close, which waits
+// for Observe, only in a goroutine.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -21,12 +20,11 @@ type ObserverFunc func(ctx context.Context, e Event)
 // Observe calls f.
 func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// An Event is something that a Middleware reports. Fields that its kind does
-// not mention are zero.
+// An Event is a report of a Middleware. Fields that its kind does not mention
+// are zero.
 type Event struct {
 	Kind EventKind
 
-	// Middleware reports the event.
 	Middleware *Middleware
 
 	// Verdict belongs to Decided and Abandoned.
@@ -36,7 +34,7 @@ type Event struct {
 	// failed.
 	Err error
 
-	// Elapsed is the duration of a decision, a settlement or a ban.
+	// Elapsed is the duration of Decided, Settled or Banned.
 	Elapsed time.Duration
 
 	// Policy is the policy of Settled, Diverged and Banned, and of a Decided
@@ -53,18 +51,16 @@ type EventKind uint8
 const (
 	// Decided: a request has its verdict. There is one per request.
 	Decided EventKind = iota + 1
-	// Settled: units were charged or returned after the decision, or Err says
-	// why not.
+	// Settled: units were charged or returned later, or Err says why not.
 	Settled
 	// Abandoned: a held request was not served, because its client hung up, or
-	// Release was called. All its takes were returned.
+	// after Release. All its takes were returned.
 	Abandoned
 	// Banned: a policy banned a key.
 	Banned
 	// Diverged: a policy's candidate would have decided otherwise.
 	Diverged
-	// Registered: New or Update put policies in force. A Middleware may
-	// register several times.
+	// Registered: New or Update put policies in force.
 	Registered
 	// Unregistered: Close was called.
 	Unregistered

@@ -17,35 +17,33 @@ type Options struct {
 	// ClientIP finds the addresses of clients: a keyfunc.IP or a keyfunc.Peer. The zero Key means the peer. Behind a
 	// proxy, name the proxy here, and give all Middlewares the same Options.
 	//
-	// Requests with unknown API keys are charged to that address. If ClientIP is set, an address that was denied for
-	// unknown keys is refused until its RetryAfter has passed, for at most an hour, also with a valid key.
+	// If it is set, an address denied for unknown API keys is refused until its RetryAfter, at most an hour, also with
+	// a valid key.
 	ClientIP keyfunc.Key
 
-	// Headers are the families of fields that responses carry; 0 means headers.Draft and draft 6's separate fields.
+	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.
 	Headers headers.Dialect
 
-	// Exempt are addresses whose requests no policy counts: health checks and your own jobs, not customers. Prefixes
-	// must be masked, and must not contain all addresses.
+	// Exempt are addresses that no policy counts: health checks and your own jobs, not customers. Prefixes must be
+	// masked, and must not contain all addresses.
 	Exempt []netip.Prefix
 
-	// Overrides change limits while the service runs; nil means none. The middleware logs and ignores a limit that New
-	// would refuse.
+	// Overrides, if not nil, change limits while the service runs. The middleware logs and ignores an invalid limit.
 	Overrides Overrides
 
 	// Denied answers every refused request, also gRPC's, and must write the verdict's Status. The limit fields,
-	// Retry-After, WWW-Authenticate and Cache-Control: no-store are set before. The verdict may have no Policies. nil
-	// means a short application/problem+json.
+	// Retry-After, WWW-Authenticate and Cache-Control: no-store are set before. nil means a short
+	// application/problem+json.
 	Denied func(http.ResponseWriter, *http.Request, Verdict)
 
-	// Observers receive every event, in order, e.g. the metrics of prommetrics.
+	// Observers receive every event, in order.
 	Observers []Observer
 
-	// Logger receives findings, and decisions that could not be made, each message at most once in ten seconds. nil
-	// means slog.Default().
+	// Logger receives findings and failed decisions, each message at most once in ten seconds. nil means
+	// slog.Default().
 	Logger *slog.Logger
 
-	// LimiterName names the limiter for observers. The default is "redis" for a limiter that instances share, and
-	// "memory" for others.
+	// LimiterName names the limiter for observers. The default is "redis" if instances share it, otherwise "memory".
 	LimiterName string
 }
 

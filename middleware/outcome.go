@@ -1,19 +1,19 @@
 package ratelimit
 
-// An Outcome is the result of one policy for one request. Its String is the word in metrics, logs and traces:
+// An Outcome is the result of a policy for a request, one word in metrics, logs and traces:
 //
 //	allowed           the policy admitted the request
 //	denied            the policy denied it
 //	shadow_denied     a shadow policy would have denied it
-//	degraded_allowed  this instance alone admitted it, without the shared limiter
+//	degraded_allowed  this instance alone admitted it
 //	degraded_denied   this instance alone denied it
-//	failed_open       no decision, and the request passed
-//	failed_closed     no decision, and the request was refused
-//	key_error         the key is missing, malformed or unknown, or its function failed
-//	unasked           another policy was known to deny, so this one was not asked
-//	cancelled         the request's context ended before a decision
+//	failed_open       no decision; the request passed
+//	failed_closed     no decision; the request was refused
+//	key_error         there is no valid key
+//	unasked           another policy was known to deny
+//	cancelled         the context ended before a decision
 //	banned            an override or a Ban bans the key
-//	invalid           the check was invalid, e.g. its cost was negative
+//	invalid           the check was invalid
 type Outcome uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	outcomeBanned
 	outcomeInvalid
 
-	// Outcomes is the number of outcomes, for arrays of counters.
+	// Outcomes is the number of outcomes.
 	Outcomes int = iota
 )
 

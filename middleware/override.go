@@ -6,20 +6,18 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// Overrides change limits while the service runs: of one key, of all keys of a policy, or of everything.
-// overrides.Memory and overrides.Redis implement it.
+// Overrides change limits while the service runs. Package overrides implements them.
 type Overrides interface {
-	// Find returns the override in force for a key, or for the key [Everyone], and whether there is one. Many
-	// goroutines call it for each policy of every request, so it must not wait. It must not keep the key, whose bytes
-	// are used again.
+	// Find returns the override in force for a key, or for [Everyone], and whether there is one. Many goroutines call
+	// it, so it must not wait. It must not keep the key, whose bytes are used again.
 	Find(policy, key string) (Override, bool)
 }
 
-// Everyone is the key of an override that holds for all keys of a policy. No key of package keyfunc equals it.
+// Everyone is the key of an override for all keys of a policy.
 const Everyone = "*"
 
 // An Override replaces a policy's limit or mode for one key, or for [Everyone]. The zero Override for a key undoes an
-// override for everyone. JSON omits zero fields:
+// override for everyone. As JSON:
 //
 //	{"limit":"60/1m burst 10","mode":"shadow","until":"2026-11-21T12:00:00Z"}
 type Override struct {
@@ -37,7 +35,7 @@ type Override struct {
 type Mode string
 
 const (
-	// ModeOn applies the policy, with the override's Limit if it has one.
+	// ModeOn applies the policy.
 	ModeOn Mode = ""
 	// ModeShadow counts and reports requests, and denies none.
 	ModeShadow Mode = "shadow"

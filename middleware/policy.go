@@ -11,43 +11,34 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// A Policy says who may do how much. It needs a Name and a Limit. The
-// middleware calls its functions once per request before the handler, and
-// ChargeIf after it. "Your functions" in package keyfunc has their rules.
+// A Policy says who may do how much. It needs a Name and a Limit. Its functions run once per request before the
+// handler, and ChargeIf after it; "Your functions" in package keyfunc has their rules.
 type Policy struct {
 	// Name is part of stored keys, headers and metrics; see
 	// algorithms.ValidatePolicy. Policies with the same name, algorithm and
 	// limiter count together.
 	Name string
 
-	// Key says who is counted. The zero Key is the client's address, as
-	// Options.ClientIP finds it.
+	// Key says who is counted. The zero Key is the address of Options.ClientIP.
 	Key keyfunc.Key
 
-	// Limit says how much, for requests without a tier or with a tier that
-	// Tiers lacks. An override comes first, then LimitOf, then Tiers, then
-	// Limit.
+	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
-	// A Concurrent limit is held until the handler returns, even after a
-	// hijack, so it works with Handler only. Give limits that replace it the
-	// same hold time.
+	// A Concurrent limit is held until the handler returns, even after a hijack, so it works with Handler only. Replace
+	// it only with the same hold time.
 	Limit algorithms.Limit
 
-	// Tiers are the limits of the tiers of the Key's identities. They need a
-	// keyfunc.APIKey or keyfunc.User. An identity with another tier is a
-	// finding.
+	// Tiers are the limits of the tiers of the Key's identities. They need a keyfunc.APIKey or keyfunc.User. Another
+	// tier has Limit, and is a finding.
 	Tiers map[string]algorithms.Limit
 
-	// LimitOf, if not nil, returns the limit of a request, e.g. from a
-	// customer's row, or false. The middleware logs and ignores a limit that
-	// New would refuse. To find the customer, authenticate first, and use
-	// keyfunc.User.
+	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row, or false. The middleware logs
+	// and ignores an invalid limit. Authenticate first, and use [keyfunc.User].
 	LimitOf func(*http.Request) (algorithms.Limit, bool)
 
-	// Cost returns the cost of a request in units of the limit; nil means 1. A
-	// negative cost is answered 500. A cost above the burst is denied for ever,
-	// so clamp numbers that clients send. If the cost is known only later,
-	// return an estimate of at least 1, and correct it with [Settle].
+	// Cost returns the cost of a request in units of the limit; nil means 1. A cost above the burst is denied for ever,
+	// so clamp numbers that clients send. If the cost is known only later, return an estimate of at least 1, and
+	// correct it with [Settle].
 	Cost func(*http.Request) int64
 
 	// ChargeIf, if not nil, decides by the status of the response whether a
@@ -55,60 +46,55 @@ type Policy struct {
 	// so no more requests than the limit can count, and a denied client's
 	// RetryAfter may be too long. It works with Handler only.
 	//
-	// It receives the status that the handler wrote: 200 if it wrote nothing,
-	// 500 after a panic, 499 if the client hung up, 504 after a timeout, 101
-	// after a hijack. Requests that this Middleware refuses do not count. gin
-	// and echo write outside of the wrapped handler, so add one line:
+	// It receives the handler's status: 200 if it wrote nothing, 500 after a
+	// panic, 499 if the client hung up, 504 after a timeout, 101 after a hijack.
+	// Requests that this Middleware refuses do not count. gin and echo write
+	// outside of the wrapped handler, so add one line:
 	//
 	//	gin      w.WriteHeader(c.Writer.Status())     // after c.Next(), in the wrapped handler
 	//	echo v4  c.Error(err)                         // with next(c)'s error, in a middleware inside
 	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
 	//
-	// A request that takes longer than a thousandth of the window counts from
-	// its end. One that outlasts the window loses its reservation, so set the
-	// server's ReadTimeout.
+	// A request that takes over a thousandth of the window counts from its end.
+	// One that outlasts the window loses its reservation, so set the server's
+	// ReadTimeout.
 	ChargeIf func(status int) bool
 
 	// Ban locks out repeat offenders; nil means no bans.
 	Ban *Ban
 
-	// Skip, if not nil, returns whether the policy ignores a request.
+	// Skip, if not nil, reports whether to ignore a request.
 	Skip func(*http.Request) bool
 
-	// Fail says what happens while Redis is down: FailLocal (the default) for
-	// most policies, FailOpen where the limit does not matter for an hour,
-	// FailClosed for passwords, money and one-time codes.
+	// Fail says what happens while Redis is down: FailLocal (the default),
+	// FailOpen where the limit does not matter for an hour, or FailClosed for
+	// passwords, money and one-time codes.
 	Fail algorithms.FailureMode
 
 	// Hidden keeps the policy out of headers. Hide policies whose key is
 	// another person's identifier, such as a user name.
 	Hidden bool
 
-	// Capacity is for capacity that all clients share. It implies Hidden, and
-	// if only Capacity policies deny, the status is 503 instead of 429. Do not
-	// use it for a client's own limit: proxies send a 503 elsewhere.
+	// Capacity is for capacity that all clients share. It implies Hidden, and a
+	// 503 if no other policy denies. Do not use it for a client's own limit:
+	// proxies send a 503 elsewhere.
 	Capacity bool
 
-	// Spread gives each denied client a Retry-After of its own, its slot,
-	// 1/rate after the slot before and at most eight minutes late. nil means
-	// true where many clients share the limit: if it is Hidden or Capacity, or
-	// if the Key has only constants and routes. Set it true for a key of many
-	// clients, such as a fleet's API key. An attacker with thousands of
-	// addresses can take all slots; then set it false. internal/herd/RESULTS.md
-	// compares both.
+	// Spread gives each denied client a slot: a Retry-After of its own, 1/rate after the slot before and at most eight
+	// minutes late. nil means true if the policy is Hidden or Capacity, or if the Key has only constants and routes.
+	// Set it true for other keys of many clients, such as a fleet's API key. Set it false if an attacker takes all
+	// slots with thousands of addresses.
 	Spread *bool
 
-	// Shadow policies count and report requests that every other policy admits,
-	// and deny none.
+	// Shadow counts and reports requests that every other policy admits, and
+	// denies none.
 	Shadow bool
 
-	// Candidate is a limit to try beside Limit, in a count of its own; nil
-	// means none. The event Diverged reports requests that it would decide
-	// otherwise.
+	// Candidate is a limit to try beside Limit, in a count of its own; nil means
+	// none. [Diverged] reports requests that it would decide otherwise.
 	Candidate *algorithms.Limit
 
-	// PlainKeys shows operators the policy's keys. Otherwise they see hashes,
-	// e.g. ip=#7a3c5e0d9b1f2a48.
+	// PlainKeys shows operators keys instead of hashes; see [Offender].
 	PlainKeys bool
 }
 

@@ -9,26 +9,24 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// ErrNotSettled is wrapped by the errors of [Settle]. After too many waiting
-// settlements, the next Settle or the end of the handler tries again. Other
-// failed calls have no effect.
+// ErrNotSettled is wrapped by the errors of [Settle]. If too many settlements
+// waited, the next Settle or the end of the handler tries again.
 var ErrNotSettled = errors.New("ratelimit: not settled")
 
-// Settle corrects the cost of the handler's request, in units of the limits:
-// tokens, bytes, seconds of work. total is its cost so far. ctx is the context
-// of the request, or derived from it. Without names, Settle corrects all
-// policies of the request that have a Cost.
+// Settle corrects the cost of a request. total is its cost so far, in units of
+// the limits: tokens, bytes, seconds of work. ctx is the request's context, or
+// derived from it. Without names, Settle corrects all policies that have a
+// Cost.
 //
-// A handler may call Settle repeatedly, from any goroutine, until it returns.
-// The largest total counts. Units beyond the reservation (the Cost) are charged
-// at once, even if they do not fit, into at most one burst of debt. The unused
+// Until the handler returns, any goroutine may call Settle repeatedly. The
+// largest total counts. Units beyond the reservation (the Cost) are charged at
+// once, even if they do not fit, into at most one burst of debt. The unused
 // rest is returned when the handler returns. A cost that is never settled stays
 // charged. Under ChargeIf, all is settled at the end.
 //
-// Settle does not wait for the limiter. An error wraps [ErrNotSettled]: the
-// total is negative, the policy has no Cost or reserved nothing, the limit is a
-// leaky bucket or Concurrent, the handler has returned, or too many settlements
-// are waiting.
+// Settle does not wait. An error wraps [ErrNotSettled]: the total is negative,
+// the policy has no Cost or reserved nothing, the limit is a leaky bucket or
+// Concurrent, the handler has returned, or too many settlements are waiting.
 func Settle(ctx context.Context, total int64, policies ...string) error {
 	if total < 0 {
 		return fmt.Errorf("%w: the total %d is negative", ErrNotSettled, total)

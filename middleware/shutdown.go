@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// ErrClosed is the error of requests that a [Middleware] refuses after Close,
-// of held requests after Release, and of Update after Close.
+// ErrClosed is the error of requests and Updates after Close, and of held
+// requests after Release.
 var ErrClosed = errors.New("ratelimit: the middleware is closed")
 
-// Release refuses with 503 all requests that are held or would be, and returns
-// their takes. It does not wait. Other requests are served as before. Register
-// it, because net/http's Shutdown waits for held requests:
+// Release refuses with 503 all requests that are or would be held, and returns
+// their takes. It does not wait. Register it, because net/http's Shutdown waits
+// for held requests:
 //
 //	server.RegisterOnShutdown(m.Release)
 func (m *Middleware) Release() {
@@ -27,7 +27,7 @@ func (m *Middleware) Release() {
 // Close refuses all requests with 503 from now on, and waits until late
 // settlements are made, or until ctx ends, whose error it returns. Call it
 // after http.Server.Shutdown, and before the limiter's Close. You may call it
-// several times.
+// repeatedly.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.Release()
 	m.unregister()

@@ -16,46 +16,43 @@ type Verdict struct {
 	// Allowed reports whether the request may be served, after Delay.
 	Allowed bool
 
-	// Degraded reports whether this instance decided alone, or no limiter
-	// decided, although the limiter is shared.
+	// Degraded reports whether a limiter that instances share did not decide.
 	Degraded bool
 
-	// Exempt reports whether Options.Exempt let the request pass.
+	// Exempt reports whether Options.Exempt applies.
 	Exempt bool
 
-	// Status is the status of the answer to a refused request; 0 if Allowed.
+	// Status is the status of a refusal; 0 if Allowed.
 	Status int
 
-	// RetryAfter is the exact wait of a denied request, without the slot or
-	// jitter of the header: algorithms.Never if waiting cannot help, 0 if
-	// Allowed.
+	// RetryAfter is the wait of a denied request, without slot or jitter:
+	// [algorithms.Never] if waiting cannot help.
 	RetryAfter time.Duration
 
-	// Delay is how long to hold an admitted request before it is served.
+	// Delay is how long to hold an admitted request.
 	Delay time.Duration
 
-	// Policies are the policies that were asked, hidden policies last.
+	// Policies are the asked policies, hidden ones last.
 	Policies []PolicyVerdict
 
 	config *config // that answers the request
 	at     int64   // Unix time of the decision in ns, if headers tell instants
 }
 
-// A PolicyVerdict is the part of one policy in a [Verdict].
+// A PolicyVerdict is a policy's part of a Verdict.
 type PolicyVerdict struct {
 	Name        string
 	Tier        string // of the identity, if Policy.Tiers has it
 	Limit       algorithms.Limit
 	Hidden      bool
-	Shadow      bool // the policy denies nothing
-	Override    bool // an override applies
+	Shadow      bool
+	Override    bool
 	Banned      bool // only RetryAfter of Decision is meaningful
 	UnknownTier bool // Policy.Tiers lacks the identity's tier
 	dynamic     bool // quota is not Limit's
 	Outcome     Outcome
 
-	// KeyHash distinguishes keys within this process. It is 0 without
-	// observers.
+	// KeyHash distinguishes keys in this process; 0 without observers.
 	KeyHash uint32
 
 	Decision algorithms.Decision
@@ -64,7 +61,7 @@ type PolicyVerdict struct {
 	wait  time.Duration  // RetryAfter, spread
 }
 
-// Policy returns the part of a policy, or false if that policy was not asked.
+// Policy returns the part of a policy, or false if it was not asked.
 func (v *Verdict) Policy(name string) (PolicyVerdict, bool) {
 	for i := range v.Policies {
 		if v.Policies[i].Name == name {
@@ -78,8 +75,7 @@ func (v *Verdict) has(name string) bool {
 	return slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Name == name })
 }
 
-// Source returns which limiter decided: Shared or Local if any policy has that
-// source, otherwise Undecided.
+// Source is Shared or Local if any policy has that source, otherwise Undecided.
 func (v *Verdict) Source() algorithms.Source {
 	source := algorithms.Undecided
 	for i := range v.Policies {
@@ -153,9 +149,9 @@ func (v *Verdict) free() {
 	verdicts.Put(v)
 }
 
-// FromContext returns the verdict on the handler's request, from the innermost
-// Middleware. It reports false if no policy was asked. Call it before the
-// handler returns; the verdict stays valid afterwards.
+// FromContext returns the verdict of the innermost Middleware, or false if no
+// policy was asked. Call it before the handler returns; the verdict stays
+// valid.
 func FromContext(ctx context.Context) (Verdict, bool) {
 	c, ok := ctx.Value(verdictKey{}).(*verdictContext)
 	if !ok || !c.keep() || len(c.verdict.Policies) == 0 {
