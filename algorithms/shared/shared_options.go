@@ -54,7 +54,7 @@ type Options struct {
 	Lease *LeaseOptions
 }
 
-// DenyCacheOff, as Options.DenyCacheKeys, remembers no denial.
+// DenyCacheOff is Options.DenyCacheKeys for no denials.
 const DenyCacheOff = -1
 
 const (
