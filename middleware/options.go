@@ -17,8 +17,8 @@ type Options struct {
 	// ClientIP finds the addresses of clients: a keyfunc.IP or a keyfunc.Peer. The zero Key means the peer. Behind a
 	// proxy, name the proxy here, and give all Middlewares the same Options.
 	//
-	// If it is set, an address denied for unknown API keys is refused until its RetryAfter, at most an hour, also with
-	// a valid key.
+	// If it is set, an address denied for unknown API keys is refused until its RetryAfter, at most an hour. So one
+	// client that guesses keys locks out all others behind its address.
 	ClientIP keyfunc.Key
 
 	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.

@@ -24,7 +24,8 @@ type Policy struct {
 
 	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
-	// A Concurrent limit is held until the handler returns, even after a hijack, so it works with Handler only. Replace
+	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack. So it works with Handler
+	// only, and 10 to 30 s of maxHold suit any request: they bound how long a killed instance keeps its units. Replace
 	// it only with the same hold time.
 	Limit algorithms.Limit
 
@@ -37,7 +38,8 @@ type Policy struct {
 	LimitOf func(*http.Request) (algorithms.Limit, bool)
 
 	// Cost returns the cost of a request in units of the limit; nil means 1. A cost above the burst is denied for ever,
-	// so clamp numbers that clients send. If the cost is known only later, return an estimate of at least 1, and
+	// so clamp numbers that clients send. For a cost in the body, let a middleware outside read the body, restore it, and
+	// put the cost into the context. If the cost is known only later, return an estimate of at least 1, and
 	// correct it with [Settle].
 	Cost func(*http.Request) int64
 

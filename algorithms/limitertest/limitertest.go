@@ -2,7 +2,7 @@
 //
 // # Testing your service
 //
-// Each of these has an Example:
+// Each of these has an Example, in example_*_test.go:
 //
 //	synctest   a Memory inside testing/synctest needs nothing else: waits take no time
 //	clock      a Memory with a clock of yours (MemoryOptions.Now) reaches any date

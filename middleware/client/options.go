@@ -47,7 +47,8 @@ type Options struct {
 	// goroutines call it, and it must not read the body. At most 1 000 partitions are paced at a time.
 	Partition func(*http.Request) string
 
-	// Limiter and Limit bound the sent requests, one unit each, e.g. to a third party's published limits. The key is
+	// Limiter and Limit bound the sent requests, one unit each, e.g. to a third party's published limits. Without Redis,
+	// a shared Limiter admits this instance's share. The key is
 	// origin=https://api.example.com, and "|" and the partition if there is one. A unit of a Concurrent limit is held
 	// until the body is closed. Set both fields or none.
 	Limiter algorithms.Limiter

@@ -15,7 +15,8 @@
 //	charges  Everyone  all other keys of the policy
 //	All      Everyone  all keys without one of the overrides above; it has only a Mode
 //
-// A table accepts every text as a key; package console is stricter.
+// A key is the text that keyfunc writes, such as usr= and the identity's ID. Set
+// accepts every text, and a wrong key changes nothing; package console refuses it.
 //
 // # When to use something else
 //
