@@ -32,10 +32,10 @@ func ExampleOverrides() {
 
 	ask()
 	ask()
-	ctx, client := context.Background(), "ip=192.0.2.1"
-	_ = table.Set(ctx, "reports", client, ratelimit.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
+	ctx := context.Background()
+	_ = table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
 	ask()
-	_ = table.Set(ctx, "reports", client, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Hour)})
+	_ = table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Hour)})
 	ask()
 	// Output:
 	// 404 "reports";q=1;w=60

@@ -80,3 +80,25 @@ func ExamplePolicy_capacity() {
 	// 200 true 0
 	// 503 true 135
 }
+
+// One policy may be for one route only. Around a ServeMux, Skip asks the mux for the route.
+func ExamplePolicy_skip() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /login", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil,
+		ratelimit.Policy{Name: "all", Limit: algorithms.SlidingWindowCounter(100, time.Minute)},
+		ratelimit.Policy{
+			Name: "login", Limit: algorithms.SlidingWindowLog(1, time.Minute),
+			Skip: func(r *http.Request) bool { _, route := mux.Handler(r); return route != "POST /login" },
+		},
+	))
+	for _, target := range []string{"/login", "/login", "/other"} {
+		w := httptest.NewRecorder()
+		limited.Handler(mux).ServeHTTP(w, httptest.NewRequest("POST", target, nil))
+		fmt.Println(target, w.Code)
+	}
+	// Output:
+	// /login 401
+	// /login 429
+	// /other 404
+}

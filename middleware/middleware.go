@@ -94,10 +94,10 @@ func Must[T any](v T, err error) T {
 }
 
 // Handler passes admitted requests to next, and answers the others without
-// reading their bodies. It panics if next is nil.
+// reading their bodies. next can flush and hijack. It panics if next is nil.
 //
 // It holds a request that a leaky bucket admits until its turn. If the client
-// hangs up first, all takes of the request are returned, except a place in the
+// hangs up first, all takes are returned, except a place in the
 // middle of the queue. Over HTTP/1.1, net/http notices a hang-up only after the
 // body was read.
 func (m *Middleware) Handler(next http.Handler) http.Handler {

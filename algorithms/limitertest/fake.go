@@ -110,7 +110,8 @@ func relabel(r algorithms.Receipt, a, b algorithms.Source) algorithms.Receipt {
 	return algorithms.ReceiptOf(s)
 }
 
-// Fail makes all calls fail with err from now on; nil ends this and Hang.
+// Fail makes all calls fail with err from now on; nil ends this and Hang. A Fake
+// has no local limiter: under FailLocal, requests pass.
 func (f *Fake) Fail(err error) {
 	if err == nil {
 		f.set(func() { f.trouble = nil })

@@ -101,7 +101,6 @@ func ExampleOptions_outgoing() {
 
 	webhooks := ratelimit.Must(client.NewTransport(nil, &client.Options{
 		Name: "webhooks", Limiter: limiter, Limit: algorithms.TokenBucket(10, time.Second).WithBurst(1),
-		Partition: func(r *http.Request) string { return r.URL.Host },
 	}))
 	resp, err := (&http.Client{Transport: webhooks, Timeout: time.Minute}).Post(s.URL, "application/json", nil)
 	if err != nil {

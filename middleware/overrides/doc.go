@@ -15,8 +15,8 @@
 //	charges  Everyone  all other keys of the policy
 //	All      Everyone  all keys without one of the overrides above; it has only a Mode
 //
-// A key is the text that keyfunc writes, such as usr= and the identity's ID. Set
-// accepts every text, and a wrong key changes nothing; package console refuses it.
+// Keys are texts of keyfunc. Set accepts every policy and key, and a wrong one
+// changes nothing; package console refuses it.
 //
 // # When to use something else
 //
