@@ -106,8 +106,8 @@ func (op Op) String() string {
 type FailureMode uint8
 
 const (
-	// FailLocal lets this instance admit its share, as a token bucket. A limiter that
-	// has no local one lets the request pass.
+	// FailLocal lets this instance admit its share, of windows as token buckets. A
+	// limiter without a local one lets the request pass.
 	FailLocal FailureMode = iota
 	// FailOpen lets the request pass.
 	FailOpen

@@ -88,7 +88,7 @@ func (f file) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if acceptsGzip(r) {
 		content, tag = f.zipped, tag+"-gzip"
 		h.Set("Content-Encoding", "gzip")
-		r.Header.Del("Range") // parts of a compressed file help nobody
+		r.Header.Del("Range") // a client cannot decompress a part of a file
 	}
 	h.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(content))

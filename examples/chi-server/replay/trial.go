@@ -99,8 +99,8 @@ var alternatives = []func(int64, time.Duration) algorithms.Limit{
 	algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.SlidingWindowCounter, algorithms.SlidingWindowLog, algorithms.FixedWindow,
 }
 
-// others returns the limit under all other algorithms. Buckets keep the burst. Nothing
-// stands beside limits of the calendar, of concurrent requests, and of nobody.
+// others returns the limit under all other algorithms. Buckets keep the burst. A limit
+// of the calendar, a Concurrent limit and Nobody have no others.
 func others(l algorithms.Limit) []algorithms.Limit {
 	if !searchable(l) || l.Algorithm().Calendar() {
 		return nil
