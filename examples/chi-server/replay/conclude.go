@@ -19,28 +19,28 @@ var zeroLimit algorithms.Limit
 
 // tryOthers runs the other algorithms.
 func (p *replay) tryOthers(ctx context.Context) (trials []*trial, err error) {
-	for i, s := range p.book.series {
+	for i, s := range p.history.series {
 		limits := others(s.limit)
 		if s.returns { // a leaky bucket returns no units
 			limits = slices.DeleteFunc(limits, func(l algorithms.Limit) bool { return l.Algorithm().String() == "leaky-bucket" })
 		}
 		for j, l := range limits {
 			if j == len(trials) {
-				trials = append(trials, &trial{limits: make([]algorithms.Limit, len(p.book.series))})
+				trials = append(trials, &trial{limits: make([]algorithms.Limit, len(p.history.series))})
 			}
 			if l.Validate() == nil { // a log of requests holds 10 000 at most
 				trials[j].limits[i] = l
 			}
 		}
 	}
-	return trials, p.book.run(ctx, p.spool, trials...)
+	return trials, p.history.run(ctx, p.spool, trials...)
 }
 
 // tryProposals runs the proposals: nil if there are none.
 func (p *replay) tryProposals(ctx context.Context, found [][goals]*search) (*trial, error) {
-	t := &trial{limits: make([]algorithms.Limit, len(p.book.series))}
+	t := &trial{limits: make([]algorithms.Limit, len(p.history.series))}
 	proposes := false
-	for i, s := range p.book.series {
+	for i, s := range p.history.series {
 		f := found[i][clients]
 		if f == nil || f.none || p.tooShort(s) != "" || isCandidate(s.policy) {
 			continue
@@ -53,7 +53,7 @@ func (p *replay) tryProposals(ctx context.Context, found [][goals]*search) (*tri
 	if !proposes {
 		return t, nil
 	}
-	return t, p.book.run(ctx, p.spool, t)
+	return t, p.history.run(ctx, p.spool, t)
 }
 
 // withHeadroom adds headroom to a number, and rounds it up by less than 3 %.
@@ -124,8 +124,8 @@ func (p *replay) describe(i int, s *series) PolicyReport {
 
 // mostDenied returns the denied keys of a series, most denials first.
 func (p *replay) mostDenied(number uint32) (denied []Client) {
-	for id := range p.book.keys.n {
-		if k := p.book.keys.at(id); k.series == number && k.denied > 0 {
+	for id := range p.history.keys.n {
+		if k := p.history.keys.at(id); k.series == number && k.denied > 0 {
 			denied = append(denied, Client{k.text, k.requests, k.denied})
 		}
 	}

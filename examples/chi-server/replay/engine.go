@@ -54,7 +54,7 @@ func NewEngine(plans map[string]string) *Engine {
 	e.limiter = &limiter{engine: e, memory: algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, // a server evicts keys beyond a million; Redis does not
 		Now:     e.clock,
-	}), book: newBook()}
+	}), history: newHistory()}
 	e.request = *(&http.Request{
 		URL: &e.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "replay",
 	}).WithContext(e.identity)

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A limiter counts in memory at the Engine's instants, and books every decision.
+// A limiter counts in memory at the Engine's instants, and records every decision.
 type limiter struct {
-	engine *Engine
-	memory *algorithms.Memory
-	book   *book
+	engine  *Engine
+	memory  *algorithms.Memory
+	history *history
 }
 
 // Unwrap tells the middlewares that no other instance shares the limiter.
@@ -32,10 +32,10 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 		e := l.engine
 		e.asked = append(e.asked, asked{cost: c.Cost})
 		a := &e.asked[len(e.asked)-1]
-		a.policy, a.key = l.book.enter(e.now, c, e.policies)
+		a.policy, a.key = l.history.record(e.now, c, e.policies)
 		if p := a.policy; c.Decision.Receipt.Units() > 0 && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
 			a.check, e.settles = *c, true
-			a.check.Key = l.book.keys.at(a.key).text // the bytes of the other are the request's
+			a.check.Key = l.history.keys.at(a.key).text // the bytes of the other are the request's
 		}
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// A written is a policy as a file has it.
-type written struct {
+// A filePolicy is a policy as a file has it.
+type filePolicy struct {
 	Name      string            `json:"name"`
 	Routes    []string          `json:"routes"`    // "METHOD /path/{id}", or "unmatched"; none: all
 	Key       []string          `json:"key"`       // the first of "user" and "address" that a request has, or "all"; none: address
@@ -34,7 +34,7 @@ type written struct {
 }
 
 // readPolicies reads a file of policies for routes. The error reports every mistake.
-func readPolicies(name string, routes []string) ([]written, []ratelimit.Policy, error) {
+func readPolicies(name string, routes []string) ([]filePolicy, []ratelimit.Policy, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, nil, err
@@ -51,27 +51,27 @@ func readPolicies(name string, routes []string) ([]written, []ratelimit.Policy, 
 	if len(raw) == 0 {
 		errs = append(errs, fmt.Errorf("%s: there are no policies", name))
 	}
-	all, policies := make([]written, len(raw)), make([]ratelimit.Policy, len(raw))
+	all, policies := make([]filePolicy, len(raw)), make([]ratelimit.Policy, len(raw))
 	names := make(map[string]bool)
 	for i := range raw {
-		w := &all[i]
-		mistakes := w.read(raw[i])
-		p, err := w.policy(routes)
+		f := &all[i]
+		mistakes := f.read(raw[i])
+		p, err := f.policy(routes)
 		policies[i] = p
 		mistakes = append(mistakes, err)
-		if names[w.Name] {
+		if names[f.Name] {
 			mistakes = append(mistakes, errors.New("the name is taken"))
 		}
-		names[w.Name] = true
+		names[f.Name] = true
 		if err := errors.Join(mistakes...); err != nil {
-			errs = append(errs, fmt.Errorf("%s: policy %d %q:\n%w", name, i+1, w.Name, err))
+			errs = append(errs, fmt.Errorf("%s: policy %d %q:\n%w", name, i+1, f.Name, err))
 		}
 	}
 	return all, policies, errors.Join(errs...)
 }
 
 // read decodes each field by itself, so that one bad field hides no other.
-func (w *written) read(raw json.RawMessage) (mistakes []error) {
+func (f *filePolicy) read(raw json.RawMessage) (mistakes []error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return []error{err}
@@ -80,7 +80,7 @@ func (w *written) read(raw json.RawMessage) (mistakes []error) {
 		member, _ := json.Marshal(map[string]json.RawMessage{name: value}) // it was decoded from JSON
 		d := json.NewDecoder(bytes.NewReader(member))
 		d.DisallowUnknownFields()
-		if err := d.Decode(w); err != nil {
+		if err := d.Decode(f); err != nil {
 			mistakes = append(mistakes, err)
 		}
 	}
@@ -89,8 +89,8 @@ func (w *written) read(raw json.RawMessage) (mistakes []error) {
 }
 
 // policy returns the Policy, and every mistake.
-func (w *written) policy(routes []string) (ratelimit.Policy, error) {
-	p := ratelimit.Policy{Name: w.Name, Capacity: w.Capacity, Shadow: w.Shadow}
+func (f *filePolicy) policy(routes []string) (ratelimit.Policy, error) {
+	p := ratelimit.Policy{Name: f.Name, Capacity: f.Capacity, Shadow: f.Shadow}
 	var errs []error
 	limit := func(field, text string) algorithms.Limit {
 		l, err := algorithms.ParseLimit(text)
@@ -100,23 +100,23 @@ func (w *written) policy(routes []string) (ratelimit.Policy, error) {
 		}
 		return l
 	}
-	p.Limit = limit("limit", w.Limit)
-	if w.Candidate != "" {
-		candidate := limit("candidate", w.Candidate)
+	p.Limit = limit("limit", f.Limit)
+	if f.Candidate != "" {
+		candidate := limit("candidate", f.Candidate)
 		p.Candidate = &candidate
 	}
-	for plan, text := range w.Plans {
+	for plan, text := range f.Plans {
 		if p.Tiers == nil {
 			p.Tiers = make(map[string]algorithms.Limit)
 		}
 		p.Tiers[plan] = limit("plans: "+plan, text)
 	}
-	for _, route := range w.Routes {
+	for _, route := range f.Routes {
 		if route != unmatched && !slices.Contains(routes, route) {
 			errs = append(errs, fmt.Errorf("routes: there is no route %q", route))
 		}
 	}
-	for route, cost := range w.Costs {
+	for route, cost := range f.Costs {
 		if !slices.Contains(routes, route) {
 			errs = append(errs, fmt.Errorf("costs: there is no route %q", route))
 		}
@@ -124,20 +124,20 @@ func (w *written) policy(routes []string) (ratelimit.Policy, error) {
 			errs = append(errs, fmt.Errorf("costs: the cost %d of %q is negative", cost, route))
 		}
 	}
-	if w.Costs != nil {
-		p.Cost = func(r *http.Request) int64 { return w.cost(r) }
+	if f.Costs != nil {
+		p.Cost = func(r *http.Request) int64 { return f.cost(r) }
 	}
-	if w.ChargeIf != nil {
-		p.ChargeIf = func(status int) bool { return slices.Contains(w.ChargeIf, status) }
+	if f.ChargeIf != nil {
+		p.ChargeIf = func(status int) bool { return slices.Contains(f.ChargeIf, status) }
 	}
 	modes := map[string]algorithms.FailureMode{
 		"": algorithms.FailLocal, "local": algorithms.FailLocal, "open": algorithms.FailOpen, "closed": algorithms.FailClosed,
 	}
-	mode, ok := modes[w.Fail]
+	mode, ok := modes[f.Fail]
 	if p.Fail = mode; !ok {
-		errs = append(errs, fmt.Errorf("fail: %q is not local, open or closed", w.Fail))
+		errs = append(errs, fmt.Errorf("fail: %q is not local, open or closed", f.Fail))
 	}
-	key, err := w.key()
+	key, err := f.key()
 	p.Key = key
 	errs = append(errs, err)
 	_, err = ratelimit.New(algorithms.NewMemory(nil), nil, p)
@@ -145,8 +145,8 @@ func (w *written) policy(routes []string) (ratelimit.Policy, error) {
 }
 
 // key returns the key. The user comes from the log.
-func (w *written) key() (keyfunc.Key, error) {
-	kinds := w.Key
+func (f *filePolicy) key() (keyfunc.Key, error) {
+	kinds := f.Key
 	if len(kinds) == 0 {
 		kinds = []string{"address"}
 	}
@@ -171,7 +171,7 @@ func (w *written) key() (keyfunc.Key, error) {
 	if len(parts) > 1 {
 		key = keyfunc.FirstOf(parts...)
 	}
-	if w.PerRoute {
+	if f.PerRoute {
 		key = keyfunc.Join(key, keyfunc.Route())
 	}
 	return key, nil
@@ -179,9 +179,9 @@ func (w *written) key() (keyfunc.Key, error) {
 
 // cost returns the cost of a request's route. The router knows the route by another name:
 // it drops a slash at the end, and HEAD is not GET.
-func (w *written) cost(r *http.Request) int64 {
+func (f *filePolicy) cost(r *http.Request) int64 {
 	if i, ok := r.Context().Value(identityKey{}).(*identity); ok {
-		if cost, ok := w.Costs[i.route]; ok {
+		if cost, ok := f.Costs[i.route]; ok {
 			return cost
 		}
 	}
@@ -189,6 +189,6 @@ func (w *written) cost(r *http.Request) int64 {
 }
 
 // appliesTo reports whether the policy counts requests of a route.
-func (w *written) appliesTo(route string) bool {
-	return len(w.Routes) == 0 || slices.Contains(w.Routes, route)
+func (f *filePolicy) appliesTo(route string) bool {
+	return len(f.Routes) == 0 || slices.Contains(f.Routes, route)
 }

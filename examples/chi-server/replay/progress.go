@@ -16,8 +16,8 @@ type progress struct {
 	done chan struct{}
 }
 
-// tell sets what says how far the replay is after some time.
-func (p *progress) tell(text func(time.Duration) string) { p.text.Store(text) }
+// show sets what returns how far the replay is after some time.
+func (p *progress) show(text func(time.Duration) string) { p.text.Store(text) }
 
 // begin writes a line each second, after the first one.
 func begin(out io.Writer) *progress {
@@ -62,6 +62,6 @@ func (l *log) progress(after time.Duration) string {
 }
 
 // progress tells how many trials have ended. How many follow depends on their results.
-func (b *book) progress(after time.Duration) string {
-	return fmt.Sprintf("%v: trying other limits, %d so far", after.Round(time.Second), b.trials.Load())
+func (h *history) progress(after time.Duration) string {
+	return fmt.Sprintf("%v: trying other limits, %d so far", after.Round(time.Second), h.trials.Load())
 }

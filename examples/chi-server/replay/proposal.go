@@ -15,7 +15,7 @@ import (
 
 // answer completes the report on a series by what the search has found.
 func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []point, proposed *trial) {
-	s := p.book.series[i]
+	s := p.history.series[i]
 	if found[clients] == nil {
 		return
 	}
@@ -30,7 +30,7 @@ func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []p
 	}
 	points = append(points, point{s.limit.Requests(), r.Results[0].Share, float64(r.Results[0].Clients) / float64(s.keys)})
 	if l := proposed.limits[i]; l != zeroLimit {
-		t := p.book.pointOf(proposed, i, l.Requests())
+		t := p.history.pointOf(proposed, i, l.Requests())
 		points = append(points, t)
 		r.Proposal = &Proposal{l.String(), t.requests, t.clients, p.code(s, l)}
 		r.Note = p.caution(s)

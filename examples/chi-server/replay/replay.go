@@ -15,19 +15,19 @@ import (
 
 // A replay is one run over a log.
 type replay struct {
-	engine *Engine
-	book   *book
-	spool  *spool
-	report Report
-	goals  Goals
-	keys   keyID // when the garbage collector was last told
+	engine  *Engine
+	history *history
+	spool   *spool
+	report  Report
+	goals   Goals
+	keys    keyID // when the garbage collector was last told
 }
 
 const shownDifferences = 10
 
 // decide serves lines by the engine.
 func (p *replay) decide(lines []Line) error {
-	if n := p.book.keys.n; n >= 2*p.keys {
+	if n := p.history.keys.n; n >= 2*p.keys {
 		p.keys = max(1, n)
 		debug.SetGCPercent(garbagePercent(n))
 	}
@@ -83,8 +83,8 @@ func refusal(status int) bool {
 func (p *replay) keep(l *Line) error {
 	for i := range p.engine.asked {
 		a := &p.engine.asked[i]
-		k := p.book.keys.at(a.key)
-		s := p.book.series[k.series]
+		k := p.history.keys.at(a.key)
+		s := p.history.series[k.series]
 		cost := min(a.cost, maxUnits)
 		settled := min(l.settled(a.policy, cost), maxUnits-cost)
 		s.want(k, p.engine.now, cost+max(0, settled))
@@ -134,7 +134,7 @@ func (p *replay) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, points, err := p.book.search(ctx, p.spool, [goals]float64{p.goals.Requests, p.goals.Clients})
+	found, points, err := p.history.search(ctx, p.spool, [goals]float64{p.goals.Requests, p.goals.Clients})
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (p *replay) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, s := range p.book.series {
+	for i, s := range p.history.series {
 		r := p.describe(i, s)
 		for _, t := range others {
 			if t.limits[i] != zeroLimit {

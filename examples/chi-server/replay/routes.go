@@ -99,7 +99,7 @@ func register(r chi.Router, route string, h http.Handler) (err error) {
 
 // mount returns a router in which each route has the policies that apply to it. A HEAD
 // counts as a GET.
-func (e *Engine) mount(routes []string, all []written, policies []ratelimit.Policy, o *ratelimit.Options) (http.Handler, error) {
+func (e *Engine) mount(routes []string, all []filePolicy, policies []ratelimit.Policy, o *ratelimit.Options) (http.Handler, error) {
 	r := chi.NewRouter()
 	r.Use(chimiddleware.GetHead)
 	made := make(map[string]http.Handler) // by the names of the policies

@@ -109,7 +109,7 @@ func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stde
 		return nil, err
 	}
 	p := &replay{engine: NewEngine(plans), goals: o.Goals}
-	p.book = p.engine.limiter.book
+	p.history = p.engine.limiter.history
 	p.report = Report{Goals: o.Goals, Refused: make(map[int]int), Logged: make(map[int]int)}
 	if err := p.route(o, s); err != nil {
 		return nil, err
@@ -127,11 +127,11 @@ func replayAll(ctx context.Context, o *Options, s Service, stdin io.Reader, stde
 
 	progress := begin(stderr)
 	defer progress.end()
-	progress.tell(in.progress)
+	progress.show(in.progress)
 	if err := in.each(ctx, p.decide); err != nil {
 		return nil, err
 	}
-	progress.tell(p.book.progress)
+	progress.show(p.history.progress)
 	p.report.Lines, p.report.Late, p.report.BadShown = in.lines, in.late, in.shown
 	p.report.Bad += in.bad
 	p.report.Unrouted, p.report.Unknown = p.engine.strays, p.engine.unknown

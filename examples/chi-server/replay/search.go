@@ -116,37 +116,37 @@ func safeFor(l algorithms.Limit, units int64) int64 {
 func excessOf(l algorithms.Limit, n int64) int64 { return n + burstOf(l, n) }
 
 // begin bounds the search for each series and each goal.
-func (b *book) begin(share [goals]float64) [][goals]*search {
-	ranked := b.ranked()
-	all := make([][goals]*search, len(b.series))
-	for i, s := range b.series {
+func (h *history) begin(share [goals]float64) [][goals]*search {
+	ranked := h.ranked()
+	all := make([][goals]*search, len(h.series))
+	for i, s := range h.series {
 		if !searchable(s.limit) || s.tally.requests == 0 {
 			continue
 		}
 		for g := range goals {
-			all[i][g] = b.bound(s, ranked[i], g, share[g])
+			all[i][g] = h.bound(s, ranked[i], g, share[g])
 		}
 	}
 	return all
 }
 
 // ranked returns the keys of each series, the largest demand at once first.
-func (b *book) ranked() [][]keyID {
-	ranked := make([][]keyID, len(b.series))
-	for i, s := range b.series {
+func (h *history) ranked() [][]keyID {
+	ranked := make([][]keyID, len(h.series))
+	for i, s := range h.series {
 		ranked[i] = make([]keyID, 0, s.keys)
 	}
-	for id := range b.keys.n {
-		k := b.keys.at(id)
+	for id := range h.keys.n {
+		k := h.keys.at(id)
 		ranked[k.series] = append(ranked[k.series], id)
 	}
 	for _, ids := range ranked {
-		slices.SortFunc(ids, func(x, y keyID) int { return cmp.Compare(b.keys.at(y).pair, b.keys.at(x).pair) })
+		slices.SortFunc(ids, func(x, y keyID) int { return cmp.Compare(h.keys.at(y).pair, h.keys.at(x).pair) })
 	}
 	return ranked
 }
 
-func (b *book) bound(s *series, ids []keyID, g goal, share float64) *search {
+func (h *history) bound(s *series, ids []keyID, g goal, share float64) *search {
 	total := s.tally.requests
 	if g == clients {
 		total = int64(len(ids))
@@ -155,7 +155,7 @@ func (b *book) bound(s *series, ids []keyID, g goal, share float64) *search {
 	// All keys before the first one that exceeds what is allowed may be denied.
 	var denied int64
 	for _, id := range ids {
-		k := b.keys.at(id)
+		k := h.keys.at(id)
 		if g == clients {
 			denied++
 		} else {
@@ -169,13 +169,13 @@ func (b *book) bound(s *series, ids []keyID, g goal, share float64) *search {
 	n, enough := countable(s.limit, max(f.hi, 1))
 	f.hi, f.untried, f.none = n, !enough, n == 0
 	if !s.settles { // a settlement makes room, or charges beyond the limit
-		f.lo = f.below(b, ids, g)
+		f.lo = f.below(h, ids, g)
 	}
 	return f
 }
 
 // below returns the highest n that certainly denies too much.
-func (s *search) below(b *book, ids []keyID, g goal) int64 {
+func (s *search) below(h *history, ids []keyID, g goal) int64 {
 	tooMuch := func(n int64) bool {
 		excess, denied := excessOf(s.series.limit, n), int64(0)
 		if g == requests {
@@ -185,7 +185,7 @@ func (s *search) below(b *book, ids []keyID, g goal) int64 {
 			return denied/max(1, s.series.dearest) > s.allowed
 		}
 		for _, id := range ids {
-			k := b.keys.at(id)
+			k := h.keys.at(id)
 			if int64(k.pair) <= excess { // and so are the peaks of all further keys
 				break
 			}
@@ -208,14 +208,14 @@ func (s *search) below(b *book, ids []keyID, g goal) int64 {
 
 // search finds the smallest limits of all series for both goals, and the points that it
 // met on the way.
-func (b *book) search(ctx context.Context, s *spool, share [goals]float64) ([][goals]*search, [][]point, error) {
-	all, points := b.begin(share), make([][]point, len(b.series))
+func (h *history) search(ctx context.Context, s *spool, share [goals]float64) ([][goals]*search, [][]point, error) {
+	all, points := h.begin(share), make([][]point, len(h.series))
 	for {
-		trials, tried := b.round(all)
+		trials, tried := h.round(all)
 		if len(trials) == 0 {
 			return all, points, nil
 		}
-		if err := b.run(ctx, s, trials...); err != nil {
+		if err := h.run(ctx, s, trials...); err != nil {
 			return nil, nil, err
 		}
 		for j, t := range trials {
@@ -223,7 +223,7 @@ func (b *book) search(ctx context.Context, s *spool, share [goals]float64) ([][g
 				if n == 0 {
 					continue
 				}
-				p := b.pointOf(t, i, n)
+				p := h.pointOf(t, i, n)
 				points[i] = append(points[i], p)
 				for _, f := range all[i] {
 					f.learn(t.tallies[i].denied, int64(t.clients[i]), n, f == all[i][clients])
@@ -234,12 +234,12 @@ func (b *book) search(ctx context.Context, s *spool, share [goals]float64) ([][g
 }
 
 // round returns the next trials, and the n of each series in each of them.
-func (b *book) round(all [][goals]*search) (trials []*trial, tried [][]int64) {
+func (h *history) round(all [][goals]*search) (trials []*trial, tried [][]int64) {
 	for g := range goals {
-		t := &trial{limits: make([]algorithms.Limit, len(b.series))}
-		ns := make([]int64, len(b.series))
+		t := &trial{limits: make([]algorithms.Limit, len(h.series))}
+		ns := make([]int64, len(h.series))
 		open := false
-		for i, s := range b.series {
+		for i, s := range h.series {
 			for f := all[i][g]; f != nil && !f.precise(); {
 				n := f.next()
 				if limit, ok := limitOf(s.limit, n); ok {
@@ -273,8 +273,8 @@ func (s *search) learn(denied, deniedClients, n int64, ofClients bool) {
 	}
 }
 
-func (b *book) pointOf(t *trial, i int, n int64) point {
-	s := b.series[i]
+func (h *history) pointOf(t *trial, i int, n int64) point {
+	s := h.series[i]
 	return point{n, float64(t.tallies[i].denied) / float64(s.tally.requests), float64(t.clients[i]) / float64(s.keys)}
 }
 

@@ -147,7 +147,7 @@ func TestFamily(t *testing.T) {
 	s := &series{limit: algorithms.TokenBucket(1, time.Second)}
 	for allowed := range 100 {
 		s.tally.requests = 100
-		if f := newBook().bound(s, nil, requests, float64(allowed)/100); f.allowed != int64(allowed) {
+		if f := newHistory().bound(s, nil, requests, float64(allowed)/100); f.allowed != int64(allowed) {
 			t.Errorf("%d %% of 100 are %d", allowed, f.allowed)
 		}
 	}

@@ -90,16 +90,16 @@ type key struct {
 	window   int64  // the number of the present window
 }
 
-// A book has the series and the keys of the engine's decisions.
-type book struct {
-	policies map[string]*shelf // by their names
+// A history has the series and the keys of the engine's decisions.
+type history struct {
+	policies map[string]*family // by their names
 	series   []*series
 	keys     chunks
 	trials   atomic.Int64 // that have ended
 }
 
-// A shelf has what the keys of one policy lead to.
-type shelf struct {
+// A family has the keys of one policy, and their series.
+type family struct {
 	policy *ratelimit.Policy // also of a candidate
 	ids    map[string]keyID
 	series map[seriesID]uint32
@@ -129,42 +129,42 @@ func (c *chunks) add(k key) keyID {
 	return c.n - 1
 }
 
-func newBook() *book { return &book{policies: make(map[string]*shelf)} }
+func newHistory() *history { return &history{policies: make(map[string]*family)} }
 
-// enter counts an answered check, and returns its policy, one of those by their names.
-func (b *book) enter(now int64, c *algorithms.Check, policies map[string]*ratelimit.Policy) (*ratelimit.Policy, keyID) {
-	s := b.policies[c.Policy]
+// record counts an answered check, and returns its policy, one of those by their names.
+func (h *history) record(now int64, c *algorithms.Check, policies map[string]*ratelimit.Policy) (*ratelimit.Policy, keyID) {
+	s := h.policies[c.Policy]
 	if s == nil {
 		name, _, _ := strings.Cut(c.Policy, "~")
-		s = &shelf{policies[name], make(map[string]keyID), make(map[seriesID]uint32)}
-		b.policies[strings.Clone(c.Policy)] = s
+		s = &family{policies[name], make(map[string]keyID), make(map[seriesID]uint32)}
+		h.policies[strings.Clone(c.Policy)] = s
 	}
 	id, known := s.ids[c.Key]
 	if !known {
 		text := strings.Clone(c.Key)
-		id = b.keys.add(key{text: text, series: b.find(s, c), window: math.MinInt64})
+		id = h.keys.add(key{text: text, series: h.find(s, c), window: math.MinInt64})
 		s.ids[text] = id
 	}
-	k := b.keys.at(id)
-	b.series[k.series].count(k, now, c)
+	k := h.keys.at(id)
+	h.series[k.series].count(k, now, c)
 	return s.policy, id
 }
 
 // find returns the series of a new key.
-func (b *book) find(s *shelf, c *algorithms.Check) uint32 {
+func (h *history) find(s *family, c *algorithms.Check) uint32 {
 	id := seriesID{routeOf(c.Key), c.Limit}
 	number, ok := s.series[id]
 	if !ok {
-		number = uint32(len(b.series))
+		number = uint32(len(h.series))
 		id.route = strings.Clone(id.route)
 		s.series[id] = number
-		b.series = append(b.series, &series{
+		h.series = append(h.series, &series{
 			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit,
 			window: max(1, c.Limit.Window().Microseconds()), full: make(map[uint32]int64),
 		})
 	}
-	b.series[number].keys++
-	b.series[number].text += int64(len(c.Key))
+	h.series[number].keys++
+	h.series[number].text += int64(len(c.Key))
 	return number
 }
 

@@ -22,7 +22,7 @@ type trial struct {
 
 // run runs trials, one on each of two cores: each takes as much memory as the keys that
 // it may deny.
-func (b *book) run(ctx context.Context, s *spool, trials ...*trial) error {
+func (h *history) run(ctx context.Context, s *spool, trials ...*trial) error {
 	errs := make([]error, len(trials))
 	var running sync.WaitGroup
 	cores := make(chan struct{}, 2)
@@ -30,22 +30,22 @@ func (b *book) run(ctx context.Context, s *spool, trials ...*trial) error {
 		cores <- struct{}{}
 		running.Go(func() {
 			defer func() { <-cores }()
-			errs[i] = t.run(ctx, b, s)
-			b.trials.Add(1)
+			errs[i] = t.run(ctx, h, s)
+			h.trials.Add(1)
 		})
 	}
 	running.Wait()
 	return errors.Join(errs...)
 }
 
-func (t *trial) run(ctx context.Context, b *book, s *spool) error {
-	t.tallies, t.clients = make([]tally, len(b.series)), make([]int, len(b.series))
-	t.denied = make([]uint32, b.keys.n)
+func (t *trial) run(ctx context.Context, h *history, s *spool) error {
+	t.tallies, t.clients = make([]tally, len(h.series)), make([]int, len(h.series))
+	t.denied = make([]uint32, h.keys.n)
 	var now int64
 	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, Now: func() time.Time { return time.UnixMicro(now) },
 	})
-	safe := t.safe(b)
+	safe := t.safe(h)
 	var checks [1]algorithms.Check
 	c := &checks[0]
 	n, open := 0, false // whether the last decision can be settled
@@ -56,7 +56,7 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 		if safe[r.key] {
 			return nil
 		}
-		k := b.keys.at(r.key)
+		k := h.keys.at(r.key)
 		now = r.time
 		if r.settles {
 			if !open {
@@ -67,7 +67,7 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 			}
 			return memory.Allow(ctx, checks[:])
 		}
-		*c = algorithms.Check{Policy: b.series[k.series].policy, Key: k.text, Limit: t.limits[k.series], Cost: r.units}
+		*c = algorithms.Check{Policy: h.series[k.series].policy, Key: k.text, Limit: t.limits[k.series], Cost: r.units}
 		if err := memory.Allow(ctx, checks[:]); err != nil {
 			return err
 		}
@@ -84,10 +84,10 @@ func (t *trial) run(ctx context.Context, b *book, s *spool) error {
 
 // safe returns which keys want so few units in two neighbouring windows that the limit
 // certainly denies none of their requests. Most keys do, and need no decision.
-func (t *trial) safe(b *book) []bool {
-	safe := make([]bool, b.keys.n)
-	for id := range b.keys.n {
-		k := b.keys.at(id)
+func (t *trial) safe(h *history) []bool {
+	safe := make([]bool, h.keys.n)
+	for id := range h.keys.n {
+		k := h.keys.at(id)
 		l := t.limits[k.series]
 		safe[id] = l == zeroLimit || int64(k.pair) <= min(l.Burst(), l.Requests())
 	}
