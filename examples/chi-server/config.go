@@ -84,22 +84,22 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		c.replay = v.replays
 		c.replay.Files = append([]string{v.replay}, flags.Args()...)
 		errs = c.replay.Validate()
-		if v.accessLog != "" || v.hammer != "" {
-			errs = errors.Join(errs, errors.New("-replay cannot be combined with -access-log or -hammer"))
-		}
 		if v.overrides != "" && v.replays.Policies != "" {
 			errs = errors.Join(errs, errors.New("-override and -policies cannot be combined: write the limit into the file"))
 		}
-	} else {
-		if flags.NArg() > 0 {
-			errs = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-		}
-		flags.Visit(func(f *flag.Flag) {
-			if slices.Contains(replayFlags, f.Name) {
-				errs = errors.Join(errs, fmt.Errorf("-%s requires -replay", f.Name))
-			}
-		})
+	} else if flags.NArg() > 0 {
+		errs = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
+	flags.Visit(func(f *flag.Flag) {
+		switch replays := c.replay != nil; {
+		case !replays && slices.Contains(replayFlags, f.Name):
+			errs = errors.Join(errs, fmt.Errorf("-%s requires -replay", f.Name))
+		case replays && (f.Name == "hammer" || slices.Contains(servingFlags, f.Name)):
+			errs = errors.Join(errs, fmt.Errorf("-%s cannot be combined with -replay, which serves nothing", f.Name))
+		case replays && slices.Contains(redisFlags, f.Name):
+			errs = errors.Join(errs, fmt.Errorf("-%s cannot be combined with -replay, which limits in memory", f.Name))
+		}
+	})
 	if _, port, err := net.SplitHostPort(c.addr); err != nil {
 		errs = errors.Join(errs, fmt.Errorf("-addr %q: want host:port, e.g. 127.0.0.1:8080", c.addr))
 	} else if _, err := net.LookupPort("tcp", port); err != nil {

@@ -69,6 +69,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-override", "demo-free=10/1m,hunter2=1/1s"}, []string{"-override 2: unknown API key"}},
 		{[]string{"-replay", "a", "-hammer", "http://127.0.0.1:1/"}, []string{"-replay", "-hammer"}},
 		{[]string{"-replay", "a", "-access-log", "b"}, []string{"-replay", "-access-log"}},
+		{[]string{"-replay", "a", "-addr", "127.0.0.1:80", "-redis", "redis://127.0.0.1:1"}, []string{"-addr cannot be combined", "-redis cannot be combined"}},
 		{[]string{"-replay", "a", "-policies", "b", "-override", "demo-free=1/1m"}, []string{"-override", "-policies"}},
 		{[]string{"run"}, []string{`unexpected argument "run"`}},
 		{[]string{"-addr", "127.0.0.1:0", "-"}, []string{`unexpected argument "-"`}},

@@ -19,13 +19,19 @@ const examples = `chi-server is an API with a limit for each route.
 // replayFlags require -replay.
 var replayFlags = []string{"policies", "routes", "plans", "format", "svg", "deny-requests", "deny-clients", "headroom"}
 
+// A replay serves nothing, and limits in memory.
+var (
+	servingFlags = []string{"addr", "trusted-proxies", "headers", "admin-token", "access-log"}
+	redisFlags   = []string{"redis", "prefix", "demo-outage"}
+)
+
 // groups have every flag.
 var groups = []struct {
 	title string
 	flags []string
 }{
-	{"Serving", []string{"addr", "trusted-proxies", "headers", "admin-token", "access-log"}},
-	{"Redis", []string{"redis", "prefix", "demo-outage"}},
+	{"Serving", servingFlags},
+	{"Redis", redisFlags},
 	{"Limits", []string{"override"}},
 	{"Load", []string{"hammer"}},
 	{"Replay", append([]string{"replay"}, replayFlags...)},
