@@ -26,6 +26,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -42,7 +43,7 @@ const (
 	giveBackTimeout = time.Second // of all calls that give back at a time
 )
 
-var errNotReturned = errors.New("the limiter that lent the units did not answer")
+var errNotReturned = fmt.Errorf("units of leases could not go back: %w", algorithms.ErrUnavailable)
 
 // refill starts the fetch of a block for a key whose newer block is half spent
 // or has ended. By then the older block is spent, too. It fetches no block that
@@ -255,17 +256,16 @@ func (l *lease) sendBack(back []step.Item) error {
 			c.items[i].Item = part[i]
 			_ = c.add(&c.items[i]) // returns of valid takes are valid
 		}
-		err := ownDeadline(l.next.allow(ctx, c))
-		errs = append(errs, err)
-		l.countReturned(c, err)
+		errs = append(errs, l.countReturned(c, ownDeadline(l.next.allow(ctx, c))))
 		l.eased(c.items)
 		c.free()
 	}
 	return errors.Join(errs...)
 }
 
-// countReturned counts the units of a call of returns, and reports lost units.
-func (l *lease) countReturned(c *call, err error) {
+// countReturned counts the units of a call of returns, and reports lost units. The
+// error is nil if none is lost.
+func (l *lease) countReturned(c *call, err error) (lost error) {
 	for i := range c.items {
 		it := &c.items[i]
 		if err == nil && it.decision.Source != algorithms.Undecided {
@@ -273,8 +273,10 @@ func (l *lease) countReturned(c *call, err error) {
 			continue
 		}
 		l.counts.lost.Add(uint64(it.Cost))
-		l.report.returnFailed(it.Key.Policy, cmp.Or(err, errNotReturned))
+		lost = cmp.Or(err, errNotReturned)
+		l.report.returnFailed(it.Key.Policy, lost)
 	}
+	return lost
 }
 
 // end ends all leases and gives unspent units back.

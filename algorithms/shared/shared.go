@@ -128,7 +128,7 @@ func (l *Limiter) Stats() algorithms.Stats {
 }
 
 // Close gives back leases, and ends goroutines, within 3 s. The error says that
-// Redis could not be asked. Later calls work, without leases and recovery. You
+// units could not go back. Later calls work, without leases and recovery. You
 // may call it repeatedly. It does not close the client.
 func (l *Limiter) Close() error {
 	var err error
