@@ -25,9 +25,10 @@ func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (D
 // Wait blocks until it has taken one unit of limit from key, in the policy
 // "default". For a leaky bucket it then holds for the Delay.
 //
-// Wait fails at once if no wait helps, or if the context would end first; that
-// error wraps [context.DeadlineExceeded]. If the context ends during the hold,
-// the unit goes back. A Concurrent limit is ErrInvalid. Waiters have no order.
+// Wait fails at once with ErrInvalid if no wait helps, and with an error that
+// wraps [context.DeadlineExceeded] if the context would end first. If the
+// context ends during the hold, the unit goes back. A Concurrent limit is
+// ErrInvalid. Waiters have no order.
 func Wait(ctx context.Context, l Limiter, key string, limit Limit) error {
 	return WaitN(ctx, l, key, limit, 1)
 }
@@ -45,7 +46,7 @@ func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) err
 		}
 		if !d.Allowed {
 			if d.RetryAfter == Never {
-				return fmt.Errorf("algorithms: no wait helps: the limit %v never admits a cost of %d", limit, n)
+				return fmt.Errorf("algorithms: %w: no wait helps: the limit %v never admits a cost of %d", ErrInvalid, limit, n)
 			}
 			if err := sleep(ctx, d.RetryAfter); err != nil {
 				return err

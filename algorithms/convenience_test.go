@@ -67,10 +67,10 @@ func TestWaitGivesUpAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, limit := newMemory(t, nil), algorithms.FixedWindow(1, time.Hour)
 		start := time.Now()
-		if err := algorithms.Wait(t.Context(), m, "usr=1", algorithms.Nobody()); err == nil || !strings.Contains(err.Error(), "no wait helps: the limit nobody") {
+		if err := algorithms.Wait(t.Context(), m, "usr=1", algorithms.Nobody()); !errors.Is(err, algorithms.ErrInvalid) || !strings.Contains(err.Error(), "no wait helps: the limit nobody") {
 			t.Errorf("nobody: got %v, want that no wait helps", err)
 		}
-		if err := algorithms.WaitN(t.Context(), m, "usr=1", limit, 2); err == nil || !strings.Contains(err.Error(), "never admits a cost of 2") {
+		if err := algorithms.WaitN(t.Context(), m, "usr=1", limit, 2); !errors.Is(err, algorithms.ErrInvalid) || !strings.Contains(err.Error(), "never admits a cost of 2") {
 			t.Errorf("2 of a limit of 1: got %v, want that no wait helps", err)
 		}
 		take(t, m, "usr=1", limit)

@@ -77,7 +77,7 @@ func SlidingWindowCounter(requests int64, window time.Duration) Limit {
 }
 
 // SlidingWindowLog admits at most requests, up to 10 000, in any window: "100
-// per minute" never means more.
+// per minute" never means more, except without Redis: see [FailLocal].
 func SlidingWindowLog(requests int64, window time.Duration) Limit {
 	return newLimit(step.SlidingWindowLog, requests, window)
 }

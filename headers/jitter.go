@@ -8,8 +8,7 @@ import (
 )
 
 // Jitter returns an addition to a client's wait, from 0 to less than spread, so
-// that clients do not return together at the end of a window. A good spread is
-// a tenth of the window, from 1 s to 30 s.
+// that clients do not return together at the end of a window.
 //
 // The result depends on the arguments alone, so all instances and tries agree.
 // client is the client's key. slot changes with the window, e.g. its end in

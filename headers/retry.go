@@ -20,8 +20,6 @@ const maxWait = 1_209_600
 // SetRetryAfter sets Retry-After to the wait in whole seconds, rounded up, from
 // 1 to 1209600 (14 days). A longer wait in h stays; a value that is not a
 // number is replaced. [Never] removes the field.
-//
-// [Dialect.Write] does so for denials.
 func SetRetryAfter(h http.Header, wait time.Duration) {
 	seconds, ok := longestWait(h, wait)
 	if !ok {

@@ -46,8 +46,8 @@
 //     would be three buckets. [Route] and [RouteIn] take the template.
 //   - A client chooses its part of a FirstOf by omitting the parts before it,
 //     and has a bucket in each.
-//   - API keys are secrets: no key, error or log line of this project contains
-//     them. All other values of a key are stored in the clear.
+//   - API keys are secrets: no key, error or log line contains them, except a key
+//     that an operator types. All other values are stored in the clear.
 //
 // # Your functions
 //

@@ -1,5 +1,5 @@
-// Package ratelimit limits how often clients may call an http.Handler. Import it from the folder middleware. The
-// smallest program allows each address 100 requests per minute:
+// Package ratelimit limits how often clients may call an http.Handler. The smallest program allows each address 100
+// requests per minute:
 //
 //	perIP := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{
 //		Name:  "per-ip",
@@ -18,14 +18,17 @@
 //	count failed logins only                  Policy.ChargeIf
 //	lock out repeat offenders                 Ban
 //	try a limit before it denies              Policy.Shadow, Policy.Candidate
-//	let requests pass uncounted               Options.Exempt, Policy.Skip, ModeOff
+//	let addresses, requests or keys pass      Options.Exempt, Policy.Skip, ModeOff
 //	limit one key at run time                 overrides, console
 //	replace the configuration                 Middleware.Update
 //	limit by the body of a request            Middleware.Deny
 //	test your service                         algorithms/limitertest
 //	watch it                                  prommetrics, statuspage, Observer
 //	see denied clients and misconfigurations  Middleware.TopDenied, Middleware.Findings
-//	call a limited service                    client
+//	call a limited service                    client; without HTTP: algorithms.Wait
+//	start and stop                            shared.Limiter.Ready, Middleware.Close
+//
+// Examples are in the files example*_test.go, and on pkg.go.dev.
 //
 // # One Middleware is one decision
 //
@@ -56,5 +59,4 @@
 //   - Inside the handlers of CORS, because browsers hide denials without CORS headers from scripts.
 //   - Inside recovery and access logs, and outside expensive work.
 //   - After authentication only if a policy's key needs its result. Then put a policy by address before it.
-//   - Once: a handler that is wrapped twice is charged twice.
 package ratelimit

@@ -33,14 +33,18 @@ func ExampleOverrides() {
 	ask()
 	ask()
 	ctx := context.Background()
-	_ = table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
+	err := table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Limit: algorithms.TokenBucket(100, time.Minute)})
+	fmt.Println(err)
 	ask()
-	_ = table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Hour)})
+	err = table.Set(ctx, "reports", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Hour)})
+	fmt.Println(err)
 	ask()
 	// Output:
 	// 404 "reports";q=1;w=60
 	// 429 "reports";q=1;w=60
+	// <nil>
 	// 404 "reports";q=100;w=60
+	// <nil>
 	// 429 "reports";q=1;w=60
 }
 

@@ -37,7 +37,8 @@ func Example_smallest() {
 // Plans by API key. The instances count together in Redis, and each counts alone while Redis is away. Prometheus
 // scrapes /metrics. An interrupt ends the program gracefully.
 func Example_plans() {
-	limiter := ratelimit.Must(shared.New(redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1}), nil))
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1}) // of github.com/redis/go-redis/v9
+	limiter := ratelimit.Must(shared.New(rdb, nil))
 	opts := &ratelimit.Options{
 		ClientIP:  keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}),
 		Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))},
@@ -66,7 +67,7 @@ func Example_plans() {
 	<-interrupted.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	log.Println(errors.Join(server.Shutdown(ctx), charges.Close(ctx), limiter.Close()))
+	log.Println(errors.Join(server.Shutdown(ctx), charges.Close(ctx), limiter.Close(), rdb.Close()))
 }
 
 // findAccount would ask a database, behind a bounded cache.

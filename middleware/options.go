@@ -24,8 +24,7 @@ type Options struct {
 	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.
 	Headers headers.Dialect
 
-	// Exempt are addresses that no policy counts: health checks and your own jobs, not customers. Prefixes must be
-	// masked, and must not contain all addresses.
+	// Exempt are addresses that no policy counts: health checks and your own jobs, not customers.
 	Exempt []netip.Prefix
 
 	// Overrides, if not nil, change limits while the service runs. The middleware logs and ignores an invalid limit.

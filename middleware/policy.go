@@ -24,9 +24,9 @@ type Policy struct {
 
 	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
-	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack. So it works with Handler
-	// only, and 10 to 30 s of maxHold suit any request: they bound how long a killed instance keeps its units. Replace
-	// it only with the same hold time.
+	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack. So it works with
+	// Handler only, and 10 to 30 s of maxHold suit any request: they bound how long a killed instance keeps its units,
+	// and denied clients wait as long. Replace it only with the same hold time.
 	Limit algorithms.Limit
 
 	// Tiers are the limits of the tiers of the Key's identities. They need a keyfunc.APIKey or keyfunc.User. Another
@@ -65,7 +65,8 @@ type Policy struct {
 	// Ban locks out repeat offenders; nil means no bans.
 	Ban *Ban
 
-	// Skip, if not nil, reports whether to ignore a request.
+	// Skip, if not nil, reports whether this policy neither counts nor denies a
+	// request. The others do.
 	Skip func(*http.Request) bool
 
 	// Fail says what happens while Redis is down: FailLocal (the default),
@@ -73,8 +74,9 @@ type Policy struct {
 	// passwords, money and one-time codes.
 	Fail algorithms.FailureMode
 
-	// Hidden keeps the policy out of headers. Hide policies whose key is
-	// another person's identifier, such as a user name.
+	// Hidden keeps the policy out of headers. Hide policies whose key is another
+	// person's identifier, such as a user name, and Concurrent limits beside a
+	// quota that clients should see.
 	Hidden bool
 
 	// Capacity is for capacity that all clients share. It implies Hidden, and a

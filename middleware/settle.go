@@ -22,7 +22,8 @@ var ErrNotSettled = errors.New("ratelimit: not settled")
 // largest total counts. Units beyond the reservation (the Cost) are charged at
 // once, even if they do not fit, into at most one burst of debt. The unused
 // rest is returned when the handler returns. A cost that is never settled stays
-// charged. A hang-up changes nothing. Under ChargeIf, all is settled at the end.
+// charged. All of this holds after a hang-up, too. Under ChargeIf, all is
+// settled at the end.
 //
 // Settle does not wait. An error wraps [ErrNotSettled]: the total is negative,
 // the policy has no Cost or reserved nothing, the limit is a leaky bucket or

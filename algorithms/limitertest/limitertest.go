@@ -2,12 +2,13 @@
 //
 // # Testing your service
 //
-// Each of these has an Example, in example_*_test.go:
+// Each of these has an Example:
 //
 //	synctest   a Memory inside testing/synctest needs nothing else: waits take no time
 //	clock      a Memory with a clock of yours (MemoryOptions.Now) reaches any date
 //	redis      a redis-server of the test's own, for several instances
 //	miniredis  a Redis inside the test, whose clock the test sets
+//	outage     a Fake, whose Fail shows what clients see under each FailureMode
 //
 // # Testing a Limiter
 //

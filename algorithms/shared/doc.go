@@ -1,6 +1,6 @@
 // Package shared limits together with every process that uses the same Redis.
 //
-//	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+//	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"}) // of github.com/redis/go-redis/v9
 //	limiter := ratelimit.Must(shared.New(rdb, nil))
 //	defer limiter.Close()
 //	d, err := algorithms.Allow(ctx, limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))
@@ -47,8 +47,8 @@
 //
 // Any client of go-redis works, except a Ring. MaxRetries does not retry scripts.
 //
-//	ReadTimeout, WriteTimeout  A little longer than Options.Deadline. A client that gives up
-//	                           first closes a connection each time.
+//	ReadTimeout, WriteTimeout  500 ms. Below Options.Deadline the client closes a connection
+//	                           each time; 5 s, the default, keep those of a hanging Redis.
 //	PoolSize                   The limiter uses up to half of it (Options.InFlight), and in a
 //	                           Cluster two more per 256 slots. For a Redis 2 ms away, set 40.
 //	DialerRetries              1 lets errors of calls that cannot connect name the cause.

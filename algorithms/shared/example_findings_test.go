@@ -25,5 +25,5 @@ func ExampleLimiter_Findings() {
 	}
 	// Output:
 	// PS203: The client gives up before the limiter does: its ReadTimeout of 20ms is shorter than the deadline of 50ms.
-	// Make the client's timeouts a little longer than Options.Deadline. The limiter keeps its deadline by itself.
+	// Make the client's timeouts longer than Options.Deadline, e.g. 500ms. The limiter keeps its deadline by itself.
 }

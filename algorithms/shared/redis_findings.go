@@ -57,7 +57,7 @@ func (r *redisLayer) findings(ctx context.Context) (all []algorithms.Finding) {
 		name, timeout = "WriteTimeout", write
 	}
 	find(timeout > 0 && timeout < r.deadline, "PS203",
-		"Make the client's timeouts a little longer than Options.Deadline. The limiter keeps its deadline by itself.",
+		"Make the client's timeouts longer than Options.Deadline, e.g. 500ms. The limiter keeps its deadline by itself.",
 		"The client gives up before the limiter does: its %s of %v is shorter than the deadline of %v.", name, timeout, r.deadline)
 	find(endless, "PS204",
 		"Give the client a ReadTimeout, e.g. of 500ms.",

@@ -14,7 +14,8 @@
 //	none        the connection failed      returns the error      retry it if it may run twice
 //
 // The Transport returns a 429 or 503 if the wait exceeds the request's deadline or MaxWait, if the attempts or
-// RetryShare are used up, or if the request cannot be repeated.
+// RetryShare are used up, or if the request cannot be repeated. A POST or PATCH needs RetryKeyed or RetryAny, and a
+// body needs GetBody.
 //
 // It waits for Retry-After, otherwise as the fields ask that package headers lists. To that it adds a random time of up
 // to 500 ms, which doubles with each attempt up to 60 s.

@@ -13,8 +13,8 @@ import (
 
 // Options configure a [Transport]. nil and the zero value mean the defaults.
 type Options struct {
-	// Name is the name in events and metrics, and the policy under which Limiter counts: a letter, then up to 63
-	// letters, digits, '.', '_' or '-'. "" means "client".
+	// Name is the name in events and metrics, and the policy under which Limiter counts; see
+	// algorithms.ValidatePolicy. "" means "client".
 	Name string
 
 	// MaxWait bounds the sum of one request's waits; 0 means 10 minutes. An earlier deadline shortens it.

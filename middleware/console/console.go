@@ -5,9 +5,10 @@
 // address, the console calls the policy's Key with a request that has only this
 // address.
 //
-// The console refuses a key that the policy never makes. The error does not
-// quote the key, which may be a secret. ip=ADDRESS is also a key of policies
-// that read API keys or have a keyfunc.Custom.
+// The console refuses a key that the policy never makes, but cannot know which
+// accounts exist. The error does not quote the key, which may be a secret.
+// ip=ADDRESS is also a key of policies that read API keys or have a
+// keyfunc.Custom.
 package console
 
 import (
@@ -187,7 +188,7 @@ func (c *Console) Reset(ctx context.Context, s Subject) error {
 func candidate(policy string) string { return policy + "~candidate" }
 
 // Grant gives a key units back: at least one, at most the used units of the
-// limit in force. Limits of the same algorithm share the state.
+// limit in force.
 func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	t, err := c.one(s)
 	if err != nil {

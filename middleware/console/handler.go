@@ -43,8 +43,8 @@ const maxBody = 8 << 10
 // /overrides, the key * is everyone, and the policy * is all policies. A key that the policy never makes can be read
 // and cleared there.
 //
-// A change is answered 204, and an unknown field or key 400. The handler requires the same origin and application/json,
-// so that other sites cannot use an operator's browser.
+// A change is answered 204, an unknown field or key 400, and 503 if Redis does not answer. The handler requires the
+// same origin and application/json, so that other sites cannot use an operator's browser.
 //
 // Mount it under [http.StripPrefix], where clients do not reach it. It logs to slog.Default().
 func (c *Console) Handler(authorize func(*http.Request) (who string, err error)) (http.Handler, error) {

@@ -56,8 +56,6 @@ const (
 // New registers metrics with reg and returns them. If reg has them already, New
 // returns the same again. It fails if reg is nil, or has another metric of one
 // of the names.
-//
-// For several sets in one registry, use [prometheus.WrapRegistererWith].
 func New(reg prometheus.Registerer) (*Metrics, error) {
 	if reg == nil {
 		return nil, errors.New("ratelimit: the registerer of the metrics is nil: want e.g. prometheus.DefaultRegisterer")

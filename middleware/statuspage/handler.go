@@ -31,15 +31,12 @@ var (
 )
 
 // ServeHTTP answers GET and HEAD with the page. It is HTML, or JSON with
-// ?format=json. Another format is answered 400, another method 405. ?reload=10
-// reloads the HTML page every 10 s.
+// ?format=json. ?reload=10 reloads the HTML page every 10 s.
 //
 // The HTML page runs no script, and loads nothing.
 //
-// The JSON has the members summary, health, troubles, instance, policies, clients,
-// latency, decisions, limiters, findings and changes. The counts of policies and
-// decisions cover the last window_ms. Quantiles are in nanoseconds. Programs must
-// ignore members that they do not know.
+// The JSON's counts of policies and decisions cover the last window_ms. Quantiles
+// are in nanoseconds. Programs must ignore members that they do not know.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")

@@ -31,8 +31,7 @@ import (
 // that it shall show. A Middleware vanishes from the page when it is closed,
 // and a policy when an Update removes it.
 //
-// A Page starts no goroutine. It takes 45 KB, and 1 KB for each policy. It is
-// safe for concurrent use.
+// A Page starts no goroutine. It is safe for concurrent use.
 type Page struct {
 	made      time.Time
 	instance  instance
@@ -93,8 +92,7 @@ func New(o *Options) *Page {
 	return p
 }
 
-// Observe implements [ratelimit.Observer]. One request in five seconds takes
-// half a millisecond longer.
+// Observe implements [ratelimit.Observer].
 func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.Decided:
