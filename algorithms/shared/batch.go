@@ -34,8 +34,10 @@
 // overdue, and the charge unknown.
 //
 // answer and expire need the lane's mutex, so exactly one of them ends a batch.
-// It also reports the outcome to the circuit. send and hold do not need the
-// mutex, because the client's goroutine must not wait: they are atomic.
+// It also reports the outcome to the circuit, and announces the line of the log
+// about a failure, before it wakes any caller. It writes the line last, without
+// the mutex; see shared_report.go. send and hold do not need the mutex, because
+// the client's goroutine must not wait: they are atomic.
 //
 // A batch of plain commands is sent at once, because late ones do no harm.
 //
@@ -225,7 +227,8 @@ func (b *batch) answer() bool {
 
 // expire ends the batch at its deadline: held -> withdrawn, sent -> overdue. It
 // informs the circuit before it wakes the callers, because their next calls
-// must find the circuit open.
+// must find the circuit open. It announces the line about the cause before that,
+// too, because callers log what they refuse.
 //
 // It also ends the groups that have been waiting behind the batch for as long.
 // If no other batch has ended recently, it ends all groups in the queue,
@@ -247,6 +250,10 @@ func (b *batch) expire() {
 		b.phase.Store(phaseOverdue)
 	}
 	b.blame(err)
+	var cause line
+	if !l.plain {
+		cause = l.redis.report.failed(err)
+	}
 	for _, g := range b.groups {
 		if !g.left {
 			g.left = err == errTimeout
@@ -259,9 +266,7 @@ func (b *batch) expire() {
 	l.shed(silent, errUnsent)
 	l.abandon(b)
 	l.mu.Unlock()
-	if !l.plain {
-		l.redis.report.failed(err)
-	}
+	cause.write()
 }
 
 // end ends a group whose answer has not come in time. It requires mu.

@@ -243,8 +243,10 @@ func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 }
 
 // wake reports the end of the batch's trips to the circuit, and then wakes the
-// callers that still wait.
+// callers that still wait. A handler of logs may be slow, so it writes the lines
+// last.
 func (b *batch) wake() {
+	var causes []line
 	switch {
 	case b.err != nil:
 		for _, g := range b.groups {
@@ -256,19 +258,26 @@ func (b *batch) wake() {
 			g.err = cmp.Or(g.err, ownDeadline(cmd.Err()))
 		}
 	default:
-		b.tell(b.read())
+		var outcome error
+		outcome, causes = b.read()
+		b.tell(outcome)
 	}
 	for _, g := range b.groups {
 		if !g.left {
 			g.done <- g.err
 		}
 	}
+	for _, cause := range causes {
+		cause.write()
+	}
 }
 
 // read gives every group its answer or its error. It returns an error that
-// blames Redis, if there is one. The client never receives a caller's context,
-// so a context's error here is the deadline's.
-func (b *batch) read() (outcome error) {
+// blames Redis, if there is one, and the lines to write about all errors. The
+// client never receives a caller's context, so a context's error here is the
+// deadline's.
+func (b *batch) read() (outcome error, causes []line) {
+	report := b.lane.redis.report
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		reply, err := s.cmd.Slice()
@@ -280,12 +289,12 @@ func (b *batch) read() (outcome error) {
 		}
 		for _, g := range s.groups {
 			if g.err = cmp.Or(err, g.err); err == nil && g.err != nil { // the error of a stored key
-				b.lane.redis.report.failed(g.err)
+				causes = append(causes, report.failed(g.err))
 			}
 		}
 		if err != nil {
-			b.lane.redis.report.failed(err)
+			causes = append(causes, report.failed(err))
 		}
 	}
-	return outcome
+	return outcome, causes
 }

@@ -122,6 +122,9 @@ func newFallback(p primary, memory algorithms.Limiter, c *circuit, o *Options, r
 		f.now = func() int64 { return o.Now().UnixMicro() }
 	}
 	f.instances.Store(int64(max(1, o.Instances)))
+	// Not the goroutine: a beat may keep it for a second, and calls that are
+	// refused await the line.
+	c.opening = func() { go r.circuitOpened(c.lastCause()).write() }
 	f.closing, f.cancel = context.WithCancel(context.Background())
 	f.tending.Go(f.tend)
 	return f
@@ -171,11 +174,26 @@ func (f *fallback) share(whole *step.Limit) step.Limit {
 
 // ready returns nil if the primary can decide, and otherwise the reason. It
 // asks nothing while the circuit is open.
-func (f *fallback) ready(ctx context.Context) error {
+func (f *fallback) ready(ctx context.Context) (err error) {
 	if f.circuit.open.Load() {
-		return notReady(f.circuit.lastCause())
+		err = notReady(f.circuit.lastCause())
+	} else {
+		err = f.primary.ready(ctx)
 	}
-	return f.primary.ready(ctx)
+	if err != nil {
+		f.report.await(ctx)
+	}
+	return err
+}
+
+// refuse returns the error of a call that is refused because of cause, once the
+// log has the cause.
+func (f *fallback) refuse(ctx context.Context, cause error) error {
+	f.report.await(ctx)
+	if errors.Is(cause, algorithms.ErrUnavailable) {
+		return fmt.Errorf("shared: %w", cause)
+	}
+	return fmt.Errorf("shared: %w: %w", algorithms.ErrUnavailable, cause)
 }
 
 // close ends the goroutine and waits for it. The fallback goes on deciding, but
@@ -184,6 +202,7 @@ func (f *fallback) close() {
 	f.cancel()
 	f.tending.Wait()
 	f.circuit.pulse.close()
+	f.report.await(context.Background())
 }
 
 func (f *fallback) addStats(s *algorithms.Stats) {

@@ -60,6 +60,7 @@ type circuit struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	open    atomic.Bool   // not closed
 	trying  atomic.Bool   // round trips of try pass, and do not count
+	opening func()        // nil: none; must not block; runs before a call can find the circuit open
 	tripped chan struct{} // holds one: wakes the goroutine of the fallback
 	trips   atomic.Uint64
 	cause   atomic.Pointer[error] // of the last failure
@@ -102,6 +103,9 @@ func newCircuit(deadline time.Duration) *circuit {
 
 // changed runs under the breaker's lock, so it must not block.
 func (c *circuit) changed(from, to gobreaker.State) {
+	if from == gobreaker.StateClosed && c.opening != nil {
+		c.opening()
+	}
 	c.open.Store(to != gobreaker.StateClosed)
 	if to == gobreaker.StateClosed {
 		c.note(algorithms.CircuitChange{At: time.Now()})

@@ -29,7 +29,6 @@ package shared
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -53,7 +52,7 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 	for i := range c.items {
 		if it := &c.items[i]; it.Op == step.Take && it.fail == algorithms.FailClosed {
 			f.stats.refused.Add(1)
-			return unavailable(cause)
+			return f.refuse(ctx, cause)
 		}
 	}
 	p := f.localPart(c)
@@ -244,7 +243,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 			f.add(&forces, it)
 			continue
 		case it.Op == step.Grant || it.Op == step.Reset:
-			failed = unavailable(cause)
+			failed = f.refuse(ctx, cause)
 		}
 		it.admit()
 	}
@@ -290,11 +289,4 @@ func (f *fallback) credited(c *call) {
 		check.Cost, _ = step.MulDiv(it.Cost, check.Limit.Burst(), it.Limit.Burst)
 		_ = f.memory.Allow(context.Background(), []algorithms.Check{check})
 	}
-}
-
-func unavailable(cause error) error {
-	if errors.Is(cause, algorithms.ErrUnavailable) {
-		return fmt.Errorf("shared: %w", cause)
-	}
-	return fmt.Errorf("shared: %w: %w", algorithms.ErrUnavailable, cause)
 }

@@ -75,7 +75,6 @@ func (f *fallback) recover() {
 	s := &f.stats
 	local, passed, refused := s.local.Load(), s.passed.Load(), s.refused.Load()
 	f.circuit.opened()
-	f.report.circuitOpened(f.circuit.lastCause())
 	for n := 0; ; n++ {
 		if !f.sleep(f.circuit.pause(n)) {
 			return
@@ -202,7 +201,7 @@ func (f *fallback) beat() {
 	live, skew, err := f.primary.beat(ctx, f.id)
 	if err != nil {
 		if f.closing.Err() == nil {
-			f.report.failedQuietly(ownDeadline(err))
+			f.report.failedQuietly(ownDeadline(err)).write()
 		}
 		return
 	}

@@ -158,6 +158,9 @@ func (rc *redisCall) run(ctx context.Context) error {
 			rc.giveBack(ctx, func(it *item) bool { return it.part < part })
 			if ctx.Err() == nil {
 				err = ownDeadline(err)
+				if within.Err() != nil {
+					rc.redis.report.missed(err).write()
+				}
 			}
 			return fmt.Errorf("%w: %w", errPartly, err)
 		}

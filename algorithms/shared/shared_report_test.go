@@ -29,6 +29,7 @@ func TestScriptThatCannotRunIsLoggedOnce(t *testing.T) {
 				}
 			}
 			want := []string{logPrefix + "Redis script failure"}
+			redistest.Until(t, "there is a line", func() bool { return len(log.messages()) > 0 })
 			if got := log.messages(); !slices.Equal(got, want) {
 				t.Errorf("got log lines %q, want %q", got, want)
 			}
@@ -46,12 +47,12 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		r := newReport(log.logger())
 		fail := func(n int) {
 			for range n {
-				r.failed(errTimeout)
+				r.failed(errTimeout).write()
 			}
 		}
 		const failure = logPrefix + "Redis failure"
 		fail(3) // one line, and two failures without
-		r.circuitOpened(errTimeout)
+		r.circuitOpened(errTimeout).write()
 		time.Sleep(muteFor)
 		fail(2) // while the circuit is open
 		r.circuitClosed(1, 2, 3)
