@@ -47,10 +47,8 @@ func (v *view) troubles() (all []trouble) {
 		}
 	}
 	for _, p := range v.Policies {
-		if o := p.Everyone; o != nil && (o.Mode == ratelimit.ModeShadow || o.Mode == ratelimit.ModeOff) {
-			mode := map[ratelimit.Mode]string{ratelimit.ModeShadow: "in shadow", ratelimit.ModeOff: "off"}[o.Mode]
-			all = append(all, trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone",
-				began: fmt.Sprintf("%s began to be %s for everyone", p.Name, mode), ended: fmt.Sprintf("%s is no longer %s for everyone", p.Name, mode)})
+		if t, found := p.forEveryone(); found {
+			all = append(all, t)
 		}
 	}
 	for _, f := range v.Findings {
@@ -60,6 +58,26 @@ func (v *view) troubles() (all []trouble) {
 		}
 	}
 	return all
+}
+
+// forEveryone returns the trouble of a policy that denies no client. A policy in
+// shadow by its configuration stays so, unless an override turns it off.
+func (p policyView) forEveryone() (t trouble, found bool) {
+	mode, o := "", p.Everyone
+	switch {
+	case o != nil && o.Mode == ratelimit.ModeOff:
+		mode = "off"
+	case slices.Contains(p.Modes, "shadow"):
+		return trouble{Class: "warn", id: "shadow " + p.Name, Text: p.Name + " is in shadow for everyone by configuration"}, true
+	case o != nil && o.Mode == ratelimit.ModeShadow:
+		mode = "in shadow"
+	default:
+		return trouble{}, false
+	}
+	return trouble{
+		Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone",
+		began: fmt.Sprintf("%s began to be %s for everyone", p.Name, mode), ended: fmt.Sprintf("%s is no longer %s for everyone", p.Name, mode),
+	}, true
 }
 
 func problemOf(f ratelimit.Finding) string {

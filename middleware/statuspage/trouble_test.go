@@ -122,6 +122,51 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestShadow: the badge is not green while a policy denies no client, by its configuration or by an override.
+func TestShadow(t *testing.T) {
+	page, table := statuspage.New(nil), overrides.NewMemory()
+	live, shadow := byIP("p", hourly), byIP("p", hourly)
+	shadow.Shadow = true
+	m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{Overrides: table}, shadow)
+	for _, tt := range []struct {
+		name     string
+		policy   ratelimit.Policy
+		everyone *ratelimit.Override
+		badge    string
+	}{
+		{"configured", shadow, nil, "warn p is in shadow for everyone by configuration"},
+		{"an override does not end it", shadow, &ratelimit.Override{}, "warn p is in shadow for everyone by configuration"},
+		{"both", shadow, &ratelimit.Override{Mode: ratelimit.ModeShadow}, "warn p is in shadow for everyone by configuration"},
+		{"off", shadow, &ratelimit.Override{Mode: ratelimit.ModeOff}, "warn p is off for everyone"},
+		{"by override", live, &ratelimit.Override{Mode: ratelimit.ModeShadow}, "warn p is in shadow for everyone"},
+		{"live", live, nil, "good Healthy"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := m.Update(tt.policy); err != nil {
+				t.Fatal(err)
+			}
+			if err := table.Clear(t.Context(), "p", ratelimit.Everyone); err != nil {
+				t.Fatal(err)
+			}
+			if o := tt.everyone; o != nil {
+				if err := table.Set(t.Context(), "p", ratelimit.Everyone, *o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			v := look(t, page)
+			if got := v.Health.Class + " " + v.Health.Text; got != tt.badge {
+				t.Errorf("got the badge %q, want %q", got, tt.badge)
+			}
+			if n := len(v.Troubles); (n == 0) != (v.Health.Class == "good") {
+				t.Errorf("got %d troubles beside the badge %+v", n, v.Health)
+			}
+			if slices.ContainsFunc(v.texts(), func(s string) bool { return strings.Contains(s, "by configuration") }) {
+				t.Errorf("got the changes %q: a configuration is no change", v.texts())
+			}
+		})
+	}
+}
+
 // TestChanges: the page knows what began and ended while nobody read it.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
