@@ -6,6 +6,7 @@ import (
 	"context"
 	"hash/maphash"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ func (q *request) logTrouble() {
 	case why.outcome == outcomeFailedClosed:
 		q.m.troubles.log("fail-closed refusal", why.err, "policy", q.closedPolicy())
 	case why.outcome == outcomeFailedOpen:
-		q.m.troubles.log("fail-open admission", why.err)
+		q.m.troubles.log("fail-open admission", why.err, "policy", q.openPolicy())
 	}
 }
 
@@ -53,6 +54,13 @@ func (q *request) closedPolicy() string {
 		}
 	}
 	return ""
+}
+
+// openPolicy returns the name of the first policy that should have decided: one
+// in shadow only if all are.
+func (q *request) openPolicy() string {
+	i := slices.IndexFunc(q.parts, func(a part) bool { return !a.shadow })
+	return q.parts[max(0, i)].policy.Name
 }
 
 // afterGuess ends the request of an unknown key. It returns a held unit,

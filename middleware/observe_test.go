@@ -115,27 +115,31 @@ func TestEventKinds(t *testing.T) {
 
 // TestLogger: trouble is logged at most once per ten seconds, with the number of suppressed lines, and without keys.
 func TestLogger(t *testing.T) {
-	negative := byIP("p", hourly)
-	negative.Cost = costOf(-1)
+	negative, shadow := byIP("p", hourly), byIP("shadow", hourly)
+	negative.Cost, shadow.Shadow = costOf(-1), true
 	for _, tt := range []struct {
-		name    string
-		limiter func(*testing.T) algorithms.Limiter
-		policy  ratelimit.Policy
-		want    string
+		name     string
+		limiter  func(*testing.T) algorithms.Limiter
+		policies []ratelimit.Policy
+		want     string
 	}{
-		{"passed", func(*testing.T) algorithms.Limiter { return broken(errDown) }, byIP("p", hourly),
-			`msg="ratelimit: fail-open admission" error=`},
-		{"refused", func(*testing.T) algorithms.Limiter { return broken(errDown) }, modes(algorithms.FailClosed)[0],
+		{"passed", func(*testing.T) algorithms.Limiter { return broken(errDown) }, modes(algorithms.FailLocal, algorithms.FailOpen),
+			`msg="ratelimit: fail-open admission" policy=a error=`},
+		{"passed, with a shadow policy", func(*testing.T) algorithms.Limiter { return broken(errDown) }, []ratelimit.Policy{shadow, byIP("p", hourly)},
+			`msg="ratelimit: fail-open admission" policy=p error=`},
+		{"passed, in shadow", func(*testing.T) algorithms.Limiter { return broken(errDown) }, []ratelimit.Policy{shadow},
+			`msg="ratelimit: fail-open admission" policy=shadow error=`},
+		{"refused", func(*testing.T) algorithms.Limiter { return broken(errDown) }, modes(algorithms.FailClosed),
 			`msg="ratelimit: fail-closed refusal" policy=a error=`},
-		{"a mistake", func(t *testing.T) algorithms.Limiter { return newMemory(t) }, negative,
+		{"a mistake", func(t *testing.T) algorithms.Limiter { return newMemory(t) }, []ratelimit.Policy{negative},
 			`msg="ratelimit: invalid check" error=`},
 		{"the key function's error", func(t *testing.T) algorithms.Limiter { return newMemory(t) },
-			ratelimit.Policy{Name: "p", Key: failing, Limit: hourly}, `msg="ratelimit: key function failure" policy=p error=`},
+			[]ratelimit.Policy{{Name: "p", Key: failing, Limit: hourly}}, `msg="ratelimit: key function failure" policy=p error=`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := new(logRecords)
-				h := newMiddleware(t, tt.limiter(t), &ratelimit.Options{Logger: log.logger()}, tt.policy).Handler(ok)
+				h := newMiddleware(t, tt.limiter(t), &ratelimit.Options{Logger: log.logger()}, tt.policies...).Handler(ok)
 				burst := func() []string {
 					for i := range 100 {
 						record(h, from(fmt.Sprintf("192.0.2.%d", i)))
