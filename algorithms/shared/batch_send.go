@@ -259,7 +259,7 @@ func (b *batch) wake() {
 		}
 	default:
 		var outcome error
-		outcome, causes = b.read()
+		causes, outcome = b.read()
 		b.tell(outcome)
 	}
 	for _, g := range b.groups {
@@ -272,11 +272,11 @@ func (b *batch) wake() {
 	}
 }
 
-// read gives every group its answer or its error. It returns an error that
-// blames Redis, if there is one, and the lines to write about all errors. The
-// client never receives a caller's context, so a context's error here is the
+// read gives every group its answer or its error. It returns the lines to write
+// about the errors, and an error that blames Redis, if there is one. The client
+// never receives a caller's context, so a context's error here is the
 // deadline's.
-func (b *batch) read() (outcome error, causes []line) {
+func (b *batch) read() (causes []line, outcome error) {
 	report := b.lane.redis.report
 	for i := range b.scripts {
 		s := &b.scripts[i]
@@ -296,5 +296,5 @@ func (b *batch) read() (outcome error, causes []line) {
 			causes = append(causes, report.failed(err))
 		}
 	}
-	return outcome, causes
+	return causes, outcome
 }

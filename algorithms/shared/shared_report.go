@@ -10,9 +10,9 @@
 //	await     by each call that is refused, until all announced lines are written
 //
 // Example: a batch expires at 50 ms and announces "Redis failure". Its callers
-// wake at once. Those that fail locally go on; one that fails closed awaits the
-// line, which takes 3 ms, and is refused at 53 ms. Another batch that expires at
-// 51 ms has no line of its own. Its callers await the same line.
+// wake at once. A call that fails locally goes on. A call that fails closed
+// awaits the line, which takes 3 ms, and is refused at 53 ms. Another batch that
+// expires at 51 ms has no line of its own. Its callers await the same line.
 //
 // A handler that hangs must not hold calls. So calls await lines only for the
 // first second after an announcement, and the order is lost where a handler
@@ -59,7 +59,8 @@ const (
 	awaitFor = time.Second
 )
 
-// A line is announced, and somebody must write it. The zero line is none.
+// A line is announced, and the code that holds it must write it. The zero line
+// is none.
 type line struct {
 	report *report
 	level  slog.Level
