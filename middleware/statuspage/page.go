@@ -3,10 +3,8 @@
 // is up. It lists the policies, the last minute of each, the clients denied
 // most often, configuration problems, and recent changes.
 //
-// The badge is green unless Redis is unavailable, a policy refuses requests for
-// lack of Redis, most requests are denied, a policy is in shadow or off for
-// everyone, or a configuration problem is open. A policy with Shadow is in shadow
-// for everyone, so the badge is amber during a trial.
+// The badge is green unless Redis is down, most requests are denied, a policy is in
+// shadow or off for everyone, or a problem is open.
 //
 //	page := statuspage.New(nil)
 //	opts := &ratelimit.Options{Observers: []ratelimit.Observer{page}}
