@@ -98,8 +98,7 @@ func Must[T any](v T, err error) T {
 //
 // It holds a request that a leaky bucket admits until its turn. If the client
 // hangs up first, all takes are returned, except a place in the
-// middle of the queue. Over HTTP/1.1, net/http notices a hang-up only after the
-// body was read.
+// middle of the queue.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")

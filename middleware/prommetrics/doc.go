@@ -32,9 +32,8 @@
 //
 // # Metrics of limiters
 //
-// All have the label limiter, which is ratelimit.Options.LimiterName. Several limiters with one name get the labels
-// memory, memory-2, memory-3 in the order of registration. A limiter needs a method Stats. Its metrics vanish when all
-// its Middlewares are closed.
+// All have the label limiter, which is ratelimit.Options.LimiterName. Several of one name become memory, memory-2, in
+// the order of registration. A limiter needs a method Stats. Its metrics vanish when all its Middlewares are closed.
 //
 //	breaker_open                                               gauge: 1 while the circuit is open and Redis is bypassed
 //	breaker_trips_total                                        openings of the circuit

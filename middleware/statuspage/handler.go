@@ -33,8 +33,6 @@ var (
 // ServeHTTP answers GET and HEAD with the page. It is HTML, or JSON with
 // ?format=json. ?reload=10 reloads the HTML page every 10 s.
 //
-// The HTML page runs no script, and loads nothing.
-//
 // The JSON's counts of policies and decisions cover the last window_ms. Quantiles
 // are in nanoseconds. Programs must ignore members that they do not know.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
