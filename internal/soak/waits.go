@@ -103,9 +103,9 @@ func (w *waits) stalled(call span) (d time.Duration) {
 	return d
 }
 
-// stalledSince returns how much of the time since from was stalled.
-func (w *waits) stalledSince(from time.Time) time.Duration {
+// stalledBetween returns how much of a time was stalled.
+func (w *waits) stalledBetween(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stalled(span{from: from, to: time.Now()})
+	return w.stalled(span{from: from, to: to})
 }
