@@ -124,11 +124,12 @@ var troubles = []trouble{
 	// A sentinel does not know the command CLUSTER.
 	{says: []string{"This instance has cluster support disabled", "unknown command 'cluster'", "unknown command `cluster`"}, reason: reasonConfiguration, effect: effectFailure, fault: faultStandalone},
 	{is: []error{errSentinel}, reason: reasonConfiguration, effect: effectFailure, fault: faultSentinel},
+	{says: []string{"unknown command 'sentinel'", "unknown command `sentinel`"}, reason: reasonConfiguration, effect: effectFailure, fault: faultNoSentinel},
 
 	{is: []error{errTLS}, reason: reasonConfiguration, effect: effectFailure, fault: faultTLS},
 	{is: []error{errNoTLS}, says: []string{"tls: first record does not look like a TLS handshake"}, reason: reasonConfiguration, effect: effectFailure, fault: faultPlaintext},
 	// The client's own check, and the alerts of a server that refuses the client.
-	{says: []string{"x509: ", "tls: certificate", "tls: bad certificate", "tls: unknown certificate", "tls: handshake failure", "tls: protocol version"}, reason: reasonConfiguration, effect: effectFailure, fault: faultCertificate},
+	{says: []string{"x509: ", "tls: certificate", "tls: bad certificate", "tls: unknown certificate", "tls: handshake failure", "tls: protocol version", "tls: either ServerName"}, reason: reasonConfiguration, effect: effectFailure, fault: faultCertificate},
 
 	{says: []string{"NOAUTH "}, reason: reasonConfiguration, effect: effectFailure, fault: faultPassword},
 	// The server says AUTH if it has no password configured.

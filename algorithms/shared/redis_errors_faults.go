@@ -24,6 +24,7 @@ type Misconfiguration struct {
 	//	cluster      the server is in a Cluster, and the client is not a Cluster's
 	//	standalone   the client is a Cluster's, and the server is not in one
 	//	sentinel     the server is a Sentinel
+	//	nosentinel   the client asks Sentinels, and the server is none
 	//	master       the Sentinels do not know the name of the master
 	//	tls          the server speaks TLS, and the client does not
 	//	plaintext    the client speaks TLS, and the server does not
@@ -54,14 +55,15 @@ var (
 	faultCluster     = &fault{"cluster", "the server is a node of a Redis Cluster: use redis.NewClusterClient"}
 	faultStandalone  = &fault{"standalone", "the server is not in a Redis Cluster: use redis.NewClient, or redis.NewFailoverClient for Sentinel"}
 	faultSentinel    = &fault{"sentinel", "use redis.NewFailoverClient with its address in SentinelAddrs, and the MasterName"}
+	faultNoSentinel  = &fault{"nosentinel", "put the addresses of Sentinels, often with port 26379, into the client's SentinelAddrs, or use redis.NewClient"}
 	faultMaster      = &fault{"master", "check the client's MasterName: the command SENTINEL MASTERS lists the names that a Sentinel knows"}
-	faultTLS         = &fault{"tls", "set the client's TLSConfig"}
-	faultPlaintext   = &fault{"plaintext", "connect to the server's tls-port, or set no TLSConfig"}
+	faultTLS         = &fault{"tls", "set the client's TLSConfig. A failover client uses it for the Sentinels, too, so they need a tls-port"}
+	faultPlaintext   = &fault{"plaintext", "connect to the server's tls-port, or set no TLSConfig. A failover client uses its TLSConfig for the Sentinels and for their master"}
 	faultCertificate = &fault{"certificate", "check the client's TLSConfig: RootCAs must hold the issuer of the server's certificate, ServerName must be a name in it, and Certificates is needed if the server asks for one (tls-auth-clients)"}
-	faultPassword    = &fault{"password", "set the client's Password, and its Username if it has one"}
-	faultLogin       = &fault{"login", "check the client's Username and Password, and that the server has that user and has enabled it"}
+	faultPassword    = &fault{"password", "set the client's Password, and its Username if it has one; if a Sentinel wants it, SentinelPassword"}
+	faultLogin       = &fault{"login", "check the client's Username and Password, and that the server has that user and has enabled it; if it is a Sentinel, SentinelUsername and SentinelPassword"}
 	faultProtected   = &fault{"protected", "the server accepts only local connections: give it a password, or turn its protected mode off"}
-	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + commands("+") + "; without +eval, load the script as package lua says"}
+	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + commands("+") + "; a Cluster's client also needs +cluster; without +eval, load the script as package lua says"}
 	faultCommand     = &fault{"command", "the server, or a proxy before it, lacks a command: the limiter needs " + commands("")}
 	faultScripting   = &fault{"scripting", "the server, or a proxy before it, runs no Lua scripts: the limiter needs EVALSHA and EVAL"}
 )

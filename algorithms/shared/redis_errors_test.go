@@ -78,8 +78,10 @@ var texts = []struct{ text, want string }{
 	{"ERR Could not find scripting engine 'lua'", "configuration failure"},                                                                                         // Valkey 9.1 without its module
 	{"ERR This instance has Lua scripting support disabled", "configuration failure"},                                                                              // Garnet
 	{"ERR This instance has cluster support disabled", "configuration failure"},
-	{"ERR unknown command `cluster`, with args beginning with: `slots`, ", "configuration failure"}, // a sentinel
+	{"ERR unknown command `cluster`, with args beginning with: `slots`, ", "configuration failure"},                              // a sentinel
+	{"ERR unknown command 'sentinel', with args beginning with: 'get-master-addr-by-name' 'mymaster' ", "configuration failure"}, // a server
 	{"x509: certificate signed by unknown authority", "configuration failure"},
+	{"tls: either ServerName or InsecureSkipVerify must be specified in the tls.Config", "configuration failure"},
 	{"x509: certificate has expired or is not yet valid: current time 2026-11-22T20:00:00Z is after 2026-01-01T00:00:00Z", "configuration failure"},
 	{"tls: first record does not look like a TLS handshake", "configuration failure"},
 	{"tls: certificate required", "configuration failure"},

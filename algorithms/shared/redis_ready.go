@@ -7,6 +7,7 @@ package shared
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -174,6 +175,9 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 	}
 	if troubleOf(better).fault != nil {
 		return better
+	}
+	if errors.Is(better, errSilent) {
+		return fmt.Errorf("%w (%w)", err, errSilent)
 	}
 	return err
 }

@@ -89,6 +89,23 @@ func TestReadyFindsStandaloneServers(t *testing.T) {
 	wantMisconfigured(t, newRedis(t, c, nil), "standalone", "cluster", "redis.NewClient")
 }
 
+// A Cluster's client asks for the nodes before it asks anything else.
+func TestReadyFindsWhatAClusterClientLacks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--requirepass", "secret")
+	admin := clientOf(t, server.Addr(), func(o *redis.Options) { o.Password = "secret" })
+	do(t, admin, "acl", "setuser", "limiter", "on", ">secret", "~*", "+@all", "-cluster")
+	for _, tt := range []struct{ user, password, fault, says, advice string }{
+		{"", "", "password", "NOAUTH", "Password"},
+		{"", "wrong", "login", "WRONGPASS", "Password"},
+		{"limiter", "secret", "permission", "'cluster", "+cluster"},
+	} {
+		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, Username: tt.user, Password: tt.password})
+		t.Cleanup(func() { _ = c.Close() })
+		wantMisconfigured(t, hurried(t, c), tt.fault, tt.says, tt.advice)
+	}
+}
+
 // A server that is down or hangs is no misconfiguration, with TLS or without.
 func TestReadyDoesNotBlameTLS(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestDiesWithTestBinary(t *testing.T) {
 func TestOwnerOfServers(t *testing.T) {
 	RunJob(t, func(p *Parent, end string) {
 		servers := []*Server{Start(t), Start(t), Start(t)}
-		servers = append(servers, startSentinel(t, servers[0]))
+		servers = append(servers, startSentinel(t, servers[0].port))
 		servers[1].Stop()
 		servers[2].StartScript()
 		pids := []int{Rerun(t, "TestWorker", task{Do: "hang"}).PID()}

@@ -40,7 +40,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 		return strings.Contains(replica.replication(), "master_link_status:up")
 	})
 	for range sentinels {
-		s.sentinels = append(s.sentinels, startSentinel(tb, primary))
+		s.sentinels = append(s.sentinels, startSentinel(tb, primary.port))
 	}
 	s.client = sync.OnceValue(func() *redis.Client {
 		client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: masterName, SentinelAddrs: s.Addrs()})
@@ -51,19 +51,20 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	return s
 }
 
-// startSentinel starts one sentinel. A sentinel needs a configuration file, in which it also stores its state.
-func startSentinel(tb testing.TB, primary *Server) *Server {
+// startSentinel starts one sentinel, with extra arguments. A sentinel needs a configuration file, in which it also stores
+// its state.
+func startSentinel(tb testing.TB, primaryPort int, args ...string) *Server {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "sentinel.conf")
 	lines := []string{
-		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", masterName, primary.port, quorum),
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", masterName, primaryPort, quorum),
 		"sentinel down-after-milliseconds " + masterName + " 1000",
 		"sentinel failover-timeout " + masterName + " 2000",
 	}
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
-	return start(tb, kind{args: []string{file, "--sentinel"}}, nil)
+	return start(tb, kind{args: []string{file, "--sentinel"}}, args)
 }
 
 // MasterName returns the name by which the sentinels know the primary.

@@ -20,17 +20,17 @@ import (
 
 // A TLSServer is a server with a second port, on which it speaks TLS.
 type TLSServer struct {
-	addr, certificate string
-	roots             *x509.CertPool
+	addr, certificate, key string
+	roots                  *x509.CertPool
 }
 
 // StartTLS starts a server that speaks TLS, with the given extra arguments of redis-server. It accepts clients without
 // a certificate, unless an argument says otherwise. It skips the test if the server was built without TLS.
 func StartTLS(tb testing.TB, args ...string) *TLSServer {
 	tb.Helper()
-	s := &TLSServer{certificate: filepath.Join(tb.TempDir(), "cert.pem"), roots: x509.NewCertPool()}
-	key := filepath.Join(tb.TempDir(), "key.pem")
-	if err := s.certify(key); err != nil {
+	s := &TLSServer{roots: x509.NewCertPool()}
+	s.certificate, s.key = filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
+	if err := s.certify(); err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
 	port, err := reservePort(tb, false)
@@ -41,11 +41,33 @@ func StartTLS(tb testing.TB, args ...string) *TLSServer {
 	if why := withoutTLS(port); why != "" {
 		tb.Skipf("redistest: this server was built without TLS:\n%s", why)
 	}
-	Start(tb, append([]string{
-		"--tls-port", strconv.Itoa(port), "--tls-auth-clients", "no",
-		"--tls-cert-file", s.certificate, "--tls-key-file", key, "--tls-ca-cert-file", s.certificate,
-	}, args...)...)
+	Start(tb, append(s.arguments(port), args...)...)
 	return s
+}
+
+// arguments returns the arguments of a server with the certificate of s.
+func (s *TLSServer) arguments(port int) []string {
+	return []string{
+		"--tls-port", strconv.Itoa(port), "--tls-auth-clients", "no",
+		"--tls-cert-file", s.certificate, "--tls-key-file", s.key, "--tls-ca-cert-file", s.certificate,
+	}
+}
+
+// StartSentinel starts one sentinel, with extra arguments. It names the server at an address as the master, and does not
+// watch it with TLS. StartSentinel returns the sentinel's address without TLS, and the one with TLS, where the sentinel has
+// the certificate of s.
+func (s *TLSServer) StartSentinel(tb testing.TB, master string, args ...string) (plain, encrypted string) {
+	tb.Helper()
+	port, err := reservePort(tb, false)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	_, text, _ := net.SplitHostPort(master)
+	masterPort, err := strconv.Atoi(text)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	return startSentinel(tb, masterPort, append(s.arguments(port), args...)...).Addr(), address(port)
 }
 
 // withoutTLS returns the output of a server that was built without TLS, and "" for any other server. The server has no
@@ -68,7 +90,7 @@ func (s *TLSServer) Addr() string { return s.addr }
 func (s *TLSServer) Roots() *x509.CertPool { return s.roots }
 
 // certify writes a key and a self-signed certificate.
-func (s *TLSServer) certify(keyFile string) error {
+func (s *TLSServer) certify() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -90,5 +112,5 @@ func (s *TLSServer) certify(keyFile string) error {
 	if err := os.WriteFile(s.certificate, text, 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
+	return os.WriteFile(s.key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
 }
