@@ -28,16 +28,12 @@ func failoverClients(t *testing.T, name string, config *tls.Config, addrs ...str
 	return map[string]*Limiter{"failover": hurried(t, one), "failover cluster": hurried(t, cluster)}
 }
 
-// wantHint wants an error that is no misconfiguration, with or without the hint at
-// TLS.
-func wantHint(t *testing.T, l *Limiter, what string, hint bool) {
+// wantHint wants an error that is no misconfiguration, with the hint at TLS.
+func wantHint(t *testing.T, l *Limiter, what string) {
 	t.Helper()
 	err := l.redis.ready(t.Context())
-	if err == nil || errors.Is(err, ErrMisconfigured) || errors.Is(err, errSilent) != hint {
-		t.Errorf("%s: got %v, want no misconfiguration, and a hint at TLS: %t", what, err, hint)
-	}
-	if hint && !strings.Contains(err.Error(), "speak TLS") {
-		t.Errorf("%s: got %v, want TLS in its text", what, err)
+	if err == nil || errors.Is(err, ErrMisconfigured) || !strings.Contains(err.Error(), "speak TLS") {
+		t.Errorf("%s: got %v, want no misconfiguration, and a hint at TLS", what, err)
 	}
 }
 
@@ -57,10 +53,10 @@ func TestReadyFindsTLSBehindSentinels(t *testing.T) {
 		redistest.UntilEmpty(t, "the client of a "+name+" is ready", func() string { return text(l.redis.ready(t.Context())) })
 	}
 	for name, l := range failoverClients(t, masterName, nil, encrypted) {
-		wantHint(t, l, name+" without TLS at Sentinels with TLS", true)
+		wantHint(t, l, name+" without TLS at Sentinels with TLS")
 	}
 	for name, l := range failoverClients(t, masterName, trusted, plain) {
-		wantHint(t, l, name+" with TLS at Sentinels without it", true)
+		wantHint(t, l, name+" with TLS at Sentinels without it")
 	}
 }
 
@@ -72,7 +68,7 @@ func TestReadyFindsPlaintextBehindSentinels(t *testing.T) {
 	_, encrypted := tlsServer.StartSentinel(t, redistest.Start(t).Addr())
 	clients := failoverClients(t, masterName, &tls.Config{RootCAs: tlsServer.Roots()}, encrypted)
 	wantMisconfigured(t, clients["failover cluster"], "plaintext", "speaks TLS", "TLSConfig for the Sentinels")
-	wantHint(t, clients["failover"], "failover", true)
+	wantHint(t, clients["failover"], "failover")
 }
 
 // A dead Sentinel does not hide what the others answer.
@@ -90,7 +86,11 @@ func TestReadyFindsWrongMasterNames(t *testing.T) {
 		sentinel.Kill()
 	}
 	for name, l := range failoverClients(t, "wrong", nil, s.Addrs()...) {
-		wantHint(t, l, name+" without a Sentinel", false)
+		// On a busy machine the dials may not fail in time, and then the hint is right.
+		redistest.Until(t, name+" without a Sentinel has no hint at TLS", func() bool {
+			err := l.redis.ready(t.Context())
+			return err != nil && !errors.Is(err, ErrMisconfigured) && !errors.Is(err, errSilent)
+		})
 	}
 }
 
