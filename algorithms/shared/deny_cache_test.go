@@ -281,6 +281,7 @@ func TestDenialsOfSeveralChecks(t *testing.T) {
 // also while others take, and at costs that change. (A limit with another
 // window may forget units that this one counts: that is seen a second late.)
 func TestDenyCacheNeverDeniesMore(t *testing.T) {
+	t.Parallel()
 	const seed = 7
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, seed))
@@ -342,6 +343,7 @@ func TestLongKeysAreNotRemembered(t *testing.T) {
 }
 
 func TestDenyCacheIsBounded(t *testing.T) {
+	t.Parallel()
 	d := newDenied()
 	limit := algorithms.FixedWindow(1, time.Hour)
 	for i := range 20_000 {

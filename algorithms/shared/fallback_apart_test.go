@@ -19,6 +19,7 @@ import (
 // not. A fixed window admits R in each of the clock's windows that these times
 // touch.
 func TestInstancesApartKeepTheSum(t *testing.T) {
+	t.Parallel()
 	const instances, burst, outages, tick = 4, 20, 3, 100 * time.Millisecond
 	for _, apart := range []time.Duration{0, 100 * time.Millisecond, time.Second, 5 * time.Second} {
 		for _, l := range everyAlgorithm(burst, time.Minute) {

@@ -20,6 +20,7 @@ func (w *world) outage(from, length time.Duration) {
 
 // A client that keeps to its limit does not notice an outage.
 func TestFallbackSparesCompliantClients(t *testing.T) {
+	t.Parallel()
 	// Windows are odd, so that no take falls on the instant of a probe.
 	const second = 1_003 * time.Millisecond
 	limits := []algorithms.Limit{algorithms.TokenBucket(10, second).WithBurst(1), algorithms.LeakyBucket(10, second).WithBurst(1), algorithms.TokenBucket(7, second).WithBurst(2)}
@@ -62,6 +63,7 @@ func TestFallbackSparesCompliantClients(t *testing.T) {
 
 // An outage is no second quota for a client that takes all it can get.
 func TestFallbackIsNoSecondQuota(t *testing.T) {
+	t.Parallel()
 	for _, window := range []time.Duration{10 * time.Second, time.Minute, time.Hour} {
 		for _, l := range everyAlgorithm(20, window) {
 			t.Run(fmt.Sprint(l), func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 // After an outage the primary holds the same units as if it had decided every
 // call.
 func TestFallbackHandsBack(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		window        time.Duration
 		before        int64 // units taken from the primary

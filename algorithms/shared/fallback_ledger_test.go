@@ -200,6 +200,7 @@ func bucketTake(t *testing.T, key string, l algorithms.Limit, at int64) (*item, 
 // However many keys there are, memory is bounded. A new key takes no place of a
 // key that owes something.
 func TestLedgerIsBounded(t *testing.T) {
+	t.Parallel()
 	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
 	for i := range maxOwed + 10_000 {
 		it, local := bucketTake(t, fmt.Sprint("ip=", i), limit, someInstant)
@@ -247,7 +248,8 @@ func TestLedgerOwesUntilSent(t *testing.T) {
 
 // Random keys without end in an outage cost a bounded amount of memory and time.
 func TestFallbackIsBounded(t *testing.T) {
-	const keys = 150_000
+	t.Parallel()
+	const keys = 110_000
 	synctest.Test(t, func(t *testing.T) {
 		memory := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100_000})
 		w := &world{t: t, shared: newFakePrimary(), memory: memory}

@@ -133,7 +133,7 @@ func TestLateBatchIsNoFailure(t *testing.T) {
 			return err == nil
 		})
 		client.Set(redistest.HoldReply())
-		for range 2 * tripAfter {
+		for n := 0; n < 2*tripAfter && !c.open.Load(); n++ {
 			if late {
 				c.pulse.missed(monotonic(), monotonic()+time.Hour.Microseconds())
 			}

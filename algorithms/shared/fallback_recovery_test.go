@@ -19,6 +19,7 @@ import (
 var hourly = algorithms.FixedWindow(1_000, time.Hour)
 
 func TestFallbackRecovers(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		backAfter  time.Duration // the opening, by the latest probe
 		closedFrom time.Duration // since the opening
@@ -38,7 +39,8 @@ func TestFallbackRecovers(t *testing.T) {
 				users, _ := w.shared.asked()
 				time.AfterFunc(tt.backAfter, func() { w.shared.fails(nil) })
 				for w.stats().Open {
-					time.Sleep(10 * time.Millisecond)
+					// An hour of steps of 10 ms takes long. So steps are a hundredth of what is left.
+					time.Sleep(max(10*time.Millisecond, time.Until(opened.Add(tt.backAfter))/100))
 					if got, _ := w.shared.asked(); got != users {
 						t.Fatal("a user's call reached the primary while the circuit was open")
 					}
@@ -102,6 +104,7 @@ func TestFallbackProbesEverySecond(t *testing.T) {
 // A circuit that opens again within 10 s of closing doubles its pauses, up to half
 // a minute.
 func TestFallbackDoublesItsPauses(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		pauses := []time.Duration{
@@ -230,6 +233,7 @@ var blamelessFaults = map[string]func(w *world) error{
 
 // Faults of a caller or of one key do not open the circuit.
 func TestFallbackStaysClosed(t *testing.T) {
+	t.Parallel()
 	for name, call := range blamelessFaults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -23,6 +23,7 @@ func (w *world) drain(key string, l algorithms.Limit) (units int64) {
 
 // A key that was spent in the primary a moment ago has no second quota.
 func TestFallbackPreloads(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		instances   int
 		spent       int64         // of 100, in the primary
@@ -37,12 +38,12 @@ func TestFallbackPreloads(t *testing.T) {
 		"hardly used":                  {1, 10, 0, 90, 100}, // the table does not remember that
 		"hardly used, one of four":     {4, 10, 0, 23, 25},
 		"idle":                         {1, 0, 0, 100, 100},
-		"long ago":                     {1, 100, 2 * time.Hour, 100, 100},
-		"long ago, one of four":        {4, 100, 2 * time.Hour, 25, 25},
+		"long ago":                     {1, 100, 20 * time.Minute, 100, 100},
+		"long ago, one of four":        {4, 100, 20 * time.Minute, 25, 25},
 		"above the limit, one of four": {4, 101, 0, 0, 0},
 	}
 	for name, tt := range tests {
-		for _, l := range everyAlgorithm(100, time.Hour) {
+		for _, l := range everyAlgorithm(100, 10*time.Minute) {
 			t.Run(fmt.Sprintf("%s/%v", name, l.Algorithm()), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, &Options{Instances: tt.instances})
@@ -62,6 +63,7 @@ func TestFallbackPreloads(t *testing.T) {
 
 // Units that refill in the primary meanwhile are free here, too.
 func TestFallbackPreloadsWhatIsHeldByNow(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		limit       algorithms.Limit
 		least, most int64 // admitted half a window after it was spent, at once
