@@ -20,40 +20,39 @@ import (
 // executed, whatever the client does. A command that it has read may be, and the
 // error says so.
 func TestDeadlineWithdraws(t *testing.T) {
+	t.Parallel()
 	limit := algorithms.FixedWindow(100, 24*time.Hour)
-	for name, tt := range map[string]struct {
+	type test struct {
 		reads   func(redis.Cmder)
 		forgets bool // Redis has forgotten the script, so it must be sent whole
 		want    string
 		used    int64
-	}{
+	}
+	atOnce(t, map[string]test{
 		"not read":              {func(redis.Cmder) {}, false, "timeout failure", 0},
 		"its arguments counted": {func(cmd redis.Cmder) { _ = len(cmd.Args()) }, false, "timeout failure", 0},
 		"to be sent whole":      {func(redis.Cmder) {}, true, "timeout failure", 0},
 		"written":               {marshal, false, "timeout failure executed", 1},
 		"traced":                {func(cmd redis.Cmder) { _ = cmd.String() }, false, "timeout failure executed", 1},
 		"written whole":         {marshal, true, "timeout failure executed", 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t)
-			take(t, newRedis(t, server.Client(), nil), "usr=0", limit, 1)
-			c := redistest.Script(server.Client(), redistest.Deaf(), redistest.Inspect(tt.reads), redistest.Hold())
-			r := newRedis(t, c, &Options{Deadline: time.Second})
-			if tt.forgets {
-				do(t, server.Client(), "script", "flush")
-				c.Release(1)
-			}
-			_, err := algorithms.Allow(context.Background(), r, "usr=1", limit)
-			wantTrouble(t, err, "within the limiter's deadline", tt.want)
-			c.Open()
-			redistest.Until(t, "the client has returned", c.Idle)
-			d := take(t, newRedis(t, server.Client(), nil), "usr=1", limit, 0)
-			if got := limit.Burst() - d.Remaining; got != tt.used {
-				t.Errorf("got %d charged, want %d", got, tt.used)
-			}
-		})
-	}
+	}, func(t *testing.T, tt test) {
+		server := redistest.Start(t)
+		take(t, newRedis(t, server.Client(), nil), "usr=0", limit, 1)
+		c := redistest.Script(server.Client(), redistest.Deaf(), redistest.Inspect(tt.reads), redistest.Hold())
+		r := newRedis(t, c, &Options{Deadline: time.Second})
+		if tt.forgets {
+			do(t, server.Client(), "script", "flush")
+			c.Release(1)
+		}
+		_, err := algorithms.Allow(context.Background(), r, "usr=1", limit)
+		wantTrouble(t, err, "within the limiter's deadline", tt.want)
+		c.Open()
+		redistest.Until(t, "the client has returned", c.Idle)
+		d := take(t, newRedis(t, server.Client(), nil), "usr=1", limit, 0)
+		if got := limit.Burst() - d.Remaining; got != tt.used {
+			t.Errorf("got %d charged, want %d", got, tt.used)
+		}
+	})
 }
 
 // slotMates returns keys that share batches in a Cluster and lie in different
@@ -73,6 +72,7 @@ func slotMates(n int) (keys []string) {
 // If one script of a batch was executed and another must be sent whole, the batch
 // may have been executed.
 func TestDeadlineDoesNotWithdrawPartly(t *testing.T) {
+	t.Parallel()
 	limit := algorithms.FixedWindow(100, 24*time.Hour)
 	keys := slotMates(16)
 	client := redistest.StartCluster(t).Client()
@@ -114,6 +114,7 @@ func TestDeadlineDoesNotWithdrawPartly(t *testing.T) {
 // A call of several slots whose first script has no connection was not sent
 // either.
 func TestDeadlineWithdrawsTheFirstSlot(t *testing.T) {
+	t.Parallel()
 	limit := algorithms.FixedWindow(100, 24*time.Hour)
 	client := redistest.StartCluster(t).Client()
 	hook := redistest.Script(nil, redistest.On("eval", redistest.Hold()))

@@ -36,6 +36,15 @@ func newRedis(tb testing.TB, client Client, o *Options) *Limiter {
 // over returns a limiter whose only layer is top.
 func over(top layer) *Limiter { return &Limiter{top: top} }
 
+// atOnce runs subtests that mostly wait at the same time. Parallel subtests would wait for places that other tests need.
+func atOnce[V any](t *testing.T, cases map[string]V, run func(*testing.T, V)) {
+	var running sync.WaitGroup
+	for name, v := range cases {
+		running.Go(func() { t.Run(name, func(t *testing.T) { run(t, v) }) })
+	}
+	running.Wait()
+}
+
 // must returns a limiter, which ends with the test.
 func must(tb testing.TB, client Client, o *Options) *Limiter {
 	tb.Helper()

@@ -24,17 +24,14 @@ import (
 // attempt nor a hand-back charges it again.
 func TestOutageChargesOnce(t *testing.T) {
 	t.Parallel()
-	for name, start := range sites {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t)
-			for _, l := range losses {
-				t.Run(l.name, func(t *testing.T) { s.chargesOnce(t, l) })
-			}
-			t.Run("script forgotten", s.chargesOnceAndLoads)
-			t.Run("caller gone before", s.chargesNothing)
-		})
-	}
+	atOnce(t, sites, func(t *testing.T, start func(*testing.T) *site) {
+		s := start(t)
+		for _, l := range losses {
+			t.Run(l.name, func(t *testing.T) { s.chargesOnce(t, l) })
+		}
+		t.Run("script forgotten", s.chargesOnceAndLoads)
+		t.Run("caller gone before", s.chargesNothing)
+	})
 }
 
 // A tenant is a Limiter with its own client and prefix. It counts its requests.

@@ -71,20 +71,21 @@ func (w *recovery) awaitRecovery(t *testing.T) {
 func TestOutageEndsForASaturatedPool(t *testing.T) {
 	t.Parallel()
 	const places = 2
+	causes := make(map[string]outageCause)
 	for _, cause := range outageCauses[:3] { // those in which dials fail
-		t.Run(cause.name, func(t *testing.T) {
-			t.Parallel()
-			w := newRecovery(t, cause, func(o *redis.Options) {
-				o.PoolSize, o.DialTimeout = places, 50*time.Millisecond
-			})
-			cause.begin(w.target)
-			// Five dials are one failure of the pool.
-			redistest.Until(t, "the pool is saturated", func() bool { return w.wire.failed.Load() > 5*places })
-			w.awaitOpen()
-			w.end()
-			w.awaitRecovery(t)
-		})
+		causes[cause.name] = cause
 	}
+	atOnce(t, causes, func(t *testing.T, cause outageCause) {
+		w := newRecovery(t, cause, func(o *redis.Options) {
+			o.PoolSize, o.DialTimeout = places, 50*time.Millisecond
+		})
+		cause.begin(w.target)
+		// Five dials are one failure of the pool.
+		redistest.Until(t, "the pool is saturated", func() bool { return w.wire.failed.Load() > 5*places })
+		w.awaitOpen()
+		w.end()
+		w.awaitRecovery(t)
+	})
 }
 
 // A hand-back says when units were admitted by the clock of decisions, whatever

@@ -115,22 +115,19 @@ func TestOutageUsesBoundedResources(t *testing.T) {
 // dropped connection would cost it a new one.
 func TestSlowRedisIsNotDialledAgain(t *testing.T) {
 	t.Parallel()
-	for _, obeys := range []bool{false, true} {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			p := newTarget(t, byProxy("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
-				o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
-			})
-			limiter := must(t, p.client, nil)
-			c := startCallers(t, limiter, 50, unhurried(5*time.Millisecond), nil)
-			c.awaitShared()
-			p.proxy.Set(redistest.Delay(200 * time.Millisecond))
-			c.awaitOpen()
-			time.Sleep(2 * time.Second)
-			c.dismiss()
-			if got := p.wire.dials.Load(); got > 12 {
-				t.Errorf("dialled %d times, want at most 12: for what was under way until the circuit opened, and a few attempts to close it", got)
-			}
+	atOnce(t, map[string]bool{"context ignored": false, "context obeyed": true}, func(t *testing.T, obeys bool) {
+		p := newTarget(t, byProxy("slow", redistest.Delay(200*time.Millisecond)), func(o *redis.Options) {
+			o.ContextTimeoutEnabled, o.PoolSize = obeys, 20
 		})
-	}
+		limiter := must(t, p.client, nil)
+		c := startCallers(t, limiter, 50, unhurried(5*time.Millisecond), nil)
+		c.awaitShared()
+		p.proxy.Set(redistest.Delay(200 * time.Millisecond))
+		c.awaitOpen()
+		time.Sleep(2 * time.Second)
+		c.dismiss()
+		if got := p.wire.dials.Load(); got > 12 {
+			t.Errorf("dialled %d times, want at most 12: for what was under way until the circuit opened, and a few attempts to close it", got)
+		}
+	})
 }

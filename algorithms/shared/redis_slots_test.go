@@ -60,6 +60,7 @@ func TestFailedSlotGivesBackTheOthers(t *testing.T) {
 // Units that cannot be given back in time are reported as a timeout, and not as
 // a caller's context.
 func TestFailedReturnIsATimeout(t *testing.T) {
+	t.Parallel()
 	client := redistest.StartCluster(t).Client()
 	hook := redistest.Script(nil)
 	client.AddHook(hook)
@@ -84,6 +85,7 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 
 // A candidate whose take is asked in a later slot is charged all the same.
 func TestCandidateOfALaterSlot(t *testing.T) {
+	t.Parallel()
 	r := newRedis(t, redistest.StartCluster(t).Client(), nil)
 	limit := algorithms.FixedWindow(2, 24*time.Hour)
 	for i, wantLeft := range []int64{9, 8, 7} {

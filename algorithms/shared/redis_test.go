@@ -109,6 +109,7 @@ func TestBatchSizes(t *testing.T) {
 type embedding struct{ *redis.ClusterClient }
 
 func TestClusterBehindAnEmbeddingType(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	r := newRedis(t, embedding{cluster.Client()}, nil)
 	limit := algorithms.FixedWindow(10, 24*time.Hour)
@@ -128,6 +129,7 @@ func TestClusterBehindAnEmbeddingType(t *testing.T) {
 // A ClusterClient behind a type that hides it works for one principal per call,
 // and otherwise the error says what to do.
 func TestClusterBehindAHidingType(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	r := newRedis(t, redistest.Script(cluster.Client()), nil)
 	limit := algorithms.FixedWindow(10, 24*time.Hour)
