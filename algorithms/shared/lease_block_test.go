@@ -5,17 +5,19 @@ package shared
 import (
 	"cmp"
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/limitertest"
 )
 
 // A block has as many units as the key asks for in half of Hold, at most the
-// share of the burst and an eighth of the rest. There is no block for too few
-// takes.
+// share of the burst, and less of the rest as the limit is used up. There is no
+// block for too few takes.
 func TestBlocksAreOfTheRightSize(t *testing.T) {
 	tests := []struct {
 		limit algorithms.Limit
@@ -25,10 +27,10 @@ func TestBlocksAreOfTheRightSize(t *testing.T) {
 	}{
 		{algorithms.FixedWindow(2_000, 24*time.Hour), 0, 1, 25},
 		{algorithms.FixedWindow(2_000, 24*time.Hour), 1, 1, 20},
-		{algorithms.TokenBucket(2_000, 24*time.Hour).WithBurst(200), 0, 1, 150 / 8},
-		{algorithms.FixedWindow(100, 24*time.Hour), 0, 1, 50 / 8},
-		{algorithms.FixedWindow(82, 24*time.Hour), 0, 1, 32 / 8},
-		{algorithms.FixedWindow(81, 24*time.Hour), 0, 1, 0},
+		{algorithms.TokenBucket(2_000, 24*time.Hour).WithBurst(200), 0, 1, 20},
+		{algorithms.FixedWindow(100, 24*time.Hour), 0, 1, 50 * 50 / 100 / 4},
+		{algorithms.FixedWindow(88, 24*time.Hour), 0, 1, 38 * 38 / 88 / 4},
+		{algorithms.FixedWindow(87, 24*time.Hour), 0, 1, 0}, // 37 * 37 / 87 / 4 is 3
 		{algorithms.FixedWindow(2_000, 24*time.Hour), 0, 2, 50},
 		{algorithms.FixedWindow(2_000, 24*time.Hour), 1, 5, 20},
 		{algorithms.FixedWindow(2_000, 24*time.Hour), 1, 6, 0},
@@ -50,6 +52,52 @@ func TestBlocksAreOfTheRightSize(t *testing.T) {
 			share := tt.limit.Burst() * int64(cmp.Or(tt.share, 10)) / 100
 			if got := l.stats().Units; got > share {
 				t.Errorf("%v, share %d, cost %d: got %d on lease with the next block, want at most %d", tt.limit, tt.share, tt.cost, got, share)
+			}
+		})
+	}
+}
+
+// If all callers wait for each round trip, those with leases receive less than
+// twice as much of the last tenth of a limit as those without.
+func TestLastUnitsAreShared(t *testing.T) {
+	const requests, callers = 10_000, 16
+	for _, limit := range []algorithms.Limit{
+		algorithms.FixedWindow(requests, 24*time.Hour), algorithms.SlidingWindowCounter(requests, 24*time.Hour),
+		algorithms.TokenBucket(requests, 24*time.Hour),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			limiters := []leased{
+				newLeased(t, LeaseOptions{}),
+				coverFake(limitertest.NewFake(), Options{DenyCacheKeys: DenyCacheOff}),
+			}
+			limiters[1].fake.Memory = limiters[0].fake.Memory
+			var last [2]atomic.Int64 // units of the last tenth, by limiter
+			var waiting sync.WaitGroup
+			for i, l := range limiters {
+				l.fake.Before(func(context.Context, []algorithms.Check) error {
+					time.Sleep(time.Millisecond)
+					return nil
+				})
+				l.fake.After(func(checks []algorithms.Check) {
+					if c := checks[0]; c.Op == algorithms.Take && c.Decision.Allowed && c.Decision.Remaining < requests/10 {
+						last[i].Add(c.Cost)
+					}
+				})
+				for range callers {
+					waiting.Go(func() {
+						for take(t, l, "usr=1", limit, 1).Allowed {
+						}
+					})
+				}
+			}
+			waiting.Wait()
+			with, without := last[0].Load(), last[1].Load()
+			t.Logf("%v: %d and %d", limit, with, without)
+			if with == 0 || with >= 2*without {
+				t.Errorf("%v: callers with leases got %d of the last tenth, those without %d, want less than twice as much", limit, with, without)
+			}
+			if got := limiters[0].stats(); got.Spent < requests/2 {
+				t.Errorf("%v: got %+v, want most units spent from leases", limit, got)
 			}
 		})
 	}

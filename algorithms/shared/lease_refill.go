@@ -54,7 +54,9 @@ func (l *lease) refill(k *hotKey, cost int64, now time.Duration) {
 	if int64(now) < at || now < newer.until && newer.left.Load() > newer.size/2 {
 		return
 	}
-	units := min(k.pace.Load(), k.share-older.onLease()-newer.onLease(), k.remaining.Load()/taper)
+	rest := max(0, k.remaining.Load())
+	tapered, _ := step.MulDiv(rest, rest, taper*k.limit.Burst)
+	units := min(k.pace.Load(), k.share-older.onLease()-newer.onLease(), tapered)
 	if units/minTakes < cost || !k.refillAt.CompareAndSwap(at, busy) {
 		return
 	}
