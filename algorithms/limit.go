@@ -109,9 +109,10 @@ func calendarLimit(requests int64, c *step.Calendar) Limit {
 
 // Concurrent admits n requests at a time, at most 10 000. A Take holds its
 // units until a Return frees them, or until maxHold has passed without a
-// [Renew]. It bounds no rate. RetryAfter and ResetAfter are upper bounds.
-// Without Redis, each instance admits its share of n, at least one, beside
-// running requests. Nothing returns a Force. A Grant frees the oldest units.
+// [Renew]. It bounds no rate. RetryAfter and ResetAfter are upper bounds
+// without a Renew. Without Redis, each instance admits its share of n, at least
+// one, beside running requests. Nothing returns a Force. A Grant frees the
+// oldest units.
 func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }

@@ -50,9 +50,9 @@
 //
 // # Retry-After
 //
-// After the wait of Retry-After, the same request is admitted if no other client spends. Clients that share a limit get
-// different waits: see [Policy.Spread]. Otherwise an aligned window or a Hidden policy adds jitter: a tenth of the
-// window, from 1 to 30 s.
+// After the wait of Retry-After, the same request is admitted if no other client spends, except under Concurrent.
+// Clients that share a limit get different waits: see [Policy.Spread]. Otherwise an aligned window or a Hidden policy
+// adds jitter: a tenth of the window, from 1 to 30 s.
 //
 // # Where to mount it
 //

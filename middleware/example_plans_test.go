@@ -21,6 +21,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
 	"github.com/penstock-go/penstock/middleware/prommetrics"
 )
 
@@ -34,12 +35,19 @@ func Example_smallest() {
 	_ = r
 }
 
-// Plans by API key. The instances count together in Redis, and each counts alone while Redis is away. Prometheus
-// scrapes /metrics. An interrupt ends the program gracefully.
+// Plans by API key. The instances count together in Redis, and each counts alone while Redis is away. Overrides change
+// limits while it runs, and Prometheus scrapes /metrics. An interrupt ends the program gracefully.
 func Example_plans() {
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1}) // of github.com/redis/go-redis/v9
+	rdb := redis.NewClient(&redis.Options{ // of github.com/redis/go-redis/v9
+		Addr: "127.0.0.1:6379", ReadTimeout: 500 * time.Millisecond, DialerRetries: 1,
+	})
 	limiter := ratelimit.Must(shared.New(rdb, nil))
+	if err := limiter.Ready(context.Background()); errors.Is(err, shared.ErrMisconfigured) {
+		log.Fatal(err) // an outage is no reason to stop
+	}
+	table := ratelimit.Must(overrides.NewRedis(rdb, nil))
 	opts := &ratelimit.Options{
+		Overrides: table,
 		ClientIP:  keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}),
 		Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))},
 	}
@@ -67,7 +75,7 @@ func Example_plans() {
 	<-interrupted.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	log.Println(errors.Join(server.Shutdown(ctx), charges.Close(ctx), limiter.Close(), rdb.Close()))
+	log.Println(errors.Join(server.Shutdown(ctx), charges.Close(ctx), limiter.Close(), table.Close(), rdb.Close()))
 }
 
 // findAccount would ask a database, behind a bounded cache.

@@ -25,9 +25,10 @@ var ErrNotSettled = errors.New("ratelimit: not settled")
 // charged. All of this holds after a hang-up, too. Under ChargeIf, all is
 // settled at the end.
 //
-// Settle does not wait. An error wraps [ErrNotSettled]: the total is negative,
-// the policy has no Cost or reserved nothing, the limit is a leaky bucket or
-// Concurrent, the handler has returned, or too many settlements are waiting.
+// Settle does not wait: a later failure is a Settled event. An error wraps
+// [ErrNotSettled]: the total is negative, the policy has no Cost or reserved
+// nothing, the limit is a leaky bucket or Concurrent, the handler has returned,
+// or too many settlements are waiting.
 func Settle(ctx context.Context, total int64, policies ...string) error {
 	if total < 0 {
 		return fmt.Errorf("%w: the total %d is negative", ErrNotSettled, total)

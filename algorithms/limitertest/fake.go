@@ -19,7 +19,8 @@ import (
 //
 // A Fake is safe for concurrent use. Functions may use it.
 type Fake struct {
-	// Memory decides and counts. Tests use it as another instance. Its own answers have the Source Local.
+	// Memory decides and counts. Replace it to set the clock. Tests use it as another instance. Its own answers have
+	// the Source Local.
 	Memory *algorithms.Memory
 
 	mu      sync.Mutex
@@ -34,7 +35,7 @@ type Fake struct {
 // Asked is one check of a call, as the Fake received it.
 type Asked struct {
 	algorithms.Check
-	At    time.Time // of the call
+	At    time.Time // of the call, by the real clock
 	Place int       // in the call, from 0: the checks with Place 0 count calls
 }
 

@@ -5,10 +5,13 @@
 // Each of these has an Example:
 //
 //	synctest   a Memory inside testing/synctest needs nothing else: waits take no time
-//	clock      a Memory with a clock of yours (MemoryOptions.Now) reaches any date
+//	clock      a Memory with a clock of yours (MemoryOptions.Now) decides at any date; fields may
+//	           have jitter of the real one
 //	redis      a redis-server of the test's own, for several instances
 //	miniredis  a Redis inside the test, whose clock the test sets
 //	outage     a Fake, whose Fail shows what clients see under each FailureMode
+//
+// Give each test its own Memory, or its own Options.Prefix in Redis. After FLUSHALL, denials are remembered for a second.
 //
 // # Testing a Limiter
 //

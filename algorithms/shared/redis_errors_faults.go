@@ -19,22 +19,9 @@ var ErrMisconfigured = errors.New("redis is misconfigured")
 // A Misconfiguration is an error of [Limiter.Ready] that wraps
 // [ErrMisconfigured].
 type Misconfiguration struct {
-	// Fault is one of these words:
-	//
-	//	cluster      the server is in a Cluster, and the client is not a Cluster's
-	//	standalone   the client is a Cluster's, and the server is not in one
-	//	sentinel     the server is a Sentinel
-	//	nosentinel   the client asks Sentinels, and the server is none
-	//	master       the Sentinels do not know the name of the master
-	//	tls          the server speaks TLS, and the client does not
-	//	plaintext    the client speaks TLS, and the server does not
-	//	certificate  the client or the server rejects the other's certificate
-	//	password     the server wants a password
-	//	login        the user or the password is wrong
-	//	protected    the server accepts only local connections
-	//	permission   the user may not run a command or use a key
-	//	command      the server, or a proxy before it, lacks a command
-	//	scripting    the server, or a proxy before it, runs no Lua scripts
+	// Fault is cluster, standalone, sentinel, nosentinel, master, tls, plaintext,
+	// certificate, password, login, protected, permission, command or scripting;
+	// see RUNBOOK.md.
 	Fault string
 
 	Cause  error  // what the server or the client said

@@ -3,8 +3,8 @@
 //	transport, err := client.NewTransport(nil, nil)
 //	api := &http.Client{Transport: transport}
 //
-// After a 429 or 503 a [Transport] waits as long as the response asks, then sends the request again. It can also keep a
-// pace that avoids denials, and wait for a limiter of your own; see [Options].
+// After a 429 or 503 a [Transport] waits as long as the response asks, then sends the request again. Other requests go
+// on. It can also keep a pace, which holds all and avoids denials, and wait for a limiter of your own; see [Options].
 //
 //	Status      Meaning                    The Transport          You
 //	401         no key, or unknown         returns it             correct the key: no wait helps
@@ -25,5 +25,6 @@
 //   - Another layer retries, such as a vendor's SDK, a service mesh, or a job queue: attempts multiply. Set Attempts to
 //     1 or switch the other layer off.
 //   - A person waits for the answer, and the request has no deadline.
-//   - A PUT or DELETE must not run twice. A proxy that answers 503 may have forwarded it.
+//   - A PUT or DELETE must not run twice, nor a POST under RetryAny. A proxy that answers 503 may have forwarded it: set
+//     Statuses to 429.
 package client
