@@ -129,7 +129,7 @@ func (l *Limiter) Stats() algorithms.Stats {
 
 // Close gives back leases, and ends goroutines, within 3 s. The error says that
 // units could not go back. Later calls work, without leases and recovery. You
-// may call it repeatedly. Afterwards close overrides tables, and last the client.
+// may call it repeatedly. Close the client last.
 func (l *Limiter) Close() error {
 	var err error
 	if l.lease != nil {
