@@ -106,9 +106,9 @@ func (op Op) String() string {
 type FailureMode uint8
 
 const (
-	// FailLocal lets this instance admit its share of the limit. One of several counts
-	// windows as token buckets, which admit almost twice the share. A limiter
-	// without a local one lets the request pass.
+	// FailLocal lets this instance admit its share of the limit. It counts windows as
+	// token buckets, which may admit almost twice the share. A limiter without a
+	// local one lets the request pass.
 	FailLocal FailureMode = iota
 	// FailOpen lets the request pass.
 	FailOpen

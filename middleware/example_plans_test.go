@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -36,7 +37,7 @@ func Example_smallest() {
 }
 
 // Plans by API key. The instances count together in Redis, and each counts alone while Redis is away. Overrides change
-// limits while it runs, and Prometheus scrapes /metrics. An interrupt ends the program gracefully.
+// limits while it runs, and Prometheus scrapes /metrics. A signal ends the program gracefully.
 func Example_plans() {
 	rdb := redis.NewClient(&redis.Options{ // of github.com/redis/go-redis/v9
 		Addr: "127.0.0.1:6379", ReadTimeout: 500 * time.Millisecond, DialerRetries: 1,
@@ -66,7 +67,7 @@ func Example_plans() {
 
 	server := &http.Server{Addr: ":8080", Handler: r, ReadHeaderTimeout: 5 * time.Second}
 	server.RegisterOnShutdown(charges.Release)
-	interrupted, _ := signal.NotifyContext(context.Background(), os.Interrupt)
+	interrupted, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 			log.Fatal(err)

@@ -184,8 +184,8 @@ func ExampleObserver() {
 	// map[day:2]
 }
 
-// Shutdown waits for the requests that a leaky bucket holds, so Release lets them go. Close comes after Shutdown, and a
-// shared limiter is closed last, because Close returns units to it.
+// Shutdown waits for the requests that a leaky bucket holds, so Release lets them go. Close comes after Shutdown, and
+// before the limiter's Close, because it returns units to the limiter.
 func ExampleMiddleware_Close() {
 	limiter := algorithms.NewMemory(nil)
 	exports := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{

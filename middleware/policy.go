@@ -44,8 +44,8 @@ type Policy struct {
 	Cost func(*http.Request) int64
 
 	// ChargeIf, if not nil, decides by the status of the response whether a
-	// request counts, e.g. failed logins only. The cost is reserved until then,
-	// so no more requests than the limit can count, and a denied client's
+	// request counts, e.g. failed logins only. The cost is reserved until soon
+	// after, so no more requests than the limit can count, and a denied client's
 	// RetryAfter may be too long. It works with Handler only.
 	//
 	// It receives the handler's status: 200 if it wrote nothing, 500 after a
@@ -58,8 +58,8 @@ type Policy struct {
 	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
 	//
 	// A request that takes over a thousandth of the window counts from its end.
-	// One that outlasts the window loses its reservation, so set the server's
-	// ReadTimeout.
+	// One that outlasts the window loses its reservation, so set
+	// http.Server.ReadTimeout, and bound the handler.
 	ChargeIf func(status int) bool
 
 	// Ban locks out repeat offenders; nil means no bans.

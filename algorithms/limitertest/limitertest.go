@@ -9,9 +9,10 @@
 //	           have jitter of the real one
 //	redis      a redis-server of the test's own, for several instances
 //	miniredis  a Redis inside the test, whose clock the test sets
-//	outage     a Fake, whose Fail shows what clients see under each FailureMode
+//	outage     a Fake, whose Fail shows what clients see under FailOpen and FailClosed
 //
-// Give each test its own Memory, or its own Options.Prefix in Redis. After FLUSHALL, denials are remembered for a second.
+// Give each test its own Memory, or its own shared.Options.Prefix in Redis. After FLUSHALL, denials are remembered for a
+// second. Except in a Memory, units return soon after the response.
 //
 // # Testing a Limiter
 //
