@@ -96,7 +96,7 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 // Ready returns nil if Redis can decide now, and otherwise the reason. Call it
 // when a program starts, and in its health check. It also finds a server that
 // is read-only or full, or withholds a permission. While the circuit is open,
-// Ready does not ask Redis.
+// Ready does not ask Redis. Before its first success it may take 5 s.
 func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx) }
 
 // Findings returns wrong settings of Redis and its client with which limits
