@@ -35,9 +35,9 @@
 //
 // answer and expire need the lane's mutex, so exactly one of them ends a batch.
 // It also reports the outcome to the circuit, and announces the line of the log
-// about a failure, before it wakes any caller. It writes the line last, without
-// the mutex; see shared_report.go. send and hold do not need the mutex, because
-// the client's goroutine must not wait: they are atomic.
+// about a failure, before it wakes any caller; see shared_report.go. send and
+// hold do not need the mutex, because the client's goroutine must not wait: they
+// are atomic.
 //
 // A batch of plain commands is sent at once, because late ones do no harm.
 //
@@ -250,9 +250,8 @@ func (b *batch) expire() {
 		b.phase.Store(phaseOverdue)
 	}
 	b.blame(err)
-	var cause line
 	if !l.plain {
-		cause = l.redis.report.failed(err)
+		l.redis.report.failed(err)
 	}
 	for _, g := range b.groups {
 		if !g.left {
@@ -266,7 +265,6 @@ func (b *batch) expire() {
 	l.shed(silent, errUnsent)
 	l.abandon(b)
 	l.mu.Unlock()
-	cause.write()
 }
 
 // end ends a group whose answer has not come in time. It requires mu.

@@ -193,7 +193,7 @@ func (b *batch) next() bool {
 	}
 	l.mu.Unlock()
 	if late && !l.plain {
-		l.redis.report.failed(errOverloaded) // counts it; an overload has no line
+		l.redis.report.failed(errOverloaded)
 	}
 	return found
 }

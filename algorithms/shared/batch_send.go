@@ -243,10 +243,8 @@ func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 }
 
 // wake reports the end of the batch's trips to the circuit, and then wakes the
-// callers that still wait. A handler of logs may be slow, so it writes the lines
-// last.
+// callers that still wait.
 func (b *batch) wake() {
-	var causes []line
 	switch {
 	case b.err != nil:
 		for _, g := range b.groups {
@@ -258,26 +256,19 @@ func (b *batch) wake() {
 			g.err = cmp.Or(g.err, ownDeadline(cmd.Err()))
 		}
 	default:
-		var outcome error
-		causes, outcome = b.read()
-		b.tell(outcome)
+		b.tell(b.read())
 	}
 	for _, g := range b.groups {
 		if !g.left {
 			g.done <- g.err
 		}
 	}
-	for _, cause := range causes {
-		cause.write()
-	}
 }
 
-// read gives every group its answer or its error. It returns the lines to write
-// about the errors, and an error that blames Redis, if there is one. The client
-// never receives a caller's context, so a context's error here is the
-// deadline's.
-func (b *batch) read() (causes []line, outcome error) {
-	report := b.lane.redis.report
+// read gives every group its answer or its error. It returns an error that
+// blames Redis, if there is one. The client never receives a caller's context,
+// so a context's error here is the deadline's.
+func (b *batch) read() (outcome error) {
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		reply, err := s.cmd.Slice()
@@ -289,12 +280,12 @@ func (b *batch) read() (causes []line, outcome error) {
 		}
 		for _, g := range s.groups {
 			if g.err = cmp.Or(err, g.err); err == nil && g.err != nil { // the error of a stored key
-				causes = append(causes, report.failed(g.err))
+				b.lane.redis.report.failed(g.err)
 			}
 		}
 		if err != nil {
-			causes = append(causes, report.failed(err))
+			b.lane.redis.report.failed(err)
 		}
 	}
-	return causes, outcome
+	return outcome
 }

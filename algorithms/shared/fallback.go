@@ -98,6 +98,7 @@ type fallback struct {
 	instances  atomic.Int64 // live, as far as this process knows
 	skew       atomic.Int64 // of the primary's clock to now, in µs
 	fewerSince time.Time    // since when beats have counted fewer instances; only the goroutine uses it
+	opened     [3]uint64    // checks decided locally and passed, and calls refused, when the circuit opened; the breaker's lock guards it
 
 	seen  *seenTable
 	owed  *ledger
@@ -122,9 +123,7 @@ func newFallback(p primary, memory algorithms.Limiter, c *circuit, o *Options, r
 		f.now = func() int64 { return o.Now().UnixMicro() }
 	}
 	f.instances.Store(int64(max(1, o.Instances)))
-	// Not the goroutine: a beat may keep it for a second, and calls that are
-	// refused await the line.
-	c.opening = func() { go r.circuitOpened(c.lastCause()).write() }
+	c.turning = f.turned
 	f.closing, f.cancel = context.WithCancel(context.Background())
 	f.tending.Go(f.tend)
 	return f

@@ -58,10 +58,10 @@ const (
 // A circuit decides whether calls ask the primary.
 type circuit struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
-	open    atomic.Bool   // not closed
-	trying  atomic.Bool   // round trips of try pass, and do not count
-	opening func()        // nil: none; must not block; runs before a call can find the circuit open
-	tripped chan struct{} // holds one: wakes the goroutine of the fallback
+	open    atomic.Bool     // not closed
+	trying  atomic.Bool     // round trips of try pass, and do not count
+	turning func(open bool) // nil: none; must not block; runs before a call can find the circuit so
+	tripped chan struct{}   // holds one: wakes the goroutine of the fallback
 	trips   atomic.Uint64
 	cause   atomic.Pointer[error] // of the last failure
 
@@ -103,8 +103,8 @@ func newCircuit(deadline time.Duration) *circuit {
 
 // changed runs under the breaker's lock, so it must not block.
 func (c *circuit) changed(from, to gobreaker.State) {
-	if from == gobreaker.StateClosed && c.opening != nil {
-		c.opening()
+	if c.turning != nil && (from == gobreaker.StateClosed || to == gobreaker.StateClosed) {
+		c.turning(from == gobreaker.StateClosed)
 	}
 	c.open.Store(to != gobreaker.StateClosed)
 	if to == gobreaker.StateClosed {

@@ -72,8 +72,6 @@ func (f *fallback) tend() {
 
 // recover returns when the circuit or the fallback is closed.
 func (f *fallback) recover() {
-	s := &f.stats
-	local, passed, refused := s.local.Load(), s.passed.Load(), s.refused.Load()
 	f.circuit.opened()
 	for n := 0; ; n++ {
 		if !f.sleep(f.circuit.pause(n)) {
@@ -84,9 +82,20 @@ func (f *fallback) recover() {
 		}
 	}
 	f.handBack(time.Now().Add(handBackFor)) // for calls that were under way
-	f.report.circuitClosed(s.local.Load()-local, s.passed.Load()-passed, s.refused.Load()-refused)
-	f.fewerSince = time.Time{} // the primary may have lost its data
+	f.fewerSince = time.Time{}              // the primary may have lost its data
 	f.beat()
+}
+
+// turned reports an opening or a closing of the circuit, before any call meets
+// it. It runs under the breaker's lock.
+func (f *fallback) turned(open bool) {
+	s, before := &f.stats, f.opened
+	f.opened = [3]uint64{s.local.Load(), s.passed.Load(), s.refused.Load()}
+	if open {
+		f.report.circuitOpened(f.circuit.lastCause())
+	} else {
+		f.report.circuitClosed(f.opened[0]-before[0], f.opened[1]-before[1], f.opened[2]-before[2])
+	}
 }
 
 // sleep reports whether it was not interrupted by close.
@@ -201,7 +210,7 @@ func (f *fallback) beat() {
 	live, skew, err := f.primary.beat(ctx, f.id)
 	if err != nil {
 		if f.closing.Err() == nil {
-			f.report.failedQuietly(ownDeadline(err)).write()
+			f.report.failedQuietly(ownDeadline(err))
 		}
 		return
 	}

@@ -124,6 +124,7 @@ func TestLostReturnsAreReported(t *testing.T) {
 					t.Errorf("Close: got %v, want %v and %v", err, lost, reason)
 				}
 			}
+			synctest.Wait()
 			messages := log.messages()
 			if len(messages) != 1 || l.report.returnsFailed.Load() != 1 || l.stats().Lost != 25 {
 				t.Fatalf("got %q, %d returns failed and %+v, want one line, one return, and 25 units lost",

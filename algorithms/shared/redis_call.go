@@ -159,7 +159,7 @@ func (rc *redisCall) run(ctx context.Context) error {
 			if ctx.Err() == nil {
 				err = ownDeadline(err)
 				if within.Err() != nil {
-					rc.redis.report.missed(err).write()
+					rc.redis.report.missed(err)
 				}
 			}
 			return fmt.Errorf("%w: %w", errPartly, err)

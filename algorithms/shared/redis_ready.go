@@ -37,16 +37,16 @@ func (r *redisLayer) ready(ctx context.Context) error {
 
 // decideFirst is decideProbes for a Redis that has not decided them before.
 func (r *redisLayer) decideFirst(ctx context.Context) error {
-	// The caller receives a misconfiguration, so the log need not have it, too.
-	logged := r.report.misconfigured.Swap(true)
+	r.report.readies.Add(1)
 	err := r.decideProbes(ctx)
+	r.report.readies.Add(-1)
 	if err == nil {
 		err = r.runCommands(ctx)
 	} else {
 		err = r.explain(ctx, err)
 	}
-	if troubleOf(err).fault == nil {
-		r.report.misconfigured.Store(logged)
+	if troubleOf(err).fault != nil {
+		r.report.misconfigured.Store(true)
 	}
 	r.doctor.decided.Store(err == nil)
 	return err

@@ -24,7 +24,10 @@ import (
 func wantMisconfigured(t *testing.T, l *Limiter, fault, says, advice string) {
 	t.Helper()
 	var logged logRecords
+	l.report.await(t.Context()) // lines of earlier calls
+	l.report.mu.Lock()
 	l.report.log = logged.logger()
+	l.report.mu.Unlock()
 	var err error
 	var m *Misconfiguration
 	redistest.UntilEmpty(t, "Ready finds the fault "+fault, func() string {
@@ -40,6 +43,7 @@ func wantMisconfigured(t *testing.T, l *Limiter, fault, says, advice string) {
 	if !errors.Is(err, ErrMisconfigured) || Reason(err) != reasonConfiguration || strings.Contains(err.Error(), "probe=") {
 		t.Errorf("%v: got reason %q, want ErrMisconfigured, its reason, and no key in its text", err, Reason(err))
 	}
+	l.report.await(t.Context())
 	if messages := logged.messages(); len(messages) > 0 {
 		t.Errorf("%s: got log %q, want none", fault, messages)
 	}

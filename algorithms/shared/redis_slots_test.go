@@ -77,6 +77,7 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 	if err := r.Allow(context.Background(), checks); err != nil || algorithms.Allowed(checks) {
 		t.Fatalf("got %+v, %v, want it denied in the second slot", checks, err)
 	}
+	r.report.await(t.Context())
 	err, _ := logged.attr(logPrefix+"failed return of units", "error").(error)
 	if Reason(err) != reasonTimeout || statsOf(r).Redis.ReturnsFailed != 1 {
 		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, statsOf(r).Redis.ReturnsFailed)

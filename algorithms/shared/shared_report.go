@@ -2,11 +2,11 @@
 // per change of state.
 //
 // The log has a cause before its effects, such as the line of package ratelimit
-// about a refused request. But a handler of logs may be slow, so no line is
-// written under a mutex. A line has three steps:
+// about a refused request. But a handler of logs may be slow, and causes are
+// found under mutexes. So a line has three steps:
 //
 //	announce  under a mutex, before any call can meet the cause
-//	write     without a mutex
+//	write     by one goroutine, in the order of the announcements
 //	await     by each call that is refused, until all announced lines are written
 //
 // Example: a batch expires at 50 ms and announces "Redis failure". Its callers
@@ -14,9 +14,9 @@
 // awaits the line, which takes 3 ms, and is refused at 53 ms. Another batch that
 // expires at 51 ms has no line of its own. Its callers await the same line.
 //
-// A handler that hangs must not hold calls. So calls await lines only for the
-// first second after an announcement, and the order is lost where a handler
-// takes longer.
+// A handler that hangs must not hold calls. So calls await lines only for a
+// second after the latest announcement, and the order is lost where a handler
+// takes longer. The goroutine ends when all lines are written.
 
 package shared
 
@@ -39,14 +39,20 @@ type report struct {
 	misconfigured atomic.Bool // and it was logged
 	scriptFailed  atomic.Bool // and it was logged
 
-	unwritten atomic.Pointer[unwritten] // the announced lines; nil: none; changes only under mu
+	// readies counts the calls of Ready that ask Redis. They return a
+	// misconfiguration to their callers, so the log need not have it, too.
+	readies atomic.Int32
+	writing atomic.Bool // some lines are not written; changes only under mu
 
-	mu         sync.Mutex // guards the fields below
-	opened     time.Time  // when Redis became unavailable; zero while it is available
-	failedLast time.Time  // when Redis failed last
-	suppressed int        // failures of Redis since the last line that counts them
-	quiet      time.Time  // no failed return is logged before
-	muted      int        // failed returns since then
+	mu         sync.Mutex    // guards the fields below
+	lines      []line        // announced and not yet taken by the goroutine that writes
+	written    chan struct{} // closed once all are written
+	until      time.Time     // when calls stop awaiting them
+	opened     time.Time     // when Redis became unavailable; zero while it is available
+	failedLast time.Time     // when Redis failed last
+	suppressed int           // failures of Redis since the last line that counts them
+	quiet      time.Time     // no failed return is logged before
+	muted      int           // failed returns since then
 }
 
 const (
@@ -59,20 +65,10 @@ const (
 	awaitFor = time.Second
 )
 
-// A line is announced, and the code that holds it must write it. The zero line
-// is none.
 type line struct {
-	report *report
-	level  slog.Level
-	text   string
-	args   []any
-}
-
-// unwritten is the announced lines that are not written.
-type unwritten struct {
-	lines int           // guarded by the report's mu
-	until time.Time     // when calls stop awaiting them
-	done  chan struct{} // closed once all are written
+	level slog.Level
+	text  string
+	args  []any
 }
 
 func newReport(log *slog.Logger) *report {
@@ -87,149 +83,140 @@ func newReport(log *slog.Logger) *report {
 // flushed its scripts), and received it whole.
 func (r *report) scriptLoaded() { r.loads.Add(1) }
 
-// announce returns a line that calls await until it is written. It requires mu.
-func (r *report) announce(level slog.Level, text string, args ...any) line {
-	u := r.unwritten.Load()
-	if u == nil {
-		u = &unwritten{until: time.Now().Add(awaitFor), done: make(chan struct{})}
-		r.unwritten.Store(u)
-	}
-	u.lines++
-	return line{r, level, logPrefix + text, args}
-}
-
-// write writes a line. The caller must hold no mutex.
-func (l line) write() {
-	if r := l.report; r != nil {
-		defer r.written()
-		r.log.Log(context.Background(), l.level, l.text, l.args...)
+// announce lets a line be written. It requires mu.
+func (r *report) announce(level slog.Level, text string, args ...any) {
+	r.lines, r.until = append(r.lines, line{level, logPrefix + text, args}), time.Now().Add(awaitFor)
+	if !r.writing.Swap(true) {
+		r.written = make(chan struct{})
+		go r.write()
 	}
 }
 
-func (r *report) written() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	u := r.unwritten.Load()
-	if u.lines--; u.lines == 0 {
-		r.unwritten.Store(nil)
-		close(u.done)
+// write writes the announced lines, until there are no more.
+func (r *report) write() {
+	for {
+		r.mu.Lock()
+		if len(r.lines) == 0 {
+			r.writing.Store(false)
+			close(r.written)
+			r.mu.Unlock()
+			return
+		}
+		log, next := r.log, r.lines[0]
+		r.lines = r.lines[1:]
+		r.mu.Unlock()
+		log.Log(context.Background(), next.level, next.text, next.args...)
 	}
 }
 
-// await waits until all announced lines are written, but no longer than
-// awaitFor after the first announcement, or until ctx ends.
+// await waits until all announced lines are written, but no longer than awaitFor
+// after the latest announcement, or until ctx ends.
 func (r *report) await(ctx context.Context) {
-	u := r.unwritten.Load()
-	if u == nil {
+	if !r.writing.Load() {
 		return
 	}
-	timer := time.NewTimer(time.Until(u.until))
+	r.mu.Lock()
+	written, until := r.written, r.until
+	r.mu.Unlock()
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
-	case <-u.done:
+	case <-written:
 	case <-ctx.Done():
 	case <-timer.C:
 	}
 }
 
 // failed: a script failed with err, or calls that had waited for too long were
-// not sent, once for all the calls in it. It returns the line to write, if any.
-func (r *report) failed(err error) line {
-	if l := r.failedQuietly(err); l.report != nil {
-		return l
-	}
-	return r.failure(err, 1)
+// not sent, once for all the calls in it.
+func (r *report) failed(err error) {
+	r.failedQuietly(err)
+	r.failure(err, 1)
 }
 
 // missed: the deadline of a call has passed before the deadline of its batch. If
 // the batch fails as well, that counts.
-func (r *report) missed(err error) line { return r.failure(err, 0) }
+func (r *report) missed(err error) { r.failure(err, 0) }
 
-// failure returns the line about a failure of Redis, if it is the first one for
+// failure announces the line about a failure of Redis, if it is the first one for
 // some time. Otherwise it counts as so many suppressed failures.
-func (r *report) failure(err error, suppressed int) line {
+func (r *report) failure(err error, suppressed int) {
 	trouble := troubleOf(err)
 	if trouble.effect != effectFailure || trouble.reason == reasonConfiguration {
-		return line{}
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.misconfigured.Load() {
-		return line{}
+	if r.misconfigured.Load() || r.readies.Load() > 0 {
+		return
 	}
 	now := time.Now()
 	first := r.opened.IsZero() && now.Sub(r.failedLast) >= muteFor
 	r.failedLast = now
 	if !first {
 		r.suppressed += suppressed
-		return line{}
+		return
 	}
 	suppressed, r.suppressed = r.suppressed, 0
-	return r.announce(slog.LevelWarn, "Redis failure", "reason", trouble.reason, "error", brief(err), "suppressed", suppressed)
+	r.announce(slog.LevelWarn, "Redis failure", "reason", trouble.reason, "error", brief(err), "suppressed", suppressed)
 }
 
-// failedQuietly counts a failure. It returns a line only for what does not
+// failedQuietly counts a failure. It announces a line only for what does not
 // resolve itself. It is for a failure that no call has met, which is no change
 // of state.
-func (r *report) failedQuietly(err error) line {
+func (r *report) failedQuietly(err error) {
 	trouble := troubleOf(err)
 	r.errors[trouble.reason].Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case trouble.reason == reasonConfiguration && !r.misconfigured.Swap(true):
-		return r.announce(slog.LevelError, "Redis misconfigured", "error", brief(err))
+	case trouble.reason == reasonConfiguration && r.readies.Load() == 0 && !r.misconfigured.Swap(true):
+		r.announce(slog.LevelError, "Redis misconfigured", "error", brief(err))
 	case trouble.reason == reasonInternal && trouble.effect == effectSuccess && !r.scriptFailed.Swap(true):
 		// Redis answers, so no circuit opens and logs it.
-		return r.announce(slog.LevelError, "Redis script failure", "error", brief(err))
+		r.announce(slog.LevelError, "Redis script failure", "error", brief(err))
 	}
-	return line{}
 }
 
 // returnFailed: units of a policy ("" if of several) could not be given back.
 func (r *report) returnFailed(policy string, err error) {
 	r.returnsFailed.Add(1)
-	now := time.Now()
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
 	if now.Before(r.quiet) {
 		r.muted++
-		r.mu.Unlock()
 		return
 	}
-	muted := r.muted
-	r.quiet, r.muted = now.Add(muteFor), 0
-	r.mu.Unlock()
-	r.await(context.Background()) // the cause
 	args := []any{"error", brief(err)}
 	if policy != "" {
 		args = append(args, "policy", policy)
 	}
-	if muted > 0 {
-		args = append(args, "suppressed", muted)
+	if r.muted > 0 {
+		args = append(args, "suppressed", r.muted)
 	}
-	r.log.Warn(logPrefix+"failed return of units", args...)
+	r.quiet, r.muted = now.Add(muteFor), 0
+	r.announce(slog.LevelWarn, "failed return of units", args...)
 }
 
-// circuitOpened: Redis is bypassed, because of err. It returns the line to write.
-func (r *report) circuitOpened(err error) line {
+// circuitOpened: Redis is bypassed, because of err.
+func (r *report) circuitOpened(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.opened = time.Now()
-	return r.announce(slog.LevelError, "Redis unavailable", "reason", Reason(err), "error", brief(err))
+	r.announce(slog.LevelError, "Redis unavailable", "reason", Reason(err), "error", brief(err))
 }
 
 // circuitClosed: Redis decides again. The counts are the checks and calls that
 // were decided during the outage.
 func (r *report) circuitClosed(local, open, closed uint64) {
-	r.await(context.Background()) // the line of circuitOpened
 	r.mu.Lock()
-	opened, suppressed := r.opened, r.suppressed
+	defer r.mu.Unlock()
+	r.announce(slog.LevelInfo, "Redis available", "after", time.Since(r.opened).Round(time.Millisecond),
+		"decided_locally", local, "failed_open", open, "failed_closed", closed, "suppressed", r.suppressed)
 	r.opened, r.failedLast, r.suppressed = time.Time{}, time.Time{}, 0
-	r.mu.Unlock()
 	r.misconfigured.Store(false)
 	r.scriptFailed.Store(false)
-	r.log.Info(logPrefix+"Redis available", "after", time.Since(opened).Round(time.Millisecond),
-		"decided_locally", local, "failed_open", open, "failed_closed", closed, "suppressed", suppressed)
 }
 
 // found: a finding was made for the first time.

@@ -153,7 +153,8 @@ func TestHangingHandlerHoldsNoAdmission(t *testing.T) {
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done atomic.Int64
-		r := newReport(slog.New(slog.DiscardHandler))
+		log, release := &logRecords{}, make(chan struct{})
+		r := newReport(log.slowLogger(func() { <-release }))
 		await := func(ctx context.Context) {
 			go func() {
 				r.await(ctx)
@@ -169,19 +170,22 @@ func TestAwait(t *testing.T) {
 		}
 		await(t.Context())
 		want("without a line", 1)
-		failure := r.failed(errTimeout)
+		r.failed(errTimeout)
 		await(t.Context())
-		r.failed(errTimeout).write() // of another batch, without a line
+		r.failed(errTimeout) // of another batch, without a line
 		await(t.Context())
 		want("before the line is written", 1)
-		opened := r.circuitOpened(errTimeout)
-		failure.write()
+		r.circuitOpened(errTimeout)
+		release <- struct{}{}
 		want("before the other line is written", 1)
-		opened.write()
+		release <- struct{}{}
 		want("afterwards", 3)
+		if got, want := log.messages(), []string{logFailure, logUnavailable}; !slices.Equal(got, want) {
+			t.Errorf("got log lines %q, want %q", got, want)
+		}
 
 		ctx, cancel := context.WithCancel(t.Context())
-		hanging := r.circuitOpened(errTimeout)
+		r.circuitOpened(errTimeout)
 		await(ctx)
 		await(t.Context())
 		cancel()
@@ -192,6 +196,28 @@ func TestAwait(t *testing.T) {
 		want("at the bound", 5)
 		await(t.Context())
 		want("after the bound", 6)
-		hanging.write()
+		release <- struct{}{}
+	})
+}
+
+// A circuit that opens again at once has its lines in order, and counts from its
+// second opening.
+func TestLinesOfAFlappingCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		f := &fallback{circuit: newCircuit(time.Second), report: newReport(log.slowLogger(func() { time.Sleep(time.Minute) }))}
+		for _, n := range []uint64{5, 2} {
+			f.turned(true)
+			f.stats.local.Add(n)
+			time.Sleep(time.Duration(n) * time.Second)
+			f.turned(false)
+		}
+		time.Sleep(time.Hour)
+		if got, want := log.messages(), []string{logUnavailable, logAvailable, logUnavailable, logAvailable}; !slices.Equal(got, want) {
+			t.Errorf("got log lines %q, want %q", got, want)
+		}
+		if after, local := log.attr(logAvailable, "after"), log.attr(logAvailable, "decided_locally"); after != 2*time.Second || local != uint64(2) {
+			t.Errorf("got after=%v decided_locally=%v of the second outage, want 2s and 2", after, local)
+		}
 	})
 }

@@ -47,15 +47,16 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		r := newReport(log.logger())
 		fail := func(n int) {
 			for range n {
-				r.failed(errTimeout).write()
+				r.failed(errTimeout)
 			}
 		}
 		const failure = logPrefix + "Redis failure"
 		fail(3) // one line, and two failures without
-		r.circuitOpened(errTimeout).write()
+		r.circuitOpened(errTimeout)
 		time.Sleep(muteFor)
 		fail(2) // while the circuit is open
 		r.circuitClosed(1, 2, 3)
+		synctest.Wait()
 		if got, want := log.messages(), []string{failure, logUnavailable, logAvailable}; !slices.Equal(got, want) {
 			t.Fatalf("got log lines %q, want %q", got, want)
 		}
@@ -71,6 +72,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		fail(1)
 		time.Sleep(muteFor)
 		fail(1)
+		synctest.Wait()
 		if got, want := log.messages()[3:], []string{failure, failure}; !slices.Equal(got, want) || log.attr(failure, "suppressed") != int64(2) {
 			t.Errorf("got %q with suppressed=%v, want %q with 2", got, log.attr(failure, "suppressed"), want)
 		}

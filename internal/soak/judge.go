@@ -34,6 +34,8 @@ func recovery(changes []algorithms.CircuitChange, end time.Time) (took, within t
 			pause = min(2*pause, longPause)
 		case c.Open:
 			pause = steadyPause
+		case last.At.After(end): // it was closed at the end
+			return 0, pause + closeSlack
 		case c.At.After(end):
 			return c.At.Sub(end), pause + closeSlack
 		}

@@ -60,6 +60,7 @@ func TestRecovery(t *testing.T) {
 		{"five times", history(80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90), open, 32 * time.Second},
 		{"seven times", history(80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94), open, 32 * time.Second},
 		{"the first openings are forgotten", history(80, 81, 82, 83)[1:], 0, 4 * time.Second},
+		{"opened after the end", history(101, 103), 0, 3 * time.Second},
 		{"opened again after it closed", history(99, 102, 103), 2 * time.Second, 3 * time.Second},
 	}
 	for _, tt := range tests {
