@@ -21,6 +21,12 @@ import (
 
 const logFailure = logPrefix + "Redis failure"
 
+// outages are the ways in which a server goes away.
+var outages = map[string]func(*redistest.Server){
+	"stopped": (*redistest.Server).Stop,
+	"killed":  (*redistest.Server).Kill,
+}
+
 // impatient returns a client whose calls fail at once if they cannot connect.
 func impatient(t *testing.T, server *redistest.Server) *redis.Client {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), DialerRetries: 1})
@@ -58,10 +64,7 @@ func (l *logRecords) wantCause(t *testing.T, err error) {
 // When a call is refused, the log has the cause: the failure of Redis, and that the
 // circuit is open.
 func TestCauseIsLoggedBeforeRefusals(t *testing.T) {
-	for name, begin := range map[string]func(*redistest.Server){
-		"stopped": (*redistest.Server).Stop,
-		"killed":  (*redistest.Server).Kill,
-	} {
+	for name, begin := range outages {
 		t.Run(name, func(t *testing.T) {
 			server, log := redistest.Start(t), &logRecords{}
 			l := must(t, impatient(t, server), &Options{
@@ -114,10 +117,7 @@ func TestCauseIsLoggedBeforeRefusalsInSeveralSlots(t *testing.T) {
 
 // A handler that hangs holds no call that is admitted locally.
 func TestHangingHandlerHoldsNoAdmission(t *testing.T) {
-	for name, begin := range map[string]func(*redistest.Server){
-		"stopped": (*redistest.Server).Stop,
-		"killed":  (*redistest.Server).Kill,
-	} {
+	for name, begin := range outages {
 		t.Run(name, func(t *testing.T) {
 			server, log := redistest.Start(t), &logRecords{}
 			hangs, hung := make(chan struct{}), make(chan struct{}, 1)
@@ -220,4 +220,35 @@ func TestLinesOfAFlappingCircuit(t *testing.T) {
 			t.Errorf("got after=%v decided_locally=%v of the second outage, want 2s and 2", after, local)
 		}
 	})
+}
+
+// Calls of Ready that overlap mute the log only while they ask Redis.
+func TestReadyMutesTheLogForItsProbesOnly(t *testing.T) {
+	client, log := redistest.Start(t).Client(), &logRecords{}
+	hook := redistest.Script(nil, redistest.Hold())
+	client.AddHook(hook)
+	t.Cleanup(hook.Open)
+	l := must(t, client, &Options{Deadline: 50 * time.Millisecond, Logger: log.logger()})
+	var first, second sync.WaitGroup
+	ready := func(ctx context.Context) {
+		if l.redis.ready(ctx) == nil {
+			t.Error("got that Redis is ready")
+		}
+	}
+	ctx, end := context.WithCancel(t.Context())
+	first.Go(func() { ready(ctx) })
+	redistest.Until(t, "the first Ready asks", func() bool { return l.report.readies.Load() == 1 })
+	second.Go(func() { ready(t.Context()) })
+	redistest.Until(t, "both have asked", func() bool { return l.report.readies.Load() != 1 })
+	end()
+	first.Wait()
+	second.Wait()
+	if l.report.readies.Load() != 0 || l.report.misconfigured.Load() {
+		t.Errorf("got %d calls of Ready and misconfigured=%v after both, want none", l.report.readies.Load(), l.report.misconfigured.Load())
+	}
+	l.report.failed(errTimeout)
+	l.report.await(t.Context())
+	if got := log.messages(); !slices.Contains(got, logFailure) {
+		t.Errorf("got log lines %q, want the next failure among them", got)
+	}
 }
