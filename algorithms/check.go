@@ -35,6 +35,11 @@ type Check struct {
 	// Exact asks the store: no remembered denial or lease answers.
 	Exact bool
 
+	// Returns announces a Return of this Take. A token bucket then notes its rate,
+	// in about 60 bytes. Otherwise the Return may credit others' units after two
+	// changes of the rate.
+	Returns bool
+
 	// Decision is the answer. Return and Renew read its Receipt.
 	Decision Decision
 }
@@ -137,6 +142,7 @@ func (c *Check) Item(it *step.Item) error {
 	l := &c.Limit.step
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
 	it.Limit, it.Op, it.Cost = *l, step.Op(c.Op), c.units()
+	it.Limit.Returns = c.Returns
 	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
 	if it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step

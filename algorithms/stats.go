@@ -4,7 +4,7 @@ package algorithms
 
 import "time"
 
-// Stats are a limiter's counts since it was made, and gauges, which are marked.
+// Stats are a limiter's counts since it was made, and marked gauges.
 // All limiters of this module have a method Stats() Stats. Package prommetrics
 // explains them.
 type Stats struct {
@@ -43,8 +43,7 @@ type Stats struct {
 		Lost       uint64 // units
 	}
 
-	// Changes are the latest 16 of the circuit, oldest first. At the start it is
-	// closed.
+	// Changes are the latest 16 of the circuit, oldest first.
 	Changes []CircuitChange
 
 	DenyCache struct {

@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "96146c2b47676d5b29a2a37fa5778408466eb0de"
+const Digest = "50f157bab503e7ef05bebd4dfaf3005c20658583"

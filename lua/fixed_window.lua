@@ -24,7 +24,7 @@ makers.fw = function(turned, turn)
 
   return {
     at = function(n, t, _, past, l)
-      n = min(n, l.cap)
+      n, _, past = lowered(n, 0, past, l.cap)
       if n == 0 then
         return 0, now, 0, past, false
       end

@@ -6,7 +6,8 @@
 -- ARGV[1] the clock in µs since the Unix epoch; 0: the server's TIME
 -- ARGV[2] the distinct limits, packed. Per limit: the tag of its algorithm c2;
 --         the doubles r, w, a, b, burst, cap, window (µs); then a count B of
---         further doubles, and these. Only the algorithm knows their meaning.
+--         further doubles, and these. Only the algorithm knows their meaning. A
+--         bucket has one if its charges may be returned.
 -- ARGV[3] lone takes from buckets, packed: the number of their keys H, which
 --         come first in KEYS; then per run of keys that are used alike:
 --         keys H, takes of each key H, limit H, cost I4

@@ -10,6 +10,14 @@ local settle, receipt
 if settles then
   local FORCE, GRANT, RESET, RENEW, BACKFILL = 4, 5, 6, 7, 8 -- a return is 3
 
+  -- of_era reports whether a take belongs to the state. at begins an era if it
+  -- forgets units. A take of the era before is still in the state if no
+  -- other write has changed the key since, unless its clock was repaired.
+  local function of_era(past, take)
+    return era_of(past) == take.era
+      or (unchanged(take) and era_of(take.stored_past) == take.era and not select(2, stepped_back(take.stored_t)))
+  end
+
   -- settled returns the state after a settlement, given the state now. A force is a
   -- charge that is cut to the cap.
   local function settled(op, l, units, taken, key, n, t, f, past)
@@ -33,7 +41,7 @@ if settles then
       if step.renew then
         return step.renew(n, t, f, past, l, key, units, taken)
       end
-    elseif (n > 0 or f > 0) and era_of(past) == taken.era then
+    elseif (n > 0 or f > 0) and of_era(past, taken) then
       return step.undo(n, t, f, past, l, key, units, taken)
     end
     return n, t, f, past

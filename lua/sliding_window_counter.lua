@@ -41,7 +41,7 @@ makers.sc = makers.sc and function()
 
   return {
     at = function(n, t, f, past, l)
-      n, f = min(n, l.cap), min(f, l.cap)
+      n, f, past = lowered(n, f, past, l.cap)
       if n == 0 and f == 0 then
         return 0, now, 0, past, false
       end

@@ -14,10 +14,11 @@
 --
 --   last    buckets: the instant of the last charge, if it came long after t
 --   era     the instant at which the units before it were forgotten
---   shift   of a bucket that is mixed (units were taken off in another order than last
---           in, first out): the µs by which t has left the instants at which
---           it drained, modulo w
---   r, w    the rate of a bucket that is mixed; r is 0 if it is not
+--   r, w    the rate of a bucket whose charges may be returned, or that is mixed:
+--           units were taken off in another order than last in, first out; 0 if
+--           it is not noted
+--   shift   of a bucket that is mixed: the µs by which t has left the instants at
+--           which it drained, modulo w; of a bucket that is not: w
 --
 -- decode and encode use the order of the text. All other functions take n, t,
 -- f, past. No function changes a past.
@@ -44,6 +45,13 @@ local function next_era(past, instant)
     return past.era + (past.era < EXACT - 1 and 1 or 0)
   end
   return instant
+end
+
+-- unchanged reports whether the state that is stored is as the take left it.
+local function unchanged(take)
+  local past = take.stored_past
+  return take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f
+    and not (past and past.shift < past.w and past.last ~= take.at)
 end
 
 local function encode(t, n, f, past)

@@ -62,6 +62,15 @@ local function new_era(past, instant)
   return past_of(0, next_era(past, instant), 0, 0, 0)
 end
 
+-- lowered returns at most limit units, at most limit units in the window before,
+-- and the past: it begins an era if there were more.
+local function lowered(n, f, past, limit)
+  if n > limit or f > limit then
+    return min(n, limit), min(f, limit), new_era(past, now)
+  end
+  return n, f, past
+end
+
 -- stepped_back returns the instant at which to judge a state that was written
 -- at t, and whether the clock must have stepped back since. The state keeps its
 -- units.

@@ -84,17 +84,15 @@ end
 -- bucket_at is the step's at.
 local function bucket_at(n, t, f, past, l)
   local r, w = l.r, l.w
-  if n > l.cap then
-    n = l.cap
-  end
   if f >= r then
     f = r - 1
   end
   if n == 0 then
     return 0, now, 0, kept_past(past), false
   end
-  if past and past.r > 0 and (past.r ~= r or past.w ~= w) then
-    past = past_of(past.last, next_era(past, now), 0, 0, 0)
+  if n > l.cap or (past and past.r > 0 and (past.r ~= r or past.w ~= w)) then
+    -- This ends the receipts of units that are forgotten, and of the other rate.
+    n, past = n < l.cap and n or l.cap, past_of(past and past.last or 0, next_era(past, now), 0, 0, 0)
   end
   if past and past.last > t and drained(t, f, l, 1, past.last) > 0 then -- the rate was raised
     t, f = past.last, 0
@@ -127,19 +125,27 @@ end
 
 -- bucket_charge is the step's charge. It notes its instant if it comes over 10
 -- ms after t and leaves over a 16th of the burst in use (see token_bucket.go),
--- and always if the state is mixed.
+-- and always if the state is mixed. It notes the rate if the limit has a further
+-- double: then a charge may be returned.
 local function bucket_charge(n, t, f, past, l, _, units)
   n = n + units
   if not past then
-    return n, t, f, n * 16 > l.burst and now - t > 10000 and past_of(now, 0, 0, 0, 0) or nil
+    local last = n * 16 > l.burst and now - t > 10000 and now or 0
+    if l.further then
+      return n, t, f, past_of(last, 0, l.w, l.r, l.w)
+    end
+    return n, t, f, last > 0 and past_of(last, 0, 0, 0, 0) or nil
   end
-  local last = past.last
-  if past.r > 0 or (n * 16 > l.burst and now - t > 10000) then
+  local last, shift, r, w = past.last, past.shift, past.r, past.w
+  if shift < w or (n * 16 > l.burst and now - t > 10000) then
     last = last > now and last or now
   elseif last <= t then
     last = 0
   end
-  return n, t, f, past_of(last, past.era, past.shift, past.r, past.w)
+  if l.further and r == 0 then
+    shift, r, w = l.w, l.r, l.w
+  end
+  return n, t, f, past_of(last, past.era, shift, r, w)
 end
 
 -- bucket_full_at is the step's full_at. It may be off by less than a µs; the
@@ -241,7 +247,7 @@ if makers then
       if n <= units then
         return 0, t, 0, kept_past(past)
       end
-      return n - units, t, f, past_of(past and past.last or 0, era_of(past), shift_of(past), l.r, l.w)
+      return n - units, t, f, past_of(past and past.last or 0, era_of(past), shift_of(past) % l.w, l.r, l.w)
     end
 
     -- credit is undo after others have used the bucket.
@@ -264,11 +270,7 @@ if makers then
     step.grant, step.backfill, step.credit = grant, backfill, credit
 
     function step.undo(n, t, f, past, l, key, units, take)
-      local stored = take.stored_past
-      if
-        take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f
-        and not (stored and stored.r > 0 and stored.last ~= take.at)
-      then
+      if unchanged(take) then
         return restore(l, units, take)
       end
       return step.credit(n, t, f, past, l, key, units, take)

@@ -92,6 +92,22 @@ var rateReturnRules = []rule{
 		},
 	},
 	{
+		// And back again: without a note of the rate, only one unit of a would seem to have drained after a second.
+		"two-rates-in-step",
+		"a take whose Return was announced is not credited what has drained at a faster rate in between",
+		func(w *world) {
+			slow, fast := algorithms.TokenBucket(1, time.Second).WithBurst(10), algorithms.TokenBucket(10, time.Second)
+			w.s.returns = true
+			h := &history{world: w}
+			a := h.take(slow, 9)
+			w.sleep(500 * time.Millisecond)
+			h.take(fast, 3)
+			w.sleep(500 * time.Millisecond)
+			h.take(fast, 8)
+			h.giveBack(slow, a, 9)
+		},
+	},
+	{
 		// A take of a mixed state is still returned as exactly as the takes before it.
 		"mixed-between",
 		"returns in any order void no take of the same rate",
@@ -115,15 +131,17 @@ var rateReturnRules = []rule{
 	},
 }
 
-// changeRates takes and returns at random, under one limit, then another, and the first again. No unit drains at the
-// same instant at two of the rates, except by chance.
+// changeRates takes and returns at random, under one limit, then another, and the first again. Units drain at the same
+// instants at some of the rates.
 func (w *world) changeRates(r source) {
 	w.Helper()
 	rates := []algorithms.Limit{
 		algorithms.TokenBucket(1, time.Hour), algorithms.TokenBucket(1, 999_983*µs),
 		algorithms.TokenBucket(7, 1_299_709*µs), algorithms.TokenBucket(30, 1_999_993*µs),
+		algorithms.TokenBucket(1, time.Second), algorithms.TokenBucket(4, time.Second), algorithms.TokenBucket(100, time.Second),
 	}
 	first, second := pick(r, rates...).WithBurst(12), pick(r, rates...).WithBurst(12)
+	w.s.returns = true
 	h := &history{world: w}
 	var taken []algorithms.Check
 	for i := range 45 {

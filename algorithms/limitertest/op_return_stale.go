@@ -87,6 +87,27 @@ var staleReturnRules = []rule{
 		},
 	},
 	{
+		// Of the ten units of A the lower limit leaves two, or twice its burst. One of them is a Force's afterwards.
+		"lowered-and-raised",
+		"a take whose units a lower limit has forgotten is not credited under the first limit again",
+		func(w *world) {
+			for _, a := range limits(stringStored(), 10, time.Hour) {
+				w := w.fresh()
+				low := algorithmOf(a).of(1, a.Window())
+				if a.Algorithm().Continuous() {
+					low = a.WithBurst(1)
+				}
+				taken := w.allow(w.on("", a, 10))[0]
+				w.one(as(algorithms.Force, w.on("", low, 1)))
+				w.one(as(algorithms.Grant, w.on("", low, 1)))
+				w.one(as(algorithms.Force, w.on("", low, 1)))
+				before := w.peek(w.on("", a, 0)).Remaining
+				w.one(back(taken, 10))
+				w.remaining(w.on("", a, 0), before)
+			}
+		},
+	},
+	{
 		"two-rates",
 		"a take that has drained at a faster rate is not credited at the slower one again",
 		func(w *world) {

@@ -118,7 +118,7 @@ var tokenBucketClockTraces = []trace{
 		// Under a burst of 3 the 8 units count as 6, and 4 must drain: ceil(4·10^6 / 7).
 		take(0, 1).no(0, 571_429, 857_143).under(seven3).same(),
 		take(571_428, 1).no(0, 1, 285_715).under(seven3).same(),
-		take(714_285, 1).yes(0, 285_715).under(seven3).stored("1763729430571428:3:4:1763729430714285:0"),
+		take(714_285, 1).yes(0, 285_715).under(seven3).stored("1763729430571428:3:4:1763729430714285:1763729430714285"),
 	}},
 	{"a late caller is judged at the stored instant, and the clock never runs backwards", seven, []step{
 		take(0, 7).yes(0, 1_000_000).stored("1763729430000000007"),

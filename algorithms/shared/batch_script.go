@@ -203,14 +203,17 @@ func (s *script) limitIndex(l *step.Limit) uint16 {
 	for _, v := range [...]int64{l.R, l.W, l.A, l.B, l.Burst, l.Cap, l.Window} {
 		s.packed = appendDouble(s.packed, v)
 	}
-	// Limits of calendars carry the turns around this process's clock. The
-	// script decides by its own clock which of the turns have come.
-	var turns []int64
-	if l.Calendar != nil {
-		turns = l.Calendar.Around(s.clock().UnixMicro())[:]
+	var further []int64
+	switch {
+	case l.Calendar != nil:
+		// The turns around this process's clock. The script decides by its own clock
+		// which of them have come.
+		further = l.Calendar.Around(s.clock().UnixMicro())[:]
+	case l.Returns && l.Row.Refill == step.Continuously:
+		further = []int64{1}
 	}
-	s.packed = append(s.packed, byte(len(turns)))
-	for _, v := range turns {
+	s.packed = append(s.packed, byte(len(further)))
+	for _, v := range further {
 		s.packed = appendDouble(s.packed, v)
 	}
 	return uint16(len(s.limits))

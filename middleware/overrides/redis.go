@@ -33,13 +33,12 @@ const (
 // prefix. The zero Redis panics. It is safe for concurrent use. Close it.
 //
 // An edit is in force on this instance when it returns, and on the others
-// within a second. To read the 100 000 overrides of a changed policy takes most
-// of a second, and about 20 MB of memory.
+// within a second. Reading a policy's 100 000 overrides takes most of a second,
+// and about 20 MB.
 //
-// While Redis is in trouble, the last overrides stay in force until they end.
-// If Redis loses its data, the overrides are lost. In Redis Cluster all
-// overrides are in one slot. The user needs EVAL, EXISTS, HDEL, HEXISTS, HGET,
-// HGETALL, HLEN, HSCAN and HSET.
+// While Redis is in trouble, the last overrides stay in force until they end. In
+// Redis Cluster all overrides are in one slot. The user needs EVAL, EXISTS,
+// HDEL, HEXISTS, HGET, HGETALL, HLEN, HSCAN and HSET.
 type Redis struct {
 	client Client
 	prefix string

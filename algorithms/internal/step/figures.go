@@ -27,7 +27,7 @@ type Answer struct {
 	Charged bool
 	T, N, F int64 // the state: after the check's charge, or uncharged
 	Era     int64
-	Shift   int64 // of a bucket that is mixed
+	Shift   int64 // of a bucket that notes its rate
 
 	// Algorithms with an entry per unit answer with instants, because later
 	// figures would need the entries again. 0 if the units fit, or never will.
@@ -36,7 +36,7 @@ type Answer struct {
 }
 
 func answerOf(s State) Answer {
-	return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era(), Shift: s.mix().shift}
+	return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era(), Shift: s.rate().shift}
 }
 
 // Figures are a Decision without its source and its receipt. They travel in

@@ -14,7 +14,8 @@ package step
 type fixedWindow struct{}
 
 func (fixedWindow) at(s State, now int64, l *Limit) (State, bool) {
-	s.N, s.F = min(s.N, l.Cap), 0
+	s.F = 0
+	s = s.lowered(l.Cap, now)
 	if s.N == 0 {
 		return State{T: now, More: s.More}, false
 	}

@@ -87,7 +87,7 @@ func (t *Lone) RetryAfter(l *Limit, now, cost int64) time.Duration {
 
 // Receipt writes the receipt of a take that was charged, in place.
 func (t *Lone) Receipt(r *Receipt, l *Limit, now, cost int64, source uint8) {
-	r.take(l, cost, now, source, t.State.T, t.State.N, t.State.F, t.State.Era(), t.State.mix().shift)
+	r.take(l, cost, now, source, t.State.T, t.State.N, t.State.F, t.State.Era(), t.State.rate().shift)
 }
 
 // Refused returns the figures of a take for whose key the store has no room.

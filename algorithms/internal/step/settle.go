@@ -12,7 +12,7 @@ func (it *Item) settle(now int64) {
 	held := &it.Home.Held
 	it.Answer.Missing = !held.Exists
 	before, changed := step.at(held.State, now, l)
-	after, always := it.settled(before, now)
+	after, always := it.settled(before, now, changed)
 	if changed || always || after.T != before.T || after.N != before.N || after.F != before.F {
 		held.State, held.Dirty = after, true
 	}
@@ -22,7 +22,10 @@ func (it *Item) settle(now int64) {
 
 // settled returns the state after the settlement, and whether the key must be
 // written even if its state is unchanged.
-func (it *Item) settled(s State, now int64) (after State, always bool) {
+//
+// at begins an era if it forgets units. A take of the era before is still in the
+// state if no other write has changed the key since, unless its clock was repaired.
+func (it *Item) settled(s State, now int64, repaired bool) (after State, always bool) {
 	step, l := it.Limit.Row.step, &it.Limit
 	switch {
 	case it.Op == Reset:
@@ -47,10 +50,11 @@ func (it *Item) settled(s State, now int64) (after State, always bool) {
 		}
 		return s, false
 	}
-	if !s.Spent() || s.Era() != it.Receipt.Era {
+	r, stored := &it.Receipt, it.Home.Held.State
+	if !s.Spent() || s.Era() != r.Era && (repaired || stored.Era() != r.Era || !stored.left(r)) {
 		return s, false
 	}
-	return step.undo(it.Home.Held.State, s, now, it.Cost, &it.Receipt, l), false
+	return step.undo(stored, s, now, it.Cost, r, l), false
 }
 
 // adds reports whether a settlement may charge a key that is new.

@@ -29,7 +29,7 @@ package step
 type slidingWindowCounter struct{}
 
 func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
-	s.N, s.F = min(s.N, l.Cap), min(s.F, l.Cap)
+	s = s.lowered(l.Cap, now)
 	if !s.Spent() {
 		return State{T: now, More: s.More}, false
 	}

@@ -90,15 +90,15 @@ type More struct {
 	entries []Entry // of sliding window logs: the units one by one
 	holds   []hold  // of concurrent requests, in the place of entries
 
-	last  int64 // buckets: the instant of the last charge, if it came long after T
-	era   int64 // the instant at which the units before it were forgotten; 0: never
-	mixed *mix  // buckets: nil unless units were taken off in another order than last in, first out
+	last int64 // buckets: the instant of the last charge, if it came long after T
+	era  int64 // the instant at which the units before it were forgotten; 0: never
+	rate *rate // buckets: nil unless a charge may be returned, or units were taken off in another order
 }
 
-// A mix is the note of a bucket that units were taken off in another order than last in, first out.
-type mix struct {
-	shift int64 // µs by which T has left the instants at which it drained, modulo w
-	r, w  int64 // the rate
+// A rate is a bucket's note of its rate.
+type rate struct {
+	shift int64 // µs by which T has left the instants at which it drained, modulo w; w itself unless the state is mixed
+	r, w  int64
 }
 
 // An Entry is units that were admitted at one instant.
@@ -118,14 +118,19 @@ func (s State) Era() int64 {
 	return s.More.era
 }
 
-func (s State) mix() mix {
-	if s.More == nil || s.More.mixed == nil {
-		return mix{}
+// rate returns the noted rate of a bucket, zero if there is none.
+func (s State) rate() rate {
+	if s.More == nil || s.More.rate == nil {
+		return rate{}
 	}
-	return *s.More.mixed
+	return *s.More.rate
 }
 
-func (s State) mixed() bool { return s.More != nil && s.More.mixed != nil }
+// mixed reports whether units were taken off a bucket in another order than last in, first out.
+func (s State) mixed() bool {
+	noted := s.rate()
+	return noted.shift < noted.w
+}
 
 // emptied returns a bucket without units, which remembers only its era.
 func (s State) emptied(now int64) State {
@@ -150,6 +155,16 @@ func (s State) reborn(instant int64) State {
 	return s
 }
 
+// lowered returns the state with at most limit units and with at most limit units in the window before, in a new era
+// if it had more.
+func (s State) lowered(limit, now int64) State {
+	if s.N <= limit && s.F <= limit {
+		return s
+	}
+	s.N, s.F = min(s.N, limit), min(s.F, limit)
+	return s.reborn(now)
+}
+
 // forgotten returns the state of a key after its units are forgotten at now.
 func (s State) forgotten(now int64) State { return State{T: now, More: s.More}.reborn(now) }
 
@@ -163,6 +178,7 @@ type Limit struct {
 	Burst    int64 // of windows: the requests
 	Cap      int64 // how far Force may fill a state
 	Most     int64 // the largest cost; a share admits more than its burst from an empty state
+	Returns  bool  // a charge may be returned, so a bucket notes its rate
 	Requests int64
 	Window   int64 // µs; of a calendar, the longest period
 	Calendar *Calendar

@@ -32,17 +32,19 @@
 //   - Under one rate, takes and returns of the latest take leave T on the instants at which units drain. So t·r + f
 //     modulo w, the phase, stays the same, and equals the receipt's phase. Any other return moves T, and may leave a
 //     state that equals an older state. It marks the state as mixed until it is empty. A mixed state notes by how many
-//     µs T has left its phase (mix.shift), and its receipts do, too. Every charge of a mixed state notes its instant,
+//     µs T has left its phase (rate.shift), and its receipts do, too. Every charge of a mixed state notes its instant,
 //     which distinguishes the latest take from others.
 //   - A receipt notes the rate of its take, because units that drained at another rate may have led to the same phase.
-//     Under another rate it can only be put back exactly. A mixed state notes its rate as well.
-//   - A Reset, a repair of the clock, and a write to a mixed state at another rate begin a new era.
+//     Under another rate it can only be put back exactly. The state notes its rate as well, from the first charge on
+//     that may be returned (Limit.Returns) until it is empty, and while it is mixed.
+//   - A Reset, a repair of the clock, a lowered limit that forgets units, and a write at another rate than the noted
+//     one begin a new era.
 //
-// A state that is not mixed does not note its rate. So one case is left: others used the bucket at a second rate, and
-// the first is in force again. A receipt from before passes if the second rate has led to the same phase. That is so
-// for 1 of w instants at which a take finds the bucket empty, and for 1 of k units that drain at k times the rate. Such
-// a receipt credits units of other takes, at most its own number: for 10 % of the receipts after a change from 1/1s to
-// 10/1s and back.
+// Most takes are never returned. A note needs 48 to 80 bytes in Redis, and a SET rather than an INCRBY, so callers have
+// to ask for it. Without it, one case is left: others used the bucket at a faster rate, and the first is in
+// force again. A receipt from before passes if the faster rate has led to the same phase. That is so for 1 of w
+// instants at which a take finds the bucket empty, and for 1 of k units that drain at k times the rate. Such a receipt
+// credits units of other takes, at most its own number.
 //
 // A lowered limit. at cuts N to the cap, twice the burst, so a charge under a lowered limit forgets the units above.
 
@@ -64,14 +66,14 @@ const (
 )
 
 func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
-	s.N, s.F = min(s.N, l.Cap), min(s.F, l.R-1)
+	s.F = min(s.F, l.R-1)
 	if s.N == 0 {
 		return s.emptied(now), false
 	}
-	if m := s.mix(); s.mixed() && (m.r != l.R || m.w != l.W) { // receipts of the other rate end
+	if noted := s.rate(); s.N > l.Cap || noted.w > 0 && (noted.r != l.R || noted.w != l.W) {
 		last := s.last()
-		s = s.reborn(now)
-		s.More.last = last
+		s = s.reborn(now) // ends the receipts of units that are forgotten, and of the other rate
+		s.N, s.More.last = min(s.N, l.Cap), last
 	}
 	if last := s.last(); last > s.T && drained(s, last, 1, l) > 0 { // the rate was raised
 		s.T, s.F = last, 0
@@ -126,6 +128,12 @@ func (tokenBucket) charge(s State, now, units, _ int64, l *Limit) State {
 	case s.More != nil && s.More.last <= s.T:
 		s.More.last = 0
 	}
+	if l.Returns && s.rate().w == 0 {
+		if s.More == nil {
+			s.More = &More{}
+		}
+		s.More.rate = &rate{l.W, l.R, l.W}
+	}
 	return s
 }
 
@@ -144,7 +152,7 @@ func (tokenBucket) grant(s State, units int64, l *Limit) State {
 	if s.N -= units; s.N <= 0 {
 		return s.emptied(s.T)
 	}
-	s.More = &More{last: s.last(), era: s.Era(), mixed: &mix{s.mix().shift, l.R, l.W}}
+	s.More = &More{last: s.last(), era: s.Era(), rate: &rate{s.rate().shift % l.W, l.R, l.W}}
 	return s
 }
 
@@ -155,7 +163,7 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 	if now > r.At && drained(State{T: r.At}, now, units, l) == units {
 		return s
 	}
-	if r.R != l.R || r.W != l.W || phase(s.T-s.mix().shift, s.F, l) != phase(r.T-r.Shift, r.F, l) {
+	if r.R != l.R || r.W != l.W || phase(s.T-s.rate().shift, s.F, l) != phase(r.T-r.Shift, r.F, l) {
 		return s // the take is not in this state
 	}
 	if now <= r.At {
@@ -187,13 +195,13 @@ func (b tokenBucket) without(s State, now, units, taken int64, l *Limit) State {
 // shifted moves a state by some µs, off the instants at which it drained until now, and brings it to now. No state
 // precedes the epoch.
 func (b tokenBucket) shifted(s State, now, by int64, l *Limit) State {
-	era, shift := s.Era(), s.mix().shift+by%l.W
+	era, shift := s.Era(), s.rate().shift+by%l.W
 	s.T += by
 	s.More = nil // the last charge says nothing of the new T
 	s, _ = b.at(s, now, l)
 	s.T = max(s.T, 0)
 	if s.N > 0 {
-		s.More = &More{last: now, era: era, mixed: &mix{(shift%l.W + l.W) % l.W, l.R, l.W}}
+		s.More = &More{last: now, era: era, rate: &rate{(shift%l.W + l.W) % l.W, l.R, l.W}}
 	} else if era > 0 {
 		s.More = &More{era: era}
 	}
