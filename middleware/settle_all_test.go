@@ -84,6 +84,27 @@ func TestSettleInnermost(t *testing.T) {
 	}
 }
 
+// TestSettleBetweenDeployments: a settlement returns no unit that another deployment's faster rate has drained.
+func TestSettleBetweenDeployments(t *testing.T) {
+	slow, fast := algorithms.TokenBucket(1, time.Second).WithBurst(10), algorithms.TokenBucket(10, time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		memory, release := newMemory(t), make(chan struct{})
+		request := func(limit algorithms.Limit, cost int64, h http.HandlerFunc) {
+			record(newMiddleware(t, memory, &ratelimit.Options{Logger: quiet}, lateByIP("tokens", limit, cost)).Handler(h), from("192.0.2.1"))
+		}
+		go request(slow, 9, func(_ http.ResponseWriter, r *http.Request) {
+			<-release
+			settleAll(t, 0)(nil, r)
+		})
+		for _, cost := range []int64{3, 8} { // 4 units of 9 are left at the first, and 2 of 7 at the second
+			time.Sleep(500 * time.Millisecond)
+			request(fast, cost, func(http.ResponseWriter, *http.Request) {})
+		}
+		close(release)
+		wantBook(t, memory, book{"tokens": 0}, byIP("tokens", slow))
+	})
+}
+
 // TestSettleNothing: an error says which policy cannot be settled, and the others are.
 func TestSettleNothing(t *testing.T) {
 	for _, tt := range []struct {
