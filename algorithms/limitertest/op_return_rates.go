@@ -120,25 +120,27 @@ var rateReturnRules = []rule{
 }
 
 // changeRates takes and returns at random, under one limit, then another, and the first again. Units drain at the same
-// instants at some of the rates.
+// instants at some of the rates, and half of the traces come at such instants. A return mixes the state, so half of the
+// traces return nothing before the third limit.
 func (w *world) changeRates(r source) {
 	w.Helper()
 	rates := []algorithms.Limit{
 		algorithms.TokenBucket(1, time.Hour), algorithms.TokenBucket(1, 999_983*µs),
 		algorithms.TokenBucket(7, 1_299_709*µs), algorithms.TokenBucket(30, 1_999_993*µs),
-		algorithms.TokenBucket(1, time.Second), algorithms.TokenBucket(4, time.Second), algorithms.TokenBucket(100, time.Second),
+		algorithms.TokenBucket(1, time.Second), algorithms.TokenBucket(2, time.Second), algorithms.TokenBucket(4, time.Second),
 	}
 	first, second := pick(r, rates...).WithBurst(12), pick(r, rates...).WithBurst(12)
+	from, step := pick(r, 0, 8), pick(r, µs, 250*time.Millisecond)
 	w.s.returns = true
 	h := &history{world: w}
 	var taken []algorithms.Check
-	for i := range 45 {
+	for i := range 24 {
 		l := first
-		if i/15 == 1 {
+		if i/4 == 1 {
 			l = second
 		}
-		w.sleep(time.Duration(r.Int64N(pick[int64](r, 1, 20_000, 200_000, 2_000_000))) * µs)
-		if len(taken) > 0 && r.IntN(2) == 0 {
+		w.sleep(time.Duration(r.Int64N(pick[int64](r, 1, 20_000, 200_000, 2_000_000))) * µs / step * step)
+		if len(taken) > 0 && i >= from && r.IntN(2) == 0 {
 			c := &taken[r.IntN(len(taken))]
 			if units := c.Decision.Receipt.Units(); units > 0 {
 				*c = h.giveBack(l, *c, 1+r.Int64N(units))
