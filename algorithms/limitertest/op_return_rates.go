@@ -185,6 +185,7 @@ func (h *history) giveBack(l algorithms.Limit, taken algorithms.Check, units int
 	for i := range h.writes {
 		if w := &h.writes[i]; w.take && w.receipt == receipt {
 			w.units, w.receipt = w.units-units, taken.Decision.Receipt
+			break // takes of one instant may have equal receipts
 		}
 	}
 	h.writes = append(h.writes, write{at: h.clock.instant(), limit: l})
