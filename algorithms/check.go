@@ -35,8 +35,8 @@ type Check struct {
 	// Exact asks the store: no remembered denial or lease answers.
 	Exact bool
 
-	// Returns announces a Return of this Take. A token bucket then notes its rate,
-	// in about 60 bytes. Otherwise the Return may credit others' units after two
+	// Returns announces a Return of this Take. A bucket then notes its rate, in
+	// about 60 bytes. Otherwise the Return may credit others' units after two
 	// changes of the rate.
 	Returns bool
 
@@ -73,9 +73,9 @@ const (
 	TrialInstead = Op(step.TrialInstead)
 
 	// Return undoes all or part of the take whose receipt its Decision holds, and
-	// leaves the rest there. It credits nothing that has refilled or left the
-	// window, nothing after a Reset or a repair of the clock, and nothing to a
-	// bucket used since at another rate.
+	// leaves the rest there. It credits nothing that has refilled, left the window
+	// or been cut under a lower limit, and nothing after a Reset or a repair of the
+	// clock. About other rates see Check.Returns.
 	Return = Op(step.Return)
 
 	// Force charges a cost that is known late, even if it does not fit, into at
@@ -141,8 +141,7 @@ func (c *Check) Item(it *step.Item) error {
 	}
 	l := &c.Limit.step
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
-	it.Limit, it.Op, it.Cost = *l, step.Op(c.Op), c.units()
-	it.Limit.Returns = c.Returns
+	it.Limit, it.Op, it.Cost, it.Returns = *l, step.Op(c.Op), c.units(), c.Returns
 	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
 	if it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step

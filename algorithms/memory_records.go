@@ -179,10 +179,10 @@ func (r *record) state() step.State {
 	return s
 }
 
-// put stores a state. A key with an era lives no shorter than before, because
-// receipts of earlier eras may still come.
+// put stores a state. A key with an era or a noted rate lives no shorter than
+// before, because receipts of another era or rate may still come.
 func (r *record) put(s step.State, fullAt int64) {
-	if s.Era() > 0 {
+	if s.Lingers() {
 		fullAt = max(fullAt, r.fullAt)
 	}
 	r.t, r.n, r.f, r.fullAt = s.T, uint32(s.N), uint32(s.F), fullAt

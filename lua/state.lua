@@ -131,8 +131,8 @@ end
 
 -- save stores a state that matters until full_at, under a limit.
 --
--- A key lives until then. A key with an era lives no shorter than before,
--- because receipts of earlier eras may still come. A key with spare time lives
+-- A key lives until then. A key with an era or a noted rate lives no shorter
+-- than before, because receipts of another era or rate may still come. A key with spare time lives
 -- longer: then save receives t0 and n0, which were read from a text. Spare time
 -- is the time in which a full burst drains, at most ten seconds. While such a
 -- key lives long enough, a write leaves its TTL alone and adds the difference
@@ -155,7 +155,7 @@ local function save(key, text, t0, n0, n, t, f, past, full_at, l)
     full_at = full_at + (spare < 10000000 and spare or 10000000)
   end
   local ms = milliseconds(full_at)
-  if past and past.era > 0 then
+  if past and (past.era > 0 or past.r > 0) then
     local lives = call('PTTL', key)
     ms = ms > lives and ms or lives
   end

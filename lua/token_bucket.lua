@@ -204,8 +204,8 @@ if makers then
       return (product + f) % w
     end
 
-    -- without is undo while some of the units have not refilled since taken.
-    local function without(n, t, f, past, l, units, taken)
+    -- without is undo while some of the units have not refilled from taken until by.
+    local function without(n, t, f, past, l, units, taken, by)
       local r, a, b = l.r, l.a, l.b
       local function drained_at(k)
         local whole = floor(k * b / r)
@@ -229,7 +229,7 @@ if makers then
       if n <= 0 then
         return 0, now, 0, kept_past(past)
       end
-      return shifted(n, t, f, past, l, now - taken)
+      return shifted(n, t, f, past, l, by - taken)
     end
 
     local function backfill(n, t, f, past, l, _, units, take)
@@ -252,7 +252,8 @@ if makers then
 
     -- credit is undo after others have used the bucket.
     local function credit(n, t, f, past, l, key, units, take)
-      if now > take.at and drained(take.at, 0, l, units, now) == units then
+      local by = max(now, t) -- a late caller is judged at the stored instant
+      if by > take.at and drained(take.at, 0, l, units, by) == units then
         return n, t, f, past
       end
       if
@@ -261,10 +262,10 @@ if makers then
       then
         return n, t, f, past -- the take is not in this state
       end
-      if now <= take.at then
+      if by <= take.at then
         return grant(n, t, f, past, l, key, units)
       end
-      return without(n, t, f, past, l, units, take.at)
+      return without(n, t, f, past, l, units, take.at, by)
     end
 
     step.grant, step.backfill, step.credit = grant, backfill, credit

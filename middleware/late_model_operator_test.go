@@ -81,19 +81,22 @@ func (m *lateModel) note(c counted, tell func(*reservation)) {
 func (m *lateModel) grant() {
 	c, units := m.draw(), rapid.Int64Range(1, 5).Draw(m.T, "units")
 	m.succeed(m.console.Grant(m.t.Context(), console.Subject{Policy: c.policy, Key: c.key}, units))
+	m.cut(c, m.limit(c))
 	m.used[at(c, m.limit(c))] = max(0, m.state(c, m.limit(c))-units)
 	m.note(c, func(r *reservation) { r.granted = true })
 }
 
+var slidingLog = algorithms.SlidingWindowLog(1, time.Second).Algorithm()
+
 // giveBack predicts a return under the algorithm of its take. A bucket that is unchanged since the take returns to its
-// earlier state. After a reset nothing goes back. After a grant, or if the rate of a bucket may have changed, at most
+// earlier state. After a reset nothing goes back, and nothing that a lower limit has cut. After a grant, or if the rate of a bucket may have changed, at most
 // the reserved units go back.
 func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 	l := r.limit
 	if now := m.limit(c); now.Algorithm() == l.Algorithm() {
 		l = now
 	}
-	used := m.state(c, l)
+	used := m.used[at(c, l)]
 	switch {
 	case r.granted, !r.reset && l.Algorithm().Continuous() && r.edits != m.edits,
 		r.reset && l.Algorithm() == slidingLog: // a log tells takes apart by their instants, and it is always noon
@@ -111,7 +114,7 @@ func (m *lateModel) giveBack(c counted, r reservation, units int64) {
 		}
 		m.used[at(c, l)] = left
 		return
-	case r.reset:
+	case r.reset, r.cut:
 		return
 	case l.Algorithm().Continuous() && m.used[at(c, l)] == r.left:
 		used = r.left

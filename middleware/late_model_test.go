@@ -106,6 +106,7 @@ type reservation struct {
 	limit          algorithms.Limit
 	edits          int  // of limits, before it
 	reset, granted bool // by the operator, meanwhile
+	cut            bool // units of its key were cut under a lower limit, meanwhile
 }
 
 // isGranted reports whether a grant may have taken off units of a request in flight. Its return then takes off units of
@@ -229,7 +230,12 @@ func (m *lateModel) state(c counted, l algorithms.Limit) int64 {
 	return 2 * l.Requests()
 }
 
-var slidingLog = algorithms.SlidingWindowLog(1, time.Second).Algorithm()
+// cut tells the reservations in flight of a count that a write under a limit forgets units.
+func (m *lateModel) cut(c counted, l algorithms.Limit) {
+	if m.used[at(c, l)] > m.state(c, l) {
+		m.note(c, func(r *reservation) { r.cut = r.cut || r.limit.Algorithm() == l.Algorithm() })
+	}
+}
 
 func (m *lateModel) begin() {
 	if len(m.inFlight) == 6 {
@@ -288,6 +294,7 @@ func (m *lateModel) begin() {
 	for _, policy := range slices.Concat(f.asked, trials) {
 		c := counted{policy, f.key}
 		l := m.limit(c)
+		m.cut(c, l)
 		left := m.state(c, l) + costs[policy]
 		f.reserved[policy] = reservation{units: costs[policy], left: left, limit: l, granted: m.isGranted(c), edits: m.edits}
 		m.used[at(c, l)] = left
@@ -317,6 +324,7 @@ func (m *lateModel) settle() {
 		m.due++
 		f.forced += excess
 		l := m.limit(c)
+		m.cut(c, l)
 		used := m.state(c, l)
 		m.used[at(c, l)] = min(used+excess, max(used, 2*l.Requests()))
 	}

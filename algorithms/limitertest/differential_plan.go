@@ -115,6 +115,9 @@ func (p *planner) step() {
 	if p.wait > 0 && p.wait != algorithms.Never && p.IntN(2) == 0 {
 		d = p.wait - pick(p.source, 0, 0, µs)
 	}
+	if p.IntN(20) == 0 {
+		d = -pick(p.source, 40*time.Millisecond, 150*time.Millisecond, time.Second)
+	}
 	if at := p.now + d.Microseconds(); at > 0 && at < lastInstant {
 		p.now = at
 	}

@@ -13,6 +13,7 @@ func runReturns(t *testing.T, s Subject) {
 	s.runEach(t, returnRules)
 	s.run(t, otherReturnRules)
 	s.run(t, staleReturnRules)
+	s.run(t, limitReturnRules)
 	s.run(t, rateReturnRules)
 	runUndone(t, s)
 	t.Run("changing-rates", func(t *testing.T) {

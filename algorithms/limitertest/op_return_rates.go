@@ -96,6 +96,23 @@ var rateReturnRules = []rule{
 		},
 	},
 	{
+		// After the Grant the key is full, and would note nothing.
+		"granted-and-two-rates",
+		"a take whose units an operator has granted is not credited what has drained at a faster rate",
+		func(w *world) {
+			slow, fast := algorithms.TokenBucket(1, time.Second).WithBurst(10), algorithms.TokenBucket(10, time.Second)
+			w.s.returns = true
+			a := w.allow(w.on("", slow, 9))[0]
+			w.s.returns = false
+			w.one(as(algorithms.Grant, w.on("", slow, 9)))
+			w.take(fast, 1)
+			w.sleep(time.Second)
+			w.take(fast, 10)
+			w.one(back(a, 9))
+			w.remaining(w.on("", slow, 0), 0)
+		},
+	},
+	{
 		// A take of a mixed state is still returned as exactly as the takes before it.
 		"mixed-between",
 		"returns in any order void no take of the same rate",

@@ -66,45 +66,33 @@ var staleReturnRules = []rule{
 		},
 	},
 	{
-		// Under the limit of a minute the five units of A are gone after two minutes. The units in use then are B's.
-		"two-changes",
-		"a take that another limit has forgotten is not credited under the first limit again",
+		// The second take comes half a second after the first, and notes that. The clock steps back before it.
+		"after-a-step-back-at-a-raised-rate",
+		"a repair of the clock ends receipts, also of a state that was judged from a later instant on",
 		func(w *world) {
-			for _, a := range limits(stringStored(), 5, time.Hour) {
-				w := w.fresh()
-				of := algorithmOf(a).of
-				taken := w.allow(w.on("", a, 5))[0]
-				w.sleep(2 * time.Minute)
-				w.verdicts(w.allow(w.on("", of(5, time.Minute), 1)), !algorithmOf(a).days)
-				w.allow(w.on("", a, 4))
-				before := w.peek(w.on("", a, 0)).Remaining
-				if algorithmOf(a).days {
-					continue // the limits are the same
-				}
-				w.one(back(taken, 5))
-				w.remaining(w.on("", a, 0), before)
-			}
+			slow, fast := algorithms.TokenBucket(1, time.Hour).WithBurst(10), algorithms.TokenBucket(10, time.Second)
+			w.take(slow, 1)
+			w.to(500_000)
+			a := w.allow(w.on("", slow, 9))[0]
+			w.to(100_000)
+			a.Limit = fast
+			w.one(back(a, 9))
+			w.remaining(w.on("", slow, 0), 0)
 		},
 	},
 	{
-		// Of the ten units of A the lower limit leaves two, or twice its burst. One of them is a Force's afterwards.
-		"lowered-and-raised",
-		"a take whose units a lower limit has forgotten is not credited under the first limit again",
+		// Three units of A have drained when B takes three. The clock of the Return is behind both.
+		"by-a-late-caller",
+		"a Return credits no unit that had drained when the state was written, whatever its caller's clock says",
 		func(w *world) {
-			for _, a := range limits(stringStored(), 10, time.Hour) {
-				w := w.fresh()
-				low := algorithmOf(a).of(1, a.Window())
-				if a.Algorithm().Continuous() {
-					low = a.WithBurst(1)
-				}
-				taken := w.allow(w.on("", a, 10))[0]
-				w.one(as(algorithms.Force, w.on("", low, 1)))
-				w.one(as(algorithms.Grant, w.on("", low, 1)))
-				w.one(as(algorithms.Force, w.on("", low, 1)))
-				before := w.peek(w.on("", a, 0)).Remaining
-				w.one(back(taken, 10))
-				w.remaining(w.on("", a, 0), before)
-			}
+			l := algorithms.TokenBucket(100, time.Second).WithBurst(10)
+			a := w.allow(w.on("", l, 4))[0]
+			w.to(30_000)
+			w.take(l, 3)
+			w.to(-1_000)
+			w.one(back(a, 4))
+			w.to(30_000)
+			w.remaining(w.on("", l, 0), 7)
 		},
 	},
 	{
@@ -135,27 +123,6 @@ var staleReturnRules = []rule{
 				w.to(0)
 				w.one(back(a, 5))
 				w.remaining(w.on("", l, 0), 0)
-			}
-		},
-	},
-	{
-		// The write under the limit of a second must not expire the state that a receipt of an hour needs.
-		"two-changes-later",
-		"a take that another limit has forgotten is not credited, even if that limit's state has expired",
-		func(w *world) {
-			for _, a := range limits(stringStored(), 5, time.Hour) {
-				w := w.fresh()
-				if algorithmOf(a).days || algorithmOf(a).family == bucket {
-					continue // a day is the shortest; and a bucket knows its instants
-				}
-				taken := w.allow(w.on("", a, 5))[0]
-				w.sleep(3 * time.Second)
-				w.outlives(taken, func() { w.allow(w.on("", algorithmOf(a).of(5, time.Second), 1)) })
-				w.sleep(2 * time.Minute)
-				w.verdicts(w.allow(w.on("", a, 4)), true)
-				before := w.peek(w.on("", a, 0)).Remaining
-				w.one(back(taken, 5))
-				w.remaining(w.on("", a, 0), before)
 			}
 		},
 	},

@@ -21,8 +21,8 @@ type script struct {
 	keys     []scriptKey // distinct
 	keyText  []byte      // of all keys
 	index    map[string]uint16
-	limits   []step.Limit // distinct
-	packed   []byte       // limits
+	limits   []scriptLimit // distinct
+	packed   []byte        // limits
 	takes    []byte
 	checks   []byte
 	now      scriptInstant // of the decisions; 0: the server's
@@ -96,7 +96,7 @@ func (s *script) addToTally(g *group) bool {
 	if len(g.items) > 1 || it.Op != step.Take || g.denied > 0 || it.Limit.Row.Refill != step.Continuously {
 		return false
 	}
-	limit, i := s.limitIndex(&it.Limit), int(s.keyIndex(it.key))-1
+	limit, i := s.limitIndex(it), int(s.keyIndex(it.key))-1
 	if i == len(s.tallies) {
 		s.tallies = append(s.tallies, keyTally{limit: limit, times: 1, cost: uint32(it.Cost), first: g, last: g})
 		return true
@@ -141,7 +141,7 @@ func (s *script) packGroup(g *group) {
 	for _, it := range g.items {
 		s.checks = append(s.checks, byte(it.Op))
 		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
-		s.checks = le.AppendUint16(s.checks, s.limitIndex(&it.Limit))
+		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
 		s.checks = le.AppendUint32(s.checks, uint32(it.Cost))
 		switch it.Op {
 		case step.TrialInstead:
@@ -192,13 +192,20 @@ func (s *script) keyIndex(key string) uint16 {
 	return uint16(len(s.keys))
 }
 
-// limitIndex returns the place of a limit among the script's, from 1. Batches
+// A scriptLimit is a limit, and whether its charges may be returned, so that buckets note their rate.
+type scriptLimit struct {
+	step.Limit
+	returns bool
+}
+
+// limitIndex returns the place of an item's limit among the script's, from 1. Batches
 // have few different limits, so they are compared one by one.
-func (s *script) limitIndex(l *step.Limit) uint16 {
-	if i := slices.Index(s.limits, *l); i >= 0 {
+func (s *script) limitIndex(it *item) uint16 {
+	l := scriptLimit{it.Limit, it.Returns && it.Limit.Row.Refill == step.Continuously}
+	if i := slices.Index(s.limits, l); i >= 0 {
 		return uint16(i + 1)
 	}
-	s.limits = append(s.limits, *l)
+	s.limits = append(s.limits, l)
 	s.packed = append(s.packed, l.Row.Tag...)
 	for _, v := range [...]int64{l.R, l.W, l.A, l.B, l.Burst, l.Cap, l.Window} {
 		s.packed = appendDouble(s.packed, v)
@@ -209,7 +216,7 @@ func (s *script) limitIndex(l *step.Limit) uint16 {
 		// The turns around this process's clock. The script decides by its own clock
 		// which of them have come.
 		further = l.Calendar.Around(s.clock().UnixMicro())[:]
-	case l.Returns && l.Row.Refill == step.Continuously:
+	case l.returns:
 		further = []int64{1}
 	}
 	s.packed = append(s.packed, byte(len(further)))

@@ -63,6 +63,7 @@ type Item struct {
 	Cost  int64 // at most MaxUnits
 
 	ID      int64   // of a take, if the row TakesApart
+	Returns bool    // the charge may be returned
 	Receipt Receipt // read by Return and Renew; of Backfill its instant
 	Dropped bool    // another limiter issued the receipt: nothing happens
 
@@ -244,6 +245,9 @@ func (it *Item) charge(now int64) {
 	}
 	if it.Cost > 0 {
 		s = step.charge(s, now, it.Cost, it.ID, l)
+		if n, ok := step.(noter); ok && it.Returns {
+			s = n.note(s, l)
+		}
 		held.State, held.Dirty = s, true
 	}
 	it.put(step.answer(s, 0, l))

@@ -11,22 +11,27 @@ func (it *Item) settle(now int64) {
 	}
 	held := &it.Home.Held
 	it.Answer.Missing = !held.Exists
-	before, changed := step.at(held.State, now, l)
-	after, always := it.settled(before, now, changed)
-	if changed || always || after.T != before.T || after.N != before.N || after.F != before.F {
+	whole := *l
+	if it.Op == Return {
+		whole.Cap = l.highest() // units that are cut cannot be told from others
+	}
+	before, changed := step.at(held.State, now, &whole)
+	after, always := it.settled(before, now, changed, &whole)
+	if changed || always || !after.equal(before) {
 		held.State, held.Dirty = after, true
 	}
-	after, _ = step.at(after, now, l) // undo may return the state of an earlier instant
+	after, _ = step.at(held.State, now, l) // undo may have returned the state of an earlier instant
 	it.put(step.answer(after, 0, l))
 }
 
 // settled returns the state after the settlement, and whether the key must be
 // written even if its state is unchanged.
 //
-// at begins an era if it forgets units. A take of the era before is still in the
-// state if no other write has changed the key since, unless its clock was repaired.
-func (it *Item) settled(s State, now int64, repaired bool) (after State, always bool) {
-	step, l := it.Limit.Row.step, &it.Limit
+// at begins an era if the rate is another one. A take of the era before is still
+// in the state if no other write has changed the key since. After a repair of the
+// clock it is not.
+func (it *Item) settled(s State, now int64, repaired bool, l *Limit) (after State, always bool) {
+	step := it.Limit.Row.step
 	switch {
 	case it.Op == Reset:
 		held := &it.Home.Held
@@ -41,7 +46,11 @@ func (it *Item) settled(s State, now int64, repaired bool) (after State, always 
 	case Force:
 		return l.force(s, now, it.Cost, it.ID), true
 	case Grant:
-		return step.grant(s, it.Cost, l), true
+		granted := step.grant(s, it.Cost, l)
+		if !granted.Spent() && s.rate().w > 0 { // receipts must not outlive the note
+			return granted.forgotten(now), true
+		}
+		return granted, true
 	case Backfill:
 		return step.backfill(s, now, it.Cost, it.Receipt.At, l), false
 	case Renew:
@@ -51,10 +60,15 @@ func (it *Item) settled(s State, now int64, repaired bool) (after State, always 
 		return s, false
 	}
 	r, stored := &it.Receipt, it.Home.Held.State
-	if !s.Spent() || s.Era() != r.Era && (repaired || stored.Era() != r.Era || !stored.left(r)) {
+	switch {
+	case !s.Spent():
 		return s, false
+	case s.Era() == r.Era:
+		return step.undo(stored, s, now, it.Cost, r, l), false
+	case !repaired && stored.Era() == r.Era && stored.left(r):
+		return step.undo(stored, stored, now, it.Cost, r, l), false
 	}
-	return step.undo(stored, s, now, it.Cost, r, l), false
+	return s, false
 }
 
 // adds reports whether a settlement may charge a key that is new.

@@ -31,7 +31,7 @@ func (l Limit) Share(num, den int64) Limit {
 			return l
 		}
 	}
-	part := Limit{Row: l.Row, Scope: l.Scope, Returns: l.Returns, Burst: ceilDiv(l.Burst*num, den)}
+	part := Limit{Row: l.Row, Scope: l.Scope, Burst: ceilDiv(l.Burst*num, den)}
 	if l.Row.Refill != Continuously {
 		part.Row = TokenBucket
 	}

@@ -71,6 +71,12 @@ type renewer interface {
 	renew(s State, now int64, r *Receipt, l *Limit) State
 }
 
+// A noter is an algorithm that notes its rate for a charge that may be returned.
+type noter interface {
+	// note returns the state of a charge with the rate.
+	note(s State, l *Limit) State
+}
+
 // An entryLister is an algorithm whose state knows when its units were admitted.
 type entryLister interface {
 	entries(s State, l *Limit) []Entry
@@ -126,10 +132,18 @@ func (s State) rate() rate {
 	return *s.More.rate
 }
 
+// Lingers reports whether the state lives no shorter than the state before it: receipts of another era or rate may come.
+func (s State) Lingers() bool { return s.Era() > 0 || s.rate().w > 0 }
+
 // mixed reports whether units were taken off a bucket in another order than last in, first out.
 func (s State) mixed() bool {
 	noted := s.rate()
 	return noted.shift < noted.w
+}
+
+// equal reports whether a settlement has changed nothing between two states of a key.
+func (s State) equal(other State) bool {
+	return s.T == other.T && s.N == other.N && s.F == other.F && s.Era() == other.Era()
 }
 
 // emptied returns a bucket without units, which remembers only its era.
@@ -178,7 +192,6 @@ type Limit struct {
 	Burst    int64 // of windows: the requests
 	Cap      int64 // how far Force may fill a state
 	Most     int64 // the largest cost; a share admits more than its burst from an empty state
-	Returns  bool  // a charge may be returned, so a bucket notes its rate
 	Requests int64
 	Window   int64 // µs; of a calendar, the longest period
 	Calendar *Calendar
@@ -202,6 +215,9 @@ func (l Limit) Reduced() Limit {
 
 // Exact reports whether all arithmetic of a bucket stays below 2^53.
 func (l *Limit) Exact() bool { return l.R <= (MaxExact-1)/(l.Cap+1) }
+
+// highest returns the highest cap with which the arithmetic is exact.
+func (l *Limit) highest() int64 { return max(l.Cap, min(MaxUnits, (MaxExact-1)/max(1, l.R)-1)) }
 
 // fits reports whether a need fits beside the used units.
 func (l *Limit) fits(used, need int64) bool {

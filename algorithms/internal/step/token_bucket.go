@@ -36,8 +36,8 @@
 //     which distinguishes the latest take from others.
 //   - A receipt notes the rate of its take, because units that drained at another rate may have led to the same phase.
 //     Under another rate it can only be put back exactly. The state notes its rate as well, from the first charge on
-//     that may be returned (Limit.Returns) until it is empty, and while it is mixed.
-//   - A Reset, a repair of the clock, a lowered limit that forgets units, and a write at another rate than the noted
+//     that may be returned (Item.Returns) until it is empty, and while it is mixed.
+//   - A Reset, a repair of the clock, a lowered limit that cuts units, and a write at another rate than the noted
 //     one begin a new era.
 //
 // Most takes are never returned. A note needs 48 to 80 bytes in Redis, and a SET rather than an INCRBY, so callers have
@@ -128,12 +128,17 @@ func (tokenBucket) charge(s State, now, units, _ int64, l *Limit) State {
 	case s.More != nil && s.More.last <= s.T:
 		s.More.last = 0
 	}
-	if l.Returns && s.rate().w == 0 {
-		if s.More == nil {
-			s.More = &More{}
-		}
-		s.More.rate = &rate{l.W, l.R, l.W}
+	return s
+}
+
+func (tokenBucket) note(s State, l *Limit) State {
+	if s.rate().w > 0 {
+		return s
 	}
+	if s.More == nil {
+		s.More = &More{}
+	}
+	s.More.rate = &rate{l.W, l.R, l.W}
 	return s
 }
 
@@ -160,6 +165,7 @@ func (b tokenBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limi
 	if stored.left(r) {
 		return b.restore(stored, now, units, l)
 	}
+	now = max(now, s.T) // a late caller is judged at the stored instant
 	if now > r.At && drained(State{T: r.At}, now, units, l) == units {
 		return s
 	}
