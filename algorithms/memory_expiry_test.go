@@ -1,4 +1,4 @@
-// How long a Memory keeps a key that several limits charge.
+// How long a Memory keeps a key that several limits change.
 
 package algorithms_test
 
@@ -24,12 +24,7 @@ func TestMemoryKeepsAKeyForItsSlowestLimit(t *testing.T) {
 			if err := m.Allow(t.Context(), call); err != nil {
 				t.Fatal(err)
 			}
-			for i := range 100_000 { // and so many sweeps
-				take(t, m, "usr="+strconv.Itoa(2+i), fast)
-				if i%1_000 == 0 {
-					time.Sleep(100 * time.Millisecond)
-				}
-			}
+			sweep(t, m)
 			check := []algorithms.Check{{Policy: "default", Key: "usr=1", Limit: slow}}
 			if err := m.Allow(t.Context(), check); err != nil {
 				t.Fatal(err)
@@ -39,4 +34,40 @@ func TestMemoryKeepsAKeyForItsSlowestLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sweep adds so many keys, within ten seconds, that the Memory forgets all keys that are full.
+func sweep(t *testing.T, m *algorithms.Memory) {
+	for i := range 100_000 {
+		take(t, m, "usr="+strconv.Itoa(2+i), algorithms.TokenBucket(10, time.Second))
+		if i%1_000 == 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// A key that notes its rate is kept until its receipts are worth nothing, also if one is returned under a faster rate.
+func TestMemoryKeepsANotedRate(t *testing.T) {
+	slow, fast := algorithms.TokenBucket(10, 10*time.Hour), algorithms.TokenBucket(10, time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t, nil)
+		ask := func(c algorithms.Check) algorithms.Check {
+			checks := []algorithms.Check{c}
+			if err := m.Allow(t.Context(), checks); err != nil {
+				t.Fatal(err)
+			}
+			return checks[0]
+		}
+		announced := algorithms.Check{Policy: "default", Key: "usr=1", Limit: slow, Cost: 8, Returns: true}
+		ask(announced)
+		announced.Cost = 1
+		latest := ask(announced)
+		latest.Op, latest.Limit = algorithms.Return, fast
+		ask(latest)
+		sweep(t, m)
+		announced.Cost = 0
+		if got := ask(announced).Decision.Remaining; got != 2 {
+			t.Errorf("got %d remaining, want 2: the key was forgotten", got)
+		}
+	})
 }

@@ -32,7 +32,7 @@ var limitReturnRules = []rule{
 	},
 	{
 		"lowered-for-the-return",
-		"the latest take is returned exactly under any limit of its algorithm, in parts",
+		"a take is returned exactly under any limit of its algorithm, in parts",
 		func(w *world) {
 			for _, a := range limits(stringStored(), 10, time.Hour) {
 				w := w.fresh()
@@ -46,6 +46,14 @@ var limitReturnRules = []rule{
 				w.remaining(w.on("", a, 0), 8)
 				w.one(back(taken, 2))
 				w.full(w.on("", a, 0))
+				if a.Algorithm() == algorithms.LeakyBucket(1, time.Hour).Algorithm() {
+					continue // only the latest take can be returned
+				}
+				taken = w.allow(w.on("", a, 6))[0]
+				w.take(a, 2)
+				taken.Limit = low
+				w.one(back(taken, 6))
+				w.remaining(w.on("", a, 0), 8)
 			}
 		},
 	},

@@ -78,13 +78,15 @@ var rateReturnRules = []rule{
 	},
 	{
 		// The same without a return before it: after a second, ten units have drained at the fast rate, not one. The slow
-		// rate is known to have been left only if the take announced its Return.
+		// rate is known to have been left only if the take announced its Return. After the Reset, the key has an era.
 		"rates-in-step",
 		"a take is not credited what has drained at a faster rate, its own or another",
 		func(w *world) {
 			slow, fast := algorithms.TokenBucket(1, time.Second).WithBurst(10), algorithms.TokenBucket(10, time.Second)
 			for _, own := range []algorithms.Limit{slow, fast} {
 				h := &history{world: w.fresh()}
+				h.world.take(own, 1)
+				h.one(as(algorithms.Reset, h.on("", own, 0)))
 				h.s.returns = own == slow
 				a := h.take(own, 9)
 				h.sleep(500 * time.Millisecond)
