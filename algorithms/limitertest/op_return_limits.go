@@ -10,20 +10,16 @@ import (
 
 var limitReturnRules = []rule{
 	{
-		// Of the ten units of A the lower limit leaves two, or twice its burst. One of them is a Force's afterwards.
+		// A write under the lower limit leaves two of A's ten units, twice its burst. Then a Force replaces one of them.
 		"lowered-and-raised",
 		"a take whose units a lower limit has forgotten is not credited under the first limit again",
 		func(w *world) {
 			for _, a := range limits(stringStored(), 10, time.Hour) {
 				w := w.fresh()
-				low := algorithmOf(a).of(1, a.Window())
-				if a.Algorithm().Continuous() {
-					low = a.WithBurst(1)
-				}
 				taken := w.allow(w.on("", a, 10))[0]
-				w.one(as(algorithms.Force, w.on("", low, 1)))
-				w.one(as(algorithms.Grant, w.on("", low, 1)))
-				w.one(as(algorithms.Force, w.on("", low, 1)))
+				w.one(as(algorithms.Force, w.on("", lower(a), 1)))
+				w.one(as(algorithms.Grant, w.on("", lower(a), 1)))
+				w.one(as(algorithms.Force, w.on("", lower(a), 1)))
 				before := w.peek(w.on("", a, 0)).Remaining
 				w.one(back(taken, 10))
 				w.remaining(w.on("", a, 0), before)
@@ -32,16 +28,12 @@ var limitReturnRules = []rule{
 	},
 	{
 		"lowered-for-the-return",
-		"a take is returned exactly under any limit of its algorithm, in parts",
+		"a take is returned exactly under a lower limit, in parts",
 		func(w *world) {
 			for _, a := range limits(stringStored(), 10, time.Hour) {
 				w := w.fresh()
-				low := algorithmOf(a).of(1, a.Window())
-				if a.Algorithm().Continuous() {
-					low = a.WithBurst(1)
-				}
 				taken := w.allow(w.on("", a, 10))[0]
-				taken.Limit = low
+				taken.Limit = lower(a)
 				taken = w.allow(back(taken, 8))[0]
 				w.remaining(w.on("", a, 0), 8)
 				w.one(back(taken, 2))
@@ -51,7 +43,7 @@ var limitReturnRules = []rule{
 				}
 				taken = w.allow(w.on("", a, 6))[0]
 				w.take(a, 2)
-				taken.Limit = low
+				taken.Limit = lower(a)
 				w.one(back(taken, 6))
 				w.remaining(w.on("", a, 0), 8)
 			}
@@ -112,4 +104,12 @@ var limitReturnRules = []rule{
 			}
 		},
 	},
+}
+
+// lower returns a limit of one unit, of the same algorithm and window. A bucket keeps its rate.
+func lower(l algorithms.Limit) algorithms.Limit {
+	if l.Algorithm().Continuous() {
+		return l.WithBurst(1)
+	}
+	return algorithmOf(l).of(1, l.Window())
 }
