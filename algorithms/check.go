@@ -35,11 +35,6 @@ type Check struct {
 	// Exact asks the store: no remembered denial or lease answers.
 	Exact bool
 
-	// Returns announces a Return of this Take. A bucket then notes its rate, in
-	// about 60 bytes. Otherwise the Return may credit others' units after two
-	// changes of the rate.
-	Returns bool
-
 	// Decision is the answer. Return and Renew read its Receipt.
 	Decision Decision
 }
@@ -72,20 +67,31 @@ const (
 	// in the slice: a candidate for that limit.
 	TrialInstead = Op(step.TrialInstead)
 
-	// Return undoes all or part of the take whose receipt its Decision holds, and
-	// leaves the rest there. It credits nothing that has refilled, left the window
-	// or been cut under a lower limit, and nothing after a Reset or a repair of the
-	// clock. About other rates see Check.Returns.
+	// Return gives back units of the take whose receipt its Decision holds,
+	// because the request did not count or cost less, and leaves the rest of the
+	// receipt there. It credits at most the units that are in use:
+	//
+	//	TokenBucket                  units in use now, whoever took them
+	//	LeakyBucket                  only the newest take of the key
+	//	SlidingWindowCounter         units of the take's window, and of the window after it
+	//	FixedWindow and calendars    units of the take's window, until it turns
+	//	SlidingWindowLog             units that were admitted at the take's instant
+	//	Concurrent                   the take's own units
+	//
+	// A receipt that is returned twice, from a copy, credits units of other
+	// requests. So may a Return after a Reset, a changed limit or a step of the
+	// clock: at most its own units.
 	Return = Op(step.Return)
 
 	// Force charges a cost that is known late, even if it does not fit, into at
 	// most one burst of debt.
 	Force = Op(step.Force)
 
-	// Grant credits units, never above full.
+	// Grant credits units, never above full, and leaves the key's expiry alone. Its
+	// effect depends on the algorithm of the limit, and on nothing else of it.
 	Grant = Op(step.Grant)
 
-	// Reset forgets the key's units, and voids the receipts of its takes.
+	// Reset forgets the key.
 	Reset = Op(step.Reset)
 
 	// Renew restarts the time for which a Concurrent take holds its units, even if
@@ -141,7 +147,7 @@ func (c *Check) Item(it *step.Item) error {
 	}
 	l := &c.Limit.step
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
-	it.Limit, it.Op, it.Cost, it.Returns = *l, step.Op(c.Op), c.units(), c.Returns
+	it.Limit, it.Op, it.Cost = *l, step.Op(c.Op), c.units()
 	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
 	if it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step

@@ -145,7 +145,7 @@ func ExampleLeakyBucket() {
 func ExampleCheck_settlement() {
 	limiter := algorithms.NewMemory(nil)
 	ctx := context.Background()
-	tokens := []algorithms.Check{{Policy: "tokens", Key: "usr=42", Limit: algorithms.FixedWindow(1_000, time.Hour), Cost: 300, Returns: true}}
+	tokens := []algorithms.Check{{Policy: "tokens", Key: "usr=42", Limit: algorithms.FixedWindow(1_000, time.Hour), Cost: 300}}
 	_ = limiter.Allow(ctx, tokens)
 	fmt.Println("reserved 300, left", tokens[0].Decision.Remaining)
 

@@ -64,7 +64,7 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if err := ctx.Err(); err != nil || len(checks) == 0 {
 		return err
 	}
-	if c := &checks[0]; len(checks) == 1 && c.Op == Take && !c.Returns && c.valid() && c.Limit.step.TakesLone() {
+	if c := &checks[0]; len(checks) == 1 && c.Op == Take && c.valid() && c.Limit.step.TakesLone() {
 		return m.take(c)
 	}
 	return m.call(checks)

@@ -58,7 +58,7 @@ func (m *Memory) take(c *Check) error {
 		d.RetryAfter = t.RetryAfter(l, now, cost)
 	}
 	if t.Charged {
-		t.Receipt(&d.Receipt.step, l, now, cost, uint8(Local))
+		t.Receipt(&d.Receipt.step, l, cost, uint8(Local))
 	} else {
 		d.Receipt = Receipt{}
 	}
@@ -129,7 +129,7 @@ func (m *Memory) call(checks []Check) error {
 	}
 	for i := range places {
 		checks[i].Decision.decide(places[i].Figures(now), Local)
-		places[i].Left(&checks[i].Decision.Receipt.step, now, uint8(Local))
+		places[i].Left(&checks[i].Decision.Receipt.step, uint8(Local))
 	}
 	return nil
 }
@@ -186,9 +186,13 @@ func (p *place) store(home *place, now int64) {
 		return
 	}
 	if home.Held.Dirty && !home.Held.State.Empty() {
-		full := p.FullAt()
-		if home != p { // several limits on one key: the key lives until the last limit is full
-			full = max(full, r.fullAt)
+		full := r.fullAt // a Grant keeps it
+		switch {
+		case p.Op == step.Grant:
+		case home == p:
+			full = p.FullAt()
+		default: // several limits on one key: the key lives until the last limit is full
+			full = max(full, p.FullAt())
 		}
 		r.put(home.Held.State, full)
 	}

@@ -46,28 +46,23 @@ func sweep(t *testing.T, m *algorithms.Memory) {
 	}
 }
 
-// A key that notes its rate is kept until its receipts are worth nothing, also if one is returned under a faster rate.
-func TestMemoryKeepsANotedRate(t *testing.T) {
+// A Grant leaves a key's expiry alone, whatever limit it names.
+func TestMemoryKeepsTheExpiryOfAGrantedKey(t *testing.T) {
 	slow, fast := algorithms.TokenBucket(10, 10*time.Hour), algorithms.TokenBucket(10, time.Second)
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t, nil)
-		ask := func(c algorithms.Check) algorithms.Check {
-			checks := []algorithms.Check{c}
+		ask := func(op algorithms.Op, l algorithms.Limit, cost int64) int64 {
+			checks := []algorithms.Check{{Policy: "default", Key: "usr=1", Limit: l, Op: op, Cost: cost}}
 			if err := m.Allow(t.Context(), checks); err != nil {
 				t.Fatal(err)
 			}
-			return checks[0]
+			return checks[0].Decision.Remaining
 		}
-		announced := algorithms.Check{Policy: "default", Key: "usr=1", Limit: slow, Cost: 8, Returns: true}
-		ask(announced)
-		announced.Cost = 1
-		latest := ask(announced)
-		latest.Op, latest.Limit = algorithms.Return, fast
-		ask(latest)
+		ask(algorithms.Take, slow, 8)
+		ask(algorithms.Grant, fast, 1)
 		sweep(t, m)
-		announced.Cost = 0
-		if got := ask(announced).Decision.Remaining; got != 2 {
-			t.Errorf("got %d remaining, want 2: the key was forgotten", got)
+		if got := ask(algorithms.Take, slow, 0); got != 3 {
+			t.Errorf("got %d remaining, want 3: the key was forgotten", got)
 		}
 	})
 }

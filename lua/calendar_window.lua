@@ -1,4 +1,4 @@
--- Calendar window. Twin: calendar_window.go. Step: see steps.lua.
+-- Calendar window. Twin: calendar_window.go. Step: see state.lua.
 --
 -- State and step are the fixed window's, in days or months of a time zone. Only
 -- the caller knows the calendar. It sends five turns, the instants at which
@@ -14,7 +14,7 @@
 -- period 1, and one on 10 March in period 2: one period has turned between
 -- them.
 
-makers.cw = makers.cw and function()
+if steps.cw then
   -- period returns how many of the turns have come by an instant.
   local function period(instant, turns)
     local i = 0
@@ -24,13 +24,19 @@ makers.cw = makers.cw and function()
     return i
   end
 
-  return makers.fw(function(from, to, l)
-    return period(to, l.further) - period(from, l.further)
-  end, function(at, k, l)
-    local turns = l.further
-    -- No period is twice as long as another, so an unknown turn is not later
-    -- than this. A known turn is not either, unless the clock is far off.
-    local latest = at + 2 * k * (turns[#turns] - turns[#turns - 1])
-    return min(turns[period(at, turns) + k] or latest, latest)
-  end)
+  steps.cw = {
+    at = steps.fw.at,
+    undo = steps.fw.undo,
+    full_at = steps.fw.full_at,
+    turned = function(from, to, l)
+      return period(to, l.further) - period(from, l.further)
+    end,
+    turn = function(at, k, l)
+      local turns = l.further
+      -- No period is twice as long as another, so an unknown turn is not later
+      -- than this. A known turn is not either, unless the clock is far off.
+      local latest = at + 2 * k * (turns[#turns] - turns[#turns - 1])
+      return min(turns[period(at, turns) + k] or latest, latest)
+    end,
+  }
 end

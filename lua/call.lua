@@ -1,5 +1,5 @@
--- The loop: decides the remaining groups, one after the other. A group is a
--- call: all its takes are charged, or none. Twin: call.go.
+-- The general case: groups of checks. A group is a call: all its takes are
+-- charged, or none. Twin: call.go.
 --
 -- Arguments: ARGV[4]. Returns all answers.
 --
@@ -19,28 +19,37 @@
 -- The loop is not in a function, because making a function costs as much as
 -- deciding a check. Tables begin with four places, because growing costs more.
 
+-- The ops, as the caller numbers them. Settlements follow.
+local TAKE, TRIAL_INSTEAD = 0, 2 -- a trial is 1
+local ELSEWHERE_DENIED = 65535
+
 -- By the place of a check in its group: its op, and its need, with the earlier
 -- takes of its key; the take that a trial ignores; the receipt of a take. Then
 -- the verdict, the state now, and the answer if it must be packed at once.
 local ops, keys, terms = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
 local costs, needs, instead, taken = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, {}, {}
-local fits, n_now, t_now, f_now, past_now = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, {}
+local fits, n_now, t_now, f_now = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
 local answers = {}
 
 local asked = {} -- by the number of a key: the sum of the group's takes so far
 
-local checks = groups
-local pos, size = group, #checks
+-- judge returns whether so many units fit under a limit, and the state now.
+local function judge(k, l, need)
+  local n, t, f = current(k, l)
+  local used = l.step.used
+  return (used and used(n, t, f, l) or n) + need <= l.burst, n, t, f
+end
+
+local pos, size = 3, #groups
 while pos <= size do
   local count, denied, failure, again
-  count, denied, pos = unpack('<HH', checks, pos)
+  count, denied, pos = unpack('<HH', groups, pos)
   for i = 1, count do
-    local op, k, index, cost
-    op, k, index, cost, pos = unpack('<BHHI4', checks, pos)
+    local op, k, index, cost, take
+    op, k, index, cost, pos = unpack('<BHHI4', groups, pos)
     local l = limits[index]
-    local step = l.step or step_of(l)
+    local step = l.step
     ops[i], keys[i], terms[i], costs[i], needs[i] = op, k, l, cost, cost
-    local take
     if op == TAKE then
       if count > 1 then
         if asked[k] then
@@ -49,13 +58,13 @@ while pos <= size do
         asked[k] = needs[i]
       end
     elseif op == TRIAL_INSTEAD then
-      instead[i], pos = unpack('<H', checks, pos)
+      instead[i], pos = unpack('<H', groups, pos)
     elseif settles then
-      take, pos = receipt(op, checks, pos)
+      take, pos = receipt(op, groups, pos)
     end
     if step.told_apart then
       take = take or {}
-      take.id, take.last, pos = unpack('<dI4', checks, pos)
+      take.id, take.last, pos = unpack('<dI4', groups, pos)
     end
     taken[i] = take or false
     if not N[k] then
@@ -64,41 +73,39 @@ while pos <= size do
     failure = failure or failed and failed[k]
   end
 
-  replied = replied + 1
   if failure then
-    replies[replied], errors[#errors + 1] = '\1', failure
+    replied = replied + 1
+    replies[replied], errors[#errors + 1] = pack('<d', -1), failure
   elseif settles then
-    replies[replied] = '\0'
     for i = 1, count do
       replied = replied + 1
       replies[replied] = settle(ops[i], keys[i], terms[i], costs[i], taken[i])
     end
   else
-    replies[replied] = '\0'
     for i = 1, count do -- judge
       if ops[i] == TAKE then
         local k, l = keys[i], terms[i]
-        local fit, n, t, f, past = judge(k, l, needs[i])
-        fits[i], n_now[i], t_now[i], f_now[i], past_now[i] = fit, n, t, f, past or false
+        local fit, n, t, f = judge(k, l, needs[i])
+        fits[i], n_now[i], t_now[i], f_now[i] = fit, n, t, f
         if not fit then
           denied = denied + 1
         end
         if again then -- a step that writes for itself may forget values that this answer needs
-          answers[i] = answer((stored[k] and 0 or 2) + (fit and 1 or 0), n, t, f, past, l, KEYS[k], needs[i])
+          answers[i] = answer((stored[k] and 0 or 2) + (fit and 1 or 0), n, t, f, l, KEYS[k], needs[i])
         end
       end
     end
     for i = 1, count do -- charge
       local op, k, l, units, need = ops[i], keys[i], terms[i], costs[i], needs[i]
       local step, v, others, fit = l.step, stored[k] and 0 or 2, denied, fits[i]
-      local n, t, f, past = n_now[i], t_now[i], f_now[i], past_now[i]
+      local n, t, f = n_now[i], t_now[i], f_now[i]
       if op ~= TAKE then
-        fit, n, t, f, past = judge(k, l, units)
+        fit, n, t, f = judge(k, l, units)
         if op == TRIAL_INSTEAD and (instead[i] == ELSEWHERE_DENIED or (instead[i] > 0 and not fits[instead[i]])) then
           others = others - 1
         end
       elseif again and denied == 0 then
-        n, t, f, past = current(k, l)
+        n, t, f = current(k, l)
       end
       if fit then
         v = v + 1
@@ -107,11 +114,11 @@ while pos <= size do
           if units > 0 then
             v = v + 4
             if step.charge then
-              n, t, f, past = step.charge(n, t, f, past, l, KEYS[k], units, taken[i])
+              n, t, f = step.charge(n, t, f, l, KEYS[k], units, taken[i])
             else
               n = n + units
             end
-            keep(k, n, t, f, past, l)
+            keep(k, n, t, f, l)
           end
         end
       end
@@ -119,7 +126,7 @@ while pos <= size do
       if again and op == TAKE and denied > 0 then
         replies[replied] = answers[i]
       else
-        replies[replied] = answer(v, n, t, f, past, l, KEYS[k], need)
+        replies[replied] = answer(v, n, t, f, l, KEYS[k], need)
       end
     end
   end

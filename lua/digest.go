@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "e47c6721491f4ab55423cb9ed548b4011cb2f272"
+const Digest = "09a2ea575372f713a1525ee2abedb7a7646fe80a"

@@ -1,14 +1,19 @@
--- Leaky bucket. Twin: leaky_bucket.go. Step: see steps.lua.
+-- Leaky bucket. Twin: leaky_bucket.go. Step: see state.lua.
 --
--- State and step are the token bucket's. Only the newest take can be undone:
--- takes behind an older one have been promised their delays.
+-- State and step are the token bucket's. Only the newest take can be undone, as
+-- long as its state is stored: takes behind an older one have been promised
+-- their delays.
 
-makers.lb = makers.lb and function()
-  local step = makers.tb()
-
-  step.credit = settles and function(n, t, f, past)
-    return n, t, f, past
-  end
-
-  return step
+if steps.lb then
+  steps.lb = {
+    spare = true,
+    at = steps.tb.at,
+    full_at = steps.tb.full_at,
+    undo = settles and function(n, t, f, _, _, units, take)
+      if take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f then
+        return less(take.n, take.t, take.f, nil, nil, units)
+      end
+      return n, t, f
+    end,
+  }
 end

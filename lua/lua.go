@@ -23,12 +23,12 @@ import (
 //go:embed *.lua
 var files embed.FS
 
-// The script begins with the files that lone takes need. The files of the other
-// algorithms depend only on these, and on each other only when it runs.
-var first = []string{"struct.lua", "prelude.lua", "state.lua", "token_bucket.lua", "takes.lua", "steps.lua"}
+// The script begins with the files that all algorithms need, and the algorithms
+// that others build on.
+var first = []string{"struct.lua", "prelude.lua", "state.lua", "token_bucket.lua", "fixed_window.lua"}
 
-// It ends with the loop and the files that need all algorithms.
-var last = []string{"groups.lua", "keys.lua", "settle.lua", "call.lua"}
+// It ends with the decisions, which need all algorithms.
+var last = []string{"takes.lua", "keys.lua", "settle.lua", "call.lua"}
 
 // Source returns the script.
 func Source() string {

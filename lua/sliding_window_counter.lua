@@ -1,4 +1,4 @@
--- Sliding window counter. Twin: sliding_window_counter.go. Step: see steps.lua.
+-- Sliding window counter. Twin: sliding_window_counter.go. Step: see state.lua.
 --
 -- State: n units in the window of t, the last write, and f units in the window
 -- before. Windows are aligned to the epoch. Of a window w that ends now, m µs
@@ -20,13 +20,13 @@
 -- 001. The product is 4.3e16, above 2^53 = 9.0e15. q = 500 000, d = 1 000 000 *
 -- 1 = 1 000 000, and the weight is 500 000 + ceil(1 000 000 / w) = 500 001.
 
-makers.sc = makers.sc and function()
+if steps.sc then
   local SPLIT = 8388608 -- 2^23
 
   -- weight returns ceil(f * m / w).
   local function weight(f, m, w)
     local product = f * m
-    if product < EXACT then
+    if product < 9007199254740992 then
       return ceil(product / w)
     end
     local q = floor(f * (m / w))
@@ -35,61 +35,44 @@ makers.sc = makers.sc and function()
     return q + ceil(d / w)
   end
 
-  local function used(n, t, f, _, l)
-    return n + weight(f, l.window - t % l.window, l.window)
-  end
-
-  return {
-    at = function(n, t, f, past, l)
-      n, f, past = lowered(n, f, past, l.cap)
+  steps.sc = {
+    at = function(n, t, f, l)
+      n, f = min(n, l.cap), min(f, l.cap)
       if n == 0 and f == 0 then
-        return 0, now, 0, past, false
+        return 0, now, 0, false
       end
-      local w = l.window
-      local written, repair = stepped_back(t)
+      local w, repair = l.window, t > now + 100000
       if repair then
-        past = new_era(past, now)
+        t = now
       end
-      local eff = max(written, now)
-      local rolled = floor(eff / w) - floor(written / w)
+      local eff = max(t, now)
+      local rolled = floor(eff / w) - floor(t / w)
       if rolled == 1 then
         -- Not in the other order: the Lua of miniredis assigns one after the other.
         f, n = n, 0
       elseif rolled > 1 then
         n, f = 0, 0
       end
-      if n == 0 and f == 0 then
-        past = new_era(past, eff)
-      end
-      return n, eff, f, past, repair
+      return n, eff, f, repair
     end,
-    used = used,
-    -- The previous window is filled as if it counted in full. That never makes
-    -- a debt. If several callers fill it, a few units are lost.
-    backfill = function(n, t, f, past, l, _, units, take)
-      local rolled = floor(t / l.window) - floor(take.at / l.window)
-      if rolled == 0 then
-        n = n + min(units, max(0, l.burst - used(n, t, f, past, l)))
-      elseif rolled == 1 then
-        f = f + min(units, max(0, l.burst - n - f))
-      end
-      return n, t, f, past
+    used = function(n, t, f, l)
+      return n + weight(f, l.window - t % l.window, l.window)
     end,
-    grant = function(n, t, f, past, _, _, units)
+    grant = function(n, t, f, _, _, units)
       local credit = min(n, units)
-      return n - credit, t, max(0, f - (units - credit)), past
+      return n - credit, t, max(0, f - (units - credit))
     end,
-    undo = function(n, t, f, past, l, _, units, take)
+    undo = function(n, t, f, l, _, units, take)
       local rolled = floor(t / l.window) - floor(take.t / l.window)
       if rolled == 0 then
         n = max(0, n - units)
       elseif rolled == 1 then
         f = max(0, f - units)
       end
-      return n, t, f, past
+      return n, t, f
     end,
     -- The present window still counts while it is the previous one.
-    full_at = function(n, t, _, _, l)
+    full_at = function(n, t, _, l)
       return (floor(t / l.window) + (n > 0 and 2 or 1)) * l.window
     end,
   }

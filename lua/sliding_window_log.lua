@@ -1,4 +1,4 @@
--- Sliding window log. Twin: sliding_window_log.go. Step: see steps.lua.
+-- Sliding window log. Twin: sliding_window_log.go. Step: see state.lua.
 --
 -- State: a list. Element 0 is a header (t, n): the instant of the newest entry
 -- and the sum of all units. Then there is one entry (instant, units) per take,
@@ -21,29 +21,38 @@
 -- Example: of 1 000 entries, 5 have expired. trim() reads 2, 4 and 8, and then
 -- 6 and 5 by bisection. LTRIM 5 -1 makes the last expired entry element 0.
 
-makers.sl = makers.sl and function()
+if steps.sl then
   local CHUNK = 128 -- entries per LRANGE
   local GONE = 'x' -- marks entries that LREM removes
 
-  local oldest = {} -- by key: the instant of the oldest entry
-  local unparsable = {} -- by key: whether there is a list without a state
+  -- By key: the instant of the oldest entry; whether there is a list without a
+  -- state; how many entries have expired that at has left in the list.
+  local oldest, unparsable, stale = {}, {}, {}
+
+  -- entry returns the text of an entry, or of the header.
+  local function entry(t, n)
+    if n <= 999 and t >= 1e15 then
+      return format('%d%03d', t, n)
+    end
+    return format('%d:%d:0', t, n)
+  end
 
   local function drop(key)
     call('DEL', key)
-    return 0, now, 0, nil, true
+    return 0, now, 0, true
   end
 
   -- units_of returns the units of an entry, or nil if it does not parse. It
   -- decodes only the units of the short form. The long form ends in :0 (a colon
   -- is byte 58). It has the same length if t has fewer digits, as before 2001.
-  local function units_of(entry)
-    if #entry == 19 then
-      local x, y, z = byte(entry, 17, 19)
+  local function units_of(text)
+    if #text == 19 then
+      local x, y, z = byte(text, 17, 19)
       if y ~= 58 then
         return x * 100 + y * 10 + z - 5328
       end
     end
-    local _, units = decode(entry)
+    local _, units = decode(text)
     return units
   end
 
@@ -90,33 +99,39 @@ makers.sl = makers.sl and function()
     local first = after(key, now, 1, size)
     local sum = sum_from(key, n, first, size)
     call('LTRIM', key, 0, first - 1)
-    call('RPUSH', key, encode(now, sum, 0))
-    call('LSET', key, 0, encode(now, n, 0))
+    call('RPUSH', key, entry(now, sum))
+    call('LSET', key, 0, entry(now, n))
     expire(key, now + l.window)
     oldest[key] = min(oldest[key], now)
   end
 
-  -- trim removes the entries that have expired by eff. The oldest entry has.
-  local function trim(n, t, l, key, eff)
+  -- trim removes the entries that have expired by eff. The oldest entry has. If
+  -- look is true, it only counts them.
+  local function trim(n, t, l, key, eff, look)
     local size = call('LLEN', key)
     local low, high = 2, 2
     while high < size and (instant_at(key, high) or 0) <= eff - l.window do
       low, high = high + 1, high * 2
     end
     local first = after(key, eff - l.window, low, min(high, size))
-    n, oldest[key] = sum_from(key, n, first, size), instant_at(key, first)
+    n = sum_from(key, n, first, size)
+    if look and n > 0 then
+      stale[key] = first - 1
+      return n, t, 0
+    end
+    oldest[key] = instant_at(key, first)
     if n <= 0 or not oldest[key] then
       return drop(key)
     end
     call('LTRIM', key, first - 1, -1)
-    call('LSET', key, 0, encode(t, n, 0))
-    return n, t, 0, nil, true
+    call('LSET', key, 0, entry(t, n))
+    return n, t, 0, true
   end
 
   -- append adds an entry, at the newest entry's instant if that is later.
-  local function append(n, t, l, key, units, instant)
-    t = max(t, instant)
-    local text = encode(t, units, 0)
+  local function append(n, t, _, l, key, units)
+    t = max(t, now)
+    local text = entry(t, units)
     if n == 0 then
       if unparsable[key] then
         call('DEL', key)
@@ -125,7 +140,7 @@ makers.sl = makers.sl and function()
       call('RPUSH', key, text, text)
       oldest[key] = t
     else
-      call('LSET', key, 0, encode(t, n + units, 0))
+      call('LSET', key, 0, entry(t, n + units))
       call('RPUSH', key, text)
     end
     expire(key, t + l.window)
@@ -162,7 +177,7 @@ makers.sl = makers.sl and function()
       for i = #chunk, 1, -1 do
         local c = units_of(chunk[i]) or 0
         if c > left then
-          call('LSET', key, from + i - 1, encode(decode(chunk[i]) or 0, c - left, 0))
+          call('LSET', key, from + i - 1, entry(decode(chunk[i]) or 0, c - left))
           left = 0
           break
         end
@@ -186,23 +201,24 @@ makers.sl = makers.sl and function()
     if not oldest[key] or not t then
       return drop(key)
     end
-    call('LSET', key, 0, encode(t, n, 0))
+    call('LSET', key, 0, entry(t, n))
     return n, t, 0
   end
 
   -- entry_of returns the entry of a unit, counted from the oldest, or from the
-  -- newest back. It reads no entries beyond the chunk of that entry.
-  local function entry_of(key, unit, back, size)
-    local low, high = 1, size - 1 -- not read yet
+  -- newest back. It reads no entries beyond the chunk of that entry. The entries
+  -- before low do not count.
+  local function entry_of(key, unit, back, low, size)
+    local high = size - 1 -- not read yet
     while low <= high do
       local more = min(unit, CHUNK, high - low + 1)
       local from = back and high - more + 1 or low
       local chunk = call('LRANGE', key, from, from + more - 1)
       for i = 1, #chunk do
-        local entry = chunk[back and #chunk + 1 - i or i]
-        unit = unit - (units_of(entry) or 0)
+        local text = chunk[back and #chunk + 1 - i or i]
+        unit = unit - (units_of(text) or 0)
         if unit <= 0 then
-          return entry
+          return text
         end
       end
       if back then
@@ -221,76 +237,69 @@ makers.sl = makers.sl and function()
     if excess <= 0 or cost > l.burst then
       return 0
     end
-    local size = call('LLEN', key)
-    if size - 1 == n then
-      return (instant_at(key, excess) or t) + l.window
+    local size, expired = call('LLEN', key), stale[key] or 0
+    if size - 1 - expired == n then
+      return (instant_at(key, expired + excess) or t) + l.window
     end
     local back = excess * 2 > n
-    local entry = entry_of(key, back and n - excess + 1 or excess, back, size)
-    return (decode(entry) or t) + l.window
+    local found = entry_of(key, back and n - excess + 1 or excess, back, 1 + expired, size)
+    return (decode(found) or t) + l.window
   end
 
-  return {
+  steps.sl = {
     load = function(key)
       local head = pcall('LRANGE', key, 0, 1)
       if head.err then
         return nil, head.err
       end
       if not head[1] then
-        return 0, 0, 0, nil, false
+        return 0, 0, 0, false
       end
       local t, n = decode(head[1])
       oldest[key] = head[2] and decode(head[2])
       if not t or n == 0 or not oldest[key] then
         unparsable[key] = true
-        return 0, 0, 0, nil, false
+        return 0, 0, 0, false
       end
-      return n, t, 0, nil, true
+      return n, t, 0, true
     end,
-    at = function(n, t, _, _, l, key)
+    at = function(n, t, _, l, key, look)
+      stale[key] = nil
       if n == 0 then
-        return 0, now, 0, nil, false
+        return 0, now, 0, false
       end
       local changed = false
-      if t > now + TOLERANCE then
+      if t > now + 100000 then
         step_back(n, l, key)
         t, changed = now, true
       end
       local eff = max(t, now)
       if t + l.window <= eff then
+        if look then
+          return 0, now, 0
+        end
         return drop(key)
       end
       if eff - oldest[key] >= l.window then
-        return trim(n, t, l, key, eff)
+        return trim(n, t, l, key, eff, look)
       end
-      return n, t, 0, nil, changed
+      return n, t, 0, changed
     end,
-    charge = function(n, t, _, _, l, key, units)
-      return append(n, t, l, key, units, now)
-    end,
-    backfill = function(n, t, f, _, l, key, units, take)
-      local newest = n > 0 and t or 0
-      units = min(units, max(0, l.burst - n))
-      local instant = max(newest, min(take.at, now))
-      if units == 0 or instant + l.window <= now then
-        return n, t, f
-      end
-      return append(n, newest, l, key, units, instant)
-    end,
-    grant = function(n, t, _, _, _, key, units)
+    charge = append,
+    grant = function(n, t, _, _, key, units)
       if units >= n then
         return drop(key)
       end
       local size = call('LLEN', key)
       return forget(n, t, key, units, 1, size, size)
     end,
-    undo = function(n, t, _, _, _, key, units, take)
+    undo = function(n, t, _, _, key, units, take)
       local size = call('LLEN', key)
       local high = after(key, take.t, 1, size)
       local low = after(key, take.t - 1, 1, high)
       return forget(n, t, key, units, low, high, size)
     end,
-    instants = function(n, t, _, _, l, key, cost)
+    instants = function(n, t, _, l, key, cost)
       local unit_at = free_at(n, t, l, key, 1)
       return cost == 1 and unit_at or free_at(n, t, l, key, cost), unit_at
     end,

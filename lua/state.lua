@@ -1,70 +1,46 @@
--- How a state (t, n, f, past) is stored in a string, and for how long.
+-- How a state (t, n, f) is stored in a string, and for how long; and what the
+-- steps of algorithms have in common.
 --
 -- The short form is one integer, t * 1000 + n, of 19 digits: t has 16 digits
 -- from 2001 to 2286, and n at most 3. Redis holds it in 8 bytes, and INCRBY can
--- change it. Every other state has the form t:n:f, t:n:f:last:era, or
--- t:n:f:last:era:shift:r:w.
+-- change it. Every other state has the form t:n:f.
 --
 -- Example: 7 units at t = 1763729430000000 are stored as 1763729430000000007.
 -- One unit drains, which moves t on by 500 000 µs, and a take adds 2. That adds
 -- 500 000 * 1000 + 1: the script sends INCRBY 500000001.
 --
--- Few states have a past: a table of the fields after f. Without one they are
--- 0:
+-- A step is a table of functions, in the file of its algorithm. n units are in
+-- use, t is an instant, and f is a bucket's fraction or the previous window of a
+-- counter. All functions of a step take
 --
---   last    buckets: the instant of the last charge, if it came long after t
---   era     the instant at which the units before it were forgotten
---   r, w    the rate of a bucket whose charges may be returned, or that is mixed:
---           units were taken off in another order than last in, first out; 0 if
---           it is not noted
---   shift   of a bucket that is mixed: the µs by which t has left the instants at
---           which it drained, modulo w; of a bucket that is not: w
+--   (n, t, f, l, key, units, take)
 --
--- decode and encode use the order of the text. All other functions take n, t,
--- f, past. No function changes a past.
-
--- Constants are in the functions that use them. Outside, each would be one more
--- variable that a function has to capture, in every call.
-
--- past_of returns the past with these parts, nil if there is none.
-local function past_of(last, era, shift, r, w)
-  if last > 0 or era > 0 or r > 0 then
-    return { last = last, era = era, shift = shift, r = r, w = w }
-  end
-  return nil
-end
-
-local function era_of(past)
-  return past and past.era or 0
-end
-
--- next_era returns the era that begins at an instant. Receipts of an earlier
--- era give nothing back. Each era of a key has an instant of its own.
-local function next_era(past, instant)
-  if past and past.era >= instant then
-    return past.era + (past.era < EXACT - 1 and 1 or 0)
-  end
-  return instant
-end
-
--- unchanged reports whether the state that is stored is as the take left it.
-local function unchanged(take)
-  local past = take.stored_past
-  return take.stored_n == take.n and take.stored_t == take.t and take.stored_f == take.f
-    and not (past and past.shift < past.w and past.last ~= take.at)
-end
-
-local function encode(t, n, f, past)
-  if past and past.r > 0 then
-    return format('%d:%d:%d:%d:%d:%d:%d:%d', t, n, f, past.last, past.era, past.shift, past.r, past.w)
-  elseif past then
-    return format('%d:%d:%d:%d:%d', t, n, f, past.last, past.era)
-  end
-  if f == 0 and n <= 999 and t >= 1e15 and t < 1e16 then
-    return format('%d%03d', t, n)
-  end
-  return format('%d:%d:%d', t, n, f)
-end
+-- and omit parameters at the end that they do not use. They return n, t, f. l is
+-- the limit. take is nil or a table about the take: t, n and f of a receipt (the
+-- state that the take left); id and last of takes that have ids; and stored_n,
+-- stored_t and stored_f, the state before at.
+--
+--   at        returns the state now, and also whether it must be stored in any case.
+--             A step that writes for itself takes a further argument, look: then
+--             at writes nothing. Other functions but grant take a state that at
+--             returned.
+--
+-- A step may omit these functions:
+--
+--   charge    adds units; by default to n.
+--   grant     takes units off a state as it is stored; by default off n.
+--   undo      takes off units of the take, if any are in use; by default off n.
+--   used      returns the units that count against the burst, by default n.
+--   full_at   returns when the state no longer matters; missing if the step
+--             writes for itself.
+--   renew     begins the hold of a take's units again.
+--   instants  takes the cost for units; returns when it fits and when one unit
+--             fits, 0 if it does or never will.
+--   load(key) returns n, t, f, and whether a state is stored; or nil and the text
+--             of an error. By default it reads a string.
+--
+-- The field told_apart says that takes have ids. The field spare says that save
+-- may leave the key's TTL alone.
 
 -- decode returns nil if the text does not parse. In the short form it only
 -- tests that the first 16 characters are a number of 16 digits before the
@@ -79,85 +55,88 @@ local function decode(text)
       return t, x * 100 + y * 10 + z - 5328, 0
     end
   end
-  if size > 140 then
-    return nil
-  end
-  local t, n, f, more = match(text, '^(%d+):(%d+):(%d+)(.*)$')
-  t, n, f = tonumber(t), tonumber(n), tonumber(f)
-  if not t or t >= EXACT or n >= EXACT or f >= EXACT then
-    return nil
-  end
-  if more == '' and size <= 40 then
-    return t, n, f
-  end
-  local last, era, mix = match(more, '^:(%d+):(%d+)(.*)$')
-  last, era = tonumber(last), tonumber(era)
-  if not last or last >= EXACT or era >= EXACT then
-    return nil
-  end
-  if mix == '' and size <= 80 then
-    return t, n, f, past_of(last, era, 0, 0, 0)
-  end
-  local shift, r, w = match(mix, '^:(%d+):(%d+):(%d+)$')
-  shift, r, w = tonumber(shift), tonumber(r), tonumber(w)
-  if shift and shift < EXACT and r < EXACT and w < EXACT then
-    return t, n, f, past_of(last, era, shift, r, w)
+  if size <= 40 then
+    local t, n, f = string.match(text, '^(%d+):(%d+):(%d+)$')
+    t, n, f = tonumber(t), tonumber(n), tonumber(f)
+    if t and max(t, n, f) < 9007199254740992 then
+      return t, n, f
+    end
   end
   return nil
 end
 
--- milliseconds returns the least TTL of a state that matters until an instant.
--- It adds 2 ms: format may cut off almost one, and Redis may count from almost
--- one before now. Redis deletes a key whose TTL is 0.
-local function milliseconds(instant)
-  local CENTURY = 3153600000000000 -- of 365 days, in µs
-  local CALLER_CLOCK_TTL = 60000 -- ms
-  local left = instant - now
-  if left < 0 then
-    left = 0
-  elseif left > CENTURY then
-    left = CENTURY
-  end
-  local ms = left / 1000 + 2
-  if callers_clock then
-    -- Callers' clocks may differ from each other and from the server's.
-    ms = ms + TOLERANCE / 1000
-    if ms < CALLER_CLOCK_TTL then
-      ms = CALLER_CLOCK_TTL
-    end
-  end
-  return ms
+-- A TTL is 2 ms longer than a state matters: format may cut off almost one, and
+-- Redis may count from almost one before now. Redis deletes a key whose TTL is 0.
+-- Callers' clocks may differ from each other and from the server's, so with them
+-- a TTL has the tolerance in addition, and is a minute at least. No TTL is longer
+-- than 100 years of 365 days, which is 3 153 600 000 000 ms.
+local slack, least = 2, 2
+if callers_clock then
+  slack, least = 102, 60000
 end
 
--- save stores a state that matters until full_at, under a limit.
+-- save stores a state that matters until full_at, under a limit; without full_at
+-- the key keeps its TTL. text, t0 and n0 are the state as it was read, false if
+-- none was. If none was, save returns the error of a key of another type, which
+-- it leaves alone.
 --
--- A key lives until then. A key with an era or a noted rate lives no shorter
--- than before, because receipts of another era or rate may still come. A key with spare time lives
--- longer: then save receives t0 and n0, which were read from a text. Spare time
--- is the time in which a full burst drains, at most ten seconds. While such a
--- key lives long enough, a write leaves its TTL alone and adds the difference
--- to its integer. That costs half of a SET with PX.
+-- A key of a bucket that is used again lives longer than its state matters, by
+-- the spare time of the limit: the time in which a full burst drains, at most ten
+-- seconds. While such a key lives long enough, a write leaves its TTL alone and
+-- adds the difference to its integer. That costs half of a SET with PX. A charge
+-- that takes longer to drain than the spare time outlives the key, so save does
+-- not ask for the TTL then.
 --
 -- The difference must be exact in doubles: (t - t0) * 1000 stays below 2^53 for
 -- a t - t0 of up to 1e12. INCRBY refuses a text that is not an integer to
 -- Redis.
-local function save(key, text, t0, n0, n, t, f, past, full_at, l)
-  if t0 then
-    if
-      #text == 19 and not past and f == 0 and n <= 999 and t >= 1e15 and t < 1e16
-      and t - t0 <= 1e12 and t0 - t <= 1e12
-      and call('PTTL', key) >= milliseconds(full_at)
-      and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
-    then
-      return
+local function save(key, text, t0, n0, n, t, f, full_at, l)
+  local short, ms = f == 0 and n <= 999 and t >= 1e15, nil
+  if full_at then
+    local left, spare = (full_at - now) / 1000 + slack, l.spare
+    if t0 and spare > 0 then
+      if
+        full_at - t0 - n0 * l.w / l.r <= spare and short and #text == 19 and t >= t0 and t - t0 <= 1e12
+        and call('PTTL', key) >= (left < least and least or left)
+        and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
+      then
+        return
+      end
+      left = left + spare / 1000
     end
-    local spare = l.burst * l.w / l.r
-    full_at = full_at + (spare < 10000000 and spare or 10000000)
+    if left < least then
+      left = least
+    elseif left > 3153600000000 then
+      left = 3153600000000
+    end
+    ms = format('%d', left)
   end
-  local ms = milliseconds(full_at)
-  if past and (past.era > 0 or past.r > 0) then
-    local lives = call('PTTL', key)
-    ms = ms > lives and ms or lives
+  local state = short and format('%d%03d', t, n) or format('%d:%d:%d', t, n, f)
+  if not ms then
+    call('SET', key, state, 'KEEPTTL')
+  elseif text then
+    call('SET', key, state, 'PX', ms)
+  elseif not call('SET', key, state, 'PX', ms, 'NX') then
+    return pcall('GET', key).err
   end
-  call('SET', key, encode(t, n, f, past), 'PX', format('%d', ms))
+end
+
+-- expire is for steps that write for themselves. Several limits may charge a
+-- key in one call: it lives for the slowest.
+local expire
+if steps.sl or steps.co then
+  local lives = {} -- by key, in ms
+
+  function expire(key, instant)
+    lives[key] = max(lives[key] or least, min((instant - now) / 1000 + slack, 3153600000000))
+    call('PEXPIRE', key, format('%d', lives[key]))
+  end
+end
+
+-- less takes units off n. It is for settlements.
+local less = settles and function(n, t, f, _, _, units)
+  if n <= units then
+    return 0, t, 0
+  end
+  return n - units, t, f
 end

@@ -1,88 +1,148 @@
--- Lone takes from buckets, each from another caller. Most checks are such
--- takes. So they are decided with as few commands as possible, before the
--- functions are made that only other checks need. Twin: token_bucket.go.
+-- Takes that are alone on their keys: the commonest checks. They are decided with
+-- as few commands as possible. Twin: lone.go.
 --
--- Arguments: ARGV[3]. The script returns here if there is nothing else.
+-- Arguments: ARGV[2]. The script returns here if there is nothing else.
 --
--- All takes of one key in a call have the same limit and the same cost. So the
--- state is read and brought to now once, each take adds its units if they fit,
--- and the state is written once. The v of an answer contains 2 only until the
--- first take is charged: after it, a state is stored.
+-- Most takes are also alone in their call. Several of them, of one cost, may be
+-- on one key. Then the state is read and brought to now once, and written once.
+-- The first k of them fit, as many as the room holds.
 --
--- Example: a burst of 4 with n = 2 now, and three takes of 1. The answers have
--- n = 3 and n = 4, charged, and n = 4, denied. One write stores n = 4.
+-- The takes of another call are judged first. They are charged if none is denied.
+--
+-- MGET reports a key of another type as missing. So a missing key is written
+-- with NX, which fails for such a key. If the call has other takes, GET tells
+-- before any of them is written.
+--
+-- Example: a burst of 4 with n = 2 now, and three takes of 1. The room of 2 holds
+-- k = 2. The answers have n = 3 and n = 4, charged, and n = 4, denied. One write
+-- stores n = 4.
 
-local replies, errors, replied = { pack('<d', time) }, { '' }, 1
+for i = 1, distinct do
+  local l = limits[i]
+  l.step = steps[l.tag]
+  if l.step.spare then
+    l.spare = min(l.burst * l.w / l.r, 10000000)
+  end
+end
+
+local replies, errors, replied = { pack('<d', time), false }, { '' }, 1
 
 if callers_clock then
   replies[1] = pack('<dd', time, now)
 end
 
-if ARGV[3] ~= '' then
-  local takes = ARGV[3]
-  local count, pos = unpack('<H', takes, 1)
-  local values = call('MGET', spread(KEYS, 1, count))
-  local i, size = 0, #takes
+local takes = ARGV[2]
+if takes ~= '' then
+  local values = call('MGET', spread(KEYS, 1, groups and unpack('<H', groups, 1)))
+  local i, pos, size = 0, 1, #takes
   while pos <= size do
-    local keys, times, index, units
-    keys, times, index, units, pos = unpack('<HHHI4', takes, pos)
-    local l = limits[index]
-    local burst = l.burst
-    for _ = 1, keys do
-      i = i + 1
-      local key, text, failure = KEYS[i], values[i], nil
-      if not text then
-        text = pcall('GET', key) -- MGET reports a key of another type as missing
+    local alike, times, index, units
+    alike, times, index, units, pos = unpack('<HHHI4', takes, pos)
+    if times > 0 then
+      local l = limits[index]
+      local at, used, full_at, burst = l.step.at, l.step.used, l.step.full_at, l.burst
+      for _ = 1, alike do
+        i = i + 1
+        local key, text, n, t, f, v = KEYS[i], values[i], 0, now, 0, 2
+        local t0, n0, changed, failure
         if text then
-          failure = text.err
+          t0, n0, f = decode(text)
+          if t0 then
+            n, t, f, changed = at(n0, t0, f, l)
+            v = 0
+          else
+            f = 0
+          end
+        end
+        local room, k = burst - n, 0
+        if used then
+          room = burst - used(n, t, f, l)
+        end
+        if room >= units and units > 0 then
+          k = times == 1 and 1 or min(times, floor(room / units))
+          n = n + k * units
+          failure = save(key, text, t0, n0, n, t, f, full_at(n, t, f, l), l)
+        elseif changed then
+          save(key, text, t0, n0, n, t, f, full_at(n, t, f, l), l)
+        elseif not text then
+          failure = pcall('GET', key)
+          failure = failure and failure.err
+        end
+        for j = 1, times do
+          replied = replied + 1
+          local v1, n1 = v, n
+          if j <= k then
+            v, v1, n1 = 0, v + 5, n - (k - j) * units
+          elseif units == 0 and room >= 0 then
+            v1 = v + 1
+          end
+          if failure then -- each take has its own answer, and so its own error
+            replies[replied], errors[#errors + 1] = pack('<d', -1), failure
+          elseif f == 0 then
+            replies[replied] = pack('<dd', n1 * 32 + v1, t)
+          else
+            replies[replied] = pack('<ddd', n1 * 32 + v1 + 16, t, f)
+          end
         end
       end
-      if failure then -- each take has its own answer, and so its own error
-        for _ = 1, times do
-          replied = replied + 1
-          replies[replied], errors[#errors + 1] = '\1', failure
-        end
-      else
-        -- t0 and n0 remain nil unless a state was read: then save may add to it.
-        local missing, write, t, n, f, past, t0, n0 = 2, false
-        if text then
-          t, n, f, past = decode(text)
-          t0, n0 = t, n
-        end
-        if t and (n > 0 or f > 0 or past) then
-          missing = 0
-          n, t, f, past, write = bucket_at(n, t, f, past, l)
-        else
-          n, t, f, past = 0, now, 0, nil
-        end
-        local charged
-        for _ = 1, times do
-          local verdict = missing
-          if n + units <= burst then
-            verdict = verdict + 1
-            if units > 0 then
-              n, verdict, missing, write, charged = n + units, verdict + 4, 0, true, true
+    else
+      local count, terms, costs = index, {}, {}
+      for j = 1, count do
+        index, costs[j], pos = unpack('<HI4', takes, pos)
+        terms[j] = limits[index]
+      end
+      local N, T, F, V, T0, N0, dirty = {}, {}, {}, {}, {}, {}, {}
+      for _ = 1, alike do
+        local denied, failure = false, nil
+        for j = 1, count do -- judge
+          local l, text, n, t, f, v = terms[j], values[i + j], 0, now, 0, 2
+          local t0, n0, changed
+          if text then
+            t0, n0, f = decode(text)
+            if t0 then
+              n, t, f, changed = l.step.at(n0, t0, f, l)
+              v = 0
+            else
+              f = 0
             end
+          else
+            local other = pcall('GET', KEYS[i + j])
+            failure = failure or (other and other.err)
+          end
+          local used = l.step.used
+          if (used and used(n, t, f, l) or n) + costs[j] <= l.burst then
+            v = v + 1
+          else
+            denied = true
+          end
+          N[j], T[j], F[j], V[j], T0[j], N0[j], dirty[j] = n, t, f, v, t0 or false, n0, changed or false
+        end
+        for j = 1, failure and 0 or count do -- charge
+          local l, n, t, f, v, write = terms[j], N[j], T[j], F[j], V[j], dirty[j]
+          if not denied and costs[j] > 0 then
+            n, v, write = n + costs[j], v + 4, true
+          end
+          if write then
+            save(KEYS[i + j], values[i + j], T0[j], N0[j], n, t, f, l.step.full_at(n, t, f, l), l)
           end
           replied = replied + 1
-          if past and (past.era > 0 or past.r > 0) then
-            replies[replied] = pack('<BBI4dddd', 0, verdict + 16, n, t, f, past.era, past.shift)
+          if f == 0 then
+            replies[replied] = pack('<dd', n * 32 + v, t)
           else
-            replies[replied] = pack('<BBI4dd', 0, verdict, n, t, f)
+            replies[replied] = pack('<ddd', n * 32 + v + 16, t, f)
           end
         end
-        if charged then
-          n, t, f, past = bucket_charge(n, t, f, past, l, key, 0)
+        if failure then
+          replied = replied + 1
+          replies[replied], errors[#errors + 1] = pack('<d', -1), failure
         end
-        if write then
-          save(key, text, t0, n0, n, t, f, past, bucket_full_at(n, t, f, past, l), l)
-        end
+        i = i + count
       end
     end
   end
 end
 
-if ARGV[4] == '' then
+if not groups then
   errors[1] = table.concat(replies)
   return errors
 end

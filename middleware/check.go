@@ -55,7 +55,7 @@ func (q *request) addChecks(a *part) {
 	c, place := q.newCheck()
 	a.own = place
 	c.Policy, c.Key, c.Limit, c.Cost = p.Name, key, a.limit, a.cost
-	c.Op, c.Fail, c.Exact, c.Returns = op, fail, p.ChargeIf != nil, p.settles()
+	c.Op, c.Fail, c.Exact = op, fail, p.ChargeIf != nil
 	if p.candidate != nil && a.grade == p.base && op == algorithms.Take {
 		c, a.candidate = q.newCheck()
 		c.Policy, c.Key, c.Limit, c.Cost = p.trial, key, p.candidate.limit, a.cost

@@ -74,7 +74,6 @@ type lateModel struct {
 	over     map[counted]ratelimit.Override
 	used     map[stored]int64 // as it was written
 	inFlight []*flight
-	edits    int // how often limits may have changed
 }
 
 // counted is a counted client.
@@ -100,19 +99,10 @@ type flight struct {
 	ends     int // with this status
 }
 
-// A reservation is the units of a take, and the count after it.
+// A reservation is the units of a take, and its limit.
 type reservation struct {
-	units, left    int64
-	limit          algorithms.Limit
-	edits          int  // of limits, before it
-	reset, granted bool // by the operator, meanwhile
-	cut            bool // units of its key were cut under a lower limit, meanwhile
-}
-
-// isGranted reports whether a grant may have taken off units of a request in flight. Its return then takes off units of
-// other requests.
-func (m *lateModel) isGranted(c counted) bool {
-	return slices.ContainsFunc(m.inFlight, func(f *flight) bool { return f.key == c.key && f.reserved[c.policy].granted })
+	units int64
+	limit algorithms.Limit
 }
 
 // Ends of flights without a written status.
@@ -230,13 +220,6 @@ func (m *lateModel) state(c counted, l algorithms.Limit) int64 {
 	return 2 * l.Requests()
 }
 
-// cut tells the reservations in flight of a count that a write under a limit forgets units.
-func (m *lateModel) cut(c counted, l algorithms.Limit) {
-	if m.used[at(c, l)] > m.state(c, l) {
-		m.note(c, func(r *reservation) { r.cut = r.cut || r.limit.Algorithm() == l.Algorithm() })
-	}
-}
-
 func (m *lateModel) begin() {
 	if len(m.inFlight) == 6 {
 		return
@@ -294,10 +277,8 @@ func (m *lateModel) begin() {
 	for _, policy := range slices.Concat(f.asked, trials) {
 		c := counted{policy, f.key}
 		l := m.limit(c)
-		m.cut(c, l)
-		left := m.state(c, l) + costs[policy]
-		f.reserved[policy] = reservation{units: costs[policy], left: left, limit: l, granted: m.isGranted(c), edits: m.edits}
-		m.used[at(c, l)] = left
+		f.reserved[policy] = reservation{units: costs[policy], limit: l}
+		m.used[at(c, l)] = m.state(c, l) + costs[policy]
 	}
 	m.inFlight = append(m.inFlight, f)
 }
@@ -324,7 +305,6 @@ func (m *lateModel) settle() {
 		m.due++
 		f.forced += excess
 		l := m.limit(c)
-		m.cut(c, l)
 		used := m.state(c, l)
 		m.used[at(c, l)] = min(used+excess, max(used, 2*l.Requests()))
 	}

@@ -45,8 +45,8 @@ type Policy struct {
 
 	// ChargeIf, if not nil, decides by the status of the response whether a
 	// request counts, e.g. failed logins only. The cost is reserved until soon
-	// after, so no more requests than the limit can count, and a denied client's
-	// RetryAfter may be too long. It works with Handler only.
+	// after, and a denied client's RetryAfter may be too long. It works with
+	// Handler only.
 	//
 	// It receives the handler's status: 200 if it wrote nothing, 500 after a
 	// panic, 499 if the client hung up, 504 after a timeout, 101 after a hijack.
@@ -57,9 +57,10 @@ type Policy struct {
 	//	echo v4  c.Error(err)                         // with next(c)'s error, in a middleware inside
 	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
 	//
-	// A request that takes over a thousandth of the window counts from its end.
-	// One that outlasts the window loses its reservation, so set
-	// http.Server.ReadTimeout, and bound the handler.
+	// A request counts at its admission. A window loses the units that are
+	// reserved when it turns: they do not come back in the next window, and do
+	// not count there. If requests may take as long as the window, use a bucket,
+	// or a window that is much longer.
 	ChargeIf func(status int) bool
 
 	// Ban locks out repeat offenders; nil means no bans.

@@ -25,6 +25,11 @@ var ErrNotSettled = errors.New("ratelimit: not settled")
 // charged. All of this holds after a hang-up, too. Under ChargeIf, all is
 // settled at the end.
 //
+// A request counts at its admission, with its final cost. A token bucket and a
+// log credit what is returned, so clients can use nearly what they offer. A
+// window loses the units that are reserved when it turns. If requests may take
+// as long as the window, use a bucket, or a window that is much longer.
+//
 // Settle does not wait: a later failure is a Settled event. An error wraps
 // [ErrNotSettled]: the total is negative, the policy has no Cost or reserved
 // nothing, the limit is a leaky bucket or Concurrent, the handler has returned,

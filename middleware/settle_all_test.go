@@ -84,27 +84,6 @@ func TestSettleInnermost(t *testing.T) {
 	}
 }
 
-// TestSettleBetweenDeployments: a settlement returns no unit that another deployment's faster rate has drained.
-func TestSettleBetweenDeployments(t *testing.T) {
-	slow, fast := algorithms.TokenBucket(1, time.Second).WithBurst(10), algorithms.TokenBucket(10, time.Second)
-	synctest.Test(t, func(t *testing.T) {
-		memory, release := newMemory(t), make(chan struct{})
-		request := func(limit algorithms.Limit, cost int64, h http.HandlerFunc) {
-			record(newMiddleware(t, memory, &ratelimit.Options{Logger: quiet}, lateByIP("tokens", limit, cost)).Handler(h), from("192.0.2.1"))
-		}
-		go request(slow, 9, func(_ http.ResponseWriter, r *http.Request) {
-			<-release
-			settleAll(t, 0)(nil, r)
-		})
-		for _, cost := range []int64{3, 8} { // 4 units of 9 are left at the first, and 2 of 7 at the second
-			time.Sleep(500 * time.Millisecond)
-			request(fast, cost, func(http.ResponseWriter, *http.Request) {})
-		}
-		close(release)
-		wantBook(t, memory, book{"tokens": 0}, byIP("tokens", slow))
-	})
-}
-
 // TestSettleNothing: an error says which policy cannot be settled, and the others are.
 func TestSettleNothing(t *testing.T) {
 	for _, tt := range []struct {
@@ -255,33 +234,6 @@ func opsOf(l *spy) (ops []string) {
 		}
 	}
 	return ops
-}
-
-// TestLongOutcomesSettleAtTheirEnd: the total of a long request counts from its end.
-func TestLongOutcomesSettleAtTheirEnd(t *testing.T) {
-	for _, total := range []int64{-1, 4, 10, 30} {
-		t.Run(fmt.Sprint("total ", total), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				memory, p := newMemory(t), lateByIP("tokens", algorithms.SlidingWindowLog(100, time.Hour), 10)
-				p.ChargeIf = func(int) bool { return true }
-				record(newMiddleware(t, memory, nil, p).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if total >= 0 {
-						settleAll(t, total)(w, r)
-					}
-					time.Sleep(30 * time.Minute)
-					w.WriteHeader(500)
-				})), from("192.0.2.1"))
-				charged := max(total, 10)
-				if total == 4 {
-					charged = 4
-				}
-				time.Sleep(time.Hour - time.Microsecond)
-				wantBook(t, memory, book{"tokens": 100 - charged}, p)
-				time.Sleep(time.Microsecond)
-				wantBook(t, memory, book{"tokens": 100}, p)
-			})
-		})
-	}
 }
 
 // TestPoliciesWithoutCostAllocateNothing for settling, and policies with a cost do.

@@ -48,8 +48,7 @@ const statusClosedRequest = 499
 // handler, and ends with the handler.
 type tab struct {
 	context.Context
-	m     *Middleware
-	began time.Time
+	m *Middleware
 
 	mu           sync.Mutex
 	ended        bool
@@ -89,7 +88,7 @@ func (q *request) openTab() *tab {
 				continue
 			}
 			if t == nil {
-				t = &tab{m: q.m, began: time.Now()}
+				t = &tab{m: q.m}
 			}
 			res := reservation{policy: a.policy, tier: a.tier, check: q.checks[place], total: -1}
 			res.check.Key = strings.Clone(res.check.Key) // its bytes are the request's
@@ -185,28 +184,9 @@ func (t *tab) settleAtEnd(res *reservation, e ending) {
 		t.force(res)
 	}
 	rest := res.rest(counts)
-	switch {
-	case res.check.Decision.Receipt.Units() == 0 || res.concurrent():
-	case outcome != nil && rest < res.check.Cost && time.Since(t.began) > res.check.Limit.Window()/promptly:
-		t.move(res, rest)
-	case rest > 0:
+	if rest > 0 && res.check.Decision.Receipt.Units() > 0 && !res.concurrent() {
 		t.later(res, algorithms.Return, rest)
 	}
-}
-
-// promptly is the part of a window (1/promptly) within which an outcome counts from the beginning of its request.
-const promptly = 1_000
-
-// move charges a reservation, except its rest, again at the end of its request. It then returns the first charge, whose
-// units may have rolled out of the window. So a client that begins requests early and ends them together waits for
-// these outcomes, up to one burst of debt. Over time, no more of them pass than the limit says. While Redis is away,
-// the first charge stays, because it cannot be returned.
-func (t *tab) move(res *reservation, rest int64) {
-	back, again := res.check, res.check
-	again.Cost -= rest
-	back.Limit, back.Op = t.inForce(res), algorithms.Return
-	again.Limit, again.Op = t.forcible(res), algorithms.Force
-	t.m.settle(res.policy.Name, back, again)
 }
 
 // rest returns how many of the reserved units the request did not need.

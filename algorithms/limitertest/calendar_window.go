@@ -82,9 +82,9 @@ var calendarTraces = []trace{
 		take(0, 4).yes(1, berlinMidnight).stored("1763729430000000004"),
 		take(0, 2).no(1, berlinMidnight, berlinMidnight).same(),
 		take(berlinMidnight-1, 2).no(1, 1, 1).same(),
-		take(berlinMidnight, 5).yes(0, day).stored("1763766000000000:5:0:0:1763766000000000"),
+		take(berlinMidnight, 5).yes(0, day).stored("1763766000000000005"),
 		giveBack(berlinMidnight, 1, 0).yes(0, day).same(),
-		force(berlinMidnight, 3).yes(0, 2*day).stored("1763766000000000:8:0:0:1763766000000000"),
+		force(berlinMidnight, 3).yes(0, 2*day).stored("1763766000000000008"),
 		take(berlinMidnight, 0).no(0, day, 2*day).same(),
 		take(berlinMidnight+day, 3).no(2, day, day).same(), // 8 - 5 are in use
 		take(berlinMidnight+day, 2).yes(0, day),
@@ -103,7 +103,7 @@ var calendarTraces = []trace{
 	}},
 	{"a step back of the clock opens no second quota", berlin5, []step{
 		take(berlinMidnight, 5).yes(0, day),
-		take(0, 1).no(0, berlinMidnight, berlinMidnight).stored("1763729430000000:5:0:0:1763729430000000"),
+		take(0, 1).no(0, berlinMidnight, berlinMidnight).stored("1763729430000000005"),
 		take(berlinMidnight, 5).yes(0, day),
 	}},
 }

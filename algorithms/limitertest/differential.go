@@ -52,7 +52,6 @@ type plannedCheck struct {
 	op   algorithms.Op
 	cost int64
 	l    algorithms.Limit
-	back bool   // Check.Returns
 	of   [2]int // Return, Renew: the call's id and the check that took; an id of -1 is the zero Receipt
 }
 
@@ -76,7 +75,7 @@ func (p *player) ask(call plannedCall) ([]algorithms.Check, error) {
 	var checks []algorithms.Check
 	for _, c := range call.checks {
 		check := p.on(c.key, c.l, c.cost)
-		check.Op, check.Returns = c.op, c.back
+		check.Op = c.op
 		if c.beat {
 			check.Policy = candidate
 		}

@@ -37,7 +37,7 @@ func (p *planner) call(id int) plannedCall {
 	call := plannedCall{id: id, at: p.now}
 	settles := p.IntN(4) == 0
 	for range 1 + p.IntN(4) {
-		c := plannedCheck{key: string(rune('a' + p.IntN(3))), l: pick(p.source, p.limits...), back: p.IntN(2) == 0}
+		c := plannedCheck{key: string(rune('a' + p.IntN(3))), l: pick(p.source, p.limits...)}
 		c.cost = p.cost(c.l)
 		switch {
 		case settles && p.IntN(2) == 0 && len(p.taken) > 0:

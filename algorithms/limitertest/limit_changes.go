@@ -149,7 +149,7 @@ var otherLimitRules = []rule{
 	{
 		// After a second, 10 per 10 s has refilled one unit, 10 per second all, and 10 per hour none.
 		"rate",
-		"a changed rate prices the time since the last take",
+		"a changed rate prices the time since the state's instant",
 		func(w *world) {
 			for _, a := range buckets() {
 				w.take(a.of(10, time.Minute), 10)
@@ -162,125 +162,48 @@ var otherLimitRules = []rule{
 		},
 	},
 	{
-		// No unit had drained when the last 59 were taken. At 100 per second, 99 would have.
-		"raise-a-minute",
-		"a raised rate gives nothing for the time before the last take",
+		// One unit per minute, taken at 0. The second take at 59 s leaves the state's instant at 0. At 60 per minute, 59
+		// of the two units would have drained since then.
+		"raise-counts-from-the-state",
+		"a raised rate also counts for the time since the state's instant",
 		func(w *world) {
 			for _, a := range buckets() {
-				w.take(a.of(60, time.Minute), 1)
-				w.sleep(990 * time.Millisecond)
-				w.take(a.of(60, time.Minute), 59)
-				raised := a.of(6_000, time.Minute).WithBurst(60)
-				w.remaining(w.on("", raised, 0), 0)
-				w.sleep(100 * time.Millisecond)
-				w.remaining(w.on("", raised, 0), 10)
-				w = w.fresh()
-			}
-		},
-	},
-	{
-		"raise-a-day",
-		"a raised rate gives nothing for a day before the last take, and counts from it on",
-		func(w *world) {
-			for _, a := range buckets() {
-				slow, fast := a.of(1, 24*time.Hour).WithBurst(10), a.of(1, time.Second).WithBurst(10)
+				slow := a.of(1, time.Minute).WithBurst(10)
 				w.take(slow, 1)
-				w.sleep(23 * time.Hour)
-				w.take(slow, 9)
-				w.remaining(w.on("", fast, 0), 0)
-				w.sleep(4 * time.Second)
-				w.remaining(w.on("", fast, 0), 4)
-				w.remaining(w.on("", slow, 0), 0)
-				w.honest(w.on("", fast, 5))
-				w = w.fresh()
-			}
-		},
-	},
-	{
-		// The return at 0.991 s moves the state, to an instant almost a second back.
-		"raise-after-a-return",
-		"a raised rate gives nothing for the time before a Return",
-		func(w *world) {
-			slow := algorithms.TokenBucket(60, time.Minute)
-			w.take(slow, 1)
-			w.sleep(990 * time.Millisecond)
-			b := w.allow(w.on("", slow, 19))[0]
-			w.take(slow, 40)
-			w.sleep(time.Millisecond)
-			w.one(back(b, 19))
-			before := w.peek(w.on("", slow, 0)).Remaining
-			if after := w.peek(w.on("", algorithms.TokenBucket(6_000, time.Minute).WithBurst(60), 0)).Remaining; after > before+1 {
-				w.errorf("got %d remaining, and %d before the raise", after, before)
-			}
-		},
-	},
-	{
-		// A late caller, and a charge under a large burst: neither must hide the charge at 0.99 s, or at 23 h.
-		"raise-after-other-charges",
-		"a raised rate gives nothing for the time before the last take, whatever is charged beside it",
-		func(w *world) {
-			slow := algorithms.TokenBucket(60, time.Minute)
-			w.take(slow, 1)
-			w.sleep(990 * time.Millisecond)
-			w.take(slow, 58)
-			w.to(930_000)
-			w.take(slow, 1)
-			w.to(990_000)
-			w.remaining(w.on("", algorithms.TokenBucket(60_000, time.Minute).WithBurst(60), 0), 0)
-			w = w.fresh()
-			slow = algorithms.TokenBucket(1, 24*time.Hour).WithBurst(10)
-			w.take(slow, 1)
-			w.sleep(23 * time.Hour)
-			w.take(slow, 9)
-			w.take(slow.WithBurst(1_000), 1)
-			w.remaining(w.on("", algorithms.TokenBucket(1, time.Second).WithBurst(11), 0), 0)
-		},
-	},
-	{
-		// A unit drains between two µs, so the state has a fraction when the Grant empties it at 0.19 s. The take at
-		// 0.25 s must not delay the unit that is taken at 0.19 s.
-		"raise-after-a-grant",
-		"a Grant that empties a bucket forgets when the units were taken, also after the clock has stepped back",
-		func(w *world) {
-			for _, a := range buckets() {
-				slow := a.of(7, time.Hour).WithBurst(100)
-				w.take(a.of(7, time.Second), 2)
-				w.to(150_000)
-				w.take(a.of(7, time.Second), 1)
-				w.to(250_000)
-				w.take(slow, 50)
-				w.to(190_000)
-				w.one(as(algorithms.Grant, w.on("", slow, 100)))
+				w.sleep(59 * time.Second)
 				w.take(slow, 1)
-				w.to(210_000)
-				w.remaining(w.on("", a.of(100, 100*time.Millisecond), 0), 100)
+				w.remaining(w.on("", slow, 0), 8)
+				w.remaining(w.on("", a.of(60, time.Minute).WithBurst(10), 0), 10)
 				w = w.fresh()
 			}
 		},
 	},
 	{
-		// The bucket drains a unit per interval of the first limit. The takes are at random instants of it.
+		// The state's instant is the last take, or up to one unit's time at the old rate before it.
 		"raise-random",
-		"a raised rate adds at most a sixteenth of the burst, or what it refills in ten milliseconds",
+		"a raise gives at most the units in use, and at most (raise - t) × (new rate - old rate)",
 		func(w *world) {
 			r := newSource(w)
 			for range w.s.traces(w) {
 				a := pick(r, buckets()...)
 				burst := 1 + r.Int64N(100)
 				slow := a.of(1+r.Int64N(burst), pick(r, time.Second, time.Minute, time.Hour)).WithBurst(burst)
+				unit := slow.Window() / time.Duration(slow.Requests())
 				for range 4 {
 					w.take(slow, 1+r.Int64N(burst))
-					w.move(time.Duration(r.Int64N(slow.Window().Microseconds()/slow.Requests())) * µs)
+					w.move(time.Duration(r.Int64N(unit.Microseconds()+1)) * µs)
 				}
 				if d := w.take(slow, 1); !d.Allowed {
 					w = w.fresh()
 					continue
 				}
+				later := time.Duration(r.Int64N(2*unit.Microseconds()+1)) * µs
+				w.sleep(later)
 				before := w.peek(w.on("", slow, 0)).Remaining
-				fast := a.of(1+r.Int64N(1_000), pick(r, time.Millisecond, 100*time.Millisecond, time.Second)).WithBurst(burst)
-				most := max(burst/16, 1+fast.Requests()*10*time.Millisecond.Microseconds()/fast.Window().Microseconds())
-				if after := w.peek(w.on("", fast, 0)).Remaining; after > before+most {
-					w.errorf("%v to %v: got %d remaining, want at most %d and %d more", slow, fast, after, before, most)
+				fast := a.of(slow.Requests()*(1+r.Int64N(100)), slow.Window()).WithBurst(burst)
+				most := int64(1 + (later+unit+µs).Seconds()*float64(fast.Requests()-slow.Requests())/slow.Window().Seconds())
+				if after := w.peek(w.on("", fast, 0)).Remaining; after < before || after > before+most {
+					w.errorf("%v to %v: got %d remaining, want %d and at most %d more", slow, fast, after, before, most)
 				}
 				w = w.fresh()
 			}

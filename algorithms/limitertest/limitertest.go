@@ -55,8 +55,6 @@ type Subject struct {
 
 	// Store is nil if tests cannot see the store.
 	Store Store
-
-	returns bool // takes may be returned
 }
 
 // Run checks that a subject keeps every rule.
@@ -75,7 +73,6 @@ func Run(t *testing.T, s Subject) {
 		{"Honesty", runHonesty},
 		{"Settlements", runSettlements},
 		{"Returns", runReturns},
-		{"Returns that were announced", func(t *testing.T, s Subject) { s.returns = true; runReturns(t, s) }},
 		{"Holds", runHolds},
 		{"Invalid", runInvalid},
 		{"Extremes", runExtremes},

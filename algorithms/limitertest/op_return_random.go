@@ -1,74 +1,84 @@
-// Random takes and returns of a token bucket, against the promise of every bucket: no interval sees more than burst +
-// rate × time of the units that were not returned.
+// Random takes and returns of a token bucket, against its promise: in every interval the final costs are at most burst +
+// rate × time + the units that were taken before the interval and returned in it.
 
 package limitertest
 
 import (
-	"math/big"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// simulate takes and returns at random. Afterwards it counts the units that were not returned, at the instants of
-// their takes, in a bucket of exact integers.
+// A booking is a take or a Return in a history of one key.
+type booking struct {
+	at    int64
+	take  int   // its place among the bookings; of a Return, the place of its take
+	units int64 // of a take: the units that were not returned; of a Return: the units of the receipt
+}
+
+// simulate takes and returns at random, in any order and in parts.
 func (w *world) simulate(r source, burst int64) {
 	w.Helper()
 	l := algorithms.TokenBucket(7, time.Second).WithBurst(burst)
-	type taken struct {
+	type open struct {
 		check algorithms.Check
-		at    int64
-		units int64 // that count
-		until int64 // when the rest is returned
+		place int
+		until int64 // when a part is returned
 	}
-	var all []taken
+	var bookings []booking
+	var takes []open
 	interval := int64(second / 7)
 	for range 300 {
 		w.sleep(time.Duration(r.Int64N(1+pick(r, 0, 0, interval, 4*interval))) * µs)
-		for i := range all {
-			if c := &all[i]; c.until > 0 && c.until <= w.clock.instant() {
-				part := 1 + r.Int64N(c.check.Decision.Receipt.Units())
-				c.check = w.allow(back(c.check, part))[0]
-				c.units -= part
-				c.until = 0
-				if c.units > 0 && r.IntN(2) == 0 {
-					c.until = w.clock.instant() + r.Int64N(5*interval)
-				}
+		now := w.clock.instant()
+		for i := range takes {
+			o := &takes[i]
+			rest := o.check.Decision.Receipt.Units()
+			if rest == 0 || o.until == 0 || o.until > now {
+				continue
+			}
+			part := 1 + r.Int64N(rest)
+			o.check, o.until = w.allow(back(o.check, part))[0], 0
+			bookings[o.place].units -= part
+			bookings = append(bookings, booking{now, o.place, part})
+			if r.IntN(2) == 0 {
+				o.until = now + r.Int64N(5*interval)
 			}
 		}
 		c := w.allow(w.on("", l, 1+r.Int64N(burst)))[0]
-		if c.Decision.Allowed {
-			next := taken{check: c, at: w.clock.instant(), units: c.Cost}
-			if r.IntN(3) > 0 {
-				next.until = next.at + r.Int64N(pick(r, 2, 2*interval, 20*interval))
-			}
-			all = append(all, next)
+		if !c.Decision.Allowed {
+			continue
 		}
+		next := open{check: c, place: len(bookings)}
+		if r.IntN(3) > 0 {
+			next.until = now + r.Int64N(pick(r, 2, 2*interval, 20*interval))
+		}
+		takes = append(takes, next)
+		bookings = append(bookings, booking{now, next.place, c.Cost})
 	}
-	counted := make([]admission, len(all))
-	for i, c := range all {
-		counted[i] = admission{c.at, c.units}
-	}
-	w.within(l, counted)
+	w.within(l, bookings)
 }
 
-// within wants that the units that count never exceed burst + rate × time, in any interval. That is the case
-// exactly if a bucket that receives them never overflows.
-func (w *world) within(l algorithms.Limit, counted []admission) {
+// within checks every interval that begins at a take and ends at a take.
+func (w *world) within(l algorithms.Limit, all []booking) {
 	w.Helper()
-	rate, window := big.NewInt(l.Requests()), big.NewInt(l.Window().Microseconds())
-	level, last := new(big.Int), int64(epoch) // in units of 1/window
-	full := new(big.Int).Mul(big.NewInt(l.Burst()), window)
-	for _, c := range counted {
-		level.Sub(level, new(big.Int).Mul(big.NewInt(c.at-last), rate))
-		if last = c.at; level.Sign() < 0 {
-			level.SetInt64(0)
+	for i, first := range all {
+		if first.take != i {
+			continue
 		}
-		level.Add(level, new(big.Int).Mul(big.NewInt(c.units), window))
-		if level.Cmp(full) > 0 {
-			over, _ := new(big.Rat).SetFrac(new(big.Int).Sub(level, full), window).Float64()
-			w.errorf("%v: at %d more counted than burst + rate × time, by %.3f units", l, c.at-epoch, over)
-			return
+		var final, carried int64
+		for j, b := range all[i:] {
+			switch {
+			case b.take == i+j:
+				final += b.units
+			case b.take < i:
+				carried += b.units
+			}
+			if over := (final-l.Burst()-carried)*l.Window().Microseconds() - (b.at-first.at)*l.Requests(); over > 0 {
+				w.errorf("%v: from %d to %d, %d units count, and %d of earlier takes were returned",
+					l, first.at-epoch, b.at-epoch, final, carried)
+				return
+			}
 		}
 	}
 }

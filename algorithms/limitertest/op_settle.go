@@ -169,4 +169,46 @@ var settlementRules = []eachRule{
 			w.full(c)
 		},
 	},
+	{
+		// Ten of 40 units come back under a limit of another rate, burst or window. The limit of the takes shows them.
+		"grant-under-another-limit",
+		"a Grant credits its units, whatever limit it names",
+		func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
+			for _, window := range []time.Duration{
+				l.Window() / 1000, l.Window() / 100, l.Window() / 10, l.Window() * 10, l.Window() * 100, l.Window() * 1000,
+			} {
+				for _, requests := range []int64{3, 40, 400} {
+					w := w.fresh()
+					whole := a.of(40, l.Window())
+					w.take(whole, 20)
+					w.sleep(l.Window() / 100)
+					w.take(whole, 20)
+					w.sleep(l.Window() / 100)
+					before := w.peek(w.on("", whole, 0)).Remaining
+					w.one(as(algorithms.Grant, w.on("", a.of(requests, min(window, 400*24*time.Hour)), 10)))
+					w.remaining(w.on("", whole, 0), before+10)
+				}
+			}
+		},
+	},
+	{
+		"grant-keeps-the-expiry",
+		"a Grant leaves the key's expiry alone",
+		func(w *world, l algorithms.Limit) {
+			if w.s.Store == nil {
+				return
+			}
+			a := algorithmOf(l)
+			for _, window := range []time.Duration{time.Second, time.Hour, 400 * 24 * time.Hour} {
+				w := w.fresh()
+				c := w.allow(w.on("", a.of(40, time.Hour), 20))[0]
+				before := w.s.Store.TTL(w, c)
+				w.one(as(algorithms.Grant, w.on("", a.of(40, window), 10)))
+				if after := w.s.Store.TTL(w, c); after > before || after < before-time.Minute {
+					w.errorf("%v: got a key that lives for %v, and for %v before", window, after, before)
+				}
+			}
+		},
+	},
 }

@@ -89,13 +89,13 @@ var counterTraces = []trace{
 	{"the previous window counts until the present one ends", counter30, []step{
 		take(0, 30).yes(0, 90*second),
 		take(89_999_999, 30).no(29, 1, 1).same(),
-		take(90*second, 30).yes(0, 120*second).stored("1763729520000000:30:0:0:1763729520000000"),
+		take(90*second, 30).yes(0, 120*second).stored("1763729520000000030"),
 	}},
 	{"a step back of the clock keeps both counts, and is stored though the call is denied", counter30, []step{
 		take(0, 20).yes(10, 90*second),
 		take(30*second, 10).yes(0, 120*second).stored("1763729460000000:10:20"),
 		// Both counts move to the window that begins at the present.
-		take(-30*second, 1).no(0, 3*second, 120*second).stored("1763729400000000:10:20:0:1763729400000000"),
+		take(-30*second, 1).no(0, 3*second, 120*second).stored("1763729400000000:10:20"),
 		take(-27*second, 1).yes(0, 117*second),
 	}},
 	{"a late caller is judged in the later window", counter30, []step{

@@ -90,7 +90,7 @@ func (w *world) on(name string, limit algorithms.Limit, cost int64) algorithms.C
 	if name != "" {
 		key += "|" + name
 	}
-	return algorithms.Check{Policy: policy, Key: key, Limit: limit, Cost: cost, Returns: w.s.returns}
+	return algorithms.Check{Policy: policy, Key: key, Limit: limit, Cost: cost}
 }
 
 // as returns a check with another op.

@@ -106,8 +106,7 @@ type group struct {
 	plain  []redis.Cmder
 	slot   uint16
 
-	weight, size int   // added to the batch
-	due          int64 // µs, monotonic: when the caller gives up; 0: when the batch does
+	weight, size int // added to the batch
 
 	// Guarded by the lane's mu:
 	queued time.Time
@@ -146,9 +145,10 @@ func (b *batch) reset() {
 func (b *batch) gather() bool {
 	l := b.lane
 	var weight, size int
+	most := l.flight.weight()
 	for _, g := range l.queue {
 		weight, size = weight+g.weight, size+g.size
-		full := l.plain || weight > maxBatchWeight || size > maxBatchBytes
+		full := l.plain || weight > most || size > maxBatchBytes
 		if len(b.groups) > 0 && full {
 			break
 		}

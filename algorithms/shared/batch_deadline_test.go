@@ -54,8 +54,8 @@ func TestQueueIsNoLongerThanTheDeadline(t *testing.T) {
 		if statsOf(r).Redis.Errors[reasonOverload] == 0 {
 			t.Error("calls that were not sent are not counted")
 		}
-		// Two batches at a time, of at most 48, sent by 0 and 45 ms.
-		if answered < 2*48 || answered > 4*48 || unsent != 2_000-answered {
+		// Two batches at a time, sent by 0 and 45 ms.
+		if answered < maxBatchWeight || answered > 4*maxBatchWeight || unsent != 2_000-answered {
 			t.Errorf("%d calls were answered and %d were not sent, of 2 000", answered, unsent)
 		}
 	})

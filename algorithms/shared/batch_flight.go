@@ -3,11 +3,12 @@
 // Redis works on a batch for about 100 µs. Other batches can travel in that
 // time. So
 //
-//	goal = round trip / 100 µs, at least 4
+//	goal = round trip / 100 µs, at least 2
 //
 // batches keep Redis busy and the network full. Example: a Redis 2 ms away
-// needs 20. More batches only make each batch smaller, and a small batch costs
-// Redis more per check.
+// needs 20. On one machine a trip takes less time than its batch. There two
+// batches are enough: Redis decides one while the other is packed. More batches
+// only make each batch smaller, and a small batch costs Redis more per check.
 //
 // The round trip is the least of the last 5 to 10 s, because a reply that
 // waited for other batches says nothing of the network. For the same reason,
@@ -30,10 +31,9 @@
 //	| event                                         | level                    |
 //	|-----------------------------------------------|--------------------------|
 //	| nothing is known                              | 2                        |
-//	| a batch is answered, below 4                  | one more                 |
 //	| as many batches as the level are answered,    | one more, up to the goal |
 //	| in at most twice the floor on average         |                          |
-//	| the same, in more than three times the floor  | one less, down to 4      |
+//	| the same, in more than three times the floor  | one less, down to 2      |
 //	| the goal is lower                             | the goal                 |
 //	| a batch is late, or fails                     | 2                        |
 //	| no batch was answered for 10 s                | 2                        |
@@ -52,10 +52,6 @@ const (
 
 	// blindInFlight bounds the batches of a client whose pool is not known.
 	blindInFlight = 4
-
-	// leastGoal is the goal on one machine, where a trip takes less time than
-	// its batch.
-	leastGoal = 4
 )
 
 // A flight controls how many batches of a lane are in flight. The zero value knows
@@ -78,6 +74,13 @@ func (f *flight) allowed(now int64, most int) int {
 	return min(max(f.level, fewInFlight), most)
 }
 
+// weight returns the most weight of a batch. Few batches in flight are on one
+// machine, where a large batch costs Redis less per check. Many are on a network,
+// where a large batch would let callers wait for each other.
+func (f *flight) weight() int {
+	return max(maxBatchWeight*3/8, 2*maxBatchWeight/max(f.level, fewInFlight))
+}
+
 // answered notes a batch that was answered at now, after a trip of so many µs.
 // When it was sent, together batches were in flight, including itself. most
 // bounds the level.
@@ -96,13 +99,11 @@ func (f *flight) answered(now, trip int64, together, most int) {
 	if floor == unknown {
 		return
 	}
-	switch highest := min(int64(most), max(leastGoal, floor/batchTakes)); {
+	switch highest := min(int64(most), max(fewInFlight, floor/batchTakes)); {
 	case n > highest:
 		f.begin(int(highest))
-	case n < leastGoal && n < highest && f.full:
-		f.begin(f.level + 1)
 	case f.batches < n:
-	case f.trips > 3*floor*f.batches && n > leastGoal:
+	case f.trips > 3*floor*f.batches && n > fewInFlight:
 		f.begin(f.level - 1)
 	case f.trips <= 2*floor*f.batches && n < highest && f.full:
 		f.begin(f.level + 1)
@@ -130,7 +131,7 @@ func (b *batch) landed() {
 // answered reports whether Redis has run the last script of the batch.
 func (b *batch) answered() (ok bool) {
 	if n := len(b.scripts); n > 0 {
-		_, _, ok = b.scripts[n-1].answered()
+		ok = b.scripts[n-1].answered()
 	}
 	return ok
 }

@@ -99,7 +99,7 @@ func TestFlightOfClusterLanes(t *testing.T) {
 		if extra > 8 {
 			t.Errorf("%d batches more than two for each lane are in flight, want at most half of the pool of 16", extra)
 		}
-		return extra == 8 && l.levelOf(slots[0]) > leastGoal && l.levelOf(slots[1]) > leastGoal
+		return extra == 8 && l.levelOf(slots[0]) > fewInFlight && l.levelOf(slots[1]) > fewInFlight
 	}
 	redistest.Until(t, "both lanes use half of the pool", busy)
 	if unused := l.levelOf(clusterSlots / 2); unused != 0 {

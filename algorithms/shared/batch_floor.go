@@ -29,11 +29,6 @@ func (f *floor) observe(now, value int64) {
 	f.least = min(f.least, value)
 }
 
-// replace forgets all values except one.
-func (f *floor) replace(now, value int64) {
-	*f = floor{began: now, least: value, older: unknown, seen: true}
-}
-
 func (f *floor) turn(now int64) {
 	switch age := now - f.began; {
 	case !f.seen || age >= 2*floorFor:

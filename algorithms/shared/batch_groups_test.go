@@ -106,7 +106,11 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 	for i := range one.keys {
 		args = append(args, &one.keys[i])
 	}
-	one.cmd = redis.NewCmd(s.Context(), append(args, &one.now, one.packed, one.takes, one.checks, 0)...)
+	args = append(args, one.packed, one.takes, &one.now)
+	if len(one.checks) > 0 {
+		args = append(args, one.checks)
+	}
+	one.cmd = redis.NewCmd(s.Context(), args...)
 	if err := s.client.Process(s.Context(), one.cmd); err != nil {
 		s.Fatal(err)
 	}

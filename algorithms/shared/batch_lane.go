@@ -31,11 +31,11 @@ var (
 
 const (
 	// A batch holds Redis for as long as its checks take, and all other clients
-	// wait. So a batch is bounded by weight, in lone takes from a bucket, and
-	// by the bytes of its keys and arguments. A group that exceeds them travels
-	// alone.
-	maxBatchWeight = 48
-	maxBatchBytes  = 16 << 10
+	// wait. So a batch is bounded by weight, in takes that are alone on their
+	// keys, and by the bytes of its keys and arguments. A group that exceeds them
+	// travels alone.
+	maxBatchWeight = 128
+	maxBatchBytes  = 32 << 10
 
 	// maxStuck bounds the batches of a lane that callers have given up while
 	// the client still waits for the reply, for its ReadTimeout.
@@ -66,7 +66,6 @@ type lane struct {
 	stuck    int       // batches that callers gave up and the client has not
 	ended    time.Time // when the last batch ended that was not stuck
 	late     time.Time // when the last batch was late
-	clocks   clocks    // of the servers
 }
 
 // lane returns the lane of a slot.
@@ -77,9 +76,6 @@ func (r *redisLayer) lane(slot uint16) *lane {
 // submit queues a group, and waits for its end, or until ctx ends.
 func (l *lane) submit(ctx context.Context, g *group) error {
 	g.queued = time.Now()
-	if deadline, ok := ctx.Deadline(); ok {
-		g.due = monotonic() + time.Until(deadline).Microseconds()
-	}
 	l.mu.Lock()
 	if l.stuck >= maxStuck || len(l.queue) >= maxQueued {
 		l.mu.Unlock()
@@ -205,9 +201,6 @@ func (b *batch) finish() bool {
 	stopped := b.timer.Stop()
 	l := b.lane
 	l.mu.Lock()
-	if !b.stuck { // a late reply says little about the server's clock
-		b.observe()
-	}
 	b.resolve()
 	inTime, stuck := b.answer(), b.stuck
 	if stuck {

@@ -4,7 +4,9 @@ package shared
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -244,20 +246,23 @@ func TestBatchErrorIsOne(t *testing.T) {
 
 // A reply that is not the script's is an error, and never a decision.
 func TestForeignReplies(t *testing.T) {
-	now := "\x00\x00\x00\x00\x00\x00\xf0?"
-	const short, long = 20, 36 // bytes of an answer after its flags
-	answer := func(flags string, rest int) string { return now + "\x00" + flags + strings.Repeat("\x00", rest) }
+	double := func(v float64) string {
+		return string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+	}
+	now, plain, instants, fraction := double(1), double(32), double(32+flagInstants), double(32+flagFraction)
 	for _, reply := range []any{
-		nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{""}, []any{now}, []any{now + "\x00"}, []any{now + "\x01"},
-		[]any{answer("\x00", short-1)}, []any{answer("\x00", short+1)}, []any{answer("\x00", short), "an error"},
-		[]any{answer("\x08", short)}, []any{answer("\x08", long-1)}, []any{answer("\x08", long+1)},
+		nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{""}, []any{now}, []any{now + "\x00"}, []any{now + double(-1)},
+		[]any{now + plain}, []any{now + plain + now[1:]}, []any{now + plain + now + "\x00"}, []any{now + plain + now, "an error"},
+		[]any{now + instants + now + now}, []any{now + instants + now + now + now + now}, []any{now + fraction + now},
 	} {
 		r := newRedis(t, redistest.Script(nil, redistest.Reply(reply)), nil)
 		if d, err := algorithms.Allow(context.Background(), r, "usr=1", algorithms.FixedWindow(1, time.Hour)); err == nil {
 			t.Errorf("reply %q: got %+v, want an error", reply, d)
 		}
 	}
-	for _, reply := range []any{[]any{answer("\x00", short)}, []any{answer("\x08", long)}} {
+	for _, reply := range []any{
+		[]any{now + plain + now}, []any{now + instants + now + now + now}, []any{now + fraction + now + now},
+	} {
 		take(t, newRedis(t, redistest.Script(nil, redistest.Reply(reply)), nil), "usr=1", algorithms.FixedWindow(1, time.Hour), 1)
 	}
 }

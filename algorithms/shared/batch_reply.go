@@ -11,38 +11,26 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// errLate is the error of a call that came to Redis after its deadline each time.
-var errLate = errors.New("the call came to Redis after its deadline each time, and did nothing: does the server's clock step?")
-
 var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 
-// answered reads the server's instant in a reply, and whether the script was
-// late: then the instant is the whole reply. It reports whether this is a reply
-// of the script.
-func (s *script) answered() (at int64, late, ok bool) {
-	reply, err := s.cmd.Slice()
-	if err != nil || len(reply) == 0 {
-		return 0, false, false
-	}
-	data, ok := reply[0].(string)
-	if !ok || len(data) < 8 {
-		return 0, false, false
-	}
-	return double(data), len(data) == 8 && len(s.groups) > 0, true
+// answered reports whether there is a reply of the script.
+func (s *script) answered() bool {
+	_, err := s.cmd.Slice()
+	return err == nil
 }
 
 // read gives every group its part of the reply. If the reply cannot be read, it
 // returns an error, and the answers of the groups mean nothing. It skips groups
 // whose callers have left, because the callers may use their items again.
 func (s *script) read(reply []any) error {
-	now, late, ok := s.answered()
-	switch {
-	case !ok:
+	if len(reply) == 0 {
 		return errReply
-	case late:
-		return errLate
 	}
-	data, failures := reply[0].(string)[8:], reply[1:]
+	data, ok := reply[0].(string)
+	if !ok || len(data) < 8 {
+		return errReply
+	}
+	now, data, failures := double(data), data[8:], reply[1:]
 	if s.now.µs > 0 {
 		if len(data) < 8 {
 			return errReply
@@ -50,13 +38,8 @@ func (s *script) read(reply []any) error {
 		now, data = double(data), data[8:]
 	}
 	for _, g := range s.groups {
-		if data == "" {
-			return errReply
-		}
-		failed := data[0] != 0
-		data = data[1:]
-		if failed {
-			if len(failures) == 0 {
+		if len(data) >= 8 && double(data) < 0 {
+			if data = data[8:]; len(failures) == 0 {
 				return errReply
 			}
 			g.err = fmt.Errorf("%w: %w", errStoredKey, scriptError(fmt.Sprint(failures[0])))
@@ -64,13 +47,13 @@ func (s *script) read(reply []any) error {
 			continue
 		}
 		for _, it := range g.items {
-			if data == "" || len(data) < sizeOfAnswer(data[0]) {
+			a, rest, ok := readAnswer(data)
+			if !ok {
 				return errReply
 			}
-			if !g.left {
-				it.now, it.Answer = now, readAnswer(data)
+			if data = rest; !g.left {
+				it.now, it.Answer = now, a
 			}
-			data = data[sizeOfAnswer(data[0]):]
 		}
 	}
 	if data != "" || len(failures) > 0 {
@@ -84,34 +67,38 @@ const (
 	flagAllowed = 1 << iota
 	flagMissing
 	flagCharged
-	flagInstants // two more numbers
-	flagPast     // two other numbers: the era and the shift
+	flagInstants // two instants follow
+	flagFraction // f follows
+	flags        = iota
 )
 
-// sizeOfAnswer returns the size of an answer that begins with flags.
-func sizeOfAnswer(flags byte) int {
-	if flags&(flagInstants|flagPast) != 0 {
-		return 1 + 4 + 4*8
+// readAnswer reads the answer at the beginning of data. It reports whether there is one.
+func readAnswer(data string) (a step.Answer, rest string, ok bool) {
+	if len(data) < 2*8 {
+		return a, "", false
 	}
-	return 1 + 4 + 2*8
-}
-
-func readAnswer(data string) step.Answer {
-	flags := data[0]
-	a := step.Answer{
-		Allowed: flags&flagAllowed != 0,
-		Missing: flags&flagMissing != 0,
-		Charged: flags&flagCharged != 0,
-		N:       int64(binary.LittleEndian.Uint32([]byte(data[1:5]))),
-		T:       double(data[5:]),
-		F:       double(data[13:]),
+	v := double(data)
+	a = step.Answer{
+		Allowed: v&flagAllowed != 0,
+		Missing: v&flagMissing != 0,
+		Charged: v&flagCharged != 0,
+		N:       v >> flags,
+		T:       double(data[8:]),
 	}
-	if flags&flagInstants != 0 {
-		a.RetryAt, a.UnitAt = double(data[21:]), double(data[29:])
-	} else if flags&flagPast != 0 {
-		a.Era, a.Shift = double(data[21:]), double(data[29:])
+	data = data[2*8:]
+	if v&flagInstants != 0 {
+		if len(data) < 2*8 {
+			return a, "", false
+		}
+		a.RetryAt, a.UnitAt, data = double(data), double(data[8:]), data[2*8:]
 	}
-	return a
+	if v&flagFraction != 0 {
+		if len(data) < 8 {
+			return a, "", false
+		}
+		a.F, data = double(data), data[8:]
+	}
+	return a, data, true
 }
 
 func double(data string) int64 {

@@ -15,30 +15,27 @@ import (
 
 // A script is the groups of one slot as the Lua script takes them.
 type script struct {
-	groups   []*group    // once packed, in the order of the answers
-	tallies  []keyTally  // of the first keys, one each
-	rest     []*group    // groups in no tally
-	keys     []scriptKey // distinct
-	keyText  []byte      // of all keys
-	index    map[string]uint16
-	limits   []scriptLimit // distinct
-	packed   []byte        // limits
-	takes    []byte
-	checks   []byte
-	now      scriptInstant // of the decisions; 0: the server's
-	deadline scriptInstant // by the server's clock; 0: none
-	args     []any
-	name     scriptName // an argument
-	offset   int64      // of the server's clock; unknown: not known
-	due      int64      // when the last of the callers gives up
-	refused  bool       // and was sent again
-	late     int        // how often, and was sent again
-	cmd      *redis.Cmd
-	clock    func() time.Time
+	groups  []*group    // once packed, in the order of the answers
+	tallies []keyTally  // of the first keys, one each
+	calls   []*group    // of several takes, each alone on its key
+	rest    []*group    // other groups
+	keys    []scriptKey // distinct
+	keyText []byte      // of all keys
+	index   map[string]uint16
+	limits  []step.Limit // distinct
+	packed  []byte       // limits
+	takes   []byte
+	checks  []byte
+	now     scriptInstant // of the decisions; 0: the server's
+	args    []any
+	name    scriptName // an argument
+	refused bool       // and was sent again
+	cmd     *redis.Cmd
+	clock   func() time.Time
 }
 
-// A keyTally is the groups that are one take each, all of the same cost from the
-// same bucket.
+// A keyTally is the groups that are one take each, all of the same cost from one
+// key under one limit.
 type keyTally struct {
 	limit       uint16
 	times       uint16
@@ -49,30 +46,35 @@ type keyTally struct {
 // checkSize is about how many bytes a check adds to a script, beside its key.
 const checkSize = 29
 
-// slot returns the slot of the script's keys.
-func (s *script) slot() uint16 { return s.groups[0].slot }
-
 // reset empties s, and keeps its buffers.
 func (s *script) reset() {
 	clear(s.groups)
 	clear(s.tallies)
+	clear(s.calls)
 	clear(s.rest)
 	clear(s.keys)
 	clear(s.index)
 	clear(s.args)
 	*s = script{
-		groups: s.groups[:0], tallies: s.tallies[:0], rest: s.rest[:0],
+		groups: s.groups[:0], tallies: s.tallies[:0], calls: s.calls[:0], rest: s.rest[:0],
 		keys: s.keys[:0], keyText: s.keyText[:0], index: s.index, limits: s.limits[:0],
 		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0],
 	}
 }
 
-// pack writes the arguments of the script. Groups that are one take from a
-// bucket come first, because they are most groups.
+// pack writes the arguments of the script. Takes that are alone on their keys come
+// first, because they are most checks.
 func (s *script) pack(clock func() time.Time) {
 	s.clock = clock
 	for _, g := range s.groups {
 		if !s.addToTally(g) {
+			s.rest = append(s.rest, g)
+		}
+	}
+	others := s.rest
+	s.rest = s.rest[:0]
+	for _, g := range others {
+		if !s.addToCalls(g) {
 			s.rest = append(s.rest, g)
 		}
 	}
@@ -82,8 +84,12 @@ func (s *script) pack(clock func() time.Time) {
 			s.groups = append(s.groups, g)
 		}
 	}
-	s.groups = append(s.groups, s.rest...)
+	s.groups = append(append(s.groups, s.calls...), s.rest...)
 	s.packTallies()
+	s.packCalls()
+	if len(s.rest) > 0 {
+		s.checks = binary.LittleEndian.AppendUint16(s.checks, uint16(len(s.keys)))
+	}
 	for _, g := range s.rest {
 		s.packGroup(g)
 	}
@@ -93,7 +99,7 @@ func (s *script) pack(clock func() time.Time) {
 // only a lone take whose key has no other tally can be in a tally.
 func (s *script) addToTally(g *group) bool {
 	it := g.items[0]
-	if len(g.items) > 1 || it.Op != step.Take || g.denied > 0 || it.Limit.Row.Refill != step.Continuously {
+	if len(g.items) > 1 || it.Op != step.Take || g.denied > 0 || !it.Limit.Row.Counted {
 		return false
 	}
 	limit, i := s.limitIndex(it), int(s.keyIndex(it.key))-1
@@ -110,13 +116,52 @@ func (s *script) addToTally(g *group) bool {
 	return true
 }
 
+// addToCalls adds a group of several takes, and reports whether it did: each must
+// have a key that the script does not use yet.
+func (s *script) addToCalls(g *group) bool {
+	if len(g.items) < 2 || g.denied > 0 {
+		return false
+	}
+	for i, it := range g.items {
+		if it.Op != step.Take || !it.Limit.Row.Counted || it.Home != &g.items[i].Item {
+			return false
+		}
+		if _, used := s.index[it.key]; used {
+			return false
+		}
+	}
+	for _, it := range g.items {
+		s.keyIndex(it.key)
+	}
+	s.calls = append(s.calls, g)
+	return true
+}
+
+// packCalls writes the calls. Equal neighbours share one entry.
+func (s *script) packCalls() {
+	le := binary.LittleEndian
+	for rest := s.calls; len(rest) > 0; {
+		first, alike := rest[0].items, 1
+		for alike < len(rest) && slices.EqualFunc(first, rest[alike].items, (*item).like) {
+			alike++
+		}
+		s.takes = le.AppendUint16(s.takes, uint16(alike))
+		s.takes = le.AppendUint16(s.takes, 0)
+		s.takes = le.AppendUint16(s.takes, uint16(len(first)))
+		s.takes = le.AppendUint32(s.takes, 0)
+		for _, it := range first {
+			s.takes = le.AppendUint16(s.takes, s.limitIndex(it))
+			s.takes = le.AppendUint32(s.takes, uint32(it.Cost))
+		}
+		rest = rest[alike:]
+	}
+}
+
+func (it *item) like(other *item) bool { return it.Cost == other.Cost && it.Limit == other.Limit }
+
 // packTallies writes the tallies. Equal neighbours share one entry.
 func (s *script) packTallies() {
-	if len(s.tallies) == 0 {
-		return
-	}
 	le := binary.LittleEndian
-	s.takes = le.AppendUint16(s.takes, uint16(len(s.tallies)))
 	for rest := s.tallies; len(rest) > 0; {
 		t, alike := &rest[0], 1
 		for alike < len(rest) && t.like(&rest[alike]) {
@@ -146,7 +191,7 @@ func (s *script) packGroup(g *group) {
 		switch it.Op {
 		case step.TrialInstead:
 			s.checks = le.AppendUint16(s.checks, it.except)
-		case step.Return, step.Renew, step.Backfill:
+		case step.Return, step.Renew:
 			s.packReceipt(&it.Receipt)
 		}
 		if it.Limit.Row.TakesApart {
@@ -159,11 +204,6 @@ func (s *script) packReceipt(r *step.Receipt) {
 	s.checks = appendDouble(s.checks, r.T)
 	s.checks = binary.LittleEndian.AppendUint32(s.checks, uint32(r.N))
 	s.checks = appendDouble(s.checks, r.F)
-	s.checks = appendDouble(s.checks, r.At)
-	s.checks = appendDouble(s.checks, r.Era)
-	s.checks = appendDouble(s.checks, r.Shift)
-	s.checks = appendDouble(s.checks, r.R)
-	s.checks = appendDouble(s.checks, r.W)
 }
 
 // packID writes the id of a take: a new id, or the id of the take that a
@@ -192,35 +232,26 @@ func (s *script) keyIndex(key string) uint16 {
 	return uint16(len(s.keys))
 }
 
-// A scriptLimit is a limit, and whether its charges may be returned, so that buckets note their rate.
-type scriptLimit struct {
-	step.Limit
-	returns bool
-}
-
 // limitIndex returns the place of an item's limit among the script's, from 1. Batches
 // have few different limits, so they are compared one by one.
 func (s *script) limitIndex(it *item) uint16 {
-	l := scriptLimit{it.Limit, it.Returns && it.Limit.Row.Refill == step.Continuously}
-	if i := slices.Index(s.limits, l); i >= 0 {
+	l := &it.Limit
+	if i := slices.Index(s.limits, *l); i >= 0 {
 		return uint16(i + 1)
 	}
-	s.limits = append(s.limits, l)
+	s.limits = append(s.limits, *l)
 	s.packed = append(s.packed, l.Row.Tag...)
-	for _, v := range [...]int64{l.R, l.W, l.A, l.B, l.Burst, l.Cap, l.Window} {
+	for _, v := range [...]int64{l.R, l.W, l.Burst, l.Cap, l.Window} {
 		s.packed = appendDouble(s.packed, v)
 	}
-	var further []int64
-	switch {
-	case l.Calendar != nil:
+	var turns []int64
+	if l.Calendar != nil {
 		// The turns around this process's clock. The script decides by its own clock
 		// which of them have come.
-		further = l.Calendar.Around(s.clock().UnixMicro())[:]
-	case l.returns:
-		further = []int64{1}
+		turns = l.Calendar.Around(s.clock().UnixMicro())[:]
 	}
-	s.packed = append(s.packed, byte(len(further)))
-	for _, v := range further {
+	s.packed = append(s.packed, byte(len(turns)))
+	for _, v := range turns {
 		s.packed = appendDouble(s.packed, v)
 	}
 	return uint16(len(s.limits))

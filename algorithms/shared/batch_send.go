@@ -1,6 +1,5 @@
 // The round trips of a batch: one, and another for scripts that Redis did not
-// know, that a new connection may serve, or that were late by the server's
-// clock.
+// know, or that a new connection may serve.
 
 package shared
 
@@ -70,15 +69,7 @@ func (b *batch) resolve() {
 	l, now := b.lane, monotonic()
 	c, most := l.redis.circuit, l.deadline.Microseconds()
 	inTime := now-b.began()-c.pulse.lateness(b.began(), now) <= most+punctual
-	for i := range b.scripts {
-		s := &b.scripts[i]
-		if b.phase.Load() == phaseWithdrawn { // Redis has not received it
-			break
-		}
-		at, late, ok := s.answered()
-		inTime = inTime && ok && !late && at-l.clocks.at(s.slot(), now)-s.name.sent <= most
-	}
-	c.settle(b.suspect, inTime)
+	c.settle(b.suspect, inTime && (b.phase.Load() == phaseWithdrawn || b.answered()))
 }
 
 // run sends the batch. Afterwards every command has its reply or its error.
@@ -103,7 +94,6 @@ func (b *batch) write() {
 		s := b.scriptOf(g)
 		s.groups = append(s.groups, g)
 	}
-	b.expectClocks()
 	for i := range b.scripts {
 		s, checks := &b.scripts[i], 0
 		for _, g := range s.groups {
@@ -128,9 +118,7 @@ func (b *batch) scriptOf(g *group) *script {
 }
 
 // again makes the commands of the scripts that are to be sent once more. Redis
-// has executed no part of them. A server that has just been promoted may lack
-// the script and have another clock, so each of the reasons has its own second
-// attempt.
+// has executed no part of them.
 func (b *batch) again() {
 	clear(b.trips)
 	b.trips = b.trips[:0]
@@ -140,15 +128,10 @@ func (b *batch) again() {
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		err, name := s.cmd.Err(), "evalsha"
-		switch at, late, _ := s.answered(); {
-		case late && s.late < maxLate && s.name.sent != 0 && monotonic() < s.due:
-			s.late, s.offset = s.late+1, at-s.name.sent
-			b.lane.stepped(s)
-		case troubleOf(err).retry && !s.refused:
-			s.refused = true
-		default:
+		if s.refused || !troubleOf(err).retry {
 			continue
 		}
+		s.refused = true
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			b.lane.redis.report.scriptLoaded()
 			name = "eval"
@@ -169,15 +152,18 @@ func (b *batch) command(s *script, name string) {
 	if name == "eval" {
 		s.name.text = scriptSource
 	}
-	s.now.µs, s.deadline.µs = b.now, 0
-	if !s.groups[0].settles() {
-		s.deadline.µs = deadlineOf(s.due, s.offset)
-	}
+	s.now.µs = b.now
 	s.args = append(s.args[:0], name, &s.name, len(s.keys))
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i])
 	}
-	s.args = append(s.args, &s.now, s.packed, s.takes, s.checks, &s.deadline)
+	s.args = append(s.args, s.packed, s.takes)
+	if s.now.µs > 0 || len(s.checks) > 0 {
+		s.args = append(s.args, &s.now)
+	}
+	if len(s.checks) > 0 {
+		s.args = append(s.args, s.checks)
+	}
 	s.cmd = redis.NewCmd(b.ctx, s.args...)
 	s.cmd.SetFirstKeyPos(3)
 	b.trips = append(b.trips, once{s.cmd})

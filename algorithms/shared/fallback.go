@@ -71,9 +71,8 @@ type primary interface {
 	// ready returns nil if the primary can decide, and otherwise the reason.
 	ready(ctx context.Context) error
 
-	// beat makes an instance known. It returns how many instances are live, and
-	// how far the primary's clock is ahead of Options.Now, or of this process.
-	beat(ctx context.Context, id string) (live int64, skew time.Duration, err error)
+	// beat makes an instance known. It returns how many instances are live.
+	beat(ctx context.Context, id string) (live int64, err error)
 
 	// retire makes an instance unknown again.
 	retire(ctx context.Context, id string) error
@@ -96,7 +95,6 @@ type fallback struct {
 
 	id         string       // of this process among the live instances
 	instances  atomic.Int64 // live, as far as this process knows
-	skew       atomic.Int64 // of the primary's clock to now, in µs
 	fewerSince time.Time    // since when beats have counted fewer instances; only the goroutine uses it
 	opened     [3]uint64    // checks decided locally and passed, and calls refused, when the circuit opened; the breaker's lock guards it
 

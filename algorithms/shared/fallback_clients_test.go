@@ -18,11 +18,12 @@ func (w *world) outage(from, length time.Duration) {
 	time.AfterFunc(from+length, func() { w.shared.fails(nil) })
 }
 
-// A client that keeps to its limit does not notice an outage.
+// A client that keeps to its limit does not notice an outage. After it, the units of the outage count from the
+// hand-back, so the client may be denied once for each unit that they need to come back.
 func TestFallbackSparesCompliantClients(t *testing.T) {
 	t.Parallel()
 	// Windows are odd, so that no take falls on the instant of a probe.
-	const second = 1_003 * time.Millisecond
+	const second, outage = 1_003 * time.Millisecond, 50 * time.Second
 	limits := []algorithms.Limit{algorithms.TokenBucket(10, second).WithBurst(1), algorithms.LeakyBucket(10, second).WithBurst(1), algorithms.TokenBucket(7, second).WithBurst(2)}
 	for _, window := range []time.Duration{second, 20_030 * time.Millisecond, 70_070 * time.Millisecond} {
 		limits = append(limits, everyAlgorithm(10, window)...)
@@ -33,20 +34,25 @@ func TestFallbackSparesCompliantClients(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%v", l, from), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w, ideal := newWorld(t, nil), newMemory() // what the primary would hold without an outage
-					w.outage(from, 50*time.Second)
+					w.outage(from, outage)
 					every := (l.Window() + time.Duration(l.Requests()) - 1) / time.Duration(l.Requests())
 					every = (every + time.Microsecond - 1).Truncate(time.Microsecond)
 					if l.Step().Row == step.SlidingWindowCounter {
 						every = every * 5 / 4 // its estimate is rounded up, by up to one of these ten
 					}
+					late := every // a bucket brings a unit back by then, a window all its units after two windows
+					if l.Step().Row.Refill != step.Continuously {
+						late = 2 * l.Window()
+					}
 					local := 0
-					for start := time.Now(); time.Since(start) < 3*time.Minute; time.Sleep(every) {
+					for start := time.Now(); time.Since(start) < 3*time.Minute+2*l.Window(); time.Sleep(every) {
 						if d := take(t, ideal, "usr=1", l, 1); !d.Allowed {
 							t.Fatalf("after %v: %+v without any outage: the client is not compliant", time.Since(start), d)
 						}
 						d := w.take("usr=1", l, 1)
-						if !d.Allowed {
-							t.Fatalf("after %v: denied (%+v), open is %v", time.Since(start), d, w.stats().Open)
+						end := from + outage + 2*steadyPause + handBackEvery
+						if at := time.Since(start); !d.Allowed && (at < from+outage || at > end+late) {
+							t.Fatalf("after %v: denied (%+v), open is %v", at, d, w.stats().Open)
 						}
 						if d.Source == algorithms.Local {
 							local++

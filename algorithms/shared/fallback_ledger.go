@@ -2,8 +2,8 @@
 // certainly not charged, until a hand-back.
 //
 // A debt counts as the primary would have counted: units that have refilled or
-// rolled out of the window are not owed any more. A hand-back says when the
-// other units were admitted (step.Limit.Entries).
+// rolled out of the window are not owed any more. A hand-back charges the other
+// units as of now.
 //
 // Windows forget at instants of the whole limit, so their debts are states of
 // the whole limit. Each charge adds to them.
@@ -13,7 +13,7 @@
 // is the state of the share in the memory, as the last charge left it: the
 // receipt of a take has that {T, N, F}. The state may hold more units than were
 // charged here, because it began with the primary's (preload). Then only the
-// charged units are owed. They are the last to drain, so they count as of now.
+// charged units are owed.
 //
 // A Force has no receipt; its state follows from ResetAfter. A bucket that is
 // empty again D µs after the charge holds n units. The first n - 1 of them
@@ -41,9 +41,6 @@ const (
 	// maxOwed bounds the keys of a ledger. Units of further keys, and of keys
 	// longer than maxKept, are not handed back.
 	maxOwed = 100_000
-
-	// maxEntries bounds the backfills of one key.
-	maxEntries = 64
 
 	// roomSamples is how many entries dropSome looks at.
 	roomSamples = 4
@@ -197,45 +194,16 @@ func (d *debt) merge(newer *debt, now int64) {
 
 func (d *debt) bringTo(now int64) { d.state = d.counts.At(d.state, now) }
 
-// call returns the backfills of the units that are owed at now, oldest first,
-// and their number; nil if no unit is owed. The clock of their instants is
-// ahead by skew.
-func (d *debt) call(now, skew int64) (c *call, units uint64) {
-	entries := d.entries(now)
-	if len(entries) == 0 {
+// call returns the backfill of the units that are owed at now, and their
+// number; nil if no unit is owed.
+func (d *debt) call(now int64) (c *call, units int64) {
+	d.bringTo(now)
+	if units = min(d.counts.Used(d.state), d.charged); units == 0 {
 		return nil, 0
 	}
-	c = callOf(len(entries))
-	for i, e := range entries {
-		it := &c.items[i]
-		it.Key, it.Limit, it.Op, it.Cost = d.key, d.whole, step.Backfill, e.Units
-		it.Receipt.At = e.At + skew
-		_ = c.add(it) // settlements of one key are a valid call
-		units += uint64(e.Units)
-	}
+	c = callOf(1)
+	it := &c.items[0]
+	it.Key, it.Limit, it.Op, it.Cost = d.key, d.whole, step.Backfill, units
+	_ = c.add(it) // a settlement alone is a valid call
 	return c, units
-}
-
-// entries returns the units that are owed at now, oldest first, in at most
-// maxEntries.
-func (d *debt) entries(now int64) (owed []step.Entry) {
-	d.bringTo(now)
-	s := d.state
-	if d.counts.Row.Refill == step.Continuously && s.N > d.charged {
-		s.T = now
-	}
-	all, left := d.counts.Entries(s), d.charged
-	// Each chunk of entries counts as of its oldest, so no unit lasts longer.
-	each := (len(all) + maxEntries - 1) / maxEntries
-	for i := 0; i < len(all); i += each {
-		e := step.Entry{At: all[i].At}
-		for _, one := range all[i:min(i+each, len(all))] {
-			e.Units += one.Units
-		}
-		if e.Units = min(e.Units, left); e.Units > 0 {
-			owed = append(owed, e)
-			left -= e.Units
-		}
-	}
-	return owed
 }

@@ -214,28 +214,6 @@ func TestFallbackCountsInstancesAfterALoss(t *testing.T) {
 	})
 }
 
-// Backfills have instants of the primary's clock, which is Options.Now if that
-// is set.
-func TestFallbackFollowsThePrimarysClock(t *testing.T) {
-	for _, skew := range []time.Duration{0, 7 * time.Second, -7 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
-			w.shared.skew = skew
-			behind := func() time.Time { return time.Now().Add(-time.Hour) }
-			w.start(w.shared, &Options{Now: behind})
-			synctest.Wait()
-			w.shared.fails(errRefused)
-			want := behind().Add(skew).UnixMicro()
-			w.take("usr=1", algorithms.SlidingWindowLog(10, time.Minute), 1)
-			w.shared.fails(nil)
-			time.Sleep(2 * handBackEvery)
-			if got := w.shared.backfilled(); len(got) != 1 || got[0].Receipt.At != want {
-				t.Errorf("skew %v: got %+v, want one backfill at %d", skew, got, want)
-			}
-		})
-	}
-}
-
 func TestFallbackShareOverridesInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &Options{Instances: 4, Share: 60})

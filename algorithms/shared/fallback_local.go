@@ -149,7 +149,7 @@ func (f *fallback) localCheck(it *item) (check algorithms.Check, reads bool) {
 	}
 	return algorithms.Check{
 		Policy: it.Key.Policy, Key: it.Key.Text, Limit: algorithms.LimitOf(share),
-		Op: algorithms.Op(it.Op), Cost: it.Cost, Returns: it.Returns,
+		Op: algorithms.Op(it.Op), Cost: it.Cost,
 		Decision: algorithms.Decision{Receipt: algorithms.ReceiptOf(r)},
 	}, reads
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
-	"github.com/penstock-go/penstock/internal/redistest"
 )
 
 // settle settles one check, whose answer it returns.
@@ -205,34 +204,4 @@ func TestFallbackSettlesWhatItCan(t *testing.T) {
 			t.Errorf("the force charged %d units locally, want 4", n)
 		}
 	})
-}
-
-// Without Redis, a take of a call of several checks announces its Return, too.
-func TestLocalTakesNoteTheirRate(t *testing.T) {
-	server, now := redistest.Start(t), time.UnixMicro(1_763_729_430_000_000)
-	l := must(t, server.Client(), &Options{Now: func() time.Time { return now }, Deadline: 50 * time.Millisecond, Logger: (&logRecords{}).logger()})
-	server.Stop()
-	slow, fast := algorithms.TokenBucket(1, time.Second).WithBurst(10), algorithms.TokenBucket(10, time.Second)
-	ask := func(limit algorithms.Limit, cost int64) algorithms.Check {
-		checks := []algorithms.Check{
-			{Policy: "default", Key: "usr=1", Limit: limit, Cost: cost, Returns: true},
-			{Policy: "other", Key: "usr=1", Limit: fast, Cost: 1, Returns: true},
-		}
-		if err := l.Allow(t.Context(), checks); err != nil {
-			t.Fatal(err)
-		}
-		return checks[0]
-	}
-	taken := ask(slow, 9)
-	for _, cost := range []int64{3, 8} { // 4 units of 9 are left at the first, and 2 of 7 at the second
-		now = now.Add(500 * time.Millisecond)
-		ask(fast, cost)
-	}
-	taken.Op = algorithms.Return
-	if err := l.Allow(t.Context(), []algorithms.Check{taken}); err != nil {
-		t.Fatal(err)
-	}
-	if d := ask(slow, 0).Decision; d.Source != algorithms.Local || d.Remaining != 0 {
-		t.Errorf("got %d left of %v, want 0", d.Remaining, d.Source)
-	}
 }

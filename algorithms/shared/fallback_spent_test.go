@@ -95,13 +95,12 @@ func TestSpentIsNotForEver(t *testing.T) {
 		most   bool          // admitted
 		wait   time.Duration // at most; 0: any
 	}{
-		"spent":                    {func(*world) {}, limit, false, 0},
-		"asked for nothing":        {func(w *world) { w.trip(); w.take("usr=1", limit, 0) }, limit, false, 0},
-		"reset by another":         {func(w *world) { w.elsewhere(limit, algorithms.Reset); w.take("usr=1", limit, 1) }, limit, true, 0},
-		"granted by another":       {func(w *world) { w.elsewhere(limit, algorithms.Grant); w.take("usr=1", limit, 1) }, limit, true, 0},
-		"of another limit":         {func(*world) {}, algorithms.PerMonth(2_000, time.UTC), true, 0},
-		"before a step back":       {func(w *world) { w.fallback.now = func() int64 { return time.Now().Add(-time.Hour).UnixMicro() } }, limit, false, 24 * time.Hour},
-		"a stale return, credited": {func(w *world) { w.returnsStale(limit) }, limit, false, 0},
+		"spent":              {func(*world) {}, limit, false, 0},
+		"asked for nothing":  {func(w *world) { w.trip(); w.take("usr=1", limit, 0) }, limit, false, 0},
+		"reset by another":   {func(w *world) { w.elsewhere(limit, algorithms.Reset); w.take("usr=1", limit, 1) }, limit, true, 0},
+		"granted by another": {func(w *world) { w.elsewhere(limit, algorithms.Grant); w.take("usr=1", limit, 1) }, limit, true, 0},
+		"of another limit":   {func(*world) {}, algorithms.PerMonth(2_000, time.UTC), true, 0},
+		"before a step back": {func(w *world) { w.fallback.now = func() int64 { return time.Now().Add(-time.Hour).UnixMicro() } }, limit, false, 24 * time.Hour},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,24 +126,6 @@ func (w *world) elsewhere(l algorithms.Limit, op algorithms.Op) {
 	w.t.Helper()
 	checks := []algorithms.Check{{Policy: "default", Key: "usr=1", Limit: l, Op: op, Cost: 900}}
 	if err := w.shared.store.Allow(w.t.Context(), checks); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// returnsStale returns a take that a Reset has forgotten. The primary credits nothing.
-func (w *world) returnsStale(l algorithms.Limit) {
-	w.t.Helper()
-	w.elsewhere(l, algorithms.Reset)
-	stale := algorithms.Check{Key: "usr=1", Limit: l, Cost: 500}
-	decided, err := w.settle(stale)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.elsewhere(l, algorithms.Reset)
-	w.take("usr=1", l, 1_000)
-	w.take("usr=1", l, 1)
-	stale.Op, stale.Decision = algorithms.Return, decided
-	if _, err := w.settle(stale); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -3,8 +3,8 @@
 //
 //	closed ── trips ──> open ── a probe succeeds ──> hand-back, at most 0.3 s ──> closed
 //
-// A hand-back sends a key's debt as backfills, each with the instant of its
-// charge by the primary's clock. It comes before the circuit closes, so the
+// A hand-back sends a key's debt as a backfill. It comes before the circuit
+// closes, so the
 // first calls find these units charged; the rest follows later. Each key is a
 // call of its own: the keys of a Cluster are in many slots, and a slot that
 // does not answer must not delay the others.
@@ -174,7 +174,7 @@ func (f *fallback) handBack(end time.Time) {
 // backfill sends the debt of one key. A call that is not answered in time
 // counts as sending, and so as owed, until its late answer.
 func (f *fallback) backfill(d *debt) error {
-	c, units := d.call(f.now(), f.skew.Load())
+	c, units := d.call(f.now())
 	if c == nil {
 		f.owed.sending.Add(-1)
 		return nil
@@ -183,9 +183,9 @@ func (f *fallback) backfill(d *debt) error {
 	sent := func(err error) {
 		switch {
 		case err == nil:
-			f.stats.handedBack.Add(units)
+			f.stats.handedBack.Add(uint64(units))
 		case troubleOf(err).executed: // perhaps, and it must not be charged twice
-			f.stats.lost.Add(units)
+			f.stats.lost.Add(uint64(units))
 		default:
 			f.owed.restore(d, f.now())
 		}
@@ -207,7 +207,7 @@ func (f *fallback) beat() {
 	}
 	ctx, cancel := context.WithTimeout(f.closing, beatEvery/5)
 	defer cancel()
-	live, skew, err := f.primary.beat(ctx, f.id)
+	live, err := f.primary.beat(ctx, f.id)
 	if err != nil {
 		if f.closing.Err() == nil {
 			f.report.failedQuietly(ownDeadline(err))
@@ -215,7 +215,6 @@ func (f *fallback) beat() {
 		return
 	}
 	f.counted(max(1, live))
-	f.skew.Store(skew.Microseconds())
 }
 
 // counted adopts a count of the live instances: a higher one at once, a lower

@@ -70,7 +70,6 @@ type fakePrimary struct {
 	backfills []*item
 
 	live    int64 // instances; 0 at the start: as many as the fallback believes
-	skew    time.Duration
 	err     error // of beats
 	beats   int
 	retired int
@@ -128,11 +127,11 @@ func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {
 
 func (p *fakePrimary) ready(context.Context) error { return nil }
 
-func (p *fakePrimary) beat(context.Context, string) (int64, time.Duration, error) {
+func (p *fakePrimary) beat(context.Context, string) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.beats++
-	return p.live, p.skew, p.err
+	return p.live, p.err
 }
 
 func (p *fakePrimary) retire(context.Context, string) error {

@@ -183,8 +183,10 @@ func newBlock(it *item, asked, answered, lasts time.Duration) *block {
 	b.size = b.receipt.Units
 	b.left.Store(b.size)
 	if it.Limit.Row.Refill != step.Continuously {
-		left := it.Limit.Turn(b.receipt.T, 1) - b.receipt.At // µs, of the window
-		end := asked + time.Duration(left)*time.Microsecond
+		end := asked + b.decision.ResetAfter // of the window: a block that was admitted fits into it
+		if it.Limit.Row.Refill == step.Sliding {
+			end -= time.Duration(it.Limit.Window) * time.Microsecond
+		}
 		b.until = min(b.until, end)
 		if it.Limit.Row.Refill == step.AtTurns {
 			b.turn = end

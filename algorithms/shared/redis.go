@@ -93,9 +93,6 @@ func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) 
 	}
 	for i := range r.lanes {
 		r.lanes[i].redis, r.lanes[i].deadline = r, o.Deadline
-		if r.cluster {
-			r.lanes[i].clocks.slots = make(map[uint16]*floor)
-		}
 	}
 	r.control.redis, r.control.plain = r, true
 	r.control.deadline = max(o.Deadline, controlDeadline)

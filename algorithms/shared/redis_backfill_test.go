@@ -51,7 +51,6 @@ func TestRedisBackfillsAsSteps(t *testing.T) {
 		for i := range 40 {
 			now += rng.Int64N(600_000) - 20_000
 			limit, cost, op := backfilled[rng.IntN(len(backfilled))], rng.Int64N(6), ops[rng.IntN(len(ops))]
-			at := now + 100_000 - rng.Int64N(2_500_000)
 			if rng.IntN(2) == 0 {
 				op = step.Backfill
 			}
@@ -60,9 +59,6 @@ func TestRedisBackfillsAsSteps(t *testing.T) {
 				it := &c.items[0]
 				it.Key = step.Key{Policy: "p", Text: fmt.Sprintf("trace=%d", trace), Scope: limit.Step().Scope}
 				it.Limit, it.Op, it.Cost = *limit.Step(), op, cost
-				if op == step.Backfill {
-					it.Receipt.At = at
-				}
 				if err := c.add(it); err != nil {
 					t.Fatal(err)
 				}
@@ -79,28 +75,6 @@ func TestRedisBackfillsAsSteps(t *testing.T) {
 				t.Fatalf("seed %d, trace %d, step %d, op %d of %v: got %+v, want %+v", seed, trace, i, op, limit, g, w)
 			}
 		}
-	}
-}
-
-// A backfill of the window before fills what the present window leaves.
-func TestRedisBackfillsThePreviousWindow(t *testing.T) {
-	t.Parallel()
-	now := time.UnixMicro(1_763_729_430_000_000)
-	r := newRedis(t, redistest.Start(t).Client(), &Options{Now: func() time.Time { return now }})
-	limit := algorithms.SlidingWindowCounter(12, time.Second)
-	take(t, r, "usr=1", limit, 10)
-	c := callOf(1)
-	it := &c.items[0]
-	it.Key = step.Key{Policy: "default", Text: "usr=1", Scope: limit.Step().Scope}
-	it.Limit, it.Op, it.Cost, it.Receipt.At = *limit.Step(), step.Backfill, 5, now.Add(-time.Second).UnixMicro()
-	if err := c.add(it); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.redis.allow(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if d := take(t, r, "usr=1", limit, 0); !d.Allowed || d.Remaining != 0 || d.UnitAfter != 500*time.Millisecond {
-		t.Errorf("got %+v, want 10 and 2 units in use, and one of the 2 free in half a second", d)
 	}
 }
 

@@ -34,7 +34,7 @@ func (c *movedClock) add(d time.Duration) { c.µs.Add(d.Microseconds()) }
 func (c *movedClock) clockedRedis(client redis.UniversalClient) Client {
 	return redistest.Script(client, redistest.On("eval", redistest.Inspect(func(cmd redis.Cmder) {
 		args := cmd.Args()
-		args[3+args[2].(int)] = strconv.FormatInt(c.µs.Load(), 10)
+		args[5+args[2].(int)] = strconv.FormatInt(c.µs.Load(), 10)
 	})))
 }
 

@@ -229,7 +229,7 @@ func (rc *redisCall) giveBack(ctx context.Context, wrongly func(*item) bool) {
 	for i, it := range charged {
 		undo := &back.items[i]
 		undo.Key, undo.Limit, undo.Op, undo.Cost = it.Key, it.Limit, step.Return, it.Cost
-		it.Taken(&undo.Receipt, it.now, uint8(algorithms.Shared))
+		it.Taken(&undo.Receipt, uint8(algorithms.Shared))
 		undo.key, undo.slot = it.key, it.slot
 		it.Answer.Charged = false
 	}

@@ -100,7 +100,7 @@ var troubles = []trouble{
 	{is: []error{errTimeout}, reason: reasonTimeout, effect: effectFailure, executed: true},
 	{is: []error{context.Canceled, context.DeadlineExceeded}, reason: reasonCancelled, effect: effectNone, executed: true},
 
-	{is: []error{errLate, errOwnLateness}, reason: reasonTimeout, effect: effectNone}, // nothing was executed
+	{is: []error{errOwnLateness}, reason: reasonTimeout, effect: effectNone}, // nothing was executed
 
 	// The batches that fill the lane have failed already, and they count.
 	{is: []error{errOverloaded}, reason: reasonOverload, effect: effectNone},

@@ -6,7 +6,6 @@ package shared
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -17,29 +16,21 @@ const liveFor = 3 * beatEvery
 // instancesKey cannot be a limit's key, which has more after the brace.
 func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 
-// beat announces the instance id. It returns how many instances are live, and
-// how far the clock of decisions is ahead of this process's.
-func (r *redisLayer) beat(ctx context.Context, id string) (live int64, skew time.Duration, err error) {
+// beat announces the instance id. It returns how many instances are live.
+func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error) {
 	key := r.instancesKey()
-	asked := time.Now()
 	clock := redis.NewTimeCmd(ctx, "time")
 	if err := r.do(ctx, clock); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	now := clock.Val()
-	if r.now == nil {
-		skew = now.Sub(asked)
-	}
 	count := redis.NewIntCmd(ctx, "zcard", key)
 	err = r.do(ctx,
 		redis.NewIntCmd(ctx, "zadd", key, now.UnixMilli(), id),
 		redis.NewIntCmd(ctx, "zremrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-liveFor).UnixMilli(), 10)),
 		redis.NewBoolCmd(ctx, "pexpire", key, liveFor.Milliseconds()),
 		count)
-	if err != nil {
-		return 0, 0, err
-	}
-	return count.Val(), skew, nil
+	return count.Val(), err
 }
 
 // retire removes the instance id.

@@ -197,8 +197,8 @@ func TestTracesShowText(t *testing.T) {
 		take(t, l, "usr=1", algorithms.TokenBucket(10, time.Minute), 1)
 	}
 	last := traced[len(traced)-1]
-	if !strings.HasPrefix(last, "evalsha "+lua.Digest+" 1 penstock:{usr=1}:default:tb 0 ") {
-		t.Errorf("got %q, want the digest, the number of keys, the key and the clock", last)
+	if !strings.HasPrefix(last, "evalsha "+lua.Digest+" 1 penstock:{usr=1}:default:tb tb") {
+		t.Errorf("got %q, want the digest, the number of keys, the key and the limit", last)
 	}
 	if strings.Contains(last, "0x") || strings.Contains(last, "0xc") {
 		t.Errorf("got %q, want no pointers", last)

@@ -157,7 +157,7 @@ func (c *call) sub(places []int) *call {
 func (it *item) decide(now int64, source algorithms.Source) {
 	f := it.Figures(now)
 	var left step.Receipt
-	it.Left(&left, now, uint8(source))
+	it.Left(&left, uint8(source))
 	if f.Undecided {
 		source = algorithms.Undecided
 	}

@@ -18,7 +18,7 @@ func TestPooledItemsKeepNoReceipt(t *testing.T) {
 		if err := reset[0].Item(&it.Item); err != nil {
 			t.Fatal(err)
 		}
-		it.Op, it.Receipt.At = step.Backfill, 12_345
+		it.Op, it.Receipt.T = step.Return, 12_345
 		if err := backfill.add(it); err != nil {
 			t.Fatal(err)
 		}

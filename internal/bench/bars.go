@@ -73,7 +73,7 @@ func (r *report) explain(b *strings.Builder) {
 		var missed []string
 		for _, v := range row {
 			if !v.met {
-				missed = append(missed, fmt.Sprintf("%s %s", v.measure.title, short(v.value)))
+				missed = append(missed, fmt.Sprintf("%s %s", v.subject(), short(v.value)))
 			}
 		}
 		if missed != nil {
@@ -82,6 +82,14 @@ func (r *report) explain(b *strings.Builder) {
 			title = ""
 		}
 	}
+}
+
+// subject returns what was judged: the measure, and the contestant if the bar names one.
+func (v *verdict) subject() string {
+	if v.bar.who == "" {
+		return v.measure.title
+	}
+	return v.measure.title + ", " + v.bar.who
 }
 
 // firmMisses returns the firm bars that are missed.

@@ -4,13 +4,16 @@
 //	go -C internal/bench run . -only memory -rounds 3
 //	go -C internal/bench run . -only 'curve-2ms-(64|256)'
 //	go -C internal/bench run . -only redis-hold -rows logs
+//	go -C internal/bench run . -only instructions
+//	go -C internal/bench run . -only bareprogram
 //
 // -only selects measures by their names, such as curve-loopback-256, http-2ms,
 // policies-1 or redis-zipf. -rows selects rows of the tables by their names, such
 // as penstock or redis_rate. Both are regular expressions. The report judges a bar
 // only if all rows that it compares have run. The whole takes about 20 minutes.
 //
-// The command starts its own redis-server on a free port of the loopback address.
+// The command starts its own redis-server on a free port of the loopback address. The
+// measure of instructions also needs valgrind.
 // It is a module of its own, so that penstock's go.mod does not name the peers.
 //
 // # How it measures
@@ -51,6 +54,8 @@
 //	                         connections; otherwise the heap after garbage collection, names
 //	                         of keys included
 //	one script               the server's slow log, which counts no network
+//	instructions             valgrind's tool callgrind, on a redis-server of its own, without
+//	                         the kernel's instructions
 //
 // A quantile is missing where fewer than three checks of a round took longer.
 //
@@ -70,6 +75,29 @@
 // The proxy, the callers and Redis share the cores. A real network uses none. So
 // peers that send each check by itself also pay for the proxy, whose CPU per check
 // has a table of its own.
+//
+// # The bare script
+//
+// bare.lua is an exact token bucket for many keys that does nothing else. It shows how
+// much of the cost is penstock's. It has no promise about changed limits, other
+// algorithms, calls of several checks, returns, or clocks that step back.
+//
+// The measure of instructions compares it with penstock, for keys in known states:
+//
+//	fresh    there is no key
+//	shallow  100 per minute, and few units are in use
+//	slow     a unit takes 60 s to drain
+//	busy     over a sixteenth of the burst is in use
+//	denied   the whole burst is in use
+//
+// Each state is measured with calls that come together, and with a call that comes
+// alone. Counts of instructions hardly depend on the machine: two runs differ by up to
+// 2 %. Both scripts share Lua's garbage collector. Rows without a bar show that nothing
+// else gets dearer. A batch with other limits than buckets has fewer checks, because
+// the limiter bounds its weight.
+//
+// The bare program is one goroutine that gathers up to 128 checks for bare.lua, with
+// two calls in flight. It and penstock take turns in phases of 250 ms.
 //
 // # Processes
 //

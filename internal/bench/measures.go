@@ -28,7 +28,7 @@ const (
 
 var measures = slices.Concat(
 	curve(), wholeRequests(), policyMeasures, processMeasures,
-	redisMeasures, memoryMeasures, httpMeasures, paceMeasures)
+	redisMeasures, instructionMeasures, bareMeasures, memoryMeasures, httpMeasures, paceMeasures)
 
 var redisMeasures = []measure{{
 	name:    "redis-hot",

@@ -15,6 +15,8 @@ type stage struct {
 	proxy  *proxy // between the contestants and the server; nil: none
 	quick  bool
 	opened []func()
+
+	workbench *workbench // of the measure of instructions; nil until it begins
 }
 
 func (s *stage) onClose(f func()) { s.opened = append(s.opened, f) }

@@ -44,8 +44,8 @@ const (
 	Grant
 	Reset
 	Renew
-	// Backfill charges, as far as it fits, units that were admitted without the
-	// store at the instant in the receipt.
+	// Backfill charges as many of the units as fit: units that were admitted
+	// without the store.
 	Backfill
 )
 
@@ -63,8 +63,7 @@ type Item struct {
 	Cost  int64 // at most MaxUnits
 
 	ID      int64   // of a take, if the row TakesApart
-	Returns bool    // the charge may be returned
-	Receipt Receipt // read by Return and Renew; of Backfill its instant
+	Receipt Receipt // read by Return and Renew
 	Dropped bool    // another limiter issued the receipt: nothing happens
 
 	Index   int   // of the item in its call
@@ -245,9 +244,6 @@ func (it *Item) charge(now int64) {
 	}
 	if it.Cost > 0 {
 		s = step.charge(s, now, it.Cost, it.ID, l)
-		if n, ok := step.(noter); ok && it.Returns {
-			s = n.note(s, l)
-		}
 		held.State, held.Dirty = s, true
 	}
 	it.put(step.answer(s, 0, l))

@@ -92,14 +92,8 @@ func (concurrent) charge(s State, now, units, id int64, _ *Limit) State {
 	return s
 }
 
-// backfill does nothing: requests that began without the store end without it.
-func (concurrent) backfill(s State, _, _, _ int64, _ *Limit) State { return s }
-
 // grant frees the oldest units, though their requests may still run.
-func (concurrent) grant(s State, units int64, _ *Limit) State {
-	if s.N == 0 {
-		return s
-	}
+func (concurrent) grant(s State, units int64) State {
 	freed := min(units, s.N)
 	s.More.holds = s.More.holds[freed:]
 	s.N -= freed
@@ -107,7 +101,7 @@ func (concurrent) grant(s State, units int64, _ *Limit) State {
 }
 
 // undo frees the last units of the receipt's take, if they are still held.
-func (concurrent) undo(_, s State, _, units int64, r *Receipt, _ *Limit) State {
+func (concurrent) undo(_, s State, units int64, r *Receipt, _ *Limit) State {
 	h := slices.DeleteFunc(s.More.holds, func(h hold) bool {
 		return h.of(r) && h.unit > r.Last-units && h.unit <= r.Last
 	})

@@ -26,17 +26,11 @@ type Answer struct {
 	Missing bool // the store had no state that parses
 	Charged bool
 	T, N, F int64 // the state: after the check's charge, or uncharged
-	Era     int64
-	Shift   int64 // of a bucket that notes its rate
 
 	// Algorithms with an entry per unit answer with instants, because later
 	// figures would need the entries again. 0 if the units fit, or never will.
 	RetryAt int64 // when the need fits
 	UnitAt  int64 // when one unit fits
-}
-
-func answerOf(s State) Answer {
-	return Answer{T: s.T, N: s.N, F: s.F, Era: s.Era(), Shift: s.rate().shift}
 }
 
 // Figures are a Decision without its source and its receipt. They travel in
@@ -60,11 +54,7 @@ const refusedFor = time.Second
 // A Receipt records what a take charged, and the state that it left.
 type Receipt struct {
 	Units   int64
-	At      int64 // the instant of the take
-	T, N, F int64 // the state that it left
-	Era     int64
-	Shift   int64
-	R, W    int64 // the rate of the take
+	T, N, F int64 // the state that the take left
 	ID      int64 // of the take, if the row TakesApart
 	Last    int64 // the number of the take's last unit, if the row TakesApart
 	Row     *Row
@@ -76,10 +66,9 @@ func (r Receipt) less(units int64) Receipt {
 	if r.Units -= units; r.Units <= 0 {
 		return Receipt{}
 	}
+	r.N -= units
 	if r.Row.TakesApart {
 		r.Last -= units
-	} else {
-		r.N -= units
 	}
 	return r
 }
@@ -104,37 +93,28 @@ func (it *Item) Figures(now int64) Figures {
 	return f
 }
 
-// Left writes the receipt after the item, in place, because a Receipt is large.
-// source is the kind of limiter that issued it.
-func (it *Item) Left(r *Receipt, now int64, source uint8) {
+// Left writes the receipt after the item, in place, because a Receipt is large. source is the kind of limiter that
+// issued it.
+func (it *Item) Left(r *Receipt, source uint8) {
 	switch {
 	case it.Op == Renew, it.Dropped:
 		*r = it.Receipt
 	case it.Op == Return && it.Limit.Row.step != nil:
 		*r = it.Receipt.less(it.Cost)
 	case it.Answer.Charged && !it.Op.Settles():
-		it.Taken(r, now, source)
+		it.Taken(r, source)
 	default:
 		*r = Receipt{}
 	}
 }
 
-// Taken writes the receipt of a take that was charged at now.
-func (it *Item) Taken(r *Receipt, now int64, source uint8) {
+// Taken writes the receipt of a take that was charged.
+func (it *Item) Taken(r *Receipt, source uint8) {
 	a := &it.Answer
-	r.take(&it.Limit, it.Cost, now, source, a.T, a.N, a.F, a.Era, a.Shift)
+	*r = Receipt{Units: it.Cost, T: a.T, N: a.N, F: a.F, Source: source, Row: it.Limit.Row}
 	if r.Row.TakesApart {
 		r.ID, r.Last = it.ID, it.Cost
 	}
-}
-
-// take writes the receipt of a take that left the state t, n, f.
-func (r *Receipt) take(l *Limit, cost, now int64, source uint8, t, n, f, era, shift int64) {
-	r.Units, r.At = cost, now
-	r.T, r.N, r.F, r.Era, r.Shift = t, n, f, era, shift
-	r.R, r.W = l.R, l.W
-	r.ID, r.Last = 0, 0
-	r.Row, r.Source = l.Row, source
 }
 
 func (l *Limit) used(a *Answer) int64 {
@@ -152,8 +132,8 @@ func (l *Limit) fullAt(a *Answer) int64 {
 // FullAt returns the instant at which the state of a decided item's key is empty
 // again under its limit; 0 if it is.
 func (it *Item) FullAt() int64 {
-	if s := it.Home.Held.State; it.Home.others || !s.Spent() {
-		return it.Limit.FullAt(s)
+	if it.Home.others {
+		return it.Limit.FullAt(it.Home.Held.State)
 	}
 	return it.Limit.fullAt(&it.Answer)
 }

@@ -11,54 +11,25 @@
 
 package step
 
-type fixedWindow struct{}
+type fixedWindow struct{ counted }
 
 func (fixedWindow) at(s State, now int64, l *Limit) (State, bool) {
-	s.F = 0
-	s = s.lowered(l.Cap, now)
+	s.N, s.F = min(s.N, l.Cap), 0
 	if s.N == 0 {
-		return State{T: now, More: s.More}, false
+		return State{T: now}, false
 	}
 	t, repair := repaired(s.T, now)
-	if repair {
-		s = s.reborn(now)
-	}
 	s.T = max(t, now)
-	s.N -= min(l.Turned(t, s.T), ceilDiv(s.N, l.Requests)) * l.Requests
-	if s.N <= 0 {
-		return s.forgotten(s.T), repair
-	}
+	s.N = max(0, s.N-min(l.Turned(t, s.T), ceilDiv(s.N, l.Requests))*l.Requests)
 	return s, repair
 }
 
-func (fixedWindow) used(s State, _ *Limit) int64 { return s.N }
-
-func (fixedWindow) charge(s State, _, units, _ int64, _ *Limit) State {
-	s.N += units
-	return s
-}
-
-// backfill charges units that were admitted in the present window.
-func (fixedWindow) backfill(s State, _, units, at int64, l *Limit) State {
-	if l.Turned(at, s.T) == 0 {
-		s.N += min(units, max(0, l.Requests-s.N))
-	}
-	return s
-}
-
-func (fixedWindow) grant(s State, units int64, _ *Limit) State {
-	s.N = max(0, s.N-units)
-	return s
-}
-
-func (w fixedWindow) undo(_, s State, _, units int64, r *Receipt, l *Limit) State {
+func (w fixedWindow) undo(_, s State, units int64, r *Receipt, l *Limit) State {
 	if l.Turned(r.T, s.T) != 0 {
 		return s
 	}
-	return w.grant(s, units, l)
+	return w.grant(s, units)
 }
-
-func (fixedWindow) answer(s State, _ int64, _ *Limit) Answer { return answerOf(s) }
 
 func (fixedWindow) freeAt(a Answer, units int64, l *Limit) int64 {
 	return l.Turn(a.T, ceilDiv(a.N+units-l.Requests, l.Requests))

@@ -12,12 +12,12 @@ package step
 
 type leakyBucket struct{ tokenBucket }
 
-// undo credits only the newest take. The requests behind a place in the middle
-// have been promised their delays. A newcomer in that place would be served at
-// the same instant as the last request in the queue.
-func (b leakyBucket) undo(stored, s State, now, units int64, r *Receipt, l *Limit) State {
-	if stored.left(r) {
-		return b.restore(stored, now, units, l)
+// undo credits only the newest take: the state that it left is still stored. The requests behind a place in the middle
+// have been promised their delays. A newcomer in that place would be served at the same instant as the last request in
+// the queue.
+func (b leakyBucket) undo(stored, s State, units int64, r *Receipt, _ *Limit) State {
+	if stored.T == r.T && stored.N == r.N && stored.F == r.F {
+		return b.grant(stored, units)
 	}
 	return s
 }

@@ -1,8 +1,5 @@
-// A take that is alone in its call. No other check can deny it or change its
-// state between verdict and charge, so it needs no Item and no Call. It gives
-// the same decision as Call.Decide, in half the time. For buckets it takes a
-// third, because it calls their step directly rather than through the
-// interface.
+// A take that is alone in its call. No other check can deny it or change its state between verdict and charge, so it
+// needs no Item and no Call. It gives the same decision as Call.Decide, in half the time.
 
 package step
 
@@ -28,10 +25,6 @@ func (l *Limit) TakesLone() bool { return l.Row.step != nil && !l.Row.TakesApart
 // Take decides a lone take of cost units, at most MaxUnits, from a stored state.
 // t must be the zero Lone.
 func (t *Lone) Take(s State, now, cost int64, l *Limit) {
-	if _, ok := l.Row.step.(tokenBucket); ok {
-		t.takeBucket(s, now, cost, l)
-		return
-	}
 	step, need := l.Row.step, cost
 	t.State, t.Dirty = step.at(s, now, l)
 	t.Allowed = l.fits(step.used(t.State, l), cost)
@@ -58,25 +51,6 @@ func (t *Lone) Take(s State, now, cost int64, l *Limit) {
 	}
 }
 
-func (t *Lone) takeBucket(s State, now, cost int64, l *Limit) {
-	s, t.Dirty = tokenBucket{}.at(s, now, l)
-	t.Allowed = l.fits(s.N, cost)
-	if t.Allowed && cost > 0 {
-		s = tokenBucket{}.charge(s, now, cost, 0, l)
-		t.Dirty, t.Charged = true, true
-	}
-	t.State, t.Used = s, s.N
-	if s.N > 0 {
-		t.FullAt = after(s.T, s.F, s.N, l)
-	}
-	if s.N >= l.Burst {
-		t.UnitAt = after(s.T, s.F, s.N+1-l.Burst, l)
-	}
-	if !t.Allowed && cost <= l.Most {
-		t.RetryAt = after(s.T, s.F, s.N+min(cost, l.Burst)-l.Burst, l)
-	}
-}
-
 // RetryAfter returns how long until the cost of a denied take fits.
 func (t *Lone) RetryAfter(l *Limit, now, cost int64) time.Duration {
 	if cost > l.Most {
@@ -86,8 +60,9 @@ func (t *Lone) RetryAfter(l *Limit, now, cost int64) time.Duration {
 }
 
 // Receipt writes the receipt of a take that was charged, in place.
-func (t *Lone) Receipt(r *Receipt, l *Limit, now, cost int64, source uint8) {
-	r.take(l, cost, now, source, t.State.T, t.State.N, t.State.F, t.State.Era(), t.State.rate().shift)
+func (t *Lone) Receipt(r *Receipt, l *Limit, cost int64, source uint8) {
+	r.Units, r.T, r.N, r.F = cost, t.State.T, t.State.N, t.State.F
+	r.ID, r.Last, r.Source, r.Row = 0, 0, source, l.Row
 }
 
 // Refused returns the figures of a take for whose key the store has no room.

@@ -3,72 +3,58 @@
 package step
 
 // settle applies a settlement to its key's state.
+//
+// A Grant works on the stored state, so its result does not depend on its limit. Only a repair comes first: a state in
+// the future would grow old at the wrong instant. The figures after a Grant come from a copy, because at trims logs.
 func (it *Item) settle(now int64) {
 	it.Answer.Allowed = true
-	step, l := it.Limit.Row.step, &it.Limit
+	step, l, held := it.Limit.Row.step, &it.Limit, &it.Home.Held
 	if step == nil || it.Dropped {
 		return
 	}
-	held := &it.Home.Held
 	it.Answer.Missing = !held.Exists
-	whole := *l
-	if it.Op == Return {
-		whole.Cap = l.highest() // units that are cut cannot be told from others
-	}
-	before, changed := step.at(held.State, now, &whole)
-	after, always := it.settled(before, now, changed, &whole)
-	if changed || always || !after.equal(before) {
-		held.State, held.Dirty = after, true
-	}
-	after, _ = step.at(held.State, now, l) // undo may have returned the state of an earlier instant
-	it.put(step.answer(after, 0, l))
-}
-
-// settled returns the state after the settlement, and whether the key must be
-// written even if its state is unchanged.
-//
-// at begins an era if the rate is another one. A take of the era before is still
-// in the state if no other write has changed the key since. After a repair of the
-// clock it is not.
-func (it *Item) settled(s State, now int64, repaired bool, l *Limit) (after State, always bool) {
-	step := it.Limit.Row.step
 	switch {
 	case it.Op == Reset:
-		held := &it.Home.Held
-		if always = held.Exists || held.Dirty; always && !l.Row.FindsUnits {
-			return held.State.forgotten(now), true
+		held.State, held.Dirty = State{}, held.Dirty || held.Exists
+	case it.Op == Grant && held.State.T <= now+tolerance:
+		if it.Cost > 0 && !held.State.Empty() {
+			held.State, held.Dirty = step.grant(held.State, it.Cost), true
 		}
-		return State{T: now}, always
+	default:
+		s, changed := step.at(held.State, now, l)
+		if changed {
+			held.State, held.Dirty = s, true
+		}
+		if after := it.settled(held.State, s, now); after != s || it.Op == Force && it.Cost > 0 {
+			held.State, held.Dirty = after, true
+		}
+	}
+	view := held.State
+	if it.Op == Grant {
+		view = view.copied()
+	}
+	s, _ := step.at(view, now, l)
+	it.put(step.answer(s, 0, l))
+}
+
+// settled returns the state after the settlement. stored is the state before at, and s after it.
+func (it *Item) settled(stored, s State, now int64) State {
+	l := &it.Limit
+	switch r, renews := l.Row.step.(renewer); {
 	case it.Cost == 0:
-		return s, false
+	case it.Op == Force:
+		return l.force(s, now, it.Cost, it.ID)
+	case it.Op == Backfill:
+		return l.backfill(s, now, it.Cost, it.ID)
+	case it.Op == Renew && renews:
+		return r.renew(s, now, &it.Receipt, l)
+	case s.Empty():
+	case it.Op == Grant:
+		return l.Row.step.grant(s, it.Cost)
+	case it.Op == Return:
+		return l.Row.step.undo(stored, s, it.Cost, &it.Receipt, l)
 	}
-	switch it.Op {
-	case Force:
-		return l.force(s, now, it.Cost, it.ID), true
-	case Grant:
-		granted := step.grant(s, it.Cost, l)
-		if !granted.Spent() && s.rate().w > 0 { // receipts must not outlive the note
-			return granted.forgotten(now), true
-		}
-		return granted, true
-	case Backfill:
-		return step.backfill(s, now, it.Cost, it.Receipt.At, l), false
-	case Renew:
-		if r, ok := step.(renewer); ok {
-			return r.renew(s, now, &it.Receipt, l), true
-		}
-		return s, false
-	}
-	r, stored := &it.Receipt, it.Home.Held.State
-	switch {
-	case !s.Spent():
-		return s, false
-	case s.Era() == r.Era:
-		return step.undo(stored, s, now, it.Cost, r, l), false
-	case !repaired && stored.Era() == r.Era && stored.left(r):
-		return step.undo(stored, stored, now, it.Cost, r, l), false
-	}
-	return s, false
+	return s
 }
 
 // adds reports whether a settlement may charge a key that is new.
@@ -76,9 +62,6 @@ func (it *Item) adds() bool {
 	if it.Cost == 0 || it.Dropped || it.Limit.Row.step == nil {
 		return false
 	}
-	if it.Op == Renew {
-		_, ok := it.Limit.Row.step.(renewer)
-		return ok
-	}
-	return it.Op == Force || it.Op == Backfill
+	_, renews := it.Limit.Row.step.(renewer)
+	return it.Op == Force || it.Op == Backfill || it.Op == Renew && renews
 }

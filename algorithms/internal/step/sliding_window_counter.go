@@ -26,17 +26,14 @@
 
 package step
 
-type slidingWindowCounter struct{}
+type slidingWindowCounter struct{ counted }
 
 func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
-	s = s.lowered(l.Cap, now)
-	if !s.Spent() {
-		return State{T: now, More: s.More}, false
+	s.N, s.F = min(s.N, l.Cap), min(s.F, l.Cap)
+	if s.Empty() {
+		return State{T: now}, false
 	}
 	t, repair := repaired(s.T, now)
-	if repair {
-		s = s.reborn(now)
-	}
 	s.T = max(t, now)
 	switch s.T/l.Window - t/l.Window {
 	case 0:
@@ -45,9 +42,6 @@ func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
 	default:
 		s.N, s.F = 0, 0
 	}
-	if !s.Spent() {
-		return s.forgotten(s.T), repair
-	}
 	return s, repair
 }
 
@@ -55,34 +49,15 @@ func (slidingWindowCounter) used(s State, l *Limit) int64 {
 	return s.N + MulDivUp(s.F, l.Window-s.T%l.Window, l.Window)
 }
 
-func (slidingWindowCounter) charge(s State, _, units, _ int64, _ *Limit) State {
-	s.N += units
-	return s
-}
-
-// backfill charges the window in which the units were admitted: the present one
-// as a take does, the previous one as if it counted in full. If several
-// instances fill the previous window, a few units are lost. It never makes a
-// debt.
-func (c slidingWindowCounter) backfill(s State, _, units, at int64, l *Limit) State {
-	switch s.T/l.Window - at/l.Window {
-	case 0:
-		s.N += min(units, max(0, l.Requests-c.used(s, l)))
-	case 1:
-		s.F += min(units, max(0, l.Requests-s.N-s.F))
-	}
-	return s
-}
-
-// grant credits the present window first, because its units count in full.
-func (slidingWindowCounter) grant(s State, units int64, _ *Limit) State {
+// grant credits the window of T first, because its units count in full.
+func (slidingWindowCounter) grant(s State, units int64) State {
 	credit := min(s.N, units)
 	s.N -= credit
 	s.F = max(0, s.F-(units-credit))
 	return s
 }
 
-func (slidingWindowCounter) undo(_, s State, _, units int64, r *Receipt, l *Limit) State {
+func (slidingWindowCounter) undo(_, s State, units int64, r *Receipt, l *Limit) State {
 	switch s.T/l.Window - r.T/l.Window {
 	case 0:
 		s.N = max(0, s.N-units)
@@ -91,12 +66,6 @@ func (slidingWindowCounter) undo(_, s State, _, units int64, r *Receipt, l *Limi
 	}
 	return s
 }
-
-func (slidingWindowCounter) entries(s State, l *Limit) []Entry {
-	return []Entry{{s.T - l.Window, s.F}, {s.T, s.N}}
-}
-
-func (slidingWindowCounter) answer(s State, _ int64, _ *Limit) Answer { return answerOf(s) }
 
 func (slidingWindowCounter) freeAt(a Answer, units int64, l *Limit) int64 {
 	i := a.T / l.Window

@@ -22,6 +22,9 @@ import (
 
 type slidingWindowLog struct{}
 
+// An entry is units that were admitted at one instant.
+type entry struct{ at, units int64 }
+
 func (slidingWindowLog) at(s State, now int64, l *Limit) (State, bool) {
 	if s.N == 0 {
 		return State{T: now}, false
@@ -35,8 +38,8 @@ func (slidingWindowLog) at(s State, now int64, l *Limit) (State, bool) {
 		return State{T: now}, true
 	}
 	expired := 0
-	for ; eff-s.More.entries[expired].At >= l.Window; expired++ {
-		s.N -= s.More.entries[expired].Units
+	for ; eff-s.More.entries[expired].at >= l.Window; expired++ {
+		s.N -= s.More.entries[expired].units
 	}
 	if expired > 0 {
 		s.More.entries = s.More.entries[expired:] // append copies only live entries
@@ -49,11 +52,11 @@ func (slidingWindowLog) at(s State, now int64, l *Limit) (State, bool) {
 func (s State) stepBack(now int64) State {
 	e := s.More.entries
 	var sum int64
-	for len(e) > 0 && e[len(e)-1].At > now {
-		sum += e[len(e)-1].Units
+	for len(e) > 0 && e[len(e)-1].at > now {
+		sum += e[len(e)-1].units
 		e = e[:len(e)-1]
 	}
-	s.More.entries = append(e, Entry{now, sum})
+	s.More.entries = append(e, entry{now, sum})
 	s.T = now
 	return s
 }
@@ -65,66 +68,41 @@ func (slidingWindowLog) charge(s State, now, units, _ int64, _ *Limit) State {
 		s.More = &More{}
 	}
 	s.T = max(s.T, now)
-	s.More.entries = append(s.More.entries, Entry{s.T, units})
+	s.More.entries = append(s.More.entries, entry{s.T, units})
 	s.N += units
 	return s
 }
 
-// backfill adds an entry at the instant at, or at the newest entry's instant if
-// that is later, because entries are in order.
-func (w slidingWindowLog) backfill(s State, now, units, at int64, l *Limit) State {
-	newest := s.T
-	if s.N == 0 {
-		newest = 0
-	}
-	units, at = min(units, max(0, l.Requests-s.N)), max(newest, min(at, now))
-	if units == 0 || at+l.Window <= now {
-		return s
-	}
-	s.T = newest
-	return w.charge(s, at, units, 0, l)
-}
-
-// grant takes units from the newest entries. That is exact if no take came in
-// between; otherwise some unit may be forgotten early.
-func (slidingWindowLog) grant(s State, units int64, _ *Limit) State {
+// grant takes units from the newest entries. That is exact if no take came in between; otherwise some unit may be
+// forgotten early.
+func (slidingWindowLog) grant(s State, units int64) State {
 	return s.forget(units, 0, math.MaxInt64)
 }
 
-func (slidingWindowLog) undo(_, s State, _, units int64, r *Receipt, _ *Limit) State {
+func (slidingWindowLog) undo(_, s State, units int64, r *Receipt, _ *Limit) State {
 	return s.forget(units, r.T, r.T)
 }
 
 // forget takes up to units off the entries between two instants, inclusive,
 // beginning with the newest.
 func (s State) forget(units, oldest, newest int64) State {
-	if s.N == 0 {
-		return s
-	}
 	e := s.More.entries
-	for i := len(e) - 1; i >= 0 && units > 0 && e[i].At >= oldest; i-- {
-		if e[i].At > newest {
+	for i := len(e) - 1; i >= 0 && units > 0 && e[i].at >= oldest; i-- {
+		if e[i].at > newest {
 			continue
 		}
-		taken := min(units, e[i].Units)
+		taken := min(units, e[i].units)
 		units -= taken
 		s.N -= taken
-		if e[i].Units -= taken; e[i].Units == 0 {
+		if e[i].units -= taken; e[i].units == 0 {
 			e = slices.Delete(e, i, i+1)
 		}
 	}
 	s.More.entries = e
 	if len(e) > 0 {
-		s.T = e[len(e)-1].At
+		s.T = e[len(e)-1].at
 	}
 	return s
-}
-
-func (slidingWindowLog) entries(s State, _ *Limit) []Entry {
-	if s.More == nil {
-		return nil
-	}
-	return s.More.entries
 }
 
 func (slidingWindowLog) answer(s State, need int64, l *Limit) Answer {
@@ -138,8 +116,8 @@ func (s State) fitsAt(cost int64, l *Limit) int64 {
 		return 0
 	}
 	for _, e := range s.More.entries {
-		if excess -= e.Units; excess <= 0 {
-			return e.At + l.Window
+		if excess -= e.units; excess <= 0 {
+			return e.at + l.Window
 		}
 	}
 	return s.T + l.Window

@@ -13,6 +13,8 @@
 //	exact.go   arithmetic beyond 64 bits
 package step
 
+import "slices"
+
 // tolerance (µs) is how far a stored instant may lie ahead of the clock. Further ahead, the clock must have stepped
 // back, and the state is repaired. Within the tolerance, a late caller is judged at the stored instant, so that time
 // never moves backwards.
@@ -39,15 +41,12 @@ type step interface {
 	// charge adds units to a state that at returned. id is the take's, for algorithms that distinguish takes.
 	charge(s State, now, units, id int64, l *Limit) State
 
-	// grant takes units off a state that at returned.
-	grant(s State, units int64, l *Limit) State
+	// undo takes off units that the receipt's take charged. stored is the state before at, and s after it. undo returns
+	// s if it credits nothing.
+	undo(stored, s State, units int64, r *Receipt, l *Limit) State
 
-	// undo takes off units that the receipt's take charged, unless they have refilled or rolled out of the window.
-	// stored is the state before at. undo may return the state of an earlier instant.
-	undo(stored, s State, now, units int64, r *Receipt, l *Limit) State
-
-	// backfill charges at an earlier instant, as many units as fit.
-	backfill(s State, now, units, at int64, l *Limit) State
+	// grant takes units off a stored state, at the state's own instant.
+	grant(s State, units int64) State
 
 	// answer returns the integers from which figures are computed.
 	answer(s State, need int64, l *Limit) Answer
@@ -59,8 +58,7 @@ type step interface {
 
 // A delayer is an algorithm that serves takes after it admits them.
 type delayer interface {
-	// delayUntil returns the instant at which a take that has just been
-	// charged is to be served.
+	// delayUntil returns the instant at which a take that has just been charged is to be served.
 	delayUntil(a Answer, units int64, l *Limit) int64
 }
 
@@ -71,16 +69,24 @@ type renewer interface {
 	renew(s State, now int64, r *Receipt, l *Limit) State
 }
 
-// A noter is an algorithm that notes its rate for a charge that may be returned.
-type noter interface {
-	// note returns the state of a charge with the rate.
-	note(s State, l *Limit) State
+// counted has the methods that algorithms of constant size share.
+type counted struct{}
+
+func (counted) used(s State, _ *Limit) int64 { return s.N }
+
+func (counted) charge(s State, _, units, _ int64, _ *Limit) State {
+	s.N += units
+	return s
 }
 
-// An entryLister is an algorithm whose state knows when its units were admitted.
-type entryLister interface {
-	entries(s State, l *Limit) []Entry
+func (counted) grant(s State, units int64) State {
+	if s.N -= units; s.N <= 0 {
+		return State{T: s.T}
+	}
+	return s
 }
+
+func (counted) answer(s State, _ int64, _ *Limit) Answer { return Answer{T: s.T, N: s.N, F: s.F} }
 
 // A State is the contents of one key: n units are in use. It has four fields because Go keeps no larger struct in
 // registers.
@@ -88,99 +94,25 @@ type State struct {
 	T    int64 // buckets: n units were in use at T + F/r; otherwise the last write
 	N    int64
 	F    int64 // buckets: the fraction of T, in parts of r; counters: the previous window
-	More *More // nil for most
+	More *More // nil for algorithms of constant size
 }
 
-// More holds fields that few states need. Charges change it in place, and return the state that goes with it.
+// More holds the units of a state one by one. Charges change it in place, and return the state that goes with it.
 type More struct {
-	entries []Entry // of sliding window logs: the units one by one
-	holds   []hold  // of concurrent requests, in the place of entries
-
-	last int64 // buckets: the instant of the last charge, if it came long after T
-	era  int64 // the instant at which the units before it were forgotten; 0: never
-	rate *rate // buckets: nil unless a charge may be returned, or units were taken off in another order
+	entries []entry // of sliding window logs
+	holds   []hold  // of concurrent requests
 }
 
-// A rate is a bucket's note of its rate.
-type rate struct {
-	shift int64 // µs by which T has left the instants at which it drained, modulo w; w itself unless the state is mixed
-	r, w  int64
-}
+// Empty reports whether no unit counts. An empty state is not stored.
+func (s State) Empty() bool { return s.N == 0 && s.F == 0 }
 
-// An Entry is units that were admitted at one instant.
-type Entry struct{ At, Units int64 }
-
-// Spent reports whether any unit counts.
-func (s State) Spent() bool { return s.N != 0 || s.F != 0 }
-
-// Empty reports whether the state need not be stored.
-func (s State) Empty() bool { return !s.Spent() && s.Era() == 0 }
-
-// Era returns the era of the state; 0 is the first. Receipts of an earlier era give nothing back.
-func (s State) Era() int64 {
-	if s.More == nil {
-		return 0
+// copied returns the state with units of its own, which later operations may change.
+func (s State) copied() State {
+	if s.More != nil {
+		s.More = &More{slices.Clone(s.More.entries), slices.Clone(s.More.holds)}
 	}
-	return s.More.era
-}
-
-// rate returns the noted rate of a bucket, zero if there is none.
-func (s State) rate() rate {
-	if s.More == nil || s.More.rate == nil {
-		return rate{}
-	}
-	return *s.More.rate
-}
-
-// Lingers reports whether the state lives no shorter than the state before it: receipts of another era or rate may come.
-func (s State) Lingers() bool { return s.Era() > 0 || s.rate().w > 0 }
-
-// mixed reports whether units were taken off a bucket in another order than last in, first out.
-func (s State) mixed() bool {
-	noted := s.rate()
-	return noted.shift < noted.w
-}
-
-// equal reports whether a settlement has changed nothing between two states of a key.
-func (s State) equal(other State) bool {
-	return s.T == other.T && s.N == other.N && s.F == other.F && s.Era() == other.Era()
-}
-
-// emptied returns a bucket without units, which remembers only its era.
-func (s State) emptied(now int64) State {
-	empty := State{T: now}
-	if era := s.Era(); era > 0 {
-		empty.More = &More{era: era}
-	}
-	return empty
-}
-
-func (s State) last() int64 {
-	if s.More == nil {
-		return 0
-	}
-	return s.More.last
-}
-
-// reborn returns the state in a new era, which begins at an instant. Each era of a
-// key has an instant of its own.
-func (s State) reborn(instant int64) State {
-	s.More = &More{era: min(max(instant, s.Era()+1), MaxExact-1)}
 	return s
 }
-
-// lowered returns the state with at most limit units and with at most limit units in the window before, in a new era
-// if it had more.
-func (s State) lowered(limit, now int64) State {
-	if s.N <= limit && s.F <= limit {
-		return s
-	}
-	s.N, s.F = min(s.N, limit), min(s.F, limit)
-	return s.reborn(now)
-}
-
-// forgotten returns the state of a key after its units are forgotten at now.
-func (s State) forgotten(now int64) State { return State{T: now, More: s.More}.reborn(now) }
 
 // A Limit is a limit in the integers of the arithmetic: r units come back every w µs (in lowest terms), so one unit
 // every a + b/r µs.
@@ -216,9 +148,6 @@ func (l Limit) Reduced() Limit {
 // Exact reports whether all arithmetic of a bucket stays below 2^53.
 func (l *Limit) Exact() bool { return l.R <= (MaxExact-1)/(l.Cap+1) }
 
-// highest returns the highest cap with which the arithmetic is exact.
-func (l *Limit) highest() int64 { return max(l.Cap, min(MaxUnits, (MaxExact-1)/max(1, l.R)-1)) }
-
 // fits reports whether a need fits beside the used units.
 func (l *Limit) fits(used, need int64) bool {
 	return used+need <= l.Burst || (used == 0 && need <= l.Most)
@@ -245,23 +174,21 @@ func (l *Limit) force(s State, now, units, id int64) State {
 	return l.Row.step.charge(s, now, units, id, l)
 }
 
-// FullAt returns the instant at which a state that At returned is empty again; 0 if it is. A state that only remembers
-// its era lives until all units have refilled that could have been in use.
-func (l *Limit) FullAt(s State) int64 {
-	if !s.Spent() && s.Era() > 0 {
-		s.N = l.Cap
+// backfill charges as many units as fit, to a state that At returned.
+func (l *Limit) backfill(s State, now, units, id int64) State {
+	if units = min(units, l.Burst-l.Used(s)); units <= 0 {
+		return s
 	}
-	a := l.Row.step.answer(s, 0, l)
-	return l.fullAt(&a)
+	return l.Row.step.charge(s, now, units, id, l)
 }
 
-// Entries returns the instants at which the units of a state that At returned were admitted, oldest first, as exactly
-// as the algorithm needs them.
-func (l *Limit) Entries(s State) []Entry {
-	if d, ok := l.Row.step.(entryLister); ok {
-		return d.entries(s, l)
-	}
-	return []Entry{{s.T, s.N}}
+// Used returns the part of the burst in use, in a state that At returned.
+func (l *Limit) Used(s State) int64 { return l.Row.step.used(s, l) }
+
+// FullAt returns the instant at which a state that At returned is empty again; 0 if it is.
+func (l *Limit) FullAt(s State) int64 {
+	a := l.Row.step.answer(s, 0, l)
+	return l.fullAt(&a)
 }
 
 // Turned returns how many windows ended from one instant to another. More than two periods of a calendar count as two,

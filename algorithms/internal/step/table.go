@@ -15,14 +15,14 @@ type Row struct {
 	MaxRequests int64  // the most of a limit
 	Beyond      string // the end of the error about more requests: another algorithm to use
 
+	Counted    bool // its state has a constant size, and is a string in Redis
 	Leased     bool // units may be spent a moment after they were charged
 	Remembered bool // a denial holds until its RetryAfter, unless a settlement comes
 	Owed       bool // units admitted without the store count there afterwards
 	TakesApart bool // its receipts find their own units again, by an id
-	FindsUnits bool // its receipts find their own units again, so a Reset begins no era
 
-	// Weight is the cost of a check to the store. The unit is a lone take from
-	// a bucket, the cheapest check, which takes 3 to 4 µs.
+	// Weight is the cost of a check to the store. The unit is a take that is
+	// alone on its key, which takes 3 to 4 µs.
 	Weight func(l *Limit, op Op, cost int64) int
 }
 
@@ -52,31 +52,31 @@ var (
 
 	TokenBucket = row(Row{
 		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Weight: bucketWeight,
+		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	LeakyBucket = row(Row{
 		Name: "leaky-bucket", Tag: "lb", step: leakyBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
-		Remembered: true, Owed: true, Weight: bucketWeight,
+		Counted: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	SlidingWindowCounter = row(Row{
 		Name: "sliding-window-counter", Tag: "sc", step: slidingWindowCounter{}, Refill: Sliding, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
+		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	SlidingWindowLog = row(Row{
 		Name: "sliding-window-log", Tag: "sl", step: slidingWindowLog{}, Refill: Sliding, MaxRequests: maxLogRequests,
-		Beyond: "; use sliding-window-counter", Remembered: true, Owed: true, FindsUnits: true, Weight: logWeight,
+		Beyond: "; use sliding-window-counter", Remembered: true, Owed: true, Weight: logWeight,
 	})
 	FixedWindow = row(Row{
 		Name: "fixed-window", Tag: "fw", step: fixedWindow{}, Refill: AtTurns, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
+		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	CalendarWindow = row(Row{
 		Name: "calendar-window", Tag: "cw", step: calendarWindow{}, Refill: AtTurns, Calendar: true, MaxRequests: MaxRequests,
-		Leased: true, Remembered: true, Owed: true, Weight: counterWeight,
+		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	Concurrent = row(Row{
 		Name: "concurrent", Tag: "co", step: concurrent{}, Refill: OnReturn, MaxRequests: maxLogRequests,
-		TakesApart: true, FindsUnits: true, Weight: heldWeight,
+		TakesApart: true, Weight: heldWeight,
 	})
 )
 
@@ -86,14 +86,12 @@ func row(r Row) *Row {
 	return &r
 }
 
-func bucketWeight(_ *Limit, op Op, _ int64) int {
+func countedWeight(_ *Limit, op Op, _ int64) int {
 	if op == Take {
 		return 1
 	}
 	return 3
 }
-
-func counterWeight(*Limit, Op, int64) int { return 3 }
 
 // logWeight counts the entries of a log that a check reads in the worst case: a
 // part of all entries, and for a settlement as many as its units.
