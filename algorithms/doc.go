@@ -22,13 +22,33 @@
 //
 // [Limiter.Allow] charges all takes of a call or none: see the package example.
 //
+// # What is promised
+//
+//	A limit stays the same      in every interval at most what its algorithm's documentation says is admitted, and
+//	                            a request that fits is admitted
+//	Several limits in one call  all are charged, or none
+//	RetryAfter                  one microsecond before it the same request is denied; at it the request is admitted if
+//	                            no other client spends
+//	A Return                    a token bucket: in every interval, final costs are at most burst + rate × time + the
+//	                            units that were taken before the interval and returned in it. Windows and the log: as
+//	                            if the units had not been taken. See [Return] for the others
+//
+// A request counts at its admission, with its final cost. A token bucket and a log credit what is returned, so clients
+// can use nearly what they offer. A window loses the units that are reserved when it turns. A leaky bucket credits only
+// its newest take.
+//
 // # What happens to a key
 //
 //	Its limit is raised                the added units can be used at once
-//	Its limit is lowered               used units still count, up to twice the new burst
-//	The rate of its bucket changes     the new rate counts from the last take
+//	Its limit is lowered               units in use still count, up to twice the new burst, and come back at the lower
+//	                                   rate. If only denials come until the old limit would be full, the key expires then
+//	The rate of its bucket is raised   the new rate also counts for the time since the last take, and up to one unit's
+//	                                   time at the old rate before it. So a raise may fill the bucket at once
+//	It is reset, its limit changes,    a Return of an earlier take credits at most its own units, and never more than
+//	or the clock steps back            are in use
 //	Its algorithm changes              a new key, which starts full
 //	The clock steps back over 100 ms   the state moves to the new now and keeps its used units
+//	A caller's clock is late by d      the caller can add rate × d units
 //	Its state does not parse           it counts as absent, and the next charge replaces it
 //	Redis holds another type there     an error; penstock never writes or deletes that key
 package algorithms

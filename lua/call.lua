@@ -137,9 +137,26 @@ while pos <= size do
   end
 end
 
+-- A key is stored until it no longer matters under any limit that changed it.
 for k = 1, #KEYS do
-  if unsaved[k] then
-    write(k, unsaved[k])
+  local l = unsaved[k]
+  if l then
+    local key, n, t, f, until_then = KEYS[k], N[k], T[k], F[k], nil
+    if l == GRANTED then
+      l = limits[1]
+    else
+      until_then = l.step.full_at(n, t, f, l)
+    end
+    if under and under[k] then
+      for other in pairs(under[k]) do
+        until_then = max(until_then, other.step.full_at(n, t, f, other))
+      end
+    end
+    if n == 0 and f == 0 then
+      call('DEL', key)
+    else
+      save(key, texts[k], T0[k], N0[k], n, t, f, until_then, l)
+    end
   end
 end
 errors[1] = table.concat(replies)

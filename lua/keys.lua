@@ -15,34 +15,29 @@ local texts, T0, N0 = { false, false, false, false }, { 0, 0, 0, 0 }, { 0, 0, 0,
 -- it; the error of reading it.
 local under, failed
 
--- fail notes that a key cannot be read. All groups that use it fail.
-local function fail(k, err)
-  failed = failed or {}
-  N[k], failed[k] = 0, err
-end
-
--- read reads a key.
+-- read reads a key. A key that cannot be read fails all groups that use it.
 local function read(k, step)
+  local key, n, t, f, exists = KEYS[k], 0, 0, 0, false
   if step.load then
-    local n, t, f, exists = step.load(KEYS[k])
-    if not n then
-      return fail(k, t)
+    n, t, f, exists = step.load(key)
+  else
+    local text = pcall('GET', key)
+    if type(text) == 'table' then
+      n, t = nil, text.err
+    elseif text then
+      t, n, f = decode(text)
+      texts[k], T0[k], N0[k] = text, t or false, n
+      exists = t ~= nil
+      if not t then
+        n, t, f = 0, 0, 0
+      end
     end
-    N[k], T[k], F[k], stored[k] = n, t, f, exists
-    return
   end
-  local text = pcall('GET', KEYS[k])
-  N[k], T[k], F[k], stored[k], T0[k] = 0, 0, 0, false, false
-  if not text then
-    return
-  elseif type(text) == 'table' then
-    return fail(k, text.err)
+  if not n then
+    failed = failed or {}
+    n, failed[k] = 0, t
   end
-  local t, n, f = decode(text)
-  texts[k], T0[k], N0[k] = text, t or false, n
-  if t then
-    N[k], T[k], F[k], stored[k] = n, t, f, true
-  end
+  N[k], T[k], F[k], stored[k] = n, t, f, exists
 end
 
 -- keep notes a new state. A step that writes for itself has stored it.
@@ -80,23 +75,4 @@ local function answer(v, n, t, f, l, key, cost)
     return pack('<dd', n * 32 + v, t)
   end
   return pack('<ddd', n * 32 + v + 16, t, f)
-end
-
--- write stores a state until it no longer matters under any limit that changed it.
-local function write(k, l)
-  local n, t, f = N[k], T[k], F[k]
-  if n == 0 and f == 0 then
-    call('DEL', KEYS[k])
-    return
-  elseif l == GRANTED then
-    save(KEYS[k], texts[k], T0[k], N0[k], n, t, f, nil, limits[1])
-    return
-  end
-  local until_then = l.step.full_at(n, t, f, l)
-  if under and under[k] then
-    for other in pairs(under[k]) do
-      until_then = max(until_then, other.step.full_at(n, t, f, other))
-    end
-  end
-  save(KEYS[k], texts[k], T0[k], N0[k], n, t, f, until_then, l)
 end

@@ -72,7 +72,10 @@ if takes ~= '' then
           replied = replied + 1
           local v1, n1 = v, n
           if j <= k then
-            v, v1, n1 = 0, v + 5, n - (k - j) * units
+            v, v1 = 0, v + 5
+            if j < k then
+              n1 = n - (k - j) * units
+            end
           elseif units == 0 and room >= 0 then
             v1 = v + 1
           end

@@ -3,7 +3,6 @@
 package limitertest
 
 import (
-	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -29,9 +28,6 @@ const (
 	leapDays    = 26 * 24 * time.Hour
 )
 
-// hasEra matches states that have an era. Their keys live on for as long as any earlier check made them.
-var hasEra = regexp.MustCompile(`^\d+:\d+:\d+:\d+:[1-9]\d*(:\d+:\d+:\d+)?$`)
-
 // spare is by how much the key of a bucket may outlive its state if the bucket is used again.
 const spare = 10 * time.Second
 
@@ -52,7 +48,7 @@ func (w *world) expires(
 		w.errorf("%v %d under %v: got a key that lives for %v, want at least its ResetAfter, %v",
 			c.Op, c.Cost, c.Limit, ttl, want)
 	}
-	if c.Op != algorithms.Take || hasEra.MatchString(w.s.Store.Stored(w, c)) {
+	if c.Op != algorithms.Take {
 		return // earlier charges may keep the key longer
 	}
 	most := d.ResetAfter
@@ -175,6 +171,22 @@ var storeRules = []eachRule{
 			first := w.one(c)
 			w.to(-3600 * second)
 			w.expires(c, w.one(c), injected, first)
+		},
+	},
+	{
+		// Under the limit of a second the key lives for a minute, because the clock is injected.
+		"repair-expires-by-its-own-limit",
+		"a repair under a longer window lets the key live for that window",
+		func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
+			w.one(w.on("", a.of(5, time.Second), 5))
+			w.to(-10 * second)
+			c := w.on("", a.of(5, time.Hour), 1)
+			d := w.one(c)
+			if d.Allowed {
+				w.errorf("got %s, want a denial", show(d))
+			}
+			w.expires(c, d, injected, d)
 		},
 	},
 }

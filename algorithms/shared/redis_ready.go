@@ -102,6 +102,7 @@ type keyArg struct{}
 var scriptCommands = [][]any{
 	{"time"},
 	{"set", keyArg{}, 0, "px", 1000},
+	{"psetex", keyArg{}, 1000, 0},
 	{"get", keyArg{}},
 	{"mget", keyArg{}},
 	{"incrby", keyArg{}, 0},
