@@ -24,19 +24,13 @@ if steps.cw then
     return i
   end
 
-  steps.cw = {
-    at = steps.fw.at,
-    undo = steps.fw.undo,
-    full_at = steps.fw.full_at,
-    turned = function(from, to, l)
-      return period(to, l.further) - period(from, l.further)
-    end,
-    turn = function(at, k, l)
-      local turns = l.further
-      -- No period is twice as long as another, so an unknown turn is not later
-      -- than this. A known turn is not either, unless the clock is far off.
-      local latest = at + 2 * k * (turns[#turns] - turns[#turns - 1])
-      return min(turns[period(at, turns) + k] or latest, latest)
-    end,
-  }
+  steps.cw = windows(function(from, to, l)
+    return period(to, l.further) - period(from, l.further)
+  end, function(at, k, l)
+    local turns = l.further
+    -- No period is twice as long as another, so an unknown turn is not later
+    -- than this. A known turn is not either, unless the clock is far off.
+    local latest = at + 2 * k * (turns[#turns] - turns[#turns - 1])
+    return min(turns[period(at, turns) + k] or latest, latest)
+  end)
 end

@@ -59,9 +59,10 @@ end
 
 -- By the tag of an algorithm: true if a limit has the tag. Then the algorithm's
 -- file puts its step in that place. The files of other algorithms make nothing.
+-- mixed says that a limit is not a token bucket.
 local steps = { tb = false }
 
-local limits, distinct = { false, false }, 0
+local limits, distinct, mixed = { false, false }, 0, false
 do
   local packed = ARGV[1]
   local pos, size = 1, #packed
@@ -76,7 +77,7 @@ do
       end
     end
     distinct = distinct + 1
-    limits[distinct], steps[tag] = l, true
+    limits[distinct], steps[tag], mixed = l, true, mixed or tag ~= 'tb'
   end
 end
 

@@ -8,8 +8,7 @@
 -- A list may have 20 000 entries, so the step reads few of them:
 --
 -- If there are n entries, each is one unit, and numbers of units are places.
--- Otherwise the sum of a part comes from the shorter half: from the part
--- itself, or from n less the sum of the rest.
+-- Otherwise the sum of a part comes from the shorter half.
 --
 -- Entries are in the order of their instants, so after() finds a place by
 -- bisection: entries below low are not after the instant, entries from high on
@@ -128,8 +127,8 @@ if steps.sl then
     return n, t, 0, true
   end
 
-  -- append adds an entry, at the newest entry's instant if that is later.
-  local function append(n, t, _, l, key, units)
+  -- charge adds an entry, at the newest entry's instant if that is later.
+  local function charge(n, t, _, l, key, units)
     t = max(t, now)
     local text = entry(t, units)
     if n == 0 then
@@ -205,9 +204,8 @@ if steps.sl then
     return n, t, 0
   end
 
-  -- entry_of returns the entry of a unit, counted from the oldest, or from the
-  -- newest back. It reads no entries beyond the chunk of that entry. The entries
-  -- before low do not count.
+  -- entry_of returns the entry of a unit, counted from the oldest, which is at
+  -- low, or from the newest back. It reads nothing beyond the chunk of that entry.
   local function entry_of(key, unit, back, low, size)
     local high = size - 1 -- not read yet
     while low <= high do
@@ -221,11 +219,7 @@ if steps.sl then
           return text
         end
       end
-      if back then
-        high = high - more
-      else
-        low = low + more
-      end
+      low, high = back and low or low + more, back and high - more or high
     end
     return ''
   end
@@ -274,18 +268,17 @@ if steps.sl then
         t, changed = now, true
       end
       local eff = max(t, now)
-      if t + l.window <= eff then
-        if look then
-          return 0, now, 0
-        end
+      if t + l.window <= eff and look then
+        return 0, now, 0
+      elseif t + l.window <= eff then
         return drop(key)
       end
-      if eff - oldest[key] >= l.window then
-        return trim(n, t, l, key, eff, look)
+      if eff - oldest[key] < l.window then
+        return n, t, 0, changed
       end
-      return n, t, 0, changed
+      return trim(n, t, l, key, eff, look)
     end,
-    charge = append,
+    charge = charge,
     grant = function(n, t, _, _, key, units)
       if units >= n then
         return drop(key)

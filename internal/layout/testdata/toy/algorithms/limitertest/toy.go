@@ -21,6 +21,6 @@ var _ = register(algorithm{
 	vectors: []trace{{"a toy turns in the middle of the minute", algorithms.Toy(20, time.Minute), []step{
 		take(0, 18).yes(2, 60*second).stored("1763729430000000018"),
 		take(59*second, 3).no(2, 1*second, 1*second).same(),
-		take(60*second, 20).yes(0, 60*second).stored("1763729490000000:20:0:0:1763729490000000"),
+		take(60*second, 20).yes(0, 60*second).stored("1763729490000000020"),
 	}}},
 })
