@@ -58,9 +58,9 @@ type Policy struct {
 	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
 	//
 	// A request counts at its admission. A window loses the units that are
-	// reserved when it turns: they do not come back in the next window, and do
-	// not count there. If requests may take as long as the window, use a bucket,
-	// or a window that is much longer.
+	// reserved when it turns: FixedWindow and calendars neither credit them in the
+	// next window nor count them there. If requests may take as long as the
+	// window, use a bucket, or a window that is much longer.
 	ChargeIf func(status int) bool
 
 	// Ban locks out repeat offenders; nil means no bans.

@@ -2,7 +2,8 @@
 //
 // A Redis that stalled executes the scripts in its sockets when it resumes. By
 // then this process has decided their calls. A call that was admitted without
-// Redis is charged by that, which is right: its request was served.
+// Redis is charged by that, which is right: its request was served, and the
+// ledger does not owe its units. A call that was refused stays charged once.
 
 package shared
 

@@ -25,11 +25,12 @@
 //     [algorithms.ErrUnavailable].
 //   - After five failed round trips in a row, or if half of at least twenty fail within ten seconds, the circuit opens,
 //     and calls are answered at once. Probes close it again.
-//   - A script that Redis may have executed is never sent again.
+//   - A script that Redis may have executed is never sent again. If Redis executes it after a stall, that is the charge
+//     of a call that was admitted meanwhile.
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that was at least half
-// used starts with that use. Later Redis receives the units that were admitted without it. Together the instances admit
-// at most
+// used starts with that use. Later Redis receives the units that were admitted without it. It charges as many as fit, as
+// of then, so a client that uses its whole limit may be denied once. Together the instances admit at most
 //
 //	B + R·T/W + k·B  through a Redis that lost its data k times, and
 //	B + R·U/W + N    locally, if some instance was without Redis for a time U,

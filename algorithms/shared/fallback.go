@@ -15,8 +15,8 @@
 // The bound. The memory admits only a share of each limit: of N live instances,
 // one Nth. It starts with the use of a key that the primary last reported. When
 // the primary is back, it receives the units that the memory has admitted and
-// still holds. So an outage is no second quota for a client that has spent the
-// first.
+// still holds. It charges as many as fit, as of then. So an outage is no second
+// quota for a client that has spent the first.
 //
 // In a time T, a limit of R per W with burst B admits B + R·T/W to a key (a
 // fixed window admits R in each of the clock's windows). N instances together

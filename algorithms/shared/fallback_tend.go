@@ -3,11 +3,11 @@
 //
 //	closed ── trips ──> open ── a probe succeeds ──> hand-back, at most 0.3 s ──> closed
 //
-// A hand-back sends a key's debt as a backfill. It comes before the circuit
-// closes, so the
-// first calls find these units charged; the rest follows later. Each key is a
-// call of its own: the keys of a Cluster are in many slots, and a slot that
-// does not answer must not delay the others.
+// A hand-back sends a key's debt as one backfill, which charges as many units as
+// fit, as of now. It comes before the circuit closes, so the first calls find
+// these units charged; the rest follows later. Each key is a call of its own: the
+// keys of a Cluster are in many slots, and a slot that does not answer must not
+// delay the others.
 //
 // A debt is sent at most once. If its reply is lost, Redis may have charged it,
 // so the units count as lost and are not sent again. A debt that was certainly

@@ -49,8 +49,8 @@
 //
 // Windows. A unit is charged to the window in which the store took it. Spent in
 // the next window it would exceed that window's requests, so a block of a
-// window ends with the window. The receipt says how much of the window was
-// left, by the store's clock, when the block was charged. This process counts
+// window ends with the window. The take's ResetAfter says how much of the window
+// was left, by the store's clock, when the block was charged. This process counts
 // that time from the question, which came earlier. So the block ends no later
 // than the window, however long the answer took. Unspent units of a window that
 // turns (Refill AtTurns) are worth nothing from then on. Units of a sliding

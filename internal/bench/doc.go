@@ -93,7 +93,7 @@
 // Each state is measured with calls that come together, and with a call that comes
 // alone. Counts of instructions hardly depend on the machine: two runs differ by up to
 // 2 %. Both scripts share Lua's garbage collector. Rows without a bar show that nothing
-// else gets dearer. A batch with other limits than buckets has fewer checks, because
+// else gets dearer. A batch of logs or of concurrent requests has fewer checks, because
 // the limiter bounds its weight.
 //
 // The bare program is one goroutine that gathers up to 128 checks for bare.lua, with

@@ -226,8 +226,8 @@ func (it *Item) look(now int64) {
 		held.State, held.Dirty = s, true
 	}
 	it.judged = s
-	it.Answer = step.answer(s, it.Need, l)
-	it.Answer.Allowed = l.fits(step.used(s, l), it.Need)
+	it.Answer = l.answer(s, it.Need)
+	it.Answer.Allowed = l.fits(l.Used(s), it.Need)
 	it.Answer.Missing = !held.Exists
 }
 
@@ -243,10 +243,10 @@ func (it *Item) charge(now int64) {
 		s, _ = step.at(held.State, now, l)
 	}
 	if it.Cost > 0 {
-		s = step.charge(s, now, it.Cost, it.ID, l)
+		s = l.charge(s, now, it.Cost, it.ID)
 		held.State, held.Dirty = s, true
 	}
-	it.put(step.answer(s, 0, l))
+	it.put(l.answer(s, 0))
 	it.Answer.Charged = it.Cost > 0
 }
 

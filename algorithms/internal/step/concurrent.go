@@ -73,8 +73,6 @@ func (h hold) compare(other hold) int {
 
 func (h hold) of(r *Receipt) bool { return h.born == r.T && h.id == r.ID }
 
-func (concurrent) used(s State, _ *Limit) int64 { return s.N }
-
 func (concurrent) charge(s State, now, units, id int64, _ *Limit) State {
 	if s.More == nil {
 		s.More = &More{}

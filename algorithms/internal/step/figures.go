@@ -118,7 +118,7 @@ func (it *Item) Taken(r *Receipt, source uint8) {
 }
 
 func (l *Limit) used(a *Answer) int64 {
-	return l.Row.step.used(State{T: a.T, N: a.N, F: a.F}, l)
+	return l.Used(State{T: a.T, N: a.N, F: a.F})
 }
 
 // fullAt returns the instant at which the state is empty again; 0 if it is.
@@ -158,7 +158,7 @@ func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
 
 // delay returns how long to hold a take of cost that was charged at now.
 func (l *Limit) delay(a *Answer, cost, now int64) time.Duration {
-	if d, ok := l.Row.step.(delayer); ok {
+	if d := l.Row.delayer; d != nil {
 		return Until(d.delayUntil(*a, cost, l), now)
 	}
 	return 0

@@ -27,16 +27,17 @@ func (l *Limit) TakesLone() bool { return l.Row.step != nil && !l.Row.TakesApart
 func (t *Lone) Take(s State, now, cost int64, l *Limit) {
 	step, need := l.Row.step, cost
 	t.State, t.Dirty = step.at(s, now, l)
-	t.Allowed = l.fits(step.used(t.State, l), cost)
+	t.Used = l.Used(t.State)
+	t.Allowed = l.fits(t.Used, cost)
 	if t.Allowed {
 		need = 0
 		if cost > 0 {
-			t.State = step.charge(t.State, now, cost, 0, l)
+			t.State = l.charge(t.State, now, cost, 0)
+			t.Used += cost
 			t.Dirty, t.Charged = true, true
 		}
 	}
-	t.Used = step.used(t.State, l)
-	a := step.answer(t.State, need, l)
+	a := l.answer(t.State, need)
 	if t.Used > 0 {
 		t.FullAt = step.freeAt(a, l.Burst, l)
 	}
@@ -46,7 +47,7 @@ func (t *Lone) Take(s State, now, cost int64, l *Limit) {
 	if !t.Allowed && cost <= l.Most {
 		t.RetryAt = step.freeAt(a, min(cost, l.Burst), l)
 	}
-	if d, ok := step.(delayer); ok && t.Charged {
+	if d := l.Row.delayer; d != nil && t.Charged {
 		t.ServeAt = d.delayUntil(a, cost, l)
 	}
 }

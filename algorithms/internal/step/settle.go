@@ -34,19 +34,19 @@ func (it *Item) settle(now int64) {
 		view = view.copied()
 	}
 	s, _ := step.at(view, now, l)
-	it.put(step.answer(s, 0, l))
+	it.put(l.answer(s, 0))
 }
 
 // settled returns the state after the settlement. stored is the state before at, and s after it.
 func (it *Item) settled(stored, s State, now int64) State {
 	l := &it.Limit
-	switch r, renews := l.Row.step.(renewer); {
+	switch r := l.Row.renewer; {
 	case it.Cost == 0:
 	case it.Op == Force:
 		return l.force(s, now, it.Cost, it.ID)
 	case it.Op == Backfill:
 		return l.backfill(s, now, it.Cost, it.ID)
-	case it.Op == Renew && renews:
+	case it.Op == Renew && r != nil:
 		return r.renew(s, now, &it.Receipt, l)
 	case s.Empty():
 	case it.Op == Grant:
@@ -62,6 +62,5 @@ func (it *Item) adds() bool {
 	if it.Cost == 0 || it.Dropped || it.Limit.Row.step == nil {
 		return false
 	}
-	_, renews := it.Limit.Row.step.(renewer)
-	return it.Op == Force || it.Op == Backfill || it.Op == Renew && renews
+	return it.Op == Force || it.Op == Backfill || it.Op == Renew && it.Limit.Row.renewer != nil
 }

@@ -61,8 +61,6 @@ func (s State) stepBack(now int64) State {
 	return s
 }
 
-func (slidingWindowLog) used(s State, _ *Limit) int64 { return s.N }
-
 func (slidingWindowLog) charge(s State, now, units, _ int64, _ *Limit) State {
 	if s.More == nil {
 		s.More = &More{}

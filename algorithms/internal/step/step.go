@@ -35,12 +35,6 @@ type step interface {
 	// charged, as after a repair or when a log was trimmed.
 	at(s State, now int64, l *Limit) (State, bool)
 
-	// used is the part of the burst in use, in a state that at returned.
-	used(s State, l *Limit) int64
-
-	// charge adds units to a state that at returned. id is the take's, for algorithms that distinguish takes.
-	charge(s State, now, units, id int64, l *Limit) State
-
 	// undo takes off units that the receipt's take charged. stored is the state before at, and s after it. undo returns
 	// s if it credits nothing.
 	undo(stored, s State, units int64, r *Receipt, l *Limit) State
@@ -48,12 +42,24 @@ type step interface {
 	// grant takes units off a stored state, at the state's own instant.
 	grant(s State, units int64) State
 
-	// answer returns the integers from which figures are computed.
-	answer(s State, need int64, l *Limit) Answer
-
 	// freeAt returns the instant at which units fit that do not fit now. units is 1, the burst, or the need of the
 	// answer.
 	freeAt(a Answer, units int64, l *Limit) int64
+}
+
+// A weigher is an algorithm of which N is not the part of the burst in use.
+type weigher interface {
+	// used is the part of the burst in use, in a state that at returned.
+	used(s State, l *Limit) int64
+}
+
+// A lister is an algorithm that holds its units one by one.
+type lister interface {
+	// charge adds units to a state that at returned. id is the take's, for algorithms that distinguish takes.
+	charge(s State, now, units, id int64, l *Limit) State
+
+	// answer returns the integers from which figures are computed.
+	answer(s State, need int64, l *Limit) Answer
 }
 
 // A delayer is an algorithm that serves takes after it admits them.
@@ -69,15 +75,8 @@ type renewer interface {
 	renew(s State, now int64, r *Receipt, l *Limit) State
 }
 
-// counted has the methods that algorithms of constant size share.
+// counted has the grant of algorithms of constant size.
 type counted struct{}
-
-func (counted) used(s State, _ *Limit) int64 { return s.N }
-
-func (counted) charge(s State, _, units, _ int64, _ *Limit) State {
-	s.N += units
-	return s
-}
 
 func (counted) grant(s State, units int64) State {
 	if s.N -= units; s.N <= 0 {
@@ -85,8 +84,6 @@ func (counted) grant(s State, units int64) State {
 	}
 	return s
 }
-
-func (counted) answer(s State, _ int64, _ *Limit) Answer { return Answer{T: s.T, N: s.N, F: s.F} }
 
 // A State is the contents of one key: n units are in use. It has four fields because Go keeps no larger struct in
 // registers.
@@ -161,7 +158,7 @@ func (l *Limit) At(s State, now int64) State {
 
 // Charge adds units to a state that At returned.
 func (l *Limit) Charge(s State, now, units int64) State {
-	return l.Row.step.charge(s, now, units, 0, l)
+	return l.charge(s, now, units, 0)
 }
 
 // Force is Charge for units that need not fit: into debt, up to the cap.
@@ -171,7 +168,7 @@ func (l *Limit) force(s State, now, units, id int64) State {
 	if units = min(units, l.Cap-s.N); units <= 0 {
 		return s
 	}
-	return l.Row.step.charge(s, now, units, id, l)
+	return l.charge(s, now, units, id)
 }
 
 // backfill charges as many units as fit, to a state that At returned.
@@ -179,15 +176,37 @@ func (l *Limit) backfill(s State, now, units, id int64) State {
 	if units = min(units, l.Burst-l.Used(s)); units <= 0 {
 		return s
 	}
-	return l.Row.step.charge(s, now, units, id, l)
+	return l.charge(s, now, units, id)
 }
 
 // Used returns the part of the burst in use, in a state that At returned.
-func (l *Limit) Used(s State) int64 { return l.Row.step.used(s, l) }
+func (l *Limit) Used(s State) int64 {
+	if w := l.Row.weigher; w != nil {
+		return w.used(s, l)
+	}
+	return s.N
+}
+
+// charge adds units to a state that At returned. id is the take's, for algorithms that distinguish takes.
+func (l *Limit) charge(s State, now, units, id int64) State {
+	if list := l.Row.lister; list != nil {
+		return list.charge(s, now, units, id, l)
+	}
+	s.N += units
+	return s
+}
+
+// answer returns the integers from which figures are computed.
+func (l *Limit) answer(s State, need int64) Answer {
+	if list := l.Row.lister; list != nil {
+		return list.answer(s, need, l)
+	}
+	return Answer{T: s.T, N: s.N, F: s.F}
+}
 
 // FullAt returns the instant at which a state that At returned is empty again; 0 if it is.
 func (l *Limit) FullAt(s State) int64 {
-	a := l.Row.step.answer(s, 0, l)
+	a := l.answer(s, 0)
 	return l.fullAt(&a)
 }
 

@@ -10,6 +10,12 @@ type Row struct {
 	ID   byte   // its place among Rows, from 1: for stores within this process only
 	step step   // nil: denies everything, without a state
 
+	// What the step is beside that; nil for most.
+	weigher weigher
+	lister  lister
+	delayer delayer
+	renewer renewer
+
 	Refill      Refill
 	Calendar    bool   // its windows are periods of a calendar, of different lengths
 	MaxRequests int64  // the most of a limit
@@ -82,6 +88,10 @@ var (
 
 func row(r Row) *Row {
 	r.ID = byte(len(Rows) + 1)
+	r.weigher, _ = r.step.(weigher)
+	r.lister, _ = r.step.(lister)
+	r.delayer, _ = r.step.(delayer)
+	r.renewer, _ = r.step.(renewer)
 	Rows = append(Rows, &r)
 	return &r
 }
