@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "c6df1d9979800ab4628c60907997c8f03e7a7c65"
+const Digest = "313f5a959c3ca12167f5eea1db179a780e4c6555"

@@ -9,7 +9,7 @@ local GRANTED = 'granted' -- in unsaved: the key keeps its TTL
 -- the units that were read. These tables cost less than one table per key.
 local N, T, F = { false, false, false, false }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
 local stored, unsaved = { 0, 0, 0, 0 }, { false, false, false, false }
-local texts, T0, N0 = { false, false, false, false }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
+local texts, T0, N0 = { false, false, false, false }, { false, false, false, false }, { 0, 0, 0, 0 }
 
 -- By the number of a key, made when needed: the other limits that have changed
 -- it; the error of reading it.

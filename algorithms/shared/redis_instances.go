@@ -30,7 +30,10 @@ func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error
 		redis.NewIntCmd(ctx, "zremrangebyscore", key, "-inf", strconv.FormatInt(now.Add(-liveFor).UnixMilli(), 10)),
 		redis.NewBoolCmd(ctx, "pexpire", key, liveFor.Milliseconds()),
 		count)
-	return count.Val(), err
+	if err != nil {
+		return 0, err // the client may still write the reply
+	}
+	return count.Val(), nil
 }
 
 // retire removes the instance id.
