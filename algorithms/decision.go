@@ -75,8 +75,9 @@ func (d *Decision) decide(f step.Figures, source Source) {
 	d.RetryAfter, d.ResetAfter, d.UnitAfter, d.Delay = f.RetryAfter, f.ResetAfter, f.UnitAfter, f.Delay
 }
 
-// A Receipt records a charge. It is comparable, and valid for the limiter that
-// issued it.
+// A Receipt records a charge, and the state that it left. It is comparable, and
+// valid for the limiter that issued it. Return it once: a copy that is returned
+// again credits units of other requests.
 type Receipt struct{ step step.Receipt }
 
 // Units returns how many units can still be returned; 0 for the zero Receipt.

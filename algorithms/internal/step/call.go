@@ -1,5 +1,4 @@
-// Several checks in one call, all or nothing, over states that a store has loaded. Twins: lua/call.lua and, for calls
-// without two checks on one key, lua/groups.lua.
+// Several checks in one call, all or nothing, over states that a store has loaded. Twin: lua/call.lua.
 //
 // judge gives all takes their verdicts first, against the states as they are. charge follows only after the last
 // verdict, because one denial means that no take is charged. Takes on one key add up: each needs its own cost plus the
