@@ -145,7 +145,3 @@ func (s State) endsFor(cost int64, l *Limit) int64 {
 		return s.More.holds[excess-1].at + l.Window
 	}
 }
-
-func (concurrent) freeAt(a Answer, units int64, l *Limit) int64 {
-	return a.loggedFreeAt(units, l)
-}

@@ -126,7 +126,7 @@ func (l *Limit) fullAt(a *Answer) int64 {
 	if l.used(a) == 0 {
 		return 0
 	}
-	return l.Row.step.freeAt(*a, l.Burst, l)
+	return l.freeAt(a, l.Burst)
 }
 
 // FullAt returns the instant at which the state of a decided item's key is empty
@@ -144,12 +144,12 @@ func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
 	used := l.used(a)
 	f := Figures{Allowed: a.Allowed, Remaining: max(0, l.Burst-used), ResetAfter: Until(fullAt, now)}
 	if used >= l.Burst {
-		f.UnitAfter = Until(l.Row.step.freeAt(*a, 1, l), now)
+		f.UnitAfter = Until(l.freeAt(a, 1), now)
 	}
 	switch {
 	case a.Allowed:
 	case need <= l.Most:
-		f.RetryAfter = Until(l.Row.step.freeAt(*a, min(need, l.Burst), l), now)
+		f.RetryAfter = Until(l.freeAt(a, min(need, l.Burst)), now)
 	default:
 		f.RetryAfter = forever
 	}
@@ -159,7 +159,7 @@ func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
 // delay returns how long to hold a take of cost that was charged at now.
 func (l *Limit) delay(a *Answer, cost, now int64) time.Duration {
 	if d := l.Row.delayer; d != nil {
-		return Until(d.delayUntil(*a, cost, l), now)
+		return Until(d.delayUntil(State{T: a.T, N: a.N, F: a.F}, cost, l), now)
 	}
 	return 0
 }

@@ -31,6 +31,6 @@ func (w fixedWindow) undo(_, s State, units int64, r *Receipt, l *Limit) State {
 	return w.grant(s, units)
 }
 
-func (fixedWindow) freeAt(a Answer, units int64, l *Limit) int64 {
-	return l.Turn(a.T, ceilDiv(a.N+units-l.Requests, l.Requests))
+func (fixedWindow) freeAt(s State, units int64, l *Limit) int64 {
+	return l.Turn(s.T, ceilDiv(s.N+units-l.Requests, l.Requests))
 }

@@ -22,9 +22,9 @@ func (b leakyBucket) undo(stored, s State, units int64, r *Receipt, _ *Limit) St
 	return s
 }
 
-func (leakyBucket) delayUntil(a Answer, units int64, l *Limit) int64 {
-	if units == 0 || a.N == units {
+func (leakyBucket) delayUntil(s State, units int64, l *Limit) int64 {
+	if units == 0 || s.N == units {
 		return 0
 	}
-	return after(a.T, a.F, a.N-units, l)
+	return after(s.T, s.F, s.N-units, l)
 }

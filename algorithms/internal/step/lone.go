@@ -25,8 +25,8 @@ func (l *Limit) TakesLone() bool { return l.Row.step != nil && !l.Row.TakesApart
 // Take decides a lone take of cost units, at most MaxUnits, from a stored state.
 // t must be the zero Lone.
 func (t *Lone) Take(s State, now, cost int64, l *Limit) {
-	step, need := l.Row.step, cost
-	t.State, t.Dirty = step.at(s, now, l)
+	need := cost
+	t.State, t.Dirty = l.Row.step.at(s, now, l)
 	t.Used = l.Used(t.State)
 	t.Allowed = l.fits(t.Used, cost)
 	if t.Allowed {
@@ -39,16 +39,16 @@ func (t *Lone) Take(s State, now, cost int64, l *Limit) {
 	}
 	a := l.answer(t.State, need)
 	if t.Used > 0 {
-		t.FullAt = step.freeAt(a, l.Burst, l)
+		t.FullAt = l.freeAt(&a, l.Burst)
 	}
 	if t.Used >= l.Burst {
-		t.UnitAt = step.freeAt(a, 1, l)
+		t.UnitAt = l.freeAt(&a, 1)
 	}
 	if !t.Allowed && cost <= l.Most {
-		t.RetryAt = step.freeAt(a, min(cost, l.Burst), l)
+		t.RetryAt = l.freeAt(&a, min(cost, l.Burst))
 	}
 	if d := l.Row.delayer; d != nil && t.Charged {
-		t.ServeAt = d.delayUntil(a, cost, l)
+		t.ServeAt = d.delayUntil(t.State, cost, l)
 	}
 }
 

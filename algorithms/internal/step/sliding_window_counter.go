@@ -67,12 +67,12 @@ func (slidingWindowCounter) undo(_, s State, units int64, r *Receipt, l *Limit) 
 	return s
 }
 
-func (slidingWindowCounter) freeAt(a Answer, units int64, l *Limit) int64 {
-	i := a.T / l.Window
-	if room := l.Requests - a.N - units; room >= 0 {
-		q, _ := MulDiv(room, l.Window, a.F)
+func (slidingWindowCounter) freeAt(s State, units int64, l *Limit) int64 {
+	i := s.T / l.Window
+	if room := l.Requests - s.N - units; room >= 0 {
+		q, _ := MulDiv(room, l.Window, s.F)
 		return (i+1)*l.Window - q
 	}
-	q, _ := MulDiv(l.Requests-units, l.Window, a.N)
+	q, _ := MulDiv(l.Requests-units, l.Window, s.N)
 	return (i+2)*l.Window - q
 }

@@ -121,12 +121,8 @@ func (s State) fitsAt(cost int64, l *Limit) int64 {
 	return s.T + l.Window
 }
 
-func (slidingWindowLog) freeAt(a Answer, units int64, l *Limit) int64 {
-	return a.loggedFreeAt(units, l)
-}
-
-// loggedFreeAt is freeAt of algorithms with an entry per unit.
-func (a Answer) loggedFreeAt(units int64, l *Limit) int64 {
+// listedFreeAt is freeAt of algorithms that hold their units one by one.
+func (a *Answer) listedFreeAt(units int64, l *Limit) int64 {
 	switch units {
 	case l.Burst: // when the newest unit expires
 		return a.T + l.Window

@@ -41,10 +41,12 @@ type step interface {
 
 	// grant takes units off a stored state, at the state's own instant.
 	grant(s State, units int64) State
+}
 
-	// freeAt returns the instant at which units fit that do not fit now. units is 1, the burst, or the need of the
-	// answer.
-	freeAt(a Answer, units int64, l *Limit) int64
+// A refiller is an algorithm of constant size.
+type refiller interface {
+	// freeAt returns the instant at which units fit that do not fit now, in a state that at returned.
+	freeAt(s State, units int64, l *Limit) int64
 }
 
 // A weigher is an algorithm of which N is not the part of the burst in use.
@@ -65,7 +67,7 @@ type lister interface {
 // A delayer is an algorithm that serves takes after it admits them.
 type delayer interface {
 	// delayUntil returns the instant at which a take that has just been charged is to be served.
-	delayUntil(a Answer, units int64, l *Limit) int64
+	delayUntil(s State, units int64, l *Limit) int64
 }
 
 // A renewer is an algorithm whose takes end unless they are renewed.
@@ -194,6 +196,14 @@ func (l *Limit) charge(s State, now, units, id int64) State {
 	}
 	s.N += units
 	return s
+}
+
+// freeAt returns the instant at which units fit that do not fit now. units is 1, the burst, or the need of the answer.
+func (l *Limit) freeAt(a *Answer, units int64) int64 {
+	if r := l.Row.refiller; r != nil {
+		return r.freeAt(State{T: a.T, N: a.N, F: a.F}, units, l)
+	}
+	return a.listedFreeAt(units, l)
 }
 
 // answer returns the integers from which figures are computed.

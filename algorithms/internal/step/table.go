@@ -11,10 +11,11 @@ type Row struct {
 	step step   // nil: denies everything, without a state
 
 	// What the step is beside that; nil for most.
-	weigher weigher
-	lister  lister
-	delayer delayer
-	renewer renewer
+	refiller refiller
+	weigher  weigher
+	lister   lister
+	delayer  delayer
+	renewer  renewer
 
 	Refill      Refill
 	Calendar    bool   // its windows are periods of a calendar, of different lengths
@@ -88,6 +89,7 @@ var (
 
 func row(r Row) *Row {
 	r.ID = byte(len(Rows) + 1)
+	r.refiller, _ = r.step.(refiller)
 	r.weigher, _ = r.step.(weigher)
 	r.lister, _ = r.step.(lister)
 	r.delayer, _ = r.step.(delayer)

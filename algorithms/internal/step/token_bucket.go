@@ -78,6 +78,6 @@ func (b tokenBucket) undo(_, s State, units int64, _ *Receipt, _ *Limit) State {
 	return b.grant(s, units)
 }
 
-func (tokenBucket) freeAt(a Answer, units int64, l *Limit) int64 {
-	return after(a.T, a.F, a.N+units-l.Burst, l)
+func (tokenBucket) freeAt(s State, units int64, l *Limit) int64 {
+	return after(s.T, s.F, s.N+units-l.Burst, l)
 }

@@ -27,7 +27,7 @@ func (t toy) undo(_, s State, units int64, r *Receipt, l *Limit) State {
 	return t.grant(s, units)
 }
 
-func (toy) freeAt(a Answer, units int64, l *Limit) int64 {
+func (toy) freeAt(s State, units int64, l *Limit) int64 {
 	half := l.Window / 2
-	return ((a.T+half)/l.Window+ceilDiv(a.N+units-l.Requests, l.Requests))*l.Window - half
+	return ((s.T+half)/l.Window+ceilDiv(s.N+units-l.Requests, l.Requests))*l.Window - half
 }
