@@ -73,7 +73,7 @@ const (
 	//
 	//	TokenBucket                  units in use now, whoever took them
 	//	LeakyBucket                  only the newest take of the key
-	//	SlidingWindowCounter         units of the take's window, and of the window after it
+	//	SlidingWindowCounter         units of the take's window, until the window after it ends
 	//	FixedWindow and calendars    units of the take's window, until it turns
 	//	SlidingWindowLog             units that were admitted at the take's instant
 	//	Concurrent                   the take's own units

@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "313f5a959c3ca12167f5eea1db179a780e4c6555"
+const Digest = "65b4f527bca335e69d2a5f1c7c84c0ccc26b7992"

@@ -42,7 +42,7 @@ end
 
 -- keep notes a new state. A step that writes for itself has stored it.
 local function keep(k, n, t, f, l, granted)
-  N[k], T[k], F[k], stored[k] = n, t, f, true
+  N[k], T[k], F[k], stored[k] = n, t, f, n > 0 or f > 0
   local first = unsaved[k]
   if first == l or not l.step.full_at then
     return

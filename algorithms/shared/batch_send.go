@@ -69,7 +69,12 @@ func (b *batch) resolve() {
 	l, now := b.lane, monotonic()
 	c, most := l.redis.circuit, l.deadline.Microseconds()
 	inTime := now-b.began()-c.pulse.lateness(b.began(), now) <= most+punctual
-	c.settle(b.suspect, inTime && (b.phase.Load() == phaseWithdrawn || b.answered()))
+	for i := range b.scripts {
+		if b.phase.Load() != phaseWithdrawn { // otherwise Redis has not received it
+			inTime = inTime && b.scripts[i].answered()
+		}
+	}
+	c.settle(b.suspect, inTime)
 }
 
 // run sends the batch. Afterwards every command has its reply or its error.

@@ -74,7 +74,9 @@ func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d, ok := l.keys[it.Key]
-	if !ok {
+	if ok {
+		d.bringTo(now)
+	} else {
 		dropSome(l.keys, func(d *debt) bool {
 			if len(l.keys) < maxOwed { // a debt that is brought to now takes no earlier charge
 				return false
@@ -117,11 +119,13 @@ func bucketState(it *item, local *algorithms.Check, now int64) step.State {
 }
 
 // unrecord notes that the units of a Return are not owed any more.
-func (l *ledger) unrecord(it *item) {
+func (l *ledger) unrecord(it *item, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if d, ok := l.keys[it.Key]; ok {
+		d.bringTo(now)
 		d.charged = max(0, d.charged-it.Cost)
+		d.state = d.counts.Granted(d.state, it.Cost)
 	}
 }
 
@@ -182,23 +186,27 @@ func (l *ledger) len() int {
 // it as of now, which is a moment late. The newer state of a bucket holds all
 // units.
 func (d *debt) merge(newer *debt, now int64) {
+	d.bringTo(now)
 	d.charged += newer.charged
 	d.whole, d.counts = newer.whole, newer.counts
 	if d.counts.Row.Refill == step.Continuously {
 		d.state = newer.state
 		return
 	}
-	d.bringTo(now)
 	d.state = d.counts.Charge(d.state, now, newer.charged)
 }
 
-func (d *debt) bringTo(now int64) { d.state = d.counts.At(d.state, now) }
+// bringTo forgets the units that do not count any more at now.
+func (d *debt) bringTo(now int64) {
+	d.state = d.counts.At(d.state, now)
+	d.charged = min(d.charged, d.counts.Used(d.state))
+}
 
 // call returns the backfill of the units that are owed at now, and their
 // number; nil if no unit is owed.
 func (d *debt) call(now int64) (c *call, units int64) {
 	d.bringTo(now)
-	if units = min(d.counts.Used(d.state), d.charged); units == 0 {
+	if units = d.charged; units == 0 {
 		return nil, 0
 	}
 	c = callOf(1)

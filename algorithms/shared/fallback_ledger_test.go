@@ -54,7 +54,7 @@ func (w *ledgerWorld) take(l algorithms.Limit, units int64) {
 func (w *ledgerWorld) giveBack(l algorithms.Limit, units int64) {
 	it := itemOf(w.t, algorithms.Check{Policy: "p", Key: "usr=1", Limit: l, Cost: units, Op: algorithms.Return})
 	it.Cost = units // whatever the receipt was
-	w.unrecord(it)
+	w.unrecord(it, w.now)
 }
 
 func itemOf(t *testing.T, c algorithms.Check) *item {
@@ -117,6 +117,8 @@ func TestLedgerOwesWhatCounts(t *testing.T) {
 		"nothing":                           {algorithms.TokenBucket(60, hour), []taken{{0, 0}}, 0, 0},
 		"some of it returned":               {algorithms.TokenBucket(60, hour), []taken{{5, 0}}, 3, 2},
 		"all of it returned":                {algorithms.FixedWindow(60, hour), []taken{{5, 0}}, 5, 0},
+		"returned in a later window":        {algorithms.FixedWindow(60, hour), []taken{{10, 3 * hour}, {8, 0}}, 8, 0},
+		"returned after others drained":     {algorithms.TokenBucket(60, hour), []taken{{10, 3 * hour}, {8, 0}}, 8, 0},
 		"more returned than was ever taken": {algorithms.FixedWindow(60, hour), []taken{{5, 0}}, 9, 0},
 	}
 	for name, tt := range tests {

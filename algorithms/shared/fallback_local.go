@@ -264,7 +264,7 @@ func (f *fallback) settleLocally(ctx context.Context, p *part, owe bool) error {
 	for j, it := range p.items {
 		switch {
 		case it.Op == step.Return:
-			f.owed.unrecord(it)
+			f.owed.unrecord(it, now)
 		case owe:
 			f.owed.record(it, &p.checks[j], now)
 		}

@@ -3,8 +3,9 @@
 //
 // In Redis Cluster, checks of one principal share a slot. Checks in several
 // slots are taken slot by slot, in the order of their first items, and given
-// back if a later slot denies or fails. That never admits too much. Until then,
-// it can deny other callers a unit that comes back. A process that dies in
+// back if a later slot denies or fails. Until then, it can deny other callers a
+// unit that comes back, and afterwards they can take the units that came back. A
+// process that dies in
 // between leaves the units charged until they drain. Example: a call takes a
 // unit of usr=42 and a unit of const=all, whose slots differ. The first script
 // charges usr=42, and the second denies const=all. Then a Return gives the unit

@@ -220,6 +220,14 @@ func (l *Limit) FullAt(s State) int64 {
 	return l.fullAt(&a)
 }
 
+// Granted takes units off a state, at the state's own instant.
+func (l *Limit) Granted(s State, units int64) State {
+	if s.Empty() {
+		return s
+	}
+	return l.Row.step.grant(s, units)
+}
+
 // Turned returns how many windows ended from one instant to another. More than two periods of a calendar count as two,
 // which pay off any debt.
 func (l *Limit) Turned(from, to int64) int64 {

@@ -100,19 +100,10 @@ func (e *Engine) settleAsLogged(l *Line, c algorithms.Check) {
 	}
 }
 
-// promptly is the part of a window within which an outcome counts from the beginning of
-// its request, as in the middleware.
-const promptly = 1_000
-
-// settleOutcome returns the units of an outcome that does not count. A slow outcome that
-// counts is moved to the end of its request.
+// settleOutcome returns the units of an outcome that does not count.
 func (e *Engine) settleOutcome(p *ratelimit.Policy, l *Line, c algorithms.Check, end int64) {
-	switch counts := p.ChargeIf(l.Status); {
-	case !counts:
+	if !p.ChargeIf(l.Status) {
 		e.settleUnits(c, -c.Cost, end)
-	case l.Duration > c.Limit.Window()/promptly:
-		e.settleUnits(c, -c.Cost, end)
-		e.settleUnits(c, c.Cost, end)
 	}
 }
 
