@@ -123,6 +123,7 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 	done
 
 bench: tools ## compare with peers for 20 minutes, and write internal/bench/RESULTS.md and its plots
+	@.ci/install valgrind valgrind valgrind valgrind valgrind
 	go -C internal/bench run . -o RESULTS.md
 
 bench-smoke: tools ## run each benchmark for an instant: fail on allocations, ignore times
