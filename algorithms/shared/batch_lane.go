@@ -34,8 +34,8 @@ const (
 	// wait. So a batch is bounded by weight, in takes that are alone on their
 	// keys, and by the bytes of its keys and arguments. A group that exceeds them
 	// travels alone.
-	maxBatchWeight = 128
-	maxBatchBytes  = 32 << 10
+	maxBatchWeight = 96
+	maxBatchBytes  = 16 << 10
 
 	// maxStuck bounds the batches of a lane that callers have given up while
 	// the client still waits for the reply, for its ReadTimeout.

@@ -9,9 +9,9 @@ const (
 		"Tried and not better: PXAT, KEEPTTL with a PEXPIRE, the whole number parsed at once. Not taken: GETEX, because every key would then stay for a whole burst's time."
 	whyAlone = "The script takes about 10 µs in Redis; TIME, MGET and SET take 3 of them. Most clients do not obey deadlines while they read, so a worker goroutine sends the call, " +
 		"and two switches between goroutines take 20 µs. With the options of the column “penstock, fast client” the caller sends it itself."
-	whyNetwork = "The number of batches in flight is the round trip divided by 100 µs, and at least 4. With more callers than batches, a call waits for a place, up to a round trip divided by " +
+	whyNetwork = "The number of batches in flight is the round trip divided by 100 µs, and at least 2. With more callers than batches, a call waits for a place, up to a round trip divided by " +
 		"the number of batches. Twice as many batches were tried: each check then costs Redis and this process more CPU. No figure was better on the two cores that the proxy shares."
-	whyLoopback = "On one machine the CPU is the limit: clients, Redis and the measuring program share two cores. At most 4 batches are in flight, and a small batch costs as much as a large one. " +
+	whyLoopback = "On one machine the CPU is the limit: clients, Redis and the measuring program share two cores. At most 2 batches are in flight, and a small batch costs as much as a large one. " +
 		"rueidis sends all calls of a moment in one write over one connection, and go-redis alone hands no call to another goroutine."
 	whyTail          = "A call that just misses a batch waits for the next place in flight. Small batches of many connections also wait for each other in Redis."
 	whyCrowd         = "Eight processes send eight times as many batches, each with an eighth of the callers. The fixed cost of a batch, which is its system calls and the start of its script, is spread over fewer checks."

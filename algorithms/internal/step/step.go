@@ -49,7 +49,7 @@ type refiller interface {
 	freeAt(s State, units int64, l *Limit) int64
 }
 
-// A weigher is an algorithm of which N is not the part of the burst in use.
+// A weigher is an algorithm that uses another part of the burst than N.
 type weigher interface {
 	// used is the part of the burst in use, in a state that at returned.
 	used(s State, l *Limit) int64
