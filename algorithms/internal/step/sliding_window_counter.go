@@ -26,7 +26,7 @@
 
 package step
 
-type slidingWindowCounter struct{ counted }
+type slidingWindowCounter struct{}
 
 func (slidingWindowCounter) at(s State, now int64, l *Limit) (State, bool) {
 	s.N, s.F = min(s.N, l.Cap), min(s.F, l.Cap)
