@@ -78,7 +78,7 @@ func (f *flight) allowed(now int64, most int) int {
 // machine, where a large batch costs Redis less per check. Many are on a network,
 // where a large batch would let callers wait for each other.
 func (f *flight) weight() int {
-	return max(maxBatchWeight/2, 2*maxBatchWeight/max(f.level, fewInFlight))
+	return max(maxBatchWeight*3/4, 2*maxBatchWeight/max(f.level, fewInFlight))
 }
 
 // answered notes a batch that was answered at now, after a trip of so many µs.

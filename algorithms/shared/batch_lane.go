@@ -34,7 +34,7 @@ const (
 	// wait. So a batch is bounded by weight, in takes that are alone on their
 	// keys, and by the bytes of its keys and arguments. A group that exceeds them
 	// travels alone.
-	maxBatchWeight = 96
+	maxBatchWeight = 64
 	maxBatchBytes  = 16 << 10
 
 	// maxStuck bounds the batches of a lane that callers have given up while
