@@ -8,7 +8,7 @@ import "time"
 // All limiters of this module have a method Stats() Stats. Package prommetrics
 // explains them.
 type Stats struct {
-	// Shared limiters have the parts Redis, Fallback, DenyCache and Lease.
+	// Shared limiters have the parts Redis, Fallback and DenyCache.
 	Shared bool
 
 	Redis struct {
@@ -30,7 +30,7 @@ type Stats struct {
 	}
 
 	Fallback struct {
-		Open      bool // gauge
+		Open      int // gauge: circuits, of one server at most one, of a Cluster one for each master
 		Trips     uint64
 		Instances int // gauge
 
@@ -41,18 +41,16 @@ type Stats struct {
 		Owed       int    // gauge: keys
 		HandedBack uint64 // units
 		Lost       uint64 // units
+		Unknown    int64  // gauge: units that were admitted here, and that Redis has perhaps charged
 	}
-
-	// Changes are the latest 16 of the circuit, oldest first.
-	Changes []CircuitChange
 
 	DenyCache struct {
 		Hits uint64 // calls
 		Keys int    // gauge, with expired keys
 	}
 
-	// Lease is about hot keys. Leased is the sum of Units, Spent, Returned,
-	// Lost, and the units on their way back.
+	// Lease is about the hot keys of a lease.Limiter. Leased is the sum of Units,
+	// Spent, Returned, Lost, and the units on their way back.
 	Lease struct {
 		Keys  int   // gauge
 		Units int64 // gauge
@@ -74,13 +72,6 @@ type Stats struct {
 	}
 }
 
-// A CircuitChange is an opening or closing of a shared limiter's circuit.
-type CircuitChange struct {
-	At     time.Time
-	Open   bool
-	Reason string // why it has opened, as shared.Reason says it; "" if it has closed
-}
-
 // A Finding is a misconfiguration that a running service shows.
 type Finding struct {
 	// Code is the entry in RUNBOOK.md, e.g. "PS201".
@@ -95,7 +86,4 @@ type Finding struct {
 
 	// First is when it was found.
 	First time.Time `json:"first"`
-
-	// Dismissed is when an operator dismissed it, or zero.
-	Dismissed time.Time `json:"dismissed,omitzero"`
 }

@@ -39,9 +39,7 @@ func Example_smallest() {
 // Plans by API key. The instances count together in Redis, and each counts alone while Redis is away. Overrides change
 // limits while it runs, and Prometheus scrapes /metrics. A signal ends the program gracefully.
 func Example_plans() {
-	rdb := redis.NewClient(&redis.Options{ // of github.com/redis/go-redis/v9
-		Addr: "127.0.0.1:6379", ReadTimeout: 500 * time.Millisecond, DialerRetries: 1,
-	})
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"}) // of github.com/redis/go-redis/v9
 	limiter := ratelimit.Must(shared.New(rdb, nil))
 	if err := limiter.Ready(context.Background()); errors.Is(err, shared.ErrMisconfigured) {
 		log.Fatal(err) // an outage is no reason to stop

@@ -17,59 +17,23 @@ import (
 // A Finding is a misconfiguration that only requests show.
 type Finding = algorithms.Finding
 
-// Findings returns the present findings, also dismissed ones, without data of
-// clients. The middleware examines the first 1 000 requests, then one of 64,
-// and logs new findings. A finding ends an hour after its last cause.
+// Findings returns the present findings, without data of clients. The middleware
+// examines the first 1 000 requests, then one of 64, and logs new findings. A
+// finding ends an hour after its last cause.
 func (m *Middleware) Findings() []Finding {
 	var all []Finding
 	now := int64(time.Since(m.made))
 	for _, p := range m.config.Load().policies {
 		for c := range causes {
 			if p.symptoms.lasts(c, now) {
-				all = append(all, m.dismissible(c, p, m.made.Add(time.Duration(p.symptoms.first[c].Load()))))
+				all = append(all, c.finding(p, m.made.Add(time.Duration(p.symptoms.first[c].Load()))))
 			}
 		}
 		if since, found := m.nameConflict(p); found {
-			all = append(all, m.dismissible(sharedName, p, since))
-		} else {
-			p.symptoms.dismissed[sharedName].Store(0)
+			all = append(all, sharedName.finding(p, since))
 		}
 	}
 	return all
-}
-
-// Dismiss marks a finding as dismissed on this instance until it ends, because
-// an operator accepts its cause. A finding of the limiter, such as PS201, has
-// the policy "". Dismiss reports whether there is such a finding.
-func (m *Middleware) Dismiss(code, policy string) (found bool) {
-	for _, f := range m.Findings() {
-		if f.Code != code || f.Policy != policy {
-			continue
-		}
-		for _, p := range m.config.Load().policies {
-			for c := range causeTexts {
-				if p.Name == policy && causeTexts[c].code == code {
-					p.symptoms.dismissed[c].Store(max(1, int64(time.Since(m.made))))
-					found = true
-				}
-			}
-		}
-	}
-	for l := m.limiter; l != nil && !found && policy == ""; l = unwrap(l) {
-		if d, ok := l.(interface{ Dismiss(code string) bool }); ok {
-			return d.Dismiss(code)
-		}
-	}
-	return found
-}
-
-// dismissible returns a finding, and when an operator dismissed it.
-func (m *Middleware) dismissible(c cause, p *policy, first time.Time) Finding {
-	f := c.finding(p, first)
-	if at := p.symptoms.dismissed[c].Load(); at > 0 {
-		f.Dismissed = m.made.Add(time.Duration(at)).UTC()
-	}
-	return f
 }
 
 // findingLasts is how long a finding lasts after the last request that showed it.
@@ -141,8 +105,6 @@ func (c cause) finding(p *policy, first time.Time) Finding {
 type symptoms struct {
 	first, last [causes]atomic.Int64 // requests that showed the cause; last is negative after an Update
 
-	dismissed [sharedName + 1]atomic.Int64 // when an operator dismissed the finding
-
 	forwarded, direct atomic.Uint32 // examined requests in a row
 	routed            atomic.Bool   // a key had no route, or a known one
 	unrouted          atomic.Uint32 // served requests with an unknown route
@@ -162,9 +124,6 @@ func (s *symptoms) lasts(c cause, now int64) bool {
 // end, and do not count as new if they return.
 func (s *symptoms) after(now int64) *symptoms {
 	next := new(symptoms)
-	for c := range next.dismissed {
-		next.dismissed[c].Store(s.dismissed[c].Load())
-	}
 	for c := range causes {
 		last := s.last[c].Load()
 		if last = max(last, -last); last > 0 && now-last < int64(findingLasts) {
@@ -182,7 +141,6 @@ func (m *Middleware) find(c cause, p *policy) {
 	last := s.last[c].Swap(now) // of requests at once, one sees the beginning
 	if last == 0 || now-max(last, -last) >= int64(findingLasts) {
 		s.first[c].Store(now)
-		s.dismissed[c].Store(0)
 		m.logFinding(c.finding(p, time.Time{}))
 	}
 }
@@ -192,7 +150,6 @@ func (s *symptoms) end(c cause) {
 	if s.last[c].Load() != 0 {
 		s.last[c].Store(0)
 		s.first[c].Store(0)
-		s.dismissed[c].Store(0)
 	}
 }
 

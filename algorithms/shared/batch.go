@@ -1,57 +1,49 @@
-// The life of a batch: the fate of the groups that a worker sends at once, and
-// of the batch's place in flight.
+// The life of a batch: the groups that a sender sends at once.
 //
 //	           gather           send              answer
 //	 (queued) ───────> held ────────────> sent ───────────> answered
-//	    │               │ ^                │ │
-//	    │               │ └── hold ────────┘ │
-//	    │ leave, shed   │ expire             │ expire
-//	    v               v                    v
-//	 (ended)        withdrawn             overdue
+//	    │               │ └───── answer ─────────────────────^
+//	    │ leave, shed   │ expire            │ expire
+//	    v               v                   v
+//	 (ended)          unsent             overdue
 //
-//	queued     Groups wait in their lane; there is no batch yet. A group whose
-//	           caller leaves, or that has waited for too long, ends here.
-//	           The limiter never sends any part of it.
-//	held       A worker has handed the batch to the client, which has not read
-//	           it. A client that cannot connect goes on trying after the
-//	           deadline, and its error comes too late to prove that it sent
-//	           nothing. So the client receives the name of a script only when it
-//	           writes the command. Until then the batch can be withdrawn.
-//	sent       The client has read the name of a script, so Redis may have
-//	           executed it. If Redis refused all scripts without executing
-//	           anything, the batch is held again for another trip.
-//	answered   The trips ended within the deadline, perhaps because the client
-//	           failed before it read anything. Every caller that still waits
-//	           receives its answer, or why there is none.
-//	withdrawn  The deadline passed before the client read anything. The callers
-//	           have received errUnsent. Redis executed nothing, and never will.
-//	overdue    The deadline passed after the client had read a name. The callers
-//	           have received errTimeout. Redis may have executed the scripts.
+//	queued    Groups wait in their lane; there is no batch yet. A group whose
+//	          caller leaves, or that has waited for too long, ends here.
+//	held      The client has the batch, and has not read it. A client that
+//	          cannot connect goes on trying after the deadline. So the client
+//	          receives the name of a script only when it writes the command.
+//	sent      The client has read the name of a script, so Redis may have
+//	          executed it.
+//
+// A batch has three ends:
+//
+//	answered  The trips ended within the deadline, perhaps with an error. The
+//	          callers receive their answers, or why there is none.
+//	unsent    The deadline passed before the client read anything. The callers
+//	          receive errUnsent. Redis executed nothing, and never will.
+//	overdue   The deadline passed after the client had read a name. The callers
+//	          receive errTimeout. Perhaps Redis executes the scripts.
 //
 // Example: the deadline is 50 ms, and Redis is down. The client dials for 5 s.
-// At 50 ms the batch is held, so it is withdrawn: its calls are certainly not
+// At 50 ms the batch is held, so it ends unsent: its calls are certainly not
 // charged. Had the client written the command at 49 ms, the batch would be
 // overdue, and the charge unknown.
 //
 // answer and expire need the lane's mutex, so exactly one of them ends a batch.
-// It also reports the outcome to the circuit, and announces the line of the log
-// about a failure, before it wakes any caller; see shared_report.go. send and
-// hold do not need the mutex, because the client's goroutine must not wait: they
-// are atomic.
+// send does not need it, because the client's goroutine must not wait: it is
+// atomic.
 //
-// A batch of plain commands is sent at once, because late ones do no harm.
+// A batch holds one of its lane's places in flight. A batch that expires gives
+// its place to another. The lane counts it as stuck until the client returns.
 //
-// A batch holds one of its lane's places in flight. A worker that has sent the
-// batch keeps the place for the next one. When the batch expires, or when the
-// deadline of one of its callers passes (abandon), the batch is stuck: another
-// may be sent in its place, and the lane counts it as stuck until the client
-// gives up. A stuck batch that has not expired is answered like any other.
+// A caller may leave a group in flight, and an overdue batch leaves all its
+// groups. When the client returns, the calls of these groups learn how they
+// ended: see fallback_late.go.
 
 package shared
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -64,13 +56,12 @@ const (
 	phaseHeld uint32 = iota
 	phaseSent
 	phaseAnswered
-	phaseWithdrawn
+	phaseUnsent
 	phaseOverdue
 )
 
-// A batch is the groups that a worker sends at once, as one script per slot; or
-// one group of plain commands. A worker uses its batch again for the next
-// groups, with all buffers, unless the batch is stuck. Idle batches are pooled.
+// A batch is the groups that a sender sends at once, as one script per slot.
+// Idle batches are pooled, with all buffers.
 type batch struct {
 	lane   *lane
 	ctx    context.Context // of the trips
@@ -78,11 +69,9 @@ type batch struct {
 	timer  *time.Timer // runs expire
 
 	phase    atomic.Uint32
-	stuck    bool // another batch may take its place in flight; guarded by the lane's mu
 	groups   []*group
 	err      error       // why nothing is sent
 	endTrip  func(error) // the circuit's, which receives the outcome; nil if there is none
-	suspect  *suspicion  // of the circuit, which waits for the reply; nil if there is none
 	now      int64       // µs: the instant that the scripts receive; 0: the server's
 	due      int64       // µs, monotonic: when the callers give up
 	together int         // the batches in flight when it was filled, including itself
@@ -98,45 +87,50 @@ func newBatch() any {
 	return b
 }
 
-// A group is the part of a call that one script decides; or plain commands that
-// travel together.
+// A group is the part of a call that one script decides.
 type group struct {
 	items  []*item
+	lane   *lane
 	denied int // takes outside of the group
-	plain  []redis.Cmder
 	slot   uint16
+	own    bool // sent for the limiter itself: also while the circuit is open, and the circuit does not count it
+	late   bool // if the call is refused, it needs a late reply, which lets its units be returned
 
-	weight, size int // added to the batch
+	weight int // added to the batch
 
 	// Guarded by the lane's mu:
 	queued time.Time
 	batch  *batch // in flight, whose end the caller waits for
 	left   bool   // the caller has stopped waiting, though Redis may execute the group; final once the batch has ended
 
-	late func(error) // of the call: receives the end of a group that was left
-	next *group      // in the tally of its key
-	err  error       // why the batch has no answer for it
-	done chan error  // with room for one: its end
+	call  *call       // learns the end of a group that was left; nil: no call does
+	next  *group      // in the tally of its key
+	err   error       // why the batch has no answer for it
+	done  chan error  // with room for one: its end
+	ended func(error) // instead of done, if no caller waits; must not block
 }
 
-// settles reports whether the group is of settlements.
-func (g *group) settles() bool { return g.items[0].Op.Settles() }
+// end tells whoever waits that the group has ended.
+func (g *group) end(err error) {
+	if g.ended != nil {
+		g.ended(err)
+		return
+	}
+	g.done <- err
+}
 
 // reset empties g, and keeps its buffers.
 func (g *group) reset() {
-	clear(g.items)
 	*g = group{items: g.items[:0], done: g.done}
 }
 
 // reset empties b, and keeps its buffers. All its groups must have ended.
 func (b *batch) reset() {
-	clear(b.groups)
-	clear(b.trips)
 	for i := range b.scripts {
 		b.scripts[i].reset()
 	}
 	b.phase.Store(phaseHeld)
-	b.err, b.endTrip, b.suspect = nil, nil, nil
+	b.err, b.endTrip = nil, nil
 	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
 }
 
@@ -144,40 +138,33 @@ func (b *batch) reset() {
 // queued -> held. It reports whether there are any. It requires mu.
 func (b *batch) gather() bool {
 	l := b.lane
-	var weight, size int
-	most := l.flight.weight()
+	weight, most := 0, l.flight.weight()
 	for _, g := range l.queue {
-		weight, size = weight+g.weight, size+g.size
-		full := l.plain || weight > most || size > maxBatchBytes
-		if len(b.groups) > 0 && full {
+		if weight += g.weight; len(b.groups) > 0 && weight > most {
 			break
 		}
 		g.batch = b
 		b.groups = append(b.groups, g)
 	}
 	l.queue = slices.Delete(l.queue, 0, len(b.groups))
+	b.together = l.inFlight
 	return len(b.groups) > 0
 }
 
 // leave gives up a group, and reports whether it did: false if the group has
-// ended. A queued group will never be sent. The answer to a group in flight is
-// dropped. If a deadline passed, the batch is late; a caller that hung up does
-// not make it late.
-func (l *lane) leave(ctx context.Context, g *group) bool {
+// ended. A queued group will never be sent. A group in flight may still be
+// executed.
+func (l *lane) leave(g *group) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.queue, g); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 		return true
 	}
-	b := g.batch
-	if b == nil {
+	if g.batch == nil {
 		return false
 	}
 	g.left, g.batch = true, nil
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		l.abandon(b)
-	}
 	return true
 }
 
@@ -185,7 +172,7 @@ func (l *lane) leave(ctx context.Context, g *group) bool {
 // whole deadline, or all groups. It reports whether there are any. It requires
 // mu.
 func (l *lane) shed(all bool, err error) bool {
-	oldest := time.Now().Add(-l.deadline)
+	oldest := time.Now().Add(-l.redis.deadline)
 	n := 0
 	for n < len(l.queue) && (all || l.queue[n].queued.Before(oldest)) {
 		l.queue[n].end(err)
@@ -199,21 +186,14 @@ func (l *lane) shed(all bool, err error) bool {
 // It reports whether the client may write it. A client may read more than once,
 // and may write a batch that has become overdue.
 func (b *batch) send() bool {
-	if b.phase.CompareAndSwap(phaseHeld, phaseSent) {
-		return true
-	}
-	phase := b.phase.Load()
-	return phase == phaseSent || phase == phaseOverdue
+	return b.phase.CompareAndSwap(phaseHeld, phaseSent) || b.phase.Load() != phaseUnsent
 }
 
-// hold is called when nothing of the batch was executed: sent -> held.
-func (b *batch) hold() { b.phase.CompareAndSwap(phaseSent, phaseHeld) }
-
 // expired reports whether the deadline has ended the batch.
-func (b *batch) expired() bool { return b.phase.Load() >= phaseWithdrawn }
+func (b *batch) expired() bool { return b.phase.Load() >= phaseUnsent }
 
 // answer ends the batch within its deadline: held, sent -> answered. It reports
-// whether it did. From then on the worker owns the groups. It requires mu.
+// whether it did. From then on the sender owns the groups. It requires mu.
 func (b *batch) answer() bool {
 	if b.expired() {
 		return false
@@ -225,10 +205,9 @@ func (b *batch) answer() bool {
 	return true
 }
 
-// expire ends the batch at its deadline: held -> withdrawn, sent -> overdue. It
+// expire ends the batch at its deadline: held -> unsent, sent -> overdue. It
 // informs the circuit before it wakes the callers, because their next calls
-// must find the circuit open. It announces the line about the cause before that,
-// too, because callers log what they refuse.
+// must find the circuit open.
 //
 // It also ends the groups that have been waiting behind the batch for as long.
 // If no other batch has ended recently, it ends all groups in the queue,
@@ -239,47 +218,67 @@ func (b *batch) expire() {
 	defer b.cancel()
 	l := b.lane
 	l.mu.Lock()
-	if b.phase.Load() == phaseAnswered { // just in time: the worker wakes the callers
-		l.mu.Unlock()
+	defer l.mu.Unlock()
+	if b.phase.Load() >= phaseAnswered { // just in time: the sender wakes the callers
 		return
 	}
 	err := errTimeout
-	if b.phase.CompareAndSwap(phaseHeld, phaseWithdrawn) {
+	if b.phase.CompareAndSwap(phaseHeld, phaseUnsent) {
 		err = errUnsent
 	} else {
 		b.phase.Store(phaseOverdue)
 	}
-	b.blame(err)
-	if !l.plain {
-		l.redis.report.failed(err)
+	if now := monotonic(); b.endTrip != nil && l.circuit.excuses(b.due, now) {
+		b.tell(errOwnLateness)
+	} else {
+		b.tell(err)
 	}
+	l.redis.report.failed(err)
 	for _, g := range b.groups {
 		if !g.left {
-			g.left = err == errTimeout
+			g.left, g.batch = err == errTimeout, nil
 			g.end(err)
 		}
 	}
 	l.flight.failed()
 	l.late = time.Now()
-	silent := time.Since(l.ended) > l.deadline/2
+	silent := time.Since(l.ended) > l.redis.deadline/2
 	l.shed(silent, errUnsent)
-	l.abandon(b)
-	l.mu.Unlock()
+	l.land()
+	l.stuck++
+	l.start()
 }
 
-// end ends a group whose answer has not come in time. It requires mu.
-func (g *group) end(err error) {
-	g.batch = nil
-	g.done <- err
-}
-
-// abandon lets another batch take the place in flight of a late batch. It
-// requires mu.
-func (l *lane) abandon(b *batch) {
-	if !b.stuck {
-		b.stuck = true
-		l.land()
-		l.stuck++
-		l.start()
+// finish ends a batch whose trips have ended. It wakes the callers that still
+// wait, and tells the calls of groups that were left how they ended. It reports
+// whether the batch still has its place in flight.
+func (b *batch) finish() (inTime bool) {
+	stopped := b.timer.Stop()
+	l := b.lane
+	l.mu.Lock()
+	if inTime = b.answer(); inTime {
+		l.ended = time.Now()
+		b.landed()
+	} else {
+		l.stuck--
 	}
+	l.mu.Unlock()
+	if outcome := b.read(); inTime && b.err == nil {
+		b.tell(outcome)
+	}
+	for _, g := range b.groups {
+		switch {
+		case g.left && g.call != nil:
+			g.call.ended(g)
+		case inTime && !g.left:
+			g.end(g.err) // the group belongs to its caller again
+		}
+	}
+	if !inTime || !stopped { // something may still use the batch
+		b.cancel()
+		return inTime
+	}
+	b.reset()
+	l.redis.batches.Put(b)
+	return true
 }

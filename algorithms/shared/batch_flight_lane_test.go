@@ -14,11 +14,10 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-func (l *Limiter) levelOf(slot int) int {
-	lane := l.redis.lane(uint16(slot))
-	lane.mu.Lock()
-	defer lane.mu.Unlock()
-	return lane.flight.level
+func (l *lane) levelNow() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flight.level
 }
 
 // Over a slow network half of the pool is in use. A batch that is late or that fails
@@ -29,26 +28,22 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	proxy := redistest.StartProxy(t, server.Addr())
 	network := redistest.Delay(40 * time.Millisecond)
 	proxy.Set(network)
-	client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), PoolSize: 24})
-	t.Cleanup(func() { _ = client.Close() })
+	client := clientOf(t, proxy.Addr(), func(o *redis.Options) { o.PoolSize = 24 })
 	l := must(t, client, &Options{Deadline: time.Second, DenyCacheKeys: DenyCacheOff})
 	w := &witnesses{limiter: l, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 	w.ask(t, 48)
-	half := func() bool { return l.levelOf(0) == 12 }
+	only := l.redis.only
+	half := func() bool { return only.levelNow() == 12 }
 	redistest.Until(t, "half of the pool is in use", half)
 	proxy.Set(redistest.BlackHole())
-	redistest.Until(t, "a late batch ends the level", func() bool { return l.levelOf(0) == fewInFlight })
+	redistest.Until(t, "a late batch ends the level", func() bool { return only.levelNow() == fewInFlight })
 	proxy.Set(network)
 	redistest.Until(t, "half of the pool is in use again", half)
 	proxy.Set(redistest.Cut())
-	redistest.Until(t, "the circuit opens", func() bool { return l.Stats().Fallback.Open })
-	if level := l.levelOf(0); level != fewInFlight {
-		t.Errorf("got level %d after batches that failed, want %d", level, fewInFlight)
-	}
+	redistest.Until(t, "the circuit opens", func() bool { return l.Stats().Fallback.Open > 0 })
+	redistest.Until(t, "batches that failed end the level", func() bool { return only.levelNow() == fewInFlight })
 	w.leave()
-	if n := l.redis.extra.Load(); n != 0 {
-		t.Errorf("%d places in flight are taken, and no call is left", n)
-	}
+	redistest.Until(t, "all places in flight are free", func() bool { return l.redis.underWay() == 0 })
 }
 
 // A farCluster is a Cluster behind a slow network.
@@ -63,8 +58,8 @@ func (c farCluster) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// Each lane of a Cluster has a level of its own, all lanes share half of the pool, and
-// a promotion changes neither.
+// Each master of a Cluster has a lane with a level of its own, up to half of the
+// client's pool for a node. After a promotion, the lane of the new master grows, too.
 func TestFlightOfClusterLanes(t *testing.T) {
 	t.Parallel()
 	redistest.SkipOn(t, "KeyDB", "after CLUSTER FAILOVER, KeyDB leaves calls that it held without an answer")
@@ -75,12 +70,18 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	l := must(t, client, &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
 	limit := algorithms.TokenBucket(1_000_000, time.Second)
-	slots := [2]int{100, clusterSlots - 100}
+	masters := cluster.Nodes()[:3]
+	var keys [3]string
+	for i := range keys {
+		keys[i] = keyOn(t, cluster, l, masters[i])
+	}
+	laneOf := func(i int) *lane {
+		return l.redis.lane(l.StoredKey(algorithms.Check{Policy: "default", Key: keys[i], Limit: limit}))
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	callers := 0
-	for _, slot := range slots {
-		key := keyInLane(t, cluster, l, slot)
+	for _, key := range keys[:2] {
 		for range 24 {
 			callers++
 			go func() {
@@ -94,19 +95,22 @@ func TestFlightOfClusterLanes(t *testing.T) {
 			}()
 		}
 	}
+	redistest.Until(t, "the masters are known", func() bool { return laneOf(0) != laneOf(1) })
 	busy := func() bool {
-		extra := l.redis.extra.Load()
-		if extra > 8 {
-			t.Errorf("%d batches more than two for each lane are in flight, want at most half of the pool of 16", extra)
+		for i := range keys {
+			if level := laneOf(i).levelNow(); level > 8 {
+				t.Errorf("%d batches may be in flight to master %d, want at most half of the pool of 16", level, i)
+			}
 		}
-		return extra == 8 && l.levelOf(slots[0]) > fewInFlight && l.levelOf(slots[1]) > fewInFlight
+		return laneOf(0).levelNow() == 8 && laneOf(1).levelNow() == 8
 	}
 	redistest.Until(t, "both lanes use half of the pool", busy)
-	if unused := l.levelOf(clusterSlots / 2); unused != 0 {
+	if unused := laneOf(2).levelNow(); unused != 0 {
 		t.Errorf("a lane without calls has level %d", unused)
 	}
-	replica := cluster.Replica(cluster.Master(slots[0]))
-	cluster.Promote(replica)
+	before := laneOf(0)
+	cluster.Promote(cluster.Replica(masters[0]))
+	redistest.Until(t, "the keys of the old master have another lane", func() bool { return laneOf(0) != before })
 	redistest.Until(t, "both lanes use half of the pool after a promotion", busy)
 	stop()
 	for range callers {
@@ -114,16 +118,16 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	}
 }
 
-// keyInLane returns a key whose slot is in the lane of a slot.
-func keyInLane(t *testing.T, cluster *redistest.Cluster, l *Limiter, slot int) string {
+// keyOn returns a key whose takes by buckets are on a master.
+func keyOn(t *testing.T, cluster *redistest.Cluster, l *Limiter, master *redistest.Server) string {
 	t.Helper()
-	for i := range 100_000 {
+	for i := range 1_000 {
 		key := fmt.Sprint("usr=", i)
 		c := algorithms.Check{Policy: "default", Key: key, Limit: algorithms.TokenBucket(1, time.Second)}
-		if cluster.Slot(l.StoredKey(c))/slotsPerLane == slot/slotsPerLane {
+		if cluster.Master(cluster.Slot(l.StoredKey(c))) == master {
 			return key
 		}
 	}
-	t.Fatal("no key in the lane")
+	t.Fatal("no key on the master")
 	return ""
 }

@@ -5,6 +5,7 @@ package shared
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -90,7 +91,9 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 		if err != nil {
 			s.Fatal(err)
 		}
-		rc := s.redis.newCall(c)
+		rc := &c.slots
+		rc.redis, rc.call, rc.items = s.redis, c, c.items
+		rc.split()
 		g := &rc.groups[0]
 		for _, it := range g.items {
 			if it.Instead != nil {
@@ -100,13 +103,14 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 		places[g] = i
 		one.groups = append(one.groups, g)
 	}
-	one.now.µs = now
+	one.now = now
+	one.nowText.text = strconv.AppendInt(nil, now, 10)
 	one.pack(s.redis.clock)
 	args := []any{"evalsha", lua.Digest, len(one.keys)}
 	for i := range one.keys {
 		args = append(args, &one.keys[i])
 	}
-	args = append(args, one.packed, one.takes, &one.now)
+	args = append(args, one.packed, one.takes, &one.nowText)
 	if len(one.checks) > 0 {
 		args = append(args, one.checks)
 	}

@@ -1,11 +1,30 @@
-// Lanes: the queues in which groups gather, one for each part of Redis, and the
-// workers that send the gathered groups.
+// Lanes: the queues in which groups gather, one for each master, and the senders
+// of the gathered groups.
 //
 // While as many batches as allowed are in flight, groups gather, and the next
 // batch takes them all. So a lone call waits for nothing, and many calls share
 // round trips. Example: two batches are allowed and in flight, and 30 calls
 // arrive. They queue. When the first batch is answered, its worker sends all 30
 // in the next one.
+//
+// Senders. A worker is a goroutine that sends batches until the queue is empty.
+// It may hang in the client for longer than the deadline, but a caller may not.
+// A caller whose group is alone in the queue sends the batch itself, because
+// two hand-overs to a worker take a sixth of a round trip on one machine. It
+// does so only through a client that ends each read and write 1 ms after the
+// deadline, and only if
+//
+//   - the caller has no deadline before the limiter's,
+//   - no take fails closed: a reply that comes after its refusal lets its units be
+//     returned, and
+//   - no batch of the lane was late in the last second. A client that gives up
+//     closes the connection.
+//
+// Example: the deadline is 50 ms, and Redis hangs. The batch of the first call
+// expires at 50 ms, and its caller returns at 51 ms. For the next second only
+// workers send, so further callers return at 50 ms, and their connections stay
+// open for ten deadlines. If Redis resumes by then, its replies say which calls
+// it has executed.
 
 package shared
 
@@ -32,32 +51,23 @@ var (
 const (
 	// A batch holds Redis for as long as its checks take, and all other clients
 	// wait. So a batch is bounded by weight, in takes that are alone on their
-	// keys, and by the bytes of its keys and arguments. A group that exceeds them
-	// travels alone.
+	// keys. A heavier group travels alone.
 	maxBatchWeight = 64
-	maxBatchBytes  = 16 << 10
 
 	// maxStuck bounds the batches of a lane that callers have given up while
-	// the client still waits for the reply, for its ReadTimeout.
+	// the client still waits for the reply.
 	maxStuck = 16
 	// maxQueued bounds the groups of a lane that wait to be sent.
 	maxQueued = 16 << 10
 
-	// slotsPerLane makes 64 lanes. Masters hold ranges of slots, so a master
-	// that does not answer delays few slots of other masters.
-	slotsPerLane = 256
-
-	// controlDeadline is the deadline of plain commands. No caller of a limit
-	// waits for them, and the first command may have to dial.
-	controlDeadline = time.Second
+	// workersFor is how long after a late batch only workers send.
+	workersFor = time.Second
 )
 
-// A lane sends groups to one part of Redis. Plain commands have a lane of their
-// own, so that a command that hangs delays no script.
+// A lane sends groups to one master.
 type lane struct {
-	redis    *redisLayer
-	deadline time.Duration
-	plain    bool
+	redis   *redisLayer
+	circuit *circuit // of the master
 
 	mu       sync.Mutex // guards the fields below
 	queue    []*group
@@ -68,39 +78,64 @@ type lane struct {
 	late     time.Time // when the last batch was late
 }
 
-// lane returns the lane of a slot.
-func (r *redisLayer) lane(slot uint16) *lane {
-	return &r.lanes[int(slot)/slotsPerLane]
-}
-
 // submit queues a group, and waits for its end, or until ctx ends.
 func (l *lane) submit(ctx context.Context, g *group) error {
-	g.queued = time.Now()
-	l.mu.Lock()
-	if l.stuck >= maxStuck || len(l.queue) >= maxQueued {
-		l.mu.Unlock()
-		return errOverloaded
+	own, err := l.enqueue(ctx, g)
+	if err != nil {
+		return err
 	}
-	l.queue = append(l.queue, g)
-	if own := l.ownBatch(ctx); own != nil {
-		l.mu.Unlock()
+	if own != nil {
 		own.sendOwn()
 		return <-g.done
 	}
-	l.start()
-	l.mu.Unlock()
 	select {
 	case err := <-g.done:
 		return err
 	case <-ctx.Done():
 	}
-	if l.leave(ctx, g) {
-		if err := ctx.Err(); g.left || !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-		return errUnsent // the group was still in the queue
+	if !l.leave(g) {
+		return <-g.done // just in time
 	}
-	return <-g.done // just in time
+	if g.left {
+		return errTimeout
+	}
+	return errUnsent
+}
+
+// post queues a group that has no waiting caller.
+func (l *lane) post(g *group) {
+	if _, err := l.enqueue(nil, g); err != nil {
+		g.end(err)
+	}
+}
+
+// enqueue adds a group to the queue. It returns the group's batch if the caller,
+// who waits until ctx ends, is to send it; otherwise a worker will.
+func (l *lane) enqueue(ctx context.Context, g *group) (own *batch, err error) {
+	g.queued = time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stuck >= maxStuck || len(l.queue) >= maxQueued {
+		return nil, errOverloaded
+	}
+	l.queue = append(l.queue, g)
+	if l.mayOwn(ctx) && l.place() {
+		own = l.batch()
+		own.gather()
+		return own, nil
+	}
+	l.start()
+	return nil, nil
+}
+
+// mayOwn reports whether the caller of the last group in the queue may send it
+// itself. It requires mu.
+func (l *lane) mayOwn(ctx context.Context) bool {
+	if ctx == nil || l.redis.own == nil || len(l.queue) != 1 || l.queue[0].late || l.queue[0].queued.Before(l.late.Add(workersFor)) {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return !ok || time.Until(deadline) >= l.redis.deadline
 }
 
 // start starts a worker, if there is work and one more batch may be in flight.
@@ -116,29 +151,15 @@ func (l *lane) place() bool {
 	if l.inFlight >= l.allowed() {
 		return false
 	}
-	if l.inFlight >= fewInFlight && l.redis.extra.Add(1) > int64(l.redis.inFlight) {
-		l.redis.extra.Add(-1)
-		return false
-	}
 	l.inFlight++
 	return true
 }
 
 // allowed returns how many batches may be in flight. It requires mu.
-func (l *lane) allowed() int {
-	if l.plain {
-		return min(fewInFlight, l.redis.inFlight)
-	}
-	return l.flight.allowed(monotonic(), l.redis.inFlight)
-}
+func (l *lane) allowed() int { return l.flight.allowed(monotonic(), l.redis.inFlight) }
 
 // land frees a place in flight. It requires mu.
-func (l *lane) land() {
-	if l.inFlight > fewInFlight {
-		l.redis.extra.Add(-1)
-	}
-	l.inFlight--
-}
+func (l *lane) land() { l.inFlight-- }
 
 // batch returns a batch that is not used.
 func (l *lane) batch() *batch {
@@ -150,75 +171,43 @@ func (l *lane) batch() *batch {
 // work is a worker: it sends batches until the queue is empty, or until it has
 // lost its place in flight.
 func (l *lane) work() {
-	b := l.batch()
-	for b.next() {
-		b.begin()
-		b.timer.Reset(l.deadline)
-		if b.err == nil {
-			b.run()
-		}
-		if !b.end() {
+	for b := l.next(); b != nil; b = l.next() {
+		b.run(l.redis.workers)
+		if !b.finish() {
 			return
 		}
 	}
-	l.redis.batches.Put(b)
 }
 
-// end ends a batch whose trips have ended. It reports whether the batch can be
-// used again.
-func (b *batch) end() bool {
-	if !b.finish() {
-		b.cancel()
-		return false
-	}
-	b.reset()
-	return true
-}
-
-// next fills the batch, and reports whether there is anything to send. If there
-// is nothing, it frees the worker's place in flight. It sheds groups that have
+// next returns the next batch of a worker. If there is nothing to send, next
+// frees the worker's place in flight and returns nil. It sheds groups that have
 // waited for too long: there may be more calls than Redis answers in time.
-func (b *batch) next() bool {
-	l := b.lane
+func (l *lane) next() (b *batch) {
 	l.mu.Lock()
 	late := l.shed(false, errOverloaded)
-	found := l.inFlight <= l.allowed() && b.gather()
-	b.together = l.inFlight
-	if !found {
+	if b = l.batch(); l.inFlight > l.allowed() || !b.gather() {
 		l.land()
+		l.redis.batches.Put(b)
+		b = nil
 	}
 	l.mu.Unlock()
-	if late && !l.plain {
+	if late {
 		l.redis.report.failed(errOverloaded)
 	}
-	return found
+	return b
 }
 
-// finish ends a batch whose trips have ended, and wakes the callers that still
-// wait. It reports whether the worker may use the batch again. It may not if
-// another batch has its place in flight, or if its timer may still run.
-func (b *batch) finish() bool {
-	stopped := b.timer.Stop()
+// sendOwn sends the batch of one caller. If there is more to send afterwards, a
+// worker goes on.
+func (b *batch) sendOwn() {
 	l := b.lane
-	l.mu.Lock()
-	b.resolve()
-	inTime, stuck := b.answer(), b.stuck
-	if stuck {
-		l.stuck--
-	} else {
-		l.ended = time.Now()
-		if inTime {
-			b.landed()
-		}
-		if !stopped {
+	defer func() { // also if the client panics
+		if b.finish() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
 			l.land()
 			l.start()
 		}
-	}
-	l.mu.Unlock()
-	b.tellLate()
-	if inTime {
-		b.wake() // last: groups belong to their callers again
-	}
-	return stopped && !stuck
+	}()
+	b.run(l.redis.own)
 }

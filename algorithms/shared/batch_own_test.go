@@ -1,87 +1,210 @@
-// Callers that send a batch themselves.
+// Callers that send a batch themselves, and the clients through which batches go.
 
 package shared
 
 import (
+	"bufio"
 	"context"
 	"errors"
-	"os"
-	"sync/atomic"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// An obedientClient gives up at the deadline of a context, if its options say so.
-type obedientClient struct {
-	options redis.Options
-	silent  bool // Redis does not answer
-	panics  bool
-	own     atomic.Bool // the last batch had a deadline: its caller sent it
+// A pipeServer is a server for a client in a synctest bubble. It answers scripts
+// with an error of one key, and accepts everything else.
+type pipeServer struct {
+	mu     sync.Mutex
+	silent bool        // it reads, and answers nothing
+	hungUp []time.Time // when the client closed a connection
 }
 
-func (c *obedientClient) Options() *redis.Options { return &c.options }
-
-func (c *obedientClient) Process(ctx context.Context, cmd redis.Cmder) error {
-	deadline, own := ctx.Deadline()
-	c.own.Store(own)
-	if c.panics {
-		panic("of the client")
-	}
-	err := errAnswer
-	if c.silent && own {
-		time.Sleep(time.Until(deadline))
-		err = os.ErrDeadlineExceeded
-	} else if c.silent {
-		time.Sleep(3 * time.Second) // the default of ReadTimeout
-		err = os.ErrDeadlineExceeded
-	}
-	cmd.SetErr(err)
-	return err
+func (s *pipeServer) setSilent(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent
 }
 
-// obedient returns options of a client that obeys deadlines.
-func obedient() redis.Options {
-	return redis.Options{
-		PoolSize:                 10,
-		ContextTimeoutEnabled:    true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+func (s *pipeServer) isSilent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent
+}
+
+// closed returns when the client closed connections, counted from an instant.
+func (s *pipeServer) closed(since time.Time) (after []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.hungUp {
+		after = append(after, at.Sub(since))
+	}
+	return after
+}
+
+// client returns a client with go-redis's default options, except the options that
+// set changes.
+func (s *pipeServer) client(t *testing.T, set func(*redis.Options)) *redis.Client {
+	return clientOf(t, "127.0.0.1:1", func(o *redis.Options) {
+		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go s.serve(far)
+			return near, nil
+		}
+		if set != nil {
+			set(o)
+		}
+	})
+}
+
+func (s *pipeServer) serve(conn net.Conn) {
+	defer func() {
+		s.mu.Lock()
+		s.hungUp = append(s.hungUp, time.Now())
+		s.mu.Unlock()
+	}()
+	for r := bufio.NewReader(conn); ; {
+		command, err := readCommand(r)
+		if err != nil {
+			return
+		}
+		if s.isSilent() {
+			continue
+		}
+		reply := "+OK\r\n"
+		switch strings.ToLower(command) {
+		case "hello":
+			reply = "-ERR unknown command\r\n"
+		case "evalsha":
+			reply = "-" + errAnswer.Error() + "\r\n"
+		}
+		if _, err := io.WriteString(conn, reply); err != nil {
+			return
+		}
 	}
 }
 
+// readCommand returns the first word of the next command.
+func readCommand(r *bufio.Reader) (first string, err error) {
+	number := func() (n int) {
+		line, readErr := r.ReadString('\n')
+		if err = readErr; err == nil {
+			n, err = strconv.Atoi(strings.TrimSpace(line[1:]))
+		}
+		return n
+	}
+	for i, n := 0, number(); i < n && err == nil; i++ {
+		word := make([]byte, number()+2)
+		if _, readErr := io.ReadFull(r, word); readErr != nil {
+			return "", readErr
+		}
+		if i == 0 {
+			first = strings.TrimSpace(string(word))
+		}
+	}
+	return first, err
+}
+
+// ownSends counts the batches that callers send.
+type ownSends struct {
+	Client
+	mu sync.Mutex
+	n  int
+}
+
+func (c *ownSends) Process(ctx context.Context, cmd redis.Cmder) error {
+	c.mu.Lock()
+	c.n++
+	c.mu.Unlock()
+	return c.Client.Process(ctx, cmd)
+}
+
+// countOwn returns how many batches callers have sent themselves since it was called.
+func countOwn(l *Limiter) func() int {
+	c, own := &ownSends{Client: l.redis.own.client}, *l.redis.own
+	own.client = c
+	l.redis.own = &own
+	return func() (n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		n, c.n = c.n, 0
+		return n
+	}
+}
+
+const pipeDeadline = 50 * time.Millisecond
+
+// takeOne takes a unit, and returns the error and how long it took.
+func takeOne(ctx context.Context, l *Limiter) (err error, took time.Duration) {
+	start := time.Now()
+	_, err = algorithms.Allow(ctx, l, "usr=1", algorithms.TokenBucket(1, time.Hour))
+	return err, time.Since(start)
+}
+
+// A lone caller sends its batch itself, through the program's client with default
+// options, and returns at its deadline, 1 ms later at most.
 func TestCallersSendTheirOwnBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := &obedientClient{options: obedient()}
-		r := newRedis(t, client, &Options{Deadline: 50 * time.Millisecond})
-		call := func(what string, within time.Duration, want error, own bool) {
+		server := &pipeServer{}
+		r := newRedis(t, server.client(t, nil), &Options{Deadline: pipeDeadline})
+		own := countOwn(r)
+		call := func(what string, within time.Duration, reason string, wantOwn int, want time.Duration) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
-			start := time.Now()
-			_, err := algorithms.Allow(ctx, r, "usr=1", algorithms.TokenBucket(1, time.Hour))
-			if !errors.Is(err, want) || client.own.Load() != own {
-				t.Errorf("%s: got %v and own %v, want %v and %v", what, err, client.own.Load(), want, own)
-			}
-			if took := time.Since(start); took > 50*time.Millisecond+clientSlack {
-				t.Errorf("%s: took %v", what, took)
+			err, took := takeOne(ctx, r)
+			if n := own(); Reason(err) != reason || n != wantOwn || took != want {
+				t.Errorf("%s: got %v, %d own batches, after %v, want %s, %d and %v", what, err, n, took, reason, wantOwn, want)
 			}
 		}
-		call("a lone call", time.Hour, errAnswer, true)
-		call("a call with an early deadline", 49*time.Millisecond, errAnswer, false)
-		client.silent = true
-		call("a silent Redis", time.Hour, errUnsent, true)
-		client.silent = false
-		call("after a late batch", time.Hour, errAnswer, false)
+		call("a lone call", time.Hour, reasonKey, 1, 0)
+		call("a call with an early deadline", pipeDeadline-1, reasonKey, 0, 0)
+		server.setSilent(true)
+		call("a silent Redis", time.Hour, reasonTimeout, 1, pipeDeadline+clientSlack)
+		server.setSilent(false)
+		call("after a late batch", time.Hour, reasonKey, 0, 0)
 		time.Sleep(workersFor - clientSlack - time.Microsecond) // the call returned clientSlack after the deadline
-		call("almost a second later", time.Hour, errAnswer, false)
+		call("almost a second later", time.Hour, reasonKey, 0, 0)
 		time.Sleep(time.Microsecond)
-		call("a second later", time.Hour, errAnswer, true)
+		call("a second later", time.Hour, reasonKey, 1, 0)
+	})
+}
+
+// In a stall, workers keep their connections for ten deadlines, so that late replies
+// still say what Redis has executed. Then the client gives up.
+func TestWorkersWaitTenDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipeServer{}
+		asks := func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }
+		r := newRedis(t, server.client(t, asks), &Options{Deadline: pipeDeadline})
+		if err, took := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.own != nil {
+			t.Fatalf("got %v after %v, own %v, want an answer through a worker", err, took, r.redis.own)
+		}
+		server.setSilent(true)
+		start := time.Now()
+		if err, took := takeOne(t.Context(), r); !errors.Is(err, errTimeout) || took != pipeDeadline {
+			t.Errorf("got %v after %v, want a timeout at the deadline", err, took)
+		}
+		time.Sleep(clientDeadlines*pipeDeadline - pipeDeadline - time.Microsecond)
+		if n := r.redis.underWay(); n != 1 || len(server.closed(start)) > 0 {
+			t.Errorf("before ten deadlines: %d batches are under way, and %v connections are closed, want one batch", n, server.closed(start))
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if n, closed := r.redis.underWay(), server.closed(start); n != 0 || len(closed) != 1 || closed[0] != clientDeadlines*pipeDeadline {
+			t.Errorf("after ten deadlines: %d batches are under way, and connections are closed after %v", n, closed)
+		}
 	})
 }
 
@@ -89,51 +212,79 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 // most until the limiter's deadline.
 func TestCancelledCallerWaitsForItsOwnBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := &obedientClient{options: obedient(), silent: true}
-		r := newRedis(t, client, &Options{Deadline: 50 * time.Millisecond})
+		server := &pipeServer{}
+		r := newRedis(t, server.client(t, nil), &Options{Deadline: pipeDeadline})
+		own := countOwn(r)
+		_, _ = takeOne(t.Context(), r) // connects
+		server.setSilent(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
-		start := time.Now()
-		_, err := algorithms.Allow(ctx, r, "usr=1", algorithms.TokenBucket(1, time.Hour))
-		took := time.Since(start)
-		if !client.own.Load() || !errors.Is(err, errUnsent) || took < 50*time.Millisecond || took > 50*time.Millisecond+clientSlack {
-			t.Errorf("got %v after %v, own %v, want the limiter's deadline", err, took, client.own.Load())
+		if err, took := takeOne(ctx, r); own() != 2 || !errors.Is(err, errTimeout) || took != pipeDeadline+clientSlack {
+			t.Errorf("got %v after %v, want the limiter's deadline", err, took)
 		}
 	})
 }
 
+// Clients that may call a program, or wait for a maintenance, get workers. So do
+// clients of other types, which have no timeouts of the limiter's.
 func TestOtherClientsGetWorkers(t *testing.T) {
-	deaf, notified, byDefault, asks := obedient(), obedient(), obedient(), obedient()
-	asks.CredentialsProvider = func() (string, string) { return "", "" }
-	deaf.ContextTimeoutEnabled = false
-	notified.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeAuto}
-	byDefault.MaintNotificationsConfig = nil
-	for name, o := range map[string]redis.Options{"deaf": deaf, "notified": notified, "by default": byDefault, "asks": asks} {
-		if obeysDeadlines(&obedientClient{options: o}) {
-			t.Errorf("%s: obeys deadlines, want that it does not", name)
+	t.Parallel()
+	for name, set := range map[string]func(*redis.Options){
+		"OnConnect":           func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } },
+		"CredentialsProvider": func(o *redis.Options) { o.CredentialsProvider = func() (string, string) { return "", "" } },
+		"CredentialsProviderContext": func(o *redis.Options) {
+			o.CredentialsProviderContext = func(context.Context) (_, _ string, _ error) { return }
+		},
+		"StreamingCredentialsProvider": func(o *redis.Options) {
+			o.StreamingCredentialsProvider = noCredentials{}
+		},
+		"maintenance notifications": func(o *redis.Options) {
+			o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeEnabled}
+		},
+	} {
+		o := &redis.Options{Addr: "127.0.0.1:1"}
+		set(o)
+		if endsInTime(o) {
+			t.Errorf("%s: callers send batches, want workers", name)
 		}
 	}
-	if obeysDeadlines(redistest.Script(nil)) {
-		t.Error("a client without options obeys deadlines, want that it does not")
+	one := clientOf(t, "127.0.0.1:1", nil)
+	if r := newRedis(t, one, nil).redis; r.own == nil || r.own.timed == nil || r.workers.timed == nil || r.workers.pipelines == nil {
+		t.Error("a client with default options: got no own sender, or no timeouts, or no pipelines")
+	}
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer cluster.Close()
+	for _, c := range []Client{cluster, redistest.Script(nil), struct{ *redis.Client }{one}} {
+		if r := newRedis(t, c, nil).redis; r.own != nil || r.workers.timed != nil {
+			t.Errorf("%T: got timeouts of the limiter's, want the client's", c)
+		}
 	}
 }
 
-// go-redis gives up at the deadline of a context, which callers that send their own
-// batches rely on.
-func TestClientObeysDeadlines(t *testing.T) {
+type noCredentials struct{}
+
+func (noCredentials) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return nil, nil, errors.New("none")
+}
+
+// README's client is redis.NewClient with an address. A Redis that hangs holds a lone
+// caller for its deadline, although the client waits for seconds.
+func TestDefaultClientInAStall(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	o := obedient()
-	o.Addr, o.ReadTimeout = server.Addr(), -1 // without a deadline it would wait for ever
-	client := redis.NewClient(&o)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
 	l := must(t, client, &Options{Deadline: 100 * time.Millisecond, DenyCacheKeys: DenyCacheOff})
+	own := countOwn(l)
 	limit := algorithms.TokenBucket(10, time.Hour)
-	for take(t, l, "usr=1", limit, 0).Source != algorithms.Shared {
-	}
+	redistest.Until(t, "a caller sends its own batch", func() bool {
+		return take(t, l, "usr=1", limit, 0).Source == algorithms.Shared && own() > 0
+	})
 	server.Stop()
-	if d := take(t, l, "usr=1", limit, 1); d.Source != algorithms.Local {
-		t.Errorf("got %+v of a Redis that is stopped, want a local decision", d)
+	start := time.Now()
+	d := take(t, l, "usr=1", limit, 1)
+	if took := time.Since(start); d.Source != algorithms.Local || took > 2*time.Second {
+		t.Errorf("got %+v after %v of a Redis that is stopped, want a local decision at the deadline", d, took)
 	}
 	server.Continue()
 }
@@ -141,23 +292,30 @@ func TestClientObeysDeadlines(t *testing.T) {
 // A panic of the client, which net/http recovers from, takes no place in flight with it.
 func TestOwnBatchSurvivesPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := &obedientClient{options: obedient(), panics: true}
-		r := newRedis(t, client, &Options{Deadline: 50 * time.Millisecond})
+		server, panics := &pipeServer{}, true
+		client := server.client(t, nil)
+		client.AddHook(redistest.Script(nil, redistest.Inspect(func(redis.Cmder) {
+			if panics {
+				panic("of the client")
+			}
+		})))
+		r := newRedis(t, client, &Options{Deadline: pipeDeadline})
+		own := countOwn(r)
 		call := func() (err error) {
 			defer func() {
-				if p := recover(); (p != nil) != client.panics {
-					t.Errorf("recovered %v", p)
+				if p := recover(); (p != nil) != panics {
+					t.Errorf("recovered %v, %v", p, err)
 				}
 			}()
-			_, err = algorithms.Allow(t.Context(), r, "usr=1", algorithms.TokenBucket(1, time.Hour))
+			err, _ = takeOne(t.Context(), r)
 			return err
 		}
 		for range maxStuck + 1 {
 			_ = call()
 		}
-		client.panics = false
-		if err := call(); !errors.Is(err, errAnswer) || !client.own.Load() {
-			t.Errorf("got %v and own %v, want %v and true", err, client.own.Load(), errAnswer)
+		panics = false
+		if err := call(); Reason(err) != reasonKey || own() != maxStuck+2 {
+			t.Errorf("got %v, want %v, and that each caller has sent its batch", err, errAnswer)
 		}
 		time.Sleep(time.Second) // the deadlines of all batches have passed
 		if n := r.redis.underWay(); n != 0 {

@@ -20,26 +20,20 @@ func (s *script) answered() bool {
 }
 
 // read gives every group its part of the reply. If the reply cannot be read, it
-// returns an error, and the answers of the groups mean nothing. It skips groups
-// whose callers have left, because the callers may use their items again.
+// returns an error, and the answers of the groups mean nothing.
 func (s *script) read(reply []any) error {
 	if len(reply) == 0 {
 		return errReply
 	}
-	data, ok := reply[0].(string)
-	if !ok || len(data) < 8 {
-		return errReply
-	}
-	now, data, failures := double(data), data[8:], reply[1:]
-	if s.now.µs > 0 {
-		if len(data) < 8 {
-			return errReply
-		}
-		now, data = double(data), data[8:]
+	data, _ := reply[0].(string)
+	r, failures := doubles{data: data}, reply[1:]
+	now := r.next()
+	if s.now > 0 {
+		now = r.next()
 	}
 	for _, g := range s.groups {
-		if len(data) >= 8 && double(data) < 0 {
-			if data = data[8:]; len(failures) == 0 {
+		if r.peek() < 0 {
+			if r.next(); len(failures) == 0 {
 				return errReply
 			}
 			g.err = fmt.Errorf("%w: %w", errStoredKey, scriptError(fmt.Sprint(failures[0])))
@@ -47,16 +41,10 @@ func (s *script) read(reply []any) error {
 			continue
 		}
 		for _, it := range g.items {
-			a, rest, ok := readAnswer(data)
-			if !ok {
-				return errReply
-			}
-			if data = rest; !g.left {
-				it.now, it.Answer = now, a
-			}
+			it.now, it.Answer = now, r.answer()
 		}
 	}
-	if data != "" || len(failures) > 0 {
+	if r.short || r.data != "" || len(failures) > 0 {
 		return errReply
 	}
 	return nil
@@ -72,35 +60,40 @@ const (
 	flags        = iota
 )
 
-// readAnswer reads the answer at the beginning of data. It reports whether there is one.
-func readAnswer(data string) (a step.Answer, rest string, ok bool) {
-	if len(data) < 2*8 {
-		return a, "", false
-	}
-	v := double(data)
-	a = step.Answer{
-		Allowed: v&flagAllowed != 0,
-		Missing: v&flagMissing != 0,
-		Charged: v&flagCharged != 0,
-		N:       v >> flags,
-		T:       double(data[8:]),
-	}
-	data = data[2*8:]
-	if v&flagInstants != 0 {
-		if len(data) < 2*8 {
-			return a, "", false
-		}
-		a.RetryAt, a.UnitAt, data = double(data), double(data[8:]), data[2*8:]
-	}
-	if v&flagFraction != 0 {
-		if len(data) < 8 {
-			return a, "", false
-		}
-		a.F, data = double(data), data[8:]
-	}
-	return a, data, true
+// doubles are the doubles of a reply that have not been read.
+type doubles struct {
+	data  string
+	short bool // more were read than there are
 }
 
-func double(data string) int64 {
-	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(data[:8]))))
+// peek returns the next double, or 0 if there is none.
+func (r *doubles) peek() int64 {
+	if len(r.data) < 8 {
+		return 0
+	}
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(r.data[:8]))))
+}
+
+// next reads a double.
+func (r *doubles) next() int64 {
+	v := r.peek()
+	r.short = r.short || len(r.data) < 8
+	r.data = r.data[min(8, len(r.data)):]
+	return v
+}
+
+// answer reads an answer.
+func (r *doubles) answer() step.Answer {
+	v := r.next()
+	a := step.Answer{
+		Allowed: v&flagAllowed != 0, Missing: v&flagMissing != 0, Charged: v&flagCharged != 0,
+		N: v >> flags, T: r.next(),
+	}
+	if v&flagInstants != 0 {
+		a.RetryAt, a.UnitAt = r.next(), r.next()
+	}
+	if v&flagFraction != 0 {
+		a.F = r.next()
+	}
+	return a
 }

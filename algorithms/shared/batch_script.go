@@ -15,18 +15,19 @@ import (
 
 // A script is the groups of one slot as the Lua script takes them.
 type script struct {
-	groups  []*group    // once packed, in the order of the answers
-	tallies []keyTally  // of the first keys, one each
-	calls   []*group    // of several takes, each alone on its key
-	rest    []*group    // other groups
-	keys    []scriptKey // distinct
-	keyText []byte      // of all keys
+	groups  []*group     // once packed, in the order of the answers
+	tallies []keyTally   // of the first keys, one each
+	calls   []*group     // of several takes, each alone on its key
+	rest    []*group     // other groups
+	keys    []scriptText // distinct
+	keyText []byte       // of all keys
 	index   map[string]uint16
 	limits  []step.Limit // distinct
 	packed  []byte       // limits
 	takes   []byte
 	checks  []byte
-	now     scriptInstant // of the decisions; 0: the server's
+	now     int64 // µs: of the decisions; 0: the server's
+	nowText scriptText
 	args    []any
 	name    scriptName // an argument
 	refused bool       // and was sent again
@@ -34,31 +35,31 @@ type script struct {
 	clock   func() time.Time
 }
 
+// A scriptText is an argument that needs no allocation, because a pointer to it
+// becomes an any. Go-redis writes the result of MarshalBinary; hooks that trace
+// commands show the result of String.
+type scriptText struct{ text []byte }
+
+// MarshalBinary implements [encoding.BinaryMarshaler].
+func (t *scriptText) MarshalBinary() ([]byte, error) { return t.text, nil }
+
+func (t *scriptText) String() string { return string(t.text) }
+
 // A keyTally is the groups that are one take each, all of the same cost from one
 // key under one limit.
 type keyTally struct {
-	limit       uint16
-	times       uint16
-	cost        uint32
-	first, last *group // linked by their next
+	limit, times uint16
+	cost         uint32
+	first, last  *group // linked by their next
 }
-
-// checkSize is about how many bytes a check adds to a script, beside its key.
-const checkSize = 29
 
 // reset empties s, and keeps its buffers.
 func (s *script) reset() {
-	clear(s.groups)
-	clear(s.tallies)
-	clear(s.calls)
-	clear(s.rest)
-	clear(s.keys)
 	clear(s.index)
-	clear(s.args)
 	*s = script{
 		groups: s.groups[:0], tallies: s.tallies[:0], calls: s.calls[:0], rest: s.rest[:0],
 		keys: s.keys[:0], keyText: s.keyText[:0], index: s.index, limits: s.limits[:0],
-		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0],
+		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0], nowText: scriptText{s.nowText.text[:0]},
 	}
 }
 
@@ -66,18 +67,8 @@ func (s *script) reset() {
 // first, because they are most checks.
 func (s *script) pack(clock func() time.Time) {
 	s.clock = clock
-	for _, g := range s.groups {
-		if !s.addToTally(g) {
-			s.rest = append(s.rest, g)
-		}
-	}
-	others := s.rest
-	s.rest = s.rest[:0]
-	for _, g := range others {
-		if !s.addToCalls(g) {
-			s.rest = append(s.rest, g)
-		}
-	}
+	s.rest = slices.DeleteFunc(append(s.rest, s.groups...), s.addToTally)
+	s.rest = slices.DeleteFunc(s.rest, s.addToCalls)
 	s.groups = s.groups[:0]
 	for i := range s.tallies {
 		for g := s.tallies[i].first; g != nil; g = g.next {
@@ -85,8 +76,7 @@ func (s *script) pack(clock func() time.Time) {
 		}
 	}
 	s.groups = append(append(s.groups, s.calls...), s.rest...)
-	s.packTallies()
-	s.packCalls()
+	s.packTakes()
 	if len(s.rest) > 0 {
 		s.checks = binary.LittleEndian.AppendUint16(s.checks, uint16(len(s.keys)))
 	}
@@ -137,46 +127,42 @@ func (s *script) addToCalls(g *group) bool {
 	return true
 }
 
-// packCalls writes the calls. Equal neighbours share one entry.
-func (s *script) packCalls() {
-	le := binary.LittleEndian
-	for rest := s.calls; len(rest) > 0; {
-		first, alike := rest[0].items, 1
-		for alike < len(rest) && slices.EqualFunc(first, rest[alike].items, (*item).like) {
-			alike++
-		}
-		s.takes = le.AppendUint16(s.takes, uint16(alike))
-		s.takes = le.AppendUint16(s.takes, 0)
-		s.takes = le.AppendUint16(s.takes, uint16(len(first)))
-		s.takes = le.AppendUint32(s.takes, 0)
+// packTakes writes the tallies and the calls. Equal neighbours share one entry.
+func (s *script) packTakes() {
+	for i := 0; i < len(s.tallies); {
+		t := &s.tallies[i]
+		n := alike(s.tallies[i:], func(other *keyTally) bool {
+			return t.times == other.times && t.limit == other.limit && t.cost == other.cost
+		})
+		s.packTake(n, t.times, t.limit, t.cost)
+		i += n
+	}
+	for i := 0; i < len(s.calls); {
+		first := s.calls[i].items
+		n := alike(s.calls[i:], func(other **group) bool {
+			return slices.EqualFunc(first, (*other).items, func(a, b *item) bool { return a.Cost == b.Cost && a.Limit == b.Limit })
+		})
+		s.packTake(n, 0, uint16(len(first)), 0)
 		for _, it := range first {
-			s.takes = le.AppendUint16(s.takes, s.limitIndex(it))
-			s.takes = le.AppendUint32(s.takes, uint32(it.Cost))
+			s.takes = binary.LittleEndian.AppendUint16(s.takes, s.limitIndex(it))
+			s.takes = binary.LittleEndian.AppendUint32(s.takes, uint32(it.Cost))
 		}
-		rest = rest[alike:]
+		i += n
 	}
 }
 
-func (it *item) like(other *item) bool { return it.Cost == other.Cost && it.Limit == other.Limit }
-
-// packTallies writes the tallies. Equal neighbours share one entry.
-func (s *script) packTallies() {
-	le := binary.LittleEndian
-	for rest := s.tallies; len(rest) > 0; {
-		t, alike := &rest[0], 1
-		for alike < len(rest) && t.like(&rest[alike]) {
-			alike++
-		}
-		s.takes = le.AppendUint16(s.takes, uint16(alike))
-		s.takes = le.AppendUint16(s.takes, t.times)
-		s.takes = le.AppendUint16(s.takes, t.limit)
-		s.takes = le.AppendUint32(s.takes, t.cost)
-		rest = rest[alike:]
+// alike returns how many elements of rest, from the first on, are like the first.
+func alike[T any](rest []T, like func(*T) bool) (n int) {
+	for n = 1; n < len(rest) && like(&rest[n]); n++ {
 	}
+	return n
 }
 
-func (t *keyTally) like(other *keyTally) bool {
-	return t.times == other.times && t.limit == other.limit && t.cost == other.cost
+func (s *script) packTake(alike int, times, limit uint16, cost uint32) {
+	s.takes = binary.LittleEndian.AppendUint16(s.takes, uint16(alike))
+	s.takes = binary.LittleEndian.AppendUint16(s.takes, times)
+	s.takes = binary.LittleEndian.AppendUint16(s.takes, limit)
+	s.takes = binary.LittleEndian.AppendUint32(s.takes, cost)
 }
 
 func (s *script) packGroup(g *group) {
@@ -227,7 +213,7 @@ func (s *script) keyIndex(key string) uint16 {
 	}
 	begin := len(s.keyText)
 	s.keyText = append(s.keyText, key...)
-	s.keys = append(s.keys, scriptKey{s.keyText[begin:]})
+	s.keys = append(s.keys, scriptText{s.keyText[begin:]})
 	s.index[key] = uint16(len(s.keys))
 	return uint16(len(s.keys))
 }

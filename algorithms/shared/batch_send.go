@@ -6,88 +6,65 @@ package shared
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/lua"
 )
 
-// begin finds out whether the batch may be sent: it reads the clock, and asks the
-// circuit, if there is one. Plain commands need neither.
-func (b *batch) begin() {
-	r := b.lane.redis
-	if b.lane.plain {
+// started is the instant from which monotonic instants count.
+var started = time.Now()
+
+// monotonic returns an instant in µs.
+func monotonic() int64 { return time.Since(started).Microseconds() }
+
+// run sends the batch, unless it may not be sent. Afterwards every command has
+// its reply or its error.
+func (b *batch) run(s *sender) {
+	if b.begin(); b.err != nil {
 		return
 	}
-	if b.now, b.err = r.scriptNow(); b.err == nil && r.circuit != nil {
-		b.endTrip, b.err = r.circuit.begin()
+	b.timer.Reset(b.lane.redis.deadline)
+	for b.write(); len(b.trips) > 0; b.again() {
+		s.trip(b.ctx, b.trips)
 	}
-	b.due = monotonic() + b.lane.deadline.Microseconds()
 }
 
-// tell reports the outcome of the batch to the circuit. The function that ends
-// the batch calls it, once.
-func (b *batch) tell(err error) {
-	if b.lane.plain {
+// begin finds out whether the batch may be sent: it reads the clock, and asks the
+// circuit. A batch that the circuit refuses is still sent if it has groups of the
+// limiter itself.
+func (b *batch) begin() {
+	l := b.lane
+	b.due = monotonic() + l.redis.deadline.Microseconds()
+	if b.now, b.err = l.redis.scriptNow(); b.err != nil {
 		return
 	}
-	if r := b.lane.redis; r.reloads != nil && troubleOf(err).effect == effectFailure {
-		r.reloads.ReloadState(context.Background()) // does not wait
+	var own, callers bool
+	for _, g := range b.groups {
+		own, callers = own || g.own, callers || !g.own
+	}
+	if callers {
+		b.endTrip, b.err = l.circuit.begin()
+	}
+	if own {
+		b.err = nil
+	}
+}
+
+// tell reports the outcome of the batch's trips to the circuit. The function
+// that ends the batch calls it, once. After a failure it lets the client look for
+// the masters of a Cluster again. Go-redis does so only now and then, or when a
+// node redirects it. A node that is gone does not redirect.
+func (b *batch) tell(err error) {
+	if c := b.lane.redis.cluster; c != nil && troubleOf(err).effect == effectFailure {
+		c.ReloadState(context.Background()) // does not wait
 	}
 	if b.endTrip != nil {
 		b.endTrip(err)
-	}
-}
-
-// blame reports to the circuit that the deadline has passed. If this process
-// was late itself, the circuit waits for the reply.
-func (b *batch) blame(err error) {
-	c := b.lane.redis.circuit
-	if b.endTrip == nil {
-		b.tell(err)
-		return
-	}
-	now := monotonic()
-	c.pulse.missed(b.due, now)
-	if c.pulse.lateness(b.began(), now) > punctual {
-		b.suspect = c.suspect(b.tell, err, now)
-	} else {
-		b.tell(err)
-	}
-	c.pulse.start()
-}
-
-func (b *batch) began() int64 { return b.due - b.lane.deadline.Microseconds() }
-
-// resolve settles the suspicion of the batch, whose trips have ended. It requires
-// mu.
-func (b *batch) resolve() {
-	if b.suspect == nil {
-		return
-	}
-	l, now := b.lane, monotonic()
-	c, most := l.redis.circuit, l.deadline.Microseconds()
-	inTime := now-b.began()-c.pulse.lateness(b.began(), now) <= most+punctual
-	for i := range b.scripts {
-		if b.phase.Load() != phaseWithdrawn { // otherwise Redis has not received it
-			inTime = inTime && b.scripts[i].answered()
-		}
-	}
-	c.settle(b.suspect, inTime)
-}
-
-// run sends the batch. Afterwards every command has its reply or its error.
-func (b *batch) run() {
-	r := b.lane.redis
-	if b.lane.plain {
-		if b.send() { // at once: late commands do no harm
-			r.trip(b.ctx, b.groups[0].plain)
-		}
-		return
-	}
-	for b.write(); len(b.trips) > 0; b.again() {
-		r.trip(b.ctx, b.trips)
 	}
 }
 
@@ -104,7 +81,8 @@ func (b *batch) write() {
 		for _, g := range s.groups {
 			checks += len(g.items)
 		}
-		r.counts.batch(checks)
+		r.counts.batches[min(bits.Len(uint(checks-1)), len(r.counts.batches)-1)].Add(1)
+		r.counts.batched.Add(uint64(checks))
 		s.pack(r.clock)
 		b.command(s, "evalsha")
 	}
@@ -114,7 +92,8 @@ func (b *batch) write() {
 func (b *batch) scriptOf(g *group) *script {
 	n := len(b.scripts)
 	for i := range n {
-		if s := &b.scripts[i]; s.groups[0].slot == g.slot && s.groups[0].settles() == g.settles() {
+		s := &b.scripts[i]
+		if first := s.groups[0]; first.slot == g.slot && first.items[0].Op.Settles() == g.items[0].Op.Settles() {
 			return s
 		}
 	}
@@ -143,9 +122,6 @@ func (b *batch) again() {
 		}
 		b.command(s, name)
 	}
-	if len(b.trips) == len(b.scripts) {
-		b.hold()
-	}
 }
 
 var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
@@ -157,14 +133,15 @@ func (b *batch) command(s *script, name string) {
 	if name == "eval" {
 		s.name.text = scriptSource
 	}
-	s.now.µs = b.now
+	s.now = b.now
+	s.nowText.text = strconv.AppendInt(s.nowText.text[:0], s.now, 10)
 	s.args = append(s.args[:0], name, &s.name, len(s.keys))
 	for i := range s.keys {
 		s.args = append(s.args, &s.keys[i])
 	}
 	s.args = append(s.args, s.packed, s.takes)
-	if s.now.µs > 0 || len(s.checks) > 0 {
-		s.args = append(s.args, &s.now)
+	if s.now > 0 || len(s.checks) > 0 {
+		s.args = append(s.args, &s.nowText)
 	}
 	if len(s.checks) > 0 {
 		s.args = append(s.args, s.checks)
@@ -183,7 +160,7 @@ type scriptName struct {
 }
 
 // MarshalBinary is called by go-redis when it writes the command. For a batch
-// that was withdrawn it returns no name. Redis then knows no such script, and
+// that has ended unsent it returns no name. Redis then knows no such script, and
 // other commands on the connection are not harmed.
 func (n *scriptName) MarshalBinary() ([]byte, error) {
 	if n.batch.send() {
@@ -193,13 +170,10 @@ func (n *scriptName) MarshalBinary() ([]byte, error) {
 	return nil, nil
 }
 
-// String is for clients that write or trace commands as text. It is unknown
-// when they write.
+// String is for clients that write or trace commands as text.
 func (n *scriptName) String() string {
-	if n.batch.send() {
-		return string(n.text)
-	}
-	return ""
+	text, _ := n.MarshalBinary()
+	return string(text)
 }
 
 // once keeps go-redis from sending a command again after a failure in which
@@ -208,75 +182,51 @@ type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-// trip sends commands, in one round trip if the client has pipelines. Afterwards
-// each command has its own error.
-func (r *redisLayer) trip(ctx context.Context, commands []redis.Cmder) {
-	if len(commands) > 1 && r.pipelines != nil {
-		pipeline := r.pipelines.Pipeline()
-		for _, cmd := range commands {
-			_ = pipeline.Process(ctx, cmd) // queues
-		}
-		_, _ = pipeline.Exec(ctx)
-		return
-	}
-	for _, cmd := range commands {
-		if err := r.client.Process(ctx, cmd); err != nil && cmd.Err() == nil {
-			cmd.SetErr(err)
-		}
-	}
-}
-
-// do sends plain commands, all for one slot, and returns the first of their
-// errors. They must do no harm if the client sends them late, or more than
-// once.
-func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
-	return r.control.submit(ctx, &group{plain: commands, done: make(chan error, 1)})
-}
-
-// wake reports the end of the batch's trips to the circuit, and then wakes the
-// callers that still wait.
-func (b *batch) wake() {
-	switch {
-	case b.err != nil:
-		for _, g := range b.groups {
-			g.err = b.err
-		}
-	case b.lane.plain:
-		g := b.groups[0]
-		for _, cmd := range g.plain {
-			g.err = cmp.Or(g.err, ownDeadline(cmd.Err()))
-		}
-	default:
-		b.tell(b.read())
-	}
-	for _, g := range b.groups {
-		if !g.left {
-			g.done <- g.err
-		}
-	}
-}
-
-// read gives every group its answer or its error. It returns an error that
-// blames Redis, if there is one. The client never receives a caller's context,
-// so a context's error here is the deadline's.
+// read gives every group its answer or its error. It returns what the trips say
+// of Redis: an error that blames Redis, if there is one. The client never
+// receives a caller's context, so a context's error here is the deadline's.
 func (b *batch) read() (outcome error) {
-	for i := range b.scripts {
-		s := &b.scripts[i]
-		reply, err := s.cmd.Slice()
-		if err = ownDeadline(err); err == nil {
-			err = s.read(reply)
+	err := b.err
+	if b.phase.Load() == phaseUnsent {
+		err = errUnsent
+	}
+	if err != nil {
+		for _, g := range b.groups {
+			g.err = err
 		}
-		if outcome == nil || troubleOf(err).effect == effectFailure {
+		return err
+	}
+	for i := range b.scripts {
+		if err := b.readScript(&b.scripts[i]); outcome == nil || troubleOf(err).effect == effectFailure {
 			outcome = err
 		}
-		for _, g := range s.groups {
-			if g.err = cmp.Or(err, g.err); err == nil && g.err != nil { // the error of a stored key
-				b.lane.redis.report.failed(g.err)
-			}
+	}
+	return outcome
+}
+
+// readScript gives the groups of a script their answers or errors. If Redis has
+// answered none of them, it returns an error.
+func (b *batch) readScript(s *script) error {
+	report := b.lane.redis.report
+	reply, err := s.cmd.Slice()
+	if err = ownDeadline(err); err == nil {
+		err = s.read(reply)
+	}
+	if err != nil && !b.expired() { // otherwise expire has counted it
+		report.failed(err)
+	}
+	outcome, answered := err, false
+	for _, g := range s.groups {
+		if err == nil && g.err != nil { // the error of a stored key
+			report.failed(g.err)
 		}
-		if err != nil {
-			b.lane.redis.report.failed(err)
-		}
+		g.err = cmp.Or(err, g.err)
+		outcome, answered = cmp.Or(outcome, g.err), answered || g.err == nil
+	}
+	if answered {
+		report.answered()
+		b.lane.redis.routed.Store(true)
+		return nil
 	}
 	return outcome
 }

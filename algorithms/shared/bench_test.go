@@ -1,16 +1,14 @@
-// What a take costs: from Redis, from a lease, and if its denial is remembered.
+// What a take costs: from Redis, and if its denial is remembered.
 
 package shared
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/internal/step"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -68,7 +66,8 @@ func BenchmarkDenied(b *testing.B) {
 	narrow := algorithms.Check{Policy: "orders", Key: "usr=42|rt=GET%20/v1/orders", Limit: algorithms.FixedWindow(1, 24*time.Hour), Cost: 1}
 	for name, checks := range map[string][]algorithms.Check{"one": {narrow}, "second-of-two": {wide, narrow}} {
 		b.Run(name, func(b *testing.B) {
-			cache := newDenyCache(limiterLayer{sharedMemory{algorithms.NewMemory(nil)}}, 1_000)
+			cache := newDenyCache(1_000)
+			cache.next = newStateStore()
 			benchmarkCall(b, &Limiter{top: cache, denied: cache}, checks...)
 		})
 	}
@@ -80,95 +79,5 @@ func benchmarkCall(b *testing.B, l *Limiter, checks ...algorithms.Check) {
 		if err := l.Allow(context.Background(), checks); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// What a take from a lease costs, and what leases add to a take of a cold key.
-func BenchmarkLease(b *testing.B) {
-	for _, bb := range []struct {
-		name string
-		next layer
-		keys int
-	}{
-		{"hot", limiterLayer{sharedMemory{algorithms.NewMemory(nil)}}, 1},
-		{"cold", instantly{}, len(benchKeys)},
-	} {
-		b.Run(bb.name, func(b *testing.B) {
-			options := LeaseOptions{HotAt: 50_000}.withDefaults()
-			ls := newLease(bb.next, &options, newReport(slog.Default()))
-			go ls.watch()
-			l := over(ls)
-			checks := []algorithms.Check{{Policy: "orders", Limit: algorithms.TokenBucket(1_000_000_000, time.Second), Cost: 1}}
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				checks[0].Key = benchKeys[i%bb.keys]
-				if err := l.Allow(context.Background(), checks); err != nil {
-					b.Fatal(err)
-				}
-			}
-			var s algorithms.Stats
-			ls.addStats(&s)
-			b.ReportMetric(float64(s.Lease.Spent)/float64(b.N), "leased/op")
-			if err := ls.close(); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
-}
-
-// sharedMemory is a Memory that answers as the limiter that all instances share.
-// It is faster than a fake.
-type sharedMemory struct{ *algorithms.Memory }
-
-func (m sharedMemory) Allow(ctx context.Context, checks []algorithms.Check) error {
-	err := m.Memory.Allow(ctx, checks)
-	for i := range checks {
-		checks[i].Decision.Source = algorithms.Shared
-	}
-	return err
-}
-
-// instantly is a layer that admits everything, and says that so many units remain.
-type instantly struct{ remaining int64 }
-
-func (l instantly) allow(_ context.Context, c *call) error {
-	for i := range c.items {
-		it := &c.items[i]
-		r := step.Receipt{Units: it.Cost, Row: it.Limit.Row, Source: uint8(algorithms.Shared)}
-		it.decision = algorithms.Decision{
-			Allowed: true, Source: algorithms.Shared, Remaining: l.remaining, Receipt: algorithms.ReceiptOf(r),
-		}
-	}
-	return nil
-}
-
-func TestLeasedTakesDoNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	options := LeaseOptions{}.withDefaults()
-	ls := newLease(instantly{remaining: 1_000_000_000}, &options, newReport(slog.Default()))
-	go ls.watch()
-	defer ls.close()
-	l := over(ls)
-	limit := algorithms.TokenBucket(1_000_000_000, time.Second)
-	checks := []algorithms.Check{
-		{Policy: "orders", Key: "usr=1", Limit: limit, Cost: 1}, {Policy: "all", Key: "usr=1", Limit: limit, Cost: 1},
-	}
-	ask := func() {
-		if err := l.Allow(context.Background(), checks); err != nil {
-			t.Fatal(err)
-		}
-	}
-	spent := func() uint64 {
-		var s algorithms.Stats
-		ls.addStats(&s)
-		return s.Lease.Spent
-	}
-	for spent() < 10_000 {
-		ask()
-	}
-	if got := testing.AllocsPerRun(10_000, ask); got != 0 {
-		t.Errorf("got %v allocations per call, want none", got)
 	}
 }

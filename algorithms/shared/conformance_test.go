@@ -20,36 +20,9 @@ func TestRedisConforms(t *testing.T) {
 	limitertest.Run(t, redisSubject(redistest.Start(t).Client()))
 }
 
-// Leases change nothing for keys that are not hot.
-func TestLeasesConform(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client()
-	s := redisSubject(client)
-	s.New = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
-		o := &Options{Prefix: conformingPrefix, Now: now, Lease: &LeaseOptions{HotAt: 100_000}, DenyCacheKeys: DenyCacheOff}
-		if now == nil {
-			o.Deadline = time.Minute // Redis does not hold the keys of calls that are decided locally
-			return must(tb, client, o)
-		}
-		// With the clock of a trace New leases nothing, so this is made by hand.
-		l := newRedis(tb, client, o)
-		options := o.Lease.withDefaults()
-		l.lease = newLease(l.top, &options, l.report)
-		l.top = l.lease
-		go l.lease.watch()
-		tb.Cleanup(func() { _ = l.lease.close() })
-		return l
-	}
-	limitertest.Run(t, s)
-}
-
 func TestRedisAnswersAsMemory(t *testing.T) {
 	t.Parallel()
-	o := obedient() // callers send their own batches
-	o.Addr = redistest.Start(t).Addr()
-	client := redis.NewClient(&o)
-	t.Cleanup(func() { _ = client.Close() })
-	limitertest.Differential(t, limitertest.Memory(), redisSubject(client), 400)
+	limitertest.Differential(t, limitertest.Memory(), redisSubject(redistest.Start(t).Client()), 400)
 }
 
 func TestRedisClusterConforms(t *testing.T) {

@@ -1,27 +1,31 @@
-// The deny cache: denials that this process remembers, so that clients who
-// retry cost the limiter below nothing.
+// The deny cache: denials that this process remembers. Clients who retry cost the
+// limiter below nothing, and a spent key stays spent while Redis is away.
 //
 // Why a denial can be remembered. Takes only add to the units in use, so a cost
-// that was denied stays denied until its RetryAfter, whoever else takes. Only
-// settlements change that. A settlement of this process drops the denial before
-// and after it runs. A settlement of another instance acts here when the denial
-// expires, after a second at most. Concurrent limits are never remembered
-// (Row.Remembered): a request of another instance may end at any moment.
+// that was denied stays denied until its RetryAfter, and so does any larger
+// cost, whoever else takes. Only settlements change that. Concurrent limits are
+// never remembered (Row.Remembered): a request of another instance may end at
+// any moment.
+//
+// There is one denial per key. Any answer of Redis for the key replaces it, and
+// so does a settlement of this process. So its figures are wrong only about what
+// other instances did after it. For a second the cache answers from it. After
+// that the cache asks again, and the denial remains for the fallback: it holds
+// until its RetryAfter if Redis does not answer.
 //
 // Overtaking. A settlement may run while a denial is on its way. Each shard
 // counts the settlements of its keys. The layer reads the count before it asks
 // the limiter below, and drops the denial if the count has changed when it
 // arrives.
 //
-// Time. A denial expires RetryAfter after the question, because the limiter
-// below decided no sooner. The waits that a remembered denial reports count
-// from the answer, because the limiter below decided no later: they are never
-// too short.
+// Time. A denial ends RetryAfter after the question, because the limiter below
+// decided no sooner. The figures of a remembered denial count from the answer,
+// because the limiter below decided no later: waits are never too short.
 //
 // Example: a check is asked at 0 ms and denied at 10 ms with RetryAfter = 300
 // ms. The limiter decided at some instant between, so the cost fits between 300
-// and 310 ms. The denial expires at 300 ms. A call at 200 ms is denied from
-// memory with a wait of 110 ms.
+// and 310 ms. The denial ends at 300 ms. A call at 200 ms is denied from memory
+// with a wait of 110 ms.
 
 package shared
 
@@ -36,11 +40,8 @@ import (
 )
 
 const (
-	// rememberFor is the longest that a denial is remembered.
-	rememberFor = time.Second
-
-	// costsPerKey bounds the denials of one key: each is of another cost or limit.
-	costsPerKey = 4
+	// freshFor is how long the cache answers from a denial while Redis can answer.
+	freshFor = time.Second
 
 	denyShards = 64 // a power of two
 )
@@ -60,20 +61,18 @@ type denyShard struct {
 	settled uint64             // settlements so far
 }
 
-// A denial is the answer to one cost of one limit. It is immutable. A larger cost
-// has a longer wait, which only the store knows, so each cost has its own denial.
+// A denial is the latest answer to one key. It is immutable.
 type denial struct {
-	earlier  *denial // of the same key and another cost or limit
-	key      step.Key
-	limit    step.Limit
-	need     int64
-	until    time.Duration
-	answered time.Duration
-	decision algorithms.Decision
+	key                    step.Key
+	limit                  step.Limit
+	answer                 step.Answer
+	need, now              int64 // now in µs: the clock of the answer
+	asked, answered, until time.Duration
 }
 
-func newDenyCache(next layer, maxKeys int) *denyCache {
-	d := &denyCache{next: next, start: time.Now()}
+// newDenyCache returns a cache without a layer below.
+func newDenyCache(maxKeys int) *denyCache {
+	d := &denyCache{start: time.Now()}
 	for i := range d.shards {
 		d.shards[i].limit = (maxKeys + denyShards - 1) / denyShards
 		d.shards[i].denials = make(map[uint64]*denial)
@@ -82,30 +81,29 @@ func newDenyCache(next layer, maxKeys int) *denyCache {
 }
 
 func (d *denyCache) allow(ctx context.Context, c *call) error {
-	if c.settles() { // it may end denials of calls before it and beside it
-		d.forget(c.items)
-		defer d.forget(c.items)
-		return d.next.allow(ctx, c)
+	if c.settles() {
+		err := d.next.allow(ctx, c)
+		d.forget(c)
+		return err
 	}
-	if !rememberable(c) {
-		return d.next.allow(ctx, c)
-	}
-	now := time.Since(d.start)
+	asked := time.Since(d.start)
 	var buf [8]uint64
-	settled, denied := d.recall(buf[:0], c, now)
+	settled, denied := d.recall(buf[:0], c, func(_ *item, known *denial) bool {
+		return asked < known.asked+freshFor && rememberable(c)
+	})
 	if denied {
 		d.hits.Add(1)
 		return nil
 	}
-	if err := d.next.allow(ctx, c); err != nil || c.proceeds() {
+	if err := d.next.allow(ctx, c); err != nil || c.known {
 		return err
 	}
-	d.remember(c, settled, now, time.Since(d.start))
+	d.learn(c, settled, asked)
 	return nil
 }
 
-// rememberable reports whether memory may answer a call. It may not answer
-// trials, which must be counted, and exact items, which must be asked.
+// rememberable reports whether memory may answer a call while Redis can. It may
+// not answer trials, which must be counted, and exact items, which must be asked.
 func rememberable(c *call) bool {
 	for i := range c.items {
 		if it := &c.items[i]; it.Op != step.Take || it.exact {
@@ -115,97 +113,95 @@ func rememberable(c *call) bool {
 	return true
 }
 
-// forget drops the denials of items, except if an item can only add to the
-// units in use.
-func (d *denyCache) forget(items []item) {
-	for i := range items {
-		it := &items[i]
-		if it.Op == step.Force || it.Op == step.Renew {
-			continue
-		}
-		sh := d.shard(it.hash)
-		sh.mu.Lock()
-		delete(sh.denials, it.hash)
-		sh.settled++
-		sh.mu.Unlock()
-	}
-}
-
 func (d *denyCache) shard(hash uint64) *denyShard { return &d.shards[hash%denyShards] }
 
-// recall answers the call if the denial of one of its items is remembered. The
-// other items are allowed and Undecided. It appends the number of settlements
-// so far for the key of each item.
-func (d *denyCache) recall(settled []uint64, c *call, now time.Duration) (counts []uint64, denied bool) {
+// recall answers the call if one of its takes was denied and holds says that the
+// denial still counts. The other items are allowed and Undecided. It appends the
+// number of settlements so far for the key of each item.
+func (d *denyCache) recall(settled []uint64, c *call, holds func(*item, *denial) bool) (counts []uint64, denied bool) {
+	now := time.Since(d.start)
 	for i := range c.items {
 		it := &c.items[i]
 		sh := d.shard(it.hash)
 		sh.mu.Lock()
-		latest := sh.denials[it.hash]
+		known := sh.denials[it.hash]
 		settled = append(settled, sh.settled)
 		sh.mu.Unlock()
-		known := latest.of(it)
-		if known == nil || now >= known.until {
+		if known == nil || it.Op != step.Take || now >= known.until || !known.denies(it) || !holds(it, known) {
 			continue
 		}
 		if !denied {
 			for j := range c.items {
 				c.items[j].decision = algorithms.Decision{Allowed: true}
 			}
-			denied = true
+			denied, c.known = true, true
 		}
-		it.decision = known.decision
-		countDown(&it.decision, now-known.answered)
+		it.decision = known.decide(it, now)
 	}
 	return settled, denied
 }
 
-// of returns the denial of an item's key, limit and need among d and the earlier
-// ones; nil if there is none. Another key may have the same hash.
-func (d *denial) of(it *item) *denial {
-	for ; d != nil; d = d.earlier {
-		if d.need == it.Need && d.key == it.Key && d.limit == it.Limit {
-			return d
-		}
-	}
-	return nil
+// denies reports whether a denial is about an item's key, limit, and need or less.
+// Limits that list their units do not know the wait of another need. Another key
+// may have the same hash.
+func (d *denial) denies(it *item) bool {
+	alike := d.need == it.Need || d.need < it.Need && it.Limit.Row.Counted
+	return alike && d.key == it.Key && d.limit == it.Limit
 }
 
-// but returns up to most of d and the earlier denials, without expired ones and
-// without the denial that n replaces.
-func (d *denial) but(n *denial, most int) *denial {
-	switch {
-	case d == nil || most == 0:
-		return nil
-	case d.until <= n.answered || d.need == n.need && d.limit == n.limit:
-		return d.earlier.but(n, most)
+// decide returns the decision of an item that a denial denies.
+func (d *denial) decide(it *item, now time.Duration) algorithms.Decision {
+	later := step.Item{Limit: it.Limit, Need: it.Need, Answer: d.answer}
+	f := later.Later(d.now + (now - d.answered).Microseconds())
+	return algorithms.Decision{
+		Source: algorithms.Shared, Remaining: f.Remaining,
+		RetryAfter: f.RetryAfter, ResetAfter: f.ResetAfter, UnitAfter: f.UnitAfter,
 	}
-	kept := *d
-	kept.earlier = d.earlier.but(n, most-1)
-	return &kept
 }
 
-// remember keeps the denials of a call that was asked and answered at these
-// instants.
-func (d *denyCache) remember(c *call, settled []uint64, asked, answered time.Duration) {
+// learn adopts the answers of Redis to a call that was asked at an instant.
+func (d *denyCache) learn(c *call, settled []uint64, asked time.Duration) {
+	answered := time.Since(d.start)
 	for i := range c.items {
 		it := &c.items[i]
-		if it.decision.Allowed || it.decision.Source != algorithms.Shared || len(it.Key.Text) > maxKept || !it.Limit.Row.Remembered {
+		if it.Op != step.Take || it.decision.Source != algorithms.Shared {
 			continue
 		}
-		d.shard(it.hash).put(it.hash, settled[i], &denial{
-			key: it.Key.Clone(), limit: it.Limit, need: it.Need, decision: it.decision,
-			until: asked + min(it.decision.RetryAfter, rememberFor), answered: answered,
-		})
+		var n *denial
+		if !it.decision.Allowed && len(it.Key.Text) <= maxKept && it.Limit.Row.Remembered {
+			n = &denial{
+				key: it.Key.Clone(), limit: it.Limit, need: it.Need, answer: it.Answer, now: it.now,
+				asked: asked, answered: answered, until: asked + freshFor,
+			}
+			if wait := it.decision.RetryAfter; wait != algorithms.Never {
+				n.until = asked + wait
+			}
+		}
+		d.shard(it.hash).put(it.hash, settled[i], n)
 	}
 }
 
-// put stores a denial, unless a settlement came after the question. If there is
-// no room it replaces another denial.
+// forget drops the denials of keys that Redis has settled.
+func (d *denyCache) forget(c *call) {
+	for i := range c.items {
+		it := &c.items[i]
+		if it.decision.Source == algorithms.Shared {
+			sh := d.shard(it.hash)
+			sh.mu.Lock()
+			delete(sh.denials, it.hash)
+			sh.settled++
+			sh.mu.Unlock()
+		}
+	}
+}
+
+// put replaces the denial of a key. It stores n unless n is nil, or a settlement
+// came after the question. If there is no room it replaces another denial.
 func (sh *denyShard) put(hash, settled uint64, n *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.settled != settled {
+	if n == nil || sh.settled != settled {
+		delete(sh.denials, hash)
 		return
 	}
 	dropSome(sh.denials, func(old *denial) bool { return old.until <= n.answered })
@@ -215,7 +211,6 @@ func (sh *denyShard) put(hash, settled uint64, n *denial) {
 			break
 		}
 	}
-	n.earlier = sh.denials[hash].but(n, costsPerKey-1)
 	sh.denials[hash] = n
 }
 

@@ -6,37 +6,56 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/limitertest"
 )
 
-// denied is a limiter that is a deny cache over a fake, which is also another
-// instance's way to the store.
+// denied is a limiter that is a deny cache over a store, and another instance's
+// limiter for the same store.
 type denied struct {
 	*Limiter
-	cache *denyCache
-	fake  *limitertest.Fake
+	other *Limiter
+	store *hooked
 }
 
 func newDenied() denied {
-	fake := limitertest.NewFake()
-	cache := newDenyCache(limiterLayer{fake}, 1_000)
-	return denied{&Limiter{top: cache, denied: cache}, cache, fake}
+	store := &hooked{layer: newStateStore()}
+	cache := newDenyCache(1_000)
+	cache.next = store
+	return denied{&Limiter{top: cache, denied: cache}, over(store.layer), store}
 }
 
-func (d denied) hits() uint64 { return d.cache.hits.Load() }
+// A hooked layer runs a function after each answer.
+type hooked struct {
+	layer
+	asked int           // calls
+	after func(c *call) // may change the answer; nil: none
+}
+
+func (h *hooked) allow(ctx context.Context, c *call) error {
+	h.asked++
+	err := h.layer.allow(ctx, c)
+	if h.after != nil {
+		h.after(c)
+	}
+	return err
+}
+
+func (d denied) hits() uint64 { return d.denied.hits.Load() }
 
 // keys returns how many keys are remembered.
 func (d denied) keys() int {
 	var s algorithms.Stats
-	d.cache.addStats(&s)
+	d.denied.addStats(&s)
 	return s.DenyCache.Keys
+}
+
+// checkOf returns a take of units under the policy "default".
+func checkOf(key string, limit algorithms.Limit, units int64) algorithms.Check {
+	return algorithms.Check{Policy: "default", Key: key, Limit: limit, Cost: units}
 }
 
 // exhaust takes units until a denial.
@@ -68,7 +87,7 @@ func TestDenialsAreRemembered(t *testing.T) {
 			d := newDenied()
 			d.exhaust(t, limit)
 			for i := range 10 {
-				got, want := take(t, d, "usr=1", limit, 1), take(t, d.fake, "usr=1", limit, 1)
+				got, want := take(t, d, "usr=1", limit, 1), take(t, d.other, "usr=1", limit, 1)
 				if got != want || d.hits() != uint64(i+1) {
 					t.Errorf("%v after %d00ms: got %+v and %d hits, the store says %+v", limit, i, got, d.hits(), want)
 				}
@@ -85,41 +104,6 @@ func TestDenialsAreRemembered(t *testing.T) {
 			time.Sleep(time.Microsecond)
 			if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
 				t.Errorf("%v at RetryAfter: got %+v, want it admitted", limit, got)
-			}
-		})
-	}
-}
-
-// Clients who retry with several costs are answered from memory for each of them,
-// as the store would answer.
-func TestDenialsOfSeveralCostsAreRemembered(t *testing.T) {
-	for _, limit := range bounded() {
-		synctest.Test(t, func(t *testing.T) {
-			d := newDenied()
-			d.exhaust(t, limit)
-			for i := range 3 * costsPerKey {
-				cost := int64(1 + i%3)
-				got, want := take(t, d, "usr=1", limit, cost), take(t, d.fake, "usr=1", limit, cost)
-				if got != want {
-					t.Errorf("%v, cost %d: got %+v, the store says %+v", limit, cost, got, want)
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			if got, want := d.hits(), uint64(3*costsPerKey-2); got != want { // 2 and 3 were asked once each
-				t.Errorf("%v: got %d hits, want %d", limit, got, want)
-			}
-			for cost := range int64(2 * costsPerKey) {
-				take(t, d, "usr=1", limit, 4+cost)
-			}
-			if d.keys() != 1 {
-				t.Errorf("%v: got %d keys, want 1", limit, d.keys())
-			}
-			before := d.hits()
-			for i := range int64(costsPerKey) {
-				take(t, d, "usr=1", limit, 3+2*costsPerKey-i)
-			}
-			if got := d.hits() - before; got != costsPerKey {
-				t.Errorf("%v: got %d hits of the %d latest costs", limit, got, costsPerKey)
 			}
 		})
 	}
@@ -163,9 +147,12 @@ func TestDenialsAreForgotten(t *testing.T) {
 		{"a grant", with(func(c *algorithms.Check) { c.Op = algorithms.Grant }), base, false},
 		{"a reset", with(func(c *algorithms.Check) { c.Op = algorithms.Reset }), base, false},
 		{"a return", with(func(c *algorithms.Check) { c.Op = algorithms.Return }), base, false},
-		{"a force makes it longer", with(func(c *algorithms.Check) { c.Op = algorithms.Force }), base, true},
+		{"a force", with(func(c *algorithms.Check) { c.Op = algorithms.Force }), base, false},
+		{"a return of another key", with(func(c *algorithms.Check) { c.Op, c.Key = algorithms.Return, "usr=2" }), base, true},
 		{"another limit", other, with(func(c *algorithms.Check) { c.Limit = algorithms.FixedWindow(5, time.Hour) }), false},
-		{"another cost", other, with(func(c *algorithms.Check) { c.Cost = 0 }), false},
+		{"a smaller cost", other, with(func(c *algorithms.Check) { c.Cost = 0 }), false},
+		{"a larger cost", other, with(func(c *algorithms.Check) { c.Cost = 2 }), true},
+		{"beside a trial", other, with(func(c *algorithms.Check) { c.Op = algorithms.Trial }), false},
 		{"another policy", other, with(func(c *algorithms.Check) { c.Policy = "other" }), false},
 		{"exactly", other, with(func(c *algorithms.Check) { c.Exact = true }), false},
 	}
@@ -193,13 +180,13 @@ func TestSettlementOvertakesDenial(t *testing.T) {
 		d := newDenied()
 		limit := algorithms.FixedWindow(2, time.Hour)
 		take(t, d, "usr=1", limit, 2)
-		d.fake.After(func([]algorithms.Check) {
-			d.fake.After(nil)
+		d.store.after = func(*call) {
+			d.store.after = nil
 			reset := algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Op: algorithms.Reset}
 			if err := d.Allow(t.Context(), []algorithms.Check{reset}); err != nil {
 				t.Error(err)
 			}
-		})
+		}
 		if got := take(t, d, "usr=1", limit, 1); got.Allowed {
 			t.Fatal("admitted above the limit")
 		}
@@ -219,7 +206,7 @@ func TestOnlySharedDenialsAreRemembered(t *testing.T) {
 	for _, source := range []algorithms.Source{algorithms.Local, algorithms.Undecided} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDenied()
-			d.fake.As(source)
+			d.store.after = func(c *call) { c.items[0].decision.Source = source }
 			for range 5 {
 				d.exhaust(t, algorithms.FixedWindow(1, time.Hour))
 			}
@@ -228,19 +215,6 @@ func TestOnlySharedDenialsAreRemembered(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Concurrent requests may end at any instant.
-func TestDenialsOfConcurrentRequestsAreNotRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDenied()
-		for range 5 {
-			d.exhaust(t, algorithms.Concurrent(1, time.Hour))
-		}
-		if d.hits() != 0 || d.keys() != 0 {
-			t.Errorf("got %d hits and %d keys, want none", d.hits(), d.keys())
-		}
-	})
 }
 
 // The denied checks of a call are remembered. Then its other checks are not
@@ -271,7 +245,7 @@ func TestDenialsOfSeveralChecks(t *testing.T) {
 		if d.hits() != 1 || checks[3].Decision.Source != algorithms.Shared {
 			t.Errorf("got %d hits and %+v, want the trial counted by the store", d.hits(), checks[3].Decision)
 		}
-		if got := take(t, d.fake, "usr=1", wide, 0); got.Remaining != 99 {
+		if got := take(t, d.other, "usr=1", wide, 0); got.Remaining != 99 {
 			t.Errorf("got %d remaining of wide, want 99: the first call alone was admitted", got.Remaining)
 		}
 	})
@@ -286,7 +260,6 @@ func TestDenyCacheNeverDeniesMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, seed))
 		d := newDenied()
-		d.fake.Silence()
 		limits := bounded()
 		ask := func(l algorithms.Limiter, c algorithms.Check) algorithms.Decision {
 			checks := []algorithms.Check{c}
@@ -298,12 +271,12 @@ func TestDenyCacheNeverDeniesMore(t *testing.T) {
 		for i := range 20_000 {
 			c := checkOf("usr="+strconv.Itoa(rng.IntN(3)), limits[rng.IntN(len(limits))], rng.Int64N(4))
 			if rng.IntN(4) == 0 { // another instance
-				ask(d.fake, c)
+				ask(d.other, c)
 			}
 			before := d.hits()
 			got := ask(d, c)
 			if d.hits() > before {
-				if want := ask(d.fake, c); want.Allowed || got.RetryAfter > want.RetryAfter {
+				if want := ask(d.other, c); want.Allowed || got.RetryAfter > want.RetryAfter {
 					t.Fatalf("call %d, %+v: got %+v from memory, but the store says %+v", i, c, got, want)
 				}
 			}
@@ -311,81 +284,6 @@ func TestDenyCacheNeverDeniesMore(t *testing.T) {
 		}
 		if d.hits() < 500 {
 			t.Errorf("got %d hits, want enough of them to mean something", d.hits())
-		}
-	})
-}
-
-// The cache keeps no bytes of a key, because the caller may change them.
-func TestDenyCacheKeepsNoBytes(t *testing.T) {
-	d := newDenied()
-	limit := algorithms.FixedWindow(1, time.Hour)
-	bytes := []byte("usr=1")
-	key := unsafe.String(unsafe.SliceData(bytes), len(bytes))
-	take(t, d, key, limit, 1)
-	take(t, d, key, limit, 1)
-	bytes[4] = '2'
-	take(t, d, "usr=1", limit, 1)
-	if d.hits() != 1 {
-		t.Errorf("got %d hits, want one", d.hits())
-	}
-}
-
-func TestLongKeysAreNotRemembered(t *testing.T) {
-	d := newDenied()
-	for _, n := range []int{maxKept, maxKept + 1} {
-		for range 3 {
-			take(t, d, strings.Repeat("k", n), algorithms.FixedWindow(1, time.Hour), 1)
-		}
-	}
-	if d.hits() != 1 || d.keys() != 1 {
-		t.Errorf("got %d hits and %d keys, want one of the shorter key", d.hits(), d.keys())
-	}
-}
-
-func TestDenyCacheIsBounded(t *testing.T) {
-	t.Parallel()
-	d := newDenied()
-	limit := algorithms.FixedWindow(1, time.Hour)
-	for i := range 20_000 {
-		key := "ip=" + strconv.Itoa(i)
-		take(t, d, key, limit, 1)
-		take(t, d, key, limit, 1)
-	}
-	if keys := d.keys(); keys > 1_024 || keys < 512 {
-		t.Errorf("got %d keys, want about 1 000", keys)
-	}
-}
-
-// slow is a layer that decides at once, and answers later.
-type slow struct {
-	layer
-	by time.Duration
-}
-
-func (s slow) allow(ctx context.Context, c *call) error {
-	err := s.layer.allow(ctx, c)
-	time.Sleep(s.by)
-	return err
-}
-
-// A denial holds for its RetryAfter from the question on, because the store may
-// have decided at that instant.
-func TestDenialsExpireFromTheQuestionOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fake := limitertest.NewFake()
-		cache := newDenyCache(slow{limiterLayer{fake}, 100 * time.Millisecond}, 1_000)
-		d := denied{&Limiter{top: cache, denied: cache}, cache, fake}
-		limit := algorithms.TokenBucket(1, 500*time.Millisecond)
-		take(t, d, "usr=1", limit, 1)
-		asked := time.Now()
-		first := take(t, d, "usr=1", limit, 1)
-		time.Sleep(time.Until(asked.Add(first.RetryAfter)) - time.Microsecond)
-		if got := take(t, d, "usr=1", limit, 1); got.Allowed || d.hits() != 1 {
-			t.Errorf("a µs before RetryAfter: got %+v and %d hits, want a denial from memory", got, d.hits())
-		}
-		time.Sleep(time.Microsecond)
-		if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
-			t.Errorf("at RetryAfter: got %+v, want it admitted", got)
 		}
 	})
 }

@@ -45,13 +45,11 @@ func ExampleNew_misconfigured() {
 	_, err := shared.New(rdb, &shared.Options{
 		Prefix: "{shop}",
 		Share:  120,
-		Lease:  &shared.LeaseOptions{Hold: time.Minute},
 	})
 	fmt.Println(err)
 	// Output:
 	// shared: Prefix is "{shop}"; want at most 64 bytes of printable ASCII without spaces and braces
 	// shared: Share is 120; want per cent from 1 to 100, or 0 for one part in as many as there are instances
-	// shared: Lease.Hold is 1m0s; want 10ms to 1s
 }
 
 // While Redis is down, each of four instances admits a quarter of a limit.
@@ -72,19 +70,6 @@ func ExampleNew_outage() {
 	// true local <nil>
 	// true local <nil>
 	// false local <nil>
-}
-
-// One limit for all clients makes one hot key. Leases spare Redis most of its
-// takes.
-func ExampleOptions_lease() {
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
-	defer rdb.Close()
-	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{
-		Lease: &shared.LeaseOptions{Policies: []string{"global"}, Share: 5},
-	}))
-	defer limiter.Close() // gives back the units on lease
-	fmt.Printf("%+v\n", limiter.Stats().Lease)
-	// Output: {Keys:0 Units:0 Blocks:0 Leased:0 Spent:0 Returned:0 Lost:0}
 }
 
 // A check that must not pass without Redis fails closed.
@@ -122,7 +107,7 @@ func ExampleLimiter_Close() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()
 	limiter := ratelimit.Must(shared.New(rdb, nil))
-	fmt.Println(limiter.Close(), limiter.Close()) // without leases there is nothing to give back
+	fmt.Println(limiter.Close(), limiter.Close()) // before the client's Close
 	// Output: <nil> <nil>
 }
 

@@ -1,9 +1,10 @@
-// The circuit: whether the limiter asks the primary or bypasses it.
+// Circuits: whether calls ask a master or bypass it. One server has one circuit,
+// and each master of a Cluster has its own.
 //
-// It counts round trips, and a round trip may carry many calls: one lost batch
-// is one failure. Faults of a caller or of one key do not count, such as a
-// client that hung up, a deadline of the caller's own, or a key of another
-// type.
+// A circuit counts round trips, and a round trip may carry many calls: one lost
+// batch is one failure. Faults of a caller or of one key do not count, such as a
+// client that hung up, a deadline of the caller's own, or a key of another type.
+// The limiter's own probes and hand-backs do not count, either.
 //
 //	| from   | to     | when                                                     |
 //	|--------|--------|----------------------------------------------------------|
@@ -16,18 +17,22 @@
 // together at t = 50 ms. That is more than five, but the first failure is 0 ms
 // old. The next failures at t = 150 ms open the circuit.
 //
+// Own lateness. On a busy machine a goroutine may wait for its turn for longer
+// than a deadline. Then a batch expires though Redis has answered it in time. So
+// if the timer of a batch fires more than 10 ms late, its expiry is excused: it
+// does not count. A process that is always late must find out that Redis is
+// gone, too. So once all expiries have been late for a second, they count.
+//
 // Probes come 0.25 s after the circuit has opened, 0.5 s after that, and then
 // every second, each up to a tenth earlier so that instances do not probe
-// together. A circuit that opens again within 10 s doubles these pauses, up to
-// 30 s: its probes are faster than the batches of its callers, and would close
-// it in vain.
+// together.
 
 package shared
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +46,10 @@ import (
 // sent.
 var errOpen = fmt.Errorf("the circuit is open: %w", algorithms.ErrUnavailable)
 
+// errOwnLateness is the outcome of a round trip that expired because this
+// process was late.
+var errOwnLateness = errors.New("this process was late itself")
+
 const (
 	tripAfter      = 5  // failures in a row
 	tripPercent    = 50 // failures, of at least tripMinimum round trips
@@ -51,49 +60,57 @@ const (
 
 	firstPause  = 250 * time.Millisecond
 	steadyPause = time.Second
-	maxPause    = 30 * time.Second
-	steadyAfter = 10 * time.Second // a circuit that has been closed for so long begins with short pauses
+
+	// In µs: a timer that fires less late is punctual, and expiries are excused
+	// for so long.
+	punctual   = 10_000
+	excusedFor = 1_000_000
 )
 
-// A circuit decides whether calls ask the primary.
-type circuit struct {
-	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
-	open    atomic.Bool     // not closed
-	trying  atomic.Bool     // round trips of try pass, and do not count
-	turning func(open bool) // nil: none; must not block; runs before a call can find the circuit so
-	tripped chan struct{}   // holds one: wakes the goroutine of the fallback
-	trips   atomic.Uint64
-	cause   atomic.Pointer[error] // of the last failure
+// circuits are the circuits of all masters.
+type circuits struct {
+	deadline time.Duration
 
-	history struct {
-		sync.Mutex
-		all []algorithms.CircuitChange // the latest
-	}
+	// turned is called when a circuit opens or closes, before a call can find it
+	// so. It must not block. It calls set. Nil: no fallback asks.
+	turned func(c *circuit, open bool)
+
+	trips atomic.Uint64
+	mu    sync.Mutex // guards open
+	open  map[*circuit]bool
+}
+
+func newCircuits(deadline time.Duration) *circuits {
+	return &circuits{deadline: deadline, open: make(map[*circuit]bool)}
+}
+
+// A circuit decides whether calls ask one master.
+type circuit struct {
+	all     *circuits
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	open    atomic.Bool           // not closed
+	trying  atomic.Bool           // it lets calls of the limiter itself pass
+	cause   atomic.Pointer[error] // the latest failure; usually it has opened the circuit
 
 	// Guarded by the breaker's own lock: since when all round trips have failed,
 	// and since when some have.
 	allSince, someSince time.Time
 
-	pulse      pulse
-	mu         sync.Mutex // guards suspicions
-	suspicions []*suspicion
-
-	// Only the goroutine of the fallback uses these.
-	closed time.Time // when the circuit closed last
-	hasty  int       // how often it has opened again too soon
+	excused             atomic.Int64 // expiries since the circuit opened last
+	mu                  sync.Mutex   // guards the fields below
+	lateSince, lateLast int64        // µs, monotonic: the first and the last of the latest expiries, if all of them were late
 }
 
-// newCircuit returns a circuit for round trips that may take a deadline.
-func newCircuit(deadline time.Duration) *circuit {
-	c := &circuit{tripped: make(chan struct{}, 1)}
+// add returns a new circuit, which is closed.
+func (cs *circuits) add() *circuit {
+	c := &circuit{all: cs}
 	c.cause.Store(&errOpen)
-	c.pulse.each = c.sweep
 	c.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      tripPeriod,
 		BucketPeriod:  tripPeriod / tripBuckets,
 		Timeout:       firstPause - firstPause/10, // the least pause
 		MaxRequests:   1,
-		ReadyToTrip:   func(n gobreaker.Counts) bool { return c.trip(n, tripsDeadlines*deadline) },
+		ReadyToTrip:   c.trip,
 		IsSuccessful:  func(err error) bool { return troubleOf(err).effect == effectSuccess },
 		IsExcluded:    func(err error) bool { return troubleOf(err).effect == effectNone },
 		OnStateChange: func(_ string, from, to gobreaker.State) { c.changed(from, to) },
@@ -103,45 +120,45 @@ func newCircuit(deadline time.Duration) *circuit {
 
 // changed runs under the breaker's lock, so it must not block.
 func (c *circuit) changed(from, to gobreaker.State) {
-	if c.turning != nil && (from == gobreaker.StateClosed || to == gobreaker.StateClosed) {
-		c.turning(from == gobreaker.StateClosed)
+	open := to != gobreaker.StateClosed
+	if open == (from != gobreaker.StateClosed) {
+		return // between open and half-open
 	}
-	c.open.Store(to != gobreaker.StateClosed)
-	if to == gobreaker.StateClosed {
-		c.note(algorithms.CircuitChange{At: time.Now()})
+	if open {
+		c.all.trips.Add(1)
 	}
-	if from != gobreaker.StateClosed {
-		return
+	if c.all.turned != nil {
+		c.all.turned(c, open)
 	}
-	c.trips.Add(1)
-	c.note(algorithms.CircuitChange{At: time.Now(), Open: true, Reason: Reason(c.lastCause())})
-	select {
-	case c.tripped <- struct{}{}:
-	default:
-	}
+	c.open.Store(open)
 }
 
-const maxChanges = 16 // that operators see
-
-func (c *circuit) note(change algorithms.CircuitChange) {
-	h := &c.history
-	h.Lock()
-	defer h.Unlock()
-	h.all = append(h.all[max(0, len(h.all)-maxChanges+1):], change)
+// set notes that a circuit is open, or that it is not. It returns how many are.
+func (cs *circuits) set(c *circuit, open bool) (openNow int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if open {
+		cs.open[c] = true
+	} else {
+		delete(cs.open, c)
+	}
+	return len(cs.open)
 }
 
-// changes returns the latest changes, oldest first.
-func (c *circuit) changes() []algorithms.CircuitChange {
-	h := &c.history
-	h.Lock()
-	defer h.Unlock()
-	return slices.Clone(h.all)
+// openNow returns one of the open circuits, or nil, and how many there are.
+func (cs *circuits) openNow() (one *circuit, n int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for one = range cs.open {
+		break
+	}
+	return one, len(cs.open)
 }
 
 // trip decides, after a failure, whether to open. It runs under the breaker's
 // lock.
-func (c *circuit) trip(n gobreaker.Counts, lasting time.Duration) bool {
-	now := time.Now()
+func (c *circuit) trip(n gobreaker.Counts) bool {
+	now, lasting := time.Now(), tripsDeadlines*c.all.deadline
 	if n.ConsecutiveFailures <= 1 {
 		c.allSince = now
 	}
@@ -155,12 +172,13 @@ func (c *circuit) trip(n gobreaker.Counts, lasting time.Duration) bool {
 	return answered >= tripMinimum && n.TotalFailures*100 >= answered*tripPercent && now.Sub(c.someSince) >= lasting
 }
 
+// stops reports whether the circuit keeps a call from its master. own calls are
+// the limiter's.
+func (c *circuit) stops(own bool) bool { return c.open.Load() && !(own && c.trying.Load()) }
+
 // begin begins a round trip. The caller must pass its outcome to end, once. An
 // error means that the round trip must not be made.
 func (c *circuit) begin() (end func(outcome error), err error) {
-	if c.trying.Load() {
-		return func(error) {}, nil
-	}
 	if c.open.Load() {
 		return nil, errOpen // the breaker would let a call try
 	}
@@ -176,28 +194,34 @@ func (c *circuit) begin() (end func(outcome error), err error) {
 	}, nil
 }
 
-// opened notes that the circuit has opened. The pauses between probes are
-// longer if it was closed only briefly.
-func (c *circuit) opened() {
-	if !c.closed.IsZero() && time.Since(c.closed) < steadyAfter {
-		c.hasty++
-	} else {
-		c.hasty = 0
+// excuses reports whether this process is to blame for an expiry, whose timer was
+// due at an instant and has fired now: see the head of this file.
+func (c *circuit) excuses(due, now int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now-due <= punctual {
+		c.lateLast = 0
+		return false
 	}
+	if c.lateLast == 0 || now-c.lateLast > excusedFor {
+		c.lateSince = now
+	}
+	c.lateLast = now
+	if now-c.lateSince >= excusedFor {
+		return false
+	}
+	c.excused.Add(1)
+	return true
 }
 
 // pause returns how long to wait before the n-th probe, from 0.
-func (c *circuit) pause(n int) time.Duration {
-	pause := min(firstPause<<min(n, 2), steadyPause)
-	for range c.hasty {
-		pause = min(2*pause, maxPause)
-	}
-	return pause - rand.N(pause/10)
+func pause(n int) time.Duration {
+	p := min(firstPause<<min(n, 2), steadyPause)
+	return p - rand.N(p/10)
 }
 
-// try runs attempt if an open circuit may close, and closes it if attempt
-// succeeds. Only attempt's own round trips pass while it runs. try reports
-// whether the circuit has closed.
+// try closes the circuit if attempt succeeds, and reports whether it did. Calls of
+// the limiter itself pass while it runs.
 func (c *circuit) try(attempt func() error) (closed bool) {
 	done, err := c.breaker.Allow()
 	if err != nil {
@@ -209,13 +233,6 @@ func (c *circuit) try(attempt func() error) (closed bool) {
 		c.trying.Store(false)
 		done(err)
 	}()
-	if err = attempt(); troubleOf(err).effect != effectSuccess {
-		return false
-	}
-	c.closed = time.Now()
-	return true
+	err = attempt()
+	return troubleOf(err).effect == effectSuccess
 }
-
-// lastCause returns the latest failure, which is usually the failure that
-// opened the circuit.
-func (c *circuit) lastCause() error { return *c.cause.Load() }

@@ -70,7 +70,7 @@ func TestCircuitOpens(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, start := newCircuit(defaultDeadline), time.Now()
+				c, start := newCircuits(defaultDeadline).add(), time.Now()
 				for i, trip := range tt.trips {
 					time.Sleep(time.Until(start.Add(time.Duration(trip.at) * time.Millisecond)))
 					end, err := c.begin()
@@ -94,7 +94,7 @@ func TestCircuitOpens(t *testing.T) {
 func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 	for _, late := range []error{nil, errRefused} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newCircuit(defaultDeadline)
+			c := newCircuits(defaultDeadline).add()
 			var ends []func(error)
 			for range 2 * tripAfter {
 				end, err := c.begin()
@@ -141,7 +141,7 @@ func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 
 func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCircuit(defaultDeadline)
+		c := newCircuits(defaultDeadline).add()
 		for range tripAfter {
 			end, _ := c.begin()
 			time.Sleep(defaultDeadline)
@@ -150,30 +150,33 @@ func TestCircuitBeginsNothingWhileOpen(t *testing.T) {
 		if _, err := c.begin(); err != errOpen {
 			t.Errorf("begin: got %v, want errOpen", err)
 		}
-		if err := c.lastCause(); err != error(errLost) {
+		if err := *c.cause.Load(); err != error(errLost) {
 			t.Errorf("cause: got %v, want %v", err, errLost)
 		}
 		c.try(func() error { t.Error("tried at once"); return nil })
 		time.Sleep(firstPause)
-		c.try(func() error {
-			end, err := c.begin()
-			if err != nil {
-				t.Errorf("the attempt's own round trip: %v", err)
-				return err
+		own := func(when string, stops bool) {
+			t.Helper()
+			if c.stops(true) != stops || !c.stops(false) {
+				t.Errorf("%s: the limiter's own calls are stopped: %v, want %v; users' calls: %v, want true", when, c.stops(true), stops, c.stops(false))
 			}
-			end(nil)
+			if _, err := c.begin(); err != errOpen {
+				t.Errorf("%s: got %v, want errOpen", when, err)
+			}
+		}
+		own("before an attempt", true)
+		c.try(func() error {
+			own("in an attempt", false)
 			return errRefused
 		})
-		if _, err := c.begin(); err != errOpen {
-			t.Errorf("after an attempt that failed: got %v, want errOpen", err)
-		}
+		own("after an attempt that failed", true)
 	})
 }
 
 // An attempt that panics has failed, and blocks no other.
 func TestCircuitOutlivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCircuit(defaultDeadline)
+		c := newCircuits(defaultDeadline).add()
 		for range tripAfter {
 			end, _ := c.begin()
 			time.Sleep(defaultDeadline)
@@ -191,43 +194,6 @@ func TestCircuitOutlivesAPanic(t *testing.T) {
 		c.try(func() error { return nil })
 		if c.open.Load() {
 			t.Error("open after the next attempt, which succeeded")
-		}
-	})
-}
-
-// The circuit remembers when it opened and closed, and why it opened. It forgets the oldest change first.
-func TestCircuitRemembersChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, start := newCircuit(defaultDeadline), time.Now()
-		if got := c.changes(); len(got) != 0 {
-			t.Errorf("got %v of a new circuit, want none", got)
-		}
-		for range maxChanges/2 + 1 {
-			for !c.open.Load() {
-				end, err := c.begin()
-				if err != nil {
-					t.Fatal(err)
-				}
-				end(errRefused)
-				time.Sleep(100 * time.Millisecond)
-			}
-			time.Sleep(time.Second)
-			if !c.try(func() error { return nil }) {
-				t.Fatal("the circuit does not close")
-			}
-		}
-		all := c.changes()
-		if len(all) != maxChanges {
-			t.Fatalf("got %d changes, want the latest %d", len(all), maxChanges)
-		}
-		for i, change := range all {
-			reason := ""
-			if change.Open {
-				reason = Reason(errRefused)
-			}
-			if change.Open != (i%2 == 0) || change.Reason != reason || i > 0 && !change.At.After(all[i-1].At) || !change.At.After(start) {
-				t.Errorf("change %d: got %+v after %v", i, change, all[max(0, i-1)].At)
-			}
 		}
 	})
 }

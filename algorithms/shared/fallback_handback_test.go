@@ -3,10 +3,7 @@
 package shared
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,9 +79,8 @@ func TestFallbackHandsBack(t *testing.T) {
 // handBackSlack is how many units fewer the primary may hold after a hand-back.
 func handBackSlack(l algorithms.Limit, before, during int64) int64 {
 	switch {
-	case l.Algorithm().Continuous() && before > 0 && before*2 < l.Burst():
-		// The fallback has not seen these, so they and the local units drain at
-		// the same time.
+	case l.Algorithm().Continuous() && before > 0:
+		// These and the local units drain at the same time.
 		return min(before, 1+int64(33*time.Second/(l.Window()/100)))
 	}
 	return 0
@@ -206,85 +202,4 @@ func TestFallbackHandsBackWithoutDebt(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A backfill that was certainly not executed is still owed. A backfill that may
-// have been executed is lost.
-func TestFallbackHandBackFails(t *testing.T) {
-	for name, tt := range map[string]struct {
-		trouble func(context.Context) error
-		lost    uint64
-	}{
-		"lost":      {failing(errLost), 7 + tripAfter},
-		"late":      {hang, 7 + tripAfter},
-		"refused":   {failing(errRefused), 0},
-		"read-only": {failing(errors.New("READONLY You can't write against a read only replica.")), 0},
-	} {
-		t.Run(name, func(t *testing.T) { wantLost(t, tt.trouble, tt.lost) })
-	}
-}
-
-func failing(err error) func(context.Context) error {
-	return func(context.Context) error { return err }
-}
-
-func wantLost(t *testing.T, trouble func(context.Context) error, lost uint64) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w, l := newWorld(t, nil), algorithms.FixedWindow(100, 10*time.Hour)
-		w.trip()
-		w.take("usr=1", l, 7)
-		w.shared.troubled(func(ctx context.Context) error {
-			if len(w.shared.backfilled()) > 0 {
-				return trouble(ctx)
-			}
-			return nil
-		})
-		time.Sleep(recoversWithin)
-		w.shared.fails(nil)
-		time.Sleep(5 * time.Second)
-		got := w.stats()
-		if got.Open || got.Lost != lost || got.HandedBack+got.Lost != 7+tripAfter || got.Owed != 0 {
-			t.Errorf("got %+v, want it closed, and %d units lost", got, lost)
-		}
-		if n := used(t, w.shared.store, "usr=1", l); (n == 0) != (lost > 0) {
-			t.Errorf("the primary holds %d, want 7 if they were not lost", n)
-		}
-	})
-}
-
-// A shard of a Cluster that does not answer neither loses nor delays keys of
-// other shards.
-func TestFallbackHandBackFailsInPart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
-		w.start(deadShard{w.shared}, nil)
-		const keys = 5 * handBackKeys
-		w.trip()
-		for i := range keys {
-			w.take(fmt.Sprint("usr=", i), hourly, 3)
-			w.take(fmt.Sprint("dead=", i), hourly, 1)
-		}
-		w.recovers()
-		if got := w.stats(); got.Lost != keys || got.HandedBack != 3*keys+tripAfter || got.Owed != 0 {
-			t.Errorf("got %+v, want the %d units of the dead shard lost, and no others", got, keys)
-		}
-		for i := range keys {
-			if n := used(t, w.shared.store, fmt.Sprint("usr=", i), hourly); n != 3 {
-				t.Fatalf("the primary holds %d of key %d, want 3", n, i)
-			}
-		}
-	})
-}
-
-// A deadShard does not answer calls of some keys.
-type deadShard struct{ *fakePrimary }
-
-func (d deadShard) allow(ctx context.Context, c *call) error {
-	for i := range c.items {
-		if strings.HasPrefix(c.items[i].Key.Text, "dead=") {
-			return hang(ctx)
-		}
-	}
-	return d.fakePrimary.allow(ctx, c)
 }

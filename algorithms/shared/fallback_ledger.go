@@ -5,27 +5,13 @@
 // rolled out of the window are not owed any more. A hand-back charges the other
 // units as of now.
 //
-// Windows forget at instants of the whole limit, so their debts are states of
-// the whole limit. Each charge adds to them.
+// A debt is a state, to which each charge adds. Windows forget at instants of the
+// whole limit, so their debts are states of the whole limit. Buckets drain at the
+// rate of this process's share, because the primary's own units drain at the same
+// time, and they drain first.
 //
-// Buckets drain at the rate of this process's share, because the primary's own
-// units drain at the same time, and they drain first. So the debt of a bucket
-// is the state of the share in the memory, as the last charge left it: the
-// receipt of a take has that {T, N, F}. The state may hold more units than were
-// charged here, because it began with the primary's (preload). Then only the
-// charged units are owed.
-//
-// A Force has no receipt; its state follows from ResetAfter. A bucket that is
-// empty again D µs after the charge holds n units. The first n - 1 of them
-// drain before D: n = floor((D - 1) · r / w) + 1. A state of n units at T is
-// empty at T + e(n), where e(n) is the first whole µs at which n units have
-// drained, so T = now + D - e(n). That is exact except for fractions of a µs.
-// The code subtracts 1 µs more, so any later receipt is newer.
-//
-// Example: 60 per minute, so r = 1 and w = 1 000 000 µs. A Force leaves
-// ResetAfter = 2.5 s. Then n = floor(2 499 999 / 1 000 000) + 1 = 3 and e(3) =
-// 3 s, so T = now - 0.5 s: three units were in use half a second ago, and the
-// first of them drains in half a second.
+// Example: 60 per minute, 3 instances. The memory admits 6 units at 0 s. The
+// share drains one unit every 3 s, so 4 units are owed at 6 s, and none at 18 s.
 
 package shared
 
@@ -33,7 +19,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
@@ -56,66 +41,43 @@ type ledger struct {
 
 // A debt is the units that one key owes.
 type debt struct {
-	key     step.Key
-	whole   step.Limit // as the primary has it
-	counts  step.Limit // the limit that state counts under
-	charged int64      // units; the state of a bucket may hold more
-	state   step.State
+	key    step.Key
+	whole  step.Limit // as the primary has it
+	counts step.Limit // the limit that state counts under
+	state  step.State
+	after  int64 // µs: it is not sent before
 }
 
 func newLedger() *ledger { return &ledger{keys: make(map[step.Key]*debt)} }
 
-// record notes a take or a force that the memory has answered as local.
-func (l *ledger) record(it *item, local *algorithms.Check, now int64) {
-	charged := it.decision.Receipt.Units() > 0 || it.Op == step.Force && it.decision.Source == algorithms.Local
-	if it.Cost == 0 || !it.Limit.Row.Owed || !charged || len(it.Key.Text) > maxKept {
-		return
-	}
+// record notes units of an item that the memory has charged under a share of its
+// limit.
+func (l *ledger) record(it *item, share *step.Limit, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, ok := l.keys[it.Key]
-	if ok {
-		d.bringTo(now)
-	} else {
-		dropSome(l.keys, func(d *debt) bool {
-			if len(l.keys) < maxOwed { // a debt that is brought to now takes no earlier charge
-				return false
-			}
-			d.bringTo(now)
-			return d.state.Empty()
-		})
-		if len(l.keys) >= maxOwed {
+	d := l.keys[it.Key]
+	if d == nil {
+		if len(it.Key.Text) > maxKept || !l.room(now) {
 			return
 		}
 		d = &debt{key: it.Key.Clone()}
 		l.keys[d.key] = d
+	} else {
+		d.bringTo(now) // under the limit that it counted under
 	}
-	d.charged += it.Cost
-	d.whole = it.Limit
-	if d.whole.Row.Refill != step.Continuously {
-		d.counts = d.whole
-		d.state = d.counts.Force(d.counts.At(d.state, now), now, it.Cost)
-		return
+	d.whole, d.counts = it.Limit, it.Limit
+	if it.Limit.Row.Refill == step.Continuously {
+		d.counts = *share
 	}
-	d.counts = *local.Limit.Step()
-	s := bucketState(it, local, now)
-	newer := s.T > d.state.T || s.T == d.state.T && s.N > d.state.N // otherwise a later charge came first
-	if newer || it.Op == step.Force {
-		d.state = s
-	}
+	d.add(it.Cost, now)
 }
 
-// bucketState returns the state of a bucket that the memory has charged at now:
-// see the head of this file.
-func bucketState(it *item, local *algorithms.Check, now int64) step.State {
-	if it.Op != step.Force {
-		r := it.decision.Receipt.Step()
-		return step.State{T: r.T, N: r.N, F: r.F}
+// room reports whether there is room for another key. It requires mu.
+func (l *ledger) room(now int64) bool {
+	if len(l.keys) >= maxOwed {
+		dropSome(l.keys, func(d *debt) bool { return d.bringTo(now) == 0 })
 	}
-	l, left := local.Limit.Step(), it.decision.ResetAfter.Microseconds()
-	n, _ := step.MulDiv(max(0, left-1), l.R, l.W)
-	n = min(n, l.Cap-1) + 1
-	return step.State{T: now + left - l.FullAt(step.State{N: n}) - 1, N: n}
+	return len(l.keys) < maxOwed
 }
 
 // unrecord notes that the units of a Return are not owed any more.
@@ -124,7 +86,6 @@ func (l *ledger) unrecord(it *item, now int64) {
 	defer l.mu.Unlock()
 	if d, ok := l.keys[it.Key]; ok {
 		d.bringTo(now)
-		d.charged = max(0, d.charged-it.Cost)
 		d.state = d.counts.Granted(d.state, it.Cost)
 	}
 }
@@ -150,14 +111,17 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 	}
 }
 
-// pop removes up to limit keys and returns their debts. They count as sending, and
-// so as owed, until the caller has sent them.
-func (l *ledger) pop(limit int) (debts []*debt) {
+// pop removes up to most keys that may be sent at now, and returns their debts.
+// They count as sending, and so as owed, until the caller has sent them.
+func (l *ledger) pop(most int, now int64) (debts []*debt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, d := range l.keys {
-		if len(debts) == limit {
+		if len(debts) == most {
 			break
+		}
+		if d.after > now {
+			continue
 		}
 		delete(l.keys, key)
 		debts = append(debts, d)
@@ -166,14 +130,26 @@ func (l *ledger) pop(limit int) (debts []*debt) {
 	return debts
 }
 
-// restore puts back a debt that the primary has not received.
-func (l *ledger) restore(d *debt, now int64) {
+// restore puts back a debt that the primary has refused. It is not sent before an
+// instant, so that trouble is not answered with more calls.
+func (l *ledger) restore(d *debt, now, after int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	d.after = after
 	if newer, ok := l.keys[d.key]; ok {
-		d.merge(newer, now)
+		d.whole, d.counts = newer.whole, newer.counts
+		d.add(newer.bringTo(now), now)
 	}
 	l.keys[d.key] = d
+}
+
+// hurry lets all debts be sent at once.
+func (l *ledger) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.keys {
+		d.after = 0
+	}
 }
 
 func (l *ledger) len() int {
@@ -182,36 +158,25 @@ func (l *ledger) len() int {
 	return len(l.keys) + int(l.sending.Load())
 }
 
-// merge adds the debt that the key has made since d was popped. Windows count
-// it as of now, which is a moment late. The newer state of a bucket holds all
-// units.
-func (d *debt) merge(newer *debt, now int64) {
-	d.bringTo(now)
-	d.charged += newer.charged
-	d.whole, d.counts = newer.whole, newer.counts
-	if d.counts.Row.Refill == step.Continuously {
-		d.state = newer.state
-		return
-	}
-	d.state = d.counts.Charge(d.state, now, newer.charged)
+// bringTo forgets the units that do not count any more at now, and returns the
+// others.
+func (d *debt) bringTo(now int64) (units int64) {
+	d.state = d.counts.At(d.state, now)
+	return d.counts.Used(d.state)
 }
 
-// bringTo forgets the units that do not count any more at now.
-func (d *debt) bringTo(now int64) {
-	d.state = d.counts.At(d.state, now)
-	d.charged = min(d.charged, d.counts.Used(d.state))
-}
+// add adds units to a debt.
+func (d *debt) add(units, now int64) { d.state = d.counts.Force(d.counts.At(d.state, now), now, units) }
 
 // call returns the backfill of the units that are owed at now, and their
 // number; nil if no unit is owed.
 func (d *debt) call(now int64) (c *call, units int64) {
-	d.bringTo(now)
-	if units = d.charged; units == 0 {
+	if units = d.bringTo(now); units == 0 {
 		return nil, 0
 	}
-	c = callOf(1)
+	c = getCall(1)
 	it := &c.items[0]
-	it.Key, it.Limit, it.Op, it.Cost = d.key, d.whole, step.Backfill, units
+	*it = item{Item: step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units}}
 	_ = c.add(it) // a settlement alone is a valid call
 	return c, units
 }

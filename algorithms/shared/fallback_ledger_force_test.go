@@ -3,7 +3,7 @@
 package shared
 
 import (
-	"math/rand/v2"
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +53,16 @@ func TestFallbackHandsBackForces(t *testing.T) {
 	}
 }
 
+// A roomless limiter has no room for any key.
+type roomless struct{}
+
+func (roomless) Allow(_ context.Context, checks []algorithms.Check) error {
+	for i := range checks {
+		checks[i].Decision = algorithms.Decision{Allowed: true}
+	}
+	return nil
+}
+
 // A force of nobody, a force of nothing, and a force for which the memory has no
 // room owe nothing.
 func TestFallbackOwesNoForceThatWasNot(t *testing.T) {
@@ -65,44 +75,16 @@ func TestFallbackOwesNoForceThatWasNot(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		refused := itemOf(t, algorithms.Check{Policy: "p", Key: "usr=3", Limit: algorithms.FixedWindow(9, time.Hour), Op: algorithms.Force, Cost: 1})
-		refused.decision.Allowed = true // Undecided: there was no room
-		w.fallback.owed.record(refused, &algorithms.Check{Limit: algorithms.FixedWindow(9, time.Hour)}, w.fallback.now())
-		if got := w.stats().Owed; got != 0 {
-			t.Errorf("got %d keys owed, want none", got)
+		w.fallback.memory = roomless{}
+		for _, trouble := range []error{errRefused, errLost} {
+			w.shared.fails(trouble)
+			d, err := w.settle(algorithms.Check{Key: "usr=3", Limit: hourly, Op: algorithms.Force, Cost: 1})
+			if err != nil || d.Source != algorithms.Undecided {
+				t.Fatalf("got %+v, %v, want no room for it", d, err)
+			}
+		}
+		if got := w.stats(); got.Owed != 0 || got.Unknown != 0 {
+			t.Errorf("got %+v, want nothing owed, and nothing unknown", got)
 		}
 	})
-}
-
-// The state of a forced bucket follows from its figures.
-func TestLedgerReadsBuckets(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 1))
-	w := newLedgerWorld(t)
-	for i := range 2_000 {
-		l := []algorithms.Limit{
-			algorithms.TokenBucket(7, time.Second).WithBurst(9), algorithms.LeakyBucket(3, time.Minute).WithBurst(50),
-			algorithms.TokenBucket(100_000, time.Second),
-		}[r.IntN(3)]
-		ask := func(op algorithms.Op, cost int64) (*item, *algorithms.Check) {
-			return w.charged(algorithms.Check{Key: "usr=1", Limit: l, Op: op, Cost: cost})
-		}
-		for range 1 + r.IntN(3) { // into debt, sometimes
-			ask(algorithms.Force, 1+r.Int64N(l.Burst()))
-			w.now += r.Int64N(l.Window().Microseconds())
-		}
-		forced, local := ask(algorithms.Force, 1+r.Int64N(4))
-		s := bucketState(forced, local, w.now)
-		// A limit of the same rate that admits more shows the state.
-		l = l.WithBurst(4 * l.Burst())
-		taken, _ := ask(algorithms.Take, 1)
-		ideal := taken.decision.Receipt.Step()
-		if ideal.Units != 1 {
-			t.Fatalf("seed %d, step %d: got %+v", seed, i, taken.decision)
-		}
-		if ago := ideal.T - s.T; s.N != ideal.N-1 || ago < 0 || ago > 3 {
-			t.Errorf("seed %d, step %d, %v: got n %d, and %d µs older; want n %d, and no more than a few", seed, i, l, s.N, ago, ideal.N-1)
-		}
-		ask(algorithms.Reset, 0)
-	}
 }

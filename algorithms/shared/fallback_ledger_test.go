@@ -30,8 +30,8 @@ func newLedgerWorld(t *testing.T) *ledgerWorld {
 	return w
 }
 
-// charged is an item that the memory has answered now, and its check.
-func (w *ledgerWorld) charged(c algorithms.Check) (*item, *algorithms.Check) {
+// charged is an item that the memory has answered now.
+func (w *ledgerWorld) charged(c algorithms.Check) *item {
 	w.t.Helper()
 	c.Policy = "p"
 	checks := []algorithms.Check{c}
@@ -40,14 +40,14 @@ func (w *ledgerWorld) charged(c algorithms.Check) (*item, *algorithms.Check) {
 		w.t.Fatalf("got %+v, %v, want it admitted", checks[0].Decision, err)
 	}
 	it.decision = checks[0].Decision
-	return it, &checks[0]
+	return it
 }
 
 // take records units that the memory admits now.
 func (w *ledgerWorld) take(l algorithms.Limit, units int64) {
 	w.t.Helper()
-	it, local := w.charged(algorithms.Check{Key: "usr=1", Limit: l, Cost: units})
-	w.record(it, local, w.now)
+	it := w.charged(algorithms.Check{Key: "usr=1", Limit: l, Cost: units})
+	w.record(it, l.Step(), w.now)
 }
 
 // giveBack says that units of a take were returned.
@@ -70,7 +70,7 @@ func itemOf(t *testing.T, c algorithms.Check) *item {
 
 // popped returns the backfills of some keys, which owe nothing any more.
 func (w *ledgerWorld) popped(limit int) (owed []*item) {
-	debts := w.pop(limit)
+	debts := w.pop(limit, w.now)
 	for _, d := range debts {
 		owed = append(owed, owedOf(d, w.now)...)
 	}
@@ -150,13 +150,13 @@ func TestLedgerRestores(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
 		w := newLedgerWorld(t)
 		w.take(limit, 5)
-		debts := w.pop(1)
+		debts := w.pop(1, w.now)
 		if got := owedOf(debts[0], w.now); len(got) != 1 || got[0].Cost != 5 {
 			t.Fatalf("%v: got %+v, want 5 units", limit, got)
 		}
 		w.now += 1_000
 		w.take(limit, 2)
-		w.restore(debts[0], w.now)
+		w.restore(debts[0], w.now, 0)
 		w.sending.Add(-1)
 		var units int64
 		for _, it := range w.popped(10) {
@@ -168,12 +168,9 @@ func TestLedgerRestores(t *testing.T) {
 	}
 }
 
-// bucketTake is an item that took the first unit of a bucket at an instant.
-func bucketTake(t *testing.T, key string, l algorithms.Limit, at int64) (*item, *algorithms.Check) {
-	c := algorithms.Check{Policy: "p", Key: key, Limit: l, Cost: 1}
-	it := itemOf(t, c)
-	it.decision.Receipt = algorithms.ReceiptOf(step.Receipt{Units: 1, T: at, N: 1, Row: l.Step().Row})
-	return it, &c
+// one is an item that takes a unit of a key.
+func one(t *testing.T, key string, l algorithms.Limit) *item {
+	return itemOf(t, algorithms.Check{Policy: "p", Key: key, Limit: l, Cost: 1})
 }
 
 // However many keys there are, memory is bounded. A new key takes no place of a
@@ -182,16 +179,15 @@ func TestLedgerIsBounded(t *testing.T) {
 	t.Parallel()
 	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
 	for i := range maxOwed + 10_000 {
-		it, local := bucketTake(t, fmt.Sprint("ip=", i), limit, someInstant)
-		l.record(it, local, someInstant)
+		l.record(one(t, fmt.Sprint("ip=", i), limit), limit.Step(), someInstant)
 	}
 	if got := l.len(); got != maxOwed {
 		t.Errorf("got %d keys, want %d", got, maxOwed)
 	}
 	later := someInstant + time.Minute.Microseconds() // all have drained
-	it, local := bucketTake(t, "ip=-1", limit, later)
-	l.record(it, local, later)
-	if _, ok := l.keys[it.Key]; !ok || l.len() != maxOwed {
+	it := one(t, "ip=-1", limit)
+	l.record(it, limit.Step(), later)
+	if _, ok := l.keys[it.Key]; !ok || l.len() > maxOwed {
 		t.Errorf("got %d keys, known %v; want a new key instead of one that owes nothing", l.len(), ok)
 	}
 	w := &ledgerWorld{ledger: l, t: t, now: later}
@@ -207,19 +203,18 @@ func TestLedgerIsBounded(t *testing.T) {
 func TestLedgerOwesUntilSent(t *testing.T) {
 	l, limit := newLedger(), algorithms.TokenBucket(60, time.Minute)
 	for _, key := range []string{"usr=1", strings.Repeat("k", maxKept+1)} {
-		it, local := bucketTake(t, key, limit, someInstant)
-		l.record(it, local, someInstant)
+		l.record(one(t, key, limit), limit.Step(), someInstant)
 	}
-	debts := l.pop(10)
+	debts := l.pop(10, someInstant)
 	if len(debts) != 1 || debts[0].key.Text != "usr=1" || l.len() != 1 {
 		t.Fatalf("got %d debts, and %d owed, want usr=1's, still owed", len(debts), l.len())
 	}
-	l.restore(debts[0], someInstant)
+	l.restore(debts[0], someInstant, 0)
 	l.sending.Add(-1)
 	if l.len() != 1 {
 		t.Errorf("got %d owed, want what was put back", l.len())
 	}
-	l.sending.Add(-int64(len(l.pop(10))))
+	l.sending.Add(-int64(len(l.pop(10, someInstant))))
 	if l.len() != 0 {
 		t.Errorf("got %d owed, want none", l.len())
 	}
@@ -252,12 +247,12 @@ func TestLedgerRecordsLateCharges(t *testing.T) {
 	w, l := newLedgerWorld(t), algorithms.TokenBucket(10, time.Second)
 	w.take(l, 1)
 	w.now += 1_000_000 // it has drained
-	it, local := w.charged(algorithms.Check{Key: "usr=1", Limit: l, Cost: 5})
+	it := w.charged(algorithms.Check{Key: "usr=1", Limit: l, Cost: 5})
 	at := w.now
 	w.now += 10
-	other, otherLocal := w.charged(algorithms.Check{Key: "usr=2", Limit: l, Cost: 1})
-	w.record(other, otherLocal, w.now)
-	w.record(it, local, at)
+	other := w.charged(algorithms.Check{Key: "usr=2", Limit: l, Cost: 1})
+	w.record(other, l.Step(), w.now)
+	w.record(it, l.Step(), at)
 	if _, owed := w.keys[it.Key].call(w.now); owed != 5 {
 		t.Errorf("%d units are owed, want 5", owed)
 	}

@@ -20,7 +20,7 @@
 //	| receipt                    |                              |                    |
 //	| Force                      | the primary                  | the memory, and    |
 //	|                            |                              | the primary's debt |
-//	| Grant, Reset               | the primary, then the memory | an error           |
+//	| Grant, Reset               | the primary                  | an error           |
 //
 // Grants and resets fail, so that an operator sees it.
 
@@ -43,7 +43,6 @@ const standIn = uint8(algorithms.Local) + 1
 type part struct {
 	items  []*item
 	checks []algorithms.Check
-	spent  []seenUse // of the same places: windows that stay spent; otherwise zero
 }
 
 // decide decides a call of takes and trials without the primary, which failed
@@ -52,22 +51,16 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 	for i := range c.items {
 		if it := &c.items[i]; it.Op == step.Take && it.fail == algorithms.FailClosed {
 			f.stats.refused.Add(1)
-			return f.refuse(ctx, cause)
+			return refuse(cause)
+		}
+	}
+	if f.denied != nil {
+		if _, denied := f.denied.recall(nil, c, func(it *item, _ *denial) bool { return it.fail == algorithms.FailLocal }); denied {
+			f.stats.local.Add(uint64(len(c.items)))
+			return nil
 		}
 	}
 	p := f.localPart(c)
-	now := f.now()
-	p.spent = make([]seenUse, len(p.items))
-	for j, it := range p.items {
-		if use, spent := f.seen.spent(it, now); spent {
-			p.spent[j] = use
-			if it.Cost > 0 {
-				p.checks[j].Limit = algorithms.Nobody()
-			}
-			continue
-		}
-		f.preload(ctx, it, &p.checks[j], now)
-	}
 	switch answered, err := f.answer(ctx, &p); {
 	case err != nil:
 		return err
@@ -75,36 +68,52 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 		f.stats.passed.Add(uint64(len(p.items)))
 		return nil
 	}
-	for j, it := range p.items {
-		if use := &p.spent[j]; use.used > 0 {
-			it.waitFor(use, now)
-		}
-	}
 	f.stats.local.Add(uint64(len(p.items)))
-	if !executed(cause) && algorithms.Allowed(p.checks) {
-		for j, it := range p.items {
-			f.owed.record(it, &p.checks[j], now)
-		}
+	if algorithms.Allowed(p.checks) {
+		f.record(&p)
 	}
 	return nil
 }
 
-// waitFor replaces figures, because the item's window is spent.
-func (it *item) waitFor(use *seenUse, now int64) {
-	d := &it.decision
-	d.Remaining, d.UnitAfter, d.ResetAfter = 0, step.Until(use.unit, now), step.Until(use.reset, now)
-	if !d.Allowed && it.Need <= it.Limit.Most {
-		d.RetryAfter = d.UnitAfter
+// record notes the units of items that the memory has charged. Units that the
+// primary has perhaps charged are unknown. It is owed the others.
+func (f *fallback) record(p *part) {
+	now := f.now()
+	for j, it := range p.items {
+		charged := it.decision.Receipt.Units() > 0 || it.Op == step.Force && it.decision.Source == algorithms.Local
+		switch owed := charged && it.Cost > 0 && it.Limit.Row.Owed; {
+		case !owed:
+			it.perhaps = false
+		case it.perhaps:
+			f.stats.unknown.Add(it.Cost)
+		default:
+			f.owed.record(it, p.checks[j].Limit.Step(), now)
+		}
 	}
 }
 
-// executed reports whether Redis may have charged a call that ended in err, or
-// a part of it.
-func executed(err error) bool {
-	if err == errOpen { // of most calls in an outage; troubleOf takes longer than their decisions
-		return false
+// lateEnd receives a group that has ended after its call was decided: see
+// shared_late.go.
+func (f *fallback) lateEnd(g *group, admitted bool) {
+	if g.err != nil && troubleOf(g.err).executed {
+		return // no reply will say it
 	}
-	return troubleOf(err).executed || errors.Is(err, errPartly)
+	var back []*item
+	for _, it := range g.items {
+		charged := g.err == nil && (it.Answer.Charged || it.Op == step.Force)
+		if admitted && it.perhaps {
+			f.stats.unknown.Add(-it.Cost)
+			if !charged {
+				f.stats.lost.Add(uint64(it.Cost))
+			}
+		}
+		if charged && !it.Op.Settles() && !(admitted && it.Limit.Row.Owed) {
+			back = append(back, it)
+		}
+	}
+	if back != nil {
+		f.primary.giveBackLate(back)
+	}
 }
 
 // localPart returns the part of a call that fails locally. The other items pass,
@@ -166,72 +175,64 @@ func (f *fallback) answer(ctx context.Context, p *part) (answered bool, err erro
 		}
 		return false, callersFault(ctx, err)
 	}
-	for j, it := range p.items {
-		d := p.checks[j].Decision
-		if r := d.Receipt.Step(); r.Units > 0 && r.Row != it.Limit.Row {
-			r.Row, r.Source = it.Limit.Row, standIn
-			d.Receipt = algorithms.ReceiptOf(r)
-		}
-		it.decision = d
-	}
+	p.adopt()
 	return true, nil
 }
 
-// preload charges the memory with its share of the use that the primary last
-// reported of an item's key. So a key that is spent there is not full here.
-func (f *fallback) preload(ctx context.Context, it *item, local *algorithms.Check, now int64) {
-	f.seen.forgetAfter(it, now, func(used int64) {
-		ctx := context.WithoutCancel(ctx)
-		c := [1]algorithms.Check{{Policy: local.Policy, Key: local.Key, Limit: local.Limit}}
-		if f.memory.Allow(ctx, c[:]) != nil {
-			return // the takes will fail as well, with this error
+// adopt gives the items the decisions of the checks.
+func (p *part) adopt() {
+	for j, it := range p.items {
+		it.decision = p.checks[j].Decision
+		if r := it.decision.Receipt.Step(); r.Units > 0 && r.Row != it.Limit.Row {
+			r.Row, r.Source = it.Limit.Row, standIn
+			it.decision.Receipt = algorithms.ReceiptOf(r)
 		}
-		burst := c[0].Limit.Burst()
-		held := burst - c[0].Decision.Remaining
-		c[0].Op, c[0].Cost = algorithms.Force, max(0, step.MulDivUp(used, burst, it.Limit.Burst)-held)
-		_ = f.memory.Allow(ctx, c[:])
-	})
+	}
 }
 
-// settle applies a call of settlements.
+// settle applies a call of settlements. The memory settles what it has admitted.
+// The primary settles the rest: to it, receipts of the memory are of another
+// limiter, and change nothing.
 func (f *fallback) settle(ctx context.Context, c *call) error {
-	var buf [8]int
-	others := buf[:0]
 	var local part
+	others := len(c.items)
 	for i := range c.items {
-		if it := &c.items[i]; it.issuedHere() {
+		if it := &c.items[i]; issuedHere(it) {
+			others--
 			f.add(&local, it)
-		} else {
-			others = append(others, i)
 		}
 	}
-	if len(others) == len(c.items) {
-		return f.settleShared(ctx, c)
+	settled, err := f.answer(ctx, &local)
+	now := f.now()
+	for _, it := range local.items {
+		if settled && it.Op == step.Return {
+			f.owed.unrecord(it, now)
+		}
 	}
-	if err := f.settleLocally(ctx, &local, false); err != nil || len(others) == 0 {
-		return err
+	if err == nil && others > 0 {
+		err = f.settleShared(ctx, c)
 	}
-	sub := c.sub(others)
-	defer sub.free()
-	err := f.settleShared(ctx, sub)
-	for j, i := range others {
-		c.items[i].decision = sub.items[j].decision
+	if settled {
+		local.adopt()
 	}
 	return err
 }
 
 // issuedHere reports whether an item reads a receipt that the memory issued.
-func (it *item) issuedHere() bool {
+func issuedHere(it *item) bool {
 	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
 }
 
 // settleShared lets the primary settle a call. Without the primary, forces go
 // to the memory, grants and resets fail, and other settlements are dropped.
 func (f *fallback) settleShared(ctx context.Context, c *call) error {
-	cause := f.ask(ctx, c)
+	cause := f.primary.allow(ctx, c)
 	if cause == nil {
-		f.seen.note(c, f.now)
-		f.credited(c)
+		for i := range c.items {
+			if it := &c.items[i]; it.Op == step.Grant || it.Op == step.Reset {
+				f.owed.forget(it)
+			}
+		}
 		return nil
 	}
 	if err := callersFault(ctx, cause); err != nil {
@@ -241,55 +242,23 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	var failed error
 	for i := range c.items {
 		it := &c.items[i]
-		switch {
-		case it.Op == step.Force && it.fail != algorithms.FailOpen:
-			f.add(&forces, it)
-			continue
-		case it.Op == step.Grant || it.Op == step.Reset:
-			failed = f.refuse(ctx, cause)
+		switch it.Op {
+		case step.Grant, step.Reset:
+			failed = refuse(cause)
+		case step.Force:
+			if it.fail != algorithms.FailOpen {
+				f.add(&forces, it)
+				continue
+			}
 		}
 		it.admit()
 	}
-	return errors.Join(failed, f.settleLocally(ctx, &forces, !executed(cause)))
-}
-
-// settleLocally lets the memory settle. If owe is true, the ledger notes the
-// units that the items charge.
-func (f *fallback) settleLocally(ctx context.Context, p *part, owe bool) error {
-	now := f.now()
-	answered, err := f.answer(ctx, p)
-	if !answered {
-		return err
+	answered, err := f.answer(ctx, &forces)
+	if answered {
+		f.record(&forces)
 	}
-	for j, it := range p.items {
-		switch {
-		case it.Op == step.Return:
-			f.owed.unrecord(it, now)
-		case owe:
-			f.owed.record(it, &p.checks[j], now)
-		}
+	if c.group != nil {
+		c.decided(answered, f.lateEnd)
 	}
-	return nil
-}
-
-// credited repeats here the grants and resets that the primary has applied. It
-// forgets the seen use and the debts of their keys, and credits the keys in the
-// memory, so that units of one outage do not count in the next. It does not
-// credit running requests, because they return their units where they took
-// them.
-func (f *fallback) credited(c *call) {
-	for i := range c.items {
-		it := &c.items[i]
-		if it.Op != step.Grant && it.Op != step.Reset {
-			continue
-		}
-		f.seen.forgetAfter(it, f.now(), func(int64) {})
-		f.owed.forget(it)
-		if !it.Limit.Row.Owed {
-			continue
-		}
-		check, _ := f.localCheck(it)
-		check.Cost, _ = step.MulDiv(it.Cost, check.Limit.Burst(), it.Limit.Burst)
-		_ = f.memory.Allow(context.Background(), []algorithms.Check{check})
-	}
+	return errors.Join(failed, err)
 }

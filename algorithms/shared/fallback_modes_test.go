@@ -267,7 +267,7 @@ func TestFallbackConcurrently(t *testing.T) {
 		}
 		w.shared.fails(nil)
 		time.Sleep(10 * time.Second)
-		if got := w.stats(); got.Open || got.Trips == 0 || got.Owed != 0 || got.HandedBack == 0 {
+		if got := w.stats(); got.Open > 0 || got.Trips == 0 || got.Owed != 0 || got.HandedBack == 0 {
 			t.Errorf("got %+v, want it closed again, and nothing owed", got)
 		}
 	})

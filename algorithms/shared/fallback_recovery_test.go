@@ -38,13 +38,13 @@ func TestFallbackRecovers(t *testing.T) {
 				opened := time.Now()
 				users, _ := w.shared.asked()
 				time.AfterFunc(tt.backAfter, func() { w.shared.fails(nil) })
-				for w.stats().Open {
+				for w.stats().Open > 0 {
 					// An hour of steps of 10 ms takes long. So steps are a hundredth of what is left.
 					time.Sleep(max(10*time.Millisecond, time.Until(opened.Add(tt.backAfter))/100))
 					if got, _ := w.shared.asked(); got != users {
 						t.Fatal("a user's call reached the primary while the circuit was open")
 					}
-					if d := w.take("usr=1", hourly, 0); w.stats().Open && d.Source != algorithms.Local {
+					if d := w.take("usr=1", hourly, 0); w.stats().Open > 0 && d.Source != algorithms.Local {
 						t.Fatalf("got %v, want a local decision while the circuit is open", d.Source)
 					}
 				}
@@ -101,30 +101,35 @@ func TestFallbackProbesEverySecond(t *testing.T) {
 	})
 }
 
-// A circuit that opens again within 10 s of closing doubles its pauses, up to half
-// a minute.
-func TestFallbackDoublesItsPauses(t *testing.T) {
+// A circuit that opens again at once begins with the shortest pause each time. No
+// pause is longer than a second.
+func TestFallbackPausesStayShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		pauses := []time.Duration{
-			firstPause, 2 * firstPause, 4 * firstPause, 8 * firstPause, 16 * firstPause, 32 * firstPause, 64 * firstPause, maxPause, maxPause,
-		}
-		for i, pause := range append(pauses, firstPause) {
+		for i := range 20 {
 			w.trip()
 			opened := time.Now()
 			w.shared.fails(nil)
-			for w.stats().Open {
+			for w.stats().Open > 0 {
 				time.Sleep(time.Millisecond)
 			}
-			if got := time.Since(opened); got > pause+2*time.Millisecond || got < pause-pause/10 {
-				t.Errorf("opening %d: closed after %v, want %v, less up to a tenth", i+1, got, pause)
-			}
-			if i == len(pauses)-1 { // the circuit is steady, and its pauses are short again
-				time.Sleep(steadyAfter)
+			if got := time.Since(opened); got > firstPause+2*time.Millisecond || got < firstPause-firstPause/10 {
+				t.Errorf("opening %d: closed after %v, want %v, less up to a tenth", i+1, got, firstPause)
 			}
 		}
+		if got := w.stats().Trips; got != 20 {
+			t.Errorf("got %d trips, want 20", got)
+		}
 	})
+	for n := range 100 {
+		longest := []time.Duration{firstPause, 2 * firstPause, steadyPause}[min(n, 2)]
+		for range 100 {
+			if got := pause(n); got > longest || got <= longest-longest/10 {
+				t.Fatalf("got a pause of %v before probe %d, want %v, less up to a tenth", got, n+1, longest)
+			}
+		}
+	}
 }
 
 // A probe without an answer ends by its deadline, and no user's call takes its
@@ -157,7 +162,7 @@ func TestFallbackProbeHangs(t *testing.T) {
 		}
 		w.shared.fails(nil)
 		time.Sleep(recoversWithin)
-		if w.stats().Open {
+		if w.stats().Open > 0 {
 			t.Error("open 2 s after the primary was back")
 		}
 	})
@@ -246,7 +251,7 @@ func TestFallbackStaysClosed(t *testing.T) {
 					}
 					time.Sleep(time.Millisecond)
 				}
-				if got := w.stats(); got.Open || got.Trips > 0 {
+				if got := w.stats(); got.Open > 0 || got.Trips > 0 {
 					t.Errorf("open %v after %d trips, want it closed", got.Open, got.Trips)
 				}
 			})
@@ -271,7 +276,7 @@ func TestFallbackPanics(t *testing.T) {
 			time.Sleep(defaultDeadline)
 		}
 		w.shared.fails(errRefused)
-		if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local || !w.stats().Open {
+		if d := w.take("usr=1", hourly, 1); d.Source != algorithms.Local || w.stats().Open == 0 {
 			t.Errorf("after %d panics: got %v, want an open circuit", tripAfter, d.Source)
 		}
 	})

@@ -3,6 +3,8 @@
 //
 //	closed ── trips ──> open ── a probe succeeds ──> hand-back, at most 0.3 s ──> closed
 //
+// Each open circuit has a goroutine that probes its master.
+//
 // A hand-back sends a key's debt as one backfill, which charges as many units as
 // fit, as of now. It comes before the circuit closes, so the first calls find
 // these units charged; the rest follows later. Each key is a call of its own: the
@@ -26,7 +28,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -49,123 +50,108 @@ const (
 
 // tend runs until close.
 func (f *fallback) tend() {
-	f.beat()
-	beat, handBack := time.NewTicker(beatEvery), time.NewTicker(handBackEvery)
-	defer beat.Stop()
-	defer handBack.Stop()
-	for {
+	tick := time.NewTicker(handBackEvery)
+	defer tick.Stop()
+	for n := time.Duration(0); ; n++ {
+		if n%(beatEvery/handBackEvery) == 0 {
+			f.beat()
+		}
 		select {
 		case <-f.closing.Done():
 			f.retire()
 			return
-		case <-f.circuit.tripped:
-			f.recover()
-		case <-beat.C:
-			f.beat()
-		case <-handBack.C:
-			if !f.circuit.open.Load() {
-				f.handBack(time.Now().Add(handBackEvery))
-			}
+		case <-tick.C:
+			f.handBack(time.Now().Add(handBackEvery))
 		}
 	}
 }
 
-// recover returns when the circuit or the fallback is closed.
-func (f *fallback) recover() {
-	f.circuit.opened()
+// turned reports an opening or a closing of a circuit, before any call meets it,
+// and starts the probes of an open one. It runs under the breaker's lock.
+func (f *fallback) turned(c *circuit, open bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &f.stats
+	counts := [3]uint64{s.local.Load(), s.passed.Load(), s.refused.Load()}
+	now := f.circuits.set(c, open)
+	if !open {
+		f.report.circuitClosed(counts[0]-f.opened[0], counts[1]-f.opened[1], counts[2]-f.opened[2])
+		return
+	}
+	if now == 1 {
+		f.opened = counts
+	}
+	f.report.circuitOpened(now, *c.cause.Load(), c.excused.Swap(0))
+	if f.closing.Err() == nil {
+		f.tending.Go(func() { f.recover(c) })
+	}
+}
+
+// recover probes the master of an open circuit until the circuit or the fallback
+// is closed.
+func (f *fallback) recover(c *circuit) {
 	for n := 0; ; n++ {
-		if !f.sleep(f.circuit.pause(n)) {
+		select {
+		case <-f.closing.Done():
+			return
+		case <-time.After(pause(n)):
+		}
+		key, ok := f.primary.probeKey(c, fmt.Sprintf("%s-%d", f.id, n))
+		if !ok {
+			f.turned(c, false) // no call asks its master any more
 			return
 		}
-		if f.circuit.try(func() error { return f.attempt(n) }) {
-			break
+		closed := c.try(func() error {
+			err := f.probe(key)
+			if err == nil { // before calls ask the primary
+				f.owed.hurry() // what was refused while the circuit was open
+				f.handBack(time.Now().Add(handBackFor))
+			}
+			return err
+		})
+		if closed {
+			f.handBack(time.Now().Add(handBackFor)) // for calls that were under way
+			return
 		}
 	}
-	f.handBack(time.Now().Add(handBackFor)) // for calls that were under way
-	f.fewerSince = time.Time{}              // the primary may have lost its data
-	f.beat()
-}
-
-// turned reports an opening or a closing of the circuit, before any call meets
-// it. It runs under the breaker's lock.
-func (f *fallback) turned(open bool) {
-	s, before := &f.stats, f.opened
-	f.opened = [3]uint64{s.local.Load(), s.passed.Load(), s.refused.Load()}
-	if open {
-		f.report.circuitOpened(f.circuit.lastCause())
-	} else {
-		f.report.circuitClosed(f.opened[0]-before[0], f.opened[1]-before[1], f.opened[2]-before[2])
-	}
-}
-
-// sleep reports whether it was not interrupted by close.
-func (f *fallback) sleep(d time.Duration) bool {
-	select {
-	case <-f.closing.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
-// attempt is the n-th probe. If it succeeds, it hands back units before calls
-// may ask the primary.
-func (f *fallback) attempt(n int) error {
-	if err := f.probe(n); err != nil {
-		return err
-	}
-	f.handBack(time.Now().Add(handBackFor))
-	return nil
 }
 
 // probePolicy is the policy of the keys that probes write.
 const probePolicy = "penstock~probe"
 
 // probe writes to the primary, because a primary that is read-only or full also
-// answers a ping. In a Cluster every probe goes to another slot.
-func (f *fallback) probe(n int) error {
-	c, err := newCall([]algorithms.Check{{
-		Policy: probePolicy, Key: fmt.Sprintf("%s-%d", f.id, n), Limit: algorithms.FixedWindow(1, time.Second),
-		Op: algorithms.Force, Cost: 1,
+// answers a ping.
+func (f *fallback) probe(key string) error {
+	c, _ := newCall([]algorithms.Check{{ // it is valid
+		Policy: probePolicy, Key: key, Limit: algorithms.FixedWindow(1, time.Second), Op: algorithms.Force, Cost: 1,
 	}})
-	if err != nil {
-		return err
-	}
 	defer c.free()
 	return f.askBounded(c)
 }
 
-// askBounded asks the primary for the goroutine itself, also while the circuit is
-// open.
+// askBounded asks the primary for the fallback itself. Circuits do not count the
+// call, and an open circuit lets it pass while it is tried.
 func (f *fallback) askBounded(c *call) error {
+	c.own = true
 	ctx, cancel := context.WithTimeout(f.closing, max(f.deadline, probeFor))
 	defer cancel()
-	err := f.primary.allow(ctx, c)
-	if err != nil && f.closing.Err() != nil {
-		return context.Canceled // the end of a call that close has ended says nothing
-	}
-	return ownDeadline(err)
+	return f.primary.allow(ctx, c)
 }
 
 // handBack sends debts to the primary, until the end, or until it answers none
 // of several.
 func (f *fallback) handBack(end time.Time) {
 	for time.Now().Before(end) && f.closing.Err() == nil {
-		debts := f.owed.pop(handBackKeys)
+		debts := f.owed.pop(handBackKeys, f.now())
 		if len(debts) == 0 {
 			return
 		}
 		var calls sync.WaitGroup
-		var answered atomic.Bool
+		before := f.stats.handedBack.Load()
 		for _, d := range debts {
-			calls.Go(func() {
-				if f.backfill(d) == nil {
-					answered.Store(true)
-				}
-			})
+			calls.Go(func() { _ = f.backfill(d) })
 		}
-		calls.Wait()
-		if !answered.Load() {
+		if calls.Wait(); f.stats.handedBack.Load() == before {
 			return
 		}
 	}
@@ -187,60 +173,46 @@ func (f *fallback) backfill(d *debt) error {
 		case troubleOf(err).executed: // perhaps, and it must not be charged twice
 			f.stats.lost.Add(uint64(units))
 		default:
-			f.owed.restore(d, f.now())
+			f.owed.restore(d, f.now(), f.now()+handBackEvery.Microseconds())
 		}
 		f.owed.sending.Add(-1)
 	}
-	c.late = sent
 	err := f.askBounded(c)
-	if err == nil || !c.underWay {
+	if c.group == nil {
 		sent(err)
+	} else {
+		c.decided(true, func(g *group, _ bool) { sent(g.err) })
 	}
 	return err
 }
 
-// beat announces this instance, and learns how many there are. If it fails, the
-// last number stays.
+// beat announces this instance, and learns how many there are: a higher number
+// counts at once, a lower one after all instances had the time to announce
+// themselves again. If beat fails, the last number stays.
 func (f *fallback) beat() {
-	if f.circuit.open.Load() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(f.closing, beatEvery/5)
 	defer cancel()
 	live, err := f.primary.beat(ctx, f.id)
 	if err != nil {
-		if f.closing.Err() == nil {
-			f.report.failedQuietly(ownDeadline(err))
+		f.fewerSince = time.Time{} // the primary may lose its data
+		if f.closing.Err() == nil && err != errOpen {
+			f.report.failed(ownDeadline(err))
 		}
 		return
 	}
-	f.counted(max(1, live))
-}
-
-// counted adopts a count of the live instances: a higher one at once, a lower
-// one after all instances had the time to announce themselves again. See the
-// head of this file.
-func (f *fallback) counted(live int64) {
-	now := time.Now()
-	if live >= f.instances.Load() {
-		f.fewerSince = time.Time{}
-	} else {
-		if f.fewerSince.IsZero() {
-			f.fewerSince = now
-		}
-		if now.Sub(f.fewerSince) < liveFor {
-			return
-		}
-		f.fewerSince = now
+	fewer := live < f.instances.Load()
+	if fewer && f.fewerSince.IsZero() {
+		f.fewerSince = time.Now()
 	}
-	f.instances.Store(live)
+	if fewer && time.Since(f.fewerSince) < liveFor {
+		return
+	}
+	f.fewerSince = time.Time{}
+	f.instances.Store(max(1, live))
 }
 
 // retire withdraws this instance. If that fails, its place expires.
 func (f *fallback) retire() {
-	if f.circuit.open.Load() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), f.deadline)
 	defer cancel()
 	_ = f.primary.retire(ctx, f.id)

@@ -1,190 +1,14 @@
-// The world of the fallback's tests: a primary that can be brought into trouble,
-// and a fallback from it to a Memory.
+// The world of the fallback's tests: a fallback from a fakePrimary to a Memory.
 
 package shared
 
 import (
-	"context"
-	"errors"
-	"net"
-	"os"
-	"slices"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/internal/redistest"
 )
-
-// The troubles of a primary.
-var (
-	errRefused   = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}         // not executed
-	errLost      = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}       // maybe executed
-	errWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong value") // the key's fault
-)
-
-// A stateStore is a layer that decides by the steps themselves, and so also
-// backfills. It answers as the limiter that all instances share.
-type stateStore struct {
-	mu     sync.Mutex
-	states map[step.Key]step.State
-}
-
-func newStateStore() *stateStore { return &stateStore{states: make(map[step.Key]step.State)} }
-
-func (s *stateStore) allow(_ context.Context, c *call) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now().UnixMicro()
-	for _, it := range c.steps.Items {
-		if it.Home == it && it.Limit.Row != step.Nobody {
-			it.Held.State, it.Held.Exists = s.states[it.Key]
-		}
-	}
-	c.steps.Decide(now, func(*step.Item) bool { return true })
-	for i := range c.items {
-		it := &c.items[i]
-		if it.Home == &it.Item && it.Held.Dirty {
-			s.states[it.Key.Clone()] = it.Held.State
-		}
-		it.decide(now, algorithms.Shared)
-	}
-	return nil
-}
-
-// A fakePrimary is a primary that can be brought into trouble. As the Redis
-// layer does, it keeps a deadline and tells the circuit of its calls. It does
-// not report hand-backs, so a test can let them fail and keep the circuit
-// closed.
-type fakePrimary struct {
-	store    *Limiter // over a stateStore: what the primary holds, for tests
-	circuit  *circuit
-	deadline time.Duration
-
-	mu        sync.Mutex
-	trouble   func(context.Context) error // nil: none
-	calls     int                         // checks of users
-	probes    []time.Time
-	backfills []*item
-
-	live    int64 // instances; 0 at the start: as many as the fallback believes
-	err     error // of beats
-	beats   int
-	retired int
-}
-
-func newFakePrimary() *fakePrimary {
-	return &fakePrimary{store: over(newStateStore())}
-}
-
-func (p *fakePrimary) allow(ctx context.Context, c *call) error {
-	end := func(error) {}
-	if c.items[0].Op != step.Backfill {
-		var err error
-		if end, err = p.circuit.begin(); err != nil {
-			return err
-		}
-	}
-	outcome := errors.New("the primary panicked")
-	defer func() { end(outcome) }()
-	bounded, cancel := context.WithTimeout(ctx, p.deadline)
-	defer cancel()
-	if err := p.decide(bounded, c); err != nil && ctx.Err() != nil {
-		outcome = context.Canceled // the caller's fault, whatever the error says
-	} else {
-		outcome = ownDeadline(err)
-	}
-	return outcome
-}
-
-func (p *fakePrimary) decide(ctx context.Context, c *call) error {
-	if trouble := p.note(c); trouble != nil {
-		if err := trouble(ctx); err != nil {
-			return err
-		}
-	}
-	return p.store.top.allow(ctx, c)
-}
-
-func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case c.items[0].Key.Policy == probePolicy:
-		p.probes = append(p.probes, time.Now())
-	case c.items[0].Op == step.Backfill:
-		for i := range c.items {
-			it := c.items[i]
-			p.backfills = append(p.backfills, &it)
-		}
-	default:
-		p.calls += len(c.items)
-	}
-	return p.trouble
-}
-
-func (p *fakePrimary) ready(context.Context) error { return nil }
-
-func (p *fakePrimary) beat(context.Context, string) (int64, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.beats++
-	return p.live, p.err
-}
-
-func (p *fakePrimary) retire(context.Context, string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.retired++
-	return nil
-}
-
-// counts sets what beats answer. It returns how many there have been.
-func (p *fakePrimary) counts(live int64, err error) (beats int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.live, p.err = live, err
-	return p.beats
-}
-
-// fails makes every call fail with err; nil ends that.
-func (p *fakePrimary) fails(err error) {
-	p.troubled(func(context.Context) error { return err })
-}
-
-func (p *fakePrimary) hangs() { p.troubled(hang) }
-
-func hang(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (p *fakePrimary) troubled(f func(context.Context) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.trouble = f
-}
-
-// asked returns how many checks of users, and how many probes, have come so far.
-func (p *fakePrimary) asked() (users, probes int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.calls, len(p.probes)
-}
-
-func (p *fakePrimary) probedAt() []time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.probes)
-}
-
-func (p *fakePrimary) backfilled() []*item {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.backfills)
-}
 
 // The messages of the log when the circuit opens and closes.
 const (
@@ -193,7 +17,7 @@ const (
 )
 
 // A world is a Limiter of a fallback alone, from a fakePrimary to a Memory, for
-// a synctest bubble.
+// a synctest bubble. With Options.DenyCacheKeys, a deny cache is above it.
 type world struct {
 	*Limiter
 	t      *testing.T
@@ -216,17 +40,23 @@ func (w *world) start(p primary, o *Options) {
 	w.log = new(logRecords)
 	options := o.withDefaults()
 	options.Logger = w.log.logger()
-	if err := options.validate(); err != nil {
+	if err := options.validate(redistest.Script(nil)); err != nil {
 		w.t.Fatal(err)
 	}
-	c, r := newCircuit(options.Deadline), newReport(options.Logger)
-	w.shared.circuit, w.shared.deadline = c, options.Deadline
+	cs, r := newCircuits(options.Deadline), newReport(options.Logger, false)
+	w.shared.circuit, w.shared.deadline = cs.add(), options.Deadline
 	if w.shared.live == 0 {
 		w.shared.live = int64(options.Instances)
 	}
-	f := newFallback(p, w.memory, c, &options, r)
-	w.Limiter = &Limiter{top: f, fallback: f, report: r}
-	w.t.Cleanup(f.close)
+	w.Limiter = &Limiter{report: r}
+	if o != nil && o.DenyCacheKeys > 0 {
+		w.denied = newDenyCache(o.DenyCacheKeys)
+	}
+	w.fallback = newFallback(p, w.memory, cs, w.denied, &options, r)
+	if w.top = w.fallback; w.denied != nil {
+		w.denied.next, w.top = w.top, w.denied
+	}
+	w.t.Cleanup(w.fallback.close)
 }
 
 // newMemory returns a Memory whose results do not depend on when it sweeps.
@@ -236,7 +66,7 @@ func newMemory() *algorithms.Memory {
 
 // A fallbackStats is the fallback's part of the Stats.
 type fallbackStats = struct {
-	Open       bool
+	Open       int
 	Trips      uint64
 	Instances  int
 	Local      uint64
@@ -245,6 +75,7 @@ type fallbackStats = struct {
 	Owed       int
 	HandedBack uint64
 	Lost       uint64
+	Unknown    int64
 }
 
 // stats returns the fallback's part of the Stats.
@@ -265,7 +96,7 @@ func (w *world) trip() {
 		}
 		w.take("usr=trip", algorithms.FixedWindow(1_000, time.Hour), 1)
 	}
-	if !w.stats().Open {
+	if w.stats().Open == 0 {
 		w.t.Fatal("the circuit is closed after five failures in a row")
 	}
 }
@@ -279,7 +110,7 @@ func (w *world) recovers() {
 	w.t.Helper()
 	w.shared.fails(nil)
 	time.Sleep(recoversWithin)
-	if w.stats().Open {
+	if w.stats().Open > 0 {
 		w.t.Fatal("the circuit is open 2 s after the primary was back")
 	}
 }
@@ -288,6 +119,15 @@ func (w *world) recovers() {
 func (w *world) take(key string, l algorithms.Limit, units int64) algorithms.Decision {
 	w.t.Helper()
 	return take(w.t, w.Limiter, key, l, units)
+}
+
+// drain takes single units until one is denied.
+func (w *world) drain(key string, l algorithms.Limit) (units int64) {
+	w.t.Helper()
+	for w.take(key, l, 1).Allowed {
+		units++
+	}
+	return units
 }
 
 // used returns what a limiter holds against a key.

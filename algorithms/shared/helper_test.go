@@ -27,8 +27,8 @@ func newRedis(tb testing.TB, client Client, o *Options) *Limiter {
 		options.Deadline = time.Minute
 	}
 	options = options.withDefaults()
-	r := newReport(options.Logger)
-	l := &Limiter{report: r, redis: newRedisLayer(client, &options, nil, r)}
+	r := newReport(options.Logger, false)
+	l := &Limiter{report: r, redis: newRedisLayer(client, &options, newCircuits(24*time.Hour), r)}
 	l.top = l.redis
 	return l
 }
@@ -120,6 +120,16 @@ func (l *logRecords) messages() (messages []string) {
 	return messages
 }
 
+// count returns how many messages are equal to one.
+func (l *logRecords) count(message string) (n int) {
+	for _, m := range l.messages() {
+		if m == message {
+			n++
+		}
+	}
+	return n
+}
+
 // attr returns an attribute of the last record with a message; nil if there is
 // none.
 func (l *logRecords) attr(message, key string) (value any) {
@@ -151,4 +161,11 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	defer h.mu.Unlock()
 	h.records = append(h.records, r.Clone())
 	return nil
+}
+
+// callOf returns a call of n zero items. Each must be filled in and added.
+func callOf(n int) *call {
+	c := getCall(n)
+	clear(c.items)
+	return c
 }

@@ -36,7 +36,7 @@ func TestLostUnitsAreThoseThatRedisLacks(t *testing.T) {
 		server.Stop()
 		redistest.Until(t, "the circuit opens", func() bool {
 			take(t, limiter, "usr=before", ample, 1)
-			return limiter.Stats().Fallback.Open
+			return limiter.Stats().Fallback.Open > 0
 		})
 		limit := algorithms.FixedWindow(100, 1_000*time.Hour)
 		if d := take(t, limiter, "usr=1", limit, units); d.Source != algorithms.Local || !d.Allowed {
@@ -47,7 +47,7 @@ func TestLostUnitsAreThoseThatRedisLacks(t *testing.T) {
 		server.Continue()
 		redistest.Until(t, "nothing is owed", func() bool {
 			s := limiter.Stats().Fallback
-			return !s.Open && s.Owed == 0
+			return s.Open == 0 && s.Owed == 0
 		})
 		s := limiter.Stats().Fallback
 		if s.Lost < tt.lost || tt.lost == 0 && (s.Lost > 0 || s.HandedBack < units) { // others may travel with them
@@ -67,7 +67,7 @@ func debtOf(t *testing.T, key string, limit algorithms.Limit, now int64) *debt {
 	if err := c.Item(&it); err != nil {
 		t.Fatal(err)
 	}
-	d := &debt{key: it.Key.Clone(), charged: 1, whole: it.Limit, counts: it.Limit}
+	d := &debt{key: it.Key.Clone(), whole: it.Limit, counts: it.Limit}
 	d.state = d.counts.Force(d.counts.At(d.state, now), now, 1)
 	return d
 }
@@ -91,7 +91,7 @@ func TestQueuedHandBacksAreNotLost(t *testing.T) {
 	f.owed.mu.Unlock()
 	f.handBack(time.Now().Add(100 * time.Millisecond))
 	client.Set()
-	redistest.Until(t, "nothing is owed", func() bool { s := limiter.Stats().Fallback; return !s.Open && s.Owed == 0 })
+	redistest.Until(t, "nothing is owed", func() bool { s := limiter.Stats().Fallback; return s.Open == 0 && s.Owed == 0 })
 	if s := limiter.Stats().Fallback; s.Lost > 0 || s.HandedBack != keys {
 		t.Errorf("got %+v, want %d units handed back", s, keys)
 	}
@@ -123,32 +123,34 @@ func TestLateAnswerOfABadKey(t *testing.T) {
 	}
 }
 
-// A call that left a batch before it began receives the end, too.
+// A call that left a batch before it began learns how it ended, too.
 func TestLateAnswerOfABatchThatDidNotBegin(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
+	var circuit *circuit
 	o := (&Options{Deadline: time.Second, Now: func() time.Time {
+		circuit.open.Store(true)
 		close(entered)
 		<-release
 		return time.Now()
 	}}).withDefaults()
-	c := newCircuit(o.Deadline)
-	c.open.Store(true)
-	r := newRedisLayer(redistest.Start(t).Client(), &o, c, newReport(o.Logger))
+	client := redistest.Script(redistest.Start(t).Client()) // for which workers send
+	r := newRedisLayer(client, &o, newCircuits(o.Deadline), newReport(o.Logger, false))
+	circuit = r.only.circuit
 	call, err := newCall(checksFor(ample, "usr=1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := make(chan error, 1)
-	call.late = func(err error) { late <- err }
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-entered
 		cancel()
 	}()
-	if err := r.allow(ctx, call); err == nil || !call.underWay {
-		t.Errorf("got %v, under way %v, want the context's error of a call under way", err, call.underWay)
+	if err := r.allow(ctx, call); err == nil || call.group == nil {
+		t.Fatalf("got %v, want the error of a call under way", err)
 	}
+	late := make(chan error, 1)
+	call.decided(true, func(g *group, _ bool) { late <- g.err })
 	close(release)
 	if err := <-late; err != errOpen {
 		t.Errorf("got %v, want errOpen", err)

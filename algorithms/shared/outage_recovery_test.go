@@ -113,7 +113,7 @@ func TestOutageHandsBackByTheClockOfDecisions(t *testing.T) {
 		server.Continue()
 		redistest.Until(t, "all is handed back", func() bool {
 			got := limiter.Stats().Fallback
-			return !got.Open && got.Owed == 0
+			return got.Open == 0 && got.Owed == 0
 		})
 		callers.dismiss()
 		r := newRedis(t, server.Client(), &Options{Now: o.Now, Deadline: 10 * time.Second})
@@ -123,4 +123,67 @@ func TestOutageHandsBackByTheClockOfDecisions(t *testing.T) {
 				ahead, limit.Burst()-d.Remaining, err, local)
 		}
 	}
+}
+
+// Units that were admitted without Redis are charged before Redis decides again,
+// also if an earlier hand-back was refused because the circuit was open.
+func TestOutageIsChargedBeforeRedisDecides(t *testing.T) {
+	t.Parallel()
+	const units = 10
+	server := redistest.Start(t)
+	limiter := must(t, server.Client(), &Options{Deadline: unhurried(defaultDeadline)})
+	callers := startCallers(t, limiter, 2, 5*time.Millisecond, nil)
+	callers.awaitShared()
+	limit := algorithms.FixedWindow(units, 1_000*time.Hour)
+	const key = "usr=spent"
+	server.Stop()
+	callers.awaitOpen()
+	if d := take(t, limiter, key, limit, units); !d.Allowed || d.Source != algorithms.Local {
+		t.Errorf("got %+v, want it admitted locally", d)
+	}
+	time.Sleep(handBackEvery + 200*time.Millisecond)
+	server.Continue()
+	var d algorithms.Decision
+	redistest.Until(t, "Redis decides about the key", func() bool {
+		d = take(t, limiter, key, limit, 1)
+		return d.Source == algorithms.Shared
+	})
+	if d.Allowed {
+		t.Errorf("got %+v, want it denied: all units were admitted without Redis", d)
+	}
+}
+
+// A key that Redis has denied stays denied until its RetryAfter, however often
+// clients ask.
+func TestOutageKeepsDenials(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limiter := must(t, server.Client(), &Options{Deadline: unhurried(defaultDeadline)})
+	callers := startCallers(t, limiter, 4, 2*time.Millisecond, nil) // of other keys
+	callers.awaitShared()
+	limits := everyAlgorithm(5, time.Hour)
+	free := make([]time.Time, len(limits)) // no unit comes back before
+	redistest.Until(t, "Redis denies", func() bool {
+		all := true
+		for i, limit := range limits {
+			asked := time.Now()
+			d := take(t, limiter, "usr=spent", limit, 1)
+			free[i] = asked.Add(d.RetryAfter)
+			all = all && !d.Allowed && d.Source == algorithms.Shared
+		}
+		return all
+	})
+	server.Stop()
+	callers.awaitOpen()
+	time.Sleep(freshFor) // until then the cache answers by itself
+	for range 100 {
+		for i, limit := range limits {
+			d := take(t, limiter, "usr=spent", limit, 1)
+			if wait := time.Until(free[i]); d.Allowed || d.RetryAfter < wait-time.Second || d.RetryAfter > wait+10*time.Second {
+				t.Fatalf("%v: got %+v, want it denied, and to wait for %v", limit, d, wait)
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	server.Continue()
 }

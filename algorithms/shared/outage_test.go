@@ -104,10 +104,10 @@ var outageCauses = []outageCause{
 }
 
 // newTarget starts a server that answers, and a client with go-redis's default
-// options, except for the options that tune changes.
-func newTarget(t *testing.T, cause outageCause, tune func(*redis.Options)) *target {
+// options, except for the options that tune changes. args are the server's.
+func newTarget(t *testing.T, cause outageCause, tune func(*redis.Options), args ...string) *target {
 	t.Helper()
-	p := &target{t: t, server: redistest.Start(t)}
+	p := &target{t: t, server: redistest.Start(t, args...)}
 	if cause.proxied {
 		p.proxy = redistest.StartProxy(t, p.server.Addr())
 		p.wire.via = map[string]string{p.server.Addr(): p.proxy.Addr()}
@@ -228,7 +228,7 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 		case <-pause.C:
 		}
 		c.calls.RLock()
-		open, began := c.limiter.fallback.circuit.open.Load(), time.Now()
+		open, began := c.limiter.Stats().Fallback.Open > 0, time.Now()
 		c.began.Add(1)
 		d, err := algorithms.Allow(context.Background(), c.limiter, key, ample)
 		took := time.Since(began)
@@ -247,7 +247,7 @@ func (c *callers) ask(key string, every time.Duration, seen func(sample)) {
 
 func (c *callers) awaitOpen() {
 	c.t.Helper()
-	redistest.Until(c.t, "the circuit is open", func() bool { return c.limiter.Stats().Fallback.Open })
+	redistest.Until(c.t, "the circuit is open", func() bool { return c.limiter.Stats().Fallback.Open > 0 })
 }
 
 // awaitShared waits until Redis decides another call.

@@ -4,9 +4,9 @@
 // A call goes down through these files:
 //
 //	redis_call.go    its items get stored keys, and are split by slot into groups
-//	batch_lane.go    each group queues in the lane of its slot, and a worker sends
-//	                 the gathered groups as one batch
-//	batch.go         the life of a batch, from the queue to the answer
+//	redis_lanes.go   each group belongs to the lane of a master
+//	batch_lane.go    the group queues, and a sender sends the gathered groups
+//	batch.go         the life of a batch, from the queue to its end
 //	batch_send.go    the round trips of a batch
 //	batch_script.go  the groups of one slot become one script
 //	batch_reply.go   the reply of the script becomes the items' answers
@@ -18,14 +18,15 @@
 package shared
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -34,76 +35,94 @@ import (
 // A redisLayer decides calls in Redis. It has goroutines only while there are
 // calls. Each ends with the reply to its commands, or when the client gives up.
 type redisLayer struct {
-	client    Client
-	pipelines pipeliner        // the client, if it has pipelines
-	reloads   reloader         // the client, if it knows the nodes of a Cluster
-	cluster   bool             // one script may use keys of one slot only
-	prefix    string           // of every stored key
-	now       func() time.Time // of decisions; nil: the clock of the server
-	clock     func() time.Time // of this process: now, if that is set
-	inFlight  int              // the most batches of a lane
-	extra     atomic.Int64     // batches in flight beyond two of their lane, of all lanes
-	deadline  time.Duration
-	obeys     bool     // the client obeys the deadlines of contexts
-	circuit   *circuit // nil: none
-	report    *report
+	client   Client
+	workers  *sender          // of batches that workers send
+	own      *sender          // of batches that callers send; nil: callers send none
+	prefix   string           // of every stored key
+	now      func() time.Time // of decisions; nil: the clock of the server
+	clock    func() time.Time // of this process: now, if that is set
+	inFlight int              // the most batches of a lane
+	deadline time.Duration
+	circuits *circuits
+	report   *report
 
-	lanes   []lane
-	control lane      // for plain commands
-	calls   sync.Pool // of *redisCall
-	batches sync.Pool // of *batch
-	counts  redisCounts
-	doctor  doctor
+	only    *lane         // nil for the client of a Cluster
+	cluster clusterClient // nil for other clients
+	routed  atomic.Bool   // the client of the Cluster knows the masters
+	lanes   sync.Map      // the address of the master -> *lane
+
+	batches  sync.Pool // of *batch
+	counts   redisCounts
+	eviction eviction
+	decided  atomic.Bool // Redis has decided the probes of ready
 }
 
-// A pipeliner is a client that can send several commands at once.
-type pipeliner interface{ Pipeline() redis.Pipeliner }
+const (
+	// clientDeadlines is after how many deadlines the workers' client gives up
+	// a read or a write, where the limiter may choose. Until then the reply to a
+	// call that timed out may still say whether Redis has executed it.
+	clientDeadlines = 10
 
-// A reloader is a client that knows the nodes of each slot. Go-redis reloads
-// them only every minute, or when a node redirects it. A node that is gone does
-// not redirect.
-type reloader interface{ ReloadState(context.Context) }
+	// clientSlack is how long after the limiter the callers' own client gives
+	// up, so that the batch expires first.
+	clientSlack = time.Millisecond
 
-// A clusterClient is a [redis.ClusterClient], also embedded in another type.
-type clusterClient interface{ Options() *redis.ClusterOptions }
+	// controlDeadline is the deadline of plain commands. No caller of a limit
+	// waits for them, and the first command may have to dial.
+	controlDeadline = time.Second
+)
 
-// newRedisLayer returns the layer for a client. Options have their defaults. The
-// circuit may be nil.
-func newRedisLayer(client Client, o *Options, circuit *circuit, report *report) *redisLayer {
+// newRedisLayer returns the layer for a client. Options have their defaults.
+func newRedisLayer(client Client, o *Options, circuits *circuits, report *report) *redisLayer {
 	r := &redisLayer{
 		client: client, prefix: o.Prefix + ":", now: o.Now, inFlight: o.InFlight, deadline: o.Deadline,
-		circuit: circuit, report: report,
+		circuits: circuits, report: report,
 	}
 	if r.clock = r.now; r.clock == nil {
 		r.clock = time.Now
 	}
-	if _, _, pool, _ := r.settings(); r.inFlight == 0 {
-		r.inFlight = blindInFlight
-		if pool > 0 {
-			r.inFlight = max(1, pool/2)
+	if r.inFlight == 0 {
+		r.inFlight = max(1, cmp.Or(poolOf(client), 2*blindInFlight)/2)
+	}
+	r.workers = newSender(client, clientDeadlines*o.Deadline)
+	if c, ok := client.(*redis.Client); ok {
+		if endsInTime(c.Options()) {
+			r.own = newSender(c, o.Deadline+clientSlack)
 		}
+		c.AddHook(divert{})
 	}
-	r.obeys = obeysDeadlines(client)
-	r.pipelines, _ = client.(pipeliner)
-	r.reloads, _ = client.(reloader)
-	_, r.cluster = client.(clusterClient)
-	r.lanes = make([]lane, 1)
-	if r.cluster {
-		r.lanes = make([]lane, clusterSlots/slotsPerLane)
+	if r.cluster, _ = client.(clusterClient); r.cluster == nil {
+		r.only = r.newLane()
+		r.lanes.Store("", r.only)
 	}
-	for i := range r.lanes {
-		r.lanes[i].redis, r.lanes[i].deadline = r, o.Deadline
-	}
-	r.control.redis, r.control.plain = r, true
-	r.control.deadline = max(o.Deadline, controlDeadline)
-	r.calls.New = func() any { return &redisCall{redis: r} }
 	r.batches.New = newBatch
 	return r
 }
 
+// endsInTime reports whether no operation of a client lasts longer than its
+// timeouts. A program's own code may, and so may maintenance notifications.
+func endsInTime(o *redis.Options) bool {
+	asks := o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil || o.OnConnect != nil
+	return !asks && (o.MaintNotificationsConfig == nil || o.MaintNotificationsConfig.Mode != maintnotifications.ModeEnabled)
+}
+
+// poolOf returns the size of a client's pool; 0 if the client does not show it.
+func poolOf(client Client) int {
+	switch c := client.(type) {
+	case interface{ Options() *redis.Options }:
+		return c.Options().PoolSize
+	case clusterClient:
+		return c.Options().PoolSize
+	}
+	return 0
+}
+
 // allow implements layer. The batches of the call keep the deadline, and report
-// their round trips to the circuit.
+// their round trips to the circuits.
 func (r *redisLayer) allow(ctx context.Context, c *call) error {
+	if l := r.only; l != nil && l.circuit.stops(c.own) {
+		return errOpen // at once: most calls of an outage end here
+	}
 	if err := r.decide(ctx, c); err != nil {
 		return fmt.Errorf("shared: redis: %w", err)
 	}
@@ -112,12 +131,14 @@ func (r *redisLayer) allow(ctx context.Context, c *call) error {
 
 func (r *redisLayer) decide(ctx context.Context, c *call) error {
 	r.counts.checks.Add(uint64(len(c.items)))
-	rc := r.newCall(c)
+	rc := &c.slots
+	if rc.redis != r {
+		rc.groups = nil // in tests, channels must not leave the synctest bubble of another limiter
+	}
+	rc.redis, rc.call, rc.items = r, c, c.items
+	rc.split()
 	if err := rc.run(ctx); err != nil {
-		c.givenUp = true // a batch may still read the items
-		for i := range rc.groups {
-			c.underWay = c.underWay || rc.groups[i].left
-		}
+		c.givenUp = true // a batch may still use the items
 		return err
 	}
 	for i := range c.items {
@@ -127,8 +148,31 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 		}
 		it.decide(it.now, algorithms.Shared)
 	}
-	rc.free()
 	return nil
+}
+
+// do sends plain commands, all for one slot, and returns the first of their
+// errors. They must do no harm if the client sends them late, or more than once.
+// If do returns an error, the client may still write their replies. No caller asks a
+// Redis that is silent often enough for abandoned commands to gather.
+func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
+	ctx, cancel := context.WithTimeout(ctx, max(r.deadline, controlDeadline))
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		r.workers.trip(ctx, commands)
+		var first error
+		for _, cmd := range commands {
+			first = cmp.Or(first, ownDeadline(cmd.Err()))
+		}
+		done <- first
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errTimeout
+	}
 }
 
 // latest is the last instant at which all arithmetic is exact, in 2252.
@@ -151,12 +195,6 @@ func (r *redisLayer) scriptNow() (int64, error) {
 type redisCounts struct {
 	checks, scripts, missing, batched atomic.Uint64
 	batches                           [len(algorithms.Stats{}.Redis.Batches)]atomic.Uint64
-}
-
-// batch counts a script of so many checks.
-func (c *redisCounts) batch(checks int) {
-	c.batches[min(bits.Len(uint(checks-1)), len(c.batches)-1)].Add(1)
-	c.batched.Add(uint64(checks))
 }
 
 func (r *redisLayer) addStats(s *algorithms.Stats) {

@@ -11,15 +11,13 @@
 // charges usr=42, and the second denies const=all. Then a Return gives the unit
 // of usr=42 back.
 //
-// After its caller has given up, a call may still be on its way. Its batch goes
-// on reading the items, but no longer writes them.
+// After its caller has given up, a call may still be on its way: see
+// shared_late.go.
 
 package shared
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -49,59 +47,19 @@ const (
 	returnWithin = time.Second
 )
 
-// A redisCall is a call split by slots.
+// A redisCall is a call split by slots: the part of a call that only the Redis
+// layer uses.
 type redisCall struct {
 	redis  *redisLayer
+	call   *call // nil: units that go back
 	items  []item
 	groups []group
 
-	keys []byte // the stored keys, one after the other
-	ends []int  // where each ends
+	stored []byte // a buffer for keys
 }
 
-func (r *redisLayer) newCall(c *call) *redisCall {
-	rc := r.calls.Get().(*redisCall)
-	rc.items = c.items
-	rc.storeKeys()
-	rc.split()
-	for i := range rc.groups {
-		rc.groups[i].late = c.late
-	}
-	return rc
-}
-
-// free gives rc back to the pool. All its groups must have been answered.
-func (rc *redisCall) free() {
-	if len(rc.items) > maxPooled {
-		return
-	}
-	rc.items = nil
-	for i := range rc.groups {
-		rc.groups[i].reset()
-	}
-	rc.groups = rc.groups[:0]
-	rc.redis.calls.Put(rc)
-}
-
-// storeKeys gives the items their stored keys. All are parts of one string, so
-// a call allocates only that string.
-func (rc *redisCall) storeKeys() {
-	rc.keys, rc.ends = rc.keys[:0], rc.ends[:0]
-	for i := range rc.items {
-		rc.keys = append(rc.keys, rc.redis.prefix...)
-		rc.keys = appendStored(rc.keys, &rc.items[i].Key)
-		rc.ends = append(rc.ends, len(rc.keys))
-	}
-	keys, begin := string(rc.keys), 0
-	for i, end := range rc.ends {
-		it := &rc.items[i]
-		it.key = keys[begin:end]
-		it.slot = rc.redis.slot(it.key)
-		begin = end
-	}
-}
-
-// split puts every item into the group of its slot. Limits without units, and
+// split gives the items their stored keys, and puts every item into the group of
+// its slot. Limits without units, and
 // receipts of other limiters, need no group.
 func (rc *redisCall) split() {
 	for i := range rc.items {
@@ -111,33 +69,36 @@ func (rc *redisCall) split() {
 			it.Answer.Allowed = it.Op.Settles()
 			continue
 		}
-		it.part = rc.partOf(it.slot)
+		if it.key == "" {
+			rc.stored = appendStored(append(rc.stored[:0], rc.redis.prefix...), &it.Key)
+			it.key = string(rc.stored)
+			it.slot = rc.redis.slot(it.key)
+		}
+		it.part = rc.partOf(it)
 		g := &rc.groups[it.part]
 		g.items = append(g.items, it)
+		g.late = g.late || it.fail == algorithms.FailClosed
 		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost)
-		g.size += len(it.key) + checkSize
 	}
 }
 
-// partOf returns the place of the group of a slot. If there is none, it makes one.
-func (rc *redisCall) partOf(slot uint16) int {
+// partOf returns the place of the group of an item's slot. If there is none, it
+// makes one.
+func (rc *redisCall) partOf(it *item) int {
 	n := len(rc.groups)
 	for part := range n {
-		if rc.groups[part].slot == slot {
+		if rc.groups[part].slot == it.slot {
 			return part
 		}
 	}
 	rc.groups = slices.Grow(rc.groups, 1)[:n+1] // with the buffers of an earlier group
 	g := &rc.groups[n]
-	g.slot = slot
+	g.slot, g.lane, g.call, g.own = it.slot, rc.redis.lane(it.key), rc.call, rc.call == nil || rc.call.own
 	if g.done == nil {
 		g.done = make(chan error, 1)
 	}
 	return n
 }
-
-// errPartly is wrapped by errors of calls that were executed in part.
-var errPartly = errors.New("in a later slot")
 
 // run decides the call group by group. Each batch keeps the deadline. Several
 // groups, one after the other, would each keep it, so the groups after the
@@ -147,6 +108,11 @@ func (rc *redisCall) run(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
+	for i := range rc.groups { // a call needs all its masters
+		if g := &rc.groups[i]; g.lane.circuit.stops(g.own) {
+			return errOpen
+		}
+	}
 	if err := rc.runGroup(ctx, 0); err != nil || len(rc.groups) == 1 {
 		return err
 	}
@@ -157,13 +123,7 @@ func (rc *redisCall) run(ctx context.Context) error {
 			// Only finished groups are given back. The group that failed may
 			// still be on its way.
 			rc.giveBack(ctx, func(it *item) bool { return it.part < part })
-			if ctx.Err() == nil {
-				err = ownDeadline(err)
-				if within.Err() != nil {
-					rc.redis.report.missed(err)
-				}
-			}
-			return fmt.Errorf("%w: %w", errPartly, err)
+			return err
 		}
 	}
 	if !rc.items[0].Op.Settles() {
@@ -178,7 +138,8 @@ func (rc *redisCall) run(ctx context.Context) error {
 	return nil
 }
 
-// runGroup decides a group, after all groups before it.
+// runGroup decides a group, after all groups before it. If Redis may execute the
+// group after an error, runGroup marks its items.
 func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 	g := &rc.groups[part]
 	g.denied = rc.deniedBefore(part)
@@ -187,7 +148,16 @@ func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 			it.except = rc.except(g, it)
 		}
 	}
-	return rc.redis.lane(g.slot).submit(ctx, g)
+	err := g.lane.submit(ctx, g)
+	if err != nil && troubleOf(err).executed {
+		for _, it := range g.items {
+			it.perhaps = true
+		}
+		if g.left && g.call != nil {
+			g.call.group = g
+		}
+	}
+	return err
 }
 
 // except finds the take that a TrialInstead leaves out.
@@ -226,38 +196,46 @@ func (rc *redisCall) giveBack(ctx context.Context, wrongly func(*item) bool) {
 	if charged == nil {
 		return
 	}
-	back := &redisCall{redis: rc.redis, items: make([]item, len(charged))}
+	back := rc.redis.returnsOf(charged)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnWithin)
+	defer cancel()
+	for part := range back.groups {
+		err := back.runGroup(ctx, part)
+		rc.redis.report.returned(err)
+		for i, it := range charged {
+			switch undo := &back.items[i]; {
+			case undo.part != part:
+			case err != nil: // it may still be charged
+				it.perhaps = true
+			default: // the state that undoing it has left, and its own verdict
+				undo.Answer.Allowed, undo.Answer.Missing = it.Answer.Allowed, it.Answer.Missing
+				it.now, it.Answer = undo.now, undo.Answer
+			}
+		}
+	}
+}
+
+// returnsOf returns a call that returns what items have charged.
+func (r *redisLayer) returnsOf(charged []*item) *redisCall {
+	back := &redisCall{redis: r, items: make([]item, len(charged))}
 	for i, it := range charged {
 		undo := &back.items[i]
-		undo.Key, undo.Limit, undo.Op, undo.Cost = it.Key, it.Limit, step.Return, it.Cost
+		undo.Limit, undo.Op, undo.Cost = it.Limit, step.Return, it.Cost
 		it.Taken(&undo.Receipt, uint8(algorithms.Shared))
 		undo.key, undo.slot = it.key, it.slot
 		it.Answer.Charged = false
 	}
 	back.split()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnWithin)
-	defer cancel()
-	var errs []error
-	for part := range back.groups {
-		if err := back.runGroup(ctx, part); err != nil {
-			errs = append(errs, ownDeadline(err))
-			continue
-		}
-		for i, it := range charged {
-			if undo := &back.items[i]; undo.part == part {
-				it.returned(undo)
-			}
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		rc.redis.report.returnFailed("", err)
-	}
+	return back
 }
 
-// returned adopts the state that undoing the item has left, and keeps the
-// item's verdict.
-func (it *item) returned(undo *item) {
-	allowed, missing := it.Answer.Allowed, it.Answer.Missing
-	it.now, it.Answer = undo.now, undo.Answer
-	it.Answer.Allowed, it.Answer.Missing = allowed, missing
+// giveBackLate returns what items have charged, and does not wait for it. Their
+// call was refused before Redis executed it.
+func (r *redisLayer) giveBackLate(charged []*item) {
+	back := r.returnsOf(charged)
+	for i := range back.groups {
+		g := &back.groups[i]
+		g.ended = r.report.returned
+		g.lane.post(g)
+	}
 }

@@ -30,12 +30,6 @@ const (
 	reasonInternal      = "internal"
 )
 
-// reasons are all reasons.
-var reasons = []string{
-	reasonUnavailable, reasonTimeout, reasonOverload, reasonFailover, reasonCapacity,
-	reasonConfiguration, reasonKey, reasonCancelled, reasonInternal,
-}
-
 // Reason returns one word for metrics and logs, for an error of [Limiter.Allow]
 // or [Limiter.Ready] or its cause:
 //
@@ -126,8 +120,7 @@ var troubles = []trouble{
 	{is: []error{errSentinel}, reason: reasonConfiguration, effect: effectFailure, fault: faultSentinel},
 	{says: []string{"unknown command 'sentinel'", "unknown command `sentinel`"}, reason: reasonConfiguration, effect: effectFailure, fault: faultNoSentinel},
 
-	{is: []error{errTLS}, reason: reasonConfiguration, effect: effectFailure, fault: faultTLS},
-	{is: []error{errNoTLS}, says: []string{"tls: first record does not look like a TLS handshake"}, reason: reasonConfiguration, effect: effectFailure, fault: faultPlaintext},
+	{says: []string{"tls: first record does not look like a TLS handshake"}, reason: reasonConfiguration, effect: effectFailure, fault: faultPlaintext},
 	// The client's own check, and the alerts of a server that refuses the client.
 	{says: []string{"x509: ", "tls: certificate", "tls: bad certificate", "tls: unknown certificate", "tls: handshake failure", "tls: protocol version", "tls: either ServerName"}, reason: reasonConfiguration, effect: effectFailure, fault: faultCertificate},
 
@@ -191,22 +184,13 @@ func troubleOf(err error) trouble {
 }
 
 func (t *trouble) matches(err error, texts []string) bool {
-	for _, is := range t.is {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	for _, says := range t.says {
-		if slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(text, says) }) {
-			return true
-		}
-	}
-	for _, holds := range t.holds {
-		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, holds) }) {
-			return true
-		}
-	}
-	return t.has != nil && t.has(err)
+	return slices.ContainsFunc(t.is, func(is error) bool { return errors.Is(err, is) }) ||
+		slices.ContainsFunc(texts, t.inText) || t.has != nil && t.has(err)
+}
+
+func (t *trouble) inText(text string) bool {
+	return slices.ContainsFunc(t.says, func(says string) bool { return strings.HasPrefix(text, says) }) ||
+		slices.ContainsFunc(t.holds, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // innermost returns the texts of the innermost errors that err wraps. Wrapping

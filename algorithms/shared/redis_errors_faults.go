@@ -19,7 +19,7 @@ var ErrMisconfigured = errors.New("redis is misconfigured")
 // A Misconfiguration is an error of [Limiter.Ready] that wraps
 // [ErrMisconfigured].
 type Misconfiguration struct {
-	// Fault is cluster, standalone, sentinel, nosentinel, master, tls, plaintext,
+	// Fault is cluster, standalone, sentinel, nosentinel, master, plaintext,
 	// certificate, password, login, protected, permission, command or scripting;
 	// see RUNBOOK.md.
 	Fault string
@@ -29,7 +29,7 @@ type Misconfiguration struct {
 }
 
 func (m *Misconfiguration) Error() string {
-	return fmt.Sprintf("shared: %v: %v (%s)", ErrMisconfigured, m.Cause, m.Advice)
+	return fmt.Sprintf("shared: %v: %v (%s)", ErrMisconfigured, brief(m.Cause), m.Advice)
 }
 
 // Unwrap returns ErrMisconfigured and the cause.
@@ -44,7 +44,6 @@ var (
 	faultSentinel    = &fault{"sentinel", "use redis.NewFailoverClient with its address in SentinelAddrs, and the MasterName"}
 	faultNoSentinel  = &fault{"nosentinel", "put the addresses of Sentinels, often with port 26379, into the client's SentinelAddrs, or use redis.NewClient"}
 	faultMaster      = &fault{"master", "check the client's MasterName: the command SENTINEL MASTERS lists the names that a Sentinel knows"}
-	faultTLS         = &fault{"tls", "set the client's TLSConfig. A failover client uses it for the Sentinels, too, so they need a tls-port"}
 	faultPlaintext   = &fault{"plaintext", "connect to the server's tls-port, or set no TLSConfig. A failover client uses its TLSConfig for the Sentinels and for their master"}
 	faultCertificate = &fault{"certificate", "check the client's TLSConfig: RootCAs must hold the issuer of the server's certificate, ServerName must be a name in it, and Certificates is needed if the server asks for one (tls-auth-clients)"}
 	faultPassword    = &fault{"password", "set the client's Password, and its Username if it has one; if a Sentinel wants it, SentinelPassword"}
@@ -59,8 +58,8 @@ var (
 // prefix.
 func commands(prefix string) string {
 	names := prefix + "evalsha " + prefix + "eval"
-	for _, args := range scriptCommands {
-		names += " " + prefix + args[0].(string)
+	for command := range strings.SplitSeq(scriptCommands, ";") {
+		names += " " + prefix + strings.Fields(command)[0]
 	}
 	return names
 }
@@ -69,21 +68,12 @@ func commands(prefix string) string {
 // the cause will not resolve itself.
 func notReady(cause error) error {
 	if f := troubleOf(cause).fault; f != nil {
-		return &Misconfiguration{Fault: f.name, Cause: brief(cause), Advice: f.advice}
+		return &Misconfiguration{Fault: f.name, Cause: cause, Advice: f.advice}
 	}
 	return fmt.Errorf("shared: redis: %w", cause)
 }
 
 var errMaster = errors.New("the Sentinels do not know the name of the master")
-
-// A briefError is an error with another text.
-type briefError struct {
-	error
-	text string
-}
-
-func (e briefError) Error() string { return e.text }
-func (e briefError) Unwrap() error { return e.error }
 
 // brief makes the text of an error fit for logs and for operators. It omits the
 // arguments that a server repeats when it does not know a command, because they
@@ -93,9 +83,8 @@ func brief(err error) error {
 	if masterUnknown(err) {
 		return errMaster
 	}
-	text, _, found := strings.Cut(err.Error(), ", with args beginning with")
-	if !found {
-		return err
+	if text, _, found := strings.Cut(err.Error(), ", with args beginning with"); found {
+		return scriptError(text)
 	}
-	return briefError{err, text}
+	return err
 }

@@ -12,6 +12,11 @@ import (
 	"unicode"
 )
 
+// reasons are the reasons that the documentation of Reason has.
+var reasons = []string{
+	"unavailable", "timeout", "overload", "failover", "capacity", "configuration", "key", "cancelled", "internal",
+}
+
 // Every row has one of the reasons, and only misconfigurations come with advice.
 func TestReasons(t *testing.T) {
 	used := make(map[string]bool)

@@ -150,6 +150,8 @@ func TestTroubleOfErrors(t *testing.T) {
 		{algorithms.ErrInvalid, "internal none"},
 		{algorithms.FixedWindow(0, 0).Validate(), "internal none"},
 		{errOverloaded, "overload none"},
+		{errOpen, "unavailable failure"},
+		{errOwnLateness, "timeout none"},
 		{errTimeout, "timeout failure executed"},
 		{errUnsent, "timeout failure"},
 		{errReply, "internal success executed"},
@@ -181,8 +183,8 @@ func TestTroubleOfErrors(t *testing.T) {
 		{fmt.Errorf(noSentinel, errors.Join(dial(syscall.ECONNREFUSED), redis.Nil)), "configuration failure"},
 		{fmt.Errorf(noSentinel, dial(syscall.ECONNREFUSED)), "unavailable failure"},
 		{errSentinel, "configuration failure"},
-		{errTLS, "configuration failure"},
-		{errNoTLS, "configuration failure"},
+		{fmt.Errorf("%w (%w)", errTimeout, errSilent), "timeout failure executed"},
+		{fmt.Errorf("%w (%w)", errUnsent, errSilent), "timeout failure"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, "configuration failure"},
 	}
 	for _, tt := range tests {

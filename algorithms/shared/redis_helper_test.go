@@ -71,8 +71,8 @@ func failuresOf(l *Limiter) (n uint64) {
 
 // queued returns how many groups wait for a place in flight.
 func (r *redisLayer) queued() (n int) {
-	for i := range r.lanes {
-		l := &r.lanes[i]
+	for _, v := range r.lanes.Range {
+		l := v.(*lane)
 		l.mu.Lock()
 		n += len(l.queue)
 		l.mu.Unlock()
@@ -82,8 +82,8 @@ func (r *redisLayer) queued() (n int) {
 
 // underWay returns how many batches the client still has, including stuck ones.
 func (r *redisLayer) underWay() (n int) {
-	for i := range r.lanes {
-		l := &r.lanes[i]
+	for _, v := range r.lanes.Range {
+		l := v.(*lane)
 		l.mu.Lock()
 		n += l.inFlight + l.stuck
 		l.mu.Unlock()

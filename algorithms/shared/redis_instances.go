@@ -19,6 +19,9 @@ func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 // beat announces the instance id. It returns how many instances are live.
 func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error) {
 	key := r.instancesKey()
+	if r.lane(key).circuit.open.Load() {
+		return 0, errOpen
+	}
 	clock := redis.NewTimeCmd(ctx, "time")
 	if err := r.do(ctx, clock); err != nil {
 		return 0, err

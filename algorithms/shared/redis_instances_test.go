@@ -73,7 +73,7 @@ func TestPlainCommandsDoNotCount(t *testing.T) {
 		const deadline = 50 * time.Millisecond
 		c := redistest.Script(nil, redistest.Wait(time.Hour))
 		r := newRedis(t, c, &Options{Deadline: deadline})
-		r.redis.circuit = newCircuit(deadline)
+		r.redis.circuits.deadline = deadline // so that it can open
 		for range 30 {
 			start := time.Now()
 			_, err := r.redis.beat(t.Context(), "a")
@@ -82,8 +82,8 @@ func TestPlainCommandsDoNotCount(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if failuresOf(r) != 0 || statsOf(r).Redis.Scripts != 0 || r.redis.circuit.open.Load() {
-			t.Errorf("got %+v and an open circuit (%t), want none", statsOf(r).Redis, r.redis.circuit.open.Load())
+		if _, open := r.redis.circuits.openNow(); failuresOf(r) != 0 || statsOf(r).Redis.Scripts != 0 || open > 0 {
+			t.Errorf("got %+v and %d open circuits, want none", statsOf(r).Redis, open)
 		}
 		if n := r.redis.underWay(); n != 0 {
 			t.Errorf("%d batches are under way, want none", n)
@@ -107,4 +107,20 @@ func TestScriptsBesideAPlainCommand(t *testing.T) {
 			t.Errorf("%d timeouts are counted, want none: no script failed", got)
 		}
 	})
+}
+
+// Services with one prefix count as instances of one service: each takes a smaller
+// share of its limits when Redis is away. A prefix of its own keeps it apart.
+func TestPrefixesKeepServicesApart(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	one := must(t, client, &Options{Prefix: "both"})
+	other := must(t, client, &Options{Prefix: "both"})
+	apart := must(t, client, &Options{Prefix: "apart"})
+	redistest.Until(t, "both count two instances", func() bool {
+		return one.Stats().Fallback.Instances == 2 && other.Stats().Fallback.Instances == 2
+	})
+	if n := apart.Stats().Fallback.Instances; n != 1 {
+		t.Errorf("a service with a prefix of its own counts %d instances, want 1", n)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,37 +20,33 @@ import (
 // hide.
 var errSentinel = errors.New("the server is a Sentinel")
 
-// ready implements [Limiter.Ready], without the circuit. Once Redis can decide,
-// ready also reports findings.
+// errSilent is a hint for a client that receives no answer. A client and a server
+// that disagree about TLS wait for each other, or hang up.
+var errSilent = errors.New("if this lasts, check that the server and its Sentinels speak TLS exactly if the client has a TLSConfig")
+
+// ready implements [Limiter.Ready], without the circuits. Until Redis has decided
+// once, ready examines its commands or the failure. Once Redis can decide, ready
+// also reports findings.
 func (r *redisLayer) ready(ctx context.Context) error {
-	decide := r.decideProbes
-	if !r.doctor.decided.Load() {
-		decide = r.decideFirst
+	err := r.decideProbes(ctx)
+	if !r.decided.Load() {
+		if err == nil {
+			err = r.runCommands(ctx)
+		} else {
+			err = r.explain(ctx, err)
+		}
+		r.decided.Store(err == nil)
 	}
-	if err := decide(ctx); err != nil {
+	if err != nil {
+		if end := ctx.Err(); end != nil && troubleOf(err).fault == nil {
+			err = end // says nothing about Redis
+		}
 		return notReady(err)
 	}
-	if r.doctor.info.Load() == nil && !r.doctor.refused.Load() {
+	if !r.eviction.asked.Load() {
 		r.findings(ctx)
 	}
 	return nil
-}
-
-// decideFirst is decideProbes for a Redis that has not decided them before.
-func (r *redisLayer) decideFirst(ctx context.Context) error {
-	r.report.readies.Add(1)
-	err := r.decideProbes(ctx)
-	r.report.readies.Add(-1)
-	if err == nil {
-		err = r.runCommands(ctx)
-	} else {
-		err = r.explain(ctx, err)
-	}
-	if troubleOf(err).fault != nil {
-		r.report.misconfigured.Store(true)
-	}
-	r.doctor.decided.Store(err == nil)
-	return err
 }
 
 // readyPolicy's suffix distinguishes it from all policies of callers.
@@ -93,38 +90,13 @@ func (r *redisLayer) decideProbes(ctx context.Context) error {
 	return nil
 }
 
-// keyArg stands for a key among arguments.
-type keyArg struct{}
-
 // scriptCommands are the commands of the script, which package lua lists. With
-// these arguments they store nothing: most of them fail, because the key holds
-// a string.
-var scriptCommands = [][]any{
-	{"time"},
-	{"set", keyArg{}, 0, "px", 1000},
-	{"psetex", keyArg{}, 1000, 0},
-	{"get", keyArg{}},
-	{"mget", keyArg{}},
-	{"incrby", keyArg{}, 0},
-	{"pttl", keyArg{}},
-	{"pexpire", keyArg{}, 1000},
-	{"lindex", keyArg{}, 0},
-	{"llen", keyArg{}},
-	{"lrange", keyArg{}, 0, 0},
-	{"lrem", keyArg{}, 0, 0},
-	{"lset", keyArg{}, 0, 0},
-	{"ltrim", keyArg{}, 0, 0},
-	{"rpush", keyArg{}, 0},
-	{"zadd", keyArg{}, 0, 0},
-	{"zcard", keyArg{}},
-	{"zrange", keyArg{}, 0, 0},
-	{"zrangebyscore", keyArg{}, 0, 0},
-	{"zrem", keyArg{}, 0},
-	{"zremrangebyrank", keyArg{}, 0, 0},
-	{"zremrangebyscore", keyArg{}, 0, 0},
-	{"zscore", keyArg{}, 0},
-	{"del", keyArg{}},
-}
+// these arguments they store nothing: most of them fail, because KEY holds a
+// string.
+const scriptCommands = `time; set KEY 0 px 1000; psetex KEY 1000 0; get KEY; mget KEY; incrby KEY 0; pttl KEY; pexpire KEY 1000;
+	lindex KEY 0; llen KEY; lrange KEY 0 0; lrem KEY 0 0; lset KEY 0 0; ltrim KEY 0 0; rpush KEY 0;
+	zadd KEY 0 0; zcard KEY; zrange KEY 0 0; zrangebyscore KEY 0 0; zrem KEY 0;
+	zremrangebyrank KEY 0 0; zremrangebyscore KEY 0 0; zscore KEY 0; del KEY`
 
 // runCommands runs each command of the script outside of it: a missing or denied
 // command would otherwise show only once an algorithm needs it. Redis then names
@@ -132,22 +104,22 @@ var scriptCommands = [][]any{
 // the commands, because each has its own permissions.
 func (r *redisLayer) runCommands(ctx context.Context) error {
 	keys := readyKeys[:1]
-	if r.cluster {
+	if r.cluster != nil {
 		keys = readyKeys[:]
 	}
 	for _, key := range keys {
-		commands := make([]redis.Cmder, len(scriptCommands))
-		for i, command := range scriptCommands {
-			args := make([]any, len(command))
-			for j, arg := range command {
-				if arg == (keyArg{}) {
-					arg = r.prefix + "{" + key + "}:" + readyPolicy
-				}
-				args[j] = arg
+		var commands []redis.Cmder
+		for command := range strings.SplitSeq(scriptCommands, ";") {
+			var args []any
+			for _, word := range strings.Fields(strings.ReplaceAll(command, "KEY", r.prefix+"{"+key+"}:"+readyPolicy)) {
+				args = append(args, word)
 			}
-			commands[i] = redis.NewCmd(ctx, args...)
+			commands = append(commands, redis.NewCmd(ctx, args...))
 		}
-		_ = r.do(ctx, commands...) // errors of keys are the first of all errors
+		// Errors of keys come before all others.
+		if err := r.do(ctx, commands...); err != nil && troubleOf(err).reason != reasonKey {
+			return err
+		}
 		for _, cmd := range commands {
 			if err := ownDeadline(cmd.Err()); err != nil && troubleOf(err).reason != reasonKey {
 				return err
@@ -171,14 +143,15 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 		}
 	case t.fault == faultPermission && t.executed, t.fault == faultCommand:
 		better = r.runCommands(ctx)
-	case !answered && (t.reason == reasonTimeout || t.reason == reasonUnavailable):
-		better = r.look(ctx)
+	case !answered && t.fault == nil && (t.reason == reasonTimeout || t.reason == reasonUnavailable):
+		// A client that cannot connect learns the cause after the deadline of a batch.
+		better = r.do(ctx, once{redis.NewCmd(ctx, "time")})
+		if t := troubleOf(better); better != nil && t.fault == nil && !dialing(better) {
+			return fmt.Errorf("%w (%w)", err, errSilent)
+		}
 	}
 	if troubleOf(better).fault != nil {
 		return better
-	}
-	if errors.Is(better, errSilent) {
-		return fmt.Errorf("%w (%w)", err, errSilent)
 	}
 	return err
 }

@@ -176,7 +176,8 @@ func TestMissingStatesAreCounted(t *testing.T) {
 	client := redistest.Start(t).Client()
 	for _, l := range append(everyAlgorithm(10, time.Hour), algorithms.Concurrent(10, time.Hour)) {
 		r := must(t, client, &Options{Deadline: time.Minute})
-		checks := []algorithms.Check{checkOf("usr=1", l, 0), checkOf("usr=1", l, 0)}
+		check := algorithms.Check{Policy: "missing", Key: "usr=1", Limit: l}
+		checks := []algorithms.Check{check, check}
 		if err := r.Allow(t.Context(), checks); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ package shared
 
 import (
 	"context"
-	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -24,7 +23,6 @@ type Limiter struct {
 	redis    *redisLayer
 	memory   *algorithms.Memory
 	fallback *fallback
-	lease    *lease     // nil if off
 	denied   *denyCache // nil if off
 	report   *report
 }
@@ -36,41 +34,25 @@ var _ algorithms.Limiter = (*Limiter)(nil)
 // nothing; see [Limiter.Ready].
 func New(rdb Client, o *Options) (*Limiter, error) {
 	options := o.withDefaults()
-	if err := errors.Join(validateClient(rdb), options.validate()); err != nil {
+	if err := options.validate(rdb); err != nil {
 		return nil, err
 	}
+	_, many := rdb.(clusterClient)
 	l := &Limiter{
-		report: newReport(options.Logger),
+		report: newReport(options.Logger, many),
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
-	circuit := newCircuit(options.Deadline)
-	l.redis = newRedisLayer(rdb, &options, circuit, l.report)
-	l.fallback = newFallback(l.redis, l.memory, circuit, &options, l.report)
+	if options.Now == nil && options.DenyCacheKeys != DenyCacheOff { // it keeps time by this process
+		l.denied = newDenyCache(options.DenyCacheKeys)
+	}
+	circuits := newCircuits(options.Deadline)
+	l.redis = newRedisLayer(rdb, &options, circuits, l.report)
+	l.fallback = newFallback(l.redis, l.memory, circuits, l.denied, &options, l.report)
 	l.top = l.fallback
-	if options.Now == nil {
-		l.cover(&options)
+	if l.denied != nil { // over the fallback: below it, it would hide an outage from the circuits
+		l.denied.next, l.top = l.top, l.denied
 	}
 	return l, nil
-}
-
-// cover puts the layers that keep time by this process over the fallback. The
-// order matters: a deny cache below the fallback would hide an outage from its
-// circuit.
-func (l *Limiter) cover(o *Options) {
-	if o.Lease != nil {
-		l.lease = newLease(l.top, o.Lease, l.report)
-		l.top = l.lease
-	}
-	if o.DenyCacheKeys != DenyCacheOff {
-		l.denied = newDenyCache(l.top, o.DenyCacheKeys)
-		l.top = l.denied
-	}
-	if l.lease != nil {
-		if l.denied != nil {
-			l.lease.eased = l.denied.forget
-		}
-		go l.lease.watch()
-	}
 }
 
 // Allow implements [algorithms.Limiter]. Errors wrap [algorithms.ErrInvalid] or
@@ -83,14 +65,13 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	if err != nil {
 		return err
 	}
-	defer c.free()
-	if err := l.top.allow(ctx, c); err != nil {
-		return err
+	if err = l.top.allow(ctx, c); err == nil {
+		for i := range checks {
+			checks[i].Decision = c.items[i].decision
+		}
 	}
-	for i := range checks {
-		checks[i].Decision = c.items[i].decision
-	}
-	return nil
+	c.free() // not after a panic of the client, because then a group may have an end that no caller has read
+	return err
 }
 
 // Ready returns nil if Redis can decide now, and otherwise the reason. Call it
@@ -103,10 +84,6 @@ func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx
 // still work. Each is logged once. Findings asks one Redis node for INFO.
 func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
-// Dismiss marks a finding of this instance as dismissed, until its cause ends.
-// It reports whether there is one.
-func (l *Limiter) Dismiss(code string) bool { return l.redis.dismiss(code) }
-
 // StoredKey returns the key of a check in Redis, e.g.
 // penstock:{usr=42}:orders:tb. It is empty for an invalid check and for Nobody.
 func (l *Limiter) StoredKey(check algorithms.Check) string { return l.redis.storedKey(check) }
@@ -118,23 +95,16 @@ func (l *Limiter) Stats() algorithms.Stats {
 	l.redis.addStats(&s)
 	l.fallback.addStats(&s)
 	l.report.addStats(&s)
-	if l.lease != nil {
-		l.lease.addStats(&s)
-	}
 	if l.denied != nil {
 		l.denied.addStats(&s)
 	}
 	return s
 }
 
-// Close gives back leases, and ends goroutines, within 3 s. The error says that
-// units could not go back. Later calls work, without leases and recovery. You
-// may call it repeatedly. Close the client last.
+// Close ends the goroutines of the limiter, within 3 s. Later calls work, but
+// the limiter does not recover from an outage any more. You may call Close
+// repeatedly. Close the client last. The error is always nil.
 func (l *Limiter) Close() error {
-	var err error
-	if l.lease != nil {
-		err = l.lease.close()
-	}
 	l.fallback.close()
-	return err
+	return nil
 }

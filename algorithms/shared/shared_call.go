@@ -2,9 +2,10 @@
 // becomes one item with one key, and every layer below relies on it.
 //
 // A layer answers a call by writing each item's decision. The Redis layer may
-// give up a call that is still under way: then a batch goes on reading its
-// items, while the layers above write decisions. The two touch different
-// fields, and the items are never used for another call (givenUp).
+// give up a call that is still under way: then a batch goes on reading its items
+// and writing their answers, while the layers above write decisions. The two
+// touch different fields, and the items are never used for another call
+// (givenUp). shared_late.go says what becomes of such a call.
 
 package shared
 
@@ -32,6 +33,7 @@ type item struct {
 	hash     uint64 // of the key: every layer uses the same
 	exact    bool
 	fail     algorithms.FailureMode
+	perhaps  bool                // its units are unknown: Redis may have charged them, and has not answered
 	decision algorithms.Decision // the layers' answer
 
 	redisItem
@@ -43,12 +45,10 @@ type call struct {
 	items   []item
 	steps   step.Call // the items as steps see them
 	givenUp bool      // something may still use the items
-
-	// A call that failed while Redis may still execute it is under way. If late
-	// is not nil, it receives the end of the call, once, from another
-	// goroutine: nil if Redis executed the call.
-	underWay bool
-	late     func(error)
+	own     bool      // of the limiter itself: circuits do not count it
+	known   bool      // a remembered denial has answered it, and not Redis
+	slots   redisCall
+	late    // of a call under way
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -88,16 +88,7 @@ func newCall(checks []algorithms.Check) (*call, error) {
 	return c, nil
 }
 
-// callOf returns a call of n zero items. Each must be filled in and added, in
-// order.
-func callOf(n int) *call {
-	c := getCall(n)
-	clear(c.items)
-	return c
-}
-
-// getCall returns a call of n items. The items may be stale: clearing them
-// takes longer than a lease takes to answer.
+// getCall returns a call of n items. The items may be stale.
 func getCall(n int) *call {
 	c := calls.Get().(*call)
 	if cap(c.items) < n {
@@ -109,7 +100,7 @@ func getCall(n int) *call {
 
 // add finishes an item whose step.Item is filled in.
 func (c *call) add(it *item) error {
-	it.hash = it.Key.Hash(seed)
+	it.hash, it.perhaps = it.Key.Hash(seed), false
 	it.Dropped = it.Op.Reads() && it.Receipt.Units > 0 && it.Receipt.Source != uint8(algorithms.Shared)
 	return c.steps.Add(&it.Item)
 }
@@ -123,8 +114,12 @@ func (c *call) free() {
 		c.items[i].Forget()
 		c.items[i].key = ""
 	}
+	for i := range c.slots.groups {
+		c.slots.groups[i].reset()
+	}
+	c.slots.groups = c.slots.groups[:0]
 	clear(c.steps.Items)
-	c.items, c.steps.Items, c.late = c.items[:0], c.steps.Items[:0], nil
+	c.items, c.steps.Items, c.own, c.known = c.items[:0], c.steps.Items[:0], false, false
 	calls.Put(c)
 }
 
@@ -139,18 +134,6 @@ func (c *call) proceeds() bool {
 		}
 	}
 	return true
-}
-
-// sub returns a call of some of c's items: only takes, or only settlements.
-func (c *call) sub(places []int) *call {
-	s := callOf(len(places))
-	for j, i := range places {
-		s.items[j] = c.items[i]
-		it := &s.items[j]
-		it.Home, it.Instead, it.Held, it.Answer = nil, nil, step.Held{}, step.Answer{}
-		_ = s.add(it) // parts of a valid call without trials are valid
-	}
-	return s
 }
 
 // decide writes the decision of an item that a store answered at now.
@@ -169,6 +152,7 @@ func (it *item) decide(now int64, source algorithms.Source) {
 
 // admit lets an item pass undecided. A settlement keeps its receipt.
 func (it *item) admit() {
+	it.perhaps = false
 	it.decision = algorithms.Decision{Allowed: true, Receipt: algorithms.ReceiptOf(it.Receipt)}
 	if !it.Op.Settles() {
 		it.decision.Receipt = algorithms.Receipt{}

@@ -16,24 +16,25 @@ import (
 
 // Options tune a [Limiter]. The zero value is the default of every option.
 type Options struct {
-	// Prefix begins every stored key; empty means "penstock". It has at most 64 bytes of printable ASCII without spaces
-	// and braces.
+	// Prefix begins every stored key; empty means "penstock". Services with the same prefix count together, and share
+	// each limit when Redis is away: give each service its own, unless they do. It has at most 64 bytes of printable
+	// ASCII without spaces and braces.
 	Prefix string
 
 	// Deadline bounds the wait to be sent, and then the wait for the answer; 0 means 50 ms. After that a call is
 	// decided without Redis.
 	Deadline time.Duration
 
-	// Logger receives changes of state, and no keys. Nil means slog.Default().
+	// Logger receives changes of state, and a line a minute about trouble that goes on. It receives no keys. Nil means
+	// slog.Default().
 	Logger *slog.Logger
 
 	// Now is the clock of decisions. Nil means the Redis server's. Now must be safe for concurrent use. Instances whose
-	// clocks differ by more than 100 ms repair each other's states. With Now, no denial is remembered and nothing is
-	// leased.
+	// clocks differ by more than 100 ms repair each other's states. With Now, no denial is remembered.
 	Now func() time.Time
 
-	// InFlight bounds the batches in flight to one server, or to one of 64 ranges of Cluster slots. 0 means half of the
-	// client's pool, or 4 if the client does not show its pool.
+	// InFlight is the most batches under way at once, of a Cluster to each master. 0 means half of the client's pool,
+	// or 4 if the client does not show its pool.
 	InFlight int
 
 	// Instances is how many instances share Redis until Redis can report it; 0 means one. A changed number counts
@@ -49,9 +50,6 @@ type Options struct {
 
 	// DenyCacheKeys bounds the remembered denials; 0 means 100 000, and [DenyCacheOff] none.
 	DenyCacheKeys int
-
-	// Lease, if not nil, leases hot keys.
-	Lease *LeaseOptions
 }
 
 // DenyCacheOff is Options.DenyCacheKeys for no denials.
@@ -78,16 +76,13 @@ func (o *Options) withDefaults() Options {
 	if all.Logger == nil {
 		all.Logger = slog.Default()
 	}
-	if all.Lease != nil {
-		lease := all.Lease.withDefaults()
-		all.Lease = &lease
-	}
 	return all
 }
 
-// validate returns everything that is wrong with options that have their defaults.
-func (o *Options) validate() error {
-	var errs []error
+// validate returns everything that is wrong with options for a client. They have
+// their defaults.
+func (o *Options) validate(c Client) error {
+	errs := []error{validateClient(c)}
 	mistake := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("shared: "+format, args...))
 	}
@@ -100,6 +95,8 @@ func (o *Options) validate() error {
 	}
 	if o.InFlight < 0 {
 		mistake("InFlight is %d; it must not be negative", o.InFlight)
+	} else if errs[0] == nil && o.InFlight > cmp.Or(poolOf(c), o.InFlight) {
+		mistake("InFlight is %d, and the client's PoolSize is only %d", o.InFlight, poolOf(c))
 	}
 	if o.Instances < 0 || o.Instances > maxInstances {
 		mistake("Instances is %d; want at most %d, or 0 for 1", o.Instances, maxInstances)
@@ -112,9 +109,6 @@ func (o *Options) validate() error {
 	}
 	if o.DenyCacheKeys < DenyCacheOff {
 		mistake("DenyCacheKeys is %d; it must not be negative, except DenyCacheOff", o.DenyCacheKeys)
-	}
-	if o.Lease != nil {
-		errs = append(errs, o.Lease.validate())
 	}
 	return errors.Join(errs...)
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,7 +17,7 @@ func TestNewNamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, &Options{
 		Prefix: "a{b", Deadline: -1, InFlight: -1, Instances: 100_001, Share: 101,
-		MaxKeys: -3, DenyCacheKeys: -2, Lease: &LeaseOptions{Share: 51, Hold: time.Hour},
+		MaxKeys: -3, DenyCacheKeys: -2,
 	})
 	if err == nil {
 		t.Fatal("got no error")
@@ -27,12 +26,35 @@ func TestNewNamesEveryMistake(t *testing.T) {
 	for i, want := range []string{
 		"shared: the Redis client is nil", `shared: Prefix is "a{b"`, "shared: Deadline is -1ns", "shared: InFlight is -1",
 		"shared: Instances is 100001", "shared: Share is 101", "shared: MaxKeys is -3", "shared: DenyCacheKeys is -2",
-		"shared: Lease.Share is 51", "shared: Lease.Hold is 1h0m0s",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d of\n%v\nwant %q", i, err, want)
 		}
 	}
+	if len(lines) != 8 {
+		t.Errorf("got %d lines, want 8:\n%v", len(lines), err)
+	}
+}
+
+// The client must have a connection for each batch in flight, in a Cluster for each
+// batch of one node.
+func TestNewComparesInFlightWithThePool(t *testing.T) {
+	t.Parallel()
+	one := clientOf(t, "127.0.0.1:1", func(o *redis.Options) { o.PoolSize = 2 })
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, PoolSize: 2})
+	defer cluster.Close()
+	for name, client := range map[string]Client{"client": one, "Cluster": cluster, "embedded": struct{ *redis.Client }{one}} {
+		for inFlight, want := range map[int]bool{2: true, 3: false} {
+			l, err := New(client, &Options{InFlight: inFlight, Logger: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				_ = l.Close()
+			}
+			if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "InFlight is 3, and the client's PoolSize is only 2") {
+				t.Errorf("%s: InFlight %d with a pool of 2: got %v", name, inFlight, err)
+			}
+		}
+	}
+	must(t, struct{ Client }{one}, &Options{InFlight: 3, Logger: slog.New(slog.DiscardHandler)}) // it shows no pool
 }
 
 // A client must be one that sends commands, and that keeps keys where they are.

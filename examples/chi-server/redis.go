@@ -116,9 +116,13 @@ func newShared(ctx context.Context, c config, w *watch) (*backend, error) {
 		return nil, errors.Join(fmt.Errorf("-prefix: %s", strings.TrimPrefix(err.Error(), "shared: ")), rdb.Close())
 	}
 	var misconfigured *shared.Misconfiguration
-	if errors.As(ready(ctx, limiter), &misconfigured) {
+	err = ready(ctx, limiter)
+	if errors.As(err, &misconfigured) {
 		_, _ = limiter.Close(), rdb.Close() // they fail for the same reason
 		return nil, fmt.Errorf("cannot use Redis at %s: %w (%s)", c.redis.addrs, misconfigured.Cause, advice(misconfigured))
+	}
+	if err != nil {
+		w.log.Warn("Redis not ready", "redis", c.redis.addrs, "error", err) // with a hint, which the limiter's lines lack
 	}
 	table, err := overrides.NewRedis(rdb, &overrides.RedisOptions{Prefix: c.prefix, Logger: w.log})
 	if err != nil {
@@ -134,7 +138,6 @@ var inURL = map[string]string{
 	"standalone":  "the server is not in a Redis Cluster: leave addr out of the URL, except with master_name",
 	"sentinel":    "add the name of the master to the URL, as in redis://host:26379/0?master_name=mymaster",
 	"master":      "correct master_name in the URL: redis-cli -p 26379 sentinel masters lists the names",
-	"tls":         "write rediss:// for TLS",
 	"plaintext":   "write redis://, or connect to the server's tls-port",
 	"certificate": "the environment variable SSL_CERT_FILE can name a file with the issuer of the server's certificate; set tls-auth-clients no in the server, because -redis has no certificate of its own",
 	"password":    "write redis://user:password@host:port, where user may be empty; with master_name, add username= and password= of the server",
@@ -155,7 +158,7 @@ func ready(ctx context.Context, limiter *shared.Limiter) error {
 	defer again.Stop()
 	for {
 		err := limiter.Ready(ctx)
-		if err == nil || errors.Is(err, shared.ErrMisconfigured) || limiter.Stats().Fallback.Open {
+		if err == nil || errors.Is(err, shared.ErrMisconfigured) || limiter.Stats().Fallback.Open > 0 {
 			return err
 		}
 		select {

@@ -15,7 +15,7 @@ const (
 		"rueidis sends all calls of a moment in one write over one connection, and go-redis alone hands no call to another goroutine."
 	whyTail          = "A call that just misses a batch waits for the next place in flight. Small batches of many connections also wait for each other in Redis."
 	whyCrowd         = "Eight processes send eight times as many batches, each with an eighth of the callers. The fixed cost of a batch, which is its system calls and the start of its script, is spread over fewer checks."
-	whyZipf          = "Only keys that one process takes more often than LeaseOptions.HotAt (500 per second) are leased. The callers are a closed loop: each of them soon draws a key that is not hot, and waits for Redis. With HotAt 50 and 10 the median was 2 µs, and the throughput the same: two cores serve Redis and four processes."
+	whyZipf          = "Only keys that one process takes more often than lease.Options.HotAt (500 per second) are leased. The callers are a closed loop: each of them soon draws a key that is not hot, and waits for Redis. With HotAt 50 and 10 the median was 2 µs, and the throughput the same: two cores serve Redis and four processes."
 	whyZipfBelow     = "Units on lease in one process are not spent where another process denies in the same window."
 	whyThreePolicies = "Redis needs about 5 µs more for each further policy: a read, a write, and the arithmetic between them. Tried and kept: one pass that judges and charges, state in local variables, " +
 		"limits sent once per batch, one buffer for all keys, prepared header values."

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/lease"
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
@@ -24,8 +25,22 @@ func onRedis(kind limited, adjust ...func(*redis.Options)) setup {
 
 // leased counts in Redis with leases.
 func leased(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := newShared(s, s.client(), shared.Options{Lease: &shared.LeaseOptions{}})
+	limiter, err := newLeased(s)
 	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), err
+}
+
+// newLeased returns leases over a shared limiter. Both end with the stage.
+func newLeased(s *stage) (*lease.Limiter, error) {
+	limiter, err := newShared(s, s.client(), shared.Options{})
+	if err != nil {
+		return nil, err
+	}
+	leases, err := lease.New(limiter, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(func() { _ = leases.Close() })
+	return leases, nil
 }
 
 // newShared returns a shared limiter that ends with the stage. Its deadline is long,

@@ -33,10 +33,12 @@ type datedTake func(ctx context.Context, key string) (allowed bool, reset time.D
 
 var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, error){
 	"penstock": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
-		return datedTakes(s, shared.Options{}, limit)
+		limiter, err := newShared(s, s.client(), shared.Options{})
+		return datedTakes(limiter, limit), err
 	},
 	"leases": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
-		return datedTakes(s, shared.Options{Lease: &shared.LeaseOptions{}}, limit)
+		limiter, err := newLeased(s)
+		return datedTakes(limiter, limit), err
 	},
 	"redis_rate": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
 		l := redis_rate.NewLimiter(s.client())
@@ -58,8 +60,7 @@ var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, 
 	},
 }
 
-func datedTakes(s *stage, o shared.Options, limit algorithms.Limit) (func() datedTake, error) {
-	limiter, err := newShared(s, s.client(), o)
+func datedTakes(limiter algorithms.Limiter, limit algorithms.Limit) func() datedTake {
 	return func() datedTake {
 		checks := []algorithms.Check{{Policy: "clients", Limit: limit, Cost: 1}}
 		return func(ctx context.Context, key string) (bool, time.Duration, error) {
@@ -69,7 +70,7 @@ func datedTakes(s *stage, o shared.Options, limit algorithms.Limit) (func() date
 			}
 			return checks[0].Decision.Allowed, checks[0].Decision.ResetAfter, nil
 		}
-	}, err
+	}
 }
 
 // loop runs all callers, each with a yield of its own. It returns the sum of

@@ -18,6 +18,7 @@ import (
 // that a package may have.
 var names = map[string]int{
 	"algorithms":        75,
+	"algorithms/lease":  7,
 	"algorithms/shared": 25,
 	"headers":           28,
 	"keyfunc":           22,

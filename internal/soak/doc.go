@@ -46,14 +46,12 @@
 //  4. A call returns no error, with two exceptions: FailClosed returns
 //     ErrUnavailable, and a caller that hung up gets its own error. A FailClosed
 //     take is decided by Redis.
-//  5. Every circuit closes within 3 s after the last trouble. A circuit that has
-//     opened again within 10 s of its closing may take longer, up to 32 s: its
-//     probes come less often.
+//  5. Every circuit closes within 3 s after the last trouble.
 //  6. Take and Force charge once. Some keys are used only once, with a limit whose
 //     window never rolls over. After an act without losses Redis holds, for each
 //     of them, exactly the charge that it reported, and never more than the
-//     cost. It also holds the units that were admitted while circuits were open,
-//     except the units in Stats.Fallback.Lost.
+//     cost. It also holds the units that an instance admitted while all its circuits
+//     were open, except the units in Stats.Fallback.Lost.
 //  7. After the trouble, a client that keeps to its limit is not denied. A client
 //     that waits for RetryAfter is admitted. A greedy client gets exactly the limit.
 //  8. After Close, goroutines, heap and connections are as before.

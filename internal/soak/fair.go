@@ -18,9 +18,8 @@ const (
 	// decisions: the machine may be slower than the deadline at any time.
 	attempts = 10
 	// trialPause is the pause before the next attempt. A dead connection that the
-	// last trouble left behind may open a circuit once more. All attempts together
-	// outlast the longest pause between two probes.
-	trialPause = (longPause + closeSlack) / attempts
+	// last trouble left behind may open a circuit once more, and then it closes.
+	trialPause = closesWithin
 	maxWait    = 3 * time.Second
 	greedy     = 300
 	compliant  = 25

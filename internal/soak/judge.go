@@ -1,82 +1,61 @@
 // The counts of an act, and whether they keep the promises.
 //
 // Promise 5. An open circuit probes every second, and its client may need a
-// second to dial. But a circuit that opens again within 10 s of its closing
-// doubles the pauses between its probes, up to 30 s. So the history of a circuit
-// says how long it may take to close. For example, a circuit that has twice
-// opened again too soon probes every 4 s, and may take 6 s.
+// second to dial. So it closes at most three seconds after the last trouble.
 
 package main
 
 import (
+	"slices"
+	"sync"
 	"time"
-
-	"github.com/penstock-go/penstock/algorithms"
 )
 
-// The first three are the circuit's own (algorithms/shared/fallback_circuit.go).
 const (
-	steadyPause = time.Second
-	longPause   = 30 * time.Second
-	steadyAfter = 10 * time.Second
-	closeSlack  = 2 * time.Second // beyond the pause between two probes
+	steadyPause  = time.Second // between two probes (algorithms/shared/fallback_circuit.go)
+	closesWithin = steadyPause + 2*time.Second
+	lookEvery    = 10 * tick
 )
 
-// recovery returns how long after the end of the trouble a circuit closed, and
-// how long it may take. If it has not closed, took is negative. The latest 16
-// changes suffice: after five hasty openings the pause grows no more.
-func recovery(changes []algorithms.CircuitChange, end time.Time) (took, within time.Duration) {
-	var last algorithms.CircuitChange
-	pause := steadyPause
-	for _, c := range changes {
-		switch {
-		case c.Open && !last.At.IsZero() && c.At.Sub(last.At) < steadyAfter:
-			pause = min(2*pause, longPause)
-		case c.Open:
-			pause = steadyPause
-		case last.At.After(end): // it was closed at the end
-			return 0, pause + closeSlack
-		case c.At.After(end):
-			return c.At.Sub(end), pause + closeSlack
+// recovery waits until no circuit is open, and returns how long that took. It gives
+// up after three times as long as it may take.
+func recovery(open func() int) (took time.Duration, closed bool) {
+	begin := time.Now()
+	for ; open() > 0; time.Sleep(lookEvery) {
+		if took = time.Since(begin); took > 3*closesWithin {
+			return took, false
 		}
-		last = c
 	}
-	if last.Open {
-		took = -1
-	}
-	return took, pause + closeSlack
+	return time.Since(begin), true
 }
 
-// awaitClosed checks promise 5. It waits until every circuit has been closed once,
-// and returns how long that took.
+// awaitClosed checks promise 5. It waits until the circuits of each instance have
+// been closed once, and returns how long that took.
 func (l *leg) awaitClosed() (slowest time.Duration) {
 	end := time.Now()
-	for _, in := range l.instances {
-		took, within := recovery(in.limiter.Stats().Changes, end)
-		for ; took < 0; took, within = recovery(in.limiter.Stats().Changes, end) {
-			if time.Since(end) > 3*within {
-				l.broken("a circuit is open %v after the last trouble", 3*within)
-				return time.Since(end)
+	took := make([]time.Duration, len(l.instances))
+	var all sync.WaitGroup
+	for i, in := range l.instances {
+		all.Go(func() { // at once, because a circuit may open again meanwhile
+			var closed bool
+			if took[i], closed = recovery(func() int { return in.limiter.Stats().Fallback.Open }); !closed {
+				l.broken("a circuit is open %v after the last trouble", took[i])
+				return
 			}
-			time.Sleep(10 * tick)
-		}
-		if net := took - l.waits.stalledBetween(end, end.Add(took)); net > within {
-			l.broken("a circuit took %v to close after the last trouble, and %v without the machine's stalls; want %v", took, net, within)
-		}
-		slowest = max(slowest, took)
+			if net := took[i] - l.waits.stalledBetween(end, end.Add(took[i])); net > closesWithin {
+				l.broken("a circuit took %v to close after the last trouble, and %v without the machine's stalls; want %v", took[i], net, closesWithin)
+			}
+		})
 	}
-	return slowest
+	all.Wait()
+	return slices.Max(took)
 }
 
 // awaitTold waits until the instances have reported everything to Redis. Call it
 // when no caller is left.
 func (l *leg) awaitTold() {
-	var within time.Duration
-	for _, in := range l.instances {
-		_, w := recovery(in.limiter.Stats().Changes, time.Now())
-		within = max(within, 2*w)
-	}
-	for begin := time.Now(); time.Since(begin) < within; time.Sleep(10 * tick) {
+	const within = 2 * closesWithin
+	for begin := time.Now(); time.Since(begin) < within; time.Sleep(lookEvery) {
 		if t := l.tally(); t.owed == 0 && t.open == 0 {
 			return
 		}
@@ -133,9 +112,7 @@ func (l *leg) tally() (t tally) {
 		t.handedBack += s.Fallback.HandedBack
 		t.lost += s.Fallback.Lost
 		t.owed += s.Fallback.Owed
-		if s.Fallback.Open {
-			t.open++
-		}
+		t.open += s.Fallback.Open
 	}
 	return t
 }

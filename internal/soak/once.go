@@ -28,7 +28,7 @@ type outcome int
 const (
 	perhaps outcome = iota // it was sent, but not answered
 	surely                 // Redis answered
-	owed                   // it was not sent: the circuit was open
+	owed                   // it was not sent: all circuits were open
 )
 
 var onceLimit = algorithms.FixedWindow(1_000, 365*24*time.Hour)
@@ -64,7 +64,7 @@ func (c *caller) watch(checks []algorithms.Check) outcome {
 	switch {
 	case checks[0].Decision.Source == algorithms.Shared:
 		return surely
-	case before.Open && after.Open && before.Trips == after.Trips:
+	case before.Open == c.leg.topology.circuits && after.Open == before.Open && before.Trips == after.Trips:
 		return owed
 	default:
 		return perhaps
@@ -86,8 +86,8 @@ func (o *once) bounds() (least, most int64) {
 }
 
 // audit asks Redis how many units it holds for every key. Units that were admitted
-// while the circuit was open must be there, except the units that were lost on the
-// way.
+// while all circuits were open must be there, except the units that were lost on
+// the way.
 func (l *leg) audit(onces []*once, lost uint64) error {
 	client := l.topology.client(nil)
 	defer client.Close()
@@ -117,13 +117,13 @@ func (l *leg) audit(onces []*once, lost uint64) error {
 		return *err
 	}
 	if n := untold.Load(); n > int64(lost) {
-		l.broken("not handed back: %d units that were admitted while the circuit was open; want at most the %d that were lost on the way", n, lost)
+		l.broken("not handed back: %d units that were admitted while all circuits were open; want at most the %d that were lost on the way", n, lost)
 	}
 	return nil
 }
 
 // compare checks the units that Redis holds for a key. It returns how many of the
-// units that were admitted while the circuit was open are missing.
+// units that were admitted while all circuits were open are missing.
 func (l *leg) compare(o *once, held int64) (missing int64) {
 	least, most := o.bounds()
 	if held > most {

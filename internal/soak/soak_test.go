@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -34,39 +35,31 @@ func TestClaims(t *testing.T) {
 }
 
 func TestRecovery(t *testing.T) {
-	at := func(seconds float64) time.Time { return time.UnixMilli(int64(1000 * seconds)) }
-	// The seconds at which a circuit opened, closed, opened again and so on.
-	history := func(seconds ...float64) (changes []algorithms.CircuitChange) {
-		for i, s := range seconds {
-			changes = append(changes, algorithms.CircuitChange{At: at(s), Open: i%2 == 0})
-		}
-		return changes
-	}
-	const open = -1 * time.Nanosecond
-	end := at(100)
-	tests := []struct {
-		name         string
-		changes      []algorithms.CircuitChange
-		took, within time.Duration
+	for _, tt := range []struct {
+		name   string
+		closes time.Duration
+		took   time.Duration
+		closed bool
 	}{
-		{"never open", nil, 0, 3 * time.Second},
-		{"closed before the end", history(90, 95), 0, 3 * time.Second},
-		{"open", history(99), open, 3 * time.Second},
-		{"closed after the end", history(99, 102), 2 * time.Second, 3 * time.Second},
-		{"opened again after 10 s", history(80, 85, 95), open, 3 * time.Second},
-		{"opened again within 10 s", history(80, 86, 95.9), open, 4 * time.Second},
-		{"twice", history(80, 81, 82, 83, 84, 105), 5 * time.Second, 6 * time.Second},
-		{"twice, then calm", history(60, 61, 62, 63, 64, 65, 76), open, 3 * time.Second},
-		{"five times", history(80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90), open, 32 * time.Second},
-		{"seven times", history(80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94), open, 32 * time.Second},
-		{"the first openings are forgotten", history(80, 81, 82, 83)[1:], 0, 4 * time.Second},
-		{"opened after the end", history(101, 103), 0, 3 * time.Second},
-		{"opened again after it closed", history(99, 102, 103), 2 * time.Second, 3 * time.Second},
-	}
-	for _, tt := range tests {
-		if took, within := recovery(tt.changes, end); took != tt.took || within != tt.within {
-			t.Errorf("%s: closed after %v of %v, want %v of %v", tt.name, took, within, tt.took, tt.within)
-		}
+		{"never open", 0, 0, true},
+		{"in time", 2*time.Second - time.Millisecond, 2 * time.Second, true},
+		{"late", 8 * time.Second, 8 * time.Second, true},
+		{"never closed", time.Hour, 9*time.Second + lookEvery, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				took, closed := recovery(func() int {
+					if time.Since(begin) < tt.closes {
+						return 2
+					}
+					return 0
+				})
+				if took != tt.took || closed != tt.closed {
+					t.Errorf("got %v, closed %v, want %v, %v", took, closed, tt.took, tt.closed)
+				}
+			})
+		})
 	}
 }
 

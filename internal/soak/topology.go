@@ -18,7 +18,8 @@ type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // A topology is one kind of deployment of Redis.
 type topology struct {
-	servers []*redistest.Server // that hold data
+	servers  []*redistest.Server // that hold data
+	circuits int                 // of a limiter: one for each master
 
 	// masters returns the servers that take writes.
 	masters func() []*redistest.Server
@@ -51,7 +52,7 @@ func standalone(owner *redistest.Owner) *topology {
 	server := redistest.Start(owner)
 	servers := []*redistest.Server{server}
 	return &topology{
-		servers: servers,
+		servers: servers, circuits: 1,
 		masters: func() []*redistest.Server { return servers },
 		client: func(dial dialer) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: dial})
@@ -63,7 +64,7 @@ func standalone(owner *redistest.Owner) *topology {
 func sentinel(owner *redistest.Owner) *topology {
 	s := redistest.StartSentinel(owner)
 	return &topology{
-		servers: []*redistest.Server{s.Primary(), s.Replica()},
+		servers: []*redistest.Server{s.Primary(), s.Replica()}, circuits: 1,
 		masters: func() []*redistest.Server { return []*redistest.Server{s.Primary()} },
 		client: func(dial dialer) redis.UniversalClient {
 			return redis.NewFailoverClient(&redis.FailoverOptions{
@@ -81,10 +82,11 @@ func sentinel(owner *redistest.Owner) *topology {
 
 func cluster(owner *redistest.Owner) *topology {
 	c := redistest.StartClusterWithReplicas(owner)
+	slots := []int{0, clusterSlots / 2, clusterSlots - 1} // one of each master
 	return &topology{
-		servers: c.Nodes(),
+		servers: c.Nodes(), circuits: len(slots),
 		masters: func() (masters []*redistest.Server) {
-			for _, slot := range []int{0, clusterSlots / 2, clusterSlots - 1} { // one slot of each master
+			for _, slot := range slots {
 				masters = append(masters, c.Master(slot))
 			}
 			return masters

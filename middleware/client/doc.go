@@ -14,8 +14,8 @@
 //	none        the connection failed      returns the error      retry it if it may run twice
 //
 // The Transport returns a 429 or 503 if the wait exceeds the request's deadline or MaxWait, if the attempts or
-// RetryShare are used up, or if the request cannot be repeated. A POST or PATCH needs RetryKeyed or RetryAny, and a
-// body needs GetBody.
+// RetryShare are used up, or if the request cannot be repeated. A POST or PATCH needs Options.Retry, and a body needs
+// GetBody.
 //
 // It waits for Retry-After, otherwise as the fields ask that package headers lists. To that it adds a random time of up
 // to 500 ms, which doubles with each attempt up to 60 s.
@@ -25,6 +25,6 @@
 //   - Another layer retries, such as a vendor's SDK, a service mesh, or a job queue: attempts multiply. Set Attempts to
 //     1 or switch the other layer off.
 //   - A person waits for the answer, and the request has no deadline.
-//   - A PUT or DELETE must not run twice, nor a POST under RetryAny. A proxy that answers 503 may have forwarded it: set
+//   - A PUT or DELETE must not run twice, nor a POST that Retry allows. A proxy that answers 503 may have forwarded it: set
 //     Statuses to 429.
 package client

@@ -27,12 +27,10 @@ type Options struct {
 	// server must not have executed the request. 403 and 413 count only beside a wait.
 	Statuses []int
 
-	// RetryKeyed also retries requests of other methods, such as POST, with an Idempotency-Key or X-Idempotency-Key.
-	RetryKeyed bool
-
-	// RetryAny retries requests of all methods. Set it only if a second execution is harmless, or the server denies
-	// first.
-	RetryAny bool
+	// Retry reports whether a request may be sent again; nil means requests of idempotent methods (RFC 9110 section
+	// 9.2.2). A second execution must be harmless, or the server must deny before it executes. A request whose body has
+	// no GetBody is never sent again. Many goroutines call Retry, and it must not read the body.
+	Retry func(*http.Request) bool
 
 	// RetryShare bounds the share of retries among all sent requests, below 1, plus 10 in reserve; 0 means no bound.
 	RetryShare float64

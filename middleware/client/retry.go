@@ -82,9 +82,10 @@ func (t *Transport) repeatable(req *http.Request) bool {
 	if hasBody(req) && req.GetBody == nil {
 		return false
 	}
-	_, keyed := req.Header["Idempotency-Key"]
-	_, alsoKeyed := req.Header["X-Idempotency-Key"]
-	return t.o.RetryAny || slices.Contains(idempotent, req.Method) || t.o.RetryKeyed && (keyed || alsoKeyed)
+	if t.o.Retry != nil {
+		return t.o.Retry(req)
+	}
+	return slices.Contains(idempotent, req.Method)
 }
 
 // idempotent are the methods that RFC 9110 section 9.2.2 calls idempotent. "" is GET.

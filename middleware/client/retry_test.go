@@ -23,8 +23,8 @@ func TestRepeatable(t *testing.T) {
 	body := func() io.Reader { return strings.NewReader("the question") }
 	stream := func() io.Reader { return io.NopCloser(body()) } // without GetBody
 	none := func() io.Reader { return nil }
-	keyed := &client.Options{RetryKeyed: true}
-	anyMethod := &client.Options{RetryAny: true}
+	keyed := &client.Options{Retry: func(req *http.Request) bool { return req.Header.Get("Idempotency-Key") != "" }}
+	anyMethod := &client.Options{Retry: func(*http.Request) bool { return true }}
 	tests := []struct {
 		method string
 		body   func() io.Reader
@@ -36,8 +36,8 @@ func TestRepeatable(t *testing.T) {
 		{"", none, "", nil, again}, {"DELETE", none, "", nil, again}, {"PUT", body, "", nil, again}, {"GET", body, "", nil, again},
 		{"PUT", stream, "", nil, once}, {"GET", stream, "", nil, once}, {"POST", none, "", nil, once}, {"POST", body, "", nil, once},
 		{"PATCH", body, "", nil, once}, {"get", none, "", nil, once}, {"POST", body, "Idempotency-Key", nil, once},
-		{"POST", body, "Idempotency-Key", keyed, again}, {"PATCH", none, "X-Idempotency-Key", keyed, again}, {"POST", body, "", keyed, once},
-		{"POST", stream, "Idempotency-Key", keyed, once}, {"GET", none, "", keyed, again},
+		{"POST", body, "Idempotency-Key", keyed, again}, {"PATCH", none, "Idempotency-Key", keyed, again}, {"POST", body, "", keyed, once},
+		{"POST", stream, "Idempotency-Key", keyed, once}, {"GET", none, "", keyed, once},
 		{"POST", body, "", anyMethod, again}, {"POST", none, "", anyMethod, again}, {"POST", stream, "", anyMethod, once},
 	}
 	for _, tt := range tests {
@@ -53,7 +53,7 @@ func TestRepeatable(t *testing.T) {
 			}
 			send(t, newTransport(t, s, tt.o), req)
 			if len(s.arrived) != tt.want {
-				t.Errorf("%q, key %q, %+v: got %d requests, want %d", tt.method, tt.key, tt.o, len(s.arrived), tt.want)
+				t.Errorf("%q, key %q: got %d requests, want %d", tt.method, tt.key, len(s.arrived), tt.want)
 			}
 			for _, got := range s.bodies {
 				if tt.body() != nil && got != "the question" {

@@ -119,18 +119,6 @@ func (h *handler) unban(r *http.Request) (any, error) {
 	return nil, h.changed(r, err, "unban", s)
 }
 
-func (h *handler) dismiss(r *http.Request) (any, error) {
-	var body struct{ Code, Policy string }
-	if err := read(r, &body); err != nil {
-		return nil, err
-	}
-	err := h.console.Dismiss(body.Code, body.Policy)
-	if err == nil {
-		h.logger.Info("ratelimit: console: dismiss", "who", operator(r.Context()), "code", body.Code, "policy", body.Policy)
-	}
-	return nil, err
-}
-
 // instant returns the end of an override for logs.
 func instant(t time.Time) string {
 	if t.IsZero() {

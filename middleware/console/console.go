@@ -52,7 +52,7 @@ type Subject struct {
 }
 
 var (
-	// ErrNotFound: there is no such policy, tier, ban or finding.
+	// ErrNotFound: there is no such policy, tier or ban.
 	ErrNotFound = errors.New("not found")
 
 	// ErrUneditable: Options.Overrides is nil or read-only, or a shadow policy
@@ -199,18 +199,6 @@ func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	}
 	limit, _ := t.inForce()
 	return t.ask(ctx, []algorithms.Check{{Policy: s.Policy, Key: t.Key, Limit: limit, Cost: units, Op: algorithms.Grant}})
-}
-
-// Dismiss is [ratelimit.Middleware.Dismiss].
-func (c *Console) Dismiss(code, policy string) error {
-	found := false
-	for _, m := range c.all {
-		found = m.Dismiss(code, policy) || found
-	}
-	if !found {
-		return fmt.Errorf("ratelimit: finding %q of policy %q: %w", code, policy, ErrNotFound)
-	}
-	return nil
 }
 
 // ask answers checks in place.

@@ -128,10 +128,20 @@ func (t *target) look(ctx context.Context, l *LimitState) error {
 	d := &checks[0].Decision
 	l.Remaining, l.ResetAfter, l.UnitAfter, l.Source = d.Remaining, d.ResetAfter, d.UnitAfter, d.Source
 	_, limiter := t.m.Limiter()
-	if store, ok := limiter.(interface{ StoredKey(algorithms.Check) string }); ok {
-		l.Stored = store.StoredKey(checks[0])
-	}
+	l.Stored = storedKey(limiter, checks[0])
 	return nil
+}
+
+// storedKey returns the key of a check in the store of the limiter, or of a
+// limiter inside it; "" if none of them has a store.
+func storedKey(l algorithms.Limiter, c algorithms.Check) string {
+	if store, ok := l.(interface{ StoredKey(algorithms.Check) string }); ok {
+		return store.StoredKey(c)
+	}
+	if wrapper, ok := l.(interface{ Unwrap() algorithms.Limiter }); ok {
+		return storedKey(wrapper.Unwrap(), c)
+	}
+	return ""
 }
 
 // judge fills in whether the policy denies, and why.

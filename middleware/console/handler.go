@@ -34,7 +34,6 @@ const maxBody = 8 << 10
 //	POST    /grant                    {"policy":"p","key":"usr=42","units":10}; optional: "tier"
 //	POST    /ban                      {"policy":"p","key":"usr=42"}; optional: "until":"2026-11-21T12:00:00Z"
 //	POST    /unban                    {"policy":"p","key":"usr=42"}
-//	POST    /dismiss                  {"code":"PS101","policy":"p"}; "policy":"" for a finding of the limiter
 //	GET     /overrides/{policy}       lists the overrides of a policy; ?key= selects one
 //	PUT     /overrides/{policy}?key=  sets one, e.g. {"limit":"500/1m","mode":"shadow","until":"2026-11-21T12:00:00Z"}
 //	DELETE  /overrides/{policy}?key=  clears one
@@ -59,7 +58,6 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 		"/grant":              {http.MethodPost: h.grant},
 		"/ban":                {http.MethodPost: h.ban},
 		"/unban":              {http.MethodPost: h.unban},
-		"/dismiss":            {http.MethodPost: h.dismiss},
 		"/overrides/{policy}": {http.MethodGet: h.overrides, http.MethodPut: h.set, http.MethodDelete: h.clear},
 	} {
 		h.mux.HandleFunc(pattern, h.serve(e))

@@ -13,9 +13,8 @@ import (
 // A Memory holds the overrides of this process. The zero Memory panics. It is
 // safe for concurrent use.
 type Memory struct {
-	table   atomic.Pointer[table]
-	mu      sync.Mutex // orders edits
-	changes changes
+	table atomic.Pointer[table]
+	mu    sync.Mutex // orders edits
 }
 
 // NewMemory returns an empty Memory.
@@ -52,7 +51,6 @@ func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override
 		}
 	}
 	m.table.Store(t.with(policy, e.with(key, &o)))
-	m.changes.add(policy, key, &o)
 	return nil
 }
 
@@ -66,7 +64,6 @@ func (m *Memory) Clear(_ context.Context, policy, key string) error {
 	t := m.table.Load()
 	if e := t.policies[policy]; e.get(key) != nil {
 		m.table.Store(t.with(policy, e.with(key, nil)))
-		m.changes.add(policy, key, nil)
 	}
 	return nil
 }

@@ -45,11 +45,9 @@ type Redis struct {
 	logger *slog.Logger
 	table  atomic.Pointer[table]
 
-	reading chan struct{}  // holds one reader; guards bad, failing and known
+	reading chan struct{}  // holds one reader; guards bad and failing
 	bad     map[string]int // unreadable overrides of the last reading, by policy
 	failing bool
-	known   bool // a reading has succeeded
-	changes changes
 
 	stats struct {
 		bad             atomic.Int64

@@ -50,13 +50,9 @@ func (r *Redis) read(ctx context.Context) error {
 		next.policies[policy], changed = e, true
 	}
 	if changed {
-		if r.known {
-			r.changes.compare(now, next)
-		}
 		r.table.Store(next)
 		r.countBad(next)
 	}
-	r.known = r.known || failed == nil
 	return failed
 }
 

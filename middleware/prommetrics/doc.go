@@ -35,8 +35,9 @@
 // All have the label limiter, which is ratelimit.Options.LimiterName. Several of one name become memory, memory-2, in
 // the order of registration. A limiter needs a method Stats. Its metrics vanish when all its Middlewares are closed.
 //
-//	breaker_open                                               gauge: 1 while the circuit is open and Redis is bypassed
-//	breaker_trips_total                                        openings of the circuit
+//	breaker_open                                               gauge: open circuits. Redis has one; in a Cluster, each
+//	                                                           master has one. An open circuit bypasses it
+//	breaker_trips_total                                        openings of circuits
 //	instances                                                  gauge: live instances
 //	fallback_local_checks_total                                checks that this instance decided alone
 //	fallback_passed_checks_total                               checks that failed open
@@ -44,6 +45,7 @@
 //	fallback_owed_keys                                         gauge: keys with local charges for Redis
 //	fallback_handed_back_units_total                           local units that Redis received later
 //	fallback_lost_units_total                                  local units that Redis never received
+//	fallback_unknown_units                                     gauge: local units that Redis has perhaps charged
 //	redis_checks_total                                         checks sent to Redis
 //	redis_scripts_total                                        scripts sent to Redis
 //	redis_script_loads_total                                   scripts that Redis did not know
@@ -59,7 +61,7 @@
 //	lease_taken_units_total                                    leased units
 //	lease_spent_units_total                                    leased units that admitted requests
 //	lease_returned_units_total                                 leased units that were returned
-//	lease_lost_units_total                                     leased units that expired or could not return
+//	lease_lost_units_total                                     leased units that expired, did not return, or have no reply
 //	memory_keys                                                gauge: keys in memory
 //	memory_expired_keys_total                                  expired keys
 //	memory_evicted_keys_total                                  keys removed to make room

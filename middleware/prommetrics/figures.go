@@ -52,14 +52,9 @@ var figures = []figure{
 	counterOf("ratelimit_redis_failed_returns_total", "Failed returns of units to Redis.",
 		func(s *algorithms.Stats) uint64 { return s.Redis.ReturnsFailed }),
 
-	gaugeOf("ratelimit_breaker_open", "1 while the circuit is open and Redis is bypassed.",
-		func(s *algorithms.Stats) int {
-			if s.Fallback.Open {
-				return 1
-			}
-			return 0
-		}),
-	counterOf("ratelimit_breaker_trips_total", "Openings of the circuit to Redis.",
+	gaugeOf("ratelimit_breaker_open", "Open circuits to Redis, or to masters of a Cluster.",
+		func(s *algorithms.Stats) int { return s.Fallback.Open }),
+	counterOf("ratelimit_breaker_trips_total", "Openings of circuits.",
 		func(s *algorithms.Stats) uint64 { return s.Fallback.Trips }),
 	gaugeOf("ratelimit_instances", "Live instances that share the limits.",
 		func(s *algorithms.Stats) int { return s.Fallback.Instances }),
@@ -75,6 +70,8 @@ var figures = []figure{
 		func(s *algorithms.Stats) uint64 { return s.Fallback.HandedBack }),
 	counterOf("ratelimit_fallback_lost_units_total", "Units charged locally that Redis could not receive.",
 		func(s *algorithms.Stats) uint64 { return s.Fallback.Lost }),
+	gaugeOf("ratelimit_fallback_unknown_units", "Units admitted locally that Redis has perhaps charged.",
+		func(s *algorithms.Stats) int64 { return s.Fallback.Unknown }),
 
 	ofEvery(gaugeOf("ratelimit_memory_keys", "Keys in memory, including expired keys.",
 		func(s *algorithms.Stats) int { return s.Memory.Keys })),
@@ -101,6 +98,6 @@ var figures = []figure{
 		func(s *algorithms.Stats) uint64 { return s.Lease.Spent }),
 	counterOf("ratelimit_lease_returned_units_total", "Leased units that were returned.",
 		func(s *algorithms.Stats) uint64 { return s.Lease.Returned }),
-	counterOf("ratelimit_lease_lost_units_total", "Leased units that expired or could not be returned.",
+	counterOf("ratelimit_lease_lost_units_total", "Leased units that expired, could not be returned, or had no reply to their charge.",
 		func(s *algorithms.Stats) uint64 { return s.Lease.Lost }),
 }

@@ -158,7 +158,7 @@ func TestFigures(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg)
 	l := &countedLimiter{Memory: newMemory(t)}
-	l.stats.Shared, l.stats.Fallback.Open = true, true
+	l.stats.Shared, l.stats.Fallback.Open, l.stats.Fallback.Unknown = true, 2, 30
 	l.stats.Redis.Errors = map[string]uint64{"timeout": 1, "configuration": 0}
 	l.stats.Redis.Checks, l.stats.Redis.Scripts, l.stats.Redis.ScriptLoads = 2, 3, 4
 	l.stats.Redis.Missing, l.stats.Redis.ReturnsFailed = 5, 6
@@ -181,7 +181,7 @@ func TestFigures(t *testing.T) {
 		"ratelimit_redis_missing_states_total{limiter=l}":              5,
 		"ratelimit_redis_failed_returns_total{limiter=l}":              6,
 		"ratelimit_redis_batch_checks{limiter=l}":                      8,
-		"ratelimit_breaker_open{limiter=l}":                            1,
+		"ratelimit_breaker_open{limiter=l}":                            2,
 		"ratelimit_breaker_trips_total{limiter=l}":                     9,
 		"ratelimit_instances{limiter=l}":                               10,
 		"ratelimit_fallback_local_checks_total{limiter=l}":             11,
@@ -190,6 +190,7 @@ func TestFigures(t *testing.T) {
 		"ratelimit_fallback_owed_keys{limiter=l}":                      14,
 		"ratelimit_fallback_handed_back_units_total{limiter=l}":        15,
 		"ratelimit_fallback_lost_units_total{limiter=l}":               16,
+		"ratelimit_fallback_unknown_units{limiter=l}":                  30,
 		"ratelimit_deny_cache_hits_total{limiter=l}":                   17,
 		"ratelimit_deny_cache_keys{limiter=l}":                         18,
 		"ratelimit_lease_keys{limiter=l}":                              19,

@@ -61,7 +61,7 @@ func clients(policies []policyView, console string) (all []clientView) {
 			}
 			key := clientKey{Policy: p.Name, Key: o.Key, Denied: o.Denied}
 			if !slices.Contains(p.Modes, "shadow") {
-				key.Command = command(console, "/ban", map[string]string{"policy": p.Name, "key": o.Key})
+				key.Command = banCommand(console, p.Name, o.Key)
 			}
 			c.Keys = append(c.Keys, key)
 		}
@@ -83,13 +83,12 @@ func (k clientKey) Shown() string {
 	return rest
 }
 
-// command returns a shell command that posts fields to the console; "" without a
-// console. In JSON, a quote of a key can be \u0027, so no key ends the shell's
-// quotes.
-func command(console, path string, fields map[string]string) string {
+// banCommand returns a shell command that bans a key; "" without a console. In
+// JSON, a quote of a key can be \u0027, so no key ends the shell's quotes.
+func banCommand(console, policy, key string) string {
 	if console == "" {
 		return ""
 	}
-	body, _ := json.Marshal(fields) // a map of strings has no error
-	return console + path + " -H 'Content-Type: application/json' -d '" + strings.ReplaceAll(string(body), "'", `\u0027`) + "'"
+	body, _ := json.Marshal(map[string]string{"policy": policy, "key": key}) // a map of strings has no error
+	return console + "/ban -H 'Content-Type: application/json' -d '" + strings.ReplaceAll(string(body), "'", `\u0027`) + "'"
 }

@@ -96,8 +96,11 @@ func (v *view) redisClause() string {
 		switch {
 		case l.Breaker == "":
 		case l.Breaker == "open":
-			parts = append(parts, fmt.Sprintf("%s has been unavailable for %s because %s",
-				l.Title(), spanText(v.At.Sub(l.Since)), because(l.Reason)))
+			has := "has"
+			if l.Stats.Fallback.Open > 1 {
+				has = "have"
+			}
+			parts = append(parts, fmt.Sprintf("%s %s been unavailable for %s", l.bypassed(), has, spanText(v.At.Sub(l.Since))))
 		case l.Since.IsZero():
 			parts = append(parts, fmt.Sprintf("%s has been connected since the start, %s ago", l.Title(), spanText(time.Duration(v.UpSeconds)*time.Second)))
 		default:

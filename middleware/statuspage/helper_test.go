@@ -71,11 +71,9 @@ func (w wrapper) Unwrap() algorithms.Limiter { return w.Limiter }
 // shown is the content of the page that the tests read.
 type shown struct {
 	Summary string
-	Health  struct{ Class, Text string }
-	Changes []struct {
-		At    time.Time
-		Text  string
-		Times int
+	Health  struct {
+		Class, Text string
+		Since       time.Time
 	}
 	Troubles []struct {
 		Text  string

@@ -4,6 +4,7 @@ package statuspage
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"reflect"
 	"slices"
@@ -84,8 +85,7 @@ type limiterView struct {
 	Kind      string           `json:"kind"`                // shared or memory
 	Breaker   string           `json:"breaker,omitempty"`   // open or closed; "" if there is none
 	Trips     uint64           `json:"trips,omitempty"`     // times that the circuit has opened
-	Since     time.Time        `json:"since,omitzero"`      // when the circuit has changed last; zero: never
-	Reason    string           `json:"reason,omitempty"`    // why it is open
+	Since     time.Time        `json:"since,omitzero"`      // when the page noticed the last change of the circuit; zero: none
 	Instances int              `json:"instances,omitempty"` // live instances
 	Stats     algorithms.Stats `json:"stats"`
 
@@ -102,11 +102,9 @@ func newLimiterView(name string, s algorithms.Stats) limiterView {
 	v := limiterView{Name: name, Kind: "memory", Stats: s}
 	if s.Shared {
 		v.Kind, v.Breaker, v.Trips, v.Instances = "shared", "closed", s.Fallback.Trips, s.Fallback.Instances
-		if s.Fallback.Open {
+		if s.Fallback.Open > 0 {
 			v.Breaker = "open"
 		}
-		change := last(s.Changes)
-		v.Since, v.Reason = change.At.UTC(), change.Reason
 		v.Figures = sharedFigures(&s)
 	}
 	v.Figures = append(v.Figures,
@@ -126,13 +124,39 @@ func sharedFigures(s *algorithms.Stats) []figure {
 		{"Deny cache hits", s.DenyCache.Hits}, {"Units on lease", uint64(s.Lease.Units)},
 		{"Local checks", s.Fallback.Local}, {"Checks failed open", s.Fallback.Passed}, {"Calls failed closed", s.Fallback.Refused},
 		{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost in outages", s.Fallback.Lost},
+		{"Units perhaps charged by Redis", uint64(max(0, s.Fallback.Unknown))},
 	}
+}
+
+// Title returns the name of a limiter's Redis.
+func (l limiterView) Title() string {
+	if l.Name == "redis" {
+		return "Redis"
+	}
+	return "Redis of " + l.Name
 }
 
 // Redis returns the state of the connection of a shared limiter.
 func (l limiterView) Redis() string {
-	if l.Breaker == "open" {
+	switch open := l.Stats.Fallback.Open; open {
+	case 0:
+		return "connected"
+	case 1: // of one server, or of a Cluster
 		return "unavailable"
+	default:
+		return fmt.Sprintf("%d masters unavailable", open)
 	}
-	return "connected"
+}
+
+// bypassed names what an open circuit bypasses.
+func (l limiterView) bypassed() string {
+	if open := l.Stats.Fallback.Open; open > 1 {
+		return fmt.Sprintf("%d masters of %s", open, l.Title())
+	}
+	return l.Title()
+}
+
+// state returns an id that changes whenever the circuit opens or closes.
+func (l limiterView) state() string {
+	return fmt.Sprintf("circuit of %s: %s, %d trips", l.Name, l.Breaker, l.Trips)
 }

@@ -1,7 +1,7 @@
 // Package statuspage shows operators the rate limits of one instance. It begins
 // with what is denied, by which policies, for which clients, and whether Redis
 // is up. It lists the policies, the last minute of each, the clients denied
-// most often, configuration problems, and recent changes.
+// most often, and configuration problems.
 //
 // The badge is green unless Redis is down, most requests are denied, a policy is in
 // shadow or off for everyone, or a problem is open.
@@ -39,7 +39,7 @@ type Page struct {
 	made      time.Time
 	instance  instance
 	console   string
-	history   history
+	noticed   noticed
 	decisions *recent.Minute // of all Middlewares
 
 	// outcomes are counts by policy and outcome. The map is copied to change it.
@@ -80,7 +80,7 @@ type Options struct {
 	//
 	//	curl -H "Authorization: Bearer $TOKEN" https://ops.example.com/admin
 	//
-	// With it, the page shows commands to ban a client and to dismiss a finding.
+	// With it, the page shows commands to ban a client.
 	Console string
 }
 
@@ -90,7 +90,7 @@ func New(o *Options) *Page {
 		o = &Options{}
 	}
 	p := &Page{made: time.Now(), console: o.Console, decisions: recent.NewMinute(counted, 0)}
-	p.instance, p.history.healthy = newInstance(o.Instance, p.made), p.made.UTC()
+	p.instance, p.noticed.healthy = newInstance(o.Instance, p.made), p.made.UTC()
 	p.outcomes.Store(&map[policyOf]*recent.Minute{})
 	return p
 }
@@ -100,8 +100,6 @@ func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.Decided:
 		p.decided(&e)
-	case ratelimit.Banned:
-		p.banned(&e)
 	case ratelimit.Registered:
 		p.register(e.Middleware)
 	case ratelimit.Unregistered:
@@ -111,7 +109,7 @@ func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
 
 func (p *Page) decided(e *ratelimit.Event) {
 	v, now, outcomes := &e.Verdict, time.Since(p.made), *p.outcomes.Load()
-	defer p.watch(now)
+	defer p.look(now)
 	count := func(policy string, outcome ratelimit.Outcome) {
 		if counts := outcomes[policyOf{e.Middleware, policy}]; counts != nil {
 			counts.Add(int(outcome), now)
@@ -165,9 +163,7 @@ var denials = func() (d [ratelimit.Outcomes]bool) {
 func (p *Page) register(m *ratelimit.Middleware) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slices.Contains(p.middlewares, m) {
-		p.updated(m)
-	} else {
+	if !slices.Contains(p.middlewares, m) {
 		p.middlewares = append(p.middlewares, m)
 	}
 	p.setPolicies(m, m.Policies())

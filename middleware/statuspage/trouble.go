@@ -1,4 +1,4 @@
-// What is wrong now, and since when: the badge of the page.
+// What is wrong now: the badge of the page.
 
 package statuspage
 
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 )
 
@@ -17,8 +16,7 @@ type trouble struct {
 	Text  string    `json:"text"`
 	Since time.Time `json:"since"`
 
-	id           string
-	began, ended string // texts of the changes; "" if the page knows them otherwise
+	id string // of the same trouble at the next look
 }
 
 // troubles returns the present troubles, the worst first. It sets Since where the
@@ -26,24 +24,21 @@ type trouble struct {
 func (v *view) troubles() (all []trouble) {
 	for _, l := range v.Limiters {
 		if l.Breaker == "open" {
-			all = append(all, trouble{Class: "bad", id: "redis " + l.Name, Text: l.Title() + " unavailable", Since: l.Since})
+			all = append(all, trouble{Class: "bad", id: l.state(), Text: l.bypassed() + " unavailable", Since: l.Since})
 		}
 	}
 	for _, p := range v.Policies {
 		if p.Outcomes["failed_closed"] > 0 {
-			all = append(all, trouble{Class: "bad", id: "closed " + p.Name, Text: p.Name + " refuses requests without Redis",
-				began: p.Name + " began to refuse requests: it fails closed, and Redis is away", ended: p.Name + " no longer refuses requests for lack of Redis"})
+			all = append(all, trouble{Class: "bad", id: "closed " + p.Name, Text: p.Name + " refuses requests without Redis"})
 		}
 	}
 	denying := slices.ContainsFunc(v.Policies, policyView.deniesMost)
 	if 2*v.Denied > v.Requests && !denying {
-		all = append(all, trouble{Class: "warn", id: "denied", Text: "Most requests denied",
-			began: "Most requests of a minute were denied", ended: "Most requests of a minute were allowed again"})
+		all = append(all, trouble{Class: "warn", id: "denied", Text: "Most requests denied"})
 	}
 	for _, p := range v.Policies {
 		if p.deniesMost() && p.Outcomes["failed_closed"] == 0 {
-			all = append(all, trouble{Class: "warn", id: "denied " + p.Name, Text: p.Name + " denies most requests",
-				began: p.Name + " began to deny most requests", ended: p.Name + " no longer denies most requests"})
+			all = append(all, trouble{Class: "warn", id: "denied " + p.Name, Text: p.Name + " denies most requests"})
 		}
 	}
 	for _, p := range v.Policies {
@@ -52,10 +47,8 @@ func (v *view) troubles() (all []trouble) {
 		}
 	}
 	for _, f := range v.Findings {
-		if f.Dismissed.IsZero() {
-			of := problemOf(f)
-			all = append(all, trouble{Class: "warn", id: of, Text: of, Since: f.First, began: of + " found", ended: of + " ended"})
-		}
+		of := problemOf(f)
+		all = append(all, trouble{Class: "warn", id: of, Text: of, Since: f.First})
 	}
 	return all
 }
@@ -74,10 +67,7 @@ func (p policyView) forEveryone() (t trouble, found bool) {
 	default:
 		return trouble{}, false
 	}
-	return trouble{
-		Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone",
-		began: fmt.Sprintf("%s began to be %s for everyone", p.Name, mode), ended: fmt.Sprintf("%s is no longer %s for everyone", p.Name, mode),
-	}, true
+	return trouble{Class: "warn", id: "everyone " + p.Name + mode, Text: p.Name + " is " + mode + " for everyone"}, true
 }
 
 func problemOf(f ratelimit.Finding) string {
@@ -85,16 +75,6 @@ func problemOf(f ratelimit.Finding) string {
 		return "Configuration problem " + f.Code
 	}
 	return "Configuration problem " + f.Code + " of " + f.Policy
-}
-
-// ending returns the text of the change that ends a trouble.
-func (v *view) ending(t trouble) string {
-	for _, f := range v.Findings {
-		if problemOf(f) == t.id {
-			return t.id + " dismissed"
-		}
-	}
-	return t.ended
 }
 
 // health returns the badge: the worst trouble and how many others there are, or
@@ -127,36 +107,3 @@ func (v *view) health(healthy time.Time) trouble {
 }
 
 func (p policyView) deniesMost() bool { return 2*p.Denied() > p.Requests }
-
-// Title returns the name of a limiter's Redis.
-func (l limiterView) Title() string {
-	if l.Name == "redis" {
-		return "Redis"
-	}
-	return "Redis of " + l.Name
-}
-
-// because returns the reason of an outage in words.
-func because(reason string) string {
-	if text := reasons[reason]; text != "" {
-		return text
-	}
-	return reason
-}
-
-var reasons = map[string]string{
-	"timeout":       "its replies are late",
-	"unavailable":   "it cannot be reached",
-	"pool":          "the client has no free connection",
-	"failover":      "a master changes",
-	"capacity":      "it is out of memory or of connections",
-	"configuration": "it is misconfigured",
-}
-
-// last returns the latest change of a circuit.
-func last(changes []algorithms.CircuitChange) algorithms.CircuitChange {
-	if len(changes) == 0 {
-		return algorithms.CircuitChange{}
-	}
-	return changes[len(changes)-1]
-}

@@ -30,9 +30,6 @@ type view struct {
 	Decisions []decisionView      `json:"decisions"` // by source
 	Limiters  []limiterView       `json:"limiters"`
 	Findings  []ratelimit.Finding `json:"findings"`
-	Changes   []change            `json:"changes"` // latest first
-
-	console string
 }
 
 // A latencyView is the durations of decisions.
@@ -72,12 +69,12 @@ func (p *Page) view(ctx context.Context) *view {
 	slices.SortStableFunc(v.Findings, func(a, b ratelimit.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Policy, b.Policy))
 	})
-	p.history.mu.Lock()
-	defer p.history.mu.Unlock()
-	p.history.limiters = found
-	p.history.note(v)
-	v.Changes = p.history.recent(v.Limiters, middlewares)
-	v.Summary, v.Health = v.headline(), v.health(p.history.healthy)
+	n := &p.noticed
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.findings = found
+	n.note(v)
+	v.Summary, v.Health = v.headline(), v.health(n.healthy)
 	return v
 }
 
@@ -89,7 +86,6 @@ func (p *Page) survey(now time.Duration) (*view, []*ratelimit.Middleware) {
 	v := &view{
 		At: p.made.Add(now).UTC(), Instance: p.instance, UpSeconds: int64(now / time.Second),
 		Policies: []policyView{}, Limiters: []limiterView{}, Findings: []ratelimit.Finding{},
-		console: p.console,
 	}
 	v.count(p.decisions.Last(now))
 	v.Ticks = ticks{p.decisions.Ticks(now, countedRequests), p.decisions.Ticks(now, countedDenied)}
@@ -125,21 +121,12 @@ func (v *view) count(counts []uint32, window time.Duration) {
 type problem struct {
 	ratelimit.Finding
 	Policies []string
-	Commands []string // that dismiss them
 }
 
-// Problems returns the findings without repetition, except dismissed ones. First
-// is the time of the earliest of equal findings.
-func (v *view) Problems() []problem { return v.problems(false) }
-
-// Dismissed returns the findings that operators have dismissed.
-func (v *view) Dismissed() []problem { return v.problems(true) }
-
-func (v *view) problems(dismissed bool) (all []problem) {
+// Problems returns the findings without repetition. First is the time of the
+// earliest of equal findings.
+func (v *view) Problems() (all []problem) {
 	for _, f := range v.Findings { // ordered by code
-		if f.Dismissed.IsZero() == dismissed {
-			continue
-		}
 		if n := len(all); n == 0 || all[n-1].Code != f.Code || all[n-1].Sentence != f.Sentence {
 			all = append(all, problem{Finding: f})
 		}
@@ -149,9 +136,6 @@ func (v *view) problems(dismissed bool) (all []problem) {
 		}
 		if f.Policy != "" && !slices.Contains(last.Policies, f.Policy) {
 			last.Policies = append(last.Policies, f.Policy)
-		}
-		if text := command(v.console, "/dismiss", map[string]string{"code": f.Code, "policy": f.Policy}); text != "" && !slices.Contains(last.Commands, text) {
-			last.Commands = append(last.Commands, text)
 		}
 	}
 	return all

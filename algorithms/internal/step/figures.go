@@ -93,6 +93,16 @@ func (it *Item) Figures(now int64) Figures {
 	return f
 }
 
+// Later computes the figures of a denied item at an instant after its answer, as
+// if nothing else had happened to its key.
+func (it *Item) Later(now int64) Figures {
+	if a := &it.Answer; it.Limit.Row.Counted {
+		s := it.Limit.At(State{T: a.T, N: a.N, F: a.F}, now)
+		a.T, a.N, a.F = s.T, s.N, s.F
+	}
+	return it.Figures(now)
+}
+
 // Left writes the receipt after the item, in place, because a Receipt is large. source is the kind of limiter that
 // issued it.
 func (it *Item) Left(r *Receipt, source uint8) {

@@ -102,7 +102,7 @@ func (s *sandbox) level(ctx context.Context, g *gate) (level, error) {
 	d := checks[0].Decision
 	l := level{Remaining: d.Remaining, Burst: limit.Burst(), Limit: limit.String(), Source: d.Source.String()}
 	if g != nil {
-		l.Open, l.Gone = g.shared.Stats().Fallback.Open, g.left() > 0
+		l.Open, l.Gone = g.shared.Stats().Fallback.Open > 0, g.left() > 0
 	}
 	return l, nil
 }

@@ -1,0 +1,91 @@
+// The clients through which commands go.
+//
+// The limiter chooses the timeouts of a redis.Client: WithTimeout returns a client
+// of the same pool. In go-redis 9.23 that client has lost the hooks of the
+// program's client, which trace and count commands. So commands pass through the
+// program's client, and its last hook diverts them:
+//
+//	program's client ─> hooks of the program ─> divert ─> client with timeouts
+//
+// Hooks that the program adds later come after divert, and do not see the commands.
+
+package shared
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A sender sends commands through a client.
+type sender struct {
+	client    Client
+	pipelines pipeliner     // the client, if it has pipelines
+	timed     *redis.Client // to which divert sends the commands; nil: the client sends them
+}
+
+// A pipeliner is a client that can send several commands at once.
+type pipeliner interface{ Pipeline() redis.Pipeliner }
+
+// newSender returns a sender. If timeout is not 0, each read and write of a
+// redis.Client ends then.
+func newSender(c Client, timeout time.Duration) *sender {
+	s := &sender{client: c}
+	s.pipelines, _ = c.(pipeliner)
+	if rdb, ok := c.(*redis.Client); ok && timeout > 0 {
+		s.timed = rdb.WithTimeout(timeout)
+	}
+	return s
+}
+
+// trip sends commands, in one round trip if the client has pipelines. Afterwards
+// each command has its own error.
+func (s *sender) trip(ctx context.Context, commands []redis.Cmder) {
+	ctx = context.WithValue(ctx, divert{}, s.timed)
+	if len(commands) > 1 && s.pipelines != nil {
+		_ = pipe(ctx, s.pipelines, commands)
+		return
+	}
+	for _, cmd := range commands {
+		if err := s.client.Process(ctx, cmd); err != nil && cmd.Err() == nil {
+			cmd.SetErr(err)
+		}
+	}
+}
+
+func pipe(ctx context.Context, c pipeliner, commands []redis.Cmder) error {
+	pipeline := c.Pipeline()
+	for _, cmd := range commands {
+		_ = pipeline.Process(ctx, cmd) // queues
+	}
+	_, err := pipeline.Exec(ctx)
+	return err
+}
+
+// divert is a hook, and the key of a context's value: the client that is to send
+// the command.
+type divert struct{}
+
+// DialHook implements [redis.Hook].
+func (divert) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements [redis.Hook].
+func (divert) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if to, _ := ctx.Value(divert{}).(*redis.Client); to != nil {
+			return to.Process(ctx, cmd)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook].
+func (divert) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		if to, _ := ctx.Value(divert{}).(*redis.Client); to != nil {
+			return pipe(ctx, to, commands)
+		}
+		return next(ctx, commands)
+	}
+}

@@ -1,0 +1,68 @@
+// What the deny cache keeps, and what it does not.
+
+package shared
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// The cache keeps no bytes of a key, because the caller may change them.
+func TestDenyCacheKeepsNoBytes(t *testing.T) {
+	d := newDenied()
+	limit := algorithms.FixedWindow(1, time.Hour)
+	bytes := []byte("usr=1")
+	key := unsafe.String(unsafe.SliceData(bytes), len(bytes))
+	take(t, d, key, limit, 1)
+	take(t, d, key, limit, 1)
+	bytes[4] = '2'
+	take(t, d, "usr=1", limit, 1)
+	if d.hits() != 1 {
+		t.Errorf("got %d hits, want one", d.hits())
+	}
+}
+
+func TestLongKeysAreNotRemembered(t *testing.T) {
+	d := newDenied()
+	for _, n := range []int{maxKept, maxKept + 1} {
+		for range 3 {
+			take(t, d, strings.Repeat("k", n), algorithms.FixedWindow(1, time.Hour), 1)
+		}
+	}
+	if d.hits() != 1 || d.keys() != 1 {
+		t.Errorf("got %d hits and %d keys, want one of the shorter key", d.hits(), d.keys())
+	}
+}
+
+func TestDenyCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	d := newDenied()
+	limit := algorithms.FixedWindow(1, time.Hour)
+	for i := range 20_000 {
+		key := "ip=" + strconv.Itoa(i)
+		take(t, d, key, limit, 1)
+		take(t, d, key, limit, 1)
+	}
+	if keys := d.keys(); keys > 1_024 || keys < 512 {
+		t.Errorf("got %d keys, want about 1 000", keys)
+	}
+}
+
+// Concurrent requests may end at any instant.
+func TestDenialsOfConcurrentRequestsAreNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDenied()
+		for range 5 {
+			d.exhaust(t, algorithms.Concurrent(1, time.Hour))
+		}
+		if d.hits() != 0 || d.keys() != 0 {
+			t.Errorf("got %d hits and %d keys, want none", d.hits(), d.keys())
+		}
+	})
+}

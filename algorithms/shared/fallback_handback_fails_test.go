@@ -1,0 +1,198 @@
+// Hand-backs that fail.
+
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+var errReadonly = errors.New("READONLY You can't write against a read only replica.")
+
+func failing(err error) func(context.Context) error {
+	return func(context.Context) error { return err }
+}
+
+// A backfill that was certainly not executed is still owed. A backfill that may
+// have been executed is lost. One without an answer is owed until its late reply.
+func TestFallbackHandBackFails(t *testing.T) {
+	tests := map[string]struct {
+		trouble func(context.Context) error
+		late    func(p *fakePrimary) // the replies
+		lost    bool
+	}{
+		"lost":                {failing(errLost), nil, true},
+		"refused":             {failing(errRefused), nil, false},
+		"read-only":           {failing(errReadonly), nil, false},
+		"late, and executed":  {hang, func(p *fakePrimary) { p.replyAll(nil) }, false},
+		"late, and lost":      {hang, func(p *fakePrimary) { p.replyAll(errLost) }, true},
+		"late, and read-only": {hang, func(p *fakePrimary) { p.replyAll(errReadonly) }, false},
+		"just too late":       {hang, nil, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, l := newWorld(t, nil), algorithms.FixedWindow(100, 10*time.Hour)
+				w.trip()
+				w.take("usr=1", l, 7)
+				w.shared.onOverdue = func(c *call) {
+					if tt.late == nil {
+						w.shared.reply(c, nil)
+					}
+				}
+				w.shared.troubled(func(ctx context.Context) error {
+					if len(w.shared.backfilled()) > 0 {
+						return tt.trouble(ctx)
+					}
+					return nil
+				})
+				time.Sleep(recoversWithin)
+				if tt.late != nil {
+					if got := w.stats(); got.Owed != 2 || got.HandedBack+got.Lost != 0 {
+						t.Errorf("before the reply: got %+v, want both keys owed", got)
+					}
+					tt.late(w.shared)
+				}
+				w.shared.fails(nil)
+				time.Sleep(5 * time.Second)
+				got, lost := w.stats(), uint64(0)
+				if tt.lost {
+					lost = 7 + tripAfter
+				}
+				if got.Open > 0 || got.Lost != lost || got.HandedBack+got.Lost != 7+tripAfter || got.Owed != 0 || got.Unknown != 0 {
+					t.Errorf("got %+v, want it closed, and %d units lost", got, lost)
+				}
+				if n := used(t, w.shared.store, "usr=1", l); n != 0 == tt.lost {
+					t.Errorf("the primary holds %d, want 7 if they were not lost", n)
+				}
+			})
+		})
+	}
+}
+
+// A hand-back that the primary refuses waits for a second. It opens no circuit,
+// and delays no other key.
+func TestFallbackHandBackWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
+		p := &choosy{fakePrimary: w.shared}
+		p.refuses.Store(true)
+		w.start(p, nil)
+		w.shared.fails(errRefused) // too rarely to open the circuit
+		w.take("usr=1", hourly, 3)
+		w.shared.fails(nil)
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if d := w.take("usr=2", hourly, 1); d.Source != algorithms.Shared {
+				t.Fatalf("got %+v, want the circuit closed", d)
+			}
+		}
+		at := w.shared.sentAt
+		if len(at) < 15 || len(at) > 31 {
+			t.Errorf("got %d hand-backs in 30 s, want one every second or two", len(at))
+		}
+		for i := 1; i < len(at); i++ {
+			if pause := at[i].Sub(at[i-1]); pause < time.Second {
+				t.Errorf("hand-back %d came after %v, want at least a second", i+1, pause)
+			}
+		}
+		if got := w.stats(); got.Owed != 1 || got.Trips != 0 || got.HandedBack != 0 {
+			t.Errorf("got %+v, want one key owed, and no trip", got)
+		}
+		p.refuses.Store(false)
+		time.Sleep(3 * time.Second)
+		if got := used(t, w.shared.store, "usr=1", hourly); got != 3 || w.stats().Owed != 0 {
+			t.Errorf("the primary holds %d, %+v; want the 3 units", got, w.stats())
+		}
+	})
+}
+
+// A choosy primary refuses hand-backs, and no other calls.
+type choosy struct {
+	*fakePrimary
+	refuses atomic.Bool
+}
+
+func (p *choosy) allow(ctx context.Context, c *call) error {
+	if c.items[0].Op == step.Backfill && p.refuses.Load() {
+		p.note(c)
+		return errReadonly
+	}
+	return p.fakePrimary.allow(ctx, c)
+}
+
+// A shard of a Cluster that does not answer neither loses nor delays keys of
+// other shards.
+func TestFallbackHandBackFailsInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
+		dead := &fakePrimary{store: w.shared.store, deadline: defaultDeadline}
+		dead.hangs()
+		w.start(deadShard{w.shared, dead}, nil)
+		dead.circuit = w.shared.circuit
+		const keys = 5 * handBackKeys
+		w.trip()
+		for i := range keys {
+			w.take(fmt.Sprint("usr=", i), hourly, 3)
+			w.take(fmt.Sprint("dead=", i), hourly, 1)
+		}
+		w.recovers()
+		if got := w.stats(); got.Lost != 0 || got.HandedBack != 3*keys+tripAfter || got.Owed != keys {
+			t.Errorf("got %+v, want the %d keys of the dead shard owed, and no others", got, keys)
+		}
+		for i := range keys {
+			if n := used(t, w.shared.store, fmt.Sprint("usr=", i), hourly); n != 3 {
+				t.Fatalf("the primary holds %d of key %d, want 3", n, i)
+			}
+		}
+		dead.replyAll(errLost)
+		if got := w.stats(); got.Lost != keys || got.Owed != 0 {
+			t.Errorf("got %+v, want the %d units of the dead shard lost", got, keys)
+		}
+	})
+}
+
+// A deadShard answers calls of some keys by another primary.
+type deadShard struct {
+	*fakePrimary
+	dead *fakePrimary
+}
+
+func (d deadShard) allow(ctx context.Context, c *call) error {
+	if strings.HasPrefix(c.items[0].Key.Text, "dead=") {
+		return d.dead.allow(ctx, c)
+	}
+	return d.fakePrimary.allow(ctx, c)
+}
+
+// When the circuit closes, the primary already holds the units that were
+// admitted without it, however long the outage was.
+func TestFallbackHandsBackBeforeItAsks(t *testing.T) {
+	for _, outage := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 30 * time.Second} {
+		for _, l := range everyAlgorithm(100, 10*time.Hour) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.trip()
+				for range 10 {
+					time.Sleep(outage / 10)
+					w.take("usr=1", l, 4)
+				}
+				w.shared.fails(nil)
+				for w.stats().Open > 0 {
+					time.Sleep(time.Millisecond)
+				}
+				if got := used(t, w.shared.store, "usr=1", l); got != 40 {
+					t.Errorf("%v, an outage of %v: the primary holds %d as the circuit closes, want 40", l, outage, got)
+				}
+			})
+		}
+	}
+}

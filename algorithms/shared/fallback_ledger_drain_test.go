@@ -1,0 +1,159 @@
+// How debts become smaller.
+
+package shared
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// The example at the head of fallback_ledger.go.
+func TestDebtOfAShareDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := algorithms.TokenBucket(60, time.Minute)
+		for after, want := range map[time.Duration]int64{0: 6, 2_999 * time.Millisecond: 6, 3 * time.Second: 5, 6 * time.Second: 4, 18 * time.Second: 0} {
+			w := newWorld(t, &Options{Instances: 3})
+			w.trip()
+			opened := time.Now()
+			w.take("usr=1", l, 6)
+			time.Sleep(time.Until(opened.Add(after)))
+			if got, _ := (&sums{world: w}).owed(); got["usr=1"] != want {
+				t.Errorf("%v after 6 units: %d are owed, want %d", after, got["usr=1"], want)
+			}
+			_ = w.Close()
+		}
+	})
+}
+
+// A debtEvent is a charge, a return, or a hand-back that fails.
+type debtEvent struct {
+	after time.Duration
+	what  string
+	units int64
+}
+
+var debtEvents = rapid.Custom(func(r *rapid.T) debtEvent {
+	return debtEvent{
+		after: time.Duration(rapid.SampledFrom([]int64{0, 1, 700, 10_000, 59_000, 61_000, 150_000}).Draw(r, "after")) * time.Millisecond,
+		what:  rapid.SampledFrom([]string{"charge", "charge", "charge", "return", "fail"}).Draw(r, "what"),
+		units: rapid.Int64Range(1, 9).Draw(r, "units"),
+	}
+})
+
+// A debt counts as a limiter counts that has charged and returned the same units
+// at the same instants: for buckets under the share, whose rate is this
+// process's part, and for windows under the whole limit.
+func TestDebtsCountAsALimiter(t *testing.T) {
+	events := rapid.SliceOfN(debtEvents, 1, 40)
+	limits := append(everyAlgorithm(20, time.Minute), algorithms.TokenBucket(7, time.Minute).WithBurst(30), algorithms.PerDay(40, nil))
+	rapid.Check(t, func(r *rapid.T) {
+		plan := events.Draw(r, "events")
+		limit := rapid.SampledFrom(limits).Draw(r, "limit")
+		share := limit.Step().Share(1, rapid.Int64Range(1, 4).Draw(r, "instances"))
+		counts := limit
+		if limit.Algorithm().Continuous() {
+			counts = algorithms.LimitOf(share)
+		}
+		w := newLedgerWorld(t)
+		settle := func(op algorithms.Op, units int64) (used int64) {
+			c := algorithms.Check{Policy: "p", Key: "usr=1", Limit: counts, Op: op, Cost: units}
+			checks := []algorithms.Check{c}
+			if err := w.memory.Allow(context.Background(), checks); err != nil {
+				r.Fatal(err)
+			}
+			return counts.Burst() - checks[0].Decision.Remaining
+		}
+		for i, e := range plan {
+			w.now += e.after.Microseconds()
+			var used int64
+			switch e.what {
+			case "charge":
+				w.record(itemOf(t, algorithms.Check{Policy: "p", Key: "usr=1", Limit: limit, Cost: e.units}), &share, w.now)
+				used = settle(algorithms.Force, e.units)
+			case "return":
+				w.giveBack(limit, e.units)
+				used = settle(algorithms.Grant, e.units)
+			default:
+				for _, d := range w.pop(10, w.now) {
+					w.restore(d, w.now, 0)
+					w.sending.Add(-1)
+				}
+				used = settle(algorithms.Force, 0)
+			}
+			var owed int64
+			for _, d := range w.keys {
+				owed += d.bringTo(w.now)
+			}
+			if got := min(owed, counts.Burst()); got != used {
+				r.Fatalf("%v, share %v, event %d: %d units are owed, a limiter holds %d", limit, algorithms.LimitOf(share), i, owed, used)
+			}
+		}
+	})
+}
+
+// A debt that the primary refused is restored with the units that were admitted
+// meanwhile. It is not sent before its time, and then as one.
+func TestLedgerMerges(t *testing.T) {
+	for _, limit := range everyAlgorithm(60, time.Hour) {
+		w := newLedgerWorld(t)
+		w.take(limit, 5)
+		debt := w.pop(1, w.now)[0]
+		w.now += 1_000
+		w.take(limit, 2)
+		w.restore(debt, w.now, w.now+1_000_000)
+		w.sending.Add(-1)
+		w.take(limit, 3)
+		w.now += 999_999
+		if got := w.popped(10); got != nil || w.len() != 1 {
+			t.Errorf("%v: got %+v before its time", limit, got)
+		}
+		w.now++
+		items := w.popped(10)
+		if len(items) != 1 || items[0].Cost != 10 || items[0].Op != step.Backfill || w.len() != 0 {
+			t.Errorf("%v: got %+v, and %d keys left; want one backfill of 10 units", limit, items, w.len())
+		}
+	}
+}
+
+// Units that are returned before the hand-back are not charged. Units that are
+// returned later stay charged: the receipt is the memory's.
+func TestReturnOfLocalUnits(t *testing.T) {
+	for _, l := range everyAlgorithm(100, 9_000*time.Hour) {
+		for _, returned := range []int64{0, 1, 4, 7} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.trip()
+				w.take("usr=1", l, 2)
+				taken := w.take("usr=1", l, 7)
+				giveBack := algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: returned, Decision: taken}
+				d, err := w.settle(giveBack)
+				if err != nil || d.Receipt.Units() != 7-returned {
+					t.Fatalf("got %+v, %v", d, err)
+				}
+				w.recovers()
+				name := fmt.Sprintf("%v, %d of 7 returned", l, returned)
+				if got := used(t, w.shared.store, "usr=1", l); got != 9-returned {
+					t.Errorf("%s: the primary holds %d, want %d", name, got, 9-returned)
+				}
+				giveBack.Decision, giveBack.Cost = d, 7-returned
+				if _, err := w.settle(giveBack); err != nil {
+					t.Fatal(err)
+				}
+				if got, local := used(t, w.shared.store, "usr=1", l), w.localUse("usr=1", l); got != 9-returned || local != 2 {
+					t.Errorf("%s, and the others later: the primary holds %d and the memory %d, want %d and 2", name, got, local, 9-returned)
+				}
+				if got := w.stats(); got.Owed != 0 || got.Lost != 0 || got.Unknown != 0 {
+					t.Errorf("%s: got %+v, want nothing owed", name, got)
+				}
+			})
+		}
+	}
+}

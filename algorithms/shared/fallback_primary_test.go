@@ -1,0 +1,283 @@
+// A primary that tests bring into trouble.
+
+package shared
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// The troubles of a primary.
+var (
+	errRefused   = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}         // not executed
+	errLost      = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}       // maybe executed
+	errWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong value") // the key's fault
+)
+
+// A stateStore is a layer that decides by the steps themselves, and so also
+// backfills. It answers as the limiter that all instances share.
+type stateStore struct {
+	mu     sync.Mutex
+	states map[step.Key]step.State
+}
+
+func newStateStore() *stateStore { return &stateStore{states: make(map[step.Key]step.State)} }
+
+func (s *stateStore) allow(_ context.Context, c *call) error {
+	s.execute(c)
+	for i := range c.items {
+		it := &c.items[i]
+		it.decide(it.now, algorithms.Shared)
+	}
+	return nil
+}
+
+// execute gives the items of a call their answers, as a script does. It leaves
+// their decisions to the layers.
+func (s *stateStore) execute(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now().UnixMicro()
+	for _, it := range c.steps.Items {
+		if it.Home == it && it.Limit.Row != step.Nobody {
+			it.Held.State, it.Held.Exists = s.states[it.Key]
+		}
+	}
+	c.steps.Decide(now, func(*step.Item) bool { return true })
+	for i := range c.items {
+		it := &c.items[i]
+		if it.Home == &it.Item && it.Held.Dirty {
+			s.states[it.Key.Clone()] = it.Held.State
+		}
+		it.now = now
+	}
+}
+
+// A fakePrimary is a primary that can be brought into trouble. As the Redis
+// layer does, it keeps a deadline, tells the circuit of its users' calls, and
+// leaves the group of a call that it has given up.
+type fakePrimary struct {
+	store    *Limiter // over a stateStore: what the primary holds, for tests
+	circuit  *circuit
+	deadline time.Duration
+
+	mu        sync.Mutex
+	trouble   func(context.Context) error // nil: none
+	calls     int                         // checks of users
+	probes    []time.Time
+	backfills []*item
+	sentAt    []time.Time // of the same places
+	overdue   []*call     // calls that were given up and have no reply, in order
+	onOverdue func(*call) // gets each of them before its caller does; nil: nobody does
+	givenBack []*item     // by giveBackLate
+
+	live    int64 // instances; 0 at the start: as many as the fallback believes
+	err     error // of beats
+	beats   int
+	retired int
+}
+
+func newFakePrimary() *fakePrimary {
+	return &fakePrimary{store: over(newStateStore())}
+}
+
+func (p *fakePrimary) allow(ctx context.Context, c *call) error {
+	if p.circuit.stops(c.own) {
+		return errOpen
+	}
+	end := func(error) {}
+	if !c.own {
+		var err error
+		if end, err = p.circuit.begin(); err != nil {
+			return err
+		}
+	}
+	outcome := errors.New("the primary panicked")
+	defer func() { end(outcome) }()
+	bounded, cancel := context.WithTimeout(ctx, p.deadline)
+	defer cancel()
+	err := p.decide(bounded, c)
+	if outcome = ownDeadline(err); err != nil && ctx.Err() != nil {
+		outcome = context.Canceled // the caller's fault, whatever the error says
+	}
+	return ownDeadline(err)
+}
+
+func (p *fakePrimary) decide(ctx context.Context, c *call) error {
+	trouble := p.note(c)
+	if trouble == nil {
+		return p.store.top.allow(ctx, c)
+	}
+	err := trouble(ctx)
+	if err == nil {
+		return p.store.top.allow(ctx, c)
+	}
+	c.givenUp = true
+	if troubleOf(ownDeadline(err)).executed {
+		for i := range c.items {
+			c.items[i].perhaps = true
+		}
+	}
+	if ctx.Err() != nil {
+		p.leave(c)
+	}
+	return err
+}
+
+// leave gives up a call that the primary may still execute.
+func (p *fakePrimary) leave(c *call) {
+	g := &group{call: c, left: true}
+	for i := range c.items {
+		if it := &c.items[i]; it.Limit.Row.Refill != step.Never && !it.Dropped {
+			g.items = append(g.items, it)
+		}
+	}
+	c.group = g
+	p.mu.Lock()
+	p.overdue = append(p.overdue, c)
+	first := p.onOverdue
+	p.mu.Unlock()
+	if first != nil {
+		first(c)
+	}
+}
+
+// reply ends a call that was given up. The primary executes it now, unless err
+// says why it does not.
+func (p *fakePrimary) reply(c *call, err error) {
+	p.mu.Lock()
+	p.overdue = slices.DeleteFunc(p.overdue, func(other *call) bool { return other == c })
+	p.mu.Unlock()
+	if err == nil {
+		p.store.top.(*stateStore).execute(c)
+	}
+	c.group.err = err
+	c.ended(c.group)
+}
+
+// replyAll ends all calls that were given up.
+func (p *fakePrimary) replyAll(err error) {
+	p.mu.Lock()
+	overdue := slices.Clone(p.overdue)
+	p.mu.Unlock()
+	for _, c := range overdue {
+		p.reply(c, err)
+	}
+}
+
+func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case c.items[0].Key.Policy == probePolicy:
+		p.probes = append(p.probes, time.Now())
+	case c.items[0].Op == step.Backfill:
+		for i := range c.items {
+			it := c.items[i]
+			p.backfills, p.sentAt = append(p.backfills, &it), append(p.sentAt, time.Now())
+		}
+	default:
+		p.calls += len(c.items)
+	}
+	return p.trouble
+}
+
+func (p *fakePrimary) ready(context.Context) error { return nil }
+
+func (p *fakePrimary) probeKey(_ *circuit, text string) (string, bool) { return text, true }
+
+// giveBackLate returns what items have charged, at once.
+func (p *fakePrimary) giveBackLate(charged []*item) {
+	p.mu.Lock()
+	p.givenBack = append(p.givenBack, charged...)
+	p.mu.Unlock()
+	back := callOf(len(charged))
+	for i, it := range charged {
+		undo := &back.items[i]
+		undo.Key, undo.Limit, undo.Op, undo.Cost = it.Key.Clone(), it.Limit, step.Return, it.Cost
+		it.Taken(&undo.Receipt, uint8(algorithms.Shared))
+		_ = back.add(undo)
+	}
+	p.store.top.(*stateStore).execute(back)
+}
+
+func (p *fakePrimary) beat(context.Context, string) (int64, error) {
+	if p.circuit.open.Load() {
+		return 0, errOpen
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beats++
+	return p.live, p.err
+}
+
+func (p *fakePrimary) retire(context.Context, string) error {
+	if p.circuit.open.Load() {
+		return errOpen
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retired++
+	return nil
+}
+
+// counts sets what beats answer. It returns how many there have been.
+func (p *fakePrimary) counts(live int64, err error) (beats int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live, p.err = live, err
+	return p.beats
+}
+
+// fails makes every call fail with err; nil ends that.
+func (p *fakePrimary) fails(err error) {
+	p.troubled(func(context.Context) error { return err })
+}
+
+// hangs lets calls wait until they are given up. reply ends them.
+func (p *fakePrimary) hangs() { p.troubled(hang) }
+
+func hang(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (p *fakePrimary) troubled(f func(context.Context) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trouble = f
+}
+
+// asked returns how many checks of users, and how many probes, have come so far.
+func (p *fakePrimary) asked() (users, probes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls, len(p.probes)
+}
+
+func (p *fakePrimary) probedAt() []time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.probes)
+}
+
+func (p *fakePrimary) backfilled() []*item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.backfills)
+}
+
+func (p *fakePrimary) returnedLate() []*item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.givenBack)
+}

@@ -1,0 +1,168 @@
+// Sums after a Redis that stalled, died or lost replies: what was admitted, what
+// is charged, and what is unknown.
+
+package shared
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// Units of calls that fail closed, and that were refused, are returned when Redis
+// resumes from a stall. Then the key has room for the rest of its limit.
+func TestStallChargesNoRefusedCalls(t *testing.T) {
+	t.Parallel()
+	limits := map[string]algorithms.Limit{
+		"log": algorithms.SlidingWindowLog(5, time.Hour), "bucket": algorithms.TokenBucket(5, time.Hour),
+	}
+	atOnce(t, limits, func(t *testing.T, limit algorithms.Limit) {
+		server := redistest.Start(t)
+		limiter := must(t, clientOf(t, server.Addr(), nil), &Options{Deadline: unhurried(defaultDeadline)})
+		login := func(int) algorithms.Check {
+			return algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Cost: 1, Fail: algorithms.FailClosed, Exact: true}
+		}
+		redistest.Until(t, "Redis decides", func() bool {
+			return take(t, limiter, "usr=before", ample, 1).Source == algorithms.Shared
+		})
+		direct := newRedis(t, server.Client(), nil)
+		admitted := int64(0)
+		for range 3 {
+			server.Stop()
+			c := startArrivals(t, limiter, 10*time.Millisecond, login)
+			time.Sleep(unhurried(5 * defaultDeadline))
+			c.dismiss()
+			server.Continue()
+			redistest.Until(t, "nothing is under way", func() bool { return limiter.redis.underWay() == 0 })
+			redistest.Until(t, "the circuit is closed", func() bool { return limiter.Stats().Fallback.Open == 0 })
+			if n := len(c.of(func(a *arrival) bool { return a.err != nil })); n < 5 {
+				t.Errorf("only %d calls were refused", n)
+			}
+			admitted += c.units()
+			redistest.UntilEmpty(t, "Redis holds what was admitted", func() string {
+				if got := used(t, direct, "usr=1", limit); got != admitted {
+					return fmt.Sprintf("it holds %d units, and %d were admitted", got, admitted)
+				}
+				return ""
+			})
+		}
+	})
+}
+
+// A trial is three limits of one limiter, each with two callers. They take 1 and 3
+// units of a key that has more.
+type trial struct {
+	limiter *Limiter
+	limits  []algorithms.Limit
+	calls   []*arrivals // by limit, then by cost
+}
+
+func startTrial(t *testing.T, l *Limiter) *trial {
+	tr := &trial{limiter: l, limits: []algorithms.Limit{
+		algorithms.TokenBucket(1, time.Hour).WithBurst(9_000),
+		algorithms.FixedWindow(9_000, 1_000*time.Hour),
+		algorithms.SlidingWindowLog(9_000, time.Hour),
+	}}
+	for _, limit := range tr.limits {
+		for _, cost := range []int64{1, 3} {
+			tr.calls = append(tr.calls, startArrivals(t, l, 20*time.Millisecond, func(int) algorithms.Check {
+				return algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Cost: cost}
+			}))
+		}
+	}
+	for _, c := range tr.calls {
+		c.awaitRedis(t, time.Time{})
+	}
+	return tr
+}
+
+// settle ends the calls, and waits until nothing is under way and nothing is owed.
+func (tr *trial) settle(t *testing.T) {
+	t.Helper()
+	now := time.Now()
+	for _, c := range tr.calls {
+		c.awaitRedis(t, now)
+		c.dismiss()
+	}
+	redistest.Until(t, "all is handed back", func() bool {
+		s := tr.limiter.Stats().Fallback
+		return s.Open == 0 && s.Owed == 0 && tr.limiter.redis.underWay() == 0
+	})
+}
+
+// sums returns the units that were admitted, and that Redis holds.
+func (tr *trial) sums(t *testing.T, direct Client) (admitted, charged int64) {
+	t.Helper()
+	r := newRedis(t, direct, nil)
+	text := ""
+	for i, limit := range tr.limits {
+		a, c := tr.calls[2*i].units()+tr.calls[2*i+1].units(), used(t, r, "usr=1", limit)
+		text += fmt.Sprintf(" %v: %d admitted, %d charged;", limit.Algorithm(), a, c)
+		admitted, charged = admitted+a, charged+c
+	}
+	t.Logf("%s %+v", text, tr.limiter.Stats().Fallback)
+	return admitted, charged
+}
+
+// After a stall, each admitted unit is charged, or is counted as lost.
+func TestStallKeepsTheSum(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		stall     time.Duration
+		instances int // a share of several counts a window as a bucket
+	}
+	atOnce(t, map[string]test{
+		"0.2 s": {200 * time.Millisecond, 1}, "1 s, one of three": {time.Second, 3}, "5 s": {5 * time.Second, 1},
+	}, func(t *testing.T, tt test) {
+		server := redistest.Start(t)
+		tr := startTrial(t, must(t, clientOf(t, server.Addr(), nil), &Options{Instances: tt.instances}))
+		server.Stop()
+		time.Sleep(tt.stall)
+		server.Continue()
+		tr.settle(t)
+		admitted, charged := tr.sums(t, server.Client())
+		s := tr.limiter.Stats().Fallback
+		if admitted != charged+int64(s.Lost) {
+			t.Errorf("got %d units admitted, and %d charged and %d lost", admitted, charged, s.Lost)
+		}
+		if s.Local == 0 {
+			t.Error("Redis decided all calls: nothing was tried")
+		}
+	})
+}
+
+// After an outage that may have lost requests or replies, Redis holds what was
+// admitted, except for units that are unknown or lost. No unit is charged twice.
+func TestOutageKeepsTheSumToWithinTheUnknown(t *testing.T) {
+	t.Parallel()
+	causes := map[string]outageCause{}
+	for _, cause := range []outageCause{
+		byServer("killed", (*redistest.Server).Kill, (*redistest.Server).Restart),
+		byProxy("replies cut", redistest.Cut().Containing("evalsha")),
+		byProxy("replies swallowed", redistest.Swallow().Containing("evalsha")),
+		byProxy("black hole", redistest.BlackHole()),
+		byProxy("slow to Redis", redistest.DelayRequests(100*time.Millisecond)),
+		byProxy("slow from Redis", redistest.Delay(100*time.Millisecond)),
+	} {
+		causes[cause.name] = cause
+	}
+	atOnce(t, causes, func(t *testing.T, cause outageCause) {
+		p := newTarget(t, cause, nil, "--appendonly", "yes", "--appendfsync", "always")
+		tr := startTrial(t, must(t, p.client, nil))
+		cause.begin(p)
+		time.Sleep(time.Second)
+		cause.end(p)
+		tr.settle(t)
+		admitted, charged := tr.sums(t, p.server.Client())
+		s := tr.limiter.Stats().Fallback
+		if least := admitted - int64(s.Lost) - s.Unknown; charged > admitted || charged < least {
+			t.Errorf("got %d units charged, want %d to %d", charged, least, admitted)
+		}
+		if s.Local == 0 || s.Unknown < 0 {
+			t.Errorf("got %+v, want local decisions", s)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+// What becomes of a call that this process decided without Redis while Redis
+// could still execute it. Redis executes it at once, or when it resumes from a
+// stall, or never. Perhaps the reply says which, before the client gives up.
+//
+//	decided as  the reply: charged        the reply: not charged   no reply
+//	admitted    its charge                its units are lost       its units stay unknown
+//	refused     the units are returned    nothing to do            perhaps they stay charged
+//
+// A call whose caller left counts as refused. An admitted call with a limit
+// that Redis is not owed, such as Concurrent, is returned, too: its units are
+// held and given back in memory.
+//
+// The decision and the end of the last group may come in either order. So each
+// sets a bit, and the second one acts.
+//
+// Example: the deadline is 50 ms, and Redis stalls for 0.3 s. A request for 1
+// unit times out at 50 ms, and the memory admits it: 1 unit is unknown. At 300
+// ms Redis executes the script and charges the unit: none is unknown. A login
+// that fails closed gets 503 at 50 ms. At 300 ms it is charged, and the unit is
+// returned at once.
+
+package shared
+
+import "sync/atomic"
+
+// The bits of a late call.
+const (
+	lateAdmitted uint32 = 1 << iota
+	lateRefused
+	lateEnded
+)
+
+// A late is the part of a call that matters once the call is under way. The zero
+// value is a call that is not.
+type late struct {
+	group *group // that is under way
+	bits  atomic.Uint32
+	then  func(g *group, admitted bool) // receives the group once it has ended and the call is decided
+}
+
+// ended notes that a group has ended whose caller has left.
+func (l *late) ended(g *group) {
+	if decided := l.bits.Or(lateEnded); decided != 0 {
+		l.then(g, decided == lateAdmitted)
+	}
+}
+
+// decided notes how a call under way was decided.
+func (l *late) decided(admitted bool, then func(g *group, admitted bool)) {
+	bit := lateRefused
+	if admitted {
+		bit = lateAdmitted
+	}
+	l.then = then
+	if l.bits.Or(bit) != 0 {
+		then(l.group, admitted)
+	}
+}

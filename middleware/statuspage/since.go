@@ -1,0 +1,71 @@
+// Since when something lasts: the troubles, and the state of each circuit.
+//
+// The page has no goroutine. It looks when an operator reads it, and at the first
+// request of each five seconds. So each instant is when the page noticed something.
+// Example: Redis fails at 12:00:01. The next request comes at 12:00:30, and the
+// page shows "since 12:00:30".
+
+package statuspage
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+const lookEvery = 5 * time.Second // while requests come
+
+// noticed holds when the page noticed the present states.
+type noticed struct {
+	looked atomic.Int64 // the last period of lookEvery
+
+	mu       sync.Mutex           // guards the fields below
+	since    map[string]time.Time // by the ids of troubles, and of circuits that have ever opened
+	troubled bool                 // there was a trouble at the last look
+	healthy  time.Time            // since when there is none
+	findings []ratelimit.Finding  // of the limiters, when an operator read the page last
+}
+
+// note sets since when the circuits and the troubles of v last. It requires mu.
+func (n *noticed) note(v *view) {
+	present := make(map[string]time.Time)
+	since := func(id string) time.Time {
+		if _, lasts := n.since[id]; lasts {
+			present[id] = n.since[id]
+		} else {
+			present[id] = v.At
+		}
+		return present[id]
+	}
+	for i := range v.Limiters {
+		if l := &v.Limiters[i]; l.Trips > 0 || l.Breaker == "open" {
+			l.Since = since(l.state())
+		}
+	}
+	v.Troubles = v.troubles()
+	for i := range v.Troubles {
+		if t := &v.Troubles[i]; t.Since.IsZero() {
+			t.Since = since(t.id)
+		}
+	}
+	troubled := len(v.Troubles) > 0
+	if n.troubled && !troubled {
+		n.healthy = v.At
+	}
+	n.since, n.troubled = present, troubled
+}
+
+// look notes troubles also while no operator reads the page.
+func (p *Page) look(now time.Duration) {
+	n := &p.noticed
+	if int64(now/lookEvery) <= n.looked.Load() || !n.mu.TryLock() {
+		return
+	}
+	defer n.mu.Unlock()
+	n.looked.Store(int64(now / lookEvery))
+	v, _ := p.survey(now)
+	v.Findings = append(v.Findings, n.findings...)
+	n.note(v)
+}
