@@ -100,6 +100,7 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 	client := redistest.Script(nil, redistest.Fail(errRefused))
 	options := (&Options{Deadline: 5 * time.Millisecond}).withDefaults()
 	cs := newCircuits(options.Deadline)
+	cs.turned = func(c *circuit, open bool) { cs.set(c, open) }
 	r := newRedisLayer(client, &options, cs, newReport((&logRecords{}).logger(), false))
 	ask := func(own bool) error {
 		c, err := newCall([]algorithms.Check{checkOf("usr=1", hourly, 1)})

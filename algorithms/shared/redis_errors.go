@@ -161,7 +161,7 @@ func dialing(err error) bool {
 // masterUnknown reports whether a sentinel answered that it has no master of the
 // client's name. Go-redis then says that no sentinel can be reached.
 func masterUnknown(err error) bool {
-	return errors.Is(err, redis.Nil) && strings.Contains(err.Error(), "sentinels")
+	return errors.Is(err, redis.Nil) && strings.Contains(strings.ToLower(err.Error()), "sentinels")
 }
 
 func timedOut(err error) bool {
