@@ -177,7 +177,7 @@ func (d *denyCache) learn(c *call, settled []uint64, asked time.Duration) {
 				n.until = asked + wait
 			}
 		}
-		d.shard(it.hash).put(it.hash, settled[i], n)
+		d.shard(it.hash).put(it.hash, settled[i], it.now, n)
 	}
 }
 
@@ -195,22 +195,20 @@ func (d *denyCache) forget(c *call) {
 	}
 }
 
-// put replaces the denial of a key. It stores n unless n is nil, or a settlement
-// came after the question. If there is no room it replaces another denial.
-func (sh *denyShard) put(hash, settled uint64, n *denial) {
+// put replaces the denial of a key by an answer that Redis gave at now. It stores
+// n unless n is nil, or a settlement came after the question. If there is no room,
+// other denials are dropped.
+func (sh *denyShard) put(hash, settled uint64, now int64, n *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if old := sh.denials[hash]; old != nil && old.now > now {
+		return // a newer answer came first
+	}
 	if n == nil || sh.settled != settled {
 		delete(sh.denials, hash)
 		return
 	}
-	dropSome(sh.denials, func(old *denial) bool { return old.until <= n.answered })
-	if len(sh.denials) >= sh.limit && sh.denials[hash] == nil {
-		for other := range sh.denials {
-			delete(sh.denials, other)
-			break
-		}
-	}
+	dropSome(sh.denials, func(old *denial) bool { return old.until <= n.answered || len(sh.denials) >= sh.limit })
 	sh.denials[hash] = n
 }
 

@@ -115,8 +115,8 @@ func TestAnyAnswerReplacesADenial(t *testing.T) {
 	}
 }
 
-// A take1 is one take of a random sequence.
-type take1 struct {
+// A takeAfter is one take of a random sequence.
+type takeAfter struct {
 	after time.Duration
 	cost  int64
 	exact bool
@@ -126,8 +126,8 @@ type take1 struct {
 // last figure, whatever the costs. Remaining of a log may be too low for a second.
 func TestOneInstanceTellsTheTruth(t *testing.T) {
 	t.Parallel()
-	asks := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) take1 {
-		return take1{
+	asks := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) takeAfter {
+		return takeAfter{
 			time.Duration(rapid.SampledFrom([]int64{0, 1, 999, 20_000, 999_999, 1_000_000}).Draw(r, "after")) * time.Microsecond,
 			rapid.Int64Range(0, 6).Draw(r, "cost"),
 			rapid.IntRange(0, 9).Draw(r, "exact") == 0,

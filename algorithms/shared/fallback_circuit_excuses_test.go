@@ -99,9 +99,7 @@ func TestCircuitReportsExcusedExpiries(t *testing.T) {
 func TestCircuitIgnoresOwnCalls(t *testing.T) {
 	client := redistest.Script(nil, redistest.Fail(errRefused))
 	options := (&Options{Deadline: 5 * time.Millisecond}).withDefaults()
-	cs := newCircuits(options.Deadline)
-	cs.turned = func(c *circuit, open bool) { cs.set(c, open) }
-	r := newRedisLayer(client, &options, cs, newReport((&logRecords{}).logger(), false))
+	r := newRedisLayer(client, &options, newCircuits(options.Deadline), newReport((&logRecords{}).logger(), false))
 	ask := func(own bool) error {
 		c, err := newCall([]algorithms.Check{checkOf("usr=1", hourly, 1)})
 		if err != nil {
@@ -117,23 +115,24 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	circuit, open := cs.openNow()
-	if open != 0 {
+	circuit := r.lane("").circuit
+	if circuit.open.Load() {
 		t.Fatal("the limiter's own calls have opened the circuit")
 	}
 	redistest.Until(t, "users' calls open the circuit", func() bool {
 		_ = ask(false)
-		circuit, open = cs.openNow()
-		return open == 1
+		return circuit.open.Load()
 	})
 	sent := len(client.Trips())
 	if err := ask(true); !errors.Is(err, errOpen) || len(client.Trips()) != sent {
 		t.Errorf("got %v, and %d more trips; want errOpen", err, len(client.Trips())-sent)
 	}
+	tried := false
 	redistest.Until(t, "the circuit may be tried", func() bool {
-		return circuit.try(func() error { return ask(true) }) || len(client.Trips()) > sent
+		circuit.try(func() error { tried = true; return ask(true) })
+		return tried
 	})
-	if cs.openNow(); len(client.Trips()) != sent+1 {
-		t.Errorf("got %d trips of an attempt, want one", len(client.Trips())-sent)
+	if len(client.Trips()) != sent+1 || !circuit.open.Load() {
+		t.Errorf("got %d trips of an attempt that fails, open %v; want one, and open", len(client.Trips())-sent, circuit.open.Load())
 	}
 }

@@ -112,7 +112,7 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 }
 
 // pop removes up to most keys that may be sent at now, and returns their debts.
-// They count as sending, and so as owed, until the caller has sent them.
+// It forgets keys that owe nothing any more. The others count as sending, and so as owed, until the caller has sent them.
 func (l *ledger) pop(most int, now int64) (debts []*debt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,9 @@ func (l *ledger) pop(most int, now int64) (debts []*debt) {
 			continue
 		}
 		delete(l.keys, key)
-		debts = append(debts, d)
+		if d.bringTo(now) > 0 {
+			debts = append(debts, d)
+		}
 	}
 	l.sending.Add(int64(len(debts)))
 	return debts

@@ -157,3 +157,32 @@ func TestReturnOfLocalUnits(t *testing.T) {
 		}
 	}
 }
+
+// Debts that have drained delay no others, and are forgotten soon.
+func TestDrainedDebtsDelayNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const drained, others = 20 * handBackKeys, 10
+		w := newWorld(t, nil)
+		w.trip()
+		for i := range drained {
+			w.take(fmt.Sprint("drained=", i), algorithms.TokenBucket(1_000, time.Second), 1)
+		}
+		time.Sleep(10 * time.Second)
+		for i := range others {
+			w.take(fmt.Sprint("usr=", i), hourly, 1)
+		}
+		w.shared.fails(nil)
+		for w.stats().Open > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Millisecond)
+		for i := range others {
+			if got := used(t, w.shared.store, fmt.Sprint("usr=", i), hourly); got != 1 {
+				t.Errorf("key %d: the primary holds %d after the outage, want 1", i, got)
+			}
+		}
+		if got := w.stats(); got.Owed != 0 || got.HandedBack != others+tripAfter {
+			t.Errorf("got %+v, want nothing owed", got)
+		}
+	})
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // newRedis returns a limiter that is the Redis layer alone, without a circuit
@@ -58,38 +57,6 @@ func must(tb testing.TB, client Client, o *Options) *Limiter {
 		}
 	})
 	return l
-}
-
-// A limiterLayer is a layer that asks any limiter, such as a limitertest.Fake.
-type limiterLayer struct{ algorithms.Limiter }
-
-func (l limiterLayer) allow(ctx context.Context, c *call) error {
-	checks := checksOf(c)
-	if err := l.Allow(ctx, checks); err != nil {
-		return err
-	}
-	for i := range checks {
-		c.items[i].decision = checks[i].Decision
-	}
-	return nil
-}
-
-// checksOf returns the checks that a call was made of. A backfill is a Force.
-func checksOf(c *call) []algorithms.Check {
-	checks := make([]algorithms.Check, len(c.items))
-	for i := range c.items {
-		it := &c.items[i]
-		op := algorithms.Op(it.Op)
-		if it.Op == step.Backfill {
-			op = algorithms.Force
-		}
-		checks[i] = algorithms.Check{
-			Policy: it.Key.Policy, Key: it.Key.Text, Limit: algorithms.LimitOf(it.Limit), Cost: it.Cost,
-			Op: op, Fail: it.fail, Exact: it.exact,
-			Decision: algorithms.Decision{Receipt: algorithms.ReceiptOf(it.Receipt)},
-		}
-	}
-	return checks
 }
 
 // take takes units from key under the policy "default".
