@@ -81,3 +81,44 @@ func TestDeadShardLeavesOthers(t *testing.T) {
 	}
 	t.Errorf("Redis decides less than %d %% of the calls", wanted)
 }
+
+// TestDeadShardRefusesItsOwnLogins: one limiter has calls that fail locally, half
+// of them with hot keys on the dead shard, and logins that fail closed, evenly on
+// all shards. A third of the logins cannot be decided. At most 40 % are refused.
+func TestDeadShardRefusesItsOwnLogins(t *testing.T) {
+	t.Parallel()
+	const most = 40 // per cent
+	cluster := redistest.StartCluster(t, "--cluster-require-full-coverage", "no")
+	var shards [3][]string
+	for i := 0; len(shards[0]) < 100 || len(shards[1]) < 100 || len(shards[2]) < 100; i++ {
+		key := fmt.Sprint("usr=", i)
+		shard := int(slotOf(key)) * len(shards) / 16384
+		shards[shard] = append(shards[shard], key)
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
+	t.Cleanup(func() { _ = client.Close() })
+	limiter := must(t, client, &Options{Deadline: unhurried(defaultDeadline)})
+	orders := startArrivals(t, limiter, time.Second/100, func(i int) algorithms.Check {
+		key := shards[i%3][i%100]
+		if i%2 == 0 {
+			key = shards[1][i%4] // hot
+		}
+		return algorithms.Check{Policy: "orders", Key: key, Limit: ample, Cost: 1}
+	})
+	logins := startArrivals(t, limiter, time.Second/30, func(i int) algorithms.Check {
+		return algorithms.Check{Policy: "login", Key: shards[i%3][i/3%100], Limit: ample, Cost: 1, Fail: algorithms.FailClosed, Exact: true}
+	})
+	orders.awaitRedis(t, time.Time{})
+	logins.awaitRedis(t, time.Time{})
+	cluster.Nodes()[1].Kill()
+	for range attempts { // the machine may be busy
+		began := time.Now()
+		time.Sleep(6 * time.Second)
+		calls, byRedis := logins.between(began, time.Now().Add(-2*unhurried(defaultDeadline)))
+		t.Logf("%s of the logins are refused; %d trips", percent(len(calls)-byRedis, len(calls)), limiter.Stats().Fallback.Trips)
+		if 100*(len(calls)-byRedis) <= most*len(calls) {
+			return
+		}
+	}
+	t.Errorf("more than %d %% of the logins are refused", most)
+}

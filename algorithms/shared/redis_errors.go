@@ -83,6 +83,7 @@ var unforeseen = trouble{reason: reasonUnavailable, effect: effectFailure, execu
 // The texts are those of Redis 7.0.15, or from the sources of the versions named
 // beside them, without "ERR ".
 var troubles = []trouble{
+	{is: []error{ErrMisconfigured}, reason: reasonConfiguration, effect: effectFailure},
 	{is: []error{algorithms.ErrInvalid, redis.ErrClosed}, reason: reasonInternal, effect: effectNone},
 
 	// Before refused connections: other sentinels may be down.

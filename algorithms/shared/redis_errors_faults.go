@@ -29,7 +29,7 @@ type Misconfiguration struct {
 }
 
 func (m *Misconfiguration) Error() string {
-	return fmt.Sprintf("shared: %v: %v (%s)", ErrMisconfigured, brief(m.Cause), m.Advice)
+	return fmt.Sprintf("shared: %v: %v (%s)", ErrMisconfigured, m.Cause, m.Advice)
 }
 
 // Unwrap returns ErrMisconfigured and the cause.
@@ -68,7 +68,7 @@ func commands(prefix string) string {
 // the cause will not resolve itself.
 func notReady(cause error) error {
 	if f := troubleOf(cause).fault; f != nil {
-		return &Misconfiguration{Fault: f.name, Cause: cause, Advice: f.advice}
+		return &Misconfiguration{Fault: f.name, Cause: brief(cause), Advice: f.advice}
 	}
 	return fmt.Errorf("shared: redis: %w", cause)
 }

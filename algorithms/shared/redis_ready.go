@@ -39,7 +39,7 @@ func (r *redisLayer) ready(ctx context.Context) error {
 	}
 	if err != nil {
 		if end := ctx.Err(); end != nil && troubleOf(err).fault == nil {
-			err = end // says nothing about Redis
+			err = fmt.Errorf("%w: %w", end, err)
 		}
 		return notReady(err)
 	}

@@ -161,7 +161,7 @@ func TestNotReadyForNow(t *testing.T) {
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := r.redis.ready(ctx); Reason(err) != reasonCancelled {
+	if err := r.redis.ready(ctx); !errors.Is(err, ctx.Err()) || errors.Is(err, ErrMisconfigured) {
 		t.Errorf("got %v, want the end of the context", err)
 	}
 }

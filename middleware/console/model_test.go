@@ -86,7 +86,7 @@ func (m *model) grant(key string, units int64) {
 	limit, _ := m.inForce(key)
 	at := place{key, limit.Algorithm()}
 	if limit != algorithms.Nobody() {
-		m.used[at] = max(0, min(m.used[at], 2*limit.Burst())-units) // a lowered limit counts at most twice its burst
+		m.used[at] = max(0, m.used[at]-units) // a grant cuts nothing, also after the limit was lowered
 	}
 }
 
