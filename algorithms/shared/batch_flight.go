@@ -131,11 +131,9 @@ func (b *batch) landed() {
 }
 
 // answered reports whether Redis has run the last script of the batch.
-func (b *batch) answered() (ok bool) {
-	if n := len(b.scripts); n > 0 {
-		ok = b.scripts[n-1].answered()
-	}
-	return ok
+func (b *batch) answered() bool {
+	n := len(b.scripts)
+	return n > 0 && b.scripts[n-1].answered()
 }
 
 // floorFor is half of how long a value counts, in µs.

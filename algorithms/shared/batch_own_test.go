@@ -3,13 +3,9 @@
 package shared
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
-	"net"
-	"strconv"
-	"strings"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,99 +18,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
-
-// A pipeServer is a server for a client in a synctest bubble. It answers scripts
-// with an error of one key, and accepts everything else.
-type pipeServer struct {
-	mu     sync.Mutex
-	silent bool        // it reads, and answers nothing
-	hungUp []time.Time // when the client closed a connection
-}
-
-func (s *pipeServer) setSilent(silent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.silent = silent
-}
-
-func (s *pipeServer) isSilent() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.silent
-}
-
-// closed returns when the client closed connections, counted from an instant.
-func (s *pipeServer) closed(since time.Time) (after []time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, at := range s.hungUp {
-		after = append(after, at.Sub(since))
-	}
-	return after
-}
-
-// client returns a client with go-redis's default options, except the options that
-// set changes.
-func (s *pipeServer) client(t *testing.T, set func(*redis.Options)) *redis.Client {
-	return clientOf(t, "127.0.0.1:1", func(o *redis.Options) {
-		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			go s.serve(far)
-			return near, nil
-		}
-		if set != nil {
-			set(o)
-		}
-	})
-}
-
-func (s *pipeServer) serve(conn net.Conn) {
-	defer func() {
-		s.mu.Lock()
-		s.hungUp = append(s.hungUp, time.Now())
-		s.mu.Unlock()
-	}()
-	for r := bufio.NewReader(conn); ; {
-		command, err := readCommand(r)
-		if err != nil {
-			return
-		}
-		if s.isSilent() {
-			continue
-		}
-		reply := "+OK\r\n"
-		switch strings.ToLower(command) {
-		case "hello":
-			reply = "-ERR unknown command\r\n"
-		case "evalsha":
-			reply = "-" + errAnswer.Error() + "\r\n"
-		}
-		if _, err := io.WriteString(conn, reply); err != nil {
-			return
-		}
-	}
-}
-
-// readCommand returns the first word of the next command.
-func readCommand(r *bufio.Reader) (first string, err error) {
-	number := func() (n int) {
-		line, readErr := r.ReadString('\n')
-		if err = readErr; err == nil {
-			n, err = strconv.Atoi(strings.TrimSpace(line[1:]))
-		}
-		return n
-	}
-	for i, n := 0, number(); i < n && err == nil; i++ {
-		word := make([]byte, number()+2)
-		if _, readErr := io.ReadFull(r, word); readErr != nil {
-			return "", readErr
-		}
-		if i == 0 {
-			first = strings.TrimSpace(string(word))
-		}
-	}
-	return first, err
-}
 
 // ownSends counts the batches that callers send.
 type ownSends struct {
@@ -145,11 +48,11 @@ func countOwn(l *Limiter) func() int {
 
 const pipeDeadline = 50 * time.Millisecond
 
-// takeOne takes a unit, and returns how long it took.
-func takeOne(ctx context.Context, l *Limiter) (took time.Duration, err error) {
+// takeOne takes a unit, and returns the error and how long it took.
+func takeOne(ctx context.Context, l *Limiter) (err error, took time.Duration) {
 	start := time.Now()
 	_, err = algorithms.Allow(ctx, l, "usr=1", algorithms.TokenBucket(1, time.Hour))
-	return time.Since(start), err
+	return err, time.Since(start)
 }
 
 // A lone caller sends its batch itself, through the program's client with default
@@ -163,12 +66,17 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
-			took, err := takeOne(ctx, r)
+			err, took := takeOne(ctx, r)
 			if n := own(); Reason(err) != reason || n != wantOwn || took != want {
 				t.Errorf("%s: got %v, %d own batches, after %v, want %s, %d and %v", what, err, n, took, reason, wantOwn, want)
 			}
 		}
 		call("a lone call", time.Hour, reasonKey, 1, 0)
+		closed := checksFor(perDay, "usr=1", "usr=1")
+		closed[1].Fail = algorithms.FailClosed
+		if err := r.Allow(t.Context(), closed); Reason(err) != reasonKey || own() != 0 {
+			t.Errorf("a call that fails closed: got %v, want a worker to send it, whose late reply lets its units be returned", err)
+		}
 		call("a call with an early deadline", pipeDeadline-1, reasonKey, 0, 0)
 		server.setSilent(true)
 		call("a silent Redis", time.Hour, reasonTimeout, 1, pipeDeadline+clientSlack)
@@ -188,21 +96,21 @@ func TestWorkersWaitTenDeadlines(t *testing.T) {
 		server := &pipeServer{}
 		asks := func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }
 		r := newRedis(t, server.client(t, asks), &Options{Deadline: pipeDeadline})
-		if took, err := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.own != nil {
+		if err, took := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.own != nil {
 			t.Fatalf("got %v after %v, own %v, want an answer through a worker", err, took, r.redis.own)
 		}
 		server.setSilent(true)
 		start := time.Now()
-		if took, err := takeOne(t.Context(), r); !errors.Is(err, errTimeout) || took != pipeDeadline {
+		if err, took := takeOne(t.Context(), r); !errors.Is(err, errTimeout) || took != pipeDeadline {
 			t.Errorf("got %v after %v, want a timeout at the deadline", err, took)
 		}
-		time.Sleep(clientDeadlines*pipeDeadline - pipeDeadline - time.Microsecond)
+		time.Sleep(10*pipeDeadline - pipeDeadline - time.Microsecond)
 		if n := r.redis.underWay(); n != 1 || len(server.closed(start)) > 0 {
 			t.Errorf("before ten deadlines: %d batches are under way, and %v connections are closed, want one batch", n, server.closed(start))
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if n, closed := r.redis.underWay(), server.closed(start); n != 0 || len(closed) != 1 || closed[0] != clientDeadlines*pipeDeadline {
+		if n, closed := r.redis.underWay(), server.closed(start); n != 0 || len(closed) != 1 || closed[0] != 10*pipeDeadline {
 			t.Errorf("after ten deadlines: %d batches are under way, and connections are closed after %v", n, closed)
 		}
 	})
@@ -219,7 +127,7 @@ func TestCancelledCallerWaitsForItsOwnBatch(t *testing.T) {
 		server.setSilent(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
-		if took, err := takeOne(ctx, r); own() != 2 || !errors.Is(err, errTimeout) || took != pipeDeadline+clientSlack {
+		if err, took := takeOne(ctx, r); own() != 2 || !errors.Is(err, errTimeout) || took != pipeDeadline+clientSlack {
 			t.Errorf("got %v after %v, want the limiter's deadline", err, took)
 		}
 	})
@@ -289,6 +197,34 @@ func TestDefaultClientInAStall(t *testing.T) {
 	server.Continue()
 }
 
+// A lateClient gives up before the timer of the batch has fired, in a process that is
+// 20 ms late.
+type lateClient struct{}
+
+func (lateClient) Process(_ context.Context, cmd redis.Cmder) error {
+	marshal(cmd)
+	cmd.Args()[1].(*scriptName).batch.timer.Reset(time.Hour)
+	time.Sleep(pipeDeadline + 20*time.Millisecond)
+	cmd.SetErr(os.ErrDeadlineExceeded)
+	return os.ErrDeadlineExceeded
+}
+
+// If the client gives up first, the batch still ends at its deadline, and a process that
+// is late itself blames no Redis.
+func TestOwnBatchOfALateProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRedis(t, lateClient{}, &Options{Deadline: pipeDeadline})
+		r.redis.own = r.redis.workers
+		err, _ := takeOne(t.Context(), r)
+		if excused := r.redis.laneOf("").circuit.excused.Load(); !errors.Is(err, errTimeout) || excused != 1 {
+			t.Errorf("got %v, and %d excused expiries, want a timeout that is excused", err, excused)
+		}
+		if n := r.redis.underWay(); n != 0 {
+			t.Errorf("%d batches are under way, want none", n)
+		}
+	})
+}
+
 // A panic of the client, which net/http recovers from, takes no place in flight with it.
 func TestOwnBatchSurvivesPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -307,7 +243,7 @@ func TestOwnBatchSurvivesPanics(t *testing.T) {
 					t.Errorf("recovered %v, %v", p, err)
 				}
 			}()
-			_, err = takeOne(t.Context(), r)
+			err, _ = takeOne(t.Context(), r)
 			return err
 		}
 		for range maxStuck + 1 {

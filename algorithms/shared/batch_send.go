@@ -117,7 +117,7 @@ func (b *batch) again() {
 		}
 		s.refused = true
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			b.lane.redis.report.scriptLoaded()
+			b.lane.redis.report.loads.Add(1)
 			name = "eval"
 		}
 		b.command(s, name)

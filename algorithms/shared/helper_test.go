@@ -6,6 +6,7 @@ package shared
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +74,7 @@ func take(tb testing.TB, l algorithms.Limiter, key string, limit algorithms.Limi
 type logRecords struct {
 	mu      sync.Mutex
 	records []slog.Record
+	seen    int // by wantLines
 }
 
 func (l *logRecords) logger() *slog.Logger { return slog.New(logHandler{l}) }
@@ -99,21 +101,25 @@ func (l *logRecords) count(message string) (n int) {
 
 // attr returns an attribute of the last record with a message; nil if there is
 // none.
-func (l *logRecords) attr(message, key string) (value any) {
+func (l *logRecords) attr(message, key string) any {
+	for i, m := range slices.Backward(l.messages()) {
+		if m == message {
+			return l.attrOf(i, key)
+		}
+	}
+	return nil
+}
+
+// attrOf returns an attribute of a record; nil if there is none.
+func (l *logRecords) attrOf(i int, key string) (value any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range l.records {
-		if r.Message != message {
-			continue
+	l.records[i].Attrs(func(a slog.Attr) bool {
+		if a.Key == key {
+			value = a.Value.Any()
 		}
-		value = nil
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == key {
-				value = a.Value.Any()
-			}
-			return true
-		})
-	}
+		return true
+	})
 	return value
 }
 

@@ -69,25 +69,28 @@ func failuresOf(l *Limiter) (n uint64) {
 	return n
 }
 
-// queued returns how many groups wait for a place in flight.
-func (r *redisLayer) queued() (n int) {
-	for _, v := range r.lanes.Range {
+// eachLane calls f with every lane, under its mutex.
+func (r *redisLayer) eachLane(f func(addr string, l *lane)) {
+	for addr, v := range r.lanes.Range {
 		l := v.(*lane)
 		l.mu.Lock()
-		n += len(l.queue)
+		f(addr.(string), l)
 		l.mu.Unlock()
 	}
+}
+
+// laneOf returns the lane of a stored key.
+func (r *redisLayer) laneOf(key string) *lane { return r.lane(key) }
+
+// queued returns how many groups wait for a place in flight.
+func (r *redisLayer) queued() (n int) {
+	r.eachLane(func(_ string, l *lane) { n += len(l.queue) })
 	return n
 }
 
 // underWay returns how many batches the client still has, including stuck ones.
 func (r *redisLayer) underWay() (n int) {
-	for _, v := range r.lanes.Range {
-		l := v.(*lane)
-		l.mu.Lock()
-		n += l.inFlight + l.stuck
-		l.mu.Unlock()
-	}
+	r.eachLane(func(_ string, l *lane) { n += l.inFlight + l.stuck })
 	return n
 }
 

@@ -41,16 +41,17 @@ type line struct {
 	waits time.Duration // for other circuits
 }
 
-// add lets a line be written, with the present instant. A line about a circuit
-// joins the line before it if that is about the same turn and is not written.
+// add lets a line be written. A line about a circuit joins the line about the same
+// turn of another one, if that is not written.
 func (w *logWriter) add(n *line) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last := len(w.lines) - 1; n.waits > 0 && last >= 0 && w.lines[last].waits > 0 && w.lines[last].Message == n.Message {
-		n.turns += w.lines[last].turns
-		n.Time = w.lines[last].Time
-		w.lines[last] = n
-		return
+	for i, other := range w.lines {
+		if n.waits > 0 && other.waits > 0 && other.Message == n.Message {
+			n.turns, n.Time = n.turns+other.turns, other.Time
+			w.lines[i] = n
+			return
+		}
 	}
 	if len(w.lines) == maxLines {
 		return

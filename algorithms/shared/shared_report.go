@@ -28,7 +28,7 @@ type report struct {
 	log           *logWriter
 	turnsWait     time.Duration             // for lines of other circuits
 	errors        map[string]*atomic.Uint64 // by reason; the map never changes
-	loads         atomic.Uint64
+	loads         atomic.Uint64             // of the script, after Redis restarted, failed over or flushed its scripts
 	returnsFailed atomic.Uint64
 	wrong         atomic.Bool // the log says that Redis is misconfigured, and not that this has ended
 
@@ -83,10 +83,6 @@ func (r *report) addAfter(wait time.Duration, level slog.Level, text string, arg
 func (r *report) turned(level slog.Level, text string, args ...any) {
 	r.addAfter(r.turnsWait, level, text, args)
 }
-
-// scriptLoaded: Redis did not know the script (it restarted, failed over or
-// flushed its scripts), and received it whole.
-func (r *report) scriptLoaded() { r.loads.Add(1) }
 
 // failed: a script or a command failed with err, or calls that had waited for too
 // long were not sent, once for all the calls in it.

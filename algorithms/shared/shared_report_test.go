@@ -1,0 +1,257 @@
+// What a limiter reports to its operator: the lines of the log, and when there is one.
+
+package shared
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+const (
+	logFailure       = logPrefix + "Redis failure"
+	logMisconfigured = logPrefix + "Redis misconfigured"
+	logConfigured    = logPrefix + "Redis configured again"
+	logScript        = logPrefix + "Redis script failure"
+	logReturn        = logPrefix + "failed return of units"
+)
+
+// wantLines reports an error if the log has other messages since the last call.
+func (l *logRecords) wantLines(t *testing.T, when string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var got []string
+	for _, r := range l.records[l.seen:] {
+		got = append(got, r.Message)
+	}
+	if l.seen = len(l.records); !slices.Equal(got, want) {
+		t.Errorf("%s: got the lines %q, want %q", when, got, want)
+	}
+}
+
+// A script that Redis cannot run opens no circuit. One line of the log says why limits are not shared.
+func TestScriptThatCannotRunIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"does not compile": "return return",
+		"fails":            "return nil + 1",
+		"other reply":      "return 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := &logRecords{}
+			client := redistest.Script(redistest.Start(t).Client(), redistest.On("eval", redistest.Send("eval", body, 1, "k")))
+			l := must(t, client, &Options{Logger: log.logger(), Deadline: time.Minute})
+			for range 3 {
+				if d := take(t, l, "usr=1", perDay, 1); d.Source != algorithms.Local {
+					t.Errorf("got %+v, want a local decision", d)
+				}
+			}
+			_ = l.Close() // writes all lines
+			if got, want := log.messages(), []string{logScript}; !slices.Equal(got, want) {
+				t.Errorf("got log lines %q, want %q", got, want)
+			}
+			if err, _ := log.attr(logScript, "error").(error); Reason(err) != reasonInternal {
+				t.Errorf("got error %v, want Redis's", err)
+			}
+		})
+	}
+}
+
+// troublesOfLogs are the kinds of trouble that have lines of their own.
+var troublesOfLogs = map[string]func(*report){
+	logFailure:       func(r *report) { r.failed(errTimeout) },
+	logMisconfigured: func(r *report) { r.failed(said("NOAUTH Authentication required.")) },
+	logScript:        func(r *report) { r.failed(errReply) },
+	logReturn:        func(r *report) { r.returned(errTimeout) },
+}
+
+// Trouble that goes on has a line once a minute, with the number of failures since the
+// last one. Trouble that begins again, after ten seconds without a failure, has a line
+// at once.
+func TestSteadyTroubleHasALineAMinute(t *testing.T) {
+	for name, fail := range troublesOfLogs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := &logRecords{}
+				r := newReport(log.logger(), false)
+				began := time.Now()
+				for range 401 { // one each 9 s for an hour
+					fail(r)
+					time.Sleep(9 * time.Second)
+				}
+				synctest.Wait()
+				for i, rec := range log.records {
+					suppressed := log.attrOf(i, "suppressed")
+					if want := began.Add(time.Duration(i) * 63 * time.Second); !rec.Time.Equal(want) || rec.Message != name {
+						t.Errorf("line %d: got %q at %v, want it at %v", i, rec.Message, rec.Time.Sub(began), want.Sub(began))
+					}
+					if want := int64(6); i > 0 && suppressed != want || i == 0 && suppressed != int64(0) {
+						t.Errorf("line %d: got suppressed=%v, want 6, and 0 in the first line", i, suppressed)
+					}
+				}
+				log.wantLines(t, "in an hour", slices.Repeat([]string{name}, 58)...)
+				time.Sleep(quietFor - 9*time.Second)
+				fail(r)
+				log.wantLines(t, "after ten seconds", name)
+				time.Sleep(quietFor - time.Nanosecond)
+				fail(r)
+				log.wantLines(t, "after almost ten seconds")
+			})
+		})
+	}
+}
+
+// No kind of trouble mutes another one, nor the lines about circuits.
+func TestTroublesHaveLinesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger(), false)
+		for range 3 {
+			for _, fail := range troublesOfLogs {
+				fail(r)
+			}
+		}
+		synctest.Wait()
+		for name := range troublesOfLogs {
+			if n := log.count(name); n != 1 {
+				t.Errorf("%q has %d lines, want 1", name, n)
+			}
+		}
+		r.failed(algorithms.ErrInvalid) // the caller's fault
+		r.failed(said("WRONGTYPE Operation against a key holding the wrong kind of value"))
+		if n := len(log.messages()); n != len(troublesOfLogs) {
+			t.Errorf("got %q, want no line about faults of a caller or of a key", log.messages())
+		}
+	})
+}
+
+// An outage has a line for its first failure, its beginning and its end, which counts.
+// The next outage has its lines at once.
+func TestLinesOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger(), false)
+		for range 2 {
+			for range 3 {
+				r.failed(errTimeout)
+			}
+			r.circuitOpened(1, errTimeout, 7)
+			time.Sleep(4 * time.Second)
+			r.failed(errTimeout)
+			r.circuitClosed(1, 2, 3)
+			log.wantLines(t, "an outage", logFailure, logUnavailable, logAvailable)
+			for key, want := range map[string]any{
+				"after": 4 * time.Second, "decided_locally": uint64(1), "failed_open": uint64(2), "failed_closed": uint64(3), "suppressed": int64(3),
+			} {
+				if got := log.attr(logAvailable, key); got != want {
+					t.Errorf("%s: got %v, want %v", key, got, want)
+				}
+			}
+			if reason, excused := log.attr(logUnavailable, "reason"), log.attr(logUnavailable, "excused"); reason != reasonTimeout || excused != int64(7) {
+				t.Errorf("got reason=%v excused=%v, want the cause, and 7 expiries", reason, excused)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// The end of a misconfiguration is logged after ten seconds without it. Until then and
+// afterwards, no failure is muted by it.
+func TestEndOfAMisconfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger(), false)
+		wrong := said("NOPERM this user has no permissions to run the 'get' command")
+		r.answered()
+		log.wantLines(t, "a Redis that was never misconfigured")
+		for range 4 {
+			r.failed(wrong)
+		}
+		log.wantLines(t, "a misconfiguration", logMisconfigured)
+		time.Sleep(quietFor - time.Nanosecond)
+		r.answered()
+		r.failed(errTimeout)
+		log.wantLines(t, "before ten seconds", logFailure)
+		time.Sleep(time.Nanosecond)
+		r.answered()
+		r.answered()
+		log.wantLines(t, "after ten seconds", logConfigured)
+		if n := log.attr(logConfigured, "suppressed"); n != int64(3) {
+			t.Errorf("got suppressed=%v, want 3", n)
+		}
+		time.Sleep(quietFor)
+		r.failed(errTimeout)
+		r.failed(wrong)
+		log.wantLines(t, "the next troubles", logFailure, logMisconfigured)
+		if n := log.attr(logMisconfigured, "suppressed"); n != int64(0) {
+			t.Errorf("got suppressed=%v after the end of a misconfiguration, want 0", n)
+		}
+		time.Sleep(time.Hour)
+		r.failed(errTimeout)
+		log.wantLines(t, "a failure of a Redis that is not asked for an hour", logFailure)
+		r.answered()
+		log.wantLines(t, "the end that shows an hour later", logConfigured)
+	})
+}
+
+// A password or a permission is missing for a time. The log has the misconfiguration,
+// its end, and the failure after it.
+func TestMendedMisconfigurations(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ wrong, right [][]any }{
+		"password": {
+			[][]any{{"config", "set", "requirepass", "secret"}, {"client", "kill", "type", "normal"}},
+			[][]any{{"auth", "secret"}, {"config", "set", "requirepass", ""}},
+		},
+		"permission": {
+			[][]any{{"acl", "setuser", "limiter", "-get", "-mget"}},
+			[][]any{{"acl", "setuser", "limiter", "+get", "+mget"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, log := redistest.Start(t), &logRecords{}
+			do(t, server.Client(), "acl", "setuser", "limiter", "on", ">secret", "~*", "+@all")
+			client := clientOf(t, server.Addr(), func(o *redis.Options) {
+				if name == "permission" {
+					o.Username, o.Password = "limiter", "secret"
+				}
+			})
+			l := must(t, client, &Options{Logger: log.logger(), Deadline: time.Second, DenyCacheKeys: DenyCacheOff})
+			until := func(message string, n int) {
+				t.Helper()
+				redistest.Until(t, message, func() bool {
+					take(t, l, "usr=1", perDay, 0)
+					return log.count(message) >= n
+				})
+			}
+			run := func(commands [][]any) {
+				conn := clientOf(t, server.Addr(), func(o *redis.Options) { o.PoolSize = 1 }).Conn()
+				defer conn.Close()
+				for _, command := range commands {
+					if err := conn.Do(t.Context(), command...).Err(); err != nil && !errors.Is(err, redis.ErrClosed) && command[0] != "client" {
+						t.Fatalf("%v: %v", command, err)
+					}
+				}
+			}
+			redistest.Until(t, "Redis decides", func() bool { return take(t, l, "usr=1", perDay, 0).Source == algorithms.Shared })
+			run(tt.wrong)
+			until(logMisconfigured, 1)
+			run(tt.right)
+			until(logConfigured, 1)
+			failures := log.count(logFailure)
+			server.Kill()
+			until(logFailure, failures+1)
+		})
+	}
+}
