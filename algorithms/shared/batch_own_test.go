@@ -48,11 +48,11 @@ func countOwn(l *Limiter) func() int {
 
 const pipeDeadline = 50 * time.Millisecond
 
-// takeOne takes a unit, and returns the error and how long it took.
-func takeOne(ctx context.Context, l *Limiter) (err error, took time.Duration) {
+// takeOne takes a unit, and returns how long it took.
+func takeOne(ctx context.Context, l *Limiter) (took time.Duration, err error) {
 	start := time.Now()
 	_, err = algorithms.Allow(ctx, l, "usr=1", algorithms.TokenBucket(1, time.Hour))
-	return err, time.Since(start)
+	return time.Since(start), err
 }
 
 // A lone caller sends its batch itself, through the program's client with default
@@ -66,7 +66,7 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
-			err, took := takeOne(ctx, r)
+			took, err := takeOne(ctx, r)
 			if n := own(); Reason(err) != reason || n != wantOwn || took != want {
 				t.Errorf("%s: got %v, %d own batches, after %v, want %s, %d and %v", what, err, n, took, reason, wantOwn, want)
 			}
@@ -96,12 +96,12 @@ func TestWorkersWaitTenDeadlines(t *testing.T) {
 		server := &pipeServer{}
 		asks := func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }
 		r := newRedis(t, server.client(t, asks), &Options{Deadline: pipeDeadline})
-		if err, took := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.own != nil {
+		if took, err := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.own != nil {
 			t.Fatalf("got %v after %v, own %v, want an answer through a worker", err, took, r.redis.own)
 		}
 		server.setSilent(true)
 		start := time.Now()
-		if err, took := takeOne(t.Context(), r); !errors.Is(err, errTimeout) || took != pipeDeadline {
+		if took, err := takeOne(t.Context(), r); !errors.Is(err, errTimeout) || took != pipeDeadline {
 			t.Errorf("got %v after %v, want a timeout at the deadline", err, took)
 		}
 		time.Sleep(10*pipeDeadline - pipeDeadline - time.Microsecond)
@@ -127,7 +127,7 @@ func TestCancelledCallerWaitsForItsOwnBatch(t *testing.T) {
 		server.setSilent(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
-		if err, took := takeOne(ctx, r); own() != 2 || !errors.Is(err, errTimeout) || took != pipeDeadline+clientSlack {
+		if took, err := takeOne(ctx, r); own() != 2 || !errors.Is(err, errTimeout) || took != pipeDeadline+clientSlack {
 			t.Errorf("got %v after %v, want the limiter's deadline", err, took)
 		}
 	})
@@ -243,7 +243,7 @@ func TestOwnBatchSurvivesPanics(t *testing.T) {
 					t.Errorf("recovered %v, %v", p, err)
 				}
 			}()
-			err, _ = takeOne(t.Context(), r)
+			_, err = takeOne(t.Context(), r)
 			return err
 		}
 		for range maxStuck + 1 {

@@ -56,7 +56,7 @@ func TestLanesOfACluster(t *testing.T) {
 		t.Errorf("got lanes of %q, want %q", got, want)
 	}
 
-	// Each circuit has a key that its master holds, but not that of the first lane.
+	// Each circuit has a key that its master holds, but not the key of the first lane.
 	for addr, lane := range l.redis.laneMap() {
 		key, ok := l.redis.probeKey(lane.circuit, "probe")
 		if ok != (addr != "") || ok && cluster.Master(cluster.Slot("{"+key+"}")).Addr() != addr {
