@@ -215,7 +215,7 @@ func TestOwnBatchOfALateProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRedis(t, lateClient{}, &Options{Deadline: pipeDeadline})
 		r.redis.own = r.redis.workers
-		err, _ := takeOne(t.Context(), r)
+		_, err := takeOne(t.Context(), r)
 		if excused := r.redis.laneOf("").circuit.excused.Load(); !errors.Is(err, errTimeout) || excused != 1 {
 			t.Errorf("got %v, and %d excused expiries, want a timeout that is excused", err, excused)
 		}
