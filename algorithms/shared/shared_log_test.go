@@ -215,7 +215,7 @@ func TestLinesAreBounded(t *testing.T) {
 		close(hangs)
 		synctest.Wait()
 		if n := len(log.messages()); n < maxLines || n > maxLines+1 {
-			t.Errorf("%d lines are written, want %d, and the one that hung", n, maxLines)
+			t.Errorf("%d lines are written, want %d, and the line that hung", n, maxLines)
 		}
 		if got := log.messages()[:2]; !slices.Equal(got, []string{logUnavailable, logAvailable}) {
 			t.Errorf("got %q, want the first lines", got)
