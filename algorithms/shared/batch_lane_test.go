@@ -209,21 +209,21 @@ func TestStuckBatchesAreBounded(t *testing.T) {
 		_, err := algorithms.Allow(context.Background(), r, "usr=1", limit)
 		return err
 	}
-	err := stuck()
-	for ; errors.Is(err, context.DeadlineExceeded); err = stuck() {
-		if n := c.Held(); n > maxStuck {
-			t.Fatalf("%d batches are stuck, want at most %d", n, maxStuck)
+	redistest.Until(t, "as many batches are stuck as may be", func() bool {
+		_ = stuck() // also overloaded, if this process is late
+		return c.Held() >= maxStuck
+	})
+	for range 10 {
+		if err := stuck(); !errors.Is(err, errOverloaded) {
+			t.Errorf("got %v, want it to fail at once", err)
 		}
 	}
-	if n := c.Count(""); !errors.Is(err, errOverloaded) || n != maxStuck {
-		t.Errorf("got %v with %d batches stuck, want overload with %d", err, n, maxStuck)
-	}
-	if _, err := algorithms.Allow(context.Background(), r, "usr=1", limit); !errors.Is(err, errOverloaded) {
-		t.Errorf("got %v, want it to fail at once", err)
+	if n := c.Count(""); n != maxStuck {
+		t.Errorf("%d batches are stuck, want %d", n, maxStuck)
 	}
 	c.Open()
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-	take(t, r, "usr=1", limit, 1)
+	redistest.Until(t, "calls are answered again", func() bool { return stuck() == nil })
 }
 
 // An error of the round trip reaches every caller of the batch as one value.
