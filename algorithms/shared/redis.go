@@ -157,9 +157,9 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 // Redis that is silent often enough for abandoned commands to gather.
 func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 	ctx, cancel := context.WithTimeout(ctx, max(r.deadline, controlDeadline))
+	defer cancel() // not before the end is read: both would be ready
 	done := make(chan error, 1)
 	go func() {
-		defer cancel()
 		r.workers.trip(ctx, commands)
 		var first error
 		for _, cmd := range commands {

@@ -91,6 +91,17 @@ func TestPlainCommandsDoNotCount(t *testing.T) {
 	})
 }
 
+// A plain command that is answered has no error, also if its context ends just then.
+func TestPlainCommandsAreAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRedis(t, redistest.Script(nil), nil).redis
+	for i := range 50_000 {
+		if err := r.do(t.Context(), redis.NewTimeCmd(t.Context(), "time")); err != nil {
+			t.Fatalf("command %d: %v", i, err)
+		}
+	}
+}
+
 // A plain command that hangs holds up no script.
 func TestScriptsBesideAPlainCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
