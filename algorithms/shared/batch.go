@@ -38,7 +38,7 @@
 //
 // A caller may leave a group in flight, and an overdue batch leaves all its
 // groups. When the client returns, the calls of these groups learn how they
-// ended: see fallback_late.go.
+// ended: see shared_late.go.
 
 package shared
 
@@ -94,7 +94,7 @@ type group struct {
 	denied int // takes outside of the group
 	slot   uint16
 	own    bool // sent for the limiter itself: also while the circuit is open, and the circuit does not count it
-	late   bool // if the call is refused, it needs a late reply, which lets its units be returned
+	closed bool // it has a check that fails closed: a reply that comes after a refusal lets the units be returned
 
 	weight int // added to the batch
 

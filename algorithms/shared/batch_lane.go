@@ -131,7 +131,7 @@ func (l *lane) enqueue(ctx context.Context, g *group) (own *batch, err error) {
 // mayOwn reports whether the caller of the last group in the queue may send it
 // itself. It requires mu.
 func (l *lane) mayOwn(ctx context.Context) bool {
-	if g := l.queue[len(l.queue)-1]; l.redis.own == nil || len(l.queue) != 1 || g.late || g.ended != nil || g.queued.Before(l.late.Add(workersFor)) {
+	if g := l.queue[len(l.queue)-1]; l.redis.own == nil || len(l.queue) != 1 || g.closed || g.ended != nil || g.queued.Before(l.late.Add(workersFor)) {
 		return false
 	}
 	deadline, ok := ctx.Deadline()

@@ -217,6 +217,29 @@ func TestOnlySharedDenialsAreRemembered(t *testing.T) {
 	}
 }
 
+// An answer that arrives late drops no denial that Redis gave after it.
+func TestLateAnswerDropsNoNewerDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, limit := newDenied(), algorithms.FixedWindow(2, time.Hour)
+		late := true
+		d.store.after = func(*call) {
+			if late { // the first answer
+				late = false
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+		go func() { _, _ = algorithms.Allow(t.Context(), d, "usr=1", limit) }()
+		synctest.Wait()
+		time.Sleep(5 * time.Millisecond)
+		d.exhaust(t, limit)
+		time.Sleep(20 * time.Millisecond)
+		hits := d.hits()
+		if got := take(t, d, "usr=1", limit, 1); got.Allowed || d.hits() != hits+1 {
+			t.Errorf("got %+v and %d hits, want the remembered denial", got, d.hits()-hits)
+		}
+	})
+}
+
 // The denied checks of a call are remembered. Then its other checks are not
 // asked; trials are always counted.
 func TestDenialsOfSeveralChecks(t *testing.T) {

@@ -61,10 +61,8 @@ const (
 	firstPause  = 250 * time.Millisecond
 	steadyPause = time.Second
 
-	// In µs: a timer that fires less late is punctual, and expiries are excused
-	// for so long.
-	punctual   = 10_000
-	excusedFor = 1_000_000
+	punctual   = 10_000    // µs: a timer that fires later is late
+	excusedFor = 1_000_000 // µs: late expiries count if all have been late for so long
 )
 
 // circuits are the circuits of all masters.

@@ -13,6 +13,16 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
+// keysOfShards returns at least n keys of each of three masters.
+func keysOfShards(n int) (shards [3][]string) {
+	for i := 0; len(shards[0]) < n || len(shards[1]) < n || len(shards[2]) < n; i++ {
+		key := fmt.Sprint("usr=", i)
+		shard := int(slotOf(key)) * len(shards) / clusterSlots
+		shards[shard] = append(shards[shard], key)
+	}
+	return shards
+}
+
 // TestDeadShardLeavesOthers: one of three shards is dead. Then the others stall
 // once, so that all circuits open. From 2 s after the stall, Redis decides at
 // least 60 % of all calls again, of each failure mode. Two thirds are possible.
@@ -20,12 +30,7 @@ func TestDeadShardLeavesOthers(t *testing.T) {
 	t.Parallel()
 	const wanted, perShard = 60, 200 // per cent, and keys
 	cluster := redistest.StartCluster(t, "--cluster-require-full-coverage", "no")
-	var shards [3][]string // 600 keys or a few more
-	for i := 0; len(shards[0]) < perShard || len(shards[1]) < perShard || len(shards[2]) < perShard; i++ {
-		key := fmt.Sprint("usr=", i)
-		shard := int(slotOf(key)) * len(shards) / 16384
-		shards[shard] = append(shards[shard], key)
-	}
+	shards := keysOfShards(perShard)
 	modes := []struct {
 		name string
 		fail algorithms.FailureMode
@@ -89,12 +94,7 @@ func TestDeadShardRefusesItsOwnLogins(t *testing.T) {
 	t.Parallel()
 	const most = 40 // per cent
 	cluster := redistest.StartCluster(t, "--cluster-require-full-coverage", "no")
-	var shards [3][]string
-	for i := 0; len(shards[0]) < 100 || len(shards[1]) < 100 || len(shards[2]) < 100; i++ {
-		key := fmt.Sprint("usr=", i)
-		shard := int(slotOf(key)) * len(shards) / 16384
-		shards[shard] = append(shards[shard], key)
-	}
+	shards := keysOfShards(100)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 	t.Cleanup(func() { _ = client.Close() })
 	limiter := must(t, client, &Options{Deadline: unhurried(defaultDeadline)})

@@ -153,8 +153,9 @@ func (r *redisLayer) decide(ctx context.Context, c *call) error {
 
 // do sends plain commands, all for one slot, and returns the first of their
 // errors. They must do no harm if the client sends them late, or more than once.
-// If do returns an error, the client may still write their replies. No caller asks a
-// Redis that is silent often enough for abandoned commands to gather.
+// If do returns an error, the client may still write their replies. A silent Redis
+// opens the circuit, and then the limiter sends no plain commands. So few abandoned
+// commands gather.
 func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 	ctx, cancel := context.WithTimeout(ctx, max(r.deadline, controlDeadline))
 	defer cancel() // not before the end is read: both would be ready

@@ -77,7 +77,7 @@ func (rc *redisCall) split() {
 		it.part = rc.partOf(it)
 		g := &rc.groups[it.part]
 		g.items = append(g.items, it)
-		g.late = g.late || it.fail == algorithms.FailClosed
+		g.closed = g.closed || it.fail == algorithms.FailClosed
 		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost)
 	}
 }

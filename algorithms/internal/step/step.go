@@ -158,12 +158,7 @@ func (l *Limit) At(s State, now int64) State {
 	return s
 }
 
-// Charge adds units to a state that At returned.
-func (l *Limit) Charge(s State, now, units int64) State {
-	return l.charge(s, now, units, 0)
-}
-
-// Force is Charge for units that need not fit: into debt, up to the cap.
+// Force adds units to a state that At returned, also units that do not fit: into debt, up to the cap.
 func (l *Limit) Force(s State, now, units int64) State { return l.force(s, now, units, 0) }
 
 func (l *Limit) force(s State, now, units, id int64) State {
