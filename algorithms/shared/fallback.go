@@ -203,7 +203,7 @@ func (f *fallback) close() {
 	f.cancel()
 	f.mu.Unlock()
 	f.tending.Wait()
-	f.report.log.close()
+	f.report.log.Close()
 }
 
 func (f *fallback) addStats(s *algorithms.Stats) {

@@ -70,6 +70,12 @@ func take(tb testing.TB, l algorithms.Limiter, key string, limit algorithms.Limi
 	return d
 }
 
+const (
+	logPrefix = "ratelimit: "   // of every line
+	closesFor = 2 * time.Second // a logwriter.Writer waits for a handler
+	maxLines  = 1_000           // that a logwriter.Writer holds
+)
+
 // logRecords keep what was logged.
 type logRecords struct {
 	mu      sync.Mutex

@@ -47,7 +47,7 @@ func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 		First:    *first,
 	}
 	if begins {
-		r.report.add(slog.LevelWarn, "configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
+		r.report.log.Add(slog.LevelWarn, "configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
 	}
 	return []algorithms.Finding{f}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -140,7 +141,7 @@ func TestPanickingHandler(t *testing.T) {
 		r = newReport(slog.New(panickingHandler{logHandler: logHandler{log}, enabled: "for all"}), false)
 		r.failed(errTimeout)
 		log.wantLines(t, "all lines panic")
-		r.log.close()
+		r.log.Close()
 	})
 }
 
@@ -173,29 +174,47 @@ func TestCircuitsShareALine(t *testing.T) {
 	})
 }
 
-// close waits for the lines that wait for other circuits, and for some time for a
+// A circuit that opens, closes and opens again within a second has three lines. So the
+// last one tells the truth.
+func TestLastLineIsTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger(), true)
+		r.circuitOpened(1, errTimeout, 0)
+		r.circuitClosed(0, 0, 0)
+		r.circuitOpened(1, errTimeout, 0)
+		r.circuitOpened(2, errTimeout, 0)
+		r.log.Close()
+		log.wantLines(t, "at close", logUnavailable, logAvailable, logUnavailable)
+		if n := log.attrOf(2, "circuits"); n != int64(2) {
+			t.Errorf("got circuits=%v in the last line, want 2", n)
+		}
+	})
+}
+
+// Close waits for the lines that wait for other circuits, and for some time for a
 // handler that hangs.
 func TestCloseWritesLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), true)
-		r.log.close()
+		r.log.Close()
 		r.circuitOpened(1, errTimeout, 0)
-		time.Sleep(turnsFor)
+		time.Sleep(logwriter.TurnsFor)
 		log.wantLines(t, "after close", logUnavailable)
 
 		r = newReport(log.logger(), true)
 		r.circuitOpened(1, errTimeout, 0)
-		r.log.close()
-		r.log.close()
+		r.log.Close()
+		r.log.Close()
 		log.wantLines(t, "at close", logUnavailable)
 		start := time.Now()
 
 		hangs := make(chan struct{})
 		r = newReport(log.slowLogger(func() { <-hangs }), true)
 		r.circuitOpened(1, errTimeout, 0)
-		if r.log.close(); time.Since(start) != closeFor {
-			t.Errorf("close took %v with a handler that hangs, want %v", time.Since(start), closeFor)
+		if r.log.Close(); time.Since(start) != closesFor {
+			t.Errorf("close took %v with a handler that hangs, want %v", time.Since(start), closesFor)
 		}
 		close(hangs)
 		log.wantLines(t, "a handler that has hung", logUnavailable)

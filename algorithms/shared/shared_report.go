@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/logwriter"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // A report counts and logs what happens inside a limiter.
 type report struct {
-	log           *logWriter
+	log           *logwriter.Writer
 	turnsWait     time.Duration             // for lines of other circuits
 	errors        map[string]*atomic.Uint64 // by reason; the map never changes
 	loads         atomic.Uint64             // of the script, after Redis restarted, failed over or flushed its scripts
@@ -59,9 +60,9 @@ func (s *steady) next(now time.Time) (suppressed int, ok bool) {
 
 // newReport returns the report of a limiter whose circuits are many, or one.
 func newReport(log *slog.Logger, many bool) *report {
-	r := &report{log: &logWriter{handler: log.Handler()}, errors: make(map[string]*atomic.Uint64)}
+	r := &report{log: logwriter.New(log), errors: make(map[string]*atomic.Uint64)}
 	if many {
-		r.turnsWait = turnsFor
+		r.turnsWait = logwriter.TurnsFor
 	}
 	for i := range troubles { // they have all reasons
 		r.errors[troubles[i].reason] = new(atomic.Uint64)
@@ -69,19 +70,9 @@ func newReport(log *slog.Logger, many bool) *report {
 	return r
 }
 
-// add adds a line to the log.
-func (r *report) add(level slog.Level, text string, args ...any) { r.addAfter(0, level, text, args) }
-
-// addAfter adds a line that waits for others.
-func (r *report) addAfter(wait time.Duration, level slog.Level, text string, args []any) {
-	n := &line{Record: slog.NewRecord(time.Now(), level, logPrefix+text, 0), turns: 1, waits: wait}
-	n.Add(args...)
-	r.log.add(n)
-}
-
 // turned adds a line about a circuit to the log.
 func (r *report) turned(level slog.Level, text string, args ...any) {
-	r.addAfter(r.turnsWait, level, text, args)
+	r.log.AddAfter(r.turnsWait, level, text, args...)
 }
 
 // failed: a script or a command failed with err, or calls that had waited for too
@@ -105,7 +96,7 @@ func (r *report) failed(err error) {
 // steadily adds a line about trouble that may go on. It requires mu.
 func (r *report) steadily(s *steady, level slog.Level, text string, args ...any) {
 	if suppressed, ok := s.next(time.Now()); ok {
-		r.add(level, text, append(args, "suppressed", suppressed)...)
+		r.log.Add(level, text, append(args, "suppressed", suppressed)...)
 	}
 }
 
@@ -118,7 +109,7 @@ func (r *report) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.misconfigured.last) >= quietFor && r.wrong.CompareAndSwap(true, false) {
-		r.add(slog.LevelInfo, "Redis configured again", "suppressed", r.misconfigured.suppressed)
+		r.log.Add(slog.LevelInfo, "Redis configured again", "suppressed", r.misconfigured.suppressed)
 		r.misconfigured = steady{}
 	}
 }

@@ -1,0 +1,134 @@
+// Package logwriter writes the lines of a log on a goroutine of its own.
+//
+// Causes are found under mutexes and on requests, and a handler of logs may be
+// slow, hang or panic. So one goroutine writes the lines, and nothing waits for it.
+// A line carries the instant of its cause. The goroutine ends when all lines are
+// written.
+//
+// The circuits of a Cluster turn together when the network fails. So the line of
+// one waits for a second, and the circuits that turn in that time share it.
+package logwriter
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	prefix = "ratelimit: " // of every line of this module
+
+	// TurnsFor is how long a line about a circuit waits for other circuits.
+	TurnsFor = time.Second
+
+	closeFor = 2 * time.Second // Close waits for a handler
+	maxLines = 1_000           // that wait for a slow handler; more are dropped
+)
+
+// A Writer writes lines to the handler of a logger. It is safe for concurrent use.
+type Writer struct {
+	handler slog.Handler
+
+	mu      sync.Mutex    // guards the fields below
+	lines   []*line       // to be written
+	written chan struct{} // closed when they are; nil if there are none
+}
+
+// A line is one line of the log.
+type line struct {
+	slog.Record
+	turns int           // circuits that share it, if it waits
+	waits time.Duration // for other circuits
+}
+
+// New returns a Writer; nil means slog.Default().
+func New(log *slog.Logger) *Writer {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Writer{handler: log.Handler()}
+}
+
+// Add adds a line to the log.
+func (w *Writer) Add(level slog.Level, text string, args ...any) { w.AddAfter(0, level, text, args...) }
+
+// AddAfter adds a line about a circuit. It waits for other circuits, and joins the
+// latest line about one, if that is not written and tells the same.
+func (w *Writer) AddAfter(wait time.Duration, level slog.Level, text string, args ...any) {
+	n := &line{Record: slog.NewRecord(time.Now(), level, prefix+text, 0), turns: 1, waits: wait}
+	n.Record.Add(args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n.waits > 0 && w.join(n) || len(w.lines) == maxLines {
+		return
+	}
+	w.lines = append(w.lines, n)
+	if w.written == nil {
+		w.written = make(chan struct{})
+		go w.write()
+	}
+}
+
+// join lets n take the place of the latest line about a circuit. It reports false if
+// there is none, or if it tells another turn. It requires mu.
+func (w *Writer) join(n *line) bool {
+	for i := len(w.lines) - 1; i >= 0; i-- {
+		if latest := w.lines[i]; latest.waits > 0 {
+			if latest.Message != n.Message {
+				return false
+			}
+			n.turns, n.Time = n.turns+latest.turns, latest.Time
+			w.lines[i] = n
+			return true
+		}
+	}
+	return false
+}
+
+// write writes the lines, until there are no more.
+func (w *Writer) write() {
+	for {
+		w.mu.Lock()
+		if len(w.lines) == 0 {
+			close(w.written)
+			w.written = nil
+			w.mu.Unlock()
+			return
+		}
+		due := w.lines[0].Time.Add(w.lines[0].waits)
+		w.mu.Unlock()
+		time.Sleep(time.Until(due))
+		w.mu.Lock()
+		next := w.lines[0]
+		w.lines = w.lines[1:]
+		w.mu.Unlock()
+		w.handle(next)
+	}
+}
+
+// handle writes a line. A handler that panics loses it.
+func (w *Writer) handle(n *line) {
+	defer func() { _ = recover() }()
+	if ctx := context.Background(); w.handler.Enabled(ctx, n.Level) {
+		if n.waits > 0 {
+			n.Record.Add("circuits", n.turns)
+		}
+		_ = w.handler.Handle(ctx, n.Record)
+	}
+}
+
+// Close waits until the lines are written, at most for two seconds. A Writer that is
+// closed still writes.
+func (w *Writer) Close() {
+	w.mu.Lock()
+	written := w.written
+	w.mu.Unlock()
+	if written == nil {
+		return
+	}
+	select {
+	case <-written:
+	case <-time.After(closeFor):
+	}
+}
