@@ -33,16 +33,16 @@ func (q *request) logTrouble() {
 	why := &q.refusal
 	switch {
 	case why.err == nil:
-	case why.outcome == outcomeKeyError && why.status == http.StatusInternalServerError:
-		q.m.troubles.log("key function failure", why.err, "policy", why.policy.Name)
-	case why.outcome == outcomeKeyError && why.status == http.StatusServiceUnavailable && q.http.Context().Err() == nil:
-		q.m.troubles.log("identity lookup failure", why.err, "policy", why.policy.Name)
-	case why.outcome == outcomeInvalid:
-		q.m.troubles.log("invalid check", why.err)
-	case why.outcome == outcomeFailedClosed:
-		q.m.troubles.log("fail-closed refusal", why.err, "policy", q.closedPolicy())
-	case why.outcome == outcomeFailedOpen:
-		q.m.troubles.log("fail-open admission", why.err, "policy", q.openPolicy())
+	case why.outcome == OutcomeKeyError && why.status == http.StatusInternalServerError:
+		q.m.log.trouble("key function failure", why.policy.Name, why.err)
+	case why.outcome == OutcomeKeyError && why.status == http.StatusServiceUnavailable && q.http.Context().Err() == nil:
+		q.m.log.trouble("identity lookup failure", why.policy.Name, why.err)
+	case why.outcome == OutcomeInvalid:
+		q.m.log.trouble("invalid check", "", why.err)
+	case why.outcome == OutcomeFailedClosed:
+		q.m.log.trouble("fail-closed refusal", q.closedPolicy(), why.err)
+	case why.outcome == OutcomeFailedOpen:
+		q.m.log.trouble("fail-open admission", q.openPolicy(), why.err)
 	}
 }
 
@@ -70,18 +70,18 @@ func (q *request) afterGuess() {
 		if c := q.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
 			c.Key = strings.Clone(c.Key) // its bytes are the request's
 			c.Op = algorithms.Return
-			q.m.settle(q.parts[0].policy.Name, c)
+			q.m.settler.Settle(q.parts[0].policy.Name, c)
 		}
 	}
-	if v := q.verdict; v.Status == http.StatusTooManyRequests && q.parts[0].denied == 0 {
-		q.m.guesses.add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
+	if v := q.verdict; v.Status == http.StatusTooManyRequests && q.asked() && q.m.guesses != nil {
+		q.m.guesses.Add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
 	}
 }
 
 // shadowDenied reports whether a shadow policy would have denied the request.
 func (q *request) shadowDenied() bool {
 	for i := range q.verdict.Policies {
-		if q.verdict.Policies[i].Outcome == outcomeShadowDenied {
+		if q.verdict.Policies[i].Outcome == OutcomeShadowDenied {
 			return true
 		}
 	}
@@ -97,7 +97,7 @@ func (q *request) countDenials() {
 	}
 	for i := range q.verdict.Policies {
 		a, p := &q.parts[i], &q.verdict.Policies[i]
-		if p.Decision.Allowed || q.refusal.err != nil || a.denied == 0 && !p.Banned && p.Decision.Source == algorithms.Undecided {
+		if p.Decision.Allowed || q.refusal.err != nil || q.asked() && !p.Banned && p.Decision.Source == algorithms.Undecided {
 			continue
 		}
 		key := q.key(a)
@@ -106,13 +106,7 @@ func (q *request) countDenials() {
 			hash = maphash.String(keySeed, key)
 		}
 		a.policy.denied.Add(hash, key, now)
-		if a.denied > 0 {
-			continue
-		}
-		if burst := a.limit.Burst(); a.cost > burst && burst > 0 { // 0 for the limit Nobody
-			q.m.find(costAboveBurst, a.policy)
-		}
-		if a.policy.banner != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
+		if q.asked() && a.policy.bans != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
 			q.m.countTowardsBan(a.policy, strings.Clone(key)) // its bytes are the request's
 		}
 	}
@@ -139,7 +133,7 @@ func (q *request) report() {
 func (q *request) reportDivergences(ctx context.Context) {
 	for i := range q.parts {
 		a := &q.parts[i]
-		if a.denied > 0 || a.candidate < 0 {
+		if a.candidate < 0 {
 			continue
 		}
 		live, candidate := &q.checks[a.own].Decision, &q.checks[a.candidate].Decision

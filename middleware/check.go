@@ -13,7 +13,7 @@ import (
 
 // check asks the limiter about all parts.
 func (q *request) check() {
-	if len(q.parts) == 0 || q.parts[0].denied > 0 {
+	if !q.asked() {
 		return
 	}
 	for i := range q.parts {
@@ -34,6 +34,19 @@ func (q *request) check() {
 			q.checks[i].Decision = algorithms.Decision{}
 		}
 	}
+	for i := range q.parts {
+		if a := &q.parts[i]; a.limit.Algorithm().Concurrent() {
+			a.expectEnd(&q.checks[a.own].Decision)
+		}
+	}
+}
+
+// expectEnd sets the wait of a request that a concurrent limit denies. The limiter
+// cannot know when a running request ends, so it tells the hold.
+func (a *part) expectEnd(d *algorithms.Decision) {
+	if !d.Allowed && d.Source != algorithms.Undecided && d.RetryAfter != algorithms.Never {
+		d.RetryAfter = a.policy.settling.Holds.Median(a.limit.Window())
+	}
 }
 
 // addChecks adds the checks of a part: the ban check of its key, its own, and
@@ -47,18 +60,18 @@ func (q *request) addChecks(a *part) {
 			fail = algorithms.FailLocal // a policy that denies nothing cannot fail closed
 		}
 	}
-	if p.banner != nil && op == algorithms.Take {
+	if p.bans != nil && op == algorithms.Take {
 		var c *algorithms.Check
 		c, a.ban = q.newCheck()
-		*c = p.banner.check(key)
+		p.bans.Check(c, key)
 	}
 	c, place := q.newCheck()
 	a.own = place
 	c.Policy, c.Key, c.Limit, c.Cost = p.Name, key, a.limit, a.cost
 	c.Op, c.Fail, c.Exact = op, fail, p.ChargeIf != nil
-	if p.candidate != nil && a.grade == p.base && op == algorithms.Take {
+	if p.candidate != nil && a.configured == p.base && op == algorithms.Take {
 		c, a.candidate = q.newCheck()
-		c.Policy, c.Key, c.Limit, c.Cost = p.trial, key, p.candidate.limit, a.cost
+		c.Policy, c.Key, c.Limit, c.Cost = p.trial, key, p.candidate.Limit, a.cost
 		c.Op = algorithms.TrialInstead
 	}
 	q.settles = q.settles || p.settles() || a.limit.Algorithm().Concurrent()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
@@ -91,30 +92,32 @@ func (d *directory) key() keyfunc.Key {
 func TestLookupFails(t *testing.T) {
 	for _, fail := range []algorithms.FailureMode{algorithms.FailLocal, algorithms.FailOpen, algorithms.FailClosed} {
 		t.Run(fail.String(), func(t *testing.T) {
-			var log logRecords
-			d, l, seen := &directory{err: func(context.Context) error { return errOurs }}, &spy{Limiter: newStill(t)}, new(eventLog)
-			m := newMiddleware(t, l, &ratelimit.Options{Logger: log.logger(), Observers: []ratelimit.Observer{seen}},
-				byIP("first", hourly), ratelimit.Policy{Name: "api", Key: d.key(), Limit: hourly, Fail: fail})
-			for range 3 {
-				w := record(m.Handler(ok), presenting("192.0.2.1", "key"))
-				checkUnavailable(t, w.Header(), w.Body.String())
-				if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "hunter2") {
-					t.Errorf("got %s, want 503 without the error", answerOf(w))
+			synctest.Test(t, func(t *testing.T) {
+				var log logRecords
+				d, l, seen := &directory{err: func(context.Context) error { return errOurs }}, &spy{Limiter: newStill(t)}, new(eventLog)
+				m := newMiddleware(t, l, &ratelimit.Options{Logger: log.logger(), Observers: []ratelimit.Observer{seen}},
+					byIP("first", hourly), ratelimit.Policy{Name: "api", Key: d.key(), Limit: hourly, Fail: fail})
+				for range 3 {
+					w := record(m.Handler(ok), presenting("192.0.2.1", "key"))
+					checkUnavailable(t, w.Header(), w.Body.String())
+					if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "hunter2") {
+						t.Errorf("got %s, want 503 without the error", answerOf(w))
+					}
 				}
-			}
-			v, err := m.Check(presenting("192.0.2.1", "key"))
-			if v.Status != 503 || !errors.Is(err, errOurs) || len(v.Policies) != 0 || v.RetryAfter != 0 {
-				t.Errorf("got %+v and %v, want 503 and the look-up's error", v, err)
-			}
-			if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "lookup") {
-				t.Errorf("got %q, want one line", got)
-			}
-			if got := l.asked(); got != "" {
-				t.Errorf("got %q asked, want nothing", got)
-			}
-			if e := seen.of(ratelimit.Decided)[0]; e.Policy != "api" || !errors.Is(e.Err, errOurs) {
-				t.Errorf("got event %+v, want the policy and the error", e)
-			}
+				v, err := m.Check(presenting("192.0.2.1", "key"))
+				if v.Status != 503 || !errors.Is(err, errOurs) || len(v.Policies) != 0 || v.RetryAfter != 0 {
+					t.Errorf("got %+v and %v, want 503 and the look-up's error", v, err)
+				}
+				if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "lookup") {
+					t.Errorf("got %q, want one line", got)
+				}
+				if got := l.asked(); got != "" {
+					t.Errorf("got %q asked, want nothing", got)
+				}
+				if e := seen.of(ratelimit.Decided)[0]; e.Policy != "api" || !errors.Is(e.Err, errOurs) {
+					t.Errorf("got event %+v, want the policy and the error", e)
+				}
+			})
 		})
 	}
 }
@@ -124,23 +127,25 @@ func TestLookupFails(t *testing.T) {
 func TestLookupOfCancelled(t *testing.T) {
 	for name, want := range map[string]int{"The client has hung up.": 0, "The look-up has a deadline of its own.": 1} {
 		t.Run(name, func(t *testing.T) {
-			var log logRecords
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			d := &directory{err: func(ctx context.Context) error {
-				if want == 0 {
-					cancel()
-					return ctx.Err()
+			synctest.Test(t, func(t *testing.T) {
+				var log logRecords
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				d := &directory{err: func(ctx context.Context) error {
+					if want == 0 {
+						cancel()
+						return ctx.Err()
+					}
+					return context.DeadlineExceeded
+				}}
+				l := &spy{Limiter: newStill(t)}
+				m := newMiddleware(t, l, &ratelimit.Options{Logger: log.logger()}, ratelimit.Policy{Name: "api", Key: d.key(), Limit: hourly})
+				served := new(counter)
+				w := record(m.Handler(served), presenting("192.0.2.1", "key").WithContext(ctx))
+				if got := log.lines(); len(got) != want || w.Code != 503 || served.n.Load() != 0 || l.asked() != "" {
+					t.Errorf("got %d and %q, want 503 and %d lines", w.Code, got, want)
 				}
-				return context.DeadlineExceeded
-			}}
-			l := &spy{Limiter: newStill(t)}
-			m := newMiddleware(t, l, &ratelimit.Options{Logger: log.logger()}, ratelimit.Policy{Name: "api", Key: d.key(), Limit: hourly})
-			served := new(counter)
-			w := record(m.Handler(served), presenting("192.0.2.1", "key").WithContext(ctx))
-			if got := log.lines(); len(got) != want || w.Code != 503 || served.n.Load() != 0 || l.asked() != "" {
-				t.Errorf("got %d and %q, want 503 and %d lines", w.Code, got, want)
-			}
+			})
 		})
 	}
 }
@@ -204,16 +209,18 @@ func TestLookupsOfOneRequest(t *testing.T) {
 
 // TestEmptyID: a look-up that returns no error and no account is the program's error, and is logged once.
 func TestEmptyID(t *testing.T) {
-	var log logRecords
-	m := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: log.logger()}, ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly, Fail: algorithms.FailOpen})
-	for range 3 {
-		if w := record(m.Handler(ok), withKeys("empty-id")); w.Code != 500 || w.Header().Get("Retry-After") != "" {
-			t.Errorf("got %s, want 500", answerOf(w))
+	synctest.Test(t, func(t *testing.T) {
+		var log logRecords
+		m := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: log.logger()}, ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly, Fail: algorithms.FailOpen})
+		for range 3 {
+			if w := record(m.Handler(ok), withKeys("empty-id")); w.Code != 500 || w.Header().Get("Retry-After") != "" {
+				t.Errorf("got %s, want 500", answerOf(w))
+			}
 		}
-	}
-	if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "empty ID") || strings.Contains(got[0], "empty-id") {
-		t.Errorf("got %q, want one line that says so, without the key", got)
-	}
+		if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "empty ID") || strings.Contains(got[0], "empty-id") {
+			t.Errorf("got %q, want one line that says so, without the key", got)
+		}
+	})
 }
 
 // TestVerdictByName: handlers find their policy by its name, and no verdict if no policy was asked.

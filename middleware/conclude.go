@@ -21,21 +21,23 @@ type evidence struct {
 	err     error              // why the limiter could not answer
 	unknown error              // the key is unknown, and its address was charged
 	ended   bool               // the context of the request has ended
+	asked   bool               // the limiter
 	alone   bool               // no other instance shares the limiter
 }
 
 // conclude fills in the verdict, with room for one PolicyVerdict per part.
 func (q *request) conclude() {
 	e := evidence{
-		exempt: q.verdict.Exempt, refusal: q.refusal, parts: q.parts, checks: q.checks, err: q.err, unknown: q.unknown, alone: q.m.alone,
+		exempt: q.verdict.Exempt, refusal: q.refusal, parts: q.parts, checks: q.checks, err: q.err, unknown: q.unknown, asked: q.asked(), alone: q.m.alone,
 	}
 	if q.err != nil {
 		e.ended = q.http.Context().Err() != nil
 	}
 	room := slices.Grow(q.verdict.Policies, len(q.parts))[:len(q.parts)]
 	q.refusal = e.conclude(q.verdict, room)
-	q.verdict.config = q.config
-	q.spread()
+	if q.verdict.config = q.config; !q.verdict.Allowed {
+		q.spread()
+	}
 }
 
 // conclude makes the verdict in v, and returns why a policy did not decide.
@@ -46,8 +48,7 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 		return e.refusal
 	}
 	v.Policies = room
-	asked := len(e.parts) > 0 && e.parts[0].denied == 0
-	v.Degraded = asked && !e.alone && !e.sharedDecided()
+	v.Degraded = e.asked && !e.alone && !e.sharedDecided()
 	status, admitted := http.StatusServiceUnavailable, true
 	for i := range e.parts {
 		a, p := &e.parts[i], &v.Policies[i]
@@ -74,7 +75,7 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 		v.Allowed = true
 	}
 	if v.Allowed && e.unknown != nil { // the guess was paid for, and is still no identity
-		why = refusal{err: e.unknown, status: http.StatusUnauthorized, outcome: outcomeKeyError}
+		why = refusal{err: e.unknown, status: http.StatusUnauthorized, outcome: OutcomeKeyError}
 	}
 	if why.status != 0 {
 		v.refuse(why)
@@ -100,8 +101,8 @@ func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithm
 	p.Name, p.Tier, p.Limit = a.policy.Name, a.tier, a.limit // by fields: a literal is made and then copied
 	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.hidden(), a.shadow, a.override, a.unknownTier
 	p.KeyHash = uint32(a.hash)
-	if a.grade != nil {
-		p.quota = a.grade.quota
+	if a.configured != nil {
+		p.quota = a.configured.quota
 	} else {
 		p.quota, p.dynamic = a.policy.base.quota, true
 	}
@@ -123,20 +124,20 @@ func (e *evidence) fail(v *Verdict) refusal {
 	switch {
 	case errors.Is(e.err, algorithms.ErrInvalid):
 		v.Degraded = false
-		return refusal{err: e.err, status: http.StatusInternalServerError, outcome: outcomeInvalid}
+		return refusal{err: e.err, status: http.StatusInternalServerError, outcome: OutcomeInvalid}
 	case e.ended:
 		// The client has hung up. Serving the request would be a way around the
 		// limits for clients that hang up at once.
 		v.Degraded = false
-		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: outcomeCancelled}
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeCancelled}
 	case e.failsClosed():
-		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: outcomeFailedClosed}
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeFailedClosed}
 	}
 	v.Allowed = true
 	for i := range v.Policies {
 		v.Policies[i].Decision.Allowed = true
 	}
-	return refusal{err: e.err, outcome: outcomeFailedOpen}
+	return refusal{err: e.err, outcome: OutcomeFailedOpen}
 }
 
 func (e *evidence) failsClosed() bool {
@@ -160,20 +161,20 @@ func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
 	case why.err != nil:
 		return why.outcome
 	case p.Banned:
-		return outcomeBanned
+		return OutcomeBanned
 	case p.Shadow && decided && !p.Decision.Allowed:
-		return outcomeShadowDenied
+		return OutcomeShadowDenied
 	case !decided && p.Decision.Allowed && v.Degraded:
-		return outcomeFailedOpen
+		return OutcomeFailedOpen
 	case !decided && p.Decision.Allowed:
-		return outcomeUnasked
+		return OutcomeUnasked
 	case v.Degraded && p.Decision.Allowed:
-		return outcomeDegradedAllowed
+		return OutcomeDegradedAllowed
 	case v.Degraded:
-		return outcomeDegradedDenied
+		return OutcomeDegradedDenied
 	case p.Decision.Allowed:
-		return outcomeAllowed
+		return OutcomeAllowed
 	default:
-		return outcomeDenied // also by a Memory that is full
+		return OutcomeDenied // also by a Memory that is full
 	}
 }

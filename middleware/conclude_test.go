@@ -21,11 +21,12 @@ type caseOf struct{ evidence }
 // evidenceOf returns the evidence of answered parts.
 func evidenceOf(answers ...answer) *caseOf {
 	e := new(caseOf)
+	e.asked = len(answers) > 0 && answers[0].denied == 0
 	for i, a := range answers {
 		p := &policy{Policy: Policy{Name: fmt.Sprint("p", i), Capacity: a.capacity, Hidden: a.hidden}}
-		limit := algorithms.TokenBucket(10, time.Hour)
+		l := algorithms.TokenBucket(10, time.Hour)
 		part := part{
-			policy: p, limit: limit, grade: &grade{limit: limit}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,
+			policy: p, limit: l, configured: &limit{Limit: l}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,
 			override: a.overridden, hash: 7, own: -1, ban: -1, candidate: -1,
 		}
 		if a.denied == 0 {
@@ -38,7 +39,7 @@ func evidenceOf(answers ...answer) *caseOf {
 			if a.shadow {
 				op = algorithms.Trial
 			}
-			e.checks = append(e.checks, algorithms.Check{Policy: p.Name, Op: op, Limit: limit, Fail: a.fail, Decision: a.own})
+			e.checks = append(e.checks, algorithms.Check{Policy: p.Name, Op: op, Limit: l, Fail: a.fail, Decision: a.own})
 			if a.candidate != nil {
 				part.candidate = len(e.checks)
 				e.checks = append(e.checks, algorithms.Check{Policy: p.Name + "~candidate", Op: algorithms.TrialInstead, Decision: *a.candidate})
@@ -104,7 +105,7 @@ func failed(err error, modes ...algorithms.FailureMode) *caseOf {
 
 func refusedBy(status int) *caseOf {
 	return new(caseOf).with(func(e *evidence) {
-		e.refusal = refusal{err: errKey, status: status, outcome: outcomeKeyError, policy: &policy{}}
+		e.refusal = refusal{err: errKey, status: status, outcome: OutcomeKeyError, policy: &policy{}}
 	})
 }
 

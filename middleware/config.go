@@ -12,6 +12,9 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/ban"
+	"github.com/penstock-go/penstock/middleware/internal/findings"
+	"github.com/penstock-go/penstock/middleware/internal/settle"
 	"github.com/penstock-go/penstock/middleware/internal/topk"
 )
 
@@ -21,7 +24,7 @@ type config struct {
 	limiter   algorithms.Limiter // of the Middleware
 	given     []Policy
 	policies  []*policy         // hidden ones last
-	mix       mix               // of all their limits
+	kinds     limitKinds        // of all their limits
 	challenge string            // of 401
 	bodies    map[string][]byte // of 429, by the one policy that denies
 	bans      map[string][]byte // the same, if the policy denies for a ban
@@ -30,28 +33,27 @@ type config struct {
 // A policy is a Policy, compiled for requests.
 type policy struct {
 	Policy
-	byClient bool // the key, or a part of it, takes the address that ClientIP finds
-	spreads  bool // denied clients get slots
-
+	shared       bool // all clients share the limit: denied ones get slots
 	countsClient bool // the key is one client's own
 
-	base      *grade
-	tiers     map[string]*grade
-	candidate *grade  // nil: none
-	trial     string  // the candidate's name
-	banner    *banner // nil: no bans
+	base      *limit
+	tiers     map[string]*limit
+	candidate *limit    // nil: none
+	trial     string    // the candidate's name
+	bans      *ban.Bans // nil: none
+	settling  settle.Policy
 	denied    *topk.Tally
-	symptoms  *symptoms
+	findings  *findings.Policy
 }
 
-// newConfig compiles policies. client is the key of those without one.
-func newConfig(limiter algorithms.Limiter, policies []Policy, client keyfunc.Key) (*config, error) {
+// newConfig compiles policies.
+func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 	var errs []error
 	if len(policies) == 0 {
 		errs = append(errs, errors.New("ratelimit: no policies: pass at least one"))
 	}
 	names := make(map[string]bool)
-	c := &config{limiter: limiter, bodies: make(map[string][]byte), bans: make(map[string][]byte)}
+	c := &config{limiter: m.limiter, bodies: make(map[string][]byte), bans: make(map[string][]byte)}
 	for _, p := range policies {
 		errs = append(errs, p.validate())
 		if names[p.Name] {
@@ -59,22 +61,22 @@ func newConfig(limiter algorithms.Limiter, policies []Policy, client keyfunc.Key
 		}
 		names[p.Name] = true
 		for _, l := range p.limits() {
-			c.mix.add(l)
+			c.kinds.add(l)
 		}
 	}
-	errs = append(errs, lines("ratelimit", c.mix.validate())...)
+	errs = append(errs, lines("ratelimit", c.kinds.validate())...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return c, c.compile(policies, client)
+	return c, c.compile(m, policies)
 }
 
 // compile fills in a config of valid policies.
-func (c *config) compile(policies []Policy, client keyfunc.Key) error {
+func (c *config) compile(m *Middleware, policies []Policy) error {
 	var errs []error
 	var challenges []string
 	for _, p := range policies {
-		compiled, err := compilePolicy(p, client)
+		compiled, err := m.compilePolicy(p)
 		errs = append(errs, err)
 		c.given, c.policies = append(c.given, compiled.Policy), append(c.policies, compiled)
 		if p.Shadow {
@@ -100,42 +102,47 @@ func (c *config) compile(policies []Policy, client keyfunc.Key) error {
 	return errors.Join(errs...)
 }
 
-func compilePolicy(p Policy, client keyfunc.Key) (*policy, error) {
+func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	p.Tiers = maps.Clone(p.Tiers) // the caller may change its own map
 	if p.Candidate != nil {
-		candidate := *p.Candidate
-		p.Candidate = &candidate
+		p.Candidate = new(*p.Candidate)
 	}
 	if p.Ban != nil {
-		ban := *p.Ban
-		p.Ban = &ban
+		p.Ban = new(*p.Ban)
 	}
-	if p.Spread != nil {
-		p.Spread = new(*p.Spread)
-	}
-	base, err := newGrade(&p, p.Limit)
+	base, err := newLimit(&p, p.Limit)
 	if p.Key == (keyfunc.Key{}) {
-		p.Key = client // also for programs that read Policies
-	}
-	compiled := &policy{
-		Policy: p, base: base, tiers: make(map[string]*grade, len(p.Tiers)), denied: new(topk.Tally), symptoms: new(symptoms),
+		p.Key = m.clientKey() // also for programs that read Policies
 	}
 	info, _ := p.Key.Inspect() // it is valid
-	compiled.byClient = info.ByClientIP
-	compiled.spreads, compiled.countsClient = p.sharing(info.Kinds)
-	for tier, limit := range p.Tiers {
-		g, gradeErr := newGrade(&p, limit)
-		err = errors.Join(err, gradeErr)
-		compiled.tiers[tier] = g
+	compiled := &policy{
+		Policy: p, base: base, tiers: make(map[string]*limit, len(p.Tiers)), denied: new(topk.Tally),
+		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies),
+	}
+	compiled.settling = settle.Policy{
+		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds),
+	}
+	countsNoClient := !slices.ContainsFunc(info.Kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
+	compiled.shared, compiled.countsClient = p.Capacity || countsNoClient, !countsNoClient && !p.Capacity
+	for tier, l := range p.Tiers {
+		described, tierErr := newLimit(&p, l)
+		err = errors.Join(err, tierErr)
+		compiled.tiers[tier] = described
 	}
 	if p.Ban != nil {
-		compiled.banner = newBanner(&p)
+		compiled.bans = ban.New(p.Name, ban.Rule(*p.Ban))
 	}
 	if p.Candidate != nil {
-		compiled.candidate = &grade{limit: *p.Candidate}
+		compiled.candidate = &limit{Limit: *p.Candidate}
 		compiled.trial = p.Name + "~candidate"
 	}
 	return compiled, err
+}
+
+// replace keeps what requests have shown of the policy that p replaces.
+func (p *policy) replace(old *policy) {
+	p.denied, p.settling.Holds = old.denied, old.settling.Holds
+	p.findings.Replace(old.findings)
 }
 
 // rank orders policies: shadows after all others; capacity and hidden policies
@@ -179,11 +186,11 @@ func (c *config) body(v *Verdict) []byte {
 	}
 	banned := false
 	var room [4]string
-	names := room[:0] // of the advertised policies that deny
+	names := room[:0] // of the policies that deny; a hidden one has a name only if its limit is Concurrent
 	for i := range v.Policies {
 		p := &v.Policies[i]
 		banned = banned || p.Banned
-		if !p.Hidden && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
+		if named := !p.Hidden || p.Limit.Algorithm().Concurrent(); named && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
 			names = append(names, p.Name)
 		}
 	}

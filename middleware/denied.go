@@ -11,7 +11,7 @@ import (
 // An Offender is a key that a policy, or a shadow policy, denies.
 type Offender struct {
 	// Key shows the kind of each part and eight bytes of the part's SHA-256,
-	// e.g. ip=#7a3c5e0d9b1f2a48, unless the policy has PlainKeys. Routes and
+	// e.g. ip=#7a3c5e0d9b1f2a48, unless Options.PlainKeys is set. Routes and
 	// constants are plain. To test a suspect: printf ip=192.0.2.1 | sha256sum.
 	Key string
 
@@ -43,15 +43,15 @@ func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	var offenders []Offender
 	for _, e := range top[:min(max(0, n), len(top))] {
 		offenders = append(offenders, Offender{
-			Key: p.show(e.Key), Plain: e.Key, Denied: e.Count, Error: e.Error, Of: total, First: m.made.Add(e.First), Last: m.made.Add(e.Last),
+			Key: m.show(e.Key), Plain: e.Key, Denied: e.Count, Error: e.Error, Of: total, First: m.made.Add(e.First), Last: m.made.Add(e.Last),
 		})
 	}
 	return offenders
 }
 
 // show returns a key as operators see it.
-func (p *Policy) show(key string) string {
-	if p.PlainKeys {
+func (m *Middleware) show(key string) string {
+	if m.plainKeys {
 		return key
 	}
 	return hashed.Key(key)

@@ -21,9 +21,8 @@ func deny(m *ratelimit.Middleware, ip string, times int) {
 func TestTopDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plain, shadow := byIP("plain", algorithms.Nobody()), byIP("shadow", algorithms.Nobody())
-		plain.PlainKeys = true
 		shadow.Shadow = true
-		m := newMiddleware(t, newMemory(t), nil, plain, byIP("admits", hourly), shadow)
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{PlainKeys: true}, plain, byIP("admits", hourly), shadow)
 		start := time.Now()
 		deny(m, "192.0.2.1", 3)
 		time.Sleep(time.Minute)
@@ -68,14 +67,14 @@ func TestTopDeniedIsNotAboutTrouble(t *testing.T) {
 	}
 }
 
-// TestShownKeys: operators see the kind and a part of the hash, unless the policy shows its keys.
+// TestShownKeys: operators see the kind and a part of the hash, unless the options show keys.
 func TestShownKeys(t *testing.T) {
 	joined := keyfunc.Join(keyfunc.IP(nil), keyfunc.Const("login"))
 	for plain, want := range map[bool]string{
 		false: "ip=#" + shaOf("ip=192.0.2.1") + "|const=login", // printf ip=192.0.2.1 | sha256sum
 		true:  "ip=192.0.2.1|const=login",
 	} {
-		m := newMiddleware(t, newStill(t), nil, ratelimit.Policy{Name: "p", Key: joined, Limit: algorithms.Nobody(), PlainKeys: plain})
+		m := newMiddleware(t, newStill(t), &ratelimit.Options{PlainKeys: plain}, ratelimit.Policy{Name: "p", Key: joined, Limit: algorithms.Nobody()})
 		deny(m, "192.0.2.1", 1)
 		if got := m.TopDenied("p", 1); len(got) != 1 || got[0].Key != want {
 			t.Errorf("got %+v, want %q", got, want)

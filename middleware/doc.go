@@ -50,9 +50,15 @@
 //
 // # Retry-After
 //
-// After the wait of Retry-After, the same request is admitted if no other client spends, except under Concurrent.
-// Clients that share a limit get different waits: see [Policy.Spread]. Otherwise an aligned window or a Hidden policy
-// adds jitter: a tenth of the window, from 1 to 30 s.
+// After the wait of Retry-After, the same request is admitted if no other client spends. There are three exceptions:
+//
+//   - Clients that share a limit get slots: each denied client gets a wait of its own, 1/rate after the one before and at
+//     most eight minutes late. Clients share the limits of Capacity policies, and of keys that have only constants and
+//     routes.
+//   - An aligned window adds jitter: up to a tenth of the window, from 1 to 30 s. So its clients do not all return at its
+//     end.
+//   - A Concurrent limit cannot know when a running request ends. Its wait is the median of how long the policy's last
+//     sixteen requests took in this process.
 //
 // # Where to mount it
 //

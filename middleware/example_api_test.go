@@ -22,9 +22,9 @@ import (
 func ExampleOptions_clientIP() {
 	opts := &ratelimit.Options{ClientIP: keyfunc.IP(&keyfunc.IPOptions{
 		Trusted: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, // the load balancers
-	})}
+	}), PlainKeys: true}
 	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), opts, ratelimit.Policy{
-		Name: "api", Limit: algorithms.TokenBucket(1, time.Hour), PlainKeys: true,
+		Name: "api", Limit: algorithms.TokenBucket(1, time.Hour),
 	}))
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Forwarded-For", "203.0.113.7")

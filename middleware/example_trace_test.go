@@ -64,8 +64,8 @@ func ExampleObserver_tracing() {
 // The clients that a policy denies most, for a page that only operators see. PlainKeys shows their addresses.
 func ExampleMiddleware_TopDenied() {
 	limiter := algorithms.NewMemory(nil)
-	limited := ratelimit.Must(ratelimit.New(limiter, nil, ratelimit.Policy{
-		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour), PlainKeys: true,
+	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{PlainKeys: true}, ratelimit.Policy{
+		Name: "orders", Key: keyfunc.IP(nil), Limit: algorithms.TokenBucket(1, time.Hour),
 	}))
 	r := httptest.NewRequest("GET", "/orders", nil)
 	for range 5 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -136,25 +137,27 @@ func TestEndedContextIsNeverServed(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"expired": expired, "cancelled": cancelled} {
 		for _, mode := range []algorithms.FailureMode{algorithms.FailLocal, algorithms.FailOpen, algorithms.FailClosed} {
 			t.Run(fmt.Sprint(name, " ", mode), func(t *testing.T) {
-				log := new(logRecords)
-				memory, served := newStill(t), new(counter)
-				for _, limiter := range []algorithms.Limiter{memory, broken(errDown)} {
-					m := newMiddleware(t, limiter, &ratelimit.Options{Logger: log.logger()}, modes(mode)...)
-					w := record(m.Handler(served), from("192.0.2.1").WithContext(ctx))
-					if served.n.Load() > 0 || w.Code != http.StatusServiceUnavailable {
-						t.Errorf("got status %d, served %d, want 503", w.Code, served.n.Load())
+				synctest.Test(t, func(t *testing.T) {
+					log := new(logRecords)
+					memory, served := newStill(t), new(counter)
+					for _, limiter := range []algorithms.Limiter{memory, broken(errDown)} {
+						m := newMiddleware(t, limiter, &ratelimit.Options{Logger: log.logger()}, modes(mode)...)
+						w := record(m.Handler(served), from("192.0.2.1").WithContext(ctx))
+						if served.n.Load() > 0 || w.Code != http.StatusServiceUnavailable {
+							t.Errorf("got status %d, served %d, want 503", w.Code, served.n.Load())
+						}
+						v, err := m.Check(from("192.0.2.1").WithContext(ctx))
+						if v.Allowed || v.Status != http.StatusServiceUnavailable || err == nil {
+							t.Errorf("got %+v and error %v, want 503 and an error", v, err)
+						}
 					}
-					v, err := m.Check(from("192.0.2.1").WithContext(ctx))
-					if v.Allowed || v.Status != http.StatusServiceUnavailable || err == nil {
-						t.Errorf("got %+v and error %v, want 503 and an error", v, err)
+					if got := memory.Stats().Memory.Keys; got != 0 {
+						t.Errorf("got %d keys, want none", got)
 					}
-				}
-				if got := memory.Stats().Memory.Keys; got != 0 {
-					t.Errorf("got %d keys, want none", got)
-				}
-				if got := len(log.lines()); got != 0 {
-					t.Errorf("got %d lines logged, want none", got)
-				}
+					if got := len(log.lines()); got != 0 {
+						t.Errorf("got %d lines logged, want none", got)
+					}
+				})
 			})
 		}
 	}

@@ -4,9 +4,7 @@ package ratelimit_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,33 +27,35 @@ func wantFindings(t *testing.T, m *ratelimit.Middleware, when, want string) {
 
 // TestForwardingEnds: sixteen direct requests in a row end PS101, and its return is news.
 func TestForwardingEnds(t *testing.T) {
-	var log logRecords
-	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, byIP("p", plenty))
-	send := func(n int, forwarded bool) {
-		for range n {
-			r := from("192.0.2.1")
-			if forwarded {
-				with(r, "X-Forwarded-For", "198.51.100.1")
+	synctest.Test(t, func(t *testing.T) {
+		var log logRecords
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, byIP("p", plenty))
+		send := func(n int, forwarded bool) {
+			for range n {
+				r := from("192.0.2.1")
+				if forwarded {
+					with(r, "X-Forwarded-For", "198.51.100.1")
+				}
+				record(m.Handler(ok), r)
 			}
-			record(m.Handler(ok), r)
 		}
-	}
-	send(15, true)
-	wantFindings(t, m, "after 15 forwarded requests", "")
-	send(1, true)
-	wantFindings(t, m, "after 16", "PS101 p")
-	send(15, false)
-	wantFindings(t, m, "after 15 direct ones", "PS101 p")
-	send(1, true)
-	send(15, false)
-	wantFindings(t, m, "after a forwarded one and 15 direct ones", "PS101 p")
-	send(1, false)
-	wantFindings(t, m, "after 16 direct ones in a row", "")
-	send(16, true)
-	wantFindings(t, m, "after 16 forwarded ones again", "PS101 p")
-	if got := log.lines(); len(got) != 2 {
-		t.Errorf("got %q, want a line for each beginning", got)
-	}
+		send(15, true)
+		wantFindings(t, m, "after 15 forwarded requests", "")
+		send(1, true)
+		wantFindings(t, m, "after 16", "PS101 p")
+		send(15, false)
+		wantFindings(t, m, "after 15 direct ones", "PS101 p")
+		send(1, true)
+		send(15, false)
+		wantFindings(t, m, "after a forwarded one and 15 direct ones", "PS101 p")
+		send(1, false)
+		wantFindings(t, m, "after 16 direct ones in a row", "")
+		send(16, true)
+		wantFindings(t, m, "after 16 forwarded ones again", "PS101 p")
+		if got := log.lines(); len(got) != 2 {
+			t.Errorf("got %q, want a line for each beginning", got)
+		}
+	})
 }
 
 // TestUnknownRouteEnds: PS104 ends as soon as a route is known, and does not return for other paths.
@@ -249,67 +249,4 @@ func TestSilentOutcomes(t *testing.T) {
 	wantFindings(t, m, "after a written status", "")
 	serve(200, ok, from("192.0.2.1"))
 	wantFindings(t, m, "after 200 silent outcomes more", "")
-}
-
-// TestNeighboursLeave: PS106 ends when the other Middleware is closed, updated or garbage.
-func TestNeighboursLeave(t *testing.T) {
-	o := &ratelimit.Options{Logger: quiet}
-	other := byIP("p", algorithms.TokenBucket(1, time.Hour))
-	for name, leave := range map[string]func(t *testing.T, m **ratelimit.Middleware){
-		"closed": func(t *testing.T, m **ratelimit.Middleware) {
-			if err := (*m).Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-		},
-		"updated": func(t *testing.T, m **ratelimit.Middleware) {
-			if err := (*m).Update(byIP("p", hourly)); err != nil {
-				t.Error(err)
-			}
-		},
-		"renamed": func(t *testing.T, m **ratelimit.Middleware) {
-			if err := (*m).Update(byIP("q", algorithms.TokenBucket(1, time.Hour))); err != nil {
-				t.Error(err)
-			}
-		},
-		"garbage": func(_ *testing.T, m **ratelimit.Middleware) { *m = nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			memory := newMemory(t)
-			stays, leaves := newMiddleware(t, memory, o, byIP("p", hourly)), newMiddleware(t, memory, o, other)
-			record(leaves.Handler(ok), from("192.0.2.1"))
-			wantFindings(t, stays, "beside the other", "PS106 p")
-			wantFindings(t, leaves, "of the other", "PS106 p")
-			leave(t, &leaves)
-			for range 100 { // until the cleanup has run
-				if name != "garbage" || findings(stays) == "" {
-					break
-				}
-				runtime.GC()
-				runtime.Gosched()
-			}
-			wantFindings(t, stays, "without the other", "")
-			runtime.KeepAlive(leaves)
-		})
-	}
-}
-
-// TestNeighboursAreLoggedOnce: an Update that changes nothing logs nothing again.
-func TestNeighboursAreLoggedOnce(t *testing.T) {
-	var log logRecords
-	o, memory := &ratelimit.Options{Logger: log.logger()}, newMemory(t)
-	first := newMiddleware(t, memory, o, byIP("p", hourly))
-	second := newMiddleware(t, memory, o, byIP("p", plenty))
-	if got := log.lines(); len(got) != 1 || !strings.Contains(got[0], "code=PS106 policy=p") {
-		t.Errorf("got %q of New, want PS106", got)
-	}
-	since := fmt.Sprint(first.Findings())
-	for range 3 {
-		if err := second.Update(byIP("p", plenty)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := log.lines(); len(got) != 0 || fmt.Sprint(first.Findings()) != since {
-		t.Errorf("got %q and %v after equal Updates, want no line and %s", got, first.Findings(), since)
-	}
-	runtime.KeepAlive(first)
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -31,8 +32,8 @@ func findings(m *ratelimit.Middleware) string {
 	return strings.Join(all, ", ")
 }
 
-// TestDoctor: each misconfiguration is found, and logged once. A good configuration has no findings.
-func TestDoctor(t *testing.T) {
+// TestFindings: each misconfiguration is found, and logged once. A good configuration has no findings.
+func TestFindings(t *testing.T) {
 	const plenty = 600 // requests, of 20 clients, every tenth of them forwarded
 	policy := func(key keyfunc.Key) ratelimit.Policy {
 		return ratelimit.Policy{Name: "p", Key: key, Limit: algorithms.TokenBucket(1e6, time.Second)}
@@ -62,23 +63,25 @@ func TestDoctor(t *testing.T) {
 		{"denials", full, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var log logRecords
-			m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, tt.policy)
-			h := m.Handler(ok)
-			for i := range plenty {
-				r := from(fmt.Sprint("192.0.2.", i/3%20))
-				if i%10 < tt.forwarded {
-					r.Header.Set("X-Forwarded-For", "198.51.100.1")
+			synctest.Test(t, func(t *testing.T) {
+				var log logRecords
+				m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, tt.policy)
+				h := m.Handler(ok)
+				for i := range plenty {
+					r := from(fmt.Sprint("192.0.2.", i/3%20))
+					if i%10 < tt.forwarded {
+						r.Header.Set("X-Forwarded-For", "198.51.100.1")
+					}
+					record(h, r)
 				}
-				record(h, r)
-			}
-			if got := findings(m); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-			lines := log.lines()
-			if code, _, _ := strings.Cut(tt.want, " "); len(lines) != len(m.Findings()) || code != "" && !strings.Contains(lines[0], "code="+code+" policy=p problem=") {
-				t.Errorf("logged %q, want a line for each of %q", lines, tt.want)
-			}
+				if got := findings(m); got != tt.want {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+				lines := log.lines()
+				if code, _, _ := strings.Cut(tt.want, " "); len(lines) != len(m.Findings()) || code != "" && !strings.Contains(lines[0], "code="+code+" policy=p problem=") {
+					t.Errorf("logged %q, want a line for each of %q", lines, tt.want)
+				}
+			})
 		})
 	}
 }
@@ -103,32 +106,34 @@ func TestForwardedWithClientIP(t *testing.T) {
 	}
 }
 
-// TestDoctorUpdate: an Update ends a finding until a request shows its cause again, and that is no news.
-func TestDoctorUpdate(t *testing.T) {
-	var log logRecords
-	p := byIP("p", algorithms.TokenBucket(5, time.Second))
-	p.Cost = costOf(6)
-	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, p)
-	for range 3 {
-		record(m.Handler(ok), from("192.0.2.1"))
-		if got := findings(m); got != "PS107 p" {
-			t.Errorf("got %q, want PS107", got)
+// TestFindingsUpdate: an Update ends a finding until a request shows its cause again, and that is no news.
+func TestFindingsUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logRecords
+		p := byIP("p", algorithms.TokenBucket(5, time.Second))
+		p.Cost = costOf(6)
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, p)
+		for range 3 {
+			record(m.Handler(ok), from("192.0.2.1"))
+			if got := findings(m); got != "PS107 p" {
+				t.Errorf("got %q, want PS107", got)
+			}
+			if err := m.Update(p); err != nil {
+				t.Fatal(err)
+			}
+			if got := findings(m); got != "" {
+				t.Errorf("got %q after an Update, want nothing", got)
+			}
 		}
-		if err := m.Update(p); err != nil {
-			t.Fatal(err)
+		if got := log.lines(); len(got) != 1 {
+			t.Errorf("got %q, want PS107 once", got)
 		}
-		if got := findings(m); got != "" {
-			t.Errorf("got %q after an Update, want nothing", got)
-		}
-	}
-	if got := log.lines(); len(got) != 1 {
-		t.Errorf("got %q, want PS107 once", got)
-	}
+	})
 }
 
-// TestDoctorNoStatus: a handler whose first hundred statuses ChargeIf did not see is found, until it writes one. A
+// TestFindingsNoStatus: a handler whose first hundred statuses ChargeIf did not see is found, until it writes one. A
 // handler that has written one may be silent for long.
-func TestDoctorNoStatus(t *testing.T) {
+func TestFindingsNoStatus(t *testing.T) {
 	p := byIP("p", algorithms.TokenBucket(1e6, time.Second))
 	p.ChargeIf = func(status int) bool { return status == http.StatusUnauthorized }
 	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, p)
@@ -151,8 +156,8 @@ func TestDoctorNoStatus(t *testing.T) {
 	}
 }
 
-// TestDoctorNesting: a handler that is wrapped twice charges twice. A second Check is intended.
-func TestDoctorNesting(t *testing.T) {
+// TestFindingsNesting: a handler that is wrapped twice charges twice. A second Check is intended.
+func TestFindingsNesting(t *testing.T) {
 	memory := newMemory(t)
 	o := &ratelimit.Options{Logger: quiet}
 	outer, inner := newMiddleware(t, memory, o, byIP("p", hourly), byIP("outer", hourly)), newMiddleware(t, memory, o, byIP("inner", hourly), byIP("p", hourly))
@@ -179,65 +184,8 @@ func TestDoctorNesting(t *testing.T) {
 	}
 }
 
-// TestDoctorNeighbours: policies that count together must agree how much.
-func TestDoctorNeighbours(t *testing.T) {
-	memory, o := newMemory(t), &ratelimit.Options{Logger: quiet}
-	first := newMiddleware(t, memory, o, byIP("p", hourly), byIP("q", hourly), byIP("r", hourly))
-	same := newMiddleware(t, memory, o, byIP("p", hourly))
-	elsewhere := newMiddleware(t, newMemory(t), o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
-	windows := byIP("q", algorithms.FixedWindow(10, time.Hour))
-	windows.Tiers = map[string]algorithms.Limit{"gold": algorithms.FixedWindow(20, time.Hour)}
-	windows.Key = planKey
-	window := newMiddleware(t, memory, o, windows)
-	tiered := byIP("r", hourly)
-	tiered.Tiers, tiered.Key = map[string]algorithms.Limit{"gold": hourly}, planKey
-	other := newMiddleware(t, memory, o, byIP("q", algorithms.TokenBucket(1, time.Hour)), tiered)
-	odd := newMiddleware(t, uncomparable{memory}, o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
-	newMiddleware(t, uncomparable{memory}, o, byIP("p", hourly)) // and nothing panics
-	for name, m := range map[string]*ratelimit.Middleware{"same": same, "elsewhere": elsewhere, "odd": odd} {
-		if got := findings(m); got != "" {
-			t.Errorf("%s: got %q, want nothing", name, got)
-		}
-	}
-	for name, tt := range map[string]struct {
-		m    *ratelimit.Middleware
-		want string
-	}{"first": {first, "PS106 q, PS106 r"}, "window": {window, "PS106 q"}, "other": {other, "PS106 q, PS106 r"}} {
-		if got := findings(tt.m); got != tt.want {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
-	}
-	if err := same.Update(byIP("p", algorithms.TokenBucket(1, time.Hour))); err != nil || findings(same) != "PS106 p" {
-		t.Errorf("after an Update: got %q, %v, want PS106 of p", findings(same), err)
-	}
-	runtime.KeepAlive(first)
-}
-
-// An uncomparable limiter is one that == panics of.
-type uncomparable []algorithms.Limiter
-
-func (u uncomparable) Allow(ctx context.Context, checks []algorithms.Check) error {
-	return u[0].Allow(ctx, checks)
-}
-
-// TestDoctorNeighboursOfAnyLimiter: a comparable type may hold an uncomparable value.
-func TestDoctorNeighboursOfAnyLimiter(t *testing.T) {
-	type named struct {
-		algorithms.Limiter
-		name string
-	}
-	limiter := named{limiterFunc(newMemory(t).Allow), "a"}
-	o := &ratelimit.Options{Logger: quiet}
-	first := newMiddleware(t, limiter, o, byIP("p", hourly))
-	second := newMiddleware(t, limiter, o, byIP("p", algorithms.TokenBucket(1, time.Hour)))
-	if got := findings(second); got != "" {
-		t.Errorf("got %q of what cannot be told apart, want nothing", got)
-	}
-	runtime.KeepAlive(first)
-}
-
-// TestDoctorSamples: a late cause is found, too.
-func TestDoctorSamples(t *testing.T) {
+// TestFindingsSamples: a late cause is found, too.
+func TestFindingsSamples(t *testing.T) {
 	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, byIP("p", algorithms.TokenBucket(1e6, time.Second)))
 	h, w := m.Handler(ok), httptest.NewRecorder()
 	for i := range 6000 {
@@ -255,13 +203,20 @@ func TestDoctorSamples(t *testing.T) {
 	}
 }
 
-// TestDoctorIsDocumented: an operator who searches for a code finds it.
-func TestDoctorIsDocumented(t *testing.T) {
+// An uncomparable limiter is one that == panics of.
+type uncomparable []algorithms.Limiter
+
+func (u uncomparable) Allow(ctx context.Context, checks []algorithms.Check) error {
+	return u[0].Allow(ctx, checks)
+}
+
+// TestFindingsIsDocumented: an operator who searches for a code finds it.
+func TestFindingsIsDocumented(t *testing.T) {
 	runbook, err := os.ReadFile("../RUNBOOK.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"findings.go", "../algorithms/shared/redis_findings.go"} {
+	for _, file := range []string{"internal/findings/causes.go", "../algorithms/shared/redis_findings.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -278,8 +233,8 @@ func TestDoctorIsDocumented(t *testing.T) {
 	}
 }
 
-// TestDoctorAllocatesNothing: examined requests allocate no more than others.
-func TestDoctorAllocatesNothing(t *testing.T) {
+// TestFindingsAllocatesNothing: examined requests allocate no more than others.
+func TestFindingsAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
@@ -299,24 +254,6 @@ func TestDoctorAllocatesNothing(t *testing.T) {
 	if later := testing.AllocsPerRun(800, ask); examined > later {
 		t.Errorf("got %v allocations for a request that is examined, want %v", examined, later)
 	}
-}
-
-// TestManyMiddlewares: ten thousand Middlewares of one limiter find each other's conflicts. When each New met all
-// others, this took 19 s; BenchmarkNew has the time.
-func TestManyMiddlewares(t *testing.T) {
-	memory, o := newMemory(t), &ratelimit.Options{Logger: quiet}
-	all := make([]*ratelimit.Middleware, 10_000)
-	for i := range all {
-		all[i] = newMiddleware(t, memory, o, byIP("p", hourly))
-	}
-	odd := newMiddleware(t, memory, o, byIP("p", algorithms.FixedWindow(1, time.Hour)))
-	if got, of := findings(all[0]), findings(odd); got != "PS106 p" || of != got {
-		t.Errorf("got %q and %q, want PS106 of both", got, of)
-	}
-	if err := odd.Close(context.Background()); err != nil || findings(all[0]) != "" {
-		t.Errorf("got %q, %v after Close, want nothing", findings(all[0]), err)
-	}
-	runtime.KeepAlive(all)
 }
 
 func BenchmarkNew(b *testing.B) {

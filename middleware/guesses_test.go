@@ -165,8 +165,8 @@ func TestGuessingUnderAnyPolicy(t *testing.T) {
 func TestGuessingIsSeen(t *testing.T) {
 	ring, seen := new(keyring), new(eventLog)
 	o := guarding()
-	o.Observers = []ratelimit.Observer{seen}
-	m := newMiddleware(t, newStill(t), o, ratelimit.Policy{Name: "api", Key: ring.key(), Limit: algorithms.TokenBucket(1, time.Hour), PlainKeys: true})
+	o.Observers, o.PlainKeys = []ratelimit.Observer{seen}, true
+	m := newMiddleware(t, newStill(t), o, ratelimit.Policy{Name: "api", Key: ring.key(), Limit: algorithms.TokenBucket(1, time.Hour)})
 	for range 5 {
 		_, _ = m.Check(presenting("192.0.2.1", "guess"))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware/internal/settle"
 )
 
 // hold waits until an admitted request's turn. If its client hangs up first, or
@@ -52,10 +53,10 @@ func (m *Middleware) abandon(q *request, why error) {
 	for i := range back {
 		back[i].Op = algorithms.Return
 	}
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle.Timeout)
 	defer cancel()
 	if err := m.limiter.Allow(detached, back); err != nil {
-		m.troubles.log("failed return of an abandoned request", err)
+		m.log.trouble("failed return of an abandoned request", "", err)
 	}
 	m.observe(ctx, &Event{Kind: Abandoned, Verdict: q.verdict.clone()})
 }

@@ -21,7 +21,7 @@ func (q *request) identify() {
 	case q.m.exempt != nil && q.exempt():
 		q.verdict.Exempt = true
 	default:
-		wait := q.m.guesses.wait(q)
+		wait := q.guessed()
 		q.http.NoLookup = wait > 0
 		q.identifyAll(wait)
 	}
@@ -37,7 +37,7 @@ func (q *request) identify() {
 // address is still denied for unknown keys; 0 if it is not.
 func (q *request) identifyAll(guessed time.Duration) {
 	var met *policy
-	q.mix = q.config.mix
+	q.kinds = q.config.kinds
 	for _, p := range q.config.policies {
 		if p.Skip != nil && p.Skip(q.http.Request) {
 			continue
@@ -74,7 +74,7 @@ func (q *request) identifyAll(guessed time.Duration) {
 // refuseKey refuses the request because a policy's key function failed.
 func (q *request) refuseKey(p *policy, err error) {
 	q.parts = q.parts[:0]
-	q.refusal = refusal{err: err, status: statusOf(err), outcome: outcomeKeyError, policy: p}
+	q.refusal = refusal{err: err, status: statusOf(err), outcome: OutcomeKeyError, policy: p}
 }
 
 // statusOf returns the status for an error of a key function.
@@ -98,7 +98,7 @@ func statusOf(err error) int {
 // If the address is denied already, for wait, the part is denied without a
 // check, unless an override of the address lifts that.
 func (q *request) identifyGuess(p *policy, wait time.Duration) {
-	q.parts, q.keys, q.mix = q.parts[:0], q.keys[:0], q.config.mix
+	q.parts, q.keys, q.kinds = q.parts[:0], q.keys[:0], q.config.kinds
 	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
 	if err != nil {
 		q.refuseKey(p, err)
@@ -120,10 +120,27 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 	}
 }
 
+// guessed returns how long the request's address is still denied for unknown keys; 0 if
+// it is not.
+func (q *request) guessed() time.Duration {
+	if q.m.guesses == nil || q.m.guesses.Empty() {
+		return 0
+	}
+	start := len(q.keys)
+	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
+	if err != nil {
+		return 0
+	}
+	q.keys = keys
+	wait := q.m.guesses.Wait(q.text(start, len(keys)), time.Since(q.m.made))
+	q.keys = keys[:start]
+	return wait
+}
+
 // lift ends the refusal of the address, because an override lets it pass, and
 // identifies the request again.
 func (q *request) lift(address *part) {
-	q.m.guesses.remove(q.key(address))
+	q.m.guesses.Remove(q.key(address))
 	q.unknown, q.http.NoLookup, q.keys = nil, false, q.keys[:0]
 	q.identifyAll(0)
 }

@@ -56,28 +56,30 @@ func TestPrecedence(t *testing.T) {
 		{"A bad override and a bad LimitOf leave the tier.", &bad, "usr=me", "zero", "gold", 20, "an override"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var log logRecords
-			table, l := overrides.NewMemory(), &spy{Limiter: newStill(t)}
-			p := byPlan("p", perHour(10), map[string]algorithms.Limit{"gold": perHour(20)})
-			p.LimitOf, p.Candidate, p.ChargeIf = bringing, &candidate, func(int) bool { return true }
-			if tt.override != nil {
-				override(t, table, "p", tt.key, *tt.override)
-			}
-			m := newMiddleware(t, l, &ratelimit.Options{Overrides: table, Logger: log.logger()}, p)
-			v, err := m.Check(onPlan(with(from("192.0.2.1"), "Limit", tt.limit), tt.plan))
-			got := v.Policies[0]
-			if err != nil || got.Limit != perHour(tt.want) || got.UnknownTier {
-				t.Errorf("got %+v, error %v; want %d requests", got, err, tt.want)
-			}
-			if tt.plan == "gold" != (got.Tier == "gold") {
-				t.Errorf("got tier %q, want the plan's, %q, whatever the limit", got.Tier, tt.plan)
-			}
-			if tried := strings.Contains(l.asked(), "p~candidate"); tried != (tt.want == 10) {
-				t.Errorf("got the candidate tried %t of %d requests, want it where Limit holds", tried, tt.want)
-			}
-			if lines := log.lines(); (len(lines) > 0) != (tt.logged != "") || len(lines) > 0 && !strings.Contains(lines[0], "invalid limit of "+tt.logged) {
-				t.Errorf("got %q in the log, want a line of %q", lines, tt.logged)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var log logRecords
+				table, l := overrides.NewMemory(), &spy{Limiter: newStill(t)}
+				p := byPlan("p", perHour(10), map[string]algorithms.Limit{"gold": perHour(20)})
+				p.LimitOf, p.Candidate, p.ChargeIf = bringing, &candidate, func(int) bool { return true }
+				if tt.override != nil {
+					override(t, table, "p", tt.key, *tt.override)
+				}
+				m := newMiddleware(t, l, &ratelimit.Options{Overrides: table, Logger: log.logger()}, p)
+				v, err := m.Check(onPlan(with(from("192.0.2.1"), "Limit", tt.limit), tt.plan))
+				got := v.Policies[0]
+				if err != nil || got.Limit != perHour(tt.want) || got.UnknownTier {
+					t.Errorf("got %+v, error %v; want %d requests", got, err, tt.want)
+				}
+				if tt.plan == "gold" != (got.Tier == "gold") {
+					t.Errorf("got tier %q, want the plan's, %q, whatever the limit", got.Tier, tt.plan)
+				}
+				if tried := strings.Contains(l.asked(), "p~candidate"); tried != (tt.want == 10) {
+					t.Errorf("got the candidate tried %t of %d requests, want it where Limit holds", tried, tt.want)
+				}
+				if lines := log.lines(); (len(lines) > 0) != (tt.logged != "") || len(lines) > 0 && !strings.Contains(lines[0], "invalid limit of "+tt.logged) {
+					t.Errorf("got %q in the log, want a line of %q", lines, tt.logged)
+				}
+			})
 		})
 	}
 }

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -13,7 +12,13 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/findings"
+	"github.com/penstock-go/penstock/middleware/internal/guess"
+	"github.com/penstock-go/penstock/middleware/internal/settle"
+	"github.com/penstock-go/penstock/middleware/internal/slots"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
 // A Middleware enforces policies on any number of handlers, which share the
@@ -28,11 +33,13 @@ type Middleware struct {
 	dialect     headers.Dialect
 	denied      func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
 	observers   []Observer
-	troubles    troubles
-	settler     settler
-	doctor      doctor
-	guesses     *guesses // nil: Options.ClientIP is not set
-	slots       slots
+	plainKeys   bool
+	log         troubleLog
+	settler     settle.Settler
+	finder      *findings.Finder
+	guesses     *guess.Table // nil: Options.ClientIP is not set
+	slots       slots.Slots
+	instances   slots.Instances
 	made        time.Time
 
 	exempt []netip.Prefix
@@ -54,34 +61,30 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	}
 	m := &Middleware{
 		limiter: limiter, limiterName: o.LimiterName, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers,
-		denied: o.Denied, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), made: time.Now(),
+		denied: o.Denied, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), plainKeys: o.PlainKeys, made: time.Now(),
 		released: make(chan struct{}),
 	}
-	m.settler.made = m.settled
-	m.alone = isMemory(limiter)
+	_, m.alone = wrapped.Find[*algorithms.Memory](limiter)
+	m.log.Writer = logwriter.New(o.Logger)
+	m.finder = findings.New(m.log.Writer, m.made)
+	m.settler.Limiter, m.settler.AtOnce, m.settler.InForce, m.settler.Done = limiter, m.alone, m.inForce, m.settled
 	if m.limiterName == "" {
 		m.limiterName = defaultLimiterName(limiter)
-	}
-	if m.troubles.logger = o.Logger; o.Logger == nil {
-		m.troubles.logger = slog.Default()
 	}
 	if m.clientIP == (keyfunc.Key{}) {
 		m.clientIP, m.noProxies = keyfunc.Peer(), true
 	} else {
-		m.guesses = new(guesses)
+		m.guesses = new(guess.Table)
 		info, _ := m.clientIP.Inspect() // validate reports the error
 		m.noProxies = info.ByClientIP
 	}
-	c, err := newConfig(limiter, policies, m.clientKey())
+	c, err := m.newConfig(policies)
 	if err := errors.Join(m.validate(), err); err != nil {
 		return nil, err
 	}
 	m.config.Store(c)
-	m.doctor.first.Store(examinedFirst)
-	m.mu.Lock()
-	conflicts := m.register()
-	m.mu.Unlock()
-	m.announce(context.Background(), conflicts)
+	m.pending = append(m.pending, Registered)
+	m.announce(context.Background())
 	return m, nil
 }
 
@@ -104,12 +107,12 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 		panic("ratelimit: the handler is nil")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, t := m.admit(w, r)
+		c, reserved := m.admit(w, r)
 		switch {
 		case c == nil:
 			return
-		case t != nil:
-			t.serve(next, w, r.WithContext(t))
+		case reserved != nil:
+			reserved.Serve(next, w, r.WithContext(reserved))
 		default:
 			next.ServeHTTP(w, r.WithContext(c))
 		}
@@ -117,13 +120,12 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// admit returns the context for the handler. It also returns the request's tab,
-// a context below that, if units may be settled later. It returns nil for a
-// request that it has answered.
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictContext, *tab) {
-	q := m.decide(r)
+// admit returns the context for the handler. It also returns the request's
+// reservations, a context below that, if units may be settled later. It returns nil
+// for a request that it has answered.
+func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictContext, *settle.Reservations) {
+	q := m.decide(r, true)
 	defer q.free()
-	m.examineNesting(q)
 	if q.verdict.Allowed && q.verdict.Delay > 0 {
 		m.hold(q)
 	}
@@ -132,11 +134,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 		m.refuse(w, r, q.verdict)
 		return nil, nil
 	}
-	c, t := q.lend(), q.openTab()
-	if t != nil {
-		t.Context = c
-	}
-	return c, t
+	c := q.lend()
+	return c, q.reserve(c)
 }
 
 // Check decides and charges as Handler does, and leaves the answer to
@@ -147,7 +146,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // limiter's, the context's, or ErrClosed. It is nil if the request passes
 // without a decision.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
-	q := m.decide(r)
+	q := m.decide(r, false)
 	defer q.free()
 	if q.verdict.Allowed {
 		return q.verdict.clone(), nil // also without a decision
@@ -170,8 +169,8 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 }
 
 // decide finds the verdict on a request, and draws its consequences.
-func (m *Middleware) decide(r *http.Request) *request {
-	q := newRequest(m, r)
+func (m *Middleware) decide(r *http.Request, handled bool) *request {
+	q := newRequest(m, r, handled)
 	if q.identify(); q.refusal.status == 0 && !q.verdict.Exempt {
 		q.check()
 	}
@@ -184,34 +183,33 @@ func (m *Middleware) decide(r *http.Request) *request {
 // the old policies. Counts stay where a policy keeps its name and algorithm. On
 // an error (a misconfiguration, or ErrClosed) the old policies stay.
 func (m *Middleware) Update(policies ...Policy) error {
-	c, err := newConfig(m.limiter, policies, m.clientKey())
+	c, err := m.newConfig(policies)
 	if err != nil {
 		return err
 	}
-	conflicts, err := m.replace(c)
-	if err != nil {
+	if err := m.replace(c); err != nil {
 		return err
 	}
-	m.announce(context.Background(), conflicts)
+	m.announce(context.Background())
 	return nil
 }
 
-// replace puts a config in force, and returns the policies whose names are in
-// conflict from now on.
-func (m *Middleware) replace(c *config) (conflicts []*policy, err error) {
+// replace puts a config in force.
+func (m *Middleware) replace(c *config) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed.Load() {
-		return nil, ErrClosed
+		return ErrClosed
 	}
-	before, now := m.config.Load(), int64(time.Since(m.made))
+	before := m.config.Load()
 	for _, p := range c.policies {
 		if old := before.policy(p.Name); old != nil {
-			p.denied, p.symptoms = old.denied, old.symptoms.after(now)
+			p.replace(old)
 		}
 	}
 	m.config.Store(c)
-	return m.register(), nil
+	m.pending = append(m.pending, Registered)
+	return nil
 }
 
 // clientKey returns the key of policies without one. Only a keyfunc.IP is
@@ -224,42 +222,24 @@ func (m *Middleware) clientKey() keyfunc.Key {
 	return m.clientIP
 }
 
-// register enters the policies into the register of policy names, and makes an
-// event of that pending. It returns the policies whose names are in conflict
-// from now on. It requires mu.
-func (m *Middleware) register() (conflicts []*policy) {
-	m.pending = append(m.pending, Registered)
-	return m.registerNames()
-}
-
-// announce logs conflicts, and reports the pending events in order. It holds no
-// lock while it reports, because an observer may call the Middleware. If a
-// goroutine reports already, perhaps the caller's own, that goroutine reports
-// the rest.
-func (m *Middleware) announce(ctx context.Context, conflicts []*policy) {
-	for _, p := range conflicts {
-		m.logFinding(sharedName.finding(p, time.Time{}))
-	}
+// announce reports the pending events in order. It holds no lock while it reports,
+// because an observer may call the Middleware. If a goroutine reports already,
+// perhaps the caller's own, that goroutine reports the rest.
+func (m *Middleware) announce(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.reporting {
 		return
 	}
 	m.reporting = true
-	defer func() { m.reporting = false }()
 	for len(m.pending) > 0 {
 		kind := m.pending[0]
 		m.pending = m.pending[1:]
-		m.reportPending(ctx, kind)
+		m.mu.Unlock()
+		m.observe(ctx, &Event{Kind: kind})
+		m.mu.Lock()
 	}
-}
-
-// reportPending reports one event. It requires mu, and unlocks it while it
-// reports.
-func (m *Middleware) reportPending(ctx context.Context, kind EventKind) {
-	m.mu.Unlock()
-	defer m.mu.Lock() // also if an observer panics
-	m.observe(ctx, &Event{Kind: kind})
+	m.reporting = false
 }
 
 // Policies returns the policies in force, in order, with the client's address
@@ -273,3 +253,11 @@ func (m *Middleware) Limiter() (name string, limiter algorithms.Limiter) {
 
 // Overrides returns Options.Overrides.
 func (m *Middleware) Overrides() Overrides { return m.overrides }
+
+// defaultLimiterName names a limiter by its Stats.
+func defaultLimiterName(l algorithms.Limiter) string {
+	if counter, ok := wrapped.Find[wrapped.Counter](l); ok && counter.Stats().Shared {
+		return "redis"
+	}
+	return "memory"
+}

@@ -32,8 +32,9 @@ func (l *logRecords) Write(p []byte) (int, error) {
 
 func (l *logRecords) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// lines returns the lines since the last call.
+// lines returns the lines since the last call. It must be called in a bubble: a goroutine writes the lines.
 func (l *logRecords) lines() []string {
+	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	text := strings.TrimSpace(l.buf.String())
@@ -171,16 +172,18 @@ func TestLogger(t *testing.T) {
 
 // TestLoggerIsQuiet about faults of clients.
 func TestLoggerIsQuiet(t *testing.T) {
-	log := new(logRecords)
-	h := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: log.logger()},
-		ratelimit.Policy{Name: "p", Key: apiKey, Limit: algorithms.TokenBucket(1, time.Hour)}).Handler(ok)
-	for _, key := range []string{"good-key", "good-key", "guess", "guess", "a b", ""} {
-		record(h, withKeys(key))
-	}
-	record(h, from("192.0.2.1"))
-	if got := log.lines(); len(got) != 0 {
-		t.Errorf("got %q, want nothing", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		log := new(logRecords)
+		h := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: log.logger()},
+			ratelimit.Policy{Name: "p", Key: apiKey, Limit: algorithms.TokenBucket(1, time.Hour)}).Handler(ok)
+		for _, key := range []string{"good-key", "good-key", "guess", "guess", "a b", ""} {
+			record(h, withKeys(key))
+		}
+		record(h, from("192.0.2.1"))
+		if got := log.lines(); len(got) != 0 {
+			t.Errorf("got %q, want nothing", got)
+		}
+	})
 }
 
 // TestObserverCallsBack: an observer of a registration may change, release and close the Middleware, and all observers

@@ -2,14 +2,16 @@ package ratelimit
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
 // An Observer receives the events of Middlewares. Many goroutines call Observe,
-// so it must be quick and must not change the event. Call Close, which waits
-// for Observe, only in a goroutine.
+// so it must be quick and must not change the event. If it panics, the Middleware
+// logs that and goes on. An Observer that closes the Middleware must do so in
+// another goroutine: Close waits until Observe returns.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -90,11 +92,19 @@ func (k EventKind) String() string {
 
 // observe reports an event to all observers.
 func (m *Middleware) observe(ctx context.Context, e *Event) {
-	if len(m.observers) == 0 {
-		return
-	}
 	e.Middleware = m
 	for _, o := range m.observers {
-		o.Observe(ctx, *e)
+		m.tell(ctx, o, e)
 	}
+}
+
+// tell reports an event to an observer. A panic of the observer must neither keep
+// units nor end the process.
+func (m *Middleware) tell(ctx context.Context, o Observer, e *Event) {
+	defer func() {
+		if why := recover(); why != nil {
+			m.log.trouble("panic of an observer", e.Policy, fmt.Errorf("%T: %v", o, why))
+		}
+	}()
+	o.Observe(ctx, *e)
 }

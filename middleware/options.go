@@ -38,6 +38,9 @@ type Options struct {
 	// Observers receive every event, in order.
 	Observers []Observer
 
+	// PlainKeys shows operators keys instead of hashes; see [Offender].
+	PlainKeys bool
+
 	// Logger receives findings and failed decisions, each message at most once in ten seconds. nil means
 	// slog.Default().
 	Logger *slog.Logger

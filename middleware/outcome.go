@@ -1,47 +1,32 @@
 package ratelimit
 
-// An Outcome is the result of a policy for a request, one word in metrics, logs and traces:
-//
-//	allowed           the policy admitted the request
-//	denied            the policy denied it
-//	shadow_denied     a shadow policy would have denied it
-//	degraded_allowed  this instance alone admitted it
-//	degraded_denied   this instance alone denied it
-//	failed_open       no decision; the request passed
-//	failed_closed     no decision; the request was refused
-//	key_error         there is no valid key
-//	unasked           another policy was known to deny
-//	cancelled         the context ended before a decision
-//	banned            an override or a Ban bans the key
-//	invalid           the check was invalid
+// An Outcome is the result of a policy for a request, one word in metrics, logs and traces.
+// OutcomeInvalid is the last.
 type Outcome uint8
 
 const (
-	outcomeAllowed Outcome = iota
-	outcomeDenied
-	outcomeShadowDenied
-	outcomeDegradedAllowed
-	outcomeDegradedDenied
-	outcomeFailedOpen
-	outcomeFailedClosed
-	outcomeKeyError
-	outcomeUnasked
-	outcomeCancelled
-	outcomeBanned
-	outcomeInvalid
-
-	// Outcomes is the number of outcomes.
-	Outcomes int = iota
+	OutcomeAllowed         Outcome = iota // the policy admitted the request
+	OutcomeDenied                         // the policy denied it
+	OutcomeShadowDenied                   // a shadow policy would have denied it
+	OutcomeDegradedAllowed                // this instance alone admitted it
+	OutcomeDegradedDenied                 // this instance alone denied it
+	OutcomeFailedOpen                     // no decision; the request passed
+	OutcomeFailedClosed                   // no decision; the request was refused
+	OutcomeKeyError                       // there is no valid key
+	OutcomeUnasked                        // the limiter did not ask for this policy, because it remembered a denial by another
+	OutcomeCancelled                      // the context ended before a decision
+	OutcomeBanned                         // an override or a Ban bans the key
+	OutcomeInvalid                        // the check was invalid
 )
 
-var outcomeNames = [Outcomes]string{
+var outcomeNames = [...]string{
 	"allowed", "denied", "shadow_denied", "degraded_allowed", "degraded_denied", "failed_open", "failed_closed",
 	"key_error", "unasked", "cancelled", "banned", "invalid",
 }
 
 // String returns the word, e.g. "shadow_denied", or "unknown".
 func (o Outcome) String() string {
-	if int(o) >= Outcomes {
+	if int(o) >= len(outcomeNames) {
 		return "unknown"
 	}
 	return outcomeNames[o]

@@ -71,7 +71,7 @@ func TestOutcome(t *testing.T) {
 			}
 		})
 	}
-	if got := ratelimit.Outcome(ratelimit.Outcomes).String(); got != "unknown" {
+	if got := (ratelimit.OutcomeInvalid + 1).String(); got != "unknown" {
 		t.Errorf("got %q, want unknown", got)
 	}
 }

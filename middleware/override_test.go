@@ -272,41 +272,43 @@ func TestOverridesThatDoNotGoTogether(t *testing.T) {
 		{"two holds", []ratelimit.Policy{byIP("streams", streams)}, streams, algorithms.Limit{}, streams, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			table, log := overrides.NewMemory(), new(logRecords)
-			m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Logger: log.logger()}, append(tt.others, byIP("p", hourly))...)
-			override(t, table, "p", "ip=192.0.2.1", ratelimit.Override{Limit: tt.override})
-			ignored := 0
-			if tt.want == hourly {
-				ignored = 1
-			}
-			if tt.beside != (algorithms.Limit{}) {
-				override(t, table, "other", "ip=192.0.2.1", ratelimit.Override{Limit: tt.beside})
-			}
-			for range 2 {
-				if got := check(t, m, from("192.0.2.1")).Policies[1].Limit; got != tt.want {
-					t.Errorf("got %v in force, want %v", got, tt.want)
+			synctest.Test(t, func(t *testing.T) {
+				table, log := overrides.NewMemory(), new(logRecords)
+				m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table, Logger: log.logger()}, append(tt.others, byIP("p", hourly))...)
+				override(t, table, "p", "ip=192.0.2.1", ratelimit.Override{Limit: tt.override})
+				ignored := 0
+				if tt.want == hourly {
+					ignored = 1
 				}
-			}
-			if got := strings.Count(strings.Join(log.lines(), "\n"), "invalid limit of an override"); got != ignored {
-				t.Errorf("got %d lines in the log, want %d:\n%s", got, ignored, log.lines())
-			}
-			e, err := console.New(m).Explain(t.Context(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			knows := slices.ContainsFunc(e.Limits, func(l console.LimitState) bool { return l.Reason == console.ByOverride })
-			if knows == tt.refused {
-				t.Errorf("got %+v, want the explanation to know whether the override is in force", e)
-			}
-			if tt.beside == (algorithms.Limit{}) {
-				return
-			}
-			if err := table.Clear(context.Background(), "other", "ip=192.0.2.1"); err != nil {
-				t.Fatal(err)
-			}
-			if got := check(t, m, from("192.0.2.1")).Policies[1].Limit; got != tt.override {
-				t.Errorf("got %v in force without the other override, want %v", got, tt.override)
-			}
+				if tt.beside != (algorithms.Limit{}) {
+					override(t, table, "other", "ip=192.0.2.1", ratelimit.Override{Limit: tt.beside})
+				}
+				for range 2 {
+					if got := check(t, m, from("192.0.2.1")).Policies[1].Limit; got != tt.want {
+						t.Errorf("got %v in force, want %v", got, tt.want)
+					}
+				}
+				if got := strings.Count(strings.Join(log.lines(), "\n"), "invalid limit of an override"); got != ignored {
+					t.Errorf("got %d lines in the log, want %d:\n%s", got, ignored, log.lines())
+				}
+				e, err := console.New(m).Explain(t.Context(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				knows := slices.ContainsFunc(e.Limits, func(l console.LimitState) bool { return l.Reason == console.ByOverride })
+				if knows == tt.refused {
+					t.Errorf("got %+v, want the explanation to know whether the override is in force", e)
+				}
+				if tt.beside == (algorithms.Limit{}) {
+					return
+				}
+				if err := table.Clear(context.Background(), "other", "ip=192.0.2.1"); err != nil {
+					t.Fatal(err)
+				}
+				if got := check(t, m, from("192.0.2.1")).Policies[1].Limit; got != tt.override {
+					t.Errorf("got %v in force without the other override, want %v", got, tt.override)
+				}
+			})
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/settle"
 )
 
 // A Policy says who may do how much. It needs a Name and a Limit. Its functions run once per request before the
@@ -25,8 +26,8 @@ type Policy struct {
 	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
 	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack. So it works with
-	// Handler only, and 10 to 30 s of maxHold suit any request: they bound how long a killed instance keeps its units,
-	// and denied clients wait as long. Replace it only with the same hold time.
+	// Handler only. Choose a hold time (maxHold) of 10 to 30 s, even for longer requests: if an instance is killed, its
+	// units come back after that time. A new limit must have the same hold time.
 	Limit algorithms.Limit
 
 	// Tiers are the limits of the tiers of the Key's identities. They need a keyfunc.APIKey or keyfunc.User. Another
@@ -44,9 +45,10 @@ type Policy struct {
 	Cost func(*http.Request) int64
 
 	// ChargeIf, if not nil, decides by the status of the response whether a
-	// request counts, e.g. failed logins only. The cost is reserved until soon
-	// after, and a denied client's RetryAfter may be too long. It works with
-	// Handler only.
+	// request counts, e.g. failed logins only. The cost is charged when the
+	// request begins. Soon after its end it is given back if the request does not
+	// count. Meanwhile other requests may be denied, and their RetryAfter may be
+	// too long. If ChargeIf panics, the request counts. It works with Handler only.
 	//
 	// It receives the handler's status: 200 if it wrote nothing, 500 after a
 	// panic, 499 if the client hung up, 504 after a timeout, 101 after a hijack.
@@ -56,6 +58,9 @@ type Policy struct {
 	//	gin      w.WriteHeader(c.Writer.Status())     // after c.Next(), in the wrapped handler
 	//	echo v4  c.Error(err)                         // with next(c)'s error, in a middleware inside
 	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
+	//
+	// fiber's adaptor returns before the handler has answered, so ChargeIf and
+	// Concurrent limits do not work there.
 	//
 	// A request counts at its admission. A window loses the units that are
 	// reserved when it turns: FixedWindow and calendars neither credit them in the
@@ -77,19 +82,14 @@ type Policy struct {
 
 	// Hidden keeps the policy out of headers. Hide policies whose key is another
 	// person's identifier, such as a user name, and Concurrent limits beside a
-	// quota that clients should see.
+	// quota that clients should see. A denial by a Concurrent limit still names its
+	// policy in the body.
 	Hidden bool
 
 	// Capacity is for capacity that all clients share. It implies Hidden, and a
 	// 503 if no other policy denies. Do not use it for a client's own limit:
 	// proxies send a 503 elsewhere.
 	Capacity bool
-
-	// Spread gives each denied client a slot: a Retry-After of its own, 1/rate after the slot before and at most eight
-	// minutes late. nil means true if the policy is Hidden or Capacity, or if the Key has only constants and routes.
-	// Set it true for other keys of many clients, such as a fleet's API key. Set it false if an attacker takes all
-	// slots with thousands of addresses.
-	Spread *bool
 
 	// Shadow counts and reports requests that every other policy admits, and
 	// denies none.
@@ -98,23 +98,10 @@ type Policy struct {
 	// Candidate is a limit to try beside Limit, in a count of its own; nil means
 	// none. [Diverged] reports requests that it would decide otherwise.
 	Candidate *algorithms.Limit
-
-	// PlainKeys shows operators keys instead of hashes; see [Offender].
-	PlainKeys bool
 }
 
 // hidden reports whether headers keep silent about the policy.
 func (p *Policy) hidden() bool { return p.Hidden || p.Capacity }
-
-// sharing reports whether denied clients get slots, and whether a key of these
-// kinds counts one client.
-func (p *Policy) sharing(kinds []string) (spreads, countsClient bool) {
-	shared := p.hidden() || !slices.ContainsFunc(kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
-	if p.Spread == nil {
-		return shared, !shared
-	}
-	return *p.Spread, !shared && !*p.Spread
-}
 
 // settles reports whether units may be returned or forced after the decision.
 func (p *Policy) settles() bool { return p.Cost != nil || p.ChargeIf != nil }
@@ -210,4 +197,17 @@ func (p *Policy) validateLimit(l algorithms.Limit) error {
 // replaceable reports why New would refuse a limit in place of the policy's.
 func (p *Policy) replaceable(l algorithms.Limit) error {
 	return errors.Join(l.Validate(), p.validateLimit(l))
+}
+
+// validateConcurrent reports the misconfigurations of a policy with a concurrent
+// limit.
+func (p *Policy) validateConcurrent(l algorithms.Limit) error {
+	var errs []error
+	if l.Window() < settle.MinHold {
+		errs = append(errs, fmt.Errorf("a concurrent limit's hold time is %v: want at least %v", l.Window(), settle.MinHold))
+	}
+	if p.ChargeIf != nil {
+		errs = append(errs, errors.New("a concurrent limit and ChargeIf cannot be combined: the units come back when the handler returns"))
+	}
+	return errors.Join(errs...)
 }

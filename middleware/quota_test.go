@@ -34,10 +34,10 @@ func TestHeadersWithoutWindow(t *testing.T) {
 			{18 * time.Hour, 1, 98, 200, "r=1;t=1800", "", "100 1 1800"},
 			{time.Hour, 1, 50, 200, "r=50;t=84600", "", "100 50 84600"},
 		}},
-		"concurrent": {algorithms.Concurrent(3, time.Minute), `q=3;qu="concurrent-requests"`, []step{ // which nobody returns
+		"concurrent": {algorithms.Concurrent(3, time.Minute), `q=3;qu="concurrent-requests"`, []step{ // no unit returns, and all handlers have returned at once
 			{0, 1, 1, 200, "r=2", "", "3 2 60"},
 			{10 * time.Second, 1, 2, 200, "r=0", "", "3 0 60"},
-			{10 * time.Second, 1, 1, 429, "r=0", "40", "3 0 40"},
+			{10 * time.Second, 1, 1, 429, "r=0", "1", "3 0 1"},
 		}},
 		"month": {algorithms.PerMonth(2, nil), "q=2", []step{
 			{0, 1, 1, 200, "r=1;t=2678400", "", "2 1 2678400"},

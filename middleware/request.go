@@ -30,26 +30,30 @@ type request struct {
 	keys   []byte // of all parts, one after the other
 	parts  []part
 	checks []algorithms.Check
-	mix    mix // kinds of limits that the request meets
+	kinds  limitKinds // of limits that the request meets
 
 	unknown error   // a key is unknown; the only part is the address's
 	banned  bool    // an override bans a key: no check is made
 	settles bool    // units may be returned or forced after the decision
+	handled bool    // by a Handler; otherwise Check decides
 	err     error   // of the limiter
 	refusal refusal // if a policy did not decide
 
-	scratch  scratch
-	verdict  *Verdict // nil: a handler has it
-	examined bool     // for findings
+	scratch scratch
+	verdict *Verdict // nil: a handler has it
 }
+
+// asked reports whether the limiter is, or was, asked about the parts. It is not if
+// they are denied without a check.
+func (q *request) asked() bool { return len(q.parts) > 0 && q.parts[0].denied == 0 }
 
 // A part is one policy's part of a request.
 type part struct {
-	policy *policy
-	tier   string           // of the identity, if the policy has it
-	limit  algorithms.Limit // in force
-	grade  *grade           // of the limit; nil: an override or LimitOf chose it
-	cost   int64
+	policy     *policy
+	tier       string           // of the identity, if the policy has it
+	limit      algorithms.Limit // in force
+	configured *limit           // the limit of the configuration; nil: an override or LimitOf chose the limit
+	cost       int64
 
 	override    bool          // an override applies
 	shadow      bool          // the policy denies nothing
@@ -73,9 +77,9 @@ type refusal struct {
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-func newRequest(m *Middleware, r *http.Request) *request {
+func newRequest(m *Middleware, r *http.Request, handled bool) *request {
 	q := requests.Get().(*request)
-	q.m, q.config, q.verdict = m, m.config.Load(), verdicts.Get().(*Verdict)
+	q.m, q.config, q.handled, q.verdict = m, m.config.Load(), handled, verdicts.Get().(*Verdict)
 	q.http.Request, q.http.ClientIP = r, m.clientIP
 	if len(m.observers) > 0 {
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
@@ -90,7 +94,7 @@ func newRequest(m *Middleware, r *http.Request) *request {
 func (q *request) free() {
 	q.http = keyfunc.Request{}
 	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
-	q.unknown, q.banned, q.settles, q.examined, q.err, q.refusal = nil, false, false, false, nil, refusal{}
+	q.unknown, q.banned, q.settles, q.handled, q.err, q.refusal = nil, false, false, false, nil, refusal{}
 	if q.verdict != nil {
 		q.verdict.free()
 	}

@@ -5,10 +5,13 @@ package ratelimit
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/rpc"
+	"github.com/penstock-go/penstock/middleware/internal/slots"
 )
 
 const (
@@ -36,7 +39,7 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 			return
 		}
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
-		headers.SetRetryAfter(h, unavailableFor+headers.Jitter(unavailableSpread, "", m.address(r), slot))
+		headers.SetRetryAfter(h, unavailableFor+slots.Jitter(unavailableSpread, "", m.address(r), slot))
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", v.config.challenge)
 	}
@@ -116,10 +119,26 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v *Verdict) 
 		m.denied(w, r, v.clone())
 		return
 	}
-	if p := protocolOf(r); p != plainHTTP {
-		refuseRPC(w, r, v, p)
+	if p := rpc.ProtocolOf(r); p != rpc.None {
+		denied := v.Status == http.StatusTooManyRequests || v.ofCapacity()
+		p.Refuse(w, r, &rpc.Refusal{Status: v.Status, Denied: denied, Title: v.title()})
 		return
 	}
 	w.WriteHeader(v.Status)
 	_, _ = w.Write(v.config.body(v)) // a client that has hung up needs no answer
+}
+
+// title returns the title of the refusal's problem, for clients that read no
+// problem.
+func (v *Verdict) title() string {
+	switch {
+	case v.ofCapacity():
+		return "Temporary Reduced Capacity"
+	case v.Status != http.StatusTooManyRequests:
+		return http.StatusText(v.Status)
+	case slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned }):
+		return "Abnormal Usage Detected"
+	default:
+		return "Quota Exceeded"
+	}
 }

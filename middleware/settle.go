@@ -2,16 +2,14 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware/internal/settle"
 )
 
 // ErrNotSettled is wrapped by the errors of [Settle]. If too many settlements
 // waited, the next Settle or the end of the handler tries again.
-var ErrNotSettled = errors.New("ratelimit: not settled")
+var ErrNotSettled = settle.ErrNotSettled
 
 // Settle corrects the cost of a request. total is its cost so far, in units of
 // the limits: tokens, bytes, seconds of work. ctx is the request's context, or
@@ -35,71 +33,66 @@ var ErrNotSettled = errors.New("ratelimit: not settled")
 // nothing, the limit is a leaky bucket or Concurrent, the handler has returned,
 // or too many settlements are waiting.
 func Settle(ctx context.Context, total int64, policies ...string) error {
-	if total < 0 {
-		return fmt.Errorf("%w: the total %d is negative", ErrNotSettled, total)
-	}
-	var errs []error
-	found := make([]string, 0, 4)
-	for t, ok := ctx.Value(tabKey{}).(*tab); ok; t, ok = t.Context.Value(tabKey{}).(*tab) {
-		var err error
-		if found, err = t.settle(total, policies, found); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	for _, name := range policies {
-		if !slices.Contains(found, name) {
-			errs = append(errs, fmt.Errorf("%w: policy %q has no reservation for this request", ErrNotSettled, name))
-		}
-	}
-	if len(policies) == 0 && len(found) == 0 {
-		errs = append(errs, fmt.Errorf("%w: no policy with a Cost has a reservation for this request", ErrNotSettled))
-	}
-	return errors.Join(errs...)
+	return settle.Total(ctx, total, policies...)
 }
 
-// settle settles the named policies, or all that have a Cost. It appends the
-// names of the policies that it has found. If several Middlewares have a policy
-// of one name, the innermost policy settles.
-func (t *tab) settle(total int64, policies, found []string) ([]string, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var errs []error
-	for i, outer := 0, len(found); i < len(t.reservations); i++ {
-		res := &t.reservations[i]
-		name := res.policy.Name
-		if res.policy.Cost == nil || len(policies) > 0 && !slices.Contains(policies, name) || slices.Contains(found[:outer], name) {
-			continue
-		}
-		if !slices.Contains(found, name) {
-			found = append(found, name)
-		}
-		err := t.settleOne(res, total)
-		if res.check.Op == algorithms.TrialInstead && errors.Is(err, errCannotSettle) {
-			continue // the policy's own limit settles; a candidate changes nothing
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%w: policy %q: %w", ErrNotSettled, name, err))
+// reserve returns the reservations of an admitted request, below ctx, or nil if
+// nothing is reserved.
+func (q *request) reserve(ctx context.Context) (r *settle.Reservations) {
+	if !q.settles {
+		return nil
+	}
+	for i := range q.parts {
+		a := &q.parts[i]
+		for _, place := range [...]int{a.own, a.candidate} {
+			if place >= 0 {
+				r = q.m.settler.Reserve(ctx, r, &a.policy.settling, a.tier, &q.checks[place])
+			}
 		}
 	}
-	return found, errors.Join(errs...)
+	return r
 }
 
-var (
-	errEnded        = errors.New("the handler has returned")
-	errCannotSettle = errors.New("its algorithm can neither return nor force units")
-	errBusy         = errors.New("too many settlements are waiting")
-)
-
-func (t *tab) settleOne(res *reservation, total int64) error {
+// settled reports a settlement, or why it failed.
+func (m *Middleware) settled(r settle.Report) {
 	switch {
-	case t.ended:
-		return errEnded
-	case res.concurrent() || res.check.Limit.Algorithm() == leakyBucket:
-		return errCannotSettle
+	case r.Err == nil:
+	case r.Dropped && r.Policy == "":
+		m.log.trouble("dropped count towards a ban, or renewal of a hold", "", r.Err)
+	case r.Dropped:
+		m.log.trouble("dropped settlement", r.Policy, r.Err)
+	default:
+		m.log.trouble("failed settlement", r.Policy, r.Err)
 	}
-	res.total = max(res.total, total)
-	if res.policy.ChargeIf == nil && !t.force(res) {
-		return errBusy
+	if r.Policy != "" {
+		m.observe(context.Background(), &Event{Kind: Settled, Policy: r.Policy, Err: r.Err, Elapsed: r.Elapsed})
 	}
-	return nil
+}
+
+// inForce returns the limit that is in force now for a check of an earlier request. If its policy is gone, or LimitOf
+// chose its limit, the check's own limit is in force.
+func (m *Middleware) inForce(policy, tier string, c *algorithms.Check) algorithms.Limit {
+	p := m.config.Load().policy(policy)
+	switch {
+	case p == nil:
+		return c.Limit
+	case c.Op == algorithms.TrialInstead && p.candidate != nil:
+		return p.candidate.Limit
+	case c.Op == algorithms.TrialInstead:
+		return c.Limit
+	}
+	if m.overrides != nil {
+		if o, found := m.overrides.Find(p.Name, c.Key); found && o.replaces() {
+			if p.replaceable(o.Limit) == nil {
+				return o.Limit
+			}
+		}
+	}
+	if p.LimitOf != nil {
+		return c.Limit
+	}
+	if l, ok := p.tiers[tier]; ok {
+		return l.Limit
+	}
+	return p.base.Limit
 }

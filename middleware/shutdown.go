@@ -25,13 +25,13 @@ func (m *Middleware) Release() {
 }
 
 // Close refuses all requests with 503 from now on, and waits until late
-// settlements are made, or until ctx ends, whose error it returns. Call it
-// after http.Server.Shutdown, and before the limiter's Close. You may call it
-// repeatedly.
+// settlements are made, or until ctx ends, whose error it returns. For a log
+// handler that hangs it waits two seconds. Call it after http.Server.Shutdown, and
+// before the limiter's Close. You may call it repeatedly.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.Release()
 	m.unregister()
-	m.announce(ctx, nil)
+	m.announce(ctx)
 	done := make(chan struct{})
 	go func() {
 		m.held.Wait()
@@ -39,15 +39,18 @@ func (m *Middleware) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return m.settler.wait(ctx)
 	case <-ctx.Done():
+		select {
+		case <-done: // no request was held, or they ended just in time
+		default:
+			return ctx.Err()
+		}
 	}
-	select {
-	case <-done: // no request was held, or they ended just in time
-		return m.settler.wait(ctx)
-	default:
-		return ctx.Err()
+	if err := m.settler.Wait(ctx); err != nil {
+		return err
 	}
+	m.log.Close()
+	return nil
 }
 
 // unregister refuses all requests from now on, and makes an event of that
@@ -56,7 +59,6 @@ func (m *Middleware) unregister() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.closed.Swap(true) {
-		m.unregisterNames()
 		m.pending = append(m.pending, Unregistered)
 	}
 }

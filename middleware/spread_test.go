@@ -4,7 +4,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -84,9 +83,9 @@ func TestSlotCountsDown(t *testing.T) {
 	})
 }
 
-// TestSpreadByKindOfKey: slots are on where many clients share the limit, and Spread switches them.
+// TestSpreadByKindOfKey: denied clients get slots where all clients share the limit. A policy that counts one client tells
+// the true wait, also if it is hidden.
 func TestSpreadByKindOfKey(t *testing.T) {
-	on, off := new(true), new(false)
 	limit := algorithms.TokenBucket(1, 2*time.Second) // the first slot is 4 s away, the second 6 s
 	custom := keyfunc.Custom("org", func(*http.Request) (string, error) { return "o", nil })
 	for name, tt := range map[string]struct {
@@ -100,10 +99,10 @@ func TestSpreadByKindOfKey(t *testing.T) {
 		"constant":            {ratelimit.Policy{Key: keyfunc.Const("all")}, true},
 		"route":               {ratelimit.Policy{Key: keyfunc.Route()}, true},
 		"constant and route":  {ratelimit.Policy{Key: keyfunc.Join(keyfunc.Const("all"), keyfunc.Route())}, true},
-		"hidden":              {ratelimit.Policy{Key: planKey, Hidden: true}, true},
+		"hidden":              {ratelimit.Policy{Key: planKey, Hidden: true}, false},
+		"hidden constant":     {ratelimit.Policy{Key: keyfunc.Const("all"), Hidden: true}, true},
+		"capacity of users":   {ratelimit.Policy{Key: planKey, Capacity: true}, true},
 		"capacity":            {ratelimit.Policy{Key: keyfunc.Const("all"), Capacity: true}, true},
-		"constant, off":       {ratelimit.Policy{Key: keyfunc.Const("all"), Spread: off}, false},
-		"user, on":            {ratelimit.Policy{Key: planKey, Spread: on}, true},
 		"no policy's address": {ratelimit.Policy{Key: keyfunc.Peer()}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +221,7 @@ func TestGuessesHaveNoSlots(t *testing.T) {
 		return keyfunc.Identity{}, keyfunc.ErrUnknown
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := ratelimit.Policy{Name: "p", Key: unknown, Limit: algorithms.TokenBucket(1, 2*time.Second), Spread: new(true)}
+		p := ratelimit.Policy{Name: "p", Key: unknown, Limit: algorithms.TokenBucket(1, 2*time.Second), Capacity: true}
 		h := newMiddleware(t, newMemory(t), nil, p).Handler(ok)
 		if got := record(h, with(from(nth(1)), "X-API-Key", "guess")).Code; got != http.StatusUnauthorized {
 			t.Fatalf("got status %d, want 401", got)
@@ -233,7 +232,7 @@ func TestGuessesHaveNoSlots(t *testing.T) {
 	})
 }
 
-// TestConcurrentLimitHasNoSlots: its rate is unknown.
+// TestConcurrentLimitHasNoSlots: its rate is unknown. Without a request that has ended, the wait is the hold.
 func TestConcurrentLimitHasNoSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, p := newMemory(t), forAll("all", algorithms.Concurrent(1, 2*time.Minute))
@@ -242,8 +241,8 @@ func TestConcurrentLimitHasNoSlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := newMiddleware(t, memory, nil, p).Handler(ok)
-		if got := tell(t, h, from(nth(1))); got < 120 || got > 132 {
-			t.Errorf("got %d s, want 120 s and jitter of up to 12 s", got)
+		if got := tell(t, h, from(nth(1))); got != 120 {
+			t.Errorf("got %d s, want 120 s", got)
 		}
 	})
 }
@@ -318,16 +317,4 @@ func TestSlotsOutlastUpdate(t *testing.T) {
 			t.Errorf("got %v s, want %d and %d", got, before, before+2)
 		}
 	})
-}
-
-// TestSpreadIsCopied: the caller may change its own.
-func TestSpreadIsCopied(t *testing.T) {
-	spread := true
-	p := byIP("p", algorithms.TokenBucket(1, 2*time.Second))
-	p.Spread = &spread
-	m := newMiddleware(t, newMemory(t), nil, p)
-	spread = false
-	if got := m.Policies()[0].Spread; got == nil || !*got {
-		t.Errorf("got %v, want the value that New received", fmt.Sprint(got))
-	}
 }

@@ -26,7 +26,8 @@ type Verdict struct {
 	Status int
 
 	// RetryAfter is the wait of a denied request, without slot or jitter:
-	// [algorithms.Never] if waiting cannot help.
+	// [algorithms.Never] if waiting cannot help. "Retry-After" in the package
+	// comment says what a Concurrent limit tells.
 	RetryAfter time.Duration
 
 	// Delay is how long to hold an admitted request.

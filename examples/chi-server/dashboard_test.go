@@ -145,7 +145,7 @@ func TestDashboardColours(t *testing.T) {
 			fixed[o.Matcher.Options], _ = colour["fixedColor"].(string)
 		}
 	}
-	for outcome := range ratelimit.Outcome(ratelimit.Outcomes) {
+	for outcome := range ratelimit.OutcomeInvalid + 1 {
 		if fixed[outcome.String()] == "" {
 			t.Errorf("%v has no fixed colour", outcome)
 		}

@@ -94,7 +94,8 @@ func limited(t *testing.T) string {
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, c := range columns {
 		path, o := "/"+c.dialect.String()+"/", &ratelimit.Options{Headers: c.dialect}
-		all := ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Spread: new(bool)} // Spread off: no slot lengthens the wait
+		one := keyfunc.Custom("client", func(*http.Request) (string, error) { return "all", nil }) // a Const would have slots
+		all := ratelimit.Policy{Name: "p", Key: one}
 		limit := func(l algorithms.Limit) http.Handler {
 			p := all
 			p.Limit = l

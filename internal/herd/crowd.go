@@ -174,9 +174,13 @@ func newServer(k kind, burst int64) (all server) {
 	limit := algorithms.TokenBucket(rate, time.Second).WithBurst(burst)
 	limiter := counted{algorithms.NewMemory(nil), max(1, k.instances)}
 	o := &ratelimit.Options{Headers: headers.Draft, Logger: slog.New(slog.DiscardHandler)}
+	key := keyfunc.Const("all")
+	if !k.spread { // as a key of one client
+		key = keyfunc.Custom("client", func(*http.Request) (string, error) { return "all", nil })
+	}
 	for range limiter.instances {
 		m := ratelimit.Must(ratelimit.New(limiter, o, ratelimit.Policy{
-			Name: "all", Key: keyfunc.Const("all"), Limit: limit, Spread: &k.spread,
+			Name: "all", Key: key, Limit: limit,
 		}))
 		all = append(all, m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	}

@@ -41,7 +41,7 @@
 //	full jitter             the client ignores the server, and waits a random time below
 //	                        0.5 s, 1 s, 2 s, and so on up to 60 s
 //	exponential backoff     the same without chance: 0.5 s, 1 s, 2 s, and so on
-//	slots                   the server gives each client a slot (Policy.Spread)
+//	slots                   the server gives each client a slot, because the key is a constant
 //	slots of 4 instances    slots, and each request reaches any of four instances,
 //	                        which count together and have slots of their own
 //	slots + transport       slots, and each client is a client.Transport

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/ban"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
@@ -49,14 +50,14 @@ func (c *Console) Unban(ctx context.Context, s Subject) error {
 	if err != nil {
 		return err
 	}
-	_, lifts := t.policy.BanChecks(t.Key)
-	if lifts != nil {
-		if err := t.ask(ctx, lifts); err != nil {
+	banned := t.policy.Ban
+	if banned != nil {
+		if err := t.ask(ctx, ban.New(t.Policy, ban.Rule(*banned)).Lifts(t.Key)); err != nil {
 			return err
 		}
 	}
 	edit, err := c.editor(s.Policy)
-	if err != nil && lifts != nil {
+	if err != nil && banned != nil {
 		return nil // no operator can have banned the key
 	}
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *Console) Unban(ctx context.Context, s Subject) error {
 	switch o, found := stored[t.Key]; {
 	case found && o.Mode == ratelimit.ModeBanned:
 		return edit.Clear(ctx, s.Policy, t.Key)
-	case found && lifts == nil:
+	case found && banned == nil:
 		return fmt.Errorf("ratelimit: ban of a key of policy %q: %w", s.Policy, ErrNotFound)
 	default:
 		return nil

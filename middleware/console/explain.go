@@ -8,6 +8,8 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/ban"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
 // An Explanation says how a policy would decide a request of the subject, and
@@ -128,20 +130,10 @@ func (t *target) look(ctx context.Context, l *LimitState) error {
 	d := &checks[0].Decision
 	l.Remaining, l.ResetAfter, l.UnitAfter, l.Source = d.Remaining, d.ResetAfter, d.UnitAfter, d.Source
 	_, limiter := t.m.Limiter()
-	l.Stored = storedKey(limiter, checks[0])
+	if store, ok := wrapped.Find[interface{ StoredKey(algorithms.Check) string }](limiter); ok {
+		l.Stored = store.StoredKey(checks[0])
+	}
 	return nil
-}
-
-// storedKey returns the key of a check in the store of the limiter, or of a
-// limiter inside it; "" if none of them has a store.
-func storedKey(l algorithms.Limiter, c algorithms.Check) string {
-	if store, ok := l.(interface{ StoredKey(algorithms.Check) string }); ok {
-		return store.StoredKey(c)
-	}
-	if wrapper, ok := l.(interface{ Unwrap() algorithms.Limiter }); ok {
-		return storedKey(wrapper.Unwrap(), c)
-	}
-	return ""
 }
 
 // judge fills in whether the policy denies, and why.
@@ -169,17 +161,16 @@ func (t *target) judge(ctx context.Context, e *Explanation) error {
 
 // judgeBan fills in whether Policy.Ban denies.
 func (t *target) judgeBan(ctx context.Context, e *Explanation) error {
-	asks, _ := t.policy.BanChecks(t.Key)
-	for i := range asks {
-		asks[i].Exact = true
+	if t.policy.Ban == nil {
+		return nil
 	}
+	asks := []algorithms.Check{{Exact: true}}
+	ban.New(t.Policy, ban.Rule(*t.policy.Ban)).Check(&asks[0], t.Key)
 	if err := t.ask(ctx, asks); err != nil {
 		return err
 	}
-	for i := range asks {
-		if d := &asks[i].Decision; !d.Allowed && d.Source != algorithms.Undecided {
-			e.Denied, e.Reason, e.ClearsAfter = true, ByBan, max(e.ClearsAfter, d.RetryAfter)
-		}
+	if d := &asks[0].Decision; !d.Allowed && d.Source != algorithms.Undecided {
+		e.Denied, e.Reason, e.ClearsAfter = true, ByBan, max(e.ClearsAfter, d.RetryAfter)
 	}
 	return nil
 }

@@ -5,23 +5,19 @@ package prommetrics
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
 // A limiter is a limiter with Stats, and its label.
 type limiter struct {
 	label string
-	stats statsLimiter
+	stats wrapped.Counter
 }
-
-// A statsLimiter is a limiter with statistics. All limiters of this module have
-// them.
-type statsLimiter interface{ Stats() algorithms.Stats }
 
 // register watches a Middleware, and adds the series of its policies.
 func (m *Metrics) register(middleware *ratelimit.Middleware) {
@@ -49,8 +45,8 @@ func (m *Metrics) unregister(middleware *ratelimit.Middleware) {
 // limiterOf returns the limiter of a Middleware under the label that it has, or
 // under a free label; nil if it has no Stats. It requires mu.
 func (m *Metrics) limiterOf(middleware *ratelimit.Middleware) *limiter {
-	name, wrapped := middleware.Limiter()
-	stats, ok := statsOf(wrapped)
+	name, limits := middleware.Limiter()
+	stats, ok := wrapped.Find[wrapped.Counter](limits)
 	if !ok {
 		return nil
 	}
@@ -59,7 +55,7 @@ func (m *Metrics) limiterOf(middleware *ratelimit.Middleware) *limiter {
 		if other == nil {
 			continue
 		}
-		if same(other.stats, stats) {
+		if wrapped.Same(other.stats, stats) {
 			return other
 		}
 		taken[other.label] = true
@@ -69,28 +65,6 @@ func (m *Metrics) limiterOf(middleware *ratelimit.Middleware) *limiter {
 		label = fmt.Sprintf("%s-%d", labelOf(name), n)
 	}
 	return &limiter{label, stats}
-}
-
-// statsOf returns the limiter with Stats: l, or the first limiter inside l that
-// has them.
-func statsOf(l algorithms.Limiter) (statsLimiter, bool) {
-	for l != nil {
-		if stats, ok := l.(statsLimiter); ok {
-			return stats, true
-		}
-		wrapper, ok := l.(interface{ Unwrap() algorithms.Limiter })
-		if !ok {
-			break
-		}
-		l = wrapper.Unwrap()
-	}
-	return nil, false
-}
-
-// same reports whether a and b are certainly one limiter. Limiters whose type
-// cannot be compared are never the same.
-func same(a, b statsLimiter) bool {
-	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // watched returns each limiter once.

@@ -38,8 +38,8 @@ func (m *Metrics) Observe(_ context.Context, e ratelimit.Event) {
 // and takes no lock that all requests share.
 func (m *Metrics) decided(e *ratelimit.Event) {
 	v := &e.Verdict
-	if e.Policy != "" {
-		m.find(e.Policy, "").outcomes[keyError].Inc()
+	if e.Policy != "" { // its key is an error, so the verdict does not hold it
+		m.find(e.Policy, "").outcomes[ratelimit.OutcomeKeyError].Inc()
 	}
 	if len(v.Policies) == 0 {
 		return // no limiter decided, so there is no duration
@@ -56,16 +56,6 @@ func (m *Metrics) decided(e *ratelimit.Event) {
 		}
 	}
 }
-
-// keyError is the outcome of a policy whose key is an error: the verdict does not
-// hold it.
-var keyError = func() ratelimit.Outcome {
-	o := ratelimit.Outcome(0)
-	for o.String() != "key_error" {
-		o++
-	}
-	return o
-}()
 
 func (m *Metrics) settled(e *ratelimit.Event) {
 	s := m.find(e.Policy, "")

@@ -20,7 +20,7 @@ type seriesName struct{ policy, tier string }
 // series are the counters of a policy's tier.
 type series struct {
 	*policySeries
-	outcomes [ratelimit.Outcomes]prometheus.Counter
+	outcomes [ratelimit.OutcomeInvalid + 1]prometheus.Counter
 }
 
 // policySeries are the counters of a policy.

@@ -61,8 +61,8 @@ func TestMarkup(t *testing.T) {
 	const attack = `<script>alert(1)</script>`
 	page, table := statuspage.New(nil), overrides.NewMemory()
 	tenant := keyfunc.APIKey("X-API-Key", func(_ context.Context, key string) (keyfunc.Identity, error) { return keyfunc.Identity{ID: key}, nil })
-	m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{LimiterName: attack, Overrides: table}, ratelimit.Policy{
-		Name: "p", Key: keyfunc.Join(tenant, keyfunc.Header("X-Tenant")), Limit: algorithms.TokenBucket(1, time.Hour), PlainKeys: true,
+	m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{LimiterName: attack, Overrides: table, PlainKeys: true}, ratelimit.Policy{
+		Name: "p", Key: keyfunc.Join(tenant, keyfunc.Header("X-Tenant")), Limit: algorithms.TokenBucket(1, time.Hour),
 		Tiers: map[string]algorithms.Limit{attack: hourly},
 	})
 	if err := table.Set(t.Context(), "p", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.TokenBucket(2, time.Hour)}); err != nil {

@@ -6,49 +6,23 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
-
-// A statsLimiter is a limiter with statistics. All limiters of this module have
-// them.
-type statsLimiter interface{ Stats() algorithms.Stats }
 
 // A findingsLimiter is a limiter that detects configuration problems.
 type findingsLimiter interface {
 	Findings(ctx context.Context) []ratelimit.Finding
 }
 
-// find returns the limiter with the methods of T: l, or the first limiter inside
-// l that has them.
-func find[T any](l algorithms.Limiter) (found T, ok bool) {
-	for l != nil {
-		if found, ok = l.(T); ok {
-			return found, true
-		}
-		wrapper, wraps := l.(interface{ Unwrap() algorithms.Limiter })
-		if !wraps {
-			break
-		}
-		l = wrapper.Unwrap()
-	}
-	return found, false
-}
-
-// same reports whether a and b are certainly one limiter. Limiters whose type
-// cannot be compared are never the same.
-func same(a, b any) bool {
-	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
-}
-
 // addLimiters adds each limiter of the Middlewares. A limiter without Stats is left
 // out.
 func (v *view) addLimiters(middlewares []*ratelimit.Middleware) {
-	for name, counted := range limitersOf[statsLimiter](middlewares) {
+	for name, counted := range limitersOf[wrapped.Counter](middlewares) {
 		v.Limiters = append(v.Limiters, newLimiterView(name, counted.Stats()))
 	}
 }
@@ -68,8 +42,8 @@ func limitersOf[T any](middlewares []*ratelimit.Middleware) iter.Seq2[string, T]
 		var seen []T
 		for _, m := range middlewares {
 			name, limiter := m.Limiter()
-			l, ok := find[T](limiter)
-			if !ok || slices.ContainsFunc(seen, func(other T) bool { return same(other, l) }) {
+			l, ok := wrapped.Find[T](limiter)
+			if !ok || slices.ContainsFunc(seen, func(other T) bool { return wrapped.Same(other, l) }) {
 				continue
 			}
 			if seen = append(seen, l); !yield(name, l) {

@@ -12,7 +12,7 @@
 //	r.With(operatorsOnly).Method("GET", "/status", page)
 //
 // Mount the page behind your authentication. It reveals your limits, and the
-// keys of policies with PlainKeys.
+// keys of clients where Options.PlainKeys is set.
 package statuspage
 
 import (
@@ -34,7 +34,8 @@ import (
 // that it shall show. A Middleware vanishes from the page when it is closed,
 // and a policy when an Update removes it.
 //
-// A Page starts no goroutine. It is safe for concurrent use.
+// While requests come, a goroutine looks at the limiters every five seconds, and then
+// ends. A Page is safe for concurrent use.
 type Page struct {
 	made      time.Time
 	instance  instance
@@ -109,7 +110,7 @@ func (p *Page) Observe(_ context.Context, e ratelimit.Event) {
 
 func (p *Page) decided(e *ratelimit.Event) {
 	v, now, outcomes := &e.Verdict, time.Since(p.made), *p.outcomes.Load()
-	defer p.look(now)
+	defer p.lookSoon(now)
 	count := func(policy string, outcome ratelimit.Outcome) {
 		if counts := outcomes[policyOf{e.Middleware, policy}]; counts != nil {
 			counts.Add(int(outcome), now)
@@ -119,8 +120,8 @@ func (p *Page) decided(e *ratelimit.Event) {
 	if !v.Allowed {
 		p.decisions.Add(countedRefused, now)
 	}
-	if e.Policy != "" {
-		count(e.Policy, keyError)
+	if e.Policy != "" { // its key is an error, so the verdict does not hold it
+		count(e.Policy, ratelimit.OutcomeKeyError)
 	}
 	if len(v.Policies) == 0 {
 		return // no limiter decided, so there is no duration
@@ -132,33 +133,12 @@ func (p *Page) decided(e *ratelimit.Event) {
 	for i := range v.Policies {
 		outcome := v.Policies[i].Outcome
 		count(v.Policies[i].Name, outcome)
-		denied = denied || int(outcome) < len(denials) && denials[outcome]
+		denied = denied || slices.Contains(denials, outcome)
 	}
 	if denied {
 		p.decisions.Add(countedDenied, now)
 	}
 }
-
-// outcomeOf returns the outcome of a word.
-func outcomeOf(word string) ratelimit.Outcome {
-	o := ratelimit.Outcome(0)
-	for o.String() != word {
-		o++
-	}
-	return o
-}
-
-// keyError is the outcome of a policy whose key is an error: the verdict does not
-// hold it.
-var keyError = outcomeOf("key_error")
-
-// denials says which outcomes mean that the policy denied the request.
-var denials = func() (d [ratelimit.Outcomes]bool) {
-	for _, word := range denies {
-		d[outcomeOf(word)] = true
-	}
-	return d
-}()
 
 func (p *Page) register(m *ratelimit.Middleware) {
 	p.mu.Lock()
@@ -186,7 +166,7 @@ func (p *Page) setPolicies(m *ratelimit.Middleware, policies []ratelimit.Policy)
 		key := policyOf{m, policies[i].Name}
 		counts := old[key]
 		if counts == nil {
-			counts = recent.NewMinute(ratelimit.Outcomes, time.Since(p.made))
+			counts = recent.NewMinute(outcomes, time.Since(p.made))
 		}
 		all[key] = counts
 	}

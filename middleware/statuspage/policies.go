@@ -122,7 +122,9 @@ func modes(p *ratelimit.Policy) (modes []string) {
 // addPolicy adds a policy. Policies with the same definition, of several
 // Middlewares, are one policy to an operator: their counts add up.
 func (v *view) addPolicy(p policyView) {
-	i := slices.IndexFunc(v.Policies, func(other policyView) bool { return reflect.DeepEqual(other.definition, p.definition) })
+	i := slices.IndexFunc(v.Policies, func(other policyView) bool {
+		return other.Name == p.Name && reflect.DeepEqual(other.definition, p.definition)
+	})
 	if i < 0 {
 		v.Policies = append(v.Policies, p)
 		return
@@ -164,30 +166,33 @@ func mergeOffenders(a, b []offenderView) []offenderView {
 	return a[:min(len(a), countedOffenders)]
 }
 
+// outcomes is how many outcomes there are.
+const outcomes = int(ratelimit.OutcomeInvalid) + 1
+
 // A request is denied if a policy denied it, alone or together with others, if the
 // key is banned, or if a policy that fails closed refused it because Redis is away.
-var denies = []string{"denied", "degraded_denied", "failed_closed", "banned"}
+var denials = []ratelimit.Outcome{
+	ratelimit.OutcomeDenied, ratelimit.OutcomeDegradedDenied, ratelimit.OutcomeFailedClosed, ratelimit.OutcomeBanned,
+}
 
 // allOutcomes and denialOutcomes are kinds of a policy's Minute.
 var allOutcomes, denialOutcomes = func() (all, denied []int) {
-	for outcome := range ratelimit.Outcomes {
+	for outcome := range outcomes {
 		all = append(all, outcome)
-		if denials[outcome] {
-			denied = append(denied, outcome)
-		}
+	}
+	for _, outcome := range denials {
+		denied = append(denied, int(outcome))
 	}
 	return all, denied
 }()
 
-func (p policyView) sum(outcomes []string) (n uint64) {
-	for _, outcome := range outcomes {
-		n += p.Outcomes[outcome]
+// Denied returns the number of requests that the policy denied.
+func (p policyView) Denied() (n uint64) {
+	for _, outcome := range denials {
+		n += p.Outcomes[outcome.String()]
 	}
 	return n
 }
-
-// Denied returns the number of requests that the policy denied.
-func (p policyView) Denied() uint64 { return p.sum(denies) }
 
 // An outcomeView is the number of requests with an outcome.
 type outcomeView struct {
@@ -197,12 +202,12 @@ type outcomeView struct {
 
 // Unusual returns the outcomes except allowed and denied.
 func (p policyView) Unusual() (unusual []outcomeView) {
-	for outcome := range ratelimit.Outcome(ratelimit.Outcomes) {
+	for outcome := range ratelimit.Outcome(outcomes) {
 		name, class := outcome.String(), "warn"
 		if p.Outcomes[name] == 0 || name == "allowed" || name == "denied" {
 			continue
 		}
-		if slices.Contains(denies, name) {
+		if slices.Contains(denials, outcome) {
 			class = "bad"
 		}
 		unusual = append(unusual, outcomeView{name, class, p.Outcomes[name]})

@@ -101,9 +101,9 @@ func TestLimiters(t *testing.T) {
 func TestPoliciesOfOneName(t *testing.T) {
 	page := statuspage.New(nil)
 	none := byIP("p", algorithms.Nobody())
-	none.PlainKeys = true
-	one := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, none)
-	two := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, none)
+	plain := ratelimit.Options{PlainKeys: true}
+	one := shownOn(t, page, algorithms.NewMemory(nil), plain, none)
+	two := shownOn(t, page, algorithms.NewMemory(nil), plain, none)
 	other := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, byIP("p", hourly))
 	for m, n := range map[*ratelimit.Middleware]int{one: 3, two: 4, other: 1} {
 		for range n {

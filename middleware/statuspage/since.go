@@ -1,7 +1,7 @@
 // Since when something lasts: the troubles, and the state of each circuit.
 //
-// The page has no goroutine. It looks when an operator reads it, and at the first
-// request of each five seconds. So each instant is when the page noticed something.
+// The page looks when an operator reads it, and, on a goroutine that then ends, at the
+// first request of each five seconds. So each instant is when the page noticed something.
 // Example: Redis fails at 12:00:01. The next request comes at 12:00:30, and the
 // page shows "since 12:00:30".
 
@@ -57,15 +57,21 @@ func (n *noticed) note(v *view) {
 	n.since, n.troubled = present, troubled
 }
 
-// look notes troubles also while no operator reads the page.
-func (p *Page) look(now time.Duration) {
+// lookSoon notes troubles also while no operator reads the page. No request waits
+// for that.
+func (p *Page) lookSoon(now time.Duration) {
 	n := &p.noticed
-	if int64(now/lookEvery) <= n.looked.Load() || !n.mu.TryLock() {
-		return
+	period := int64(now / lookEvery)
+	if looked := n.looked.Load(); period > looked && n.looked.CompareAndSwap(looked, period) {
+		go p.look(now)
 	}
-	defer n.mu.Unlock()
-	n.looked.Store(int64(now / lookEvery))
+}
+
+func (p *Page) look(now time.Duration) {
 	v, _ := p.survey(now)
+	n := &p.noticed
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	v.Findings = append(v.Findings, n.findings...)
 	n.note(v)
 }

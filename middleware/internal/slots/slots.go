@@ -1,4 +1,5 @@
-// Slots: the waits of clients that share an exhausted limit.
+// Package slots spreads the clients that share an exhausted limit: with slots, or with
+// jitter.
 //
 // The honest wait of a shared limit sends all denied clients back at one instant, and the limit admits one of them. So
 // each denied client gets an instant of its own, its slot. The slots of a limit (a policy and its key) form a line:
@@ -31,8 +32,7 @@
 // A line ends at most maxLine after the honest wait. A client whose place is later returns within the next maxLine, at
 // an instant that a hash chooses. So no slot is more than 2 maxLine later than the honest wait. If even the first place
 // is later, the limit is too slow for slots: its clients get jitter.
-
-package ratelimit
+package slots
 
 import (
 	"hash/maphash"
@@ -40,11 +40,9 @@ import (
 	"math"
 	"math/bits"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/headers"
 )
 
 const (
@@ -55,18 +53,19 @@ const (
 	// maxSlots bounds the slots of all lines, to about 1 MB. No slot is evicted before it has passed. Further clients
 	// get jitter.
 	maxSlots = 20_000
+
+	sweepEvery = time.Second
 )
 
-// slots are the lines of a Middleware, and the slots of its clients. Instants are µs since the Middleware was made. The
-// zero value is empty.
-type slots struct {
+var seed = maphash.MakeSeed()
+
+// Slots are the lines of limits, and the slots of their clients. Instants are µs since one instant that the caller
+// chooses. The zero value is empty; Slots are safe for concurrent use.
+type Slots struct {
 	mu    sync.Mutex // guards the following
 	lines map[uint64]line
 	taken map[slotOf]int64
 	swept int64
-
-	counted   atomic.Int64 // when instances was read
-	instances atomic.Int64
 }
 
 // A slotOf is a client's place in a line: the hashes of both.
@@ -75,27 +74,27 @@ type slotOf struct{ line, client uint64 }
 // A line ends at + rest/requests µs.
 type line struct{ at, rest, requests int64 }
 
-// A denial is the input of a slot.
-type denial struct {
-	policy, key string           // of the line
-	client      string           // the denied client
-	limit       algorithms.Limit // not Concurrent: its rate is unknown
-	cost        int64
-	wait        int64 // the honest wait in µs
-	instances   int64 // that share the limit
+// A Denial is the input of a slot, or of jitter.
+type Denial struct {
+	Policy, Key string           // of the line
+	Client      string           // the denied client
+	Limit       algorithms.Limit // of a slot: not Concurrent, whose rate is unknown
+	Cost        int64
+	Wait        int64 // the honest wait in µs
+	Instances   int64 // that share the limit
 }
 
-// wait returns the µs until the client's slot. It returns false if there is no room
+// Wait returns the µs until the client's slot. It returns false if there is no room
 // for one, or if the limit is too slow for slots.
-func (s *slots) wait(d *denial, now int64) (int64, bool) {
-	of := slotOf{line: bits.RotateLeft64(maphash.String(keySeed, d.policy), 1) ^ maphash.String(keySeed, d.key)}
-	of.client = maphash.String(keySeed, d.client)
+func (s *Slots) Wait(d *Denial, now int64) (int64, bool) {
+	of := slotOf{line: bits.RotateLeft64(maphash.String(seed, d.Policy), 1) ^ maphash.String(seed, d.Key)}
+	of.client = maphash.String(seed, d.Client)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(now)
 	slot, found := s.taken[of]
 	if found && slot > now {
-		return max(slot-now, d.wait), true
+		return max(slot-now, d.Wait), true
 	}
 	if !found && max(len(s.taken), len(s.lines)) >= maxSlots {
 		return 0, false
@@ -112,7 +111,7 @@ func (s *slots) wait(d *denial, now int64) (int64, bool) {
 }
 
 // sweep forgets slots and lines that have passed. It requires the lock.
-func (s *slots) sweep(now int64) {
+func (s *Slots) sweep(now int64) {
 	if now-s.swept < sweepEvery.Microseconds() {
 		return
 	}
@@ -126,31 +125,31 @@ func (s *slots) sweep(now int64) {
 
 // next returns the slot of a client that is denied now, and the line with it. The slot is 0 if the limit is too slow
 // for slots.
-func (l line) next(d *denial, now int64) (slot int64, moved line) {
-	requests, honest := d.limit.Requests(), now+d.wait
+func (l line) next(d *Denial, now int64) (slot int64, moved line) {
+	requests, honest := d.Limit.Requests(), now+d.Wait
 	if l.requests != requests { // the limit has changed
 		l = line{at: l.ceil(), requests: requests}
 	}
 	if l.at < honest {
 		l = line{at: honest, requests: requests}
 	}
-	cost, end := max(d.cost, 1), honest+maxLine.Microseconds()
+	cost, end := max(d.Cost, 1), honest+maxLine.Microseconds()
 	if first := (line{at: honest, requests: requests}); first.plus(d, cost).ceil() > end {
 		return 0, l
 	}
-	mine := l.plus(d, cost*(1+d.part(d.instances, l.at)))
+	mine := l.plus(d, cost*(1+d.part(d.Instances, l.at)))
 	if mine.ceil() > end {
 		return end + d.part(maxLine.Microseconds(), now/maxLine.Microseconds()), l
 	}
-	if moved = l.plus(d, cost*d.instances); moved.ceil() > end {
+	if moved = l.plus(d, cost*d.Instances); moved.ceil() > end {
 		moved = line{at: end, requests: requests} // no client has the places after it
 	}
 	return mine.ceil(), moved
 }
 
 // plus returns the line after units more, or one that ends too late for everyone.
-func (l line) plus(d *denial, units int64) line {
-	hi, lo := bits.Mul64(uint64(units), uint64(d.limit.Window().Microseconds()))
+func (l line) plus(d *Denial, units int64) line {
+	hi, lo := bits.Mul64(uint64(units), uint64(d.Limit.Window().Microseconds()))
 	lo, carry := bits.Add64(lo, uint64(l.rest), 0)
 	if hi += carry; hi >= uint64(l.requests) {
 		return line{at: math.MaxInt64, requests: l.requests}
@@ -170,24 +169,6 @@ func (l line) ceil() int64 {
 }
 
 // part returns a number below n, by a hash of the client.
-func (d *denial) part(n, slot int64) int64 {
-	return int64(headers.Jitter(time.Duration(n), d.policy, d.client, slot))
-}
-
-// countInstances returns how many instances share the limiter, as far as the limiter knows. It asks the limiter at most
-// once a second.
-func (s *slots) countInstances(l algorithms.Limiter, now int64) int64 {
-	counted := s.counted.Load()
-	if n := s.instances.Load(); n > 0 && now-counted < sweepEvery.Microseconds() || !s.counted.CompareAndSwap(counted, now) {
-		return max(n, 1)
-	}
-	n := int64(1)
-	for ; l != nil; l = unwrap(l) {
-		if stats, ok := l.(interface{ Stats() algorithms.Stats }); ok {
-			n = max(n, int64(stats.Stats().Fallback.Instances))
-			break
-		}
-	}
-	s.instances.Store(n)
-	return n
+func (d *Denial) part(n, slot int64) int64 {
+	return int64(Jitter(time.Duration(n), d.Policy, d.Client, slot))
 }

@@ -11,79 +11,81 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// A grade is a limit of a policy, and its description for headers.
-type grade struct {
-	limit algorithms.Limit
+// A limit is a limit of the configuration, and its description for headers.
+type limit struct {
+	algorithms.Limit
 	quota *headers.Quota // nil: headers keep silent
 }
 
-func newGrade(p *Policy, l algorithms.Limit) (*grade, error) {
-	g := &grade{limit: l}
+func newLimit(p *Policy, l algorithms.Limit) (*limit, error) {
+	described := &limit{Limit: l}
 	if p.hidden() || p.Shadow {
-		return g, nil
+		return described, nil
 	}
 	var err error
-	g.quota, err = headers.NewQuota(quotaConfig(p.Name, l))
-	return g, err
+	described.quota, err = headers.NewQuota(quotaConfig(p.Name, l))
+	return described, err
 }
 
 // set gives a part a limit of the configuration.
-func (a *part) set(g *grade) { a.grade, a.limit = g, g.limit }
+func (a *part) set(l *limit) { a.configured, a.limit = l, l.Limit }
 
 // dynamic reports whether an override or LimitOf chose the limit of the part.
-func (a *part) dynamic() bool { return a.grade == nil && a.limit.Algorithm() != algorithms.Algorithm{} }
+func (a *part) dynamic() bool {
+	return a.configured == nil && a.limit.Algorithm() != algorithms.Algorithm{}
+}
 
 // choose sets the tier of a part, and its limit unless an override has set it.
 func (q *request) choose(a *part, tier string) {
 	p := a.policy
-	g, known := p.tiers[tier]
+	l, known := p.tiers[tier]
 	if known {
 		a.tier = tier
 	} else {
-		g = p.base
+		l = p.base
 	}
 	if a.dynamic() {
 		return
 	}
 	if p.LimitOf != nil {
-		if l, ok := p.LimitOf(q.http.Request); ok && q.replace(a, l, "LimitOf") {
+		if own, ok := p.LimitOf(q.http.Request); ok && q.replace(a, own, "LimitOf") {
 			return
 		}
 	}
-	a.set(g)
+	a.set(l)
 	a.unknownTier = !known && tier != "" && len(p.tiers) > 0
 }
 
 // replace gives a part the limit of an override or of LimitOf. It reports false
 // if the limit is invalid, or excludes another limit of the request.
 func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
-	all := q.mix
+	all := q.kinds
 	all.add(l)
 	err := all.validate()
 	if err == nil {
 		err = a.policy.replaceable(l)
 	}
 	if err != nil {
-		q.m.troubles.log("invalid limit of "+from, err, "policy", a.policy.Name)
+		q.m.log.trouble("invalid limit of "+from, a.policy.Name, err)
 		return false
 	}
-	q.mix, a.limit = all, l
+	q.kinds, a.limit = all, l
 	return true
 }
 
 // leakyBucket is the algorithm whose units cannot be settled later.
 var leakyBucket = algorithms.LeakyBucket(1, time.Second).Algorithm()
 
-// A mix says which limits of one decision exclude each other.
-type mix struct{ leaky, concurrent bool }
+// limitKinds are the kinds of limits of one decision that exclude each other.
+type limitKinds struct{ leaky, concurrent bool }
 
-func (m *mix) add(l algorithms.Limit) {
-	m.leaky = m.leaky || l.Algorithm() == leakyBucket
-	m.concurrent = m.concurrent || l.Algorithm().Concurrent()
+func (k *limitKinds) add(l algorithms.Limit) {
+	k.leaky = k.leaky || l.Algorithm() == leakyBucket
+	k.concurrent = k.concurrent || l.Algorithm().Concurrent()
 }
 
-func (m mix) validate() error {
-	if m.leaky && m.concurrent {
+func (k limitKinds) validate() error {
+	if k.leaky && k.concurrent {
 		return errors.New("a leaky-bucket and a concurrent limit cannot be in one Middleware: a held request would occupy " +
 			"the concurrent limit. Make two, the leaky bucket outside")
 	}
@@ -99,14 +101,4 @@ func quotaConfig(name string, l algorithms.Limit) headers.QuotaConfig {
 		Name: name, Limit: l.Burst(), Requests: l.Requests(), Window: l.Window(),
 		Continuous: l.Algorithm().Continuous(), Calendar: l.Algorithm().Calendar(),
 	}
-}
-
-// grid returns a duration that divides all window ends of an aligned limit,
-// counted from the epoch. Calendar periods end at whole minutes, because
-// today's time zones differ from UTC by whole minutes.
-func grid(l algorithms.Limit) time.Duration {
-	if l.Algorithm().Calendar() {
-		return time.Minute
-	}
-	return l.Window()
 }

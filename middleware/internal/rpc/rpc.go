@@ -1,4 +1,4 @@
-// Refusals of gRPC, gRPC-Web and Connect requests, in the terms of these
+// Package rpc answers refusals of gRPC, gRPC-Web and Connect requests, in the terms of these
 // protocols. Their clients read a bare 429 as UNAVAILABLE, and many retry that
 // at once.
 //
@@ -22,8 +22,7 @@
 // it into its last message. All three carry a google.rpc.RetryInfo, a dozen
 // bytes of protobuf. We encode them by hand rather than link a protobuf
 // library.
-
-package ratelimit
+package rpc
 
 import (
 	"encoding/base64"
@@ -34,19 +33,19 @@ import (
 	"strings"
 )
 
-// A protocol is the form in which the client expects a refusal.
-type protocol uint8
+// A Protocol is the form in which the client expects a refusal.
+type Protocol uint8
 
 const (
-	plainHTTP     protocol = iota
-	grpc                   // also gRPC-Web, whose clients read the same header
-	connectStream          // client, server and bidirectional streams
+	None          Protocol = iota // plain HTTP
+	grpc                          // also gRPC-Web, whose clients read the same header
+	connectStream                 // client, server and bidirectional streams
 	connectUnary
 )
 
-// protocolOf returns the protocol of a request. All three protocols POST, and
+// ProtocolOf returns the protocol of a request. All three protocols POST, and
 // Connect also reads by GET.
-func protocolOf(r *http.Request) protocol {
+func ProtocolOf(r *http.Request) Protocol {
 	switch r.Method {
 	case http.MethodPost:
 		family, _, hasCodec := strings.Cut(strings.ToLower(mediaType(r)), "+")
@@ -64,7 +63,7 @@ func protocolOf(r *http.Request) protocol {
 			return connectUnary
 		}
 	}
-	return plainHTTP
+	return None
 }
 
 // mediaType returns the Content-Type of a request without its parameters.
@@ -73,73 +72,62 @@ func mediaType(r *http.Request) string {
 	return strings.TrimSpace(media)
 }
 
-// A rpcCode is a status code of gRPC. Connect has the same codes with other names.
-type rpcCode struct {
+// A Refusal is what a client learns.
+type Refusal struct {
+	Status int    // of plain HTTP
+	Denied bool   // by a policy: exhaustion, also if Status is 503, because clients retry UNAVAILABLE at once
+	Title  string // needs no escape in JSON or in a header of gRPC
+}
+
+// A code is a status code of gRPC. Connect has the same codes with other names.
+type code struct {
 	number byte
 	name   string
 	status int  // HTTP status of a unary call of Connect
 	waits  bool // the client may come back
 }
 
-// rpcCode returns the code of a refusal. Every denial of a policy is
-// exhaustion, even if its status is 503, because clients retry UNAVAILABLE at
-// once.
-func (v *Verdict) rpcCode() rpcCode {
+func (r *Refusal) code() code {
 	switch {
-	case v.Status == http.StatusTooManyRequests || v.ofCapacity():
-		return rpcCode{8, "resource_exhausted", http.StatusTooManyRequests, true}
-	case v.Status == http.StatusUnauthorized:
-		return rpcCode{16, "unauthenticated", http.StatusUnauthorized, false}
-	case v.Status == http.StatusBadRequest:
-		return rpcCode{3, "invalid_argument", http.StatusBadRequest, false}
-	case v.Status == http.StatusServiceUnavailable:
-		return rpcCode{14, "unavailable", http.StatusServiceUnavailable, true}
+	case r.Denied:
+		return code{8, "resource_exhausted", http.StatusTooManyRequests, true}
+	case r.Status == http.StatusUnauthorized:
+		return code{16, "unauthenticated", http.StatusUnauthorized, false}
+	case r.Status == http.StatusBadRequest:
+		return code{3, "invalid_argument", http.StatusBadRequest, false}
+	case r.Status == http.StatusServiceUnavailable:
+		return code{14, "unavailable", http.StatusServiceUnavailable, true}
 	default:
-		return rpcCode{13, "internal", http.StatusInternalServerError, false}
+		return code{13, "internal", http.StatusInternalServerError, false}
 	}
 }
 
-// title returns the title of the refusal's problem. It needs no escape in JSON
-// or in a header of gRPC.
-func (v *Verdict) title() string {
-	switch {
-	case v.ofCapacity():
-		return "Temporary Reduced Capacity"
-	case v.Status != http.StatusTooManyRequests:
-		return http.StatusText(v.Status)
-	case slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned }):
-		return "Abnormal Usage Detected"
-	default:
-		return "Quota Exceeded"
-	}
-}
-
-// refuseRPC answers a refused request of a protocol other than plain HTTP. It
-// reads the wait from Retry-After, which is set already.
-func refuseRPC(w http.ResponseWriter, r *http.Request, v *Verdict, p protocol) {
-	h, code, wait := w.Header(), v.rpcCode(), int64(0)
+// Refuse answers a refused request of the protocol, which is not None. It reads the
+// wait from Retry-After, which is set already.
+func (p Protocol) Refuse(w http.ResponseWriter, r *http.Request, why *Refusal) {
+	h, code, wait := w.Header(), why.code(), int64(0)
 	if code.waits {
 		wait, _ = strconv.ParseInt(h.Get("Retry-After"), 10, 64) // 0: waiting does not help
 	}
 	switch p {
 	case grpc:
 		h.Set("Content-Type", mediaType(r))
-		describeGRPC(h, code, v.title(), wait)
+		describeGRPC(h, code, why.Title, wait)
 		w.WriteHeader(http.StatusOK)
 	case connectStream:
 		h.Set("Content-Type", mediaType(r))
 		w.WriteHeader(http.StatusOK)
-		_, _ = w.Write(lastMessage(connectError(code, v.title(), wait))) // a client that has hung up needs no answer
+		_, _ = w.Write(lastMessage(connectError(code, why.Title, wait))) // a client that has hung up needs no answer
 	case connectUnary:
 		h.Set("Content-Type", "application/json")
 		w.WriteHeader(code.status)
-		_, _ = w.Write(connectError(code, v.title(), wait))
+		_, _ = w.Write(connectError(code, why.Title, wait))
 	}
 }
 
 // describeGRPC sets the status of a trailers-only response. Retry policies of gRPC
 // obey grpc-retry-pushback-ms (gRFC A6), and do not read RetryInfo.
-func describeGRPC(h http.Header, code rpcCode, message string, wait int64) {
+func describeGRPC(h http.Header, code code, message string, wait int64) {
 	h.Set("Grpc-Status", strconv.Itoa(int(code.number)))
 	h.Set("Grpc-Message", message)
 	switch {
@@ -157,7 +145,7 @@ func describeGRPC(h http.Header, code rpcCode, message string, wait int64) {
 }
 
 // connectError returns a Connect error as JSON.
-func connectError(code rpcCode, message string, wait int64) []byte {
+func connectError(code code, message string, wait int64) []byte {
 	body := []byte(`{"code":"` + code.name + `","message":"` + message + `"`)
 	if wait > 0 {
 		body = append(body, `,"details":[{"type":"google.rpc.RetryInfo","value":"`...)

@@ -1,0 +1,99 @@
+package findings
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/logwriter"
+)
+
+// A lineCounter is a log that counts its lines.
+type lineCounter struct {
+	slog.Handler
+	n atomic.Int64
+}
+
+func (c *lineCounter) Enabled(context.Context, slog.Level) bool  { return true }
+func (c *lineCounter) Handle(context.Context, slog.Record) error { c.n.Add(1); return nil }
+func (c *lineCounter) WithAttrs([]slog.Attr) slog.Handler        { return c }
+
+// newFinder returns a Finder and its log.
+func newFinder() (*Finder, *lineCounter, *logwriter.Writer) {
+	lines := new(lineCounter)
+	w := logwriter.New(slog.New(lines))
+	return New(w, time.Now()), lines, w
+}
+
+// TestFindingsAreLoggedOnce, however many requests show the cause at once.
+func TestFindingsAreLoggedOnce(t *testing.T) {
+	const findings = 900 // a logwriter.Writer holds no more lines
+	f, lines, log := newFinder()
+	policies := make([]*Policy, findings)
+	for i := range policies {
+		policies[i] = f.Policy("p", false)
+	}
+	var wg sync.WaitGroup
+	var arrived atomic.Int64
+	for range 2 {
+		wg.Go(func() {
+			for i := range policies {
+				for arrived.Add(1); arrived.Load() < int64(2*(i+1)); { // both begin at once
+					runtime.Gosched()
+				}
+				policies[i].See(&Sight{UnknownTier: true})
+			}
+		})
+	}
+	wg.Wait()
+	log.Close()
+	if got := lines.n.Load(); got != findings {
+		t.Errorf("got %d lines, want %d", got, findings)
+	}
+}
+
+// codes returns the codes of a policy's findings.
+func codes(p *Policy) (all []string) {
+	for _, f := range p.Append(nil) {
+		all = append(all, f.Code)
+	}
+	return all
+}
+
+// TestSights: each cause is found after as many requests as prove it.
+func TestSights(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sight  Sight
+		byPeer bool
+		after  int
+		want   string
+	}{
+		"unknown tier":   {Sight{UnknownTier: true}, false, 1, "PS109"},
+		"above burst":    {Sight{AboveBurst: true}, false, 1, "PS107"},
+		"nested":         {Sight{Sampled: true, Nested: true, Key: "ip=1"}, false, 1, "PS105"},
+		"not sampled":    {Sight{Nested: true, Key: "rt=unmatched"}, true, 1000, ""},
+		"forwarded":      {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, true, forwardedFor, "PS101"},
+		"trusts a proxy": {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, false, 1000, ""},
+		"no route":       {Sight{Sampled: true, Key: "ip=1|rt=unmatched"}, false, judgedAfter, "PS104"},
+		"a mount point":  {Sight{Sampled: true, Key: "rt=/api/*", Path: "/api/x"}, false, judgedAfter, "PS111"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _, _ := newFinder()
+			p := f.Policy("p", tt.byPeer)
+			for range tt.after - 1 {
+				p.See(&tt.sight)
+			}
+			if got := codes(p); len(got) != 0 {
+				t.Errorf("got %v after %d requests, want none yet", got, tt.after-1)
+			}
+			p.See(&tt.sight)
+			if got := codes(p); tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) != 1 || got[0] != tt.want) {
+				t.Errorf("got %v after %d requests, want %q", got, tt.after, tt.want)
+			}
+		})
+	}
+}

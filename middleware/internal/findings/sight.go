@@ -1,0 +1,143 @@
+// What requests show, and what it proves.
+
+package findings
+
+import (
+	"net/http"
+	"strings"
+)
+
+// A Sight is what a request that has its decision shows of one policy.
+type Sight struct {
+	UnknownTier bool // of the identity
+	AboveBurst  bool // it was denied for ever, because it cost more than the burst
+
+	// The rest is meaningful in a sample only.
+	Sampled bool
+	Nested  bool // a policy of this name has charged it in another Middleware
+	Header  http.Header
+	Path    string
+	Key     string // of the policy; See does not keep its bytes
+}
+
+// See looks for causes of findings.
+func (p *Policy) See(s *Sight) {
+	if s.UnknownTier {
+		p.found(unknownTier)
+	}
+	if s.AboveBurst {
+		p.found(costAboveBurst)
+	}
+	if !s.Sampled {
+		return
+	}
+	if s.Nested {
+		p.found(chargedTwice)
+	}
+	if p.byPeer {
+		p.seeForwarding(len(s.Header["X-Forwarded-For"]) > 0 || len(s.Header["Forwarded"]) > 0)
+	}
+	p.seeRoute(s)
+}
+
+// seeForwarding counts forwarded requests.
+func (p *Policy) seeForwarding(forwarded bool) {
+	if !forwarded {
+		p.forwarded.Store(0)
+		if p.direct.Add(1) >= forwardedFor {
+			p.ended(untrustedProxy)
+		}
+		return
+	}
+	p.direct.Store(0)
+	if p.forwarded.Add(1) >= forwardedFor {
+		p.found(untrustedProxy)
+	}
+}
+
+// seeRoute counts requests with an unknown route, also denied ones: a small limit
+// denies nearly all requests that share one key. It also counts requests whose
+// route is only the prefix under which another router may be mounted.
+func (p *Policy) seeRoute(s *Sight) {
+	route := routeIn(s.Key)
+	if route == "unmatched" {
+		if p.unrouted.Add(1) >= judgedAfter && !p.routed.Load() {
+			p.found(unknownRoute)
+		}
+		return
+	}
+	p.routed.Store(true)
+	p.ended(unknownRoute)
+	prefix, mounts := mountPoint(route)
+	switch {
+	case !mounts:
+		p.whole.Store(true)
+		p.ended(hiddenRoute)
+	case !strings.HasSuffix(prefix, s.Path) && p.mounted.Add(1) >= judgedAfter && !p.whole.Load():
+		p.found(hiddenRoute)
+	}
+}
+
+// routeIn returns the route in a key, or "" if the key has none.
+func routeIn(key string) string {
+	for part := range strings.SplitSeq(key, "|") {
+		if route, ok := strings.CutPrefix(part, "rt="); ok {
+			return route
+		}
+	}
+	return ""
+}
+
+// mountPoint returns the prefix of the paths that a route matches, if the route is a
+// whole subtree of paths: "/api/" of ServeMux, "/api/*" of chi, "/api/{rest...}".
+func mountPoint(route string) (prefix string, mounts bool) {
+	if rest, ok := strings.CutSuffix(route, "...%7D"); ok {
+		return rest[:strings.LastIndexByte(rest, '/')+1], true
+	}
+	prefix = strings.TrimSuffix(route, "*")
+	return prefix, strings.HasSuffix(prefix, "/")
+}
+
+// An Ending is how a handler ended. It may be neither written nor silent: after a
+// panic, a hang-up or a deadline, it is unknown whether the handler would have
+// written a status.
+type Ending struct {
+	Written bool // the handler wrote the status
+	Silent  bool // it returned without writing one
+	Writer  http.ResponseWriter
+}
+
+// SeeEnding counts the endings of a policy's requests without a written status. One
+// written status proves that the middleware sees statuses: a handler that then
+// writes nothing means 200. It proves nothing in a router that writes some answers
+// past the middleware.
+func (p *Policy) SeeEnding(e Ending) {
+	switch bypassed := bypasses(e.Writer); {
+	case bypassed && e.Silent:
+		p.found(noStatus)
+	case bypassed:
+	case e.Written:
+		if !p.written.Load() {
+			p.written.Store(true)
+		}
+		p.ended(noStatus)
+	case e.Silent && !p.written.Load() && p.silent.Add(1) >= judgedAfter:
+		p.found(noStatus)
+	}
+}
+
+// bypasses reports whether a writer belongs to a router that may answer outside of
+// the middleware: gin's handlers write to gin's own writer, and echo turns errors into
+// answers after its middleware has returned.
+func bypasses(w http.ResponseWriter) bool {
+	switch w.(type) {
+	case interface{ WriteHeaderNow() }: // gin
+		return true
+	case interface {
+		Before(func())
+		After(func())
+	}: // echo
+		return true
+	}
+	return false
+}

@@ -1,0 +1,32 @@
+package slots
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+	"time"
+)
+
+// Jitter returns an addition to a client's wait, from 0 to less than spread, so
+// that clients do not return together at the end of a window.
+//
+// The result depends on the arguments alone, so all instances and tries agree.
+// client is the client's key. slot changes with the window, e.g. its end in
+// Unix seconds.
+func Jitter(spread time.Duration, policy, client string, slot int64) time.Duration {
+	if spread <= 0 {
+		return 0
+	}
+	// Other versions must compute the same hash, so it never changes. The
+	// length distinguishes ("a", "bc") from ("ab", "c").
+	var array [256]byte
+	text := binary.BigEndian.AppendUint64(array[:0], uint64(len(policy)))
+	text = append(text, policy...)
+	text = binary.BigEndian.AppendUint64(text, uint64(slot))
+	text = append(text, client...)
+	sum := sha256.Sum256(text)
+
+	// The high half of the product is spread · hash / 2^64, exactly.
+	part, _ := bits.Mul64(uint64(spread), binary.BigEndian.Uint64(sum[:]))
+	return time.Duration(part)
+}
