@@ -1,9 +1,8 @@
-// Package headers writes the responses of a rate limiter: the RateLimit fields,
-// Retry-After, and the body of a denial. It also reads such fields of other
-// servers.
+// Package headers writes the header fields of a rate limiter: the RateLimit
+// fields and Retry-After. It also reads such fields of other servers.
 //
 // A [Quota] is a policy's promise. [Dialect.Write] writes a [Response] with one
-// [State] per policy. [SetProblem] and [Problem] make the body of a denial.
+// [State] per policy.
 //
 // "The draft" means version 11 of draft-ietf-httpapi-ratelimit-headers, work in
 // progress.

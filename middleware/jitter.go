@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
+	spreading "github.com/penstock-go/penstock/middleware/internal/slots"
 )
 
 // spread writes the waits for the response of a denied request. It spreads
@@ -75,7 +75,7 @@ func (q *request) jittered(a *part, d *algorithms.Decision) time.Duration {
 		w := grid(limit).Microseconds()
 		slot = (now.UnixMicro() + d.RetryAfter.Microseconds() + w/2) / w
 	}
-	return d.RetryAfter + headers.Jitter(spread, a.policy.Name, q.client(), slot)
+	return d.RetryAfter + spreading.Jitter(spread, a.policy.Name, q.client(), slot)
 }
 
 // client returns the identity for slots and jitter: the key of the first policy

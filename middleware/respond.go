@@ -9,6 +9,8 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/problem"
+	spreading "github.com/penstock-go/penstock/middleware/internal/slots"
 )
 
 const (
@@ -23,7 +25,7 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 	switch {
 	case v.Allowed:
 	case m.denied == nil:
-		headers.SetProblem(h)
+		problem.SetHeader(h)
 	default:
 		h.Set("Cache-Control", "no-store")
 	}
@@ -36,7 +38,8 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 			return
 		}
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
-		headers.SetRetryAfter(h, unavailableFor+headers.Jitter(unavailableSpread, "", m.address(r), slot))
+		wait := unavailableFor + spreading.Jitter(unavailableSpread, "", m.address(r), slot)
+		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: wait}) // only Retry-After
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", v.config.challenge)
 	}

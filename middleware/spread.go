@@ -44,7 +44,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/headers"
+	spreading "github.com/penstock-go/penstock/middleware/internal/slots"
 )
 
 const (
@@ -171,7 +171,7 @@ func (l line) ceil() int64 {
 
 // part returns a number below n, by a hash of the client.
 func (d *denial) part(n, slot int64) int64 {
-	return int64(headers.Jitter(time.Duration(n), d.policy, d.client, slot))
+	return int64(spreading.Jitter(time.Duration(n), d.policy, d.client, slot))
 }
 
 // countInstances returns how many instances share the limiter, as far as the limiter knows. It asks the limiter at most

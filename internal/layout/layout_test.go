@@ -61,7 +61,10 @@ var importRules = []importRule{
 		"algorithms/limitertest imports algorithms and its steps only",
 	},
 	{
-		"middleware", []string{"algorithms", "headers", "keyfunc", "middleware/internal/hashed", "middleware/internal/topk"}, nil,
+		"middleware", []string{
+			"algorithms", "headers", "keyfunc", "middleware/internal/hashed", "middleware/internal/problem", "middleware/internal/slots",
+			"middleware/internal/topk",
+		}, nil,
 		"middleware imports algorithms, headers, keyfunc and its own parts only",
 	},
 	{"middleware/internal", nil, nil, "parts of middleware import the standard library only"},

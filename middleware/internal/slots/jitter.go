@@ -1,4 +1,5 @@
-package headers
+// Package slots says when denied clients return.
+package slots
 
 import (
 	"crypto/sha256"
