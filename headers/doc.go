@@ -39,7 +39,7 @@
 //
 // # Reading
 //
-// A lenient Reader takes the first of these that a response has:
+// [Read] takes the first of these that a response has:
 //
 //	Fields                                    Defined by              Example
 //	RateLimit, RateLimit-Policy               draft 08 to 11          "default";r=50;t=30
