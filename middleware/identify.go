@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
@@ -22,7 +23,9 @@ func (q *request) identify() {
 		q.verdict.Exempt = true
 	default:
 		wait := q.m.guesses.wait(q)
-		q.http.NoLookup = wait > 0
+		if wait > 0 {
+			keyaccess.NoLookup(&q.http, true)
+		}
 		q.identifyAll(wait)
 	}
 }
@@ -124,7 +127,8 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 // identifies the request again.
 func (q *request) lift(address *part) {
 	q.m.guesses.remove(q.key(address))
-	q.unknown, q.http.NoLookup, q.keys = nil, false, q.keys[:0]
+	keyaccess.NoLookup(&q.http, false)
+	q.unknown, q.keys = nil, q.keys[:0]
 	q.identifyAll(0)
 }
 

@@ -114,7 +114,7 @@ func violated(body []byte) ([]string, error) {
 	return read.Policies, err
 }
 
-// TestSetProblem makes sure that no field of an outer handler makes the answer
+// TestSetHeader makes sure that no field of an outer handler makes the answer
 // cacheable or describes another body.
 func TestSetHeader(t *testing.T) {
 	h := http.Header{}
