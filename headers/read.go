@@ -70,7 +70,7 @@ const maxField = 8 << 10
 // Read reads the header of a response that arrived at now: the fields under "Reading". It ignores malformed fields.
 //
 //   - Retry-After takes precedence, and the longest of several. A date counts from the response's own Date, otherwise
-//     from now. It counts beside a status from 300 on.
+//     from now. Retry-After counts beside a status from 300 on.
 //   - Without it, a denial has the longest Within of the limits that have no unit left. A denial is a status from 400
 //     on.
 //   - Read ignores the limits of a cached response (a positive Age), and fields of more than 8 KiB.
