@@ -61,20 +61,6 @@ func TestAllocations(t *testing.T) {
 			t.Errorf("%s: got %v allocations, want %v", tt.name, got, tt.allocs)
 		}
 	}
-	// A body needs its buffer, SetProblem its slice, and Jitter nothing.
-	for name, tt := range map[string]struct {
-		allocs float64
-		run    func()
-	}{
-		"quota-exceeded": {1, func() { headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser", "hourly") }},
-		"about:blank":    {1, func() { headers.Problem(http.StatusServiceUnavailable, "") }},
-		"SetProblem":     {1, func() { headers.SetProblem(h) }},
-		"Jitter":         {0, func() { headers.Jitter(time.Second, "peruser", "usr=42", 1795262460) }},
-	} {
-		if got := testing.AllocsPerRun(100, tt.run); got != tt.allocs {
-			t.Errorf("%s: got %v allocations, want %v", name, got, tt.allocs)
-		}
-	}
 }
 
 func BenchmarkWrite(b *testing.B) {
@@ -87,24 +73,5 @@ func BenchmarkWrite(b *testing.B) {
 				bb.dialect.Write(h, bb.resp)
 			}
 		})
-	}
-}
-
-// BenchmarkDenial writes a denial as a middleware does, with its body and jitter.
-func BenchmarkDenial(b *testing.B) {
-	q := window(b, "peruser", 100, time.Minute)
-	h := http.Header{}
-	b.ReportAllocs()
-	for b.Loop() {
-		clear(h)
-		wait := 17301*ms + headers.Jitter(6*time.Second, "peruser", "usr=42", 1795262460)
-		headers.Draft.Write(h, headers.Response{
-			Quotas:     []*headers.Quota{q},
-			States:     []headers.State{{Quota: q, Denied: true, RetryAfter: wait}},
-			Denied:     true,
-			RetryAfter: wait,
-		})
-		headers.SetProblem(h)
-		headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser")
 	}
 }

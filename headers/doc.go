@@ -1,9 +1,8 @@
-// Package headers writes the responses of a rate limiter: the RateLimit fields,
-// Retry-After, and the body of a denial. It also reads such fields of other
-// servers.
+// Package headers writes the header fields of a rate limiter: the RateLimit
+// fields and Retry-After. It also reads such fields of other servers.
 //
 // A [Quota] is a policy's promise. [Dialect.Write] writes a [Response] with one
-// [State] per policy. [SetProblem] and [Problem] make the body of a denial.
+// [State] per policy.
 //
 // "The draft" means version 11 of draft-ietf-httpapi-ratelimit-headers, work in
 // progress.
@@ -40,7 +39,7 @@
 //
 // # Reading
 //
-// A lenient Reader takes the first of these that a response has:
+// [Read] takes the first of these that a response has:
 //
 //	Fields                                    Defined by              Example
 //	RateLimit, RateLimit-Policy               draft 08 to 11          "default";r=50;t=30

@@ -9,13 +9,13 @@ import (
 )
 
 // A client reads a denial. The response names a wait, and the limit that denied.
-func ExampleReader_Read() {
+func ExampleRead() {
 	h := http.Header{}
 	h.Set("RateLimit", `"peruser";r=0;t=22`)
 	h.Set("RateLimit-Policy", `"peruser";q=100;w=60`)
 	h.Set("Retry-After", "22")
 
-	fields := headers.Reader{}.Read(http.StatusTooManyRequests, h, time.Now())
+	fields := headers.Read(http.StatusTooManyRequests, h, time.Now())
 	fmt.Println(fields.Wait, fields.From)
 	for _, l := range fields.Limits {
 		fmt.Println(l.Name, l.Remaining, l.Within, l.Quota, l.Window, l.Unit)
@@ -26,24 +26,22 @@ func ExampleReader_Read() {
 }
 
 // Another server sends the fields that GitHub made popular.
-func ExampleReader_Read_xRateLimit() {
+func ExampleRead_xRateLimit() {
 	now := time.Unix(1795262400, 0)
 	h := http.Header{}
 	h.Set("X-RateLimit-Remaining", "0")
 	h.Set("X-RateLimit-Reset", "1795262460")
 
-	fmt.Println(headers.Reader{}.Read(http.StatusForbidden, h, now).Wait)
-	fmt.Println(headers.Reader{Strict: true}.Read(http.StatusForbidden, h, now).Limits)
+	fmt.Println(headers.Read(http.StatusForbidden, h, now).Wait)
 	// Output:
 	// 1m0s
-	// []
 }
 
 // The client spreads the 50 units over the 30 seconds.
 func ExampleServiceLimit_Pace() {
 	h := http.Header{}
 	h.Set("RateLimit", `"default";r=50;t=30`)
-	fields := headers.Reader{}.Read(http.StatusOK, h, time.Now())
+	fields := headers.Read(http.StatusOK, h, time.Now())
 	fmt.Println(fields.Limits[0].Pace())
 	// Output: 600ms
 }

@@ -43,9 +43,8 @@ func Example() {
 			Denied:     true,
 			RetryAfter: wait,
 		})
-		headers.SetProblem(h)
-		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = w.Write(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser")) // the client may be gone
+		h.Set("Cache-Control", "no-store")
+		http.Error(w, "try again later", http.StatusTooManyRequests)
 	})
 
 	rec := httptest.NewRecorder()
@@ -56,12 +55,12 @@ func Example() {
 	// Output:
 	// 429
 	// Cache-Control: no-store
-	// Content-Type: application/problem+json
+	// Content-Type: text/plain; charset=utf-8
 	// Ratelimit: "peruser";r=2;t=2
 	// Ratelimit-Policy: "peruser";q=100;w=60
 	// Retry-After: 2
 	// X-Content-Type-Options: nosniff
-	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["peruser"]}
+	// try again later
 }
 
 // An admitted response has the fields of all dialects.
@@ -185,12 +184,12 @@ func ExampleQuota_Set() {
 	// "plan";q=250;w=60
 }
 
-// The wait is rounded up, at least 1 s and at most 14 days. Never removes the
-// field.
-func ExampleSetRetryAfter() {
+// A service refuses requests with a wait. The wait is rounded up, at least 1 s
+// and at most 14 days. Never removes the field.
+func ExampleDialect_Write_retryAfter() {
 	for _, wait := range []time.Duration{0, 1500 * time.Millisecond, 365 * 24 * time.Hour, headers.Never} {
 		h := http.Header{}
-		headers.SetRetryAfter(h, wait)
+		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: wait})
 		fmt.Println(h)
 	}
 	// Output:
@@ -201,54 +200,15 @@ func ExampleSetRetryAfter() {
 }
 
 // A service fails closed while its store is unavailable.
-func ExampleSetRetryAfter_unavailable() {
+func ExampleDialect_Write_unavailable() {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		headers.SetRetryAfter(w.Header(), 1500*time.Millisecond)
-		headers.SetProblem(w.Header())
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write(headers.Problem(http.StatusServiceUnavailable, "")) // the client may be gone
+		headers.Draft.Write(w.Header(), headers.Response{Denied: true, RetryAfter: 1500 * time.Millisecond})
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
 	})
 
 	rec := httptest.NewRecorder()
 	handler.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/", nil))
 	fmt.Println(rec.Code, rec.Header().Get("Retry-After"), rec.Body)
 	// Output:
-	// 503 2 {"type":"about:blank","title":"Service Unavailable","status":503}
-}
-
-func ExampleSetProblem() {
-	h := http.Header{"Cache-Control": {"max-age=3600"}, "Etag": {`"v1"`}}
-	headers.SetProblem(h)
-	show(h)
-	// Output:
-	// Cache-Control: no-store
-	// Content-Type: application/problem+json
-	// X-Content-Type-Options: nosniff
-}
-
-func ExampleProblem() {
-	fmt.Printf("%s\n", headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser", "hourly"))
-	fmt.Printf("%s\n", headers.Problem(http.StatusTooManyRequests, "abnormal-usage-detected", "peruser"))
-	fmt.Printf("%s\n", headers.Problem(http.StatusServiceUnavailable, "temporary-reduced-capacity"))
-	fmt.Printf("%s\n", headers.Problem(http.StatusUnauthorized, ""))
-	// Output:
-	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"violated-policies":["peruser","hourly"]}
-	// {"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"violated-policies":["peruser"]}
-	// {"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503}
-	// {"type":"about:blank","title":"Unauthorized","status":401}
-}
-
-// Two clients wait for the end of the same window of one minute, and come back
-// apart.
-func ExampleJitter() {
-	const left = 17301 * time.Millisecond
-	const spread = 6 * time.Second // a tenth of the window
-	end := time.Unix(1795262460, 0)
-	for _, client := range []string{"usr=1", "usr=2"} {
-		wait := left + headers.Jitter(spread, "peruser", client, end.Unix())
-		fmt.Println(wait.Round(time.Millisecond))
-	}
-	// Output:
-	// 19.889s
-	// 18.756s
+	// 503 2 try again later
 }

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// A Reader reads the rate limit fields of responses. The zero value reads all fields under "Reading". A Reader is safe
-// for concurrent use.
-type Reader struct {
-	// Strict accepts only Retry-After of RFC 9110, and the draft's RateLimit and RateLimit-Policy. One bad item makes
-	// its field malformed.
-	Strict bool
-}
-
 // Fields are the rate limit fields of one response; the zero value has none.
 type Fields struct {
 	// Wait is how long the client has to wait after the response arrived; [Never] beyond 292 years.
@@ -71,19 +63,19 @@ func (l *ServiceLimit) Pace() time.Duration {
 	}
 }
 
-// maxField is the length in bytes of the longest field that a Reader reads, all
+// maxField is the length in bytes of the longest field that Read reads, all
 // lines together. Servers send about a hundred bytes.
 const maxField = 8 << 10
 
-// Read reads the header of a response that arrived at now. It ignores malformed fields.
+// Read reads the header of a response that arrived at now: the fields under "Reading". It ignores malformed fields.
 //
 //   - Retry-After takes precedence, and the longest of several. A date counts from the response's own Date, otherwise
-//     from now. A strict Reader reads it only beside 3xx, 413, 429 and 503.
+//     from now. Retry-After counts beside a status from 300 on.
 //   - Without it, a denial has the longest Within of the limits that have no unit left. A denial is a status from 400
-//     on; for a strict Reader 413, 429 or 503.
+//     on.
 //   - Read ignores the limits of a cached response (a positive Age), and fields of more than 8 KiB.
-func (rd Reader) Read(status int, h http.Header, now time.Time) Fields {
-	r := &reading{strict: rd.Strict, h: h, now: now}
+func Read(status int, h http.Header, now time.Time) Fields {
+	r := &reading{h: h, now: now}
 	if date, ok := parseDate(h.Get("Date")); ok {
 		r.now = date
 	}
@@ -97,7 +89,6 @@ func (rd Reader) Read(status int, h http.Header, now time.Time) Fields {
 // A reading is the state of one Read.
 type reading struct {
 	Fields
-	strict  bool
 	h       http.Header
 	now     time.Time // by the server's clock, if it sends a Date
 	sources []string  // of the Withins of Limits
@@ -136,7 +127,7 @@ func documented(key string) string { return strings.Replace(key, "Ratelimit", "R
 // limits reads Limits.
 func (r *reading) limits() {
 	r.Limits = mergeLimits(r.readItems(keyRateLimit, r.limitItem))
-	if len(r.Limits) == 0 && !r.strict {
+	if len(r.Limits) == 0 {
 		r.scalars()
 	}
 	policies := r.readItems(keyPolicy, r.policyItem)

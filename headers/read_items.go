@@ -5,7 +5,7 @@ package headers
 import "time"
 
 // readItems reads the items of a field. An item that is malformed makes the field
-// malformed; a lenient reader still uses the other items.
+// malformed; the other items count.
 func (r *reading) readItems(key string, read func(*member) (ServiceLimit, bool)) []ServiceLimit {
 	text, ok := r.line(key, ", ")
 	if !ok {
@@ -24,11 +24,8 @@ func (r *reading) readItems(key string, read func(*member) (ServiceLimit, bool))
 		l, ok := read(&members[i])
 		if ok {
 			limits = append(limits, l)
-			continue
-		}
-		r.malformed(key)
-		if r.strict {
-			return nil
+		} else {
+			r.malformed(key)
 		}
 	}
 	return limits
@@ -36,7 +33,7 @@ func (r *reading) readItems(key string, read func(*member) (ServiceLimit, bool))
 
 // dictionary reads RateLimit of version 07 of the draft, e.g. limit=100, reset=5.
 func (r *reading) dictionary(key, text string) (ServiceLimit, bool) {
-	if r.strict || key != keyRateLimit {
+	if key != keyRateLimit {
 		return ServiceLimit{}, false
 	}
 	members, ok := parseDictionary(text)
@@ -58,16 +55,15 @@ func (r *reading) dictionary(key, text string) (ServiceLimit, bool) {
 	return l, l.Quota >= 0 && reset >= 0
 }
 
-// limitItem reads an item of RateLimit (section 4 of the draft). A lenient
-// reader also reads the names of the draft's next version: a and w stand for r
-// and t.
+// limitItem reads an item of RateLimit (section 4 of the draft), also with the
+// names of the draft's next version: a and w stand for r and t.
 func (r *reading) limitItem(m *member) (l ServiceLimit, ok bool) {
 	l = unstated()
 	if ok = r.name(m, &l); !ok {
 		return l, false
 	}
 	remaining, within := "r", "t"
-	if _, known := m.find("r"); !known && !r.strict {
+	if _, known := m.find("r"); !known {
 		remaining, within = "a", "w"
 		ok = m.integer("c", 0, &l.Cost)
 	}
@@ -81,7 +77,7 @@ func (r *reading) limitItem(m *member) (l ServiceLimit, ok bool) {
 // 07 the quota was the item itself, without a name.
 func (r *reading) policyItem(m *member) (l ServiceLimit, ok bool) {
 	l = unstated()
-	if m.value.kind == kindInteger && !r.strict {
+	if m.value.kind == kindInteger {
 		l.Quota, ok = m.value.n, true
 	} else {
 		ok = r.name(m, &l) && m.integer("q", 0, &l.Quota)
@@ -99,7 +95,7 @@ func (r *reading) policyItem(m *member) (l ServiceLimit, ok bool) {
 }
 
 // name reads the value of an item, and its partition key. Whether a name may be a
-// Token is undecided in the draft, so a lenient reader accepts it.
+// Token is undecided in the draft, so name accepts it.
 func (r *reading) name(m *member, l *ServiceLimit) bool {
 	l.Name = m.value.s
 	if partition, ok := m.find("pk"); ok {
@@ -108,7 +104,7 @@ func (r *reading) name(m *member, l *ServiceLimit) bool {
 		}
 		l.Partition = append([]byte{}, partition.s...)
 	}
-	return m.value.kind == kindString || m.value.kind == kindToken && !r.strict
+	return m.value.kind == kindString || m.value.kind == kindToken
 }
 
 // integer reads an optional parameter of at least the given number.

@@ -3,7 +3,7 @@ package headers
 import "strings"
 
 // A kind is a type of structured fields (RFC 9651 section 3.3). Types that only
-// extensions have are all kindOther: a reader checks and skips them.
+// extensions have are all kindOther: the scanner checks and skips them.
 type kind uint8
 
 const (

@@ -1,4 +1,4 @@
-// How a Reader finds the wait, joins limits with policies, and chooses among dialects.
+// How Read finds the wait, joins limits with policies, and chooses among dialects.
 
 package headers_test
 
@@ -22,33 +22,33 @@ func header(lines ...string) http.Header {
 	return h
 }
 
-// none is the answer of a reader that reads no wait.
+// none is the answer for a response without a wait.
 const none = "none"
 
 var waitVectors = []struct {
-	lines           []string // values of Retry-After; the first may be a Date
-	lenient, strict string   // an empty strict answer is the lenient one
+	lines []string // values of Retry-After; the first may be a Date
+	want  string
 }{
-	{[]string{"120"}, "2m0s", ""}, {[]string{"0"}, "0s", ""}, {[]string{"007"}, "7s", ""}, {[]string{" 5 "}, "5s", ""},
-	{[]string{"Sat, 21 Nov 2026 12:00:30 GMT"}, "30s", ""},
-	{[]string{"Saturday, 21-Nov-26 12:00:30 GMT"}, "30s", ""},
-	{[]string{"Sat Nov 21 12:00:30 2026"}, "30s", ""},
-	{[]string{"Sat, 21 Nov 2026 11:59:00 GMT"}, "0s", ""},
-	{[]string{"Date: Sat, 21 Nov 2026 12:00:25 GMT", "Sat, 21 Nov 2026 12:00:30 GMT"}, "5s", ""},
-	{[]string{"Date: Sat, 21 Nov 2026 15:00:00 GMT", "Sat, 21 Nov 2026 15:00:30 GMT"}, "30s", ""},
-	{[]string{"Date: yesterday", "Sat, 21 Nov 2026 12:00:30 GMT"}, "30s", ""},
-	{[]string{"0.493"}, "1s", none}, {[]string{"2.0"}, "2s", none},
-	{[]string{"5, 10"}, "10s", none}, {[]string{"10, 5"}, "10s", none}, {[]string{"10", "5"}, "10s", ""}, {[]string{"0,120"}, "2m0s", none},
-	{[]string{"5", "10"}, "10s", ""}, {[]string{"5", "soon"}, "5s", none},
-	{[]string{"5", "Sat, 21 Nov 2026 12:00:30 GMT"}, "30s", ""},
-	{[]string{"9223372037"}, "never", ""}, {[]string{strings.Repeat("9", 23)}, "never", ""},
-	{[]string{"Sat, 21 Nov 2026 12:00:60 GMT"}, "1m0s", ""}, {[]string{"Sat Nov 21 12:00:60 2026"}, "1m0s", ""},
-	{[]string{"-5"}, none, ""}, {[]string{"+5"}, none, ""}, {[]string{"5s"}, none, ""}, {[]string{"1e3"}, none, ""},
-	{[]string{"0x10"}, none, ""}, {[]string{"Infinity"}, none, ""}, {[]string{"2."}, none, ""}, {[]string{".5"}, none, ""},
-	{[]string{"5,"}, none, ""}, {[]string{"5, abc"}, none, ""}, {[]string{""}, none, ""}, {[]string{"１２"}, none, ""},
-	{[]string{"2026-11-21T12:00:30Z"}, none, ""}, {[]string{"Sat, 21 Nov 2026 12:00:30 UTC"}, none, ""},
-	{[]string{"Sat, 21 Nov 2026 12:00:30 +0000"}, none, ""}, {[]string{"Saturday, 21-Nov-26 12:00:30 PST"}, none, ""},
-	{[]string{strings.Repeat("0", 9000)}, none, ""},
+	{[]string{"120"}, "2m0s"}, {[]string{"0"}, "0s"}, {[]string{"007"}, "7s"}, {[]string{" 5 "}, "5s"},
+	{[]string{"Sat, 21 Nov 2026 12:00:30 GMT"}, "30s"},
+	{[]string{"Saturday, 21-Nov-26 12:00:30 GMT"}, "30s"},
+	{[]string{"Sat Nov 21 12:00:30 2026"}, "30s"},
+	{[]string{"Sat, 21 Nov 2026 11:59:00 GMT"}, "0s"},
+	{[]string{"Date: Sat, 21 Nov 2026 12:00:25 GMT", "Sat, 21 Nov 2026 12:00:30 GMT"}, "5s"},
+	{[]string{"Date: Sat, 21 Nov 2026 15:00:00 GMT", "Sat, 21 Nov 2026 15:00:30 GMT"}, "30s"},
+	{[]string{"Date: yesterday", "Sat, 21 Nov 2026 12:00:30 GMT"}, "30s"},
+	{[]string{"0.493"}, "1s"}, {[]string{"2.0"}, "2s"},
+	{[]string{"5, 10"}, "10s"}, {[]string{"10, 5"}, "10s"}, {[]string{"10", "5"}, "10s"}, {[]string{"0,120"}, "2m0s"},
+	{[]string{"5", "10"}, "10s"}, {[]string{"5", "soon"}, "5s"},
+	{[]string{"5", "Sat, 21 Nov 2026 12:00:30 GMT"}, "30s"},
+	{[]string{"9223372037"}, "never"}, {[]string{strings.Repeat("9", 23)}, "never"},
+	{[]string{"Sat, 21 Nov 2026 12:00:60 GMT"}, "1m0s"}, {[]string{"Sat Nov 21 12:00:60 2026"}, "1m0s"},
+	{[]string{"-5"}, none}, {[]string{"+5"}, none}, {[]string{"5s"}, none}, {[]string{"1e3"}, none},
+	{[]string{"0x10"}, none}, {[]string{"Infinity"}, none}, {[]string{"2."}, none}, {[]string{".5"}, none},
+	{[]string{"5,"}, none}, {[]string{"5, abc"}, none}, {[]string{""}, none}, {[]string{"１２"}, none},
+	{[]string{"2026-11-21T12:00:30Z"}, none}, {[]string{"Sat, 21 Nov 2026 12:00:30 UTC"}, none},
+	{[]string{"Sat, 21 Nov 2026 12:00:30 +0000"}, none}, {[]string{"Saturday, 21-Nov-26 12:00:30 PST"}, none},
+	{[]string{strings.Repeat("0", 9000)}, none},
 }
 
 func TestReadRetryAfter(t *testing.T) {
@@ -57,14 +57,8 @@ func TestReadRetryAfter(t *testing.T) {
 		if date, ok := strings.CutPrefix(tt.lines[0], "Date: "); ok {
 			h = http.Header{"Date": {date}, "Retry-After": tt.lines[1:]}
 		}
-		for _, strict := range []bool{false, true} {
-			want := tt.lenient
-			if strict && tt.strict != "" {
-				want = tt.strict
-			}
-			if got := waitOf(headers.Reader{Strict: strict}.Read(http.StatusTooManyRequests, h, at)); got != want {
-				t.Errorf("%.60q, strict %v: got %s, want %s", h, strict, got, want)
-			}
+		if got := waitOf(headers.Read(http.StatusTooManyRequests, h, at)); got != tt.want {
+			t.Errorf("%.60q: got %s, want %s", h, got, tt.want)
 		}
 	}
 }
@@ -85,7 +79,7 @@ func TestReadWait(t *testing.T) {
 	tests := []struct {
 		status int
 		lines  []string
-		want   string // from and wait; for the strict reader after a slash, if it differs
+		want   string // from and wait
 	}{
 		{429, []string{"Retry-After: 5", spent}, "Retry-After 5s"},
 		{429, []string{`RateLimit: "a";r=3;t=50, "b";r=0;t=9`}, "RateLimit 9s"},
@@ -94,35 +88,29 @@ func TestReadWait(t *testing.T) {
 		{429, []string{`RateLimit: "a";r=0`}, none},
 		{503, []string{spent}, "RateLimit 1m0s"},
 		{413, []string{spent}, "RateLimit 1m0s"},
-		{403, []string{spent}, "RateLimit 1m0s / none"},
+		{403, []string{spent}, "RateLimit 1m0s"},
 		{200, []string{spent}, none},
 		{301, []string{spent}, none},
 		{301, []string{"Retry-After: 5"}, "Retry-After 5s"},
 		{202, []string{"Retry-After: 5"}, none},
-		{403, []string{"Retry-After: 5"}, "Retry-After 5s / none"},
+		{403, []string{"Retry-After: 5"}, "Retry-After 5s"},
 		{429, []string{"Age: 7", spent}, none},
 		{429, []string{"Age: 7", "Retry-After: 5"}, "Retry-After 5s"},
 		{429, []string{"Age: 0", spent}, "RateLimit 1m0s"},
-		{429, []string{"Retry-After-Ms: 1500"}, "Retry-After-Ms 1.5s / none"},
-		{429, []string{"X-Amz-Retry-After: 10"}, "X-Amz-Retry-After 10ms / none"},
+		{429, []string{"Retry-After-Ms: 1500"}, "Retry-After-Ms 1.5s"},
+		{429, []string{"X-Amz-Retry-After: 10"}, "X-Amz-Retry-After 10ms"},
 		{429, []string{"X-Ms-Retry-After-Ms: 99999999999999999999", "Retry-After: 1"}, "Retry-After 1s"},
-		{429, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}, "X-RateLimit-Reset 1m0s / none"},
-		{429, []string{"X-RateLimit-Reset: 60"}, "X-RateLimit-Reset 1m0s / none"},
+		{429, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}, "X-RateLimit-Reset 1m0s"},
+		{429, []string{"X-RateLimit-Reset: 60"}, "X-RateLimit-Reset 1m0s"},
 		{404, []string{"X-RateLimit-Reset: 60"}, none},
-		{429, []string{"RateLimit: limit=10, reset=5"}, "RateLimit 5s / none"},
+		{429, []string{"RateLimit: limit=10, reset=5"}, "RateLimit 5s"},
 		{429, []string{"X-RateLimit-Remaining-Requests: 9", "X-RateLimit-Reset-Requests: 60s",
-			"X-RateLimit-Remaining-Tokens: 0", "X-RateLimit-Reset-Tokens: 1m30s"}, "X-RateLimit-Reset-Tokens 1m30s / none"},
+			"X-RateLimit-Remaining-Tokens: 0", "X-RateLimit-Reset-Tokens: 1m30s"}, "X-RateLimit-Reset-Tokens 1m30s"},
 	}
 	for _, tt := range tests {
-		lenient, strict, differs := strings.Cut(tt.want, " / ")
-		if !differs {
-			strict = lenient
-		}
-		for reader, want := range map[headers.Reader]string{{}: lenient, {Strict: true}: strict} {
-			f := reader.Read(tt.status, header(tt.lines...), at)
-			if got := strings.TrimSpace(f.From + " " + waitOf(f)); got != want {
-				t.Errorf("%d %q, %+v: got %s, want %s", tt.status, tt.lines, reader, got, want)
-			}
+		f := headers.Read(tt.status, header(tt.lines...), at)
+		if got := strings.TrimSpace(f.From + " " + waitOf(f)); got != tt.want {
+			t.Errorf("%d %q: got %s, want %s", tt.status, tt.lines, got, tt.want)
 		}
 	}
 }
@@ -138,7 +126,7 @@ func TestReadScalars(t *testing.T) {
 		"-5s": " r1 malformed", "5µs": " r1 malformed", "1..5s": " r1 malformed",
 	} {
 		h := header("Date: Sat, 21 Nov 2026 12:00:00 GMT", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: "+reset)
-		if got := show1(headers.Reader{}.Read(http.StatusOK, h, at.Add(time.Hour))); got != want {
+		if got := show1(headers.Read(http.StatusOK, h, at.Add(time.Hour))); got != want {
 			t.Errorf("reset %q: got %s, want %s", reset, got, want)
 		}
 	}
@@ -168,11 +156,9 @@ func TestReadScalars(t *testing.T) {
 		{[]string{"RateLimit-Limit: 100", "RateLimit-Remaining: 42", "RateLimit-Policy: 10;w=1, 100;w=60"}, " r42 q100 w60 requests,  q10 w1 requests"},
 	}
 	for _, tt := range tests {
-		if got := show1(headers.Reader{}.Read(http.StatusOK, header(tt.lines...), at)); got != tt.want {
+		f := headers.Read(http.StatusOK, header(tt.lines...), at)
+		if got := show1(f); got != tt.want || f.From != "" {
 			t.Errorf("%q: got %s, want %s", tt.lines, got, tt.want)
-		}
-		if f := (headers.Reader{Strict: true}).Read(http.StatusOK, header(tt.lines...), at); f.From != "" {
-			t.Errorf("%q, strict: got %+v", tt.lines, f)
 		}
 	}
 }
@@ -182,10 +168,8 @@ func TestReadJoins(t *testing.T) {
 	h := header(`RateLimit: "a";r=1;t=2;pk=:QQ:, "a";r=3;pk=:Qg:, "b";r=4`,
 		`RateLimit-Policy: "a";q=7, "a";q=8;pk=:QQ:, "b";q=9;w=60, "c";q=1`)
 	const want = `a r1 t2 pk"A" q8 requests, a r3 pk"B" q7 requests, b r4 q9 w60 requests, c q1 requests`
-	for _, strict := range []bool{false, true} {
-		if got := show1(headers.Reader{Strict: strict}.Read(http.StatusOK, h, at)); got != want {
-			t.Errorf("strict %v: got %s, want %s", strict, got, want)
-		}
+	if got := show1(headers.Read(http.StatusOK, h, at)); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -197,18 +181,18 @@ func TestPace(t *testing.T) {
 		{`RateLimit: "a";r=50;t=30`, 600 * ms}, {`RateLimit: "a";r=0;t=30`, 30 * time.Second}, {`RateLimit: "a";r=0`, 0},
 		{`RateLimit-Policy: "a";q=10;w=5`, 500 * ms}, {`RateLimit-Policy: "a";q=0;w=5`, 0}, {`RateLimit-Policy: "a";q=3`, 0},
 	} {
-		f := headers.Reader{}.Read(http.StatusOK, header(tt.line), at)
+		f := headers.Read(http.StatusOK, header(tt.line), at)
 		if got := f.Limits[0].Pace(); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.line, got, tt.want)
 		}
 	}
 }
 
-// TestReadWhatWasWritten: a Reader reads back the worked examples of the writer.
+// TestReadWhatWasWritten: Read reads back the worked examples of the writer.
 func TestReadWhatWasWritten(t *testing.T) {
 	for _, tt := range vectors(t) {
 		for _, d := range []headers.Dialect{headers.Draft, headers.SeparateFields, headers.XRateLimit} {
-			f := headers.Reader{Strict: d == headers.Draft}.Read(http.StatusTooManyRequests, write(d, tt.resp), at)
+			f := headers.Read(http.StatusTooManyRequests, write(d, tt.resp), at)
 			if len(f.Malformed) > 0 {
 				t.Errorf("%s, %v: malformed %q", tt.name, d, f.Malformed)
 			}

@@ -13,19 +13,18 @@ var milliseconds = []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retr
 
 // wait reads Wait and From.
 func (r *reading) wait(status int) {
-	if wait, ok := r.retryAfter(); ok && r.mayRetry(status) {
+	// Beside 2xx, Retry-After belongs to a poll.
+	if wait, ok := r.retryAfter(); ok && status >= http.StatusMultipleChoices {
 		r.Wait, r.From = wait, keyRetryAfter
 		return
 	}
-	if r.strict && status != http.StatusRequestEntityTooLarge && !overloaded(status) || status < http.StatusBadRequest {
+	if status < http.StatusBadRequest {
 		return
 	}
-	if !r.strict {
-		for _, key := range milliseconds {
-			if ms, ok := parseDigits(r.h.Get(key)); ok {
-				r.Wait, r.From = min(secondsOf(ms/1000), Never-time.Second)+time.Duration(ms%1000)*time.Millisecond, key
-				return
-			}
+	for _, key := range milliseconds {
+		if ms, ok := parseDigits(r.h.Get(key)); ok {
+			r.Wait, r.From = min(secondsOf(ms/1000), Never-time.Second)+time.Duration(ms%1000)*time.Millisecond, key
+			return
 		}
 	}
 	for i := range r.Limits {
@@ -42,15 +41,6 @@ func overloaded(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// mayRetry reports whether Retry-After beside a status is the wait of a denial. Beside
-// 2xx it belongs to a poll.
-func (r *reading) mayRetry(status int) bool {
-	if r.strict {
-		return status/100 == 3 || status == http.StatusRequestEntityTooLarge || overloaded(status)
-	}
-	return status >= http.StatusMultipleChoices
-}
-
 // retryAfter reads Retry-After. The longest of several waits counts, because a client
 // that obeys the shorter one would be early.
 func (r *reading) retryAfter() (longest time.Duration, ok bool) {
@@ -61,9 +51,6 @@ func (r *reading) retryAfter() (longest time.Duration, ok bool) {
 		wait, valid := r.delay(strings.Trim(line, " \t"))
 		if !valid {
 			r.malformed(keyRetryAfter)
-			if r.strict {
-				return 0, false
-			}
 			continue
 		}
 		longest, ok = max(longest, wait), true
@@ -71,17 +58,14 @@ func (r *reading) retryAfter() (longest time.Duration, ok bool) {
 	return longest, ok
 }
 
-// delay reads one line of Retry-After. A lenient reader also reads decimals, and
-// lines that a proxy has folded into one.
+// delay reads one line of Retry-After, also decimals, and lines that a proxy has
+// folded into one.
 func (r *reading) delay(text string) (longest time.Duration, ok bool) {
 	if n, ok := parseDigits(text); ok {
 		return secondsOf(n), true
 	}
 	if date, ok := parseDate(text); ok {
 		return max(date.Sub(r.now), 0), true
-	}
-	if r.strict {
-		return 0, false
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		n, _, ok := parseDecimal(strings.Trim(part, " \t"))

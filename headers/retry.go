@@ -17,10 +17,8 @@ const Never = time.Duration(math.MaxInt64)
 // fifth of the wait. The limiter denies a client that returns too early again.
 const maxWait = 1_209_600
 
-// SetRetryAfter sets Retry-After to the wait in whole seconds, rounded up, from
-// 1 to 1209600 (14 days). A longer wait in h stays; a value that is not a
-// number is replaced. [Never] removes the field.
-func SetRetryAfter(h http.Header, wait time.Duration) {
+// setRetryAfter sets Retry-After as [Dialect.Write] documents it.
+func setRetryAfter(h http.Header, wait time.Duration) {
 	seconds, ok := longestWait(h, wait)
 	if !ok {
 		delete(h, keyRetryAfter)

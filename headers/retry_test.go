@@ -26,10 +26,11 @@ func TestSeconds(t *testing.T) {
 		headers.Never - 1:       "1209600",
 		headers.Never:           "",
 	} {
-		h := http.Header{}
-		headers.SetRetryAfter(h, wait)
-		if got := h.Get("Retry-After"); got != want || want == "" && len(h) > 0 {
-			t.Errorf("%v: got %v, want %q", wait, h, want)
+		for _, d := range []headers.Dialect{headers.Draft, headers.SeparateFields} {
+			h := write(d, headers.Response{Denied: true, RetryAfter: wait})
+			if got := h.Get("Retry-After"); got != want || want == "" && len(h) > 0 {
+				t.Errorf("%v, %v: got %v, want %q", d, wait, h, want)
+			}
 		}
 	}
 }
@@ -64,17 +65,14 @@ var retryAfterLines = []struct {
 	{[]string{"Sat, 21 Nov 2026 12:00:30 GMT", "30"}, "30"},
 }
 
-func TestSetRetryAfter(t *testing.T) {
+func TestRetryAfterOfAnOuterHandler(t *testing.T) {
 	for _, tt := range retryAfterLines {
-		h := http.Header{"Retry-After": slices.Clone(tt.lines)}
-		headers.SetRetryAfter(h, 4001*ms)
-		if got := h["Retry-After"]; !slices.Equal(got, []string{tt.want}) {
-			t.Errorf("%q: got %q, want %s", tt.lines, got, tt.want)
-		}
-		h = http.Header{"Retry-After": slices.Clone(tt.lines)}
-		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: 4001 * ms})
-		if got := h["Retry-After"]; !slices.Equal(got, []string{tt.want}) {
-			t.Errorf("%q: Write: got %q, want %s", tt.lines, got, tt.want)
+		for _, d := range []headers.Dialect{headers.Draft, headers.SeparateFields} {
+			h := http.Header{"Retry-After": slices.Clone(tt.lines)}
+			d.Write(h, headers.Response{Denied: true, RetryAfter: 4001 * ms})
+			if got := h["Retry-After"]; !slices.Equal(got, []string{tt.want}) || len(h) > 1 {
+				t.Errorf("%v, %q: got %q, want %s alone", d, tt.lines, h, tt.want)
+			}
 		}
 	}
 }
@@ -83,15 +81,12 @@ func TestSetRetryAfter(t *testing.T) {
 // client that no wait helps.
 func TestNeverRemovesRetryAfter(t *testing.T) {
 	for _, tt := range retryAfterLines {
-		h := http.Header{"Retry-After": slices.Clone(tt.lines)}
-		headers.SetRetryAfter(h, headers.Never)
-		if got, ok := h["Retry-After"]; ok {
-			t.Errorf("%q: got %q", tt.lines, got)
-		}
-		h = http.Header{"Retry-After": slices.Clone(tt.lines)}
-		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: headers.Never})
-		if got, ok := h["Retry-After"]; ok {
-			t.Errorf("%q: Write: got %q", tt.lines, got)
+		for _, d := range []headers.Dialect{headers.Draft, headers.SeparateFields} {
+			h := http.Header{"Retry-After": slices.Clone(tt.lines)}
+			d.Write(h, headers.Response{Denied: true, RetryAfter: headers.Never})
+			if len(h) > 0 {
+				t.Errorf("%v, %q: got %q, want none", d, tt.lines, h)
+			}
 		}
 	}
 }

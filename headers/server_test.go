@@ -2,6 +2,7 @@ package headers_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,14 +15,17 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// deny answers as a middleware does. It names the policies that deny.
+// deny answers as a middleware does, with a body that names the policies that
+// deny.
 func deny(d headers.Dialect, resp headers.Response, policies ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		d.Write(h, resp)
-		headers.SetProblem(h)
+		h.Set("Content-Type", "application/problem+json")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusTooManyRequests)
-		_, _ = w.Write(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", policies...)) // the client may be gone
+		_, _ = fmt.Fprintf(w, problem, strings.Join(policies, `","`)) // the client may be gone
 	}
 }
 
@@ -60,8 +64,10 @@ X-Content-Type-Options: nosniff
 
 `
 
-const e4Body = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
-	`"title":"Quota Exceeded","status":429,"violated-policies":["default"]}`
+const problem = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+	`"title":"Quota Exceeded","status":429,"violated-policies":["%s"]}`
+
+var e4Body = fmt.Sprintf(problem, "default")
 
 // TestServerE4 has the whole answer, byte for byte from a connection.
 func TestServerE4(t *testing.T) {

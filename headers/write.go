@@ -22,7 +22,9 @@ const (
 //   - RateLimit-Policy has one item per Quota.
 //   - The RateLimit-Limit and X-RateLimit families describe the State with the
 //     least r/q, or the denied State with the longest wait.
-//   - Only denials have Retry-After; see [SetRetryAfter].
+//   - Only denials have Retry-After: the wait in whole seconds, rounded up, from
+//     1 to 1209600 (14 days). A longer wait in h stays; a value that is not a
+//     number is replaced. [Never] removes the field.
 //
 // Of stacked limiters, RateLimit and RateLimit-Policy get a line each, and an
 // admitted response keeps the single numbers nearer to their limit.
@@ -41,7 +43,7 @@ func (d Dialect) Write(h http.Header, resp Response) {
 	case items || policies || d&(SeparateFields|XRateLimit) != 0:
 		d.write(h, &resp, items, policies)
 	case resp.Denied && !waits:
-		SetRetryAfter(h, resp.wait())
+		setRetryAfter(h, resp.wait())
 	}
 }
 

@@ -37,7 +37,7 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 		if err != nil {
 			return nil, "", err
 		}
-		if q.NoLookup {
+		if q.noLookup {
 			return nil, "", unknown
 		}
 		return account.append(dst, q, key)

@@ -14,10 +14,11 @@ func Const(name string) Key {
 		return newKey(nil, info, misconfigurationf("Const: the name is empty"))
 	}
 	text := appendEscaped([]byte("const="), name)
-	info.Forms = [][]string{{string(text)}}
-	return newKey(func(dst []byte, _ *Request) ([]byte, string, error) {
+	k := newKey(func(dst []byte, _ *Request) ([]byte, string, error) {
 		return append(dst, text...), "", nil
 	}, info)
+	k.def.forms = [][]string{{string(text)}}
+	return k
 }
 
 // reservedKinds are the kinds of this package's own keys.

@@ -26,8 +26,7 @@ type Request struct {
 	// IP or Peer; the zero Key means Peer.
 	ClientIP Key
 
-	// NoLookup makes every well-formed API key unknown, without a lookup.
-	NoLookup bool
+	noLookup bool // see package keyaccess
 
 	found [2]finding // a slice would cost an allocation per request
 	more  []finding

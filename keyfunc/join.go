@@ -21,7 +21,7 @@ func Join(keys ...Key) Key {
 		misconfigurations = append(misconfigurations, misconfigurationf("Join: %d parts yield an identity, "+
 			"so its tier is ambiguous; keep one APIKey or User, or put them into one FirstOf", n))
 	}
-	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		var tier string
 		for i, p := range parts {
 			if i > 0 {
@@ -37,7 +37,9 @@ func Join(keys ...Key) Key {
 			}
 		}
 		return dst, tier, nil
-	}, partsInfo(parts, joinForms), misconfigurations...)
+	}, partsInfo(parts), misconfigurations...)
+	k.def.forms = formsOf(parts, joinForms)
+	return k
 }
 
 // FirstOf returns the first of the keys that the request has. After ErrMissing
@@ -64,7 +66,8 @@ func FirstOf(keys ...Key) Key {
 			return nil, "", noValue
 		}
 		return nil, "", missing
-	}, partsInfo(parts, eitherForm), misconfigurations...)
+	}, partsInfo(parts), misconfigurations...)
+	k.def.forms = formsOf(parts, eitherForm)
 	k.def.route = slices.ContainsFunc(parts, func(p *definition) bool { return p.route })
 	return k
 }
@@ -96,15 +99,23 @@ func countIdentities(parts []*definition) int {
 	return n
 }
 
-// partsInfo describes a Key of the parts. forms adds the forms of one more part.
-func partsInfo(parts []*definition, forms func(all, part [][]string) [][]string) Info {
+// partsInfo describes a Key of the parts.
+func partsInfo(parts []*definition) Info {
 	var all Info
 	for _, p := range parts {
-		all.Forms = forms(all.Forms, p.info.Forms)
 		all.Kinds = appendNew(all.Kinds, p.info.Kinds)
 		all.Challenges = appendNew(all.Challenges, p.info.Challenges)
 		all.Identity = all.Identity || p.info.Identity
 		all.ByClientIP = all.ByClientIP || p.info.ByClientIP
+	}
+	return all
+}
+
+// formsOf returns the forms of a Key of the parts. add adds the forms of one
+// more part.
+func formsOf(parts []*definition, add func(all, part [][]string) [][]string) (all [][]string) {
+	for _, p := range parts {
+		all = add(all, p.forms)
 	}
 	return all
 }

@@ -31,9 +31,10 @@ type Key struct{ def *definition }
 type definition struct {
 	append appendFunc
 	info   Info
-	err    error     // all misconfigurations
-	route  bool      // the key may begin with a route
-	ip     *ipPolicy // of IP and Peer
+	forms  [][]string // the possible sequences of parts; see package keyaccess
+	err    error      // all misconfigurations
+	route  bool       // the key may begin with a route
+	ip     *ipPolicy  // of IP and Peer
 }
 
 // An appendFunc appends a key, or part of one, and returns its tier. Callers
@@ -43,14 +44,11 @@ type appendFunc func(dst []byte, q *Request) (key []byte, tier string, err error
 // newKey returns the Key of f. A misconfigured Key fails on every request, so
 // that it counts no client even if no caller inspects it.
 func newKey(f appendFunc, info Info, misconfigurations ...error) Key {
-	if len(info.Forms) == 0 { // neither a Join nor a FirstOf
-		info.Forms = [][]string{info.Kinds}
-	}
 	err := errors.Join(misconfigurations...)
 	if err != nil {
 		f = func([]byte, *Request) ([]byte, string, error) { return nil, "", err }
 	}
-	return Key{&definition{append: f, info: info, err: err}}
+	return Key{&definition{append: f, info: info, forms: [][]string{info.Kinds}, err: err}}
 }
 
 // Info describes a Key. The caller owns the slices.
@@ -58,10 +56,6 @@ type Info struct {
 	// Kinds are the kinds of all possible parts: "usr", "ip", "rt", "const",
 	// "hdr.x-tenant" for Header("X-Tenant"), and the kinds of Custom.
 	Kinds []string
-
-	// Forms are the possible sequences of parts: the kind of each, or the whole
-	// part of a Const.
-	Forms [][]string
 
 	// Challenges are the WWW-Authenticate values of a 401 (RFC 9110, section
 	// 11.6.1), one per API key, e.g. "Bearer".
@@ -85,10 +79,6 @@ func (k Key) Inspect() (Info, error) {
 	}
 	info := k.def.info
 	info.Kinds, info.Challenges = slices.Clone(info.Kinds), slices.Clone(info.Challenges)
-	info.Forms = slices.Clone(info.Forms)
-	for i, form := range info.Forms {
-		info.Forms[i] = slices.Clone(form)
-	}
 	return info, k.def.err
 }
 

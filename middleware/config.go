@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/ban"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
+	"github.com/penstock-go/penstock/middleware/internal/problem"
 	"github.com/penstock-go/penstock/middleware/internal/settle"
 	"github.com/penstock-go/penstock/middleware/internal/topk"
 )
@@ -82,7 +82,7 @@ func (c *config) compile(m *Middleware, policies []Policy) error {
 		if p.Shadow {
 			continue
 		}
-		c.bodies[p.Name], c.bans[p.Name] = headers.Problem(http.StatusTooManyRequests, "quota-exceeded", p.Name), headers.Problem(http.StatusTooManyRequests, "abnormal-usage-detected", p.Name)
+		c.bodies[p.Name], c.bans[p.Name] = problem.Body(http.StatusTooManyRequests, "quota-exceeded", p.Name), problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", p.Name)
 		info, _ := compiled.Key.Inspect() // it is valid
 		for _, challenge := range info.Challenges {
 			if !slices.Contains(challenges, challenge) {
@@ -182,7 +182,7 @@ func (c *config) policy(name string) *policy {
 // is ready.
 func (c *config) body(v *Verdict) []byte {
 	if v.Status != http.StatusTooManyRequests && !v.ofCapacity() {
-		return headers.Problem(v.Status, "")
+		return problem.Body(v.Status, "")
 	}
 	banned := false
 	var room [4]string
@@ -196,14 +196,14 @@ func (c *config) body(v *Verdict) []byte {
 	}
 	switch {
 	case v.ofCapacity():
-		return headers.Problem(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
+		return problem.Body(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
 	case banned && len(names) == 1:
 		return c.bans[names[0]]
 	case banned:
-		return headers.Problem(http.StatusTooManyRequests, "abnormal-usage-detected", names...)
+		return problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...)
 	case len(names) == 1:
 		return c.bodies[names[0]]
 	default:
-		return headers.Problem(http.StatusTooManyRequests, "quota-exceeded", names...)
+		return problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
@@ -22,7 +23,9 @@ func (q *request) identify() {
 		q.verdict.Exempt = true
 	default:
 		wait := q.guessed()
-		q.http.NoLookup = wait > 0
+		if wait > 0 {
+			keyaccess.NoLookup(&q.http, true)
+		}
 		q.identifyAll(wait)
 	}
 }
@@ -141,7 +144,8 @@ func (q *request) guessed() time.Duration {
 // identifies the request again.
 func (q *request) lift(address *part) {
 	q.m.guesses.Remove(q.key(address))
-	q.unknown, q.http.NoLookup, q.keys = nil, false, q.keys[:0]
+	keyaccess.NoLookup(&q.http, false)
+	q.unknown, q.keys = nil, q.keys[:0]
 	q.identifyAll(0)
 }
 

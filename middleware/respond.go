@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/problem"
 	"github.com/penstock-go/penstock/middleware/internal/rpc"
 	"github.com/penstock-go/penstock/middleware/internal/slots"
 )
@@ -26,7 +27,7 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 	switch {
 	case v.Allowed:
 	case m.denied == nil:
-		headers.SetProblem(h)
+		problem.SetHeader(h)
 	default:
 		h.Set("Cache-Control", "no-store")
 	}
@@ -39,7 +40,8 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 			return
 		}
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
-		headers.SetRetryAfter(h, unavailableFor+slots.Jitter(unavailableSpread, "", m.address(r), slot))
+		wait := unavailableFor + slots.Jitter(unavailableSpread, "", m.address(r), slot)
+		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: wait}) // only Retry-After
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", v.config.challenge)
 	}

@@ -38,5 +38,5 @@ func backoff(tries int) time.Duration {
 
 // hintOf returns the wait that a response asks for.
 func hintOf(w *httptest.ResponseRecorder) time.Duration {
-	return headers.Reader{}.Read(w.Code, w.Header(), time.Now()).Wait
+	return headers.Read(w.Code, w.Header(), time.Now()).Wait
 }

@@ -34,9 +34,9 @@ func TestMemoryNeedsNoRedis(t *testing.T) {
 	}
 }
 
-// The packages for operators need only the exported names of package ratelimit: they build in another module, which
-// cannot import internal packages of this one. The counters of middleware/internal/recent, and the display of keys in
-// middleware/internal/hashed, move with them.
+// The packages for operators need only the exported names of package ratelimit: they build in a module beside
+// middleware, which cannot import middleware/internal. The counters of middleware/internal/recent, and the display of
+// keys in middleware/internal/hashed, move with them. Of the root's internal packages, importRules allows keyaccess only.
 func TestOperatorsPackagesNeedExportedNamesOnly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds a module")
@@ -50,12 +50,15 @@ func TestOperatorsPackagesNeedExportedNamesOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod := strings.Replace(string(read(t, "../../go.mod")), "module "+module, "module adopter.example", 1)
+	mod := strings.Replace(string(read(t, "../../go.mod")), "module "+module, "module "+adopted, 1)
 	mod += "\nrequire " + module + " v0.0.0\nreplace " + module + " => " + root + "\n"
 	write(t, filepath.Join(adopter, "go.mod"), []byte(mod))
 	write(t, filepath.Join(adopter, "go.sum"), read(t, "../../go.sum"))
 	run(t, adopter, "go", "build", "-mod=mod", "./...")
 }
+
+// adopted is a module within this one, so that the internal packages of the root are open to it.
+const adopted = module + "/adopter"
 
 // copyPackage copies a package without its tests, so that it imports the copies of its parts.
 func copyPackage(t *testing.T, from, to string) {
@@ -67,8 +70,8 @@ func copyPackage(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.NewReplacer(module+"/middleware/internal/recent", "adopter.example/recent",
-		module+"/middleware/internal/hashed", "adopter.example/hashed", module+"/middleware/overrides", "adopter.example/overrides")
+	parts := strings.NewReplacer(module+"/middleware/internal/recent", adopted+"/recent",
+		module+"/middleware/internal/hashed", adopted+"/hashed", module+"/middleware/overrides", adopted+"/overrides")
 	for _, f := range files {
 		if f.IsDir() || strings.HasSuffix(f.Name(), "_test.go") {
 			continue

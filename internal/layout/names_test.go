@@ -20,7 +20,7 @@ var names = map[string]int{
 	"algorithms":        75,
 	"algorithms/lease":  7,
 	"algorithms/shared": 25,
-	"headers":           28,
+	"headers":           21,
 	"keyfunc":           22,
 	"middleware":        55,
 	"middleware/client": 25,

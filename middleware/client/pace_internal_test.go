@@ -160,6 +160,6 @@ func fieldsOf(l learned, now time.Time) *headers.Fields {
 	if l.denied {
 		status = http.StatusTooManyRequests
 	}
-	f := headers.Reader{}.Read(status, h, now)
+	f := headers.Read(status, h, now)
 	return &f
 }

@@ -46,7 +46,7 @@ func RetryAfter(resp *http.Response) (time.Duration, bool) {
 	if resp == nil {
 		return 0, false
 	}
-	f := headers.Reader{}.Read(resp.StatusCode, resp.Header, time.Now())
+	f := headers.Read(resp.StatusCode, resp.Header, time.Now())
 	return f.Wait, f.From != ""
 }
 
@@ -122,7 +122,7 @@ func (x *exchange) send() (*http.Response, error) {
 	if resp.Body == nil { // a client's response must have one
 		resp.Body = http.NoBody
 	}
-	x.fields = headers.Reader{}.Read(resp.StatusCode, resp.Header, x.received)
+	x.fields = headers.Read(resp.StatusCode, resp.Header, x.received)
 	x.denied = x.t.denies(resp.StatusCode, &x.fields)
 	e.Denied = x.denied
 	x.lane.learn(x.turn, &x.fields, x.denied, x.received)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
@@ -29,7 +30,7 @@ type texts struct {
 	key    keyfunc.Key
 	info   keyfunc.Info
 	kinds  []string   // of all parts that a text may have
-	forms  [][]string // of the texts; see keyfunc.Info
+	forms  [][]string // of the texts; see package keyaccess
 	exact  bool       // every address is in a text that key makes
 }
 
@@ -39,7 +40,7 @@ func textsOf(p *ratelimit.Policy) *texts {
 		t.key = keyfunc.IP(nil)
 	}
 	t.info, _ = t.key.Inspect() // ratelimit.New has refused misconfigured keys
-	t.kinds, t.forms = t.info.Kinds, t.info.Forms
+	t.kinds, t.forms = t.info.Kinds, keyaccess.Forms(t.key)
 	if len(t.info.Challenges) > 0 || slices.ContainsFunc(t.kinds, isCustom) {
 		// An unknown key is charged to an address that is not in a text of the
 		// Key.

@@ -1,4 +1,4 @@
-package headers_test
+package problem_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/problem"
 )
 
 func TestQuotaExceeded(t *testing.T) {
@@ -24,11 +24,11 @@ func TestQuotaExceeded(t *testing.T) {
 		{[]string{"a\xff"}, head + `,"violated-policies":["a` + "\ufffd" + `"]}`},
 	}
 	for _, tt := range tests {
-		if got := string(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", tt.policies...)); got != tt.want {
+		if got := string(problem.Body(http.StatusTooManyRequests, "quota-exceeded", tt.policies...)); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)
 		}
 	}
-	if got := len(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", "peruser")); got != 143 {
+	if got := len(problem.Body(http.StatusTooManyRequests, "quota-exceeded", "peruser")); got != 143 {
 		t.Errorf("got %d bytes, want 143", got)
 	}
 }
@@ -60,20 +60,20 @@ func TestProblemTypes(t *testing.T) {
 		{599, "", []string{"a"}, `{"type":"about:blank","status":599,"violated-policies":["a"]}`},
 	}
 	for _, tt := range tests {
-		got := headers.Problem(tt.status, tt.problemType, tt.policies...)
+		got := problem.Body(tt.status, tt.problemType, tt.policies...)
 		if string(got) != tt.want || !json.Valid(got) {
 			t.Errorf("got  %s\nwant %s", got, tt.want)
 		}
 	}
 	// Each call returns a slice of its own.
-	first := headers.Problem(http.StatusTooManyRequests, "")
+	first := problem.Body(http.StatusTooManyRequests, "")
 	_ = append(first[:0], "overwritten"...)
-	if got := string(headers.Problem(http.StatusTooManyRequests, "")); got != tests[8].want {
+	if got := string(problem.Body(http.StatusTooManyRequests, "")); got != tests[8].want {
 		t.Errorf("got %s, want %s", got, tests[8].want)
 	}
 }
 
-func TestProblem(t *testing.T) {
+func TestBody(t *testing.T) {
 	for status, want := range map[int]string{
 		400: `{"type":"about:blank","title":"Bad Request","status":400}`,
 		401: `{"type":"about:blank","title":"Unauthorized","status":401}`,
@@ -82,7 +82,7 @@ func TestProblem(t *testing.T) {
 		418: `{"type":"about:blank","title":"I'm a teapot","status":418}`,
 		599: `{"type":"about:blank","status":599}`,
 	} {
-		if got := string(headers.Problem(status, "")); got != want {
+		if got := string(problem.Body(status, "")); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestProblem(t *testing.T) {
 			Type, Title string
 			Status      int
 		}
-		if err := json.Unmarshal(headers.Problem(status, ""), &body); err != nil {
+		if err := json.Unmarshal(problem.Body(status, ""), &body); err != nil {
 			t.Fatal(err)
 		}
 		if body.Type != "about:blank" || body.Title != http.StatusText(status) || body.Status != status {
@@ -102,7 +102,7 @@ func TestProblem(t *testing.T) {
 
 // violated reads a body of quota-exceeded with the decoder of the standard library.
 func violated(body []byte) ([]string, error) {
-	var problem struct {
+	var read struct {
 		Type     string   `json:"type"`
 		Title    string   `json:"title"`
 		Status   int      `json:"status"`
@@ -110,13 +110,13 @@ func violated(body []byte) ([]string, error) {
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(body)))
 	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&problem)
-	return problem.Policies, err
+	err := decoder.Decode(&read)
+	return read.Policies, err
 }
 
-// TestSetProblem makes sure that no field of an outer handler makes the answer
+// TestSetHeader makes sure that no field of an outer handler makes the answer
 // cacheable or describes another body.
-func TestSetProblem(t *testing.T) {
+func TestSetHeader(t *testing.T) {
 	h := http.Header{}
 	for key, value := range map[string]string{
 		"Cache-Control": "max-age=3600, public", "Content-Type": "text/html", "Content-Length": "12",
@@ -126,7 +126,7 @@ func TestSetProblem(t *testing.T) {
 		h.Set(key, value)
 	}
 	h.Add("Cache-Control", "immutable")
-	headers.SetProblem(h)
+	problem.SetHeader(h)
 	const want = "Access-Control-Allow-Origin: *\nCache-Control: no-store\nContent-Type: application/problem+json\n" +
 		"Vary: Origin\nX-Content-Type-Options: nosniff\n"
 	if got := dump(h); got != want {
@@ -134,17 +134,73 @@ func TestSetProblem(t *testing.T) {
 	}
 	for _, key := range []string{"Content-Length", "Expires", "Etag", "Last-Modified"} {
 		h := http.Header{key: {"12"}}
-		if headers.SetProblem(h); h.Get(key) != "" {
+		if problem.SetHeader(h); h.Get(key) != "" {
 			t.Errorf("%s alone stays", key)
 		}
 	}
 }
 
+// dump returns h as an HTTP/1.1 server writes it, with bare newlines.
+func dump(h http.Header) string {
+	var b strings.Builder
+	_ = h.Write(&b) // a Builder does not fail
+	return strings.ReplaceAll(b.String(), "\r\n", "\n")
+}
+
+// TestSharedLines makes sure that the lines of one response do not run into each
+// other, or into the next response, when a handler adds to one of them.
+func TestSharedLines(t *testing.T) {
+	fresh := func() http.Header {
+		h := http.Header{}
+		problem.SetHeader(h)
+		return h
+	}
+	want := dump(fresh())
+	for key := range fresh() {
+		h := fresh()
+		h.Add(key, "more")
+		h[key] = h[key][:1]
+		if got := dump(h); got != want {
+			t.Errorf("after adding to %s: got\n%swant\n%s", key, got, want)
+		}
+	}
+	if got := dump(fresh()); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestQuotaExceededReadsBack(t *testing.T) {
 	for _, names := range [][]string{{"a"}, {"a", "b", "c"}, {"\"", "\\", "\x1f", "\t", "</script>", "日本"}} {
-		got, err := violated(headers.Problem(http.StatusTooManyRequests, "quota-exceeded", names...))
+		got, err := violated(problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...))
 		if err != nil || !slices.Equal(got, names) {
 			t.Errorf("got %q, %v, want %q", got, err, names)
+		}
+	}
+}
+
+// FuzzBody makes sure that no name breaks the body.
+func FuzzBody(f *testing.F) {
+	f.Add("default", "per \"user\" \\ x")
+	f.Add("\x00\xff", "\u2028</script>")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		got, err := violated(problem.Body(http.StatusTooManyRequests, "quota-exceeded", a, b))
+		// A conversion to runes turns each bad byte into U+FFFD, too.
+		if want := []string{string([]rune(a)), string([]rune(b))}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	})
+}
+
+// TestAllocations: a body needs its buffer, and SetHeader its slice.
+func TestAllocations(t *testing.T) {
+	h := http.Header{}
+	for name, run := range map[string]func(){
+		"quota-exceeded": func() { problem.Body(http.StatusTooManyRequests, "quota-exceeded", "peruser", "hourly") },
+		"about:blank":    func() { problem.Body(http.StatusServiceUnavailable, "") },
+		"SetHeader":      func() { problem.SetHeader(h) },
+	} {
+		if got := testing.AllocsPerRun(100, run); got != 1 {
+			t.Errorf("%s: got %v allocations, want 1", name, got)
 		}
 	}
 }

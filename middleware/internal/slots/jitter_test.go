@@ -1,15 +1,40 @@
-package headers_test
+package slots_test
 
 import (
 	"fmt"
 	"math"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/slots"
 	"pgregory.net/rapid"
 )
+
+// left is the rest of a window, the wait without jitter.
+const left = 17301 * time.Millisecond
+
+// window returns the quota of a window of 100 requests.
+func window(t *testing.T, length time.Duration) *headers.Quota {
+	t.Helper()
+	q, err := headers.NewQuota(headers.QuotaConfig{Name: "a", Limit: 100, Requests: 100, Window: length})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// denial returns the header of a denial with a wait.
+func denial(q *headers.Quota, wait time.Duration) http.Header {
+	h := http.Header{}
+	headers.Draft.Write(h, headers.Response{
+		Quotas: []*headers.Quota{q}, States: []headers.State{{Quota: q, Denied: true, RetryAfter: wait}}, Denied: true,
+	})
+	return h
+}
 
 // TestJitterValues pins the hash, because instances of two versions must agree on a
 // client's wait. Another language's SHA-256 and unbounded integers computed these
@@ -33,7 +58,7 @@ func TestJitterValues(t *testing.T) {
 		{-time.Second, "p", "c", 5, 0},
 	}
 	for _, tt := range tests {
-		if got := headers.Jitter(tt.spread, tt.policy, tt.client, tt.slot); got != tt.want {
+		if got := slots.Jitter(tt.spread, tt.policy, tt.client, tt.slot); got != tt.want {
 			t.Errorf("%+v: got %d", tt, got)
 		}
 	}
@@ -43,23 +68,22 @@ func TestJitterValues(t *testing.T) {
 // back after it, within the spread, and evenly.
 func TestJitterOfAThousand(t *testing.T) {
 	const clients = 1000
-	q := window(t, "a", 100, 5*time.Minute)
+	q := window(t, 5*time.Minute)
 	const spread = 30 * time.Second
-	wait := 17301 * ms
 	first, last := int64(math.MaxInt64), int64(0)
 	var perTenth [10]int
 	for i := range clients {
-		jitter := headers.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460)
-		if again := headers.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460); again != jitter {
+		jitter := slots.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460)
+		if again := slots.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460); again != jitter {
 			t.Fatalf("client %d: got %v and %v", i, jitter, again)
 		}
 		perTenth[10*jitter/spread]++
-		h := write(headers.Draft, denied(headers.State{Quota: q, Denied: true, RetryAfter: wait + jitter}))
-		limits, err := readLimits(h["Ratelimit"])
-		if err != nil || len(limits) != 1 || h.Get("Retry-After") != fmt.Sprint(limits[0].t) {
-			t.Fatalf("client %d: got %v, %v", i, h, err)
+		h := denial(q, left+jitter)
+		wait, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64)
+		if want := fmt.Sprintf(`"a";r=0;t=%d`, wait); err != nil || h.Get("RateLimit") != want {
+			t.Fatalf("client %d: got %v, %v, want %s", i, h, err, want)
 		}
-		first, last = min(first, limits[0].t), max(last, limits[0].t)
+		first, last = min(first, wait), max(last, wait)
 	}
 	if first < 18 {
 		t.Errorf("got Retry-After %d, want at least 18", first)
@@ -78,13 +102,11 @@ func TestJitterOfAThousand(t *testing.T) {
 // TestJitterCountsDown makes sure that a client that polls sees one instant come
 // nearer, not a new instant each time.
 func TestJitterCountsDown(t *testing.T) {
-	q := window(t, "a", 100, time.Minute)
-	jitter := headers.Jitter(6*time.Second, "a", "usr=1", 1795262460)
-	want := ceil(seconds(17301*ms + jitter))
+	q := window(t, time.Minute)
+	jitter := slots.Jitter(6*time.Second, "a", "usr=1", 1795262460)
+	want := int64((left + jitter + time.Second - 1) / time.Second) // rounded up
 	for passed := time.Duration(0); passed < 17*time.Second; passed += time.Second {
-		wait := 17301*ms - passed + jitter
-		h := write(headers.Draft, denied(headers.State{Quota: q, Denied: true, RetryAfter: wait}))
-		if got := h.Get("Retry-After"); got != fmt.Sprint(want) {
+		if got := denial(q, left-passed+jitter).Get("Retry-After"); got != fmt.Sprint(want) {
 			t.Fatalf("after %v: got %s, want %d", passed, got, want)
 		}
 		want--
@@ -94,10 +116,30 @@ func TestJitterCountsDown(t *testing.T) {
 func TestJitterBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spread := time.Duration(rapid.Int64Min(1).Draw(t, "spread"))
-		jitter := headers.Jitter(spread, rapid.String().Draw(t, "policy"), rapid.String().Draw(t, "client"),
+		jitter := slots.Jitter(spread, rapid.String().Draw(t, "policy"), rapid.String().Draw(t, "client"),
 			rapid.Int64().Draw(t, "slot"))
 		if jitter < 0 || jitter >= spread {
 			t.Errorf("got %v of %v", jitter, spread)
 		}
 	})
+}
+
+func TestJitterAllocatesNothing(t *testing.T) {
+	if got := testing.AllocsPerRun(100, func() { slots.Jitter(time.Second, "peruser", "usr=42", 1795262460) }); got != 0 {
+		t.Errorf("got %v allocations, want 0", got)
+	}
+}
+
+// Two clients wait for the end of the same window of one minute, and come back
+// apart.
+func ExampleJitter() {
+	const spread = 6 * time.Second // a tenth of the window
+	end := time.Unix(1795262460, 0)
+	for _, client := range []string{"usr=1", "usr=2"} {
+		wait := left + slots.Jitter(spread, "peruser", client, end.Unix())
+		fmt.Println(wait.Round(time.Millisecond))
+	}
+	// Output:
+	// 19.889s
+	// 18.756s
 }

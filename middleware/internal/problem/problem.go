@@ -1,4 +1,6 @@
-package headers
+// Package problem makes the body of a refusal, application/problem+json of RFC
+// 9457, and the header fields that belong to it.
+package problem
 
 import (
 	"net/http"
@@ -6,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// SetProblem prepares h for a body of [Problem]: it sets Content-Type,
+// SetHeader prepares h for a [Body]: it sets Content-Type,
 // X-Content-Type-Options: nosniff and Cache-Control: no-store, and removes
 // Expires, Etag, Last-Modified and Content-Length.
-func SetProblem(h http.Header) {
+func SetHeader(h http.Header) {
 	if len(h) > 0 { // h is often empty, and four deletions cost more than this test
 		delete(h, "Expires")
 		delete(h, "Etag")
@@ -23,9 +25,8 @@ func SetProblem(h http.Header) {
 	h["X-Content-Type-Options"] = lines[2:3:3]
 }
 
-// Problem returns a body of application/problem+json (RFC 9457). status is the
-// status of the response. problemType is a type of the draft's section 5, or
-// empty:
+// Body returns the body of a response with the given status. problemType is a
+// type of draft-ietf-httpapi-ratelimit-headers, section 5, or empty:
 //
 //	quota-exceeded              429  the client has used its quota
 //	temporary-reduced-capacity  503  the service has too little capacity for all clients
@@ -33,8 +34,8 @@ func SetProblem(h http.Header) {
 //	(empty)                     any  the status is enough
 //
 // policies are the names of the policies that denied.
-func Problem(status int, problemType string, policies ...string) []byte {
-	head := problemHead(problemType)
+func Body(status int, problemType string, policies ...string) []byte {
+	head := headOf(problemType)
 	size := len(head) + len(`,"status":429,"violated-policies":[]}`)
 	title := ""
 	if problemType == "" {
@@ -67,9 +68,9 @@ func Problem(status int, problemType string, policies ...string) []byte {
 	return append(body, '}')
 }
 
-// problemHead returns the beginning of a body: the type, and the title of a type of
+// headOf returns the beginning of a body: the type, and the title of a type of
 // the draft. These are constants, so that a denial allocates its body only.
-func problemHead(problemType string) string {
+func headOf(problemType string) string {
 	const registry = `{"type":"https://iana.org/assignments/http-problem-types#`
 	switch problemType {
 	case "quota-exceeded":

@@ -1,0 +1,14 @@
+// Package keyaccess gives other packages of this module two parts of package
+// keyfunc that users do not need. Package keyfunc sets both functions, so a
+// caller must import it. A function panics on an argument of another type.
+package keyaccess
+
+var (
+	// Forms returns the possible sequences of parts of a keyfunc.Key: the kind of
+	// each, or the whole part of a Const. The caller owns the slices.
+	Forms func(key any) [][]string
+
+	// NoLookup makes every well-formed API key of a *keyfunc.Request unknown,
+	// without a lookup; false ends that.
+	NoLookup func(request any, on bool)
+)

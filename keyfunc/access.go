@@ -1,0 +1,26 @@
+// What other packages of this module may see of a Key and a Request.
+
+package keyfunc
+
+import (
+	"slices"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
+)
+
+func init() {
+	keyaccess.Forms = func(key any) [][]string { return key.(Key).forms() }
+	keyaccess.NoLookup = func(request any, on bool) { request.(*Request).noLookup = on }
+}
+
+// forms returns the possible sequences of parts; none of the zero Key.
+func (k Key) forms() [][]string {
+	if k.def == nil {
+		return nil
+	}
+	forms := slices.Clone(k.def.forms)
+	for i, form := range forms {
+		forms[i] = slices.Clone(form)
+	}
+	return forms
+}
