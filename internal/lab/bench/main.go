@@ -128,7 +128,7 @@ func (o options) selected() (some []measure) {
 
 // command returns the command line of this run, without the names of its files.
 func (o options) command() string {
-	command := "go -C internal/bench run ."
+	command := "go -C internal/lab run ./bench"
 	if o.only.String() != "" {
 		command += fmt.Sprintf(" -only '%s'", o.only)
 	}

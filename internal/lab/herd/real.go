@@ -18,12 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/lab/product"
 	"github.com/penstock-go/penstock/middleware/client"
 )
 
 const (
 	realFile = "REAL.md"
-	example  = "github.com/penstock-go/penstock/examples/chi-server"
+	example  = "examples/chi-server"
 
 	maxReal    = 3 * time.Minute // for one crowd
 	maxStarted = 30 * time.Second
@@ -162,7 +163,13 @@ func (c *realClient) ask(ctx context.Context) (served bool, hint time.Duration, 
 // startExample builds and starts the example server, and returns its URL.
 func startExample(ctx context.Context, dir string) (url string, stop func(), err error) {
 	program := filepath.Join(dir, "chi-server")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, example).CombinedOutput(); err != nil {
+	root, err := product.Dir(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
+	build.Dir = filepath.Join(root, example)
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", nil, fmt.Errorf("go build: %w: %s", err, out)
 	}
 	server := exec.CommandContext(ctx, program, "-addr", "127.0.0.1:0")

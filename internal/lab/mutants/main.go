@@ -1,7 +1,7 @@
 // Command mutants breaks the code that decides, one small change at a time, and
 // counts how many of the changes the tests notice.
 //
-// It copies the module, and draws changes at random from each part of the code,
+// It copies the product, and draws changes at random from each part of the code,
 // in proportion to the part's size. On each change it first runs the tests that
 // take seconds. If the change survives these, it runs the others, too. It prints
 // the share of the killed changes with its 95 % interval. The file equivalents.txt
@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/penstock-go/penstock/internal/lab/product"
 )
 
 // A part is the code of one layer.
@@ -66,11 +68,7 @@ func main() {
 }
 
 func run(ctx context.Context, seed uint64, count, from, workers int, list bool) error {
-	root, err := moduleRoot(ctx)
-	if err != nil {
-		return err
-	}
-	known, err := readEquivalents(root)
+	root, err := product.Dir(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +82,7 @@ func run(ctx context.Context, seed uint64, count, from, workers int, list bool) 
 		}
 		return nil
 	}
-	s := session{drawn: drawn, known: known, next: from}
+	s := session{drawn: drawn, known: readEquivalents(), next: from}
 	errs := make([]error, workers)
 	var all sync.WaitGroup
 	for i := range errs {
@@ -105,13 +103,13 @@ type session struct {
 	tally tally
 }
 
-// work tries mutants in a lab of its own, until none is left.
+// work tries mutants in a copy of its own, until none is left.
 func (s *session) work(ctx context.Context, root string) error {
-	lab, err := newLab(ctx, root)
+	duplicate, err := newDuplicate(ctx, root)
 	if err != nil {
 		return err
 	}
-	defer lab.close()
+	defer duplicate.close()
 	for {
 		s.mu.Lock()
 		i := s.next
@@ -124,7 +122,7 @@ func (s *session) work(ctx context.Context, root string) error {
 		reason, equivalent := s.known[m.String()]
 		outcome := "equivalent: " + reason
 		if !equivalent {
-			if outcome, err = lab.try(ctx, m); err != nil {
+			if outcome, err = duplicate.try(ctx, m); err != nil {
 				return err
 			}
 		}

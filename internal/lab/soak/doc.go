@@ -3,7 +3,7 @@
 //
 //	make soak                                    # ten minutes
 //	SOAK=60s make soak                           # the same in CI
-//	go run ./internal/soak -for 2m -seed 7 -only cluster
+//	go -C internal/lab run ./soak -for 2m -seed 7 -only cluster
 //
 // It starts its own redis-servers, and goes through three topologies in turn: a
 // standalone server, a primary with a replica and sentinels, and a Cluster of

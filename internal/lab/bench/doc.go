@@ -1,11 +1,11 @@
 // Command bench measures penstock against its peers, side by side in one run.
 //
 //	make bench
-//	go -C internal/bench run . -only memory -rounds 3
-//	go -C internal/bench run . -only 'curve-2ms-(64|256)'
-//	go -C internal/bench run . -only redis-hold -rows logs
-//	go -C internal/bench run . -only instructions
-//	go -C internal/bench run . -only bareprogram
+//	go -C internal/lab run ./bench -only memory -rounds 3
+//	go -C internal/lab run ./bench -only 'curve-2ms-(64|256)'
+//	go -C internal/lab run ./bench -only redis-hold -rows logs
+//	go -C internal/lab run ./bench -only instructions
+//	go -C internal/lab run ./bench -only bareprogram
 //
 // -only selects measures by their names, such as curve-loopback-256, http-2ms,
 // policies-1 or redis-zipf. -rows selects rows of the tables by their names, such

@@ -17,7 +17,7 @@ import (
 // A mutant is one change of one file.
 type mutant struct {
 	part     *part
-	file     string // from the root of the module
+	file     string // from the root of the product
 	from, to int    // the bytes that text replaces
 	text     string
 	line     string // the line of these bytes, without space around it

@@ -1,4 +1,4 @@
-module github.com/penstock-go/penstock/internal/bench
+module github.com/penstock-go/penstock/internal/lab
 
 go 1.26.0
 

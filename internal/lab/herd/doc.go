@@ -2,7 +2,7 @@
 // compares kinds of Retry-After:
 //
 //	make herd                               # writes RESULTS.md and plots
-//	go run ./internal/herd                  # prints the tables only
+//	go -C internal/lab run ./herd           # prints the tables only
 //	make herd-real                          # the same with real clients, writes REAL.md
 //
 // # The simulation

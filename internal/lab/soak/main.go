@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "soak: %v\n", err)
 	}
 	if err != nil || r.broken > 0 {
-		fmt.Fprintf(stderr, "soak: repeat with: go run ./internal/soak %v\n", o)
+		fmt.Fprintf(stderr, "soak: repeat with: go -C internal/lab run ./soak %v\n", o)
 		return exitFailed
 	}
 	return 0

@@ -1,11 +1,11 @@
-// The lab: a copy of the module in which one mutant after the other is tested.
+// The copy of the product in which one mutant after the other is tested.
 
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -25,18 +25,10 @@ const (
 	stageTimeout = 6 * time.Minute
 )
 
-type lab struct{ root, copy string }
+type duplicate struct{ root, dir string }
 
-func moduleRoot(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env GOMOD: %w", err)
-	}
-	return filepath.Dir(strings.TrimSpace(string(out))), nil
-}
-
-// newLab copies the files of the module that git tracks or would add.
-func newLab(ctx context.Context, root string) (*lab, error) {
+// newDuplicate copies the files of the product that git tracks or would add.
+func newDuplicate(ctx context.Context, root string) (*duplicate, error) {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = root
 	names, err := list.Output()
@@ -47,27 +39,27 @@ func newLab(ctx context.Context, root string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{root, dir}
+	d := &duplicate{root, dir}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // the file is deleted, and the index still has it
 		}
 		if err == nil {
-			err = l.write(name, data)
+			err = d.write(name, data)
 		}
 		if err != nil {
-			l.close()
+			d.close()
 			return nil, err
 		}
 	}
-	return l, nil
+	return d, nil
 }
 
-func (l *lab) close() { _ = os.RemoveAll(l.copy) }
+func (d *duplicate) close() { _ = os.RemoveAll(d.dir) }
 
-func (l *lab) write(name string, data []byte) error {
-	path := filepath.Join(l.copy, name)
+func (d *duplicate) write(name string, data []byte) error {
+	path := filepath.Join(d.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -75,32 +67,32 @@ func (l *lab) write(name string, data []byte) error {
 }
 
 // try tests one mutant, and returns its outcome.
-func (l *lab) try(ctx context.Context, m mutant) (string, error) {
-	source, err := os.ReadFile(filepath.Join(l.root, m.file))
+func (d *duplicate) try(ctx context.Context, m mutant) (string, error) {
+	source, err := os.ReadFile(filepath.Join(d.root, m.file))
 	if err != nil {
 		return "", err
 	}
-	if err := l.write(m.file, []byte(string(source[:m.from])+m.text+string(source[m.to:]))); err != nil {
+	if err := d.write(m.file, []byte(string(source[:m.from])+m.text+string(source[m.to:]))); err != nil {
 		return "", err
 	}
 	script := filepath.Ext(m.file) == ".lua"
 	defer func() {
-		_ = l.write(m.file, source)
+		_ = d.write(m.file, source)
 		if script {
-			_, _ = l.command(ctx, "generate", "./lua")
+			_, _ = d.command(ctx, "generate", "./lua")
 		}
 	}()
 	if script {
 		// With the old digest, the tests would notice every change of the script.
-		if out, err := l.command(ctx, "generate", "./lua"); err != nil {
+		if out, err := d.command(ctx, "generate", "./lua"); err != nil {
 			return "", fmt.Errorf("go generate: %w\n%s", err, out)
 		}
-	} else if _, err := l.command(ctx, "build", "./..."); err != nil {
+	} else if _, err := d.command(ctx, "build", "./..."); err != nil {
 		return outcomeInvalid, ctx.Err()
 	}
 	for _, tests := range m.part.tests {
 		args := append([]string{"test", "-vet=off", "-failfast", "-timeout", stageTimeout.String()}, tests...)
-		out, err := l.command(ctx, args...)
+		out, err := d.command(ctx, args...)
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
@@ -111,12 +103,15 @@ func (l *lab) try(ctx context.Context, m mutant) (string, error) {
 	return outcomeSurvived, nil
 }
 
-func (l *lab) command(ctx context.Context, args ...string) ([]byte, error) {
+func (d *duplicate) command(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = l.copy
+	cmd.Dir = d.dir
 	cmd.WaitDelay = time.Second
 	return cmd.CombinedOutput()
 }
+
+//go:embed equivalents.txt
+var equivalents string
 
 var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
 
@@ -137,16 +132,10 @@ func killer(out []byte) string {
 
 // readEquivalents reads the mutants that are known to change no answer. Each has a
 // line with the mutant, and a line with the reason.
-func readEquivalents(root string) (map[string]string, error) {
-	file, err := os.Open(filepath.Join(root, "internal/mutants/equivalents.txt"))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
+func readEquivalents() map[string]string {
 	known, last := make(map[string]string), ""
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		switch line := lines.Text(); {
+	for line := range strings.SplitSeq(equivalents, "\n") {
+		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case strings.HasPrefix(line, "\t"):
 			known[last] = strings.TrimSpace(line)
@@ -154,5 +143,5 @@ func readEquivalents(root string) (map[string]string, error) {
 			last = line
 		}
 	}
-	return known, lines.Err()
+	return known
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/lab/product"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -49,7 +50,7 @@ func run(ctx context.Context, paths []string, file string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(string(tests))
+	defer os.RemoveAll(tests.dir)
 	var reports []report
 	failed := false
 	for _, path := range paths {
@@ -102,26 +103,28 @@ func (b binaries) test(ctx context.Context, path string) (report, error) {
 	return r, ctx.Err()
 }
 
-// binaries is the directory of the built tests. They are built once for all servers.
-type binaries string
+// binaries are the built tests. They are built once for all servers.
+type binaries struct{ root, dir string } // the product's directory, and theirs
 
-func build(ctx context.Context) (binaries, error) {
-	dir, err := os.MkdirTemp("", "servers-")
-	if err != nil {
-		return "", err
+func build(ctx context.Context) (b binaries, err error) {
+	if b.root, err = product.Dir(ctx); err != nil {
+		return b, err
+	}
+	if b.dir, err = os.MkdirTemp("", "servers-"); err != nil {
+		return b, err
 	}
 	for _, pkg := range packages {
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", binaries(dir).file(pkg), "./"+pkg)
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", b.file(pkg), "./"+pkg)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = b.root, os.Stderr, os.Stderr
 		if err := cmd.Run(); err != nil {
-			return "", errors.Join(err, os.RemoveAll(dir))
+			return b, errors.Join(err, os.RemoveAll(b.dir))
 		}
 	}
-	return binaries(dir), nil
+	return b, nil
 }
 
 func (b binaries) file(pkg string) string {
-	return filepath.Join(string(b), strings.ReplaceAll(pkg, "/", "_")+".test")
+	return filepath.Join(b.dir, strings.ReplaceAll(pkg, "/", "_")+".test")
 }
 
 // run returns the events of a package's tests, as go test -json prints them. A failed test is no error.
@@ -129,7 +132,7 @@ func (b binaries) run(ctx context.Context, path, pkg string, args ...string) (io
 	cmd := exec.CommandContext(ctx, "go", append([]string{
 		"tool", "test2json", "-p", pkg, b.file(pkg), "-test.v=test2json", "-test.timeout=30m",
 	}, args...)...)
-	cmd.Dir, cmd.Env = pkg, append(os.Environ(), "REDIS_SERVER="+path)
+	cmd.Dir, cmd.Env = filepath.Join(b.root, pkg), append(os.Environ(), "REDIS_SERVER="+path)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	var exit *exec.ExitError
