@@ -127,9 +127,9 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
-bench: tools ## compare with peers for 20 minutes, and write RESULTS.md, MEASUREMENTS.md and plots into internal/lab/bench
+bench: tools ## compare with peers for 15 minutes, and write RESULTS.md, MEASUREMENTS.md and plots into internal/lab/bench
 	@.ci/install valgrind valgrind valgrind valgrind valgrind
-	go -C $(LAB) run ./bench -o bench/RESULTS.md
+	go -C $(LAB) run ./bench -o bench
 
 bench-smoke: tools ## run each benchmark for an instant: fail on allocations, ignore times
 	go -C $(LAB) test -count=1 ./bench

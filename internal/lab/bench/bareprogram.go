@@ -31,7 +31,7 @@ var bareMeasures = []measure{{
 		lasts: second / 4, warmUp: second / 40, sampled: true, onServer: true,
 	},
 	phases:  3,
-	figures: []figure{serverCPU, checksPerSecond, p50, p99, ownCPU, checksPerScript},
+	figures: []figure{serverCPU, checksPerSecond, p50, p99, checksPerScript},
 	contestants: []contestant{
 		{us, phased(fromRedis)},
 		{"bare", phased(bareProgram)},

@@ -47,8 +47,6 @@ func (r *report) summary(b *strings.Builder) {
 		}
 		verdict := "met"
 		switch {
-		case worst.bar.reported():
-			verdict = "reported"
 		case len(row) > 1 && missed > 0:
 			verdict = fmt.Sprintf("**missed** in %d of %d", missed, len(row))
 		case len(row) > 1:
@@ -180,15 +178,9 @@ func (m *measure) index(name string) int {
 
 func (b bar) whose() string { return cmp.Or(b.who, us) }
 
-// reported reports whether the bar only shows a ratio and demands nothing.
-func (b bar) reported() bool { return b.against != nil && b.atMost == 0 && b.atLeast == 0 }
-
 // met reports whether a value meets the bar.
 func (b bar) met(v float64) bool {
-	switch {
-	case b.reported():
-		return true
-	case b.atLeast > 0:
+	if b.atLeast > 0 {
 		return v >= b.atLeast
 	}
 	return v <= b.atMost
@@ -204,10 +196,7 @@ func (b bar) excess(v float64) float64 {
 
 // want returns the bar as text, such as "at most 1.1".
 func (b bar) want() string {
-	switch {
-	case b.reported():
-		return ""
-	case b.atLeast > 0:
+	if b.atLeast > 0 {
 		return "at least " + short(b.atLeast)
 	}
 	return "at most " + short(b.atMost)

@@ -16,14 +16,18 @@ import (
 var callerCounts = []int{1, 2, 4, 8, 16, 64, 256, 1024}
 
 // quickCallers is the only point of the curves in a quick run.
-const quickCallers = 16
+const quickCallers = 64
 
-var curveFigures = []figure{checksPerSecond, p50, p99, p999, ownCPU, serverCPU, proxyCPU, allocations}
+var curveFigures = []figure{checksPerSecond, p50, p99, serverCPU, allocations}
 
-// curve returns a measure per network and number of callers.
+// curve returns a measure per network and number of callers that has a bar or is a point of a plot.
 func curve() (points []measure) {
 	for _, n := range networks {
 		for _, callers := range callerCounts {
+			bars := curveBars(n, callers)
+			if len(bars) == 0 && !n.plotted() {
+				continue
+			}
 			points = append(points, measure{
 				name:  fmt.Sprintf("curve-%s-%d", n.name, callers),
 				title: fmt.Sprintf("%s, %s", n.title(), plural(callers, "caller")),
@@ -31,15 +35,24 @@ func curve() (points []measure) {
 					callers: callers, keys: 10_000, quota: perMinute, network: n,
 					warmUp: second / 10, lasts: second * 35 / 100, sampled: true, onServer: true,
 				},
-				figures:     curveFigures,
+				figures:     judgedOn(n),
 				contestants: onRedisAll(),
 				curve:       true,
 				long:        callers != quickCallers,
-				bars:        curveBars(n, callers),
+				bars:        bars,
 			})
 		}
 	}
 	return points
+}
+
+// judgedOn returns the figures that have a bar on a network.
+func judgedOn(n network) []figure {
+	return slices.DeleteFunc(slices.Clone(curveFigures), func(f figure) bool {
+		return !slices.ContainsFunc(callerCounts, func(callers int) bool {
+			return slices.ContainsFunc(curveBars(n, callers), func(b bar) bool { return b.figure == f })
+		})
+	})
 }
 
 // onRedisAll returns all contestants that count in Redis, each as its README says.

@@ -2,29 +2,32 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// A point has the results with one number of callers on one network.
+// A point has the results of a measure, such as one number of callers on one network.
 type point struct {
 	measure *measure
 	results [][]sample
 }
 
-// A plot is a figure that is drawn over callers.
+// A plot is a figure on a network, drawn over callers.
 type plot struct {
-	figure figure
-	file   string // its part of the file's name
+	figure  figure
+	network network
 }
 
-var plots = []plot{{checksPerSecond, "throughput"}, {p99, "p99"}}
+var plots = []plot{{checksPerSecond, near}, {checksPerSecond, far}}
 
-func (p plot) fileOf(n network) string { return fmt.Sprintf("curve-%s-%s.svg", n.name, p.file) }
+func (p plot) file() string { return fmt.Sprintf("curve-%s.svg", p.network.name) }
 
-// curves writes a section per network: its plots, and a table per figure, with
-// a row per number of callers and a column per contestant.
+func (n network) plotted() bool {
+	return slices.ContainsFunc(plots, func(p plot) bool { return p.network == n })
+}
+
+// curves writes a section per network: a table per figure, with a row per number of
+// callers and a column per contestant.
 func (r *report) curves(b *strings.Builder) {
 	for _, n := range networks {
 		points := r.pointsOn(n)
@@ -32,23 +35,16 @@ func (r *report) curves(b *strings.Builder) {
 			continue
 		}
 		fmt.Fprintf(b, "\n## Redis over %s, token bucket, 10 000 keys\n", n.title())
-		if r.draws() && len(points) > 1 {
-			for _, p := range plots {
-				fmt.Fprintf(b, "\n![%s over callers, %s](%s)\n", p.figure.name, n.title(), p.fileOf(n))
-			}
-		}
-		for _, f := range curveFigures {
-			if f == proxyCPU && n.roundTrip == 0 {
-				continue
-			}
+		for _, f := range judgedOn(n) {
 			f.table(b, points)
 		}
 	}
 }
 
+// pointsOn returns the points of the curve on a network.
 func (r *report) pointsOn(n network) (some []point) {
-	for _, p := range r.points {
-		if p.measure.plan.network == n {
+	for _, p := range r.measured {
+		if p.measure.curve && p.measure.plan.network == n {
 			some = append(some, p)
 		}
 	}
@@ -72,26 +68,13 @@ func (f figure) table(b *strings.Builder, points []point) {
 	}
 }
 
-// draws reports whether there are plots: they need a file of the report, beside
-// which they are written.
-func (r *report) draws() bool { return r.options.out != "" && !r.options.quick }
-
-// draw writes the plots.
-func (r *report) draw() error {
-	if !r.draws() {
-		return nil
-	}
-	for _, n := range networks {
-		points := r.pointsOn(n)
-		if len(points) < 2 {
-			continue
-		}
-		for _, p := range plots {
-			file := filepath.Join(filepath.Dir(r.options.out), p.fileOf(n))
-			if err := os.WriteFile(file, []byte(p.svg(n, points)), 0o644); err != nil {
-				return err
-			}
+// drawings returns the plots, by the names of their files. A plot needs two points.
+func (r *report) drawings() map[string]string {
+	files := make(map[string]string)
+	for _, p := range plots {
+		if points := r.pointsOn(p.network); len(points) > 1 {
+			files[p.file()] = p.svg(points)
 		}
 	}
-	return nil
+	return files
 }

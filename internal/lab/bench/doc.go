@@ -7,14 +7,18 @@
 //	go -C internal/lab run ./bench -only instructions
 //	go -C internal/lab run ./bench -only bareprogram
 //
-// -only selects measures by their names, such as curve-loopback-256, http-2ms,
-// policies-1 or redis-zipf. -rows selects rows of the tables by their names, such
+// -only selects measures by their names, such as curve-loopback-256, policies or
+// redis-zipf. -rows selects rows of the tables by their names, such
 // as penstock or redis_rate. Both are regular expressions. The report judges a bar
-// only if all rows that it compares have run. The whole takes about 20 minutes.
+// only if all rows that it compares have run. The whole takes about 15 minutes.
 //
 // The command starts its own redis-server on a free port of the loopback address. The
 // measure of instructions also needs valgrind.
-// It is a module of its own, so that penstock's go.mod does not name the peers.
+// It is in a module of its own, so that penstock's go.mod does not name the peers.
+//
+// With -o the command writes two pages. RESULTS.md has the figures by which users decide,
+// and two plots. MEASUREMENTS.md has the bars, the reasons why bars are missed, and all
+// tables. The curves have a table for each figure that a bar of their network judges.
 //
 // # How it measures
 //
@@ -46,9 +50,7 @@
 // Each figure has one source:
 //
 //	checks, latencies        the callers' clock; failed checks do not count as checks
-//	our CPU per check        getrusage of this process, callers included
 //	Redis CPU per check      used_cpu_user + used_cpu_sys of INFO, before and after
-//	proxy's CPU per check    the process's CPU clock, before and after
 //	allocations per check    runtime.MemStats of the whole process, rounded down
 //	memory per key           in Redis used_memory of INFO, on a server of its own, without
 //	                         connections; otherwise the heap after garbage collection, names
@@ -73,8 +75,8 @@
 // more than 10 % off, which happens on a busy machine. The report has their times.
 //
 // The proxy, the callers and Redis share the cores. A real network uses none. So
-// peers that send each check by itself also pay for the proxy, whose CPU per check
-// has a table of its own.
+// peers that send each check by itself also pay for the proxy. The report has the
+// proxy's CPU for each PING.
 //
 // # The bare script
 //
@@ -129,9 +131,6 @@
 //     second on one key are the checks that did not fail.
 //   - The longest time of a script includes the time in which the system ran other
 //     processes. The median does not.
-//   - No machine makes 64 million checks per second. So the measures by pace make
-//     the limiter's clock faster or slower. They do not include the cost of expired
-//     keys in Redis.
 //
 // # Quick
 //

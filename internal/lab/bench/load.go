@@ -25,17 +25,6 @@ func loaded(set setup) start {
 	}
 }
 
-// unlimited measures a contestant without a limiter.
-func unlimited(set setup) start {
-	return func(ctx context.Context, s *stage, p plan) (round, error) {
-		takes, err := set(ctx, s, p.quota)
-		if err != nil {
-			return nil, err
-		}
-		return newLoad(p, takes).round(s), nil
-	}
-}
-
 // round returns a function that measures one round.
 func (l *load) round(s *stage) round {
 	return func(ctx context.Context) (sample, error) {
@@ -144,8 +133,6 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 		// runtime or from other goroutines.
 		allocations:   math.Floor(float64(after.mallocs-before.mallocs) / n),
 		bytesPerCheck: float64(after.bytes-before.bytes) / n,
-		ownCPU:        (after.own - before.own) / n,
-		proxyCPU:      (after.proxy - before.proxy) / n,
 		serverCPU:     (after.server - before.server) / n,
 		commands:      max(0, after.commands-before.commands-usageCommands) / n,
 		failures:      100 * float64(failed) / n,
@@ -214,7 +201,7 @@ func (l *load) quantiles(got sample) {
 		return
 	}
 	slices.Sort(all)
-	for f, perMille := range map[figure]int{p50: 500, p99: 990, p999: 999} {
+	for f, perMille := range map[figure]int{p50: 500, p99: 990} {
 		// The p99 of a hundred checks would be a single check.
 		if beyond := len(all) * (1000 - perMille) / 1000; beyond >= leastBeyond || f == p50 {
 			got[f] = float64(all[len(all)*perMille/1000]) / 1e3

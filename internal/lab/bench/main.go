@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -68,21 +69,33 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return exitFailed
 	}
-	text := r.String()
 	if !o.quick {
-		fmt.Fprint(stdout, text)
+		fmt.Fprint(stdout, r.measurements())
 	}
-	if o.out != "" {
-		if err := errors.Join(os.WriteFile(o.out, []byte(text), 0o644), r.draw()); err != nil {
-			fmt.Fprintf(stderr, "bench: %v\n", err)
-			return exitFailed
-		}
+	if err := r.write(o.out); err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return exitFailed
 	}
 	if missed := r.firmMisses(); o.quick && missed != nil {
 		fmt.Fprintf(stderr, "bench: missed:\n%s\n", strings.Join(missed, "\n"))
 		return exitFailed
 	}
 	return 0
+}
+
+// write writes both pages and the plots into a folder, if one is named.
+func (r *report) write(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	files := r.drawings()
+	files[resultsFile], files[measurementsFile] = r.results(), r.measurements()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -93,7 +106,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	rows := flags.String("rows", "", "run only the rows whose names match this `regexp`")
 	flags.IntVar(&o.rounds, "rounds", defaultRounds, "`number` of rounds of each measure")
 	flags.BoolVar(&o.quick, "quick", false, "run each measure for an instant: fail on allocations, ignore times")
-	flags.StringVar(&o.out, "o", "", "also write the report to this `file`, and the plots beside it")
+	flags.StringVar(&o.out, "o", "", "also write RESULTS.md, MEASUREMENTS.md and the plots into this `folder`")
 	flags.StringVar(&o.cpu, "cpuprofile", "", "write a CPU profile to this `file`")
 	if err := flags.Parse(args); err != nil {
 		return o, err

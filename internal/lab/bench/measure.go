@@ -61,9 +61,6 @@ var (
 	perCheck        = figure{"time per check", "ns", false}
 	p50             = figure{"median latency", "µs", false}
 	p99             = figure{"p99 latency", "µs", false}
-	p999            = figure{"p99.9 latency", "µs", false}
-	ownCPU          = figure{"our CPU per check", "µs", false}
-	proxyCPU        = figure{"the proxy's CPU per check", "µs", false}
 	bytesPerCheck   = figure{"bytes per check", "B", false}
 	serverCPU       = figure{"Redis CPU per check", "µs", false}
 	allocations     = figure{"allocations per check", "", false}

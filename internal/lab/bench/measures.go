@@ -27,8 +27,8 @@ const (
 )
 
 var measures = slices.Concat(
-	curve(), wholeRequests(), policyMeasures, processMeasures,
-	redisMeasures, instructionMeasures, bareMeasures, memoryMeasures, httpMeasures, paceMeasures)
+	curve(), policyMeasures, processMeasures,
+	redisMeasures, instructionMeasures, bareMeasures, memoryMeasures, httpMeasures)
 
 var redisMeasures = []measure{{
 	name:    "redis-hot",

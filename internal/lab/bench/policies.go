@@ -3,38 +3,29 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
 
-var policyMeasures = []measure{policiesOf(1), policiesOf(64)}
-
-func policiesOf(callers int) measure {
-	m := measure{
-		name:  fmt.Sprintf("policies-%d", callers),
-		title: "Redis, a request with one to five policies, " + plural(callers, "caller"),
-		plan: plan{
-			callers: callers, keys: 1_000, quota: perSecond, key: address,
-			lasts: second / 2, sampled: true, onServer: true,
-		},
-		figures: []figure{checksPerSecond, p50, p99, ownCPU, serverCPU, allocations},
-		contestants: []contestant{
-			{"one policy", loaded(penstockRedisHTTP(1))},
-			{"two policies", loaded(penstockRedisHTTP(2))},
-			{"three policies", loaded(penstockRedisHTTP(3))},
-			{"five policies", loaded(penstockRedisHTTP(5))},
-			{"redis_rate, asked once", loaded(redisRateTimes(1))},
-			{"redis_rate, asked three times", loaded(redisRateTimes(3))},
-		},
-	}
-	if callers == 1 {
-		m.bars = []bar{{figure: p50, who: "three policies", against: []string{"one policy"}, atMost: 1.2, why: whyThreePolicies}}
-	}
-	return m
-}
+var policyMeasures = []measure{{
+	name:  "policies",
+	title: "Redis, a request with one to five policies, one caller",
+	plan: plan{
+		callers: 1, keys: 1_000, quota: perSecond, key: address,
+		lasts: second / 2, sampled: true, onServer: true,
+	},
+	figures: []figure{checksPerSecond, p50, p99, serverCPU, allocations},
+	contestants: []contestant{
+		{"one policy", loaded(penstockRedisHTTP(1))},
+		{"two policies", loaded(penstockRedisHTTP(2))},
+		{"three policies", loaded(penstockRedisHTTP(3))},
+		{"five policies", loaded(penstockRedisHTTP(5))},
+		{"redis_rate, asked once", loaded(redisRateTimes(1))},
+		{"redis_rate, asked three times", loaded(redisRateTimes(3))},
+	},
+	bars: []bar{{figure: p50, who: "three policies", against: []string{"one policy"}, atMost: 1.2, why: whyThreePolicies}},
+}}
 
 // policies returns the first n of five policies.
 func policies(n int, q quota) []ratelimit.Policy {

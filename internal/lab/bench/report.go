@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// A report becomes the file: a table of the bars, and a table of figures per measure.
+// A report becomes two pages: RESULTS.md, and MEASUREMENTS.md with a table of the bars and a table of figures per measure.
 type report struct {
 	options      options
 	begin        time.Time
 	loadBefore   string
 	redisVersion string
 	proxies      []*proxy
-	points       []point // of the curves
+	measured     []point
 	verdicts     []verdict
 	details      strings.Builder
 }
@@ -33,8 +33,8 @@ func (r *report) add(m *measure, results [][]sample) {
 		v := m.value(results, b)
 		r.verdicts = append(r.verdicts, verdict{m, results, b, v, b.met(v)})
 	}
+	r.measured = append(r.measured, point{m, results})
 	if m.curve {
-		r.points = append(r.points, point{m, results})
 		return
 	}
 	columns := []string{"|", "| ---"}
@@ -116,10 +116,10 @@ func thousands(n int) string {
 	return text
 }
 
-// String returns the report in Markdown.
-func (r *report) String() string {
+// measurements returns MEASUREMENTS.md.
+func (r *report) measurements() string {
 	var b strings.Builder
-	b.WriteString("# Benchmark\n\n")
+	b.WriteString("# Measurements\n\n")
 	fmt.Fprintf(&b, "`%s`, %s, %.0f s.\n",
 		r.options.command(), r.begin.UTC().Format(time.DateOnly), time.Since(r.begin).Seconds())
 	fmt.Fprintf(&b, "%d cores, %s/%s, %s, Redis %s. Load average %s before, %s after.\n",

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,16 +49,16 @@ func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
 
 // A usage sums up the work of the processes since they started.
 type usage struct {
-	own, proxy, server float64 // CPU, µs
-	commands           float64 // of the server
-	mallocs, bytes     uint64  // on our heap
+	server         float64 // the server's CPU, µs
+	commands       float64 // of the server
+	mallocs, bytes uint64  // on our heap
 }
 
 // usageCommands is the number of commands that usage sends to the server.
 const usageCommands = 3
 
 // usage returns the usage of this process. It includes the server if onServer is
-// set, and the proxy if there is one.
+// set.
 func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
 	if onServer {
 		for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
@@ -73,18 +72,6 @@ func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
 			return u, err
 		}
 	}
-	if s.proxy != nil {
-		cpu, err := cpuOf(s.proxy.cmd.Process.Pid)
-		if err != nil {
-			return u, err
-		}
-		u.proxy = micros(cpu)
-	}
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return u, err
-	}
-	u.own = micros(time.Duration(own.Utime.Nano() + own.Stime.Nano()))
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	u.mallocs, u.bytes = stats.Mallocs, stats.TotalAlloc

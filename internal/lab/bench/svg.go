@@ -27,10 +27,11 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 </style>
 `
 
-// svg draws a figure over callers, one line per contestant. The vertical axis is
+// svg draws a plot, one line per contestant. The vertical axis is
 // logarithmic. The horizontal axis has the same step between two numbers of callers.
-func (p plot) svg(n network, points []point) string {
+func (p plot) svg(points []point) string {
 	var b strings.Builder
+	n := p.network
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img">`+"\n<title>%s over callers, %s</title>\n%s",
 		plotWidth, plotHeight, p.figure.name, n.title(), plotStyle)
 	fmt.Fprintf(&b, `<text x="%.0f" y="20">%s (%s), Redis over %s</text>`+"\n", left, p.figure.name, p.figure.unit, n.title())

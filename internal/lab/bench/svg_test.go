@@ -24,7 +24,7 @@ func TestPlot(t *testing.T) {
 		}
 		points = append(points, point{m, results})
 	}
-	svg := plot{figure: p99}.svg(near, points)
+	svg := plot{p99, near}.svg(points)
 	decoder := xml.NewDecoder(strings.NewReader(svg))
 	for {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {

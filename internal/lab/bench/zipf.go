@@ -47,7 +47,7 @@ var processMeasures = []measure{{
 	name:    "redis-zipf",
 	title:   "Redis, four processes, Zipf-distributed keys (exponent 1.1) of 10 000, fixed windows",
 	plan:    plan{callers: 64, keys: 10_000, warmUp: second, lasts: 3 * second},
-	figures: []figure{checksPerSecond, p50, p99, p999, serverCPU, denied, overAdmitted, underAdmitted},
+	figures: []figure{checksPerSecond, p50, p99, serverCPU, denied, overAdmitted, underAdmitted},
 	contestants: []contestant{
 		{zipfWithLeases, zipf.start("leases")},
 		{us, zipf.start("penstock")},
@@ -60,7 +60,6 @@ var processMeasures = []measure{{
 		{figure: overAdmitted, who: zipfWithLeases, atMost: 0, firm: true},
 		{figure: underAdmitted, who: zipfWithLeases, atMost: 1, why: whyZipfBelow},
 		{figure: denied, who: zipfWithLeases, atMost: 10, why: whyZipf},
-		{figure: p999, who: zipfWithLeases, against: []string{"no limiter"}},
 	},
 }}
 
@@ -123,7 +122,6 @@ func (j job) measured(ctx context.Context, s *stage, processes int) (yield, samp
 		serverCPU:       (after.server - before.server) / float64(max(all.AllChecks, 1)),
 		p50:             micros(all.Latencies.quantile(0.5)),
 		p99:             micros(all.Latencies.quantile(0.99)),
-		p999:            micros(all.Latencies.quantile(0.999)),
 	}, err
 }
 
