@@ -144,7 +144,7 @@ soak: tools ## trouble Redis under load for SOAK (10m), and check the promises
 late: tools ## keep both cores busy for LATE (4m), stop a process now and then, and check that its circuit stays closed
 	PENSTOCK_LATE=$(LATE) go test -count=1 -v -run TestLateProcess ./algorithms/shared
 
-herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.md and its plots
+herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.md
 	go -C $(LAB) run ./herd -o herd
 
 # Needs a system on which clients may use any address in 127.0.0.0/8, such as Linux.

@@ -26,12 +26,11 @@ const (
 
 // A setting says how many clients there are, and how many successes each wants.
 type setting struct {
-	name    string // also of the plot
+	name    string
 	title   string
 	clients int
 	wants   int           // successes of each client
 	within  time.Duration // the time in which all clients begin
-	burst   int64         // of the limit
 }
 
 // ideal returns how long the rate of the limit takes to admit all successes.
@@ -50,17 +49,14 @@ type kind struct {
 	instances int // of the server; 0 means 1
 }
 
-// A second counts the arrivals within one second.
-type second struct{ requests, served int }
-
 // A result sums up the requests of a crowd.
 type result struct {
 	kind     string
 	requests int
 	served   int
 	done     time.Duration // when the last success arrived
-	seconds  []second
-	failed   error // the errors of clients that gave up
+	seconds  []int         // requests in each second
+	failed   error         // the errors of clients that gave up
 }
 
 func (r *result) denied() int { return r.requests - r.served }
@@ -70,8 +66,8 @@ func (r *result) perSuccess(n int) float64 { return float64(n) / float64(r.serve
 // peak returns the most requests in any second except the first.
 func (r *result) peak() int {
 	most := 0
-	for _, s := range r.seconds[min(1, len(r.seconds)):] {
-		most = max(most, s.requests)
+	for _, requests := range r.seconds[min(1, len(r.seconds)):] {
+		most = max(most, requests)
 	}
 	return most
 }
@@ -79,14 +75,12 @@ func (r *result) peak() int {
 // count counts an arrival.
 func (r *result) count(at time.Duration, served bool) {
 	for len(r.seconds) <= int(at/time.Second) {
-		r.seconds = append(r.seconds, second{})
+		r.seconds = append(r.seconds, 0)
 	}
-	s := &r.seconds[at/time.Second]
+	r.seconds[at/time.Second]++
 	r.requests++
-	s.requests++
 	if served {
 		r.served++
-		s.served++
 		r.done = max(r.done, at)
 	}
 }
@@ -135,7 +129,7 @@ func (s setting) run(k kind, seed uint64) result {
 	if k.transport != nil {
 		return s.drive(k, seed)
 	}
-	server, r, begin := newServer(k, s.burst), result{kind: k.name}, time.Now()
+	server, r, begin := newServer(k), result{kind: k.name}, time.Now()
 	var arrivals queue
 	for i := range s.clients {
 		v := newVisitor(i, s.wants, seed)
@@ -170,8 +164,8 @@ type server []http.Handler
 
 // newServer returns a server whose limit all clients share. The limit is advertised,
 // because clients that pace themselves must see it.
-func newServer(k kind, burst int64) (all server) {
-	limit := algorithms.TokenBucket(rate, time.Second).WithBurst(burst)
+func newServer(k kind) (all server) {
+	limit := algorithms.TokenBucket(rate, time.Second)
 	limiter := counted{algorithms.NewMemory(nil), max(1, k.instances)}
 	o := &ratelimit.Options{Headers: headers.Draft, Logger: slog.New(slog.DiscardHandler)}
 	for range limiter.instances {

@@ -1,8 +1,8 @@
 // Command herd simulates crowds of clients that share an exhausted limit, and
 // compares kinds of Retry-After:
 //
-//	make herd                               # writes RESULTS.md and plots
-//	go -C internal/lab run ./herd           # prints the tables only
+//	make herd                               # writes RESULTS.md
+//	go -C internal/lab run ./herd           # prints the page
 //	make herd-real                          # the same with real clients, writes REAL.md
 //
 // # The simulation
@@ -24,14 +24,17 @@
 //	one success     1 000 clients arrive within 10 ms, and each wants one success
 //	shared quota    100 clients begin within a second, and each wants ten successes,
 //	                one after the other, without a pause between them
-//	small burst     300 clients arrive within 10 ms, each wants one success, and the
-//	                burst is 1
 //
-// One token bucket of 10/s counts all clients together. In the first two settings its
-// burst is 10, and the ideal is 100 s. The second is the setting of arXiv 2510.04516
+// One token bucket of 10/s with a burst of 10 counts all clients together. The ideal is
+// 100 s. The shared quota is the setting of arXiv 2510.04516
 // ("Rethinking HTTP API Rate Limiting: A Client-Side Approach"), in which up to 100
 // clients share a quota. Its figures come from other traffic, so compare orders of
 // magnitude only.
+//
+// A limit needs a burst of at least the requests of one second. Retry-After counts whole
+// seconds, so clients that began at one instant and have slots in the same second return
+// together. A burst of 1 admits one of them, and slots then take longer than the honest
+// minimum. The jitter of client.Transport sets the clients apart.
 //
 // # The kinds
 //

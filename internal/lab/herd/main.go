@@ -6,26 +6,28 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 )
 
 var (
-	folder = flag.String("o", "", "write the tables and plots into this `folder`; otherwise print the tables")
+	folder = flag.String("o", "", "write the page into this `folder`; otherwise print it")
 	really = flag.Bool("real", false, "run real clients against the example server instead of a simulation")
 )
 
 // main runs as a test does, because only a test can have a bubble of synctest.
 func main() {
 	herd := testing.InternalTest{Name: "herd", F: func(t *testing.T) {
-		var files map[string]string
-		var err error
+		name, page := resultsFile, simulatedPage
 		if *really {
-			files, err = realFiles(t)
-		} else {
-			files, err = simulatedFiles(t)
+			name, page = realFile, realPage
 		}
-		if err = errors.Join(err, write(files)); err != nil {
+		text, err := page(t)
+		if text != "" {
+			err = errors.Join(err, write(name, text))
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	}}
@@ -39,18 +41,11 @@ func simulate(t *testing.T, s setting, k kind, seed uint64) (r result) {
 	return r
 }
 
-// write writes files into the folder, or their tables to standard output.
-func write(files map[string]string) error {
-	var errs []error
-	for name, text := range files {
-		var err error
-		switch {
-		case *folder != "":
-			err = os.WriteFile(*folder+"/"+name, []byte(text), 0o644)
-		case name == resultsFile || name == realFile:
-			_, err = os.Stdout.WriteString(text)
-		}
-		errs = append(errs, err)
+// write writes a page into the folder, or to standard output.
+func write(name, text string) error {
+	if *folder == "" {
+		_, err := os.Stdout.WriteString(text)
+		return err
 	}
-	return errors.Join(errs...)
+	return os.WriteFile(filepath.Join(*folder, name), []byte(text), 0o644)
 }

@@ -43,27 +43,27 @@ depends on the unluckiest client.
 `
 
 // fewer is the crowd of the real experiment.
-var fewer = setting{name: "real", clients: 200, wants: 1, within: 10 * time.Millisecond, burst: rate}
+var fewer = setting{name: "real", clients: 200, wants: 1, within: 10 * time.Millisecond}
 
-// realFiles runs the experiment.
-func realFiles(t *testing.T) (map[string]string, error) {
+// realPage runs the experiment.
+func realPage(t *testing.T) (string, error) {
 	var results []result
 	for _, k := range []kind{everySecond, randomly, slots, slotsOurs} { // without Pace: the example does not advertise its limit
 		r := simulate(t, fewer, k, shown)
 		if r.failed != nil {
-			return nil, fmt.Errorf("%s, simulated: %w", k.name, r.failed)
+			return "", fmt.Errorf("%s, simulated: %w", k.name, r.failed)
 		}
 		r.kind += ", simulated"
 		real, err := fewer.ask(t.Context(), t.TempDir(), k)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", k.name, err)
+			return "", fmt.Errorf("%s: %w", k.name, err)
 		}
 		real.kind = k.name + ", real"
 		results = append(results, r, real)
 	}
 	page := fmt.Sprintf(realHead, "`make herd-real`", fewer.clients, rate,
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	return map[string]string{realFile: page + table(results, nil)}, nil
+	return page + table(results, nil), nil
 }
 
 // ask runs a crowd of a kind against a fresh example server.

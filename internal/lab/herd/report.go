@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +19,9 @@ const (
 
 const resultsHead = `# Results
 
-%s writes this page, its tables and its plots. Time is simulated, and everything else is the real middleware. ` + "`doc.go`" + ` has the settings,
-the kinds and the columns. The tables and plots show seed %d. The bars hold for the worst of %d seeds. The rows with "transport" and "Pace" use
-the real Transport of package client. Its jitter has no seed, so these rows differ a little each time, and the plots leave them out.
-`
-
-const burstNotes = `
-Retry-After counts whole seconds. The slots of ten clients end within one second, so clients that began at one instant return together, and a
-burst of 1 admits one of them. Slots still save requests, but they take longer than the honest minimum. The transport's jitter sets the clients
-apart. Give a shared limit a burst of at least the requests of one second.
+%s writes this page. Time is simulated, and everything else is the real middleware. ` + "`doc.go`" + ` has the settings,
+the kinds and the columns. The tables show seed %d. The bars hold for the worst of %d seeds. The rows with "transport" and "Pace" use
+the real Transport of package client. Its jitter has no seed, so these rows differ a little each time.
 `
 
 const quotaNotes = `
@@ -40,36 +33,28 @@ The last column compares the denials with exponential backoff. The paper reports
   alone does not replace slots.
 `
 
-// simulatedFiles simulates everything. The error says which bars are missed.
-func simulatedFiles(t *testing.T) (map[string]string, error) {
-	files := make(map[string]string)
+// simulatedPage simulates everything. The error says which bars are missed.
+func simulatedPage(t *testing.T) (string, error) {
 	var page strings.Builder
 	fmt.Fprintf(&page, resultsHead, "`make herd`", shown, seeds)
-	for _, s := range []setting{oneSuccess, sharedQuota, smallBurst} {
+	for _, s := range []setting{oneSuccess, sharedQuota} {
 		var results []result
 		for _, k := range kindsOf[s.name] {
 			r := simulate(t, s, k, shown)
 			if r.failed != nil {
-				return nil, fmt.Errorf("%s: %s: %w", s.name, k.name, r.failed)
+				return "", fmt.Errorf("%s: %s: %w", s.name, k.name, r.failed)
 			}
 			results = append(results, r)
 		}
-		seeded := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return unseeded(r.kind) })
 		fmt.Fprintf(&page, "\n## %s\n\n", s.title)
 		page.WriteString(table(results, find(results, doubling.name)))
-		fmt.Fprintf(&page, "\n![requests and successes per second](%s.svg)\n", s.name)
 		if against := find(results, doubling.name); against != nil {
 			fmt.Fprintf(&page, quotaNotes, timeOfIdeal(s, against))
 		}
-		if s.burst < rate {
-			page.WriteString(burstNotes)
-		}
-		files[s.name+".svg"] = plot(seeded)
 	}
 	rows, err := barRows(t)
 	page.WriteString("\n## Bars\n\n| setting | slots, and clients that only obey Retry-After | worst | at most | |\n| --- | --- | ---: | ---: | --- |\n" + rows)
-	files[resultsFile] = page.String()
-	return files, err
+	return page.String(), err
 }
 
 // unseeded reports whether a line names a kind whose figures do not depend on the seed alone.

@@ -9,13 +9,10 @@ import (
 
 var (
 	oneSuccess = setting{
-		name: "one-success", title: "One success: 1 000 clients arrive at once, and each wants one", clients: 1000, wants: 1, within: 10 * time.Millisecond, burst: rate,
+		name: "one-success", title: "One success: 1 000 clients arrive at once, and each wants one", clients: 1000, wants: 1, within: 10 * time.Millisecond,
 	}
 	sharedQuota = setting{
-		name: "shared-quota", title: "Shared quota: 100 clients want ten successes each", clients: 100, wants: 10, within: time.Second, burst: rate,
-	}
-	smallBurst = setting{
-		name: "small-burst", title: "Small burst: 300 clients arrive at once, and the burst is 1", clients: 300, wants: 1, within: 10 * time.Millisecond, burst: 1,
+		name: "shared-quota", title: "Shared quota: 100 clients want ten successes each", clients: 100, wants: 10, within: time.Second,
 	}
 )
 
@@ -34,7 +31,6 @@ var (
 // kindsOf has the kinds that each setting compares.
 var kindsOf = map[string][]kind{
 	oneSuccess.name:  {everySecond, minimum, jitterAdded, randomly, slots, slotsOfFour, slotsOurs},
-	smallBurst.name:  {minimum, randomly, slots, slotsOurs},
 	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOfFour, slotsOurs, slotsPaced},
 }
 

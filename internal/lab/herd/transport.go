@@ -26,7 +26,7 @@ func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }
 
 // drive lets a crowd of Transports try until each client has all its successes. It must run in a bubble of synctest.
 func (s setting) drive(k kind, seed uint64) result {
-	server, r, begin := newServer(k, s.burst), result{kind: k.name}, time.Now()
+	server, r, begin := newServer(k), result{kind: k.name}, time.Now()
 	var all sync.WaitGroup
 	var mu sync.Mutex // guards r
 	for i := range s.clients {
