@@ -55,7 +55,7 @@ test-norace: tools ## test allocations, latency in outages, and miniredis, witho
 SERVERS ?= $(foreach name,redis-server valkey-server redict-server keydb-server,$(shell command -v $(name)))
 
 test-servers: ## run the tests that need Redis on SERVERS="path path ...", and write internal/redistest/SERVERS.md
-	go -C $(LAB) run ./servers -o $(CURDIR)/internal/redistest/SERVERS.md $(SERVERS)
+	go -C $(LAB) run ./servers -o ../redistest/SERVERS.md $(SERVERS)
 
 test-valkey: tools ## run the tests that need Redis on Valkey, if the system has its package
 	@if .ci/install valkey-server valkey-server valkey valkey valkey 2>/dev/null; then set -x; go -C $(LAB) run ./servers valkey-server; \
