@@ -15,7 +15,10 @@ export REDIS_SERVER CHROMIUM PYTHON
 TARGETS := linux/386 linux/arm windows/amd64 darwin/arm64
 LIBRARY := ./algorithms/... ./headers/... ./keyfunc/... ./lua/... ./middleware/...
 
-# Directories of nested modules, which ./... leaves out.
+# The programs that measure and trouble the product. They are a module of their own, so ./... leaves them out.
+LAB := internal/lab
+
+# Directories of all nested modules.
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
@@ -37,10 +40,11 @@ test: tools ## run all tests, with the race detector where there is a C compiler
 	@if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null; then race=-race; \
 	elif [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc" >&2; exit 1; \
 	else echo "make test: no C compiler, so the tests run without the race detector" >&2; race=; fi; \
-	set -x; go test $$race -shuffle=on ./...
+	set -x; go test $$race -shuffle=on ./... && go -C $(LAB) test $$race -shuffle=on ./...
 
 test-short: tools ## run the fast tests only, without the race detector
 	go test -short ./...
+	go -C $(LAB) test -short ./...
 
 # With the race detector, which distorts times and makes miniredis five times slower, these tests skip or have loose bounds.
 # They run one after the other, because other tests disturb them.
@@ -51,10 +55,10 @@ test-norace: tools ## test allocations, latency in outages, and miniredis, witho
 SERVERS ?= $(foreach name,redis-server valkey-server redict-server keydb-server,$(shell command -v $(name)))
 
 test-servers: ## run the tests that need Redis on SERVERS="path path ...", and write internal/redistest/SERVERS.md
-	go run ./internal/servers -o internal/redistest/SERVERS.md $(SERVERS)
+	go -C $(LAB) run ./servers -o ../redistest/SERVERS.md $(SERVERS)
 
 test-valkey: tools ## run the tests that need Redis on Valkey, if the system has its package
-	@if .ci/install valkey-server valkey-server valkey valkey valkey 2>/dev/null; then set -x; go run ./internal/servers valkey-server; \
+	@if .ci/install valkey-server valkey-server valkey valkey valkey 2>/dev/null; then set -x; go -C $(LAB) run ./servers valkey-server; \
 	else echo "make test-valkey: no Valkey here, so the tests ran on $(REDIS_SERVER) only" >&2; fi
 
 test-386: tools ## run the fast tests of the library on 32 bits, if the machine can run them
@@ -107,6 +111,7 @@ lint: staticcheck luacheck ## run staticcheck and luacheck
 
 staticcheck:
 	go run $(STATICCHECK) ./...
+	go -C $(LAB) run $(STATICCHECK) ./...
 
 # There is no pipe from go run: if go run failed, luacheck would pass an empty script.
 luacheck:
@@ -122,32 +127,32 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
-bench: tools ## compare with peers for 20 minutes, and write internal/bench/RESULTS.md and its plots
+bench: tools ## compare with peers for 15 minutes, and write RESULTS.md, MEASUREMENTS.md and plots into internal/lab/bench
 	@.ci/install valgrind valgrind valgrind valgrind valgrind
-	go -C internal/bench run . -o RESULTS.md
+	go -C $(LAB) run ./bench -o bench
 
 bench-smoke: tools ## run each benchmark for an instant: fail on allocations, ignore times
-	go -C internal/bench test -count=1 ./...
-	go -C internal/bench run . -quick
+	go -C $(LAB) test -count=1 ./bench
+	go -C $(LAB) run ./bench -quick
 
 mutants: tools ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours
-	go run ./internal/mutants -n $(MUTANTS) -seed $(SEED)
+	go -C $(LAB) run ./mutants -n $(MUTANTS) -seed $(SEED)
 
 soak: tools ## trouble Redis under load for SOAK (10m), and check the promises
-	go run ./internal/soak -for $(SOAK)
+	go -C $(LAB) run ./soak -for $(SOAK)
 
 late: tools ## keep both cores busy for LATE (4m), stop a process now and then, and check that its circuit stays closed
 	PENSTOCK_LATE=$(LATE) go test -count=1 -v -run TestLateProcess ./algorithms/shared
 
-herd: ## simulate crowds of denied clients, and write internal/herd/RESULTS.md and its plots
-	go run ./internal/herd -o internal/herd
+herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.md
+	go -C $(LAB) run ./herd -o herd
 
 # Needs a system on which clients may use any address in 127.0.0.0/8, such as Linux.
-herd-real: ## run the example server with 200 real clients for three minutes, and write internal/herd/REAL.md
-	go run ./internal/herd -real -o internal/herd
+herd-real: ## run the example server with 200 real clients for three minutes, and write internal/lab/herd/REAL.md
+	go -C $(LAB) run ./herd -real -o herd
 
 mod: ## check go.mod and go.sum
-	go mod tidy -diff
-	go mod verify
+	go mod tidy -diff && go mod verify
+	go -C $(LAB) mod tidy -diff && go -C $(LAB) mod verify
 
 check: fmt-check mod vet cross lint test test-norace test-386 test-valkey test-routers test-e2e bench-smoke ## run everything that a change must pass

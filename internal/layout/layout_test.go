@@ -108,6 +108,7 @@ var keptOutOfInternal = []string{chi, prometheus}
 var (
 	folders  = []string{"algorithms", "examples", "headers", "internal", "keyfunc", "lua", "middleware"}
 	badNames = []string{"common", "util", "utils"}
+	skipped  = []string{"testdata", "node_modules"} // they have code of others, or code that breaks rules on purpose
 )
 
 const (
@@ -202,24 +203,31 @@ func TestCheckFinds(t *testing.T) {
 		}
 	}
 	nested := fstest.MapFS{
-		"internal/bench/go.mod": {Data: []byte("module bench\n")},
-		"internal/bench/a.go":   {Data: []byte(imports(chi + "/v5"))},
+		"internal/lab/go.mod": {Data: []byte("module lab\n")},
+		"internal/lab/a.go":   {Data: []byte(imports(chi + "/v5"))},
 	}
 	if problems := check(t, nested); len(problems) > 0 {
 		t.Errorf("nested module: got %q, want no problem", problems)
 	}
+	nested["internal/lab/bench/b.go"] = &fstest.MapFile{Data: []byte("package p\n" + strings.Repeat("\n", 300))}
+	if problems := check(t, nested); len(problems) != 1 || !strings.Contains(problems[0], ruleLength) {
+		t.Errorf("nested module with a long file: got %q, want %q", problems, ruleLength)
+	}
 }
 
-// check returns one line per broken rule in the module at the root of fsys.
+// check returns one line per broken rule in the module at the root of fsys. Nested modules follow only the rule about length.
 func check(t *testing.T, fsys fs.FS) (problems []string) {
 	t.Helper()
+	var nested []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case name == ".":
-		case d.IsDir() && (isForeign(fsys, name) || strings.HasPrefix(d.Name(), ".")):
+		case d.IsDir() && (slices.Contains(skipped, d.Name()) || strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
+		case d.IsDir() && isNested(fsys, name):
+			nested = append(nested, name)
 		case d.IsDir() && !strings.Contains(name, "/") && !slices.Contains(folders, name):
 			problems = append(problems, name+": "+ruleFolders)
 			return fs.SkipDir
@@ -228,7 +236,12 @@ func check(t *testing.T, fsys fs.FS) (problems []string) {
 			found, err := checkLength(fsys, name, maxTestLines)
 			problems = append(problems, found...)
 			return err
-		case path.Ext(name) == ".go" || path.Ext(name) == ".lua":
+		case path.Ext(name) != ".go" && path.Ext(name) != ".lua":
+		case slices.ContainsFunc(nested, within(name)):
+			found, err := checkLength(fsys, name, maxLines)
+			problems = append(problems, found...)
+			return err
+		default:
 			found, err := checkFile(fsys, name)
 			problems = append(problems, found...)
 			return err
@@ -241,10 +254,10 @@ func check(t *testing.T, fsys fs.FS) (problems []string) {
 	return problems
 }
 
-// isForeign reports whether the go command leaves a directory out of the module.
-func isForeign(fsys fs.FS, dir string) bool {
+// isNested reports whether a directory is a module of its own.
+func isNested(fsys fs.FS, dir string) bool {
 	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))
-	return err == nil || path.Base(dir) == "testdata"
+	return err == nil
 }
 
 func checkFile(fsys fs.FS, name string) (problems []string, err error) {

@@ -39,7 +39,7 @@ var named = sync.OnceValue(func() string {
 	return name
 })
 
-// Cannot begins the message of a test that was skipped because the server cannot run it; see internal/servers.
+// Cannot begins the message of a test that was skipped because the server cannot run it; see internal/lab/servers.
 const Cannot = "cannot run here: "
 
 // SkipOn skips the test on servers of that name, such as KeyDB, that lack a feature that the test needs. why names the

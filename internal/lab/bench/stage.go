@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A stage has the server of a measure, and closes everything that contestants open.
+type stage struct {
+	server *server
+	proxy  *proxy // between the contestants and the server; nil: none
+	quick  bool
+	opened []func()
+
+	workbench *workbench // of the measure of instructions; nil until it begins
+}
+
+func (s *stage) onClose(f func()) { s.opened = append(s.opened, f) }
+
+func (s *stage) close() {
+	for i := len(s.opened) - 1; i >= 0; i-- {
+		s.opened[i]()
+	}
+	s.opened = nil
+}
+
+// addr returns the address at which contestants reach the server.
+func (s *stage) addr() string {
+	if s.proxy != nil {
+		return s.proxy.addr
+	}
+	return s.server.addr
+}
+
+// client returns a new client, with go-redis's defaults except for the changes
+// that adjust makes.
+func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
+	o := &redis.Options{Addr: s.addr()}
+	for _, f := range adjust {
+		f(o)
+	}
+	client := redis.NewClient(o)
+	s.onClose(func() { _ = client.Close() })
+	return client
+}
+
+// A usage sums up the work of the processes since they started.
+type usage struct {
+	server         float64 // the server's CPU, µs
+	commands       float64 // of the server
+	mallocs, bytes uint64  // on our heap
+}
+
+// usageCommands is the number of commands that usage sends to the server.
+const usageCommands = 3
+
+// usage returns the usage of this process. It includes the server if onServer is
+// set.
+func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
+	if onServer {
+		for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
+			seconds, err := s.server.number(ctx, "cpu", field)
+			if err != nil {
+				return u, err
+			}
+			u.server += seconds * 1e6
+		}
+		if u.commands, err = s.server.number(ctx, "stats", "total_commands_processed"); err != nil {
+			return u, err
+		}
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	u.mallocs, u.bytes = stats.Mallocs, stats.TotalAlloc
+	return u, nil
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

@@ -1,0 +1,10 @@
+// Package lab holds no code. Its folders are the programs that measure and trouble penstock:
+//
+//	bench    compares penstock with its peers: make bench
+//	herd     simulates crowds of denied clients: make herd
+//	mutants  breaks the code that decides, and counts the changes that the tests notice: make mutants
+//	servers  runs the tests that need Redis on several servers: make test-servers
+//	soak     troubles Redis under load: make soak
+//
+// The lab is a module of its own. The product's go.mod does not name the peers, and the product's ./... leaves the lab out.
+package lab
