@@ -39,9 +39,11 @@ func (s *score) Observe(ctx context.Context, e penstock.Event) {
 		if e.Err != nil {
 			s.failures.Add(1)
 		}
-	case penstock.WaitedToRetry:
-		s.waited.Add(int64(e.Elapsed))
-	case penstock.GaveUpWait, penstock.GaveUpAttempts:
+	case penstock.Waited:
+		if e.Reason == "retry" {
+			s.waited.Add(int64(e.Elapsed))
+		}
+	case penstock.GaveUp:
 		s.gaveUp.Add(1)
 	}
 }

@@ -3,10 +3,7 @@
 package layout
 
 import (
-	"os"
 	"os/exec"
-	"path"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,51 +28,5 @@ func TestMemoryNeedsNoRedis(t *testing.T) {
 	}
 	if own < 4 {
 		t.Errorf("got %d packages of this module, want at least the four", own)
-	}
-}
-
-// The packages for operators need only the exported names of package ratelimit: they build in a module beside
-// middleware, which cannot import middleware/internal. The counters of middleware/internal/recent, and the display of
-// keys in middleware/internal/hashed, move with them. Of the root's internal packages, importRules allows keyaccess only.
-func TestOperatorsPackagesNeedExportedNamesOnly(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds a module")
-	}
-	t.Parallel()
-	adopter := t.TempDir()
-	for _, name := range []string{"console", "statuspage", "overrides", "prommetrics", "internal/recent", "internal/hashed"} {
-		copyPackage(t, filepath.Join("../../middleware", name), filepath.Join(adopter, path.Base(name)))
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod := strings.Replace(string(read(t, "../../go.mod")), "module "+module, "module "+adopted, 1)
-	mod += "\nrequire " + module + " v0.0.0\nreplace " + module + " => " + root + "\n"
-	write(t, filepath.Join(adopter, "go.mod"), []byte(mod))
-	write(t, filepath.Join(adopter, "go.sum"), read(t, "../../go.sum"))
-	run(t, adopter, "go", "build", "-mod=mod", "./...")
-}
-
-// adopted is a module within this one, so that the internal packages of the root are open to it.
-const adopted = module + "/adopter"
-
-// copyPackage copies a package without its tests, so that it imports the copies of its parts.
-func copyPackage(t *testing.T, from, to string) {
-	t.Helper()
-	files, err := os.ReadDir(from)
-	if err == nil {
-		err = os.Mkdir(to, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := strings.NewReplacer(module+"/middleware/internal/recent", adopted+"/recent",
-		module+"/middleware/internal/hashed", adopted+"/hashed", module+"/middleware/overrides", adopted+"/overrides")
-	for _, f := range files {
-		if f.IsDir() || strings.HasSuffix(f.Name(), "_test.go") {
-			continue
-		}
-		write(t, filepath.Join(to, f.Name()), []byte(parts.Replace(string(read(t, filepath.Join(from, f.Name()))))))
 	}
 }

@@ -23,6 +23,7 @@ const (
 	module    = "github.com/penstock-go/penstock"
 	step      = "algorithms/internal/step"
 	keyaccess = "internal/keyaccess"
+	logwriter = "internal/logwriter"
 
 	maxLines     = 300
 	maxTestLines = 400
@@ -43,16 +44,25 @@ type importRule struct {
 	rule    string
 }
 
+// parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
+var parts = func() (all []string) {
+	for _, name := range []string{"ban", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
+		all = append(all, "middleware/internal/"+name)
+	}
+	return all
+}()
+
 var importRules = []importRule{
 	{"lua", nil, nil, "lua imports the standard library only"},
 	{"headers", nil, nil, "headers imports the standard library only"},
 	{"keyfunc", []string{keyaccess}, []string{chi}, "keyfunc imports keyaccess, the standard library and chi only"},
 	{keyaccess, nil, nil, "keyaccess imports the standard library only"},
+	{logwriter, nil, nil, "logwriter imports the standard library only"},
 	{"algorithms", []string{step}, nil, "algorithms imports its steps and the standard library only"},
 	{step, nil, nil, "steps import the standard library only"},
 	{
-		"algorithms/shared", []string{"algorithms", step, "lua"}, []string{goRedis, breaker},
-		"algorithms/shared imports algorithms, its steps, lua, go-redis and gobreaker only",
+		"algorithms/shared", []string{"algorithms", step, logwriter, "lua"}, []string{goRedis, breaker},
+		"algorithms/shared imports algorithms, its steps, logwriter, lua, go-redis and gobreaker only",
 	},
 	{
 		"algorithms/lease", []string{"algorithms", step}, nil,
@@ -63,19 +73,19 @@ var importRules = []importRule{
 		"algorithms/limitertest imports algorithms and its steps only",
 	},
 	{
-		"middleware", []string{
-			"algorithms", "headers", "keyfunc", keyaccess, "middleware/internal/hashed", "middleware/internal/problem",
-			"middleware/internal/slots", "middleware/internal/topk",
-		}, nil,
-		"middleware imports algorithms, headers, keyfunc, keyaccess and its own parts only",
-	},
-	{"middleware/internal", nil, nil, "parts of middleware import the standard library only"},
-	{
-		"middleware/console", []string{"algorithms", "headers", "keyfunc", keyaccess, "middleware", "middleware/overrides"}, nil,
-		"middleware/console imports middleware, overrides, algorithms, headers, keyfunc and keyaccess only",
+		"middleware", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, logwriter}, parts), nil,
+		"middleware imports algorithms, headers, keyfunc, keyaccess, logwriter and its own parts only",
 	},
 	{
-		"middleware/statuspage", []string{"algorithms", "middleware", "middleware/internal/hashed", "middleware/internal/recent"}, nil,
+		"middleware/internal", slices.Concat([]string{"algorithms", logwriter}, parts), nil,
+		"parts of middleware import algorithms, logwriter and each other only",
+	},
+	{
+		"middleware/console", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, "middleware", "middleware/overrides"}, parts), nil,
+		"middleware/console imports middleware, its parts, overrides, algorithms, headers, keyfunc and keyaccess only",
+	},
+	{
+		"middleware/statuspage", slices.Concat([]string{"algorithms", "middleware"}, parts), nil,
 		"middleware/statuspage imports middleware, its parts and algorithms only",
 	},
 	{
@@ -87,8 +97,8 @@ var importRules = []importRule{
 		"middleware/client imports algorithms and headers only",
 	},
 	{
-		"middleware/prommetrics", []string{"algorithms", "middleware", "middleware/client"}, []string{prometheus, sketches},
-		"middleware/prommetrics imports middleware, client, algorithms, the Prometheus client and hyperloglog only",
+		"middleware/prommetrics", slices.Concat([]string{"algorithms", "middleware", "middleware/client"}, parts), []string{prometheus, sketches},
+		"middleware/prommetrics imports middleware, its parts, client, algorithms, the Prometheus client and hyperloglog only",
 	},
 	{
 		"examples", []string{
@@ -101,7 +111,7 @@ var importRules = []importRule{
 	},
 }
 
-// Packages below internal support tests, except keyaccess. They may import all of ours and any tool, but these stay
+// Packages below internal support tests, except keyaccess and logwriter. They may import all of ours and any tool, but these stay
 // where they belong.
 var keptOutOfInternal = []string{chi, prometheus}
 

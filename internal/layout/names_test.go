@@ -22,8 +22,8 @@ var names = map[string]int{
 	"algorithms/shared": 25,
 	"headers":           21,
 	"keyfunc":           22,
-	"middleware":        55,
-	"middleware/client": 25,
+	"middleware":        64,
+	"middleware/client": 20,
 }
 
 // seam are names whose results are internal types. They are for this module's

@@ -15,12 +15,15 @@ const poll = 250 * time.Millisecond
 // leastSleep is the least time between two questions of a request to the limiter.
 const leastSleep = time.Millisecond
 
+// waits are the times that a request has waited before it is sent.
+type waits struct{ pace, limit time.Duration }
+
 // admit waits for the pace and the limiter, first in, first out. If it fails, it gives up its turn.
 func (x *exchange) admit() error {
 	if x.lane == nil {
 		return nil
 	}
-	var times [WaitedForLimit + 1]time.Duration
+	var times waits
 	taken, err := x.depart(&times)
 	if err == nil {
 		err = x.hold(taken, &times)
@@ -29,16 +32,17 @@ func (x *exchange) admit() error {
 		return err
 	}
 	x.held = x.keep(taken)
-	for _, kind := range []EventKind{WaitedForPace, WaitedForLimit} {
-		if times[kind] > 0 {
-			x.observe(&Event{Kind: kind, Elapsed: times[kind]})
-		}
+	if times.pace > 0 {
+		x.observe(&Event{Kind: Waited, Reason: forPace, Elapsed: times.pace})
+	}
+	if times.limit > 0 {
+		x.observe(&Event{Kind: Waited, Reason: forLimit, Elapsed: times.limit})
 	}
 	return nil
 }
 
 // depart waits in the queue. It leaves the queue even if the limiter panics.
-func (x *exchange) depart(times *[WaitedForLimit + 1]time.Duration) (taken algorithms.Check, err error) {
+func (x *exchange) depart(times *waits) (taken algorithms.Check, err error) {
 	w, admitted := x.lane.join(), false
 	defer func() { x.turn = x.lane.leave(w, admitted) }()
 	taken, err = x.queue(w, times)
@@ -48,9 +52,9 @@ func (x *exchange) depart(times *[WaitedForLimit + 1]time.Duration) (taken algor
 
 // queue waits until w is the first, the pace lets it go, and the limiter admits it. It
 // adds the times of its waits.
-func (x *exchange) queue(w *waiter, times *[WaitedForLimit + 1]time.Duration) (taken algorithms.Check, err error) {
+func (x *exchange) queue(w *waiter, times *waits) (taken algorithms.Check, err error) {
 	for {
-		kind := WaitedForPace
+		reason, total := forPace, &times.pace
 		sleep, least := x.lane.delay(w)
 		if sleep == 0 {
 			if err := context.Cause(x.ctx); err != nil {
@@ -64,17 +68,17 @@ func (x *exchange) queue(w *waiter, times *[WaitedForLimit + 1]time.Duration) (t
 				sleep, least = min(sleep, poll), 0
 			}
 			sleep = max(sleep, leastSleep)
-			kind = WaitedForLimit
+			reason, total = forLimit, &times.limit
 		} else if !x.lane.paced {
-			kind = WaitedForLimit
+			reason, total = forLimit, &times.limit
 		}
 		budget := x.budget()
 		if least > budget || budget == 0 {
-			return taken, x.tooLong(kind, least)
+			return taken, x.tooLong(reason, least)
 		}
 		before := x.waited
 		err = x.pause(min(sleep, budget), w.wake)
-		times[kind] += x.waited - before
+		*total += x.waited - before
 		if err != nil {
 			return taken, err
 		}
@@ -98,16 +102,16 @@ func (x *exchange) take() (taken algorithms.Check, admitted bool, wait time.Dura
 
 // hold waits until a leaky bucket serves the request. If the request does not wait so
 // long, its unit goes back.
-func (x *exchange) hold(taken algorithms.Check, times *[WaitedForLimit + 1]time.Duration) (err error) {
+func (x *exchange) hold(taken algorithms.Check, times *waits) (err error) {
 	d := taken.Decision.Delay
 	switch {
 	case d == 0:
 		return nil
 	case d > x.budget():
-		err = x.tooLong(WaitedForLimit, d)
+		err = x.tooLong(forLimit, d)
 	default:
 		err = x.pause(d, nil)
-		times[WaitedForLimit] += d
+		times.limit += d
 	}
 	if err != nil {
 		x.t.giveBack(x.ctx, taken)

@@ -176,8 +176,8 @@ func ExampleObserverFunc() {
 			switch e.Kind {
 			case client.Sent:
 				fmt.Println(e.Name, e.Request.Method, "attempt", e.Attempt, "denied", e.Denied)
-			case client.WaitedToRetry:
-				fmt.Println(e.Name, e.Kind, e.Elapsed >= time.Second)
+			case client.Waited:
+				fmt.Println(e.Name, e.Kind, e.Reason, e.Elapsed >= time.Second)
 			}
 		})},
 	}))
@@ -189,6 +189,6 @@ func ExampleObserverFunc() {
 	defer resp.Body.Close()
 	// Output:
 	// orders GET attempt 1 denied true
-	// orders waited_to_retry true
+	// orders waited retry true
 	// orders GET attempt 2 denied false
 }

@@ -163,7 +163,11 @@ func (l *eventLog) kinds() string {
 	defer l.mu.Unlock()
 	var kinds []string
 	for _, e := range l.events {
-		kinds = append(kinds, e.Kind.String())
+		kind := e.Kind.String()
+		if e.Reason != "" {
+			kind += "_" + e.Reason
+		}
+		kinds = append(kinds, kind)
 	}
 	return strings.Join(kinds, " ")
 }

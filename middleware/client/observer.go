@@ -28,14 +28,18 @@ type Event struct {
 	// Request is the caller's; nil for Registered.
 	Request *http.Request
 
-	// Response belongs to Sent and GaveUp kinds; nil if there is none.
+	// Reason is why a request Waited or the Transport GaveUp, in one word; see these
+	// kinds.
+	Reason string
+
+	// Response belongs to Sent and GaveUp; nil if there is none.
 	Response *http.Response
 
 	// Err says why a Sent request has no response, or why the Transport gave up.
 	Err error
 
-	// Attempt numbers the attempts of the request, from 1. WaitedToRetry has the attempt before it, other waits the
-	// attempt after.
+	// Attempt numbers the attempts of the request, from 1. Waited with the reason retry has the attempt before it,
+	// other waits the attempt after.
 	Attempt int
 
 	// Denied is true if a Sent request was denied.
@@ -44,7 +48,7 @@ type Event struct {
 	// Elapsed is the time until the response's header arrived (Sent), or the time waited.
 	Elapsed time.Duration
 
-	// Wait is GaveUpWait's.
+	// Wait is how long the request should have waited, if it GaveUp for the reason wait.
 	Wait time.Duration
 }
 
@@ -56,29 +60,24 @@ const (
 	Registered EventKind = iota + 1
 	// Sent: a request was sent, and has its response or its error.
 	Sent
-	// WaitedToRetry: a denied request has waited, and is sent again.
-	WaitedToRetry
-	// WaitedForPace: a request has waited for its turn in the pace.
-	WaitedForPace
-	// WaitedForLimit: a request has waited for Options.Limiter.
-	WaitedForLimit
-	// GaveUpWait: a wait is too long.
-	GaveUpWait
-	// GaveUpAttempts: a request was denied in its last attempt.
-	GaveUpAttempts
-	// GaveUpShare: RetryShare is used up.
-	GaveUpShare
-	// GaveUpRequest: the method, the body or a failed Options.Limiter forbids a retry.
-	GaveUpRequest
+	// Waited: a request has waited. The reason is retry (it was denied, and is sent again), pace (its turn in the pace),
+	// or limit (Options.Limiter).
+	Waited
+	// GaveUp: a request is not sent, or not sent again after a denial. The reason is wait (the wait is too long), attempts
+	// (the last attempt was denied), share (RetryShare is used up), or request (the method, the body or a failed
+	// Options.Limiter forbids a retry).
+	GaveUp
 )
 
-var kindNames = [...]string{
-	Registered: "registered", Sent: "sent",
-	WaitedToRetry: "waited_to_retry", WaitedForPace: "waited_for_pace", WaitedForLimit: "waited_for_limit",
-	GaveUpWait: "gave_up_wait", GaveUpAttempts: "gave_up_attempts", GaveUpShare: "gave_up_share", GaveUpRequest: "gave_up_request",
-}
+// Reasons of waits, and of giving up.
+const (
+	toRetry, forPace, forLimit            = "retry", "pace", "limit"
+	tooLong, noAttempts, noShare, refused = "wait", "attempts", "share", "request"
+)
 
-// String returns the kind as one word, e.g. "waited_to_retry".
+var kindNames = [...]string{Registered: "registered", Sent: "sent", Waited: "waited", GaveUp: "gave_up"}
+
+// String returns the kind as one word, e.g. "gave_up".
 func (k EventKind) String() string {
 	if int(k) >= len(kindNames) || kindNames[k] == "" {
 		return "unknown"

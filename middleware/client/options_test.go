@@ -63,7 +63,7 @@ func TestMisconfigurations(t *testing.T) {
 }
 
 func TestKindNames(t *testing.T) {
-	if got := client.GaveUpShare.String() + " " + client.EventKind(0).String() + " " + client.EventKind(99).String(); got != "gave_up_share unknown unknown" {
+	if got := client.GaveUp.String() + " " + client.EventKind(0).String() + " " + client.EventKind(99).String(); got != "gave_up unknown unknown" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -168,7 +168,7 @@ func TestPaceAtOnce(t *testing.T) {
 		if got := s.gaps(); got[0] != time.Minute {
 			t.Errorf("got %v, want the end of the window", got)
 		}
-		if got := events.kinds(); got != "registered sent gave_up_wait waited_for_pace sent" && got != "registered sent gave_up_wait sent waited_for_pace" {
+		if got := events.kinds(); got != "registered sent gave_up_wait waited_pace sent" && got != "registered sent gave_up_wait sent waited_pace" {
 			t.Errorf("got %s", got)
 		}
 	})

@@ -82,7 +82,7 @@ func TestRefusedRetryReturnsTheDenial(t *testing.T) {
 					t.Errorf("got a body of %d bytes, %v", len(got), err)
 				}
 				last := events.events[len(events.events)-1]
-				if want := "registered sent waited_to_retry " + tt.events; events.kinds() != want || last.Response != resp || tt.events == "gave_up_wait" && last.Err != nil {
+				if want := "registered sent waited_retry " + tt.events; events.kinds() != want || last.Response != resp || tt.events == "gave_up_wait" && last.Err != nil {
 					t.Errorf("got %s, the last %+v, want %s", events.kinds(), last, want)
 				}
 			})
@@ -157,7 +157,7 @@ func TestBodyOfNil(t *testing.T) {
 
 // TestPanicsEndTheirTurn: a request that panics leaves the queue, ends its turn in the pace, and returns its unit.
 func TestPanicsEndTheirTurn(t *testing.T) {
-	for _, where := range []string{"base", "limiter", "sent", "waited_for_limit"} {
+	for _, where := range []string{"base", "limiter", "sent", "waited limit"} {
 		for _, limit := range []algorithms.Limit{algorithms.Concurrent(1, time.Hour), algorithms.TokenBucket(1, time.Second)} {
 			synctest.Test(t, func(t *testing.T) {
 				memory, armed, asked := algorithms.NewMemory(nil), true, 0
@@ -180,7 +180,7 @@ func TestPanicsEndTheirTurn(t *testing.T) {
 						}
 						return memory.Allow(ctx, checks)
 					}),
-					Observers: []client.Observer{client.ObserverFunc(func(_ context.Context, e client.Event) { burst(e.Kind.String()) })},
+					Observers: []client.Observer{client.ObserverFunc(func(_ context.Context, e client.Event) { burst(strings.TrimSpace(e.Kind.String() + " " + e.Reason)) })},
 				})
 				func() {
 					defer func() {

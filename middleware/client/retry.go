@@ -24,19 +24,19 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 	if !x.denied {
 		return false, nil
 	}
-	wait, kind := x.plan()
-	if kind != WaitedToRetry {
-		x.observe(&Event{Kind: kind, Response: resp, Wait: wait})
+	wait, refusal := x.plan()
+	if refusal != "" {
+		x.observe(&Event{Kind: GaveUp, Reason: refusal, Response: resp, Wait: wait})
 		return false, nil
 	}
 	next, err := rewound(x.req)
 	if err != nil { // the denial says more than the failure
-		x.observe(&Event{Kind: GaveUpRequest, Response: resp, Err: err})
+		x.observe(&Event{Kind: GaveUp, Reason: refused, Response: resp, Err: err})
 		return false, nil
 	}
 	if !x.t.shares.spend() {
 		closeBody(next)
-		x.observe(&Event{Kind: GaveUpShare, Response: resp})
+		x.observe(&Event{Kind: GaveUp, Reason: noShare, Response: resp})
 		return false, nil
 	}
 	drain(resp)
@@ -49,24 +49,24 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 		return false, err
 	}
 	x.next = next
-	x.observe(&Event{Kind: WaitedToRetry, Elapsed: x.waited - before})
+	x.observe(&Event{Kind: Waited, Reason: toRetry, Elapsed: x.waited - before})
 	return true, nil
 }
 
 // plan returns how long to wait before the next attempt, or why there is none.
-func (x *exchange) plan() (time.Duration, EventKind) {
+func (x *exchange) plan() (wait time.Duration, refusal string) {
 	floor := x.fields.Wait // 0 without a hint
 	budget, needed := x.budget(), max(floor, x.lane.ahead())
 	switch {
 	case !x.t.repeatable(x.req):
-		return 0, GaveUpRequest
+		return 0, refused
 	case x.attempt >= x.t.o.Attempts:
-		return 0, GaveUpAttempts
+		return 0, noAttempts
 	case needed > budget || budget == 0:
-		return needed, GaveUpWait
+		return needed, tooLong
 	}
 	// The random part leaves half of the remaining budget, so that there is time to send.
-	return floor + jitter(min(backoff(x.attempt), (budget-floor)/2)), WaitedToRetry
+	return floor + jitter(min(backoff(x.attempt), (budget-floor)/2)), ""
 }
 
 // backoff returns the bound of the random wait after an attempt, counted from 1.

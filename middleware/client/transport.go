@@ -139,7 +139,7 @@ func (x *exchange) fail(err error) (*http.Response, error) {
 		return nil, err
 	}
 	if !errors.Is(err, ErrWait) {
-		x.observe(&Event{Kind: GaveUpRequest, Response: x.denial, Err: err})
+		x.observe(&Event{Kind: GaveUp, Reason: refused, Response: x.denial, Err: err})
 	}
 	return x.denial, nil
 }
@@ -165,9 +165,9 @@ func (x *exchange) budget() time.Duration {
 }
 
 // tooLong returns the error of a wait that exceeds the budget, and reports it.
-func (x *exchange) tooLong(kind EventKind, wait time.Duration) error {
+func (x *exchange) tooLong(reason string, wait time.Duration) error {
 	what, event := "the pace", "an earlier request's response"
-	if kind == WaitedForLimit {
+	if reason == forLimit {
 		what, event = "the limiter", "the limiter"
 	}
 	why, left := fmt.Sprintf("%s needs a wait of %v", what, wait), x.budget()
@@ -178,7 +178,7 @@ func (x *exchange) tooLong(kind EventKind, wait time.Duration) error {
 	if left < x.t.o.MaxWait-x.waited {
 		err = fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
 	}
-	e := Event{Kind: GaveUpWait, Response: x.denial, Wait: wait}
+	e := Event{Kind: GaveUp, Reason: tooLong, Response: x.denial, Wait: wait}
 	if x.denial == nil {
 		e.Err = err
 	}

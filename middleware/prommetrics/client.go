@@ -33,12 +33,8 @@ const (
 
 // reasons are the values of the label reason.
 var (
-	waitReasons = map[client.EventKind]string{
-		client.WaitedToRetry: "retry", client.WaitedForPace: "pace", client.WaitedForLimit: "limit",
-	}
-	gaveUpReasons = map[client.EventKind]string{
-		client.GaveUpWait: "wait", client.GaveUpAttempts: "attempts", client.GaveUpShare: "share", client.GaveUpRequest: "request",
-	}
+	waitReasons   = []string{"retry", "pace", "limit"}
+	gaveUpReasons = []string{"wait", "attempts", "share", "request"}
 )
 
 // NewClient is [New] for metrics of Transports.
@@ -82,14 +78,11 @@ func (m *ClientMetrics) Observe(_ context.Context, e client.Event) {
 		if e.Attempt > 1 {
 			m.retries.WithLabelValues(e.Name).Inc()
 		}
-	default:
-		if reason, ok := waitReasons[e.Kind]; ok {
-			m.waits.WithLabelValues(e.Name, reason).Inc()
-			m.waited.WithLabelValues(e.Name, reason).Add(e.Elapsed.Seconds())
-		}
-		if reason, ok := gaveUpReasons[e.Kind]; ok {
-			m.gaveUp.WithLabelValues(e.Name, reason).Inc()
-		}
+	case client.Waited:
+		m.waits.WithLabelValues(e.Name, e.Reason).Inc()
+		m.waited.WithLabelValues(e.Name, e.Reason).Add(e.Elapsed.Seconds())
+	case client.GaveUp:
+		m.gaveUp.WithLabelValues(e.Name, e.Reason).Inc()
 	}
 }
 
