@@ -53,7 +53,7 @@ func TestChargesOnceWhenRepliesAreLate(t *testing.T) {
 		o.ReadTimeout, o.MinIdleConns = time.Second, 6 // a busy machine answers sooner
 		o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff = 3, time.Millisecond, 5*time.Millisecond
 	})
-	r := newRedis(t, client, nil)
+	r := newRedis(t, client, &Options{Deadline: 5 * time.Second})
 	limit := algorithms.FixedWindow(100, 24*time.Hour)
 	take(t, r, "usr=1", limit, 1)
 
