@@ -58,7 +58,7 @@ type process struct {
 // startService starts the processes.
 func startService(t *testing.T, policy string, burst int64, limit limiting) *service {
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("left out by -short: takes seconds")
 	}
 	addr := redistest.Start(t).Addr()
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * clientsEach}

@@ -195,7 +195,7 @@ func (w work) run(t *testing.T, begin func()) (sum done) {
 // startWork returns a server, and work on it.
 func startWork(t *testing.T, limit algorithms.Limit, w work) (*redis.Client, work) {
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("left out by -short: takes seconds")
 	}
 	server := redistest.Start(t)
 	w.Addr, w.Limit = server.Addr(), limit.String()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -53,12 +54,22 @@ func TestFloor(t *testing.T) {
 // hand-back. So no admitted unit counts twice, and all count, except at most the lost and unknown ones.
 func TestStalledRedisChargesOnce(t *testing.T) {
 	t.Parallel()
-	stalls := map[string]time.Duration{"200ms": 200 * time.Millisecond, "1s": time.Second, "5s": 5 * time.Second, "20s": 20 * time.Second}
-	if testing.Short() {
-		delete(stalls, "5s")
-		delete(stalls, "20s")
+	wantStalledRedisChargesOnce(t, 200*time.Millisecond, time.Second)
+}
+
+func TestLongStalledRedisChargesOnce(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	wantStalledRedisChargesOnce(t, 5*time.Second, 20*time.Second)
+}
+
+func wantStalledRedisChargesOnce(t *testing.T, stalls ...time.Duration) {
+	t.Helper()
+	byName := make(map[string]time.Duration)
+	for _, stall := range stalls {
+		byName[stall.String()] = stall
 	}
-	atOnce(t, stalls, func(t *testing.T, stall time.Duration) {
+	atOnce(t, byName, func(t *testing.T, stall time.Duration) {
 		server := redistest.Start(t)
 		limiter := must(t, server.Client(), nil)
 		w := &witnesses{limiter: limiter, limit: algorithms.TokenBucket(10, 1_000*time.Hour), every: stall / 1_000}

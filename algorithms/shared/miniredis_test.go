@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/limitertest"
+	"github.com/penstock-go/penstock/internal/longtest"
 )
 
 // startMiniredis returns a miniredis and its client. Both end with the test.
@@ -27,17 +28,9 @@ func startMiniredis(t *testing.T) (*miniredis.Miniredis, *redis.Client) {
 	return m, clientOf(t, m.Addr(), nil)
 }
 
-// skipMiniredisWithRace leaves a test to "make test-norace".
-func skipMiniredisWithRace(t *testing.T) {
-	t.Helper()
-	if raceEnabled {
-		t.Skip("miniredis's Lua is slow, and the race detector makes it five times slower: run make test-norace")
-	}
-}
-
 // A limiter on miniredis keeps every rule.
 func TestMiniredisConforms(t *testing.T) {
-	skipMiniredisWithRace(t)
+	longtest.Skip(t)
 	t.Parallel()
 	m, client := startMiniredis(t)
 	s := redisSubject(client)
@@ -55,7 +48,6 @@ func TestMiniredisConforms(t *testing.T) {
 
 // SetTime moves every limit as a clock moves the limits of a Memory.
 func TestMiniredisSetTimeMovesLimits(t *testing.T) {
-	skipMiniredisWithRace(t)
 	t.Parallel()
 	m, client := startMiniredis(t)
 	var mu sync.Mutex // from SetTime to the answer: each trace has a time of its own

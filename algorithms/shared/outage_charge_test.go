@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -23,6 +24,7 @@ import (
 // however its reply is lost and however the client reacts. Neither a second
 // attempt nor a hand-back charges it again.
 func TestOutageChargesOnce(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	atOnce(t, sites, func(t *testing.T, start func(*testing.T) *site) {
 		s := start(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -29,6 +30,7 @@ func startLogins(t *testing.T, server *redistest.Server) *arrivals {
 // calls that fail closed and that come while it is up. It serves them again at
 // most 2 s after the last stall.
 func TestFlappingRedisServes(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	var served, up int
 	var again time.Duration

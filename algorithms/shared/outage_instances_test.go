@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -94,6 +95,7 @@ func (g *gatherer) between(from, to time.Time) (n int) {
 // Instances that learned of each other from Redis admit together, without it,
 // about what the limit does.
 func TestOutageOfManyInstances(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	counts := []int{1, 4, 8}
 	var servers []*redistest.Server

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/longtest"
 )
 
 // attempts is how often a measurement may be made.
@@ -43,6 +45,7 @@ func (o outage) acceptable() bool {
 
 // No other test runs while this one does.
 func TestOutageLatency(t *testing.T) {
+	longtest.Skip(t)
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "fault\tslowest before open\tcalls until open\topen after\tp99 once open\tdials once open\tdials it had begun")

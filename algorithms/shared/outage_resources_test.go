@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -59,6 +60,7 @@ func outageLasts(t *testing.T) time.Duration {
 //
 // No other test runs while this one does.
 func TestOutageUsesBoundedResources(t *testing.T) {
+	longtest.Skip(t)
 	const places, crowd = 8, 200
 	half := outageLasts(t) / 2
 	for _, cause := range outageCauses {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -36,6 +37,7 @@ func failoverClients(t *testing.T, deadline time.Duration, name string, config *
 // Sentinels and masters that disagree with the client about TLS get a hint, and a
 // certificate that the client does not trust is found.
 func TestReadyHintsAtTLSBehindSentinels(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	server := redistest.StartTLS(t)
 	trusted := &tls.Config{RootCAs: server.Roots()}
@@ -72,6 +74,7 @@ func TestReadyHintsAtPlaintextBehindSentinels(t *testing.T) {
 // A dead Sentinel does not hide what the others answer. The client reports it after
 // some seconds.
 func TestReadyFindsWrongMasterNames(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	s := redistest.StartSentinel(t)
 	for _, l := range failoverClients(t, defaultDeadline, "wrong", nil, s.Addrs()...) {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -207,6 +208,7 @@ func TestEndOfAMisconfiguration(t *testing.T) {
 // A password or a permission is missing for a time. The log has the misconfiguration,
 // its end, and the failure after it.
 func TestMendedMisconfigurations(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	for name, tt := range map[string]struct{ wrong, right [][]any }{
 		"password": {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -23,7 +24,7 @@ func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Fatalf("%v: run \"make tools\", or install the package prometheus", err)
+		t.Fatalf("%v: run \"make test-long\", or install the package prometheus", err)
 	}
 	return path
 }
@@ -56,6 +57,7 @@ func metricsPage(t *testing.T) string {
 
 // TestMetricsPage: the metrics follow the conventions, count the requests, and contain no data of clients.
 func TestMetricsPage(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	page := metricsPage(t)
 	promtool(t, page, ".", "check", "metrics")
@@ -79,6 +81,7 @@ func TestMetricsPage(t *testing.T) {
 }
 
 func TestAlerts(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	promtool(t, "", observability, "check", "rules", "rules.yml", "alerts.yml")
 	promtool(t, "", observability, "check", "config", "prometheus.yml")
@@ -130,6 +133,7 @@ func read(t *testing.T, file string) string {
 
 // TestQueries: the metrics and labels in alerts and in the dashboard exist, and a query shows every metric.
 func TestQueries(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	exported := exportedBy(metricsPage(t))
 	exported.record(t)

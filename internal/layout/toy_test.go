@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/penstock-go/penstock/internal/longtest"
 )
 
 const toy = "testdata/toy"
@@ -28,9 +30,7 @@ var added = []string{
 }
 
 func TestAnAlgorithmIsAddedInFewFiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the module and runs the conformance suite")
-	}
+	longtest.Skip(t)
 	t.Parallel()
 	module := t.TempDir()
 	copyModule(t, module)
@@ -53,7 +53,7 @@ func TestAnAlgorithmIsAddedInFewFiles(t *testing.T) {
 // copyModule copies the parts of the module that decide, their tests, and what these import.
 func copyModule(t *testing.T, to string) {
 	t.Helper()
-	for _, part := range []string{"algorithms", "lua", "headers", "keyfunc", "middleware", "internal/luasource", "internal/redistest"} {
+	for _, part := range []string{"algorithms", "lua", "headers", "keyfunc", "middleware", "internal/logwriter", "internal/longtest", "internal/luasource", "internal/redistest"} {
 		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join("../..", part))); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/penstock-go/penstock/internal/longtest"
 )
 
 const port8080 = "127.0.0.1:8080" // of both programs
@@ -30,9 +32,10 @@ var programs = []struct {
 }
 
 func TestReadmeTranscripts(t *testing.T) {
+	longtest.Skip(t)
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Fatalf("make tools installs curl: %v", err)
+		t.Fatalf("make test-long installs curl: %v", err)
 	}
 	readme := string(read(t, "../../README.md"))
 	for i, p := range programs {

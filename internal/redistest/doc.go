@@ -53,7 +53,8 @@
 //	| hides its type, and has only Process         | none                                           |
 //	| keeps its type, and has pipelines            | any, with client.AddHook(Script(nil, steps...)) |
 //
-// A missing redis-server fails the test, because a green run without Redis proves nothing.
+// A missing redis-server fails the test, because a green run without Redis proves nothing. With -short it skips the test,
+// and make test-short prints how many tests were left out.
 //
 // Every server listens on a free port of 127.0.0.1, and keeps its files in a directory of the test. It persists data
 // only if an argument or the command SAVE makes it. The end of the test kills the server, even a frozen one. On Linux

@@ -200,7 +200,7 @@ func TestMissingRedisServerFailsTheTest(t *testing.T) {
 		Start(fake)
 	}()
 	<-done
-	if !strings.Contains(fake.message, "make tools") || strings.Contains(fake.message, "\n") {
+	if !strings.Contains(fake.message, "make test") || strings.Contains(fake.message, "\n") {
 		t.Errorf("got %q, want one line that says what to install", fake.message)
 	}
 }

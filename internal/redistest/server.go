@@ -50,7 +50,7 @@ type Server struct {
 }
 
 // Start starts a server with the given extra arguments of redis-server, waits until it serves, and ends it with the
-// test. It fails the test when there is no redis-server.
+// test. When there is no redis-server, it fails the test, or skips it with -short.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	return start(tb, plain, args)
@@ -60,8 +60,11 @@ func Start(tb testing.TB, args ...string) *Server {
 func start(tb testing.TB, kind kind, args []string) *Server {
 	tb.Helper()
 	path, err := program()
+	if err != nil && testing.Testing() && testing.Short() {
+		tb.Skipf("left out by -short: %v", err)
+	}
 	if err != nil {
-		tb.Fatalf("redistest: %v: run \"make tools\", or install the package redis-server (Debian, Ubuntu) or redis", err)
+		tb.Fatalf("redistest: %v: run \"make test\", or install the package redis-server (Debian, Ubuntu) or redis", err)
 	}
 	s := &Server{tb: tb, path: path, dir: tb.TempDir(), kind: kind, args: args}
 	s.client = sync.OnceValue(func() *redis.Client {
