@@ -3,8 +3,6 @@
 package layout
 
 import (
-	"go/doc/comment"
-	"go/parser"
 	"go/scanner"
 	"go/token"
 	"io/fs"
@@ -21,9 +19,6 @@ type habit struct {
 	remedy string
 }
 
-// maxSentence is the most words of a sentence in README and in package comments.
-const maxSentence = 40
-
 // No text in the repository has a phrase of words.txt. To change the list, change
 // that file, and say there why.
 func TestWords(t *testing.T) {
@@ -34,27 +29,6 @@ func TestWords(t *testing.T) {
 			for _, h := range list {
 				if found := h.phrase.FindString(text); found != "" {
 					t.Errorf("%s: %q: write %s\n\t%s", name, strings.TrimSpace(found), h.remedy, around(text, found))
-				}
-			}
-		}
-	}
-}
-
-// Sentences in README and in package comments end in time.
-func TestSentencesAreShort(t *testing.T) {
-	t.Parallel()
-	for name, content := range texts(t) {
-		var paragraphs []string
-		switch {
-		case name == "README.md":
-			paragraphs = markdown(content)
-		case strings.HasSuffix(name, ".go"):
-			paragraphs = packageComment(content)
-		}
-		for _, p := range paragraphs {
-			for _, s := range sentences(p) {
-				if n := len(strings.Fields(s)); n > maxSentence {
-					t.Errorf("%s: a sentence of %d words, want at most %d: %s", name, n, maxSentence, s)
 				}
 			}
 		}
@@ -82,9 +56,6 @@ func TestWordsFind(t *testing.T) {
 		if found != 1 {
 			t.Errorf("%s: got %d phrases, want 1", name, found)
 		}
-	}
-	if got := sentences("One is e.g. here. Two is 1.5 long. Three"); len(got) != 3 {
-		t.Errorf("got sentences %q, want 3", got)
 	}
 }
 
@@ -183,53 +154,6 @@ func goPassages(content string) (found []string) {
 		}
 		comment = false
 	}
-}
-
-// packageComment returns the paragraphs of the comment of a package.
-func packageComment(content string) (paragraphs []string) {
-	file, err := parser.ParseFile(token.NewFileSet(), "", content, parser.ParseComments|parser.PackageClauseOnly)
-	if err != nil || file.Doc == nil {
-		return nil
-	}
-	return blocks((&comment.Parser{}).Parse(file.Doc.Text()).Content)
-}
-
-func blocks(content []comment.Block) (paragraphs []string) {
-	for _, block := range content {
-		switch block := block.(type) {
-		case *comment.Paragraph:
-			doc := &comment.Doc{Content: []comment.Block{block}}
-			text := string((&comment.Printer{TextWidth: -1}).Text(doc))
-			paragraphs = append(paragraphs, text)
-		case *comment.List:
-			for _, item := range block.Items {
-				paragraphs = append(paragraphs, blocks(item.Content)...)
-			}
-		}
-	}
-	return paragraphs
-}
-
-// markdown returns the paragraphs and list items of a page, without code, tables
-// and headings.
-func markdown(content string) []string {
-	content = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(content, "\n\n")
-	content = regexp.MustCompile(`(?m)^([-*] |\d+\. )`).ReplaceAllString(content, "\n\n")
-	content = regexp.MustCompile(`(?m)^(\||#|<).*$`).ReplaceAllString(content, "\n")
-	return strings.Split(content, "\n\n")
-}
-
-// sentences cuts a paragraph at points that a capital follows.
-func sentences(text string) []string {
-	text = strings.Join(strings.Fields(text), " ")
-	ends := regexp.MustCompile("[.!?][)\"'*`]* +[A-Z0-9(\\[\"`*]").FindAllStringIndex(text, -1)
-	var found []string
-	start := 0
-	for _, end := range ends {
-		found = append(found, text[start:end[1]-1])
-		start = end[1] - 1
-	}
-	return append(found, text[start:])
 }
 
 // around returns the words near a phrase.

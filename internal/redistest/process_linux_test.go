@@ -10,6 +10,7 @@ import (
 
 // TestDiesWithTestBinary ends test binaries that run servers and other processes, and wants all of these dead.
 func TestDiesWithTestBinary(t *testing.T) {
+	skipWithoutServer(t)
 	t.Parallel()
 	for _, end := range []string{"kill", "panic", "panic elsewhere", "exit"} {
 		t.Run(end, func(t *testing.T) {
@@ -65,6 +66,7 @@ func init() { runtime.LockOSThread() }
 
 // TestOutlivesTheStartingThread starts a server from a thread that ends at once, and wants the server alive.
 func TestOutlivesTheStartingThread(t *testing.T) {
+	skipWithoutServer(t)
 	t.Parallel()
 	tid := 0
 	started := make(chan *Server)

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestStartServesAndEnds(t *testing.T) {
+	skipWithoutServer(t)
 	t.Parallel()
 	var addr string
 	var pid int
@@ -190,6 +191,7 @@ func TestBadArgumentShowsTheLog(t *testing.T) {
 	}
 }
 
+// With -short it skips the test.
 func TestMissingRedisServerFailsTheTest(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("REDIS_SERVER", "")
@@ -200,12 +202,16 @@ func TestMissingRedisServerFailsTheTest(t *testing.T) {
 		Start(fake)
 	}()
 	<-done
-	if !strings.Contains(fake.message, "make test") || strings.Contains(fake.message, "\n") {
-		t.Errorf("got %q, want one line that says what to install", fake.message)
+	want := "make test"
+	if testing.Short() {
+		want = "left out by -short"
+	}
+	if !strings.Contains(fake.message, want) || strings.Contains(fake.message, "\n") {
+		t.Errorf("got %q, want one line with %q", fake.message, want)
 	}
 }
 
-// fatalTB is a testing.TB whose Fatalf records the message and ends the goroutine, but not the test.
+// fatalTB is a testing.TB whose Fatalf and Skipf record the message and end the goroutine, but not the test.
 type fatalTB struct {
 	testing.TB
 	message string
@@ -215,6 +221,8 @@ func (tb *fatalTB) Fatalf(format string, args ...any) {
 	tb.message = strings.TrimSpace(fmt.Sprintf(format, args...))
 	runtime.Goexit()
 }
+
+func (tb *fatalTB) Skipf(format string, args ...any) { tb.Fatalf(format, args...) }
 
 func wantGone(t *testing.T, pid int, addr string) {
 	t.Helper()

@@ -59,10 +59,8 @@ func Start(tb testing.TB, args ...string) *Server {
 // start is Start for a server of any kind.
 func start(tb testing.TB, kind kind, args []string) *Server {
 	tb.Helper()
+	skipWithoutServer(tb)
 	path, err := program()
-	if err != nil && testing.Testing() && testing.Short() {
-		tb.Skipf("left out by -short: %v", err)
-	}
 	if err != nil {
 		tb.Fatalf("redistest: %v: run \"make test\", or install the package redis-server (Debian, Ubuntu) or redis", err)
 	}

@@ -14,6 +14,17 @@ func program() (string, error) {
 	return exec.LookPath(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"))
 }
 
+// skipWithoutServer skips the test when there is no redis-server, with -short only.
+func skipWithoutServer(tb testing.TB) {
+	tb.Helper()
+	if !testing.Testing() || !testing.Short() {
+		return
+	}
+	if _, err := program(); err != nil {
+		tb.Skipf("left out by -short: %v", err)
+	}
+}
+
 var versionLine = regexp.MustCompile(`^(\w+) server v=(\S+)`)
 
 // Version returns the name and the version that a server's program prints about itself, such as Redis and 7.0.15.

@@ -209,12 +209,12 @@ func TestModel(t *testing.T) {
 // Leases around the limiter hide nothing.
 func TestInstances(t *testing.T) {
 	t.Parallel()
-	for name, clients := range map[string]func() shared.Client{
-		"server":  func() shared.Client { return redistest.Start(t).Client() },
-		"cluster": func() shared.Client { return redistest.StartCluster(t).Client() },
+	for name, clients := range map[string]func(*testing.T) shared.Client{
+		"server":  func(t *testing.T) shared.Client { return redistest.Start(t).Client() },
+		"cluster": func(t *testing.T) shared.Client { return redistest.StartCluster(t).Client() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rdb := clients()
+			rdb := clients(t)
 			var instances [2]*ratelimit.Middleware
 			var consoles [2]*console.Console
 			for i := range instances {
