@@ -15,6 +15,12 @@ export REDIS_SERVER CHROMIUM PYTHON
 TARGETS := linux/386 linux/arm windows/amd64 darwin/arm64
 LIBRARY := ./algorithms/... ./headers/... ./keyfunc/... ./lua/... ./middleware/...
 
+# Packages in which goroutines meet.
+RACED := ./algorithms/... ./keyfunc/... ./middleware/... ./examples/... ./internal/logwriter/...
+
+# How many tests of a package run at once. Most tests of Redis wait.
+PARALLEL := 4
+
 # The programs that measure and trouble the product. They are a module of their own, so ./... leaves them out.
 LAB := internal/lab
 
@@ -22,7 +28,9 @@ LAB := internal/lab
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run observe test test-short test-norace test-386 test-routers test-servers test-valkey cross test-e2e test-clients tools fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real mod check
+.PHONY: help run observe test test-short test-race test-long test-lab test-386 test-routers test-servers test-valkey cross test-e2e test-clients \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real mod \
+	check check-lint check-test check-long check-clients
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -31,25 +39,35 @@ run: ## run the example server
 	go build -o .bin/chi-server ./examples/chi-server
 	@exec .bin/chi-server
 
-observe: tools ## run the example with Prometheus, and with Grafana where it is installed, until Ctrl-C
-	@.ci/install prometheus prometheus golang-github-prometheus prometheus prometheus
+observe: redis prometheus ## run the example with Prometheus, and with Grafana where it is installed, until Ctrl-C
 	go build -o .bin/chi-server ./examples/chi-server
 	@exec examples/chi-server/observability/observe "$(CURDIR)/.bin/chi-server"
 
-test: tools ## run all tests, with the race detector where there is a C compiler
-	@if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null; then race=-race; \
-	elif [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc" >&2; exit 1; \
-	else echo "make test: no C compiler, so the tests run without the race detector" >&2; race=; fi; \
-	set -x; go test $$race -shuffle=on ./... && go -C $(LAB) test $$race -shuffle=on ./...
+test: redis ## run all tests, except the long ones
+	go test -shuffle=on -parallel $(PARALLEL) ./...
+	@echo "make test: $$(.ci/long count)"
 
-test-short: tools ## run the fast tests only, without the race detector
-	go test -short ./...
-	go -C $(LAB) test -short ./...
+test-short: ## run the fast tests only; without redis-server, leave out the tests that need it
+	@.ci/short
 
-# With the race detector, which distorts times and makes miniredis five times slower, these tests skip or have loose bounds.
-# They run one after the other, because other tests disturb them.
-test-norace: tools ## test allocations, latency in outages, and miniredis, without the race detector
-	go test -count=1 -p 1 -run 'Alloc|OutageLatency|Miniredis' ./algorithms/... ./middleware/...
+# Tests of one goroutine, in which the race detector finds nothing. It makes them 3 to 16 times slower.
+SINGLE := Conforms|IsIdeal|AnswersAs|AsModelled|^TestModel$$|Cardinality|Figures|Miniredis
+
+# The subtests of TestMemoryConforms and TestRedisConforms in which goroutines meet.
+CROWDS := Conforms$$/^(Concurrency|Ownership)$$
+
+test-race: redis ## run the tests in which goroutines meet, with the race detector
+	@command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null || { echo "make test-race: no C compiler: install gcc" >&2; exit 1; }
+	go test -race -shuffle=on -parallel $(PARALLEL) -skip '$(SINGLE)' $(RACED)
+	go test -race -shuffle=on -run '$(CROWDS)' ./algorithms ./algorithms/shared
+	@echo "make test-race: left out tests of one goroutine ($(SINGLE)): make test runs them"
+	@echo "make test-race: $$(.ci/long count)"
+
+test-long: redis prometheus curl ## run the tests that wait for long: outages, failovers, Prometheus, README's transcripts
+	@.ci/long run
+
+test-lab: redis ## run the tests of the lab, except the long ones
+	go -C $(LAB) test -shuffle=on ./...
 
 # By default, all servers that are installed.
 SERVERS ?= $(foreach name,redis-server valkey-server redict-server keydb-server,$(shell command -v $(name)))
@@ -57,11 +75,11 @@ SERVERS ?= $(foreach name,redis-server valkey-server redict-server keydb-server,
 test-servers: ## run the tests that need Redis on SERVERS="path path ...", and write internal/redistest/SERVERS.md
 	go -C $(LAB) run ./servers -o ../redistest/SERVERS.md $(SERVERS)
 
-test-valkey: tools ## run the tests that need Redis on Valkey, if the system has its package
+test-valkey: redis ## run the tests that need Redis on Valkey, if the system has its package
 	@if .ci/install valkey-server valkey-server valkey valkey valkey 2>/dev/null; then set -x; go -C $(LAB) run ./servers valkey-server; \
 	else echo "make test-valkey: no Valkey here, so the tests ran on $(REDIS_SERVER) only" >&2; fi
 
-test-386: tools ## run the fast tests of the library on 32 bits, if the machine can run them
+test-386: redis ## run the fast tests of the library on 32 bits, if the machine can run them
 	@case "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" in \
 	linux/amd64|linux/386) set -x; CGO_ENABLED=0 GOARCH=386 go test -short $(LIBRARY) ;; \
 	*) echo "make test-386: this machine runs no 386 programs, so no tests on 32 bits" >&2 ;; \
@@ -75,7 +93,7 @@ cross: ## build and vet for other systems, and for 32 bits
 		(export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; set -x; go build ./... && go vet ./...) || exit 1; \
 	done
 
-test-e2e: tools ## test the example's page with a headless Chromium, installed if it is missing
+test-e2e: redis ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
 	@.ci/install npm npm npm npm node
 	npm --prefix examples/chi-server/e2e ci --silent
@@ -91,9 +109,16 @@ test-clients: ## test how clients of npm, Python, Go, gRPC and Connect understan
 	npm --prefix internal/clients ci --silent
 	go -C internal/clients test -count=1 ./...
 
-tools: ## install redis-server, prometheus and curl if they are missing
+tools: redis prometheus curl ## install redis-server, prometheus and curl if they are missing
+
+redis:
 	@.ci/install "$(REDIS_SERVER)" redis-server redis redis redis
+
+prometheus:
+	@.ci/install prometheus prometheus golang-github-prometheus prometheus prometheus
 	@.ci/install promtool prometheus golang-github-prometheus prometheus prometheus
+
+curl:
 	@.ci/install curl curl curl curl curl
 
 fmt: ## format all Go files
@@ -119,7 +144,7 @@ luacheck:
 	@script=$$(go run ./internal/luasource) || exit 1; \
 	printf '%s\n' "$$script" | luacheck --no-color --config .luacheckrc --filename script.lua -
 
-fuzz: tools ## run every fuzz target for FUZZTIME (10s)
+fuzz: redis ## run every fuzz target for FUZZTIME (10s)
 	@listed=$$(go test -list '^Fuzz' ./...) || { echo "$$listed" >&2; exit 1; }; \
 	printf '%s\n' "$$listed" | awk '/^Fuzz/ { names = names " " $$1 } \
 		$$1 == "ok" { n = split(names, name, " "); for (i = 1; i <= n; i++) print $$2, name[i]; names = "" }' | \
@@ -127,21 +152,21 @@ fuzz: tools ## run every fuzz target for FUZZTIME (10s)
 		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzzminimizetime 1x -fuzztime $(FUZZTIME) "$$package" </dev/null) || exit 1; \
 	done
 
-bench: tools ## compare with peers for 15 minutes, and write RESULTS.md, MEASUREMENTS.md and plots into internal/lab/bench
+bench: redis ## compare with peers for 15 minutes, and write RESULTS.md, MEASUREMENTS.md and plots into internal/lab/bench
 	@.ci/install valgrind valgrind valgrind valgrind valgrind
 	go -C $(LAB) run ./bench -o bench
 
-bench-smoke: tools ## run each benchmark for an instant: fail on allocations, ignore times
+bench-smoke: redis ## run each benchmark for an instant: fail on allocations, ignore times
 	go -C $(LAB) test -count=1 ./bench
 	go -C $(LAB) run ./bench -quick
 
-mutants: tools ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours
+mutants: redis ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours
 	go -C $(LAB) run ./mutants -n $(MUTANTS) -seed $(SEED)
 
-soak: tools ## trouble Redis under load for SOAK (10m), and check the promises
+soak: redis ## trouble Redis under load for SOAK (10m), and check the promises
 	go -C $(LAB) run ./soak -for $(SOAK)
 
-late: tools ## keep both cores busy for LATE (4m), stop a process now and then, and check that its circuit stays closed
+late: redis ## keep both cores busy for LATE (4m), stop a process now and then, and check that its circuit stays closed
 	PENSTOCK_LATE=$(LATE) go test -count=1 -v -run TestLateProcess ./algorithms/shared
 
 herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.md
@@ -153,6 +178,13 @@ herd-real: ## run the example server with 200 real clients for three minutes, an
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff && go mod verify
-	go -C $(LAB) mod tidy -diff && go -C $(LAB) mod verify
+	@for dir in $(NESTED); do (set -x; go -C $$dir mod tidy -diff && go -C $$dir mod verify) || exit 1; done
 
-check: fmt-check mod vet cross lint test test-norace test-386 test-valkey test-routers test-e2e bench-smoke ## run everything that a change must pass
+check: ## run everything that a change must pass
+	@.ci/run
+
+# The jobs of CI. Each runs by itself, too.
+check-lint: fmt-check mod vet cross lint
+check-test: test test-short test-race test-386 test-routers test-lab
+check-long: test-long test-valkey
+check-clients: test-e2e test-clients bench-smoke
