@@ -4,5 +4,5 @@
 // tests also make calls with gRPC and Connect. go.mod and package-lock.json name the
 // versions.
 //
-// make test-clients runs the tests. make check does not.
+// make test-clients runs the tests.
 package clients

@@ -23,8 +23,7 @@ func TestLoads(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, width := range []int64{desktop, phone, narrow} {
-		p := open(t, s, "/", width)
-		p.until(t, ready)
+		p := openDemo(t, s, width)
 		if said := p.complaints(); len(said) > 0 {
 			t.Errorf("%d: got %q, want nothing", width, said)
 		}
@@ -43,10 +42,8 @@ func TestLoads(t *testing.T) {
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p := openDemo(t, s, desktop)
+	p.send(t, "burst-send")
 	allowed, denied := p.number(t, "allowed"), p.number(t, "denied")
 	answered := p.answers("429: " + s.url + "/v1/orders/1")
 	if allowed+denied != 15 || allowed < 10 || denied != answered || p.number(t, "other") != 0 {
@@ -75,8 +72,7 @@ func TestBurst(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", phone)
-	p.until(t, ready)
+	p := openDemo(t, s, phone)
 	p.set(t, "target", "7") // to create a charge
 	for key, want := range map[string]string{"": "401 Unauthorized", "guess": "401 Unauthorized", "demo-pro": "200 OK"} {
 		p.set(t, "key", key)
@@ -93,15 +89,12 @@ func TestKeys(t *testing.T) {
 // TestStop: after Stop, the page sends no more requests.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	p.set(t, "count", "1000")
 	p.set(t, "pace", "1")
 	p.click(t, "burst-send")
 	p.until(t, `document.getElementById("allowed").textContent !== "0"`)
-	p.click(t, "stop")
-	p.until(t, sent)
+	p.send(t, "stop")
 	if n := p.number(t, "allowed") + p.number(t, "denied"); n > 100 {
 		t.Errorf("got %d of 1000 sent, want a few", n)
 	}
@@ -111,8 +104,7 @@ func TestStop(t *testing.T) {
 func TestCountdown(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", phone)
-	p.until(t, ready)
+	p := openDemo(t, s, phone)
 	// The page itself records the countdown, because it may end before the test looks.
 	eval[bool](t, p, `(() => {
 		const countdown = document.getElementById("countdown");
@@ -121,8 +113,7 @@ func TestCountdown(t *testing.T) {
 		return true;
 	})()`)
 	p.set(t, "count", "30")
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	p.picture(t, "countdown-phone")
 	p.until(t, `document.getElementById("countdown").textContent === "now"`)
 	shown := eval[[]string](t, p, "window.shown")
@@ -138,8 +129,7 @@ func TestCountdown(t *testing.T) {
 func TestComparison(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, s, desktop)
 	for _, traffic := range []string{"edge", "steady", "overload"} {
 		p.do(t, traffic, chromedp.Click(fmt.Sprintf("input[value=%q]", traffic)))
 		p.until(t, fmt.Sprintf(`document.getElementById("results").dataset.traffic === %q`, traffic))
@@ -169,8 +159,7 @@ func TestComparison(t *testing.T) {
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, s, desktop)
 	var reached []string
 	for range 20 {
 		p.do(t, "tab", chromedp.KeyEvent(kb.Tab))
@@ -212,12 +201,10 @@ func TestSchemes(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{desktop, laptop, phone, narrow} {
 			s := start(t)
-			p := open(t, s, "/", width, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			p := openDemo(t, s, width, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 			}))
-			p.until(t, ready)
-			p.click(t, "burst-send")
-			p.until(t, sent)
+			p.send(t, "burst-send")
 			if poor := eval[[]string](t, p, contrasts); len(poor) > 0 {
 				t.Errorf("%s: got %q, want 4.5 or more for all text", scheme, poor)
 			}

@@ -20,8 +20,7 @@ func TestUnknownGauge(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.orders(t) // an earlier visit has used all units
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, s, desktop)
 	gauge := func(what string) {
 		t.Helper()
 		const state = `[document.getElementById("tank").ariaValueText, document.getElementById("water").style.transform, document.getElementById("units").style.backgroundSize].join("; ")`
@@ -31,8 +30,7 @@ func TestUnknownGauge(t *testing.T) {
 		}
 	}
 	gauge("a new page")
-	p.click(t, "one")
-	p.until(t, sent)
+	p.send(t, "one")
 	p.until(t, `/^about \d+ of 10 left$/.test(document.getElementById("left").textContent)`) // some have come back
 	p.set(t, "target", "7")
 	gauge("another route")
@@ -44,8 +42,7 @@ func TestUnknownGauge(t *testing.T) {
 func TestAnswersOfTheApplication(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, s, desktop)
 	eval[bool](t, p, `(() => {
 		window.drawn = [];
 		const stroke = CanvasRenderingContext2D.prototype.strokeRect;
@@ -53,8 +50,7 @@ func TestAnswersOfTheApplication(t *testing.T) {
 		return true;
 	})()`)
 	p.set(t, "target", "4") // to log in with a wrong password
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	if allowed, denied, other := p.number(t, "allowed"), p.number(t, "denied"), p.number(t, "other"); allowed != 5 || denied != 10 || other != 0 {
 		t.Errorf("got %d allowed, %d denied, %d other, want 5, 10 and 0", allowed, denied, other)
 	}
@@ -72,8 +68,7 @@ func TestAnswersOfTheApplication(t *testing.T) {
 
 	p.set(t, "target", "7")
 	p.set(t, "key", "")
-	p.click(t, "one")
-	p.until(t, sent)
+	p.send(t, "one")
 	if other := p.number(t, "other"); other != 1 {
 		t.Errorf("got %d others, want the 401 of the limiter", other)
 	}
@@ -83,8 +78,7 @@ func TestAnswersOfTheApplication(t *testing.T) {
 // TestKeyOfARoute: the page chooses a key for a route that needs one, and keeps the visitor's choice.
 func TestKeyOfARoute(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", phone)
-	p.until(t, ready)
+	p := openDemo(t, start(t), phone)
 	key := func(target, want string) {
 		t.Helper()
 		p.set(t, "target", target)
@@ -94,8 +88,7 @@ func TestKeyOfARoute(t *testing.T) {
 	}
 	key("0", "")
 	key("7", "demo-free")
-	p.click(t, "one")
-	p.until(t, sent)
+	p.send(t, "one")
 	if got := p.text(t, "status-line"); got != "POST /v1/charges → 200 OK" {
 		t.Errorf("got %q, want a charge", got)
 	}
@@ -110,10 +103,8 @@ func TestKeyOfARoute(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p := openDemo(t, s, desktop)
+	p.send(t, "burst-send")
 	p.alone()
 	s.stop()
 	p.click(t, "one")
@@ -138,8 +129,7 @@ func TestRestart(t *testing.T) {
 // TestFocus: a button that is pressed keeps the keyboard's focus, while requests run and afterwards.
 func TestFocus(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	p.set(t, "pace", "5")
 	p.set(t, "count", "3")
 	for _, id := range []string{"burst-send", "one"} {
@@ -159,12 +149,10 @@ func TestFocus(t *testing.T) {
 // TestForcedColours: with forced colours, what colours say is still there.
 func TestForcedColours(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", desktop, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	p := openDemo(t, start(t), desktop, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}},
 	}))
-	p.until(t, ready)
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	const background = `getComputedStyle(%s).backgroundColor`
 	for what, two := range map[string][2]string{
 		"the chosen traffic":    {`document.querySelector("input:checked + span")`, `document.querySelector("input:not(:checked) + span")`},
@@ -183,8 +171,7 @@ func TestForcedColours(t *testing.T) {
 // request, the approximation of two counters.
 func TestPromises(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	for _, traffic := range []string{"edge", "overload"} {
 		p.do(t, traffic, chromedp.Click(fmt.Sprintf("input[value=%q]", traffic)))
 		p.until(t, fmt.Sprintf(`document.getElementById("results").dataset.traffic === %q`, traffic))
@@ -202,12 +189,10 @@ func TestPromises(t *testing.T) {
 func TestPhone(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", phone)
-	p.until(t, ready)
+	p := openDemo(t, s, phone)
 	p.do(t, "scroll", chromedp.ScrollIntoView("#burst-send"))
 	const visible = `(id) => { const b = document.getElementById(id).getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight && b.height > 0 }`
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	for _, id := range []string{"burst-send", "allowed", "denied", "countdown", "left", "tank"} {
 		if !eval[bool](t, p, fmt.Sprintf("(%s)(%q)", visible, id)) {
 			t.Errorf("%s is not on the screen of the button", id)

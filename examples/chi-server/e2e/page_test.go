@@ -76,6 +76,14 @@ func open(t *testing.T, s *server, path string, width int64, setup ...action) *p
 	return p
 }
 
+// openDemo opens the page that sends requests, and waits until it is ready.
+func openDemo(t *testing.T, s *server, width int64, setup ...action) *page {
+	t.Helper()
+	p := open(t, s, "/", width, setup...)
+	p.until(t, ready)
+	return p
+}
+
 func (p *page) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -169,6 +177,13 @@ func (p *page) set(t *testing.T, id, value string) {
 func (p *page) click(t *testing.T, id string) {
 	t.Helper()
 	p.do(t, "click "+id, chromedp.Click("#"+id))
+}
+
+// send presses a button that sends requests, and waits until each request has its answer.
+func (p *page) send(t *testing.T, button string) {
+	t.Helper()
+	p.click(t, button)
+	p.until(t, sent)
 }
 
 // picture writes a picture of the whole page to the folder of go test -artifacts.

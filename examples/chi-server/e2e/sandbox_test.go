@@ -11,9 +11,7 @@ import (
 // TestSandbox: a visitor's limit is in force at once, and the server sends the units left.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	p.set(t, "target", "sandbox")
 	p.set(t, "algorithm", "sliding-window-log")
 	p.set(t, "window", "60")
@@ -22,8 +20,7 @@ func TestSandbox(t *testing.T) {
 	p.until(t, `document.getElementById("left").textContent === "6 of 6 left"`)
 	p.set(t, "cost", "2")
 	p.set(t, "count", "5")
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	if allowed, denied := p.number(t, "allowed"), p.number(t, "denied"); allowed != 3 || denied != 2 {
 		t.Errorf("got %d allowed and %d denied, want 3 and 2: each costs two of six", allowed, denied)
 	}
@@ -37,14 +34,12 @@ func TestSandbox(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	s := start(t, "-redis", "redis://"+redistest.Start(t).Addr(), "-demo-outage")
-	p := open(t, s, "/", phone)
-	p.until(t, ready)
+	p := openDemo(t, s, phone)
 	p.set(t, "target", "sandbox")
 	p.until(t, `document.getElementById("source").textContent === "decided by Redis"`)
 	p.click(t, "outage")
 	p.until(t, `document.getElementById("source").textContent === "decided without Redis"`)
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	if allowed, other := p.number(t, "allowed"), p.number(t, "other"); allowed == 0 || other > 0 {
 		t.Errorf("got %d allowed and %d errors without Redis, want some and none", allowed, other)
 	}

@@ -23,13 +23,11 @@ func (p *page) fill(t *testing.T, limit string, fields ...string) {
 // TestNever: a request that costs more than the limit has no time to come back, and the page does not say "now".
 func TestNever(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", phone)
-	p.until(t, ready)
+	p := openDemo(t, start(t), phone)
 	p.set(t, "target", "sandbox")
 	p.fill(t, "token-bucket 10/10s burst 2", "burst", "2")
 	p.set(t, "cost", "3")
-	p.click(t, "one")
-	p.until(t, sent)
+	p.send(t, "one")
 	p.until(t, `document.getElementById("countdown").textContent === "never"`)
 	last := eval[string](t, p, `[...document.querySelectorAll("#fields tbody tr")].at(-1).innerText`)
 	if !strings.Contains(last, "Retry-After") || !strings.Contains(last, "Waiting does not help") {
@@ -45,13 +43,11 @@ func TestNever(t *testing.T) {
 // TestWaitOfAnOldLimit: a wait ends when its limit is replaced.
 func TestWaitOfAnOldLimit(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	p.set(t, "target", "sandbox")
 	p.fill(t, "sliding-window-log 1/1m", "algorithm", "sliding-window-log", "requests", "1", "window", "60")
 	p.set(t, "count", "2")
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	p.until(t, `document.getElementById("countdown").textContent.endsWith(" s")`)
 	p.set(t, "requests", "9")
 	p.until(t, `document.getElementById("countdown").textContent === "now"`)
@@ -60,12 +56,10 @@ func TestWaitOfAnOldLimit(t *testing.T) {
 // TestLeakyBucket: a burst fills the queue of a leaky bucket, and the rest is denied, although a browser holds requests back.
 func TestLeakyBucket(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	p.set(t, "target", "sandbox")
 	p.fill(t, "leaky-bucket 10/10s burst 5", "algorithm", "leaky-bucket")
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	if allowed, denied := p.number(t, "allowed"), p.number(t, "denied"); allowed < 5 || denied == 0 || allowed+denied != 15 {
 		t.Errorf("got %d allowed and %d denied, want 15 in all, at least five of them served and some denied", allowed, denied)
 	}
@@ -74,8 +68,7 @@ func TestLeakyBucket(t *testing.T) {
 // TestRefusedLimit: the page shows why a limit is refused and which one is in force, until the form has that one again.
 func TestRefusedLimit(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", phone)
-	p.until(t, ready)
+	p := openDemo(t, start(t), phone)
 	p.set(t, "target", "sandbox")
 	p.fill(t, "leaky-bucket 10/10s burst 5", "algorithm", "leaky-bucket")
 	p.set(t, "window", "60")
@@ -95,8 +88,7 @@ func TestRefusedLimit(t *testing.T) {
 func TestServerGone(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := open(t, s, "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, s, desktop)
 	p.set(t, "target", "sandbox")
 	p.until(t, `document.getElementById("left").textContent === "10 of 10 left"`)
 	p.alone()
@@ -104,8 +96,7 @@ func TestServerGone(t *testing.T) {
 	p.until(t, `document.getElementById("source").textContent === "no connection to the server"`)
 	p.set(t, "requests", "7")
 	p.until(t, `document.getElementById("sandbox-says").textContent.startsWith("Not changed: the server does not answer.")`)
-	p.click(t, "one")
-	p.until(t, sent)
+	p.send(t, "one")
 	if got := p.text(t, "status-line"); got != "No answer: the server is unavailable." || p.number(t, "other") != 1 {
 		t.Errorf("got %q and %d others, want no answer, once", got, p.number(t, "other"))
 	}
@@ -123,13 +114,11 @@ func TestManyTabs(t *testing.T) {
 	s := start(t)
 	var p *page
 	for range 6 {
-		p = open(t, s, "/", desktop)
-		p.until(t, ready)
+		p = openDemo(t, s, desktop)
 		p.set(t, "target", "sandbox")
 		p.until(t, fmt.Sprintf(inForce, "token-bucket 10/10s"))
 	}
-	p.click(t, "burst-send")
-	p.until(t, sent)
+	p.send(t, "burst-send")
 	if allowed, denied := p.number(t, "allowed"), p.number(t, "denied"); allowed < 10 || allowed+denied != 15 {
 		t.Errorf("got %d allowed and %d denied, want 15 in all", allowed, denied)
 	}
@@ -138,10 +127,8 @@ func TestManyTabs(t *testing.T) {
 // TestAnotherRoute: the page shows no answer of another route.
 func TestAnotherRoute(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", phone)
-	p.until(t, ready)
-	p.click(t, "one")
-	p.until(t, sent)
+	p := openDemo(t, start(t), phone)
+	p.send(t, "one")
 	p.set(t, "target", "3")
 	if got := p.text(t, "status-line"); strings.Contains(got, "/v1/orders") || eval[bool](t, p, `document.getElementById("fields").checkVisibility()`) {
 		t.Errorf("got %q and the fields of another route's answer, want neither", got)
@@ -151,8 +138,7 @@ func TestAnotherRoute(t *testing.T) {
 // TestGaugeOfDenials: Retry-After says when one request fits, and not when a sliding window is empty.
 func TestGaugeOfDenials(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	eval[bool](t, p, `(() => { import("/demo/gauge.js").then((module) => { window.gauge = new module.Gauge() }); return true })()`)
 	p.until(t, "window.gauge")
 	const left = `(() => {
@@ -188,8 +174,7 @@ func TestWithoutScripts(t *testing.T) {
 // TestUnadvertised: the page does not blame the shown limit for a denial of a hidden one.
 func TestUnadvertised(t *testing.T) {
 	t.Parallel()
-	p := open(t, start(t), "/", desktop)
-	p.until(t, ready)
+	p := openDemo(t, start(t), desktop)
 	eval[bool](t, p, `(() => { import("/demo/fields.js").then((module) => { window.fields = module }); return true })()`)
 	p.until(t, "window.fields")
 	const says = `fields.explain(new Headers(%s), %d).map((row) => row.name + ": " + row.value).join(", ")`

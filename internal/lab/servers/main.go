@@ -132,7 +132,7 @@ func (b binaries) run(ctx context.Context, path, pkg string, args ...string) (io
 	cmd := exec.CommandContext(ctx, "go", append([]string{
 		"tool", "test2json", "-p", pkg, b.file(pkg), "-test.v=test2json", "-test.timeout=30m",
 	}, args...)...)
-	cmd.Dir, cmd.Env = filepath.Join(b.root, pkg), append(os.Environ(), "REDIS_SERVER="+path)
+	cmd.Dir, cmd.Env = filepath.Join(b.root, pkg), append(os.Environ(), "REDIS_SERVER="+path, "PENSTOCK_LONG=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	var exit *exec.ExitError
