@@ -97,3 +97,25 @@ func TestSights(t *testing.T) {
 		})
 	}
 }
+
+// TestUnknownRouteOfASmallLimit: denied requests show it, too, and the first known route ends it.
+func TestUnknownRouteOfASmallLimit(t *testing.T) {
+	f, _, _ := newFinder()
+	p := f.Policy("p", false)
+	for range judgedAfter {
+		p.See(&Sight{Sampled: true, Key: "rt=unmatched"})
+	}
+	if got := codes(p); len(got) != 1 || got[0] != "PS104" {
+		t.Errorf("got %v, want PS104", got)
+	}
+	p.See(&Sight{Sampled: true, Key: "rt=GET%20/v1"})
+	if got := codes(p); len(got) != 0 {
+		t.Errorf("got %v after a known route, want none", got)
+	}
+	for range 2 * judgedAfter {
+		p.See(&Sight{Sampled: true, Key: "rt=unmatched"})
+	}
+	if got := codes(p); len(got) != 0 {
+		t.Errorf("got %v of probes after a known route, want none", got)
+	}
+}
