@@ -205,7 +205,7 @@ func (p *place) store(home *place, now int64) {
 // for each other. It returns their set.
 func (m *Memory) lock(places []place) (set uint64) {
 	for i := range places {
-		set |= 1 << m.shardIndex(places[i].hash)
+		set |= 1 << (int(places[i].hash) & (len(m.shards) - 1))
 	}
 	for s := set; s != 0; s &= s - 1 {
 		m.shards[bits.TrailingZeros64(s)].mu.Lock()
@@ -220,8 +220,6 @@ func (m *Memory) unlock(set uint64) {
 }
 
 // The low half of a hash selects the shard, the high half a chain in it.
-func (m *Memory) shard(hash uint64) *shard { return &m.shards[m.shardIndex(hash)] }
-
-func (m *Memory) shardIndex(hash uint64) int { return int(hash) & (len(m.shards) - 1) }
+func (m *Memory) shard(hash uint64) *shard { return &m.shards[int(hash)&(len(m.shards)-1)] }
 
 func chainHash(hash uint64) uint32 { return uint32(hash >> 32) }

@@ -15,11 +15,13 @@ import (
 
 // after draws the consequences of the verdict.
 func (q *request) after() {
-	q.logTrouble()
+	if q.refusal.err != nil {
+		q.logTrouble()
+	}
 	if q.unknown != nil {
 		q.afterGuess()
 	}
-	if !q.verdict.Allowed || q.shadowDenied() {
+	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
 		q.countDenials()
 	}
 	if len(q.m.observers) > 0 {
@@ -32,7 +34,6 @@ func (q *request) after() {
 func (q *request) logTrouble() {
 	why := &q.refusal
 	switch {
-	case why.err == nil:
 	case why.outcome == OutcomeKeyError && why.status == http.StatusInternalServerError:
 		q.m.log.trouble("key function failure", why.policy.Name, why.err)
 	case why.outcome == OutcomeKeyError && why.status == http.StatusServiceUnavailable && q.http.Context().Err() == nil:

@@ -99,12 +99,12 @@ func (e *evidence) sharedDecided() bool {
 // fill writes a part's own figures, and returns the decision of its own check.
 func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithms.Decision) {
 	p.Name, p.Tier, p.Limit = a.policy.Name, a.tier, a.limit // by fields: a literal is made and then copied
-	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.hidden(), a.shadow, a.override, a.unknownTier
+	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.unadvertised, a.shadow, a.override, a.unknownTier
 	p.KeyHash = uint32(a.hash)
-	if a.configured != nil {
-		p.quota = a.configured.quota
+	if p.dynamic = a.dynamic; a.dynamic {
+		p.quota = a.policy.base.quota
 	} else {
-		p.quota, p.dynamic = a.policy.base.quota, true
+		p.quota = a.configured.quota
 	}
 	if a.denied > 0 {
 		p.Banned, p.Decision = a.banned, algorithms.Decision{RetryAfter: a.denied}
@@ -112,7 +112,7 @@ func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithm
 	}
 	own = &checks[a.own].Decision
 	p.Decision = *own
-	if a.deniedByBan(checks) {
+	if a.ban >= 0 && a.deniedByBan(checks) {
 		p.Banned, p.Decision = true, checks[a.ban].Decision
 	}
 	return own

@@ -26,22 +26,28 @@ func (q *request) examine() {
 		return // the key of a guess is an address, whatever the policy's key is
 	}
 	s := findings.Sight{Sampled: q.m.finder.Samples(), Header: q.http.Header, Path: q.http.URL.Path}
+	var outer *verdictContext
+	if s.Sampled && q.handled { // a second Check is intended
+		outer, _ = q.http.Context().Value(verdictKey{}).(*verdictContext)
+	}
 	for i := range q.parts {
 		a := &q.parts[i]
-		burst := a.limit.Burst() // 0 of the limit Nobody
-		s.UnknownTier, s.AboveBurst = a.unknownTier, burst > 0 && a.cost > burst && !q.verdict.Policies[i].Decision.Allowed
+		s.UnknownTier = a.unknownTier
+		if s.AboveBurst = !q.verdict.Policies[i].Decision.Allowed; s.AboveBurst {
+			burst := a.limit.Burst() // 0 of the limit Nobody
+			s.AboveBurst = burst > 0 && a.cost > burst
+		}
 		if s.Sampled {
-			s.Nested, s.Key = q.handled && q.nested(a.policy.Name), q.key(a)
+			s.Nested, s.Key = outer != nil && q.nested(outer, a.policy.Name), q.key(a)
 		}
 		a.policy.findings.See(&s)
 	}
 }
 
-// nested reports whether a policy of this name has charged the request already, in a
-// Middleware outside that has the same limiter. A second Check is intended.
-func (q *request) nested(policy string) bool {
-	outer, ok := q.http.Context().Value(verdictKey{}).(*verdictContext)
-	for ; ok; outer, ok = outer.Context.Value(verdictKey{}).(*verdictContext) {
+// nested reports whether a policy of this name has charged the request already, in outer
+// or in a Middleware outside of it that has the same limiter.
+func (q *request) nested(outer *verdictContext, policy string) bool {
+	for ok := true; ok; outer, ok = outer.Context.Value(verdictKey{}).(*verdictContext) {
 		if outer.keep() && wrapped.Same(outer.verdict.config.limiter, q.m.limiter) && outer.verdict.has(policy) {
 			return true
 		}

@@ -22,9 +22,11 @@ func (q *request) identify() {
 	case q.m.exempt != nil && q.exempt():
 		q.verdict.Exempt = true
 	default:
-		wait := q.guessed()
-		if wait > 0 {
-			keyaccess.NoLookup(&q.http, true)
+		var wait time.Duration
+		if q.m.guesses != nil && !q.m.guesses.Empty() {
+			if wait = q.guessed(); wait > 0 {
+				keyaccess.NoLookup(&q.http, true)
+			}
 		}
 		q.identifyAll(wait)
 	}
@@ -61,9 +63,11 @@ func (q *request) identifyAll(guessed time.Duration) {
 			return
 		}
 		q.keys = keys
-		if a := (part{policy: p, start: start, end: len(keys)}); q.rule(&a) && met == nil {
+		if a := (part{policy: p, start: start, end: len(keys), cost: 1}); (q.m.overrides == nil || q.rule(&a)) && met == nil {
 			q.choose(&a, tier)
-			a.cost = p.cost(q.http.Request)
+			if p.Cost != nil {
+				a.cost = p.Cost(q.http.Request)
+			}
 			q.add(a)
 		}
 	}
@@ -109,14 +113,14 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 	}
 	q.keys = keys
 	a := part{policy: p, end: len(keys), cost: 1, denied: wait}
-	asked := q.rule(&a)
+	asked := q.m.overrides == nil || q.rule(&a)
 	switch {
 	case q.banned:
 		q.unknown = nil
 	case wait > 0 && (!asked || a.shadow):
 		q.lift(&a)
 	case asked:
-		if !a.dynamic() {
+		if !a.dynamic {
 			a.set(p.base)
 		}
 		q.add(a)
@@ -126,9 +130,6 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 // guessed returns how long the request's address is still denied for unknown keys; 0 if
 // it is not.
 func (q *request) guessed() time.Duration {
-	if q.m.guesses == nil || q.m.guesses.Empty() {
-		return 0
-	}
 	start := len(q.keys)
 	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
 	if err != nil {
@@ -152,6 +153,7 @@ func (q *request) lift(address *part) {
 // add adds a part, unless an override bans another key.
 func (q *request) add(a part) {
 	a.shadow = a.shadow || a.policy.Shadow
+	q.shadows = q.shadows || a.shadow
 	a.own, a.ban, a.candidate = -1, -1, -1
 	if len(q.m.observers) > 0 {
 		a.hash = maphash.String(keySeed, q.key(&a))
@@ -159,12 +161,9 @@ func (q *request) add(a part) {
 	q.parts = append(q.parts, a)
 }
 
-// rule applies the override of the part's key. It reports false if the limiter
+// rule applies the override of the part's key, if there are overrides. It reports false if the limiter
 // need not be asked about the part. A ban replaces all other parts.
 func (q *request) rule(a *part) bool {
-	if q.m.overrides == nil {
-		return true
-	}
 	o, found := q.m.overrides.Find(a.policy.Name, q.key(a))
 	switch {
 	case found && o.Mode == ModeBanned && !a.policy.Shadow:

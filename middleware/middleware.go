@@ -135,6 +135,9 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 		return nil, nil
 	}
 	c := q.lend()
+	if !q.settles {
+		return c, nil
+	}
 	return c, q.reserve(c)
 }
 

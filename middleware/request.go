@@ -34,6 +34,7 @@ type request struct {
 
 	unknown error   // a key is unknown; the only part is the address's
 	banned  bool    // an override bans a key: no check is made
+	shadows bool    // a part is in shadow
 	settles bool    // units may be returned or forced after the decision
 	handled bool    // by a Handler; otherwise Check decides
 	err     error   // of the limiter
@@ -52,7 +53,9 @@ type part struct {
 	policy     *policy
 	tier       string           // of the identity, if the policy has it
 	limit      algorithms.Limit // in force
-	configured *limit           // the limit of the configuration; nil: an override or LimitOf chose the limit
+	configured *limit           // the limit of the configuration; nil if dynamic
+	dynamic    bool             // an override or LimitOf chose the limit
+	concurrent bool             // the limit is Concurrent
 	cost       int64
 
 	override    bool          // an override applies
@@ -94,7 +97,7 @@ func newRequest(m *Middleware, r *http.Request, handled bool) *request {
 func (q *request) free() {
 	q.http = keyfunc.Request{}
 	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
-	q.unknown, q.banned, q.settles, q.handled, q.err, q.refusal = nil, false, false, false, nil, refusal{}
+	q.unknown, q.banned, q.shadows, q.settles, q.handled, q.err, q.refusal = nil, false, false, false, false, nil, refusal{}
 	if q.verdict != nil {
 		q.verdict.free()
 	}

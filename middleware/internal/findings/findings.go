@@ -56,6 +56,7 @@ type Policy struct {
 	finder *Finder
 	name   string
 	byPeer bool // the key takes the peer's address
+	routes bool // the key may have a route
 
 	first, last [causes]atomic.Int64 // requests that showed the cause; last is negative after an Update
 
@@ -69,9 +70,10 @@ type Policy struct {
 }
 
 // Policy returns a policy that has no findings yet. byPeer says that its key takes
-// the peer's address, because it trusts no proxy.
-func (f *Finder) Policy(name string, byPeer bool) *Policy {
-	return &Policy{finder: f, name: name, byPeer: byPeer}
+// the peer's address, because it trusts no proxy; routes, that its key may have a
+// route.
+func (f *Finder) Policy(name string, byPeer, routes bool) *Policy {
+	return &Policy{finder: f, name: name, byPeer: byPeer, routes: routes}
 }
 
 // Replace is for the policy that replaces old after an Update. The present findings

@@ -37,7 +37,9 @@ func (p *Policy) See(s *Sight) {
 	if p.byPeer {
 		p.seeForwarding(len(s.Header["X-Forwarded-For"]) > 0 || len(s.Header["Forwarded"]) > 0)
 	}
-	p.seeRoute(s)
+	if p.routes {
+		p.seeRoute(s)
+	}
 }
 
 // seeForwarding counts forwarded requests.
