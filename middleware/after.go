@@ -64,21 +64,6 @@ func (q *request) openPolicy() string {
 	return q.parts[max(0, i)].policy.Name
 }
 
-// afterGuess ends the request of an unknown key. It returns a held unit,
-// because no handler will. It remembers an address that is denied.
-func (q *request) afterGuess() {
-	for i := range q.checks {
-		if c := q.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
-			c.Key = strings.Clone(c.Key) // its bytes are the request's
-			c.Op = algorithms.Return
-			q.m.settler.Settle(q.parts[0].policy.Name, c)
-		}
-	}
-	if v := q.verdict; v.Status == http.StatusTooManyRequests && q.asked() && q.m.guesses != nil {
-		q.m.guesses.Add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
-	}
-}
-
 // shadowDenied reports whether a shadow policy would have denied the request.
 func (q *request) shadowDenied() bool {
 	for i := range q.verdict.Policies {

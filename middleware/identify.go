@@ -99,57 +99,6 @@ func statusOf(err error) int {
 	}
 }
 
-// identifyGuess makes the part of a request with an unknown key: the policy
-// that met the key counts the client's address, one unit of Policy.Limit.
-//
-// If the address is denied already, for wait, the part is denied without a
-// check, unless an override of the address lifts that.
-func (q *request) identifyGuess(p *policy, wait time.Duration) {
-	q.parts, q.keys, q.kinds = q.parts[:0], q.keys[:0], q.config.kinds
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		q.refuseKey(p, err)
-		return
-	}
-	q.keys = keys
-	a := part{policy: p, end: len(keys), cost: 1, denied: wait}
-	asked := q.m.overrides == nil || q.rule(&a)
-	switch {
-	case q.banned:
-		q.unknown = nil
-	case wait > 0 && (!asked || a.shadow):
-		q.lift(&a)
-	case asked:
-		if !a.dynamic {
-			a.set(p.base)
-		}
-		q.add(a)
-	}
-}
-
-// guessed returns how long the request's address is still denied for unknown keys; 0 if
-// it is not.
-func (q *request) guessed() time.Duration {
-	start := len(q.keys)
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		return 0
-	}
-	q.keys = keys
-	wait := q.m.guesses.Wait(q.text(start, len(keys)), time.Since(q.m.made))
-	q.keys = keys[:start]
-	return wait
-}
-
-// lift ends the refusal of the address, because an override lets it pass, and
-// identifies the request again.
-func (q *request) lift(address *part) {
-	q.m.guesses.Remove(q.key(address))
-	keyaccess.NoLookup(&q.http, false)
-	q.unknown, q.keys = nil, q.keys[:0]
-	q.identifyAll(0)
-}
-
 // add adds a part, unless an override bans another key.
 func (q *request) add(a part) {
 	a.shadow = a.shadow || a.policy.Shadow
