@@ -26,6 +26,10 @@ type Request struct {
 	// IP or Peer; the zero Key means Peer.
 	ClientIP Key
 
+	// Known is the identity of the request, if its ID is not empty: User and APIKey
+	// then yield it, and call no function.
+	Known Identity
+
 	// NoLookup makes every well-formed API key unknown, without a lookup.
 	NoLookup bool
 
@@ -54,7 +58,11 @@ func (i *identifier) append(dst []byte, q *Request, value string) ([]byte, strin
 	if f.err != nil {
 		return nil, "", f.err
 	}
-	return appendEscaped(append(dst, "usr="...), f.identity.ID), f.identity.Tier, nil
+	return f.identity.append(dst)
+}
+
+func (i Identity) append(dst []byte) ([]byte, string, error) {
+	return appendEscaped(append(dst, "usr="...), i.ID), i.Tier, nil
 }
 
 // finding returns the remembered finding, or makes and remembers it.
@@ -105,6 +113,9 @@ func User(f func(context.Context) (Identity, bool)) Key {
 		return id, nil
 	}}
 	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		if q.Known.ID != "" {
+			return q.Known.append(dst)
+		}
 		return user.append(dst, q, "")
 	}, info)
 }

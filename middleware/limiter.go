@@ -3,9 +3,11 @@
 package ratelimit
 
 import (
+	"net/http"
 	"reflect"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
 )
 
 // sameLimiter reports whether a and b are certainly one limiter. Limiters that cannot
@@ -29,6 +31,23 @@ func isMemory(l algorithms.Limiter) bool {
 func unwrap(l algorithms.Limiter) algorithms.Limiter {
 	if w, ok := l.(interface{ Unwrap() algorithms.Limiter }); ok {
 		return w.Unwrap()
+	}
+	return nil
+}
+
+// A replayer is the limiter of package replay. Its Middlewares decide the requests of a log: they answer and hold none,
+// report to no observer, and count denials towards bans at once.
+type replayer interface {
+	Handler(m *Middleware, next http.Handler) http.Handler // instead of the Middleware's own
+	User() keyfunc.Identity                                // of the present request
+}
+
+// replayerOf returns the replayer that l is, or wraps; nil if there is none.
+func replayerOf(l algorithms.Limiter) replayer {
+	for ; l != nil; l = unwrap(l) {
+		if r, ok := l.(replayer); ok {
+			return r
+		}
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type Middleware struct {
 	doctor      doctor
 	guesses     *guesses // nil: Options.ClientIP is not set
 	slots       slots
+	replay      replayer // nil: requests are real
 	made        time.Time
 
 	exempt []netip.Prefix
@@ -59,6 +60,9 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	}
 	m.settler.made = m.settled
 	m.alone = isMemory(limiter)
+	if m.replay = replayerOf(limiter); m.replay != nil {
+		m.observers = nil
+	}
 	if m.limiterName == "" {
 		m.limiterName = defaultLimiterName(limiter)
 	}
@@ -102,6 +106,9 @@ func Must[T any](v T, err error) T {
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")
+	}
+	if m.replay != nil {
+		return m.replay.Handler(m, next)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, t := m.admit(w, r)

@@ -77,6 +77,9 @@ func newRequest(m *Middleware, r *http.Request) *request {
 	q := requests.Get().(*request)
 	q.m, q.config, q.verdict = m, m.config.Load(), verdicts.Get().(*Verdict)
 	q.http.Request, q.http.ClientIP = r, m.clientIP
+	if m.replay != nil {
+		q.http.Known = m.replay.User()
+	}
 	if len(m.observers) > 0 {
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
 	}

@@ -24,7 +24,6 @@ import (
 	chimiddleware "github.com/go-chi/chi/v5/middleware"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/examples/chi-server/replay"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
@@ -58,18 +57,25 @@ type taken struct {
 
 // logged is a line.
 type logged struct {
-	Time     time.Time           `json:"time"`
-	Address  string              `json:"address"`
-	User     string              `json:"user,omitempty"`
-	Method   string              `json:"method"`
-	Path     string              `json:"path"`
-	Status   int                 `json:"status"`
-	Bytes    int                 `json:"bytes"`
-	Duration float64             `json:"duration"`        // s
-	Settled  []replay.Settlement `json:"settled"`         // null: nothing could be settled
-	Alone    bool                `json:"alone,omitempty"` // decided without Redis, which replays cannot know
+	Time     time.Time    `json:"time"`
+	Address  string       `json:"address"`
+	User     string       `json:"user,omitempty"`
+	Method   string       `json:"method"`
+	Path     string       `json:"path"`
+	Status   int          `json:"status"`
+	Bytes    int          `json:"bytes"`
+	Duration float64      `json:"duration"`        // s
+	Settled  []settlement `json:"settled"`         // null: nothing could be settled
+	Alone    bool         `json:"alone,omitempty"` // decided without Redis, which replays cannot know
 
 	takes []taken
+}
+
+// A settlement is what was charged after the decision, or returned if it is negative.
+type settlement struct {
+	At     time.Time `json:"at"`
+	Policy string    `json:"policy"`
+	Units  int64     `json:"units"`
 }
 
 func newAccessLog(name string, clientIP keyfunc.Key) (*accessLog, error) {
@@ -150,7 +156,7 @@ func (l *accessLog) noteTakes(line *logged, checks []algorithms.Check, now time.
 		}
 		if l.settles[c.Policy] && c.Decision.Receipt.Units() > 0 {
 			t := taken{c.Policy, strings.Clone(c.Key), c.Decision.Receipt}
-			l.taken[t], line.takes, line.Settled = line, append(line.takes, t), []replay.Settlement{}
+			l.taken[t], line.takes, line.Settled = line, append(line.takes, t), []settlement{}
 		}
 	}
 }
@@ -165,9 +171,9 @@ func (l *accessLog) noteSettlements(checks []algorithms.Check, now time.Time) {
 		switch {
 		case line == nil:
 		case c.Op == algorithms.Return:
-			line.Settled = append(line.Settled, replay.Settlement{At: now, Policy: c.Policy, Units: -c.Cost})
+			line.Settled = append(line.Settled, settlement{At: now, Policy: c.Policy, Units: -c.Cost})
 		case c.Op == algorithms.Force:
-			line.Settled = append(line.Settled, replay.Settlement{At: now, Policy: c.Policy, Units: c.Cost})
+			line.Settled = append(line.Settled, settlement{At: now, Policy: c.Policy, Units: c.Cost})
 		}
 	}
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 
-	"github.com/penstock-go/penstock/examples/chi-server/replay"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
@@ -18,10 +17,7 @@ var accounts = map[string]keyfunc.Identity{
 
 // lookup returns the account of an API key. A service would ask its database,
 // through a bounded cache that also remembers unknown keys.
-func lookup(ctx context.Context, apiKey string) (keyfunc.Identity, error) {
-	if user, ok := replay.User(ctx); ok {
-		return user, nil // of a log, instead of a key
-	}
+func lookup(_ context.Context, apiKey string) (keyfunc.Identity, error) {
 	identity, ok := accounts[apiKey]
 	if !ok {
 		return keyfunc.Identity{}, keyfunc.ErrUnknown

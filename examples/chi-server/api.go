@@ -38,8 +38,8 @@ type backend struct {
 // newBackend returns a backend in Redis, or in memory without -redis.
 func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
 	switch {
-	case c.engine != nil:
-		return &backend{c.engine.Limiter(), overrides.NewMemory(), func() error { return nil }}, nil
+	case c.limiter != nil:
+		return &backend{c.limiter, overrides.NewMemory(), func() error { return nil }}, nil
 	case c.redis != nil:
 		return newShared(ctx, c, w)
 	}
@@ -134,9 +134,6 @@ func (a *api) limit(c config, w *watch) (map[string]func(http.Handler) http.Hand
 			Logger:    w.log,
 		}
 		name := policies[0].Name
-		if c.engine != nil {
-			o.Observers = nil
-		}
 		if name == "console" {
 			o.Overrides = nil // operators may switch off every limit except that on guesses of their token
 		}
@@ -146,9 +143,6 @@ func (a *api) limit(c config, w *watch) (map[string]func(http.Handler) http.Hand
 			continue
 		}
 		named[name], a.limited = m.Handler, append(a.limited, m)
-		if c.engine != nil {
-			named[name] = c.engine.Check(m)
-		}
 	}
 	return named, errs
 }

@@ -16,8 +16,8 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/examples/chi-server/replay"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/replay"
 )
 
 // A config holds the values of the flags.
@@ -28,13 +28,13 @@ type config struct {
 	trusted    []netip.Prefix
 	headers    headers.Dialect
 	overrides  []override
-	adminToken string          // empty: there is no /admin/
-	demoOutage bool            // the page at / may simulate an outage of Redis
-	hammer     string          // a URL to send requests to, instead of serving
-	accessLog  string          // a file for -replay; empty: none
-	log        *accessLog      // of that file
-	replay     *replay.Options // logs to replay, instead of serving; nil: none
-	engine     *replay.Engine  // decides instead of a backend; nil: the server serves
+	adminToken string             // empty: there is no /admin/
+	demoOutage bool               // the page at / may simulate an outage of Redis
+	hammer     string             // a URL to send requests to, instead of serving
+	accessLog  string             // a file for -replay; empty: none
+	log        *accessLog         // of that file
+	replay     *replay.Options    // of logs to replay, instead of serving
+	limiter    algorithms.Limiter // of a replay; nil: the backend's
 }
 
 const minToken = 16 // bytes
@@ -42,7 +42,7 @@ const minToken = 16 // bytes
 // values are the texts of the flags.
 type values struct {
 	addr, redis, prefix, trusted, headers, overrides, adminToken string
-	hammer, accessLog, replay                                    string
+	hammer, accessLog                                            string
 	demoOutage                                                   bool
 	replays                                                      *replay.Options
 }
@@ -62,7 +62,6 @@ func defineFlags(flags *flag.FlagSet) *values {
 	flags.BoolVar(&v.demoOutage, "demo-outage", false, "let visitors of / simulate an outage of Redis for their sandboxes; requires -redis")
 	flags.StringVar(&v.hammer, "hammer", "", "send requests to this `URL` until interrupted, instead of serving")
 	flags.StringVar(&v.accessLog, "access-log", "", "write JSON lines to this `file`. The server then decides one request at a time, and -replay decides the lines exactly as the server did")
-	flags.StringVar(&v.replay, "replay", "", "replay this access `log`, instead of serving. More files may follow the flags; - is the standard input")
 	return v
 }
 
@@ -80,18 +79,16 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	c := config{addr: v.addr, prefix: v.prefix, adminToken: v.adminToken, demoOutage: v.demoOutage, hammer: v.hammer, accessLog: v.accessLog}
 	var errs, err error
-	if v.replay != "" {
-		c.replay = v.replays
-		c.replay.Files = append([]string{v.replay}, flags.Args()...)
-		errs = c.replay.Validate()
-		if v.overrides != "" && v.replays.Policies != "" {
+	if c.replay = v.replays; len(c.replay.Files) > 0 {
+		c.replay.Files = append(c.replay.Files, flags.Args()...)
+		if v.overrides != "" && v.replays.PoliciesFile != "" {
 			errs = errors.Join(errs, errors.New("-override and -policies cannot be combined: write the limit into the file"))
 		}
 	} else if flags.NArg() > 0 {
 		errs = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	flags.Visit(func(f *flag.Flag) {
-		switch replays := c.replay != nil; {
+		switch replays := len(c.replay.Files) > 0; {
 		case !replays && slices.Contains(replayFlags, f.Name):
 			errs = errors.Join(errs, fmt.Errorf("-%s requires -replay", f.Name))
 		case replays && (f.Name == "hammer" || slices.Contains(servingFlags, f.Name)):

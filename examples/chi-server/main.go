@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	switch {
 	case c.hammer != "":
 		err = hammer(ctx, c.hammer, stderr)
-	case c.replay != nil:
+	case len(c.replay.Files) > 0:
 		err = c.replayLogs(ctx, os.Stdin, os.Stdout, stderr)
 	default:
 		log := slog.New(slog.NewTextHandler(stderr, nil))

@@ -17,7 +17,7 @@ const examples = `chi-server is an API with a limit for each route.
 `
 
 // replayFlags require -replay.
-var replayFlags = []string{"policies", "routes", "plans", "format", "svg", "deny-requests", "deny-clients", "headroom"}
+var replayFlags = []string{"policies", "routes", "tiers", "format", "svg", "deny-requests", "deny-clients", "headroom"}
 
 // A replay serves nothing, and limits in memory.
 var (

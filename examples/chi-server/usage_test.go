@@ -66,7 +66,7 @@ func TestWrongFlags(t *testing.T) {
 		{[]string{"-admin-token", "short"}, "-admin-token has 5 bytes: want 16 or more", exitUsage},
 		{[]string{"-hammer", "localhost"}, `-hammer "localhost": want a URL, e.g. http://127.0.0.1:8080/v1/orders/1`, exitUsage},
 		{[]string{"-svg", "x"}, "-svg requires -replay", exitUsage},
-		{[]string{"-replay", "x", "-format", "xml"}, `-format "xml": want text or json`, exitUsage},
+		{[]string{"-replay", "x", "-format", "xml"}, `replay: the format is "xml"; want text or json`, exitFailed},
 		{[]string{"extra"}, `unexpected argument "extra"`, exitUsage},
 		{
 			[]string{"-redis", "redis://127.0.0.1:1", "-prefix", "a b"},

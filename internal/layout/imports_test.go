@@ -43,7 +43,7 @@ func TestOperatorsPackagesNeedExportedNamesOnly(t *testing.T) {
 	}
 	t.Parallel()
 	adopter := t.TempDir()
-	for _, name := range []string{"console", "statuspage", "overrides", "prommetrics", "internal/recent", "internal/hashed"} {
+	for _, name := range []string{"console", "statuspage", "overrides", "prommetrics", "replay", "internal/recent", "internal/hashed"} {
 		copyPackage(t, filepath.Join("../../middleware", name), filepath.Join(adopter, path.Base(name)))
 	}
 	root, err := filepath.Abs("../..")

@@ -82,14 +82,17 @@ var importRules = []importRule{
 		"middleware/client imports algorithms and headers only",
 	},
 	{
+		"middleware/replay", []string{"algorithms", "keyfunc", "middleware"}, []string{chi},
+		"middleware/replay imports middleware, algorithms, keyfunc and chi only",
+	},
+	{
 		"middleware/prommetrics", []string{"algorithms", "middleware", "middleware/client"}, []string{prometheus, sketches},
 		"middleware/prommetrics imports middleware, client, algorithms, the Prometheus client and hyperloglog only",
 	},
 	{
 		"examples", []string{
 			"algorithms", "algorithms/lease", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
-			"middleware/overrides", "middleware/prommetrics", "middleware/statuspage", "examples/chi-server/playground",
-			"examples/chi-server/replay",
+			"middleware/overrides", "middleware/prommetrics", "middleware/replay", "middleware/statuspage", "examples/chi-server/playground",
 		},
 		[]string{chi, goRedis, prometheus},
 		"examples import what users import: public packages, their own parts, chi, go-redis and the Prometheus client",

@@ -14,21 +14,23 @@ import (
 
 // A field reads the value of a member of a JSON object: the text of a string, or any
 // other value as it is written.
-type field func(l *Line, value string) error
+type field func(l *entry, value string) error
 
-// fields are the fields by their names in lower case. The first name of a row is ours;
-// the others are those of nginx, Caddy, Envoy and logging libraries.
+// fields are the fields by their names in lower case, or as they are written. The first
+// name of a row is ours; the others are those of nginx, Caddy, Traefik, Envoy and logging
+// libraries.
 var fields = named(map[string]field{
-	"time ts timestamp @timestamp time_local time_iso8601 msec start_time": (*Line).setTime,
-	"address remote_addr remote_ip client_ip remote_host clientip ip":      func(l *Line, v string) error { l.Address = v; return nil },
-	"user key user_id remote_user":                                         (*Line).setUser,
-	"method request_method verb":                                           func(l *Line, v string) error { l.Method = v; return nil },
-	"path uri request_uri url":                                             func(l *Line, v string) error { l.Path = v; return nil },
-	"request":                                                              (*Line).setRequest,
-	"status status_code response_code code":                                func(l *Line, v string) error { return l.setStatus([]byte(v)) },
-	"duration request_time latency elapsed":                                (*Line).setDuration,
-	"cost":                                                                 (*Line).setCost,
-	"settled":                                                              func(l *Line, v string) error { return json.Unmarshal([]byte(v), &l.Settled) },
+	"time ts timestamp @timestamp time_local time_iso8601 msec start_time startutc": (*entry).setTime,
+	"address remote_addr remote_ip client_ip remote_host clientip clienthost ip":    func(l *entry, v string) error { l.Address = v; return nil },
+	"user key user_id remote_user clientusername":                                   (*entry).setUser,
+	"method request_method requestmethod verb":                                      func(l *entry, v string) error { l.Method = v; return nil },
+	"path uri request_uri requestpath url":                                          func(l *entry, v string) error { l.Path = v; return nil },
+	"request":                                                                       (*entry).setRequest,
+	"status status_code response_code downstreamstatus code":                        func(l *entry, v string) error { return l.setStatus([]byte(v)) },
+	"duration request_time latency elapsed":                                         (*entry).setDuration,
+	"Duration":                                                                      (*entry).setNanoseconds, // Traefik's
+	"cost":                                                                          (*entry).setCost,
+	"settled":                                                                       func(l *entry, v string) error { return json.Unmarshal([]byte(v), &l.Settled) },
 })
 
 func named(rows map[string]field) map[string]field {
@@ -41,7 +43,7 @@ func named(rows map[string]field) map[string]field {
 	return all
 }
 
-func (l *Line) setUser(value string) error {
+func (l *entry) setUser(value string) error {
 	if value != "-" && value != "null" {
 		l.User = value
 	}
@@ -49,7 +51,7 @@ func (l *Line) setUser(value string) error {
 }
 
 // setRequest reads a request line, as nginx's $request.
-func (l *Line) setRequest(value string) error {
+func (l *entry) setRequest(value string) error {
 	method, path, ok := strings.Cut(value, " ")
 	if !ok {
 		return errRequest
@@ -60,11 +62,14 @@ func (l *Line) setRequest(value string) error {
 }
 
 // setTime reads a time of RFC 3339 or of Common Log Format, or Unix time in seconds,
-// milliseconds, microseconds or nanoseconds.
-func (l *Line) setTime(value string) error {
+// milliseconds, microseconds or nanoseconds. Of two times, as Traefik logs them, the one
+// with fractions of a second counts.
+func (l *entry) setTime(value string) error {
 	for _, layout := range [...]string{time.RFC3339Nano, commonTime} {
 		if t, err := time.Parse(layout, value); err == nil {
-			l.Time = t.UnixMicro()
+			if at := t.UnixMicro(); at%micros != 0 || l.Time%micros == 0 {
+				l.Time = at
+			}
 			return nil
 		}
 	}
@@ -83,7 +88,7 @@ func (l *Line) setTime(value string) error {
 const maxDuration = 30 * 24 * time.Hour
 
 // setDuration reads seconds, or a duration as Go writes it.
-func (l *Line) setDuration(value string) error {
+func (l *entry) setDuration(value string) error {
 	if value == "-" || value == "null" {
 		return nil
 	}
@@ -103,7 +108,15 @@ func (l *Line) setDuration(value string) error {
 	return nil
 }
 
-func (l *Line) setCost(value string) error {
+// setNanoseconds reads a whole number of nanoseconds, or what setDuration reads.
+func (l *entry) setNanoseconds(value string) error {
+	if _, err := strconv.ParseUint(value, 10, 64); err == nil {
+		value += "ns"
+	}
+	return l.setDuration(value)
+}
+
+func (l *entry) setCost(value string) error {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
 		return fmt.Errorf("the cost %q is not a count", value)
@@ -114,9 +127,21 @@ func (l *Line) setCost(value string) error {
 
 var errJSON = errors.New("no JSON object")
 
-// parseJSON reads the members of an object. It reads only the outermost level, because
-// decoding into a map takes five times as long.
-func (p *parser) parseJSON(l *Line, text string) error {
+// parseJSON reads an object. The entry keeps no part of the text.
+func (l *entry) parseJSON(text string) error {
+	if err := l.setMembers(text); err != nil {
+		return err
+	}
+	all := l.Address + l.User + l.Method + l.Path // one allocation
+	for _, field := range []*string{&l.Address, &l.User, &l.Method, &l.Path} {
+		*field, all = all[:len(*field)], all[len(*field):]
+	}
+	return nil
+}
+
+// setMembers reads the members of an object, and of its member "request". It reads no
+// other level, because decoding into a map takes five times as long.
+func (l *entry) setMembers(text string) error {
 	rest := skipSpace(text[1:])
 	if rest == "}" {
 		return nil
@@ -129,18 +154,13 @@ func (p *parser) parseJSON(l *Line, text string) error {
 		if after = skipSpace(after); after == "" || after[0] != ':' {
 			return errJSON
 		}
-		value, after, err := cutValue(skipSpace(after[1:]))
+		text := skipSpace(after[1:])
+		value, after, err := cutValue(text)
+		if err == nil {
+			err = l.set(name, value, text[0] == '{')
+		}
 		if err != nil {
 			return err
-		}
-		if set := fields[name]; set != nil {
-			if err := set(l, value); err != nil {
-				return err
-			}
-		} else if set := fields[strings.ToLower(name)]; set != nil {
-			if err := set(l, value); err != nil {
-				return err
-			}
 		}
 		switch after = skipSpace(after); {
 		case after == "}":
@@ -150,6 +170,21 @@ func (p *parser) parseJSON(l *Line, text string) error {
 		}
 		rest = skipSpace(after[1:])
 	}
+}
+
+// set reads the value of a member.
+func (l *entry) set(name, value string, object bool) error {
+	if object && name == "request" { // Caddy's
+		return l.setMembers(value)
+	}
+	read := fields[name]
+	if read == nil {
+		read = fields[strings.ToLower(name)]
+	}
+	if read == nil {
+		return nil
+	}
+	return read(l, value)
 }
 
 func skipSpace(s string) string { return strings.TrimLeft(s, " \t\r\n") }

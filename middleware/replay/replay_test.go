@@ -23,32 +23,27 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// service has no routes of its own.
-var service = Service{Router: func(*Engine) (chi.Router, error) { return chi.NewRouter(), nil }}
+// A build is the function of a service.
+type build = func(algorithms.Limiter) (http.Handler, error)
 
-// options parses flags.
-func options(t *testing.T, args ...string) *Options {
+// run replays a log from the standard input. args are flags; without a function, they name files of policies and routes.
+func run(t *testing.T, service build, log string, out io.Writer, args ...string) error {
 	t.Helper()
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	o := Flags(flags)
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(append([]string{"-replay", "-"}, args...)); err != nil {
 		t.Fatal(err)
 	}
-	if o.Files = flags.Args(); len(o.Files) == 0 {
-		o.Files = []string{"-"}
-	}
-	if err := o.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	return o
+	o.Stdin, o.Stdout, o.Stderr = strings.NewReader(log), out, io.Discard
+	return Run(t.Context(), service, o)
 }
 
-// report replays a log from the standard input.
-func report(t *testing.T, s Service, log string, args ...string) (r Report) {
+// reportOf replays a log.
+func reportOf(t *testing.T, service build, log string, args ...string) (r report) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Run(t.Context(), options(t, append(args, "-format", "json")...), s, strings.NewReader(log), &out, io.Discard); err != nil {
+	if err := run(t, service, log, &out, append(args, "-format", "json")...); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -105,13 +100,13 @@ func TestOutage(t *testing.T) {
 		requests = append(requests, sent{30*time.Minute + time.Duration(i)*time.Second, 1})
 	}
 	log, routes := text(requests), write(t, "routes", "GET /orders/{id}\n")
-	for mode, want := range map[string]Outage{
+	for mode, want := range map[string]outage{
 		"open":   {Requests: 140, Admitted: 140, Beyond: 30},
 		"closed": {Requests: 140},
 		"local":  {Requests: 140, Admitted: 110},
 	} {
 		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":"fixed-window 20/1m","candidate":"fixed-window 30/1m","fail":%q}]`, mode))
-		r := report(t, service, log, "-policies", file, "-routes", routes)
+		r := reportOf(t, nil, log, "-policies", file, "-routes", routes)
 		got := r.Policies[0].Outage
 		if start := got.Start.Sub(r.Start); start < 21*time.Minute || start > 30*time.Minute {
 			t.Errorf("%s: begins after %v, want minute 30 in it", mode, start)
@@ -134,7 +129,7 @@ func TestDisorder(t *testing.T) {
 	late = strings.ReplaceAll(late, "T00:3", "T07:3")
 	file, routes := write(t, "policies", `[{"name":"p","limit":"60/1m"}]`), write(t, "routes", "GET /orders/{id}\n")
 	var out bytes.Buffer
-	if err := Run(t.Context(), options(t, "-policies", file, "-routes", routes), service, strings.NewReader(late), &out, io.Discard); err != nil {
+	if err := run(t, nil, late, &out, "-policies", file, "-routes", routes); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Do not trust", "no proposal      the log is out of order"} {
@@ -144,18 +139,18 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
-// TestPlansWithOneLimit: the proposal for plans with the same limit is one field of Go.
-func TestPlansWithOneLimit(t *testing.T) {
+// TestTiersWithOneLimit: the proposal for tiers with the same limit is one field of Go.
+func TestTiersWithOneLimit(t *testing.T) {
 	t.Parallel()
 	log := strings.ReplaceAll(text(behaved(1000, 1)), `"address":"10.`, `"user":"10.`)
-	var plans strings.Builder
+	var tiers strings.Builder
 	for client := range 1010 {
-		fmt.Fprintf(&plans, "10.0.%d.%d %s\n", client>>8, client&255, []string{"a", "b"}[client%2])
+		fmt.Fprintf(&tiers, "10.0.%d.%d %s\n", client>>8, client&255, []string{"a", "b"}[client%2])
 	}
-	file := write(t, "policies", `[{"name":"p","key":["user"],"limit":"1/1m","plans":{"a":"60/1m","b":"60/1m"}}]`)
-	r := report(t, service, log, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-plans", write(t, "plans", plans.String()))
+	file := write(t, "policies", `[{"name":"p","key":["user"],"limit":"1/1m","tiers":{"a":"60/1m","b":"60/1m"}}]`)
+	r := reportOf(t, nil, log, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-tiers", write(t, "tiers", tiers.String()))
 	if p := r.Policies[0].Proposal; p == nil || strings.Count(p.Code, "Tiers") != 1 || strings.Count(p.Code, "algorithms.TokenBucket") != 2 {
-		t.Errorf("got %+v, want one field with both plans", p)
+		t.Errorf("got %+v, want one field with both tiers", p)
 	}
 }
 
@@ -163,7 +158,8 @@ func TestPlansWithOneLimit(t *testing.T) {
 func TestBadChart(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := Run(t.Context(), options(t, "-svg", "/nonexistent/chart.svg"), service, strings.NewReader(text([]sent{{0, 1}})), &out, io.Discard)
+	policies, routes := write(t, "policies", `[{"name":"p","limit":"1/1m"}]`), write(t, "routes", "GET /orders/{id}\n")
+	err := run(t, nil, text([]sent{{0, 1}}), &out, "-svg", "/nonexistent/chart.svg", "-policies", policies, "-routes", routes)
 	if err == nil || !strings.Contains(out.String(), "1 requests") {
 		t.Errorf("got %v and %q, want an error and a report", err, out.String())
 	}
@@ -172,17 +168,17 @@ func TestBadChart(t *testing.T) {
 // TestPoliciesFile: the error reports every mistake of the file.
 func TestPoliciesFile(t *testing.T) {
 	t.Parallel()
-	file := write(t, "policies", `[{"name":"a b","limit":"10","plans":{"pro":"x"},"fail":"sometimes","typo":1,"routes":["GET /x"],"key":["cookie"]},
+	file := write(t, "policies", `[{"name":"a b","limit":"10","tiers":{"pro":"x"},"fail":"sometimes","typo":1,"routes":["GET /x"],"key":["cookie"]},
 		{"name":"p","limit":"1/1m","costs":{"GET /orders/{id}":-1},"charge_if":"401"},{"name":"p","limit":"1/1m"}]`)
-	err := Run(t.Context(), options(t, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n")), service, strings.NewReader(""), io.Discard, io.Discard)
-	for _, want := range []string{`"a b"`, `limit "10"`, "plans: pro", `"sometimes"`, `"typo"`, `"GET /x"`, `"cookie"`, "a letter", "-1", "charge_if", "is taken"} {
+	err := run(t, nil, "", io.Discard, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"))
+	for _, want := range []string{`"a b"`, `limit "10"`, "tiers: pro", `"sometimes"`, `"typo"`, `"GET /x"`, `"cookie"`, "a letter", "-1", "charge_if", "is taken"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s in it", err, want)
 		}
 	}
 }
 
-// TestCounts: plans, costs, outcomes that do not count, users and routes count as in a server.
+// TestCounts: tiers, costs, outcomes that do not count, users and routes count as in a server.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	line := func(second int, user, method, path string, status int) string {
@@ -196,10 +192,10 @@ func TestCounts(t *testing.T) {
 		log.WriteString(line(i, "", "GET", "/stray", 404))
 	}
 	file := write(t, "policies", `[
-		{"name":"orders","key":["user","address"],"per_route":true,"limit":"fixed-window 6/1m","plans":{"pro":"fixed-window 16/1m"},"costs":{"GET /orders/{id}":2},"routes":["GET /orders/{id}"]},
+		{"name":"orders","key":["user","address"],"per_route":true,"limit":"fixed-window 6/1m","tiers":{"pro":"fixed-window 16/1m"},"costs":{"GET /orders/{id}":2},"routes":["GET /orders/{id}"]},
 		{"name":"login","limit":"fixed-window 3/1m","charge_if":[401],"routes":["POST /login"]},
 		{"name":"strays","key":["all"],"limit":"fixed-window 1/1m","routes":["unmatched"]}]`)
-	r := report(t, service, log.String(), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\nPOST /login\n"), "-plans", write(t, "plans", "bob pro\n"))
+	r := reportOf(t, nil, log.String(), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\nPOST /login\n"), "-tiers", write(t, "tiers", "bob pro\n"))
 	got := make(map[string]string)
 	for _, p := range r.Policies {
 		got[p.Policy+" "+p.Limit+" "+p.Route] = fmt.Sprintf("%d of %d", p.Results[0].Denied, p.Results[0].Requests)
@@ -225,7 +221,7 @@ func TestRedisMemory(t *testing.T) {
 		requests = append(requests, sent{time.Duration(i) * 10 * time.Minute, 1})
 	}
 	file := write(t, "policies", `[{"name":"p","limit":"sliding-window-log 100/1m"}]`)
-	got := report(t, service, text(requests), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n")).Policies[0].Redis.Bytes
+	got := reportOf(t, nil, text(requests), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n")).Policies[0].Redis.Bytes
 	if most := int64(100 + logBytes + 2*logEntry); got > most {
 		t.Errorf("got %d bytes, want at most %d", got, most)
 	}
@@ -239,19 +235,19 @@ func TestHead(t *testing.T) {
 		method, path, _ := strings.Cut(request, " ")
 		fmt.Fprintf(&log, `{"time":"2026-01-01T00:00:00Z","address":"192.0.2.1","method":%q,"path":%q,"status":200}`+"\n", method, path)
 	}
-	s := Service{Router: func(*Engine) (chi.Router, error) {
+	s := func(l algorithms.Limiter) (http.Handler, error) {
 		r := chi.NewRouter()
-		r.Use(chimiddleware.GetHead)
+		r.Use(chimiddleware.GetHead, ratelimit.Must(ratelimit.New(l, nil, ratelimit.Policy{Name: "p", Limit: algorithms.Nobody(), Shadow: true})).Handler)
 		for _, path := range []string{"/a", "/b/"} {
 			r.Get(path, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s ran its handler", r.Method, r.URL) })
 		}
 		return r, nil
-	}}
-	if r := report(t, s, log.String()); r.Unrouted != 0 {
+	}
+	if r := reportOf(t, s, log.String()); r.Unrouted != 0 {
 		t.Errorf("got %d requests without a route, want none", r.Unrouted)
 	}
 	policies := write(t, "policies", `[{"name":"p","per_route":true,"limit":"fixed-window 8/1m","costs":{"GET /a":9,"GET /b/":5}}]`)
-	for _, p := range report(t, s, log.String(), "-policies", policies).Policies {
+	for _, p := range reportOf(t, s, log.String(), "-policies", policies).Policies {
 		if p.Results[0].Denied != 1 {
 			t.Errorf("%s: got %d denied, want 1", p.Route, p.Results[0].Denied)
 		}
@@ -267,7 +263,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		fmt.Fprintf(&log, `{"time":"2026-01-01T00:00:00Z","address":%q,"method":"GET","path":"/","status":200}`+"\n", address)
 	}
-	r := report(t, service, log.String(), "-policies", write(t, "policies", `[{"name":"p","limit":"1/1m"}]`), "-routes", write(t, "routes", "GET /\n"))
+	r := reportOf(t, nil, log.String(), "-policies", write(t, "policies", `[{"name":"p","limit":"1/1m"}]`), "-routes", write(t, "routes", "GET /\n"))
 	if got := r.Policies[0].Results[0]; r.Unknown != 3 || got.Requests != 10 || got.Keys != 4 {
 		t.Errorf("got %d unknown addresses, %d requests and %d keys, want 3, 10 and 4", r.Unknown, got.Requests, got.Keys)
 	}
@@ -279,8 +275,7 @@ func TestOutput(t *testing.T) {
 	file := write(t, "policies", `[{"name":"orders","limit":"20/1m burst 5"}]`)
 	svg := write(t, "chart.svg", "")
 	var out bytes.Buffer
-	err := Run(t.Context(), options(t, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-svg", svg), service,
-		strings.NewReader(text(behaved(100, 10))+"<bad>\n"), &out, io.Discard)
+	err := run(t, nil, text(behaved(100, 10))+"<bad>\n", &out, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-svg", svg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,14 +296,16 @@ func TestOutput(t *testing.T) {
 // TestHold: a concurrent limit counts requests while they run.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	e := NewEngine(nil)
-	m := ratelimit.Must(ratelimit.New(e.Limiter(), nil, ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Limit: algorithms.Concurrent(2, 3*time.Second)}))
-	e.Handle(e.Check(m)(http.NotFoundHandler()))
+	e := newEngine(nil)
+	m := ratelimit.Must(ratelimit.New(e.limiter, nil, ratelimit.Policy{Name: "p", Key: keyfunc.Const("all"), Limit: algorithms.Concurrent(2, 3*time.Second)}))
+	if err := e.serve(m.Handler(http.NotFoundHandler())); err != nil {
+		t.Fatal(err)
+	}
 	for i, tt := range []struct {
 		second, lasts int
 		status        int
 	}{{100, 10, 0}, {101, 1, 0}, {101, 1, 429}, {102, 30, 0}, {109, 1, 429}, {110, 1, 0}} {
-		v, ok := e.Serve(&Line{
+		v, ok := e.decide(&entry{
 			Time: int64(tt.second)*micros + 100*micros*864, Duration: time.Duration(tt.lasts) * time.Second,
 			Address: "192.0.2.1", Method: "GET", Path: "/", Status: 200,
 		})

@@ -4,6 +4,7 @@ package replay
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ type filePolicy struct {
 	Key       []string          `json:"key"`       // the first of "user" and "address" that a request has, or "all"; none: address
 	PerRoute  bool              `json:"per_route"` // each route for itself
 	Limit     string            `json:"limit"`
-	Plans     map[string]string `json:"plans"`     // limits by plan
+	Tiers     map[string]string `json:"tiers"`     // limits by tier
 	Candidate string            `json:"candidate"` // a limit to try
 	Costs     map[string]int64  `json:"costs"`     // by route; 1 for all others
 	ChargeIf  []int             `json:"charge_if"` // statuses that count; none: all
@@ -105,11 +106,11 @@ func (f *filePolicy) policy(routes []string) (ratelimit.Policy, error) {
 		candidate := limit("candidate", f.Candidate)
 		p.Candidate = &candidate
 	}
-	for plan, text := range f.Plans {
+	for tier, text := range f.Tiers {
 		if p.Tiers == nil {
 			p.Tiers = make(map[string]algorithms.Limit)
 		}
-		p.Tiers[plan] = limit("plans: "+plan, text)
+		p.Tiers[tier] = limit("tiers: "+tier, text)
 	}
 	for _, route := range f.Routes {
 		if route != unmatched && !slices.Contains(routes, route) {
@@ -155,7 +156,7 @@ func (f *filePolicy) key() (keyfunc.Key, error) {
 	for _, kind := range kinds {
 		switch kind {
 		case "user":
-			parts = append(parts, keyfunc.User(User))
+			parts = append(parts, keyfunc.User(noUser))
 		case "address":
 			parts = append(parts, keyfunc.IP(nil))
 		case "all":
@@ -177,13 +178,15 @@ func (f *filePolicy) key() (keyfunc.Key, error) {
 	return key, nil
 }
 
+// noUser finds no user beside the log's, which the middleware knows.
+func noUser(context.Context) (keyfunc.Identity, bool) { return keyfunc.Identity{}, false }
+
 // cost returns the cost of a request's route. The router knows the route by another name:
 // it drops a slash at the end, and HEAD is not GET.
 func (f *filePolicy) cost(r *http.Request) int64 {
-	if i, ok := r.Context().Value(identityKey{}).(*identity); ok {
-		if cost, ok := f.Costs[i.route]; ok {
-			return cost
-		}
+	route, _ := r.Context().Value(routeKey{}).(string)
+	if cost, ok := f.Costs[route]; ok {
+		return cost
 	}
 	return 1
 }

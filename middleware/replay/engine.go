@@ -1,4 +1,4 @@
-// The Engine: requests in virtual time, through the real middleware.
+// The engine: requests in virtual time, through the real middleware.
 
 package replay
 
@@ -12,20 +12,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// An Engine decides the requests of a log, each at its own instant. Make the
-// middlewares with its Limiter, wrap handlers by its Check, and Serve lines in the order
-// of their times. It is not safe for concurrent use.
-type Engine struct {
+// An engine decides the requests of a log, each at its own instant, in the order of their
+// times. It is not safe for concurrent use.
+type engine struct {
 	limiter  *limiter
 	now      int64 // µs since 1970
 	handler  http.Handler
-	plans    map[string]string // by user
+	tiers    map[string]string // by user
 	policies map[string]*ratelimit.Policy
+	walked   map[*chi.Mux]http.Handler // routers of chi, without their handlers
+	open     bool                      // a router of chi serves, so handlers need not be known
 
 	identity *identity
 	request  http.Request
@@ -48,9 +51,9 @@ type asked struct {
 	check  algorithms.Check // only of policies that settle
 }
 
-// NewEngine returns an Engine without a handler. plans are the plans of users.
-func NewEngine(plans map[string]string) *Engine {
-	e := &Engine{plans: plans, policies: make(map[string]*ratelimit.Policy), identity: &identity{Context: context.Background()}}
+// newEngine returns an engine without a handler. tiers are the tiers of users.
+func newEngine(tiers map[string]string) *engine {
+	e := &engine{tiers: tiers, policies: make(map[string]*ratelimit.Policy), walked: make(map[*chi.Mux]http.Handler), identity: &identity{Context: context.Background()}}
 	e.limiter = &limiter{engine: e, memory: algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, // a server evicts keys beyond a million; Redis does not
 		Now:     e.clock,
@@ -61,48 +64,19 @@ func NewEngine(plans map[string]string) *Engine {
 	return e
 }
 
-func (e *Engine) clock() time.Time { return time.UnixMicro(e.now) }
+func (e *engine) clock() time.Time { return time.UnixMicro(e.now) }
 
-// Limiter returns the limiter for the middlewares. It counts in memory, in virtual time.
-func (e *Engine) Limiter() algorithms.Limiter { return e.limiter }
-
-// Check returns a middleware that decides requests as m.Handler does. It neither answers
-// nor holds a request: a log has its response already. The policies of m must have no
-// Ban, because a Middleware counts denials towards bans in goroutines of its own.
-func (e *Engine) Check(m *ratelimit.Middleware) func(http.Handler) http.Handler {
-	for _, p := range m.Policies() {
-		e.policies[p.Name] = &p
-	}
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			v, _ := m.Check(r) // an error is in the status
-			if !v.Allowed {
-				e.verdict = v
-				return
-			}
-			if len(e.verdict.Policies) > 0 { // of an outer middleware
-				v.Policies = append(e.verdict.Policies, v.Policies...)
-			}
-			e.verdict = v
-			next.ServeHTTP(w, r)
-		})
-	}
-}
-
-// Handle sets the handler of requests: a router whose routes Check wraps.
-func (e *Engine) Handle(h http.Handler) { e.handler = h }
-
-// Serve decides a line, and settles it as its status and its duration tell. A Status of
-// the verdict says that it is refused. Serve reports false if the line is no request
+// decide decides a line, and settles it as its status and its duration tell. A Status of
+// the verdict says that it is refused. decide reports false if the line is no request
 // that a server would route.
-func (e *Engine) Serve(l *Line) (v ratelimit.Verdict, ok bool) {
+func (e *engine) decide(l *entry) (v ratelimit.Verdict, ok bool) {
 	if !e.prepare(l) {
 		return ratelimit.Verdict{}, false
 	}
 	e.settleUntil(l.Time)
 	e.now = max(e.now, l.Time)
 	e.verdict, e.asked = ratelimit.Verdict{Allowed: true}, e.asked[:0]
-	e.settles = false
+	e.settles, e.open = false, false
 	e.handler.ServeHTTP(&e.reply, &e.request)
 	if e.verdict.Allowed && e.settles {
 		e.settle(l)
@@ -112,11 +86,10 @@ func (e *Engine) Serve(l *Line) (v ratelimit.Verdict, ok bool) {
 
 // prepare writes the request of a line. Requests share one http.Request, because no
 // middleware keeps it.
-func (e *Engine) prepare(l *Line) bool {
-	if l.url == nil && l.parseURL() != nil {
+func (e *engine) prepare(l *entry) bool {
+	if l.parseURL(&e.url) != nil {
 		return false
 	}
-	e.url = *l.url
 	r := &e.request
 	r.Method, r.RequestURI, r.Pattern = l.Method, l.Path, ""
 	address, ok := ipOf(l.Address)
@@ -130,7 +103,7 @@ func (e *Engine) prepare(l *Line) bool {
 	clear(e.reply.header)
 	e.identity.ID, e.identity.Tier = l.User, ""
 	if l.User != "" {
-		e.identity.Tier = e.plans[l.User]
+		e.identity.Tier = e.tiers[l.User]
 	}
 	return true
 }
@@ -158,23 +131,13 @@ type identity struct {
 	route string
 }
 
-type identityKey struct{}
+type routeKey struct{}
 
 func (i *identity) Value(key any) any {
-	if key == (identityKey{}) {
-		return i
+	if key == (routeKey{}) {
+		return i.route
 	}
 	return i.Context.Value(key)
-}
-
-// User returns the user of a replayed request, with the user's plan. It reports false
-// for every other request. It is for keyfunc.User, and for lookups of API keys.
-func User(ctx context.Context) (keyfunc.Identity, bool) {
-	i, ok := ctx.Value(identityKey{}).(*identity)
-	if !ok || i.ID == "" {
-		return keyfunc.Identity{}, false
-	}
-	return i.Identity, true
 }
 
 // A reply is a response that no client reads.

@@ -14,7 +14,7 @@ import (
 const commonTime = "02/Jan/2006:15:04:05 -0700"
 
 // parseCommon reads a line up to its status. The rest does not matter.
-func (p *parser) parseCommon(l *Line, text []byte) error {
+func (p *parser) parseCommon(l *entry, text []byte) error {
 	open := bytes.Index(text, []byte(" ["))
 	if open < 0 {
 		return errForm
@@ -56,7 +56,7 @@ func (p *parser) parseCommon(l *Line, text []byte) error {
 }
 
 // setSecond parses the time, unless the line before had the same.
-func (p *parser) setSecond(l *Line, text []byte) error {
+func (p *parser) setSecond(l *entry, text []byte) error {
 	if string(text) != p.second {
 		t, err := time.Parse(commonTime, string(text))
 		if err != nil {
@@ -69,7 +69,7 @@ func (p *parser) setSecond(l *Line, text []byte) error {
 }
 
 // setStatus reads the first number of the rest of a line.
-func (l *Line) setStatus(rest []byte) error {
+func (l *entry) setStatus(rest []byte) error {
 	rest = bytes.TrimLeft(rest, " ")
 	if at := bytes.IndexByte(rest, ' '); at >= 0 {
 		rest = rest[:at]

@@ -15,25 +15,25 @@ import (
 
 // A replay is one run over a log.
 type replay struct {
-	engine  *Engine
+	engine  *engine
 	history *history
 	spool   *spool
-	report  Report
-	goals   Goals
+	report  report
+	goals   targets
 	keys    keyID // when the garbage collector was last told
 }
 
 const shownDifferences = 10
 
 // decide serves lines by the engine.
-func (p *replay) decide(lines []Line) error {
+func (p *replay) decide(lines []entry) error {
 	if n := p.history.keys.n; n >= 2*p.keys {
 		p.keys = max(1, n)
 		debug.SetGCPercent(garbagePercent(n))
 	}
 	for i := range lines {
 		l := &lines[i]
-		v, ok := p.engine.Serve(l)
+		v, ok := p.engine.decide(l)
 		if !ok {
 			p.report.Bad++
 			continue
@@ -47,7 +47,7 @@ func (p *replay) decide(lines []Line) error {
 }
 
 // count counts a request and its verdict.
-func (p *replay) count(l *Line, v *ratelimit.Verdict) {
+func (p *replay) count(l *entry, v *ratelimit.Verdict) {
 	r := &p.report
 	if r.Requests == 0 {
 		r.Start, r.WholeSeconds = time.UnixMicro(l.Time).UTC(), true
@@ -68,7 +68,7 @@ func (p *replay) count(l *Line, v *ratelimit.Verdict) {
 		return
 	}
 	if r.Differ++; len(r.Differing) < shownDifferences {
-		r.Differing = append(r.Differing, Difference{
+		r.Differing = append(r.Differing, difference{
 			Time: time.UnixMicro(l.Time).UTC(), Client: cmp.Or(l.User, l.Address), Request: l.Method + " " + l.Path, Logged: l.Status, Replayed: v.Status,
 		})
 	}
@@ -80,7 +80,7 @@ func refusal(status int) bool {
 }
 
 // keep spools the checks of a request. Concurrent limits have no trials.
-func (p *replay) keep(l *Line) error {
+func (p *replay) keep(l *entry) error {
 	for i := range p.engine.asked {
 		a := &p.engine.asked[i]
 		k := p.history.keys.at(a.key)
@@ -105,7 +105,7 @@ func (p *replay) keep(l *Line) error {
 
 // settled returns the units that a line tells were charged after its decision by a
 // policy, or returned if they are negative.
-func (l *Line) settled(p *ratelimit.Policy, cost int64) (units int64) {
+func (l *entry) settled(p *ratelimit.Policy, cost int64) (units int64) {
 	switch {
 	case p.ChargeIf != nil && l.Status != 0:
 		if !p.ChargeIf(l.Status) {
@@ -152,7 +152,7 @@ func (p *replay) conclude(ctx context.Context) error {
 		p.answer(&r, i, found[i], points[i], proposed)
 		p.report.Policies = append(p.report.Policies, r)
 	}
-	slices.SortStableFunc(p.report.Policies, func(a, b PolicyReport) int {
+	slices.SortStableFunc(p.report.Policies, func(a, b policyReport) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(b.Results[0].Requests, a.Results[0].Requests), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Limit, b.Limit))
 	})
 	return nil

@@ -15,7 +15,7 @@ import (
 const clockTime = "2006-01-02 15:04"
 
 // write writes the report.
-func (r *Report) write(out io.Writer) {
+func (r *report) write(out io.Writer) {
 	fmt.Fprintf(out, "%s requests from %s to %s UTC (%v)\n", thousands(int64(r.Requests)),
 		r.Start.Format(time.DateTime), r.End.Format(time.DateTime), r.End.Sub(r.Start).Round(time.Second))
 	r.writeNotes(out)
@@ -25,7 +25,7 @@ func (r *Report) write(out io.Writer) {
 	}
 }
 
-func (r *Report) writeNotes(out io.Writer) {
+func (r *report) writeNotes(out io.Writer) {
 	note := func(n int, format string, args ...any) {
 		if n > 0 {
 			fmt.Fprintf(out, "  "+thousands(int64(n))+" "+format+"\n", args...)
@@ -45,6 +45,9 @@ func (r *Report) writeNotes(out io.Writer) {
 	}
 	note(r.Unknown, "requests have no user and no IP address, and count as one client")
 	note(r.Unlimited, "requests meet no policy")
+	if len(r.Unmet) > 0 {
+		fmt.Fprintf(out, "  No request meets %s.\n", strings.Join(r.Unmet, ", "))
+	}
 	for _, status := range slices.Sorted(maps.Keys(r.Refused)) {
 		note(r.Refused[status], "would be refused with %d", status)
 	}
@@ -59,13 +62,14 @@ func (r *Report) writeNotes(out io.Writer) {
 	}
 }
 
-func (p *PolicyReport) write(out io.Writer, goals Goals) {
+func (p *policyReport) write(out io.Writer, goals targets) {
 	title := p.Policy
 	if p.Route != "" {
 		title += "  " + p.Route
 	}
 	fmt.Fprintln(out, title)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\trequests\tdenied\tshare\tkeys\tdenied keys\tlongest wait\tworst minute (UTC)\t ")
 	for i, r := range p.Results {
 		mark := "  "
@@ -76,7 +80,10 @@ func (p *PolicyReport) write(out io.Writer, goals Goals) {
 			thousands(int64(r.Keys)), thousands(int64(r.Clients)), seconds(r.Longest),
 			fmt.Sprintf("%s: %s of %s", r.Worst.Start.Format(clockTime), thousands(r.Worst.Denied), thousands(r.Worst.Requests)))
 	}
-	_ = t.Flush() // out reports its errors when it is flushed
+	_ = t.Flush() // a Builder has no errors
+	for line := range strings.Lines(table.String()) {
+		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
+	}
 	if len(p.MostDenied) > 0 {
 		var clients []string
 		for _, c := range p.MostDenied {
@@ -97,7 +104,7 @@ func (p *PolicyReport) write(out io.Writer, goals Goals) {
 	p.writeProposal(out, goals)
 }
 
-func (p *PolicyReport) writeOutage(out io.Writer) {
+func (p *policyReport) writeOutage(out io.Writer) {
 	o := &p.Outage
 	text := map[string]string{
 		"open":   fmt.Sprintf("admits all %s requests, %s of them beyond the limit (fails open)", thousands(o.Requests), thousands(o.Beyond)),
@@ -107,7 +114,7 @@ func (p *PolicyReport) writeOutage(out io.Writer) {
 	fmt.Fprintf(out, "  without Redis    for 10 minutes from %s: %s\n", o.Start.Format(clockTime), text)
 }
 
-func (p *PolicyReport) writeProposal(out io.Writer, goals Goals) {
+func (p *policyReport) writeProposal(out io.Writer, goals targets) {
 	if p.Proposal == nil {
 		if p.Note != "" {
 			fmt.Fprintf(out, "  no proposal      %s\n", p.Note)

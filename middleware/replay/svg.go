@@ -26,7 +26,7 @@ const chartStyle = `text{font:12px sans-serif;fill:#222}.t{font-weight:bold;font
 
 // svg draws a row for each series: traffic and denials over time, and the share of
 // denials against the limit.
-func (r *Report) svg() []byte {
+func (r *report) svg() []byte {
 	var b strings.Builder
 	height := 40 + rowHeight*len(r.Policies)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d">`, chartWidth, height, chartWidth, height)
@@ -42,20 +42,20 @@ func (r *Report) svg() []byte {
 	return []byte(b.String())
 }
 
-func (p *PolicyReport) draw(b *strings.Builder) {
+func (p *policyReport) draw(b *strings.Builder) {
 	fmt.Fprintf(b, `<text class="t" x="16" y="22">%s</text>`+"\n", html.EscapeString(strings.TrimSpace(p.Policy+"  "+p.Route+"  "+p.Limit)))
 	p.drawTraffic(b)
 	p.drawCurve(b)
 }
 
 // drawTraffic draws requests and denials in at most one column for each two pixels.
-func (p *PolicyReport) drawTraffic(b *strings.Builder) {
+func (p *policyReport) drawTraffic(b *strings.Builder) {
 	if len(p.Minutes) == 0 {
 		return
 	}
 	first, last := p.Minutes[0].Minute, p.Minutes[len(p.Minutes)-1].Minute
 	per := (last-first)/(trafficSize/2) + 1 // minutes in a column
-	columns := make([]MinuteCount, (last-first)/per+1)
+	columns := make([]minuteCount, (last-first)/per+1)
 	for _, m := range p.Minutes {
 		c := &columns[(m.Minute-first)/per]
 		c.Requests += m.Requests
@@ -67,7 +67,7 @@ func (p *PolicyReport) drawTraffic(b *strings.Builder) {
 	}
 	width := float64(trafficSize) / float64(len(columns))
 	y := func(n int64) float64 { return 40 + plotHeight*(1-float64(n)/float64(most)) }
-	bars := func(class string, of func(MinuteCount) int64) {
+	bars := func(class string, of func(minuteCount) int64) {
 		fmt.Fprintf(b, `<path class="%s" d="`, class)
 		for i, c := range columns {
 			if n := of(c); n > 0 {
@@ -76,8 +76,8 @@ func (p *PolicyReport) drawTraffic(b *strings.Builder) {
 		}
 		b.WriteString("\"/>\n")
 	}
-	bars("r", func(c MinuteCount) int64 { return c.Requests })
-	bars("d", func(c MinuteCount) int64 { return c.Denied })
+	bars("r", func(c minuteCount) int64 { return c.Requests })
+	bars("d", func(c minuteCount) int64 { return c.Denied })
 	p.drawAdmitted(b, columns, width, y)
 	axes(b, trafficLeft, trafficSize, thousands(most), "0")
 	stamp := func(m int64) string { return time.Unix(m*60, 0).UTC().Format(clockTime) }
@@ -87,7 +87,7 @@ func (p *PolicyReport) drawTraffic(b *strings.Builder) {
 }
 
 // drawAdmitted draws what the limit admits.
-func (p *PolicyReport) drawAdmitted(b *strings.Builder, columns []MinuteCount, width float64, y func(int64) float64) {
+func (p *policyReport) drawAdmitted(b *strings.Builder, columns []minuteCount, width float64, y func(int64) float64) {
 	b.WriteString(`<path class="l" d="`)
 	for i, c := range columns {
 		command := byte('L')
@@ -101,7 +101,7 @@ func (p *PolicyReport) drawAdmitted(b *strings.Builder, columns []MinuteCount, w
 }
 
 // drawCurve draws the share of denied requests and clients against the limit.
-func (p *PolicyReport) drawCurve(b *strings.Builder) {
+func (p *policyReport) drawCurve(b *strings.Builder) {
 	if len(p.Curve) < 2 {
 		return
 	}
@@ -113,15 +113,15 @@ func (p *PolicyReport) drawCurve(b *strings.Builder) {
 	x := func(n int64) float64 {
 		return curveLeft + curveSize*(math.Log(float64(n))-low)/max(1e-9, high-low)
 	}
-	line := func(class string, of func(CurvePoint) float64) {
+	line := func(class string, of func(curvePoint) float64) {
 		fmt.Fprintf(b, `<polyline class="%s" points="`, class)
 		for _, c := range p.Curve {
 			fmt.Fprintf(b, "%.1f,%.1f ", x(c.Limit), 40+plotHeight*(1-of(c)/most))
 		}
 		b.WriteString("\"/>\n")
 	}
-	line("q", func(c CurvePoint) float64 { return c.Requests })
-	line("c", func(c CurvePoint) float64 { return c.Clients })
+	line("q", func(c curvePoint) float64 { return c.Requests })
+	line("c", func(c curvePoint) float64 { return c.Clients })
 	axes(b, curveLeft, curveSize, percent(most), "0 %")
 	fmt.Fprintf(b, `<text class="s" x="%d" y="208">%s</text><text class="s" x="%d" y="208" text-anchor="end">%s requests per window</text>`+"\n",
 		curveLeft, thousands(p.Curve[0].Limit), curveLeft+curveSize, thousands(p.Curve[len(p.Curve)-1].Limit))

@@ -30,7 +30,7 @@ func TestProposal(t *testing.T) {
 	}
 	routes := write(t, "routes", "# all routes\nGET /orders/{id}\n")
 	file := write(t, "policies", "["+strings.Join(policies, ",")+"]")
-	r := report(t, service, text(behaved(100, need)), "-policies", file, "-routes", routes)
+	r := reportOf(t, nil, text(behaved(100, need)), "-policies", file, "-routes", routes)
 	if len(r.Policies) != len(right) || r.Requests != 100*4*need+7_200 {
 		t.Fatalf("got %d policies and %d requests, want %d and all", len(r.Policies), r.Requests, len(right))
 	}
@@ -64,9 +64,9 @@ func TestSmallest(t *testing.T) {
 	}
 	log := text(requests)
 	routes := write(t, "routes", "GET /orders/{id}\n")
-	replay := func(limit string) PolicyReport {
+	replay := func(limit string) policyReport {
 		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q}]`, limit))
-		return report(t, service, log, "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
+		return reportOf(t, nil, log, "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
 	}
 	for _, limit := range []string{"token-bucket 60/1m burst 10", "sliding-window-counter 60/1m", "fixed-window 60/1m"} {
 		family, err := algorithms.ParseLimit(limit)
@@ -101,9 +101,9 @@ func TestOthers(t *testing.T) {
 	t.Parallel()
 	log := text(behaved(10, 30)) + text([]sent{{time.Hour, 3}})
 	routes := write(t, "routes", "GET /orders/{id}\n")
-	replay := func(limit string) PolicyReport {
+	replay := func(limit string) policyReport {
 		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q}]`, limit))
-		return report(t, service, log, "-policies", file, "-routes", routes).Policies[0]
+		return reportOf(t, nil, log, "-policies", file, "-routes", routes).Policies[0]
 	}
 	for _, beside := range replay("token-bucket 20/1m").Results {
 		if got := replay(beside.Limit).Results[0]; got != beside || got.Denied == 0 {
@@ -126,7 +126,7 @@ func TestSmallestOfLargeNumbers(t *testing.T) {
 		"token-bucket 86400/24h burst 864000": {600_011, 120_002}, "token-bucket 1/1m burst 1000": {100, 1},
 	} {
 		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q,"costs":{"GET /a":%d}}]`, limit, tt.cost))
-		p := report(t, service, log.String(), "-policies", file, "-routes", routes).Policies[0]
+		p := reportOf(t, nil, log.String(), "-policies", file, "-routes", routes).Policies[0]
 		for _, s := range p.Smallest {
 			l, err := algorithms.ParseLimit(s.Limit)
 			if off := float64(l.Requests()) / float64(tt.want); err != nil || off < 1 || off > 1.011 {
@@ -165,9 +165,9 @@ func TestSettledCosts(t *testing.T) {
 			fmt.Fprintf(&log, `{"time":%q,"address":"192.0.2.%d","method":"GET","path":"/a","status":200,"cost":%d}`+"\n",
 				begin.Add(time.Duration(i)*time.Second).Format(time.RFC3339), random.IntN(20), random.IntN(most))
 		}
-		replay := func(limit string) PolicyReport {
+		replay := func(limit string) policyReport {
 			file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q,"costs":{"GET /a":8}}]`, limit))
-			return report(t, service, log.String(), "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
+			return reportOf(t, nil, log.String(), "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
 		}
 		for _, limit := range []string{"token-bucket 30/1m", "fixed-window 60/1m", "sliding-window-counter 30/1m"} {
 			p := replay(limit)

@@ -78,7 +78,7 @@ const (
 
 // disordered reports whether so many lines were late that the report misleads: late
 // lines pile up at one instant.
-func (r *Report) disordered() bool { return r.Late*100 > r.Requests }
+func (r *report) disordered() bool { return r.Late*100 > r.Requests }
 
 // tooShort says why the log allows no conclusion about a series, "" if it does.
 func (p *replay) tooShort(s *series) string {
@@ -107,36 +107,36 @@ func (p *replay) caution(s *series) string {
 }
 
 // describe reports what the engine has decided on a series.
-func (p *replay) describe(i int, s *series) PolicyReport {
+func (p *replay) describe(i int, s *series) policyReport {
 	denied := p.mostDenied(uint32(i))
-	r := PolicyReport{
+	r := policyReport{
 		Policy: s.policy, Limit: s.limit.String(), Redis: s.load(), Outage: p.outage(s),
-		Results: []Result{resultOf(s.limit, s, &s.tally, len(denied))},
+		Results: []result{resultOf(s.limit, s, &s.tally, len(denied))},
 	}
 	r.Route, _ = url.PathUnescape(s.route)
 	const shown = 5
 	r.MostDenied = denied[:min(shown, len(denied))]
 	for _, m := range s.tally.minutes {
-		r.Minutes = append(r.Minutes, MinuteCount{m.at, m.requests, m.denied})
+		r.Minutes = append(r.Minutes, minuteCount{m.at, m.requests, m.denied})
 	}
 	return r
 }
 
 // mostDenied returns the denied keys of a series, most denials first.
-func (p *replay) mostDenied(number uint32) (denied []Client) {
+func (p *replay) mostDenied(number uint32) (denied []client) {
 	for id := range p.history.keys.n {
 		if k := p.history.keys.at(id); k.series == number && k.denied > 0 {
-			denied = append(denied, Client{k.text, k.requests, k.denied})
+			denied = append(denied, client{k.text, k.requests, k.denied})
 		}
 	}
-	slices.SortFunc(denied, func(a, b Client) int {
+	slices.SortFunc(denied, func(a, b client) int {
 		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
 	})
 	return denied
 }
 
-func resultOf(l algorithms.Limit, s *series, t *tally, clients int) Result {
-	r := Result{
+func resultOf(l algorithms.Limit, s *series, t *tally, clients int) result {
+	r := result{
 		Limit: l.String(), Requests: s.tally.requests, Denied: t.denied, Share: float64(t.denied) / float64(s.tally.requests),
 		Keys: s.keys, Clients: clients, Longest: t.longest.Seconds(),
 	}
@@ -151,14 +151,14 @@ func resultOf(l algorithms.Limit, s *series, t *tally, clients int) Result {
 			worst = m
 		}
 	}
-	r.Worst = Minute{time.Unix(worst.at*60, 0).UTC(), worst.requests, worst.denied}
+	r.Worst = worstMinute{time.Unix(worst.at*60, 0).UTC(), worst.requests, worst.denied}
 	return r
 }
 
 // load estimates the load on Redis. Each decision is one call; decisions of several
 // policies share it, and remembered denials save some.
-func (s *series) load() RedisLoad {
-	r := RedisLoad{Calls: s.tally.requests, Busiest: s.busiest, Keys: s.most}
+func (s *series) load() redisLoad {
+	r := redisLoad{Calls: s.tally.requests, Busiest: s.busiest, Keys: s.most}
 	r.Bytes = int64(r.Keys) * s.bytesPerKey()
 	return r
 }
@@ -168,13 +168,13 @@ const outageMinutes = 10
 
 // outage reports the ten minutes without Redis that would have done most harm: with the
 // most denials for a policy that fails open, otherwise with the most requests.
-func (p *replay) outage(s *series) Outage {
+func (p *replay) outage(s *series) outage {
 	fail := algorithms.FailLocal
 	name, _, _ := strings.Cut(s.policy, "~") // a candidate fails as its policy
 	if policy := p.engine.policies[name]; policy != nil {
 		fail = policy.Fail
 	}
-	o := Outage{Mode: fail.String()}
+	o := outage{Mode: fail.String()}
 	var now, worst minute
 	all := s.tally.minutes
 	for first, i := 0, 0; i < len(all); i++ {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A Line is one request of an access log.
-type Line struct {
+// A entry is one request of an access log.
+type entry struct {
 	Time     int64 // µs since 1970: when the request was decided
 	Address  string
 	User     string // "": none
@@ -20,15 +20,13 @@ type Line struct {
 	Path     string // with the query
 	Status   int    // 0: not logged
 	Duration time.Duration
-	Cost     int64        // in units of the policies with a Cost; -1: not logged
-	Settled  []Settlement // what was settled after the decision; nil: not logged
-
-	url *url.URL // of Path; nil: not parsed yet
+	Cost     int64     // in units of the policies with a Cost; -1: not logged
+	Settled  []settled // what was settled after the decision; nil: not logged
 }
 
-// A Settlement is what a server settled after it had decided a request: it charged
+// A settled is what a server settled after it had decided a request: it charged
 // Units, or returned them if they are negative.
-type Settlement struct {
+type settled struct {
 	At     time.Time `json:"at"`
 	Policy string    `json:"policy"`
 	Units  int64     `json:"units"`
@@ -48,13 +46,13 @@ var (
 	errForm    = errors.New("neither Common Log Format nor JSON")
 )
 
-// parse reads a line of any format. The Line shares no memory with text.
-func (p *parser) parse(text []byte) (Line, error) {
+// parse reads a line of any format. The entry shares no memory with text.
+func (p *parser) parse(text []byte) (entry, error) {
 	text = bytes.TrimSpace(text)
-	l := Line{Cost: -1}
+	l := entry{Cost: -1}
 	var err error
 	if len(text) > 0 && text[0] == '{' {
-		err = p.parseJSON(&l, string(text))
+		err = l.parseJSON(string(text))
 	} else {
 		err = p.parseCommon(&l, text)
 	}
@@ -65,7 +63,7 @@ func (p *parser) parse(text []byte) (Line, error) {
 }
 
 // check reports the first fact that a replay needs and the line lacks.
-func (l *Line) check() error {
+func (l *entry) check() error {
 	switch {
 	case l.Time < minTime || l.Time > maxTime:
 		return errTime
@@ -74,23 +72,24 @@ func (l *Line) check() error {
 	case l.Method == "":
 		return errRequest
 	}
-	return l.parseURL()
+	var u url.URL
+	return l.parseURL(&u)
 }
 
 // parseURL parses the path as net/http does: a request to a proxy has a whole URL, and a
 // CONNECT has only host:port.
-func (l *Line) parseURL() (err error) {
+func (l *entry) parseURL(u *url.URL) error {
 	text, authority := l.Path, l.Method == http.MethodConnect && !strings.HasPrefix(l.Path, "/")
 	if authority {
 		text = "http://" + text
 	}
-	l.url, err = url.ParseRequestURI(text)
-	switch {
-	case err != nil, l.Path == "*" && l.Method != http.MethodOptions:
-		l.url = nil
+	parsed, err := url.ParseRequestURI(text)
+	if err != nil || l.Path == "*" && l.Method != http.MethodOptions {
 		return errRequest
-	case authority:
-		l.url.Scheme = ""
+	}
+	*u = *parsed
+	if authority {
+		u.Scheme = ""
 	}
 	return nil
 }

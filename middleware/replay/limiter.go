@@ -1,20 +1,34 @@
-// The Engine's limiter, which sees every check of the middlewares.
+// The engine's limiter, which sees every check of the middlewares.
 
 package replay
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
 )
 
-// A limiter counts in memory at the Engine's instants, and records every decision.
+// A limiter counts in memory at the engine's instants, and records every decision.
 type limiter struct {
-	engine  *Engine
+	engine  *engine
 	memory  *algorithms.Memory
 	history *history
 }
+
+// Handler returns what a Middleware with this limiter wraps around next.
+func (l *limiter) Handler(m *ratelimit.Middleware, next http.Handler) http.Handler {
+	for _, p := range m.Policies() {
+		l.engine.policies[p.Name] = &p
+	}
+	return &handler{l.engine, m, next}
+}
+
+// User returns the user of the log line.
+func (l *limiter) User() keyfunc.Identity { return l.engine.identity.Identity }
 
 // Unwrap tells the middlewares that no other instance shares the limiter.
 func (l *limiter) Unwrap() algorithms.Limiter { return l.memory }

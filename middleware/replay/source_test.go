@@ -61,7 +61,7 @@ func read(t *testing.T, stdin string, names ...string) (*log, []string) {
 	defer l.close()
 	var paths []string
 	last := int64(0)
-	err = l.each(t.Context(), func(lines []Line) error {
+	err = l.each(t.Context(), func(lines []entry) error {
 		for i := range lines {
 			if lines[i].Time < last {
 				t.Errorf("%s comes too late", lines[i].Path)
@@ -117,7 +117,7 @@ func TestLateLinesAreNotHeld(t *testing.T) {
 	var o order
 	emitted := 0
 	for i := range 1_000 {
-		o.add(Line{Time: int64(1_000-i) * 1_000 * micros}, func(lines []Line) { emitted += len(lines) })
+		o.add(&entry{Time: int64(1_000-i) * 1_000 * micros}, func(*entry) { emitted++ })
 	}
 	if o.late != 999 || emitted != 999 {
 		t.Errorf("got %d late lines and %d emitted, want 999 of both", o.late, emitted)
@@ -182,7 +182,7 @@ func TestEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.each(tt.ctx, func([]Line) error { return tt.err }); !errors.Is(err, tt.want) {
+		if err := l.each(tt.ctx, func([]entry) error { return tt.err }); !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
 		}
 	}
@@ -201,7 +201,7 @@ func TestEnd(t *testing.T) {
 	if l, err = openLog([]string{"-"}, bytes.NewReader(content[:len(content)/2])); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.each(t.Context(), func([]Line) error { return nil }); err == nil {
+	if err := l.each(t.Context(), func([]entry) error { return nil }); err == nil {
 		t.Error("half of a compressed file: got no error")
 	}
 }

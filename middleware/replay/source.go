@@ -19,7 +19,8 @@ import (
 const (
 	maxLine  = 64 << 10 // bytes; longer lines are bad
 	badShown = 3
-	batch    = 512 // lines that go from the parser to the engine at once
+	batch    = 512       // lines that go from the parser to the engine at once, or fewer if they
+	batched  = 256 << 10 // take so many bytes
 )
 
 // A log is the lines of all files in one order. The fields are valid after the last line.
@@ -42,9 +43,10 @@ type source struct {
 	line    int
 	parser  parser
 	order   order
-	ready   []Line // in order
-	at      int    // in ready
-	drained bool
+	ready   []entry // in order
+	at      int     // in ready
+	ended   bool    // the file has no more lines
+	drained bool    // and none is held
 }
 
 // openLog opens files by their names; "-" is the standard input. The error names every
@@ -80,6 +82,9 @@ func openLog(names []string, stdin io.Reader) (*log, error) {
 	}
 	if !known {
 		l.size = 0
+	}
+	for _, s := range l.sources {
+		s.order.most = maxHeld / len(l.sources)
 	}
 	if err := errors.Join(errs...); err != nil {
 		l.close()
@@ -126,10 +131,10 @@ func (l *log) close() {
 // each passes all lines in the order of their times to do, in batches that another
 // goroutine parses meanwhile. It ends early with the error of ctx, of a file or of do, and
 // then does not wait for a read that blocks.
-func (l *log) each(ctx context.Context, do func([]Line) error) error {
+func (l *log) each(ctx context.Context, do func([]entry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	batches, free := make(chan []Line, 8), make(chan []Line, 16)
+	batches, free := make(chan []entry, 8), make(chan []entry, 16)
 	done := make(chan error, 1)
 	go func() {
 		defer close(batches)
@@ -144,6 +149,7 @@ func (l *log) each(ctx context.Context, do func([]Line) error) error {
 			if err := do(lines); err != nil {
 				return err
 			}
+			clear(lines) // of their texts
 			select {
 			case free <- lines[:0]:
 			default:
@@ -155,18 +161,20 @@ func (l *log) each(ctx context.Context, do func([]Line) error) error {
 }
 
 // merge sends the lines of all sources, the earliest first.
-func (l *log) merge(ctx context.Context, batches chan<- []Line, free <-chan []Line) error {
-	var lines []Line
+func (l *log) merge(ctx context.Context, batches chan<- []entry, free <-chan []entry) error {
+	var lines []entry
+	size := 0
 	send := func() error {
 		select {
 		case batches <- lines:
+			size = 0
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 		select {
 		case lines = <-free:
 		default:
-			lines = make([]Line, 0, batch)
+			lines = make([]entry, 0, batch)
 		}
 		return nil
 	}
@@ -191,8 +199,9 @@ func (l *log) merge(ctx context.Context, batches chan<- []Line, free <-chan []Li
 			break
 		}
 		lines = append(lines, first.ready[first.at])
+		size += first.ready[first.at].size()
 		first.at++
-		if len(lines) >= batch {
+		if len(lines) >= batch || size >= batched {
 			if err := send(); err != nil {
 				return err
 			}
@@ -210,7 +219,14 @@ func (s *source) fill() error {
 		return nil
 	}
 	s.ready, s.at = s.ready[:0], 0
-	emit := func(lines []Line) { s.ready = append(s.ready, lines...) }
+	emit := func(l *entry) { s.ready = append(s.ready, *l) }
+	for len(s.ready) == 0 && s.ended {
+		if len(s.order.places) == 0 {
+			s.drained = true
+			return nil
+		}
+		s.order.emitFirst(emit)
+	}
 	for len(s.ready) == 0 {
 		text, err := s.text.ReadSlice('\n')
 		s.line++
@@ -225,19 +241,18 @@ func (s *source) fill() error {
 			s.add(text, emit)
 		}
 		if err == io.EOF {
-			s.drained = true
-			s.order.flush(emit)
-			return nil
+			s.ended = true
+			return s.fill()
 		}
 	}
 	return nil
 }
 
-func (s *source) add(text []byte, emit func([]Line)) {
+func (s *source) add(text []byte, emit func(*entry)) {
 	s.log.lines++
 	l, err := s.parser.parse(text)
 	if err == nil {
-		s.order.add(l, emit)
+		s.order.add(&l, emit)
 		return
 	}
 	s.log.bad++

@@ -20,26 +20,34 @@ import (
 // unmatched is the route of requests that no route serves.
 const unmatched = "unmatched"
 
-// served stands for the handlers of a service, which a replay does not run.
-var served = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-
-// Router returns a router with the routes and the middlewares of a router of chi, and
-// without its handlers. A HEAD counts as a GET. Requests that no route serves go to the
-// router itself.
-func (e *Engine) Router(of chi.Router) (http.Handler, error) {
+// newRouter returns a router with middlewares, and with handlers for requests without a
+// route.
+func newRouter(e *engine, notFound, notAllowed http.HandlerFunc, middlewares ...func(http.Handler) http.Handler) chi.Router {
 	r := chi.NewRouter()
 	r.Use(chimiddleware.GetHead)
-	other := func(w http.ResponseWriter, r *http.Request) {
-		e.strays++
-		of.ServeHTTP(w, r)
+	r.Use(middlewares...)
+	stray := func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			e.strays++
+			e.open = false
+			next(w, r)
+		}
 	}
-	r.NotFound(other)
-	r.MethodNotAllowed(other)
-	err := chi.Walk(of, func(method, route string, _ http.Handler, middlewares ...func(http.Handler) http.Handler) error {
-		r.With(middlewares...).Method(method, route, served)
-		return nil
-	})
-	return r, err
+	r.NotFound(stray(notFound))
+	r.MethodNotAllowed(stray(notAllowed))
+	return r
+}
+
+// routes returns the routes of a file, or of a router of chi.
+func (o *Options) routes(service http.Handler) ([]string, error) {
+	if o.RoutesFile != "" {
+		return readRoutes(o.RoutesFile)
+	}
+	router, ok := service.(chi.Routes)
+	if !ok {
+		return nil, fmt.Errorf("the routes of a %T are not known: name a file of routes", service)
+	}
+	return routesOf(router)
 }
 
 // routesOf returns the routes of a router as "METHOD template".
@@ -99,9 +107,7 @@ func register(r chi.Router, route string, h http.Handler) (err error) {
 
 // mount returns a router in which each route has the policies that apply to it. A HEAD
 // counts as a GET.
-func (e *Engine) mount(routes []string, all []filePolicy, policies []ratelimit.Policy, o *ratelimit.Options) (http.Handler, error) {
-	r := chi.NewRouter()
-	r.Use(chimiddleware.GetHead)
+func (e *engine) mount(routes []string, all []filePolicy, policies []ratelimit.Policy, o *ratelimit.Options) (http.Handler, error) {
 	made := make(map[string]http.Handler) // by the names of the policies
 	var errs []error
 	handler := func(route string) http.Handler {
@@ -122,10 +128,16 @@ func (e *Engine) mount(routes []string, all []filePolicy, policies []ratelimit.P
 				errs = append(errs, fmt.Errorf("%s: %w", route, err))
 				return served
 			}
-			made[id] = e.Check(m)(served)
+			made[id] = m.Handler(served)
 		}
 		return made[id]
 	}
+	none := handler(unmatched)
+	unserved := func(w http.ResponseWriter, r *http.Request) {
+		e.identity.route = unmatched
+		none.ServeHTTP(w, r)
+	}
+	r := newRouter(e, unserved, unserved)
 	for _, route := range routes {
 		h := handler(route)
 		errs = append(errs, register(r, route, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,13 +145,5 @@ func (e *Engine) mount(routes []string, all []filePolicy, policies []ratelimit.P
 			h.ServeHTTP(w, r)
 		})))
 	}
-	none := handler(unmatched)
-	stray := func(w http.ResponseWriter, r *http.Request) {
-		e.strays++
-		e.identity.route = unmatched
-		none.ServeHTTP(w, r)
-	}
-	r.NotFound(stray)
-	r.MethodNotAllowed(stray)
 	return r, errors.Join(errs...)
 }

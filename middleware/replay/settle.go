@@ -36,7 +36,7 @@ func (s *settlements) Pop() any {
 }
 
 // settleUntil makes the settlements that are due at an instant.
-func (e *Engine) settleUntil(instant int64) {
+func (e *engine) settleUntil(instant int64) {
 	for len(e.pending) > 0 && e.pending[0].at <= instant {
 		s := heap.Pop(&e.pending).(settlement)
 		e.now = max(e.now, s.at)
@@ -52,19 +52,19 @@ func (e *Engine) settleUntil(instant int64) {
 	}
 }
 
-func (e *Engine) make(c algorithms.Check) {
+func (e *engine) make(c algorithms.Check) {
 	checks := [1]algorithms.Check{c}
 	_ = e.limiter.memory.Allow(context.Background(), checks[:]) // the check was valid before
 }
 
-func (e *Engine) plan(s settlement) {
+func (e *engine) plan(s settlement) {
 	e.planned++
 	s.number = e.planned
 	heap.Push(&e.pending, s)
 }
 
 // settle plans the settlements of an admitted request.
-func (e *Engine) settle(l *Line) {
+func (e *engine) settle(l *entry) {
 	end := l.Time + l.Duration.Microseconds()
 	for i := range e.asked {
 		a := &e.asked[i]
@@ -86,13 +86,13 @@ func (e *Engine) settle(l *Line) {
 // renewals is how often a middleware renews a hold before it would end.
 const renewals = 3
 
-func (e *Engine) hold(c algorithms.Check, from, end int64) {
+func (e *engine) hold(c algorithms.Check, from, end int64) {
 	next := from + max(c.Limit.Window()/renewals, time.Second/renewals).Microseconds()
 	e.plan(settlement{at: min(next, end), end: end, check: c})
 }
 
 // settleAsLogged makes the settlements that our own server has logged.
-func (e *Engine) settleAsLogged(l *Line, c algorithms.Check) {
+func (e *engine) settleAsLogged(l *entry, c algorithms.Check) {
 	for _, s := range l.Settled {
 		if s.Policy == c.Policy {
 			e.settleUnits(c, s.Units, s.At.UnixMicro())
@@ -101,14 +101,14 @@ func (e *Engine) settleAsLogged(l *Line, c algorithms.Check) {
 }
 
 // settleOutcome returns the units of an outcome that does not count.
-func (e *Engine) settleOutcome(p *ratelimit.Policy, l *Line, c algorithms.Check, end int64) {
+func (e *engine) settleOutcome(p *ratelimit.Policy, l *entry, c algorithms.Check, end int64) {
 	if !p.ChargeIf(l.Status) {
 		e.settleUnits(c, -c.Cost, end)
 	}
 }
 
 // settleUnits charges units at an instant, or returns them if they are negative.
-func (e *Engine) settleUnits(c algorithms.Check, units, at int64) {
+func (e *engine) settleUnits(c algorithms.Check, units, at int64) {
 	if c.Op, c.Cost = algorithms.Force, units; units < 0 {
 		c.Op, c.Cost = algorithms.Return, -units
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // answer completes the report on a series by what the search has found.
-func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []point, proposed *trial) {
+func (p *replay) answer(r *policyReport, i int, found [goals]*search, points []point, proposed *trial) {
 	s := p.history.series[i]
 	if found[clients] == nil {
 		return
@@ -22,7 +22,7 @@ func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []p
 	shares := [goals]float64{p.goals.Requests, p.goals.Clients}
 	for g, of := range [goals]string{"requests", "clients"} {
 		f := found[g]
-		smallest := Smallest{Of: of, Under: shares[g]}
+		smallest := smallest{Of: of, Under: shares[g]}
 		if l, ok := limitOf(s.limit, f.hi); ok && !f.none {
 			smallest.Limit, smallest.requests = l.String(), f.hi
 		}
@@ -32,7 +32,7 @@ func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []p
 	if l := proposed.limits[i]; l != zeroLimit {
 		t := p.history.pointOf(proposed, i, l.Requests())
 		points = append(points, t)
-		r.Proposal = &Proposal{l.String(), t.requests, t.clients, p.code(s, l)}
+		r.Proposal = &proposal{l.String(), t.requests, t.clients, p.code(s, l)}
 		r.Note = p.caution(s)
 	} else if r.Note = p.tooShort(s); r.Note == "" && !isCandidate(s.policy) {
 		r.Note = fmt.Sprintf("clients want more than a %v can count", s.limit.Algorithm())
@@ -40,7 +40,7 @@ func (p *replay) answer(r *PolicyReport, i int, found [goals]*search, points []p
 	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.n, b.n) })
 	points = slices.CompactFunc(points, func(a, b point) bool { return a.n == b.n })
 	for _, at := range points {
-		r.Curve = append(r.Curve, CurvePoint{at.n, at.requests, at.clients})
+		r.Curve = append(r.Curve, curvePoint{at.n, at.requests, at.clients})
 	}
 }
 
