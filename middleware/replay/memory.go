@@ -34,7 +34,7 @@ func (s *series) bytesPerKey() int64 {
 func garbagePercent(keys keyID) int {
 	const (
 		perKey = 300 // bytes
-		other  = 4 << 20
+		other  = maxHeld + 4<<20
 		least  = int64(64 << 20)
 	)
 	return int(max(25, 100*least/(other+perKey*int64(min(keys, 1<<20)))))
