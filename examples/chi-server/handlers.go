@@ -11,20 +11,17 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
+// answer answers 200 and a body: a service would do its work here.
+func answer(body map[string]any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, body) }
+}
+
 func getOrder(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"order": chi.URLParam(r, "id"), "state": "paid"})
 }
 
 func search(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"query": r.URL.Query().Get("q"), "hits": []string{}})
-}
-
-func reports(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"reports": []string{"2026-10"}})
-}
-
-func exports(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"exports": []string{}})
 }
 
 // login answers 401 to all credentials except those of the demo's user.
@@ -36,10 +33,6 @@ func login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"user": credentials.User})
-}
-
-func sendSMS(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"sent": true})
 }
 
 // createCharge answers with the merchant's plan, which the limiter has found.
@@ -74,10 +67,6 @@ func complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"used": used})
-}
-
-func health(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 }
 
 // notFound answers 404. OPTIONS * has no path: it asks for the server as a whole.

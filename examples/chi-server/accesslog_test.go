@@ -1,4 +1,4 @@
-// The access log of -access-log: JSON lines, which -replay decides exactly as the server did.
+// An access log for tests: JSON lines, which a replay decides exactly as the server did.
 //
 // A replay agrees with the server only if it decides at the same instants in the same
 // order. So the limiter's clock stands still during a decision, decisions happen one
@@ -31,8 +31,7 @@ import (
 // waits for that.
 const settlesWithin = 2 * time.Second
 
-// An accessLog is a limiter that notes when another limiter decides. A nil *accessLog
-// changes nothing.
+// An accessLog is a limiter that notes when another limiter decides.
 type accessLog struct {
 	limiter  algorithms.Limiter
 	inMemory bool
@@ -96,19 +95,11 @@ func newAccessLog(name string, clientIP keyfunc.Key) (*accessLog, error) {
 	return l, nil
 }
 
-// clock returns the clock for the limiter; nil is the limiter's own.
-func (l *accessLog) clock() func() time.Time {
-	if l == nil {
-		return nil
-	}
-	return func() time.Time { return time.UnixMicro(l.now.Load()) }
-}
+// clock is the clock for the limiter.
+func (l *accessLog) clock() time.Time { return time.UnixMicro(l.now.Load()) }
 
-// of returns a limiter that notes when the other one decides.
+// of notes when limiter decides.
 func (l *accessLog) of(limiter algorithms.Limiter) algorithms.Limiter {
-	if l == nil {
-		return limiter
-	}
 	_, l.inMemory = limiter.(*algorithms.Memory)
 	l.limiter = limiter
 	return l
@@ -182,9 +173,6 @@ type loggedKey struct{}
 
 // middleware logs the requests that next serves.
 func (l *accessLog) middleware(next http.Handler) http.Handler {
-	if l == nil {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		address, _ := l.clientIP.Of(r) // "" is no address
 		line := &logged{Address: strings.TrimPrefix(address, "ip="), Method: r.Method, Path: r.RequestURI}
@@ -235,9 +223,6 @@ func (l *accessLog) write(line *logged) {
 
 // close writes all lines that are held. Close the limiters before.
 func (l *accessLog) close() error {
-	if l == nil {
-		return nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for line, timer := range l.held {

@@ -1,5 +1,6 @@
-// The load client of -hammer.
-
+// Command hammer is a load client that waits as the server asks:
+//
+//	go run ./examples/chi-server/playground/hammer http://127.0.0.1:8080/v1/orders/1
 package main
 
 import (
@@ -7,12 +8,38 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	penstock "github.com/penstock-go/penstock/middleware/client" // limits.go has a client, too
+	"github.com/penstock-go/penstock/middleware/client"
 )
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stderr))
+}
+
+// run sends requests until ctx ends, and returns the exit code.
+func run(ctx context.Context, args []string, out io.Writer) int {
+	if len(args) != 1 {
+		fmt.Fprintln(out, "usage: hammer URL")
+		return 2
+	}
+	if u, err := url.Parse(args[0]); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		fmt.Fprintf(out, "hammer: %q is not a URL; want e.g. http://127.0.0.1:8080/v1/orders/1\n", args[0])
+		return 2
+	}
+	if err := hammer(ctx, args[0], out); err != nil {
+		fmt.Fprintf(out, "hammer: %v\n", err)
+		return 1
+	}
+	return 0
+}
 
 // hammers is how many requests are under way, or wait to be sent again.
 const hammers = 8
@@ -26,9 +53,9 @@ type score struct {
 }
 
 // Observe implements client.Observer.
-func (s *score) Observe(ctx context.Context, e penstock.Event) {
+func (s *score) Observe(ctx context.Context, e client.Event) {
 	switch e.Kind {
-	case penstock.Sent:
+	case client.Sent:
 		if ctx.Err() != nil {
 			return // the end of the program
 		}
@@ -39,9 +66,9 @@ func (s *score) Observe(ctx context.Context, e penstock.Event) {
 		if e.Err != nil {
 			s.failures.Add(1)
 		}
-	case penstock.WaitedToRetry:
+	case client.WaitedToRetry:
 		s.waited.Add(int64(e.Elapsed))
-	case penstock.GaveUpWait, penstock.GaveUpAttempts:
+	case client.GaveUpWait, client.GaveUpAttempts:
 		s.gaveUp.Add(1)
 	}
 }
@@ -58,7 +85,7 @@ func hammer(ctx context.Context, url string, out io.Writer) error {
 	s := &score{begun: time.Now()}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = hammers
-	transport, err := penstock.NewTransport(base, &penstock.Options{Name: "hammer", Observers: []penstock.Observer{s}})
+	transport, err := client.NewTransport(base, &client.Options{Name: "hammer", Observers: []client.Observer{s}})
 	if err != nil {
 		return err
 	}
@@ -95,7 +122,7 @@ func visit(ctx context.Context, visitor *http.Client, url string) {
 		if resp, err = visitor.Do(req); err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body) // only the header counts
 			_ = resp.Body.Close()
-			wait, denied := penstock.RetryAfter(resp)
+			wait, denied := client.RetryAfter(resp)
 			if !denied {
 				return
 			}

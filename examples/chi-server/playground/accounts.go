@@ -1,6 +1,6 @@
 // The accounts of the demonstration.
 
-package main
+package playground
 
 import (
 	"context"
@@ -8,17 +8,17 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// accounts are the accounts by their API keys.
-var accounts = map[string]keyfunc.Identity{
+// Accounts are the accounts of the demonstration, by their API keys.
+var Accounts = map[string]keyfunc.Identity{
 	"demo-free":       {ID: "merchant-1", Tier: "free"},
 	"demo-pro":        {ID: "merchant-2", Tier: "pro"},
 	"demo-enterprise": {ID: "merchant-3", Tier: "enterprise"},
 }
 
-// lookup returns the account of an API key. A service would ask its database,
+// Lookup returns the account of an API key. A service would ask its database,
 // through a bounded cache that also remembers unknown keys.
-func lookup(_ context.Context, apiKey string) (keyfunc.Identity, error) {
-	identity, ok := accounts[apiKey]
+func Lookup(_ context.Context, apiKey string) (keyfunc.Identity, error) {
+	identity, ok := Accounts[apiKey]
 	if !ok {
 		return keyfunc.Identity{}, keyfunc.ErrUnknown
 	}

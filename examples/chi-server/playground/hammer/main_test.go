@@ -7,21 +7,60 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
 )
+
+const deadline = 10 * time.Second // for anything that takes a healthy machine less than a second
+
+// A text collects the output of a program. It is safe for concurrent use.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"127.0.0.1:8080"}, {"ftp://127.0.0.1"}, {"http://a", "http://b"}} {
+		if code := run(t.Context(), args, new(text)); code != 2 {
+			t.Errorf("%q: got exit code %d, want 2", args, code)
+		}
+	}
+}
 
 // TestHammer: the load client meets the limit of the server, waits, and goes on. It says so
 // in its progress, and ends without a failure when it is interrupted.
 func TestHammer(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	orders := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{
+		Name: "orders", Limit: algorithms.TokenBucket(60, time.Minute).WithBurst(10),
+	}))
+	s := httptest.NewServer(orders.Handler(http.NotFoundHandler()))
+	defer s.Close()
 	out, ctx, stop := new(text), t.Context(), context.CancelFunc(nil)
 	ctx, stop = context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, []string{"-hammer", s.url + "/v1/orders/1"}, out) }()
+	go func() { ended <- run(ctx, []string{s.URL}, out) }()
 	// Ten requests pass at once; the next second admits one more.
 	seen := waitForProgress(t, out, func(p progress) bool { return p.denials > 0 && p.requests-p.denials > 11 && p.waited > time.Second })
 	stop()
