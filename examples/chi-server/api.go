@@ -6,11 +6,9 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/go-chi/chi/v5"
 	chimiddleware "github.com/go-chi/chi/v5/middleware"
@@ -58,12 +56,9 @@ func newAPI(ctx context.Context, c config, b *backend, log *slog.Logger) (a *api
 		shown.Console = `curl -H "Authorization: Bearer $TOKEN" http://` + c.addr + "/admin"
 	}
 	status := statuspage.New(shown)
-	limit, err := a.limit(&ratelimit.Options{
+	limit := a.limit(&ratelimit.Options{
 		ClientIP: clientIP, Headers: c.headers, Overrides: b.table, Observers: []ratelimit.Observer{metrics, status}, Logger: log,
 	})
-	if err != nil {
-		return a, err
-	}
 	r := a.router
 	r.Use(chimiddleware.Recoverer, chimiddleware.GetHead) // a HEAD counts as a GET
 	r.With(limit["orders"]).Get("/v1/orders/{id}", getOrder)
@@ -94,23 +89,18 @@ func newAPI(ctx context.Context, c config, b *backend, log *slog.Logger) (a *api
 }
 
 // limit makes the middlewares of limits. It returns each under the name of the
-// first policy of its row.
-func (a *api) limit(all *ratelimit.Options) (map[string]func(http.Handler) http.Handler, error) {
+// first policy of its row. It panics if the table is misconfigured.
+func (a *api) limit(all *ratelimit.Options) map[string]func(http.Handler) http.Handler {
 	named := make(map[string]func(http.Handler) http.Handler)
-	var errs error
 	for _, policies := range limits {
 		o, name := *all, policies[0].Name
 		if name == "console" {
 			o.Overrides = nil // operators may switch off every limit except that on guesses of their token
 		}
-		m, err := ratelimit.New(a.backend.limiter, &o, policies...)
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s: %w", name, err))
-			continue
-		}
+		m := ratelimit.Must(ratelimit.New(a.backend.limiter, &o, policies...))
 		named[name], a.limited = m.Handler, append(a.limited, m)
 	}
-	return named, errs
+	return named
 }
 
 // operator returns the name of the operator who sends a request with the token.
@@ -132,12 +122,10 @@ func (a *api) release() {
 
 // close waits for late settlements, and then closes the limiters.
 func (a *api) close(ctx context.Context) error {
-	errs := make([]error, len(a.limited))
-	var closing sync.WaitGroup
-	for i, m := range a.limited {
-		closing.Go(func() { errs[i] = m.Close(ctx) })
+	var errs []error
+	for _, m := range a.limited {
+		errs = append(errs, m.Close(ctx))
 	}
-	closing.Wait()
 	if a.page != nil {
 		errs = append(errs, a.page.Close(ctx))
 	}

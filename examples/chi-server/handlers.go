@@ -82,14 +82,12 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 // methodNotAllowed answers 405 and the methods that the path allows.
 func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if !routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
-				continue
-			}
-			w.Header().Add("Allow", method)
-			if method == http.MethodGet {
-				w.Header().Add("Allow", http.MethodHead)
-			}
+		match := func(method string) bool { return routes.Match(chi.NewRouteContext(), method, r.URL.Path) }
+		if match(http.MethodGet) {
+			w.Header()["Allow"] = []string{http.MethodGet, http.MethodHead}
+		}
+		if match(http.MethodPost) {
+			w.Header().Add("Allow", http.MethodPost)
 		}
 		statusOnly(http.StatusMethodNotAllowed)(w, r)
 	}

@@ -38,9 +38,8 @@ import (
 )
 
 const (
-	exitFailed = 1 // the prefix, Redis, the address or a log cannot be used
-	exitUsage  = 2
-
+	exitFailed      = 1 // the prefix, Redis, the address or a log cannot be used
+	exitUsage       = 2
 	shutdownTimeout = 10 * time.Second
 	minToken        = 16 // bytes
 )
@@ -146,10 +145,7 @@ func parsePrefixes(list string) (prefixes []netip.Prefix, err error) {
 
 // replay runs access logs through the routes and the limits of the API.
 func (c config) replay(ctx context.Context) error {
-	c.logs.Tiers = make(map[string]string)
-	for _, account := range playground.Accounts {
-		c.logs.Tiers[account.ID] = account.Tier
-	}
+	c.logs.Tiers = playground.Tiers()
 	var a *api
 	err := replay.Run(ctx, func(limiter algorithms.Limiter) (_ http.Handler, err error) {
 		b := &backend{limiter: limiter, table: overrides.NewMemory()}
@@ -179,20 +175,17 @@ func (c config) serve(ctx context.Context, log *slog.Logger) error {
 		return errors.Join(fmt.Errorf("-addr: %w", err), a.close(ctx))
 	}
 	server := &http.Server{
-		Handler:           a.router,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second, // there is no WriteTimeout, because the page's streams last longer
-		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-
+		Handler:                      a.router,
+		ReadHeaderTimeout:            5 * time.Second,
+		ReadTimeout:                  10 * time.Second, // there is no WriteTimeout, because the page's streams last longer
+		IdleTimeout:                  2 * time.Minute,
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		DisableGeneralOptionsHandler: true, // net/http would answer OPTIONS * without a limit
 	}
 	server.RegisterOnShutdown(a.release)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", b.limiter),
-		"page", "/", "status", "/status", "metrics", "/metrics")
-
+	log.Info("listening", "url", "http://"+listener.Addr().String(), "limiter", fmt.Sprintf("%T", b.limiter), "page", "/", "status", "/status", "metrics", "/metrics")
 	select {
 	case err = <-failed:
 	case <-ctx.Done():

@@ -93,6 +93,7 @@ var importRules = []importRule{
 		"examples", []string{
 			"algorithms", "algorithms/lease", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
 			"middleware/overrides", "middleware/prommetrics", "middleware/replay", "middleware/statuspage", "examples/chi-server/playground",
+			"examples/chi-server/playground/redisurl",
 		},
 		[]string{chi, goRedis, prometheus},
 		"examples import what users import: public packages, their own parts, chi, go-redis and the Prometheus client",

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// Accounts are the accounts of the demonstration, by their API keys.
-var Accounts = map[string]keyfunc.Identity{
+// accounts are the accounts of the demonstration, by their API keys.
+var accounts = map[string]keyfunc.Identity{
 	"demo-free":       {ID: "merchant-1", Tier: "free"},
 	"demo-pro":        {ID: "merchant-2", Tier: "pro"},
 	"demo-enterprise": {ID: "merchant-3", Tier: "enterprise"},
@@ -18,9 +18,18 @@ var Accounts = map[string]keyfunc.Identity{
 // Lookup returns the account of an API key. A service would ask its database,
 // through a bounded cache that also remembers unknown keys.
 func Lookup(_ context.Context, apiKey string) (keyfunc.Identity, error) {
-	identity, ok := Accounts[apiKey]
+	identity, ok := accounts[apiKey]
 	if !ok {
 		return keyfunc.Identity{}, keyfunc.ErrUnknown
 	}
 	return identity, nil
+}
+
+// Tiers returns the tiers of the accounts, by their IDs.
+func Tiers() map[string]string {
+	tiers := make(map[string]string)
+	for _, account := range accounts {
+		tiers[account.ID] = account.Tier
+	}
+	return tiers
 }
