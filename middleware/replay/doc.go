@@ -28,8 +28,9 @@
 //
 // A log has Common or Combined Log Format (nginx, Apache), or one JSON object on each line.
 // Run reads the objects that Caddy and Traefik write, and any with fields such as time,
-// address, user, method, path, status, duration (in seconds) and cost (in units). Files may
-// be compressed by gzip. Lines may be a minute out of order, and files may overlap.
+// address, user, method, path, status, duration (in seconds) and cost (in units). A service
+// that settles can log "settled": [{"at": time, "policy": name, "units": -5}]. Files may be
+// compressed by gzip. Lines may be a minute out of order, and files may overlap.
 //
 // # A service without a program
 //

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,7 +66,7 @@ func openLog(names []string, stdin io.Reader) (*log, error) {
 		if name != "-" {
 			f, err := os.Open(name)
 			if err != nil {
-				errs = append(errs, err)
+				errs = append(errs, quoted(name, err))
 				continue
 			}
 			info, err := f.Stat()
@@ -91,6 +92,15 @@ func openLog(names []string, stdin io.Reader) (*log, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// quoted returns an error of os with the name in quotes: it may have escape codes.
+func quoted(name string, err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return fmt.Errorf("open %q: %w", name, err)
 }
 
 // open finds out whether the text is compressed: the standard input has no name.

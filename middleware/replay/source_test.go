@@ -141,9 +141,9 @@ func TestOpenNamesEveryFile(t *testing.T) {
 	if _, err := openLog([]string{"-", "-"}, strings.NewReader("")); err == nil {
 		t.Error("the standard input twice: got no error")
 	}
-	_, err := openLog([]string{"/nonexistent/a", "/nonexistent/b"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "/a") || !strings.Contains(err.Error(), "/b") {
-		t.Errorf("got %v, want both files named", err)
+	_, err := openLog([]string{"/nonexistent/a", "/nonexistent/\x1b[31mb"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "/a") || !strings.Contains(err.Error(), `/\x1b[31mb"`) {
+		t.Errorf("got %q, want both files named, without escape codes", err)
 	}
 }
 
