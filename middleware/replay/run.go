@@ -25,12 +25,12 @@ import (
 // limit by the given limiter. The package comment says which handlers Run accepts, and what
 // runs of them. Run calls handler once. It may be nil if o names files of policies and routes.
 //
-// Run ends early with the error of ctx. Other errors are "replay: " and every
-// misconfiguration of o, the handler's error, or every bad file, policy and route. A
-// chart that cannot be written is an error, too, but does not cost the report. Bad lines
-// are no error: the report counts them. A log without any request is an error.
+// The error reports every misconfiguration of o, the handler's error, or every bad file,
+// policy and route. Run ends early with the error of ctx. If the chart cannot be written,
+// Run still writes the report. Bad lines are no error: the report counts them. A log
+// without any request is an error.
 //
-// Only one Run can be under way in a process.
+// Call Run from one goroutine at a time.
 func Run(ctx context.Context, handler func(algorithms.Limiter) (http.Handler, error), o *Options) error {
 	given := Options{}
 	if o != nil {

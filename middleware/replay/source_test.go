@@ -58,10 +58,15 @@ func read(t *testing.T, stdin string, names ...string) (*log, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l, pathsOf(t, l)
+}
+
+// pathsOf reads a log to its end.
+func pathsOf(t *testing.T, l *log) (paths []string) {
+	t.Helper()
 	defer l.close()
-	var paths []string
 	last := int64(0)
-	err = l.each(t.Context(), func(lines []entry) error {
+	err := l.each(t.Context(), func(lines []entry) error {
 		for i := range lines {
 			if lines[i].Time < last {
 				t.Errorf("%s comes too late", lines[i].Path)
@@ -74,7 +79,7 @@ func read(t *testing.T, stdin string, names ...string) (*log, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, paths
+	return paths
 }
 
 // TestSources: several files, in any order, compressed or not, and the standard input are one log.
