@@ -22,7 +22,7 @@
 //
 // The user of a log line is the identity of [keyfunc.User] and [keyfunc.APIKey]: Run calls
 // none of their functions. Observers receive nothing. No request is held. A handler that
-// calls Middleware.Check or a limiter by itself is not replayed.
+// calls Middleware.Check or a limiter by itself does not run, so its calls are not replayed.
 //
 // # Logs
 //

@@ -224,3 +224,28 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckInMiddleware: a middleware that calls Check or the limiter by itself is replayed as far as its calls go.
+func TestCheckInMiddleware(t *testing.T) {
+	t.Parallel()
+	service := func(l algorithms.Limiter) (http.Handler, error) {
+		m := ratelimit.Must(ratelimit.New(l, nil, ratelimit.Policy{Name: "own", Limit: algorithms.FixedWindow(1, time.Hour), ChargeIf: func(int) bool { return true }}))
+		r := chi.NewRouter()
+		r.Use(m.Handler, func(next http.Handler) http.Handler {
+			own := ratelimit.Must(ratelimit.New(l, nil, ratelimit.Policy{
+				Name: "checked", Limit: algorithms.FixedWindow(1, time.Hour), ChargeIf: func(int) bool { return true },
+			}))
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if v, _ := own.Check(r); v.Allowed {
+					next.ServeHTTP(w, r)
+				}
+			})
+		})
+		r.Get("/", served)
+		return r, nil
+	}
+	r := reportOf(t, service, requestsOf("GET /", "GET /"))
+	if len(r.Policies) != 2 || r.Policies[0].Policy != "checked" || r.Policies[0].Results[0].Requests != 1 {
+		t.Errorf("got %+v, want both policies, and one request of the inner one", r.Policies)
+	}
+}

@@ -136,7 +136,11 @@ func (h *history) record(now int64, c *algorithms.Check, policies map[string]*ra
 	s := h.policies[c.Policy]
 	if s == nil {
 		name, _, _ := strings.Cut(c.Policy, "~")
-		s = &family{policies[name], make(map[string]keyID), make(map[seriesID]uint32)}
+		policy := policies[name]
+		if policy == nil { // of a Middleware that has wrapped no handler
+			policy = &ratelimit.Policy{Name: strings.Clone(name)}
+		}
+		s = &family{policy, make(map[string]keyID), make(map[seriesID]uint32)}
 		h.policies[strings.Clone(c.Policy)] = s
 	}
 	id, known := s.ids[c.Key]
