@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
@@ -84,6 +85,10 @@ func newRequest(m *Middleware, r *http.Request, handled bool) *request {
 	q := requests.Get().(*request)
 	q.m, q.config, q.handled, q.verdict = m, m.config.Load(), handled, verdicts.Get().(*Verdict)
 	q.http.Request, q.http.ClientIP = r, m.clientIP
+	if m.replay != nil {
+		id, tier := m.replay.User()
+		keyaccess.Identify(&q.http, id, tier)
+	}
 	if len(m.observers) > 0 {
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
 	}
