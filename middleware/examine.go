@@ -1,3 +1,5 @@
+// Which findings the requests of a Middleware show.
+
 package ratelimit
 
 import (
