@@ -92,6 +92,38 @@ func (v *Verdict) Source() algorithms.Source {
 	return source
 }
 
+// An Outcome is the result of a policy for a request, one word in metrics, logs and traces.
+// OutcomeInvalid is the last.
+type Outcome uint8
+
+const (
+	OutcomeAllowed         Outcome = iota // the policy admitted the request
+	OutcomeDenied                         // the policy denied it
+	OutcomeShadowDenied                   // a shadow policy would have denied it
+	OutcomeDegradedAllowed                // this instance alone admitted it
+	OutcomeDegradedDenied                 // this instance alone denied it
+	OutcomeFailedOpen                     // no decision; the request passed
+	OutcomeFailedClosed                   // no decision; the request was refused
+	OutcomeKeyError                       // there is no valid key
+	OutcomeUnasked                        // the limiter did not ask for this policy, because it remembered a denial by another
+	OutcomeCancelled                      // the context ended before a decision
+	OutcomeBanned                         // an override or a Ban bans the key
+	OutcomeInvalid                        // the check was invalid
+)
+
+var outcomeNames = [...]string{
+	"allowed", "denied", "shadow_denied", "degraded_allowed", "degraded_denied", "failed_open", "failed_closed",
+	"key_error", "unasked", "cancelled", "banned", "invalid",
+}
+
+// String returns the word, e.g. "shadow_denied", or "unknown".
+func (o Outcome) String() string {
+	if int(o) >= len(outcomeNames) {
+		return "unknown"
+	}
+	return outcomeNames[o]
+}
+
 // evidence is everything that a verdict depends on.
 type evidence struct {
 	exempt  bool
