@@ -49,6 +49,34 @@ func benchmarkKeys(b *testing.B, m *algorithms.Memory, limit algorithms.Limit, k
 	}
 }
 
+func BenchmarkAllow(b *testing.B) {
+	m, limit, ctx := algorithms.NewMemory(nil), algorithms.TokenBucket(1_000_000_000, time.Second), context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := algorithms.Allow(ctx, m, "usr=1", limit); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkMemoryCalls(b *testing.B) {
+	for _, n := range []int{1, 2, 3, 4} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			m, limit, ctx := algorithms.NewMemory(nil), algorithms.TokenBucket(1_000_000_000, time.Second), context.Background()
+			checks := make([]algorithms.Check, n)
+			for i := range checks {
+				checks[i] = algorithms.Check{Policy: "orders", Key: "usr=" + strconv.Itoa(i), Limit: limit, Cost: 1}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := m.Allow(ctx, checks); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkMemoryParallel(b *testing.B) {
 	m := algorithms.NewMemory(nil)
 	limit := algorithms.TokenBucket(1_000_000_000, time.Second)

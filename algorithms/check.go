@@ -161,7 +161,7 @@ func (c *Check) Item(it *step.Item) error {
 }
 
 func (c *Check) valid() bool {
-	return c.Limit.valid && c.Cost >= 0 && c.Op <= Renew && c.Key != "" && validPolicy(c.Policy) && !c.foreignReceipt()
+	return c.Limit.valid && c.Cost >= 0 && c.Op <= Renew && c.Key != "" && validPolicy(c.Policy) && (c.Op < Return || !c.foreignReceipt())
 }
 
 // units is the cost that a store sees. A cost above MaxUnits exceeds every
@@ -207,5 +207,5 @@ func (c *Check) mistakes() error {
 // algorithm, and so of another stored key.
 func (c *Check) foreignReceipt() bool {
 	r, row := &c.Decision.Receipt.step, c.Limit.step.Row
-	return c.Op >= Return && step.Op(c.Op).Reads() && r.Units > 0 && r.Row != row && row != step.Nobody
+	return step.Op(c.Op).Reads() && r.Units > 0 && r.Row != row && row != step.Nobody
 }

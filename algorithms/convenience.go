@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -19,7 +20,7 @@ func Allow(ctx context.Context, l Limiter, key string, limit Limit) (Decision, e
 
 // AllowN is Allow for n units, all or nothing; 0 returns the figures.
 func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (Decision, error) {
-	return one(ctx, l, Check{Key: key, Limit: limit, Cost: n})
+	return one(ctx, l, key, &limit, Take, n, nil)
 }
 
 // Wait blocks until it has taken one unit of limit from key, in the policy
@@ -56,8 +57,7 @@ func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) err
 		if err = sleep(ctx, d.Delay); err == nil {
 			return nil
 		}
-		back := Check{Key: key, Limit: limit, Op: Return, Cost: n, Decision: d}
-		_, failed := one(context.WithoutCancel(ctx), l, back)
+		_, failed := one(context.WithoutCancel(ctx), l, key, &limit, Return, n, &d.Receipt)
 		return errors.Join(err, failed)
 	}
 }
@@ -77,11 +77,22 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func one(ctx context.Context, l Limiter, c Check) (Decision, error) {
-	c.Policy = conveniencePolicy
-	checks := [1]Check{c}
-	if err := l.Allow(ctx, checks[:]); err != nil {
-		return Decision{}, err
+// calls are calls of one check. They are pooled, because arguments of interface calls
+// escape to the heap.
+var calls = sync.Pool{New: func() any { return new([1]Check) }}
+
+// one makes a call of one check, and returns its decision.
+func one(ctx context.Context, l Limiter, key string, limit *Limit, op Op, n int64, receipt *Receipt) (d Decision, err error) {
+	call := calls.Get().(*[1]Check)
+	c := &call[0]
+	c.Policy, c.Key, c.Limit, c.Op, c.Cost = conveniencePolicy, key, *limit, op, n
+	if receipt != nil {
+		c.Decision.Receipt = *receipt
 	}
-	return checks[0].Decision, nil
+	if err = l.Allow(ctx, call[:]); err == nil {
+		d = c.Decision
+	}
+	*c = Check{}
+	calls.Put(call)
+	return d, err
 }

@@ -31,7 +31,7 @@ func validName(name string) bool { return name != "" && nameLen(name) == len(nam
 
 // nameLen returns the length of the name at the beginning of text, or 0.
 func nameLen(text string) int {
-	if text == "" || !letter(text[0]) {
+	if text == "" || !isLetter[text[0]] {
 		return 0
 	}
 	for i := range min(len(text), maxPolicy) {
@@ -42,14 +42,13 @@ func nameLen(text string) int {
 	return min(len(text), maxPolicy)
 }
 
-// inName holds the bytes of names. It is a table because every check is
-// validated.
-var inName = func() (in [256]bool) {
-	for i := range in {
+// isLetter and inName hold the bytes that begin names, and those in names. They are
+// tables because every check is validated.
+var isLetter, inName = func() (letters, all [256]bool) {
+	for i := range all {
 		b := byte(i)
-		in[i] = letter(b) || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
+		letters[i] = 'a' <= b|0x20 && b|0x20 <= 'z'
+		all[i] = letters[i] || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
 	}
-	return in
+	return letters, all
 }()
-
-func letter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }

@@ -67,6 +67,9 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 	if c := &checks[0]; len(checks) == 1 && c.Op == Take && c.valid() && c.Limit.step.TakesLone() {
 		return m.take(c)
 	}
+	if len(checks) > 1 && len(checks) <= maxTakes && m.takes(checks) {
+		return nil
+	}
 	return m.call(checks)
 }
 

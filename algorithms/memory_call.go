@@ -52,6 +52,12 @@ func (m *Memory) take(c *Check) error {
 	}
 	sh.tend(m)
 	sh.mu.Unlock()
+	d.ofLone(&t, l, now, cost)
+	return nil
+}
+
+// ofLone writes the decision on a take of cost units.
+func (d *Decision) ofLone(t *step.Lone, l *step.Limit, now, cost int64) {
 	d.Allowed, d.Source, d.Remaining = t.Allowed, Local, max(0, l.Burst-t.Used)
 	d.ResetAfter, d.UnitAfter, d.Delay = step.Until(t.FullAt, now), step.Until(t.UnitAt, now), step.Until(t.ServeAt, now)
 	if d.RetryAfter = 0; !t.Allowed {
@@ -62,7 +68,6 @@ func (m *Memory) take(c *Check) error {
 	} else {
 		d.Receipt = Receipt{}
 	}
-	return nil
 }
 
 // A workspace is the memory of a call of several checks. It is pooled, because
@@ -137,7 +142,12 @@ func (m *Memory) call(checks []Check) error {
 // decide loads the states of a call's keys, decides it, and stores the changed
 // states. It returns the instant of the decision.
 func (m *Memory) decide(call *step.Call, places []place) (now int64, err error) {
-	defer m.unlock(m.lock(places))
+	set := uint64(0)
+	for i := range places {
+		set |= m.shardBit(places[i].hash)
+	}
+	m.lock(set)
+	defer m.unlock(set)
 	if now = m.now(); !representable(now) {
 		return 0, errClock(now)
 	}
@@ -201,16 +211,12 @@ func (p *place) store(home *place, now int64) {
 	}
 }
 
-// lock locks the shards of all places, in one order, so that no two calls wait
-// for each other. It returns their set.
-func (m *Memory) lock(places []place) (set uint64) {
-	for i := range places {
-		set |= 1 << m.shardIndex(places[i].hash)
-	}
+// lock locks the shards of a set, in one order, so that no two calls wait for each
+// other.
+func (m *Memory) lock(set uint64) {
 	for s := set; s != 0; s &= s - 1 {
 		m.shards[bits.TrailingZeros64(s)].mu.Lock()
 	}
-	return set
 }
 
 func (m *Memory) unlock(set uint64) {
@@ -220,8 +226,9 @@ func (m *Memory) unlock(set uint64) {
 }
 
 // The low half of a hash selects the shard, the high half a chain in it.
-func (m *Memory) shard(hash uint64) *shard { return &m.shards[m.shardIndex(hash)] }
+func (m *Memory) shard(hash uint64) *shard { return &m.shards[int(hash)&(len(m.shards)-1)] }
 
-func (m *Memory) shardIndex(hash uint64) int { return int(hash) & (len(m.shards) - 1) }
+// shardBit returns the shard of a hash as a set.
+func (m *Memory) shardBit(hash uint64) uint64 { return 1 << (int(hash) & (len(m.shards) - 1)) }
 
 func chainHash(hash uint64) uint32 { return uint32(hash >> 32) }

@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -68,7 +69,7 @@ func dialectNamed(name string) Dialect {
 // String returns the text that ParseDialect reads, and unknown bits as a
 // hexadecimal number.
 func (d Dialect) String() string {
-	d = d.orDefault()
+	d = cmp.Or(d, defaultDialect)
 	var names []string
 	for _, known := range dialects {
 		if d&known.bit != 0 {
@@ -94,7 +95,7 @@ func (d Dialect) Validate() error {
 // ExposeHeaders returns the names of all fields, for
 // Access-Control-Expose-Headers.
 func (d Dialect) ExposeHeaders() []string {
-	d = d.orDefault()
+	d = cmp.Or(d, defaultDialect)
 	var names []string
 	if d&Draft != 0 {
 		names = append(names, "RateLimit")
@@ -111,9 +112,4 @@ func (d Dialect) ExposeHeaders() []string {
 	return append(names, "Retry-After")
 }
 
-func (d Dialect) orDefault() Dialect {
-	if d == 0 {
-		return Draft | SeparateFields
-	}
-	return d
-}
+const defaultDialect = Draft | SeparateFields

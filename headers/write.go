@@ -32,7 +32,9 @@ const (
 // It keeps nothing of resp. Do not edit lines of h in place, because Quotas
 // share them. Write is safe for concurrent use with different h.
 func (d Dialect) Write(h http.Header, resp Response) {
-	d = d.orDefault()
+	if d == 0 {
+		d = defaultDialect
+	}
 	var shared, waits bool
 	if d&Draft != 0 {
 		shared, waits = shareItem(h, &resp)

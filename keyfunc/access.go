@@ -11,6 +11,7 @@ import (
 func init() {
 	keyaccess.Forms = func(key any) [][]string { return key.(Key).forms() }
 	keyaccess.NoLookup = func(request any, on bool) { request.(*Request).noLookup = on }
+	keyaccess.Identify = func(request any, id, tier string) { request.(*Request).known = Identity{ID: id, Tier: tier} }
 }
 
 // forms returns the possible sequences of parts; none of the zero Key.

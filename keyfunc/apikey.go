@@ -33,6 +33,9 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 	}
 	read, account, unknown := newAPIKeyReader(name), newLookup(name, lookup), requestError(name, ErrUnknown, "")
 	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		if q.known.ID != "" {
+			return q.known.append(dst)
+		}
 		key, err := read.key(q.Request)
 		if err != nil {
 			return nil, "", err

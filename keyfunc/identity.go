@@ -26,7 +26,8 @@ type Request struct {
 	// IP or Peer; the zero Key means Peer.
 	ClientIP Key
 
-	noLookup bool // see package keyaccess
+	noLookup bool     // see package keyaccess
+	known    Identity // of a replayed request; see package keyaccess
 
 	found [2]finding // a slice would cost an allocation per request
 	more  []finding
@@ -53,7 +54,11 @@ func (i *identifier) append(dst []byte, q *Request, value string) ([]byte, strin
 	if f.err != nil {
 		return nil, "", f.err
 	}
-	return appendEscaped(append(dst, "usr="...), f.identity.ID), f.identity.Tier, nil
+	return f.identity.append(dst)
+}
+
+func (i Identity) append(dst []byte) ([]byte, string, error) {
+	return appendEscaped(append(dst, "usr="...), i.ID), i.Tier, nil
 }
 
 // finding returns the remembered finding, or makes and remembers it.
@@ -104,6 +109,9 @@ func User(f func(context.Context) (Identity, bool)) Key {
 		return id, nil
 	}}
 	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
+		if q.known.ID != "" {
+			return q.known.append(dst)
+		}
 		return user.append(dst, q, "")
 	}, info)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -218,6 +219,27 @@ func TestKeysDoNotAllocate(t *testing.T) {
 			_, _, _ = k.Append(dst, q)
 		}); allocs != 0 {
 			t.Errorf("%s: got %v allocations, want 0", name, allocs)
+		}
+	}
+}
+
+// TestKnownIdentity: an identity that is known already is the key, and no function is called.
+func TestKnownIdentity(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]Key{
+		"APIKey": APIKey("X-API-Key", func(context.Context, string) (Identity, error) {
+			t.Error("the lookup was called")
+			return Identity{}, nil
+		}),
+		"User": User(func(context.Context) (Identity, bool) {
+			t.Error("the function was called")
+			return Identity{}, false
+		}),
+	} {
+		q := &Request{Request: httptest.NewRequest("GET", "/", nil), known: Identity{ID: "a|b", Tier: "pro"}}
+		got, tier, err := key.Append(nil, q)
+		if string(got) != "usr=a%7Cb" || tier != "pro" || err != nil {
+			t.Errorf("%s: got %q, %q and %v, want the known identity", name, got, tier, err)
 		}
 	}
 }

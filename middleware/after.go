@@ -15,11 +15,13 @@ import (
 
 // after draws the consequences of the verdict.
 func (q *request) after() {
-	q.logTrouble()
+	if q.refusal.err != nil {
+		q.logTrouble()
+	}
 	if q.unknown != nil {
 		q.afterGuess()
 	}
-	if !q.verdict.Allowed || q.shadowDenied() {
+	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
 		q.countDenials()
 	}
 	if len(q.m.observers) > 0 {
@@ -32,7 +34,6 @@ func (q *request) after() {
 func (q *request) logTrouble() {
 	why := &q.refusal
 	switch {
-	case why.err == nil:
 	case why.outcome == OutcomeKeyError && why.status == http.StatusInternalServerError:
 		q.m.log.trouble("key function failure", why.policy.Name, why.err)
 	case why.outcome == OutcomeKeyError && why.status == http.StatusServiceUnavailable && q.http.Context().Err() == nil:
@@ -61,21 +62,6 @@ func (q *request) closedPolicy() string {
 func (q *request) openPolicy() string {
 	i := slices.IndexFunc(q.parts, func(a part) bool { return !a.shadow })
 	return q.parts[max(0, i)].policy.Name
-}
-
-// afterGuess ends the request of an unknown key. It returns a held unit,
-// because no handler will. It remembers an address that is denied.
-func (q *request) afterGuess() {
-	for i := range q.checks {
-		if c := q.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
-			c.Key = strings.Clone(c.Key) // its bytes are the request's
-			c.Op = algorithms.Return
-			q.m.settler.Settle(q.parts[0].policy.Name, c)
-		}
-	}
-	if v := q.verdict; v.Status == http.StatusTooManyRequests && q.asked() && q.m.guesses != nil {
-		q.m.guesses.Add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
-	}
 }
 
 // shadowDenied reports whether a shadow policy would have denied the request.

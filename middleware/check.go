@@ -35,7 +35,7 @@ func (q *request) check() {
 		}
 	}
 	for i := range q.parts {
-		if a := &q.parts[i]; a.limit.Algorithm().Concurrent() {
+		if a := &q.parts[i]; a.concurrent {
 			a.expectEnd(&q.checks[a.own].Decision)
 		}
 	}
@@ -74,7 +74,7 @@ func (q *request) addChecks(a *part) {
 		c.Policy, c.Key, c.Limit, c.Cost = p.trial, key, p.candidate.Limit, a.cost
 		c.Op = algorithms.TrialInstead
 	}
-	q.settles = q.settles || p.settles() || a.limit.Algorithm().Concurrent()
+	q.settles = q.settles || p.settles || a.concurrent
 }
 
 // newCheck adds a zero check and returns its place, for the caller to fill in.
@@ -87,11 +87,9 @@ func (q *request) newCheck() (c *algorithms.Check, place int) {
 	return c, place
 }
 
-// deniedByBan reports whether the ban of the part's key denies the request.
+// deniedByBan reports whether the ban of the part's key denies the request. The part
+// has a check of bans.
 func (a *part) deniedByBan(checks []algorithms.Check) bool {
-	if a.ban < 0 {
-		return false
-	}
 	d := &checks[a.ban].Decision
 	return !d.Allowed && d.Source != algorithms.Undecided
 }

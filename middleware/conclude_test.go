@@ -23,7 +23,7 @@ func evidenceOf(answers ...answer) *caseOf {
 	e := new(caseOf)
 	e.asked = len(answers) > 0 && answers[0].denied == 0
 	for i, a := range answers {
-		p := &policy{Policy: Policy{Name: fmt.Sprint("p", i), Capacity: a.capacity, Hidden: a.hidden}}
+		p := &policy{Policy: Policy{Name: fmt.Sprint("p", i), Capacity: a.capacity, Hidden: a.hidden}, unadvertised: a.capacity || a.hidden}
 		l := algorithms.TokenBucket(10, time.Hour)
 		part := part{
 			policy: p, limit: l, configured: &limit{Limit: l}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,
@@ -220,7 +220,7 @@ func wantVerdict(t *testing.T, v *Verdict, why refusal, e *evidence, want ask) {
 			p.Override != a.override || p.Hidden != (a.policy.Hidden || a.policy.Capacity) {
 			t.Errorf("got policy %+v, want the figures of its part %+v", p, a)
 		}
-		if banned := a.banned || a.deniedByBan(e.checks); p.Banned != banned || banned && p.Decision.Allowed {
+		if banned := a.banned || a.ban >= 0 && a.deniedByBan(e.checks); p.Banned != banned || banned && p.Decision.Allowed {
 			t.Errorf("got policy %+v, want banned %t", p, banned)
 		}
 	}

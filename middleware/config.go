@@ -35,6 +35,8 @@ type policy struct {
 	Policy
 	shared       bool // all clients share the limit: denied ones get slots
 	countsClient bool // the key is one client's own
+	unadvertised bool // headers keep silent about the policy
+	settles      bool // units may be returned or forced after the decision
 
 	base      *limit
 	tiers     map[string]*limit
@@ -117,11 +119,12 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	info, _ := p.Key.Inspect() // it is valid
 	compiled := &policy{
 		Policy: p, base: base, tiers: make(map[string]*limit, len(p.Tiers)), denied: new(topk.Tally),
-		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies),
+		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, "rt")),
 	}
 	compiled.settling = settle.Policy{
 		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds),
 	}
+	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil
 	countsNoClient := !slices.ContainsFunc(info.Kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
 	compiled.shared, compiled.countsClient = p.Capacity || countsNoClient, !countsNoClient && !p.Capacity
 	for tier, l := range p.Tiers {
@@ -159,13 +162,6 @@ func (p *policy) rank() int {
 		rank += 3
 	}
 	return rank
-}
-
-func (p *policy) cost(r *http.Request) int64 {
-	if p.Cost == nil {
-		return 1
-	}
-	return p.Cost(r)
 }
 
 // policy returns the policy of a name, or nil.

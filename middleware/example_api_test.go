@@ -154,7 +154,7 @@ func ExamplePolicy_hidden() {
 	// 429 true true
 }
 
-// An address that guesses API keys is denied, and then learns nothing from a valid key: the middleware does not look it
+// An address that guesses API keys is denied, and then refused also with a valid key: the middleware does not look the key
 // up until the wait is over. This needs Options.ClientIP.
 func ExampleOptions_guesses() {
 	lookups := 0

@@ -12,7 +12,7 @@ import (
 )
 
 // A log tells whom a limit would have denied. The limiter takes the time from the log, so a replay of a day takes
-// seconds. examples/chi-server/replay replays whole access logs, and proposes limits.
+// seconds. Package replay replays whole access logs, and proposes limits.
 func ExampleMiddleware_Check_replay() {
 	log := []struct{ at, client, path string }{
 		{"12:00:00", "192.0.2.1", "/orders/1"},

@@ -210,13 +210,25 @@ func (u uncomparable) Allow(ctx context.Context, checks []algorithms.Check) erro
 	return u[0].Allow(ctx, checks)
 }
 
+// TestFindingsOfASmallLimit: a middleware that is mounted where no route is known denies everybody, and says why.
+func TestFindingsOfASmallLimit(t *testing.T) {
+	p := ratelimit.Policy{Name: "p", Key: keyfunc.Route(), Limit: algorithms.TokenBucket(3, time.Hour)}
+	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, p)
+	for range 200 {
+		record(m.Handler(ok), from("192.0.2.1"))
+	}
+	if got := findings(m); got != "PS104 p" {
+		t.Errorf("got %q, want PS104", got)
+	}
+}
+
 // TestFindingsIsDocumented: an operator who searches for a code finds it.
 func TestFindingsIsDocumented(t *testing.T) {
 	runbook, err := os.ReadFile("../RUNBOOK.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"internal/findings/causes.go", "../algorithms/shared/redis_findings.go"} {
+	for _, file := range []string{"internal/findings/findings.go", "../algorithms/shared/redis_findings.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

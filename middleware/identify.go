@@ -22,9 +22,11 @@ func (q *request) identify() {
 	case q.m.exempt != nil && q.exempt():
 		q.verdict.Exempt = true
 	default:
-		wait := q.guessed()
-		if wait > 0 {
-			keyaccess.NoLookup(&q.http, true)
+		var wait time.Duration
+		if q.m.guesses != nil && !q.m.guesses.Empty() {
+			if wait = q.guessed(); wait > 0 {
+				keyaccess.NoLookup(&q.http, true)
+			}
 		}
 		q.identifyAll(wait)
 	}
@@ -61,9 +63,11 @@ func (q *request) identifyAll(guessed time.Duration) {
 			return
 		}
 		q.keys = keys
-		if a := (part{policy: p, start: start, end: len(keys)}); q.rule(&a) && met == nil {
+		if a := (part{policy: p, start: start, end: len(keys), cost: 1}); (q.m.overrides == nil || q.rule(&a)) && met == nil {
 			q.choose(&a, tier)
-			a.cost = p.cost(q.http.Request)
+			if p.Cost != nil {
+				a.cost = p.Cost(q.http.Request)
+			}
 			q.add(a)
 		}
 	}
@@ -95,63 +99,10 @@ func statusOf(err error) int {
 	}
 }
 
-// identifyGuess makes the part of a request with an unknown key: the policy
-// that met the key counts the client's address, one unit of Policy.Limit.
-//
-// If the address is denied already, for wait, the part is denied without a
-// check, unless an override of the address lifts that.
-func (q *request) identifyGuess(p *policy, wait time.Duration) {
-	q.parts, q.keys, q.kinds = q.parts[:0], q.keys[:0], q.config.kinds
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		q.refuseKey(p, err)
-		return
-	}
-	q.keys = keys
-	a := part{policy: p, end: len(keys), cost: 1, denied: wait}
-	asked := q.rule(&a)
-	switch {
-	case q.banned:
-		q.unknown = nil
-	case wait > 0 && (!asked || a.shadow):
-		q.lift(&a)
-	case asked:
-		if !a.dynamic() {
-			a.set(p.base)
-		}
-		q.add(a)
-	}
-}
-
-// guessed returns how long the request's address is still denied for unknown keys; 0 if
-// it is not.
-func (q *request) guessed() time.Duration {
-	if q.m.guesses == nil || q.m.guesses.Empty() {
-		return 0
-	}
-	start := len(q.keys)
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		return 0
-	}
-	q.keys = keys
-	wait := q.m.guesses.Wait(q.text(start, len(keys)), time.Since(q.m.made))
-	q.keys = keys[:start]
-	return wait
-}
-
-// lift ends the refusal of the address, because an override lets it pass, and
-// identifies the request again.
-func (q *request) lift(address *part) {
-	q.m.guesses.Remove(q.key(address))
-	keyaccess.NoLookup(&q.http, false)
-	q.unknown, q.keys = nil, q.keys[:0]
-	q.identifyAll(0)
-}
-
 // add adds a part, unless an override bans another key.
 func (q *request) add(a part) {
 	a.shadow = a.shadow || a.policy.Shadow
+	q.shadows = q.shadows || a.shadow
 	a.own, a.ban, a.candidate = -1, -1, -1
 	if len(q.m.observers) > 0 {
 		a.hash = maphash.String(keySeed, q.key(&a))
@@ -159,12 +110,9 @@ func (q *request) add(a part) {
 	q.parts = append(q.parts, a)
 }
 
-// rule applies the override of the part's key. It reports false if the limiter
+// rule applies the override of the part's key, if there are overrides. It reports false if the limiter
 // need not be asked about the part. A ban replaces all other parts.
 func (q *request) rule(a *part) bool {
-	if q.m.overrides == nil {
-		return true
-	}
 	o, found := q.m.overrides.Find(a.policy.Name, q.key(a))
 	switch {
 	case found && o.Mode == ModeBanned && !a.policy.Shadow:

@@ -14,11 +14,12 @@ import (
 // A limit is a limit of the configuration, and its description for headers.
 type limit struct {
 	algorithms.Limit
-	quota *headers.Quota // nil: headers keep silent
+	concurrent bool
+	quota      *headers.Quota // nil: headers keep silent
 }
 
 func newLimit(p *Policy, l algorithms.Limit) (*limit, error) {
-	described := &limit{Limit: l}
+	described := &limit{Limit: l, concurrent: l.Algorithm().Concurrent()}
 	if p.hidden() || p.Shadow {
 		return described, nil
 	}
@@ -28,12 +29,7 @@ func newLimit(p *Policy, l algorithms.Limit) (*limit, error) {
 }
 
 // set gives a part a limit of the configuration.
-func (a *part) set(l *limit) { a.configured, a.limit = l, l.Limit }
-
-// dynamic reports whether an override or LimitOf chose the limit of the part.
-func (a *part) dynamic() bool {
-	return a.configured == nil && a.limit.Algorithm() != algorithms.Algorithm{}
-}
+func (a *part) set(l *limit) { a.configured, a.limit, a.concurrent = l, l.Limit, l.concurrent }
 
 // choose sets the tier of a part, and its limit unless an override has set it.
 func (q *request) choose(a *part, tier string) {
@@ -44,7 +40,7 @@ func (q *request) choose(a *part, tier string) {
 	} else {
 		l = p.base
 	}
-	if a.dynamic() {
+	if a.dynamic {
 		return
 	}
 	if p.LimitOf != nil {
@@ -69,7 +65,7 @@ func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
 		q.m.log.trouble("invalid limit of "+from, a.policy.Name, err)
 		return false
 	}
-	q.kinds, a.limit = all, l
+	q.kinds, a.limit, a.dynamic, a.concurrent = all, l, true, l.Algorithm().Concurrent()
 	return true
 }
 

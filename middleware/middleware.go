@@ -40,6 +40,7 @@ type Middleware struct {
 	guesses     *guess.Table // nil: Options.ClientIP is not set
 	slots       slots.Slots
 	instances   slots.Instances
+	replay      replayer // nil: requests are real
 	made        time.Time
 
 	exempt []netip.Prefix
@@ -68,6 +69,9 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	m.log.Writer = logwriter.New(o.Logger)
 	m.finder = findings.New(m.log.Writer, m.made)
 	m.settler.Limiter, m.settler.AtOnce, m.settler.InForce, m.settler.Done = limiter, m.alone, m.inForce, m.settled
+	if m.replay, _ = wrapped.Find[replayer](limiter); m.replay != nil {
+		m.observers = nil
+	}
 	if m.limiterName == "" {
 		m.limiterName = defaultLimiterName(limiter)
 	}
@@ -106,6 +110,9 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")
 	}
+	if m.replay != nil {
+		return m.replay.Handler(m, next)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, reserved := m.admit(w, r)
 		switch {
@@ -135,6 +142,9 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 		return nil, nil
 	}
 	c := q.lend()
+	if !q.settles {
+		return c, nil
+	}
 	return c, q.reserve(c)
 }
 
@@ -260,4 +270,12 @@ func defaultLimiterName(l algorithms.Limiter) string {
 		return "redis"
 	}
 	return "memory"
+}
+
+// A replayer is the limiter of package replay. Its Middlewares decide the requests of
+// a log: they answer and hold none, report to no observer, and count denials towards
+// bans at once.
+type replayer interface {
+	Handler(m *Middleware, next http.Handler) http.Handler // instead of the Middleware's own
+	User() (id, tier string)                               // of the present request; "" without one
 }

@@ -8,16 +8,17 @@ import (
 
 // Overrides change limits while the service runs. Package overrides implements them.
 type Overrides interface {
-	// Find returns the override in force for a key, or for [Everyone], and whether there is one. Many goroutines call
-	// it, so it must not wait. It must not keep the key, whose bytes are used again.
+	// Find returns the override in force for a key, or for [Everyone], and whether there is one. An override may name a
+	// client by the first part of a key; package overrides says which one is in force. Many goroutines call Find, so it
+	// must not wait. It must not keep the key, whose bytes are used again.
 	Find(policy, key string) (Override, bool)
 }
 
 // Everyone is the key of an override for all keys of a policy.
 const Everyone = "*"
 
-// An Override replaces a policy's limit or mode for one key, or for [Everyone]. The zero Override for a key undoes an
-// override for everyone. As JSON:
+// An Override replaces a policy's limit or mode for one key, for all keys that begin with one part, or for [Everyone].
+// To exempt one key from an override for everyone, set the zero Override for that key. As JSON:
 //
 //	{"limit":"60/1m burst 10","mode":"shadow","until":"2026-11-21T12:00:00Z"}
 type Override struct {

@@ -103,9 +103,6 @@ type Policy struct {
 // hidden reports whether headers keep silent about the policy.
 func (p *Policy) hidden() bool { return p.Hidden || p.Capacity }
 
-// settles reports whether units may be returned or forced after the decision.
-func (p *Policy) settles() bool { return p.Cost != nil || p.ChargeIf != nil }
-
 // limits returns all limits of the policy's configuration.
 func (p *Policy) limits() []algorithms.Limit {
 	limits := append(slices.Collect(maps.Values(p.Tiers)), p.Limit)

@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
@@ -34,6 +35,7 @@ type request struct {
 
 	unknown error   // a key is unknown; the only part is the address's
 	banned  bool    // an override bans a key: no check is made
+	shadows bool    // a part is in shadow
 	settles bool    // units may be returned or forced after the decision
 	handled bool    // by a Handler; otherwise Check decides
 	err     error   // of the limiter
@@ -52,7 +54,9 @@ type part struct {
 	policy     *policy
 	tier       string           // of the identity, if the policy has it
 	limit      algorithms.Limit // in force
-	configured *limit           // the limit of the configuration; nil: an override or LimitOf chose the limit
+	configured *limit           // the limit of the configuration; nil if dynamic
+	dynamic    bool             // an override or LimitOf chose the limit
+	concurrent bool             // the limit is Concurrent
 	cost       int64
 
 	override    bool          // an override applies
@@ -81,6 +85,10 @@ func newRequest(m *Middleware, r *http.Request, handled bool) *request {
 	q := requests.Get().(*request)
 	q.m, q.config, q.handled, q.verdict = m, m.config.Load(), handled, verdicts.Get().(*Verdict)
 	q.http.Request, q.http.ClientIP = r, m.clientIP
+	if m.replay != nil {
+		id, tier := m.replay.User()
+		keyaccess.Identify(&q.http, id, tier)
+	}
 	if len(m.observers) > 0 {
 		q.start = time.Since(m.made) // half of time.Now: the wall clock is not read
 	}
@@ -94,7 +102,7 @@ func newRequest(m *Middleware, r *http.Request, handled bool) *request {
 func (q *request) free() {
 	q.http = keyfunc.Request{}
 	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
-	q.unknown, q.banned, q.settles, q.handled, q.err, q.refusal = nil, false, false, false, nil, refusal{}
+	q.unknown, q.banned, q.shadows, q.settles, q.handled, q.err, q.refusal = nil, false, false, false, false, nil, refusal{}
 	if q.verdict != nil {
 		q.verdict.free()
 	}

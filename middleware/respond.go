@@ -64,7 +64,10 @@ func (m *Middleware) describeLimits(h http.Header, v *Verdict, s *scratch) {
 			continue
 		}
 		resp.RetryAfter = max(resp.RetryAfter, p.wait)
-		quota := s.quota(p)
+		quota := p.quota
+		if quota != nil && p.dynamic {
+			quota = s.quota(p)
+		}
 		if quota == nil {
 			continue
 		}
@@ -87,11 +90,9 @@ type scratch struct {
 	used    int              // of dynamic
 }
 
-// quota returns the quota of a policy; nil if headers keep silent about it.
+// quota returns the quota of a policy whose limit is not in the configuration; nil if
+// headers cannot describe it.
 func (s *scratch) quota(p *PolicyVerdict) *headers.Quota {
-	if p.quota == nil || !p.dynamic {
-		return p.quota
-	}
 	if s.used == len(s.dynamic) {
 		s.dynamic = append(s.dynamic, new(headers.Quota))
 	}

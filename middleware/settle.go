@@ -39,9 +39,6 @@ func Settle(ctx context.Context, total int64, policies ...string) error {
 // reserve returns the reservations of an admitted request, below ctx, or nil if
 // nothing is reserved.
 func (q *request) reserve(ctx context.Context) (r *settle.Reservations) {
-	if !q.settles {
-		return nil
-	}
 	for i := range q.parts {
 		a := &q.parts[i]
 		for _, place := range [...]int{a.own, a.candidate} {

@@ -254,7 +254,7 @@ func TestPoliciesWithoutCostAllocateNothing(t *testing.T) {
 	if settling := allocs(lateByIP("p", plenty, 1), ok); got > 7 || settling <= got {
 		t.Errorf("got %v allocations of a plain policy, %v of one with a Cost and %v of none", got, settling, least)
 	}
-	if strings.Contains(fmt.Sprintf("%T", seen), "tab") {
+	if strings.Contains(fmt.Sprintf("%T", seen), "Reservations") {
 		t.Errorf("got context %T, want none that settles", seen)
 	}
 }

@@ -1,10 +1,13 @@
+// The third stage: the verdict. evidence.conclude is pure: it reads no clock,
+// asks no limiter, and changes only the verdict. request.conclude collects the
+// evidence, and adds the jitter, which depends on the time.
+
 package ratelimit
 
 import (
-	"context"
+	"errors"
+	"net/http"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -89,74 +92,201 @@ func (v *Verdict) Source() algorithms.Source {
 	return source
 }
 
-type verdictKey struct{}
-
-// lend returns a context for the handler. The context owns the verdict from now
-// on.
-func (q *request) lend() *verdictContext {
-	c := &verdictContext{Context: q.http.Context(), verdict: q.verdict}
-	q.verdict = nil
-	return c
-}
-
-// A verdictContext lends a verdict to a handler. Handlers seldom ask for it. So
-// it serves another request when the handler has returned, unless a caller
-// keeps it.
-type verdictContext struct {
-	context.Context
-	verdict *Verdict
-	state   uint32 // lent, kept or ended; atomic
-}
+// An Outcome is the result of a policy for a request, one word in metrics, logs and traces.
+// OutcomeInvalid is the last.
+type Outcome uint8
 
 const (
-	lent uint32 = iota
-	kept
-	ended
+	OutcomeAllowed         Outcome = iota // the policy admitted the request
+	OutcomeDenied                         // the policy denied it
+	OutcomeShadowDenied                   // a shadow policy would have denied it
+	OutcomeDegradedAllowed                // this instance alone admitted it
+	OutcomeDegradedDenied                 // this instance alone denied it
+	OutcomeFailedOpen                     // no decision; the request passed
+	OutcomeFailedClosed                   // no decision; the request was refused
+	OutcomeKeyError                       // there is no valid key
+	OutcomeUnasked                        // the limiter did not ask for this policy, because it remembered a denial by another
+	OutcomeCancelled                      // the context ended before a decision
+	OutcomeBanned                         // an override or a Ban bans the key
+	OutcomeInvalid                        // the check was invalid
 )
 
-// keep reports whether the verdict is still this request's. A kept verdict
-// never serves another request.
-func (c *verdictContext) keep() bool {
-	return atomic.CompareAndSwapUint32(&c.state, lent, kept) || atomic.LoadUint32(&c.state) == kept
+var outcomeNames = [...]string{
+	"allowed", "denied", "shadow_denied", "degraded_allowed", "degraded_denied", "failed_open", "failed_closed",
+	"key_error", "unasked", "cancelled", "banned", "invalid",
 }
 
-// end takes the verdict back, unless it is kept.
-func (c *verdictContext) end() {
-	if atomic.CompareAndSwapUint32(&c.state, lent, ended) {
-		c.verdict.free()
+// String returns the word, e.g. "shadow_denied", or "unknown".
+func (o Outcome) String() string {
+	if int(o) >= len(outcomeNames) {
+		return "unknown"
+	}
+	return outcomeNames[o]
+}
+
+// evidence is everything that a verdict depends on.
+type evidence struct {
+	exempt  bool
+	refusal refusal // of identify
+	parts   []part
+	checks  []algorithms.Check // as the limiter answered them
+	err     error              // why the limiter could not answer
+	unknown error              // the key is unknown, and its address was charged
+	ended   bool               // the context of the request has ended
+	asked   bool               // the limiter
+	alone   bool               // no other instance shares the limiter
+}
+
+// conclude fills in the verdict, with room for one PolicyVerdict per part.
+func (q *request) conclude() {
+	e := evidence{
+		exempt: q.verdict.Exempt, refusal: q.refusal, parts: q.parts, checks: q.checks, err: q.err, unknown: q.unknown, asked: q.asked(), alone: q.m.alone,
+	}
+	if q.err != nil {
+		e.ended = q.http.Context().Err() != nil
+	}
+	room := slices.Grow(q.verdict.Policies, len(q.parts))[:len(q.parts)]
+	q.refusal = e.conclude(q.verdict, room)
+	if q.verdict.config = q.config; !q.verdict.Allowed {
+		q.spread()
 	}
 }
 
-func (c *verdictContext) Value(key any) any {
-	if key == (verdictKey{}) {
-		return c
+// conclude makes the verdict in v, and returns why a policy did not decide.
+func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
+	v.Exempt = e.exempt
+	if e.refusal.status != 0 {
+		v.refuse(e.refusal)
+		return e.refusal
 	}
-	return c.Context.Value(key)
-}
-
-var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
-
-// clone returns a copy that callers may keep.
-func (v *Verdict) clone() Verdict {
-	c := *v
-	c.Policies = slices.Clone(v.Policies)
-	return c
-}
-
-// free gives v back to the pool. No caller may have it.
-func (v *Verdict) free() {
-	clear(v.Policies)
-	*v = Verdict{Policies: v.Policies[:0]}
-	verdicts.Put(v)
-}
-
-// FromContext returns the verdict of the innermost Middleware, or false if no
-// policy was asked. Call it before the handler returns; the verdict stays
-// valid.
-func FromContext(ctx context.Context) (Verdict, bool) {
-	c, ok := ctx.Value(verdictKey{}).(*verdictContext)
-	if !ok || !c.keep() || len(c.verdict.Policies) == 0 {
-		return Verdict{}, false
+	v.Policies = room
+	v.Degraded = e.asked && !e.alone && !e.sharedDecided()
+	status, admitted := http.StatusServiceUnavailable, true
+	for i := range e.parts {
+		a, p := &e.parts[i], &v.Policies[i]
+		own := p.fill(a, e.checks)
+		if a.shadow {
+			continue
+		}
+		if !p.Decision.Allowed {
+			admitted = false
+			v.RetryAfter = max(v.RetryAfter, p.Decision.RetryAfter, own.RetryAfter)
+			if !a.policy.Capacity || p.Banned || e.unknown != nil {
+				status = http.StatusTooManyRequests
+			}
+		}
+		v.Delay = max(v.Delay, own.Delay)
 	}
-	return *c.verdict, true
+	why := refusal{}
+	switch {
+	case e.err != nil:
+		why = e.fail(v)
+	case !admitted:
+		v.Status, v.Delay = status, 0
+	default:
+		v.Allowed = true
+	}
+	if v.Allowed && e.unknown != nil { // the guess was paid for, and is still no identity
+		why = refusal{err: e.unknown, status: http.StatusUnauthorized, outcome: OutcomeKeyError}
+	}
+	if why.status != 0 {
+		v.refuse(why)
+	}
+	for i := range v.Policies {
+		v.Policies[i].Outcome = v.outcome(&v.Policies[i], why)
+	}
+	return why
+}
+
+// sharedDecided reports whether the shared limiter decided.
+func (e *evidence) sharedDecided() bool {
+	for i := range e.parts {
+		if e.checks[e.parts[i].own].Decision.Source == algorithms.Shared {
+			return true
+		}
+	}
+	return false
+}
+
+// fill writes a part's own figures, and returns the decision of its own check.
+func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithms.Decision) {
+	p.Name, p.Tier, p.Limit = a.policy.Name, a.tier, a.limit // by fields: a literal is made and then copied
+	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.unadvertised, a.shadow, a.override, a.unknownTier
+	p.KeyHash = uint32(a.hash)
+	if p.dynamic = a.dynamic; a.dynamic {
+		p.quota = a.policy.base.quota
+	} else {
+		p.quota = a.configured.quota
+	}
+	if a.denied > 0 {
+		p.Banned, p.Decision = a.banned, algorithms.Decision{RetryAfter: a.denied}
+		return &p.Decision
+	}
+	own = &checks[a.own].Decision
+	p.Decision = *own
+	if a.ban >= 0 && a.deniedByBan(checks) {
+		p.Banned, p.Decision = true, checks[a.ban].Decision
+	}
+	return own
+}
+
+// fail concludes without the limiter's answers.
+func (e *evidence) fail(v *Verdict) refusal {
+	v.RetryAfter = 0
+	switch {
+	case errors.Is(e.err, algorithms.ErrInvalid):
+		v.Degraded = false
+		return refusal{err: e.err, status: http.StatusInternalServerError, outcome: OutcomeInvalid}
+	case e.ended:
+		// The client has hung up. Serving the request would be a way around the
+		// limits for clients that hang up at once.
+		v.Degraded = false
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeCancelled}
+	case e.failsClosed():
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeFailedClosed}
+	}
+	v.Allowed = true
+	for i := range v.Policies {
+		v.Policies[i].Decision.Allowed = true
+	}
+	return refusal{err: e.err, outcome: OutcomeFailedOpen}
+}
+
+func (e *evidence) failsClosed() bool {
+	for i := range e.checks {
+		if e.checks[i].Fail == algorithms.FailClosed { // no shadow's
+			return true
+		}
+	}
+	return false
+}
+
+// refuse makes v the verdict of a request without a decision.
+func (v *Verdict) refuse(why refusal) {
+	v.Allowed, v.Status, v.RetryAfter, v.Delay = false, why.status, 0, 0
+}
+
+// outcome returns the outcome of a policy.
+func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
+	decided := p.Decision.Source != algorithms.Undecided
+	switch {
+	case why.err != nil:
+		return why.outcome
+	case p.Banned:
+		return OutcomeBanned
+	case p.Shadow && decided && !p.Decision.Allowed:
+		return OutcomeShadowDenied
+	case !decided && p.Decision.Allowed && v.Degraded:
+		return OutcomeFailedOpen
+	case !decided && p.Decision.Allowed:
+		return OutcomeUnasked
+	case v.Degraded && p.Decision.Allowed:
+		return OutcomeDegradedAllowed
+	case v.Degraded:
+		return OutcomeDegradedDenied
+	case p.Decision.Allowed:
+		return OutcomeAllowed
+	default:
+		return OutcomeDenied // also by a Memory that is full
+	}
 }

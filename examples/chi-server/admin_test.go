@@ -25,10 +25,13 @@ func (s *server) operate(t *testing.T, line, body string, want int) string {
 	return r.body
 }
 
-// TestOverride: an account of -override has its own limit, and other accounts have the limit of their plan.
+// TestOverride: an account with an override has its own limit, and other accounts have the limit of their plan.
 func TestOverride(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
-		s := start(t, append(args, "-override", "demo-free=10/1m, demo-pro=sliding-window-log 3/1h")...)
+		s := start(t, append(args, "-admin-token", token)...)
+		for account, limit := range map[string]string{"merchant-1": "10/1m", "merchant-2": "sliding-window-log 3/1h"} {
+			s.operate(t, "PUT /admin/overrides/charges-merchant?key=usr="+account, `{"limit":"`+limit+`"}`, http.StatusNoContent)
+		}
 		for key, want := range map[string]string{
 			"demo-free": `"charges-merchant";q=10;w=60`, "demo-pro": `"charges-merchant";q=3;w=3600`,
 			"demo-enterprise": `"charges-merchant";q=500;w=6`,

@@ -1,156 +1,115 @@
-// The API: its parts, its routes with their limits, and the order of its end.
+// The API: its routes with their limits, and what operators see and change of them.
 
 package main
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 	chimiddleware "github.com/go-chi/chi/v5/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/examples/chi-server/playground"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/overrides"
+	"github.com/penstock-go/penstock/middleware/console"
+	"github.com/penstock-go/penstock/middleware/prommetrics"
+	"github.com/penstock-go/penstock/middleware/statuspage"
 )
 
 // An api is everything that the server serves.
 type api struct {
-	handler http.Handler
+	router  *chi.Mux
 	backend *backend
 	page    *playground.Page
 	limited []*ratelimit.Middleware // one for each row of limits
 }
 
-// A backend is where limits count, and where operators' overrides are stored.
-type backend struct {
-	limiter algorithms.Limiter
-	table   table
-	close   func() error
-}
-
-// newBackend returns a backend in Redis, or in memory without -redis.
-func newBackend(ctx context.Context, c config, w *watch) (*backend, error) {
-	switch {
-	case c.engine != nil:
-		return &backend{c.engine.Limiter(), overrides.NewMemory(), func() error { return nil }}, nil
-	case c.redis != nil:
-		return newShared(ctx, c, w)
+// newAPI returns an api with each route behind its limits. The caller closes it. The
+// api closes the backend, also on an error.
+func newAPI(ctx context.Context, c config, b *backend, log *slog.Logger) (a *api, err error) {
+	a = &api{router: chi.NewRouter(), backend: b}
+	defer func() {
+		if err != nil {
+			a, err = nil, errors.Join(err, a.close(ctx))
+		}
+	}()
+	clientIP := keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
+	if a.page, err = playground.New(c.page.In(c.headers, c.prefix, clientIP, c.redis.Open)); err != nil {
+		return a, err
 	}
-	memory := algorithms.NewMemory(&algorithms.MemoryOptions{Now: c.log.clock()})
-	return &backend{c.log.of(memory), overrides.NewMemory(), func() error { return nil }}, nil
-}
-
-// newAPI returns an api, which the caller closes.
-func newAPI(ctx context.Context, c config, log *slog.Logger) (*api, error) {
-	w, err := newWatch(c, log)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics, err := prommetrics.New(registry)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	b, err := newBackend(ctx, c, w)
-	if err != nil {
-		return nil, err
+	shown := &statuspage.Options{}
+	if c.adminToken != "" {
+		shown.Console = `curl -H "Authorization: Bearer $TOKEN" http://` + c.addr + "/admin"
 	}
-	page, err := newPage(c)
-	if err != nil {
-		return nil, errors.Join(err, b.close())
-	}
-	a := &api{backend: b, page: page}
-	if err := a.route(c, w); err != nil {
-		return nil, errors.Join(err, a.close(ctx))
-	}
-	if err := setOverrides(ctx, c.overrides, b.table); err != nil {
-		log.Error("the overrides of -override could not be set", "error", err)
-	}
-	return a, nil
-}
-
-// newPage returns the page at /. With -demo-outage, its sandboxes count in Redis,
-// through a client and under a prefix of their own. Their outages are not the API's.
-func newPage(c config) (*playground.Page, error) {
-	o := &playground.Options{Headers: c.headers, Prefix: c.prefix + "-demo", Visitor: c.clientIP()}
-	if c.demoOutage {
-		o.Redis = c.redis.open()
-	}
-	return playground.New(o)
-}
-
-// route makes the handler: each route behind its limits.
-func (a *api) route(c config, w *watch) error {
-	limit, err := a.limit(c, w)
-	if err != nil {
-		return err
-	}
-	r := chi.NewRouter()
+	status := statuspage.New(shown)
+	limit := a.limit(&ratelimit.Options{
+		ClientIP: clientIP, Headers: c.headers, Overrides: b.table, Observers: []ratelimit.Observer{metrics, status}, Logger: log,
+	})
+	r := a.router
 	r.Use(chimiddleware.Recoverer, chimiddleware.GetHead) // a HEAD counts as a GET
 	r.With(limit["orders"]).Get("/v1/orders/{id}", getOrder)
 	r.With(limit["search"]).Get("/v1/search", search)
-	r.With(limit["reports"]).Get("/v1/reports", reports)
-	r.With(limit["exports"]).Get("/v1/exports", exports)
+	r.With(limit["reports"]).Get("/v1/reports", answer(map[string]any{"reports": []string{"2026-10"}}))
+	r.With(limit["exports"]).Get("/v1/exports", answer(map[string]any{"exports": []string{}}))
 	r.With(limit["login"]).Post("/v1/login", login)
-	r.With(limit["sms"]).Post("/v1/sms", sendSMS)
+	r.With(limit["sms"]).Post("/v1/sms", answer(map[string]any{"sent": true}))
 	r.With(limit["charges-merchant"]).Post("/v1/charges", createCharge)
 	r.With(limit["completions"]).Post("/v1/completions", complete)
-	r.Get("/healthz", health)
+	r.Get("/healthz", answer(map[string]any{"status": "ok"}))
 	// A service would serve these three on an address that its clients do not reach.
-	r.Method(http.MethodGet, "/metrics", w.page())
-	r.Handle("/status", w.status)
+	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4, // slow scrapes must not pile up
+	}))
+	r.Handle("/status", status)
 	if c.adminToken != "" {
-		console, err := admin(c.adminToken, a.limited)
+		operators, err := console.New(a.limited...).Handler(c.operator)
 		if err != nil {
-			return err
+			return a, err
 		}
-		r.With(limit["console"]).Handle("/admin/*", console)
+		r.With(limit["console"]).Handle("/admin/*", http.StripPrefix("/admin", operators))
 	}
 	a.page.Mount(r, limit["demo"])
 	r.NotFound(limit["unmatched"](http.HandlerFunc(notFound)).ServeHTTP)
 	r.MethodNotAllowed(limit["unmatched"](methodNotAllowed(r)).ServeHTTP)
-	a.handler = c.log.middleware(r)
-	return nil
-}
-
-// clientIP finds the addresses of clients.
-func (c config) clientIP() keyfunc.Key {
-	return keyfunc.IP(&keyfunc.IPOptions{Trusted: c.trusted})
+	return a, nil
 }
 
 // limit makes the middlewares of limits. It returns each under the name of the
-// first policy of its row.
-func (a *api) limit(c config, w *watch) (map[string]func(http.Handler) http.Handler, error) {
+// first policy of its row. It panics if the table is misconfigured.
+func (a *api) limit(all *ratelimit.Options) map[string]func(http.Handler) http.Handler {
 	named := make(map[string]func(http.Handler) http.Handler)
-	var errs error
 	for _, policies := range limits {
-		o := &ratelimit.Options{
-			ClientIP:  c.clientIP(),
-			Headers:   c.headers,
-			Overrides: a.backend.table,
-			Observers: w.observers(),
-			Logger:    w.log,
-		}
-		name := policies[0].Name
-		if c.engine != nil {
-			o.Observers = nil
-		}
+		o, name := *all, policies[0].Name
 		if name == "console" {
 			o.Overrides = nil // operators may switch off every limit except that on guesses of their token
 		}
-		m, err := ratelimit.New(a.backend.limiter, o, policies...)
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s: %w", name, err))
-			continue
-		}
+		m := ratelimit.Must(ratelimit.New(a.backend.limiter, &o, policies...))
 		named[name], a.limited = m.Handler, append(a.limited, m)
-		if c.engine != nil {
-			named[name] = c.engine.Check(m)
-		}
 	}
-	return named, errs
+	return named
+}
+
+// operator returns the name of the operator who sends a request with the token.
+func (c config) operator(r *http.Request) (string, error) {
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(given), []byte(c.adminToken)) == 0 {
+		return "", errors.New("not the token of -admin-token")
+	}
+	return "operator", nil
 }
 
 // release ends streams and held requests, because Shutdown waits for them.
@@ -163,11 +122,12 @@ func (a *api) release() {
 
 // close waits for late settlements, and then closes the limiters.
 func (a *api) close(ctx context.Context) error {
-	errs := make([]error, len(a.limited))
-	var closing sync.WaitGroup
-	for i, m := range a.limited {
-		closing.Go(func() { errs[i] = m.Close(ctx) })
+	var errs []error
+	for _, m := range a.limited {
+		errs = append(errs, m.Close(ctx))
 	}
-	closing.Wait()
-	return errors.Join(errors.Join(errs...), a.page.Close(ctx), a.backend.close())
+	if a.page != nil {
+		errs = append(errs, a.page.Close(ctx))
+	}
+	return errors.Join(append(errs, a.backend.close())...)
 }

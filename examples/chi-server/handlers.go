@@ -11,20 +11,17 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
+// answer answers 200 and a body: a service would do its work here.
+func answer(body map[string]any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, body) }
+}
+
 func getOrder(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"order": chi.URLParam(r, "id"), "state": "paid"})
 }
 
 func search(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"query": r.URL.Query().Get("q"), "hits": []string{}})
-}
-
-func reports(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"reports": []string{"2026-10"}})
-}
-
-func exports(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"exports": []string{}})
 }
 
 // login answers 401 to all credentials except those of the demo's user.
@@ -36,10 +33,6 @@ func login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"user": credentials.User})
-}
-
-func sendSMS(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"sent": true})
 }
 
 // createCharge answers with the merchant's plan, which the limiter has found.
@@ -76,10 +69,6 @@ func complete(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"used": used})
 }
 
-func health(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
-}
-
 // notFound answers 404. OPTIONS * has no path: it asks for the server as a whole.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions && r.RequestURI == "*" {
@@ -93,14 +82,12 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 // methodNotAllowed answers 405 and the methods that the path allows.
 func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if !routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
-				continue
-			}
-			w.Header().Add("Allow", method)
-			if method == http.MethodGet {
-				w.Header().Add("Allow", http.MethodHead)
-			}
+		match := func(method string) bool { return routes.Match(chi.NewRouteContext(), method, r.URL.Path) }
+		if match(http.MethodGet) {
+			w.Header()["Allow"] = []string{http.MethodGet, http.MethodHead}
+		}
+		if match(http.MethodPost) {
+			w.Header().Add("Allow", http.MethodPost)
 		}
 		statusOnly(http.StatusMethodNotAllowed)(w, r)
 	}

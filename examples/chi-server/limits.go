@@ -15,7 +15,7 @@ import (
 // Who is counted. Options.ClientIP finds the address for keyfunc.IP(nil).
 var (
 	address = keyfunc.IP(nil)
-	account = keyfunc.FirstOf(keyfunc.APIKey("X-API-Key", lookup), keyfunc.APIKey("Authorization", lookup))
+	account = keyfunc.FirstOf(keyfunc.APIKey("X-API-Key", playground.Lookup), keyfunc.APIKey("Authorization", playground.Lookup))
 	client  = keyfunc.Join(keyfunc.FirstOf(account, address), keyfunc.Route()) // without an API key, the address
 )
 

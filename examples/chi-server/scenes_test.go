@@ -154,7 +154,7 @@ func trial(t *testing.T) scene {
 			Name: policy, Key: keyfunc.IP(nil), Limit: limit, Candidate: &candidate,
 			Cost: func(r *http.Request) int64 { return int64(len(r.URL.Path)) },
 		}))
-		h := m.Handler(http.HandlerFunc(health))
+		h := m.Handler(answer(nil))
 		return func(path string) { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)) }
 	}
 	strict, alike := serve("strict"), serve("alike")

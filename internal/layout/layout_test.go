@@ -97,14 +97,18 @@ var importRules = []importRule{
 		"middleware/client imports algorithms and headers only",
 	},
 	{
+		"middleware/replay", slices.Concat([]string{"algorithms", "keyfunc", keyaccess, "middleware"}, parts), []string{chi},
+		"middleware/replay imports middleware, its parts, algorithms, keyfunc, keyaccess and chi only",
+	},
+	{
 		"middleware/prommetrics", slices.Concat([]string{"algorithms", "middleware", "middleware/client"}, parts), []string{prometheus, sketches},
 		"middleware/prommetrics imports middleware, its parts, client, algorithms, the Prometheus client and hyperloglog only",
 	},
 	{
 		"examples", []string{
 			"algorithms", "algorithms/lease", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
-			"middleware/overrides", "middleware/prommetrics", "middleware/statuspage", "examples/chi-server/playground",
-			"examples/chi-server/replay",
+			"middleware/overrides", "middleware/prommetrics", "middleware/replay", "middleware/statuspage", "examples/chi-server/playground",
+			"examples/chi-server/playground/redisurl",
 		},
 		[]string{chi, goRedis, prometheus},
 		"examples import what users import: public packages, their own parts, chi, go-redis and the Prometheus client",

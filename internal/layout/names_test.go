@@ -24,6 +24,7 @@ var names = map[string]int{
 	"keyfunc":           22,
 	"middleware":        64,
 	"middleware/client": 20,
+	"middleware/replay": 3,
 }
 
 // seam are names whose results are internal types. They are for this module's

@@ -301,3 +301,27 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// A grant needs no tier, because it cuts nothing: a customer of any plan receives the units.
+func TestGrantWithoutTheTier(t *testing.T) {
+	hour := func(l func(int64, time.Duration) algorithms.Limit, n int64) algorithms.Limit { return l(n, time.Hour) }
+	for name, limit := range map[string]func(int64, time.Duration) algorithms.Limit{
+		"token bucket": algorithms.TokenBucket, "fixed window": algorithms.FixedWindow, "counter": algorithms.SlidingWindowCounter,
+		"log": algorithms.SlidingWindowLog,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plans()
+			p.Candidate, p.Limit, p.Tiers = nil, hour(limit, 100), map[string]algorithms.Limit{"gold": hour(limit, 5000)}
+			m := newMiddleware(t, newStill(), nil, p)
+			c := console.New(m)
+			spend(t, m, 3000, "gold")
+			if err := c.Grant(ctx, client, 10); err != nil {
+				t.Fatal(err)
+			}
+			v, err := m.Check(asUser("42", "gold"))
+			if err != nil || v.Policies[0].Decision.Remaining != 2009 {
+				t.Errorf("got %d left, %v, want 2009: 10 of 3000 units are back, and the request took one", v.Policies[0].Decision.Remaining, err)
+			}
+		})
+	}
+}

@@ -10,10 +10,15 @@
 //
 // The first of these is in force:
 //
-//	Policy   Key       In force for
-//	charges  usr=42    that key
-//	charges  Everyone  all other keys of the policy
-//	All      Everyone  all keys without one of the overrides above; it has only a Mode
+//	Policy   Key                   In force for
+//	charges  usr=42|rt=GET%20/v1   that key
+//	charges  usr=42                the key usr=42, and all keys that begin with this part: usr=42|rt=GET%20/v1
+//	charges  Everyone              all other keys of the policy
+//	All      usr=42                the same keys as charges, usr=42, in all policies
+//	All      Everyone              all other keys of all policies
+//
+// An override of all policies has only a Mode, because policies share no limit. The
+// zero Override exempts its key or part from the overrides below it.
 //
 // Keys are texts of keyfunc. Set accepts every policy and key, and a wrong one
 // changes nothing; package console refuses it.

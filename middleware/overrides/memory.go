@@ -43,7 +43,9 @@ func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override
 	t := m.table.Load()
 	e := t.policies[policy]
 	if e == nil && len(t.policies) >= MaxPolicies {
-		return errPolicies
+		if t = t.swept(); len(t.policies) >= MaxPolicies {
+			return errPolicies
+		}
 	}
 	if e != nil && e.get(key) == nil && e.n >= MaxPerPolicy {
 		if e = e.swept(); e.n >= MaxPerPolicy {
@@ -79,6 +81,17 @@ func (m *Memory) List(_ context.Context, policy string) (map[string]ratelimit.Ov
 
 // Count returns how many overrides of a policy have not ended.
 func (m *Memory) Count(policy string) int { return m.table.Load().policies[policy].count() }
+
+// swept returns a copy of t without the overrides that have ended.
+func (t *table) swept() *table {
+	next := &table{policies: make(map[string]*entries, len(t.policies))}
+	for policy, e := range t.policies {
+		if e = e.swept(); e.n > 0 {
+			next.policies[policy] = e
+		}
+	}
+	return next
+}
 
 // swept returns a copy of e without the overrides that have ended.
 func (e *entries) swept() *entries {

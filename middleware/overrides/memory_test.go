@@ -37,13 +37,18 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("got %d, error %v, want %d", len(all), err, overrides.MaxPerPolicy/2+1)
 		}
 	})
-	m := overrides.NewMemory()
-	for i := range overrides.MaxPolicies {
-		set(t, m, "p"+strconv.Itoa(i), "usr=1", ratelimit.Override{})
-	}
-	if err := m.Set(ctx, "one-more", "usr=1", ratelimit.Override{}); !errors.Is(err, overrides.ErrFull) {
-		t.Errorf("got error %v, want ErrFull", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := overrides.NewMemory()
+		for i := range overrides.MaxPolicies {
+			set(t, m, "p"+strconv.Itoa(i), "usr=1", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Minute)})
+		}
+		if err := m.Set(ctx, "one-more", "usr=1", ratelimit.Override{}); !errors.Is(err, overrides.ErrFull) {
+			t.Errorf("got error %v, want ErrFull", err)
+		}
+		time.Sleep(time.Minute)
+		set(t, m, "one-more", "usr=1", ratelimit.Override{})
+		wantFound(t, m, "one-more", "usr=1", ratelimit.Override{})
+	})
 }
 
 // Readers see each edit as a whole.

@@ -3,6 +3,7 @@
 package overrides_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -21,11 +22,11 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	one, other := newRedis(t, s.Client(), nil), newRedis(t, s.Client(), nil)
-	policies, keys := []string{"p", "q", "*"}, []string{"usr=1", "usr=2", "ip=::1", "*"}
+	policies, keys := []string{"p", "q", "*"}, []string{"usr=1", "usr=2", "usr=1|rt=a", "usr=1|rt=b", "ip=::1", "*"}
 	places := rapid.Custom(func(t *rapid.T) place {
 		p := place{rapid.SampledFrom(policies).Draw(t, "policy"), rapid.SampledFrom(keys).Draw(t, "key")}
 		if p.policy == overrides.All {
-			p.key = ratelimit.Everyone
+			p.key, _, _ = strings.Cut(p.key, "|")
 		}
 		return p
 	})
@@ -82,7 +83,8 @@ func TestModel(t *testing.T) {
 
 // inForce is the documented precedence.
 func inForce(model map[place]ratelimit.Override, policy, key string) (ratelimit.Override, bool) {
-	for _, at := range []place{{policy, key}, {policy, "*"}, {"*", "*"}} {
+	first, _, _ := strings.Cut(key, "|")
+	for _, at := range []place{{policy, key}, {policy, first}, {policy, "*"}, {"*", first}, {"*", "*"}} {
 		if o, ok := model[at]; ok {
 			return o, true
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// All is the policy of an override for all policies. Its only key is
-	// ratelimit.Everyone.
+	// All is the policy of an override for all policies. Its keys are
+	// ratelimit.Everyone, and first parts of keys.
 	All = "*"
 
 	// MaxPerPolicy bounds the overrides of one policy.
@@ -79,8 +79,8 @@ func validatePlace(policy, key string) error {
 		if err := algorithms.ValidatePolicy(policy); err != nil {
 			errs = append(errs, invalid(policy, "%w", err))
 		}
-	} else if key != ratelimit.Everyone {
-		errs = append(errs, invalid(policy, "the only key of all policies is %q", ratelimit.Everyone))
+	} else if strings.Contains(key, "|") {
+		errs = append(errs, invalid(policy, "the key has several parts: want its first part, such as usr=42, or %q", ratelimit.Everyone))
 	}
 	if key == "" || len(key) > MaxKey {
 		errs = append(errs, invalid(policy, "the key has %d bytes: want 1 to %d", len(key), MaxKey))

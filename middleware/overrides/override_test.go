@@ -33,7 +33,8 @@ func TestValidate(t *testing.T) {
 		{"all policies", "*", "*", ratelimit.Override{Mode: ratelimit.ModeOff}, nil},
 		{"bad policy", "a b", "usr=1", limited, []string{`"a b" is not a letter`}},
 		{"candidate's policy", "p~candidate", "usr=1", limited, []string{"is not a letter"}},
-		{"a key of all policies", "*", "usr=1", ban, []string{"only key"}},
+		{"a client in all policies", "*", "usr=1", ban, nil},
+		{"a whole key of all policies", "*", "usr=1|rt=a", ban, []string{"several parts"}},
 		{"a limit of all policies", "*", "*", limited, []string{"share no limit"}},
 		{"no key", "p", "", limited, []string{"the key has 0 bytes"}},
 		{"long key", "p", strings.Repeat("a", 1025), limited, []string{"the key has 1025 bytes"}},
@@ -44,7 +45,7 @@ func TestValidate(t *testing.T) {
 		{"ban of everyone", "p", "*", ban, []string{"a ban is for one key"}},
 		{"past", "p", "usr=1", ratelimit.Override{Limit: hourly, Until: past}, []string{"has passed"}},
 		{"all at once", "*", "", ratelimit.Override{Limit: hourly, Mode: ratelimit.ModeOff, Until: past},
-			[]string{"only key", "0 bytes", `"off" and a limit`, "share no limit", "has passed"}},
+			[]string{"0 bytes", `"off" and a limit`, "share no limit", "has passed"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := overrides.NewMemory().Set(ctx, tt.policy, tt.key, tt.override)

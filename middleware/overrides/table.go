@@ -5,6 +5,7 @@ package overrides
 import (
 	"hash/maphash"
 	"maps"
+	"strings"
 
 	"github.com/penstock-go/penstock/middleware"
 )
@@ -130,16 +131,30 @@ func (t *table) with(policy string, e *entries) *table {
 // find returns the override in force; nil means none. The package comment has the
 // precedence.
 func (t *table) find(policy, key string) *ratelimit.Override {
+	first, _, joined := strings.Cut(key, "|")
 	if e := t.policies[policy]; e != nil {
-		if o := e.get(key); o != nil && live(o) {
-			return o
+		if joined {
+			if o := e.get(key); o != nil && live(o) {
+				return o
+			}
 		}
-		if o := e.everyone; o != nil && live(o) {
+		if o := e.find(first); o != nil {
 			return o
 		}
 	}
-	if e := t.policies[All]; e != nil && e.everyone != nil && live(e.everyone) {
-		return e.everyone
+	if e := t.policies[All]; e != nil {
+		return e.find(first)
+	}
+	return nil
+}
+
+// find returns the override in force for a first part of keys, or for Everyone.
+func (e *entries) find(first string) *ratelimit.Override {
+	if o := e.get(first); o != nil && live(o) {
+		return o
+	}
+	if o := e.everyone; o != nil && live(o) {
+		return o
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"flag"
 	"net/http"
 	"time"
 
@@ -36,12 +37,31 @@ type Options struct {
 	// alone. Close closes it, and so does New on an error.
 	Redis redis.UniversalClient
 
+	outage bool // -demo-outage
+
 	// Prefix begins the sandboxes' keys in Redis.
 	Prefix string
 
 	// Visitor says who is one visitor. Each has at most eight sandboxes. The zero
 	// Key means the peer of the connection.
 	Visitor keyfunc.Key
+}
+
+// Flags defines the flag -demo-outage, and returns the Options that it sets.
+func Flags(flags *flag.FlagSet) *Options {
+	o := &Options{}
+	flags.BoolVar(&o.outage, "demo-outage", false, "let visitors of / simulate an outage of Redis for their sandboxes; requires -redis")
+	return o
+}
+
+// In returns the options for a server with these headers, prefix, key of visitors, and
+// Redis. open returns nil without Redis.
+func (o Options) In(dialect headers.Dialect, prefix string, visitor keyfunc.Key, open func() redis.UniversalClient) *Options {
+	o.Headers, o.Prefix, o.Visitor = dialect, prefix+"-demo", visitor
+	if o.outage {
+		o.Redis = open()
+	}
+	return &o
 }
 
 // A Page serves the page. It is safe for concurrent use.
@@ -56,6 +76,9 @@ type Page struct {
 func New(o *Options) (*Page, error) {
 	if o == nil {
 		o = &Options{}
+	}
+	if o.outage && o.Redis == nil {
+		return nil, errors.New("-demo-outage requires -redis")
 	}
 	p := &Page{id: rand.Text()}
 	var err error

@@ -125,6 +125,9 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 	if failed*100 > checks && !l.plan.mayFail {
 		return nil, fmt.Errorf("%d of %d checks failed: %w", failed, checks, err)
 	}
+	if err := decidedByRedis(checks, after.without-before.without); err != nil && !l.plan.mayFail {
+		return nil, err
+	}
 	n := float64(max(checks, 1))
 	got := sample{
 		checksPerSecond: float64(checks-failed) / elapsed.Seconds(),

@@ -52,6 +52,7 @@ func newShared(s *stage, client shared.Client, o shared.Options) (*shared.Limite
 		return nil, err
 	}
 	s.onClose(func() { _ = limiter.Close() })
+	s.shared = append(s.shared, limiter)
 	return limiter, nil
 }
 

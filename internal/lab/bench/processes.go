@@ -171,6 +171,9 @@ func work(ctx context.Context, task string, in io.Reader, out io.Writer) error {
 	} else {
 		y, err = j.draw(ctx, takes, limit.Window())
 	}
+	if err == nil {
+		err = decidedByRedis(y.AllChecks, s.withoutRedis())
+	}
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
 // A stage has the server of a measure, and closes everything that contestants open.
@@ -14,6 +17,7 @@ type stage struct {
 	proxy  *proxy // between the contestants and the server; nil: none
 	quick  bool
 	opened []func()
+	shared []*shared.Limiter // of the contestants
 
 	workbench *workbench // of the measure of instructions; nil until it begins
 }
@@ -24,7 +28,7 @@ func (s *stage) close() {
 	for i := len(s.opened) - 1; i >= 0; i-- {
 		s.opened[i]()
 	}
-	s.opened = nil
+	s.opened, s.shared = nil, nil
 }
 
 // addr returns the address at which contestants reach the server.
@@ -47,8 +51,28 @@ func (s *stage) client(adjust ...func(*redis.Options)) *redis.Client {
 	return client
 }
 
+// withoutRedis returns how many decisions and calls the shared limiters made without
+// Redis. A starved machine opens circuits, and then a program measures something else.
+func (s *stage) withoutRedis() (n uint64) {
+	for _, l := range s.shared {
+		b := l.Stats().Fallback
+		n += b.Local + b.Passed + b.Refused
+	}
+	return n
+}
+
+// decidedByRedis returns an error if more than a thousandth of the checks were decided
+// without Redis.
+func decidedByRedis(checks int, without uint64) error {
+	if without*1000 > uint64(checks) {
+		return fmt.Errorf("%d of %d decisions were made without Redis: %w", without, checks, errDisturbed)
+	}
+	return nil
+}
+
 // A usage sums up the work of the processes since they started.
 type usage struct {
+	without        uint64  // decisions without Redis
 	server         float64 // the server's CPU, µs
 	commands       float64 // of the server
 	mallocs, bytes uint64  // on our heap
@@ -74,7 +98,7 @@ func (s *stage) usage(ctx context.Context, onServer bool) (u usage, err error) {
 	}
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	u.mallocs, u.bytes = stats.Mallocs, stats.TotalAlloc
+	u.mallocs, u.bytes, u.without = stats.Mallocs, stats.TotalAlloc, s.withoutRedis()
 	return u, nil
 }
 

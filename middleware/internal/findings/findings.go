@@ -1,4 +1,5 @@
-// Package findings finds misconfigurations that only requests show.
+// Package findings finds misconfigurations that only requests show: here is what they
+// show, and what it proves.
 //
 // A finding begins when a request shows its cause, and ends when no request has
 // shown it for an hour, or at once where a request proves the opposite (a known
@@ -8,116 +9,195 @@
 package findings
 
 import (
-	"log/slog"
-	"math/rand/v2"
-	"sync/atomic"
-	"time"
-
-	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/internal/logwriter"
+	"net/http"
+	"strings"
 )
+
+// A cause is the misconfiguration that a finding reports.
+type cause uint8
 
 const (
-	sampledFirst = 1000
-	sampledEvery = 64
-
-	forwardedFor = 16        // forwarded requests in a row
-	judgedAfter  = 100       // requests with an unknown or a hidden route, or endings without a status
-	lasts        = time.Hour // after the last request that showed the cause
+	untrustedProxy cause = iota
+	unknownRoute
+	chargedTwice
+	costAboveBurst
+	unknownTier
+	noStatus
+	hiddenRoute
+	causes
 )
 
-// A Finder finds misconfigurations of one Middleware. It is safe for concurrent use.
-type Finder struct {
-	log   *logwriter.Writer
-	made  time.Time
-	first atomic.Int32 // requests that are all sampled yet
+// setPattern is the remedy in routers whose routes keyfunc.Route does not know.
+const setPattern = "In another router, set the request's pattern before the middleware. " +
+	"gorilla: r.Pattern, _ = mux.CurrentRoute(r).GetPathTemplate(). echo: c.Request().Pattern = c.Path(). " +
+	"gin: c.Request.Pattern = c.FullPath(). httprouter: r.Pattern = path, where you register the path."
+
+var texts = [causes]struct{ code, sentence, remedy string }{
+	untrustedProxy: {
+		"PS101", "Requests carry a forwarding header, and the policy's key trusts no proxy: all clients behind a proxy count as one.",
+		"Name your proxies in Options.ClientIP. Without proxies, ignore this finding: the header is not trusted.",
+	},
+	unknownRoute: {
+		"PS104", "The route of no request is known: all requests share the key rt=unmatched.",
+		"Mount the middleware in the chi router, or around the handlers of a ServeMux; or use keyfunc.RouteIn around the ServeMux. " + setPattern,
+	},
+	chargedTwice: {
+		"PS105", "A request is charged twice: it has met a policy of this name before.",
+		"Wrap each handler once, or give the inner policy another name.",
+	},
+	costAboveBurst: {
+		"PS107", "A request cost more than the burst, and is denied for ever.",
+		"Clamp the result of the policy's Cost, or raise the burst.",
+	},
+	unknownTier: {
+		"PS109", "An identity has a tier that the policy's Tiers lacks: Limit holds for it.",
+		"Add the tier to Policy.Tiers, or correct the tier that the lookup returns.",
+	},
+	noStatus: {
+		"PS110", "ChargeIf does not see the statuses of responses: requests without one counted as 200.",
+		"The router answers past the middleware. gin: call w.WriteHeader(c.Writer.Status()) after c.Next(). " +
+			"echo: call c.Error(err) inside the middleware. fiber: its adaptor returns before the handler has answered, so ChargeIf cannot work. " +
+			"Elsewhere use Cost and Settle. See Policy.ChargeIf.",
+	},
+	hiddenRoute: {
+		"PS111", "The route of every request is the prefix of a subtree: all routes of a router behind it share one key.",
+		setPattern + " If no router is behind the prefix, ignore this finding.",
+	},
 }
 
-// New returns a Finder. The instants of its findings count from made.
-func New(log *logwriter.Writer, made time.Time) *Finder {
-	f := &Finder{log: log, made: made}
-	f.first.Store(sampledFirst)
-	return f
+// A Sight is what a request that has its decision shows of one policy.
+type Sight struct {
+	UnknownTier bool // of the identity
+	AboveBurst  bool // it was denied for ever, because it cost more than the burst
+
+	// The rest is meaningful in a sample only.
+	Sampled bool
+	Nested  bool // a policy of this name has charged it in another Middleware
+	Header  http.Header
+	Path    string
+	Key     string // of the policy; See does not keep its bytes
 }
 
-// Samples reports whether to look at all of a request. It draws a random number,
-// because all requests would contend for a counter.
-func (f *Finder) Samples() bool {
-	if f.first.Load() > 0 {
-		f.first.Add(-1)
+// See looks for causes of findings.
+func (p *Policy) See(s *Sight) {
+	if s.UnknownTier {
+		p.found(unknownTier)
+	}
+	if s.AboveBurst {
+		p.found(costAboveBurst)
+	}
+	if !s.Sampled {
+		return
+	}
+	if s.Nested {
+		p.found(chargedTwice)
+	}
+	if p.byPeer {
+		p.seeForwarding(len(s.Header["X-Forwarded-For"]) > 0 || len(s.Header["Forwarded"]) > 0)
+	}
+	if p.routes {
+		p.seeRoute(s)
+	}
+}
+
+// seeForwarding counts forwarded requests.
+func (p *Policy) seeForwarding(forwarded bool) {
+	if !forwarded {
+		p.forwarded.Store(0)
+		if p.direct.Add(1) >= forwardedFor {
+			p.ended(untrustedProxy)
+		}
+		return
+	}
+	p.direct.Store(0)
+	if p.forwarded.Add(1) >= forwardedFor {
+		p.found(untrustedProxy)
+	}
+}
+
+// seeRoute counts requests with an unknown route, also denied ones: a small limit
+// denies nearly all requests that share one key. It also counts requests whose
+// route is only the prefix under which another router may be mounted.
+func (p *Policy) seeRoute(s *Sight) {
+	route := routeIn(s.Key)
+	if route == "unmatched" {
+		if p.unrouted.Add(1) >= judgedAfter && !p.routed.Load() {
+			p.found(unknownRoute)
+		}
+		return
+	}
+	p.routed.Store(true)
+	p.ended(unknownRoute)
+	prefix, mounts := mountPoint(route)
+	switch {
+	case !mounts:
+		p.whole.Store(true)
+		p.ended(hiddenRoute)
+	case !strings.HasSuffix(prefix, s.Path) && p.mounted.Add(1) >= judgedAfter && !p.whole.Load():
+		p.found(hiddenRoute)
+	}
+}
+
+// routeIn returns the route in a key, or "" if the key has none.
+func routeIn(key string) string {
+	for part := range strings.SplitSeq(key, "|") {
+		if route, ok := strings.CutPrefix(part, "rt="); ok {
+			return route
+		}
+	}
+	return ""
+}
+
+// mountPoint returns the prefix of the paths that a route matches, if the route is a
+// whole subtree of paths: "/api/" of ServeMux, "/api/*" of chi, "/api/{rest...}".
+func mountPoint(route string) (prefix string, mounts bool) {
+	if rest, ok := strings.CutSuffix(route, "...%7D"); ok {
+		return rest[:strings.LastIndexByte(rest, '/')+1], true
+	}
+	prefix = strings.TrimSuffix(route, "*")
+	return prefix, strings.HasSuffix(prefix, "/")
+}
+
+// An Ending is how a handler ended. It may be neither written nor silent: after a
+// panic, a hang-up or a deadline, it is unknown whether the handler would have
+// written a status.
+type Ending struct {
+	Written bool // the handler wrote the status
+	Silent  bool // it returned without writing one
+	Writer  http.ResponseWriter
+}
+
+// SeeEnding counts the endings of a policy's requests without a written status. One
+// written status proves that the middleware sees statuses: a handler that then
+// writes nothing means 200. It proves nothing in a router that writes some answers
+// past the middleware.
+func (p *Policy) SeeEnding(e Ending) {
+	switch bypassed := bypasses(e.Writer); {
+	case bypassed && e.Silent:
+		p.found(noStatus)
+	case bypassed:
+	case e.Written:
+		if !p.written.Load() {
+			p.written.Store(true)
+		}
+		p.ended(noStatus)
+	case e.Silent && !p.written.Load() && p.silent.Add(1) >= judgedAfter:
+		p.found(noStatus)
+	}
+}
+
+// bypasses reports whether a writer belongs to a router that may answer outside of
+// the middleware: gin's handlers write to gin's own writer, and echo turns errors into
+// answers after its middleware has returned.
+func bypasses(w http.ResponseWriter) bool {
+	switch w.(type) {
+	case interface{ WriteHeaderNow() }: // gin
+		return true
+	case interface {
+		Before(func())
+		After(func())
+	}: // echo
 		return true
 	}
-	return rand.Uint32()%sampledEvery == 0
-}
-
-// A Policy has the causes that requests have shown in one policy. Instants are
-// nanoseconds since the Finder was made, at least 1; 0 means never.
-type Policy struct {
-	finder *Finder
-	name   string
-	byPeer bool // the key takes the peer's address
-
-	first, last [causes]atomic.Int64 // requests that showed the cause; last is negative after an Update
-
-	forwarded, direct atomic.Uint32 // requests in a row
-	routed            atomic.Bool   // a key had no route, or a known one
-	unrouted          atomic.Uint32 // requests with an unknown route
-	whole             atomic.Bool   // a key had no route, or one that is no mount point
-	mounted           atomic.Uint32 // requests below a mount point
-	written           atomic.Bool   // a handler wrote a status
-	silent            atomic.Uint32 // endings without a status before that
-}
-
-// Policy returns a policy that has no findings yet. byPeer says that its key takes
-// the peer's address, because it trusts no proxy.
-func (f *Finder) Policy(name string, byPeer bool) *Policy {
-	return &Policy{finder: f, name: name, byPeer: byPeer}
-}
-
-// Replace is for the policy that replaces old after an Update. The present findings
-// end, and do not count as new if they return.
-func (p *Policy) Replace(old *Policy) {
-	now := int64(time.Since(p.finder.made))
-	for c := range causes {
-		last := old.last[c].Load()
-		if last = max(last, -last); last > 0 && now-last < int64(lasts) {
-			p.first[c].Store(old.first[c].Load())
-			p.last[c].Store(-last)
-		}
-	}
-}
-
-// Append appends the present findings.
-func (p *Policy) Append(all []algorithms.Finding) []algorithms.Finding {
-	now := int64(time.Since(p.finder.made))
-	for c := range causes {
-		if last := p.last[c].Load(); last > 0 && now-last < int64(lasts) {
-			all = append(all, p.finding(c, p.finder.made.Add(time.Duration(p.first[c].Load())).UTC()))
-		}
-	}
-	return all
-}
-
-func (p *Policy) finding(c cause, first time.Time) algorithms.Finding {
-	text := &texts[c]
-	return algorithms.Finding{Code: text.code, Sentence: text.sentence, Remedy: text.remedy, Policy: p.name, First: first}
-}
-
-// found notes that a request has shown a cause. It logs the beginning of a finding.
-func (p *Policy) found(c cause) {
-	now := max(1, int64(time.Since(p.finder.made)))
-	last := p.last[c].Swap(now) // of requests at once, one sees the beginning
-	if last == 0 || now-max(last, -last) >= int64(lasts) {
-		p.first[c].Store(now)
-		f := p.finding(c, time.Time{})
-		p.finder.log.Add(slog.LevelWarn, "configuration problem", "code", f.Code, "policy", f.Policy, "problem", f.Sentence, "remedy", f.Remedy)
-	}
-}
-
-// ended ends a finding. Its return counts as new.
-func (p *Policy) ended(c cause) {
-	if p.last[c].Load() != 0 {
-		p.last[c].Store(0)
-		p.first[c].Store(0)
-	}
+	return false
 }

@@ -35,7 +35,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 	f, lines, log := newFinder()
 	policies := make([]*Policy, findings)
 	for i := range policies {
-		policies[i] = f.Policy("p", false)
+		policies[i] = f.Policy("p", false, true)
 	}
 	var wg sync.WaitGroup
 	var arrived atomic.Int64
@@ -83,7 +83,7 @@ func TestSights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _, _ := newFinder()
-			p := f.Policy("p", tt.byPeer)
+			p := f.Policy("p", tt.byPeer, true)
 			for range tt.after - 1 {
 				p.See(&tt.sight)
 			}
@@ -95,5 +95,27 @@ func TestSights(t *testing.T) {
 				t.Errorf("got %v after %d requests, want %q", got, tt.after, tt.want)
 			}
 		})
+	}
+}
+
+// TestUnknownRouteOfASmallLimit: denied requests show it, too, and the first known route ends it.
+func TestUnknownRouteOfASmallLimit(t *testing.T) {
+	f, _, _ := newFinder()
+	p := f.Policy("p", false, true)
+	for range judgedAfter {
+		p.See(&Sight{Sampled: true, Key: "rt=unmatched"})
+	}
+	if got := codes(p); len(got) != 1 || got[0] != "PS104" {
+		t.Errorf("got %v, want PS104", got)
+	}
+	p.See(&Sight{Sampled: true, Key: "rt=GET%20/v1"})
+	if got := codes(p); len(got) != 0 {
+		t.Errorf("got %v after a known route, want none", got)
+	}
+	for range 2 * judgedAfter {
+		p.See(&Sight{Sampled: true, Key: "rt=unmatched"})
+	}
+	if got := codes(p); len(got) != 0 {
+		t.Errorf("got %v of probes after a known route, want none", got)
 	}
 }

@@ -1,7 +1,5 @@
-// Package guess remembers the addresses that were denied for unknown API keys.
-//
-// Until their RetryAfter, the middleware refuses every key from them without a
-// lookup. That protects the lookup from floods.
+// Package guess is a table of the addresses that were denied for unknown API keys.
+// Package ratelimit refuses their requests, without a lookup, until their RetryAfter.
 package guess
 
 import (

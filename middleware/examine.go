@@ -1,0 +1,58 @@
+// Which findings the requests of a Middleware show.
+
+package ratelimit
+
+import (
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware/internal/findings"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
+)
+
+// A Finding is a misconfiguration that only requests show.
+type Finding = algorithms.Finding
+
+// Findings returns the present findings, without data of clients. The middleware
+// examines the first 1 000 requests, then one of 64, and logs new findings. A
+// finding ends an hour after its last cause.
+func (m *Middleware) Findings() []Finding {
+	var all []Finding
+	for _, p := range m.config.Load().policies {
+		all = p.findings.Append(all)
+	}
+	return all
+}
+
+// examine shows the request to the findings of its policies.
+func (q *request) examine() {
+	if !q.asked() || q.refusal.err != nil || q.unknown != nil {
+		return // the key of a guess is an address, whatever the policy's key is
+	}
+	s := findings.Sight{Sampled: q.m.finder.Samples(), Header: q.http.Header, Path: q.http.URL.Path}
+	var outer *verdictContext
+	if s.Sampled && q.handled { // a second Check is intended
+		outer, _ = q.http.Context().Value(verdictKey{}).(*verdictContext)
+	}
+	for i := range q.parts {
+		a := &q.parts[i]
+		s.UnknownTier = a.unknownTier
+		if s.AboveBurst = !q.verdict.Policies[i].Decision.Allowed; s.AboveBurst {
+			burst := a.limit.Burst() // 0 of the limit Nobody
+			s.AboveBurst = burst > 0 && a.cost > burst
+		}
+		if s.Sampled {
+			s.Nested, s.Key = outer != nil && q.nested(outer, a.policy.Name), q.key(a)
+		}
+		a.policy.findings.See(&s)
+	}
+}
+
+// nested reports whether a policy of this name has charged the request already, in outer
+// or in a Middleware outside of it that has the same limiter.
+func (q *request) nested(outer *verdictContext, policy string) bool {
+	for ok := true; ok; outer, ok = outer.Context.Value(verdictKey{}).(*verdictContext) {
+		if outer.keep() && wrapped.Same(outer.verdict.config.limiter, q.m.limiter) && outer.verdict.has(policy) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+// Package replay runs the requests of access logs through the limits of your service, in
+// the requests' own time. It reports which limit is right before the limit denies a client.
+//
+// Your program calls [Run] with the function that builds its handler. Run passes a limiter
+// of its own to that function. The report then compares each limit with other algorithms,
+// and proposes the smallest limit that denies few clients, as Go code.
+//
+// # What runs
+//
+// Each request of a log runs through the middlewares of the handler, up to the handlers of
+// your routes, which do not run. The handler is one of these:
+//
+//   - A [chi.Mux]. Middlewares of others run, too. The handlers of NotFound and
+//     MethodNotAllowed run, unless a Middleware is around them.
+//   - An [http.ServeMux] whose patterns have handlers that Middleware.Handler returned. Any
+//     other handler in a pattern does not run, even if a Middleware is inside.
+//   - A handler that Middleware.Handler returned, around one of these.
+//
+// So build a handler without middlewares that log, authenticate, or go on in another
+// goroutine, and put them around it where you serve. The report names policies that no
+// request has met.
+//
+// The user of a log line is the identity of [keyfunc.User] and [keyfunc.APIKey]: Run calls
+// none of their functions. Observers receive nothing. No request is held. A handler that
+// calls Middleware.Check or a limiter by itself does not run, so its calls are not replayed.
+//
+// # Logs
+//
+// A log has Common or Combined Log Format (nginx, Apache), or one JSON object on each line.
+// Run reads the objects that Caddy and Traefik write, and any with fields such as time,
+// address, user, method, path, status, duration (in seconds) and cost (in units). A service
+// that settles can log "settled": [{"at": time, "policy": name, "units": -5}]. Files may be
+// compressed by gzip. Lines may be a minute out of order, and files may overlap.
+//
+// # A service without a program
+//
+// Three files can describe a service whose limits are not in your program:
+//
+//	-routes    one route on each line: GET /v1/orders/{id}
+//	-policies  [{"name": "orders", "key": ["user", "address"], "per_route": true, "limit": "60/1m burst 10",
+//	             "routes": ["GET /v1/orders/{id}"], "tiers": {"pro": "600/1m"}, "costs": {"GET /v1/orders/{id}": 2},
+//	             "charge_if": [401], "fail": "closed", "capacity": false, "shadow": false, "candidate": "90/1m"}]
+//	-tiers     one user on each line: merchant-7 pro
+//
+// A policy needs a name and a limit. Without routes it counts every request, and the
+// route "unmatched" stands for requests that no route serves. The key is the first that a
+// request has; "all" counts all clients together, and the default is the address.
+//
+// # Proposals
+//
+// A proposal is the smallest limit that denies at most -deny-clients of the clients, and
+// -headroom on top. It counts clients and not requests, because the few clients that a
+// limit is for may send most of the requests. A burst keeps its proportion to the limit.
+//
+// # The report
+//
+// For each limit the report has its denials, and those of the other algorithms: how many
+// requests and keys, the longest wait, and the worst minute. It estimates the load and the
+// memory of Redis, and the harm of ten minutes without Redis.
+//
+// As JSON, durations are in seconds, and shares are parts of 1. The main fields are:
+//
+//	requests, bad_lines, late_lines, unmatched, unlimited, refused (by status), policies
+//	policies[]    policy, route, limit, results, smallest, proposal, note
+//	  results[]   limit, requests, denied, denied_share, keys, denied_keys, longest_wait; first of the policy's limit
+//	  smallest[]  of ("requests" or "clients"), under, limit
+//	  proposal    limit, denied_requests, denied_clients, code; missing if note says why
+//
+// # Memory
+//
+// The number of keys bounds the memory, and the number of lines does not. Run holds
+//
+//   - about 300 bytes for each key that a policy has counted, and a few dozen bytes for
+//     each minute of the log and each policy, until the end;
+//   - the state of limits, as an [algorithms.Memory] without a bound of keys has it, until
+//     the last line;
+//   - the lines of the last minute, to put them in order: at most 32 MB in all files
+//     together. If a minute takes more, the earliest lines go on sooner, and may then be
+//     less than a minute out of order;
+//   - about 300 bytes for each admitted request that holds units or may return them, until
+//     its end in the log: requests of a Concurrent limit, a ChargeIf or a Cost.
+//
+// Decisions go to a temporary file, 16 bytes each, which loses its name at once where the
+// system allows that. Until Run returns, it sets the target of the garbage collector
+// ([debug.SetGCPercent]) so that about 64 MB of garbage, or a quarter of the keys, may stand.
+//
+// # What a replay cannot know
+//
+//   - Clients that are denied behave otherwise than clients that are served: they wait,
+//     retry, or leave. The replay sends what the log has.
+//   - Where a log has whole seconds, the requests of one second come at one instant. A
+//     burst then looks larger than it was.
+//   - A request whose API key was unknown has no user in the log. The replay treats its
+//     identity as missing.
+package replay

@@ -1,0 +1,153 @@
+// The engine: requests in virtual time, through the real middleware.
+
+package replay
+
+import (
+	"context"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// An engine decides the requests of a log, each at its own instant, in the order of their
+// times. It is not safe for concurrent use.
+type engine struct {
+	limiter  *limiter
+	now      int64 // µs since 1970
+	handler  http.Handler
+	tiers    map[string]string // by user
+	policies map[string]*ratelimit.Policy
+	walked   map[*chi.Mux]http.Handler // routers of chi, without their handlers
+	open     bool                      // a router of chi serves, so handlers need not be known
+
+	identity *identity
+	request  http.Request
+	url      url.URL
+	reply    reply
+	verdict  ratelimit.Verdict
+	asked    []asked // the checks of the request
+	settles  bool    // some of them may be settled
+	pending  settlements
+	planned  int64 // settlements so far
+	strays   int   // requests that no route served
+	unknown  int   // requests without a user and without an IP address
+}
+
+// asked is a check that the limiter answered.
+type asked struct {
+	policy *ratelimit.Policy // also of a candidate
+	key    keyID
+	cost   int64
+	check  algorithms.Check // only of policies that settle
+}
+
+// newEngine returns an engine without a handler. tiers are the tiers of users.
+func newEngine(tiers map[string]string) *engine {
+	e := &engine{tiers: tiers, policies: make(map[string]*ratelimit.Policy), walked: make(map[*chi.Mux]http.Handler), identity: &identity{Context: context.Background()}}
+	e.limiter = &limiter{engine: e, memory: algorithms.NewMemory(&algorithms.MemoryOptions{
+		MaxKeys: math.MaxInt32, // a server evicts keys beyond a million; Redis does not
+		Now:     e.clock,
+	}), history: newHistory()}
+	e.request = *(&http.Request{
+		URL: &e.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "replay",
+	}).WithContext(e.identity)
+	return e
+}
+
+func (e *engine) clock() time.Time { return time.UnixMicro(e.now) }
+
+// decide decides a line, and settles it as its status and its duration tell. A Status of
+// the verdict says that it is refused. decide reports false if the line is no request
+// that a server would route.
+func (e *engine) decide(l *entry) (v ratelimit.Verdict, ok bool) {
+	if !e.prepare(l) {
+		return ratelimit.Verdict{}, false
+	}
+	e.settleUntil(l.Time)
+	e.now = max(e.now, l.Time)
+	e.verdict, e.asked = ratelimit.Verdict{Allowed: true}, e.asked[:0]
+	e.settles, e.open = false, false
+	e.handler.ServeHTTP(&e.reply, &e.request)
+	if e.verdict.Allowed && e.settles {
+		e.settle(l)
+	}
+	return e.verdict, true
+}
+
+// prepare writes the request of a line. Requests share one http.Request, because no
+// middleware keeps it.
+func (e *engine) prepare(l *entry) bool {
+	if l.parseURL(&e.url) != nil {
+		return false
+	}
+	r := &e.request
+	r.Method, r.RequestURI, r.Pattern = l.Method, l.Path, ""
+	address, ok := ipOf(l.Address)
+	if !ok && l.User == "" {
+		e.unknown++
+	}
+	r.RemoteAddr = net.JoinHostPort(address, "1")
+	if r.Header == nil || len(r.Header) > 0 {
+		r.Header = make(http.Header)
+	}
+	clear(e.reply.header)
+	e.identity.ID, e.identity.Tier = l.User, ""
+	if l.User != "" {
+		e.identity.Tier = e.tiers[l.User]
+	}
+	return true
+}
+
+// ipOf returns the IP address in the address of a line, and whether there is one. Servers
+// also log a port, the brackets of IPv6, or a prefix that counts as one client.
+func ipOf(address string) (string, bool) {
+	if _, err := netip.ParseAddr(address); err == nil {
+		return address, true
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	address, _, _ = strings.Cut(address, "/")
+	address = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
+	_, err := netip.ParseAddr(address)
+	return address, err == nil
+}
+
+// An identity is the context of requests. It names the user of the log, and the route
+// that mount has found.
+type identity struct {
+	context.Context
+	keyfunc.Identity
+	route string
+}
+
+type routeKey struct{}
+
+func (i *identity) Value(key any) any {
+	if key == (routeKey{}) {
+		return i.route
+	}
+	return i.Context.Value(key)
+}
+
+// A reply is a response that no client reads.
+type reply struct{ header http.Header }
+
+func (r *reply) Header() http.Header {
+	if r.header == nil {
+		r.header = make(http.Header)
+	}
+	return r.header
+}
+func (r *reply) Write(p []byte) (int, error) { return len(p), nil }
+func (r *reply) WriteHeader(int)             {}

@@ -1,0 +1,61 @@
+// The engine's limiter, which sees every check of the middlewares.
+
+package replay
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A limiter counts in memory at the engine's instants, and records every decision.
+type limiter struct {
+	engine  *engine
+	memory  *algorithms.Memory
+	history *history
+}
+
+// Handler returns what a Middleware with this limiter wraps around next.
+func (l *limiter) Handler(m *ratelimit.Middleware, next http.Handler) http.Handler {
+	for _, p := range m.Policies() {
+		l.engine.policies[p.Name] = &p
+	}
+	return &handler{l.engine, m, next}
+}
+
+// User returns the user of the log line.
+func (l *limiter) User() (id, tier string) { return l.engine.identity.ID, l.engine.identity.Tier }
+
+// Unwrap tells the middlewares that no other instance shares the limiter.
+func (l *limiter) Unwrap() algorithms.Limiter { return l.memory }
+
+// Allow implements algorithms.Limiter.
+func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
+	if err := l.memory.Allow(ctx, checks); err != nil {
+		return err
+	}
+	for i := range checks {
+		c := &checks[i]
+		if c.Op != algorithms.Take && c.Op != algorithms.Trial && c.Op != algorithms.TrialInstead || isBan(c.Policy) {
+			continue
+		}
+		e := l.engine
+		e.asked = append(e.asked, asked{cost: c.Cost})
+		a := &e.asked[len(e.asked)-1]
+		a.policy, a.key = l.history.record(e.now, c, e.policies)
+		if p := a.policy; c.Decision.Receipt.Units() > 0 && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
+			a.check, e.settles = *c, true
+			a.check.Key = l.history.keys.at(a.key).text // the bytes of the other are the request's
+		}
+	}
+	return nil
+}
+
+// isBan reports whether a keyspace beside a policy's counts bans.
+func isBan(policy string) bool {
+	_, beside, _ := strings.Cut(policy, "~")
+	return beside != "" && beside != "candidate"
+}

@@ -1,0 +1,124 @@
+// Answers and proposals, and the Go code to paste.
+
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"go/format"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// answer completes the report on a series by what the search has found.
+func (p *replay) answer(r *policyReport, i int, found [goals]*search, points []point, proposed *trial) {
+	s := p.history.series[i]
+	if found[clients] == nil {
+		return
+	}
+	shares := [goals]float64{p.goals.Requests, p.goals.Clients}
+	for g, of := range [goals]string{"requests", "clients"} {
+		f := found[g]
+		smallest := smallest{Of: of, Under: shares[g]}
+		if l, ok := limitOf(s.limit, f.hi); ok && !f.none {
+			smallest.Limit, smallest.requests = l.String(), f.hi
+		}
+		r.Smallest = append(r.Smallest, smallest)
+	}
+	points = append(points, point{s.limit.Requests(), r.Results[0].Share, float64(r.Results[0].Clients) / float64(s.keys)})
+	if l := proposed.limits[i]; l != zeroLimit {
+		t := p.history.pointOf(proposed, i, l.Requests())
+		points = append(points, t)
+		r.Proposal = &proposal{l.String(), t.requests, t.clients, p.code(s, l)}
+		r.Note = p.caution(s)
+	} else if r.Note = p.tooShort(s); r.Note == "" && !isCandidate(s.policy) {
+		r.Note = fmt.Sprintf("clients want more than a %v can count", s.limit.Algorithm())
+	}
+	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.n, b.n) })
+	points = slices.CompactFunc(points, func(a, b point) bool { return a.n == b.n })
+	for _, at := range points {
+		r.Curve = append(r.Curve, curvePoint{at.n, at.requests, at.clients})
+	}
+}
+
+// code returns the Policy to paste, with the limit as a candidate, or "" for an
+// override. A candidate is tried only where Policy.Limit holds, so the limit of a plan
+// replaces the old one.
+func (p *replay) code(s *series, l algorithms.Limit) string {
+	var b strings.Builder
+	policy := p.engine.policies[s.policy]
+	const before = "var _ = ratelimit.Policy"
+	fmt.Fprintf(&b, before+"{\n\tName: %q, // the fields that are not here stay as they are\n", s.policy)
+	switch {
+	case policy == nil:
+		fmt.Fprintf(&b, "\tLimit: %s,\n", goLimit(l))
+	case policy.Limit == s.limit && policy.Shadow:
+		fmt.Fprintf(&b, "\tShadow: true,\n\tLimit: %s,\n", goLimit(l))
+	case policy.Limit == s.limit:
+		fmt.Fprintf(&b, "\tLimit: %s,\n\tCandidate: new(%s),\n", goLimit(s.limit), goLimit(l))
+	default:
+		var tiers []string
+		for tier, limit := range policy.Tiers {
+			if limit == s.limit {
+				tiers = append(tiers, fmt.Sprintf("\t\t%q: %s,\n", tier, goLimit(l)))
+			}
+		}
+		if tiers == nil { // an operator's override, which no Policy has
+			return ""
+		}
+		slices.Sort(tiers)
+		fmt.Fprintf(&b, "\tTiers: map[string]algorithms.Limit{\n%s\t},\n", strings.Join(tiers, ""))
+	}
+	b.WriteString("}")
+	text, err := format.Source([]byte(b.String()))
+	if err != nil { // a name that no limiter accepts
+		return b.String()
+	}
+	return strings.TrimPrefix(string(text), before)
+}
+
+// goLimit returns the Go expression of a limit.
+func goLimit(l algorithms.Limit) string {
+	if l.Algorithm().Calendar() {
+		return fmt.Sprintf("ratelimit.Must(algorithms.ParseLimit(%q))", l)
+	}
+	var name strings.Builder
+	for part := range strings.SplitSeq(l.Algorithm().String(), "-") {
+		name.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
+	text := fmt.Sprintf("algorithms.%s(%s, %s)", name.String(), goInt(l.Requests()), goWindow(l.Window()))
+	if l.Burst() != l.Requests() {
+		text += fmt.Sprintf(".WithBurst(%s)", goInt(l.Burst()))
+	}
+	return text
+}
+
+// goInt writes a number with underscores between thousands.
+func goInt(n int64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s_%03d", goInt(n/1000), n%1000)
+}
+
+func goWindow(d time.Duration) string {
+	for _, unit := range [...]struct {
+		name string
+		size time.Duration
+	}{
+		{"time.Hour", time.Hour}, {"time.Minute", time.Minute}, {"time.Second", time.Second},
+		{"time.Millisecond", time.Millisecond}, {"time.Microsecond", time.Microsecond},
+	} {
+		switch n := d / unit.size; {
+		case d%unit.size != 0:
+		case n == 1:
+			return unit.name
+		default:
+			return fmt.Sprintf("%d*%s", n, unit.name)
+		}
+	}
+	return fmt.Sprint(int64(d))
+}

@@ -1,0 +1,159 @@
+// The replay: read, decide, try, report.
+
+package replay
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A replay is one run over a log.
+type replay struct {
+	engine  *engine
+	history *history
+	spool   *spool
+	report  report
+	goals   targets
+	keys    keyID // when the garbage collector was last told
+}
+
+const shownDifferences = 10
+
+// decide serves lines by the engine.
+func (p *replay) decide(lines []entry) error {
+	if n := p.history.keys.n; n >= 2*p.keys {
+		p.keys = max(1, n)
+		debug.SetGCPercent(garbagePercent(n))
+	}
+	for i := range lines {
+		l := &lines[i]
+		v, ok := p.engine.decide(l)
+		if !ok {
+			p.report.Bad++
+			continue
+		}
+		p.count(l, &v)
+		if err := p.keep(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts a request and its verdict.
+func (p *replay) count(l *entry, v *ratelimit.Verdict) {
+	r := &p.report
+	if r.Requests == 0 {
+		r.Start, r.WholeSeconds = time.UnixMicro(l.Time).UTC(), true
+	}
+	r.Requests++
+	r.End = time.UnixMicro(p.engine.now).UTC()
+	r.WholeSeconds = r.WholeSeconds && l.Time%micros == 0
+	if len(v.Policies) == 0 && v.Allowed {
+		r.Unlimited++
+	}
+	if v.Status != 0 {
+		r.Refused[v.Status]++
+	}
+	if refusal(l.Status) {
+		r.Logged[l.Status]++
+	}
+	if refusal(v.Status) == refusal(l.Status) && (v.Status == l.Status || !refusal(l.Status)) || l.Status == 0 {
+		return
+	}
+	if r.Differ++; len(r.Differing) < shownDifferences {
+		r.Differing = append(r.Differing, difference{
+			Time: time.UnixMicro(l.Time).UTC(), Client: cmp.Or(l.User, l.Address), Request: l.Method + " " + l.Path, Logged: l.Status, Replayed: v.Status,
+		})
+	}
+}
+
+// refusal reports whether a status may be a denial.
+func refusal(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// keep spools the checks of a request. Concurrent limits have no trials.
+func (p *replay) keep(l *entry) error {
+	for i := range p.engine.asked {
+		a := &p.engine.asked[i]
+		k := p.history.keys.at(a.key)
+		s := p.history.series[k.series]
+		cost := min(a.cost, maxUnits)
+		settled := min(l.settled(a.policy, cost), maxUnits-cost)
+		s.want(k, p.engine.now, cost+max(0, settled))
+		if !searchable(s.limit) {
+			continue
+		}
+		err := p.spool.add(record{time: p.engine.now, key: a.key, units: cost})
+		if settled != 0 && err == nil {
+			s.settles, s.returns = true, s.returns || settled < 0
+			err = p.spool.add(record{time: p.engine.now, key: a.key, units: settled, settles: true})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled returns the units that a line tells were charged after its decision by a
+// policy, or returned if they are negative.
+func (l *entry) settled(p *ratelimit.Policy, cost int64) (units int64) {
+	switch {
+	case p.ChargeIf != nil && l.Status != 0:
+		if !p.ChargeIf(l.Status) {
+			return -cost
+		}
+	case p.Cost == nil:
+	case l.Settled != nil:
+		for _, s := range l.Settled {
+			if s.Policy == p.Name {
+				units += s.Units
+			}
+		}
+	case l.Cost >= 0:
+		units = l.Cost - cost
+	}
+	return max(units, -cost)
+}
+
+// conclude tries other limits, and completes the report.
+func (p *replay) conclude(ctx context.Context) error {
+	p.engine.limiter.memory = nil // trials need the room
+	if err := p.spool.out.Flush(); err != nil {
+		return err
+	}
+	others, err := p.tryOthers(ctx)
+	if err != nil {
+		return err
+	}
+	found, points, err := p.history.search(ctx, p.spool, [goals]float64{p.goals.Requests, p.goals.Clients})
+	if err != nil {
+		return err
+	}
+	proposed, err := p.tryProposals(ctx, found)
+	if err != nil {
+		return err
+	}
+	for i, s := range p.history.series {
+		r := p.describe(i, s)
+		for _, t := range others {
+			if t.limits[i] != zeroLimit {
+				r.Results = append(r.Results, resultOf(t.limits[i], s, &t.tallies[i], t.clients[i]))
+			}
+		}
+		p.answer(&r, i, found[i], points[i], proposed)
+		p.report.Policies = append(p.report.Policies, r)
+	}
+	slices.SortStableFunc(p.report.Policies, func(a, b policyReport) int {
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(b.Results[0].Requests, a.Results[0].Requests), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Limit, b.Limit))
+	})
+	return nil
+}

@@ -1,0 +1,140 @@
+// The report: what a replay has found, as JSON has it.
+
+package replay
+
+import (
+	"time"
+)
+
+// A report is the result of a replay. Durations are in seconds, and shares are parts of 1.
+type report struct {
+	Lines    int      `json:"lines"`
+	Bad      int      `json:"bad_lines"`
+	BadShown []string `json:"bad_lines_shown,omitempty"`
+	Late     int      `json:"late_lines"` // more than a minute out of order
+
+	Start        time.Time `json:"start"`
+	End          time.Time `json:"end"`
+	WholeSeconds bool      `json:"whole_seconds"` // the log has no fractions of seconds
+
+	Requests  int            `json:"requests"`
+	Unrouted  int            `json:"unmatched"`       // requests that no route serves
+	Unknown   int            `json:"unknown"`         // requests without a user and without an IP address
+	Unlimited int            `json:"unlimited"`       // requests that met no policy
+	Unmet     []string       `json:"unmet,omitempty"` // policies that no request met
+	Refused   map[int]int    `json:"refused"`         // by the status that the replay answers
+	Logged    map[int]int    `json:"logged"`          // 429 and 503 in the log
+	Differ    int            `json:"differ"`          // requests that the log and the replay answer differently
+	Differing []difference   `json:"differing,omitempty"`
+	Goals     targets        `json:"goals"`
+	Policies  []policyReport `json:"policies"`
+}
+
+// A difference is a request that only one of the log and the replay denied.
+type difference struct {
+	Time     time.Time `json:"time"`
+	Client   string    `json:"client"`
+	Request  string    `json:"request"`
+	Logged   int       `json:"logged"`   // the status
+	Replayed int       `json:"replayed"` // the status; 0: admitted
+}
+
+// targets are the shares that limits may deny, and the headroom of proposals.
+type targets struct {
+	Requests float64 `json:"requests"`
+	Clients  float64 `json:"clients"`
+	Headroom float64 `json:"headroom"`
+}
+
+// A policyReport is the report on one limit of a policy. A policy has one for each plan,
+// and for each route if its key contains the route.
+type policyReport struct {
+	Policy string `json:"policy"`
+	Route  string `json:"route,omitempty"`
+	Limit  string `json:"limit"`
+
+	Results    []result      `json:"results"` // of the policy's limit, and then of the other algorithms
+	MostDenied []client      `json:"most_denied,omitempty"`
+	Smallest   []smallest    `json:"smallest,omitempty"` // for requests, and for clients
+	Redis      redisLoad     `json:"redis"`
+	Outage     outage        `json:"outage"`
+	Proposal   *proposal     `json:"proposal,omitempty"`
+	Note       string        `json:"note,omitempty"` // why there is no proposal, or what it lacks
+	Curve      []curvePoint  `json:"curve,omitempty"`
+	Minutes    []minuteCount `json:"minutes"`
+}
+
+// A result is what one limit would have done.
+type result struct {
+	Limit    string      `json:"limit"`
+	Requests int64       `json:"requests"`
+	Denied   int64       `json:"denied"`
+	Share    float64     `json:"denied_share"`
+	Keys     int         `json:"keys"`
+	Clients  int         `json:"denied_keys"`
+	Longest  float64     `json:"longest_wait"` // of a denial; waits that never end are left out
+	Worst    worstMinute `json:"worst_minute"`
+}
+
+// A worstMinute is the minute with the most denials, or with the most requests if there are
+// none.
+type worstMinute struct {
+	Start    time.Time `json:"start"`
+	Requests int64     `json:"requests"`
+	Denied   int64     `json:"denied"`
+}
+
+// A minuteCount is one minute, in minutes since 1970.
+type minuteCount struct {
+	Minute   int64 `json:"minute"`
+	Requests int64 `json:"requests"`
+	Denied   int64 `json:"denied"`
+}
+
+// A client is a key and its requests.
+type client struct {
+	Key      string `json:"key"`
+	Requests uint32 `json:"requests"`
+	Denied   uint32 `json:"denied"`
+}
+
+// A smallest is the smallest limit that denies under a share of requests or of clients.
+type smallest struct {
+	Of    string  `json:"of"` // "requests" or "clients"
+	Under float64 `json:"under"`
+	Limit string  `json:"limit,omitempty"` // "": the algorithm has none
+
+	requests int64
+}
+
+// A redisLoad is the load that a policy puts on Redis.
+type redisLoad struct {
+	Calls   int64 `json:"calls"`
+	Busiest int64 `json:"calls_in_busiest_second"`
+	Keys    int   `json:"keys_at_once"`
+	Bytes   int64 `json:"bytes"`
+}
+
+// An outage is what ten minutes without Redis at the worst time would have done.
+type outage struct {
+	Start    time.Time `json:"start"`
+	Mode     string    `json:"mode"`
+	Requests int64     `json:"requests"`
+	Admitted int64     `json:"admitted"`
+	Beyond   int64     `json:"beyond_limit"` // admitted, though the limit would have denied them
+}
+
+// A proposal is a limit with headroom.
+type proposal struct {
+	Limit    string  `json:"limit"`
+	Requests float64 `json:"denied_requests"` // share that it would have denied
+	Clients  float64 `json:"denied_clients"`
+	Code     string  `json:"code,omitempty"` // "": the limit is an override
+}
+
+// A curvePoint is what a limit of so many requests denies.
+type curvePoint struct {
+	Limit    int64   `json:"limit"`
+	Requests float64 `json:"denied_requests"`
+	Clients  float64 `json:"denied_clients"`
+}

@@ -1,0 +1,227 @@
+// What the report counts: series, their keys, and the decisions on them.
+
+package replay
+
+import (
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A series is one limit of a policy: a policy has a series for each plan, and for each
+// route if its key contains the route.
+type series struct {
+	policy string
+	route  string // "": the key has none
+	limit  algorithms.Limit
+	keys   int   // distinct
+	text   int64 // bytes of all keys
+	tally  tally
+
+	window  int64            // µs
+	at      int64            // the number of the present window
+	inIt    int              // keys that were asked in it
+	most    int              // keys in one window
+	visits  int64            // keys in all windows
+	second  int64            // the present one
+	calls   int64            // in it
+	busiest int64            // calls in one second
+	full    map[uint32]int64 // windows of single keys, by their units
+	dearest int64            // the highest cost
+	settles bool             // some decisions were settled
+	returns bool             // by returning units
+	first   int64            // µs: the first request
+	last    int64
+}
+
+// A tally counts the decisions of a series under one limit.
+type tally struct {
+	requests, denied int64
+	units            int64 // of all requests
+	longest          time.Duration
+	minutes          []minute // with requests, in order
+}
+
+type minute struct{ at, requests, denied int64 } // at is in minutes since 1970
+
+func (t *tally) add(now, cost int64, d *algorithms.Decision) {
+	t.requests++
+	t.units += cost
+	t.minute(now).requests++
+	if !d.Allowed {
+		t.deny(now, d)
+	}
+}
+
+// minute returns the minute of an instant.
+func (t *tally) minute(now int64) *minute {
+	at := now / (60 * micros)
+	if n := len(t.minutes); n == 0 || t.minutes[n-1].at != at {
+		t.minutes = append(t.minutes, minute{at: at})
+	}
+	return &t.minutes[len(t.minutes)-1]
+}
+
+// deny counts a denial of a request that was added, or is counted elsewhere.
+func (t *tally) deny(now int64, d *algorithms.Decision) {
+	t.denied++
+	t.minute(now).denied++
+	if d.RetryAfter != algorithms.Never {
+		t.longest = max(t.longest, d.RetryAfter)
+	}
+}
+
+// A keyID numbers the keys of all series.
+type keyID uint32
+
+// A key is what is known of a key of a series.
+type key struct {
+	text     string
+	series   uint32
+	requests uint32
+	denied   uint32
+	now, was uint32 // units in the present window and in the one before
+	peak     uint32 // the most units in one window
+	pair     uint32 // the most units in two windows, one after the other
+	window   int64  // the number of the present window
+}
+
+// A history has the series and the keys of the engine's decisions.
+type history struct {
+	policies map[string]*family // by their names
+	series   []*series
+	keys     chunks
+	trials   atomic.Int64 // that have ended
+}
+
+// A family has the keys of one policy, and their series.
+type family struct {
+	policy *ratelimit.Policy // also of a candidate
+	ids    map[string]keyID
+	series map[seriesID]uint32
+}
+
+type seriesID struct {
+	route string
+	limit algorithms.Limit
+}
+
+// chunks are keys that never move: a slice would be copied whenever it grows.
+type chunks struct {
+	all [][]key
+	n   keyID
+}
+
+const chunk = 4096
+
+func (c *chunks) at(id keyID) *key { return &c.all[id/chunk][id%chunk] }
+
+func (c *chunks) add(k key) keyID {
+	if int(c.n/chunk) == len(c.all) {
+		c.all = append(c.all, make([]key, chunk))
+	}
+	*c.at(c.n) = k
+	c.n++
+	return c.n - 1
+}
+
+func newHistory() *history { return &history{policies: make(map[string]*family)} }
+
+// record counts an answered check, and returns its policy, one of those by their names.
+func (h *history) record(now int64, c *algorithms.Check, policies map[string]*ratelimit.Policy) (*ratelimit.Policy, keyID) {
+	s := h.policies[c.Policy]
+	if s == nil {
+		name, _, _ := strings.Cut(c.Policy, "~")
+		policy := policies[name]
+		if policy == nil { // of a Middleware that has wrapped no handler
+			policy = &ratelimit.Policy{Name: strings.Clone(name)}
+		}
+		s = &family{policy, make(map[string]keyID), make(map[seriesID]uint32)}
+		h.policies[strings.Clone(c.Policy)] = s
+	}
+	id, known := s.ids[c.Key]
+	if !known {
+		text := strings.Clone(c.Key)
+		id = h.keys.add(key{text: text, series: h.find(s, c), window: math.MinInt64})
+		s.ids[text] = id
+	}
+	k := h.keys.at(id)
+	h.series[k.series].count(k, now, c)
+	return s.policy, id
+}
+
+// find returns the series of a new key.
+func (h *history) find(s *family, c *algorithms.Check) uint32 {
+	id := seriesID{routeOf(c.Key), c.Limit}
+	number, ok := s.series[id]
+	if !ok {
+		number = uint32(len(h.series))
+		id.route = strings.Clone(id.route)
+		s.series[id] = number
+		h.series = append(h.series, &series{
+			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit,
+			window: max(1, c.Limit.Window().Microseconds()), full: make(map[uint32]int64),
+		})
+	}
+	h.series[number].keys++
+	h.series[number].text += int64(len(c.Key))
+	return number
+}
+
+// routeOf returns the escaped route in a key, "" if there is none.
+func routeOf(key string) string {
+	if at := strings.LastIndex(key, "|rt="); at >= 0 {
+		return key[at+len("|rt="):]
+	}
+	route, _ := strings.CutPrefix(key, "rt=")
+	if len(route) == len(key) {
+		return ""
+	}
+	return route
+}
+
+// count counts a decision on a key.
+func (s *series) count(k *key, now int64, c *algorithms.Check) {
+	if s.tally.requests == 0 {
+		s.first = now
+	}
+	s.last = now
+	s.tally.add(now, c.Cost, &c.Decision)
+	k.requests++
+	if !c.Decision.Allowed {
+		k.denied++
+	}
+	if at := now / micros; at != s.second {
+		s.second, s.calls = at, 0
+	}
+	s.calls++
+	s.busiest = max(s.busiest, s.calls)
+}
+
+// want counts the units of a request of a key, with the units that were charged later.
+func (s *series) want(k *key, now, units int64) {
+	at := now / s.window
+	if at != s.at {
+		s.at, s.inIt = at, 0
+	}
+	if k.window != at {
+		if k.now > 0 {
+			s.full[k.now]++
+		}
+		if k.was = k.now; k.window != at-1 {
+			k.was = 0
+		}
+		k.now, k.window = 0, at
+		s.inIt++
+		s.visits++
+		s.most = max(s.most, s.inIt)
+	}
+	s.dearest = max(s.dearest, units)
+	k.now = uint32(min(int64(k.now)+units, math.MaxUint32))
+	k.peak = max(k.peak, k.now)
+	k.pair = uint32(max(int64(k.pair), min(int64(k.now)+int64(k.was), math.MaxUint32)))
+}

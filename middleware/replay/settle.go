@@ -1,0 +1,123 @@
+// What servers settle after a decision, in virtual time.
+
+package replay
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// A settlement is due at an instant. A hold is renewed until its end, and returned then.
+type settlement struct {
+	at, end int64 // µs; end is 0 for all others
+	number  int64 // orders the settlements of one instant
+	check   algorithms.Check
+}
+
+// settlements is a heap, the earliest first.
+type settlements []settlement
+
+func (s settlements) Len() int { return len(s) }
+func (s settlements) Less(i, j int) bool {
+	return s[i].at < s[j].at || s[i].at == s[j].at && s[i].number < s[j].number
+}
+func (s settlements) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *settlements) Push(x any)   { *s = append(*s, x.(settlement)) }
+func (s *settlements) Pop() any {
+	last := len(*s) - 1
+	x := (*s)[last]
+	(*s)[last] = settlement{}
+	*s = (*s)[:last]
+	return x
+}
+
+// settleUntil makes the settlements that are due at an instant.
+func (e *engine) settleUntil(instant int64) {
+	for len(e.pending) > 0 && e.pending[0].at <= instant {
+		s := heap.Pop(&e.pending).(settlement)
+		e.now = max(e.now, s.at)
+		if s.end > 0 && s.at < s.end {
+			s.check.Op = algorithms.Renew
+		} else if s.end > 0 {
+			s.check.Op = algorithms.Return
+		}
+		e.make(s.check)
+		if s.at < s.end {
+			e.hold(s.check, s.at, s.end)
+		}
+	}
+}
+
+func (e *engine) make(c algorithms.Check) {
+	checks := [1]algorithms.Check{c}
+	_ = e.limiter.memory.Allow(context.Background(), checks[:]) // the check was valid before
+}
+
+func (e *engine) plan(s settlement) {
+	e.planned++
+	s.number = e.planned
+	heap.Push(&e.pending, s)
+}
+
+// settle plans the settlements of an admitted request.
+func (e *engine) settle(l *entry) {
+	end := l.Time + l.Duration.Microseconds()
+	for i := range e.asked {
+		a := &e.asked[i]
+		p := a.policy
+		switch {
+		case a.check.Decision.Receipt.Units() == 0:
+		case a.check.Limit.Algorithm().Concurrent():
+			e.hold(a.check, l.Time, end)
+		case l.Settled != nil:
+			e.settleAsLogged(l, a.check)
+		case p.ChargeIf != nil && l.Status != 0:
+			e.settleOutcome(p, l, a.check, end)
+		case p.Cost != nil && l.Cost >= 0:
+			e.settleUnits(a.check, l.Cost-a.check.Cost, end)
+		}
+	}
+}
+
+// renewals is how often a middleware renews a hold before it would end.
+const renewals = 3
+
+func (e *engine) hold(c algorithms.Check, from, end int64) {
+	next := from + max(c.Limit.Window()/renewals, time.Second/renewals).Microseconds()
+	e.plan(settlement{at: min(next, end), end: end, check: c})
+}
+
+// settleAsLogged makes the settlements that our own server has logged.
+func (e *engine) settleAsLogged(l *entry, c algorithms.Check) {
+	for _, s := range l.Settled {
+		if s.Policy == c.Policy {
+			e.settleUnits(c, s.Units, s.At.UnixMicro())
+		}
+	}
+}
+
+// settleOutcome returns the units of an outcome that does not count.
+func (e *engine) settleOutcome(p *ratelimit.Policy, l *entry, c algorithms.Check, end int64) {
+	if !p.ChargeIf(l.Status) {
+		e.settleUnits(c, -c.Cost, end)
+	}
+}
+
+// settleUnits charges units at an instant, or returns them if they are negative.
+func (e *engine) settleUnits(c algorithms.Check, units, at int64) {
+	if c.Op, c.Cost = algorithms.Force, units; units < 0 {
+		c.Op, c.Cost = algorithms.Return, -units
+	}
+	if units == 0 {
+		return
+	}
+	if at <= e.now {
+		e.make(c)
+		return
+	}
+	e.plan(settlement{at: at, check: c})
+}

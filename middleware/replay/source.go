@@ -1,0 +1,277 @@
+// The log files: plain or compressed, one or several, or the standard input.
+
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+)
+
+const (
+	maxLine  = 64 << 10 // bytes; longer lines are bad
+	badShown = 3
+	batch    = 512       // lines that go from the parser to the engine at once, or fewer if they
+	batched  = 256 << 10 // take so many bytes
+)
+
+// A log is the lines of all files in one order. The fields are valid after the last line.
+type log struct {
+	lines, bad int
+	shown      []string // the first bad lines, with their places
+	late       int
+
+	sources []*source
+	read    atomic.Int64 // bytes of all files, as they are stored
+	size    int64        // 0: not known
+}
+
+// A source is one file.
+type source struct {
+	log     *log
+	name    string
+	file    *os.File
+	text    *bufio.Reader
+	line    int
+	parser  parser
+	order   order
+	ready   []entry // in order
+	at      int     // in ready
+	ended   bool    // the file has no more lines
+	drained bool    // and none is held
+}
+
+// openLog opens files by their names; "-" is the standard input. The error names every
+// file that cannot be read.
+func openLog(names []string, stdin io.Reader) (*log, error) {
+	l := &log{}
+	var errs []error
+	known := true
+	for i, name := range names {
+		if name == "-" && slices.Contains(names[:i], name) {
+			errs = append(errs, errors.New("-: the standard input can be read only once"))
+			continue
+		}
+		s := &source{log: l, name: filepath.Base(name)}
+		input := stdin
+		if name != "-" {
+			f, err := os.Open(name)
+			if err != nil {
+				errs = append(errs, quoted(name, err))
+				continue
+			}
+			info, err := f.Stat()
+			known = known && err == nil && info.Mode().IsRegular()
+			if known {
+				l.size += info.Size()
+			}
+			s.file, input = f, f
+		} else {
+			known = false
+		}
+		s.text = bufio.NewReaderSize(counted{input, &l.read}, maxLine)
+		l.sources = append(l.sources, s)
+	}
+	if !known {
+		l.size = 0
+	}
+	for _, s := range l.sources {
+		s.order.most = maxHeld / len(l.sources)
+	}
+	if err := errors.Join(errs...); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// quoted returns an error of os with the name in quotes: it may have escape codes.
+func quoted(name string, err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return fmt.Errorf("open %q: %w", name, err)
+}
+
+// open finds out whether the text is compressed: the standard input has no name.
+func (s *source) open() error {
+	magic, err := s.text.Peek(2)
+	if err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		var unzipped *gzip.Reader
+		if unzipped, err = gzip.NewReader(s.text); err == nil {
+			s.text = bufio.NewReaderSize(unzipped, maxLine)
+		}
+	}
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+func (l *log) close() {
+	for _, s := range l.sources {
+		if s.file != nil {
+			_ = s.file.Close() // it was only read
+		}
+	}
+}
+
+// each passes all lines in the order of their times to do, in batches that another
+// goroutine parses meanwhile. It ends early with the error of ctx, of a file or of do, and
+// then does not wait for a read that blocks.
+func (l *log) each(ctx context.Context, do func([]entry) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches, free := make(chan []entry, 8), make(chan []entry, 16)
+	done := make(chan error, 1)
+	go func() {
+		defer close(batches)
+		done <- l.merge(ctx, batches, free)
+	}()
+	for {
+		select {
+		case lines, more := <-batches:
+			if !more {
+				return <-done
+			}
+			if err := do(lines); err != nil {
+				return err
+			}
+			clear(lines) // of their texts
+			select {
+			case free <- lines[:0]:
+			default:
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// merge sends the lines of all sources, the earliest first.
+func (l *log) merge(ctx context.Context, batches chan<- []entry, free <-chan []entry) error {
+	var lines []entry
+	size := 0
+	send := func() error {
+		select {
+		case batches <- lines:
+			size = 0
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		select {
+		case lines = <-free:
+		default:
+			lines = make([]entry, 0, batch)
+		}
+		return nil
+	}
+	var errs []error
+	for _, s := range l.sources {
+		errs = append(errs, s.open())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for {
+		var first *source
+		for _, s := range l.sources {
+			if err := s.fill(); err != nil {
+				return err
+			}
+			if s.at < len(s.ready) && (first == nil || s.ready[s.at].Time < first.ready[first.at].Time) {
+				first = s
+			}
+		}
+		if first == nil {
+			break
+		}
+		lines = append(lines, first.ready[first.at])
+		size += first.ready[first.at].size()
+		first.at++
+		if len(lines) >= batch || size >= batched {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range l.sources {
+		l.late += s.order.late
+	}
+	return send()
+}
+
+// fill reads on until a line is ready, or the source ends.
+func (s *source) fill() error {
+	if s.at < len(s.ready) || s.drained {
+		return nil
+	}
+	s.ready, s.at = s.ready[:0], 0
+	emit := func(l *entry) { s.ready = append(s.ready, *l) }
+	for len(s.ready) == 0 && s.ended {
+		if len(s.order.places) == 0 {
+			s.drained = true
+			return nil
+		}
+		s.order.emitFirst(emit)
+	}
+	for len(s.ready) == 0 {
+		text, err := s.text.ReadSlice('\n')
+		s.line++
+		for err == bufio.ErrBufferFull {
+			_, err = s.text.ReadSlice('\n')
+			text = []byte("more than 64 KB")
+		}
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("%s:%d: %w", s.name, s.line, err)
+		}
+		if len(bytes.TrimSpace(text)) > 0 {
+			s.add(text, emit)
+		}
+		if err == io.EOF {
+			s.ended = true
+			return s.fill()
+		}
+	}
+	return nil
+}
+
+func (s *source) add(text []byte, emit func(*entry)) {
+	s.log.lines++
+	l, err := s.parser.parse(text)
+	if err == nil {
+		s.order.add(&l, emit)
+		return
+	}
+	s.log.bad++
+	if len(s.log.shown) < badShown {
+		const most = 100
+		text = bytes.TrimSpace(text)
+		if len(text) > most {
+			text = append(bytes.Clone(text[:most]), "..."...)
+		}
+		s.log.shown = append(s.log.shown, fmt.Sprintf("%s:%d: %v: %q", s.name, s.line, err, text))
+	}
+}
