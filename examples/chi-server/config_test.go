@@ -31,11 +31,8 @@ func TestBadFlags(t *testing.T) {
 	}{
 		{[]string{"-bogus"}, []string{"-bogus"}},
 		{[]string{"-addr"}, []string{"-addr"}},
-		{[]string{"-redis", "127.0.0.1:6379"}, []string{"-redis"}},
-		{[]string{"-redis", "http://127.0.0.1"}, []string{"-redis", "http"}},
 		{[]string{"-redis", "redis://127.0.0.1:port"}, []string{"-redis", "port"}},
 		{[]string{"-redis", "redis://:hunter2@127.0.0.1:port"}, []string{"-redis", "port"}},
-		{[]string{"-redis", "redis://127.0.0.1/zero"}, []string{"-redis", "zero"}},
 		{[]string{"-redis", "redis://:hunter2"}, []string{"-redis", "host:port"}}, // no host
 		{[]string{"-redis", "redis://:hunt/er2@127.0.0.1:6379"}, []string{"-redis", "%2F for /"}},
 		{[]string{"-redis", "redis://:1/hunter2@127.0.0.1:6379"}, []string{"-redis", "%2F for /"}},
@@ -50,13 +47,9 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-redis", "redis://a:1/zero?master_name=m"}, []string{"-redis", "zero"}},
 		{[]string{"-redis", "redis://a:1?master_name=m&password=hunter2&bogus=1"}, []string{"-redis", "bogus"}},
 		{[]string{"-redis", "redis://:1/hunter2@a:1?master_name=m"}, []string{"-redis", "%2F for /"}},
-		{[]string{"-trusted-proxies", "127.0.0"}, []string{"-trusted-proxies", "127.0.0"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/33,127.0.0.1/8,proxy"}, []string{"-trusted-proxies", "10.0.0.0/33", "proxy"}},
 		{[]string{"-headers", ""}, []string{"-headers", "draft, separate or x-ratelimit"}},
-		{[]string{"-headers", "all"}, []string{"-headers", `"all"`, "draft, separate or x-ratelimit"}},
 		{[]string{"-headers", "draft,X,y"}, []string{"-headers", `"X"`, `"y"`}},
-		{[]string{"-admin-token", "hunter2"}, []string{"-admin-token has 7 bytes", "16"}},
-		{[]string{"run"}, []string{`unexpected argument "run"`}},
 		{[]string{"-addr", "127.0.0.1:0", "-"}, []string{`unexpected argument "-"`}},
 		{
 			[]string{"-redis", "ftp://there", "-trusted-proxies", "them", "-headers", "none", "now"},
