@@ -100,7 +100,7 @@ func TestBadValues(t *testing.T) {
 		{"-addr", "127.0.0.1:99999"},
 	} {
 		code, said := runToEnd(t, args...)
-		if code != exitFailed || !strings.HasPrefix(said, "chi-server: "+args[0]+": ") {
+		if code != exitFailed || !strings.Contains("\n"+said, "\nchi-server: "+args[0]+": ") {
 			t.Errorf("%q: got exit code %d and %q, want 1 and the flag", args, code, said)
 		}
 	}
