@@ -53,7 +53,10 @@ func TestAnAlgorithmIsAddedInFewFiles(t *testing.T) {
 // copyModule copies the parts of the module that decide, their tests, and what these import.
 func copyModule(t *testing.T, to string) {
 	t.Helper()
-	for _, part := range []string{"algorithms", "lua", "headers", "keyfunc", "middleware", "internal/logwriter", "internal/longtest", "internal/luasource", "internal/redistest"} {
+	for _, part := range []string{
+		"algorithms", "lua", "headers", "keyfunc", "middleware",
+		"internal/keyaccess", "internal/logwriter", "internal/longtest", "internal/luasource", "internal/redistest",
+	} {
 		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join("../..", part))); err != nil {
 			t.Fatal(err)
 		}
