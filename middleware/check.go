@@ -42,7 +42,7 @@ func (q *request) check() {
 }
 
 // expectEnd sets the wait of a request that a concurrent limit denies. The limiter
-// cannot know when a running request ends, so it tells the hold.
+// answers with the hold, because it cannot know when a running request ends.
 func (a *part) expectEnd(d *algorithms.Decision) {
 	if !d.Allowed && d.Source != algorithms.Undecided && d.RetryAfter != algorithms.Never {
 		d.RetryAfter = a.policy.settling.Holds.Median(a.limit.Window())

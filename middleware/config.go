@@ -124,7 +124,8 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	compiled.settling = settle.Policy{
 		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds),
 	}
-	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil
+	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
+	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
 	countsNoClient := !slices.ContainsFunc(info.Kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
 	compiled.shared, compiled.countsClient = p.Capacity || countsNoClient, !countsNoClient && !p.Capacity
 	for tier, l := range p.Tiers {

@@ -24,6 +24,11 @@ func (m *Middleware) Findings() []Finding {
 
 // examine shows the request to the findings of its policies.
 func (q *request) examine() {
+	for i := range q.parts {
+		if q.parts[i].unknownTier {
+			q.parts[i].policy.findings.SeeUnknownTier()
+		}
+	}
 	if !q.asked() || q.refusal.err != nil || q.unknown != nil {
 		return // the key of a guess is an address, whatever the policy's key is
 	}
@@ -34,7 +39,6 @@ func (q *request) examine() {
 	}
 	for i := range q.parts {
 		a := &q.parts[i]
-		s.UnknownTier = a.unknownTier
 		if s.AboveBurst = !q.verdict.Policies[i].Decision.Allowed; s.AboveBurst {
 			burst := a.limit.Burst() // 0 of the limit Nobody
 			s.AboveBurst = burst > 0 && a.cost > burst

@@ -242,14 +242,20 @@ func (m *Middleware) announce(ctx context.Context) {
 		return
 	}
 	m.reporting = true
+	defer func() { m.reporting = false }()
 	for len(m.pending) > 0 {
 		kind := m.pending[0]
 		m.pending = m.pending[1:]
-		m.mu.Unlock()
-		m.observe(ctx, &Event{Kind: kind})
-		m.mu.Lock()
+		m.reportPending(ctx, kind)
 	}
-	m.reporting = false
+}
+
+// reportPending reports one event. It requires mu, and unlocks it while it
+// reports.
+func (m *Middleware) reportPending(ctx context.Context, kind EventKind) {
+	m.mu.Unlock()
+	defer m.mu.Lock() // also if an observer ends the goroutine
+	m.observe(ctx, &Event{Kind: kind})
 }
 
 // Policies returns the policies in force, in order, with the client's address

@@ -41,8 +41,8 @@ type Options struct {
 	// PlainKeys shows operators keys instead of hashes; see [Offender].
 	PlainKeys bool
 
-	// Logger receives findings and failed decisions, each message at most once in ten seconds. nil means
-	// slog.Default().
+	// Logger receives findings, and failed decisions: each message of a policy at most once in ten seconds. A goroutine
+	// writes the lines, so no request waits for the handler. Close waits for them. nil means slog.Default().
 	Logger *slog.Logger
 
 	// LimiterName names the limiter for observers. The default is "redis" if instances share it, otherwise "memory".

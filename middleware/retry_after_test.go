@@ -113,3 +113,33 @@ func TestConcurrentIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// TestConcurrentCandidate: its holds end with their requests, and do not count towards the median of the limit.
+func TestConcurrentCandidate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen, p := new(eventLog), byIP("p", plenty)
+		p.Candidate = new(algorithms.Concurrent(2, 30*time.Second))
+		h := newMiddleware(t, newMemory(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, p).Handler(ok)
+		for range 6 {
+			record(h, from("192.0.2.1"))
+		}
+		if got := seen.of(ratelimit.Diverged); len(got) != 0 {
+			t.Errorf("got %d requests in a row that the candidate would deny, want none", len(got))
+		}
+
+		both := byIP("both", algorithms.Concurrent(1, 30*time.Second))
+		both.Candidate = new(algorithms.Concurrent(1, 30*time.Second))
+		s := newStreams(newMiddleware(t, newMemory(t), nil, both))
+		for i := range 15 {
+			s.begin("a")
+			time.Sleep(map[bool]time.Duration{true: 20 * time.Second, false: 2 * time.Second}[i < 8])
+			s.stop("a")
+		}
+		s.begin("a")
+		if got := tell(t, s, from("192.0.2.1")); got != 20 {
+			t.Errorf("got %d s after 8 streams of 20 s and 7 of 2 s, want 20", got)
+		}
+		s.stop("a")
+		s.wg.Wait()
+	})
+}

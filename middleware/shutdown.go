@@ -25,13 +25,14 @@ func (m *Middleware) Release() {
 }
 
 // Close refuses all requests with 503 from now on, and waits until late
-// settlements are made, or until ctx ends, whose error it returns. For a log
-// handler that hangs it waits two seconds. Call it after http.Server.Shutdown, and
+// settlements are made, or until ctx ends, whose error it returns. Before it returns,
+// it waits up to two seconds for the handler of the log. Call it after http.Server.Shutdown, and
 // before the limiter's Close. You may call it repeatedly.
 func (m *Middleware) Close(ctx context.Context) error {
 	m.Release()
 	m.unregister()
 	m.announce(ctx)
+	defer m.log.Close()
 	done := make(chan struct{})
 	go func() {
 		m.held.Wait()
@@ -46,11 +47,7 @@ func (m *Middleware) Close(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	if err := m.settler.Wait(ctx); err != nil {
-		return err
-	}
-	m.log.Close()
-	return nil
+	return m.settler.Wait(ctx)
 }
 
 // unregister refuses all requests from now on, and makes an event of that

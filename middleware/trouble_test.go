@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,48 @@ func TestRollingUpdateIsQuiet(t *testing.T) {
 		}
 		if got := findings(a) + findings(b) + strings.Join(log.lines(), ""); got != "" {
 			t.Errorf("got %q, want nothing", got)
+		}
+	})
+}
+
+// TestObserverEndsItsGoroutine: a failing test in an observer ends neither the process nor later events.
+func TestObserverEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends, seen := true, new(eventLog)
+		exits := ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+			if ends && e.Kind == ratelimit.Registered {
+				ends = false
+				runtime.Goexit()
+			}
+		})
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, byIP("p", hourly))
+		var other *ratelimit.Middleware
+		go func() {
+			o := &ratelimit.Options{Observers: []ratelimit.Observer{exits, seen}}
+			other = newMiddleware(t, newMemory(t), o, byIP("p", hourly))
+		}()
+		synctest.Wait()
+		if other != nil || ends {
+			t.Error("the goroutine has not ended")
+		}
+		if err := m.Update(byIP("p", plenty)); err != nil || len(seen.of(ratelimit.Registered)) != 2 {
+			t.Errorf("got %v and %d events, want the two of the other Middleware", err, len(seen.of(ratelimit.Registered)))
+		}
+	})
+}
+
+// TestCloseWritesLines: Close waits for the lines of the log, also if its context has ended.
+func TestCloseWritesLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := 0
+		slow := slog.New(badHandler{handle: func() { time.Sleep(50 * time.Millisecond); written++ }})
+		m := newMiddleware(t, broken(errDown), &ratelimit.Options{Logger: slow}, modes(algorithms.FailClosed)...)
+		record(m.Handler(ok), from("192.0.2.1"))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = m.Close(ended) // its error is not the subject
+		if written != 1 {
+			t.Errorf("got %d lines after Close, want 1", written)
 		}
 	})
 }

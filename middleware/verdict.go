@@ -29,8 +29,8 @@ type Verdict struct {
 	Status int
 
 	// RetryAfter is the wait of a denied request, without slot or jitter:
-	// [algorithms.Never] if waiting cannot help. "Retry-After" in the package
-	// comment says what a Concurrent limit tells.
+	// [algorithms.Never] if waiting cannot help. The package comment
+	// describes the wait of a Concurrent limit.
 	RetryAfter time.Duration
 
 	// Delay is how long to hold an admitted request.

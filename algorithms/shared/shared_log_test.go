@@ -239,5 +239,11 @@ func TestLinesAreBounded(t *testing.T) {
 		if got := log.messages()[:2]; !slices.Equal(got, []string{logUnavailable, logAvailable}) {
 			t.Errorf("got %q, want the first lines", got)
 		}
+		r.circuitOpened(1, errTimeout, 0)
+		synctest.Wait()
+		last := len(log.messages()) - 1
+		if n := log.attrOf(last, "dropped"); n != int64(2*maxLines-last) {
+			t.Errorf("the next line says dropped=%v after %d lines, want %d", n, last, 2*maxLines-last)
+		}
 	})
 }

@@ -23,7 +23,7 @@ const (
 	TurnsFor = time.Second
 
 	closeFor = 2 * time.Second // Close waits for a handler
-	maxLines = 1_000           // that wait for a slow handler; more are dropped
+	maxLines = 1_000           // that wait for a slow handler; the next line says how many more were dropped
 )
 
 // A Writer writes lines to the handler of a logger. It is safe for concurrent use.
@@ -32,6 +32,7 @@ type Writer struct {
 
 	mu      sync.Mutex    // guards the fields below
 	lines   []*line       // to be written
+	dropped int           // lines, since the last line that was added
 	written chan struct{} // closed when they are; nil if there are none
 }
 
@@ -53,15 +54,22 @@ func New(log *slog.Logger) *Writer {
 // Add adds a line to the log.
 func (w *Writer) Add(level slog.Level, text string, args ...any) { w.AddAfter(0, level, text, args...) }
 
-// AddAfter adds a line about a circuit. It waits for other circuits, and joins the
-// latest line about one, if that is not written and tells the same.
+// AddAfter adds a line to the log after a wait for other circuits. If the latest line
+// that waits has the same text, the two lines become one.
 func (w *Writer) AddAfter(wait time.Duration, level slog.Level, text string, args ...any) {
 	n := &line{Record: slog.NewRecord(time.Now(), level, prefix+text, 0), turns: 1, waits: wait}
 	n.Record.Add(args...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n.waits > 0 && w.join(n) || len(w.lines) == maxLines {
+	switch {
+	case n.waits > 0 && w.join(n):
 		return
+	case len(w.lines) == maxLines:
+		w.dropped++
+		return
+	case w.dropped > 0:
+		n.Record.Add("dropped", w.dropped)
+		w.dropped = 0
 	}
 	w.lines = append(w.lines, n)
 	if w.written == nil {
@@ -70,8 +78,8 @@ func (w *Writer) AddAfter(wait time.Duration, level slog.Level, text string, arg
 	}
 }
 
-// join lets n take the place of the latest line about a circuit. It reports false if
-// there is none, or if it tells another turn. It requires mu.
+// join lets n take the place of the latest line that waits. It reports false if there
+// is none, or if that line has another text. It requires mu.
 func (w *Writer) join(n *line) bool {
 	for i := len(w.lines) - 1; i >= 0; i-- {
 		if latest := w.lines[i]; latest.waits > 0 {

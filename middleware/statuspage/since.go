@@ -19,7 +19,8 @@ const lookEvery = 5 * time.Second // while requests come
 
 // noticed holds when the page noticed the present states.
 type noticed struct {
-	looked atomic.Int64 // the last period of lookEvery
+	looked  atomic.Int64 // the last period of lookEvery
+	looking atomic.Bool  // a goroutine looks
 
 	mu       sync.Mutex           // guards the fields below
 	since    map[string]time.Time // by the ids of troubles, and of circuits that have ever opened
@@ -62,14 +63,17 @@ func (n *noticed) note(v *view) {
 func (p *Page) lookSoon(now time.Duration) {
 	n := &p.noticed
 	period := int64(now / lookEvery)
-	if looked := n.looked.Load(); period > looked && n.looked.CompareAndSwap(looked, period) {
+	if looked := n.looked.Load(); period > looked && n.looked.CompareAndSwap(looked, period) && n.looking.CompareAndSwap(false, true) {
 		go p.look(now)
 	}
 }
 
+// look notes troubles. A limiter of another module may have Stats that panic.
 func (p *Page) look(now time.Duration) {
-	v, _ := p.survey(now)
 	n := &p.noticed
+	defer n.looking.Store(false)
+	defer func() { _ = recover() }()
+	v, _ := p.survey(now)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v.Findings = append(v.Findings, n.findings...)

@@ -96,7 +96,21 @@ func TestRequestsDoNotWaitForThePage(t *testing.T) {
 		close(hangs.stats)
 		synctest.Wait()
 	})
+	synctest.Test(t, func(t *testing.T) {
+		page, panics := statuspage.New(nil), panickingLimiter{algorithms.NewMemory(nil)}
+		m := shownOn(t, page, panics, ratelimit.Options{LimiterName: "panicking"}, byIP("p", hourly))
+		for range 3 {
+			time.Sleep(6 * time.Second)
+			record(m.Handler(ok), from("192.0.2.1"))
+			synctest.Wait()
+		}
+	})
 }
+
+// A panickingLimiter has Stats that panic.
+type panickingLimiter struct{ algorithms.Limiter }
+
+func (panickingLimiter) Stats() algorithms.Stats { panic("on purpose") }
 
 // TestOutageIsOneSentence, whatever the reason of the failures.
 func TestOutageIsOneSentence(t *testing.T) {

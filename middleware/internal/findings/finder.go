@@ -1,4 +1,4 @@
-// How long findings last, and who hears of them.
+// How long findings last, and their lines in the log.
 
 package findings
 

@@ -1,5 +1,4 @@
-// Package findings finds misconfigurations that only requests show: here is what they
-// show, and what it proves.
+// Package findings finds misconfigurations that only requests show.
 //
 // A finding begins when a request shows its cause, and ends when no request has
 // shown it for an hour, or at once where a request proves the opposite (a known
@@ -67,8 +66,7 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 
 // A Sight is what a request that has its decision shows of one policy.
 type Sight struct {
-	UnknownTier bool // of the identity
-	AboveBurst  bool // it was denied for ever, because it cost more than the burst
+	AboveBurst bool // it was denied for ever, because it cost more than the burst
 
 	// The rest is meaningful in a sample only.
 	Sampled bool
@@ -78,11 +76,12 @@ type Sight struct {
 	Key     string // of the policy; See does not keep its bytes
 }
 
+// SeeUnknownTier notes that a request had an identity with an unknown tier. The request
+// needs no decision.
+func (p *Policy) SeeUnknownTier() { p.found(unknownTier) }
+
 // See looks for causes of findings.
 func (p *Policy) See(s *Sight) {
-	if s.UnknownTier {
-		p.found(unknownTier)
-	}
 	if s.AboveBurst {
 		p.found(costAboveBurst)
 	}

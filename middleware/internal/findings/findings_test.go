@@ -45,7 +45,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 				for arrived.Add(1); arrived.Load() < int64(2*(i+1)); { // both begin at once
 					runtime.Gosched()
 				}
-				policies[i].See(&Sight{UnknownTier: true})
+				policies[i].SeeUnknownTier()
 			}
 		})
 	}
@@ -72,7 +72,6 @@ func TestSights(t *testing.T) {
 		after  int
 		want   string
 	}{
-		"unknown tier":   {Sight{UnknownTier: true}, false, 1, "PS109"},
 		"above burst":    {Sight{AboveBurst: true}, false, 1, "PS107"},
 		"nested":         {Sight{Sampled: true, Nested: true, Key: "ip=1"}, false, 1, "PS105"},
 		"not sampled":    {Sight{Nested: true, Key: "rt=unmatched"}, true, 1000, ""},

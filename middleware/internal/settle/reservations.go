@@ -179,9 +179,11 @@ func (r *Reservations) end(e ending) {
 }
 
 func (r *Reservations) settleAtEnd(one *reservation, e ending) {
-	if one.concurrent() {
-		one.policy.Holds.add(time.Since(r.began))
-		return // returnHolds has returned the units
+	if one.concurrent() { // returnHolds has returned the units
+		if one.check.Op != algorithms.TrialInstead {
+			one.policy.Holds.add(time.Since(r.began))
+		}
+		return
 	}
 	counts := r.counts(one.policy, e)
 	if counts {
