@@ -45,6 +45,9 @@ const (
 	// returnWithin bounds giving back units of other slots: the call's own
 	// context may have ended.
 	returnWithin = time.Second
+
+	// lateTries is how often a late return is tried that could not be sent.
+	lateTries = 10
 )
 
 // A redisCall is a call split by slots: the part of a call that only the Redis
@@ -231,11 +234,30 @@ func (r *redisLayer) returnsOf(charged []*item) *redisCall {
 
 // giveBackLate returns what items have charged, and does not wait for it. Their
 // call was refused before Redis executed it.
-func (r *redisLayer) giveBackLate(charged []*item) {
-	back := r.returnsOf(charged)
+func (r *redisLayer) giveBackLate(charged []*item) { r.post(r.returnsOf(charged), lateTries) }
+
+// post sends returns, and does not wait for them. Redis has just been slow. So
+// returns that were not sent are sent again a deadline later: Redis has not executed
+// them.
+func (r *redisLayer) post(back *redisCall, tries int) {
 	for i := range back.groups {
 		g := &back.groups[i]
-		g.ended = r.report.returned
+		g.ended = func(err error) {
+			if err != errUnsent || tries == 1 {
+				r.report.returned(err)
+				return
+			}
+			again := &redisCall{redis: r, items: make([]item, len(g.items))}
+			for i, it := range g.items {
+				undo := &again.items[i]
+				undo.Limit, undo.Op, undo.Cost, undo.Receipt = it.Limit, it.Op, it.Cost, it.Receipt
+				undo.key, undo.slot = it.key, it.slot
+			}
+			time.AfterFunc(r.deadline, func() {
+				again.split()
+				r.post(again, tries-1)
+			})
+		}
 		g.lane.post(g)
 	}
 }
