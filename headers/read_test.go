@@ -56,7 +56,7 @@ var waitVectors = []struct {
 var dates = []string{
 	"Sat, 21 Nov 2026 12:00:30 UTC", // sethvargo/go-limiter: Go's time.RFC1123
 	"Sat, 21 Nov 2026 12:00:30 Z", "Sat, 21 Nov 2026 12:00:30 UT", "Sat, 21 Nov 2026 12:00:30 +0000", "Sat, 21 Nov 2026 13:00:30 +0100",
-	"Sat, 21 Nov 2026 12:00:30 -0000", "Saturday, 21-Nov-26 12:00:30 UTC", "Saturday, 21-Nov-26 12:00:30 +0000", "Sat, 21 Nov 2026 12:00:29.5 UTC",
+	"Sat, 21 Nov 2026 12:00:30 -0000", "Saturday, 21-Nov-26 12:00:30 UTC", "Saturday, 21-Nov-26 12:00:30 +0000",
 	"2026-11-21T12:00:30Z", "2026-11-21T12:00:30.000Z", "2026-11-21T13:00:30+01:00", "2026-11-21t12:00:30z",
 	"Sat Nov 21 2026 12:00:30 GMT+0000 (Coordinated Universal Time)", "Sat Nov 21 2026 13:00:30 GMT+0100 (Central European Standard Time)",
 	"Sat Nov 21 2026 12:00:30 GMT+0000", "Sat Nov 21 2026 07:00:30 GMT-0500 (EST)",
@@ -70,7 +70,7 @@ func TestReadDates(t *testing.T) {
 			{"Retry-After": {"Sat, 21 Nov 2026 12:01:00 GMT"}, "Date": {date}},
 		} {
 			f := headers.Read(http.StatusTooManyRequests, h, at)
-			if f.From == "" || f.Wait < 29500*ms || f.Wait > 30*time.Second || len(f.Malformed) > 0 {
+			if f.From == "" || f.Wait != 30*time.Second || len(f.Malformed) > 0 {
 				t.Errorf("%q: got %v from %q, malformed %q", h, f.Wait, f.From, f.Malformed)
 			}
 		}
