@@ -21,31 +21,37 @@
 //
 // With the zero Options:
 //
-//	Cause                        Time                                          Who waits
-//	a stated wait                the wait, and less than a tenth more (1 s)    all requests of the origin and partition
-//	a stated wait below 1 s      the same; again denied, at least as below     all requests of the origin and partition
-//	429 without a wait           half to all of 1 s, 2 s, 4 s, up to 30 s      this request; with Pace, all
-//	503 without a wait           the same, for 2 minutes in sum                this request; with Pace, all
-//	all waits of a request       10 minutes (MaxWait), or until its deadline
+//	Cause                    Wait                                                    Who waits
+//	a stated wait            the wait, and up to a tenth of it more, at most 1 s     all
+//	a stated wait below 1 s  the same; if denied again, at least as without a wait   all
+//	429 without a wait       about 1 s, 1.5 s, 2.3 s, up to 30 s                     all
+//	503 without a wait       about 1 s, 2 s, 4 s, up to 8 s while others succeed,    this request;
+//	                         up to 30 s otherwise, for 2 minutes in sum              with Pace, all
+//	the sum of all waits     10 minutes (MaxWait), or until the request's deadline
 //
-// A response states a wait in Retry-After, otherwise in the fields that package headers lists. After a stated wait, the
-// denied requests leave first, in the order of their arrival. As many leave at once as the server admitted before it
-// denied; further ones leave one at a time, and each success lets one more go. A request that cannot wait until then
-// fails with [ErrWait] at once, and is not sent. If the wait exceeds MaxWait, one request per MaxWait is sent.
+// "All" are the requests of the same origin and partition. "About" is 15 % less to 25 % more. A response states a wait in
+// Retry-After, otherwise in the fields that package headers lists.
+//
+// After the wait, denied requests leave first, in the order of their arrival. As many leave at once as the server admitted
+// between the denials. Further ones leave one at a time, and each success lets one more go. The Transport learns how long a
+// server answers 429 without a wait. If only some requests meet such a 429, e.g. those of one route, the others go on after
+// a wait.
+//
+// A request fails with [ErrWait] at once, and is not sent, if it cannot wait as long as the server has stated. If that is
+// longer than MaxWait, one request per MaxWait is sent nevertheless.
 //
 // # Retries, Pace and Limiter
 //
-// Each request waits for all that are in use, in the order of the columns. The sum of its waits counts.
+// A request waits for all that are in use, from left to right. The sum of the waits counts.
 //
-//	Options            A stated wait   Pace                               Limiter           After a denial
-//	none               holds all       -                                  -                 waits and retries
-//	Pace               holds all       spreads requests over the window   -                 and doubles the interval
-//	Limiter            holds all       -                                  takes a unit      takes another unit
-//	Pace and Limiter   holds all       spreads requests over the window   takes a unit      both
+//	Options           After a denial  Pace                               Limiter      Next attempt
+//	none              all wait        -                                  -            leaves first
+//	Pace              all wait        spreads requests over the window   -            leaves first, at the longer interval
+//	Limiter           all wait        -                                  takes a unit leaves first, with another unit
+//	Pace and Limiter  all wait        spreads requests over the window   takes a unit both
 //
-// Attempts of 1 ends retries only: stated waits hold requests, and Pace and Limiter work. Use Pace if the server
-// advertises its limit. Use Limiter if you know the limit, or if several processes share it. Use both if other programs
-// spend the same quota.
+// Attempts of 1 ends retries only. Use Pace if the server advertises its limit: it meets no denial. Use Limiter if you know
+// the limit, or if several processes share it. Use both if others spend the same quota.
 //
 // # When not to use it
 //

@@ -48,7 +48,7 @@ func ExampleNewTransport() {
 	fmt.Println(err)
 	// Output:
 	// 200 true
-	// ratelimit: client: Options.Attempts is -1: want 1 or more, or 0 for 4
+	// ratelimit: client: Options.Attempts is -1: want 1 or more, or 0 for no bound
 	// ratelimit: client: Options.Limit is token-bucket 1/1s and Options.Limiter is nil: set both or none
 }
 

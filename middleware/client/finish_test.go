@@ -4,11 +4,14 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,27 +108,30 @@ func TestFinishes(t *testing.T) {
 	const n = 300
 	for _, tt := range []struct {
 		name   string
-		server foreign
+		server *foreign
 		denied func(workers int) int // at most
 		took   time.Duration         // at most
 	}{
-		{"window with Retry-After", foreign{window: 6 * time.Second, quota: 60, status: 429, hint: retryAfter},
+		{"window with Retry-After", &foreign{window: 6 * time.Second, quota: 60, status: 429, hint: retryAfter},
 			func(workers int) int { return workers + 30 }, 32 * time.Second},
-		{"window with Retry-After rounded down", foreign{window: 6 * time.Second, quota: 60, status: 429, hint: retryAfterDown},
-			func(workers int) int { return 4 * workers }, 36 * time.Second},
-		{"bucket with Retry-After", foreign{rate: 10, quota: 20, status: 429, hint: retryAfter},
+		{"window with Retry-After rounded down", &foreign{window: 6 * time.Second, quota: 60, status: 429, hint: retryAfterDown},
+			func(workers int) int { return 6*workers + 8 }, 36 * time.Second},
+		{"bucket with Retry-After", &foreign{rate: 10, quota: 20, status: 429, hint: retryAfter},
 			func(workers int) int { return 2*workers + 60 }, 35 * time.Second},
-		{"bare window", foreign{window: 6 * time.Second, quota: 60, status: 429}, func(workers int) int { return 20 * workers }, 55 * time.Second},
-		{"bare bucket of 503", foreign{rate: 10, quota: 20, status: 503}, func(workers int) int { return 40 * workers }, 60 * time.Second},
-		{"bare bucket without a burst", foreign{rate: 10, quota: 1, status: 503}, func(workers int) int { return 100 * workers }, 110 * time.Second},
+		{"bare window", &foreign{window: 6 * time.Second, quota: 60, status: 429}, func(workers int) int { return 20 * workers }, 55 * time.Second},
+		{"bare bucket of 503", &foreign{rate: 10, quota: 20, status: 503}, func(workers int) int { return 40 * workers }, 60 * time.Second},
+		{"bare bucket without a burst", &foreign{rate: 10, quota: 1, status: 503}, func(workers int) int { return 1000 }, 350 * time.Second},
+		{"bare bucket that counts denials", &foreign{rate: 10, quota: 20, status: 429, counts: true}, func(workers int) int { return 40 * workers }, 110 * time.Second},
 	} {
 		for _, workers := range []int{1, 8, 32} {
 			for _, o := range []client.Options{{}, {Pace: true}} {
 				t.Run(fmt.Sprintf("%s, %d workers, pace %v", tt.name, workers, o.Pace), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						server := tt.server
-						server.at, server.left, server.latency = time.Now(), server.quota, time.Millisecond
-						failed, took := work(t, newTransport(t, &server, &o), n, workers)
+						server := &foreign{
+							window: tt.server.window, quota: tt.server.quota, rate: tt.server.rate, status: tt.server.status, hint: tt.server.hint,
+							counts: tt.server.counts, at: time.Now(), left: tt.server.quota, latency: time.Millisecond,
+						}
+						failed, took := work(t, newTransport(t, server, &o), n, workers)
 						t.Logf("denied %d, failed %d, took %v", server.denied, failed, took)
 						if failed > 0 || server.denied > tt.denied(workers) || took > tt.took {
 							t.Errorf("want no failure, at most %d denials, at most %v", tt.denied(workers), tt.took)
@@ -140,52 +146,135 @@ func TestFinishes(t *testing.T) {
 // TestDeniedLeaveFirst: a stated wait holds all requests of the origin. After it the denied leave in the order of their
 // arrival, then those that came meanwhile.
 func TestDeniedLeaveFirst(t *testing.T) {
-	for _, o := range []client.Options{{}, {Pace: true}} {
-		synctest.Test(t, func(t *testing.T) {
-			var mu sync.Mutex
-			var order []string
-			begun := time.Now()
-			transport := newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
-				mu.Lock()
-				i, tried := req.Header.Get("I"), len(order)
-				order = append(order, i)
-				early := tried >= 3 && time.Since(begun) < 10*time.Second && req.URL.Host == "api.example.com"
-				mu.Unlock()
-				time.Sleep(time.Duration(3-min(tried, 3)) * time.Millisecond) // the third is denied first
-				resp := response(http.StatusOK)
-				if tried < 3 {
-					resp = response(http.StatusTooManyRequests, "Retry-After: 10")
-				}
-				if early {
-					t.Errorf("%s left after %v", i, time.Since(begun))
-				}
-				resp.Body = http.NoBody
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var order []string
+		begun := time.Now()
+		transport := newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := response(http.StatusOK)
+			resp.Body = http.NoBody
+			if req.URL.Host != "api.example.com" {
 				return resp, nil
-			}), &o)
-			var wg sync.WaitGroup
-			for i := range 6 {
-				wg.Go(func() {
-					req := get(t, context.Background())
-					req.Header.Set("I", strconv.Itoa(i))
-					send(t, transport, req)
-				})
-				synctest.Wait()
-				if i == 2 {
-					time.Sleep(time.Second)
-				}
 			}
-			other := get(t, context.Background())
-			other.URL.Host = "other.example.com"
-			send(t, transport, other) // is not held
-			if time.Since(begun) > 2*time.Second {
-				t.Errorf("another origin waited %v", time.Since(begun))
+			mu.Lock()
+			tried := len(order)
+			order = append(order, req.Header.Get("I"))
+			mu.Unlock()
+			time.Sleep(time.Duration(4-min(tried, 3)) * time.Second) // the third is denied first
+			if tried < 3 {
+				resp.StatusCode = http.StatusTooManyRequests
+				resp.Header.Set("Retry-After", "10")
 			}
-			wg.Wait()
-			took := time.Since(begun)
-			order = slices.DeleteFunc(order, func(i string) bool { return i == "" })
-			if want := []string{"0", "1", "2", "0", "1", "2", "3", "4", "5"}; !o.Pace && !slices.Equal(order, want) || took > 12*time.Second {
-				t.Errorf("pace %v: got %v in %v, want %v", o.Pace, order, took, want)
+			return resp, nil
+		}), nil)
+		var wg sync.WaitGroup
+		for i := range 6 {
+			if i == 3 { // the denials have arrived
+				time.Sleep(5 * time.Second)
+			}
+			wg.Go(func() {
+				req := get(t, context.Background())
+				req.Header.Set("I", strconv.Itoa(i))
+				send(t, transport, req)
+			})
+			synctest.Wait()
+		}
+		other := get(t, context.Background())
+		other.URL.Host = "other.example.com"
+		send(t, transport, other)
+		if took := time.Since(begun); took != 5*time.Second {
+			t.Errorf("a request to another origin waited until %v", took)
+		}
+		wg.Wait()
+		// The first denial arrives after 4 s, and its wait ends after 14 s, at most 15 s. No denied request was admitted
+		// before, so the next leave one at a time, then two.
+		if took := time.Since(begun); took < 15*time.Second || took > 19*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if want := []string{"0", "1", "2", "0", "1", "2", "3", "4", "5"}; !slices.Equal(order, want) {
+			t.Errorf("got %v, want %v", order, want)
+		}
+	})
+}
+
+// TestHeldRequests: a request that cannot wait as long as the server has stated fails at once, and is not sent.
+func TestHeldRequests(t *testing.T) {
+	for _, attempts := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s, events := denials(1, "Retry-After: 60"), &eventLog{}
+			transport := newTransport(t, s, &client.Options{Attempts: attempts, MaxWait: 50 * time.Second, Observers: []client.Observer{events}})
+			send(t, transport, get(t, context.Background()))
+			begun := time.Now()
+			_, err := transport.RoundTrip(get(t, context.Background()))
+			if !errors.Is(err, client.ErrWait) || time.Since(begun) > 0 || len(s.arrived) != 1 || !strings.Contains(err.Error(), "the server needs a wait of 1m") {
+				t.Errorf("got %v after %v, %d requests", err, time.Since(begun), len(s.arrived))
+			}
+			time.Sleep(20 * time.Second)
+			send(t, transport, get(t, context.Background()))
+			gave := map[int]string{0: "gave_up_wait", 1: "gave_up_attempts"}[attempts]
+			if got := events.kinds(); got != "registered sent "+gave+" gave_up_wait sent waited_pace" && got != "registered sent "+gave+" gave_up_wait waited_pace sent" {
+				t.Errorf("got %s", got)
 			}
 		})
 	}
+}
+
+// TestBareDenialOfARoute: a 429 without a wait that only some requests meet delays the others, and does not stop them.
+func TestBareDenialOfARoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := response(http.StatusOK)
+			if req.URL.Path == "/limited" {
+				resp = response(http.StatusTooManyRequests)
+			}
+			resp.Body = http.NoBody
+			return resp, nil
+		}), nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		var limited, others sync.WaitGroup
+		for range 4 {
+			limited.Go(func() {
+				req := get(t, ctx)
+				req.URL.Path = "/limited"
+				_, _ = transport.RoundTrip(req) // the context ends
+			})
+		}
+		begun := time.Now()
+		for range 4 {
+			others.Go(func() {
+				for range 20 {
+					send(t, transport, get(t, ctx))
+				}
+			})
+		}
+		others.Wait()
+		if took := time.Since(begun); took > 2*time.Minute {
+			t.Errorf("80 other requests took %v", took)
+		}
+		cancel()
+		limited.Wait()
+	})
+}
+
+// TestLongResponses: requests that are under way do not keep others back after a hold.
+func TestLongResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		transport := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) {
+			resp := response(http.StatusOK)
+			resp.Body = http.NoBody
+			if n.Add(1) == 20 {
+				resp = response(http.StatusTooManyRequests, "Retry-After: 1")
+				resp.Body = http.NoBody
+				return resp, nil
+			}
+			time.Sleep(10 * time.Second)
+			return resp, nil
+		}), nil)
+		failed, took := work(t, transport, 400, 20)
+		// Without the denial, 200 s.
+		if failed > 0 || took > 250*time.Second {
+			t.Errorf("%d failed, took %v", failed, took)
+		}
+	})
 }
