@@ -283,7 +283,7 @@ func TestRandomPartLeavesTime(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 950*time.Millisecond)
 			resp := send(t, newTransport(t, s, nil), get(t, ctx))
 			cancel()
-			if gaps := s.gaps(); resp.StatusCode != http.StatusOK || gaps[0] > 850*time.Millisecond {
+			if gaps := s.gaps(); resp.StatusCode != http.StatusOK || gaps[0] > 900*time.Millisecond {
 				t.Fatalf("got %d after %v", resp.StatusCode, gaps)
 			}
 		}
