@@ -91,6 +91,14 @@ test-clients: ## test how clients of npm, Python, Go, gRPC and Connect understan
 	npm --prefix internal/clients ci --silent
 	go -C internal/clients test -count=1 ./...
 
+test-finish: ## compare the client with others against 27 servers, up to 30 minutes, and write internal/finish/RESULTS.md
+	@.ci/install node nodejs nodejs nodejs node
+	@.ci/install npm npm npm npm node
+	@.ci/install nginx nginx-light nginx nginx nginx
+	@.ci/install haproxy haproxy haproxy haproxy haproxy
+	npm --prefix internal/finish ci --silent
+	go -C internal/finish test -count=1 -timeout 40m -v ./...
+
 tools: ## install redis-server, prometheus and curl if they are missing
 	@.ci/install "$(REDIS_SERVER)" redis-server redis redis redis
 	@.ci/install promtool prometheus golang-github-prometheus prometheus prometheus

@@ -52,9 +52,9 @@ func (i *imitation) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// imitations returns a fresh server of each service, by its name. A server that advertises its limit in each response has a
+// imitations are services, and two buckets. A server that advertises its limit in each response has a
 // name with an asterisk.
-func simulated() []service {
+func imitations() []service {
 	all := []struct {
 		name   string
 		status int
@@ -100,11 +100,8 @@ func simulated() []service {
 		services = append(services, service{i.name, func() http.Handler { return &imitation{status: i.status, say: i.say} }})
 	}
 	return append(services,
-		service{"nginx-like, burst 20", func() http.Handler { return &bucket{burst: 20} }},
-		service{"429-like, no burst", func() http.Handler { return &bucket{burst: 1, status: 429} }},
-		service{"429-like, burst 20", func() http.Handler { return &bucket{burst: 20, status: 429} }},
-		service{"nginx-like, no burst", func() http.Handler { return &bucket{burst: 1} }},
-		service{"bucket, Retry-After", func() http.Handler { return &bucket{burst: 20, hint: true} }},
+		service{"bucket, bare 503", func() http.Handler { return &bucket{burst: 20, status: 503} }},
+		service{"bucket, 429 and Retry-After", func() http.Handler { return &bucket{burst: 20, status: 429, hint: true} }},
 	)
 }
 
@@ -114,10 +111,10 @@ type service struct {
 	fresh func() http.Handler
 }
 
-// A bucket is nginx's limit_req: 10 requests per second, and a burst.
+// A bucket admits 10 requests per second, and a burst.
 type bucket struct {
-	burst float64
-	hint  bool
+	burst  float64
+	hint   bool
 	status int
 
 	mu   sync.Mutex
@@ -141,7 +138,7 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if b.hint {
 		w.Header().Set("Retry-After", "1")
 	}
-	w.WriteHeader(b.code())
+	w.WriteHeader(b.status)
 }
 
 func scalars(h http.Header, prefix string, s state, reset string) {
@@ -157,10 +154,3 @@ func retryAfter(h http.Header, s state) {
 }
 
 func epoch(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
-
-func (b *bucket) code() int {
-	if b.status == 0 {
-		return http.StatusServiceUnavailable
-	}
-	return b.status
-}

@@ -25,7 +25,7 @@
 //	a stated wait            the wait, and up to a tenth of it more, at most 1 s     all
 //	a stated wait below 1 s  the same; if denied again, at least as without a wait   all
 //	429 without a wait       about 1 s, 1.5 s, 2.3 s, up to 30 s                     all
-//	503 without a wait       about 1 s, 2 s, 4 s, up to 8 s while others succeed,    this request;
+//	503 without a wait       about 1 s, 2 s, 4 s, up to 5 s while others succeed,    this request;
 //	                         up to 30 s otherwise, for 2 minutes in sum              with Pace, all
 //	the sum of all waits     10 minutes (MaxWait), or until the request's deadline
 //

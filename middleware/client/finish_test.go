@@ -144,7 +144,7 @@ func TestFinishes(t *testing.T) {
 }
 
 // TestDeniedLeaveFirst: a stated wait holds all requests of the origin. After it the denied leave in the order of their
-// arrival, then those that came meanwhile.
+// arrival, then the newcomers.
 func TestDeniedLeaveFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -23,7 +23,7 @@ import (
 // Timers are late. A turn is due one interval after the turn before it was due, not after it left, so that lateness is not
 // lost: at 100 ms, turns that leave at 0, 103, 201 and 305 ms are due at 0, 100, 200 and 300 ms. A turn that is late by
 // more than two intervals counts as late by two. Only turns that waited have this credit, and only while the server has
-// units left. After a pause nobody has waited, and a server without a burst would deny the second of two close requests.
+// units left. Otherwise, a server without a burst would deny the second of two close requests.
 //
 // Without Options.Pace, only the hold works.
 type pace struct {

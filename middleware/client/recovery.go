@@ -27,7 +27,7 @@ type recovery struct {
 const (
 	firstBackoff = time.Second
 	backoffCap   = 30 * time.Second
-	aliveCap     = 8 * time.Second // for a server that admits other requests
+	aliveCap     = 5 * time.Second // for a server that admits other requests
 )
 
 // varied returns a wait that is up to 15 % shorter than the given one, or up to 25 % longer.
