@@ -20,6 +20,12 @@ type waits struct{ pace, limit time.Duration }
 
 // admit waits for the pace and the limiter, first in, first out. If it fails, it gives up its turn.
 func (x *exchange) admit() error {
+	if x.t.o.Limiter == nil && x.ctx.Err() == nil {
+		if turn, ok := x.lane.pass(&x.waiter); ok {
+			x.turn = turn
+			return nil
+		}
+	}
 	var times waits
 	taken, err := x.depart(&times)
 	if err == nil {

@@ -113,7 +113,7 @@ type denial struct {
 func (h *hold) deny(turn uint64, d denial, random float64, now time.Time) bool {
 	switch {
 	case turn <= h.mark && !d.stated:
-		return true
+		return h.until.After(now)
 	case turn <= h.mark:
 	case !d.stated && h.admitted == 0 && h.mark > 0 && d.others && !h.asked:
 		h.asked = true

@@ -167,6 +167,18 @@ func TestHoldProperties(t *testing.T) {
 	})
 }
 
+// TestLateBareDenial: a bare denial of a request that was under way holds nothing once the hold is over, so the request waits
+// by itself.
+func TestLateBareDenial(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	h := hold{most: time.Hour, atOnce: unbounded}
+	h.depart(now)
+	h.depart(now)
+	if !h.deny(1, denial{}, 0, now) || !h.deny(2, denial{}, 0, now.Add(100*ms)) || h.deny(2, denial{}, 0, now.Add(second)) {
+		t.Errorf("got %+v", h)
+	}
+}
+
 // TestRecovery: the example of its documentation, and limits that change.
 func TestRecovery(t *testing.T) {
 	begun := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -113,6 +113,27 @@ func origin(u *url.URL) string {
 	return scheme + "://" + host
 }
 
+// pass lets a request depart at once, if no request is before it, and the pace lets it go.
+func (l *lane) pass(w *waiter) (turn uint64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.place(w) > 0 || l.pace.delay(now) > 0 || !l.pace.open() {
+		return 0, false
+	}
+	if w.queued {
+		l.queue, w.queued = slices.Delete(l.queue, 0, 1), false
+		l.wakeFirst()
+	} else {
+		w.joined = now
+	}
+	if w.ticket == 0 {
+		l.tickets++
+		w.ticket = l.tickets
+	}
+	return l.pace.depart(w.joined, now), true
+}
+
 // join lets a request queue, at the place of its ticket. A request without one gets the last.
 func (l *lane) join(w *waiter) {
 	l.mu.Lock()
@@ -122,7 +143,10 @@ func (l *lane) join(w *waiter) {
 	}
 	if w.ticket == 0 {
 		l.tickets++
-		w.ticket, w.wake = l.tickets, make(chan struct{}, 1)
+		w.ticket = l.tickets
+	}
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
 	}
 	w.queued, w.joined = true, time.Now()
 	place := l.place(w)

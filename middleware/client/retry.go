@@ -56,7 +56,9 @@ func (x *exchange) rest(wait time.Duration) error {
 	wait = time.Until(x.received.Add(wait))
 	if x.holds {
 		x.lane.join(&x.waiter)
-		wait = x.lane.held()
+		if wait = x.lane.held(); wait > x.budget() { // another denial has lengthened it; the queue refuses the request
+			return nil
+		}
 	} else {
 		x.waiter.ticket = 0 // the others may have another limit
 	}
