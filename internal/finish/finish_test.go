@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,8 +27,6 @@ type server struct {
 	name  string
 	start func() (url string, base http.RoundTripper, stop func())
 }
-
-func (s server) advertises() bool { return strings.HasSuffix(s.name, "*") }
 
 // handled returns the start of a handler.
 func handled(fresh func() http.Handler) func() (string, http.RoundTripper, func()) {
@@ -151,7 +148,7 @@ func TestFinish(t *testing.T) {
 	results := make([]result, len(servers)*len(contestants)*len(crowds))
 	var wg sync.WaitGroup
 	i := 0
-	for _, workers := range crowds { // those of one crowd at a time, the longest first
+	for _, workers := range crowds {
 		for _, s := range servers {
 			for _, c := range contestants {
 				to := &results[i]

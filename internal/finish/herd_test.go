@@ -5,6 +5,7 @@ package finish
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -74,4 +75,26 @@ func TestHerdSimulated(t *testing.T) {
 	}
 	slices.Sort(per)
 	t.Logf("requests per success: %.3f to %.3f, median %.3f", per[0], per[19], per[10])
+}
+
+// TestHerd is the same over connections, each from an address of its own.
+func TestHerd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 20 s")
+	}
+	s := httptest.NewServer(slots())
+	defer s.Close()
+	var bases []*http.Transport
+	for i := range herd {
+		from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i+1))}
+		bases = append(bases, &http.Transport{DialContext: (&net.Dialer{LocalAddr: from}).DialContext})
+	}
+	sent, lost, took := stampede(t, s.URL, func(i int) http.RoundTripper { return bases[i] })
+	for _, base := range bases {
+		base.CloseIdleConnections()
+	}
+	t.Logf("%.3f requests per success, %d gave up, %.1f s", float64(sent)/herd, lost, took.Seconds())
+	if lost > 0 || sent > 22*herd/10 {
+		t.Errorf("want at most 2.2 requests per success, and no client that gives up")
+	}
 }

@@ -33,7 +33,7 @@ var ok = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 func goServers() []server {
 	return []server{
 		{"httprate*", handled(func() http.Handler {
-			return httprate.Limit(quota, window, httprate.WithKeyByIP())(ok)
+			return httprate.LimitBy(quota, window, httprate.Key("*"))(ok)
 		})},
 		{"ulule/limiter*", handled(func() http.Handler {
 			return stdlib.NewMiddleware(limiter.New(memory.NewStore(), limiter.Rate{Period: window, Limit: quota})).Handler(ok)
