@@ -101,6 +101,7 @@ func imitations() []service {
 	}
 	return append(services,
 		service{"bucket, bare 503", func() http.Handler { return &bucket{burst: 20, status: 503} }},
+		service{"bucket, bare 503, no burst", func() http.Handler { return &bucket{burst: 1, status: 503} }},
 		service{"bucket, 429 and Retry-After", func() http.Handler { return &bucket{burst: 20, status: 429, hint: true} }},
 	)
 }

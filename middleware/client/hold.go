@@ -34,6 +34,7 @@ type hold struct {
 
 	recovery  recovery
 	succeeded time.Time // the latest success
+	passing   int       // above 0 if requests that come back after a denial without a statement succeed
 
 	sent     uint64  // the latest turn
 	mark     uint64  // the latest turn when the period began
@@ -73,6 +74,9 @@ func (h *hold) open() bool {
 func (h *hold) depart(now time.Time) (turn uint64) {
 	h.sent++
 	h.last = now
+	if h.recovery.spacing > 0 {
+		h.extend(h.recovery.spacing, now)
+	}
 	return h.sent
 }
 
@@ -119,6 +123,9 @@ func (h *hold) deny(turn uint64, d denial, random float64, now time.Time) bool {
 		h.asked = true
 		return false
 	default:
+		if !d.stated {
+			h.recovery.period(h.admitted)
+		}
 		h.begin(random)
 		h.denials++
 		if !d.stated {

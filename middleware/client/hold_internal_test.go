@@ -198,8 +198,8 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("learned %v, want 4.75 s", r.estimate)
 	}
 	r.deny(at(20))
-	if got := r.wait(1, whole, at(20)); got.Round(ms) != 5750*ms {
-		t.Errorf("waits %v, want 5.75 s", got)
+	if got := r.wait(1, whole, at(20)); got.Round(ms) != 5250*ms {
+		t.Errorf("waits %v, want 5.25 s", got)
 	}
 	r.succeed(at(22), true) // e.g. of another program's request
 	if r.estimate != 2*second {

@@ -43,6 +43,7 @@ const (
 	mostStretch = 64 // with more, the clients of one quota overshoot, and leave it unused
 	stretchLoss = 8  // a response takes 1/stretchLoss of the stretch
 	mostCredit  = 2  // intervals by which a turn may be late
+	mostPassing = 4  // denials in a row after which a 5xx says nothing about a rate
 )
 
 func newPace(most time.Duration, spread bool) pace {
@@ -101,14 +102,16 @@ func (p *pace) learn(turn uint64, v *verdict, others bool, random float64, now t
 		return false
 	}
 	p.answer(turn, !v.denied)
+	p.judge(v)
 	switch {
 	case !v.denied:
 		p.succeeded = now
 		p.recovery.succeed(v.left, v.again)
+		p.recovery.admitted()
 	case v.rate:
 		p.recovery.deny(now)
 	}
-	if v.holds {
+	if v.holds || v.denied && p.passing > 0 {
 		held = p.deny(turn, denial{v.fields.Wait, v.stated, others}, random, now)
 	}
 	if !p.spread {
@@ -129,6 +132,17 @@ func (p *pace) learn(turn uint64, v *verdict, others bool, random float64, now t
 	}
 	p.extend(told.block, now)
 	return held
+}
+
+// judge notes whether requests that were denied without a statement succeed when they come back.
+func (p *pace) judge(v *verdict) {
+	switch {
+	case !v.again || v.stated:
+	case !v.denied:
+		p.passing = mostPassing
+	case p.passing > 0:
+		p.passing--
+	}
 }
 
 // A verdict is a response, as the pace reads it.
