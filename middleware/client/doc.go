@@ -25,17 +25,21 @@
 //	a stated wait            the wait, and up to a tenth of it more, at most 1 s     all
 //	a stated wait below 1 s  the same; if denied again, at least as without a wait   all
 //	429 without a wait       about 1 s, 1.5 s, 2.3 s, up to 30 s                     all
-//	503 without a wait       about 1 s, 2 s, 4 s, up to 5 s while others succeed,    this request;
-//	                         up to 30 s otherwise, for 2 minutes in sum              with Pace, all
+//	503 without a wait       about 1 s, 2 s, 4 s, up to 5 s while others succeed,    this request; all
+//	                         up to 30 s otherwise, for 2 minutes in sum              with Pace, or after
+//	                                                                                 a retry succeeded
 //	the sum of all waits     10 minutes (MaxWait), or until the request's deadline
 //
 // "All" are the requests of the same origin and partition. "About" is 15 % less to 25 % more. A response states a wait in
 // Retry-After, otherwise in the fields that package headers lists.
 //
 // After the wait, denied requests leave first, in the order of their arrival. As many leave at once as the server admitted
-// between the denials. Further ones leave one at a time, and each success lets one more go. The Transport learns how long a
-// server answers 429 without a wait. If only some requests meet such a 429, e.g. those of one route, the others go on after
-// a wait.
+// between the denials. Further ones leave one at a time, and each success lets one more go.
+//
+// If the server states no wait, the Transport learns. It remembers how long the server denied. If the server denies each
+// second request, requests leave at intervals, which become shorter with each success. If only some requests meet a 429,
+// e.g. the requests of one route, the others go on after a wait. A 503 holds other requests only if retries after a 503
+// succeed, because otherwise one part of the service may be dead.
 //
 // A request fails with [ErrWait] at once, and is not sent, if it cannot wait as long as the server has stated. If that is
 // longer than MaxWait, one request per MaxWait is sent nevertheless.

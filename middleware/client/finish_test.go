@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,9 +117,9 @@ func TestFinishes(t *testing.T) {
 			func(workers int) int { return 6*workers + 8 }, 36 * time.Second},
 		{"bucket with Retry-After", &foreign{rate: 10, quota: 20, status: 429, hint: retryAfter},
 			func(workers int) int { return 2*workers + 60 }, 35 * time.Second},
-		{"bare window", &foreign{window: 6 * time.Second, quota: 60, status: 429}, func(workers int) int { return 20 * workers }, 55 * time.Second},
-		{"bare bucket of 503", &foreign{rate: 10, quota: 20, status: 503}, func(workers int) int { return 40 * workers }, 60 * time.Second},
-		{"bare bucket without a burst", &foreign{rate: 10, quota: 1, status: 503}, func(workers int) int { return 1000 }, 350 * time.Second},
+		{"bare window", &foreign{window: 6 * time.Second, quota: 60, status: 429}, func(workers int) int { return 20 + 6*workers }, 45 * time.Second},
+		{"bare bucket of 503", &foreign{rate: 10, quota: 20, status: 503}, func(workers int) int { return 220 + 5*workers }, 40 * time.Second},
+		{"bare bucket without a burst", &foreign{rate: 10, quota: 1, status: 503}, func(workers int) int { return 80 + 3*workers }, 70 * time.Second},
 		{"bare bucket that counts denials", &foreign{rate: 10, quota: 20, status: 429, counts: true}, func(workers int) int { return 40 * workers }, 110 * time.Second},
 	} {
 		for _, workers := range []int{1, 8, 32} {
@@ -217,64 +216,4 @@ func TestHeldRequests(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestBareDenialOfARoute: a 429 without a wait that only some requests meet delays the others, and does not stop them.
-func TestBareDenialOfARoute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		transport := newTransport(t, roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := response(http.StatusOK)
-			if req.URL.Path == "/limited" {
-				resp = response(http.StatusTooManyRequests)
-			}
-			resp.Body = http.NoBody
-			return resp, nil
-		}), nil)
-		ctx, cancel := context.WithCancel(context.Background())
-		var limited, others sync.WaitGroup
-		for range 4 {
-			limited.Go(func() {
-				req := get(t, ctx)
-				req.URL.Path = "/limited"
-				_, _ = transport.RoundTrip(req) // the context ends
-			})
-		}
-		begun := time.Now()
-		for range 4 {
-			others.Go(func() {
-				for range 20 {
-					send(t, transport, get(t, ctx))
-				}
-			})
-		}
-		others.Wait()
-		if took := time.Since(begun); took > 2*time.Minute {
-			t.Errorf("80 other requests took %v", took)
-		}
-		cancel()
-		limited.Wait()
-	})
-}
-
-// TestLongResponses: requests that are under way do not keep others back after a hold.
-func TestLongResponses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Int64
-		transport := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) {
-			resp := response(http.StatusOK)
-			resp.Body = http.NoBody
-			if n.Add(1) == 20 {
-				resp = response(http.StatusTooManyRequests, "Retry-After: 1")
-				resp.Body = http.NoBody
-				return resp, nil
-			}
-			time.Sleep(10 * time.Second)
-			return resp, nil
-		}), nil)
-		failed, took := work(t, transport, 400, 20)
-		// Without the denial, 200 s.
-		if failed > 0 || took > 250*time.Second {
-			t.Errorf("%d failed, took %v", failed, took)
-		}
-	})
 }

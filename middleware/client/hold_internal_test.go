@@ -218,3 +218,41 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("learned %v, want at most %v", r.estimate, backoffCap)
 	}
 }
+
+// TestSpacing: after two periods of one success, requests leave a second apart, then closer, until a denial.
+func TestSpacing(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	r := recovery{}
+	r.period(1)
+	r.period(3)
+	r.period(1)
+	if r.spacing != 0 {
+		t.Errorf("got %v before two periods of one success", r.spacing)
+	}
+	r.period(1)
+	if r.spacing != second {
+		t.Errorf("got %v, want a second", r.spacing)
+	}
+	r.admitted()
+	r.admitted()
+	if r.spacing != 640*ms {
+		t.Errorf("got %v after two successes, want 640 ms", r.spacing)
+	}
+	r.period(2)
+	if r.spacing != 800*ms {
+		t.Errorf("got %v after a denial, want 800 ms", r.spacing)
+	}
+	r.admitted()
+	if r.spacing != 775*ms {
+		t.Errorf("got %v, want 775 ms", r.spacing)
+	}
+	if got := r.wait(1, 0.375, now); got != second {
+		t.Errorf("waits %v, want a second", got)
+	}
+	for range 300 {
+		r.admitted()
+	}
+	if r.spacing != 0 {
+		t.Errorf("got %v after 300 successes", r.spacing)
+	}
+}

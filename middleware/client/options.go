@@ -37,8 +37,8 @@ type Options struct {
 	RetryShare float64
 
 	// Pace spreads requests over the window that the server advertises, first in, first out. Until a server's first
-	// response, one request is sent at a time. A server that advertises nothing is not paced until it denies: then all
-	// requests wait, also after a 503 that states no wait, and fewer are sent at once. Processes that share a quota need a
+	// response, one request is sent at a time. A server that advertises nothing is not paced until it denies. Then all
+	// requests wait, also after a 503 that states no wait, and few are sent at once. Processes that share a quota need a
 	// shared Limiter.
 	Pace bool
 
