@@ -91,7 +91,7 @@ test-clients: ## test how clients of npm, Python, Go, gRPC and Connect understan
 	npm --prefix internal/clients ci --silent
 	go -C internal/clients test -count=1 ./...
 
-test-finish: ## compare the client with others against 27 servers, up to 30 minutes, and write internal/finish/RESULTS.md
+test-finish: ## compare the client with others against 28 servers, up to 30 minutes, and write internal/finish/RESULTS.md
 	@.ci/install node nodejs nodejs nodejs node
 	@.ci/install npm npm npm npm node
 	@.ci/install nginx nginx-light nginx nginx nginx
