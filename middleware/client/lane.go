@@ -220,7 +220,7 @@ func (l *lane) delay(w *waiter) (sleep, least time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if place := l.place(w); place > 0 {
-		return headers.Never, l.behind(place)
+		return headers.Never, l.pace.behind(place, time.Now())
 	}
 	least = l.pace.delay(time.Now())
 	if least == 0 && !l.pace.open() {
@@ -233,7 +233,7 @@ func (l *lane) delay(w *waiter) (sleep, least time.Duration) {
 func (l *lane) ahead(w *waiter) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.behind(l.place(w))
+	return l.pace.behind(l.place(w), time.Now())
 }
 
 // mostBackoff returns the longest backoff of a request that does not hold the others.
@@ -251,15 +251,6 @@ func (l *lane) held() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(time.Until(l.pace.until), 0)
-}
-
-// behind returns the least wait of a place in the queue. It requires mu.
-func (l *lane) behind(place int) time.Duration {
-	least, interval := l.pace.delay(time.Now()), l.pace.least()
-	if interval > 0 && int64(place) > int64((headers.Never-least)/interval) {
-		return headers.Never
-	}
-	return least + time.Duration(place)*interval
 }
 
 // asking returns how long a waiter has nothing to ask of the limiter. If that is 0, the waiter asks now.

@@ -35,6 +35,7 @@ type pace struct {
 	due      time.Time
 	interval time.Duration
 	steady   time.Duration // the interval of the policy; 0: unknown
+	ends     time.Time     // when the window of the response to the turn learned is over
 	left     int64         // units after the response to the turn learned, less the departures since
 	stretch  float64       // at least 1
 }
@@ -70,13 +71,21 @@ func (p *pace) spacing() time.Duration {
 	return p.most
 }
 
-// least returns the shortest interval that may come. The present one may shrink when a
-// window ends, and its stretch with each response.
-func (p *pace) least() time.Duration {
+// behind returns the least wait of a request that has some others before it. Without a policy, the interval may shrink when
+// the window ends.
+func (p *pace) behind(place int, now time.Time) time.Duration {
+	interval, first := min(p.interval, p.most), p.delay(now)
 	if p.steady > 0 {
-		return min(p.steady, p.most)
+		interval = min(p.steady, p.most)
 	}
-	return min(p.interval, p.most)
+	if interval > 0 && int64(place) > int64((headers.Never-first)/interval) {
+		return headers.Never
+	}
+	wait := first + time.Duration(place)*interval
+	if p.steady == 0 {
+		wait = min(wait, max(p.ends.Sub(now), first))
+	}
+	return wait
 }
 
 // depart notes the departure of a request that joined the queue at an instant, and returns its turn.
@@ -120,6 +129,7 @@ func (p *pace) learn(turn uint64, v *verdict, others bool, random float64, now t
 	told, stated := p.read(v.fields, p.sent-turn)
 	if stated && turn > p.learned { // a later request's response knows more
 		p.learned, p.interval, p.steady, p.left = turn, told.interval, told.steady, told.left
+		p.ends = now.Add(told.within)
 	}
 	switch {
 	case v.denied && turn > p.doubled:
@@ -158,8 +168,8 @@ type verdict struct {
 
 // told is the content of a response about the pace: the longest values of all its limits, and the fewest units left.
 type told struct {
-	interval, steady, block time.Duration
-	left                    int64
+	interval, steady, block, within time.Duration
+	left                            int64
 }
 
 // read returns the content of a response, and whether there is any: servers need not send the fields with each
@@ -167,6 +177,7 @@ type told struct {
 func (p *pace) read(f *headers.Fields, unseen uint64) (t told, stated bool) {
 	t.left = math.MaxInt64
 	for _, l := range f.Limits {
+		t.within = max(t.within, l.Within)
 		steady := (&headers.ServiceLimit{Remaining: -1, Quota: l.Quota, Window: l.Window}).Pace()
 		if l.Remaining > 0 {
 			l.Remaining = max(l.Remaining-int64(unseen), 0)

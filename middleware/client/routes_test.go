@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/penstock-go/penstock/middleware/client"
 )
 
 // TestBareDenialOfARoute: a 429 without a wait that only some requests meet delays the others, and does not stop them.
@@ -46,6 +48,26 @@ func TestBareDenialOfARoute(t *testing.T) {
 		}
 		cancel()
 		limited.Wait()
+	})
+}
+
+// TestEndOfAWindow: a window that has one unit left says nothing about the time after its end, so no request of a long queue
+// gives up.
+func TestEndOfAWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		transport := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) {
+			left := `RateLimit: "a";r=60;t=6`
+			if n.Add(1) == 1 {
+				left = `RateLimit: "a";r=1;t=6`
+			}
+			resp := response(http.StatusOK, left)
+			resp.Body = http.NoBody
+			return resp, nil
+		}), &client.Options{Pace: true, MaxWait: time.Minute})
+		if failed, took := work(t, transport, 60, 32); failed > 0 || took > 15*time.Second {
+			t.Errorf("%d failed in %v", failed, took)
+		}
 	})
 }
 
