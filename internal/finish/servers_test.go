@@ -122,7 +122,7 @@ func start(t *testing.T, c *exec.Cmd) io.Reader {
 	return out
 }
 
-const nginxConf = `daemon off; pid %[1]s/pid; error_log /dev/null crit; worker_processes 1;
+const nginxConf = `daemon off; master_process off; pid %[1]s/pid; error_log /dev/null crit; worker_processes 1;
 events { worker_connections 4096; }
 http {
 	access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
