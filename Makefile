@@ -28,7 +28,7 @@ LAB := internal/lab
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run observe test test-short test-race test-long test-lab test-386 test-routers test-servers test-valkey cross test-e2e test-clients \
+.PHONY: help run observe test test-short test-race test-long test-lab test-386 test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
 	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real mod \
 	check check-lint check-test check-long check-clients
 
@@ -108,6 +108,14 @@ test-clients: ## test how clients of npm, Python, Go, gRPC and Connect understan
 		{ echo "install Python's httpx and requests yourself, or set PYTHON" >&2; exit 1; }
 	npm --prefix internal/clients ci --silent
 	go -C internal/clients test -count=1 ./...
+
+test-finish: ## compare the client with others against 28 servers, up to 30 minutes, and write internal/finish/RESULTS.md
+	@.ci/install node nodejs nodejs nodejs node
+	@.ci/install npm npm npm npm node
+	@.ci/install nginx nginx-light nginx nginx nginx
+	@.ci/install haproxy haproxy haproxy haproxy haproxy
+	npm --prefix internal/finish ci --silent
+	go -C internal/finish test -count=1 -timeout 40m -v ./...
 
 tools: redis prometheus curl ## install redis-server, prometheus and curl if they are missing
 

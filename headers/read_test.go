@@ -46,9 +46,35 @@ var waitVectors = []struct {
 	{[]string{"-5"}, none}, {[]string{"+5"}, none}, {[]string{"5s"}, none}, {[]string{"1e3"}, none},
 	{[]string{"0x10"}, none}, {[]string{"Infinity"}, none}, {[]string{"2."}, none}, {[]string{".5"}, none},
 	{[]string{"5,"}, none}, {[]string{"5, abc"}, none}, {[]string{""}, none}, {[]string{"１２"}, none},
-	{[]string{"2026-11-21T12:00:30Z"}, none}, {[]string{"Sat, 21 Nov 2026 12:00:30 UTC"}, none},
-	{[]string{"Sat, 21 Nov 2026 12:00:30 +0000"}, none}, {[]string{"Saturday, 21-Nov-26 12:00:30 PST"}, none},
+	{[]string{"Saturday, 21-Nov-26 12:00:30 PST"}, none}, {[]string{"Sat, 21 Nov 2026 12:00:30 CET"}, none},
+	{[]string{"Sat Nov 21 2026 12:00:30 PST"}, none}, {[]string{"Sat Nov 21 2026 12:00:30 GMT+0000 (Coordinated"}, none},
+	{[]string{"Sat, 21 Nov 2026 12:00:30"}, none}, {[]string{"2026-11-21T12:00:30"}, none}, {[]string{"2026-11-21"}, none},
 	{[]string{strings.Repeat("0", 9000)}, none},
+}
+
+// dates are 30 s after at, as servers write them that do not follow RFC 9110.
+var dates = []string{
+	"Sat, 21 Nov 2026 12:00:30 UTC", // sethvargo/go-limiter: Go's time.RFC1123
+	"Sat, 21 Nov 2026 12:00:30 Z", "Sat, 21 Nov 2026 12:00:30 UT", "Sat, 21 Nov 2026 12:00:30 +0000", "Sat, 21 Nov 2026 13:00:30 +0100",
+	"Sat, 21 Nov 2026 12:00:30 -0000", "Saturday, 21-Nov-26 12:00:30 UTC", "Saturday, 21-Nov-26 12:00:30 +0000",
+	"2026-11-21T12:00:30Z", "2026-11-21T12:00:30.000Z", "2026-11-21T13:00:30+01:00", "2026-11-21t12:00:30z",
+	"Sat Nov 21 2026 12:00:30 GMT+0000 (Coordinated Universal Time)", "Sat Nov 21 2026 13:00:30 GMT+0100 (Central European Standard Time)",
+	"Sat Nov 21 2026 12:00:30 GMT+0000", "Sat Nov 21 2026 07:00:30 GMT-0500 (EST)",
+}
+
+// TestReadDates: a date has one meaning in Retry-After and in a reset, beside a Date in each form.
+func TestReadDates(t *testing.T) {
+	for _, date := range dates {
+		for _, h := range []http.Header{
+			{"Retry-After": {date}}, {"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {date}},
+			{"Retry-After": {"Sat, 21 Nov 2026 12:01:00 GMT"}, "Date": {date}},
+		} {
+			f := headers.Read(http.StatusTooManyRequests, h, at)
+			if f.From == "" || f.Wait != 30*time.Second || len(f.Malformed) > 0 {
+				t.Errorf("%q: got %v from %q, malformed %q", h, f.Wait, f.From, f.Malformed)
+			}
+		}
+	}
 }
 
 func TestReadRetryAfter(t *testing.T) {

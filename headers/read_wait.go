@@ -92,22 +92,48 @@ func parseDecimal(s string) (up, down int64, ok bool) {
 	return down, down, true
 }
 
-// parseDate reads the three forms of an HTTP-date (RFC 9110 section 5.6.7). Go's
-// parser rejects leap seconds, and reads any abbreviation of a zone as UTC; a date is
-// in GMT.
+// layouts are dates that servers send besides the forms of RFC 9110. Go's layout reads any numeric offset.
+var layouts = []string{
+	"Mon, 02 Jan 2006 15:04:05 -0700", "Monday, 02-Jan-06 15:04:05 -0700",
+	time.RFC3339, "2006-01-02T15:04Z07:00",
+	"Mon Jan 02 2006 15:04:05 GMT-0700", // JavaScript's Date.toString
+}
+
+// parseDate reads the three forms of an HTTP-date (RFC 9110 section 5.6.7), and the other layouts. Go's parser rejects
+// leap seconds, and reads any abbreviation of a zone as UTC; only names of UTC are accepted.
 func parseDate(s string) (time.Time, bool) {
 	before, after, leap := strings.Cut(s, ":60 ")
 	if leap {
 		s = before + ":59 " + after
 	}
-	t, err := http.ParseTime(s)
-	if err != nil || strings.Contains(s, ",") && !strings.HasSuffix(s, " GMT") {
-		return time.Time{}, false
-	}
-	if leap {
+	t, ok := dateOf(s)
+	if ok && leap {
 		t = t.Add(time.Second)
 	}
-	return t, true
+	return t, ok
+}
+
+func dateOf(s string) (time.Time, bool) {
+	for _, zone := range []string{" UTC", " UT", " Z"} {
+		if date, ok := strings.CutSuffix(s, zone); ok && strings.Contains(s, ",") {
+			s = date + " GMT"
+			break
+		}
+	}
+	if !strings.Contains(s, ",") || strings.HasSuffix(s, " GMT") {
+		if t, err := http.ParseTime(s); err == nil {
+			return t, true
+		}
+	}
+	if date, zone, ok := strings.Cut(s, " ("); ok && strings.HasSuffix(zone, ")") { // JavaScript names the zone
+		s = date
+	}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // resetAfter reads a reset, whose meaning nothing states: a number of seconds from
@@ -128,11 +154,6 @@ func (r *reading) resetAfter(s string) (time.Duration, bool) {
 	if strings.Trim(s, "0123456789.smh") == "" { // neither signs, nor the units that no service uses
 		d, err := time.ParseDuration(s)
 		return d, err == nil
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return max(t.Sub(r.now), 0), true
-		}
 	}
 	t, ok := parseDate(s)
 	return max(t.Sub(r.now), 0), ok

@@ -20,13 +20,16 @@ type waits struct{ pace, limit time.Duration }
 
 // admit waits for the pace and the limiter, first in, first out. If it fails, it gives up its turn.
 func (x *exchange) admit() error {
-	if x.lane == nil {
-		return nil
+	if x.t.o.Limiter == nil && x.ctx.Err() == nil {
+		if turn, ok := x.lane.pass(&x.waiter); ok {
+			x.turn = turn
+			return nil
+		}
 	}
 	var times waits
 	taken, err := x.depart(&times)
 	if err == nil {
-		err = x.hold(taken, &times)
+		err = x.untilServed(taken, &times)
 	}
 	if err != nil {
 		return err
@@ -43,33 +46,33 @@ func (x *exchange) admit() error {
 
 // depart waits in the queue. It leaves the queue even if the limiter panics.
 func (x *exchange) depart(times *waits) (taken algorithms.Check, err error) {
-	w, admitted := x.lane.join(), false
-	defer func() { x.turn = x.lane.leave(w, admitted) }()
-	taken, err = x.queue(w, times)
+	admitted := false
+	x.lane.join(&x.waiter)
+	defer func() { x.turn = x.lane.leave(&x.waiter, admitted) }()
+	taken, err = x.queue(times)
 	admitted = err == nil
 	return taken, err
 }
 
-// queue waits until w is the first, the pace lets it go, and the limiter admits it. It
-// adds the times of its waits.
-func (x *exchange) queue(w *waiter, times *waits) (taken algorithms.Check, err error) {
+// queue waits until the request is the first, the pace lets it go, and the limiter admits it. It adds the times of its
+// waits. It asks the limiter at the instants at which there may be a unit, and when one comes back.
+func (x *exchange) queue(times *waits) (taken algorithms.Check, err error) {
 	for {
 		reason, total := forPace, &times.pace
-		sleep, least := x.lane.delay(w)
-		if sleep == 0 {
+		sleep, least := x.lane.delay(&x.waiter)
+		switch {
+		case sleep == 0:
 			if err := context.Cause(x.ctx); err != nil {
 				return taken, err
 			}
-			var admitted bool
-			if taken, admitted, sleep, err = x.take(); err != nil || admitted {
-				return taken, err
-			}
-			if least = sleep; x.t.o.Limit.Algorithm().Concurrent() { // RetryAfter is an upper bound
-				sleep, least = min(sleep, poll), 0
-			}
-			sleep = max(sleep, leastSleep)
 			reason, total = forLimit, &times.limit
-		} else if !x.lane.paced {
+			if sleep = x.lane.asking(&x.waiter); sleep == 0 {
+				var admitted bool
+				if taken, admitted, sleep, least, err = x.take(); err != nil || admitted {
+					return taken, err
+				}
+			}
+		case least == 0 && x.t.o.Limiter != nil && !x.t.o.Pace:
 			reason, total = forLimit, &times.limit
 		}
 		budget := x.budget()
@@ -77,7 +80,7 @@ func (x *exchange) queue(w *waiter, times *waits) (taken algorithms.Check, err e
 			return taken, x.tooLong(reason, least)
 		}
 		before := x.waited
-		err = x.pause(min(sleep, budget), w.wake)
+		err = x.pause(min(sleep, budget), x.waiter.wake)
 		*total += x.waited - before
 		if err != nil {
 			return taken, err
@@ -85,24 +88,35 @@ func (x *exchange) queue(w *waiter, times *waits) (taken algorithms.Check, err e
 	}
 }
 
-// take asks the limiter for a unit. If there is none, wait is the limiter's RetryAfter.
-func (x *exchange) take() (taken algorithms.Check, admitted bool, wait time.Duration, err error) {
+// take asks the limiter for a unit. If there is none, sleep is the time until the next question, and least the time until
+// there is one at the earliest. The limiter decides half a round trip after the question, so the time counts from it.
+func (x *exchange) take() (taken algorithms.Check, admitted bool, sleep, least time.Duration, err error) {
 	if x.t.o.Limiter == nil {
-		return taken, true, 0, nil
+		return taken, true, 0, 0, nil
 	}
+	asked := time.Now()
 	checks := [1]algorithms.Check{{Policy: x.t.o.Name, Key: x.lane.key, Limit: x.t.o.Limit, Cost: 1}}
 	if err := x.t.o.Limiter.Allow(x.ctx, checks[:]); err != nil {
-		return taken, false, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
+		return taken, false, 0, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
 	}
-	if d := &checks[0].Decision; !d.Allowed {
-		return taken, false, d.RetryAfter, nil
+	d := &checks[0].Decision
+	if d.Allowed {
+		return checks[0], true, 0, 0, nil
 	}
-	return checks[0], true, 0, nil
+	sleep = d.RetryAfter
+	if x.t.o.Limit.Algorithm().Concurrent() { // RetryAfter is an upper bound
+		sleep = min(sleep, poll)
+	} else {
+		least = sleep
+	}
+	sleep = max(sleep-time.Since(asked), leastSleep)
+	x.lane.notBefore(&x.waiter, time.Now().Add(sleep))
+	return taken, false, sleep, least, nil
 }
 
-// hold waits until a leaky bucket serves the request. If the request does not wait so
+// untilServed waits until a leaky bucket serves the request. If the request does not wait so
 // long, its unit goes back.
-func (x *exchange) hold(taken algorithms.Check, times *waits) (err error) {
+func (x *exchange) untilServed(taken algorithms.Check, times *waits) (err error) {
 	d := taken.Decision.Delay
 	switch {
 	case d == 0:

@@ -3,8 +3,8 @@
 //	transport, err := client.NewTransport(nil, nil)
 //	api := &http.Client{Transport: transport}
 //
-// After a 429 or 503 a [Transport] waits as long as the response asks, then sends the request again. Other requests go
-// on. It can also keep a pace, which holds all and avoids denials, and wait for a limiter of your own; see [Options].
+// After a 429 or 503 a [Transport] waits, then sends the request again. It can also pace requests, which avoids
+// denials, and wait for a limiter of your own; see [Options].
 //
 //	Status      Meaning                    The Transport          You
 //	401         no key, or unknown         returns it             correct the key: no wait helps
@@ -17,8 +17,45 @@
 // RetryShare are used up, or if the request cannot be repeated. A POST or PATCH needs Options.Retry, and a body needs
 // GetBody.
 //
-// It waits for Retry-After, otherwise as the fields ask that package headers lists. To that it adds a random time of up
-// to 500 ms, which doubles with each attempt up to 60 s.
+// # How long it waits
+//
+// With the zero Options:
+//
+//	Cause                    Wait                                                    Who waits
+//	a stated wait            the wait, and up to a tenth of it more, at most 1 s     all
+//	a stated wait below 1 s  the same; if denied again, at least as without a wait   all
+//	429 without a wait       about 1 s, 1.5 s, 2.3 s, up to 30 s                     all
+//	503 without a wait       about 1 s, 2 s, 4 s, up to 5 s while others succeed,    this request; all
+//	                         up to 30 s otherwise, for 2 minutes in sum              with Pace, or after
+//	                                                                                 a retry succeeded
+//	the sum of all waits     10 minutes (MaxWait), or until the request's deadline
+//
+// "All" are the requests of the same origin and partition. "About" is 15 % less to 25 % more. A response states a wait in
+// Retry-After, otherwise in the fields that package headers lists.
+//
+// After the wait, denied requests leave first, in the order of their arrival. As many leave at once as the server admitted
+// between the denials. Further ones leave one at a time, and each success lets one more go.
+//
+// If the server states no wait, the Transport learns. It remembers how long the server denied. If the server denies each
+// second request, requests leave at intervals, which become shorter with each success. If only some requests meet a 429,
+// e.g. the requests of one route, the others go on after a wait. A 503 holds other requests only if retries after a 503
+// succeed, because otherwise one part of the service may be dead.
+//
+// A request fails with [ErrWait] at once, and is not sent, if it cannot wait as long as the server has stated. If that is
+// longer than MaxWait, one request per MaxWait is sent nevertheless.
+//
+// # Retries, Pace and Limiter
+//
+// A request waits for all that are in use, from left to right. The sum of the waits counts.
+//
+//	Options           After a denial  Pace                               Limiter      Next attempt
+//	none              all wait        -                                  -            leaves first
+//	Pace              all wait        spreads requests over the window   -            leaves first, at the longer interval
+//	Limiter           all wait        -                                  takes a unit leaves first, with another unit
+//	Pace and Limiter  all wait        spreads requests over the window   takes a unit both
+//
+// Attempts of 1 ends retries only. Use Pace if the server advertises its limit: it meets no denial. Use Limiter if you know
+// the limit, or if several processes share it. Use both if others spend the same quota.
 //
 // # When not to use it
 //

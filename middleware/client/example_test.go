@@ -48,7 +48,7 @@ func ExampleNewTransport() {
 	fmt.Println(err)
 	// Output:
 	// 200 true
-	// ratelimit: client: Options.Attempts is -1: want 1 or more, or 0 for 4
+	// ratelimit: client: Options.Attempts is -1: want 1 or more, or 0 for no bound
 	// ratelimit: client: Options.Limit is token-bucket 1/1s and Options.Limiter is nil: set both or none
 }
 
@@ -93,14 +93,14 @@ func ExampleOptions_limiter() {
 }
 
 // Webhooks: at most ten requests per second to each destination, of all instances together. Requests wait for their turn
-// until their contexts end. While Redis is down, each instance sends its share.
+// until their contexts end. The burst of 2 makes up for late timers. While Redis is down, each instance sends its share.
 func ExampleOptions_outgoing() {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
 	limiter := algorithms.NewMemory(nil) // or shared.New(rdb, nil)
 
 	webhooks := ratelimit.Must(client.NewTransport(nil, &client.Options{
-		Name: "webhooks", Limiter: limiter, Limit: algorithms.TokenBucket(10, time.Second).WithBurst(1),
+		Name: "webhooks", Limiter: limiter, Limit: algorithms.TokenBucket(10, time.Second).WithBurst(2),
 	}))
 	resp, err := (&http.Client{Transport: webhooks, Timeout: time.Minute}).Post(s.URL, "application/json", nil)
 	if err != nil {

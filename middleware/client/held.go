@@ -65,7 +65,7 @@ func (h *held) release() {
 		return
 	}
 	h.t.giveBack(h.ctx, h.taken)
-	h.lane.wake()
+	h.lane.returned()
 	h.t.lanes.put(h.lane)
 }
 

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"cmp"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,26 +24,31 @@ type lanes struct {
 
 // A lane is the queue of one origin and partition, and its pace. Only the first in the queue watches the pace and asks
 // the limiter; when it leaves, it wakes the next. So requests leave in the order of arrival, and no goroutine serves
-// the queue.
+// the queue. A denied request has the ticket of its arrival, so it goes before the requests that arrived later.
 type lane struct {
 	key   string // also the limiter's
-	paced bool
-	users int // guarded by lanes.mu
+	users int    // guarded by lanes.mu
 
-	mu    sync.Mutex
-	queue []*waiter
-	pace  pace
+	mu      sync.Mutex
+	tickets uint64
+	queue   []*waiter // in the order of tickets
+	pace    pace
 }
 
-// A waiter is a request in a queue. wake has room for one signal: its place or the pace
-// has changed.
-type waiter struct{ wake chan struct{} }
+// A waiter is a request. wake has room for one signal: its place, the pace or the limiter has changed. lane.mu guards
+// the other fields.
+type waiter struct {
+	ticket uint64
+	queued bool
+	joined time.Time
+	wake   chan struct{}
 
-// use returns the lane of a request, for the caller to put back, or nil.
+	ask      time.Time // the limiter has no unit before
+	returned bool      // a unit has come back since the request asked
+}
+
+// use returns the lane of a request, for the caller to put back.
 func (t *Transport) use(req *http.Request) *lane {
-	if !t.o.Pace && t.o.Limiter == nil {
-		return nil
-	}
 	key := "origin=" + origin(req.URL)
 	if t.o.Partition != nil {
 		if partition := t.o.Partition(req); partition != "" {
@@ -52,7 +59,7 @@ func (t *Transport) use(req *http.Request) *lane {
 	defer t.lanes.mu.Unlock()
 	l, ok := t.lanes.byKey[key]
 	if !ok {
-		l = &lane{key: key, paced: t.o.Pace, pace: newPace(t.o.MaxWait)}
+		l = &lane{key: key, pace: newPace(t.o.MaxWait, t.o.Pace)}
 		t.lanes.add(l)
 	}
 	l.users++
@@ -84,11 +91,8 @@ func (ls *lanes) add(l *lane) {
 	}
 }
 
-// put ends a use of a lane. A lane of nil is no lane.
+// put ends a use of a lane.
 func (ls *lanes) put(l *lane) {
-	if l == nil {
-		return
-	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l.users--
@@ -109,41 +113,93 @@ func origin(u *url.URL) string {
 	return scheme + "://" + host
 }
 
-func (l *lane) join() *waiter {
-	w := &waiter{wake: make(chan struct{}, 1)}
+// pass lets a request depart at once, if no request is before it, and the pace lets it go.
+func (l *lane) pass(w *waiter) (turn uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queue = append(l.queue, w)
-	return w
+	now := time.Now()
+	if l.place(w) > 0 || l.pace.delay(now) > 0 || !l.pace.open() {
+		return 0, false
+	}
+	if w.queued {
+		l.queue, w.queued = slices.Delete(l.queue, 0, 1), false
+		l.wakeFirst()
+	} else {
+		w.joined = now
+	}
+	if w.ticket == 0 {
+		l.tickets++
+		w.ticket = l.tickets
+	}
+	return l.pace.depart(w.joined, now), true
 }
 
-// leave removes a waiter, and notes its departure if its request is sent.
+// join lets a request queue, at the place of its ticket. A request without one gets the last.
+func (l *lane) join(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.queued {
+		return
+	}
+	if w.ticket == 0 {
+		l.tickets++
+		w.ticket = l.tickets
+	}
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	w.queued, w.joined = true, time.Now()
+	place := l.place(w)
+	l.queue = slices.Insert(l.queue, place, w)
+}
+
+// place returns the number of requests that are queued before w. A request without a ticket is behind all.
+func (l *lane) place(w *waiter) int {
+	if w.ticket == 0 {
+		return len(l.queue)
+	}
+	place, _ := slices.BinarySearchFunc(l.queue, w.ticket, func(other *waiter, ticket uint64) int {
+		return cmp.Compare(other.ticket, ticket)
+	})
+	return place
+}
+
+// leave removes a request from the queue, and notes its departure if it is sent.
 func (l *lane) leave(w *waiter, sent bool) (turn uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.queue, w)
-	l.queue = slices.Delete(l.queue, i, i+1)
+	if !w.queued {
+		return 0
+	}
+	place := l.place(w)
+	l.queue = slices.Delete(l.queue, place, place+1)
+	w.queued = false
 	if sent {
-		turn = l.pace.depart(time.Now())
+		turn = l.pace.depart(w.joined, time.Now())
 	}
 	l.wakeFirst()
 	return turn
 }
 
-// learn notes the response to a turn; nil means that there was none. A turn of 0 is no turn.
-func (l *lane) learn(turn uint64, f *headers.Fields, denied bool, now time.Time) {
-	if l == nil || !l.paced || turn == 0 {
-		return
+// learn notes the response to a turn; nil means that there was none. A turn of 0 is no turn. It reports whether a denial
+// holds the lane.
+func (l *lane) learn(turn uint64, v *verdict, now time.Time) (held bool) {
+	if turn == 0 {
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pace.learn(turn, f, denied, now)
-	l.wakeFirst()
+	defer l.wakeFirst()
+	return l.pace.learn(turn, v, len(l.queue) > 0, rand.Float64(), now)
 }
 
-func (l *lane) wake() {
+// returned lets the first request ask the limiter, because a unit has come back.
+func (l *lane) returned() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.queue) > 0 {
+		l.queue[0].ask, l.queue[0].returned = time.Time{}, true
+	}
 	l.wakeFirst()
 }
 
@@ -163,37 +219,56 @@ func (l *lane) wakeFirst() {
 func (l *lane) delay(w *waiter) (sleep, least time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	place := slices.Index(l.queue, w)
-	switch {
-	case place > 0:
-		return headers.Never, l.behind(place)
-	case l.paced && l.pace.probing:
-		return headers.Never, 0
-	case !l.paced:
-		return 0, 0
+	if place := l.place(w); place > 0 {
+		return headers.Never, l.pace.behind(place, time.Now())
 	}
 	least = l.pace.delay(time.Now())
+	if least == 0 && !l.pace.open() {
+		return headers.Never, 0
+	}
 	return least, least
 }
 
-// ahead returns the least wait of a request that joins the queue now.
-func (l *lane) ahead() time.Duration {
-	if l == nil {
-		return 0
-	}
+// ahead returns the least wait of a request that queues now.
+func (l *lane) ahead(w *waiter) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.behind(len(l.queue))
+	return l.pace.behind(l.place(w), time.Now())
 }
 
-// behind returns the least wait of a place in the queue. It requires mu.
-func (l *lane) behind(place int) time.Duration {
-	if !l.paced {
-		return 0
+// mostBackoff returns the longest backoff of a request that does not hold the others.
+func (l *lane) mostBackoff() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.pace.succeeded) < aliveCap {
+		return aliveCap
 	}
-	least, interval := l.pace.delay(time.Now()), l.pace.least()
-	if interval > 0 && int64(place) > int64((headers.Never-least)/interval) {
-		return headers.Never
+	return backoffCap
+}
+
+// held returns how long the lane holds its requests.
+func (l *lane) held() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(time.Until(l.pace.until), 0)
+}
+
+// asking returns how long a waiter has nothing to ask of the limiter. If that is 0, the waiter asks now.
+func (l *lane) asking(w *waiter) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait := time.Until(w.ask)
+	if wait <= 0 {
+		w.returned = false
 	}
-	return least + time.Duration(place)*interval
+	return max(wait, 0)
+}
+
+// notBefore notes when the limiter may have a unit for a waiter, if none has come back since it asked.
+func (l *lane) notBefore(w *waiter, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !w.returned {
+		w.ask = at
+	}
 }

@@ -28,7 +28,7 @@ func TestLanesAreBounded(t *testing.T) {
 	}
 	held := use("held")
 	blocked := use("blocked")
-	blocked.pace.blocked = time.Now().Add(time.Minute)
+	blocked.pace.until = time.Now().Add(time.Minute)
 	transport.lanes.put(blocked)
 	for i := range 3 * maxLanes {
 		transport.lanes.put(use(fmt.Sprint(i)))

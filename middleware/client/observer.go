@@ -60,8 +60,8 @@ const (
 	Registered EventKind = iota + 1
 	// Sent: a request was sent, and has its response or its error.
 	Sent
-	// Waited: a request has waited. The reason is retry (it was denied, and is sent again), pace (its turn in the pace),
-	// or limit (Options.Limiter).
+	// Waited: a request has waited. The reason is retry (it was denied, and is sent again), pace (a stated wait of the
+	// server, or its turn in the pace), or limit (Options.Limiter).
 	Waited
 	// GaveUp: a request is not sent, or not sent again after a denial. The reason is wait (the wait is too long), attempts
 	// (the last attempt was denied), share (RetryShare is used up), or request (the method, the body or a failed

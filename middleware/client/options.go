@@ -20,7 +20,8 @@ type Options struct {
 	// MaxWait bounds the sum of one request's waits; 0 means 10 minutes. An earlier deadline shortens it.
 	MaxWait time.Duration
 
-	// Attempts bounds how often a request is sent; 0 means 4, and 1 no retries.
+	// Attempts bounds how often a request is sent; 1 means no retries. 0 means as often as MaxWait and the deadline
+	// allow; then retries of a 5xx that states no wait end after 2 minutes of such waits, because the service may be dead.
 	Attempts int
 
 	// Statuses are the statuses after which a request is sent again, from 400 to 599; empty means 429 and 503. The
@@ -36,19 +37,21 @@ type Options struct {
 	RetryShare float64
 
 	// Pace spreads requests over the window that the server advertises, first in, first out. Until a server's first
-	// response, one request is sent at a time. A server that advertises nothing is not paced. If the server admits
-	// nothing for longer than a request may wait, the request fails with [ErrWait], except one per MaxWait. Processes
-	// that share a quota need a shared Limiter.
+	// response, one request is sent at a time. A server that advertises nothing is not paced until it denies. Then all
+	// requests wait, also after a 503 that states no wait, and few are sent at once. Processes that share a quota need a
+	// shared Limiter.
 	Pace bool
 
-	// Partition returns which quota of an origin a request uses, e.g. its API key; nil means one per origin. Many
-	// goroutines call it, and it must not read the body. At most 1 000 partitions are paced at a time.
+	// Partition returns which quota of an origin a request uses, e.g. its API key, or its route if the server counts
+	// routes apart; nil means one per origin. Stated waits, Pace and Limiter apply to each partition. Many goroutines call
+	// it, and it must not read the body. The Transport remembers at most 1 000 partitions at a time.
 	Partition func(*http.Request) string
 
 	// Limiter and Limit bound the sent requests, one unit each, e.g. to a third party's published limits. Without Redis,
 	// a shared Limiter admits this instance's share. The key is
 	// origin=https://api.example.com, and "|" and the partition if there is one. A unit of a Concurrent limit is held
-	// until the body is closed. Set both fields or none.
+	// until the body is closed. Set both fields or none. A burst of 1 loses the time by which a timer is late: give a rate
+	// of 10 per second a burst of 2, and one of 100 per second a burst of 5.
 	Limiter algorithms.Limiter
 	Limit   algorithms.Limit
 
@@ -57,9 +60,8 @@ type Options struct {
 }
 
 const (
-	defaultName     = "client"
-	defaultMaxWait  = 10 * time.Minute // the draft's example of a long window, in its section 8.5.1
-	defaultAttempts = 4
+	defaultName    = "client"
+	defaultMaxWait = 10 * time.Minute // the draft's example of a long window, in its section 8.5.1
 
 	minHold = time.Second // or renewals would be most of the limiter's traffic
 )
@@ -88,11 +90,8 @@ func (o *Options) completed() (Options, error) {
 	case c.MaxWait == 0:
 		c.MaxWait = defaultMaxWait
 	}
-	switch {
-	case c.Attempts < 0:
-		wrong("Options.Attempts is %d: want 1 or more, or 0 for %d", c.Attempts, defaultAttempts)
-	case c.Attempts == 0:
-		c.Attempts = defaultAttempts
+	if c.Attempts < 0 {
+		wrong("Options.Attempts is %d: want 1 or more, or 0 for no bound", c.Attempts)
 	}
 	for _, status := range c.Statuses {
 		if status < 400 || status > 599 {

@@ -17,13 +17,13 @@ import (
 func TestPaceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "most"))
-		p, now := newPace(most), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		p, now := newPace(most, true), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		duration := rapid.OneOf(rapid.Int64Range(-1, int64(2*time.Hour)), rapid.Just(int64(headers.Never)))
 		number := rapid.OneOf(rapid.Int64Range(-1, 100), rapid.Just(int64(999_999_999_999_999)))
 		var kept time.Time // the end of the longest wait of a denial
 		for range rapid.IntRange(1, 40).Draw(t, "responses") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "passes")))
-			turn := p.depart(now)
+			turn := p.depart(now, now)
 			f := &headers.Fields{Limits: []headers.ServiceLimit{{
 				Remaining: number.Draw(t, "r"), Within: time.Duration(duration.Draw(t, "t")),
 				Quota: number.Draw(t, "q"), Window: max(time.Duration(duration.Draw(t, "w")), 0),
@@ -35,13 +35,14 @@ func TestPaceProperties(t *testing.T) {
 					kept = end
 				}
 			}
-			p.learn(turn-min(turn-1, uint64(rapid.IntRange(0, 3).Draw(t, "late"))), f, denied, now)
+			v := &verdict{fields: f, denied: denied, holds: denied, stated: f.From != ""}
+			p.learn(turn-min(turn-1, uint64(rapid.IntRange(0, 3).Draw(t, "late"))), v, true, rapid.Float64Range(0, 0.999).Draw(t, "random"), now)
 
 			got := p.delay(now)
 			if told := kept.Sub(now); got < told && got < most {
 				t.Fatalf("may leave in %v, told to wait %v: %+v", got, told, p)
 			}
-			if block := max(p.blocked.Sub(now), 0); got < 0 || got > max(block, most) {
+			if block := max(p.until.Sub(now), 0); got < 0 || got > max(block, most) {
 				t.Fatalf("leaves in %v of at most %v, blocked for %v", got, most, block)
 			}
 			if later := p.delay(now.Add(most)); later > most {
@@ -131,23 +132,23 @@ var traces = []struct {
 func TestPaceTraces(t *testing.T) {
 	begun := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, tt := range traces {
-		p := newPace(10 * time.Minute)
+		p := newPace(10*time.Minute, true)
 		for i, s := range tt.steps {
 			now := begun.Add(s.at)
 			for range s.departs {
-				p.depart(now)
+				p.depart(now, now)
 			}
 			for _, l := range s.learns {
-				p.learn(l.turn, fieldsOf(l, now), l.denied, now)
+				p.learn(l.turn, verdictOf(l, now), true, 0, now)
 			}
-			if got := p.delay(now); got != s.delay && !p.probing || p.probing != s.probing {
-				t.Errorf("%s, step %d: got %v, probing %v, want %v, %v", tt.name, i+1, got, p.probing, s.delay, s.probing)
+			if got := p.delay(now); got != s.delay && p.open() || p.open() == s.probing {
+				t.Errorf("%s, step %d: got %v, probing %v, want %v, %v", tt.name, i+1, got, !p.open(), s.delay, s.probing)
 			}
 		}
 	}
 }
 
-func fieldsOf(l learned, now time.Time) *headers.Fields {
+func verdictOf(l learned, now time.Time) *verdict {
 	if l.fields == "error" {
 		return nil
 	}
@@ -161,5 +162,5 @@ func fieldsOf(l learned, now time.Time) *headers.Fields {
 		status = http.StatusTooManyRequests
 	}
 	f := headers.Read(status, h, now)
-	return &f
+	return &verdict{fields: &f, denied: l.denied, holds: l.denied, stated: f.From != ""}
 }

@@ -228,7 +228,7 @@ func TestPaceReturnsTheDenial(t *testing.T) {
 			}
 			resp.Body = http.NoBody
 			return resp, nil
-		}), &client.Options{Pace: true, MaxWait: 31 * time.Second})
+		}), &client.Options{Pace: true, MaxWait: 25 * time.Second})
 		send(t, transport, get(t, context.Background()))
 		var wg sync.WaitGroup
 		for range 3 {

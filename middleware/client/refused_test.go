@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,29 +91,30 @@ func TestRefusedRetryReturnsTheDenial(t *testing.T) {
 	}
 }
 
-// TestRefusedByThePace: others join the queue during the wait, so the next attempt of a denied request comes too late.
-func TestRefusedByThePace(t *testing.T) {
+// TestRefusedByALongerHold: during the wait of a denied request, another denial states a longer wait.
+func TestRefusedByALongerHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int64
 		transport := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) {
-			resp := response(http.StatusOK, `RateLimit: "a";r=1;t=10`, `RateLimit-Policy: "a";q=1;w=10`)
-			if n++; n == 2 {
-				resp = response(http.StatusTooManyRequests, "Retry-After: 5")
+			resp := response(http.StatusTooManyRequests, "Retry-After: 5")
+			time.Sleep(time.Second)
+			if n.Add(1) == 2 {
+				time.Sleep(2 * time.Second)
+				resp = response(http.StatusTooManyRequests, "Retry-After: 60")
 			}
 			resp.Body = http.NoBody
 			return resp, nil
-		}), &client.Options{Pace: true, MaxWait: 41 * time.Second})
-		send(t, transport, get(t, context.Background()))
+		}), &client.Options{MaxWait: 30 * time.Second})
+		begun := time.Now()
 		var wg sync.WaitGroup
-		for range 3 {
+		for range 2 {
 			wg.Go(func() {
-				time.Sleep(10500 * time.Millisecond)
-				_, _ = transport.RoundTrip(get(t, context.Background())) // some of them come too late
+				resp, err := transport.RoundTrip(get(t, context.Background()))
+				if err != nil || resp.StatusCode != http.StatusTooManyRequests || time.Since(begun) > 7*time.Second {
+					t.Errorf("got %v, %v after %v, want the denial", resp, err, time.Since(begun))
+				}
 			})
-		}
-		resp, err := transport.RoundTrip(get(t, context.Background()))
-		if err != nil || resp.StatusCode != http.StatusTooManyRequests {
-			t.Errorf("got %v, %v, want the denial", resp, err)
+			synctest.Wait()
 		}
 		wg.Wait()
 	})

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	backoffBase = 500 * time.Millisecond
-	backoffCap  = time.Minute
+	// A service that answers 5xx without a wait for so long may be dead.
+	deadAfter = 2 * time.Minute
 
 	// An earlier attempt's response is read to its end, if it ends soon. So the wait does not keep its connection, or
 	// its unit of a Concurrent limit, from other requests.
@@ -40,11 +40,9 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 		return false, nil
 	}
 	drain(resp)
-	if x.lane != nil { // the pace or the limiter may still refuse the next attempt
-		x.denial = resp
-	}
+	x.denial = resp // the pace or the limiter may still refuse the next attempt
 	before := x.waited
-	if err := x.pause(time.Until(x.received.Add(wait)), nil); err != nil {
+	if err := x.rest(wait); err != nil {
 		closeBody(next)
 		return false, err
 	}
@@ -53,29 +51,51 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 	return true, nil
 }
 
+// rest waits after a denial. If the lane is held, the request keeps its place in the queue. Otherwise others go on.
+func (x *exchange) rest(wait time.Duration) error {
+	wait = time.Until(x.received.Add(wait))
+	if x.holds {
+		x.lane.join(&x.waiter)
+		if wait = x.lane.held(); wait > x.budget() { // another denial has lengthened it; the queue refuses the request
+			return nil
+		}
+	} else {
+		x.waiter.ticket = 0 // the others may have another limit
+	}
+	if !x.stated() {
+		x.bare++
+		if x.status >= http.StatusInternalServerError {
+			x.dead += wait
+		}
+	}
+	return x.pause(wait, nil)
+}
+
+// stated reports whether the last response states a wait.
+func (x *exchange) stated() bool { return x.fields.From != "" }
+
 // plan returns how long to wait before the next attempt, or why there is none.
 func (x *exchange) plan() (wait time.Duration, refusal string) {
-	floor := x.fields.Wait // 0 without a hint
-	budget, needed := x.budget(), max(floor, x.lane.ahead())
+	least, budget := x.lane.ahead(&x.waiter), x.budget()
+	if !x.holds {
+		most := x.lane.mostBackoff()
+		wait = backoff(x.bare+1, most, rand.Float64())
+		least = max(least, backoff(x.bare+1, most, 0))
+	}
+	if !x.stated() && x.status >= http.StatusInternalServerError && x.t.o.Attempts == 0 {
+		budget = min(budget, max(deadAfter-x.dead, 0))
+	}
 	switch {
 	case !x.t.repeatable(x.req):
 		return 0, refused
-	case x.attempt >= x.t.o.Attempts:
+	case x.t.o.Attempts > 0 && x.attempt >= x.t.o.Attempts:
 		return 0, noAttempts
-	case needed > budget || budget == 0:
-		return needed, tooLong
+	case least > budget || budget == 0:
+		return least, tooLong
 	}
 	// The random part leaves half of the remaining budget, so that there is time to send.
-	return floor + jitter(min(backoff(x.attempt), (budget-floor)/2)), ""
+	return min(wait, least+(budget-least)/2), ""
 }
-
-// backoff returns the bound of the random wait after an attempt, counted from 1.
-func backoff(attempt int) time.Duration {
-	return min(backoffBase<<min(attempt-1, 10), backoffCap)
-}
-
-// jitter returns a random time in [0, most): full jitter, which spreads clients best.
-func jitter(most time.Duration) time.Duration { return rand.N(max(most, 1)) }
 
 // repeatable reports whether a request may be sent again, and can be.
 func (t *Transport) repeatable(req *http.Request) bool {

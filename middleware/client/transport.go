@@ -62,6 +62,7 @@ func (t *Transport) CloseIdleConnections() {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{t: t, ctx: req.Context(), req: req, next: req, lane: t.use(req)}
 	defer t.lanes.put(x.lane)
+	defer func() { x.lane.leave(&x.waiter, false) }() // if it has not left
 	t.shares.earn()
 	for {
 		resp, err := x.send()
@@ -83,15 +84,20 @@ type exchange struct {
 	t        *Transport
 	ctx      context.Context
 	req      *http.Request
-	next     *http.Request  // req, or its copy with a rewound body
-	lane     *lane          // nil: neither a pace nor a limiter
+	next     *http.Request // req, or its copy with a rewound body
+	lane     *lane
+	waiter   waiter         // in the lane
 	turn     uint64         // in the pace, of the attempt; 0: none
 	held     *held          // of the attempt
 	denial   *http.Response // until the next attempt is admitted; nil: none
 	attempt  int
+	bare     int           // waits after denials that stated none
+	dead     time.Duration // the sum of these waits after a 5xx
 	waited   time.Duration
+	status   int            // of the last response
 	fields   headers.Fields // of the last response
 	denied   bool
+	holds    bool // the last response, a denial, holds all requests of the lane
 	received time.Time
 }
 
@@ -102,7 +108,7 @@ func (x *exchange) send() (*http.Response, error) {
 	answered := false
 	defer func() {
 		if !answered { // an error, or a panic of the base, the limiter or an observer
-			x.lane.learn(x.turn, nil, false, time.Now())
+			x.learn(nil, time.Now())
 			x.held.release()
 		}
 	}()
@@ -122,14 +128,26 @@ func (x *exchange) send() (*http.Response, error) {
 	if resp.Body == nil { // a client's response must have one
 		resp.Body = http.NoBody
 	}
-	x.fields = headers.Read(resp.StatusCode, resp.Header, x.received)
+	x.status, x.fields = resp.StatusCode, headers.Read(resp.StatusCode, resp.Header, x.received)
 	x.denied = x.t.denies(resp.StatusCode, &x.fields)
 	e.Denied = x.denied
-	x.lane.learn(x.turn, &x.fields, x.denied, x.received)
+	v := &verdict{fields: &x.fields, denied: x.denied, again: x.bare > 0, left: begun}
+	if x.denied {
+		tooMany := x.status == http.StatusTooManyRequests
+		v.stated = x.stated()
+		v.holds, v.rate = v.stated || tooMany || x.t.o.Pace, !v.stated && tooMany
+	}
+	x.learn(v, x.received)
 	x.held.until(resp)
 	x.observe(&e)
 	answered = true
 	return resp, nil
+}
+
+// learn tells the lane about the answer to the attempt, once; nil is none.
+func (x *exchange) learn(v *verdict, at time.Time) {
+	x.holds = x.lane.learn(x.turn, v, at)
+	x.turn = 0
 }
 
 // fail returns the denial whose retry was not admitted, otherwise the error. If the context has ended, it returns the
@@ -166,9 +184,12 @@ func (x *exchange) budget() time.Duration {
 
 // tooLong returns the error of a wait that exceeds the budget, and reports it.
 func (x *exchange) tooLong(reason string, wait time.Duration) error {
-	what, event := "the pace", "an earlier request's response"
-	if reason == forLimit {
+	what, event := "the server", "an earlier request's response"
+	switch {
+	case reason == forLimit:
 		what, event = "the limiter", "the limiter"
+	case x.t.o.Pace:
+		what = "the pace"
 	}
 	why, left := fmt.Sprintf("%s needs a wait of %v", what, wait), x.budget()
 	if wait == 0 { // until an event, not for a time

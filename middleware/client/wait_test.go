@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,8 +69,12 @@ func TestWaits(t *testing.T) {
 				}
 				// A date without a Date of its own has passed when the second denial is sent.
 				first, second := arrived[1].Sub(arrived[0]), arrived[2].Sub(arrived[1])
-				if first < tt.want || first > tt.want+500*time.Millisecond || second > tt.want+time.Second {
-					t.Errorf("got the waits %v and %v, want at least %v", first, second, tt.want)
+				least, most := tt.want, tt.want+min(tt.want/10, time.Second)
+				if tt.want == 0 {
+					least, most = 850*time.Millisecond, 1250*time.Millisecond
+				}
+				if first < least || first > most || second > max(most, 2*time.Second) {
+					t.Errorf("got the waits %v and %v, want %v to %v", first, second, least, most)
 				}
 			})
 		})
@@ -87,26 +93,91 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestBackoff: the random part is at most 500 ms, and doubles up to a minute.
+// TestBackoff: without a statement, the waits are about 1 s and double up to 30 s. A 429 holds all requests, and the waits
+// grow by half.
 func TestBackoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const attempts = 12
-		longest := make([]time.Duration, attempts-1)
-		for range 200 {
-			s := denials(attempts)
-			transport := newTransport(t, s, &client.Options{Attempts: attempts, MaxWait: time.Hour})
-			send(t, transport, get(t, context.Background()))
-			for i, gap := range s.gaps() {
-				longest[i] = max(longest[i], gap)
+	for status, growth := range map[int]float64{http.StatusServiceUnavailable: 2, http.StatusTooManyRequests: 1.5} {
+		synctest.Test(t, func(t *testing.T) {
+			const attempts = 12
+			shortest, longest := slices.Repeat([]time.Duration{time.Hour}, attempts-1), make([]time.Duration, attempts-1)
+			for range 200 {
+				s := &script{}
+				for range attempts {
+					s.responses = append(s.responses, response(status))
+				}
+				transport := newTransport(t, s, &client.Options{Attempts: attempts, MaxWait: time.Hour})
+				send(t, transport, get(t, context.Background()))
+				for i, gap := range s.gaps() {
+					shortest[i], longest[i] = min(shortest[i], gap), max(longest[i], gap)
+				}
 			}
-		}
-		for i, got := range longest {
-			bound := min(500*time.Millisecond<<i, time.Minute)
-			if got > bound || got < bound*8/10 {
-				t.Errorf("retry %d: the longest of 200 waits is %v, want nearly %v", i+1, got, bound)
+			for i := range longest {
+				wait := min(math.Pow(growth, float64(i)), 30)
+				least, most := shortest[i].Seconds()/wait, longest[i].Seconds()/wait
+				if least < 0.849 || least > 0.88 || most < 1.22 || most > 1.251 {
+					t.Errorf("%d, retry %d: got %v to %v, want %v to %v s", status, i+1, shortest[i], longest[i], wait*0.85, wait*1.25)
+				}
 			}
-		}
-	})
+		})
+	}
+}
+
+// TestJitterDoesNotGrow: beside a stated wait, the random part is below a tenth and at most a second, at each attempt.
+func TestJitterDoesNotGrow(t *testing.T) {
+	for stated, most := range map[string]time.Duration{"2": 200 * time.Millisecond, "60": time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			wait, _ := time.ParseDuration(stated + "s") // it is one
+			longest := time.Duration(0)
+			for range 100 {
+				s := denials(6, "Retry-After: "+stated)
+				send(t, newTransport(t, s, nil), get(t, context.Background()))
+				for _, gap := range s.gaps() {
+					if longest = max(longest, gap-wait); gap < wait || gap > wait+most {
+						t.Fatalf("waited %v, want %v and at most %v", gap, wait, most)
+					}
+				}
+			}
+			if longest < most*9/10 {
+				t.Errorf("the longest random part is %v, want nearly %v", longest, most)
+			}
+		})
+	}
+}
+
+// TestPatience: how long the zero Options retry.
+func TestPatience(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		resp        func() *http.Response
+		o           client.Options
+		least, most time.Duration
+		reason      string
+	}{
+		{"429", func() *http.Response { return response(429) }, client.Options{}, 9 * time.Minute, 10 * time.Minute, "wait"},
+		{"503", func() *http.Response { return response(503) }, client.Options{}, 80 * time.Second, 2 * time.Minute, "wait"},
+		{"503, Pace", func() *http.Response { return response(503) }, client.Options{Pace: true}, 80 * time.Second, 3 * time.Minute, "wait"},
+		{"503 with a wait", func() *http.Response { return response(503, "Retry-After: 5") }, client.Options{}, 9 * time.Minute, 10 * time.Minute, "wait"},
+		{"MaxWait", func() *http.Response { return response(429) }, client.Options{MaxWait: time.Minute}, 30 * time.Second, time.Minute, "wait"},
+		{"Attempts", func() *http.Response { return response(503) }, client.Options{Attempts: 11}, 2*time.Minute + 1, 5 * time.Minute, "attempts"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				events := &eventLog{}
+				tt.o.Observers = []client.Observer{events}
+				transport := newTransport(t, roundTripper(func(*http.Request) (*http.Response, error) {
+					resp := tt.resp()
+					resp.Body = http.NoBody
+					return resp, nil
+				}), &tt.o)
+				begun := time.Now()
+				resp := send(t, transport, get(t, context.Background()))
+				last := events.events[len(events.events)-1]
+				if took := time.Since(begun); took < tt.least || took > tt.most || resp.StatusCode < 429 || last.Kind != client.GaveUp || last.Reason != tt.reason {
+					t.Errorf("got %d after %v, %v %s, want %v to %v, %s", resp.StatusCode, took, last.Kind, last.Reason, tt.least, tt.most, tt.reason)
+				}
+			})
+		})
+	}
 }
 
 // TestGivesUpAtOnce: beyond the budget, the denial is returned at once, and unread.
@@ -203,16 +274,16 @@ func TestCancelledWait(t *testing.T) {
 	})
 }
 
-// TestRandomPartLeavesTime: the random part of a wait uses at most half of the rest of the
+// TestRandomPartLeavesTime: the random part of a backoff uses at most half of the rest of the
 // budget.
 func TestRandomPartLeavesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 {
-			s := denials(1, "Retry-After: 10")
-			ctx, cancel := context.WithTimeout(context.Background(), 10200*time.Millisecond)
+			s := &script{responses: []*http.Response{response(http.StatusServiceUnavailable)}}
+			ctx, cancel := context.WithTimeout(context.Background(), 950*time.Millisecond)
 			resp := send(t, newTransport(t, s, nil), get(t, ctx))
 			cancel()
-			if gaps := s.gaps(); resp.StatusCode != http.StatusOK || gaps[0] > 10100*time.Millisecond {
+			if gaps := s.gaps(); resp.StatusCode != http.StatusOK || gaps[0] > 900*time.Millisecond {
 				t.Fatalf("got %d after %v", resp.StatusCode, gaps)
 			}
 		}

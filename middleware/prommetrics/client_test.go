@@ -73,7 +73,7 @@ func TestClientMetrics(t *testing.T) {
 			"ratelimit_client_retries_total{client=github}":                   4,
 			"ratelimit_client_waits_total{client=github,reason=retry}":        4,
 			"ratelimit_client_waits_total{client=github,reason=limit}":        7,
-			"ratelimit_client_waits_total{client=github,reason=pace}":         0,
+			"ratelimit_client_waits_total{client=github,reason=pace}":         2, // for the stated wait of the POST and of the last attempt
 			"ratelimit_client_given_up_total{client=github,reason=request}":   1,
 			"ratelimit_client_given_up_total{client=github,reason=attempts}":  1,
 			"ratelimit_client_given_up_total{client=github,reason=wait}":      0,
