@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 )
@@ -108,52 +107,4 @@ func (q *request) add(a part) {
 		a.hash = maphash.String(keySeed, q.key(&a))
 	}
 	q.parts = append(q.parts, a)
-}
-
-// rule applies the override of the part's key, if there are overrides. It reports false if the limiter
-// need not be asked about the part. A ban replaces all other parts.
-func (q *request) rule(a *part) bool {
-	o, found := q.m.overrides.Find(a.policy.Name, q.key(a))
-	switch {
-	case found && o.Mode == ModeBanned && !a.policy.Shadow:
-		q.ban(a, o.Until)
-		return false
-	case q.banned:
-		return false
-	case !found:
-		return true
-	case o.Mode == ModeOff:
-		return false
-	}
-	a.override, a.shadow = true, o.Mode == ModeShadow
-	if o.replaces() {
-		q.replace(a, o.Limit, "an override")
-	}
-	return true
-}
-
-// ban adds the part of a key that an override bans.
-func (q *request) ban(a *part, until time.Time) {
-	if !q.banned {
-		q.banned, q.parts = true, q.parts[:0]
-	}
-	a.set(a.policy.base)
-	a.banned, a.override, a.denied = true, true, algorithms.Never
-	if !until.IsZero() {
-		a.denied = max(time.Microsecond, time.Until(until))
-	}
-	q.add(*a)
-}
-
-// needsNoKey reports whether the policy denies no request. Then it refuses none
-// for its key either.
-func (m *Middleware) needsNoKey(p *policy) bool {
-	if p.Shadow {
-		return true
-	}
-	if m.overrides == nil {
-		return false
-	}
-	o, found := m.overrides.Find(p.Name, Everyone)
-	return found && (o.Mode == ModeOff || o.Mode == ModeShadow)
 }

@@ -92,38 +92,6 @@ func (v *Verdict) Source() algorithms.Source {
 	return source
 }
 
-// An Outcome is the result of a policy for a request, one word in metrics, logs and traces.
-// OutcomeInvalid is the last.
-type Outcome uint8
-
-const (
-	OutcomeAllowed         Outcome = iota // the policy admitted the request
-	OutcomeDenied                         // the policy denied it
-	OutcomeShadowDenied                   // a shadow policy would have denied it
-	OutcomeDegradedAllowed                // this instance alone admitted it
-	OutcomeDegradedDenied                 // this instance alone denied it
-	OutcomeFailedOpen                     // no decision; the request passed
-	OutcomeFailedClosed                   // no decision; the request was refused
-	OutcomeKeyError                       // there is no valid key
-	OutcomeUnasked                        // the limiter did not ask for this policy, because it remembered a denial by another
-	OutcomeCancelled                      // the context ended before a decision
-	OutcomeBanned                         // an override or a Ban bans the key
-	OutcomeInvalid                        // the check was invalid
-)
-
-var outcomeNames = [...]string{
-	"allowed", "denied", "shadow_denied", "degraded_allowed", "degraded_denied", "failed_open", "failed_closed",
-	"key_error", "unasked", "cancelled", "banned", "invalid",
-}
-
-// String returns the word, e.g. "shadow_denied", or "unknown".
-func (o Outcome) String() string {
-	if int(o) >= len(outcomeNames) {
-		return "unknown"
-	}
-	return outcomeNames[o]
-}
-
 // evidence is everything that a verdict depends on.
 type evidence struct {
 	exempt  bool
@@ -264,29 +232,4 @@ func (e *evidence) failsClosed() bool {
 // refuse makes v the verdict of a request without a decision.
 func (v *Verdict) refuse(why refusal) {
 	v.Allowed, v.Status, v.RetryAfter, v.Delay = false, why.status, 0, 0
-}
-
-// outcome returns the outcome of a policy.
-func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
-	decided := p.Decision.Source != algorithms.Undecided
-	switch {
-	case why.err != nil:
-		return why.outcome
-	case p.Banned:
-		return OutcomeBanned
-	case p.Shadow && decided && !p.Decision.Allowed:
-		return OutcomeShadowDenied
-	case !decided && p.Decision.Allowed && v.Degraded:
-		return OutcomeFailedOpen
-	case !decided && p.Decision.Allowed:
-		return OutcomeUnasked
-	case v.Degraded && p.Decision.Allowed:
-		return OutcomeDegradedAllowed
-	case v.Degraded:
-		return OutcomeDegradedDenied
-	case p.Decision.Allowed:
-		return OutcomeAllowed
-	default:
-		return OutcomeDenied // also by a Memory that is full
-	}
 }
