@@ -115,7 +115,7 @@ func fetch(t *testing.T, handler http.Handler, method string, major int) string 
 	srv.StartTLS()
 	defer srv.Close()
 	client := srv.Client()
-	client.Timeout = 10 * time.Second
+	client.Timeout = time.Minute
 	if major == 1 {
 		client.Transport.(*http.Transport).TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	}

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 )
 
 // proxies are the trusted networks of the tests.
@@ -200,10 +199,8 @@ func TestIPLongHeaders(t *testing.T) {
 			chain[0] = "for=" + strings.ReplaceAll(chain[0], ", ", ", for=")
 		}
 		r := forwardedRequest(proxy, header, chain)
-		start := time.Now()
-		got, _ := IP(&IPOptions{Trusted: proxies, Header: header}).Of(r)
-		if took := time.Since(start); got != "ip=1.2.3.4" || took > 100*time.Millisecond {
-			t.Errorf("got %q of %s after %v, want %q within 100ms", got, header, took, "ip=1.2.3.4")
+		if got, _ := IP(&IPOptions{Trusted: proxies, Header: header}).Of(r); got != "ip=1.2.3.4" {
+			t.Errorf("got %q of %s, want %q", got, header, "ip=1.2.3.4")
 		}
 	}
 }

@@ -224,7 +224,7 @@ func TestReleaseOnShutdown(t *testing.T) {
 		}
 	})
 	<-held
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := errors.Join(srv.Config.Shutdown(ctx), m.Close(ctx)); err != nil {
 		t.Error(err)

@@ -176,8 +176,8 @@ func TestHangUpOverHTTP(t *testing.T) {
 	}
 	select {
 	case <-gone:
-	case <-time.After(5 * time.Second):
-		t.Fatal("the request was still held 5 s after its client had gone")
+	case <-time.After(time.Minute):
+		t.Fatal("the request was still held a minute after its client had gone")
 	}
 	if got := left(t, memory, p, "ip=127.0.0.1"); got != 2 {
 		t.Errorf("got %d places left, want 2", got)

@@ -29,7 +29,7 @@ func serveOver(t *testing.T, major int, h http.Handler) (string, *http.Client) {
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	client := srv.Client()
-	client.Timeout = 10 * time.Second
+	client.Timeout = time.Minute
 	if major == 1 {
 		client.Transport.(*http.Transport).TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	}

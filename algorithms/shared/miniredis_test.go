@@ -83,8 +83,8 @@ func TestMiniredisInAnAdoptersTest(t *testing.T) {
 			noon := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
 			m.SetTime(noon)
 			log := &logRecords{}
-			a := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Second})
-			b := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Second})
+			a := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Minute})
+			b := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Minute})
 			if err := a.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -107,8 +107,10 @@ func TestMiniredisInAnAdoptersTest(t *testing.T) {
 			want(a, true, "after FlushAll")
 			want(b, true, "after FlushAll")
 			want(a, false, "after both")
-			if got := log.messages(); len(got) > 0 {
-				t.Errorf("got log lines %q, want none", got)
+			for i, message := range log.messages() {
+				if log.attrOf(i, "reason") != reasonTimeout { // of a busy machine
+					t.Errorf("got the log line %q, want none", message)
+				}
 			}
 		})
 	}

@@ -34,13 +34,12 @@ func TestStallChargesNoRefusedCalls(t *testing.T) {
 			server.Stop()
 			c := startArrivals(t, limiter, 10*time.Millisecond, login)
 			time.Sleep(unhurried(5 * defaultDeadline))
+			refused := func() int { return len(c.of(func(a *arrival) bool { return a.err != nil })) }
+			redistest.Until(t, "calls are refused", func() bool { return refused() >= 5 })
 			c.dismiss()
 			server.Continue()
 			redistest.Until(t, "nothing is under way", func() bool { return limiter.redis.underWay() == 0 })
 			redistest.Until(t, "the circuit is closed", func() bool { return limiter.Stats().Fallback.Open == 0 })
-			if n := len(c.of(func(a *arrival) bool { return a.err != nil })); n < 5 {
-				t.Errorf("only %d calls were refused", n)
-			}
 			admitted += c.units()
 			redistest.UntilEmpty(t, "Redis holds what was admitted", func() string {
 				// On a busy machine a return itself may time out. Stats counts it.
@@ -80,6 +79,13 @@ func startTrial(t *testing.T, l *Limiter) *trial {
 		c.awaitRedis(t, time.Time{})
 	}
 	return tr
+}
+
+// awaitLocal waits until calls were decided without Redis. A busy machine may send none
+// for a while.
+func (tr *trial) awaitLocal(t *testing.T) {
+	t.Helper()
+	redistest.Until(t, "a call is decided locally", func() bool { return tr.limiter.Stats().Fallback.Local > 0 })
 }
 
 // settle ends the calls, and waits until nothing is under way and nothing is owed.
@@ -124,15 +130,13 @@ func TestStallKeepsTheSum(t *testing.T) {
 		tr := startTrial(t, must(t, clientOf(t, server.Addr(), nil), &Options{Instances: tt.instances}))
 		server.Stop()
 		time.Sleep(tt.stall)
+		tr.awaitLocal(t)
 		server.Continue()
 		tr.settle(t)
 		admitted, charged := tr.sums(t, server.Client())
 		s := tr.limiter.Stats().Fallback
 		if admitted != charged+int64(s.Lost) {
 			t.Errorf("got %d units admitted, and %d charged and %d lost", admitted, charged, s.Lost)
-		}
-		if s.Local == 0 {
-			t.Error("Redis decided all calls: nothing was tried")
 		}
 	})
 }
@@ -157,6 +161,7 @@ func TestOutageKeepsTheSumToWithinTheUnknown(t *testing.T) {
 		tr := startTrial(t, must(t, p.client, nil))
 		cause.begin(p)
 		time.Sleep(time.Second)
+		tr.awaitLocal(t)
 		cause.end(p)
 		tr.settle(t)
 		admitted, charged := tr.sums(t, p.server.Client())
@@ -164,8 +169,8 @@ func TestOutageKeepsTheSumToWithinTheUnknown(t *testing.T) {
 		if least := admitted - int64(s.Lost) - s.Unknown; charged > admitted || charged < least {
 			t.Errorf("got %d units charged, want %d to %d", charged, least, admitted)
 		}
-		if s.Local == 0 || s.Unknown < 0 {
-			t.Errorf("got %+v, want local decisions", s)
+		if s.Unknown < 0 {
+			t.Errorf("got %+v, want no negative count", s)
 		}
 	})
 }

@@ -103,6 +103,9 @@ func TestTroublesOfConnections(t *testing.T) {
 	})
 }
 
+// patient is so long that a busy machine sends a request, and answers a PING, before it ends.
+const patient = time.Second
+
 func TestTroublesOfWaits(t *testing.T) {
 	t.Parallel()
 	testMishaps(t, []mishap{
@@ -111,17 +114,17 @@ func TestTroublesOfWaits(t *testing.T) {
 			c := clientOf(t, server.Addr(), nil)
 			do(t, c, "ping")
 			server.Stop()
-			return newRedis(t, c, &Options{Deadline: 50 * time.Millisecond}).Allow(t.Context(), checksFor(perDay, "usr=1"))
+			return newRedis(t, c, &Options{Deadline: patient}).Allow(t.Context(), checksFor(perDay, "usr=1"))
 		}, "no answer within", "timeout failure executed"},
 		{"no answer to a new connection", func(t *testing.T) error {
 			server := redistest.Start(t)
 			server.Stop()
 			c := clientOf(t, server.Addr(), nil)
-			return newRedis(t, c, &Options{Deadline: 50 * time.Millisecond}).Allow(t.Context(), checksFor(perDay, "usr=1"))
+			return newRedis(t, c, &Options{Deadline: patient}).Allow(t.Context(), checksFor(perDay, "usr=1"))
 		}, "not sent within", "timeout failure"},
 		{"read timeout", func(t *testing.T) error {
 			server := redistest.Start(t)
-			c := clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+			c := clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = patient })
 			do(t, c, "ping")
 			server.Stop()
 			return ask(t, struct{ *redis.Client }{c}, "usr=1") // it keeps its own timeouts
@@ -129,20 +132,20 @@ func TestTroublesOfWaits(t *testing.T) {
 		{"read timeout of a new connection", func(t *testing.T) error {
 			server := redistest.Start(t)
 			server.Stop()
-			c := clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+			c := clientOf(t, server.Addr(), func(o *redis.Options) { o.ReadTimeout = patient })
 			return ask(t, struct{ *redis.Client }{c}, "usr=1")
 		}, "i/o timeout", "timeout failure executed"},
 		{"caller hung up", func(t *testing.T) error {
 			server := redistest.Start(t)
 			server.Stop()
 			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(20*time.Millisecond, cancel)
+			time.AfterFunc(patient, cancel)
 			return newRedis(t, struct{ *redis.Client }{clientOf(t, server.Addr(), nil)}, nil).Allow(ctx, checksFor(perDay, "usr=1"))
 		}, "no answer within", "timeout failure executed"},
 		{"caller's deadline", func(t *testing.T) error {
 			server := redistest.Start(t)
 			server.Stop()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), patient)
 			defer cancel()
 			return newRedis(t, clientOf(t, server.Addr(), nil), nil).Allow(ctx, checksFor(perDay, "usr=1"))
 		}, "no answer within", "timeout failure executed"},

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -159,7 +158,7 @@ func TestNotReadyForNow(t *testing.T) {
 	server := redistest.Start(t)
 	r := newRedis(t, server.Client(), nil)
 	server.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	if err := r.redis.ready(ctx); !errors.Is(err, ctx.Err()) || errors.Is(err, ErrMisconfigured) {
 		t.Errorf("got %v, want the end of the context", err)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -124,15 +125,22 @@ func TestNoRedis(t *testing.T) {
 			tt.lose(redis)
 			s := start(t, "-redis", "redis://"+redis.Addr())
 			wantDegraded(t, s)
-			s.says(t, gone, 1)
+			s.chargeUntil(t, gone, 1) // a busy process needs more failures to be sure
 			if log := s.log.String(); !strings.Contains(log, tt.reason) || !strings.Contains(log, redis.Addr()) {
 				t.Errorf("got log\n%s\nwant %s and the address in it", log, tt.reason)
 			}
 			tt.regain(redis)
 			s.says(t, back, 1)
-			if r := s.send(t, "POST /v1/login", right); r.status != http.StatusOK || r.left() != 4 {
-				t.Errorf("login after Redis came: got %d and %d left, want 200 and 4", r.status, r.left())
-			}
+			refused := 0 // by a busy process, which misses its deadline
+			redistest.Until(t, "Redis decides a login", func() bool {
+				r := s.send(t, "POST /v1/login", right)
+				if r.status == http.StatusServiceUnavailable {
+					refused++
+				} else if r.status != http.StatusOK || r.left() != 4 && refused == 0 {
+					t.Errorf("login after Redis came: got %d and %d left, want 200 and 4", r.status, r.left())
+				}
+				return r.status != http.StatusServiceUnavailable
+			})
 			s.says(t, gone, 1)
 		})
 	}
@@ -202,7 +210,7 @@ func TestRedisLosesItsRights(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	s := start(t, "-redis", "redis://"+redis.Addr())
-	admin := redis.Client()
+	admin, began := redis.Client(), time.Now()
 	for change := 1; change <= 2; change++ {
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
 			t.Fatal(err)
@@ -212,13 +220,13 @@ func TestRedisLosesItsRights(t *testing.T) {
 			return strings.Count(s.log.String(), gone) >= change
 		})
 		s.says(t, gone, change)
-		s.says(t, odd, 1)
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "+@all").Err(); err != nil {
 			t.Fatal(err)
 		}
 		s.says(t, back, change)
 	}
-	if !strings.Contains(s.log.String(), "reason=configuration") {
-		t.Errorf("got log\n%s\nwant the reason in it", s.log)
+	log, minutes := s.log.String(), int(time.Since(began)/time.Minute)
+	if n := strings.Count(log, odd); n < 1 || n > 1+minutes || !strings.Contains(log, "reason=configuration") {
+		t.Errorf("got log\n%s\nwant the misconfiguration once a minute, and the reason", log)
 	}
 }

@@ -169,7 +169,7 @@ func TestBuckets(t *testing.T) {
 // TestSMS: a queue of five, with one message every half second.
 func TestSMS(t *testing.T) {
 	backends(t, func(t *testing.T, args ...string) {
-		const sent = 8
+		const sent = 16
 		s := start(t, args...)
 		var (
 			wg     sync.WaitGroup

@@ -1,6 +1,7 @@
 // Package lab holds no code. Its folders are the programs that measure and trouble penstock:
 //
 //	bench    compares penstock with its peers: make bench
+//	hammer   loads a server, and waits as it asks: go -C internal/lab run ./hammer URL
 //	herd     simulates crowds of denied clients: make herd
 //	mutants  breaks the code that decides, and counts the changes that the tests notice: make mutants
 //	servers  runs the tests that need Redis on several servers: make test-servers

@@ -12,7 +12,6 @@ type Fault struct {
 	delay time.Duration // of Delay and DelayRequests
 	rate  int           // of Trickle, in bytes per second
 	text  string        // in lower case; empty: all requests
-	nth   int           // of the requests that contain the text; 0: all
 }
 
 type mode int
@@ -57,20 +56,13 @@ func BlackHole() Fault { return Fault{mode: blackHole} }
 // works on Linux only, where a listener with a full queue drops new arrivals.
 func Unreachable() Fault { return Fault{mode: unreachable} }
 
-// Refuse closes all connections and refuses new ones, as if no process listened. Containing and Nth do not apply.
+// Refuse closes all connections and refuses new ones, as if no process listened. Containing does not apply.
 func Refuse() Fault { return Fault{mode: refuse} }
 
 // Containing limits f to the requests that contain text, in any letter case. All other requests pass. With "evalsha",
 // for example, the handshake of a client passes.
 func (f Fault) Containing(text string) Fault {
 	f.text = strings.ToLower(text)
-	return f
-}
-
-// Nth limits f to the n-th request that contains the text. It counts from 1, over all connections, since the call of
-// Proxy.Set.
-func (f Fault) Nth(n int) Fault {
-	f.nth = n
 	return f
 }
 

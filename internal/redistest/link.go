@@ -75,7 +75,6 @@ func (l *link) forward(request []byte) bool {
 		return false
 	}
 	l.expect(f)
-	l.proxy.forwarded.Add(1)
 	_, err = server.Write(request)
 	return err == nil
 }

@@ -15,14 +15,13 @@ type Proxy struct {
 	target string
 	port   int
 
-	accepted, forwarded, struck atomic.Int64
+	struck atomic.Int64
 
 	running sync.WaitGroup // everything that Close waits for
 
 	mu       sync.Mutex
 	ended    bool
 	fault    Fault
-	seen     int // requests that concern the fault
 	door     door
 	listener *net.TCPListener // nil while the door is closed
 	waiting  []net.Conn       // fill the queue while the door is full
@@ -60,12 +59,6 @@ func (p *Proxy) listen() (err error) {
 // Addr returns host and port. They stay the same for the life of the Proxy.
 func (p *Proxy) Addr() string { return address(p.port) }
 
-// Accepted returns how many connections were accepted. It may not count a connection that has sent no request yet.
-func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
-
-// Forwarded returns how many requests went to the target, handshakes included.
-func (p *Proxy) Forwarded() int { return int(p.forwarded.Load()) }
-
 // Struck returns to how many requests a fault was applied.
 func (p *Proxy) Struck() int { return int(p.struck.Load()) }
 
@@ -79,7 +72,7 @@ func (p *Proxy) Set(f Fault) {
 		p.mu.Unlock()
 		return
 	}
-	p.fault, p.seen = f, 0
+	p.fault = f
 	err := p.turn(f.door())
 	p.mu.Unlock()
 	if err != nil {
@@ -146,7 +139,6 @@ func (p *Proxy) admit(l *net.TCPListener, conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
-	p.accepted.Add(1)
 	link := newLink(p, conn)
 	p.links[link] = true
 	p.running.Go(link.requests)
@@ -176,10 +168,6 @@ func (p *Proxy) judge(request []byte) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.fault.concerns(request) {
-		return Pass()
-	}
-	p.seen++
-	if p.fault.nth != 0 && p.fault.nth != p.seen {
 		return Pass()
 	}
 	p.struck.Add(1)

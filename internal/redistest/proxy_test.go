@@ -83,15 +83,12 @@ func wantKey(t *testing.T, s *Server, want string) {
 func TestProxyPassesAndCounts(t *testing.T) {
 	t.Parallel()
 	p := StartProxy(t, Start(t).Addr())
-	if p.Accepted() != 0 || p.Forwarded() != 0 {
-		t.Errorf("got %d connections and %d requests before the first", p.Accepted(), p.Forwarded())
-	}
 	first, second := visit(t, p), visit(t, p)
 	first.wantReply("INCR k", ":1")
 	second.wantReply("INCR k", ":2")
 	second.wantReply("INCR k", ":3")
-	if p.Accepted() != 2 || p.Forwarded() != 3 || p.Struck() != 0 {
-		t.Errorf("got %d connections, %d requests, %d struck; want 2, 3, 0", p.Accepted(), p.Forwarded(), p.Struck())
+	if got := p.Struck(); got != 0 {
+		t.Errorf("got %d struck, want none", got)
 	}
 	client := redis.NewClient(&redis.Options{Addr: p.Addr()})
 	defer client.Close()
@@ -223,8 +220,8 @@ func TestProxyIsABlackHole(t *testing.T) {
 	p.Set(Pass())
 	v.wantSilence("INCR k")
 	wantKey(t, s, "1")
-	if p.Accepted() != 2 || p.Forwarded() != 1 || p.Struck() != 2 {
-		t.Errorf("got %d connections, %d requests, %d struck; want 2, 1, 2", p.Accepted(), p.Forwarded(), p.Struck())
+	if got := p.Struck(); got != 2 {
+		t.Errorf("got %d struck, want 2", got)
 	}
 }
 
@@ -234,14 +231,10 @@ func TestProxyIsUnreachable(t *testing.T) {
 	v := visit(t, p)
 	for range 2 {
 		v.wantReply("PING", "+PONG")
-		accepted := p.Accepted()
 		p.Set(Unreachable())
 		v.wantSilence("PING")
 		if _, err := net.DialTimeout("tcp", p.Addr(), 50*time.Millisecond); !isTimeout(err) {
 			t.Errorf("got %v, want a timeout of the dial", err)
-		}
-		if got := p.Accepted(); got != accepted {
-			t.Errorf("got %d new connections, want none", got-accepted)
 		}
 		p.Set(Pass())
 		v = visit(t, p)
@@ -254,26 +247,14 @@ func TestProxyStrikesTheRequestsNamed(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
 	defer client.Close()
 	sha := client.ScriptLoad(t.Context(), "return redis.call('INCR', KEYS[1])").Val()
-	p.Set(Cut().Containing("EvalSHA").Nth(2))
-	for i, want := range []error{nil, io.EOF, nil, nil} {
-		if err := client.EvalSha(t.Context(), sha, []string{"k"}).Err(); err != want {
-			t.Errorf("call %d: got %v, want %v", i+1, err, want)
-		}
-		if got := client.Get(t.Context(), "k").Val(); got != string(rune('1'+i)) {
-			t.Errorf("after call %d: k is %s", i+1, got)
-		}
-	}
-	if got := p.Struck(); got != 1 {
-		t.Errorf("got %d struck, want 1", got)
-	}
-	p.Set(Cut().Containing("evalsha"))
+	p.Set(Cut().Containing("EvalSHA"))
 	for range 2 {
 		if err := client.EvalSha(t.Context(), sha, []string{"k"}).Err(); err != io.EOF {
 			t.Errorf("got %v, want %v", err, io.EOF)
 		}
 	}
-	if got := client.Get(t.Context(), "k").Val(); got != "6" {
-		t.Errorf("k is %s, want 6: each call once", got)
+	if got := client.Get(t.Context(), "k").Val(); got != "2" {
+		t.Errorf("k is %s, want 2: each call once", got)
 	}
 	p.Set(BlackHole().Containing("ping"))
 	visit(t, p).wantSilence("PING")
@@ -334,14 +315,14 @@ func TestProxyIsForManyGoroutines(t *testing.T) {
 				_, _ = conn.Write([]byte("PING\r\n"))
 				_, _ = conn.Read(make([]byte, 7))
 				_ = conn.Close()
-				_, _, _ = p.Accepted(), p.Forwarded(), p.Struck()
+				_ = p.Struck()
 			}
 		})
 	}
 	for range 2 {
 		group.Go(func() {
 			for range 10 {
-				for _, f := range []Fault{Cut(), Refuse(), Swallow().Nth(2), Unreachable(), BlackHole(), Trickle(1000), Pass()} {
+				for _, f := range []Fault{Cut(), Refuse(), Swallow().Containing("ping"), Unreachable(), BlackHole(), Trickle(1000), Pass()} {
 					p.Set(f)
 				}
 			}

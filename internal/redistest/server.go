@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	deadline = 10 * time.Second // for steps that take milliseconds on a healthy machine
-	attempts = 20               // to start a server on a free port before another process takes it
+	deadline = time.Minute // for steps that take milliseconds on a healthy machine
+	attempts = 20          // to start a server on a free port before another process takes it
 )
 
 var errPortTaken = errors.New("another process took the port")

@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-const deadline = 10 * time.Second // for what takes milliseconds
+const deadline = time.Minute // for what takes milliseconds
 
 // requestsOf returns a log of requests, each "METHOD path" a second after the one before.
 func requestsOf(requests ...string) string {

@@ -1,6 +1,6 @@
 // Command hammer is a load client that waits as the server asks:
 //
-//	go run ./examples/chi-server/playground/hammer http://127.0.0.1:8080/v1/orders/1
+//	go -C internal/lab run ./hammer http://127.0.0.1:8080/v1/orders/1
 package main
 
 import (

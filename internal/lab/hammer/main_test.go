@@ -18,7 +18,7 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-const deadline = 10 * time.Second // for anything that takes a healthy machine less than a second
+const deadline = time.Minute // for what takes a healthy machine less than a second
 
 // A text collects the output of a program. It is safe for concurrent use.
 type text struct {
