@@ -125,8 +125,8 @@ func (c *Cluster) followers(node *Server) string {
 			return fmt.Sprintf("master %s has no replica", r.Nodes[0].Addr)
 		}
 	}
-	if info := node.replication(); strings.Contains(info, "master_link_status:down") {
-		return "replica has no data yet"
+	if info := node.replication(); info == "" || strings.Contains(info, "master_link_status:down") {
+		return "replica has no data yet, or does not answer"
 	}
 	return ""
 }
