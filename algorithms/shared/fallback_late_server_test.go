@@ -90,9 +90,12 @@ func (s stalled) stall(t *testing.T, server *redistest.Server, l *Limiter, keys 
 	callers.Wait()
 	before, sent := l.Stats(), l.redis.underWay() == len(keys)
 	server.Continue()
-	redistest.Until(t, "everything is known and handed back", func() bool {
-		got := l.Stats().Fallback
-		return got.Open == 0 && got.Unknown == 0 && got.Owed == 0 && l.redis.underWay() == 0
+	redistest.UntilEmpty(t, "everything is known and handed back", func() string {
+		got, underWay := l.Stats().Fallback, l.redis.underWay()
+		if got.Open == 0 && got.Unknown == 0 && got.Owed == 0 && underWay == 0 {
+			return ""
+		}
+		return fmt.Sprintf("got %+v, %d under way", got, underWay)
 	})
 	held := func() (sum int64) {
 		for _, key := range keys {
