@@ -26,7 +26,7 @@ func startPair(t *testing.T) *pair {
 	t.Helper()
 	redis := redistest.Start(t)
 	start := func() *server {
-		return start(t, "-redis", "redis://"+redis.Addr(), "-trusted-proxies", "127.0.0.0/8")
+		return startForOutages(t, "-redis", "redis://"+redis.Addr(), "-trusted-proxies", "127.0.0.0/8")
 	}
 	pace := time.NewTicker(150 * time.Millisecond)
 	t.Cleanup(pace.Stop)

@@ -48,6 +48,7 @@ const (
 type config struct {
 	addr, prefix, adminToken string
 	redis                    *redisurl.URL // nil: in memory
+	deadline                 time.Duration // of Redis; 0 means the limiter's default
 	trusted                  []netip.Prefix
 	headers                  headers.Dialect
 	page                     *playground.Options

@@ -56,7 +56,7 @@ func TestNoOutage(t *testing.T) {
 		phase  = 600 * time.Millisecond
 	)
 	redis := redistest.Start(t)
-	s := start(t, "-redis", "redis://"+redis.Addr())
+	s := startForOutages(t, "-redis", "redis://"+redis.Addr())
 	s.client.Transport.(*http.Transport).MaxIdleConnsPerHost = 50
 
 	loads := []*load{{senders: 10, route: route{

@@ -61,7 +61,7 @@ func wantDegraded(t *testing.T, s *server) {
 func TestOutageLog(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := start(t, "-redis", "redis://"+redis.Addr())
+	s := startForOutages(t, "-redis", "redis://"+redis.Addr())
 	redis.Kill()
 	s.send(t, "POST /v1/login", right)
 	s.chargeUntil(t, gone, 1)
@@ -94,7 +94,7 @@ func TestOutageLog(t *testing.T) {
 func TestRedisDies(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := start(t, "-redis", "redis://"+redis.Addr())
+	s := startForOutages(t, "-redis", "redis://"+redis.Addr())
 	redis.Kill()
 	wantDegraded(t, s)
 	s.says(t, `"ratelimit: fail-closed refusal" policy=login`, 1)
@@ -123,7 +123,7 @@ func TestNoRedis(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
 			tt.lose(redis)
-			s := start(t, "-redis", "redis://"+redis.Addr())
+			s := startForOutages(t, "-redis", "redis://"+redis.Addr())
 			wantDegraded(t, s)
 			s.chargeUntil(t, gone, 1) // a busy process needs more failures to be sure
 			if log := s.log.String(); !strings.Contains(log, tt.reason) || !strings.Contains(log, redis.Addr()) {
@@ -183,7 +183,7 @@ func TestUnfitTLS(t *testing.T) {
 func TestOneSideSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"redis://" + redistest.StartTLS(t).Addr(), "rediss://" + redistest.Start(t).Addr() + "?dial_timeout=1s"} {
-		s := start(t, "-redis", url)
+		s := startForOutages(t, "-redis", url)
 		wantDegraded(t, s)
 		s.says(t, `level=WARN msg="Redis not ready"`, 1)
 		s.says(t, "check that the server and its Sentinels speak TLS exactly if the client has a TLSConfig", 1)
@@ -209,7 +209,7 @@ func wantUnfit(t *testing.T, url, addr, says, advice string) {
 func TestRedisLosesItsRights(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := start(t, "-redis", "redis://"+redis.Addr())
+	s := startForOutages(t, "-redis", "redis://"+redis.Addr())
 	admin, began := redis.Client(), time.Now()
 	for change := 1; change <= 2; change++ {
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {

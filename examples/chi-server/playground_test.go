@@ -67,7 +67,7 @@ func TestDemoIsGuarded(t *testing.T) {
 // TestDemoOutage: the simulated outage does not reach the API.
 func TestDemoOutage(t *testing.T) {
 	t.Parallel()
-	s := start(t, "-redis", "redis://"+redistest.Start(t).Addr(), "-demo-outage")
+	s := startForOutages(t, "-redis", "redis://"+redistest.Start(t).Addr(), "-demo-outage")
 	if r := s.send(t, "POST /demo/outage", `{"gone":true}`); r.status != http.StatusNoContent {
 		t.Fatalf("got %d, want 204", r.status)
 	}

@@ -106,7 +106,7 @@ func healthy(t *testing.T) scene {
 func refused(t *testing.T) scene {
 	t.Helper()
 	redis := redistest.Start(t)
-	s := start(t, "-redis", "redis://"+redis.Addr())
+	s := startForOutages(t, "-redis", "redis://"+redis.Addr())
 	admin := redis.Client()
 	return scene{"refused", s.url, func(t *testing.T) {
 		if err := admin.Do(t.Context(), "acl", "setuser", "default", "-evalsha", "-eval").Err(); err != nil {
@@ -122,7 +122,7 @@ func refused(t *testing.T) scene {
 func flapping(t *testing.T) scene {
 	t.Helper()
 	redis := redistest.Start(t)
-	s := start(t, "-redis", "redis://"+redis.Addr())
+	s := startForOutages(t, "-redis", "redis://"+redis.Addr())
 	deaths := 0
 	return scene{"flapping", s.url, func(t *testing.T) {
 		if deaths == 5 {
