@@ -3,6 +3,7 @@
 package keyfunc
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
@@ -10,6 +11,8 @@ import (
 
 func init() {
 	keyaccess.Forms = func(key any) [][]string { return key.(Key).forms() }
+	keyaccess.Addresses = func(key any, a netip.Addr) []string { return key.(Key).addresses(a) }
+	keyaccess.Escape = func(value string) string { return string(appendEscaped(nil, value)) }
 	keyaccess.NoLookup = func(request any, on bool) { request.(*Request).noLookup = on }
 	keyaccess.Identify = func(request any, id, tier string) { request.(*Request).known = Identity{ID: id, Tier: tier} }
 }
@@ -24,4 +27,15 @@ func (k Key) forms() [][]string {
 		forms[i] = slices.Clone(form)
 	}
 	return forms
+}
+
+// addresses returns the parts that k makes of an address.
+func (k Key) addresses(a netip.Addr) (parts []string) {
+	if k.def == nil {
+		return nil
+	}
+	for _, p := range k.def.ips {
+		parts = appendNew(parts, []string{string(p.appendAddr([]byte("ip="), a.Unmap().WithZone("")))})
+	}
+	return parts
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -38,6 +39,26 @@ func TestForms(t *testing.T) {
 			if got := strings.Join(all, ", "); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
+		}
+	}
+}
+
+// TestAddresses: each part of a Key that has an address cuts it to its own prefix.
+func TestAddresses(t *testing.T) {
+	wide := IP(&IPOptions{IPv6Bits: 48})
+	for _, tt := range []struct {
+		key           Key
+		address, want string
+	}{
+		{Key{}, "192.0.2.1", ""},
+		{Const("a"), "192.0.2.1", ""},
+		{Peer(), "::ffff:192.0.2.1", "ip=192.0.2.1"},
+		{IP(nil), "2001:db8:1:2::3%eth0", "ip=2001:db8:1:2::/64"},
+		{Join(FirstOf(wide, IP(nil)), Route()), "2001:db8:1:2::3", "ip=2001:db8:1::/48 ip=2001:db8:1:2::/64"},
+		{FirstOf(wide, Join(wide, Const("a"))), "2001:db8:1:2::3", "ip=2001:db8:1::/48"},
+	} {
+		if got := strings.Join(keyaccess.Addresses(tt.key, netip.MustParseAddr(tt.address)), " "); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.address, got, tt.want)
 		}
 	}
 }

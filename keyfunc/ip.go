@@ -79,7 +79,7 @@ func newIPKey(p *ipPolicy, misconfigurations ...error) Key {
 		}
 		return p.append(append(dst, "ip="...), finder, q.Request), "", nil
 	}, Info{Kinds: []string{"ip"}, Address: true, ByClientIP: p.shared}, misconfigurations...)
-	k.def.ip = p
+	k.def.ip, k.def.ips = p, []*ipPolicy{p}
 	return k
 }
 

@@ -38,7 +38,7 @@ func Join(keys ...Key) Key {
 		}
 		return dst, tier, nil
 	}, partsInfo(parts), misconfigurations...)
-	k.def.forms = formsOf(parts, joinForms)
+	k.def.forms, k.def.ips = formsOf(parts, joinForms), ipsOf(parts)
 	return k
 }
 
@@ -67,7 +67,7 @@ func FirstOf(keys ...Key) Key {
 		}
 		return nil, "", missing
 	}, partsInfo(parts), misconfigurations...)
-	k.def.forms = formsOf(parts, eitherForm)
+	k.def.forms, k.def.ips = formsOf(parts, eitherForm), ipsOf(parts)
 	k.def.route = slices.ContainsFunc(parts, func(p *definition) bool { return p.route })
 	return k
 }
@@ -116,6 +116,14 @@ func partsInfo(parts []*definition) Info {
 func formsOf(parts []*definition, add func(all, part [][]string) [][]string) (all [][]string) {
 	for _, p := range parts {
 		all = add(all, p.forms)
+	}
+	return all
+}
+
+// ipsOf returns all policies of addresses.
+func ipsOf(parts []*definition) (all []*ipPolicy) {
+	for _, p := range parts {
+		all = append(all, p.ips...)
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware/internal/topk"
 )
 
 // after draws the consequences of the verdict.
@@ -24,6 +25,7 @@ func (q *request) after() {
 	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
 		q.countDenials()
 	}
+	q.countCandidates()
 	if len(q.m.observers) > 0 {
 		q.report()
 	}
@@ -77,25 +79,50 @@ func (q *request) shadowDenied() bool {
 // countDenials remembers the keys that were denied, and counts denials towards
 // bans.
 func (q *request) countDenials() {
-	now := q.start
-	if now == 0 {
-		now = time.Since(q.m.made)
-	}
+	now := q.began()
 	for i := range q.verdict.Policies {
 		a, p := &q.parts[i], &q.verdict.Policies[i]
 		if p.Decision.Allowed || q.refusal.err != nil || q.asked() && !p.Banned && p.Decision.Source == algorithms.Undecided {
 			continue
 		}
-		key := q.key(a)
-		hash := a.hash
-		if hash == 0 {
-			hash = maphash.String(keySeed, key)
-		}
-		a.policy.denied.Add(hash, key, now)
+		q.tally(a, a.policy.denied, now)
 		if q.asked() && a.policy.bans != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
-			q.m.countTowardsBan(a.policy, strings.Clone(key)) // its bytes are the request's
+			q.m.countTowardsBan(a.policy, strings.Clone(q.key(a))) // its bytes are the request's
 		}
 	}
+}
+
+// countCandidates remembers the keys that candidates would deny.
+func (q *request) countCandidates() {
+	for i := range q.parts {
+		a := &q.parts[i]
+		if a.candidate < 0 {
+			continue
+		}
+		if d := &q.checks[a.candidate].Decision; !d.Allowed && d.Source != algorithms.Undecided {
+			q.tally(a, a.policy.wouldDeny, q.began())
+		}
+	}
+}
+
+// tally counts a part's key.
+func (q *request) tally(a *part, t *topk.Tally, now time.Duration) {
+	key, hash, note := q.key(a), a.hash, topk.Note{Tier: a.tier}
+	if hash == 0 {
+		hash = maphash.String(keySeed, key)
+	}
+	if a.limitOf {
+		note.LimitOf = a.limit
+	}
+	t.Add(hash, key, note, now)
+}
+
+// began returns when the request began, since m was made.
+func (q *request) began() time.Duration {
+	if q.start == 0 {
+		return time.Since(q.m.made)
+	}
+	return q.start
 }
 
 // keySeed makes the hashes that distinguish keys. All Middlewares of the
@@ -126,6 +153,6 @@ func (q *request) reportDivergences(ctx context.Context) {
 		if live.Source == algorithms.Undecided || candidate.Source == algorithms.Undecided || live.Allowed == candidate.Allowed {
 			continue
 		}
-		q.m.observe(ctx, &Event{Kind: Diverged, Policy: a.policy.Name, Live: *live, Candidate: *candidate})
+		q.m.observe(ctx, &Event{Kind: Diverged, Policy: a.policy.Name, Live: *live, Candidate: *candidate, Key: q.m.show(q.key(a))})
 	}
 }

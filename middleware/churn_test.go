@@ -73,7 +73,7 @@ func churn(t *testing.T, wrap func(algorithms.Limiter) algorithms.Limiter) {
 			}
 		},
 		func(r *rand.Rand) error {
-			_, err := operator.Explain(context.Background(), console.Subject{Policy: "tokens", Key: "ip=192.0.2.1"})
+			_, err := operator.Who(context.Background(), console.Subject{Policy: "tokens", Key: "ip=192.0.2.1"})
 			return err
 		},
 	} {

@@ -45,6 +45,7 @@ type policy struct {
 	bans      *ban.Bans // nil: none
 	settling  settle.Policy
 	denied    *topk.Tally
+	wouldDeny *topk.Tally // by the candidate
 	findings  *findings.Policy
 }
 
@@ -118,7 +119,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	}
 	info, _ := p.Key.Inspect() // it is valid
 	compiled := &policy{
-		Policy: p, base: base, tiers: make(map[string]*limit, len(p.Tiers)), denied: new(topk.Tally),
+		Policy: p, base: base, tiers: make(map[string]*limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally),
 		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, "rt")),
 	}
 	compiled.settling = settle.Policy{
@@ -138,14 +139,17 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	}
 	if p.Candidate != nil {
 		compiled.candidate = &limit{Limit: *p.Candidate}
-		compiled.trial = p.Name + "~candidate"
+		compiled.trial = p.Name + candidateSuffix
 	}
 	return compiled, err
 }
 
+// candidateSuffix follows the name of a policy in the name of its candidate.
+const candidateSuffix = "~candidate"
+
 // replace keeps what requests have shown of the policy that p replaces.
 func (p *policy) replace(old *policy) {
-	p.denied, p.settling.Holds = old.denied, old.settling.Holds
+	p.denied, p.wouldDeny, p.settling.Holds = old.denied, old.wouldDeny, old.settling.Holds
 	p.findings.Replace(old.findings)
 }
 

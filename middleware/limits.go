@@ -45,6 +45,7 @@ func (q *request) choose(a *part, tier string) {
 	}
 	if p.LimitOf != nil {
 		if own, ok := p.LimitOf(q.http.Request); ok && q.replace(a, own, "LimitOf") {
+			a.limitOf = true
 			return
 		}
 	}

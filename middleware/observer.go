@@ -45,6 +45,9 @@ type Event struct {
 
 	// Live and Candidate are the decisions of the policy's two limits (Diverged).
 	Live, Candidate algorithms.Decision
+
+	// Key is the client that they differ about, as [Offender] shows it (Diverged).
+	Key string
 }
 
 // An EventKind is the kind of an [Event].

@@ -32,6 +32,9 @@ type Override struct {
 
 	// Until is when the override ends; the zero Time means never.
 	Until time.Time `json:"until,omitzero"`
+
+	// Since is when it was set. Tables of package overrides write it.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // A Mode says how a policy applies to the keys of an override.

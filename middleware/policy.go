@@ -96,7 +96,8 @@ type Policy struct {
 	Shadow bool
 
 	// Candidate is a limit to try beside Limit, in a count of its own; nil means
-	// none. [Diverged] reports requests that it would decide otherwise.
+	// none. [Diverged] reports requests that it would decide otherwise, and
+	// TopDenied(name + "~candidate") the clients that it would deny.
 	Candidate *algorithms.Limit
 }
 

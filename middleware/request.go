@@ -56,6 +56,7 @@ type part struct {
 	limit      algorithms.Limit // in force
 	configured *limit           // the limit of the configuration; nil if dynamic
 	dynamic    bool             // an override or LimitOf chose the limit
+	limitOf    bool             // LimitOf did
 	concurrent bool             // the limit is Concurrent
 	cost       int64
 

@@ -3,8 +3,11 @@
 package ratelimit
 
 import (
+	"strings"
 	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/hashed"
 )
 
@@ -26,24 +29,37 @@ type Offender struct {
 	// Of is Denied of all keys in the same time.
 	Of uint64
 
-	// First and Last are its first and last denial since the policy began to count
-	// it.
+	// First is its first denial after an hour without any, or since the policy
+	// began to count it. Last is its last denial.
 	First, Last time.Time
+
+	// Tier is the tier of its last denial, if Policy.Tiers has it.
+	Tier string
+
+	// LimitOf is what Policy.LimitOf returned at its last denial; zero: nothing.
+	LimitOf algorithms.Limit
 }
 
 // TopDenied returns up to n keys that a policy denied most within the last ten
 // to twenty minutes, the most denied first, or nil. It includes every key with
-// more than a 128th of the denials.
+// more than a 128th of the denials. "orders~candidate" is the candidate of the
+// policy "orders", which would deny the keys.
 func (m *Middleware) TopDenied(policy string, n int) []Offender {
+	policy, candidate := strings.CutSuffix(policy, candidateSuffix)
 	p := m.config.Load().policy(policy)
 	if p == nil {
 		return nil
 	}
-	top, total := p.denied.Top(time.Since(m.made))
+	tally := p.denied
+	if candidate {
+		tally = p.wouldDeny
+	}
+	top, total := tally.Top(time.Since(m.made))
 	var offenders []Offender
 	for _, e := range top[:min(max(0, n), len(top))] {
 		offenders = append(offenders, Offender{
 			Key: m.show(e.Key), Plain: e.Key, Denied: e.Count, Error: e.Error, Of: total, First: m.made.Add(e.First), Last: m.made.Add(e.Last),
+			Tier: e.Note.Tier, LimitOf: e.Note.LimitOf,
 		})
 	}
 	return offenders
@@ -55,4 +71,14 @@ func (m *Middleware) show(key string) string {
 		return key
 	}
 	return hashed.Key(key)
+}
+
+func init() {
+	access.ClientIP = func(m any) any { return m.(*Middleware).clientIP }
+	access.Routes = func(m any, policy string) []string {
+		if p := m.(*Middleware).config.Load().policy(policy); p != nil {
+			return p.findings.Routes()
+		}
+		return nil
+	}
 }

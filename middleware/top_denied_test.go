@@ -1,6 +1,8 @@
 package ratelimit_test
 
 import (
+	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 // deny has policies that admit no client deny a client n times.
@@ -54,6 +57,62 @@ func TestTopDenied(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTopDeniedOfACandidate: it lists the clients that the candidate would deny, and its event names them. The live list
+// stays empty.
+func TestTopDeniedOfACandidate(t *testing.T) {
+	p, candidate := byIP("p", hourly), algorithms.TokenBucket(1, time.Hour)
+	p.Candidate = &candidate
+	var diverged []string
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.ObserverFunc(func(_ context.Context, e ratelimit.Event) {
+		if e.Kind == ratelimit.Diverged {
+			diverged = append(diverged, e.Key)
+		}
+	})}}, p)
+	deny(m, "192.0.2.1", 3)
+	deny(m, "192.0.2.2", 1)
+	got := m.TopDenied("p~candidate", 10)
+	if len(got) != 1 || got[0].Plain != "ip=192.0.2.1" || got[0].Denied != 2 || len(m.TopDenied("p", 10)) != 0 {
+		t.Errorf("got %+v, and live %+v, want one client with two denials, and none", got, m.TopDenied("p", 10))
+	}
+	if want := "ip=#" + shaOf("ip=192.0.2.1"); len(diverged) != 2 || diverged[0] != want {
+		t.Errorf("got events about %q, want two about %s", diverged, want)
+	}
+	if err := m.Update(p); err != nil || len(m.TopDenied("p~candidate", 10)) != 1 {
+		t.Errorf("got %+v after an Update, %v, want the same client", m.TopDenied("p~candidate", 10), err)
+	}
+}
+
+// TestTopDeniedKnowsTheLimit: the tier of the last denial, and the limit of LimitOf, but not an override's.
+func TestTopDeniedKnowsTheLimit(t *testing.T) {
+	table, own := overrides.NewMemory(), algorithms.Nobody()
+	p := byPlan("p", algorithms.Nobody(), map[string]algorithms.Limit{"pro": algorithms.Nobody()})
+	p.LimitOf = func(r *http.Request) (algorithms.Limit, bool) { return own, r.Header.Get("X-Own") != "" }
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table}, p)
+	for _, tt := range []struct {
+		r       *http.Request
+		tier    string
+		limitOf algorithms.Limit
+	}{
+		{onPlan(from("192.0.2.1"), "pro"), "pro", algorithms.Limit{}},
+		{onPlan(from("192.0.2.1"), "unknown"), "", algorithms.Limit{}},
+		{with(onPlan(from("192.0.2.1"), "pro"), "X-Own", "1"), "pro", own},
+	} {
+		if _, err := m.Check(tt.r); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.TopDenied("p", 1)[0]; got.Tier != tt.tier || got.LimitOf != tt.limitOf {
+			t.Errorf("got %+v, want tier %q and %v", got, tt.tier, tt.limitOf)
+		}
+	}
+	if err := table.Set(t.Context(), "p", "usr=me", ratelimit.Override{Limit: own}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = m.Check(with(onPlan(from("192.0.2.1"), "pro"), "X-Own", "1"))
+	if got := m.TopDenied("p", 1)[0]; got.LimitOf != (algorithms.Limit{}) {
+		t.Errorf("got %v under an override, want none", got.LimitOf)
+	}
 }
 
 // TestTopDeniedIsNotAboutTrouble: a client that is refused without a decision is not listed.

@@ -109,11 +109,7 @@ func TestPoliciesAreCopied(t *testing.T) {
 	p.Candidate = &candidate
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{}, p)
 	p.Tiers["t"], candidate = algorithms.Nobody(), algorithms.Nobody()
-	e, err := console.New(m).Explain(context.Background(), console.Subject{Policy: "p", Key: "usr=me", Tier: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range e.Limits {
+	for _, l := range ratelimit.Must(console.New(m).Who(context.Background(), console.Subject{Policy: "p", Key: "usr=me"}))[0].Limits {
 		if l.Limit != hourly {
 			t.Errorf("got %v for %v, want the limit that New was given", l.Limit, l.Reason)
 		}

@@ -66,7 +66,7 @@ func TestConsole(t *testing.T) {
 		if r := s.send(t, "GET /nothing", ""); r.status != http.StatusTooManyRequests || !strings.Contains(r.body, "abnormal-usage-detected") {
 			t.Errorf("banned: got %d and %s", r.status, r.body)
 		}
-		if got := s.operate(t, "GET /admin/keys?policy=unmatched&key="+local, "", http.StatusOK); !strings.Contains(got, `"reason":"ban"`) {
+		if got := s.operate(t, "GET /admin/who?ip=127.0.0.1", "", http.StatusOK); !strings.Contains(got, `"says": "unmatched denies ip=127.0.0.1 until an operator ends it: it is banned"`) {
 			t.Errorf("got %s, want the ban", got)
 		}
 		s.operate(t, "POST /admin/unban", `{"policy":"unmatched","key":"`+local+`"}`, http.StatusNoContent)

@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 type operatorKey struct{}
@@ -28,31 +26,39 @@ func operator(ctx context.Context) string {
 }
 
 // named is the part of a request that names a subject.
-type named struct{ Policy, Key, ID, IP string }
+type named struct{ Policy, Key, Usr, IP string }
 
-func (n named) subject() (Subject, error) {
-	s := Subject{Policy: n.Policy, Key: n.Key, ID: n.ID}
-	if n.IP == "" {
-		return s, nil
+func (n named) subject() (s Subject, err error) {
+	given := 0
+	for name, value := range map[string]string{"key": n.Key, account: n.Usr, address: n.IP} {
+		if value != "" {
+			given++
+			s, err = subjectOf(name, value)
+		}
 	}
-	var err error
-	if s.IP, err = netip.ParseAddr(n.IP); err != nil {
-		return Subject{}, &refusal{http.StatusBadRequest, "ip is not an IP address"}
+	if given != 1 {
+		return s, Subject{}.validate()
 	}
-	return s, nil
+	s.Policy = n.Policy
+	return s, err
 }
 
-// resolve returns the subject with the text of its key.
-func (h *handler) resolve(n named) (Subject, error) {
+// resolve returns the subject with the text of its key; with prefix also of a first
+// part of keys, or everyone.
+func (h *handler) resolve(n named, prefix bool) (Subject, error) {
 	s, err := n.subject()
-	if err != nil || n.Policy == overrides.All {
+	if err != nil {
 		return s, err
 	}
-	t, err := h.console.target(s)
+	if prefix {
+		key, err := h.console.place(s)
+		return Subject{Policy: s.Policy, Key: key}, err
+	}
+	t, err := h.console.one(s)
 	if err != nil {
 		return Subject{}, err
 	}
-	return t.Subject, nil
+	return Subject{Policy: s.Policy, Key: t.key}, nil
 }
 
 // changed logs a change, unless err is why there is none, and returns err.
@@ -68,7 +74,7 @@ func (h *handler) reset(r *http.Request) (any, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	s, err := h.resolve(body.named)
+	s, err := h.resolve(body.named, false)
 	if err == nil {
 		err = h.console.Reset(r.Context(), s)
 	}
@@ -78,18 +84,16 @@ func (h *handler) reset(r *http.Request) (any, error) {
 func (h *handler) grant(r *http.Request) (any, error) {
 	var body struct {
 		named
-		Tier  string
 		Units int64
 	}
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	s, err := h.resolve(body.named)
+	s, err := h.resolve(body.named, false)
 	if err == nil {
-		s.Tier = body.Tier
 		err = h.console.Grant(r.Context(), s, body.Units)
 	}
-	return nil, h.changed(r, err, "grant", s, "tier", s.Tier, "units", body.Units)
+	return nil, h.changed(r, err, "grant", s, "units", body.Units)
 }
 
 func (h *handler) ban(r *http.Request) (any, error) {
@@ -100,7 +104,7 @@ func (h *handler) ban(r *http.Request) (any, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	s, err := h.resolve(body.named)
+	s, err := h.resolve(body.named, true)
 	if err == nil {
 		err = h.console.Ban(r.Context(), s, body.Until)
 	}
@@ -112,7 +116,7 @@ func (h *handler) unban(r *http.Request) (any, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	s, err := h.resolve(body.named)
+	s, err := h.resolve(body.named, true)
 	if err == nil {
 		err = h.console.Unban(r.Context(), s)
 	}
@@ -129,8 +133,8 @@ func instant(t time.Time) string {
 
 // place returns the part of a request to /overrides/{policy} that names a subject.
 func place(r *http.Request) (named, error) {
-	query, err := parameters(r, "key", "id", "ip")
-	return named{r.PathValue("policy"), query["key"], query["id"], query["ip"]}, err
+	query, err := parameters(r, "key", account, address)
+	return named{r.PathValue("policy"), query["key"], query[account], query[address]}, err
 }
 
 func (h *handler) set(r *http.Request) (any, error) {
@@ -142,7 +146,7 @@ func (h *handler) set(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := h.resolve(n)
+	s, err := h.resolve(n, true)
 	if err == nil {
 		err = h.console.set(r.Context(), s, o)
 	}
@@ -186,7 +190,7 @@ func (h *handler) clear(r *http.Request) (any, error) {
 	if err == nil {
 		err = edit.Clear(r.Context(), s.Policy, s.Key)
 	}
-	if _, foreign := h.resolve(n); foreign != nil {
+	if _, foreign := h.resolve(n, true); foreign != nil {
 		s.Key = "(not a key of the policy)" // it may be a secret
 	}
 	return nil, h.changed(r, err, "clear", s)
@@ -196,7 +200,7 @@ func (h *handler) clear(r *http.Request) (any, error) {
 // key that the policy never makes, because other programs write to the table, and
 // policies change.
 func (h *handler) find(ctx context.Context, edit editor, n named) (Subject, error) {
-	s, err := h.resolve(n)
+	s, err := h.resolve(n, true)
 	if n.Key == "" || !errors.Is(err, algorithms.ErrInvalid) {
 		return s, err
 	}
@@ -208,4 +212,37 @@ func (h *handler) find(ctx context.Context, edit editor, n named) (Subject, erro
 		return Subject{Policy: n.Policy, Key: n.Key}, nil
 	}
 	return Subject{}, err
+}
+
+func (h *handler) allOverrides(r *http.Request) (any, error) {
+	query, err := parameters(r, "since")
+	if err != nil {
+		return nil, err
+	}
+	since, err := instantOf(query["since"])
+	if err != nil {
+		return nil, err
+	}
+	return h.console.Overrides(r.Context(), since)
+}
+
+func (h *handler) clearAll(r *http.Request) (any, error) {
+	query, err := parameters(r, "since")
+	if err != nil {
+		return nil, err
+	}
+	since, err := instantOf(query["since"])
+	if err == nil && since.IsZero() {
+		err = &refusal{http.StatusBadRequest, "want since=, such as 2026-11-26T14:00:00Z or 1h"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := h.console.ClearOverrides(r.Context(), since)
+	for policy, keys := range all {
+		for key := range keys {
+			_ = h.changed(r, err, "clear", Subject{Policy: policy, Key: key}, "since", since.Format(time.RFC3339))
+		}
+	}
+	return all, err
 }

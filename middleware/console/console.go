@@ -1,14 +1,16 @@
-// Package console lets operators look at the limits of one client, and help or
-// stop that client: from Go, or with [Console.Handler] as JSON over HTTP.
+// Package console answers the questions of operators, and helps or stops a client:
+// from Go, or with [Console.Handler] as JSON over HTTP.
 //
-// A [Subject] names one key of a policy, such as usr=42 or ip=192.0.2.1. For an
-// address, the console calls the policy's Key with a request that has only this
-// address.
+//	why is a client denied?              Who
+//	who is denied, and was not before?   Denied
+//	which overrides are set, since when? Overrides
+//	help a client                        Grant, Reset
+//	stop a client                        Ban, Unban
 //
-// The console refuses a key that the policy never makes, but cannot know which
-// accounts exist. The error does not quote the key, which may be a secret.
-// ip=ADDRESS is also a key of policies that read API keys or have a
-// keyfunc.Custom.
+// A [Subject] names a client or a key. The console refuses a key that the policy
+// never makes, but cannot know which accounts exist. The error does not quote the
+// key, which may be a secret. ip=ADDRESS is also a key of policies that read API
+// keys or have a keyfunc.Custom: they count unknown keys for the address.
 package console
 
 import (
@@ -16,6 +18,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -38,21 +41,33 @@ type Console struct{ all []*ratelimit.Middleware }
 // override of all policies goes to the first Middleware's.
 func New(all ...*ratelimit.Middleware) *Console { return &Console{all: slices.Clone(all)} }
 
-// A Subject is one key of a policy. The zero Subject is invalid.
+// A Subject is a client, or one of its keys. The zero Subject is invalid.
 type Subject struct {
+	// Policy is the policy's name, or overrides.All for a ban in all policies. Who
+	// takes empty for all policies.
 	Policy string
 
-	// Exactly one of these fields names the key.
-	Key string     // its text, e.g. "ip=192.0.2.1", or as TopDenied shows it on this instance
+	// Exactly one of these fields names the client.
+	Key string     // a text of keyfunc, e.g. "ip=192.0.2.1", or as TopDenied shows it on this instance
 	ID  string     // the account, as in keyfunc.Identity
 	IP  netip.Addr // the client's address
+}
 
-	// Tier is for Explain and Grant; empty means none.
-	Tier string
+func (s Subject) validate() error {
+	named := 0
+	for _, given := range []bool{s.Key != "", s.ID != "", s.IP.IsValid()} {
+		if given {
+			named++
+		}
+	}
+	if named != 1 {
+		return fmt.Errorf("ratelimit: %w: want exactly one of key, account (usr) and address (ip)", algorithms.ErrInvalid)
+	}
+	return nil
 }
 
 var (
-	// ErrNotFound: there is no such policy, tier or ban.
+	// ErrNotFound: there is no such policy, ban or denied key.
 	ErrNotFound = errors.New("not found")
 
 	// ErrUneditable: Options.Overrides is nil or read-only, or a shadow policy
@@ -62,9 +77,10 @@ var (
 
 // A target is a subject, its policy, and its override.
 type target struct {
-	Subject  // Key is set, and neither ID nor IP
+	key      string
 	m        *ratelimit.Middleware
 	policy   *ratelimit.Policy
+	texts    *texts
 	override *ratelimit.Override // in force; nil: none
 }
 
@@ -80,62 +96,92 @@ func (c *Console) policy(name string) (*ratelimit.Middleware, *ratelimit.Policy)
 	return nil, nil
 }
 
-// target returns the target of a subject whose key the policy may make.
-func (c *Console) target(s Subject) (*target, error) {
+// target returns the target of a subject whose key the policy may make, or with
+// prefix may begin with.
+func (c *Console) target(s Subject, prefix bool) (*target, error) {
 	m, p := c.policy(s.Policy)
 	if p == nil {
 		return nil, fmt.Errorf("ratelimit: policy %q: %w", s.Policy, ErrNotFound)
 	}
-	if _, found := p.Tiers[s.Tier]; s.Tier != "" && !found {
-		return nil, fmt.Errorf("ratelimit: tier %q of policy %q: %w", s.Tier, s.Policy, ErrNotFound)
-	}
-	s.Key = revealed(m, s)
-	key, err := textsOf(p).of(s)
+	texts := textsOf(m, p)
+	plain, err := c.reveal(s.Key)
 	if err != nil {
 		return nil, err
 	}
-	t := &target{Subject: Subject{Policy: s.Policy, Key: key, Tier: s.Tier}, m: m, policy: p}
+	s.Key = plain
+	key, err := texts.of(s, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return newTarget(m, p, texts, key), nil
+}
+
+func newTarget(m *ratelimit.Middleware, p *ratelimit.Policy, texts *texts, key string) *target {
+	t := &target{key: key, m: m, policy: p, texts: texts}
 	if all := m.Overrides(); all != nil {
-		if o, found := all.Find(s.Policy, key); found {
+		if o, found := all.Find(p.Name, key); found {
 			t.override = &o
 		}
 	}
-	return t, nil
+	return t
 }
 
-// revealed returns the key of a subject, also where the subject has the key as
-// TopDenied shows it.
-func revealed(m *ratelimit.Middleware, s Subject) string {
-	if !strings.Contains(s.Key, "=#") {
-		return s.Key
+// reveal returns the key, or the first part of keys, that TopDenied shows as a hash.
+func (c *Console) reveal(shown string) (plain string, err error) {
+	if !isHash(shown) {
+		return shown, nil
 	}
-	for _, o := range m.TopDenied(s.Policy, rememberedKeys) {
-		if o.Key == s.Key {
-			return o.Plain
+	for p := range c.policies() {
+		for _, o := range p.offenders {
+			if o.Key == shown {
+				return o.Plain, nil
+			}
+			if firstOf(o.Key) == shown {
+				return firstOf(o.Plain), nil
+			}
 		}
 	}
-	return s.Key
+	return "", fmt.Errorf("ratelimit: key %s: %w: this process has not denied it in the last minutes: ask the instance that shows it", shown, ErrNotFound)
 }
 
 const rememberedKeys = 128 // TopDenied knows no more
 
-// one returns the target of a subject that is not everyone.
-func (c *Console) one(s Subject) (*target, error) {
-	if s.Key == ratelimit.Everyone {
-		return nil, fmt.Errorf("ratelimit: %w: %q is not a client: name one by key, id or ip", algorithms.ErrInvalid, s.Key)
-	}
-	return c.target(s)
+// A watched is a policy, and the keys that it denied lately.
+type watched struct {
+	m         *ratelimit.Middleware
+	policy    *ratelimit.Policy
+	offenders []ratelimit.Offender
 }
 
-// inForce returns the limit that decides, and the reason.
-func (t *target) inForce() (algorithms.Limit, Reason) {
-	if o := t.override; o != nil && o.Limit != (algorithms.Limit{}) && t.replaceable(o.Limit) == nil {
-		return o.Limit, ByOverride
+// policies yields all policies; of policies of one name, the first, with the
+// offenders of all.
+func (c *Console) policies() iter.Seq[watched] {
+	return func(yield func(watched) bool) {
+		known := make(map[string]bool)
+		for _, m := range c.all {
+			for _, p := range m.Policies() {
+				if known[p.Name] {
+					continue
+				}
+				known[p.Name] = true
+				w := watched{m: m, policy: &p}
+				for _, other := range c.all {
+					w.offenders = append(w.offenders, other.TopDenied(p.Name, rememberedKeys)...)
+				}
+				if !yield(w) {
+					return
+				}
+			}
+		}
 	}
-	if t.Tier != "" {
-		return t.policy.Tiers[t.Tier], ByTier
+}
+
+// one returns the target of a subject that is one key.
+func (c *Console) one(s Subject) (*target, error) {
+	if s.Key == ratelimit.Everyone {
+		return nil, fmt.Errorf("ratelimit: %w: %q is not a client: name one by key, usr or ip", algorithms.ErrInvalid, s.Key)
 	}
-	return t.policy.Limit, ByDefault
+	return c.target(s, false)
 }
 
 // replaceable reports why ratelimit.New would refuse the policies with this
@@ -143,7 +189,7 @@ func (t *target) inForce() (algorithms.Limit, Reason) {
 func (t *target) replaceable(l algorithms.Limit) error {
 	policies := t.m.Policies()
 	for i := range policies {
-		if policies[i].Name == t.Policy {
+		if policies[i].Name == t.policy.Name {
 			policies[i].Limit = l
 		}
 	}
@@ -171,24 +217,27 @@ func (c *Console) Reset(ctx context.Context, s Subject) error {
 	if err != nil {
 		return err
 	}
-	names := []string{s.Policy}
+	checks := t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Reset})
 	if t.policy.Candidate != nil {
-		names = append(names, candidate(s.Policy))
-	}
-	var checks []algorithms.Check
-	for _, name := range names {
-		for _, l := range everyAlgorithm {
-			checks = append(checks, algorithms.Check{Policy: name, Key: t.Key, Limit: l, Op: algorithms.Reset})
-		}
+		checks = append(checks, t.ofEveryAlgorithm(candidate(t.policy.Name), algorithms.Check{Op: algorithms.Reset})...)
 	}
 	return t.ask(ctx, checks)
+}
+
+// ofEveryAlgorithm returns a settlement of the key under a limit of each algorithm.
+func (t *target) ofEveryAlgorithm(name string, c algorithms.Check) (checks []algorithms.Check) {
+	for _, l := range everyAlgorithm {
+		c.Policy, c.Key, c.Limit = name, t.key, l
+		checks = append(checks, c)
+	}
+	return checks
 }
 
 // candidate returns the name under which a policy's candidate is stored.
 func candidate(policy string) string { return policy + "~candidate" }
 
-// Grant gives a key units back: at least one, at most the used units of the
-// limit in force.
+// Grant gives a key units back: at least one, at most the used units. It cuts
+// nothing, so it needs neither the client's tier nor its limit.
 func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	t, err := c.one(s)
 	if err != nil {
@@ -197,8 +246,7 @@ func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
 	if units < 1 {
 		return fmt.Errorf("ratelimit: %w: a grant of %d units: want at least 1", algorithms.ErrInvalid, units)
 	}
-	limit, _ := t.inForce()
-	return t.ask(ctx, []algorithms.Check{{Policy: s.Policy, Key: t.Key, Limit: limit, Cost: units, Op: algorithms.Grant}})
+	return t.ask(ctx, t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Grant, Cost: units}))
 }
 
 // ask answers checks in place.

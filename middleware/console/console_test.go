@@ -1,4 +1,4 @@
-// Tests of the console: explain, reset, grant, ban.
+// Tests of the console: reset, grant, ban.
 
 package console_test
 
@@ -8,10 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"strconv"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -40,91 +37,45 @@ func spend(t *testing.T, m *ratelimit.Middleware, n int, tier string) {
 	}
 }
 
-// remains explains a subject: per limit "reason=remaining", with a star at the limit in force.
-func remains(t *testing.T, c *console.Console, s console.Subject) string {
+// left returns the units that the client has left of a limit.
+func left(t *testing.T, l algorithms.Limiter, policy string, limit algorithms.Limit) int64 {
 	t.Helper()
-	e, err := c.Explain(ctx, s)
-	if err != nil {
+	checks := []algorithms.Check{{Policy: policy, Key: client.Key, Limit: limit, Exact: true}}
+	if err := l.Allow(ctx, checks); err != nil {
 		t.Fatal(err)
 	}
-	var all []string
-	for _, l := range e.Limits {
-		text := string(l.Reason) + l.Tier + "=" + strconv.FormatInt(l.Remaining, 10)
-		if l.InForce {
-			text += "*"
-		}
-		all = append(all, text)
-	}
-	return strings.Join(all, " ")
+	return checks[0].Decision.Remaining
 }
 
-func TestExplain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := overrides.NewMemory()
-		m := newMiddleware(t, algorithms.NewMemory(nil), table, plans())
-		c := console.New(m)
-		spend(t, m, 3, "")
-		spend(t, m, 2, "gold")
-		want := func(s console.Subject, limits string, denied bool, reason console.Reason, clears time.Duration) {
-			t.Helper()
-			if got := remains(t, c, s); got != limits {
-				t.Errorf("got %s, want %s", got, limits)
-			}
-			e, err := c.Explain(ctx, s)
-			if err != nil || e.Denied != denied || e.Reason != reason || e.ClearsAfter != clears {
-				t.Errorf("got denied %t by %v for %v, error %v, want %t by %v for %v", e.Denied, e.Reason, e.ClearsAfter, err, denied, reason, clears)
-			}
-		}
-		gold := console.Subject{Policy: "p", Key: client.Key, Tier: "gold"}
-		want(client, "default=7* tierbig=17 tiergold=98 candidate=2", false, console.ByDefault, 0)
-		want(gold, "default=7 tierbig=17 tiergold=98* candidate=2", false, console.ByTier, 0)
-		spend(t, m, 7, "")
-		want(client, "default=0* tierbig=10 tiergold=98 candidate=0", true, console.ByDefault, 6*time.Minute)
-		override(t, table, "p", client.Key, ratelimit.Override{Limit: algorithms.TokenBucket(30, time.Hour)})
-		want(gold, "default=0 tierbig=10 tiergold=98 override=20* candidate=0", false, console.ByOverride, 0)
-		override(t, table, "p", client.Key, ratelimit.Override{Limit: algorithms.Nobody()})
-		want(client, "default=0 tierbig=10 tiergold=98 override=0* candidate=0", true, console.ByOverride, algorithms.Never)
-		override(t, table, "p", client.Key, ratelimit.Override{Mode: ratelimit.ModeShadow})
-		want(client, "default=0* tierbig=10 tiergold=98 candidate=0", false, console.ByDefault, 0)
-		override(t, table, "p", client.Key, ratelimit.Override{Mode: ratelimit.ModeOff})
-		want(client, "default=0 tierbig=10 tiergold=98 candidate=0", false, "", 0)
-		override(t, table, "p", client.Key, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(time.Minute)})
-		want(client, "default=0 tierbig=10 tiergold=98 candidate=0", true, console.ByBan, time.Minute)
-		time.Sleep(time.Minute)
-		want(client, "default=0* tierbig=10 tiergold=98 candidate=0", true, console.ByDefault, 5*time.Minute)
-	})
-}
-
-// Reset finds every state of a key. Grant credits the limit in force.
+// Reset finds every state of a key. Grant credits each.
 func TestResetAndGrant(t *testing.T) {
-	table := overrides.NewMemory()
-	m := newMiddleware(t, newStill(), table, plans())
-	c := console.New(m)
-	want := func(limits string) {
+	table, store, p := overrides.NewMemory(), newStill(), plans()
+	m := newMiddleware(t, store, table, p)
+	c, leaky := console.New(m), algorithms.LeakyBucket(100, time.Second)
+	want := func(base, gold, candidate, override int64) {
 		t.Helper()
-		if got := remains(t, c, client); got != limits {
-			t.Errorf("got %s, want %s", got, limits)
+		got := [4]int64{left(t, store, "p", p.Limit), left(t, store, "p", p.Tiers["gold"]), left(t, store, "p~candidate", *p.Candidate), left(t, store, "p", leaky)}
+		if got != [4]int64{base, gold, candidate, override} {
+			t.Errorf("got %v left of the default, gold, the candidate and the override, want %v", got, [4]int64{base, gold, candidate, override})
 		}
 	}
-	gold := console.Subject{Policy: "p", Key: client.Key, Tier: "gold"}
 	spend(t, m, 4, "")
 	spend(t, m, 4, "gold")
-	if err := errors.Join(c.Grant(ctx, client, 2), c.Grant(ctx, gold, 1)); err != nil {
+	if err := c.Grant(ctx, client, 2); err != nil {
 		t.Error(err)
 	}
-	want("default=8* tierbig=18 tiergold=97 candidate=1")
+	want(8, 98, 1, 100)
 	if err := c.Grant(ctx, client, 1000); err != nil {
 		t.Error(err)
 	}
-	want("default=10* tierbig=20 tiergold=97 candidate=1")
-	override(t, table, "p", client.Key, ratelimit.Override{Limit: algorithms.LeakyBucket(100, time.Second)})
-	spend(t, m, 4, "")
-	spend(t, m, 2, "gold")
-	want("default=10 tierbig=20 tiergold=97 override=94* candidate=1")
+	want(10, 100, 1, 100)
+	override(t, table, "p", client.Key, ratelimit.Override{Limit: leaky})
+	spend(t, m, 6, "gold")
+	want(10, 100, 1, 94)
 	if err := c.Reset(ctx, client); err != nil {
 		t.Error(err)
 	}
-	want("default=10 tierbig=20 tiergold=100 override=100* candidate=5")
+	want(10, 100, 5, 100)
 }
 
 // constructors returns the names of the functions in package algorithms that make limits of algorithms.
@@ -164,7 +115,8 @@ func TestResetOfPastLimits(t *testing.T) {
 			continue
 		}
 		table := overrides.NewMemory()
-		m := newMiddleware(t, newStill(), table, byUser("p", hourly))
+		store := newStill()
+		m := newMiddleware(t, store, table, byUser("p", hourly))
 		c := console.New(m)
 		override(t, table, "p", client.Key, ratelimit.Override{Limit: l})
 		spend(t, m, 3, "")
@@ -172,9 +124,8 @@ func TestResetOfPastLimits(t *testing.T) {
 			t.Error(err)
 		}
 		override(t, table, "p", client.Key, ratelimit.Override{Limit: l})
-		e, err := c.Explain(ctx, client)
-		if got := e.Limits[len(e.Limits)-1]; err != nil || got.Limit != l || got.Remaining != l.Burst() {
-			t.Errorf("%v: got %+v, error %v; want %d", l, got, err, l.Burst())
+		if got := left(t, store, "p", l); got != l.Burst() {
+			t.Errorf("%v: got %d left, want %d", l, got, l.Burst())
 		}
 		if err := errors.Join(table.Clear(ctx, "p", client.Key), m.Update(byUser("p", l))); err != nil {
 			t.Fatal(err)
@@ -183,8 +134,8 @@ func TestResetOfPastLimits(t *testing.T) {
 		if err := errors.Join(m.Update(byUser("p", hourly)), c.Reset(ctx, client), m.Update(byUser("p", l))); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := remains(t, c, client), "default="+strconv.FormatInt(l.Burst(), 10)+"*"; got != want {
-			t.Errorf("%v: got %s after Update, want %s", l, got, want)
+		if got := left(t, store, "p", l); got != l.Burst() {
+			t.Errorf("%v: got %d left after Update, want %d", l, got, l.Burst())
 		}
 	}
 }
@@ -193,14 +144,14 @@ func TestResetOfPastLimits(t *testing.T) {
 func TestResetOfACandidate(t *testing.T) {
 	p, candidate := byUser("p", hourly), algorithms.TokenBucket(5, time.Hour)
 	p.Candidate = &candidate
-	m := newMiddleware(t, newStill(), nil, p)
-	c := console.New(m)
+	store := newStill()
+	m := newMiddleware(t, store, nil, p)
 	spend(t, m, 3, "")
-	if err := c.Reset(ctx, client); err != nil {
+	if err := console.New(m).Reset(ctx, client); err != nil {
 		t.Error(err)
 	}
-	if got := remains(t, c, client); got != "default=10* candidate=5" {
-		t.Errorf("got %s, want both full", got)
+	if own, tried := left(t, store, "p", hourly), left(t, store, "p~candidate", candidate); own != 10 || tried != 5 {
+		t.Errorf("got %d and %d, want both full", own, tried)
 	}
 }
 
@@ -233,21 +184,7 @@ func TestBanAndUnban(t *testing.T) {
 	}
 }
 
-// A shadow policy denies nothing, whatever the override says.
-func TestExplainOfAShadow(t *testing.T) {
-	table, p := overrides.NewMemory(), byUser("p", algorithms.TokenBucket(1, time.Hour))
-	p.Shadow = true
-	m := newMiddleware(t, newStill(), table, p)
-	spend(t, m, 2, "")
-	for _, mode := range []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeBanned} {
-		override(t, table, "p", client.Key, ratelimit.Override{Mode: mode})
-		if e, err := console.New(m).Explain(ctx, client); err != nil || e.Denied || e.Reason != console.ByDefault || e.Limits[0].Remaining != 0 {
-			t.Errorf("mode %q: got %+v, error %v, want it admitted", mode, e, err)
-		}
-	}
-}
-
-// Explain shows the ban of a repeat offender, and Unban lifts it, also without a table of overrides.
+// Who shows the ban of a repeat offender, and Unban lifts it, also without a table of overrides.
 func TestRepeatOffender(t *testing.T) {
 	for name, table := range map[string]ratelimit.Overrides{"no table": nil, "table": overrides.NewMemory()} {
 		p := byUser("p", algorithms.TokenBucket(1, time.Hour))
@@ -256,16 +193,16 @@ func TestRepeatOffender(t *testing.T) {
 		c := console.New(m)
 		spend(t, m, 3, "")
 		redistest.UntilEmpty(t, "the offender is banned", func() string {
-			if e, err := c.Explain(ctx, client); err != nil || !e.Denied || e.Reason != console.ByBan || e.ClearsAfter != 10*time.Hour {
-				return fmt.Sprintf("got %+v, error %v", e, err)
+			if e := who(t, c, client)[0]; e.Verdict != console.Denied || e.Reason != console.ByBan || e.ClearsAfter != 10*time.Hour {
+				return fmt.Sprintf("got %v", e)
 			}
 			return ""
 		})
 		if err := c.Unban(ctx, client); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if e, err := c.Explain(ctx, client); err != nil || e.Reason != console.ByDefault {
-			t.Errorf("%s: got %+v, error %v, want no ban", name, e, err)
+		if e := who(t, c, client)[0]; e.Reason != console.ByDefault {
+			t.Errorf("%s: got %v, want no ban", name, e)
 		}
 	}
 }
@@ -274,16 +211,18 @@ func TestErrors(t *testing.T) {
 	fixed := console.New(newMiddleware(t, newStill(), readOnly{}, plans()))
 	down := console.New(newMiddleware(t, broken{algorithms.ErrUnavailable}, nil, plans()))
 	c := console.New(newMiddleware(t, newStill(), nil, plans()))
-	_, noPolicy := c.Explain(ctx, console.Subject{Policy: "q", Key: "usr=1"})
-	_, noTier := c.Explain(ctx, console.Subject{Policy: "p", Key: "usr=1", Tier: "silver"})
-	_, noKey := c.Explain(ctx, console.Subject{Policy: "p"})
-	_, noLimiter := down.Explain(ctx, client)
+	_, noPolicy := c.Who(ctx, console.Subject{Policy: "q", Key: "usr=1"})
+	_, noClient := c.Who(ctx)
+	_, noKey := c.Who(ctx, console.Subject{Policy: "p"})
+	_, noHash := c.Who(ctx, console.Subject{Key: "usr=#0123456789abcdef"})
+	_, noLimiter := down.Who(ctx, client)
 	for _, tt := range []struct {
 		name      string
 		got, want error
 	}{
-		{"no such policy", noPolicy, console.ErrNotFound},
-		{"no such tier", noTier, console.ErrNotFound},
+		{"no such policy", noPolicy, algorithms.ErrInvalid},
+		{"no client", noClient, algorithms.ErrInvalid},
+		{"no such hash", noHash, console.ErrNotFound},
 		{"no key", noKey, algorithms.ErrInvalid},
 		{"no limiter", noLimiter, algorithms.ErrUnavailable},
 		{"reset without limiter", down.Reset(ctx, client), algorithms.ErrUnavailable},

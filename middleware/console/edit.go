@@ -4,7 +4,9 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -36,28 +38,66 @@ func (c *Console) editor(policy string) (editor, error) {
 	return edit, nil
 }
 
-// Ban denies a key until an instant; the zero Time means until Unban. The ban
-// replaces another override of the key.
+// place returns the key of an override for a subject: a whole key, the first part of
+// keys, or Everyone. Of all policies, at least one makes it.
+func (c *Console) place(s Subject) (string, error) {
+	if s.Policy != overrides.All {
+		t, err := c.target(s, true)
+		if err != nil {
+			return "", err
+		}
+		return t.key, nil
+	}
+	if s.Key == ratelimit.Everyone {
+		return s.Key, nil
+	}
+	var refused []error
+	key := ""
+	for w := range c.policies() {
+		own := s
+		own.Policy = w.policy.Name
+		switch t, err := c.target(own, true); {
+		case err != nil:
+			refused = append(refused, err)
+		case key != "" && t.key != key:
+			return "", fmt.Errorf("ratelimit: %w: policies cut this address to different prefixes, %s and %s: name one by key", algorithms.ErrInvalid, key, t.key)
+		default:
+			key = t.key
+		}
+	}
+	if key == "" {
+		return "", errors.Join(refused...)
+	}
+	return key, nil
+}
+
+// Ban denies a client until an instant; the zero Time means until Unban. If the
+// subject names a first part of keys, such as usr=42, the ban holds for all keys
+// that begin with it. The policy overrides.All bans in all policies, except where
+// everyone has an override. The ban replaces another override of the subject.
 func (c *Console) Ban(ctx context.Context, s Subject, until time.Time) error {
 	return c.set(ctx, s, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until})
 }
 
-// Unban lifts bans of a key, an operator's or Policy.Ban's, and forgets the
-// key's denials. It keeps any other override. If nothing is banned and the
+// Unban lifts bans of a subject, an operator's or Policy.Ban's, and forgets the
+// denials of its keys. It keeps any other override: if the subject has one, and the
 // policy has no Ban, the error is [ErrNotFound].
 func (c *Console) Unban(ctx context.Context, s Subject) error {
-	t, err := c.target(s)
+	key, err := c.place(s)
 	if err != nil {
 		return err
 	}
-	banned := t.policy.Ban
-	if banned != nil {
-		if err := t.ask(ctx, ban.New(t.Policy, ban.Rule(*banned)).Lifts(t.Key)); err != nil {
-			return err
+	lifted := false
+	for w := range c.policies() {
+		if w.policy.Ban != nil && (s.Policy == overrides.All || s.Policy == w.policy.Name) {
+			lifted = true
+			if err := c.lift(ctx, w, key); err != nil {
+				return err
+			}
 		}
 	}
 	edit, err := c.editor(s.Policy)
-	if err != nil && banned != nil {
+	if err != nil && lifted {
 		return nil // no operator can have banned the key
 	}
 	if err != nil {
@@ -69,14 +109,30 @@ func (c *Console) Unban(ctx context.Context, s Subject) error {
 	if err != nil {
 		return err
 	}
-	switch o, found := stored[t.Key]; {
+	switch o, found := stored[key]; {
 	case found && o.Mode == ratelimit.ModeBanned:
-		return edit.Clear(ctx, s.Policy, t.Key)
-	case found && banned == nil:
+		return edit.Clear(ctx, s.Policy, key)
+	case found && !lifted:
 		return fmt.Errorf("ratelimit: ban of a key of policy %q: %w", s.Policy, ErrNotFound)
 	default:
 		return nil
 	}
+}
+
+// lift ends the bans by Policy.Ban of a key, or of all keys that begin with it.
+func (c *Console) lift(ctx context.Context, w watched, key string) error {
+	texts := textsOf(w.m, w.policy)
+	keys := texts.keysOf(w, []Subject{{Key: key}})
+	if texts.check(key, false) == nil && !slices.Contains(keys, key) {
+		keys = append(keys, key)
+	}
+	for _, key := range keys {
+		t := newTarget(w.m, w.policy, texts, key)
+		if err := t.ask(ctx, ban.New(w.policy.Name, ban.Rule(*w.policy.Ban)).Lifts(key)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // set replaces the override of a key, of everyone, or of all policies.
@@ -85,20 +141,82 @@ func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) erro
 	if err != nil {
 		return err
 	}
-	if s.Policy == overrides.All {
-		return edit.Set(ctx, s.Policy, s.Key, o)
-	}
-	t, err := c.target(s)
+	key, err := c.place(s)
 	if err != nil {
 		return err
 	}
-	if t.policy.Shadow && o.Mode == ratelimit.ModeBanned {
+	if s.Policy == overrides.All {
+		return edit.Set(ctx, s.Policy, key, o)
+	}
+	m, p := c.policy(s.Policy)
+	if p.Shadow && o.Mode == ratelimit.ModeBanned {
 		return fmt.Errorf("ratelimit: the bans of policy %q are %w: a shadow policy denies nothing", s.Policy, ErrUneditable)
 	}
 	if o.Limit != (algorithms.Limit{}) {
-		if err := t.replaceable(o.Limit); err != nil {
+		if err := (&target{m: m, policy: p}).replaceable(o.Limit); err != nil {
 			return fmt.Errorf("ratelimit: %w: %w", overrides.ErrInvalid, err)
 		}
 	}
-	return edit.Set(ctx, s.Policy, t.Key, o)
+	return edit.Set(ctx, s.Policy, key, o)
+}
+
+// Overrides returns the overrides and bans of all policies that were set at an
+// instant or later, by policy and key; the zero Time selects all. Bans by Policy.Ban
+// are not among them.
+func (c *Console) Overrides(ctx context.Context, since time.Time) (map[string]map[string]ratelimit.Override, error) {
+	all := make(map[string]map[string]ratelimit.Override)
+	for policy := range c.edited() {
+		edit, err := c.editor(policy)
+		if err != nil {
+			continue // read-only
+		}
+		stored, err := edit.List(ctx, policy)
+		if err != nil {
+			return nil, err
+		}
+		for key, o := range stored {
+			if o.Since.Before(since) {
+				continue
+			}
+			if all[policy] == nil {
+				all[policy] = make(map[string]ratelimit.Override)
+			}
+			all[policy][key] = o
+		}
+	}
+	return all, nil
+}
+
+// edited yields the names of all policies, and overrides.All.
+func (c *Console) edited() func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		if !yield(overrides.All) {
+			return
+		}
+		for w := range c.policies() {
+			if !yield(w.policy.Name) {
+				return
+			}
+		}
+	}
+}
+
+// ClearOverrides removes the overrides that Overrides returns, and returns them. It
+// undoes no grant and no reset.
+func (c *Console) ClearOverrides(ctx context.Context, since time.Time) (map[string]map[string]ratelimit.Override, error) {
+	all, err := c.Overrides(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for policy, keys := range all {
+		edit, err := c.editor(policy)
+		errs = append(errs, err)
+		for key := range keys {
+			if err == nil {
+				errs = append(errs, edit.Clear(ctx, policy, key))
+			}
+		}
+	}
+	return all, errors.Join(errs...)
 }

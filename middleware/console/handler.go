@@ -28,19 +28,23 @@ const maxBody = 8 << 10
 // error, which is logged and answered 403. It must not be nil.
 //
 //	Method  Path                      Action
-//	GET     /policies                 lists the policies, the kinds of their keys, and their limits
-//	GET     /keys?policy=&key=&tier=  explains the state of a key
+//	GET     /who?usr=42               says why a client is denied; also ip=, key=, and several of them
+//	GET     /denied?since=1h          lists denied clients that were not denied before
+//	GET     /policies                 lists the policies, their keys, and their limits
 //	POST    /reset                    {"policy":"p","key":"usr=42"}
-//	POST    /grant                    {"policy":"p","key":"usr=42","units":10}; optional: "tier"
+//	POST    /grant                    {"policy":"p","key":"usr=42","units":10}
 //	POST    /ban                      {"policy":"p","key":"usr=42"}; optional: "until":"2026-11-21T12:00:00Z"
 //	POST    /unban                    {"policy":"p","key":"usr=42"}
+//	GET     /overrides?since=         lists the overrides of all policies, and when they were set
+//	DELETE  /overrides?since=         clears the overrides set since an instant, and lists them
 //	GET     /overrides/{policy}       lists the overrides of a policy; ?key= selects one
 //	PUT     /overrides/{policy}?key=  sets one, e.g. {"limit":"500/1m","mode":"shadow","until":"2026-11-21T12:00:00Z"}
 //	DELETE  /overrides/{policy}?key=  clears one
 //
-// id=42 (the account) or ip=192.0.2.1 may replace key= in queries, and "id" or "ip" may replace "key" in bodies. In
-// /overrides, the key * is everyone, and the policy * is all policies. A key that the policy never makes can be read
-// and cleared there.
+// usr=42 (the account) or ip=192.0.2.1 may replace key= in queries, and "usr" or "ip" may replace "key" in bodies.
+// Bans and overrides take the first part of a client's keys, such as usr=42; in /overrides, the key * is everyone.
+// The policy * is all policies. A key that the policy never makes can be read and cleared there. since= is an instant
+// such as 2026-11-21T12:00:00Z, or a time ago such as 1h.
 //
 // A change is answered 204, an unknown field or key 400, and 503 if Redis does not answer. The handler requires the
 // same origin and application/json, so that other sites cannot use an operator's browser.
@@ -53,7 +57,9 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 	h := &handler{console: c, authorize: authorize, logger: slog.Default(), origin: http.NewCrossOriginProtection()}
 	for pattern, e := range map[string]endpoint{
 		"/policies":           {http.MethodGet: h.policies},
-		"/keys":               {http.MethodGet: h.explain},
+		"/who":                {http.MethodGet: h.who},
+		"/denied":             {http.MethodGet: h.denied},
+		"/overrides":          {http.MethodGet: h.allOverrides, http.MethodDelete: h.clearAll},
 		"/reset":              {http.MethodPost: h.reset},
 		"/grant":              {http.MethodPost: h.grant},
 		"/ban":                {http.MethodPost: h.ban},
@@ -166,7 +172,10 @@ func succeed(w http.ResponseWriter, reply any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(reply) // the client may have hung up
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ") // people read it
+	e.SetEscapeHTML(false)
+	_ = e.Encode(reply) // the client may have hung up
 }
 
 // fail answers with an error. The answer contains the error's text only if the text
@@ -226,12 +235,20 @@ func read(r *http.Request, v any) error {
 	}
 }
 
-// parameters returns the query, which must have no parameter that is not allowed,
-// and none twice.
-func parameters(r *http.Request, allowed ...string) (map[string]string, error) {
+func queryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, &refusal{http.StatusBadRequest, "the query is malformed"}
+	}
+	return query, nil
+}
+
+// parameters returns the query, which must have no parameter that is not allowed,
+// and none twice.
+func parameters(r *http.Request, allowed ...string) (map[string]string, error) {
+	query, err := queryOf(r)
+	if err != nil {
+		return nil, err
 	}
 	values := make(map[string]string)
 	for name, all := range query {

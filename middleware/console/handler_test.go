@@ -26,21 +26,22 @@ func TestHandler(t *testing.T) {
 		want                 string // in the answer
 		logged               string // in the log of a change
 	}{
-		{"GET", "/policies", "", 200, `{"policies":[{"name":"p","kinds":["usr"],"limit":"token-bucket 10/1h","tiers":{"big":"token-bucket 20/1h","gold":"sliding-window-log 100/1h"},"candidate":"fixed-window 5/1h","fail":"local"}]}`, ""},
+		{"GET", "/policies", "", 200, `{"policies":[{"name":"p","keys":"usr","limit":"token-bucket 10/1h","tiers":{"big":"token-bucket 20/1h","gold":"sliding-window-log 100/1h"},"candidate":"fixed-window 5/1h","fail":"local"}]}`, ""},
 		{"HEAD", "/policies", "", 200, "", ""},
-		{"GET", "/keys?policy=p&key=usr%3D42&tier=big", "", 200, `"reason":"tier","limits":[{"reason":"default","limit":"token-bucket 10/1h","in_force":false,"remaining":10,`, ""},
 		{"PUT", "/overrides/p?key=*", `{"limit":"5/1m"}`, 204, "", `msg="ratelimit: console: override" who=alice policy=p key=* limit="token-bucket 5/1m" mode=on until=never`},
 		{"PUT", "/overrides/*?key=*", `{"mode":"shadow"}`, 204, "", "policy=* key=*"},
-		{"GET", "/overrides/*", "", 200, `{"*":{"mode":"shadow"}}`, ""},
-		{"GET", "/policies", "", 200, `"everyone":{"limit":"token-bucket 5/1m"}`, ""},
+		{"GET", "/overrides/*", "", 200, `{"*":{"mode":"shadow","since":"`, ""},
+		{"GET", "/policies", "", 200, `"everyone":{"limit":"token-bucket 5/1m","since":"`, ""},
 		{"PUT", "/overrides/p?key=usr%3D42", `{"limit":"500/1m"}`, 204, "", `key="usr=42" limit="token-bucket 500/1m"`},
-		{"GET", "/overrides/p?key=usr%3D42", "", 200, `{"limit":"token-bucket 500/1m"}`, ""},
+		{"GET", "/overrides/p?key=usr%3D42", "", 200, `{"limit":"token-bucket 500/1m","since":"`, ""},
 		{"GET", "/overrides/p?key=usr%3D7", "", 404, `"detail":"the key has no override of its own"`, ""},
-		{"GET", "/keys?policy=p&key=usr%3D42", "", 200, `"denied":false,"reason":"override"`, ""},
+		{"GET", "/who?key=usr%3D42", "", 200, `"verdict":"admitted","reason":"override","limits":[{"from":"override","limit":"token-bucket 500/1m","remaining":500,`, ""},
+		{"GET", "/who?usr=42", "", 200, `"override_set_for":["p","usr=42"]`, ""},
 		{"POST", "/unban", "{" + key + "}", 404, `not found`, ""},
 		{"DELETE", "/overrides/p?key=usr%3D42", "", 204, "", "console: clear"},
 		{"POST", "/ban", "{" + key + `,"until":"2099-01-01T00:00:00Z"}`, 204, "", "until=2099-01-01T00:00:00Z"},
-		{"GET", "/keys?policy=p&key=usr%3D42", "", 200, `"mode":"banned","until":"2099-01-01T00:00:00Z"},"denied":true,"reason":"ban","clears_after":"`, ""},
+		{"GET", "/who?usr=42", "", 200, `"verdict":"denied","reason":"ban","clears_after":"`, ""},
+		{"GET", "/overrides?since=1h", "", 200, `{"*":{"*":{"mode":"shadow","since":"`, ""},
 		{"POST", "/unban", "{" + key + "}", 204, "", "console: unban"},
 		{"POST", "/grant", "{" + key + `,"units":3}`, 204, "", "units=3"},
 		{"POST", "/reset", "{" + key + "}", 204, "", "console: reset"},
@@ -49,12 +50,18 @@ func TestHandler(t *testing.T) {
 		{"GET", "/secrets", "", 404, "", ""},
 		{"DELETE", "/policies", "", 405, `"title":"Method Not Allowed"`, ""},
 		{"GET", "/policies?all=1", "", 400, "parameter", ""},
-		{"GET", "/keys?policy=p", "", 400, "exactly one of key, id and ip", ""},
-		{"GET", "/keys?policy=p&key=usr=1&key=usr=2", "", 400, "twice", ""},
-		{"GET", "/keys?policy=p&key=usr=1&tier=silver", "", 404, "tier", ""},
-		{"GET", "/keys?policy=q&key=usr=1", "", 404, `policy \"q\": not found`, ""},
+		{"GET", "/who", "", 400, "want usr=ACCOUNT, ip=ADDRESS or key=TEXT", ""},
+		{"GET", "/who?usr=", "", 400, "usr is empty", ""},
+		{"GET", "/who?usr=1&id=2", "", 400, "want usr=ACCOUNT", ""},
+		{"GET", "/who?ip=example.com", "", 400, "neither an address", ""},
+		{"GET", "/who?ip=192.0.2.1", "", 400, "no policy has a key of this client; p counts usr", ""},
+		{"GET", "/who?usr=%230123456789abcdef", "", 404, "ask the instance that shows it", ""},
+		{"GET", "/denied?since=1h", "", 200, `{"clients":[]}`, ""},
+		{"GET", "/denied?since=noon", "", 400, "neither an instant", ""},
+		{"DELETE", "/overrides", "", 400, "want since=", ""},
+		{"GET", "/overrides/p?key=usr=1&key=usr=2", "", 400, "twice", ""},
 		{"GET", "/overrides/q", "", 404, "not found", ""},
-		{"PUT", "/overrides/p", `{}`, 400, "exactly one of key, id and ip", ""},
+		{"PUT", "/overrides/p", `{}`, 400, "exactly one of key, account (usr) and address (ip)", ""},
 		{"DELETE", "/overrides/p?name=a", "", 400, "parameter", ""},
 		{"PUT", "/overrides/p?key=usr=1", `{"limit":"lots"}`, 400, `limit \"lots\"`, ""},
 		{"PUT", "/overrides/p?key=usr=1", `{"mode":"loud"}`, 400, `\"loud\" is not a mode`, ""},
@@ -64,13 +71,14 @@ func TestHandler(t *testing.T) {
 		{"PUT", "/overrides/p?key=usr=1", `{"mode":"` + strings.Repeat("o", 9000), 413, "too long", ""},
 		{"PUT", "/overrides/p?key=*", `{"mode":"banned"}`, 400, "a ban is for one key", ""},
 		{"PUT", "/overrides/*?key=usr=1", `{"mode":"off"}`, 204, "", `msg="ratelimit: console: override" who=alice policy=*`},
-		{"PUT", "/overrides/*?key=usr=1|rt=a", `{"mode":"off"}`, 400, "several parts", ""},
+		{"PUT", "/overrides/*?key=usr=1|rt=a", `{"mode":"off"}`, 400, "its keys are usr", ""},
+		{"PUT", "/overrides/*?ip=192.0.2.1", `{"mode":"off"}`, 400, "it counts no addresses, but usr", ""},
 		{"POST", "/reset", `{"policy":"p","key":"*"}`, 400, "not a client", ""},
 		{"PUT", "/overrides/p?key=usr=1", `null`, 400, "one JSON object", ""},
 		{"POST", "/reset", `null`, 400, "one JSON object", ""},
 		{"PUT", "/overrides/p?key=usr=1&%zz", `{}`, 400, "the query", ""},
 		{"DELETE", "/overrides/p?key=usr=1;b", ``, 400, "the query", ""},
-		{"GET", "/keys?policy=p&key=usr=7&tier=%zz", "", 400, "the query", ""},
+		{"GET", "/who?usr=7&ip=%zz", "", 400, "the query", ""},
 		{"POST", "/reset", "{" + key + `,"units":1}`, 400, "one JSON object", ""},
 		{"POST", "/grant", "{" + key + `,"units":0}`, 400, "grant of 0 units", ""},
 		{"POST", "/grant", "{" + key + `,"units":1.5}`, 400, "one JSON object", ""},
@@ -78,7 +86,7 @@ func TestHandler(t *testing.T) {
 	} {
 		logged.Reset()
 		w := call(h, tt.method, tt.target, tt.body)
-		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || w.Header().Get("Cache-Control") != "no-store" {
+		if w.Code != tt.status || !strings.Contains(compact(w.Body.Bytes()), tt.want) || w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%s %s %.80s: got %d %s %s, want %d %s", tt.method, tt.target, tt.body, w.Code, w.Header(), w.Body, tt.status, tt.want)
 		}
 		if got := logged.String(); (got != "") != (tt.logged != "") || !strings.Contains(got, tt.logged) {
@@ -168,8 +176,8 @@ func TestBanForAnHour(t *testing.T) {
 	if err := c.Unban(ctx, client); err != nil {
 		t.Fatal(err)
 	}
-	if got := remains(t, c, client); got != "default=10*" {
-		t.Errorf("got %s, want 10: a ban charges nothing", got)
+	if got := who(t, c, client)[0].Limits[0].Remaining; got != 10 {
+		t.Errorf("got %d, want 10: a ban charges nothing", got)
 	}
 }
 
@@ -178,7 +186,7 @@ func TestHandlerNeverRedirects(t *testing.T) {
 	h, _ := newHandler(t, newStill(), overrides.NewMemory(), plans())
 	mounted := http.StripPrefix("/admin", h)
 	for _, path := range []string{
-		"/admin", "/admin/", "/admin//", "/admin//policies", "/admin/./policies", "/admin/keys/../policies", "/admin/policies/",
+		"/admin", "/admin/", "/admin//", "/admin//policies", "/admin/./policies", "/admin/who/../policies", "/admin/policies/",
 		"/admin//evil.example/policies", "/admin/%2e%2e/policies", "/admin/overrides//p", "/admin/overrides/",
 	} {
 		for _, method := range []string{"GET", "POST", "CONNECT"} {

@@ -5,6 +5,7 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -147,3 +148,22 @@ func (b broken) Allow(context.Context, []algorithms.Check) error { return b.err 
 type readOnly struct{}
 
 func (readOnly) Find(string, string) (ratelimit.Override, bool) { return ratelimit.Override{}, false }
+
+// who answers Who, and wants no error.
+func who(t *testing.T, c *console.Console, client ...console.Subject) []console.Standing {
+	t.Helper()
+	all, err := c.Who(ctx, client...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// compact returns JSON without spaces between its tokens.
+func compact(text []byte) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		return string(text)
+	}
+	return b.String()
+}

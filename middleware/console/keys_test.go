@@ -73,13 +73,13 @@ func TestKeys(t *testing.T) {
 		{"zero", "ip=192.0.2.0/24", "another form"},
 		{"zero", "ip=example.com", "another form"},
 		{"zero", "ip=64:ff9b::c000:201", ""}, // NAT64 is not cut
-		{"zero", "ip=192.0.2.1|ip=192.0.2.2", "want the parts ip"},
-		{"zero", "192.0.2.1", "kinds are ip"},
-		{"zero", "usr=2", "kinds are ip"},
-		{"zero", "IP=192.0.2.1", "kinds are ip"},
+		{"zero", "ip=192.0.2.1|ip=192.0.2.2", "its keys are ip"},
+		{"zero", "192.0.2.1", "keys are ip"},
+		{"zero", "usr=2", "keys are ip"},
+		{"zero", "IP=192.0.2.1", "keys are ip"},
 		{"zero", "ip=", "empty"},
 		{"zero", "ip", "empty"},
-		{"zero", "=192.0.2.1", "kinds are ip"},
+		{"zero", "=192.0.2.1", "keys are ip"},
 		{"ip", "ip=2001:db8:1::/48", ""},
 		{"ip", "ip=10.0.0.1", ""}, // the proxy itself
 		{"ip", "ip=2001:db8:1:2::/64", "another form"},
@@ -87,8 +87,8 @@ func TestKeys(t *testing.T) {
 		{"user", "usr=42", ""},
 		{"user", "usr=usr=2", ""},
 		{"user", "usr=a%20b%7C", ""},
-		{"user", "k-pro", "kinds are usr"},
-		{"user", "key=2", "kinds are usr"},
+		{"user", "k-pro", "keys are usr"},
+		{"user", "key=2", "keys are usr"},
 		{"user", "usr=", "empty"},
 		{"user", "usr=a b", "%20"},
 		{"user", "usr=%7c", "%20"},
@@ -96,47 +96,48 @@ func TestKeys(t *testing.T) {
 		{"user", "usr=50%", "%20"},
 		{"user", "usr={42}", "%20"},
 		{"user", "usr=ü", "%20"},
-		{"user", "usr=1|usr=2", "want the parts usr"},
-		{"user", "usr=1|", "kinds are usr"},
-		{"user", "ip=192.0.2.1", "kinds are usr"},
+		{"user", "usr=1|usr=2", "its keys are usr"},
+		{"user", "usr=1|", "keys are usr"},
+		{"user", "ip=192.0.2.1", "keys are usr"},
 
 		{"api-key", "usr=42", ""},
 		{"api-key", "ip=192.0.2.1", ""}, // of unknown keys
 		{"api-key", "ip=k-pro", "another form"},
-		{"api-key", "k-pro", "kinds are usr, ip"},
-		{"api-key", "usr=42|ip=192.0.2.1", "want the parts usr or ip"},
+		{"api-key", "k-pro", "keys are usr or ip"},
+		{"api-key", "usr=42|ip=192.0.2.1", "its keys are usr or ip"},
 		{"api-key", "ip=192.0.2.0/24", "another form"},
 		{"api-key", "ip=2001:db8::1/64", "another form"},
 		{"api-key", "ip=2001:DB8::/64", "another form"},
 		{"api-key", "ip=::ffff:192.0.2.1", "another form"},
 		{"api-key", "ip=2001:db8::1%25eth0", "another form"},
 		{"tenant", "acct=42", ""},
-		{"tenant", "ip=2001:db8::/56", ""}, // of unknown accounts; only Options.ClientIP knows the prefix
-		{"tenant", "usr=42", "kinds are acct, ip"},
+		{"tenant", "ip=2001:db8::/64", ""}, // of unknown accounts, as Options.ClientIP cuts it
+		{"tenant", "ip=2001:db8::/56", "another form"},
+		{"tenant", "usr=42", "keys are acct or ip"},
 		{"header", "hdr.x-tenant=a", ""},
-		{"header", "hdr.x-other=a", "kinds are hdr.x-tenant"},
+		{"header", "hdr.x-other=a", "keys are hdr.x-tenant"},
 		{"const", "const=all", ""},
-		{"const", "const=al", "want the parts const=all"},
+		{"const", "const=al", "its keys are const=all"},
 		{"user-or-rest", "const=rest", ""},
-		{"user-or-rest", "const=x", "want the parts usr or const=rest"},
+		{"user-or-rest", "const=x", "its keys are usr or const=rest"},
 
 		{"user-on-route", "usr=42|rt=GET%20/v1/orders/%7Bid%7D", ""},
-		{"user-on-route", "usr=42|ip=192.0.2.1", "kinds are usr, rt"},
-		{"user-on-route", "usr=42", "want the parts usr|rt"},
-		{"user-on-route", "rt=unmatched", "want the parts usr|rt"},
-		{"user-on-route", "rt=unmatched|usr=42", "want the parts usr|rt"},
-		{"user-on-route", "usr=42|rt=unmatched|rt=unmatched", "want the parts usr|rt"},
+		{"user-on-route", "usr=42|ip=192.0.2.1", "keys are usr|rt"},
+		{"user-on-route", "usr=42", "its keys are usr|rt"},
+		{"user-on-route", "rt=unmatched", "its keys are usr|rt"},
+		{"user-on-route", "rt=unmatched|usr=42", "its keys are usr|rt"},
+		{"user-on-route", "usr=42|rt=unmatched|rt=unmatched", "its keys are usr|rt"},
 		{"user-or-ip", "usr=42", ""},
 		{"user-or-ip", "ip=192.0.2.1", ""},
-		{"user-or-ip", "usr=42|ip=192.0.2.1", "want the parts usr or ip"},
+		{"user-or-ip", "usr=42|ip=192.0.2.1", "its keys are usr or ip"},
 		{"user-at-ip", "usr=42|ip=192.0.2.1", ""},
-		{"user-at-ip", "ip=192.0.2.1", "want the parts usr|ip"},
+		{"user-at-ip", "ip=192.0.2.1", "its keys are usr|ip"},
 		{"either-route", "ip=192.0.2.1|rt=unmatched", ""},
-		{"either-route", "usr=42|ip=192.0.2.1|rt=unmatched", "want the parts usr|rt or ip|rt"},
+		{"either-route", "usr=42|ip=192.0.2.1|rt=unmatched", "its keys are usr|rt or ip|rt"},
 		{"ip-on-route", "ip=2001:db8::/64|rt=unmatched", ""},
 		{"ip-on-route", "ip=2001:db8::1|rt=unmatched", "another form"},
 	} {
-		_, err := c.Explain(ctx, console.Subject{Policy: tt.policy, Key: tt.key})
+		err := c.Reset(ctx, console.Subject{Policy: tt.policy, Key: tt.key})
 		if tt.want == "" && err != nil {
 			t.Errorf("%s: %s: got error %v, want none", tt.policy, tt.key, err)
 		}
@@ -146,49 +147,49 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// The key of a subject: for a reset the whole key, for a ban its first part.
 func TestKeyOfCustomer(t *testing.T) {
-	c := everyKey(t, nil)
+	table := overrides.NewMemory()
+	c := everyKey(t, table)
 	for _, tt := range []struct {
 		policy, id, ip string
-		want           string // the key, or words in the error
+		whole, first   string // the key, or words in the error
 	}{
-		{"zero", "", "192.0.2.1", "ip=192.0.2.1"},
-		{"zero", "", "::ffff:192.0.2.1", "ip=192.0.2.1"},
-		{"zero", "", "2001:db8:1:2::3%eth0", "ip=2001:db8:1:2::/64"},
-		{"ip", "", "2001:db8:1:2::3", "ip=2001:db8:1::/48"},
-		{"ip", "", "10.0.0.1", "ip=10.0.0.1"},
-		{"user", "42", "", "usr=42"},
-		{"user", "usr=2", "", "usr=usr=2"},
-		{"user", "a|b {c} 50% ü", "", "usr=a%7Cb%20%7Bc%7D%2050%25%20%C3%BC"},
-		{"api-key", "42", "", "usr=42"},
-		{"user-or-ip", "42", "", "usr=42"},
-		{"user-or-ip", "", "192.0.2.1", "ip=192.0.2.1"},
-		{"user-or-rest", "42", "", "usr=42"},
-		{"user-or-header", "42", "", "usr=42"},
-		{"tenant-or-ip", "", "192.0.2.1", "may also have parts of the kinds acct:"},
-		{"ip-and-const", "", "192.0.2.1", "ip=192.0.2.1|const=x"},
+		{"zero", "", "192.0.2.1", "ip=192.0.2.1", "ip=192.0.2.1"},
+		{"zero", "", "::ffff:192.0.2.1", "ip=192.0.2.1", "ip=192.0.2.1"},
+		{"zero", "", "2001:db8:1:2::3%eth0", "ip=2001:db8:1:2::/64", "ip=2001:db8:1:2::/64"},
+		{"ip", "", "2001:db8:1:2::3", "ip=2001:db8:1::/48", "ip=2001:db8:1::/48"},
+		{"user", "42", "", "usr=42", "usr=42"},
+		{"user", "a|b {c} 50% ü", "", "usr=a%7Cb%20%7Bc%7D%2050%25%20%C3%BC", "usr=a%7Cb%20%7Bc%7D%2050%25%20%C3%BC"},
+		{"api-key", "42", "", "usr=42", "usr=42"},
+		{"api-key", "", "192.0.2.1", "ip=192.0.2.1", "ip=192.0.2.1"},
+		{"user-or-ip", "42", "", "usr=42", "usr=42"},
+		{"user-or-rest", "42", "", "usr=42", "usr=42"},
+		{"ip-and-const", "", "192.0.2.1", "ip=192.0.2.1|const=x", "ip=192.0.2.1"},
+		{"user-on-route", "42", "", "its keys are usr|rt", "usr=42"},
+		{"either-route", "", "192.0.2.1", "its keys are usr|rt or ip|rt", "ip=192.0.2.1"},
+		{"user-at-ip", "42", "", "its keys are usr|ip", "usr=42"},
+		{"user-at-ip", "", "192.0.2.1", "its keys are usr|ip", "its keys are usr|ip"},
 
-		{"zero", "42", "", "counts no accounts; the kinds of its keys are ip"},
-		{"user", "", "192.0.2.1", "counts no addresses; the kinds of its keys are usr"},
-		{"api-key", "", "192.0.2.1", "counts no addresses"},
-		{"user-on-route", "42", "", "may also have parts of the kinds rt:"},
-		{"ip-on-route", "", "192.0.2.1", "may also have parts of the kinds rt:"},
-		{"either-route", "42", "", "may also have parts of the kinds ip, rt:"},
-		{"either-route", "", "192.0.2.1", "may also have parts of the kinds usr, rt:"},
-		{"user-at-ip", "42", "", "may also have parts of the kinds ip:"},
-		{"user-at-ip", "", "192.0.2.1", "may also have parts of the kinds usr:"},
-		{"user", "42", "192.0.2.1", "exactly one of"},
-		{"user", "", "", "exactly one of"},
+		{"zero", "42", "", "counts no accounts, but ip", "counts no accounts, but ip"},
+		{"user", "", "192.0.2.1", "counts no addresses, but usr", "counts no addresses, but usr"},
+		{"user", "42", "192.0.2.1", "exactly one of", "exactly one of"},
+		{"user", "", "", "exactly one of", "exactly one of"},
 	} {
 		s := console.Subject{Policy: tt.policy, ID: tt.id}
 		if tt.ip != "" {
 			s.IP = netip.MustParseAddr(tt.ip)
 		}
-		e, err := c.Explain(ctx, s)
-		found := err == nil && e.Subject == console.Subject{Policy: tt.policy, Key: tt.want}
-		refused := errors.Is(err, algorithms.ErrInvalid) && strings.Contains(err.Error(), tt.want)
-		if !found && !refused {
-			t.Errorf("%s: id %q, ip %q: got %+v, error %v, want %s", tt.policy, tt.id, tt.ip, e.Subject, err, tt.want)
+		if err := c.Reset(ctx, s); strings.Contains(tt.whole, " ") != (err != nil) || err != nil && !strings.Contains(err.Error(), tt.whole) {
+			t.Errorf("%s: reset of %q, %q: got error %v, want %s", tt.policy, tt.id, tt.ip, err, tt.whole)
+		}
+		err := c.Ban(ctx, s, time.Time{})
+		all, _ := table.List(ctx, tt.policy)
+		if _, found := all[tt.first]; !found && (err == nil || !strings.Contains(err.Error(), tt.first)) {
+			t.Errorf("%s: ban of %q, %q: got %v, error %v, want %s", tt.policy, tt.id, tt.ip, all, err, tt.first)
+		}
+		for key := range all {
+			_ = table.Clear(ctx, tt.policy, key)
 		}
 	}
 }
@@ -203,8 +204,8 @@ func TestKeyOfCustomerIsTheKeyOfRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []console.Subject{{Policy: "zero", IP: netip.MustParseAddr("2001:db8:1:2::99")}, {Policy: "user", ID: "a b"}} {
-		if got := remains(t, console.New(m), s); got != "default=9*" {
-			t.Errorf("%+v: got %s, want one unit used", s, got)
+		if got := who(t, console.New(m), s)[0].Limits[0].Remaining; got != 9 {
+			t.Errorf("%+v: got %d left, want one unit used", s, got)
 		}
 	}
 }
@@ -215,7 +216,6 @@ func TestHandlerKeys(t *testing.T) {
 	table := overrides.NewMemory()
 	h, logged := newHandler(t, newStill(), table, byUser("p", hourly), byIP("q", hourly))
 	for _, tt := range []struct{ method, target, body string }{
-		{"GET", "/keys?policy=POLICY&SUBJECT", ""},
 		{"POST", "/reset", `{"policy":"POLICY",JSON}`},
 		{"POST", "/grant", `{"policy":"POLICY",JSON,"units":1}`},
 		{"POST", "/ban", `{"policy":"POLICY",JSON}`},
@@ -227,12 +227,12 @@ func TestHandlerKeys(t *testing.T) {
 		for _, s := range []struct {
 			policy, name, value, key string
 		}{
-			{"p", "id", "42", "usr=42"},
+			{"p", "usr", "42", "usr=42"},
 			{"p", "key", "usr=42", "usr=42"},
 			{"q", "ip", "2001:db8::1", "ip=2001:db8::/64"},
 			{"p", "key", "hunter2", ""},
 			{"p", "key", "key=hunter2", ""},
-			{"q", "id", "hunter2", ""},
+			{"q", "usr", "hunter2", ""},
 			{"q", "ip", "hunter2", ""},
 		} {
 			logged.Reset()
@@ -253,8 +253,11 @@ func TestHandlerKeys(t *testing.T) {
 			}
 		}
 	}
-	if w := call(h, "GET", "/keys?policy=p&key=hunter2", ""); !strings.Contains(w.Body.String(), "its kinds are usr") {
-		t.Errorf("got %s, want the kinds of the keys", w.Body)
+	if w := call(h, "GET", "/who?key=hunter2", ""); w.Code != 400 || strings.Contains(w.Body.String(), "hunter2") {
+		t.Errorf("got %d %s, want 400 without the text", w.Code, w.Body)
+	}
+	if w := call(h, "POST", "/reset", `{"policy":"p","key":"hunter2"}`); !strings.Contains(w.Body.String(), "its keys are usr") {
+		t.Errorf("got %s, its keys are of the keys", w.Body)
 	}
 }
 
@@ -263,7 +266,7 @@ func TestHandlerClearsForeignKeys(t *testing.T) {
 	table := overrides.NewMemory()
 	override(t, table, "p", "k-pro", ratelimit.Override{Mode: ratelimit.ModeOff})
 	h, logged := newHandler(t, newStill(), table, byUser("p", hourly))
-	if w := call(h, "GET", "/overrides/p?key=k-pro", ""); w.Code != 200 || strings.TrimSpace(w.Body.String()) != `{"mode":"off"}` {
+	if w := call(h, "GET", "/overrides/p?key=k-pro", ""); w.Code != 200 || !strings.HasPrefix(compact(w.Body.Bytes()), `{"mode":"off","since":"`) {
 		t.Errorf("got %d %s, want the override", w.Code, w.Body)
 	}
 	w := call(h, "DELETE", "/overrides/p?key=k-pro", "")
@@ -272,20 +275,20 @@ func TestHandlerClearsForeignKeys(t *testing.T) {
 	}
 }
 
-// The console refuses the limit of an override that the middleware would ignore, and Explain does not show it in force.
+// The console refuses the limit of an override that the middleware would ignore, and Who shows the policy's own.
 func TestLimitsThatDoNotGoTogether(t *testing.T) {
 	table := overrides.NewMemory()
 	p, other := byUser("p", algorithms.Concurrent(3, time.Minute)), byUser("q", hourly)
 	h, _ := newHandler(t, newStill(), table, p, other)
 	for _, policy := range []string{"p", "q"} {
-		w := call(h, "PUT", "/overrides/"+policy+"?id=42", `{"limit":"leaky-bucket 5/1m"}`)
+		w := call(h, "PUT", "/overrides/"+policy+"?usr=42", `{"limit":"leaky-bucket 5/1m"}`)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), "leaky-bucket") || strings.Contains(w.Body.String(), "own-") {
 			t.Errorf("%s: got %d %s, want 400", policy, w.Code, w.Body)
 		}
 		override(t, table, policy, "usr=42", ratelimit.Override{Limit: algorithms.LeakyBucket(5, time.Minute)})
-		e, err := console.New(newMiddleware(t, newStill(), table, p, other)).Explain(ctx, console.Subject{Policy: policy, ID: "42"})
-		if err != nil || e.Reason != console.ByDefault || len(e.Limits) != 1 {
-			t.Errorf("%s: got %+v, error %v, want the policy's own limit in force", policy, e, err)
+		e := who(t, console.New(newMiddleware(t, newStill(), table, p, other)), console.Subject{Policy: policy, ID: "42"})[0]
+		if e.Reason != console.ByDefault || len(e.Limits) != 1 {
+			t.Errorf("%s: got %+v, want the policy's own limit in force", policy, e)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package console
 
 import (
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -13,7 +14,7 @@ import (
 // A policyView is a policy as JSON.
 type policyView struct {
 	Name      string                      `json:"name"`
-	Kinds     []string                    `json:"kinds"` // of the parts of its keys
+	Keys      string                      `json:"keys"` // their parts
 	Limit     algorithms.Limit            `json:"limit"`
 	Tiers     map[string]algorithms.Limit `json:"tiers,omitempty"`
 	Candidate *algorithms.Limit           `json:"candidate,omitempty"`
@@ -28,46 +29,43 @@ func (h *handler) policies(r *http.Request) (any, error) {
 	if _, err := parameters(r); err != nil {
 		return nil, err
 	}
-	var all []policyView
-	known := make(map[string]bool)
-	for _, m := range h.console.all {
-		for _, p := range m.Policies() {
-			if known[p.Name] {
-				continue
-			}
-			known[p.Name] = true
-			v := policyView{
-				Name: p.Name, Kinds: textsOf(&p).kinds, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
-				Fail: p.Fail.String(), Hidden: p.Hidden, Capacity: p.Capacity, Shadow: p.Shadow,
-			}
-			if table := m.Overrides(); table != nil {
-				if o, found := table.Find(p.Name, ratelimit.Everyone); found {
-					v.Everyone = &o
-				}
-			}
-			all = append(all, v)
+	all := []policyView{}
+	for w := range h.console.policies() {
+		p := w.policy
+		v := policyView{
+			Name: p.Name, Keys: textsOf(w.m, p).shapes(), Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
+			Fail: p.Fail.String(), Hidden: p.Hidden, Capacity: p.Capacity, Shadow: p.Shadow,
 		}
+		if table := w.m.Overrides(); table != nil {
+			if o, found := table.Find(p.Name, ratelimit.Everyone); found {
+				v.Everyone = &o
+			}
+		}
+		all = append(all, v)
 	}
 	return map[string]any{"policies": all}, nil
 }
 
-// An explanationView is an Explanation as JSON, with durations as text.
-type explanationView struct {
+// A standingView is a Standing as JSON, with durations as text.
+type standingView struct {
+	Says        string              `json:"says"`
 	Policy      string              `json:"policy"`
 	Key         string              `json:"key"`
-	Tier        string              `json:"tier,omitempty"`
-	Override    *ratelimit.Override `json:"override,omitempty"`
-	Denied      bool                `json:"denied"`
+	Verdict     Verdict             `json:"verdict"`
 	Reason      Reason              `json:"reason,omitempty"`
 	ClearsAfter string              `json:"clears_after,omitempty"`
-	Limits      []limitView         `json:"limits"`
+	Limits      []limitView         `json:"limits,omitempty"`
+	Override    *ratelimit.Override `json:"override,omitempty"`
+	SetFor      []string            `json:"override_set_for,omitempty"` // policy and key
+	Denied      uint64              `json:"denied,omitempty"`           // requests, lately
+	First       time.Time           `json:"first_denied,omitzero"`
+	Last        time.Time           `json:"last_denied,omitzero"`
 }
 
 type limitView struct {
-	Reason     Reason           `json:"reason"`
+	From       Reason           `json:"from"`
 	Tier       string           `json:"tier,omitempty"`
 	Limit      algorithms.Limit `json:"limit"`
-	InForce    bool             `json:"in_force"`
 	Remaining  int64            `json:"remaining"`
 	ResetAfter string           `json:"reset_after"`
 	UnitAfter  string           `json:"unit_after"`
@@ -82,32 +80,107 @@ func wait(d time.Duration) string {
 	return d.String()
 }
 
-func (h *handler) explain(r *http.Request) (any, error) {
-	query, err := parameters(r, "policy", "key", "id", "ip", "tier")
+func (h *handler) who(r *http.Request) (any, error) {
+	client, err := clientOf(r)
 	if err != nil {
 		return nil, err
 	}
-	s, err := named{query["policy"], query["key"], query["id"], query["ip"]}.subject()
+	all, err := h.console.Who(r.Context(), client...)
 	if err != nil {
 		return nil, err
 	}
-	s.Tier = query["tier"]
-	e, err := h.console.Explain(r.Context(), s)
-	if err != nil {
-		return nil, err
+	views := make([]standingView, 0, len(all))
+	for _, s := range all {
+		views = append(views, newStandingView(&s))
 	}
-	v := explanationView{
-		Policy: e.Subject.Policy, Key: e.Subject.Key, Tier: e.Subject.Tier, Override: e.Override,
-		Denied: e.Denied, Reason: e.Reason,
+	return map[string]any{"policies": views}, nil
+}
+
+func newStandingView(s *Standing) standingView {
+	v := standingView{
+		Says: s.String(), Policy: s.Policy, Key: s.Key, Verdict: s.Verdict, Reason: s.Reason, Override: s.Override,
+		Denied: s.Denied, First: s.First.UTC(), Last: s.Last.UTC(),
 	}
-	if e.Denied {
-		v.ClearsAfter = wait(e.ClearsAfter)
+	if s.Verdict == Denied {
+		v.ClearsAfter = wait(s.ClearsAfter)
 	}
-	for _, l := range e.Limits {
+	if s.SetFor[0] != "" {
+		v.SetFor = s.SetFor[:]
+	}
+	for _, l := range s.Limits {
 		v.Limits = append(v.Limits, limitView{
-			Reason: l.Reason, Tier: l.Tier, Limit: l.Limit, InForce: l.InForce, Remaining: l.Remaining,
+			From: l.Reason, Tier: l.Tier, Limit: l.Limit, Remaining: l.Remaining,
 			ResetAfter: wait(l.ResetAfter), UnitAfter: wait(l.UnitAfter), Source: l.Source.String(), Stored: l.Stored,
 		})
 	}
-	return v, nil
+	return v
+}
+
+// clientOf returns the client of a query: any number of usr, ip and key.
+func clientOf(r *http.Request) (client []Subject, err error) {
+	query, err := queryOf(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{account, address, "key"} {
+		for _, value := range query[name] {
+			s, err := subjectOf(name, value)
+			if err != nil {
+				return nil, err
+			}
+			client = append(client, s)
+		}
+		delete(query, name)
+	}
+	if len(query) > 0 || len(client) == 0 {
+		return nil, &refusal{http.StatusBadRequest, "want usr=ACCOUNT, ip=ADDRESS or key=TEXT, or several of them, and nothing else"}
+	}
+	return client, nil
+}
+
+// subjectOf returns the client that a parameter names. A hash, as the status page
+// shows it, is a key.
+func subjectOf(name, value string) (Subject, error) {
+	switch {
+	case value == "":
+		return Subject{}, &refusal{http.StatusBadRequest, name + " is empty"}
+	case name == "key":
+		return Subject{Key: value}, nil
+	case isHash(name + "=" + value):
+		return Subject{Key: name + "=" + value}, nil
+	case name == account:
+		return Subject{ID: value}, nil
+	}
+	if a, err := netip.ParseAddr(value); err == nil {
+		return Subject{IP: a}, nil
+	}
+	if _, err := netip.ParsePrefix(value); err != nil {
+		return Subject{}, &refusal{http.StatusBadRequest, "ip is neither an address nor a prefix of addresses"}
+	}
+	return Subject{Key: name + "=" + value}, nil
+}
+
+func (h *handler) denied(r *http.Request) (any, error) {
+	query, err := parameters(r, "since")
+	if err != nil {
+		return nil, err
+	}
+	since, err := instantOf(query["since"])
+	return map[string]any{"clients": h.console.Denied(since)}, err
+}
+
+// instantOf reads an instant, such as 2026-11-26T14:00:00Z, or how long ago it is,
+// such as 1h; empty is the zero Time.
+func instantOf(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, &refusal{http.StatusBadRequest, "since is neither an instant such as 2026-11-26T14:00:00Z nor a time ago such as 1h"}
+	}
+	return t, nil
 }

@@ -38,6 +38,7 @@ func (m *Memory) Set(_ context.Context, policy, key string, o ratelimit.Override
 	if err := validate(policy, key, &o); err != nil {
 		return err
 	}
+	o.Since = now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.table.Load()

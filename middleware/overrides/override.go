@@ -39,6 +39,9 @@ var (
 
 var modes = []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
 
+// now returns the instant of an edit, in whole seconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+
 // live reports whether the override has not ended.
 func live(o *ratelimit.Override) bool { return o.Until.IsZero() || time.Now().Before(o.Until) }
 

@@ -59,6 +59,7 @@ func (r *Redis) Set(ctx context.Context, policy, key string, o ratelimit.Overrid
 	if err := validate(policy, key, &o); err != nil {
 		return err
 	}
+	o.Since = now()
 	value, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("ratelimit: %w", err)

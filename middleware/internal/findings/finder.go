@@ -5,6 +5,7 @@ package findings
 import (
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,6 +63,9 @@ type Policy struct {
 	mounted           atomic.Uint32 // requests below a mount point
 	written           atomic.Bool   // a handler wrote a status
 	silent            atomic.Uint32 // endings without a status before that
+
+	mu    sync.Mutex // guards known
+	known []string   // routes
 }
 
 // Policy returns a policy that has no findings yet. byPeer says that its key takes
@@ -74,6 +78,7 @@ func (f *Finder) Policy(name string, byPeer, routes bool) *Policy {
 // Replace is for the policy that replaces old after an Update. The present findings
 // end, and do not count as new if they return.
 func (p *Policy) Replace(old *Policy) {
+	p.known = old.Routes() // no request has seen p yet
 	now := int64(time.Since(p.finder.made))
 	for c := range causes {
 		last := old.last[c].Load()

@@ -9,6 +9,7 @@ package findings
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -119,6 +120,7 @@ func (p *Policy) seeForwarding(forwarded bool) {
 // route is only the prefix under which another router may be mounted.
 func (p *Policy) seeRoute(s *Sight) {
 	route := routeIn(s.Key)
+	p.remember(route)
 	if route == "unmatched" {
 		if p.unrouted.Add(1) >= judgedAfter && !p.routed.Load() {
 			p.found(unknownRoute)
@@ -135,6 +137,25 @@ func (p *Policy) seeRoute(s *Sight) {
 	case !strings.HasSuffix(prefix, s.Path) && p.mounted.Add(1) >= judgedAfter && !p.whole.Load():
 		p.found(hiddenRoute)
 	}
+}
+
+// maxRoutes bounds the remembered routes of a policy.
+const maxRoutes = 100
+
+// remember remembers a route of the policy's keys.
+func (p *Policy) remember(route string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if route != "" && len(p.known) < maxRoutes && !slices.Contains(p.known, "rt="+route) {
+		p.known = append(p.known, "rt="+route)
+	}
+}
+
+// Routes returns the routes that sampled requests had, as parts of keys.
+func (p *Policy) Routes() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.known)
 }
 
 // routeIn returns the route in a key, or "" if the key has none.

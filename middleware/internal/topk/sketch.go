@@ -28,6 +28,7 @@ type slot struct {
 	key          []byte // its first bytes
 	count, error uint64
 	first, last  time.Duration
+	note         Note
 	place        int // in the heap
 }
 
@@ -37,8 +38,8 @@ func (s slot) clone() slot {
 }
 
 // add counts a key. It allocates for keys that it did not know, until it has
-// been full for a while.
-func (s *sketch) add(hash uint64, key string, now time.Duration) {
+// been full for a while. It returns the key's slot, and whether it knew the key.
+func (s *sketch) add(hash uint64, key string, now time.Duration) (e *slot, known bool) {
 	s.total++
 	i, known := s.index[hash]
 	switch {
@@ -51,7 +52,7 @@ func (s *sketch) add(hash uint64, key string, now time.Duration) {
 		delete(s.index, evicted.hash)
 		evicted.error, evicted.first = evicted.count, now
 	}
-	e := &s.slots[i]
+	e = &s.slots[i]
 	if !known {
 		s.index[hash] = i
 		e.hash, e.key = hash, append(e.key[:0], key[:min(len(key), sketchKey)]...)
@@ -59,6 +60,7 @@ func (s *sketch) add(hash uint64, key string, now time.Duration) {
 	e.count++
 	e.last = now
 	s.sink(e.place)
+	return e, known
 }
 
 // grow adds a slot, whose count is the least of all.

@@ -3,9 +3,12 @@ package topk
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
 )
 
 // An Entry is a key and how often it occurred in the last ten to twenty minutes. The bytes of a long key are cut.
@@ -15,9 +18,18 @@ type Entry struct {
 	// Count is at most Error too high.
 	Count, Error uint64
 
-	// First and Last are when the key occurred, as durations since the caller's epoch. First is not before the key was
-	// last forgotten.
+	// First and Last are when the key occurred, as durations since the caller's epoch. First is the first time after an
+	// hour without the key, or after it was forgotten.
 	First, Last time.Duration
+
+	// Note is the note of the last occurrence.
+	Note Note
+}
+
+// A Note says what decided an occurrence.
+type Note struct {
+	Tier    string           // of the identity
+	LimitOf algorithms.Limit // what Policy.LimitOf returned; zero: nothing
 }
 
 // A Tally counts the occurrences of keys. The zero Tally is empty and ready for use. It is safe for concurrent use.
@@ -27,11 +39,11 @@ type Tally struct {
 }
 
 // Add counts a key at a time since the caller's epoch. The hash identifies the key.
-func (t *Tally) Add(hash uint64, key string, now time.Duration) {
+func (t *Tally) Add(hash uint64, key string, note Note, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tally.turn(now)
-	t.tally.sketches[0].add(hash, key, now)
+	t.tally.add(hash, key, note, now)
 }
 
 // Top returns the remembered keys, those first that certainly occurred most often, and the number of all occurrences.
@@ -40,7 +52,7 @@ func (t *Tally) Top(now time.Duration) (top []Entry, total uint64) {
 	slots, total := t.tally.top(now)
 	t.mu.Unlock()
 	for _, s := range slots {
-		top = append(top, Entry{string(s.key), s.count, s.error, s.first, s.last})
+		top = append(top, Entry{string(s.key), s.count, s.error, s.first, s.last, s.note})
 	}
 	return top, total
 }
@@ -48,10 +60,47 @@ func (t *Tally) Top(now time.Duration) (top []Entry, total uint64) {
 // A tally has two generations of counts, so that old occurrences leave it.
 type tally struct {
 	sketches [2]sketch
-	began    time.Duration // the generation of sketches[0]
+	began    time.Duration   // the generation of sketches[0]
+	before   map[uint64]span // of keys that have left the sketches, by their hashes
 }
 
-const generation = 10 * time.Minute
+// A span is when a key occurred first and last.
+type span struct{ first, last time.Duration }
+
+const (
+	generation = 10 * time.Minute
+	hour       = time.Hour // a key that has not occurred for so long begins again
+	maxBefore  = 512
+)
+
+// add counts a key in the present generation.
+func (t *tally) add(hash uint64, key string, note Note, now time.Duration) {
+	recent, past := &t.sketches[0], &t.sketches[1]
+	e, known := recent.add(hash, key, now)
+	if e.note = note; known {
+		return
+	}
+	if s, ok := t.before[hash]; ok && now-s.last < hour {
+		e.first = s.first
+	}
+	if i, ok := past.index[hash]; ok {
+		e.first = past.slots[i].first
+	}
+}
+
+// leave remembers when the keys of a sketch occurred that is about to be cleared.
+func (t *tally) leave(s *sketch, now time.Duration) {
+	maps.DeleteFunc(t.before, func(_ uint64, s span) bool { return now-s.last >= hour })
+	if t.before == nil && len(s.slots) > 0 {
+		t.before = make(map[uint64]span)
+	}
+	for i := range s.slots {
+		e := &s.slots[i]
+		if _, known := t.before[e.hash]; known || len(t.before) < maxBefore {
+			t.before[e.hash] = span{e.first, e.last}
+		}
+	}
+}
 
 // turn begins a new generation if it is time. The sketches keep their memory.
 func (t *tally) turn(now time.Duration) {
@@ -59,8 +108,10 @@ func (t *tally) turn(now time.Duration) {
 		return
 	}
 	t.sketches[0], t.sketches[1] = t.sketches[1], t.sketches[0]
+	t.leave(&t.sketches[0], now)
 	t.sketches[0].clear()
 	if now-t.began >= 2*generation {
+		t.leave(&t.sketches[1], now)
 		t.sketches[1].clear()
 	}
 	t.began = now - now%generation
@@ -74,7 +125,7 @@ func (t *tally) top(now time.Duration) (top []slot, total uint64) {
 	for _, s := range recent.slots {
 		if i, ok := past.index[s.hash]; ok {
 			before := &past.slots[i]
-			s.count, s.error, s.first = s.count+before.count, s.error+before.error, before.first
+			s.count, s.error = s.count+before.count, s.error+before.error
 		} else {
 			s.count, s.error = s.count+past.least(), s.error+past.least()
 		}

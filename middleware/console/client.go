@@ -1,0 +1,154 @@
+// The keys of a client.
+
+package console
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/access"
+)
+
+func firstOf(key string) string {
+	first, _, _ := strings.Cut(key, "|")
+	return first
+}
+
+// hash is a part of a key as TopDenied shows it.
+var hash = regexp.MustCompile(`(^|\|)[a-z0-9.-]+=#[0-9a-f]{16}($|\|)`)
+
+func isHash(key string) bool { return hash.MatchString(key) }
+
+// cut is the length at which TopDenied cuts keys.
+const cut = 128
+
+// isOf reports whether an offender is a key.
+func isOf(o *ratelimit.Offender, key string) bool {
+	return o.Plain == key || len(o.Plain) == cut && strings.HasPrefix(key, o.Plain)
+}
+
+// keysOf returns the keys of a client that a policy may make: the given keys, the
+// keys that it denied lately, and all that it can make of the given parts, with
+// each route that it has met. A part without a value is only its kind.
+func (t *texts) keysOf(w watched, client []Subject) (keys []string) {
+	add := func(key string) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	parts := make(map[string][]string) // by kind
+	for _, s := range client {
+		if s.Policy != "" && s.Policy != t.policy {
+			continue
+		}
+		for _, part := range t.partsOf(s) {
+			if strings.Contains(part, "|") || strings.HasPrefix(part, constant) && t.check(part, false) == nil {
+				add(part)
+			} else {
+				parts[kindOf(part)] = append(parts[kindOf(part)], part)
+			}
+		}
+	}
+	for _, o := range w.offenders {
+		if len(o.Plain) < cut && has(parts, o.Plain) && t.check(o.Plain, false) == nil {
+			add(o.Plain)
+		}
+	}
+	if len(parts[route]) == 0 {
+		parts[route] = t.routes(w)
+	}
+	for _, form := range t.forms {
+		if !slices.ContainsFunc(form, func(kind string) bool { return kind != route && len(parts[kind]) > 0 }) {
+			continue
+		}
+		for _, key := range fill(form, parts) {
+			if incomplete := slices.ContainsFunc(strings.Split(key, "|"), func(part string) bool { return !strings.Contains(part, "=") }); incomplete && len(keys) > 0 {
+				continue // the denied keys say more
+			}
+			add(key)
+		}
+	}
+	return keys
+}
+
+// partsOf returns the parts, or the whole keys, of a subject that the policy's keys
+// may have.
+func (t *texts) partsOf(s Subject) []string {
+	switch {
+	case s.ID != "":
+		return []string{textOfAccount(s.ID)}
+	case s.IP.IsValid():
+		return t.addresses(s.IP)
+	case strings.Contains(s.Key, "|"):
+		if t.check(s.Key, false) != nil {
+			return nil
+		}
+		return []string{s.Key}
+	case kindOf(s.Key) == address && s.Key != "ip=unknown":
+		given, ok := prefixOf(s.Key)
+		if !ok {
+			return nil
+		}
+		return slices.DeleteFunc(t.addresses(given.Addr()), func(part string) bool {
+			p, _ := prefixOf(part)
+			return p.Bits() > given.Bits() // one of many keys behind the prefix
+		})
+	case escaped(strings.TrimPrefix(s.Key, kindOf(s.Key)+"=")):
+		return []string{s.Key}
+	default:
+		return nil
+	}
+}
+
+// routes returns the routes that keys of the policy had.
+func (t *texts) routes(w watched) []string {
+	all := access.Routes(w.m, t.policy)
+	for _, o := range w.offenders {
+		for part := range strings.SplitSeq(o.Plain, "|") {
+			if kindOf(part) == route && !slices.Contains(all, part) {
+				all = append(all, part)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// has reports whether a key has a given part, and no part of its kinds is another.
+func has(parts map[string][]string, key string) bool {
+	found := false
+	for part := range strings.SplitSeq(key, "|") {
+		given := parts[kindOf(part)]
+		switch {
+		case slices.Contains(given, part):
+			found = found || kindOf(part) != route
+		case len(given) > 0:
+			return false
+		}
+	}
+	return found
+}
+
+// fill returns the keys of a form, for each combination of parts.
+func fill(form []string, parts map[string][]string) []string {
+	keys := []string{""}
+	for i, kind := range form {
+		values := parts[kind]
+		if len(values) == 0 {
+			values = []string{kind} // a constant, or unknown
+		}
+		var longer []string
+		for _, key := range keys {
+			for _, value := range values {
+				if i > 0 {
+					value = key + "|" + value
+				}
+				longer = append(longer, value)
+			}
+		}
+		keys = longer
+	}
+	return keys
+}

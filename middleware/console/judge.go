@@ -1,0 +1,190 @@
+// Which limit decides about a key, and what it decides.
+
+package console
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/ban"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
+)
+
+// whole reports whether all parts of the key have a value.
+func (t *target) whole() bool {
+	for part := range strings.SplitSeq(t.key, "|") {
+		if !strings.Contains(part, "=") {
+			return false
+		}
+	}
+	return true
+}
+
+// account returns the account in a key; "" for none.
+func accountOf(key string) string {
+	for part := range strings.SplitSeq(key, "|") {
+		if kindOf(part) == account {
+			return part
+		}
+	}
+	return ""
+}
+
+// lastDenial returns what the last denial of the key showed of its client; nil if the
+// process knows none. Another key of the same account shows the tier, too.
+func (c *Console) lastDenial(w watched, t *target) *ratelimit.Offender {
+	var last *ratelimit.Offender
+	for i := range w.offenders {
+		if o := &w.offenders[i]; o.Plain == t.key && (last == nil || o.Last.After(last.Last)) {
+			last = o
+		}
+	}
+	id := accountOf(t.key)
+	if last != nil || id == "" || w.policy.LimitOf != nil {
+		return last
+	}
+	for other := range c.policies() {
+		for i := range other.offenders {
+			o := &other.offenders[i]
+			_, has := w.policy.Tiers[o.Tier]
+			if accountOf(o.Plain) == id && (has || other.policy.Name == w.policy.Name) && (last == nil || o.Last.After(last.Last)) {
+				last = o
+			}
+		}
+	}
+	return last
+}
+
+// mode returns the mode in force.
+func (t *target) mode() ratelimit.Mode {
+	switch {
+	case t.policy.Shadow && (t.override == nil || t.override.Mode != ratelimit.ModeOff):
+		return ratelimit.ModeShadow // a shadow policy bans no key
+	case t.override == nil:
+		return ratelimit.ModeOn
+	default:
+		return t.override.Mode
+	}
+}
+
+// limits returns the limits that may decide. last is the last denial of the client;
+// nil means none.
+func (t *target) limits(last *ratelimit.Offender) []LimitState {
+	p := t.policy
+	if o := t.override; o != nil && o.Limit != (algorithms.Limit{}) && t.replaceable(o.Limit) == nil {
+		return []LimitState{{Reason: ByOverride, Limit: o.Limit}}
+	}
+	if last != nil && last.LimitOf != (algorithms.Limit{}) && p.LimitOf != nil {
+		return []LimitState{{Reason: ByLimitOf, Limit: last.LimitOf}}
+	}
+	all := []LimitState{{Reason: ByDefault, Limit: p.Limit}}
+	if len(p.Tiers) == 0 || accountOf(t.key) == "" {
+		return all
+	}
+	if last != nil {
+		if l, found := p.Tiers[last.Tier]; found {
+			return []LimitState{{Reason: ByTier, Tier: last.Tier, Limit: l}}
+		}
+		return all
+	}
+	for _, tier := range slices.Sorted(maps.Keys(p.Tiers)) {
+		all = append(all, LimitState{Reason: ByTier, Tier: tier, Limit: p.Tiers[tier]})
+	}
+	return all
+}
+
+// look fills in the state of a limit.
+func (t *target) look(ctx context.Context, l *LimitState) error {
+	checks := []algorithms.Check{{Policy: t.policy.Name, Key: t.key, Limit: l.Limit, Exact: true}}
+	if err := t.ask(ctx, checks); err != nil {
+		return err
+	}
+	d := &checks[0].Decision
+	l.Remaining, l.ResetAfter, l.UnitAfter, l.Source = d.Remaining, d.ResetAfter, d.UnitAfter, d.Source
+	_, limiter := t.m.Limiter()
+	if store, ok := wrapped.Find[interface{ StoredKey(algorithms.Check) string }](limiter); ok {
+		l.Stored = store.StoredKey(checks[0])
+	}
+	return nil
+}
+
+// judge fills in the verdict, its reason, and when it clears.
+func (t *target) judge(ctx context.Context, s *Standing) error {
+	banned, err := t.banned(ctx)
+	switch mode := t.mode(); {
+	case err != nil:
+		return err
+	case mode == ratelimit.ModeBanned:
+		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, algorithms.Never
+		if until := t.override.Until; !until.IsZero() {
+			s.ClearsAfter = max(0, time.Until(until))
+		}
+	case mode == ratelimit.ModeOff, mode == ratelimit.ModeShadow && !t.policy.Shadow:
+		s.Verdict, s.Reason = Admitted, ByOverride
+	case t.away(s.Limits) && t.policy.Fail != algorithms.FailLocal:
+		s.Verdict, s.Reason = Admitted, ByOutage
+		if t.policy.Fail == algorithms.FailClosed {
+			s.Verdict = Denied
+		}
+	case banned > 0:
+		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, banned
+	default:
+		t.judgeLimits(s)
+	}
+	if t.policy.Shadow {
+		s.Verdict, s.ClearsAfter = Admitted, 0
+	}
+	return nil
+}
+
+// judgeLimits gives the verdict on which all limits agree that may decide.
+func (t *target) judgeLimits(s *Standing) {
+	full, clears := 0, time.Duration(0)
+	for _, l := range s.Limits {
+		if l.Remaining < 1 {
+			full, clears = full+1, max(clears, l.UnitAfter)
+		}
+	}
+	limitOf := t.policy.LimitOf != nil && s.Limits[0].Reason != ByOverride && s.Limits[0].Reason != ByLimitOf
+	switch {
+	case limitOf || full > 0 && full < len(s.Limits):
+		s.Verdict = Unknown
+		return
+	case full > 0:
+		s.Verdict, s.ClearsAfter = Denied, clears
+	default:
+		s.Verdict = Admitted
+	}
+	if len(s.Limits) == 1 {
+		s.Reason = s.Limits[0].Reason
+	}
+}
+
+// away reports whether the limiter counts together with other instances, and Redis
+// did not answer for a limit.
+func (t *target) away(limits []LimitState) bool {
+	_, limiter := t.m.Limiter()
+	counter, ok := wrapped.Find[wrapped.Counter](limiter)
+	return ok && counter.Stats().Shared && limits[0].Source != algorithms.Shared
+}
+
+// banned returns how long Policy.Ban still bans the key; 0 if it does not.
+func (t *target) banned(ctx context.Context) (time.Duration, error) {
+	if t.policy.Ban == nil || t.mode() != ratelimit.ModeOn {
+		return 0, nil
+	}
+	asks := []algorithms.Check{{Exact: true}}
+	ban.New(t.policy.Name, ban.Rule(*t.policy.Ban)).Check(&asks[0], t.key)
+	if err := t.ask(ctx, asks); err != nil {
+		return 0, err
+	}
+	if d := &asks[0].Decision; !d.Allowed && d.Source != algorithms.Undecided {
+		return d.RetryAfter, nil
+	}
+	return 0, nil
+}

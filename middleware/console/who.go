@@ -1,0 +1,249 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/overrides"
+)
+
+// A Standing says how a policy treats one key of a client.
+type Standing struct {
+	Policy string
+
+	// Key is the text of the key. A part whose value is unknown is only its kind:
+	// "usr=42|ip".
+	Key string
+
+	// Verdict is what happens to a request of one unit now.
+	Verdict Verdict
+
+	// Reason is the limit that decides, or why no limit does; empty if the verdict
+	// is Unknown.
+	Reason Reason
+
+	// ClearsAfter is the time until a denied request would be admitted;
+	// [algorithms.Never] if waiting cannot help.
+	ClearsAfter time.Duration
+
+	// Limits are the limits that may decide, one if it is known which one does.
+	Limits []LimitState
+
+	// Override is the override in force; nil means none. SetFor is the policy and
+	// the key for which it is set, if the table can tell.
+	Override *ratelimit.Override
+	SetFor   [2]string
+
+	// Denied counts the denials of the key, by all Middlewares of the console in the
+	// last ten to twenty minutes. First and Last are ratelimit.Offender's.
+	Denied      uint64
+	First, Last time.Time
+}
+
+// A Verdict is what happens to a request.
+type Verdict string
+
+const (
+	// Admitted: the policy admits it. So does a shadow.
+	Admitted Verdict = "admitted"
+	// Denied: the policy denies it.
+	Denied Verdict = "denied"
+	// Unknown: it depends on the client's tier, on LimitOf or on the rest of the
+	// key, which this process does not know.
+	Unknown Verdict = "unknown"
+)
+
+// A LimitState is a limit and its state for one key; see [algorithms.Decision].
+type LimitState struct {
+	Reason Reason
+	Tier   string // for ByTier
+	Limit  algorithms.Limit
+
+	Remaining  int64
+	ResetAfter time.Duration
+	UnitAfter  time.Duration // until a unit is there
+	Source     algorithms.Source
+
+	// Stored is the key in Redis, if it is there.
+	Stored string
+}
+
+// A Reason says where a limit comes from, or why no limit decides.
+type Reason string
+
+const (
+	// ByDefault: Policy.Limit.
+	ByDefault Reason = "default"
+	// ByTier: one of Policy.Tiers.
+	ByTier Reason = "tier"
+	// ByLimitOf: what Policy.LimitOf returned at the last denial.
+	ByLimitOf Reason = "limit_of"
+	// ByOverride: the limit of an override, or an override that is off.
+	ByOverride Reason = "override"
+	// ByBan: Policy.Ban, or an override that bans the key.
+	ByBan Reason = "ban"
+	// ByOutage: Redis is away, and Policy.Fail decides.
+	ByOutage Reason = "outage"
+)
+
+// String returns the standing as a sentence.
+func (s Standing) String() string {
+	switch {
+	case s.Verdict == Unknown:
+		return fmt.Sprintf("%s may deny %s: it depends on %s", s.Policy, s.Key, s.depends())
+	case s.Verdict == Denied && s.Reason == ByOutage:
+		return fmt.Sprintf("%s denies %s: Redis does not answer, and the policy fails closed", s.Policy, s.Key)
+	case s.Verdict == Denied && s.ClearsAfter == algorithms.Never:
+		return fmt.Sprintf("%s denies %s until an operator ends it: %s", s.Policy, s.Key, s.why())
+	case s.Verdict == Denied:
+		return fmt.Sprintf("%s denies %s for %v: %s", s.Policy, s.Key, s.ClearsAfter, s.why())
+	default:
+		return fmt.Sprintf("%s admits %s: %s", s.Policy, s.Key, s.why())
+	}
+}
+
+// depends says what the verdict depends on.
+func (s Standing) depends() string {
+	switch {
+	case s.Limits == nil:
+		return "the rest of its key"
+	case len(s.Limits) > 1:
+		return "the client's tier"
+	default:
+		return "LimitOf"
+	}
+}
+
+// why says which limit decides.
+func (s Standing) why() string {
+	switch s.Reason {
+	case ByBan:
+		return "it is banned"
+	case ByOutage:
+		return "Redis does not answer, and the policy fails open"
+	case ByOverride:
+		if s.Override.Limit == (algorithms.Limit{}) {
+			return "an override says " + string(s.Override.Mode)
+		}
+	case "":
+		return "every limit that it may have has units left"
+	}
+	l := s.Limits[0]
+	text := fmt.Sprintf("%v has %d left, from %s", l.Limit, l.Remaining, l.Reason)
+	if l.Tier != "" {
+		text += " " + l.Tier
+	}
+	return text
+}
+
+// Who says how every policy that can count a client treats it: the denied keys
+// first. It takes no units.
+//
+// Several subjects are parts of one client: its account and its address, or whole
+// keys. For a key with a route, Who lists the routes that the policy has met. The
+// tier, and the result of LimitOf, are those of the key's last denial by this
+// process; without one, the answer stands per tier.
+func (c *Console) Who(ctx context.Context, client ...Subject) ([]Standing, error) {
+	given := slices.Clone(client)
+	for i := range given {
+		if err := given[i].validate(); err != nil {
+			return nil, err
+		}
+		plain, err := c.reveal(given[i].Key)
+		if err != nil {
+			return nil, err
+		}
+		given[i].Key = plain
+	}
+	var all []Standing
+	for w := range c.policies() {
+		texts := textsOf(w.m, w.policy)
+		for _, key := range texts.keysOf(w, given) {
+			s, err := c.standing(ctx, w, newTarget(w.m, w.policy, texts, key))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return nil, c.unknown()
+	}
+	rank := func(s Standing) int { return slices.Index([]Verdict{Denied, Unknown, Admitted}, s.Verdict) }
+	slices.SortStableFunc(all, func(a, b Standing) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), -cmp.Compare(a.Denied, b.Denied))
+	})
+	return all, nil
+}
+
+// unknown returns the error for a client that no policy can count.
+func (c *Console) unknown() error {
+	counts := ""
+	for w := range c.policies() {
+		counts += fmt.Sprintf("; %s counts %s", w.policy.Name, textsOf(w.m, w.policy).shapes())
+	}
+	return fmt.Errorf("ratelimit: %w: no policy has a key of this client%s", algorithms.ErrInvalid, counts)
+}
+
+// standing judges one key.
+func (c *Console) standing(ctx context.Context, w watched, t *target) (Standing, error) {
+	s := Standing{Policy: w.policy.Name, Key: t.key, Override: t.override}
+	if t.override != nil {
+		s.SetFor = t.setFor(ctx)
+	}
+	for i := range w.offenders {
+		o := &w.offenders[i]
+		if !isOf(o, t.key) {
+			continue
+		}
+		if s.Denied == 0 || o.First.Before(s.First) {
+			s.First = o.First
+		}
+		if o.Last.After(s.Last) {
+			s.Last = o.Last
+		}
+		s.Denied += o.Denied - o.Error
+	}
+	if !t.whole() {
+		s.Verdict = Unknown
+		return s, nil
+	}
+	s.Limits = t.limits(c.lastDenial(w, t))
+	for i := range s.Limits {
+		if err := t.look(ctx, &s.Limits[i]); err != nil {
+			return s, err
+		}
+	}
+	return s, t.judge(ctx, &s)
+}
+
+// setFor returns where the override in force is set.
+func (t *target) setFor(ctx context.Context) (place [2]string) {
+	table, ok := t.m.Overrides().(editor)
+	if !ok {
+		return place
+	}
+	for _, at := range t.places() {
+		if all, err := table.List(ctx, at[0]); err == nil {
+			if o, found := all[at[1]]; found && o == *t.override {
+				return at
+			}
+		}
+	}
+	return place
+}
+
+// places returns where an override of the key can be set, in their order of
+// precedence.
+func (t *target) places() [][2]string {
+	first := firstOf(t.key)
+	return [][2]string{
+		{t.policy.Name, t.key}, {t.policy.Name, first}, {t.policy.Name, ratelimit.Everyone},
+		{overrides.All, first}, {overrides.All, ratelimit.Everyone},
+	}
+}

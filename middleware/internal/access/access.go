@@ -1,0 +1,13 @@
+// Package access gives packages for operators two parts of a ratelimit.Middleware
+// that users do not need. Package ratelimit sets these functions, so a caller must
+// import it. A function panics on an argument of another type.
+package access
+
+var (
+	// ClientIP returns the keyfunc.Key that finds the addresses of clients.
+	ClientIP func(middleware any) (key any)
+
+	// Routes returns the routes that keys of a policy have had, as their parts rt=...
+	// It may lack a route that few requests had.
+	Routes func(middleware any, policy string) []string
+)
