@@ -54,8 +54,8 @@ const (
 	// keys. A heavier group travels alone.
 	maxBatchWeight = 64
 
-	// maxStuck bounds the batches of a lane that callers have given up while
-	// the client still waits for the reply.
+	// maxStuck is how many batches of a lane may be stuck before it refuses calls.
+	// Then the batches in flight may still get stuck, too.
 	maxStuck = 16
 	// maxQueued bounds the groups of a lane that wait to be sent.
 	maxQueued = 16 << 10

@@ -90,7 +90,7 @@ type primary interface {
 
 // A fallback decides calls without the primary while the primary is in trouble.
 // Every call ends within about the deadline, or twice that if it waits behind
-// others, and at once while the circuit is open.
+// others or for a new connection, and at once while the circuit is open.
 //
 // It starts one goroutine, and one for each open circuit. close ends them.
 type fallback struct {

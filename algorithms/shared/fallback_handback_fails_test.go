@@ -172,6 +172,33 @@ func TestFallbackHandBackFailsInPart(t *testing.T) {
 	})
 }
 
+// While one master is bypassed, its debts do not hold up those of others, however
+// many they are. Once it is back, they follow.
+func TestFallbackHandBackPassesBypassedMasters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, shared: newFakePrimary(), memory: newMemory()}
+		dead := &fakePrimary{store: w.shared.store, deadline: defaultDeadline}
+		w.start(deadShard{w.shared, dead}, nil)
+		dead.circuit = w.fallback.circuits.add()
+		dead.circuit.open.Store(true)
+		const keys = 50 * handBackKeys
+		w.trip()
+		for i := range keys {
+			w.take(fmt.Sprint("dead=", i), hourly, 1)
+		}
+		w.take("usr=1", hourly, 1)
+		w.recovers()
+		if got := w.stats(); got.HandedBack != 1+tripAfter || got.Owed != keys {
+			t.Errorf("got %+v, want the %d keys of the bypassed master owed, and no others", got, keys)
+		}
+		dead.circuit.open.Store(false)
+		time.Sleep(bypassedFor + 2*handBackEvery)
+		if got := w.stats(); got.HandedBack != keys+1+tripAfter || got.Owed != 0 {
+			t.Errorf("got %+v, want nothing owed once the master is back", got)
+		}
+	})
+}
+
 // A deadShard answers calls of some keys by another primary.
 type deadShard struct {
 	*fakePrimary

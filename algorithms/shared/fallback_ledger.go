@@ -18,6 +18,7 @@ package shared
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
@@ -112,7 +113,8 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 }
 
 // pop removes up to most keys that may be sent at now, and returns their debts.
-// It forgets keys that owe nothing any more. The others count as sending, and so as owed, until the caller has sent them.
+// It forgets keys that owe nothing any more. The others count as sending, and so as
+// owed, until the caller has sent them.
 func (l *ledger) pop(most int, now int64) (debts []*debt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,12 +134,12 @@ func (l *ledger) pop(most int, now int64) (debts []*debt) {
 	return debts
 }
 
-// restore puts back a debt that the primary has refused. It is not sent before an
-// instant, so that trouble is not answered with more calls.
-func (l *ledger) restore(d *debt, now, after int64) {
+// restore puts back a debt that the primary has refused. It is not sent for some
+// time, so that trouble is not answered with more calls.
+func (l *ledger) restore(d *debt, now int64, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.after = after
+	d.after = now + pause.Microseconds()
 	if newer, ok := l.keys[d.key]; ok {
 		d.whole, d.counts = newer.whole, newer.counts
 		d.add(newer.bringTo(now), now)

@@ -108,7 +108,7 @@ func TestLedgerMerges(t *testing.T) {
 		debt := w.pop(1, w.now)[0]
 		w.now += 1_000
 		w.take(limit, 2)
-		w.restore(debt, w.now, w.now+1_000_000)
+		w.restore(debt, w.now, time.Second)
 		w.sending.Add(-1)
 		w.take(limit, 3)
 		w.now += 999_999

@@ -26,8 +26,10 @@ package shared
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -36,6 +38,7 @@ import (
 const (
 	beatEvery     = 5 * time.Second // instances announce themselves
 	handBackEvery = time.Second
+	bypassedFor   = 10 * time.Second // a debt waits, unless a circuit closes
 
 	// probeFor bounds a probe, and a hand-back: a caller's deadline would be too
 	// short for a dial after an outage.
@@ -99,6 +102,7 @@ func (f *fallback) recover(c *circuit) {
 		key, ok := f.primary.probeKey(c, fmt.Sprintf("%s-%d", f.id, n))
 		if !ok {
 			f.turned(c, false) // no call asks its master any more
+			f.owed.hurry()
 			return
 		}
 		closed := c.try(func() error {
@@ -139,21 +143,21 @@ func (f *fallback) askBounded(c *call) error {
 }
 
 // handBack sends debts to the primary, until the end, or until it answers none
-// of several.
+// of several. Debts of a master that is bypassed are not sent, so they end nothing.
 func (f *fallback) handBack(end time.Time) {
-	for time.Now().Before(end) && f.closing.Err() == nil {
+	for more := true; more && time.Now().Before(end) && f.closing.Err() == nil; {
 		debts := f.owed.pop(handBackKeys, f.now())
-		if len(debts) == 0 {
-			return
-		}
 		var calls sync.WaitGroup
-		before := f.stats.handedBack.Load()
+		var passed atomic.Bool // a debt was handed back, or not sent
 		for _, d := range debts {
-			calls.Go(func() { _ = f.backfill(d) })
+			calls.Go(func() {
+				if err := f.backfill(d); err == nil || errors.Is(err, errOpen) {
+					passed.Store(true)
+				}
+			})
 		}
-		if calls.Wait(); f.stats.handedBack.Load() == before {
-			return
-		}
+		calls.Wait()
+		more = passed.Load()
 	}
 }
 
@@ -172,8 +176,10 @@ func (f *fallback) backfill(d *debt) error {
 			f.stats.handedBack.Add(uint64(units))
 		case troubleOf(err).executed: // perhaps, and it must not be charged twice
 			f.stats.lost.Add(uint64(units))
+		case errors.Is(err, errOpen):
+			f.owed.restore(d, f.now(), bypassedFor)
 		default:
-			f.owed.restore(d, f.now(), f.now()+handBackEvery.Microseconds())
+			f.owed.restore(d, f.now(), handBackEvery)
 		}
 		f.owed.sending.Add(-1)
 	}
@@ -213,7 +219,7 @@ func (f *fallback) beat() {
 
 // retire withdraws this instance. If that fails, its place expires.
 func (f *fallback) retire() {
-	ctx, cancel := context.WithTimeout(context.Background(), f.deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), min(f.deadline, time.Second))
 	defer cancel()
 	_ = f.primary.retire(ctx, f.id)
 }

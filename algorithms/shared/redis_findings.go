@@ -19,37 +19,37 @@ import (
 
 // An eviction is what is known of Redis's policy for a full memory.
 type eviction struct {
-	asked atomic.Bool // Redis has answered, or refuses INFO
-	first atomic.Pointer[time.Time]
+	asked atomic.Bool                        // Redis has answered, or refuses INFO
+	found atomic.Pointer[algorithms.Finding] // by the latest answer; nil if there was nothing
 }
 
 // findings implements [Limiter.Findings].
 func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 	policy, err := r.evictionPolicy(ctx)
 	e := &r.eviction
-	if err != nil {
-		e.asked.Store(strings.HasPrefix(err.Error(), "NOPERM"))
-		return nil
+	e.asked.Store(err == nil || strings.HasPrefix(err.Error(), "NOPERM"))
+	switch known := e.found.Load(); {
+	case err != nil:
+	case policy == "":
+		e.found.Store(nil) // its return counts as new
+	default:
+		f := &algorithms.Finding{
+			Code:     "PS201",
+			Sentence: fmt.Sprintf("Redis evicts limits when its memory is full, and denied clients start again: its maxmemory-policy is %s.", policy),
+			Remedy:   "Set maxmemory-policy noeviction, in a Redis that only holds limits. When that is full, instances limit alone.",
+			First:    time.Now().UTC(),
+		}
+		if known != nil {
+			f.First = known.First
+		}
+		if e.found.CompareAndSwap(known, f) && known == nil {
+			r.report.log.Add(slog.LevelWarn, "configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
+		}
 	}
-	if e.asked.Store(true); policy == "" {
-		e.first.Store(nil) // its return counts as new
-		return nil
+	if found := e.found.Load(); found != nil {
+		return []algorithms.Finding{*found}
 	}
-	now := time.Now().UTC()
-	first, begins := &now, e.first.CompareAndSwap(nil, &now)
-	if known := e.first.Load(); known != nil {
-		first = known
-	}
-	f := algorithms.Finding{
-		Code:     "PS201",
-		Sentence: fmt.Sprintf("Redis evicts limits when its memory is full, and denied clients start again: its maxmemory-policy is %s.", policy),
-		Remedy:   "Set maxmemory-policy noeviction, in a Redis that only holds limits. When that is full, instances limit alone.",
-		First:    *first,
-	}
-	if begins {
-		r.report.log.Add(slog.LevelWarn, "configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
-	}
-	return []algorithms.Finding{f}
+	return nil
 }
 
 // evictionPolicy asks Redis by which policy it evicts keys; "" if it does not.

@@ -81,7 +81,8 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx) }
 
 // Findings returns wrong settings of Redis and its client with which limits
-// still work. Each is logged once. Findings asks one Redis node for INFO.
+// still work. Each is logged once. Findings asks one Redis node for INFO. If that
+// fails, it returns what it found last.
 func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.redis.findings(ctx) }
 
 // StoredKey returns the key of a check in Redis, e.g.
