@@ -29,7 +29,7 @@ NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -pa
 
 .DEFAULT_GOAL := help
 .PHONY: help run observe test test-short test-race test-long test-lab test-386 test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
-	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real mod \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real outage mod \
 	check check-lint check-test check-long check-clients
 
 help: ## list the targets
@@ -183,6 +183,10 @@ herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.
 # Needs a system on which clients may use any address in 127.0.0.0/8, such as Linux.
 herd-real: ## run the example server with 200 real clients for three minutes, and write internal/lab/herd/REAL.md
 	go -C $(LAB) run ./herd -real -o herd
+
+outage: redis ## kill Redis under four rate limiters for a minute, and draw what clients notice into internal/lab/outage
+	go -C $(LAB) run ./outage -o outage
+	go -C $(LAB) run ./outage -story ../../examples/chi-server/playground/assets/redis-dies.json
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff && go mod verify

@@ -48,7 +48,7 @@ func limitOf(policy string) algorithms.Limit {
 func TestDemoIsGuarded(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	const line = "GET /demo/compare?traffic=edge&requests=1&burst=1"
+	const line = "GET /demo/compare?limit=1/1m&at=0"
 	for i := range 200 {
 		r := s.send(t, line, "")
 		if r.status == http.StatusTooManyRequests {

@@ -4,6 +4,7 @@
 //	hammer   loads a server, and waits as it asks: go -C internal/lab run ./hammer URL
 //	herd     simulates crowds of denied clients: make herd
 //	mutants  breaks the code that decides, and counts the changes that the tests notice: make mutants
+//	outage   kills Redis under four rate limiters, and draws what clients notice: make outage
 //	servers  runs the tests that need Redis on several servers: make test-servers
 //	soak     troubles Redis under load: make soak
 //

@@ -6,6 +6,7 @@ replace github.com/penstock-go/penstock => ../..
 
 require (
 	github.com/go-chi/httprate v0.16.1
+	github.com/go-chi/httprate-redis v0.6.0
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/penstock-go/penstock v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.23.0

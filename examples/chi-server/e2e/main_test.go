@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	patience = 30 * time.Second // a busy machine is slow
+	patience = time.Minute // a busy machine is slow
 	look     = 20 * time.Millisecond
 )
 

@@ -57,7 +57,7 @@ func open(t *testing.T, s *server, path string, width int64, setup ...action) *p
 		t.Fatal(err)
 	}
 	var cancel context.CancelFunc
-	p.ctx, cancel = context.WithTimeout(tab, 2*patience)
+	p.ctx, cancel = context.WithTimeout(tab, 4*patience)
 	t.Cleanup(func() {
 		cancel()
 		closeTab()
@@ -76,11 +76,19 @@ func open(t *testing.T, s *server, path string, width int64, setup ...action) *p
 	return p
 }
 
-// openDemo opens the page that sends requests, and waits until it is ready.
-func openDemo(t *testing.T, s *server, width int64, setup ...action) *page {
+// openFirst opens the page that sends requests, and waits until it has played a burst by itself.
+func openFirst(t *testing.T, s *server, width int64, setup ...action) *page {
 	t.Helper()
 	p := open(t, s, "/", width, setup...)
 	p.until(t, ready)
+	return p
+}
+
+// openDemo opens the same page, and chooses the first route of the API.
+func openDemo(t *testing.T, s *server, width int64, setup ...action) *page {
+	t.Helper()
+	p := openFirst(t, s, width, setup...)
+	p.set(t, "target", "0")
 	return p
 }
 

@@ -163,7 +163,7 @@ func TestGaugeOfDenials(t *testing.T) {
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	p := open(t, start(t), "/", phone, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
-	for selector, want := range map[string]bool{"#send": false, "#compare": false, "noscript a": true, "h1": true} {
+	for selector, want := range map[string]bool{"#send": false, "#limits": false, "#questions": true, "noscript a": true, "h1": true} {
 		if got := eval[bool](t, p, fmt.Sprintf("document.querySelector(%q).checkVisibility()", selector)); got != want {
 			t.Errorf("%s: got seen: %v, want %v", selector, got, want)
 		}

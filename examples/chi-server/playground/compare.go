@@ -1,105 +1,138 @@
-// The comparison of the five algorithms.
+// The comparison of limits under the same traffic.
 
 package playground
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A comparison has the decisions of the five algorithms about the same traffic.
-// Times are in milliseconds from the begin of a window.
-type comparison struct {
-	Traffic  string    `json:"traffic"`
-	Requests int64     `json:"requests"` // per window
-	Burst    int64     `json:"burst"`    // of the buckets
-	Window   int64     `json:"window_ms"`
-	Span     int64     `json:"span_ms"`
-	Arrivals []float64 `json:"arrivals_ms"`
-	Results  []result  `json:"results"`
-}
+const (
+	compared  = 3 * time.Minute        // of the clock, at most; midnight comes after the first minute
+	runsFor   = 4 * time.Second        // each request, for a limit of concurrent requests
+	looks     = 250 * time.Millisecond // from one look at a limit's state to the next
+	maxSent   = 600                    // requests
+	maxLimits = 7
+)
 
-// A result has the decisions of one algorithm.
+// A result has the decisions of one limit. Times are in milliseconds from the first
+// instant of the traffic.
 type result struct {
-	Algorithm string    `json:"algorithm"`
-	Limit     string    `json:"limit"`
-	Admitted  int       `json:"admitted"`
-	Denied    int       `json:"denied"`
-	Fullest   int       `json:"fullest"` // served within any window's length
-	FullestAt float64   `json:"fullest_at_ms"`
-	Allowed   []bool    `json:"allowed"`   // per arrival
-	Served    []float64 `json:"served_ms"` // times of the admitted requests, in order
+	Limit     string       `json:"limit"`
+	Algorithm string       `json:"algorithm"`
+	Capacity  int64        `json:"capacity"`
+	Allowed   []bool       `json:"allowed"`    // per request
+	Retry     []float64    `json:"retry_ms"`   // per request; 0 for an admitted one
+	Served    []float64    `json:"served_ms"`  // times of the admitted requests, in order
+	State     [][2]float64 `json:"state"`      // times, and units in use from then on
+	Fullest   int          `json:"fullest"`    // served within any minute
+	FullestAt float64      `json:"fullest_at"` // the begin of that minute
 }
 
-// limitsOf returns the limits of the five algorithms, in the order of the page.
-func limitsOf(requests, burst int64) []algorithms.Limit {
-	return []algorithms.Limit{
-		algorithms.FixedWindow(requests, compared),
-		algorithms.SlidingWindowCounter(requests, compared),
-		algorithms.SlidingWindowLog(requests, compared),
-		algorithms.TokenBucket(requests, compared).WithBurst(burst),
-		algorithms.LeakyBucket(requests, compared).WithBurst(burst),
-	}
-}
-
-// compare answers ?traffic=edge&requests=10&burst=10.
+// compare answers ?limit=token-bucket+10/1m&limit=…&at=0,0,1500: the limits, and the
+// times of the requests in milliseconds.
 func compare(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	requests, err1 := strconv.ParseInt(query.Get("requests"), 10, 64)
-	burst, err2 := strconv.ParseInt(query.Get("burst"), 10, 64)
-	t, ok := traffics[query.Get("traffic")]
-	if err1 != nil || err2 != nil || !ok || min(requests, burst) < 1 || max(requests, burst) > maxUnits {
-		refuse(w, http.StatusBadRequest, "want traffic=steady, edge or overload, and requests and burst from 1 to "+strconv.Itoa(maxUnits))
+	arrivals, ok := readTimes(query.Get("at"))
+	texts := query["limit"]
+	if !ok || len(texts) == 0 || len(texts) > maxLimits {
+		refuse(w, http.StatusBadRequest, "want at=0,0,1500, up to 600 times in order within three minutes, and up to 7 limits")
 		return
 	}
-	c := comparison{Traffic: query.Get("traffic"), Requests: requests, Burst: burst, Window: compared.Milliseconds(), Span: t.span.Milliseconds()}
-	arrivals := t.arrivals(requests, compared)
-	for _, at := range arrivals {
-		c.Arrivals = append(c.Arrivals, milliseconds(at))
-	}
-	for _, limit := range limitsOf(requests, burst) {
+	var results []result
+	for _, text := range texts {
+		limit, err := algorithms.ParseLimit(text)
+		if err != nil || limit == algorithms.Nobody() || max(limit.Requests(), limit.Burst()) > maxUnits {
+			refuse(w, http.StatusBadRequest, "want limits such as token-bucket 10/1m, of up to "+strconv.Itoa(maxUnits)+" requests")
+			return
+		}
 		one, err := play(r.Context(), limit, arrivals)
 		if err != nil {
 			refuse(w, http.StatusInternalServerError, "the comparison could not be made")
 			return
 		}
-		c.Results = append(c.Results, one)
+		results = append(results, one)
 	}
-	writeJSON(w, http.StatusOK, c)
+	writeJSON(w, http.StatusOK, map[string]any{"results": results})
 }
 
-// play sends traffic to a limiter whose clock is set to each arrival in turn. It
-// takes milliseconds, and its result is always the same.
-func play(ctx context.Context, limit algorithms.Limit, arrivals []time.Duration) (result, error) {
-	turn := time.Unix(0, 0).Add(1_000_000 * compared) // windows are aligned to the Unix epoch
-	var now atomic.Int64
-	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
-		MaxKeys: 1_000, Now: func() time.Time { return turn.Add(time.Duration(now.Load())) },
-	})
-	one := result{Algorithm: limit.Algorithm().String(), Limit: limit.String()}
-	var served []time.Duration
-	for _, at := range arrivals {
-		now.Store(int64(at))
-		d, err := algorithms.Allow(ctx, memory, "const=all", limit)
-		if err != nil {
-			return result{}, err
+func readTimes(text string) (times []time.Duration, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		ms, err := strconv.ParseUint(part, 10, 32)
+		at := time.Duration(ms) * time.Millisecond
+		if err != nil || at > compared || len(times) == maxSent {
+			return nil, false
 		}
-		one.Allowed = append(one.Allowed, d.Allowed)
-		if !d.Allowed {
-			one.Denied++
-			continue
-		}
-		served = append(served, at+d.Delay)
-		one.Served = append(one.Served, milliseconds(at+d.Delay))
+		times = append(times, at)
 	}
-	begin, most := fullest(served, limit.Window())
-	one.Admitted, one.Fullest, one.FullestAt = len(served), most, milliseconds(begin)
-	return one, nil
+	return times, slices.IsSorted(times)
+}
+
+// A player sends traffic to a limiter whose clock it sets.
+type player struct {
+	now     time.Duration
+	memory  *algorithms.Memory
+	limit   algorithms.Limit
+	running []algorithms.Check // the requests that a Concurrent limit counts, each with its end
+	ends    []time.Duration
+	err     error
+	result
+}
+
+// play takes milliseconds, and its result is always the same.
+func play(ctx context.Context, limit algorithms.Limit, arrivals []time.Duration) (result, error) {
+	begin := time.Date(2025, time.December, 31, 23, 59, 0, 0, time.UTC)
+	p := &player{limit: limit, result: result{Limit: limit.String(), Algorithm: limit.Algorithm().String(), Capacity: limit.Burst()}}
+	p.memory = algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return begin.Add(p.now) }})
+	var served []time.Duration
+	for at := time.Duration(0); at <= compared; at += looks {
+		for len(p.Allowed) < len(arrivals) && arrivals[len(p.Allowed)] <= at {
+			sent := arrivals[len(p.Allowed)]
+			d := p.ask(ctx, sent, 1)
+			p.Allowed, p.Retry = append(p.Allowed, d.Allowed), append(p.Retry, milliseconds(d.RetryAfter))
+			if d.Allowed {
+				served = append(served, sent+d.Delay)
+				p.Served = append(p.Served, milliseconds(sent+d.Delay))
+			}
+		}
+		p.ask(ctx, at, 0)
+	}
+	first, most := fullest(served, time.Minute)
+	p.Fullest, p.FullestAt = most, milliseconds(first)
+	return p.result, p.err
+}
+
+// ask returns a decision, after the ends of the requests that have run long enough.
+func (p *player) ask(ctx context.Context, at time.Duration, cost int64) algorithms.Decision {
+	for len(p.ends) > 0 && p.ends[0] <= at {
+		p.now = p.ends[0]
+		p.err = cmp.Or(p.err, p.memory.Allow(ctx, p.running[:1]))
+		p.running, p.ends = p.running[1:], p.ends[1:]
+	}
+	p.now = at
+	checks := []algorithms.Check{{Policy: policy, Key: "const=all", Limit: p.limit, Cost: cost}}
+	p.err = cmp.Or(p.err, p.memory.Allow(ctx, checks))
+	d := checks[0].Decision
+	if cost > 0 && d.Allowed && p.limit.Algorithm().Concurrent() {
+		checks[0].Op = algorithms.Return
+		p.running, p.ends = append(p.running, checks[0]), append(p.ends, at+runsFor)
+	}
+	p.state(at, p.limit.Burst()-d.Remaining)
+	return d
+}
+
+// state adds the units in use, if they have changed.
+func (r *result) state(at time.Duration, used int64) {
+	if n := len(r.State); n == 0 || r.State[n-1][1] != float64(used) {
+		r.State = append(r.State, [2]float64{milliseconds(at), float64(used)})
+	}
 }
 
 // fullest returns the begin of the window with the most served requests, and their

@@ -1,6 +1,6 @@
 // Package playground is the page of the example server. It sends requests to the
 // API and shows what its limits decide. It has sandboxes whose limits visitors may
-// change, and it sends the same traffic to all five algorithms.
+// change, and it sends the same traffic to all seven limits.
 //
 // It is a part of the example, and no API for others.
 package playground

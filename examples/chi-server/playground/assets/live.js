@@ -1,32 +1,39 @@
 // The live part: requests and their answers.
 
+import { Answers } from "./answers.js";
 import { burst } from "./burst.js";
+import { code } from "./code.js";
 import { $, digits, element, plural, say } from "./dom.js";
-import { decision, explain, hopeless, quota, statusLine } from "./fields.js";
+import { decision, hopeless, quota } from "./fields.js";
 import { Gauge } from "./gauge.js";
 import { routes, Sandbox, source } from "./sandbox.js";
-import { everyFrame, past, Timeline } from "./timeline.js";
+import { everyFrame, liveAxis, Stage } from "./stage.js";
 
 const own = "sandbox"; // the target that is no route
+const past = 20_000; // ms on the picture
+const future = 6_000; // room for what comes back
+const quiet = matchMedia("(prefers-reduced-motion: reduce)");
 
-export async function live() { new Live(await routes()); }
+export async function live() { await new Live(await routes()).play(); }
 
 class Live {
   #routes;
   #redis;
   #server; // the ID of the server's process
   #gauge = new Gauge();
-  #timeline = new Timeline($("timeline"));
+  #stage = new Stage($("timeline"), { clock, view: () => ({ from: clock() - past, to: clock() + future }), axis: liveAxis(past, future) });
   #sandbox = new Sandbox({
     heard: (level) => this.#heard(level),
     lost: () => this.#lost(),
-    replaced: () => this.#retry(-Infinity), // the wait was for another limit
+    replaced: () => this.#replaced(),
   });
   #counts = { allowed: 0, denied: 0, other: 0 };
   #retryAt = -Infinity; // Infinity: never
-  #last = null; // the answer on the page
-  #changed; // draws the page
+  #last = null; // the newest answer
+  #changed = everyFrame(() => this.#draw(), () => this.#moves());
+  #answers = new Answers(this.#stage, this.#changed);
   #running = null; // the AbortController of the running burst
+  #plays = false; // whether the page sends by itself, and the visitor has not taken over
   #lent = false; // whether the page has chosen the API key, because the route needs one
   #refused = {}; // answers of the application to allowed requests, by status
 
@@ -40,20 +47,28 @@ class Live {
     $("one").addEventListener("click", () => this.#send(1));
     $("stop").addEventListener("click", () => this.#running?.abort());
     $("cost").addEventListener("change", () => this.#retry(-Infinity)); // the wait was for another cost
+    $("send").addEventListener("change", () => this.#describe());
     document.addEventListener("visibilitychange", () => this.#listen());
     $("send").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send(Number($("count").value));
     });
-    this.#changed = everyFrame(() => this.#draw(), () => this.#moves());
-    this.#choose();
+  }
+
+  /** Sends one burst by itself. The first request of the visitor begins with a new sandbox. */
+  async play() {
+    await this.#choose();
+    performance.mark("usable");
+    this.#plays = this.#isOwn();
+    if (this.#plays) await this.#burst(15, quiet.matches ? 0 : 30);
+    document.documentElement.dataset.played = "true";
   }
 
   #listTargets() {
+    const yours = element("optgroup", { label: "Your own" }, element("option", { value: own }, "Sandbox: a limit that you change"));
     const api = element("optgroup", { label: "The API" });
     this.#routes.forEach((route, i) => api.append(element("option", { value: i }, `${route.title}: ${route.method} ${route.path}`)));
-    const yours = element("optgroup", { label: "Your own" }, element("option", { value: own }, "Sandbox: a limit that you change"));
-    $("target").append(api, yours);
+    $("target").append(yours, api);
   }
 
   #isOwn() { return $("target").value === own; }
@@ -61,13 +76,23 @@ class Live {
   /** The request that the form describes. */
   #request() {
     if (this.#isOwn()) {
-      return { method: "POST", path: `${this.#sandbox.path}/requests?cost=${$("cost").value}`, algorithm: $("algorithm").value };
+      const limit = this.#sandbox.limit();
+      return { method: "POST", path: `${this.#sandbox.path}/requests?cost=${$("cost").value}`, algorithm: $("algorithm").value, limit, policy: own };
     }
     const route = this.#routes[Number($("target").value)];
     return { ...route, key: $("key").value, algorithm: route.limit.split(" ")[0] };
   }
 
+  #describe() {
+    const count = Number($("count").value);
+    say($("how-many"), String(count || ""));
+    const request = this.#request();
+    if (request.limit) code(request, count, Number($("cost").value));
+  }
+
   async #choose() {
+    if (this.#plays) this.#sandbox.forget(); // the visitor gets a full limit
+    this.#plays = false;
     this.#running?.abort();
     this.#busy(null);
     this.#clear();
@@ -80,10 +105,12 @@ class Live {
       const route = this.#routes[Number($("target").value)];
       $("target-says").replaceChildren(element("code", {}, route.limit), element("br"), route.note);
       this.#lendKey(route);
+      this.#describe();
       return;
     }
     say($("target-says"), "A middleware of your own on this server. You set its limit.");
     await this.#sandbox.open();
+    this.#describe();
     this.#listen();
   }
 
@@ -105,32 +132,44 @@ class Live {
     this.#refused = {};
     this.#last = null;
     this.#gauge.clear();
-    this.#timeline.clear();
+    this.#stage.begin([{ name: "The limit, with the units left" }]);
+    this.#answers.clear();
     this.#retry(-Infinity);
-    $("source").hidden = $("fields").hidden = $("body").hidden = true;
-    say($("status-line"), "No answer yet");
+    $("source").hidden = true;
     say($("summary"), "");
     this.#count();
     this.#changed();
   }
 
   async #send(count) {
-    if (!$("send").reportValidity() || this.#running) return;
+    if (!$("send").reportValidity() || (this.#running && !this.#plays)) return;
+    if (this.#plays) { // the visitor takes over
+      this.#plays = false;
+      this.#running?.abort();
+      this.#sandbox.forget();
+      this.#clear();
+    }
+    await this.#burst(count, count > 1 ? Number($("pace").value) : 0);
+  }
+
+  async #burst(count, perSecond) {
     const stop = new AbortController();
+    const alone = this.#plays;
     this.#busy(stop);
+    this.#answers.follow();
     say($("summary"), `Sending ${plural(count, "request")}…`);
-    const restarted = await this.#restarted();
+    const restarted = alone ? "" : await this.#restarted();
     if (this.#isOwn() && !(await this.#sandbox.open())) {
       if (this.#running === stop) this.#busy(null);
       return;
     }
+    this.#describe();
     if (this.#running !== stop) return; // the visitor has chosen another route, or pressed Stop
     const before = { ...this.#counts };
     this.#refused = {};
     const request = this.#request();
     const took = await burst({
-      count, request, signal: stop.signal,
-      perSecond: count > 1 ? Number($("pace").value) : 0,
+      count, request, signal: stop.signal, perSecond,
       answered: (answer) => { if (this.#running === stop) this.#answered(answer, request); },
     });
     if (this.#running !== stop) return; // the visitor has chosen another route
@@ -138,12 +177,13 @@ class Live {
     const now = this.#counts;
     const [allowed, denied, other] = ["allowed", "denied", "other"].map((name) => now[name] - before[name]);
     const rest = other ? `, ${digits(other)} without a decision of the limiter` : "";
-    say($("summary"), `${restarted}${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ` +
-      `${digits(allowed)} allowed, ${digits(denied)} denied${rest}.${this.#answers()}${this.#again()}`);
+    const who = alone ? "The page has sent " : restarted;
+    say($("summary"), `${who}${plural(allowed + denied + other, "request")} in ${(took / 1000).toFixed(2)} s: ` +
+      `${digits(allowed)} allowed, ${digits(denied)} denied${rest}.${this.#applications()}${this.#again()}`);
   }
 
   /** The application's own answers to allowed requests. */
-  #answers() {
+  #applications() {
     return Object.entries(this.#refused).map(([status, n]) => ` The application answered ${digits(n)} of the allowed requests with ${status}.`).join("");
   }
 
@@ -160,13 +200,13 @@ class Live {
   #again() {
     const wait = this.#wait();
     if (wait === Infinity) return " The request costs more than the limit.";
-    return wait > 0 ? ` The last answer says to wait ${plural(wait, "second")}.` : "";
+    return wait > 0 ? ` The last answer said: Retry-After ${plural(wait, "second")}.` : "";
   }
 
   #busy(stop) {
     this.#running = stop;
     // A disabled button would lose the keyboard's focus.
-    for (const id of ["burst-send", "one"]) $(id).setAttribute("aria-disabled", String(stop !== null));
+    for (const id of ["burst-send", "one"]) $(id).setAttribute("aria-disabled", String(stop !== null && !this.#plays));
     $("stop").setAttribute("aria-disabled", String(stop === null));
   }
 
@@ -176,45 +216,42 @@ class Live {
     this.#count();
     const refused = what === "allowed" && answer.status >= 400;
     if (refused) this.#refused[answer.status] = (this.#refused[answer.status] ?? 0) + 1;
-    this.#timeline.request(refused ? "refused" : what);
     if (answer.status === 404 && this.#isOwn()) this.#sandbox.forget();
 
     const fields = quota(answer.headers);
+    const at = clock();
+    const retryAt = fields.retry === undefined ? undefined : at + fields.retry * 1000;
+    const mark = this.#stage.add({ at, what: refused ? "refused" : what, retryAt });
     const rank = fields.left + (what === "denied" ? 0 : 0.5);
-    if (this.#last && answer.began < this.#last.ended && rank > this.#last.rank) return; // an older decision
+    const older = this.#last && answer.began < this.#last.ended && rank > this.#last.rank; // an older decision
+    this.#answers.add(answer, mark, !older);
+    if (older) return;
     this.#last = { ended: answer.ended, rank };
     this.#gauge.answer(fields, request.algorithm);
-    this.#timeline.level(this.#gauge.part());
+    this.#stage.level(this.#gauge.part());
     if (hopeless(answer.headers, answer.status)) this.#retry(Infinity);
-    else if (answer.status) this.#retry(fields.retry === undefined ? -Infinity : performance.now() + fields.retry * 1000);
-    this.#show(answer);
+    else if (answer.status) this.#retry(retryAt ?? -Infinity);
     this.#changed();
   }
 
   #retry(at) {
     this.#retryAt = at;
-    this.#timeline.retryAt(at === Infinity ? -Infinity : at);
     this.#changed?.();
+  }
+
+  #replaced() { // the wait was for another limit
+    this.#retry(-Infinity);
+    this.#describe();
   }
 
   #count() {
     for (const [name, n] of Object.entries(this.#counts)) say($(name), digits(n));
   }
 
-  #show(answer) {
-    say($("status-line"), answer.status ? statusLine(answer) : "No answer: the server is unavailable.");
-    const rows = explain(answer.headers, answer.status);
-    $("fields").hidden = rows.length === 0;
-    $("fields").tBodies[0].replaceChildren(...rows.map(({ name, value, says }) =>
-      element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value), element("td", {}, says))));
-    $("body").hidden = answer.body === "";
-    say($("body"), answer.body.trim().slice(0, 600));
-  }
-
   #heard(level) {
     if (!this.#isOwn()) return;
     this.#gauge.level(level);
-    this.#timeline.level(this.#gauge.part());
+    this.#stage.level(this.#gauge.part());
     this.#changed();
     $("source").hidden = false;
     $("source").classList.toggle("alone", this.#redis && level.source !== "shared");
@@ -231,21 +268,23 @@ class Live {
     say($("source"), "no connection to the server");
   }
 
-  #wait() { return Math.max(0, Math.ceil((this.#retryAt - performance.now()) / 1000)); }
+  #wait() { return Math.max(0, Math.ceil((this.#retryAt - clock()) / 1000)); }
 
-  /** Whether the picture changes with time: the time line is not empty, or units come back. */
+  /** Whether the picture changes with time: marks move, or units come back. */
   #moves() {
     const wait = this.#wait();
-    return this.#gauge.part() < 1 || (wait > 0 && wait < Infinity) || performance.now() - (this.#last?.ended ?? -Infinity) < 1.1 * past;
+    return this.#gauge.part() < 1 || (wait > 0 && wait < Infinity) || performance.now() - (this.#last?.ended ?? -Infinity) < 1.1 * past || this.#stage.moves;
   }
 
   #draw() {
     this.#gauge.draw();
-    if (!this.#gauge.exact) this.#timeline.level(this.#gauge.part());
-    this.#timeline.draw();
+    if (!this.#gauge.exact) this.#stage.level(this.#gauge.part());
+    this.#stage.draw();
     const wait = this.#wait();
     const known = this.#last || this.#gauge.exact; // before the first answer, another visit may have used the limit
     say($("countdown"), !known ? "–" : wait === Infinity ? "never" : wait > 0 ? `${digits(wait)} s` : "now");
     $("countdown").classList.toggle("waiting", wait > 0);
   }
 }
+
+const clock = () => performance.now();

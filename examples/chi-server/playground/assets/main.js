@@ -1,6 +1,10 @@
-import { compare } from "./compare.js";
+import { copyButtons } from "./code.js";
 import { $, say } from "./dom.js";
+import { limits } from "./limits.js";
 import { live } from "./live.js";
+import { stories } from "./stories.js";
 
-compare();
+copyButtons();
 live().catch((error) => say($("target-says"), `The page cannot begin: ${error.message}.`));
+limits();
+stories();
