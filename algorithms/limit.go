@@ -117,7 +117,8 @@ func Concurrent(n int64, maxHold time.Duration) Limit {
 	return newLimit(step.Concurrent, n, maxHold)
 }
 
-// Nobody denies every request, also one of cost 0.
+// Nobody denies every request, also one of cost 0. Package ratelimit answers its
+// denials with 403, except for policies of Capacity.
 func Nobody() Limit {
 	return Limit{step: step.Limit{Row: step.Nobody, Scope: step.Nobody}, valid: true}
 }

@@ -122,12 +122,13 @@ func (s subject) auditItem(isDenied bool, got limitItem) error {
 
 // auditRetryAfter has W27 and the other rules of Retry-After.
 func auditRetryAfter(resp headers.Response, limits []limitItem, h http.Header) error {
-	longest := resp.RetryAfter
+	stated := time.Duration(0) // by the policies that headers name
 	for _, s := range resp.States {
 		if s.Denied {
-			longest = max(longest, s.RetryAfter)
+			stated = max(stated, s.RetryAfter)
 		}
 	}
+	longest := max(stated, resp.RetryAfter)
 	lines := h["Retry-After"]
 	if !resp.Denied || longest == headers.Never {
 		if len(lines) > 0 {
@@ -139,10 +140,15 @@ func auditRetryAfter(resp headers.Response, limits []limitItem, h http.Header) e
 	if len(lines) != 1 || lines[0] != strconv.FormatInt(want, 10) {
 		return fmt.Errorf("got Retry-After %q, want %d", lines, want)
 	}
+	largest := int64(0)
 	for _, l := range limits {
 		if l.t > want {
 			return fmt.Errorf("got Retry-After %d before t=%d", want, l.t)
 		}
+		largest = max(largest, l.t)
+	}
+	if len(limits) > 0 && longest == stated && largest != want {
+		return fmt.Errorf("got Retry-After %d and t=%d, want both equal", want, largest)
 	}
 	return nil
 }

@@ -35,7 +35,8 @@
 //   - r is the number of units left.
 //   - t is the time in seconds for which r has to last: r·w <= q·t. So a client
 //     that spreads r over t never exceeds the rate.
-//   - A denial lists only the policies that denied. Waits are at most 14 days.
+//   - A denial lists only the policies that denied. In a denial, the largest t
+//     equals Retry-After. Waits are at most 14 days.
 //
 // # Reading
 //

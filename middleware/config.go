@@ -26,6 +26,7 @@ type config struct {
 	policies  []*policy         // hidden ones last
 	kinds     limitKinds        // of all their limits
 	challenge string            // of 401
+	missing   []byte            // body of 401
 	bodies    map[string][]byte // of 429, by the one policy that denies
 	bans      map[string][]byte // the same, if the policy denies for a ban
 }
@@ -93,6 +94,10 @@ func (c *config) compile(m *Middleware, policies []Policy) error {
 			}
 		}
 	}
+	c.missing = problem.Body(http.StatusUnauthorized, "")
+	if len(challenges) > 0 {
+		c.missing = problem.WithDetail(c.missing, "The request needs a valid key in "+headersOf(challenges)+".")
+	}
 	// A 401 must have a challenge (RFC 9110, section 15.5.2). If the policies
 	// name none, another middleware verifies identities, most likely by tokens.
 	if c.challenge = strings.Join(challenges, ", "); c.challenge == "" {
@@ -103,6 +108,19 @@ func (c *config) compile(m *Middleware, policies []Policy) error {
 	// come after the policies that decide.
 	slices.SortStableFunc(c.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
 	return errors.Join(errs...)
+}
+
+// headersOf names the header fields of challenges.
+func headersOf(challenges []string) string {
+	fields := make([]string, len(challenges))
+	for i, challenge := range challenges {
+		if _, field, named := strings.Cut(challenge, "header="); named {
+			fields[i] = strings.Trim(field, `"`)
+		} else {
+			fields[i] = "Authorization: " + challenge
+		}
+	}
+	return strings.Join(fields, " or ")
 }
 
 func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
@@ -182,7 +200,10 @@ func (c *config) policy(name string) *policy {
 // body returns the body of an answer. Usually one policy denies, and its body
 // is ready.
 func (c *config) body(v *Verdict) []byte {
-	if v.Status != http.StatusTooManyRequests && !v.ofCapacity() {
+	switch {
+	case v.Status == http.StatusUnauthorized:
+		return c.missing
+	case !v.denied():
 		return problem.Body(v.Status, "")
 	}
 	banned := false
@@ -202,6 +223,11 @@ func (c *config) body(v *Verdict) []byte {
 		return c.bans[names[0]]
 	case banned:
 		return problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...)
+	case v.Status == http.StatusForbidden:
+		return problem.Body(http.StatusForbidden, "no-requests-allowed", names...)
+	case v.RetryAfter == algorithms.Never:
+		return problem.WithDetail(problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...),
+			"The request costs more than the limit allows at once. No wait helps.")
 	case len(names) == 1:
 		return c.bodies[names[0]]
 	default:

@@ -188,7 +188,7 @@ func TestPreflightsCount(t *testing.T) {
 	r := with(with(from("192.0.2.1"), "Origin", "https://a.example"), "Access-Control-Request-Method", "PUT")
 	r.Method = http.MethodOptions
 	h := newMiddleware(t, newStill(t), nil, byIP("p", algorithms.Nobody())).Handler(ok)
-	if w := record(h, r); w.Code != http.StatusTooManyRequests {
-		t.Errorf("got status %d, want 429", w.Code)
+	if w := record(h, r); w.Code != http.StatusForbidden {
+		t.Errorf("got status %d, want 403", w.Code)
 	}
 }

@@ -137,7 +137,7 @@ func TestTiers(t *testing.T) {
 		{"", `"plan";q=10;w=60`, "", 200},
 		{"pro", `"plan";q=50;w=30`, "pro", 200},
 		{"window", `"plan";q=7;w=3600`, "window", 200},
-		{"blocked", `"plan";q=0`, "blocked", 429},
+		{"blocked", `"plan";q=0`, "blocked", 403},
 		{"Pro", `"plan";q=10;w=60`, "", 200},
 		{"gold", `"plan";q=10;w=60`, "", 200},
 	} {

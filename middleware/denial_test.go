@@ -93,11 +93,12 @@ func (u unread) Close() error { return nil }
 
 // refusals has a handler for each status that a request is refused with, whatever its address.
 func refusals(t *testing.T) map[int]http.Handler {
-	negative, closed := byIP("p", hourly), modes(algorithms.FailClosed)[0]
-	negative.Cost = costOf(-1)
+	negative, dear, closed := byIP("p", hourly), byIP("p", hourly), modes(algorithms.FailClosed)[0]
+	negative.Cost, dear.Cost = costOf(-1), costOf(11)
 	o := &ratelimit.Options{Logger: quiet}
 	return map[int]http.Handler{
-		429: newMiddleware(t, newStill(t), o, byIP("p", algorithms.Nobody())).Handler(ok),
+		403: newMiddleware(t, newStill(t), o, byIP("p", algorithms.Nobody())).Handler(ok),
+		429: newMiddleware(t, newStill(t), o, dear).Handler(ok),
 		401: newMiddleware(t, newStill(t), o, ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}).Handler(ok),
 		500: newMiddleware(t, newStill(t), o, negative).Handler(ok),
 		503: newMiddleware(t, broken(errDown), o, closed).Handler(ok),

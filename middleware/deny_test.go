@@ -29,6 +29,8 @@ type refusing struct {
 // waysToBeRefused returns one refusing per kind of refusal, with the options' dialect and answer.
 func waysToBeRefused(t *testing.T, o ratelimit.Options) map[string]refusing {
 	o.Logger, o.ClientIP = quiet, keyfunc.IP(nil)
+	dear := byIP("p", hourly)
+	dear.Cost = costOf(11)
 	banning, table := o, overrides.NewMemory()
 	banning.Overrides = table
 	override(t, table, "p", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned, Until: time.Now().Add(90 * time.Second)})
@@ -52,7 +54,8 @@ func waysToBeRefused(t *testing.T, o ratelimit.Options) map[string]refusing {
 	return map[string]refusing{
 		"denied":             drain(1, plain, o, byIP("p", perHour(1))),
 		"denied by two":      drain(1, plain, o, byIP("p", perHour(1)), byIP("q", perHour(1)), byIP("r", hourly)),
-		"denied for ever":    drain(0, plain, o, byIP("p", algorithms.Nobody())),
+		"denied for ever":    drain(0, plain, o, dear),
+		"nobody":             drain(0, plain, o, byIP("p", algorithms.Nobody())),
 		"denied by a window": drain(1, plain, o, byIP("p", algorithms.FixedWindow(1, time.Hour))),
 		"denied by a day":    drain(1, plain, o, byIP("p", algorithms.PerDay(1, nil))),
 		"hidden":             drain(1, plain, o, byIP("p", hourly), hidden),

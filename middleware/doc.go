@@ -37,6 +37,7 @@
 //
 //	Status  When
 //	429     a policy denies; the key is banned; the address guesses API keys
+//	403     the limit Nobody denies, except of a Capacity policy: no wait helps
 //	503     only Capacity policies deny; no decision, and a policy fails closed; the lookup
 //	        of an identity failed; the client hung up; the Middleware is closed
 //	401     an identity is missing, or an API key is unknown
@@ -45,8 +46,8 @@
 //
 // An unknown API key costs the client's address one unit of its policy's Limit. Clients never see the text of an error.
 //
-// Clients of gRPC, gRPC-Web and Connect receive RESOURCE_EXHAUSTED with a google.rpc.RetryInfo instead of 429. Browsers
-// need Grpc-Status, Grpc-Message and Grpc-Status-Details-Bin in Access-Control-Expose-Headers.
+// Clients of gRPC, gRPC-Web and Connect receive RESOURCE_EXHAUSTED with a google.rpc.RetryInfo instead of 429, and
+// PERMISSION_DENIED instead of 403. Browsers need Grpc-Status, Grpc-Message and Grpc-Status-Details-Bin in Access-Control-Expose-Headers.
 //
 // # Retry-After
 //

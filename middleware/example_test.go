@@ -154,7 +154,7 @@ func ExampleOptions_denied() {
 	limited.Handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	fmt.Print(w.Code, " ", w.Body)
 	// Output:
-	// 429 {"error":"Too Many Requests"}
+	// 403 {"error":"Forbidden"}
 }
 
 // An observer counts. The names of policies come from the configuration, so they may be labels.

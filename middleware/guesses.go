@@ -4,7 +4,6 @@
 package ratelimit
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 	}
 	q.keys = keys
 	a := part{policy: p, end: len(keys), cost: 1, denied: wait}
-	asked := q.m.overrides == nil || q.rule(&a)
+	asked := q.m.overrides == nil || q.rule(&a, "")
 	switch {
 	case q.banned:
 		q.unknown = nil
@@ -73,7 +72,7 @@ func (q *request) afterGuess() {
 			q.m.settler.Settle(q.parts[0].policy.Name, c)
 		}
 	}
-	if v := q.verdict; v.Status == http.StatusTooManyRequests && q.asked() && q.m.guesses != nil {
+	if v := q.verdict; v.denied() && q.asked() && q.m.guesses != nil {
 		q.m.guesses.Add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
 	}
 }

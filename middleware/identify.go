@@ -62,7 +62,7 @@ func (q *request) identifyAll(guessed time.Duration) {
 			return
 		}
 		q.keys = keys
-		if a := (part{policy: p, start: start, end: len(keys), cost: 1}); (q.m.overrides == nil || q.rule(&a)) && met == nil {
+		if a := (part{policy: p, start: start, end: len(keys), cost: 1}); (q.m.overrides == nil || q.rule(&a, tier)) && met == nil {
 			q.choose(&a, tier)
 			if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)

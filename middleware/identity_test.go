@@ -189,9 +189,9 @@ func TestNothingLeaks(t *testing.T) {
 		key     string
 		status  int
 	}{
-		{"denied", newStill(t), api, "good-key", 429},
-		{"denied by a hidden policy", newStill(t), forAll("shared", algorithms.Nobody()), "", 429},
-		{"unknown and denied", newStill(t), api, "guess", 429},
+		{"denied", newStill(t), api, "good-key", 403},
+		{"denied by a hidden policy", newStill(t), forAll("shared", algorithms.Nobody()), "", 403},
+		{"unknown and denied", newStill(t), api, "guess", 403},
 		{"unknown", newStill(t), ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}, "guess", 401},
 		{"malformed", newStill(t), api, "guess <b>", 400},
 		{"negative cost", newStill(t), negative, "", 500},

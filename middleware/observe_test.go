@@ -59,7 +59,7 @@ func TestObserver(t *testing.T) {
 		err     error
 	}{
 		{"allowed", newStill(t), byIP("p", hourly), from("192.0.2.1"), 0, nil},
-		{"denied", newStill(t), byIP("p", algorithms.Nobody()), from("192.0.2.1"), 429, nil},
+		{"denied", newStill(t), byIP("p", algorithms.Nobody()), from("192.0.2.1"), 403, nil},
 		{"skipped", newStill(t), skipped, from("192.0.2.1"), 0, nil},
 		{"missing", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, from("192.0.2.1"), 401, keyfunc.ErrMissing},
 		{"unknown", newStill(t), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}, withKeys("guess"), 401, keyfunc.ErrUnknown},

@@ -56,11 +56,11 @@ func (o *Override) replaces() bool { return o.Limit != algorithms.Limit{} }
 
 // rule applies the override of the part's key, if there are overrides. It reports false if the limiter
 // need not be asked about the part. A ban replaces all other parts.
-func (q *request) rule(a *part) bool {
+func (q *request) rule(a *part, tier string) bool {
 	o, found := q.m.overrides.Find(a.policy.Name, q.key(a))
 	switch {
 	case found && o.Mode == ModeBanned && !a.policy.Shadow:
-		q.ban(a, o.Until)
+		q.ban(a, tier, o.Until)
 		return false
 	case q.banned:
 		return false
@@ -77,11 +77,11 @@ func (q *request) rule(a *part) bool {
 }
 
 // ban adds the part of a key that an override bans.
-func (q *request) ban(a *part, until time.Time) {
+func (q *request) ban(a *part, tier string, until time.Time) {
 	if !q.banned {
 		q.banned, q.parts = true, q.parts[:0]
 	}
-	a.set(a.policy.base)
+	q.choose(a, tier)
 	a.banned, a.override, a.denied = true, true, algorithms.Never
 	if !until.IsZero() {
 		a.denied = max(time.Microsecond, time.Until(until))

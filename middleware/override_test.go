@@ -47,7 +47,7 @@ func TestOverriddenLimit(t *testing.T) {
 	want("192.0.2.2", 200, `Ratelimit: "p";r=9;t=3240`, `Ratelimit-Policy: "p";q=10;w=3600`)
 	override(t, table, "p", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.Nobody()})
 	want("192.0.2.1", 200, `Ratelimit: "p";r=97;t=3492`, `Ratelimit-Policy: "p";q=100;w=3600`)
-	want("192.0.2.2", 429, `Ratelimit: "p";r=0`, `Ratelimit-Policy: "p";q=0`)
+	want("192.0.2.2", 403, `Ratelimit: "p";r=0`, `Ratelimit-Policy: "p";q=0`)
 	override(t, table, "p", "ip=192.0.2.2", ratelimit.Override{})
 	want("192.0.2.2", 200, `Ratelimit: "p";r=8;t=2880`, `Ratelimit-Policy: "p";q=10;w=3600`)
 	v, err := m.Check(from("192.0.2.1"))

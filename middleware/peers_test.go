@@ -50,8 +50,8 @@ func nothingMeansNothing(t *testing.T) {
 		}
 	}
 	h := newMiddleware(t, newStill(t), nil, byIP("p", algorithms.Nobody())).Handler(ok)
-	if got := record(h, from("192.0.2.1")).Code; got != http.StatusTooManyRequests {
-		t.Errorf("got status %d of Nobody, want 429", got)
+	if got := record(h, from("192.0.2.1")).Code; got != http.StatusForbidden {
+		t.Errorf("got status %d of Nobody, want 403", got)
 	}
 }
 

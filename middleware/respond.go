@@ -31,20 +31,21 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 	default:
 		h.Set("Cache-Control", "no-store")
 	}
-	switch v.Status {
-	case 0, http.StatusTooManyRequests:
+	switch {
+	case v.Allowed, v.denied():
 		m.describeLimits(h, v, s)
-	case http.StatusServiceUnavailable:
-		if v.ofCapacity() {
-			m.describeLimits(h, v, s)
-			return
-		}
+	case v.Status == http.StatusServiceUnavailable:
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
 		wait := unavailableFor + slots.Jitter(unavailableSpread, "", m.address(r), slot)
 		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: wait}) // only Retry-After
-	case http.StatusUnauthorized:
+	case v.Status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", v.config.challenge)
 	}
+}
+
+// denied reports whether policies denied the request.
+func (v *Verdict) denied() bool {
+	return v.Status == http.StatusTooManyRequests || v.Status == http.StatusForbidden || v.ofCapacity()
 }
 
 // ofCapacity reports whether a 503 comes from Capacity policies.
@@ -123,8 +124,7 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v *Verdict) 
 		return
 	}
 	if p := rpc.ProtocolOf(r); p != rpc.None {
-		denied := v.Status == http.StatusTooManyRequests || v.ofCapacity()
-		p.Refuse(w, r, &rpc.Refusal{Status: v.Status, Denied: denied, Title: v.title()})
+		p.Refuse(w, r, &rpc.Refusal{Status: v.Status, Denied: v.denied(), Title: v.title()})
 		return
 	}
 	w.WriteHeader(v.Status)
@@ -137,6 +137,8 @@ func (v *Verdict) title() string {
 	switch {
 	case v.ofCapacity():
 		return "Temporary Reduced Capacity"
+	case v.Status == http.StatusForbidden:
+		return "No Requests Allowed"
 	case v.Status != http.StatusTooManyRequests:
 		return http.StatusText(v.Status)
 	case slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned }):

@@ -58,22 +58,22 @@ func TestProtocols(t *testing.T) {
 		{"gRPC-Web as text", "application/grpc-web-text", 200, rpc("Content-Type", "application/grpc-web-text")},
 		{"a stream of Connect", "application/connect+json", 200, rpc("Content-Type", "application/connect+json", "Connect-Protocol-Version", "1")},
 		{"a stream of Connect, without a version", "application/connect+proto", 200, rpc("Content-Type", "application/connect+proto")},
-		{"a call of Connect", unary, 429, rpc("Content-Type", "application/proto", "Connect-Protocol-Version", "1")},
-		{"a call of Connect by GET", unary, 429, get("/?encoding=json&message=%7B%7D&connect=v1")},
-		{"a GET", plain, 429, get("/")},
-		{"a GET that only looks like Connect", plain, 429, get("/?q=connect=v1")},
-		{"a GET of another version", plain, 429, get("/?connect=v10")},
-		{"a GET with a version", plain, 429, with(get("/"), "Connect-Protocol-Version", "1")},
-		{"a GET of gRPC", plain, 429, with(get("/"), "Content-Type", "application/grpc")},
-		{"a POST with the query of Connect", plain, 429, func() *http.Request {
+		{"a call of Connect", unary, 403, rpc("Content-Type", "application/proto", "Connect-Protocol-Version", "1")},
+		{"a call of Connect by GET", unary, 403, get("/?encoding=json&message=%7B%7D&connect=v1")},
+		{"a GET", plain, 403, get("/")},
+		{"a GET that only looks like Connect", plain, 403, get("/?q=connect=v1")},
+		{"a GET of another version", plain, 403, get("/?connect=v10")},
+		{"a GET with a version", plain, 403, with(get("/"), "Connect-Protocol-Version", "1")},
+		{"a GET of gRPC", plain, 403, with(get("/"), "Content-Type", "application/grpc")},
+		{"a POST with the query of Connect", plain, 403, func() *http.Request {
 			r := rpc()
 			r.URL.RawQuery = "connect=v1"
 			return r
 		}()},
-		{"a POST of JSON", plain, 429, rpc("Content-Type", "application/json")},
-		{"no gRPC", plain, 429, rpc("Content-Type", "application/grpcurl")},
-		{"no gRPC-Web", plain, 429, rpc("Content-Type", "application/grpc-website")},
-		{"no stream of Connect", plain, 429, rpc("Content-Type", "application/connect")},
+		{"a POST of JSON", plain, 403, rpc("Content-Type", "application/json")},
+		{"no gRPC", plain, 403, rpc("Content-Type", "application/grpcurl")},
+		{"no gRPC-Web", plain, 403, rpc("Content-Type", "application/grpc-website")},
+		{"no stream of Connect", plain, 403, rpc("Content-Type", "application/connect")},
 	} {
 		m := newMiddleware(t, newStill(t), nil, byIP("p", algorithms.Nobody()))
 		w := record(m.Handler(ok), tt.r)
@@ -114,6 +114,7 @@ func TestRefusalsInTermsOfRPC(t *testing.T) {
 		"denied":          {"8", "resource_exhausted", "Quota Exceeded", 429, "3600000"},
 		"hidden":          {"8", "resource_exhausted", "Quota Exceeded", 429, "*"},
 		"denied for ever": {"8", "resource_exhausted", "Quota Exceeded", 429, "-1"},
+		"nobody":          {"7", "permission_denied", "No Requests Allowed", 403, ""},
 		"banned":          {"8", "resource_exhausted", "Abnormal Usage Detected", 429, "90000"},
 		"capacity":        {"8", "resource_exhausted", "Temporary Reduced Capacity", 429, "*"},
 		"failed closed":   {"14", "unavailable", "Service Unavailable", 503, "*"},
@@ -197,7 +198,7 @@ func TestRPCHasTheFields(t *testing.T) {
 func TestDeniedAnswersRPC(t *testing.T) {
 	o := &ratelimit.Options{Denied: func(w http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) { w.WriteHeader(v.Status) }}
 	w := record(newMiddleware(t, newStill(t), o, byIP("p", algorithms.Nobody())).Handler(ok), rpc("Content-Type", "application/grpc"))
-	if w.Code != 429 || grpcFields(w.Header()) != "" {
+	if w.Code != 403 || grpcFields(w.Header()) != "" {
 		t.Errorf("got %s, want what Denied writes", answerOf(w))
 	}
 }

@@ -33,8 +33,8 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("got %d %q, want 401 with the challenge of the new key", w.Code, got)
 	}
 	w = record(h, with(from("192.0.2.1"), "X-API-Key", "good-key"))
-	if want := string(problem.Body(http.StatusTooManyRequests, "quota-exceeded", "q")); w.Code != http.StatusTooManyRequests || w.Body.String() != want {
-		t.Errorf("got %d %s, want 429 %s", w.Code, w.Body, want)
+	if want := string(problem.Body(http.StatusForbidden, "no-requests-allowed", "q")); w.Code != http.StatusForbidden || w.Body.String() != want {
+		t.Errorf("got %d %s, want 403 %s", w.Code, w.Body, want)
 	}
 	if err := m.Update(byIP("p", hourly)); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestUpdateWhileDeciding(t *testing.T) {
 	})
 	m = newMiddleware(t, limiter, nil, byIP("before", algorithms.Nobody()))
 	w := record(m.Handler(ok), from("192.0.2.1"))
-	if want := string(problem.Body(http.StatusTooManyRequests, "quota-exceeded", "before")); w.Body.String() != want {
+	if want := string(problem.Body(http.StatusForbidden, "no-requests-allowed", "before")); w.Body.String() != want {
 		t.Errorf("got %s, want %s", w.Body, want)
 	}
 }
@@ -81,7 +81,7 @@ func TestUpdateWhileDeciding(t *testing.T) {
 func TestUpdateConcurrently(t *testing.T) {
 	deny := [2][]ratelimit.Policy{{byIP("a", algorithms.Nobody())}, {byIP("b", algorithms.Nobody()), byIP("c", algorithms.Nobody())}}
 	m := newMiddleware(t, newStill(t), nil, deny[0]...)
-	h, wants := m.Handler(ok), map[string]bool{string(problem.Body(http.StatusTooManyRequests, "quota-exceeded", "a")): true, string(problem.Body(http.StatusTooManyRequests, "quota-exceeded", "b", "c")): true}
+	h, wants := m.Handler(ok), map[string]bool{string(problem.Body(http.StatusForbidden, "no-requests-allowed", "a")): true, string(problem.Body(http.StatusForbidden, "no-requests-allowed", "b", "c")): true}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 300 {

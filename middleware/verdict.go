@@ -139,7 +139,11 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 		if !p.Decision.Allowed {
 			admitted = false
 			v.RetryAfter = max(v.RetryAfter, p.Decision.RetryAfter, own.RetryAfter)
-			if !a.policy.Capacity || p.Banned || e.unknown != nil {
+			switch {
+			case a.policy.Capacity && !p.Banned && e.unknown == nil:
+			case a.limit == algorithms.Nobody() && !p.Banned:
+				status = http.StatusForbidden
+			case status != http.StatusForbidden:
 				status = http.StatusTooManyRequests
 			}
 		}

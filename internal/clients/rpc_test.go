@@ -184,6 +184,7 @@ func connectAnswer(err error) answer {
 var codeNames = map[connect.Code]string{
 	connect.CodeResourceExhausted: "ResourceExhausted", connect.CodeUnauthenticated: "Unauthenticated",
 	connect.CodeInvalidArgument: "InvalidArgument", connect.CodeUnavailable: "Unavailable", connect.CodeInternal: "Internal",
+	connect.CodePermissionDenied: "PermissionDenied",
 }
 
 // callers has the clients by protocol and kind of call, each with the service that it calls.

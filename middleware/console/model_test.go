@@ -76,6 +76,8 @@ func (m *model) request(key string) (status int, left int64) {
 		return 429, -1
 	case fits:
 		m.used[at]++
+	case mode == ratelimit.ModeOn && limit == algorithms.Nobody():
+		status = 403
 	case mode == ratelimit.ModeOn:
 		status = 429
 	}

@@ -4,6 +4,7 @@ package problem
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -31,6 +32,7 @@ func SetHeader(h http.Header) {
 //	quota-exceeded              429  the client has used its quota
 //	temporary-reduced-capacity  503  the service has too little capacity for all clients
 //	abnormal-usage-detected     429  an operator or a rule denies this client
+//	no-requests-allowed         403  the limit is Nobody; this type is not of the draft
 //	(empty)                     any  the status is enough
 //
 // policies are the names of the policies that denied.
@@ -68,10 +70,17 @@ func Body(status int, problemType string, policies ...string) []byte {
 	return append(body, '}')
 }
 
+// WithDetail returns a copy of a [Body] that ends with an explanation, which needs no
+// escape.
+func WithDetail(body []byte, detail string) []byte {
+	return slices.Concat(body[:len(body)-1], []byte(`,"detail":"`), []byte(detail), []byte(`"}`))
+}
+
 // headOf returns the beginning of a body: the type, and the title of a type of
 // the draft. These are constants, so that a denial allocates its body only.
 func headOf(problemType string) string {
 	const registry = `{"type":"https://iana.org/assignments/http-problem-types#`
+	const own = `{"type":"https://github.com/penstock-go/penstock/blob/main/RECIPES.md#`
 	switch problemType {
 	case "quota-exceeded":
 		return registry + `quota-exceeded","title":"Quota Exceeded"`
@@ -79,6 +88,8 @@ func headOf(problemType string) string {
 		return registry + `temporary-reduced-capacity","title":"Temporary Reduced Capacity"`
 	case "abnormal-usage-detected":
 		return registry + `abnormal-usage-detected","title":"Abnormal Usage Detected"`
+	case "no-requests-allowed":
+		return own + `no-requests-allowed","title":"No Requests Allowed"`
 	case "":
 		return `{"type":"about:blank"`
 	default:

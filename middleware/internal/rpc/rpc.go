@@ -4,6 +4,7 @@
 //
 //	Status                       Code                Wait
 //	429                          RESOURCE_EXHAUSTED  of the denial
+//	403                          PERMISSION_DENIED   none
 //	503 of Capacity policies     RESOURCE_EXHAUSTED  of the denial
 //	503 for any other reason     UNAVAILABLE         1 to 5 s
 //	401                          UNAUTHENTICATED     none
@@ -75,7 +76,7 @@ func mediaType(r *http.Request) string {
 // A Refusal is what a client learns.
 type Refusal struct {
 	Status int    // of plain HTTP
-	Denied bool   // by a policy: exhaustion, also if Status is 503, because clients retry UNAVAILABLE at once
+	Denied bool   // by a policy: exhaustion except for 403, also if Status is 503, because clients retry UNAVAILABLE at once
 	Title  string // needs no escape in JSON or in a header of gRPC
 }
 
@@ -89,6 +90,8 @@ type code struct {
 
 func (r *Refusal) code() code {
 	switch {
+	case r.Status == http.StatusForbidden:
+		return code{7, "permission_denied", http.StatusForbidden, false}
 	case r.Denied:
 		return code{8, "resource_exhausted", http.StatusTooManyRequests, true}
 	case r.Status == http.StatusUnauthorized:

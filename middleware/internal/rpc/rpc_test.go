@@ -46,6 +46,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"denied":          {Refusal{429, true, "Quota Exceeded"}, "7", "8", "7000"},
 		"denied for ever": {Refusal{429, true, "Quota Exceeded"}, "", "8", "-1"},
+		"nobody":          {Refusal{403, true, "No Requests Allowed"}, "", "7", ""},
 		"no capacity":     {Refusal{503, true, "Temporary Reduced Capacity"}, "7", "8", "7000"},
 		"no decision":     {Refusal{503, false, "Service Unavailable"}, "3", "14", "3000"},
 		"no identity":     {Refusal{401, false, "Unauthorized"}, "", "16", ""},
