@@ -221,7 +221,7 @@ func TestClientsOfRPC(t *testing.T) {
 	}{
 		{"denied", nil, ratelimit.Policy{Key: all, Limit: hourly}, "ResourceExhausted"},
 		{"capacity", nil, ratelimit.Policy{Key: all, Limit: hourly, Capacity: true}, "ResourceExhausted"},
-		{"nobody", nil, ratelimit.Policy{Key: all, Limit: algorithms.Nobody()}, "ResourceExhausted"},
+		{"nobody", nil, ratelimit.Policy{Key: all, Limit: algorithms.Nobody()}, "PermissionDenied"},
 		{"failed closed", down, ratelimit.Policy{Key: all, Limit: hourly, Fail: algorithms.FailClosed}, "Unavailable"},
 		{"no identity", nil, ratelimit.Policy{Key: key, Limit: hourly}, "Unauthenticated"},
 	}
