@@ -251,13 +251,17 @@ func (b *batch) expire() {
 
 // finish ends a batch whose trips have ended. It wakes the callers that still
 // wait, and tells the calls of groups that were left how they ended. It reports
-// whether the batch still has its place in flight.
+// whether the batch still has its place in flight. If it has, and several groups, its
+// worker awaits callers.
 func (b *batch) finish() (inTime bool) {
 	stopped := b.timer.Stop()
 	l := b.lane
 	l.mu.Lock()
 	if inTime = b.answer(); inTime {
 		l.ended = time.Now()
+		if len(b.groups) > 1 {
+			l.awaiting++ // callers that wake up are to find it
+		}
 		b.landed()
 	} else {
 		l.stuck--

@@ -7,6 +7,13 @@
 // arrive. They queue. When the first batch is answered, its worker sends all 30
 // in the next one.
 //
+// Many callers call again as soon as they have an answer. So a worker that has woken
+// several callers lets them run, and takes all calls that they queue. Meanwhile
+// no call starts a batch. Example: Redis is 0.5 ms away, and 8 callers call again
+// and again. Their calls travel as one batch, not as five of one or two calls,
+// which would cost Redis twice as much. On a busy machine a worker may wait long
+// for a processor. So 100 µs after an answer calls start batches again.
+//
 // Senders. A worker is a goroutine that sends batches until the queue is empty.
 // It may hang in the client for longer than the deadline, but a caller may not.
 // A caller whose group is alone in the queue sends the batch itself, because
@@ -32,6 +39,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -60,6 +68,11 @@ const (
 	// maxQueued bounds the groups of a lane that wait to be sent.
 	maxQueued = 16 << 10
 
+	// joinFor is how long after an answer calls wait for a worker that is about to
+	// take them. It lets callers run as often as yields at most.
+	joinFor = 100 * time.Microsecond
+	yields  = 4
+
 	// workersFor is how long after a late batch only workers send.
 	workersFor = time.Second
 )
@@ -73,6 +86,7 @@ type lane struct {
 	queue    []*group
 	inFlight int       // batches in flight, except stuck ones
 	flight   flight    // how many may be in flight
+	awaiting int       // workers in await
 	stuck    int       // batches that callers gave up and the client has not
 	ended    time.Time // when the last batch ended that was not stuck
 	late     time.Time // when the last batch was late
@@ -119,6 +133,9 @@ func (l *lane) enqueue(ctx context.Context, g *group) (own *batch, err error) {
 		return nil, errOverloaded
 	}
 	l.queue = append(l.queue, g)
+	if l.awaiting > 0 && g.queued.Sub(l.ended) < joinFor {
+		return nil, nil
+	}
 	if l.mayOwn(ctx) && l.place() {
 		own = l.batch()
 		own.gather()
@@ -173,15 +190,38 @@ func (l *lane) batch() *batch {
 func (l *lane) work() {
 	for b := l.next(); b != nil; b = l.next() {
 		b.run(l.redis.workers)
+		several := len(b.groups) > 1
 		if !b.finish() {
 			return
+		}
+		if several {
+			l.await()
 		}
 	}
 }
 
+// await lets callers run, as long as they queue calls.
+func (l *lane) await() {
+	for before, n := -1, 0; ; n++ {
+		l.mu.Lock()
+		queued := len(l.queue)
+		ends := queued == before || n == yields
+		if ends {
+			l.awaiting--
+		}
+		l.mu.Unlock()
+		if ends {
+			return
+		}
+		before = queued
+		runtime.Gosched()
+	}
+}
+
 // next returns the next batch of a worker. If there is nothing to send, next
-// frees the worker's place in flight and returns nil. It sheds groups that have
-// waited for too long: there may be more calls than Redis answers in time.
+// frees the worker's place in flight and returns nil. If the batch has no room for all
+// groups, next starts another worker. It sheds groups that have waited for too
+// long: there may be more calls than Redis answers in time.
 func (l *lane) next() (b *batch) {
 	l.mu.Lock()
 	late := l.shed(false, errOverloaded)
@@ -190,6 +230,7 @@ func (l *lane) next() (b *batch) {
 		l.redis.batches.Put(b)
 		b = nil
 	}
+	l.start()
 	l.mu.Unlock()
 	if late {
 		l.redis.report.failed(errOverloaded)

@@ -1,0 +1,83 @@
+// Workers that await the callers that they have woken.
+
+package shared
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A slowClient answers each command with an error of Redis, after a round trip.
+type slowClient struct{ trip time.Duration }
+
+func (c slowClient) Process(_ context.Context, cmd redis.Cmder) error {
+	for _, arg := range cmd.Args() {
+		if name, ok := arg.(*scriptName); ok {
+			_, _ = name.MarshalBinary()
+		}
+	}
+	time.Sleep(c.trip)
+	cmd.SetErr(errAnswer)
+	return errAnswer
+}
+
+// While a worker awaits callers, calls start no batch. 100 µs after the answer they
+// start one, with the calls that waited.
+func TestCallsJoinAWorkerThatAwaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRedis(t, redistest.Script(nil, redistest.Fail(errAnswer)), nil)
+		l := r.redis.only
+		l.awaiting, l.ended = 1, time.Now()
+		var callers sync.WaitGroup
+		ask := func() { callers.Go(func() { _, _ = takeOne(context.Background(), r) }); synctest.Wait() }
+		sent := func(want uint64) {
+			t.Helper()
+			if got := r.redis.counts.scripts.Load(); got != want {
+				t.Errorf("got %d scripts, want %d", got, want)
+			}
+		}
+		ask()
+		sent(0)
+		time.Sleep(joinFor - 1)
+		ask()
+		sent(0)
+		time.Sleep(1)
+		ask()
+		sent(1)
+		callers.Wait()
+	})
+}
+
+// No call is forgotten, whether it comes before, while or after a worker awaits callers.
+func TestAwaitingForgetsNoCall(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRedis(t, slowClient{trip: 300 * time.Microsecond}, &Options{Deadline: 50 * time.Millisecond})
+			var callers sync.WaitGroup
+			for i := range uint64(8) {
+				callers.Go(func() {
+					random := rand.New(rand.NewPCG(seed, i))
+					for range 100 {
+						if took, err := takeOne(context.Background(), r); troubleOf(err).effect == effectFailure {
+							t.Fatalf("a call took %v: %v", took, err)
+						}
+						time.Sleep(time.Duration(random.IntN(3)*random.IntN(400)) * time.Microsecond)
+					}
+				})
+			}
+			callers.Wait()
+			synctest.Wait()
+			if l := r.redis.only; l.awaiting != 0 || l.inFlight != 0 || len(l.queue) != 0 {
+				t.Errorf("seed %d: %d workers await, %d batches in flight, %d calls wait; want none", seed, l.awaiting, l.inFlight, len(l.queue))
+			}
+		})
+	}
+}
