@@ -17,7 +17,7 @@ import (
 // after draws the consequences of the verdict.
 func (q *request) after() {
 	if q.refusal.err != nil {
-		q.logTrouble()
+		q.logFailure()
 	}
 	if q.unknown != nil {
 		q.afterGuess()
@@ -32,20 +32,20 @@ func (q *request) after() {
 	q.examine()
 }
 
-// logTrouble logs why the limiter or a key function could not decide.
-func (q *request) logTrouble() {
+// logFailure logs why the limiter or a key function could not decide.
+func (q *request) logFailure() {
 	why := &q.refusal
 	switch {
 	case why.outcome == OutcomeKeyError && why.status == http.StatusInternalServerError:
-		q.m.log.trouble("key function failure", why.policy.Name, why.err)
+		q.m.log.Warn("key function failure", why.policy.Name, why.err)
 	case why.outcome == OutcomeKeyError && why.status == http.StatusServiceUnavailable && q.http.Context().Err() == nil:
-		q.m.log.trouble("identity lookup failure", why.policy.Name, why.err)
+		q.m.log.Warn("identity lookup failure", why.policy.Name, why.err)
 	case why.outcome == OutcomeInvalid:
-		q.m.log.trouble("invalid check", "", why.err)
+		q.m.log.Warn("invalid check", "", why.err)
 	case why.outcome == OutcomeFailedClosed:
-		q.m.log.trouble("fail-closed refusal", q.closedPolicy(), why.err)
+		q.m.log.Warn("fail-closed refusal", q.closedPolicy(), why.err)
 	case why.outcome == OutcomeFailedOpen:
-		q.m.log.trouble("fail-open admission", q.openPolicy(), why.err)
+		q.m.log.Warn("fail-open admission", q.openPolicy(), why.err)
 	}
 }
 

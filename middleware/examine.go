@@ -24,30 +24,28 @@ func (m *Middleware) Findings() []Finding {
 
 // examine shows the request to the findings of its policies.
 func (q *request) examine() {
-	for i := range q.parts {
-		if q.parts[i].unknownTier {
-			q.parts[i].policy.findings.SeeUnknownTier()
-		}
-	}
-	if !q.asked() || q.refusal.err != nil || q.unknown != nil {
-		return // the key of a guess is an address, whatever the policy's key is
-	}
-	s := findings.Sight{Sampled: q.m.finder.Samples(), Header: q.http.Header, Path: q.http.URL.Path}
+	// The key of a guess is an address, whatever the policy's key is.
+	decided := q.asked() && q.refusal.err == nil && q.unknown == nil
+	s := findings.Sight{Sampled: decided && q.m.finder.Samples(), Header: q.http.Header, Path: q.http.URL.Path}
 	var outer *verdictContext
 	if s.Sampled && q.handled { // a second Check is intended
 		outer, _ = q.http.Context().Value(verdictKey{}).(*verdictContext)
 	}
 	for i := range q.parts {
 		a := &q.parts[i]
-		if s.AboveBurst = !q.verdict.Policies[i].Decision.Allowed; s.AboveBurst {
-			burst := a.limit.Burst() // 0 of the limit Nobody
-			s.AboveBurst = burst > 0 && a.cost > burst
-		}
+		s.UnknownTier = a.unknownTier
+		s.AboveBurst = decided && !q.verdict.Policies[i].Decision.Allowed && a.aboveBurst()
 		if s.Sampled {
 			s.Nested, s.Key = outer != nil && q.nested(outer, a.policy.Name), q.key(a)
 		}
 		a.policy.findings.See(&s)
 	}
+}
+
+// aboveBurst reports whether the part costs more than its limit ever admits.
+func (a *part) aboveBurst() bool {
+	burst := a.limit.Burst() // 0 of the limit Nobody
+	return burst > 0 && a.cost > burst
 }
 
 // nested reports whether a policy of this name has charged the request already, in outer

@@ -56,7 +56,7 @@ func (m *Middleware) abandon(q *request, why error) {
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle.Timeout)
 	defer cancel()
 	if err := m.limiter.Allow(detached, back); err != nil {
-		m.log.trouble("failed return of an abandoned request", "", err)
+		m.log.Warn("failed return of an abandoned request", "", err)
 	}
 	m.observe(ctx, &Event{Kind: Abandoned, Verdict: q.verdict.clone()})
 }

@@ -63,7 +63,7 @@ func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
 		err = a.policy.replaceable(l)
 	}
 	if err != nil {
-		q.m.log.trouble("invalid limit of "+from, a.policy.Name, err)
+		q.m.log.Warn("invalid limit of "+from, a.policy.Name, err)
 		return false
 	}
 	q.kinds, a.limit, a.dynamic, a.concurrent = all, l, true, l.Algorithm().Concurrent()

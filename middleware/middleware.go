@@ -34,7 +34,7 @@ type Middleware struct {
 	denied      func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
 	observers   []Observer
 	plainKeys   bool
-	log         troubleLog
+	log         logwriter.Seldom
 	settler     settle.Settler
 	finder      *findings.Finder
 	guesses     *guess.Table // nil: Options.ClientIP is not set

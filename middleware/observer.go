@@ -106,7 +106,7 @@ func (m *Middleware) observe(ctx context.Context, e *Event) {
 func (m *Middleware) tell(ctx context.Context, o Observer, e *Event) {
 	defer func() {
 		if why := recover(); why != nil {
-			m.log.trouble("panic of an observer", e.Policy, fmt.Errorf("%T: %v", o, why))
+			m.log.Warn("panic of an observer", e.Policy, fmt.Errorf("%T: %v", o, why))
 		}
 	}()
 	o.Observe(ctx, *e)

@@ -55,11 +55,11 @@ func (m *Middleware) settled(r settle.Report) {
 	switch {
 	case r.Err == nil:
 	case r.Dropped && r.Policy == "":
-		m.log.trouble("dropped count towards a ban, or renewal of a hold", "", r.Err)
+		m.log.Warn("dropped count towards a ban, or renewal of a hold", "", r.Err)
 	case r.Dropped:
-		m.log.trouble("dropped settlement", r.Policy, r.Err)
+		m.log.Warn("dropped settlement", r.Policy, r.Err)
 	default:
-		m.log.trouble("failed settlement", r.Policy, r.Err)
+		m.log.Warn("failed settlement", r.Policy, r.Err)
 	}
 	if r.Policy != "" {
 		m.observe(context.Background(), &Event{Kind: Settled, Policy: r.Policy, Err: r.Err, Elapsed: r.Elapsed})

@@ -89,12 +89,12 @@ var importRules = []importRule{
 		"middleware/statuspage imports middleware, its parts and algorithms only",
 	},
 	{
-		"middleware/overrides", []string{"algorithms", "middleware"}, []string{goRedis},
-		"middleware/overrides imports middleware, algorithms and go-redis only",
+		"middleware/overrides", []string{"algorithms", logwriter, "middleware"}, []string{goRedis},
+		"middleware/overrides imports middleware, algorithms, logwriter and go-redis only",
 	},
 	{
-		"middleware/client", []string{"algorithms", "headers"}, nil,
-		"middleware/client imports algorithms and headers only",
+		"middleware/client", []string{"algorithms", "headers", logwriter}, nil,
+		"middleware/client imports algorithms, headers and logwriter only",
 	},
 	{
 		"middleware/replay", slices.Concat([]string{"algorithms", "keyfunc", keyaccess, "middleware"}, parts), []string{chi},

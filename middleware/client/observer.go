@@ -2,12 +2,13 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 )
 
 // An Observer receives the events of Transports. Many goroutines call Observe, so it must be quick. It must neither
-// change the event nor read a body.
+// change the event nor read a body. If it panics, the Transport writes that to slog.Default() and goes on.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -92,6 +93,17 @@ func (t *Transport) observe(ctx context.Context, e *Event) {
 	}
 	e.Name = t.o.Name
 	for _, o := range t.o.Observers {
-		o.Observe(ctx, *e)
+		t.tell(ctx, o, e)
 	}
+}
+
+// tell reports an event to an observer. A panic of the observer must end neither the
+// request nor the process.
+func (t *Transport) tell(ctx context.Context, o Observer, e *Event) {
+	defer func() {
+		if why := recover(); why != nil {
+			t.log.Warn("panic of a client's observer", e.Name, fmt.Errorf("%T: %v", o, why))
+		}
+	}()
+	o.Observe(ctx, *e)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -159,7 +160,7 @@ func TestBodyOfNil(t *testing.T) {
 
 // TestPanicsEndTheirTurn: a request that panics leaves the queue, ends its turn in the pace, and returns its unit.
 func TestPanicsEndTheirTurn(t *testing.T) {
-	for _, where := range []string{"base", "limiter", "sent", "waited limit"} {
+	for _, where := range []string{"base", "limiter"} {
 		for _, limit := range []algorithms.Limit{algorithms.Concurrent(1, time.Hour), algorithms.TokenBucket(1, time.Second)} {
 			synctest.Test(t, func(t *testing.T) {
 				memory, armed, asked := algorithms.NewMemory(nil), true, 0
@@ -182,7 +183,6 @@ func TestPanicsEndTheirTurn(t *testing.T) {
 						}
 						return memory.Allow(ctx, checks)
 					}),
-					Observers: []client.Observer{client.ObserverFunc(func(_ context.Context, e client.Event) { burst(strings.TrimSpace(e.Kind.String() + " " + e.Reason)) })},
 				})
 				func() {
 					defer func() {
@@ -199,6 +199,41 @@ func TestPanicsEndTheirTurn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestPanicsOfObservers: a panic at any event ends no request, keeps no unit, and is logged once.
+func TestPanicsOfObservers(t *testing.T) {
+	for _, kind := range []client.EventKind{client.Registered, client.Sent, client.Waited, client.GaveUp} {
+		synctest.Test(t, func(t *testing.T) {
+			logged, before := new(strings.Builder), slog.Default()
+			slog.SetDefault(slog.New(slog.NewTextHandler(logged, nil)))
+			defer slog.SetDefault(before)
+			memory, limit, next := algorithms.NewMemory(nil), algorithms.Concurrent(1, time.Hour), new(eventLog)
+			panicking := client.ObserverFunc(func(_ context.Context, e client.Event) {
+				if e.Kind == kind {
+					panic("on purpose")
+				}
+			})
+			s := &script{responses: []*http.Response{
+				response(http.StatusTooManyRequests, "Retry-After: 1"), response(http.StatusTooManyRequests, "Retry-After: 9999"),
+			}}
+			transport := newTransport(t, s, &client.Options{Limiter: memory, Limit: limit, Observers: []client.Observer{panicking, next}})
+			for _, want := range []int{http.StatusTooManyRequests, http.StatusOK} {
+				resp := send(t, transport, get(t, context.Background()))
+				if resp.StatusCode != want {
+					t.Errorf("%v: got %d, want %d", kind, resp.StatusCode, want)
+				}
+				time.Sleep(3 * time.Hour) // until the stated wait has ended
+			}
+			synctest.Wait()
+			if got := strings.Count(logged.String(), "on purpose"); got == 0 || !strings.Contains(logged.String(), "panic of a client's observer") {
+				t.Errorf("%v: got the log %q", kind, logged)
+			}
+			if !strings.Contains(next.kinds(), kind.String()) {
+				t.Errorf("%v: the next observer did not receive the event: %s", kind, next.kinds())
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/internal/logwriter"
 )
 
 // ErrWait is wrapped by the error of a request that was not sent, because its wait would exceed Options.MaxWait or its
@@ -22,6 +23,7 @@ type Transport struct {
 	o      Options
 	lanes  lanes
 	shares shares
+	log    logwriter.Seldom
 }
 
 // NewTransport returns a Transport that sends requests through base; nil means [http.DefaultTransport]. The error joins
@@ -36,6 +38,7 @@ func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 	}
 	t := &Transport{base: base, o: c}
 	t.shares.start(c.RetryShare)
+	t.log.Writer = logwriter.New(nil)
 	t.observe(context.Background(), &Event{Kind: Registered})
 	return t, nil
 }
@@ -107,7 +110,7 @@ func (x *exchange) send() (*http.Response, error) {
 	x.turn, x.held = 0, nil
 	answered := false
 	defer func() {
-		if !answered { // an error, or a panic of the base, the limiter or an observer
+		if !answered { // an error, or a panic of the base or the limiter
 			x.learn(nil, time.Now())
 			x.held.release()
 		}

@@ -91,14 +91,22 @@ type intruders struct {
 const logEvery = 10 * time.Second
 
 func (i *intruders) log(logger *slog.Logger, err error) {
+	if suppressed, due := i.count(time.Now()); due { // without the lock: a handler may hang
+		logger.Warn("ratelimit: console: unauthorized request", "error", err, "suppressed", suppressed)
+	}
+}
+
+// count counts a request, and reports whether a line is due, and how many requests had
+// none since the last line.
+func (i *intruders) count(now time.Time) (suppressed int, due bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if now := time.Now(); i.logged.IsZero() || now.Sub(i.logged) >= logEvery {
-		logger.Warn("ratelimit: console: unauthorized request", "error", err, "suppressed", i.suppressed)
-		i.logged, i.suppressed = now, 0
-		return
+	if !i.logged.IsZero() && now.Sub(i.logged) < logEvery {
+		i.suppressed++
+		return 0, false
 	}
-	i.suppressed++
+	suppressed, i.logged, i.suppressed = i.suppressed, now, 0
+	return suppressed, true
 }
 
 // An endpoint has the actions of a path, by method. An action returns the answer,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/middleware"
 )
 
@@ -42,7 +43,7 @@ const (
 type Redis struct {
 	client Client
 	prefix string
-	logger *slog.Logger
+	log    *logwriter.Writer
 	table  atomic.Pointer[table]
 
 	reading chan struct{}  // holds one reader; guards bad and failing
@@ -65,8 +66,8 @@ type RedisOptions struct {
 	// bytes of printable ASCII without spaces and braces.
 	Prefix string
 
-	// Logger receives trouble with Redis and unreadable overrides; nil means
-	// slog.Default().
+	// Logger receives trouble with Redis and unreadable overrides. A goroutine
+	// writes the lines. nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -83,7 +84,7 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 		o = &RedisOptions{}
 	}
 	r := &Redis{
-		client: client, prefix: cmp.Or(o.Prefix, defaultPrefix), logger: cmp.Or(o.Logger, slog.Default()),
+		client: client, prefix: cmp.Or(o.Prefix, defaultPrefix), log: logwriter.New(o.Logger),
 		bad: make(map[string]int), closed: make(chan struct{}), reading: make(chan struct{}, 1),
 	}
 	var errs []error
@@ -139,9 +140,9 @@ func (r *Redis) report(err error) {
 	}
 	switch failing := err != nil; {
 	case failing && !r.failing:
-		r.logger.Warn("ratelimit: overrides not refreshed", "error", err)
+		r.log.Add(slog.LevelWarn, "overrides not refreshed", "error", err)
 	case !failing && r.failing:
-		r.logger.Info("ratelimit: overrides refreshed again")
+		r.log.Add(slog.LevelInfo, "overrides refreshed again")
 	}
 	r.failing = err != nil
 }
@@ -165,11 +166,13 @@ func (r *Redis) poll() {
 	}
 }
 
-// Close ends the goroutine and waits for it. The last overrides stay in force.
-// You may call it repeatedly. It does not close the client. The error is nil.
+// Close ends the goroutine and waits for it, and up to two seconds for the handler
+// of the log. The last overrides stay in force. You may call it repeatedly. It does
+// not close the client. The error is nil.
 func (r *Redis) Close() error {
 	r.cancel()
 	<-r.closed
+	r.log.Close()
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	"github.com/redis/go-redis/v9"
 
@@ -79,8 +80,7 @@ func (r *Redis) readPolicy(ctx context.Context, policy, version string, known *e
 		return nil, err
 	}
 	if bad > r.bad[policy] {
-		r.logger.Warn("ratelimit: unreadable overrides in Redis",
-			"policy", policy, "overrides", bad, "error", last)
+		r.log.Add(slog.LevelWarn, "unreadable overrides in Redis", "policy", policy, "overrides", bad, "error", last)
 	}
 	r.bad[policy] = bad
 	return e, nil

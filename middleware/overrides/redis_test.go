@@ -95,6 +95,7 @@ func TestRedisKilled(t *testing.T) {
 	wantFound(t, a, "p", "usr=1", ratelimit.Override{Limit: hourly})
 	s.Restart() // empty
 	eventually(t, "following Redis", func() bool { _, ok := a.Find("p", "usr=1"); return !ok })
+	eventually(t, "logged", func() bool { return logged.count("overrides refreshed again") > 0 })
 	if logged.count("overrides not refreshed") != 1 || logged.count("overrides refreshed again") != 1 {
 		t.Errorf("got log %s, want trouble once, and its end", logged.text.String())
 	}
@@ -122,6 +123,7 @@ func TestRedisBadEntries(t *testing.T) {
 	for _, key := range []string{"usr=3", "usr=4", "usr=5", "usr=7", "*"} {
 		wantNone(t, a, "p", key)
 	}
+	eventually(t, "logged", func() bool { return logged.count("unreadable overrides") > 0 })
 	if got := a.Stats(); got.Bad != 6 || got.Overrides != 3 || logged.count("unreadable overrides") != 1 {
 		t.Errorf("got stats %+v and log %s, want 6 unreadable, logged once", got, logged.text.String())
 	}

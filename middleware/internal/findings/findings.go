@@ -65,11 +65,12 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 	},
 }
 
-// A Sight is what a request that has its decision shows of one policy.
+// A Sight is what a request shows of one policy.
 type Sight struct {
-	AboveBurst bool // it was denied for ever, because it cost more than the burst
+	UnknownTier bool // its identity has a tier that the policy does not know
+	AboveBurst  bool // it was denied for ever, because it cost more than the burst
 
-	// The rest is meaningful in a sample only.
+	// The rest is meaningful in a sample of the decided requests only.
 	Sampled bool
 	Nested  bool // a policy of this name has charged it in another Middleware
 	Header  http.Header
@@ -77,12 +78,11 @@ type Sight struct {
 	Key     string // of the policy; See does not keep its bytes
 }
 
-// SeeUnknownTier notes that a request had an identity with an unknown tier. The request
-// needs no decision.
-func (p *Policy) SeeUnknownTier() { p.found(unknownTier) }
-
 // See looks for causes of findings.
 func (p *Policy) See(s *Sight) {
+	if s.UnknownTier {
+		p.found(unknownTier)
+	}
 	if s.AboveBurst {
 		p.found(costAboveBurst)
 	}

@@ -45,7 +45,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 				for arrived.Add(1); arrived.Load() < int64(2*(i+1)); { // both begin at once
 					runtime.Gosched()
 				}
-				policies[i].SeeUnknownTier()
+				policies[i].See(&Sight{UnknownTier: true})
 			}
 		})
 	}
