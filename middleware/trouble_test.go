@@ -36,6 +36,9 @@ func TestPanicsOfObservers(t *testing.T) {
 					}
 					synctest.Wait()
 				}
+				if err := m.Update(p); err != nil {
+					t.Error(err)
+				}
 				if err := m.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
