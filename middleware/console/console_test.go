@@ -245,7 +245,7 @@ func TestErrors(t *testing.T) {
 func TestGrantWithoutTheTier(t *testing.T) {
 	hour := func(l func(int64, time.Duration) algorithms.Limit, n int64) algorithms.Limit { return l(n, time.Hour) }
 	for name, limit := range map[string]func(int64, time.Duration) algorithms.Limit{
-		"token bucket": algorithms.TokenBucket, "fixed window": algorithms.FixedWindow, "counter": algorithms.SlidingWindowCounter,
+		"token bucket": algorithms.TokenBucket, "leaky bucket": algorithms.LeakyBucket, "fixed window": algorithms.FixedWindow, "counter": algorithms.SlidingWindowCounter,
 		"log": algorithms.SlidingWindowLog,
 	} {
 		t.Run(name, func(t *testing.T) {
