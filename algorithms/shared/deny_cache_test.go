@@ -174,34 +174,6 @@ func TestDenialsAreForgotten(t *testing.T) {
 	}
 }
 
-// A settlement that runs while a denial is on its way ends that denial, too.
-func TestSettlementOvertakesDenial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDenied()
-		limit := algorithms.FixedWindow(2, time.Hour)
-		take(t, d, "usr=1", limit, 2)
-		d.store.after = func(*call) {
-			d.store.after = nil
-			reset := algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Op: algorithms.Reset}
-			if err := d.Allow(t.Context(), []algorithms.Check{reset}); err != nil {
-				t.Error(err)
-			}
-		}
-		if got := take(t, d, "usr=1", limit, 1); got.Allowed {
-			t.Fatal("admitted above the limit")
-		}
-		if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
-			t.Errorf("after the reset: got %+v and %d hits, want it admitted", got, d.hits())
-		}
-		d.exhaust(t, limit)
-		before := d.hits()
-		take(t, d, "usr=1", limit, 1)
-		if d.hits() != before+1 {
-			t.Errorf("got %d hits, want %d: a denial after the reset is remembered", d.hits(), before+1)
-		}
-	})
-}
-
 func TestOnlySharedDenialsAreRemembered(t *testing.T) {
 	for _, source := range []algorithms.Source{algorithms.Local, algorithms.Undecided} {
 		synctest.Test(t, func(t *testing.T) {
@@ -215,29 +187,6 @@ func TestOnlySharedDenialsAreRemembered(t *testing.T) {
 			}
 		})
 	}
-}
-
-// An answer that arrives late drops no denial that Redis gave after it.
-func TestLateAnswerDropsNoNewerDenial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d, limit := newDenied(), algorithms.FixedWindow(2, time.Hour)
-		late := true
-		d.store.after = func(*call) {
-			if late { // the first answer
-				late = false
-				time.Sleep(20 * time.Millisecond)
-			}
-		}
-		go func() { _, _ = algorithms.Allow(t.Context(), d, "usr=1", limit) }()
-		synctest.Wait()
-		time.Sleep(5 * time.Millisecond)
-		d.exhaust(t, limit)
-		time.Sleep(20 * time.Millisecond)
-		hits := d.hits()
-		if got := take(t, d, "usr=1", limit, 1); got.Allowed || d.hits() != hits+1 {
-			t.Errorf("got %+v and %d hits, want the remembered denial", got, d.hits()-hits)
-		}
-	})
 }
 
 // The denied checks of a call are remembered. Then its other checks are not

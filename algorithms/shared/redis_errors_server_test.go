@@ -283,24 +283,3 @@ func scriptKilled(t *testing.T) error {
 	do(t, admin, "script", "kill")
 	return <-failed
 }
-
-// Stats count errors by their reason, and the limiter's own deadline as a
-// timeout, whatever the client makes of it.
-func TestErrorsAreCountedByReason(t *testing.T) {
-	t.Parallel()
-	full := newRedis(t, redistest.Start(t, "--maxmemory", "1").Client(), nil)
-	if err := full.Allow(t.Context(), checksFor(perDay, "usr=1")); err == nil {
-		t.Fatal("a full server made a decision")
-	}
-	if got := statsOf(full).Redis; got.Errors[reasonCapacity] != 1 || failuresOf(full) != 1 || got.ScriptLoads != 1 {
-		t.Errorf("got %+v, want one error of capacity and a script that was sent whole", got)
-	}
-	slow := newRedis(t, redistest.Script(nil, redistest.Wait(time.Hour)), &Options{Deadline: time.Millisecond})
-	if err := slow.Allow(t.Context(), checksFor(perDay, "usr=1")); err == nil {
-		t.Fatal("a client that ends with its context made a decision")
-	}
-	redistest.Until(t, "the timeout is counted", func() bool { return failuresOf(slow) == 1 })
-	if got := statsOf(slow).Redis.Errors; got[reasonTimeout] != 1 || len(got) != len(reasons) {
-		t.Errorf("got %v, want one timeout and an entry for each reason", got)
-	}
-}
