@@ -28,9 +28,6 @@ func (x *exchange) admit() error {
 	}
 	var times waits
 	taken, err := x.depart(&times)
-	if err == nil {
-		err = x.untilServed(taken, &times)
-	}
 	if err != nil {
 		return err
 	}
@@ -44,19 +41,23 @@ func (x *exchange) admit() error {
 	return nil
 }
 
-// depart waits in the queue. It leaves the queue even if the limiter panics.
+// depart waits in the queue. It leaves the queue even if the limiter panics. If it fails, the unit goes back.
 func (x *exchange) depart(times *waits) (taken algorithms.Check, err error) {
 	admitted := false
 	x.lane.join(&x.waiter)
 	defer func() { x.turn = x.lane.leave(&x.waiter, admitted) }()
 	taken, err = x.queue(times)
-	admitted = err == nil
+	if admitted = err == nil; !admitted && taken.Decision.Allowed {
+		x.t.giveBack(x.ctx, taken)
+	}
 	return taken, err
 }
 
 // queue waits until the request is the first, the pace lets it go, and the limiter admits it. It adds the times of its
-// waits. It asks the limiter at the instants at which there may be a unit, and when one comes back.
+// waits. It asks the limiter at the instants at which there may be a unit, and when one comes back. The first in the queue
+// also waits until a leaky bucket serves it, so that a denial in the meantime holds it.
 func (x *exchange) queue(times *waits) (taken algorithms.Check, err error) {
+	var served time.Time // of the unit that was taken
 	for {
 		reason, total := forPace, &times.pace
 		sleep, least := x.lane.delay(&x.waiter)
@@ -66,42 +67,66 @@ func (x *exchange) queue(times *waits) (taken algorithms.Check, err error) {
 				return taken, err
 			}
 			reason, total = forLimit, &times.limit
-			if sleep = x.lane.asking(&x.waiter); sleep == 0 {
-				var admitted bool
-				if taken, admitted, sleep, least, err = x.take(); err != nil || admitted {
+			if !taken.Decision.Allowed {
+				if taken, sleep, least, err = x.take(); err != nil {
 					return taken, err
 				}
+				served = time.Now().Add(taken.Decision.Delay)
+			}
+			if taken.Decision.Allowed {
+				if sleep = time.Until(served); sleep <= 0 {
+					return taken, nil
+				}
+				least = sleep
 			}
 		case least == 0 && x.t.o.Limiter != nil && !x.t.o.Pace:
 			reason, total = forLimit, &times.limit
 		}
-		budget := x.budget()
-		if least > budget || budget == 0 {
-			return taken, x.tooLong(reason, least)
-		}
-		before := x.waited
-		err = x.pause(min(sleep, budget), x.waiter.wake)
-		*total += x.waited - before
+		waited, err := x.await(reason, sleep, least)
+		*total += waited
 		if err != nil {
 			return taken, err
 		}
 	}
 }
 
-// take asks the limiter for a unit. If there is none, sleep is the time until the next question, and least the time until
-// there is one at the earliest. The limiter decides half a round trip after the question, so the time counts from it.
-func (x *exchange) take() (taken algorithms.Check, admitted bool, sleep, least time.Duration, err error) {
+// await sleeps until the request has to look at its lane again. If that is too long, it does not sleep.
+func (x *exchange) await(reason string, sleep, least time.Duration) (waited time.Duration, err error) {
+	budget, dead := x.budget(), x.lane.dead()
+	if dead {
+		budget = x.patience()
+	}
+	if least > budget || budget == 0 {
+		return 0, x.tooLong(reason, least, budget)
+	}
+	before := x.waited
+	err = x.pause(min(sleep, budget), x.waiter.wake)
+	waited = x.waited - before
+	if dead {
+		x.dead += waited
+	}
+	return waited, err
+}
+
+// take asks the limiter for a unit, if it may have one. If there is none, sleep is the time until the next question, and
+// least the time until there is one at the earliest. The limiter decides half a round trip after the question, so the time
+// counts from it.
+func (x *exchange) take() (taken algorithms.Check, sleep, least time.Duration, err error) {
 	if x.t.o.Limiter == nil {
-		return taken, true, 0, 0, nil
+		taken.Decision.Allowed = true
+		return taken, 0, 0, nil
+	}
+	if sleep = x.lane.asking(&x.waiter); sleep > 0 {
+		return taken, sleep, 0, nil
 	}
 	asked := time.Now()
 	checks := [1]algorithms.Check{{Policy: x.t.o.Name, Key: x.lane.key, Limit: x.t.o.Limit, Cost: 1}}
 	if err := x.t.o.Limiter.Allow(x.ctx, checks[:]); err != nil {
-		return taken, false, 0, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
+		return taken, 0, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
 	}
 	d := &checks[0].Decision
 	if d.Allowed {
-		return checks[0], true, 0, 0, nil
+		return checks[0], 0, 0, nil
 	}
 	sleep = d.RetryAfter
 	if x.t.o.Limit.Algorithm().Concurrent() { // RetryAfter is an upper bound
@@ -111,26 +136,7 @@ func (x *exchange) take() (taken algorithms.Check, admitted bool, sleep, least t
 	}
 	sleep = max(sleep-time.Since(asked), leastSleep)
 	x.lane.notBefore(&x.waiter, time.Now().Add(sleep))
-	return taken, false, sleep, least, nil
-}
-
-// untilServed waits until a leaky bucket serves the request. If the request does not wait so
-// long, its unit goes back.
-func (x *exchange) untilServed(taken algorithms.Check, times *waits) (err error) {
-	d := taken.Decision.Delay
-	switch {
-	case d == 0:
-		return nil
-	case d > x.budget():
-		err = x.tooLong(forLimit, d)
-	default:
-		err = x.pause(d, nil)
-		times.limit += d
-	}
-	if err != nil {
-		x.t.giveBack(x.ctx, taken)
-	}
-	return err
+	return taken, sleep, least, nil
 }
 
 // giveBack returns a unit. A failure has no remedy: a held unit ends by itself, and

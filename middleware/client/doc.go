@@ -34,7 +34,8 @@
 // Retry-After, otherwise in the fields that package headers lists.
 //
 // After the wait, denied requests leave first, in the order of their arrival. As many leave at once as the server admitted
-// between the denials. Further ones leave one at a time, and each success lets one more go.
+// between the denials. Further ones leave one at a time, and each success lets one more go. If an answer takes longer than
+// 5 s, one more request leaves.
 //
 // If the server states no wait, the Transport learns. It remembers how long the server denied. If the server denies each
 // second request, requests leave at intervals, which become shorter with each success. If only some requests meet a 429,
@@ -42,7 +43,8 @@
 // succeed, because otherwise one part of the service may be dead.
 //
 // A request fails with [ErrWait] at once, and is not sent, if it cannot wait as long as the server has stated. If that is
-// longer than MaxWait, one request per MaxWait is sent nevertheless.
+// longer than MaxWait, one request per MaxWait is sent nevertheless. The 2 minutes after a 503 include the waits behind other
+// requests that met one; a request that was not sent meanwhile fails with ErrWait.
 //
 // # Retries, Pace and Limiter
 //

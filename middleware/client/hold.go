@@ -23,6 +23,8 @@ import (
 // Example: a server admits 60 requests in a window of 6 s and denies the next of 32 workers. When the window is over, the
 // 32 denied requests and 28 others leave, then one. It is denied, alone.
 //
+// If an answer takes longer than slowAnswer, one more request leaves, because one that hangs must not stop the others.
+//
 // A wait is the server's statement, or the backoff of denials in a row if it states none. A wait below a second may be
 // rounded down, so a second denial in a row waits at least for the backoff. To a stated wait a random share of a tenth is
 // added, at most a second, so that the clients of one limit do not return together. A backoff is a guess, so only half of
@@ -53,6 +55,7 @@ const (
 
 	mostJitter = time.Second // beside a stated wait
 	shortWait  = time.Second // a shorter wait may be rounded down
+	slowAnswer = 5 * time.Second
 )
 
 // delay returns how long no request leaves. If the hold lasts longer than requests wait, one leaves in each longest wait,
@@ -66,9 +69,14 @@ func (h *hold) delay(now time.Time) time.Duration {
 }
 
 // open reports whether a request may leave now, if the hold has ended.
-func (h *hold) open() bool {
+func (h *hold) open(now time.Time) bool {
 	left := h.sent - h.mark
-	return left < h.free || left-h.answered < h.atOnce
+	return left < h.free || left-h.answered < h.atOnce || h.slow(now) == 0
+}
+
+// slow returns how long requests wait for answers.
+func (h *hold) slow(now time.Time) time.Duration {
+	return max(h.last.Add(slowAnswer).Sub(now), 0)
 }
 
 func (h *hold) depart(now time.Time) (turn uint64) {

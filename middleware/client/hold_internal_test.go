@@ -112,7 +112,7 @@ func TestHoldTraces(t *testing.T) {
 				p.deny(turn, denial{wait: s.wait, stated: true}, 0, now)
 			}
 			later, open := p.hold, 0
-			for later.open() && open < 9 {
+			for later.open(now) && open < 9 {
 				later.depart(now)
 				open++
 			}
@@ -131,12 +131,12 @@ func TestHoldProperties(t *testing.T) {
 		var under []uint64
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "passes")))
-			if h.delay(now) == 0 && h.open() && rapid.Bool().Draw(t, "leaves") {
+			if h.delay(now) == 0 && h.open(now) && rapid.Bool().Draw(t, "leaves") {
 				under = append(under, h.depart(now))
 				continue
 			}
 			if len(under) == 0 {
-				if !h.open() {
+				if !h.open(now) {
 					t.Fatalf("nothing is under way, and nothing may leave: %+v", h)
 				}
 				continue

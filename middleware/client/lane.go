@@ -118,7 +118,7 @@ func (l *lane) pass(w *waiter) (turn uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if l.place(w) > 0 || l.pace.delay(now) > 0 || !l.pace.open() {
+	if l.place(w) > 0 || l.pace.delay(now) > 0 || !l.pace.open(now) {
 		return 0, false
 	}
 	if w.queued {
@@ -189,8 +189,15 @@ func (l *lane) learn(turn uint64, v *verdict, now time.Time) (held bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.wakeFirst()
-	return l.pace.learn(turn, v, len(l.queue) > 0, rand.Float64(), now)
+	dead := l.pace.dead
+	held = l.pace.learn(turn, v, len(l.queue) > 0, rand.Float64(), now)
+	l.wakeFirst()
+	if l.pace.dead != dead { // all have another patience
+		for _, w := range l.queue {
+			w.signal()
+		}
+	}
+	return held
 }
 
 // returned lets the first request ask the limiter, because a unit has come back.
@@ -208,8 +215,12 @@ func (l *lane) wakeFirst() {
 	if len(l.queue) == 0 {
 		return
 	}
+	l.queue[0].signal()
+}
+
+func (w *waiter) signal() {
 	select {
-	case l.queue[0].wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default: // it is awake
 	}
 }
@@ -219,12 +230,13 @@ func (l *lane) wakeFirst() {
 func (l *lane) delay(w *waiter) (sleep, least time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	if place := l.place(w); place > 0 {
-		return headers.Never, l.pace.behind(place, time.Now())
+		return headers.Never, l.pace.behind(place, now)
 	}
-	least = l.pace.delay(time.Now())
-	if least == 0 && !l.pace.open() {
-		return headers.Never, 0
+	least = l.pace.delay(now)
+	if least == 0 && !l.pace.open(now) {
+		return l.pace.slow(now), 0
 	}
 	return least, least
 }
@@ -244,6 +256,13 @@ func (l *lane) mostBackoff() time.Duration {
 		return aliveCap
 	}
 	return backoffCap
+}
+
+// dead reports whether the service may be dead: since its last success, it has answered 5xx without a wait.
+func (l *lane) dead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pace.dead
 }
 
 // held returns how long the lane holds its requests.

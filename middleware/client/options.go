@@ -37,9 +37,9 @@ type Options struct {
 	RetryShare float64
 
 	// Pace spreads requests over the window that the server advertises, first in, first out. Until a server's first
-	// response, one request is sent at a time. A server that advertises nothing is not paced until it denies. Then all
-	// requests wait, also after a 503 that states no wait, and few are sent at once. Processes that share a quota need a
-	// shared Limiter.
+	// response, one request is sent at a time, or one in 5 s. A server that advertises nothing is not paced until it denies.
+	// Then all requests wait, also after a 503 that states no wait, and few are sent at once. Processes that share a quota
+	// need a shared Limiter.
 	Pace bool
 
 	// Partition returns which quota of an origin a request uses, e.g. its API key, or its route if the server counts

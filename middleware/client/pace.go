@@ -29,6 +29,7 @@ import (
 type pace struct {
 	hold
 	spread bool // Options.Pace
+	dead   bool // the latest denial is a 5xx without a wait, and no success came after it
 
 	learned  uint64 // the latest turn that set the interval
 	doubled  uint64 // the latest departure when the stretch was last doubled
@@ -61,7 +62,7 @@ func (p *pace) delay(now time.Time) time.Duration {
 }
 
 // open reports whether a request may leave after the delay. Requests that are spread over a window need no other order.
-func (p *pace) open() bool { return p.interval > 0 || p.hold.open() }
+func (p *pace) open(now time.Time) bool { return p.interval > 0 || p.hold.open(now) }
 
 // spacing is the interval between departures, stretched.
 func (p *pace) spacing() time.Duration {
@@ -114,11 +115,14 @@ func (p *pace) learn(turn uint64, v *verdict, others bool, random float64, now t
 	p.judge(v)
 	switch {
 	case !v.denied:
-		p.succeeded = now
+		p.dead, p.succeeded = false, now
 		p.recovery.succeed(v.left, v.again)
 		p.recovery.admitted()
-	case v.rate:
-		p.recovery.deny(now)
+	default:
+		p.dead = v.broken
+		if v.rate {
+			p.recovery.deny(now)
+		}
 	}
 	if v.holds || v.denied && p.passing > 0 {
 		held = p.deny(turn, denial{v.fields.Wait, v.stated, others}, random, now)
@@ -163,6 +167,7 @@ type verdict struct {
 	again  bool      // the request has been denied without a statement before
 	stated bool      // a denial states a wait
 	rate   bool      // a denial is a 429 that states no wait; a 5xx says nothing about a rate
+	broken bool      // a denial is a 5xx that states no wait
 	left   time.Time // when the request was sent
 }
 

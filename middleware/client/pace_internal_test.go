@@ -141,8 +141,8 @@ func TestPaceTraces(t *testing.T) {
 			for _, l := range s.learns {
 				p.learn(l.turn, verdictOf(l, now), true, 0, now)
 			}
-			if got := p.delay(now); got != s.delay && p.open() || p.open() == s.probing {
-				t.Errorf("%s, step %d: got %v, probing %v, want %v, %v", tt.name, i+1, got, !p.open(), s.delay, s.probing)
+			if got := p.delay(now); got != s.delay && p.open(now) || p.open(now) == s.probing {
+				t.Errorf("%s, step %d: got %v, probing %v, want %v, %v", tt.name, i+1, got, !p.open(now), s.delay, s.probing)
 			}
 		}
 	}

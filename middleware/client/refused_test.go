@@ -269,7 +269,7 @@ func TestFailedRewindCostsNoShare(t *testing.T) {
 // TestErrorNamesTheEvent: a request that waited for an event was not asked to wait for a time.
 func TestErrorNamesTheEvent(t *testing.T) {
 	for want, o := range map[string]*client.Options{
-		"waited 1m0s for an earlier request's response, and 0s are left": {Pace: true, MaxWait: time.Minute},
+		"waited 4s for an earlier request's response, and 0s are left": {Pace: true, MaxWait: 4 * time.Second},
 		"waited 1m0s for the limiter, and 0s are left": {
 			MaxWait: time.Minute, Limiter: algorithms.NewMemory(nil), Limit: algorithms.Concurrent(1, time.Hour),
 		},

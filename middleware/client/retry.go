@@ -64,15 +64,21 @@ func (x *exchange) rest(wait time.Duration) error {
 	}
 	if !x.stated() {
 		x.bare++
-		if x.status >= http.StatusInternalServerError {
-			x.dead += wait
-		}
 	}
+	before := x.waited
+	defer func() {
+		if x.broken() {
+			x.dead += x.waited - before
+		}
+	}()
 	return x.pause(wait, nil)
 }
 
 // stated reports whether the last response states a wait.
 func (x *exchange) stated() bool { return x.fields.From != "" }
+
+// broken reports whether the last response is a 5xx that states no wait.
+func (x *exchange) broken() bool { return !x.stated() && x.status >= http.StatusInternalServerError }
 
 // plan returns how long to wait before the next attempt, or why there is none.
 func (x *exchange) plan() (wait time.Duration, refusal string) {
@@ -82,8 +88,8 @@ func (x *exchange) plan() (wait time.Duration, refusal string) {
 		wait = backoff(x.bare+1, most, rand.Float64())
 		least = max(least, backoff(x.bare+1, most, 0))
 	}
-	if !x.stated() && x.status >= http.StatusInternalServerError && x.t.o.Attempts == 0 {
-		budget = min(budget, max(deadAfter-x.dead, 0))
+	if x.broken() {
+		budget = x.patience()
 	}
 	switch {
 	case !x.t.repeatable(x.req):

@@ -95,7 +95,7 @@ type exchange struct {
 	denial   *http.Response // until the next attempt is admitted; nil: none
 	attempt  int
 	bare     int           // waits after denials that stated none
-	dead     time.Duration // the sum of these waits after a 5xx
+	dead     time.Duration // the sum of these waits after a 5xx, and of waits behind such requests
 	waited   time.Duration
 	status   int            // of the last response
 	fields   headers.Fields // of the last response
@@ -139,6 +139,7 @@ func (x *exchange) send() (*http.Response, error) {
 		tooMany := x.status == http.StatusTooManyRequests
 		v.stated = x.stated()
 		v.holds, v.rate = v.stated || tooMany || x.t.o.Pace, !v.stated && tooMany
+		v.broken = x.broken()
 	}
 	x.learn(v, x.received)
 	x.held.until(resp)
@@ -185,8 +186,16 @@ func (x *exchange) budget() time.Duration {
 	return max(left, 0)
 }
 
-// tooLong returns the error of a wait that exceeds the budget, and reports it.
-func (x *exchange) tooLong(reason string, wait time.Duration) error {
+// patience returns how long the request may still wait for a service that may be dead.
+func (x *exchange) patience() time.Duration {
+	if x.t.o.Attempts > 0 {
+		return x.budget()
+	}
+	return min(x.budget(), max(deadAfter-x.dead, 0))
+}
+
+// tooLong returns the error of a wait that exceeds what is left, and reports it.
+func (x *exchange) tooLong(reason string, wait, left time.Duration) error {
 	what, event := "the server", "an earlier request's response"
 	switch {
 	case reason == forLimit:
@@ -194,12 +203,12 @@ func (x *exchange) tooLong(reason string, wait time.Duration) error {
 	case x.t.o.Pace:
 		what = "the pace"
 	}
-	why, left := fmt.Sprintf("%s needs a wait of %v", what, wait), x.budget()
+	why := fmt.Sprintf("%s needs a wait of %v", what, wait)
 	if wait == 0 { // until an event, not for a time
 		why = fmt.Sprintf("waited %v for %s", x.waited, event)
 	}
 	err := fmt.Errorf("ratelimit: client: %s, and %v are left: %w", why, left, ErrWait)
-	if left < x.t.o.MaxWait-x.waited {
+	if deadline, ok := x.ctx.Deadline(); ok && time.Until(deadline) <= left {
 		err = fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
 	}
 	e := Event{Kind: GaveUp, Reason: tooLong, Response: x.denial, Wait: wait}
