@@ -92,25 +92,30 @@ func direct(h http.Handler) counter {
 
 // TestSimulated runs the imitations in fake time, and checks the bars for the median of nine runs.
 func TestSimulated(t *testing.T) {
-	var results []result
-	for _, s := range imitations() {
-		for _, c := range contestants {
-			for _, workers := range crowds {
-				var runs []result
-				for range 9 {
-					synctest.Test(t, func(t *testing.T) {
-						time.Sleep(time.Until(time.Date(2026, 11, 21, 12, 0, 0, 300_000_000, time.UTC)))
-						runs = append(runs, send("http://api.example.com/", direct(s.fresh()), c, workers))
-					})
+	for _, s := range append(imitations(),
+		service{"HAProxy's counter", func() http.Handler { return &sliding{} }},
+		service{"bucket, bare 429", func() http.Handler { return &bucket{burst: 20, status: 429} }},
+	) {
+		t.Run(s.name, func(t *testing.T) {
+			var results []result
+			for _, c := range contestants {
+				for _, workers := range crowds {
+					var runs []result
+					for range 9 {
+						synctest.Test(t, func(t *testing.T) {
+							time.Sleep(time.Until(time.Date(2026, 11, 21, 12, 0, 0, 300_000_000, time.UTC)))
+							runs = append(runs, send("http://api.example.com/", direct(s.fresh()), c, workers))
+						})
+					}
+					r := median(runs)
+					r.server = s.name
+					results = append(results, r)
 				}
-				r := median(runs)
-				r.server = s.name
-				results = append(results, r)
 			}
-		}
+			t.Logf("\n%s", table(results))
+			checkBars(t, results)
+		})
 	}
-	t.Logf("\n%s", table(results))
-	checkBars(t, results)
 }
 
 // median returns the most failures of some runs, and the medians of the other numbers.

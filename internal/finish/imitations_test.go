@@ -142,6 +142,31 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(b.status)
 }
 
+// A sliding counter denies above 60 requests in the latest 6 s, and counts denied requests, too, as HAProxy's http_req_rate
+// does. It takes a share of the requests of the period before.
+type sliding struct {
+	mu            sync.Mutex
+	begun         time.Time
+	before, count int64
+}
+
+func (s *sliding) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if now.Sub(s.begun) >= window {
+		s.before, s.count, s.begun = s.count, 0, s.begun.Add(window)
+		if now.Sub(s.begun) >= window {
+			s.before, s.begun = 0, now
+		}
+	}
+	s.count++
+	left := window - now.Sub(s.begun)
+	if (s.before*int64(left)+s.count*int64(window))/int64(window) > quota {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+}
+
 func scalars(h http.Header, prefix string, s state, reset string) {
 	h.Set(prefix+"Limit", strconv.Itoa(quota))
 	h.Set(prefix+"Remaining", strconv.Itoa(s.remaining))

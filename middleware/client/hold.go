@@ -132,7 +132,7 @@ func (h *hold) deny(turn uint64, d denial, random float64, now time.Time) bool {
 		return false
 	default:
 		if !d.stated {
-			h.recovery.period(h.admitted)
+			h.recovery.period(h.admitted, h.before)
 		}
 		h.begin(random)
 		h.denials++

@@ -219,17 +219,38 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// TestSlidingServers: a server that admits fewer requests than before has recovered in part, so the waits become shorter, but
+// not shorter than the first backoff.
+func TestSlidingServers(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	r := recovery{estimate: 4 * second}
+	for _, tt := range []struct {
+		successes, before uint64
+		estimate, wait    time.Duration
+	}{
+		{60, 60, 4 * second, 4500 * ms}, {0, 60, 4 * second, 4500 * ms}, {29, 60, 3 * second, 3500 * ms}, {28, 29, 2250 * ms, 2750 * ms},
+		{2, 3, 1687500 * time.Microsecond, 2187500 * time.Microsecond}, {1, 3, 1265625 * time.Microsecond, 1765625 * time.Microsecond},
+		{2, 3, 949218750, 1449218750}, {2, 3, 711914062, 1211914062}, {2, 3, 533935546, 1033935546}, {2, 3, 400451659, second},
+	} {
+		r.period(tt.successes, tt.before)
+		r.began = now
+		if got := r.wait(1, 0.375, now); r.estimate != tt.estimate || got != tt.wait {
+			t.Errorf("%d after %d: got %v, waits %v, want %v, %v", tt.successes, tt.before, r.estimate, got, tt.estimate, tt.wait)
+		}
+	}
+}
+
 // TestSpacing: after two periods of one success, requests leave a second apart, then closer, until a denial.
 func TestSpacing(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := recovery{}
-	r.period(1)
-	r.period(3)
-	r.period(1)
+	r.period(1, 1)
+	r.period(3, 1)
+	r.period(1, 1)
 	if r.spacing != 0 {
 		t.Errorf("got %v before two periods of one success", r.spacing)
 	}
-	r.period(1)
+	r.period(1, 1)
 	if r.spacing != second {
 		t.Errorf("got %v, want a second", r.spacing)
 	}
@@ -238,7 +259,7 @@ func TestSpacing(t *testing.T) {
 	if r.spacing != 640*ms {
 		t.Errorf("got %v after two successes, want 640 ms", r.spacing)
 	}
-	r.period(2)
+	r.period(2, 1)
 	if r.spacing != 800*ms {
 		t.Errorf("got %v after a denial, want 800 ms", r.spacing)
 	}

@@ -13,8 +13,11 @@ import (
 // later denial shows no lower bound, so it takes a sixteenth of the estimate away, because the limit may have changed. The
 // success of a request that was not denied before teaches nothing, because it may have another limit.
 //
-// Few requests of the lane ask at a time, so a question costs few denials. They ask half a second after the estimate. Then
-// the waits grow by half from a second.
+// Few requests of the lane ask at a time, so a question costs few denials. They ask half a second after the estimate, and at
+// least a second after the denial. Then the waits grow by half from a second.
+//
+// If fewer requests succeed between two denials than between the two before, the server recovers bit by bit, as a sliding
+// window does. So shorter waits admit requests, too, and the estimate loses a quarter.
 //
 // If one success lies between denials, twice in a row, the server wants its requests spaced. They leave a second apart. Each
 // success takes a fifth of this spacing away. A denial adds a quarter, and from then on a success takes a 32nd away.
@@ -72,8 +75,11 @@ func (r *recovery) succeed(left time.Time, again bool) {
 	r.began = time.Time{}
 }
 
-// period notes how many successes lay between two denials.
-func (r *recovery) period(successes uint64) {
+// period notes how many successes lay between two denials, and between the two before.
+func (r *recovery) period(successes, before uint64) {
+	if 0 < successes && successes < before {
+		r.estimate = r.estimate * 3 / 4
+	}
 	switch {
 	case r.spacing > 0:
 		r.spacing, r.slow = min(r.spacing+r.spacing/4, firstBackoff), true
@@ -105,7 +111,7 @@ func (r *recovery) wait(denials int, random float64, now time.Time) time.Duratio
 		first = min(first, 2*float64(r.spacing))
 	}
 	if left := r.estimate - now.Sub(r.began); !r.began.IsZero() && left > 0 {
-		return left + varied(firstBackoff/2, random)
+		return max(left+varied(firstBackoff/2, random), varied(firstBackoff, random))
 	}
 	grown := first * math.Pow(1.5, float64(min(denials-1, 20)))
 	return varied(time.Duration(min(grown, float64(backoffCap))), random)
