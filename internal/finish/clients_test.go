@@ -24,12 +24,14 @@ type contestant struct {
 
 // Columns of the table.
 const (
-	byDefault = "penstock"
-	paced     = "penstock, Pace"
-	limited   = "penstock, Limiter"
-	retryable = "go-retryablehttp"
-	failsafe  = "failsafe-go"
-	timeRate  = "x/time/rate"
+	byDefault     = "penstock"
+	paced         = "penstock, Pace"
+	limited       = "penstock, Limiter, burst 2"
+	limitedTight  = "penstock, Limiter, burst 1"
+	retryable     = "go-retryablehttp"
+	failsafe      = "failsafe-go"
+	timeRate      = "x/time/rate, burst 2"
+	timeRateTight = "x/time/rate, burst 1"
 )
 
 // statuses has GitHub's 403.
@@ -38,11 +40,8 @@ var statuses = []int{http.StatusForbidden, http.StatusTooManyRequests, http.Stat
 var contestants = []contestant{
 	{byDefault, ours(client.Options{Statuses: statuses})},
 	{paced, ours(client.Options{Statuses: statuses, Pace: true})},
-	{limited, func(base http.RoundTripper) func(context.Context, string) int {
-		return ours(client.Options{
-			Statuses: statuses, Limiter: algorithms.NewMemory(nil), Limit: algorithms.TokenBucket(10, time.Second).WithBurst(2),
-		})(base)
-	}},
+	{limited, limiterOf(2)},
+	{limitedTight, limiterOf(1)},
 	{retryable, func(base http.RoundTripper) func(context.Context, string) int {
 		c := retryablehttp.NewClient()
 		c.HTTPClient, c.Logger = &http.Client{Transport: base}, nil
@@ -51,15 +50,30 @@ var contestants = []contestant{
 	{failsafe, func(base http.RoundTripper) func(context.Context, string) int {
 		return through(&http.Client{Transport: failsafehttp.NewRoundTripper(base, failsafehttp.NewRetryPolicyBuilder().Build())})
 	}},
-	{timeRate, func(base http.RoundTripper) func(context.Context, string) int {
-		limiter, send := rate.NewLimiter(10, 1), through(&http.Client{Transport: base})
+	{timeRate, timeRateOf(2)},
+	{timeRateTight, timeRateOf(1)},
+}
+
+// limiterOf is our Limiter of 10 per second with a burst.
+func limiterOf(burst int64) func(base http.RoundTripper) func(context.Context, string) int {
+	return func(base http.RoundTripper) func(context.Context, string) int {
+		return ours(client.Options{
+			Statuses: statuses, Limiter: algorithms.NewMemory(nil), Limit: algorithms.TokenBucket(10, time.Second).WithBurst(burst),
+		})(base)
+	}
+}
+
+// timeRateOf is the same with x/time/rate.
+func timeRateOf(burst int) func(base http.RoundTripper) func(context.Context, string) int {
+	return func(base http.RoundTripper) func(context.Context, string) int {
+		limiter, send := rate.NewLimiter(10, burst), through(&http.Client{Transport: base})
 		return func(ctx context.Context, url string) int {
 			if limiter.Wait(ctx) != nil {
 				return 0
 			}
 			return send(ctx, url)
 		}
-	}},
+	}
 }
 
 func ours(o client.Options) func(base http.RoundTripper) func(context.Context, string) int {

@@ -140,11 +140,12 @@ func median(runs []result) result {
 // atOnce is how many runs are under way at a time: more would keep two processors so busy that timers are late.
 const atOnce = 40
 
-// TestFinish runs all clients against all servers, side by side, and writes RESULTS.md.
+// TestFinish runs the herd, then all clients against all servers, side by side, and writes RESULTS.md.
 func TestFinish(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes up to 30 minutes")
 	}
+	crowd := realHerd(t)
 	servers := slices.Concat(goServers(), npmServers(t), proxies(t))
 	for _, s := range imitations() {
 		servers = append(servers, server{s.name, handled(s.fresh)})
@@ -170,6 +171,6 @@ func TestFinish(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	page(t, results)
+	page(t, results, crowd)
 	checkBars(t, results)
 }

@@ -50,7 +50,7 @@ func TestHungRequest(t *testing.T) {
 	}
 }
 
-// TestDeadService: a service that answers nothing but 503 loses each request within two minutes, also those that queue
+// TestDeadService: a service that answers only 503 loses each request within two minutes, also a request that waits
 // behind others. A service that comes back to life loses none.
 func TestDeadService(t *testing.T) {
 	for _, o := range []client.Options{{}, {Pace: true}} {
