@@ -90,22 +90,16 @@ func (x *exchange) queue(times *waits) (taken algorithms.Check, err error) {
 	}
 }
 
-// await sleeps until the request has to look at its lane again. If that is too long, it does not sleep.
+// await sleeps until the request has to look at its lane again, at least once in deadAfter. If that is too long, it does not
+// sleep.
 func (x *exchange) await(reason string, sleep, least time.Duration) (waited time.Duration, err error) {
-	budget, dead := x.budget(), x.lane.dead()
-	if dead {
-		budget = x.patience()
-	}
-	if least > budget || budget == 0 {
-		return 0, x.tooLong(reason, least, budget)
+	left := x.patience()
+	if least > left || left == 0 {
+		return 0, x.tooLong(reason, least, left)
 	}
 	before := x.waited
-	err = x.pause(min(sleep, budget), x.waiter.wake)
-	waited = x.waited - before
-	if dead {
-		x.dead += waited
-	}
-	return waited, err
+	err = x.pause(min(sleep, left, deadAfter), x.waiter.wake)
+	return x.waited - before, err
 }
 
 // take asks the limiter for a unit, if it may have one. If there is none, sleep is the time until the next question, and

@@ -88,3 +88,28 @@ func TestDeadService(t *testing.T) {
 
 // deadAfter is how long requests wait for a service that answers 503 without a wait.
 const deadAfter = 2*time.Minute + time.Second
+
+// TestLongQueue: a service that answers 503 at times, and admits requests between them, is not dead, however long a queue is.
+func TestLongQueue(t *testing.T) {
+	for _, o := range []client.Options{{}, {Pace: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &foreign{rate: 2, quota: 1, status: http.StatusServiceUnavailable, at: time.Now(), left: 1, latency: time.Millisecond}
+			transport := newTransport(t, server, &o)
+			var wg sync.WaitGroup
+			var failed atomic.Int64
+			begun := time.Now()
+			for range 200 {
+				wg.Go(func() {
+					if resp, err := transport.RoundTrip(get(t, context.Background())); err != nil || resp.StatusCode != http.StatusOK {
+						failed.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			t.Logf("pace %v: denied %d, took %v", o.Pace, server.denied, time.Since(begun))
+			if failed.Load() > 0 {
+				t.Errorf("pace %v: %d failed", o.Pace, failed.Load())
+			}
+		})
+	}
+}

@@ -189,15 +189,8 @@ func (l *lane) learn(turn uint64, v *verdict, now time.Time) (held bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	dead := l.pace.dead
-	held = l.pace.learn(turn, v, len(l.queue) > 0, rand.Float64(), now)
-	l.wakeFirst()
-	if l.pace.dead != dead { // all have another patience
-		for _, w := range l.queue {
-			w.signal()
-		}
-	}
-	return held
+	defer l.wakeFirst()
+	return l.pace.learn(turn, v, len(l.queue) > 0, rand.Float64(), now)
 }
 
 // returned lets the first request ask the limiter, because a unit has come back.
@@ -215,12 +208,8 @@ func (l *lane) wakeFirst() {
 	if len(l.queue) == 0 {
 		return
 	}
-	l.queue[0].signal()
-}
-
-func (w *waiter) signal() {
 	select {
-	case w.wake <- struct{}{}:
+	case l.queue[0].wake <- struct{}{}:
 	default: // it is awake
 	}
 }
@@ -258,11 +247,14 @@ func (l *lane) mostBackoff() time.Duration {
 	return backoffCap
 }
 
-// dead reports whether the service may be dead: since its last success, it has answered 5xx without a wait.
-func (l *lane) dead() bool {
+// dead returns for how long the service has answered 5xx without a wait, since its last other response.
+func (l *lane) dead() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pace.dead
+	if l.pace.dead.IsZero() {
+		return 0
+	}
+	return time.Since(l.pace.dead)
 }
 
 // held returns how long the lane holds its requests.

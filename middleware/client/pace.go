@@ -28,8 +28,8 @@ import (
 // Without Options.Pace, only the hold works.
 type pace struct {
 	hold
-	spread bool // Options.Pace
-	dead   bool // the latest denial is a 5xx without a wait, and no success came after it
+	spread bool      // Options.Pace
+	dead   time.Time // since when each response is a 5xx without a wait; zero: the latest is not
 
 	learned  uint64 // the latest turn that set the interval
 	doubled  uint64 // the latest departure when the stretch was last doubled
@@ -114,15 +114,18 @@ func (p *pace) learn(turn uint64, v *verdict, others bool, random float64, now t
 	p.answer(turn, !v.denied)
 	p.judge(v)
 	switch {
+	case !v.broken:
+		p.dead = time.Time{}
+	case p.dead.IsZero():
+		p.dead = now
+	}
+	switch {
 	case !v.denied:
-		p.dead, p.succeeded = false, now
+		p.succeeded = now
 		p.recovery.succeed(v.left, v.again)
 		p.recovery.admitted()
-	default:
-		p.dead = v.broken
-		if v.rate {
-			p.recovery.deny(now)
-		}
+	case v.rate:
+		p.recovery.deny(now)
 	}
 	if v.holds || v.denied && p.passing > 0 {
 		held = p.deny(turn, denial{v.fields.Wait, v.stated, others}, random, now)

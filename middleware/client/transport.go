@@ -95,7 +95,7 @@ type exchange struct {
 	denial   *http.Response // until the next attempt is admitted; nil: none
 	attempt  int
 	bare     int           // waits after denials that stated none
-	dead     time.Duration // the sum of these waits after a 5xx, and of waits behind such requests
+	dead     time.Duration // the sum of these waits after a 5xx
 	waited   time.Duration
 	status   int            // of the last response
 	fields   headers.Fields // of the last response
@@ -186,12 +186,17 @@ func (x *exchange) budget() time.Duration {
 	return max(left, 0)
 }
 
-// patience returns how long the request may still wait for a service that may be dead.
+// patience returns how long the request may still wait for a service that may be dead, by its own responses and by those to
+// other requests.
 func (x *exchange) patience() time.Duration {
-	if x.t.o.Attempts > 0 {
+	waited := min(x.lane.dead(), x.waited)
+	if x.broken() {
+		waited = max(waited, x.dead)
+	}
+	if waited == 0 || x.t.o.Attempts > 0 {
 		return x.budget()
 	}
-	return min(x.budget(), max(deadAfter-x.dead, 0))
+	return min(x.budget(), max(deadAfter-waited, 0))
 }
 
 // tooLong returns the error of a wait that exceeds what is left, and reports it.
