@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock-go/penstock/headers"
 	"pgregory.net/rapid"
@@ -21,6 +22,9 @@ func FuzzRead(f *testing.F) {
 	for _, tt := range waitVectors {
 		f.Add(uint16(503), "", "", strings.Join(tt.lines, "\n"), "1795262460.5")
 	}
+	for _, date := range dates {
+		f.Add(uint16(429), "0", "", date, date)
+	}
 	f.Fuzz(func(t *testing.T, status uint16, limits, policies, wait, reset string) {
 		h := http.Header{
 			"Ratelimit": strings.Split(limits, "\n"), "Ratelimit-Policy": strings.Split(policies, "\n"),
@@ -35,6 +39,29 @@ func FuzzRead(f *testing.F) {
 		got := headers.Read(200, http.Header{"Ratelimit": h["Ratelimit"]}, at)
 		if len(got.Malformed) > 0 || (len(got.Limits) == 0) != (len(items) == 0) {
 			t.Errorf("%q: got %+v, want %+v", limits, got, items)
+		}
+	})
+}
+
+// TestReadAnyDate: a date in any form and zone, or cut off, is read exactly or not at all.
+func TestReadAnyDate(t *testing.T) {
+	forms := []string{
+		"Mon, 02 Jan 2006 15:04:05 -0700", "Monday, 02-Jan-06 15:04:05 -0700", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.000Z07:00",
+		"Mon Jan 02 2006 15:04:05 GMT-0700", "Mon Jan 02 2006 15:04:05 GMT-0700 (Somewhere)",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		want := time.Duration(rapid.IntRange(1, 40*365*86_400).Draw(t, "seconds")) * time.Second
+		zone := time.FixedZone("", 60*rapid.IntRange(-14*60, 14*60).Draw(t, "minutes"))
+		text := at.Add(want).In(zone).Format(rapid.SampledFrom(forms).Draw(t, "form"))
+		for _, h := range []http.Header{{"Retry-After": {text}}, {"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {text}}} {
+			if f := headers.Read(http.StatusTooManyRequests, h, at); f.From == "" || f.Wait != want {
+				t.Fatalf("%q: got %v from %q, want %v", text, f.Wait, f.From, want)
+			}
+		}
+		end := strings.LastIndexAny(text, "-+Z")
+		cut := text[:rapid.IntRange(0, end).Draw(t, "length")]
+		if f := headers.Read(http.StatusTooManyRequests, http.Header{"Retry-After": {cut}}, at); f.From != "" && strings.ContainsAny(cut, ":") {
+			t.Fatalf("%q: got %v", cut, f.Wait)
 		}
 	})
 }
