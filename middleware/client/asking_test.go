@@ -15,9 +15,9 @@ import (
 )
 
 // TestLimiterIsAskedInTime: only the first in the queue asks, at the instant of its unit, although responses arrive
-// meanwhile. A limiter that is 20 ms away costs no rate.
+// meanwhile. Neither a limiter that is 20 ms away nor a timer that is 60 ms late costs rate.
 func TestLimiterIsAskedInTime(t *testing.T) {
-	for _, away := range []time.Duration{0, 20 * time.Millisecond} {
+	for _, away := range []struct{ before, after time.Duration }{{}, {10 * time.Millisecond, 10 * time.Millisecond}, {60 * time.Millisecond, 0}} {
 		synctest.Test(t, func(t *testing.T) {
 			var questions atomic.Int64
 			memory := algorithms.NewMemory(nil)
@@ -29,9 +29,9 @@ func TestLimiterIsAskedInTime(t *testing.T) {
 			}), &client.Options{
 				Limiter: limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
 					questions.Add(1)
-					time.Sleep(away / 2)
+					time.Sleep(away.before)
 					err := memory.Allow(ctx, checks)
-					time.Sleep(away / 2)
+					time.Sleep(away.after)
 					return err
 				}),
 				Limit: algorithms.TokenBucket(10, time.Second).WithBurst(2),

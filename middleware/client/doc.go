@@ -43,8 +43,8 @@
 // succeed, because otherwise one part of the service may be dead.
 //
 // A request fails with [ErrWait] at once, and is not sent, if it cannot wait as long as the server has stated. If that is
-// longer than MaxWait, one request per MaxWait is sent nevertheless. The 2 minutes after a 503 include the waits behind other
-// requests that met one; a request that was not sent meanwhile fails with ErrWait.
+// longer than MaxWait, one request per MaxWait is sent nevertheless. While a service answers only with a 5xx that states no
+// wait, requests wait at most 2 minutes behind others, too.
 //
 // # Retries, Pace and Limiter
 //
