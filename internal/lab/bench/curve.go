@@ -103,6 +103,9 @@ func curveBars(n network, callers int) (bars []bar) {
 			add("loopback, 4 to 256 callers, the best peer", bar{figure: p50, against: redisPeers, atMost: 1.1, why: whyLoopback})
 			add("loopback, 4 to 256 callers, the best peer", bar{figure: checksPerSecond, against: redisPeers, atLeast: 0.95, why: whyLoopback})
 		}
+		if least := map[int]float64{4: 0.95, 16: 0.8}[callers]; least > 0 {
+			add("loopback, "+plural(callers, "caller"), bar{figure: checksPerSecond, against: rueidis, atLeast: least, why: whyLoopback})
+		}
 		if callers >= 64 {
 			add("loopback, 64 callers and more", bar{figure: checksPerSecond, against: rueidis, atLeast: 1.3, why: whyLoopback})
 		}

@@ -73,6 +73,13 @@ func penstockMemoryHTTP(o ratelimit.Options) setup {
 	}
 }
 
+// penstockPoliciesHTTP limits in memory by the first n policies.
+func penstockPoliciesHTTP(n int) setup {
+	return func(_ context.Context, _ *stage, q quota) (func() take, error) {
+		return penstockHTTP(ratelimit.Options{Headers: headers.XRateLimit}, algorithms.NewMemory(nil), policies(n, q)...)
+	}
+}
+
 // penstockRedisHTTP limits by the first n policies.
 func penstockRedisHTTP(n int) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {

@@ -125,7 +125,7 @@ func (l *load) measure(ctx context.Context, s *stage) (sample, error) {
 	if failed*100 > checks && !l.plan.mayFail {
 		return nil, fmt.Errorf("%d of %d checks failed: %w", failed, checks, err)
 	}
-	if err := decidedByRedis(checks, after.without-before.without); err != nil && !l.plan.mayFail {
+	if err := decidedRight(checks, after.elsewhere-before.elsewhere); err != nil {
 		return nil, err
 	}
 	n := float64(max(checks, 1))

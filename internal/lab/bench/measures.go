@@ -97,12 +97,15 @@ var memoryMeasures = []measure{{
 	figures: []figure{perCheck, allocations},
 	contestants: []contestant{
 		{us, loaded(inMemory)},
+		{"algorithms.Allow", loaded(byAllow)},
 		{"go-limiter", loaded(goLimiterMemory)},
 		{"ulule/limiter", loaded(ululeMemory)},
 		{"x/time/rate in a map", loaded(xTimeRate)},
 		{"a plain map", loaded(plainMap)},
 	},
 	bars: []bar{
+		{figure: perCheck, who: "algorithms.Allow", against: []string{"go-limiter"}, atMost: 1.2, why: whyMemory},
+		{figure: allocations, who: "algorithms.Allow", atMost: 0, firm: true},
 		{figure: perCheck, against: []string{"go-limiter"}, atMost: 1.1, why: whyMemory},
 		{figure: allocations, atMost: 0, firm: true},
 	},
@@ -153,15 +156,26 @@ var httpMeasures = []measure{{
 	contestants: []contestant{
 		{us, loaded(penstockMemoryHTTP(ratelimit.Options{Headers: headers.XRateLimit}))},
 		{"penstock, draft's headers, observed", loaded(penstockMemoryHTTP(observed))},
+		{"penstock, all fields", loaded(penstockMemoryHTTP(ratelimit.Options{Headers: headers.Draft | headers.XRateLimit}))},
 		{"httprate", loaded(httprateHTTP)},
 		{"go-limiter", loaded(httplimitHTTP)},
 		{"ulule/limiter", loaded(ululeHTTP)},
 	},
 	bars: []bar{
-		{figure: perCheck, against: httpPeers, atMost: 1, why: whyMiddleware},
+		{figure: perCheck, against: []string{"go-limiter"}, atMost: 1.1, why: whyMiddleware},
 		{figure: allocations, atMost: 3, why: whyMiddleware},
 		{figure: bytesPerCheck, atMost: 450, why: whyMiddleware},
 	},
+}, {
+	name:    "middleware-policies",
+	title:   "Middleware on Memory, a request with one or three policies, 10 000 addresses",
+	plan:    plan{callers: 1, keys: 10_000, quota: perSecond, lasts: instant, key: address},
+	figures: []figure{perCheck, allocations, bytesPerCheck},
+	contestants: []contestant{
+		{"one policy", loaded(penstockPoliciesHTTP(1))},
+		{"three policies", loaded(penstockPoliciesHTTP(3))},
+	},
+	bars: []bar{{figure: perCheck, who: "three policies", against: []string{"one policy"}, atMost: 1.8, why: whyMemoryPolicies}},
 }, {
 	name:    "denials",
 	title:   "Middleware on a shared limiter, a denial that is remembered, with its body",
@@ -176,5 +190,3 @@ var httpMeasures = []measure{{
 		{figure: commands, atMost: 0.01}, // one per second, when the limiter forgets the denial
 	},
 }}
-
-var httpPeers = []string{"httprate", "go-limiter", "ulule/limiter"}

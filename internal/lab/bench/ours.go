@@ -19,14 +19,14 @@ type limited func(requests int64, window time.Duration) algorithms.Limit
 func onRedis(kind limited, adjust ...func(*redis.Options)) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
 		limiter, err := newShared(s, s.client(adjust...), shared.Options{})
-		return takesOf(limiter, kind(q.requests, q.window)), err
+		return takesOf(s, limiter, kind(q.requests, q.window), algorithms.Shared), err
 	}
 }
 
 // leased counts in Redis with leases.
 func leased(_ context.Context, s *stage, q quota) (func() take, error) {
 	limiter, err := newLeased(s)
-	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), err
+	return takesOf(s, limiter, algorithms.TokenBucket(q.requests, q.window), algorithms.Shared), err
 }
 
 // newLeased returns leases over a shared limiter. Both end with the stage.
@@ -57,20 +57,36 @@ func newShared(s *stage, client shared.Client, o shared.Options) (*shared.Limite
 }
 
 // inMemory counts in a Memory, with room for all keys of the benchmark.
-func inMemory(_ context.Context, _ *stage, q quota) (func() take, error) {
+func inMemory(_ context.Context, s *stage, q quota) (func() take, error) {
 	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
-	return takesOf(limiter, algorithms.TokenBucket(q.requests, q.window)), nil
+	return takesOf(s, limiter, algorithms.TokenBucket(q.requests, q.window), algorithms.Local), nil
 }
 
-// takesOf makes takes of one unit. Each caller reuses a slice of its own, as the
-// middleware does.
-func takesOf(limiter algorithms.Limiter, limit algorithms.Limit) func() take {
+// byAllow counts in a Memory by algorithms.Allow, as services without HTTP do.
+func byAllow(_ context.Context, s *stage, q quota) (func() take, error) {
+	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2_000_000})
+	limit := algorithms.TokenBucket(q.requests, q.window)
+	return sameTake(func(ctx context.Context, key string) (bool, error) {
+		d, err := algorithms.Allow(ctx, limiter, key, limit)
+		if err == nil && d.Source != algorithms.Local {
+			s.astray.Add(1)
+		}
+		return d.Allowed, err
+	}), nil
+}
+
+// takesOf makes takes of one unit, which source is to decide. Each caller reuses a slice
+// of its own, as the middleware does.
+func takesOf(s *stage, limiter algorithms.Limiter, limit algorithms.Limit, source algorithms.Source) func() take {
 	return func() take {
 		checks := []algorithms.Check{{Policy: "clients", Limit: limit, Cost: 1}}
 		return func(ctx context.Context, key string) (bool, error) {
 			checks[0].Key = key
 			if err := limiter.Allow(ctx, checks); err != nil {
 				return false, err
+			}
+			if checks[0].Decision.Source != source {
+				s.astray.Add(1)
 			}
 			return algorithms.Allowed(checks), nil
 		}

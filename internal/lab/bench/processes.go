@@ -172,7 +172,7 @@ func work(ctx context.Context, task string, in io.Reader, out io.Writer) error {
 		y, err = j.draw(ctx, takes, limit.Window())
 	}
 	if err == nil {
-		err = decidedByRedis(y.AllChecks, s.withoutRedis())
+		err = decidedRight(y.AllChecks, s.elsewhere())
 	}
 	if err != nil {
 		return err

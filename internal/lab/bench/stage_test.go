@@ -9,7 +9,7 @@ func TestDecidedByRedis(t *testing.T) {
 		without uint64
 		ok      bool
 	}{{0, 0, true}, {1000, 1, true}, {1000, 2, false}, {0, 1, false}, {1_000_000, 1000, true}, {1_000_000, 1001, false}} {
-		if err := decidedByRedis(tt.checks, tt.without); (err == nil) != tt.ok {
+		if err := decidedRight(tt.checks, tt.without); (err == nil) != tt.ok {
 			t.Errorf("%d of %d: got %v", tt.without, tt.checks, err)
 		}
 	}

@@ -34,11 +34,11 @@ type datedTake func(ctx context.Context, key string) (allowed bool, reset time.D
 var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, error){
 	"penstock": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
 		limiter, err := newShared(s, s.client(), shared.Options{})
-		return datedTakes(limiter, limit), err
+		return datedTakes(s, limiter, limit), err
 	},
 	"leases": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
 		limiter, err := newLeased(s)
-		return datedTakes(limiter, limit), err
+		return datedTakes(s, limiter, limit), err
 	},
 	"redis_rate": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
 		l := redis_rate.NewLimiter(s.client())
@@ -60,13 +60,16 @@ var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, 
 	},
 }
 
-func datedTakes(limiter algorithms.Limiter, limit algorithms.Limit) func() datedTake {
+func datedTakes(s *stage, limiter algorithms.Limiter, limit algorithms.Limit) func() datedTake {
 	return func() datedTake {
 		checks := []algorithms.Check{{Policy: "clients", Limit: limit, Cost: 1}}
 		return func(ctx context.Context, key string) (bool, time.Duration, error) {
 			checks[0].Key = key
 			if err := limiter.Allow(ctx, checks); err != nil {
 				return false, 0, err
+			}
+			if checks[0].Decision.Source != algorithms.Shared {
+				s.astray.Add(1)
 			}
 			return checks[0].Decision.Allowed, checks[0].Decision.ResetAfter, nil
 		}
