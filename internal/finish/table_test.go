@@ -117,12 +117,11 @@ func checkBars(t *testing.T, results []result) {
 		if r := row.of(paced); strings.HasSuffix(r.server, "*") && r.denied > 0 {
 			t.Errorf("%s: %d denied with Pace", name, r.denied)
 		}
-		for _, pair := range [][2]string{{limited, timeRate}, {limitedTight, timeRateTight}} {
-			r, other := row.of(pair[0]), row.of(pair[1])
-			if r.failed > other.failed || other.failed == 0 && r.took > other.took*11/10 {
-				t.Errorf("%s: %s %d failed in %.1f s, %s %d in %.1f s", name, r.client, r.failed, r.took.Seconds(),
-					other.client, other.failed, other.took.Seconds())
-			}
+		// A burst of 1 has no bar: it loses the time by which timers are late.
+		r, other := row.of(limited), row.of(timeRate)
+		if r.failed > other.failed || other.failed == 0 && r.took > other.took*11/10 {
+			t.Errorf("%s: %s %d failed in %.1f s, %s %d in %.1f s", name, r.client, r.failed, r.took.Seconds(),
+				other.client, other.failed, other.took.Seconds())
 		}
 	}
 }
