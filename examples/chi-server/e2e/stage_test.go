@@ -41,7 +41,7 @@ func TestMarksMove(t *testing.T) {
 		eval[bool](t, p, `(() => { import("/demo/stage.js").then((module) => { window.stageModule = module }); return true })()`)
 		p.until(t, "window.stageModule")
 		drawn := func(what string, age int) string { return eval[string](t, p, fmt.Sprintf(draws, what, age)) }
-		allowed, denied := map[int]string{0: "300 1", 225: "174.5 1", 450: "120.5 1"}, map[int]string{0: "300 1", 225: "174.5 0.06", 450: "179.5 0.11", 2000: "179.5 0.5", 4000: "179.5 1"}
+		allowed, denied := map[int]string{0: "300 1", 225: "174.5 1", 450: "120.5 1"}, map[int]string{0: "300 0", 225: "174.5 0.06", 450: "179.5 0.11", 2000: "179.5 0.5", 4000: "179.5 1"}
 		if motion == "reduce" {
 			allowed, denied = map[int]string{0: "120.5 1", 225: "120.5 1"}, map[int]string{0: "179.5 0", 225: "179.5 0.06", 2000: "179.5 0.5", 4000: "179.5 1"}
 		}

@@ -5,22 +5,31 @@ const most = 1000; // marks
 
 export class Marks {
   all = [];
-  #placed = ""; // the scale and the number of marks that have places
+  #scale = ""; // of the picture, and the number of marks
+  #size = sizes[0]; // that fits
+  #placed = ""; // the scale and the size with which the marks have their places
 
   add(mark) {
     this.all.push(mark);
     if (this.all.length > most) this.all.shift();
   }
 
-  /** Sets size, x and away (px from the limit) of each mark. up and down are the heights of the two lanes. */
-  place({ x, perPixel, up, down }) {
+  /** The largest size with which every mark has a place near its time. */
+  fit({ perPixel, up, down }) {
     const scale = `${perPixel} ${up} ${down} ${this.all.length} ${this.all[0]?.at}`;
-    if (scale !== this.#placed) {
-      const size = sizes.find((px) => this.#fill(px, px * perPixel, up, down)) ?? sizes.at(-1);
-      for (const mark of this.all) mark.size = size;
-      this.#placed = scale;
+    if (scale !== this.#scale) {
+      this.#scale = scale;
+      this.#size = sizes.find((px) => this.#fill(px, px * perPixel, up, down)) ?? sizes.at(-1);
     }
-    for (const mark of this.all) mark.x = x(mark.slot);
+    return this.#size;
+  }
+
+  /** Sets size, x and away (px from the limit) of each mark. up and down are the heights of the two lanes. */
+  place(size, { x, perPixel, up, down }) {
+    const placed = `${this.#scale} ${size}`;
+    if (placed !== this.#placed) this.#fill(size, size * perPixel, up, down);
+    this.#placed = placed;
+    for (const mark of this.all) Object.assign(mark, { size, x: x(mark.slot) });
   }
 
   /** Fills columns of a width in ms. Reports whether every mark has a place near its time. */

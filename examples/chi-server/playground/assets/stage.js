@@ -92,7 +92,14 @@ export class Stage {
     const x = (at) => ((at - from) / (to - from)) * width;
     const each = (height - axis) / this.#tracks.length;
     this.#drawAxis(pen, x, from, to, width, height);
-    this.#tracks.forEach((track, i) => this.#drawTrack(pen, x, track, i * each, each, width, (to - from) / width));
+    const gate = Math.max(18, Math.round(each * 0.12));
+    const lane = (each - gate) / 2 - 8;
+    const room = { x, perPixel: Math.round((1000 * (to - from)) / width) / 1000, up: lane, down: lane };
+    const size = Math.min(...this.#tracks.map(({ marks }) => marks.fit(room)));
+    this.#tracks.forEach((track, i) => {
+      track.marks.place(size, room);
+      this.#drawTrack(pen, x, track, Math.round(i * each), each, gate, width);
+    });
     this.#drawNotes(pen, x, height);
   }
 
@@ -109,8 +116,7 @@ export class Stage {
     }
   }
 
-  #drawTrack(pen, x, track, top, high, width, perPixel) {
-    const gate = Math.max(18, Math.round(high * 0.12));
+  #drawTrack(pen, x, track, top, high, gate, width) {
     const upper = Math.round(top + (high - gate) / 2);
     const lower = upper + gate;
     this.#drawLevels(pen, x, track, upper, lower, width);
@@ -122,7 +128,6 @@ export class Stage {
     pen.fillStyle = this.#colours.ink;
     pen.fillText(track.name, 8, (upper + lower) / 2 + 4);
     if (top > 0) line(pen, this.#colours.edge, 0, top + 0.5, width, top + 0.5);
-    track.marks.place({ x, perPixel, up: upper - top - 8, down: top + high - lower - 8 });
     const now = this.#clock();
     for (const mark of track.marks.all) if (mark.at <= now) this.#drawMark(pen, mark, upper, lower, top + high);
   }
@@ -183,9 +188,11 @@ export class Stage {
     pen.font = `700 12px ${this.#colours.font}`;
     pen.textAlign = "center";
     const now = this.#clock();
+    let free = 10; // px from the left, so that two numbers do not cover each other
     for (const { at, number } of this.#notes) {
       if (at > now) continue;
-      const place = Math.max(10, Math.min(this.#canvas.clientWidth - 10, x(at)));
+      const place = Math.max(free, Math.min(this.#canvas.clientWidth - 10, x(at)));
+      free = place + 20;
       pen.setLineDash([3, 4]);
       line(pen, this.#colours.wait, place, 20, place, height - axis, 1.5);
       pen.setLineDash([]);
