@@ -71,6 +71,7 @@ func open(t *testing.T, s *server, path string, width int64, setup ...action) *p
 	p.do(t, "the network", command(network.Enable, network.EnableParams{}))
 	p.do(t, "the window", command(emulation.SetDeviceMetricsOverride,
 		emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1, Mobile: width == phone}))
+	p.do(t, "little motion, which is less work for a busy machine", media("light", "reduce"))
 	p.do(t, "its settings", setup...)
 	p.do(t, path, chromedp.Navigate(s.url+path))
 	return p

@@ -30,7 +30,7 @@ class Live {
   #counts = { allowed: 0, denied: 0, other: 0 };
   #retryAt = -Infinity; // Infinity: never
   #last = null; // the newest answer
-  #changed = everyFrame(() => this.#draw(), () => this.#moves());
+  #changed = everyFrame(() => this.#draw(), () => this.#pause());
   #answers = new Answers(this.#stage, this.#changed);
   #running = null; // the AbortController of the running burst
   #plays = false; // whether the page sends by itself, and the visitor has not taken over
@@ -270,10 +270,12 @@ class Live {
 
   #wait() { return Math.max(0, Math.ceil((this.#retryAt - clock()) / 1000)); }
 
-  /** Whether the picture changes with time: marks move, or units come back. */
-  #moves() {
+  /** The ms until the picture changes: marks travel, the time line moves on, or units come back. */
+  #pause() {
+    if (this.#stage.travels) return 0;
     const wait = this.#wait();
-    return this.#gauge.part() < 1 || (wait > 0 && wait < Infinity) || performance.now() - (this.#last?.ended ?? -Infinity) < 1.1 * past || this.#stage.moves;
+    const moves = this.#gauge.part() < 1 || (wait > 0 && wait < Infinity) || performance.now() - (this.#last?.ended ?? -Infinity) < 1.1 * past;
+    return moves ? 50 : Infinity;
   }
 
   #draw() {

@@ -73,11 +73,8 @@ export class Stage {
     return found;
   }
 
-  /** Whether a mark is on its way, or a ring is closing. */
-  get moves() {
-    const now = this.#clock();
-    return this.marks.some((mark) => (!quiet.matches && performance.now() - (mark.born ?? Infinity) < journey) || mark.retryAt > now - 1000);
-  }
+  /** Whether a mark is on its way. */
+  get travels() { return !quiet.matches && this.marks.some((mark) => performance.now() - (mark.born ?? Infinity) < journey); }
 
   draw() {
     const { clientWidth: width, clientHeight: height } = this.#canvas;
@@ -235,17 +232,18 @@ function line(pen, colour, x1, y1, x2, y2, width = 1) {
 }
 
 /**
- * Calls draw when told that something has changed, and while something moves for each frame; for a visitor who wants less
- * motion, twice a second.
+ * Calls draw when told that something has changed, and again after pause() ms: 0 for each frame, Infinity for none. For a
+ * visitor who wants less motion, it calls draw at most twice a second.
  */
-export function everyFrame(draw, moves) {
+export function everyFrame(draw, pause) {
   let last = 0;
   let changed = true;
   let moving = false;
   const frame = (now) => {
-    const goesOn = moves();
+    const wait = pause();
+    const goesOn = wait < Infinity;
     const rests = moving && !goesOn; // so that the rest is visible
-    if (changed || rests || (goesOn && (!quiet.matches || now - last >= 500))) {
+    if (changed || rests || (goesOn && now - last >= (quiet.matches ? 500 : wait))) {
       last = now;
       moving = goesOn;
       changed = false;

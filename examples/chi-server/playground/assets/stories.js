@@ -47,7 +47,7 @@ const all = [
     notes: ([polite, impatient]) => [
       [0, "Both clients use their burst of 5, and meet a denial with Retry-After: 2."],
       [2000, "The polite client returns after 2 seconds, and is admitted. Its rings have closed."],
-      [12_000, "The impatient client has sent more and more requests. None of its denials has cost a unit, and none has won one."],
+      [12_000, "The impatient client has sent many more requests. Its denials have cost no units, and have gained none."],
       [20_000, `Both have received the same: ${count(polite.marks, "allowed")} and ${count(impatient.marks, "allowed")} answers, ` +
         `for ${polite.marks.length} and ${impatient.marks.length} requests.`],
     ],
@@ -113,7 +113,7 @@ function clock() {
 
 export function stories() {
   stage = new Stage($("story"), { clock, view: () => chosen?.view ?? { from: 0, to: 1 }, axis });
-  changed = everyFrame(() => { stage.draw(); reveal(); }, () => performance.now() - began < lasts + 1000);
+  changed = everyFrame(() => { stage.draw(); reveal(); }, () => (performance.now() - began < lasts + 1000 ? 0 : Infinity));
   for (const story of all) {
     const button = element("button", { type: "button", "aria-pressed": "false" }, story.title);
     button.addEventListener("click", () => tell(story, performance.now()));
