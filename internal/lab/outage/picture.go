@@ -22,7 +22,7 @@ const (
 const pictureStyle = `<style>
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .name { font-weight: 600; font-size: 15px }
-.small { font-size: 11px; fill: #57606a }
+.small { font-size: 11px; font-weight: 400; fill: #57606a }
 .down { fill: #ffd8cf } .slow { fill: #fff0c2 }
 .frame { fill: none; stroke: #d0d7de }
 .answered { fill: #9bb8c4 } .admitted { fill: #0b6480 } .error { fill: #c8341a }
