@@ -146,10 +146,9 @@ func (f *fallback) askBounded(c *call) error {
 // of several. Debts of a master that is bypassed are not sent, so they end nothing.
 func (f *fallback) handBack(end time.Time) {
 	for more := true; more && time.Now().Before(end) && f.closing.Err() == nil; {
-		debts := f.owed.pop(handBackKeys, f.now())
 		var calls sync.WaitGroup
 		var passed atomic.Bool // a debt was handed back, or not sent
-		for _, d := range debts {
+		for _, d := range f.owed.pop(handBackKeys, f.now()) {
 			calls.Go(func() {
 				if err := f.backfill(d); err == nil || errors.Is(err, errOpen) {
 					passed.Store(true)

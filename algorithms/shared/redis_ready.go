@@ -39,7 +39,7 @@ func (r *redisLayer) ready(ctx context.Context) error {
 	}
 	if err != nil {
 		if end := ctx.Err(); end != nil && troubleOf(err).fault == nil {
-			err = fmt.Errorf("%w: %w", end, err)
+			err = fmt.Errorf("%w: %v", end, err) // the caller is the reason
 		}
 		return notReady(err)
 	}

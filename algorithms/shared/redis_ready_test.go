@@ -160,8 +160,8 @@ func TestNotReadyForNow(t *testing.T) {
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
-	if err := r.redis.ready(ctx); !errors.Is(err, ctx.Err()) || errors.Is(err, ErrMisconfigured) {
-		t.Errorf("got %v, want the end of the context", err)
+	if err := r.redis.ready(ctx); !errors.Is(err, ctx.Err()) || Reason(err) != reasonCancelled || errors.Is(err, ErrMisconfigured) {
+		t.Errorf("got %v with reason %s, want the end of the context", err, Reason(err))
 	}
 }
 
