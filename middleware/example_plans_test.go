@@ -48,7 +48,7 @@ func Example_plans() {
 	opts := &ratelimit.Options{
 		Overrides: table,
 		ClientIP:  keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}),
-		Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))},
+		Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer, nil))},
 	}
 	charges := ratelimit.Must(ratelimit.New(limiter, opts,
 		ratelimit.Policy{

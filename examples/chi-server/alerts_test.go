@@ -28,17 +28,20 @@ var wantAlerts = []string{
 	"RateLimitMisconfigured refused",    // not flapping, which resolves itself
 	"RateLimitBreakerFlaps flapping",    // not refused, whose circuit opens once
 	"RateLimitCandidateDiverges strict", // not alike, in one request of a hundred
+	"RateLimitUndecided mail",           // not the policies of refused, because RateLimitDegraded fires there
+	"RateLimitMissingStates ",           // of evicting
+	"RateLimitLimitsDiffer uneven",
 }
 
-// mayAlert may fire on a busy machine, where an outage lasts longer than a second.
-const mayAlert = "RateLimitDegraded flapping"
+// mayAlert may fire on a busy machine, where an outage lasts longer than a second, and where RateLimitDegraded comes late.
+var mayAlert = []string{"RateLimitDegraded flapping", "RateLimitUndecided charges-merchant", "RateLimitUndecided charges-capacity"}
 
 // TestPrometheus: in a Prometheus that scrapes servers under load, each alert fires for its own scene only.
 func TestPrometheus(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
 	wantEveryAlert(t)
-	scenes := []scene{crowd(t), healthy(t), refused(t), flapping(t), trial(t)}
+	scenes := []scene{crowd(t), healthy(t), refused(t), flapping(t), trial(t), failing(t), evicting(t)}
 	p := startScraper(t, scenes,
 		"> 100000\n", fmt.Sprintf("> %d\n", manyKeys), "> 100\n", fmt.Sprintf("> %d\n", manyDenials))
 	p.until(t, func() (missing string) {
@@ -60,7 +63,7 @@ func TestPrometheus(t *testing.T) {
 		return p.missing(t)
 	})
 	for alert := range p.fired(t) {
-		if !slices.Contains(wantAlerts, alert) && alert != mayAlert {
+		if !slices.Contains(wantAlerts, alert) && !slices.Contains(mayAlert, alert) {
 			t.Errorf("got %s, want it silent", alert)
 		}
 	}

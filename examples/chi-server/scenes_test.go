@@ -5,19 +5,10 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
-	"github.com/penstock-go/penstock/keyfunc"
-	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/prommetrics"
 )
 
 // A scene is a server that Prometheus scrapes. The test repeats its rounds.
@@ -134,35 +125,5 @@ func flapping(t *testing.T) scene {
 		s.chargeUntil(t, gone, deaths)
 		redis.Restart()
 		s.chargeUntil(t, back, deaths)
-	}}
-}
-
-// trial is a server with two policies that try a candidate. The candidate of "strict" would decide many requests
-// otherwise, and the candidate of "alike" few.
-func trial(t *testing.T) scene {
-	t.Helper()
-	registry := prometheus.NewRegistry()
-	metrics := ratelimit.Must(prommetrics.New(registry))
-	memory := algorithms.NewMemory(nil)
-	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	t.Cleanup(server.Close)
-
-	limit := algorithms.TokenBucket(1_000_000, time.Second)
-	candidate := limit.WithBurst(5) // which denies all costs above 5, and nothing else
-	serve := func(policy string) func(path string) {
-		m := ratelimit.Must(ratelimit.New(memory, &ratelimit.Options{Observers: []ratelimit.Observer{metrics}}, ratelimit.Policy{
-			Name: policy, Key: keyfunc.IP(nil), Limit: limit, Candidate: &candidate,
-			Cost: func(r *http.Request) int64 { return int64(len(r.URL.Path)) },
-		}))
-		h := m.Handler(answer(nil))
-		return func(path string) { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)) }
-	}
-	strict, alike := serve("strict"), serve("alike")
-	return scene{"trial", server.URL, func(*testing.T) {
-		alike("/costly") // first, so that no scrape finds it among few requests
-		for i := range 100 {
-			strict([]string{"/", "/costly"}[i%2])
-			alike("/")
-		}
 	}}
 }

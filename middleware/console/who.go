@@ -111,7 +111,7 @@ func (s Standing) String() string {
 func (s Standing) depends() string {
 	switch {
 	case s.Limits == nil:
-		return "the rest of its key"
+		return "the rest of its key, and this process knows no such request"
 	case len(s.Limits) > 1:
 		return "the client's tier"
 	default:
@@ -174,12 +174,20 @@ func (c *Console) Who(ctx context.Context, client ...Subject) ([]Standing, error
 	if len(all) == 0 {
 		return nil, c.unknown()
 	}
-	rank := func(s Standing) int { return slices.Index([]Verdict{Denied, Unknown, Admitted}, s.Verdict) }
+	rank := func(s Standing) int {
+		if s.Limits == nil {
+			return len(ranks)
+		}
+		return slices.Index(ranks, s.Verdict)
+	}
 	slices.SortStableFunc(all, func(a, b Standing) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), -cmp.Compare(a.Denied, b.Denied))
 	})
 	return all, nil
 }
+
+// ranks are the verdicts in the order of Who.
+var ranks = []Verdict{Denied, Unknown, Admitted}
 
 // unknown returns the error for a client that no policy can count.
 func (c *Console) unknown() error {

@@ -1,7 +1,7 @@
 // Package prommetrics exports metrics of Middlewares, of their limiters, and of clients
 // to Prometheus.
 //
-//	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))}}
+//	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer, nil))}}
 //	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
 //
 // All series of a policy exist before its first request. Clients cannot add series.
@@ -24,6 +24,8 @@
 //	distinct_keys                     policy                   gauge: different keys of the last hour, an estimate
 //	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
 //	                                                           last minutes
+//	client_denials                    policy, client           gauge: denials of a client of Options.Clients in the
+//	                                                           last 10 to 20 minutes
 //	start_time_seconds                                         gauge: Unix time of New: the counters count since then
 //
 // The histograms are native and classic. The gauges of a policy vanish when no open Middleware has it. The limit in

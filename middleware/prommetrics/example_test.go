@@ -18,7 +18,7 @@ import (
 // One line exports a Middleware's requests, its limiter, and the share of its worst offender.
 func ExampleNew() {
 	registry := prometheus.NewRegistry() // a service uses prometheus.DefaultRegisterer
-	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(registry))}}
+	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(registry, nil))}}
 	orders := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), opts, ratelimit.Policy{
 		Name: "orders", Limit: algorithms.TokenBucket(2, time.Hour),
 	}))

@@ -29,7 +29,7 @@ var hourly = algorithms.TokenBucket(10, time.Hour)
 
 func newMetrics(t testing.TB, reg prometheus.Registerer) *prommetrics.Metrics {
 	t.Helper()
-	m, err := prommetrics.New(reg)
+	m, err := prommetrics.New(reg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

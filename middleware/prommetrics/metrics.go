@@ -3,6 +3,7 @@ package prommetrics
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,8 @@ type Metrics struct {
 	policies    map[string]*policySeries
 	middlewares map[*ratelimit.Middleware]*limiter // with the limiter of each; nil without Stats
 
-	began float64 // Unix time
+	clients map[string]string // names, by first parts of keys
+	began   float64           // Unix time
 }
 
 var _ ratelimit.Observer = (*Metrics)(nil)
@@ -53,14 +55,22 @@ const (
 	nativeReset   = time.Hour
 )
 
-// New registers metrics with reg and returns them. If reg has them already, New
-// returns the same again. It fails if reg is nil, or has another metric of one
-// of the names.
-func New(reg prometheus.Registerer) (*Metrics, error) {
+// New registers metrics with reg and returns them; nil options mean the defaults.
+// If reg has them already, New returns the same again, with their first options. It
+// fails if reg is nil, or has another metric of one of the names, or if the options
+// are misconfigured.
+func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 	if reg == nil {
 		return nil, errors.New("ratelimit: the registerer of the metrics is nil: want e.g. prometheus.DefaultRegisterer")
 	}
+	if o == nil {
+		o = &Options{}
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	m := newMetrics()
+	m.clients = maps.Clone(o.Clients)
 	err := reg.Register((*collector)(m))
 	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
 		if c, ok := before.ExistingCollector.(*collector); ok {
@@ -135,6 +145,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- policyLimit
 	ch <- distinctKeys
 	ch <- topOffender
+	ch <- clientDenials
 	ch <- batchSize
 	ch <- redisErrors
 	for i := range figures {
@@ -151,5 +162,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
 	m.collectLimits(ch)
 	m.collectPolicies(ch)
+	m.collectClients(ch)
 	m.collectLimiters(ch)
 }

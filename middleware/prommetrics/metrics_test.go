@@ -18,7 +18,7 @@ import (
 )
 
 func TestNewWithoutRegisterer(t *testing.T) {
-	if _, err := prommetrics.New(nil); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
+	if _, err := prommetrics.New(nil, nil); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
 		t.Errorf("got %v, want an error with the prefix ratelimit", err)
 	}
 }
@@ -42,7 +42,7 @@ func TestNewAgain(t *testing.T) {
 	}
 	taken := prometheus.NewRegistry()
 	taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "ratelimit_instances", Help: "Instances of another program."}))
-	if _, err := prommetrics.New(taken); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), "ratelimit_instances") {
+	if _, err := prommetrics.New(taken, nil); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), "ratelimit_instances") {
 		t.Errorf("got %v, want that the name is taken", err)
 	}
 	if values, _ := gather(t, taken); len(values) != 1 {
