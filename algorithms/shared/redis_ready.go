@@ -146,7 +146,10 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 	case !answered && t.fault == nil && (t.reason == reasonTimeout || t.reason == reasonUnavailable):
 		// A client that cannot connect learns the cause after the deadline of a batch.
 		better = r.do(ctx, once{redis.NewCmd(ctx, "time")})
-		if t := troubleOf(better); better != nil && t.fault == nil && !dialing(better) {
+		if better != nil && troubleOf(better).fault == nil {
+			if dialing(better) {
+				return better
+			}
 			return fmt.Errorf("%w (%w)", err, errSilent)
 		}
 	}

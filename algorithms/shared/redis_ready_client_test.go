@@ -5,10 +5,12 @@
 package shared
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -135,4 +137,27 @@ func TestReadyDoesNotBlameTLS(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A lateRefusal is a client whose scripts do not learn within the deadline that it
+// cannot connect.
+type lateRefusal struct{}
+
+func (lateRefusal) Process(ctx context.Context, cmd redis.Cmder) error {
+	if cmd.Name() != "time" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	cmd.SetErr(errRefused)
+	return errRefused
+}
+
+// Ready names what keeps the client from connecting, and not the deadline.
+func TestReadySaysWhyTheClientCannotConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := hurried(t, lateRefusal{}).redis.ready(t.Context())
+		if Reason(err) != reasonUnavailable || !strings.Contains(err.Error(), "refused") || errors.Is(err, errSilent) {
+			t.Errorf("got %v with reason %s, want that the connection is refused", err, Reason(err))
+		}
+	})
 }
