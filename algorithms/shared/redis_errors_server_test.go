@@ -114,7 +114,7 @@ func TestTroublesOfWaits(t *testing.T) {
 			c := clientOf(t, server.Addr(), nil)
 			do(t, c, "ping")
 			server.Stop()
-			return newRedis(t, c, &Options{Deadline: patient}).Allow(t.Context(), checksFor(perDay, "usr=1"))
+			return newRedis(t, struct{ *redis.Client }{c}, &Options{Deadline: patient}).Allow(t.Context(), checksFor(perDay, "usr=1"))
 		}, "no answer within", "timeout failure executed"},
 		{"no answer to a new connection", func(t *testing.T) error {
 			server := redistest.Start(t)

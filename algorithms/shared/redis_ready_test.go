@@ -18,19 +18,19 @@ import (
 )
 
 // wantMisconfigured wants a fault from Ready, with texts in its cause and in its
-// advice. On a busy machine a server may not answer in time, so Ready may need a
-// second try.
+// advice. On a busy machine a server may not answer each probe in time, so Ready may
+// need a second try.
 func wantMisconfigured(t *testing.T, l *Limiter, fault, says, advice string) {
 	t.Helper()
 	var err error
 	var m *Misconfiguration
 	redistest.UntilEmpty(t, "Ready finds the fault "+fault, func() string {
-		if err = l.redis.ready(t.Context()); errors.As(err, &m) {
+		if err = l.redis.ready(t.Context()); errors.As(err, &m) && m.Fault == fault {
 			return ""
 		}
 		return fmt.Sprint("it returns ", err)
 	})
-	if m.Fault != fault || !strings.Contains(m.Error(), says) || !strings.Contains(m.Advice, advice) {
+	if !strings.Contains(m.Error(), says) || !strings.Contains(m.Advice, advice) {
 		t.Errorf("got %v, want the fault %q that says %q and advises %q", err, fault, says, advice)
 		return
 	}
