@@ -15,7 +15,7 @@ import (
 )
 
 // attempts is how often a measurement may be made.
-const attempts = 3
+const attempts = 5
 
 // outageBounds are what an outage may cost a caller of a Limiter and a client with
 // their default options. The race detector slows everything down, and other
