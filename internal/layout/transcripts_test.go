@@ -1,5 +1,5 @@
-// README's transcripts are what its programs print, and its snippets are code of
-// this repository.
+// README's transcripts are what its programs print, and the snippets of documents are
+// code of this repository.
 
 package layout
 
@@ -143,9 +143,10 @@ func serve(t *testing.T, dir string, args []string) string {
 }
 
 // Lines may be indented in another way.
-func TestReadmeSnippets(t *testing.T) {
+func TestSnippets(t *testing.T) {
 	t.Parallel()
 	var code strings.Builder
+	code.WriteString("\n")
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".go") {
 			code.WriteString(unindented(string(read(t, path))))
@@ -155,15 +156,17 @@ func TestReadmeSnippets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snippets := strings.Split(string(read(t, "../../README.md")), "```go\n")[1:]
-	for _, s := range snippets {
-		s, _, _ = strings.Cut(s, "```")
-		if !strings.Contains(code.String(), "\n"+unindented(s)) {
-			t.Errorf("no program or example has these lines of README.md:\n%s", s)
+	for document, least := range map[string]int{"README.md": 2, "RECIPES.md": 20, "RUNBOOK.md": 0} {
+		snippets := strings.Split(string(read(t, "../../"+document)), "```go\n")[1:]
+		for _, s := range snippets {
+			s, _, _ = strings.Cut(s, "```")
+			if !strings.Contains(code.String(), "\n"+unindented(s)) {
+				t.Errorf("no program or example has these lines of %s:\n%s", document, s)
+			}
 		}
-	}
-	if len(snippets) < 10 {
-		t.Errorf("README.md has %d snippets", len(snippets))
+		if len(snippets) < least {
+			t.Errorf("%s has %d snippets, want %d", document, len(snippets), least)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ var sites = []site{
 	{"gorilla", gorilla}, {"gin", ofGin}, {"echo v4", ofEcho4}, {"echo v5", ofEcho5}, {"httprouter", ofHTTPRouter},
 }
 
-func status(code int) http.HandlerFunc {
+func answer(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
@@ -47,9 +47,9 @@ func gorilla(limit func(http.Handler) http.Handler, tells, _ bool) http.Handler 
 			limited.ServeHTTP(w, r)
 		})
 	})
-	router.Handle("/a/{id}", status(200)).Methods("GET")
-	router.Handle("/login", status(401)).Methods("POST")
-	router.Handle("/ok", status(200)).Methods("POST")
+	router.Handle("/a/{id}", answer(200)).Methods("GET")
+	router.Handle("/login", answer(401)).Methods("POST")
+	router.Handle("/ok", answer(200)).Methods("POST")
 	return router
 }
 
@@ -135,9 +135,9 @@ func ofHTTPRouter(limit func(http.Handler) http.Handler, tells, _ bool) http.Han
 			limited.ServeHTTP(w, r)
 		})
 	}
-	handle("GET", "/a/:id", status(200))
-	handle("POST", "/login", status(401))
-	handle("POST", "/ok", status(200))
+	handle("GET", "/a/:id", answer(200))
+	handle("POST", "/login", answer(401))
+	handle("POST", "/ok", answer(200))
 	return router
 }
 
@@ -162,7 +162,7 @@ func send(t *testing.T, h http.Handler, method string, paths ...string) (statuse
 	return statuses
 }
 
-func codes(m *ratelimit.Middleware) (codes []string) {
+func findingCodes(m *ratelimit.Middleware) (codes []string) {
 	for _, f := range m.Findings() {
 		codes = append(codes, f.Code)
 	}
@@ -206,7 +206,7 @@ func TestRoutes(t *testing.T) {
 			if got := slices.Compact(keys); !slices.Equal(got, []string{want}) {
 				t.Errorf("%s, with the documented line: %v: got the keys %q, want %q", s.name, tells, got, want)
 			}
-			if got := codes(m); !slices.Equal(got, found) {
+			if got := findingCodes(m); !slices.Equal(got, found) {
 				t.Errorf("%s, with the documented line: %v: got the findings %v, want %v", s.name, tells, got, found)
 			}
 		}
@@ -261,7 +261,7 @@ func TestStatuses(t *testing.T) {
 			if got := send(t, router, "POST", "/login", "/login", "/login"); !slices.Equal(got, want) {
 				t.Errorf("%s, with the documented line: %v: got %v for failures, want %v", s.name, shows, got, want)
 			}
-			if got := codes(m); !slices.Equal(got, found) {
+			if got := findingCodes(m); !slices.Equal(got, found) {
 				t.Errorf("%s, with the documented line: %v: got the findings %v, want %v", s.name, shows, got, found)
 			}
 		}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+)
+
+func accounts(_ context.Context, key string) (keyfunc.Identity, error) {
+	if key == "free" {
+		return keyfunc.Identity{ID: "free"}, nil
+	}
+	return findAccount(context.Background(), key)
+}
+
+func send(h http.Handler, key string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "/v1/charges", nil)
+	r.Header.Set("X-API-Key", key)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestPlans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited, err := limits(algorithms.NewMemory(nil), nil, accounts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := limited.Handler(http.NotFoundHandler())
+		for i := range 61 {
+			if w := send(h, "free"); (w.Code == 429) != (i == 60) {
+				t.Errorf("request %d: got status %d", i, w.Code)
+			}
+		}
+		w := send(h, "free")
+		if w.Header().Get("Retry-After") != "1" {
+			t.Errorf("got Retry-After %q, want 1", w.Header().Get("Retry-After"))
+		}
+		if w := send(h, "sk_live_1"); w.Code != 404 || w.Header().Get("RateLimit-Policy") == "" {
+			t.Errorf("got status %d of the larger plan", w.Code)
+		}
+		// The denials have charged no limit: the next second admits one request, and the month has lost 61 units.
+		time.Sleep(time.Second)
+		if w := send(h, "free"); w.Code != 404 {
+			t.Errorf("got status %d after the wait", w.Code)
+		}
+		month := []algorithms.Check{{Policy: "month", Key: "usr=free", Limit: algorithms.PerMonth(10_000, nil)}}
+		if _, memory := limited.Limiter(); memory.Allow(t.Context(), month) != nil || month[0].Decision.Remaining != 10_000-61 {
+			t.Errorf("got %+v left of the month, want %d", month[0].Decision, 10_000-61)
+		}
+	})
+}
+
+func TestCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queries, down := 0, errors.New("down")
+		c := newCache(2, time.Minute, func(_ context.Context, key string) (keyfunc.Identity, error) {
+			queries++
+			switch key {
+			case "down":
+				return keyfunc.Identity{}, down
+			case "guess", "guess 0", "guess 1", "guess 2":
+				return keyfunc.Identity{}, keyfunc.ErrUnknown
+			}
+			return keyfunc.Identity{ID: key}, nil
+		})
+		ask := func(want int, keys ...string) {
+			t.Helper()
+			for _, key := range keys {
+				_, _ = c.find(t.Context(), key)
+			}
+			if queries != want {
+				t.Errorf("got %d queries, want %d", queries, want)
+			}
+		}
+		ask(1, "a", "a")
+		ask(2, "guess", "guess")
+		ask(4, "down", "down")
+		for i := range 3 { // guesses displace no key
+			ask(5+i, fmt.Sprint("guess ", i))
+		}
+		ask(7, "a")
+		time.Sleep(time.Minute)
+		ask(8, "a")
+		if len(c.answers[0]) > 2 || len(c.answers[1]) > 2 {
+			t.Errorf("got %d and %d answers, want at most 2", len(c.answers[0]), len(c.answers[1]))
+		}
+	})
+}
