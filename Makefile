@@ -85,8 +85,9 @@ test-386: redis ## run the fast tests of the library on 32 bits, if the machine 
 	*) echo "make test-386: this machine runs no 386 programs, so no tests on 32 bits" >&2 ;; \
 	esac
 
-test-routers: ## test the documented lines for gin, echo, gorilla and httprouter with the real routers
+test-routers: redis ## test the recipes, and the documented lines for each stack with the real framework
 	go -C internal/routers test ./...
+	go -C examples/recipes test ./...
 
 cross: ## build and vet for other systems, and for 32 bits
 	@for target in $(TARGETS); do \

@@ -37,7 +37,7 @@ type IPOptions struct {
 	Hops int
 
 	// IPv6Bits is the length of the prefix that counts as one client, 16 to 128; 0
-	// means 64, one customer's usual prefix.
+	// means 64. Providers give customers 64, 56 or 48 bits: count 48 beside it.
 	IPv6Bits int
 }
 

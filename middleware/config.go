@@ -141,7 +141,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, "rt")),
 	}
 	compiled.settling = settle.Policy{
-		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds),
+		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds), Held: compiled.findings.SeeHold,
 	}
 	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
 	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries

@@ -59,8 +59,8 @@ type Policy struct {
 	//	echo v4  c.Error(err)                         // with next(c)'s error, in a middleware inside
 	//	echo v5  c.Echo().HTTPErrorHandler(c, err)    // likewise
 	//
-	// fiber's adaptor returns before the handler has answered, so ChargeIf and
-	// Concurrent limits do not work there.
+	// fiber's adaptor returns before the handler runs, so ChargeIf, Settle and
+	// Concurrent limits do not work there: use rate limits only.
 	//
 	// A request counts at its admission. A window loses the units that are
 	// reserved when it turns: FixedWindow and calendars neither credit them in the

@@ -18,8 +18,9 @@ const (
 	sampledEvery = 64
 
 	forwardedFor = 16        // forwarded requests in a row
-	judgedAfter  = 100       // requests with an unknown or a hidden route, or endings without a status
+	judgedAfter  = 100       // requests with an unknown or a hidden route, endings without a status, or instant holds
 	lasts        = time.Hour // after the last request that showed the cause
+	instant      = 50 * time.Microsecond
 )
 
 // A Finder finds misconfigurations of one Middleware. It is safe for concurrent use.
@@ -63,6 +64,7 @@ type Policy struct {
 	mounted           atomic.Uint32 // requests below a mount point
 	written           atomic.Bool   // a handler wrote a status
 	silent            atomic.Uint32 // endings without a status before that
+	instants, held    atomic.Uint32 // requests that held units shorter than instant, and others
 
 	mu    sync.Mutex // guards known
 	known []string   // routes

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A cause is the misconfiguration that a finding reports.
@@ -24,6 +25,7 @@ const (
 	unknownTier
 	noStatus
 	hiddenRoute
+	instantHolds
 	causes
 )
 
@@ -63,6 +65,25 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 		"PS111", "The route of every request is the prefix of a subtree: all routes of a router behind it share one key.",
 		setPattern + " If no router is behind the prefix, ignore this finding.",
 	},
+	instantHolds: {
+		"PS112", "Units of a Concurrent limit return within microseconds: the limit holds nothing.",
+		"The adaptor of the framework returns before the handler runs, e.g. fiber's. There use rate limits only, or call the limiter yourself. " +
+			"If your handlers are that fast, use a rate limit: it costs less.",
+	},
+}
+
+// SeeHold counts how long requests have held units of a concurrent limit. If eight of nine return within
+// microseconds, the middleware returns before the handler runs.
+func (p *Policy) SeeHold(d time.Duration) {
+	if d >= instant {
+		if p.held.Add(1)*8 > p.instants.Load() {
+			p.ended(instantHolds)
+		}
+		return
+	}
+	if n := p.instants.Add(1); n >= judgedAfter && n >= p.held.Load()*8 {
+		p.found(instantHolds)
+	}
 }
 
 // A Sight is what a request shows of one policy.

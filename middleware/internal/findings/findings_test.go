@@ -118,3 +118,24 @@ func TestUnknownRouteOfASmallLimit(t *testing.T) {
 		t.Errorf("got %v of probes after a known route, want none", got)
 	}
 }
+
+// TestInstantHolds: of a hundred holds or more, eight of nine must be instant.
+func TestInstantHolds(t *testing.T) {
+	f, _, _ := newFinder()
+	p := f.Policy("p", false, false)
+	see := func(n int, d time.Duration, want int) {
+		t.Helper()
+		for range n {
+			p.SeeHold(d)
+		}
+		if got := codes(p); len(got) != want || want > 0 && got[0] != "PS112" {
+			t.Errorf("got %v after %d holds of %v, want %d findings", got, n, d, want)
+		}
+	}
+	see(99, time.Microsecond, 0)
+	see(1, time.Microsecond, 1)
+	see(12, time.Millisecond, 1) // the machine was busy
+	see(1, time.Millisecond, 0)
+	see(3, time.Microsecond, 0)
+	see(1, time.Microsecond, 1)
+}

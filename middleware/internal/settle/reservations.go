@@ -56,6 +56,7 @@ type Policy struct {
 	ChargeIf func(status int) bool // nil: every request counts
 	Ended    func(findings.Ending) // receives the endings under ChargeIf
 	Holds    *Holds                // of its concurrent limit
+	Held     func(time.Duration)   // receives each hold
 }
 
 // Reservations are the units that a request has reserved. They are the context of
@@ -181,7 +182,9 @@ func (r *Reservations) end(e ending) {
 func (r *Reservations) settleAtEnd(one *reservation, e ending) {
 	if one.concurrent() { // returnHolds has returned the units
 		if one.check.Op != algorithms.TrialInstead {
-			one.policy.Holds.add(time.Since(r.began))
+			held := time.Since(r.began)
+			one.policy.Holds.add(held)
+			one.policy.Held(held)
 		}
 		return
 	}
