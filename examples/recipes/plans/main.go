@@ -52,7 +52,7 @@ func main() {
 	if err := limiter.Ready(context.Background()); errors.Is(err, shared.ErrMisconfigured) {
 		log.Fatal(err) // an outage of Redis is no reason to stop
 	}
-	metrics := ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer))
+	metrics := ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer, nil))
 	limited := ratelimit.Must(limits(limiter, &ratelimit.Options{Observers: []ratelimit.Observer{metrics}}, findAccount))
 
 	mux := http.NewServeMux()

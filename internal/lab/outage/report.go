@@ -25,7 +25,7 @@ killed at second %g and started again at second %g, %d ms away. At second %g the
 time, with the same Redis %s, on %d CPUs with %s.
 
 - An error is a status of 500 or above, or no answer within %g s.
-- The limit of httprate counts sliding windows, that of ulule/limiter fixed ones, and those of penstock and redis_rate buckets.
+- httprate counts in sliding windows, ulule/limiter in fixed ones, and penstock and redis_rate in buckets.
 - A call of penstock waits 50 ms for Redis at most. So it decides without Redis while Redis is %d ms away.
 - When Redis dies, each instance of penstock begins with a full share, although Redis had counted the units as used. So up to one more burst
   passes in the first second.
