@@ -110,7 +110,7 @@ func (p *page) hear(event any) {
 			p.complain(fmt.Sprintf("answer %d: %s", e.Response.Status, e.Response.URL))
 		}
 	case *network.EventLoadingFailed:
-		if !e.Canceled {
+		if !e.Canceled && e.ErrorText != "" { // without scripts, the browser drops preloaded modules, and gives no reason
 			p.complain("request: " + e.ErrorText)
 		}
 	}

@@ -57,8 +57,8 @@ class Live {
 
   /** Sends one burst by itself. The first request of the visitor begins with a new sandbox. */
   async play() {
+    performance.mark("usable"); // from now on, the buttons work
     await this.#choose();
-    performance.mark("usable");
     this.#plays = this.#isOwn();
     if (this.#plays) await this.#burst(15, quiet.matches ? 0 : 30);
     document.documentElement.dataset.played = "true";

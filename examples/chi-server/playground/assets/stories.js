@@ -24,7 +24,7 @@ const all = [
   {
     title: "A burst",
     says: "15 requests arrive at once. The limit is 10 at once, then one per second.",
-    view: { from: -500, to: 14_000 },
+    view: { from: -1800, to: 14_000 },
     async tracks() {
       return [await decided("Token bucket, 10 per 10 s", "token-bucket 10/10s", [...new Array(15).fill(500), 1500, ...new Array(7).fill(6500)])];
     },
@@ -37,7 +37,7 @@ const all = [
   {
     title: "Polite and impatient",
     says: "Two clients with the same limit, 5 per 10 seconds. One waits for Retry-After. The other one tries again every 0.4 s.",
-    view: { from: -700, to: 20_500 },
+    view: { from: -2800, to: 20_500 },
     async tracks() {
       return [
         await decided("Polite client: waits for Retry-After", "token-bucket 5/10s", [...new Array(6).fill(0), ...every(2000, 20_000, 2000)]),
@@ -74,7 +74,7 @@ const all = [
   {
     title: "Redis dies",
     says: "Two instances share a limit through Redis. Redis is killed, and started again. A recording of two instances and a real Redis.",
-    view: { from: -700, to: 20_500 },
+    view: { from: -2800, to: 20_500 },
     recorded: true,
     async tracks() {
       const recording = await json("/demo/redis-dies.json");
@@ -90,9 +90,9 @@ const all = [
       const admitted = (from, to) => count(one.marks, "allowed", from, to) + count(other.marks, "allowed", from, to);
       const rate = (from, to) => ((admitted(from, to) * 1000) / (to - from)).toFixed(1);
       return [
-        [0, `The limit is ${one.words}. Both instances count in Redis, and admit ${rate(2000, down)} requests per second together after the burst.`],
+        [0, `The limit is ${one.words}. Both instances count in Redis, and admit ${rate(3000, down)} requests per second together after the burst.`],
         [down, "Redis is killed. No client gets an error: each instance goes on with its share, half of the limit: the band changes its colour."],
-        [up, `Redis is started again, empty. Without it the instances have admitted ${rate(down, up)} requests per second together.`],
+        [up, `Redis is started again, empty. Without it the instances have admitted ${rate(down, up)} requests per second together: each its share of the burst, and then its share of the rate.`],
         [shared, `The instances count together again, ${((shared - up) / 1000).toFixed(1)} s later. They have handed over what they admitted meanwhile.`],
       ];
     },
