@@ -1,79 +1,103 @@
 package keyfunc
 
-import "strings"
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
 
-// The header Forwarded (RFC 7239) is a list of elements with parameters. The
-// parameter "for" of an element is its entry. An element without that
-// parameter, or with an obfuscated identifier, has no address.
-//
-// A client may send an open quote, so that it swallows the comma before the
-// element that the proxy adds. So the quotes of each line must be sound by
-// themselves. Otherwise the header does not count, and the client is the peer.
+// client returns the address of the client of r. It reports false if there is
+// no address.
+func (p *ipPolicy) client(r *http.Request) (netip.Addr, bool) {
+	if p.hops > 0 {
+		if a, ok := p.count(r.Header[p.header]); ok {
+			return a, true
+		}
+	}
+	peer, ok := parseAddr(r.RemoteAddr)
+	if !ok || !p.trusts(peer) {
+		return peer, ok
+	}
+	return p.walk(peer, r.Header[p.header]), true
+}
 
-// soundQuotes reports whether each quoted string of the line begins right
-// after a '=' and ends before a delimiter. It takes no backslashes: no address
-// needs one, and without them quotes can be counted from either end.
-func soundQuotes(line string) bool {
-	for {
-		i := strings.IndexAny(line, `"\`)
-		if i < 0 {
+func (p *ipPolicy) trusts(a netip.Addr) bool {
+	for _, t := range p.trusted {
+		if t.Contains(a) {
 			return true
 		}
-		if line[i] == '\\' || i == 0 || line[i-1] != '=' {
-			return false
-		}
-		line = line[i+1:]
-		end := strings.IndexAny(line, `"\`)
-		if end < 0 || line[end] == '\\' {
-			return false
-		}
-		line = line[end+1:]
-		if line != "" && strings.IndexByte(" \t,;", line[0]) < 0 {
-			return false
-		}
 	}
+	return false
 }
 
-// lastUnquoted returns the index of the last sep outside quotes, or -1.
-func lastUnquoted(s string, sep byte) int {
-	quoted := false
-	for i := len(s) - 1; i >= 0; i-- {
-		switch {
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == sep && !quoted:
-			return i
+// walk walks the entries of the lines from the right, for as long as they are
+// trusted. It looks at one entry at a time: a header may have thousands, and
+// entries left of the client mean nothing.
+func (p *ipPolicy) walk(client netip.Addr, lines []string) netip.Addr {
+	if !p.sound(lines) {
+		return client
+	}
+	for _, line := range slices.Backward(lines) {
+		for more := true; more; {
+			var entry string
+			line, entry, more = p.cutLast(line)
+			a, ok := p.parse(entry)
+			if !ok {
+				return client
+			}
+			if client = a; !p.trusts(a) {
+				return client
+			}
 		}
 	}
-	return -1
+	return client
 }
 
-// forwardedFor returns the node of the parameter "for", without quotes. It is
-// "" when there is none, and when there are two, because two are ambiguous.
-func forwardedFor(element string) string {
-	node, found := "", false
-	for more := true; more; {
-		pair := element
-		i := lastUnquoted(element, ';')
-		if more = i >= 0; more {
-			element, pair = element[:i], element[i+1:]
-		}
-		name, value, _ := strings.Cut(trimOWS(pair), "=")
-		if !strings.EqualFold(name, "for") {
-			continue
-		}
-		if found {
-			return ""
-		}
-		node, found = unquote(value), true
+// count returns the address at the place p.hops from the right. It reports
+// false if the lines have fewer entries, or no address at the place.
+func (p *ipPolicy) count(lines []string) (netip.Addr, bool) {
+	if !p.sound(lines) {
+		return netip.Addr{}, false
 	}
-	return node
+	left := p.hops
+	for _, line := range slices.Backward(lines) {
+		for more := true; more; {
+			var entry string
+			line, entry, more = p.cutLast(line)
+			if left--; left == 0 {
+				return p.parse(entry)
+			}
+		}
+	}
+	return netip.Addr{}, false
 }
 
-// unquote removes the quotes around s, if there are two.
-func unquote(s string) string {
-	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		return s[1 : len(s)-1]
+// sound reports whether the lines can be cut into entries.
+func (p *ipPolicy) sound(lines []string) bool {
+	return !p.forwarded || !slices.ContainsFunc(lines, func(line string) bool { return !soundQuotes(line) })
+}
+
+// cutLast cuts the last entry off a line. An empty entry counts: a proxy that
+// knows no address may append it. If it were skipped, the client's own entry
+// before it would count as the proxy's.
+func (p *ipPolicy) cutLast(line string) (rest, entry string, more bool) {
+	var i int
+	if p.forwarded {
+		i = lastUnquoted(line, ',')
+	} else {
+		i = strings.LastIndexByte(line, ',')
 	}
-	return s
+	if i < 0 {
+		return "", line, false
+	}
+	return line[:i], line[i+1:], true
+}
+
+// parse returns the address of an entry.
+func (p *ipPolicy) parse(entry string) (netip.Addr, bool) {
+	if p.forwarded {
+		return parseAddr(forwardedFor(entry))
+	}
+	return parseAddr(trimOWS(entry))
 }

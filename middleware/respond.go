@@ -147,3 +147,41 @@ func (v *Verdict) title() string {
 		return "Quota Exceeded"
 	}
 }
+
+// body returns the body of an answer. Usually one policy denies, and its body
+// is ready.
+func (c *config) body(v *Verdict) []byte {
+	switch {
+	case v.Status == http.StatusUnauthorized:
+		return c.missing
+	case !v.denied():
+		return problem.Body(v.Status, "")
+	}
+	banned := false
+	var room [4]string
+	names := room[:0] // of the policies that deny; a hidden one has a name only if its limit is Concurrent
+	for i := range v.Policies {
+		p := &v.Policies[i]
+		banned = banned || p.Banned
+		if named := !p.Hidden || p.Limit.Algorithm().Concurrent(); named && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
+			names = append(names, p.Name)
+		}
+	}
+	switch {
+	case v.ofCapacity():
+		return problem.Body(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
+	case banned && len(names) == 1:
+		return c.bans[names[0]]
+	case banned:
+		return problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...)
+	case v.Status == http.StatusForbidden:
+		return problem.Body(http.StatusForbidden, "no-requests-allowed", names...)
+	case v.RetryAfter == algorithms.Never:
+		return problem.WithDetail(problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...),
+			"The request costs more than the limit allows at once. No wait helps.")
+	case len(names) == 1:
+		return c.bodies[names[0]]
+	default:
+		return problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...)
+	}
+}
