@@ -20,7 +20,18 @@
 //
 // # Several limits, one decision
 //
-// [Limiter.Allow] charges all takes of a call or none: see the package example.
+// [Limiter.Allow] charges all takes of a call or none:
+//
+//	checks := []algorithms.Check{
+//		{Policy: "merchant", Key: "usr=42", Limit: algorithms.TokenBucket(100, time.Minute), Cost: 1},
+//		{Policy: "global", Key: "const=all", Limit: algorithms.FixedWindow(10_000, time.Hour), Cost: 1},
+//	}
+//	err := limiter.Allow(ctx, checks)
+//	if err == nil && algorithms.Allowed(checks) {
+//		// proceed
+//	}
+//
+// The files example*_test.go have more.
 //
 // # What is promised
 //

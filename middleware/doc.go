@@ -12,7 +12,7 @@
 //	choose an algorithm                       algorithms
 //	count in all instances                    algorithms/shared
 //	say who is counted; behind a proxy        keyfunc; Options.ClientIP
-//	give plans their limits                   Policy.Tiers, example Plans
+//	give plans their limits                   Policy.Tiers, example_plans_test.go
 //	load limits from a database               Policy.LimitOf
 //	count tokens, bytes or seconds            Policy.Cost, Settle
 //	count failed logins only                  Policy.ChargeIf
@@ -28,7 +28,8 @@
 //	call a limited service                    client; without HTTP: algorithms.Wait
 //	start and stop                            shared.Limiter.Ready, Middleware.Close
 //
-// Examples are in the files example*_test.go, and on pkg.go.dev.
+// Examples are in the files example*_test.go of this folder, and on pkg.go.dev; go doc prints none. RECIPES.md, at the top
+// of the module, has whole programs, and the lines for each framework.
 //
 // # One Middleware is one decision
 //
@@ -63,7 +64,9 @@
 //
 // # Where to mount it
 //
-//   - Inside the handlers of CORS, because browsers hide denials without CORS headers from scripts.
+//   - Inside the handlers of CORS, because browsers hide denials without CORS headers from scripts. To let scripts of
+//     another origin read the fields, expose headers.Dialect.ExposeHeaders.
 //   - Inside recovery and access logs, and outside expensive work.
 //   - After authentication only if a policy's key needs its result. Then put a policy by address before it.
+//   - In fiber, use rate limits only: its adaptor returns before the handler runs.
 package ratelimit

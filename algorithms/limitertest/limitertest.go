@@ -2,14 +2,24 @@
 //
 // # Testing your service
 //
-// Each of these has an Example:
+// Each of these has an Example, in the file of this folder:
 //
-//	synctest   a Memory inside testing/synctest needs nothing else: waits take no time
-//	clock      a Memory with a clock of yours (MemoryOptions.Now) decides at any date; fields may
-//	           have jitter of the real one
-//	redis      a redis-server of the test's own, for several instances
-//	miniredis  a Redis inside the test, whose clock the test sets
-//	outage     a Fake, whose Fail shows what clients see under FailOpen and FailClosed
+//	example_synctest_test.go   a Memory inside testing/synctest needs nothing else: waits take no time
+//	example_clock_test.go      a Memory with a clock of yours (MemoryOptions.Now) decides at any date; fields
+//	                           may have jitter of the real one
+//	example_redis_test.go      a redis-server of the test's own, for several instances
+//	example_miniredis_test.go  a Redis inside the test, whose clock the test sets
+//	example_outage_test.go     a Fake, whose Fail shows what clients see under FailOpen and FailClosed
+//
+// With miniredis, SetTime moves limits, and FastForward moves only TTLs. The limiter needs two options:
+//
+//	m := miniredis.RunT(t)
+//	m.SetTime(now)
+//	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+//	limiter, err := shared.New(rdb, &shared.Options{
+//		DenyCacheKeys: shared.DenyCacheOff, // a denial ends when the clock says so
+//		Deadline:      10 * time.Second,    // a busy machine is no outage
+//	})
 //
 // Give each test its own Memory, or its own shared.Options.Prefix in Redis. After FLUSHALL, denials are remembered for a
 // second. Except in a Memory, units return soon after the response.
