@@ -47,7 +47,7 @@ func newAPI(ctx context.Context, c config, b *backend, log *slog.Logger) (a *api
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics, err := prommetrics.New(registry, &prommetrics.Options{Clients: named})
+	metrics, err := prommetrics.New(registry, &prommetrics.Options{Clients: playground.Names})
 	if err != nil {
 		return a, err
 	}

@@ -29,7 +29,7 @@ func login(w http.ResponseWriter, r *http.Request) {
 	var credentials struct{ User, Password string }
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&credentials)
 	if err != nil || credentials.User != "demo" || credentials.Password != "demo" {
-		statusOnly(http.StatusUnauthorized)(w, r)
+		statusOnly(w, http.StatusUnauthorized)
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"user": credentials.User})
@@ -55,7 +55,7 @@ func complete(w http.ResponseWriter, r *http.Request) {
 	}
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&ask)
 	if err != nil || ask.MaxTokens < 1 || ask.MaxTokens > maxTokens {
-		statusOnly(http.StatusBadRequest)(w, r)
+		statusOnly(w, http.StatusBadRequest)
 		return
 	}
 	used := (ask.MaxTokens*3 + 3) / 4
@@ -63,7 +63,7 @@ func complete(w http.ResponseWriter, r *http.Request) {
 		_ = ratelimit.Settle(r.Context(), (part+1)*1_000) // the last Settle has the total
 	}
 	if err := ratelimit.Settle(r.Context(), used); err != nil {
-		statusOnly(http.StatusInternalServerError)(w, r)
+		statusOnly(w, http.StatusInternalServerError)
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"used": used})
@@ -76,7 +76,7 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	statusOnly(http.StatusNotFound)(w, r)
+	statusOnly(w, http.StatusNotFound)
 }
 
 // methodNotAllowed answers 405 and the methods that the path allows.
@@ -89,15 +89,13 @@ func methodNotAllowed(routes chi.Routes) http.HandlerFunc {
 		if match(http.MethodPost) {
 			w.Header().Add("Allow", http.MethodPost)
 		}
-		statusOnly(http.StatusMethodNotAllowed)(w, r)
+		statusOnly(w, http.StatusMethodNotAllowed)
 	}
 }
 
 // statusOnly answers a status and its text.
-func statusOnly(code int) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, code, map[string]any{"error": http.StatusText(code)})
-	}
+func statusOnly(w http.ResponseWriter, code int) {
+	writeJSON(w, code, map[string]any{"error": http.StatusText(code)})
 }
 
 func writeJSON(w http.ResponseWriter, code int, body map[string]any) {

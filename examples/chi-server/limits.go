@@ -88,9 +88,6 @@ var limits = [][]ratelimit.Policy{
 	}},
 }
 
-// named are clients whose denials have series of their own, under names that all who read the metrics may see.
-var named = map[string]string{"usr=merchant-1": "acme", "usr=merchant-2": "globex", "usr=merchant-3": "initech"}
-
 // perMinute is the limit of a plan. A tenth of it may come at once.
 func perMinute(n int64) algorithms.Limit {
 	return algorithms.TokenBucket(n, time.Minute).WithBurst(n / 10)

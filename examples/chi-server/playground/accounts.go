@@ -15,6 +15,10 @@ var accounts = map[string]keyfunc.Identity{
 	"demo-enterprise": {ID: "merchant-3", Tier: "enterprise"},
 }
 
+// Names are the accounts whose denials have series of their own, by their keys, under names
+// that all who read the metrics may see.
+var Names = map[string]string{"usr=merchant-1": "acme", "usr=merchant-2": "globex", "usr=merchant-3": "initech"}
+
 // Lookup returns the account of an API key. A service would ask its database,
 // through a bounded cache that also remembers unknown keys.
 func Lookup(_ context.Context, apiKey string) (keyfunc.Identity, error) {
