@@ -15,7 +15,10 @@ const namedPolicies = 2 // in the headline
 
 // headline returns the sentence.
 func (v *view) headline() string {
-	return v.deniedClause() + "; " + v.redisClause() + "."
+	if redis := v.redisClause(); redis != "" {
+		return v.deniedClause() + "; " + redis + "."
+	}
+	return v.deniedClause() + "."
 }
 
 func (v *view) deniedClause() string {
@@ -92,22 +95,19 @@ func (v *view) clientClause() string {
 
 func (v *view) redisClause() string {
 	var parts []string
+	troubled := false
 	for _, l := range v.Limiters {
 		switch {
 		case l.Breaker == "":
 		case l.Breaker == "open":
-			has := "has"
-			if l.Stats.Fallback.Open > 1 {
-				has = "have"
-			}
-			parts = append(parts, fmt.Sprintf("%s %s been unavailable for %s", l.bypassed(), has, spanText(v.At.Sub(l.Since))))
+			troubled = true // the badge says it, and since when
 		case l.Since.IsZero():
 			parts = append(parts, fmt.Sprintf("%s has been connected since the start, %s ago", l.Title(), spanText(time.Duration(v.UpSeconds)*time.Second)))
 		default:
 			parts = append(parts, fmt.Sprintf("%s has been connected for %s", l.Title(), spanText(v.At.Sub(l.Since))))
 		}
 	}
-	if parts == nil {
+	if parts == nil && !troubled {
 		return "limits count in the memory of this process"
 	}
 	return strings.Join(parts, ", ")

@@ -85,6 +85,7 @@ type shown struct {
 	}
 	Clients []struct {
 		Client     string
+		Who        string
 		Denied, Of uint64
 		Keys       []struct{ Policy, Key, Ban string }
 	}

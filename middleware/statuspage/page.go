@@ -81,7 +81,8 @@ type Options struct {
 	//
 	//	curl -H "Authorization: Bearer $TOKEN" https://ops.example.com/admin
 	//
-	// With it, the page shows commands to ban a client.
+	// With it, the page shows commands that say why a client is denied, and that ban
+	// it. If it ends with a URL, as here, the page links there, too.
 	Console string
 }
 

@@ -22,6 +22,7 @@ type policyView struct {
 	Ticks     ticks             `json:"ticks"`
 	Window    int64             `json:"-"` // milliseconds
 	Offenders []offenderView    `json:"offenders,omitempty"`
+	WouldDeny []offenderView    `json:"would_deny,omitempty"` // by the candidate
 }
 
 // A definition is the configuration of a policy, and its override of everyone.
@@ -71,14 +72,18 @@ func (p *policyView) detail(middlewares []*ratelimit.Middleware) {
 			if policy.Name != p.Name || !reflect.DeepEqual(newDefinition(&policy, m.Overrides()), p.definition) {
 				continue
 			}
-			var own []offenderView
-			for _, o := range m.TopDenied(policy.Name, countedOffenders) {
-				own = append(own, offenderView{o.Key, o.Denied, o.Error, o.Of, o.First.UTC(), o.Last.UTC()})
-			}
-			p.Offenders = mergeOffenders(p.Offenders, own)
+			p.Offenders = mergeOffenders(p.Offenders, offendersOf(m, policy.Name))
+			p.WouldDeny = mergeOffenders(p.WouldDeny, offendersOf(m, policy.Name+"~candidate"))
 			p.Overrides = max(p.Overrides, countOverrides(m.Overrides(), p.Name)) // they mostly have one table
 		}
 	}
+}
+
+func offendersOf(m *ratelimit.Middleware, policy string) (all []offenderView) {
+	for _, o := range m.TopDenied(policy, countedOffenders) {
+		all = append(all, offenderView{o.Key, o.Denied, o.Error, o.Of, o.First.UTC(), o.Last.UTC()})
+	}
+	return all
 }
 
 func newDefinition(p *ratelimit.Policy, overrides ratelimit.Overrides) definition {

@@ -28,6 +28,7 @@ var functions = template.FuncMap{
 	"percent":     percentText,
 	"part":        thousandths,
 	"override":    overrideText,
+	"limit":       limitText,
 	"short":       func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
 	"plural":      plural[int],
 }
@@ -106,14 +107,22 @@ func percentText(n, of uint64) string {
 // thousandths returns a share in thousandths.
 func thousandths(n, of uint64) uint64 { return min(n*1000/max(1, of), 1000) }
 
+// limitText returns a limit. The text of a concurrent limit would look like a rate.
+func limitText(l algorithms.Limit) string {
+	if l.Algorithm().Concurrent() {
+		return groupDigits(l.Requests()) + " at once"
+	}
+	return l.String()
+}
+
 // overrideText returns the mode and the limit of an override.
 func overrideText(o *ratelimit.Override) string {
 	switch {
 	case o.Limit == algorithms.Limit{}:
 		return cmp.Or(string(o.Mode), "on")
 	case o.Mode == ratelimit.ModeOn:
-		return o.Limit.String()
+		return limitText(o.Limit)
 	default:
-		return string(o.Mode) + ", " + o.Limit.String()
+		return string(o.Mode) + ", " + limitText(o.Limit)
 	}
 }

@@ -156,24 +156,39 @@ func (v *view) Shared() bool {
 	return slices.ContainsFunc(v.Limiters, func(l limiterView) bool { return l.Kind == "shared" })
 }
 
+// A policyTable is a table of policies.
+type policyTable struct {
+	Rows   []policyView
+	Shared bool // a limiter counts together with other instances
+}
+
 // Busy returns the policies with requests or an override of everyone: those with
 // trouble first, then those with the most requests.
-func (v *view) Busy() []policyView {
+func (v *view) Busy() policyTable {
 	busy := slices.DeleteFunc(slices.Clone(v.Policies), policyView.idle)
 	slices.SortStableFunc(busy, func(a, b policyView) int {
 		return cmp.Or(-cmp.Compare(a.Outcomes["failed_closed"], b.Outcomes["failed_closed"]), -cmp.Compare(a.Denied(), b.Denied()), -cmp.Compare(a.Requests, b.Requests))
 	})
-	return busy
+	return policyTable{busy, v.Shared()}
 }
 
 // Idle returns the other policies.
-func (v *view) Idle() []policyView {
-	return slices.DeleteFunc(slices.Clone(v.Policies), func(p policyView) bool { return !p.idle() })
+func (v *view) Idle() policyTable {
+	return policyTable{slices.DeleteFunc(slices.Clone(v.Policies), func(p policyView) bool { return !p.idle() }), v.Shared()}
 }
 
-// Shown returns the troubles, except findings, which the page shows in full.
+// Shown returns the troubles, except the badge's, and except findings, which the page
+// shows in full.
 func (v *view) Shown() []trouble {
-	return slices.DeleteFunc(slices.Clone(v.Troubles), func(t trouble) bool { return t.Text == t.id })
+	badge := true
+	return slices.DeleteFunc(slices.Clone(v.Troubles), func(t trouble) bool {
+		if t.Text == t.id {
+			return true
+		}
+		first := badge
+		badge = false
+		return first
+	})
 }
 
 func (p policyView) idle() bool { return p.Requests == 0 && p.Everyone == nil }
