@@ -110,18 +110,6 @@ func (l limiterView) Title() string {
 	return "Redis of " + l.Name
 }
 
-// Redis returns the state of the connection of a shared limiter.
-func (l limiterView) Redis() string {
-	switch open := l.Stats.Fallback.Open; open {
-	case 0:
-		return "connected"
-	case 1: // of one server, or of a Cluster
-		return "unavailable"
-	default:
-		return fmt.Sprintf("%d masters unavailable", open)
-	}
-}
-
 // bypassed names what an open circuit bypasses.
 func (l limiterView) bypassed() string {
 	if open := l.Stats.Fallback.Open; open > 1 {
