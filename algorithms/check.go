@@ -149,7 +149,7 @@ func (c *Check) Item(it *step.Item) error {
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
 	it.Limit, it.Op, it.Cost = *l, step.Op(c.Op), c.units()
 	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
-	if it.Op.Reads() {
+	if it.Op >= step.Return && it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step
 	} else if it.Receipt != (step.Receipt{}) {
 		it.Receipt = step.Receipt{}

@@ -135,12 +135,12 @@ func (b *batch) reset() {
 }
 
 // gather fills the batch with the groups at the head of the queue:
-// queued -> held. It reports whether there are any. It requires mu.
-func (b *batch) gather() bool {
-	l := b.lane
-	weight, most := 0, l.flight.weight()
+// queued -> held. It requires mu.
+func (b *batch) gather(l *lane) {
+	b.lane = l
+	weight := 0
 	for _, g := range l.queue {
-		if weight += g.weight; len(b.groups) > 0 && weight > most {
+		if weight += g.weight; len(b.groups) > 0 && weight > l.flight.weight() {
 			break
 		}
 		g.batch = b
@@ -148,7 +148,6 @@ func (b *batch) gather() bool {
 	}
 	l.queue = slices.Delete(l.queue, 0, len(b.groups))
 	b.together = l.inFlight
-	return len(b.groups) > 0
 }
 
 // leave gives up a group, and reports whether it did: false if the group has
@@ -244,7 +243,7 @@ func (b *batch) expire() {
 	l.late = time.Now()
 	silent := time.Since(l.ended) > l.redis.deadline/2
 	l.shed(silent, errUnsent)
-	l.land()
+	l.inFlight--
 	l.stuck++
 	l.start()
 }
@@ -262,7 +261,12 @@ func (b *batch) finish() (inTime bool) {
 		if len(b.groups) > 1 {
 			l.awaiting++ // callers that wake up are to find it
 		}
-		b.landed()
+		if !b.answered() {
+			l.flight.failed()
+		} else if sent := b.scripts[len(b.scripts)-1].name.sent; sent != 0 {
+			now := monotonic()
+			l.flight.answered(now, now-sent, b.together, l.redis.inFlight)
+		}
 	} else {
 		l.stuck--
 	}

@@ -120,20 +120,14 @@ func (f *flight) begin(level int) { f.level, f.batches, f.trips, f.full = level,
 // failed notes that a batch was late, or that it failed.
 func (f *flight) failed() { f.begin(fewInFlight) }
 
-// landed notes the end of a batch that was in time. It requires mu.
-func (b *batch) landed() {
-	f, now := &b.lane.flight, monotonic()
-	if !b.answered() {
-		f.failed()
-	} else if last := &b.scripts[len(b.scripts)-1]; last.name.sent != 0 {
-		f.answered(now, now-last.name.sent, b.together, b.lane.redis.inFlight)
-	}
-}
-
 // answered reports whether Redis has run the last script of the batch.
 func (b *batch) answered() bool {
 	n := len(b.scripts)
-	return n > 0 && b.scripts[n-1].answered()
+	if n == 0 {
+		return false
+	}
+	_, err := b.scripts[n-1].cmd.Slice()
+	return err == nil
 }
 
 // floorFor is half of how long a value counts, in µs.
@@ -149,23 +143,19 @@ type floor struct {
 
 const unknown = math.MaxInt64
 
-// at returns the least recent value, or unknown.
-func (f *floor) at(now int64) int64 {
-	f.turn(now)
-	return min(f.least, f.older)
-}
-
 // observe notes a value.
 func (f *floor) observe(now, value int64) {
-	f.turn(now)
+	_ = f.at(now) // forgets old values
 	f.least = min(f.least, value)
 }
 
-func (f *floor) turn(now int64) {
+// at returns the least recent value, or unknown.
+func (f *floor) at(now int64) int64 {
 	switch age := now - f.began; {
 	case !f.seen || age >= 2*floorFor:
 		*f = floor{began: now, least: unknown, older: unknown, seen: true}
 	case age >= floorFor:
 		f.began, f.least, f.older = f.began+floorFor, unknown, f.least
 	}
+	return min(f.least, f.older)
 }

@@ -137,8 +137,8 @@ func (l *lane) enqueue(ctx context.Context, g *group) (own *batch, err error) {
 		return nil, nil
 	}
 	if l.mayOwn(ctx) && l.place() {
-		own = l.batch()
-		own.gather()
+		own = l.redis.batches.Get().(*batch)
+		own.gather(l)
 		return own, nil
 	}
 	l.start()
@@ -165,24 +165,11 @@ func (l *lane) start() {
 
 // place takes a place in flight, and reports whether there was one. It requires mu.
 func (l *lane) place() bool {
-	if l.inFlight >= l.allowed() {
+	if l.inFlight >= l.flight.allowed(monotonic(), l.redis.inFlight) {
 		return false
 	}
 	l.inFlight++
 	return true
-}
-
-// allowed returns how many batches may be in flight. It requires mu.
-func (l *lane) allowed() int { return l.flight.allowed(monotonic(), l.redis.inFlight) }
-
-// land frees a place in flight. It requires mu.
-func (l *lane) land() { l.inFlight-- }
-
-// batch returns a batch that is not used.
-func (l *lane) batch() *batch {
-	b := l.redis.batches.Get().(*batch)
-	b.lane = l
-	return b
 }
 
 // work is a worker: it sends batches until the queue is empty, or until it has
@@ -225,12 +212,12 @@ func (l *lane) await() {
 func (l *lane) next() (b *batch) {
 	l.mu.Lock()
 	late := l.shed(false, errOverloaded)
-	if b = l.batch(); l.inFlight > l.allowed() || !b.gather() {
-		l.land()
-		l.redis.batches.Put(b)
-		b = nil
+	l.inFlight-- // the worker's place: fewer may be allowed now
+	if len(l.queue) > 0 && l.place() {
+		b = l.redis.batches.Get().(*batch)
+		b.gather(l)
+		l.start()
 	}
-	l.start()
 	l.mu.Unlock()
 	if late {
 		l.redis.report.failed(errOverloaded)
@@ -246,7 +233,7 @@ func (b *batch) sendOwn() {
 		if b.finish() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.land()
+			l.inFlight--
 			l.start()
 		}
 	}()

@@ -13,12 +13,6 @@ import (
 
 var errReply = errors.New("the reply is not the script's: is something between this process and Redis?")
 
-// answered reports whether there is a reply of the script.
-func (s *script) answered() bool {
-	_, err := s.cmd.Slice()
-	return err == nil
-}
-
 // read gives every group its part of the reply. If the reply cannot be read, it
 // returns an error, and the answers of the groups mean nothing.
 func (s *script) read(reply []any) error {

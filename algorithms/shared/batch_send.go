@@ -22,36 +22,31 @@ var started = time.Now()
 // monotonic returns an instant in µs.
 func monotonic() int64 { return time.Since(started).Microseconds() }
 
-// run sends the batch, unless it may not be sent. Afterwards every command has
-// its reply or its error.
+// run sends the batch, unless the clock is invalid or the circuit refuses it. A batch
+// that has groups of the limiter itself is sent in any case. Afterwards every command
+// has its reply or its error.
 func (b *batch) run(s *sender) {
-	if b.begin(); b.err != nil {
-		return
-	}
-	b.timer.Reset(b.lane.redis.deadline)
-	for b.write(); len(b.trips) > 0; b.again() {
-		s.trip(b.ctx, b.trips)
-	}
-}
-
-// begin finds out whether the batch may be sent: it reads the clock, and asks the
-// circuit. A batch that the circuit refuses is still sent if it has groups of the
-// limiter itself.
-func (b *batch) begin() {
-	l := b.lane
-	b.due = monotonic() + l.redis.deadline.Microseconds()
-	if b.now, b.err = l.redis.scriptNow(); b.err != nil {
-		return
+	r := b.lane.redis
+	b.due = monotonic() + r.deadline.Microseconds()
+	if b.now = 0; r.now != nil {
+		if b.now, b.err = r.scriptNow(); b.err != nil {
+			return
+		}
 	}
 	var own, callers bool
 	for _, g := range b.groups {
 		own, callers = own || g.own, callers || !g.own
 	}
 	if callers {
-		b.endTrip, b.err = l.circuit.begin()
+		b.endTrip, b.err = b.lane.circuit.begin()
 	}
-	if own {
-		b.err = nil
+	if b.err != nil && !own {
+		return
+	}
+	b.err = nil
+	b.timer.Reset(r.deadline)
+	for b.write(); len(b.trips) > 0; b.again() {
+		s.trip(b.ctx, b.trips)
 	}
 }
 
@@ -112,7 +107,7 @@ func (b *batch) again() {
 	for i := range b.scripts {
 		s := &b.scripts[i]
 		err, name := s.cmd.Err(), "evalsha"
-		if s.refused || !troubleOf(err).retry {
+		if err == nil || s.refused || !troubleOf(err).retry {
 			continue
 		}
 		s.refused = true
@@ -209,7 +204,9 @@ func (b *batch) read() (outcome error) {
 func (b *batch) readScript(s *script) error {
 	report := b.lane.redis.report
 	reply, err := s.cmd.Slice()
-	if err = ownDeadline(err); err == nil {
+	if err != nil {
+		err = ownDeadline(err)
+	} else {
 		err = s.read(reply)
 	}
 	if err != nil && !b.expired() { // otherwise expire has counted it

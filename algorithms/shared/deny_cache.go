@@ -81,7 +81,7 @@ func newDenyCache(maxKeys int) *denyCache {
 }
 
 func (d *denyCache) allow(ctx context.Context, c *call) error {
-	if c.settles() {
+	if c.items[0].Op.Settles() {
 		err := d.next.allow(ctx, c)
 		d.forget(c)
 		return err
@@ -113,8 +113,6 @@ func rememberable(c *call) bool {
 	return true
 }
 
-func (d *denyCache) shard(hash uint64) *denyShard { return &d.shards[hash%denyShards] }
-
 // recall answers the call if one of its takes was denied and holds says that the
 // denial still counts. The other items are allowed and Undecided. It appends the
 // number of settlements so far for the key of each item.
@@ -122,7 +120,7 @@ func (d *denyCache) recall(settled []uint64, c *call, holds func(*item, *denial)
 	now := time.Since(d.start)
 	for i := range c.items {
 		it := &c.items[i]
-		sh := d.shard(it.hash)
+		sh := &d.shards[it.hash%denyShards]
 		sh.mu.Lock()
 		known := sh.denials[it.hash]
 		settled = append(settled, sh.settled)
@@ -177,7 +175,7 @@ func (d *denyCache) learn(c *call, settled []uint64, asked time.Duration) {
 				n.until = asked + wait
 			}
 		}
-		d.shard(it.hash).put(it.hash, settled[i], it.now, n)
+		d.shards[it.hash%denyShards].put(it.hash, settled[i], it.now, n)
 	}
 }
 
@@ -186,7 +184,7 @@ func (d *denyCache) forget(c *call) {
 	for i := range c.items {
 		it := &c.items[i]
 		if it.decision.Source == algorithms.Shared {
-			sh := d.shard(it.hash)
+			sh := &d.shards[it.hash%denyShards]
 			sh.mu.Lock()
 			delete(sh.denials, it.hash)
 			sh.settled++

@@ -30,7 +30,7 @@ func TestDenyCacheTellsKeysOfOneHashApart(t *testing.T) {
 	if d.hits() != 1 {
 		t.Fatalf("got %d hits, want 1", d.hits())
 	}
-	known := d.denied.shard(hashOf(one)).denials[hashOf(one)]
+	known := d.denied.shards[hashOf(one)%denyShards].denials[hashOf(one)]
 	if known == nil {
 		t.Fatal("got no denial under the hash of its key")
 	}
@@ -43,7 +43,7 @@ func TestDenyCacheTellsKeysOfOneHashApart(t *testing.T) {
 		if hash == hashOf(one) {
 			t.Errorf("%v has the same hash", other)
 		}
-		d.denied.shard(hash).denials[hash] = known
+		d.denied.shards[hash%denyShards].denials[hash] = known
 		checks := []algorithms.Check{other}
 		if err := d.Allow(t.Context(), checks); err != nil || !algorithms.Allowed(checks) || d.hits() != 1 {
 			t.Errorf("got %+v, error %v, want it to be asked for", checks[0].Decision, err)

@@ -19,7 +19,8 @@
 //
 // A Redis outage does not become an outage of the service:
 //
-//   - Every call ends within about Options.Deadline, or twice that if it waits behind others or for a new connection.
+//   - Every call ends within about Options.Deadline, or twice that if it waits behind others, for a new connection, or
+//     first for its write and then for its reply.
 //   - If Redis has not answered, each check's [algorithms.FailureMode] does. A FailClosed take refuses the call with
 //     [algorithms.ErrUnavailable].
 //   - After five failed round trips in a row, or if half of at least twenty fail within ten seconds, the circuit opens,

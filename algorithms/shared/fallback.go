@@ -145,7 +145,7 @@ func newFallback(p primary, memory algorithms.Limiter, cs *circuits, denied *den
 // allow implements layer. Errors wrap ErrUnavailable, are the context's, or are
 // about a clock that is out of bounds.
 func (f *fallback) allow(ctx context.Context, c *call) error {
-	if c.settles() {
+	if c.items[0].Op.Settles() {
 		return f.settle(ctx, c)
 	}
 	cause := f.primary.allow(ctx, c)

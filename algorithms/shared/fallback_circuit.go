@@ -109,8 +109,8 @@ func (cs *circuits) add() *circuit {
 		Timeout:       firstPause - firstPause/10, // the least pause
 		MaxRequests:   1,
 		ReadyToTrip:   c.trip,
-		IsSuccessful:  func(err error) bool { return troubleOf(err).effect == effectSuccess },
-		IsExcluded:    func(err error) bool { return troubleOf(err).effect == effectNone },
+		IsSuccessful:  func(err error) bool { return err == nil || troubleOf(err).effect == effectSuccess },
+		IsExcluded:    func(err error) bool { return err != nil && troubleOf(err).effect == effectNone },
 		OnStateChange: func(_ string, from, to gobreaker.State) { c.changed(from, to) },
 	})
 	return c
@@ -185,7 +185,7 @@ func (c *circuit) begin() (end func(outcome error), err error) {
 		return nil, errOpen
 	}
 	return func(outcome error) {
-		if troubleOf(outcome).effect == effectFailure {
+		if outcome != nil && troubleOf(outcome).effect == effectFailure {
 			c.cause.Store(&outcome)
 		}
 		done(outcome)

@@ -179,12 +179,8 @@ func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 // latest is the last instant at which all arithmetic is exact, in 2252.
 const latest = step.MaxExact - 1<<46
 
-// scriptNow returns the instant that scripts receive, in µs; 0 for the server's
-// clock.
+// scriptNow returns the instant that scripts receive, in µs, by the clock of Options.
 func (r *redisLayer) scriptNow() (int64, error) {
-	if r.now == nil {
-		return 0, nil
-	}
 	now := r.now().UnixMicro()
 	if now < 1 || now > latest {
 		return 0, fmt.Errorf("%w: the clock says %v; it must be after 1970 and before 2253",

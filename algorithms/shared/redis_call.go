@@ -75,7 +75,9 @@ func (rc *redisCall) split() {
 		if it.key == "" {
 			rc.stored = appendStored(append(rc.stored[:0], rc.redis.prefix...), &it.Key)
 			it.key = string(rc.stored)
-			it.slot = rc.redis.slot(it.key)
+			if it.slot = 0; rc.redis.cluster != nil {
+				it.slot = slotOf(hashTag(it.key))
+			}
 		}
 		it.part = rc.partOf(it)
 		g := &rc.groups[it.part]
@@ -96,7 +98,10 @@ func (rc *redisCall) partOf(it *item) int {
 	}
 	rc.groups = slices.Grow(rc.groups, 1)[:n+1] // with the buffers of an earlier group
 	g := &rc.groups[n]
-	g.slot, g.lane, g.call, g.own = it.slot, rc.redis.lane(it.key), rc.call, rc.call == nil || rc.call.own
+	g.slot, g.lane, g.call, g.own = it.slot, rc.redis.only, rc.call, rc.call == nil || rc.call.own
+	if g.lane == nil {
+		g.lane = rc.redis.lane(it.key)
+	}
 	if g.done == nil {
 		g.done = make(chan error, 1)
 	}
@@ -145,7 +150,9 @@ func (rc *redisCall) run(ctx context.Context) error {
 // group after an error, runGroup marks its items.
 func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 	g := &rc.groups[part]
-	g.denied = rc.deniedBefore(part)
+	if len(rc.items) > 1 {
+		g.denied = rc.deniedBefore(part)
+	}
 	for _, it := range g.items {
 		if it.Op == step.TrialInstead {
 			it.except = rc.except(g, it)

@@ -96,11 +96,3 @@ func slotOf(tag string) uint16 {
 	}
 	return crc % clusterSlots
 }
-
-// slot returns the slot of a stored key; 0 unless the client is a Cluster's.
-func (r *redisLayer) slot(key string) uint16 {
-	if r.cluster == nil {
-		return 0
-	}
-	return slotOf(hashTag(key))
-}

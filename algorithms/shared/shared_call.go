@@ -100,8 +100,8 @@ func getCall(n int) *call {
 
 // add finishes an item whose step.Item is filled in.
 func (c *call) add(it *item) error {
-	it.hash, it.perhaps = it.Key.Hash(seed), false
-	it.Dropped = it.Op.Reads() && it.Receipt.Units > 0 && it.Receipt.Source != uint8(algorithms.Shared)
+	it.hash, it.perhaps = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), false
+	it.Dropped = it.Receipt.Units > 0 && it.Op.Reads() && it.Receipt.Source != uint8(algorithms.Shared)
 	return c.steps.Add(&it.Item)
 }
 
@@ -122,9 +122,6 @@ func (c *call) free() {
 	c.items, c.steps.Items, c.own, c.known = c.items[:0], c.steps.Items[:0], false, false
 	calls.Put(c)
 }
-
-// settles reports whether c is a call of settlements.
-func (c *call) settles() bool { return c.items[0].Op.Settles() }
 
 // proceeds reports whether every take of c is allowed.
 func (c *call) proceeds() bool {

@@ -86,9 +86,23 @@ func (it *Item) Figures(now int64) Figures {
 	case l.Row.step == nil:
 		return Figures{RetryAfter: forever, UnitAfter: forever}
 	}
-	f := l.figures(a, l.fullAt(a), it.Need, now)
-	if a.Charged && !settles {
-		f.Delay = l.delay(a, it.Cost, now)
+	s := State{T: a.T, N: a.N, F: a.F}
+	used := l.Used(s)
+	f := Figures{Allowed: a.Allowed, Remaining: max(0, l.Burst-used)}
+	if used > 0 {
+		f.ResetAfter = Until(l.freeAt(a, l.Burst), now)
+	}
+	if used >= l.Burst {
+		f.UnitAfter = Until(l.freeAt(a, 1), now)
+	}
+	if !a.Allowed {
+		f.RetryAfter = forever
+		if it.Need <= l.Most {
+			f.RetryAfter = Until(l.freeAt(a, min(it.Need, l.Burst)), now)
+		}
+	}
+	if d := l.Row.delayer; d != nil && a.Charged && !settles {
+		f.Delay = Until(d.delayUntil(s, it.Cost, l), now)
 	}
 	return f
 }
@@ -127,13 +141,9 @@ func (it *Item) Taken(r *Receipt, source uint8) {
 	}
 }
 
-func (l *Limit) used(a *Answer) int64 {
-	return l.Used(State{T: a.T, N: a.N, F: a.F})
-}
-
 // fullAt returns the instant at which the state is empty again; 0 if it is.
 func (l *Limit) fullAt(a *Answer) int64 {
-	if l.used(a) == 0 {
+	if l.Used(State{T: a.T, N: a.N, F: a.F}) == 0 {
 		return 0
 	}
 	return l.freeAt(a, l.Burst)
@@ -146,32 +156,6 @@ func (it *Item) FullAt() int64 {
 		return it.Limit.FullAt(it.Home.Held.State)
 	}
 	return it.Limit.fullAt(&it.Answer)
-}
-
-// figures computes the figures from a state and a need. The state is empty
-// again at fullAt.
-func (l *Limit) figures(a *Answer, fullAt, need, now int64) Figures {
-	used := l.used(a)
-	f := Figures{Allowed: a.Allowed, Remaining: max(0, l.Burst-used), ResetAfter: Until(fullAt, now)}
-	if used >= l.Burst {
-		f.UnitAfter = Until(l.freeAt(a, 1), now)
-	}
-	switch {
-	case a.Allowed:
-	case need <= l.Most:
-		f.RetryAfter = Until(l.freeAt(a, min(need, l.Burst)), now)
-	default:
-		f.RetryAfter = forever
-	}
-	return f
-}
-
-// delay returns how long to hold a take of cost that was charged at now.
-func (l *Limit) delay(a *Answer, cost, now int64) time.Duration {
-	if d := l.Row.delayer; d != nil {
-		return Until(d.delayUntil(State{T: a.T, N: a.N, F: a.F}, cost, l), now)
-	}
-	return 0
 }
 
 // Until returns how long it is from now to an instant, both in µs; 0 if that

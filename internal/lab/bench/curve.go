@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
@@ -59,7 +58,6 @@ func judgedOn(n network) []figure {
 func onRedisAll() []contestant {
 	return []contestant{
 		{us, loaded(onRedis(algorithms.TokenBucket))},
-		{"penstock, fast client", loaded(onRedis(algorithms.TokenBucket, fast))},
 		{"redis_rate", loaded(redisRate())},
 		{"redis_rate, 256 connections", loaded(redisRate(pooled))},
 		{"rueidis", loaded(viaRueidis)},
@@ -71,13 +69,6 @@ func onRedisAll() []contestant {
 
 // redisPeers are the contestants with which the bars of the curve compare penstock.
 var redisPeers = []string{"redis_rate", "redis_rate, 256 connections", "rueidis", "autopipeline", "ulule/limiter", "throttled"}
-
-// A fast client lets calls run on their callers' goroutines, because it obeys
-// contexts while it reads.
-func fast(o *redis.Options) {
-	o.ContextTimeoutEnabled = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
 
 // A pooled client has up to 256 connections, instead of go-redis's ten per core.
 func pooled(o *redis.Options) { o.PoolSize = 256 }

@@ -40,8 +40,6 @@
 // of ten connections per core. These rows differ:
 //
 //	redis_rate, 256 connections  the same with a larger pool
-//	penstock, fast client        the client obeys contexts while it reads, and has no
-//	                             maintenance notifications
 //	rueidis                      bucket.lua, a minimal token bucket, through rueidis, which
 //	                             pipelines the commands of concurrent callers
 //	autopipeline                 bucket.lua through go-redis's experimental autopipeline; over a

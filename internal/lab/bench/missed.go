@@ -7,8 +7,8 @@ const (
 		"0.3 to decode it, and 0.2 for its answer. The rest is Lua's interpreter and the key's share of the round trip. Tried and kept: one MGET instead of a GET per key, " +
 		"one entry per key and tally, states that Redis stores as integers, a TTL with a spare part, reading states without patterns. " +
 		"Tried and not better: PXAT, KEEPTTL with a PEXPIRE, the whole number parsed at once. Not taken: GETEX, because every key would then stay for a whole burst's time."
-	whyAlone = "The script takes about 10 µs in Redis; TIME, MGET and SET take 3 of them. Most clients do not obey deadlines while they read, so a worker goroutine sends the call, " +
-		"and two switches between goroutines take 20 µs. With the options of the column “penstock, fast client” the caller sends it itself."
+	whyAlone = "The script takes about 10 µs in Redis; TIME, MGET and SET take 3 of them. The caller sends its batch itself, in 90 functions: they validate the check, look for a remembered " +
+		"denial, ask the circuit, pack the script, start a timer for the deadline, and compute the figures."
 	whyNetwork = "The number of batches in flight is the round trip divided by 100 µs, and at least 2. With more callers than batches, a call waits for a place, up to a round trip divided by " +
 		"the number of batches. A place for each idle connection was tried: with 4 callers each check then costs Redis 44 instead of 26 µs, and the median rises from 650 to 780 µs."
 	whyLoopback = "On one machine the CPU is the limit: clients, Redis and the measuring program share two cores. At most 2 batches are in flight, and a small batch costs as much as a large one. " +

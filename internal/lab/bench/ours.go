@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/lease"
 	"github.com/penstock-go/penstock/algorithms/shared"
@@ -14,11 +12,10 @@ import (
 // A limited is an algorithm: it makes a limit from a quota.
 type limited func(requests int64, window time.Duration) algorithms.Limit
 
-// onRedis counts in Redis under a limit of the given kind. adjust may change the
-// options of the client.
-func onRedis(kind limited, adjust ...func(*redis.Options)) setup {
+// onRedis counts in Redis under a limit of the given kind.
+func onRedis(kind limited) setup {
 	return func(_ context.Context, s *stage, q quota) (func() take, error) {
-		limiter, err := newShared(s, s.client(adjust...), shared.Options{})
+		limiter, err := newShared(s, s.client(), shared.Options{})
 		return takesOf(s, limiter, kind(q.requests, q.window), algorithms.Shared), err
 	}
 }

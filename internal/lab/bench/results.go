@@ -56,6 +56,7 @@ func (r *report) results() string {
 		"Redis, the network's proxy and all callers shared %d cores (%s/%s, %s, Redis %s) on %s.\n"+
 		"[MEASUREMENTS.md](MEASUREMENTS.md) has all figures with their ranges, the bars, and the reasons why bars are missed.\n",
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), r.redisVersion, r.begin.UTC().Format(time.DateOnly))
+	r.losses(&b)
 	for _, p := range plots {
 		if len(r.pointsOn(p.network)) > 1 {
 			fmt.Fprintf(&b, "\n![%s over callers, Redis over %s](%s)\n", p.figure.name, p.network.title(), p.file())
