@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // conveniencePolicy is the policy of Allow and Wait.
@@ -85,7 +87,13 @@ var calls = sync.Pool{New: func() any { return new([1]Check) }}
 func one(ctx context.Context, l Limiter, key string, limit *Limit, op Op, n int64, receipt *Receipt) (d Decision, err error) {
 	call := calls.Get().(*[1]Check)
 	c := &call[0]
-	c.Policy, c.Key, c.Limit, c.Op, c.Cost = conveniencePolicy, key, *limit, op, n
+	c.Limit = *limit
+	if m, ok := l.(*Memory); ok && op == Take && limit.valid && limit.step.TakesLone() && n >= 0 && key != "" && ctx.Err() == nil {
+		err = m.take(conveniencePolicy, key, &c.Limit.step, min(n, step.MaxUnits), &d) // a Memory needs nothing else of a Check
+		calls.Put(call)
+		return d, err
+	}
+	c.Policy, c.Key, c.Op, c.Cost = conveniencePolicy, key, op, n
 	if receipt != nil {
 		c.Decision.Receipt = *receipt
 	}

@@ -65,7 +65,7 @@ func (m *Memory) Allow(ctx context.Context, checks []Check) error {
 		return err
 	}
 	if c := &checks[0]; len(checks) == 1 && c.Op == Take && c.valid() && c.Limit.step.TakesLone() {
-		return m.take(c)
+		return m.take(c.Policy, c.Key, &c.Limit.step, c.units(), &c.Decision)
 	}
 	if len(checks) > 1 && len(checks) <= maxTakes && m.takes(checks) {
 		return nil

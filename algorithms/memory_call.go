@@ -16,11 +16,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
-// take decides a call of one Take, with a step that needs no Item. It writes
+// take decides a call of one valid Take, with a step that needs no Item. It writes
 // the Decision in place, because a Decision is large.
-func (m *Memory) take(c *Check) error {
-	l, cost, d := &c.Limit.step, c.units(), &c.Decision
-	n := nameOf(c.Policy, c.Key, l.Scope.ID)
+func (m *Memory) take(policy, key string, l *step.Limit, cost int64, d *Decision) error {
+	n := nameOf(policy, key, l.Scope.ID)
 	hash := n.hash(m.seed)
 	sh := m.shard(hash)
 	sh.mu.Lock() // no defer: it costs 3 ns of 100
