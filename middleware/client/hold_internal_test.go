@@ -228,9 +228,8 @@ func TestSlidingServers(t *testing.T) {
 		successes, before uint64
 		estimate, wait    time.Duration
 	}{
-		{60, 60, 4 * second, 4500 * ms}, {0, 60, 4 * second, 4500 * ms}, {29, 60, 3 * second, 3500 * ms}, {28, 29, 2250 * ms, 2750 * ms},
-		{2, 3, 1687500 * time.Microsecond, 2187500 * time.Microsecond}, {1, 3, 1265625 * time.Microsecond, 1765625 * time.Microsecond},
-		{2, 3, 949218750, 1449218750}, {2, 3, 711914062, 1211914062}, {2, 3, 533935546, 1033935546}, {2, 3, 400451659, second},
+		{60, 60, 4 * second, 4500 * ms}, {0, 60, 4 * second, 4500 * ms}, {29, 60, 2 * second, 2500 * ms}, {28, 29, second, 1500 * ms},
+		{2, 3, 500 * ms, second}, {2, 3, 250 * ms, second},
 	} {
 		r.period(tt.successes, tt.before)
 		r.began = now

@@ -17,7 +17,7 @@ import (
 // least a second after the denial. Then the waits grow by half from a second.
 //
 // If fewer requests succeed between two denials than between the two before, the server recovers bit by bit, as a sliding
-// window does. So shorter waits admit requests, too, and the estimate loses a quarter.
+// window does. So shorter waits admit requests, too, and the estimate is halved.
 //
 // If one success lies between denials, twice in a row, the server wants its requests spaced. They leave a second apart. Each
 // success takes a fifth of this spacing away. A denial adds a quarter, and from then on a success takes a 32nd away.
@@ -78,7 +78,7 @@ func (r *recovery) succeed(left time.Time, again bool) {
 // period notes how many successes lay between two denials, and between the two before.
 func (r *recovery) period(successes, before uint64) {
 	if 0 < successes && successes < before {
-		r.estimate = r.estimate * 3 / 4
+		r.estimate /= 2
 	}
 	switch {
 	case r.spacing > 0:
