@@ -55,7 +55,7 @@ func TestConsole(t *testing.T) {
 			}
 		}
 		policies := s.operate(t, "GET /admin/policies", "", http.StatusOK)
-		for _, want := range []string{`"name":"login"`, `"limit":"sliding-window-log 5/1m"`, `"name":"completions"`, `"enterprise"`} {
+		for _, want := range []string{`"name": "login"`, `"limit": "sliding-window-log 5/1m"`, `"name": "completions"`, `"enterprise"`} {
 			if !strings.Contains(policies, want) {
 				t.Errorf("got policies %s, want %s among them", policies, want)
 			}
