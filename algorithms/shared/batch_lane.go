@@ -238,7 +238,7 @@ func (b *batch) sendOwn() {
 		}
 	}()
 	b.run(l.redis.own)
-	if !b.answered() && monotonic() >= b.due && b.timer.Stop() {
+	if !b.answered() && monotonic() >= b.due {
 		b.expire() // this process was late, and the client was first
 	}
 }

@@ -97,42 +97,44 @@ func TestCircuitReportsExcusedExpiries(t *testing.T) {
 // Calls of the limiter itself count in no circuit. An open circuit stops them,
 // too, unless it is being tried.
 func TestCircuitIgnoresOwnCalls(t *testing.T) {
-	client := redistest.Script(nil, redistest.Fail(errRefused))
-	options := (&Options{Deadline: 5 * time.Millisecond}).withDefaults()
-	r := newRedisLayer(client, &options, newCircuits(options.Deadline), newReport((&logRecords{}).logger(), false))
-	ask := func(own bool) error {
-		c, err := newCall([]algorithms.Check{checkOf("usr=1", hourly, 1)})
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		client := redistest.Script(nil, redistest.Fail(errRefused))
+		options := (&Options{Deadline: 5 * time.Millisecond}).withDefaults()
+		r := newRedisLayer(client, &options, newCircuits(options.Deadline), newReport((&logRecords{}).logger(), false))
+		ask := func(own bool) error {
+			c, err := newCall([]algorithms.Check{checkOf("usr=1", hourly, 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.free()
+			c.own = own
+			return r.allow(t.Context(), c)
 		}
-		defer c.free()
-		c.own = own
-		return r.allow(t.Context(), c)
-	}
-	for range 50 {
-		if err := ask(true); !errors.Is(err, errRefused) {
-			t.Fatalf("got %v, want the client's error", err)
+		for range 50 {
+			if err := ask(true); !errors.Is(err, errRefused) {
+				t.Fatalf("got %v, want the client's error", err)
+			}
+			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Millisecond)
-	}
-	circuit := r.lane("").circuit
-	if circuit.open.Load() {
-		t.Fatal("the limiter's own calls have opened the circuit")
-	}
-	redistest.Until(t, "users' calls open the circuit", func() bool {
-		_ = ask(false)
-		return circuit.open.Load()
+		circuit := r.lane("").circuit
+		if circuit.open.Load() {
+			t.Fatal("the limiter's own calls have opened the circuit")
+		}
+		redistest.Until(t, "users' calls open the circuit", func() bool {
+			_ = ask(false)
+			return circuit.open.Load()
+		})
+		sent := len(client.Trips())
+		if err := ask(true); !errors.Is(err, errOpen) || len(client.Trips()) != sent {
+			t.Errorf("got %v, and %d more trips; want errOpen", err, len(client.Trips())-sent)
+		}
+		tried := false
+		redistest.Until(t, "the circuit may be tried", func() bool {
+			circuit.try(func() error { tried = true; return ask(true) })
+			return tried
+		})
+		if len(client.Trips()) != sent+1 || !circuit.open.Load() {
+			t.Errorf("got %d trips of an attempt that fails, open %v; want one, and open", len(client.Trips())-sent, circuit.open.Load())
+		}
 	})
-	sent := len(client.Trips())
-	if err := ask(true); !errors.Is(err, errOpen) || len(client.Trips()) != sent {
-		t.Errorf("got %v, and %d more trips; want errOpen", err, len(client.Trips())-sent)
-	}
-	tried := false
-	redistest.Until(t, "the circuit may be tried", func() bool {
-		circuit.try(func() error { tried = true; return ask(true) })
-		return tried
-	})
-	if len(client.Trips()) != sent+1 || !circuit.open.Load() {
-		t.Errorf("got %d trips of an attempt that fails, open %v; want one, and open", len(client.Trips())-sent, circuit.open.Load())
-	}
 }
