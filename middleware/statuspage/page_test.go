@@ -132,13 +132,13 @@ func TestRedis(t *testing.T) {
 	if len(l) != 1 || l[0].Name != "redis" || l[0].Kind != "shared" || l[0].Breaker != "closed" || l[0].Instances != 3 {
 		t.Errorf("got %+v, want one limiter of 3 instances, whose circuit is closed", l)
 	}
-	if page := html(); !strings.Contains(page, `<dt>Redis</dt><dd class="good">connected`) {
+	if page := html(); !strings.Contains(page, "; Redis has been connected since the start") {
 		t.Errorf("Redis is not shown as connected:\n%s", page)
 	}
 	for limiter.Stats().Fallback.Open == 0 {
 		record(m.Handler(ok), from("192.0.2.1"))
 	}
-	if page := html(); !strings.Contains(page, "<title>Rate limits: Redis unavailable") || !strings.Contains(page, `<dd class="bad">unavailable`) {
+	if page := html(); !strings.Contains(page, "<title>Rate limits: Redis unavailable") || !strings.Contains(page, `<p class="badge bad">Redis unavailable`) {
 		t.Errorf("Redis is not shown as unavailable:\n%s", page)
 	}
 	if l := look(t, page).Limiters[0]; l.Breaker != "open" {
