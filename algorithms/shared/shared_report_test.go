@@ -57,8 +57,9 @@ func TestScriptThatCannotRunIsLoggedOnce(t *testing.T) {
 					t.Errorf("got %+v, want a local decision", d)
 				}
 			}
-			_ = l.Close() // writes all lines
-			if got, want := log.messages(), []string{logScript}; !slices.Equal(got, want) {
+			_ = l.Close()                                                                            // writes all lines
+			got := slices.DeleteFunc(log.messages(), func(m string) bool { return m == logFailure }) // a beat may time out on a busy machine
+			if want := []string{logScript}; !slices.Equal(got, want) {
 				t.Errorf("got log lines %q, want %q", got, want)
 			}
 			if err, _ := log.attr(logScript, "error").(error); Reason(err) != reasonInternal {
