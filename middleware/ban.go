@@ -17,7 +17,8 @@ type Ban struct {
 	Denials int64
 	Within  time.Duration
 
-	// For is the length of the first ban, in whole seconds. Each further ban lasts
+	// For is the length of the first ban, in whole seconds. Choose at least the
+	// limit's window: a shorter ban ends while the limit still denies. Each further ban lasts
 	// twice as long as the one before, up to Max; a Max of 0 means For. One
 	// doubling is forgotten per 2·Max. A changed Max ends all bans.
 	For, Max time.Duration

@@ -26,9 +26,9 @@ func limits(limiter algorithms.Limiter) (*ratelimit.Middleware, error) {
 		return strings.ToLower(strings.TrimSpace(f.Account)), nil // one account has one spelling
 	})
 	return ratelimit.New(limiter, nil,
-		ratelimit.Policy{ // an address that goes on is banned for five minutes, then for ten, up to a day
+		ratelimit.Policy{ // an address that goes on is banned for twenty minutes, then for forty, up to a day
 			Name: "address", Limit: algorithms.SlidingWindowLog(20, 10*time.Minute), ChargeIf: failed, Fail: algorithms.FailClosed,
-			Ban: &ratelimit.Ban{Denials: 20, Within: 10 * time.Minute, For: 5 * time.Minute, Max: 24 * time.Hour},
+			Ban: &ratelimit.Ban{Denials: 20, Within: 10 * time.Minute, For: 20 * time.Minute, Max: 24 * time.Hour},
 		},
 		ratelimit.Policy{ // Hidden, because headers would tell a stranger how often others have tried
 			Name: "account", Key: account, Limit: algorithms.SlidingWindowLog(5, 10*time.Minute), ChargeIf: failed, Hidden: true, Fail: algorithms.FailClosed,

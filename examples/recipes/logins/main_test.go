@@ -49,8 +49,8 @@ func TestLogins(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w := try("203.0.113.9", "dave", "swordfish")
-		if w.Code != 429 || !strings.Contains(w.Body.String(), "abnormal-usage-detected") {
-			t.Errorf("got %d %s, want a ban", w.Code, w.Body)
+		if w.Code != 429 || w.Header().Get("Retry-After") != "1199" || !strings.Contains(w.Body.String(), "abnormal-usage-detected") {
+			t.Errorf("got %d %v %s, want a ban of 20 minutes that is a second old", w.Code, w.Header(), w.Body)
 		}
 		if w := try("192.0.2.1", "ann", "swordfish"); w.Code != 200 {
 			t.Errorf("got status %d of another account and address", w.Code)

@@ -40,10 +40,13 @@ func limits(limiter algorithms.Limiter, o *ratelimit.Options, database lookup) (
 
 // findAccount stands for a query of your database. The error means that the key does not exist.
 func findAccount(_ context.Context, key string) (keyfunc.Identity, error) {
-	if key != "sk_live_1" {
-		return keyfunc.Identity{}, keyfunc.ErrUnknown
+	switch key {
+	case "sk_live_1":
+		return keyfunc.Identity{ID: "acme", Tier: "enterprise"}, nil
+	case "sk_live_2":
+		return keyfunc.Identity{ID: "globex"}, nil // no tier: each policy's Limit
 	}
-	return keyfunc.Identity{ID: "acme", Tier: "enterprise"}, nil
+	return keyfunc.Identity{}, keyfunc.ErrUnknown
 }
 
 func main() {

@@ -14,13 +14,6 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 )
 
-func accounts(_ context.Context, key string) (keyfunc.Identity, error) {
-	if key == "free" {
-		return keyfunc.Identity{ID: "free"}, nil
-	}
-	return findAccount(context.Background(), key)
-}
-
 func send(h http.Handler, key string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", "/v1/charges", nil)
 	r.Header.Set("X-API-Key", key)
@@ -31,17 +24,17 @@ func send(h http.Handler, key string) *httptest.ResponseRecorder {
 
 func TestPlans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited, err := limits(algorithms.NewMemory(nil), nil, accounts)
+		limited, err := limits(algorithms.NewMemory(nil), nil, findAccount)
 		if err != nil {
 			t.Fatal(err)
 		}
 		h := limited.Handler(http.NotFoundHandler())
 		for i := range 61 {
-			if w := send(h, "free"); (w.Code == 429) != (i == 60) {
+			if w := send(h, "sk_live_2"); (w.Code == 429) != (i == 60) {
 				t.Errorf("request %d: got status %d", i, w.Code)
 			}
 		}
-		w := send(h, "free")
+		w := send(h, "sk_live_2")
 		if w.Header().Get("Retry-After") != "1" {
 			t.Errorf("got Retry-After %q, want 1", w.Header().Get("Retry-After"))
 		}
@@ -50,10 +43,10 @@ func TestPlans(t *testing.T) {
 		}
 		// The denials have charged no limit: the next second admits one request, and the month has lost 61 units.
 		time.Sleep(time.Second)
-		if w := send(h, "free"); w.Code != 404 {
+		if w := send(h, "sk_live_2"); w.Code != 404 {
 			t.Errorf("got status %d after the wait", w.Code)
 		}
-		month := []algorithms.Check{{Policy: "month", Key: "usr=free", Limit: algorithms.PerMonth(10_000, nil)}}
+		month := []algorithms.Check{{Policy: "month", Key: "usr=globex", Limit: algorithms.PerMonth(10_000, nil)}}
 		if _, memory := limited.Limiter(); memory.Allow(t.Context(), month) != nil || month[0].Decision.Remaining != 10_000-61 {
 			t.Errorf("got %+v left of the month, want %d", month[0].Decision, 10_000-61)
 		}
