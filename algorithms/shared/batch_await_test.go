@@ -49,7 +49,7 @@ func TestCallsJoinAWorkerThatAwaits(t *testing.T) {
 		time.Sleep(joinFor - 1)
 		ask()
 		sent(0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		ask()
 		sent(1)
 		callers.Wait()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/go-chi/httprate"
 	httprateredis "github.com/go-chi/httprate-redis"
 )
@@ -20,12 +21,14 @@ func httpRate(addr string, next http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return httprate.Limit(
+	return middleware.ClientIPFromRemoteAddr(httprate.LimitBy(
 		perSecond,
 		time.Second,
-		httprate.WithKeyByIP(),
+		func(r *http.Request) (string, error) {
+			return httprate.CanonicalizeIP(middleware.GetClientIP(r.Context())), nil
+		},
 		httprateredis.WithRedisLimitCounter(&httprateredis.Config{
 			Host: host, Port: uint16(port),
 		}),
-	)(next), nil
+	)(next)), nil
 }
