@@ -93,7 +93,7 @@ func startWith(t *testing.T, deadline time.Duration, args ...string) *server {
 		s.client.CloseIdleConnections()
 		s.stop()
 		s.wait(t)
-		for _, secret := range []string{"demo-", "guess"} {
+		for _, secret := range []string{"demo-free", "demo-pro", "demo-enterprise", "guess"} {
 			if strings.Contains(s.log.String(), secret) {
 				t.Errorf("an API key is in the log:\n%s", s.log)
 			}

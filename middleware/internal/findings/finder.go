@@ -20,7 +20,7 @@ const (
 	forwardedFor = 16        // forwarded requests in a row
 	judgedAfter  = 100       // requests with an unknown or a hidden route, endings without a status, or instant holds
 	lasts        = time.Hour // after the last request that showed the cause
-	instant      = 50 * time.Microsecond
+	instant      = 10 * time.Microsecond
 )
 
 // A Finder finds misconfigurations of one Middleware. It is safe for concurrent use.

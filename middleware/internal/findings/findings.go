@@ -72,16 +72,16 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 	},
 }
 
-// SeeHold counts how long requests have held units of a concurrent limit. If eight of nine return within
+// SeeHold counts how long requests have held units of a concurrent limit. If two of three return within
 // microseconds, the middleware returns before the handler runs.
 func (p *Policy) SeeHold(d time.Duration) {
 	if d >= instant {
-		if p.held.Add(1)*8 > p.instants.Load() {
+		if p.held.Add(1)*2 > p.instants.Load() {
 			p.ended(instantHolds)
 		}
 		return
 	}
-	if n := p.instants.Add(1); n >= judgedAfter && n >= p.held.Load()*8 {
+	if n := p.instants.Add(1); n >= judgedAfter && n >= p.held.Load()*2 {
 		p.found(instantHolds)
 	}
 }

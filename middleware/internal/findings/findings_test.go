@@ -119,7 +119,7 @@ func TestUnknownRouteOfASmallLimit(t *testing.T) {
 	}
 }
 
-// TestInstantHolds: of a hundred holds or more, eight of nine must be instant.
+// TestInstantHolds: a hundred holds must be instant, and two of three.
 func TestInstantHolds(t *testing.T) {
 	f, _, _ := newFinder()
 	p := f.Policy("p", false, false)
@@ -134,8 +134,8 @@ func TestInstantHolds(t *testing.T) {
 	}
 	see(99, time.Microsecond, 0)
 	see(1, time.Microsecond, 1)
-	see(12, time.Millisecond, 1) // the machine was busy
+	see(50, time.Millisecond, 1) // the machine was busy
 	see(1, time.Millisecond, 0)
-	see(3, time.Microsecond, 0)
+	see(1, time.Microsecond, 0)
 	see(1, time.Microsecond, 1)
 }
