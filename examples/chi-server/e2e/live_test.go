@@ -184,7 +184,7 @@ func TestPhone(t *testing.T) {
 
 	p = open(t, s, "/status", phone)
 	const shown = `(text) => [...document.querySelectorAll("main *")].some((e) => { const b = e.getBoundingClientRect(); return e.textContent.includes(text) && e.children.length < 3 && b.top >= 0 && b.bottom <= innerHeight && b.height > 0 })`
-	for _, text := range []string{"orders denied 5 of 15", "orders", "33 %"} {
+	for _, text := range []string{"orders denied 5 of 15", "ip=#", "100 %"} {
 		if !eval[bool](t, p, fmt.Sprintf("(%s)(%q)", shown, text)) {
 			t.Errorf("%q is not on the first screen of the status page", text)
 		}
