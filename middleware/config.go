@@ -18,6 +18,9 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/topk"
 )
 
+// The bodies of denials by one policy: of its limit, for a ban, and of Nobody.
+type bodies struct{ exceeded, banned, closed []byte }
+
 // A config is compiled from policies. It is immutable: one config decides and
 // answers a request, even if an Update comes in between.
 type config struct {
@@ -27,8 +30,7 @@ type config struct {
 	kinds     limitKinds        // of all their limits
 	challenge string            // of 401
 	missing   []byte            // body of 401
-	bodies    map[string][]byte // of 429, by the one policy that denies
-	bans      map[string][]byte // the same, if the policy denies for a ban
+	bodies    map[string]bodies // by the one policy that denies
 }
 
 // A policy is a Policy, compiled for requests.
@@ -57,7 +59,7 @@ func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 		errs = append(errs, errors.New("ratelimit: no policies: pass at least one"))
 	}
 	names := make(map[string]bool)
-	c := &config{limiter: m.limiter, bodies: make(map[string][]byte), bans: make(map[string][]byte)}
+	c := &config{limiter: m.limiter, bodies: make(map[string]bodies)}
 	for _, p := range policies {
 		errs = append(errs, p.validate())
 		if names[p.Name] {
@@ -86,7 +88,11 @@ func (c *config) compile(m *Middleware, policies []Policy) error {
 		if p.Shadow {
 			continue
 		}
-		c.bodies[p.Name], c.bans[p.Name] = problem.Body(http.StatusTooManyRequests, "quota-exceeded", p.Name), problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", p.Name)
+		c.bodies[p.Name] = bodies{
+			exceeded: problem.Body(http.StatusTooManyRequests, "quota-exceeded", p.Name),
+			banned:   problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", p.Name),
+			closed:   problem.Body(http.StatusForbidden, "no-requests-allowed", p.Name),
+		}
 		info, _ := compiled.Key.Inspect() // it is valid
 		for _, challenge := range info.Challenges {
 			if !slices.Contains(challenges, challenge) {

@@ -171,16 +171,18 @@ func (c *config) body(v *Verdict) []byte {
 	case v.ofCapacity():
 		return problem.Body(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
 	case banned && len(names) == 1:
-		return c.bans[names[0]]
+		return c.bodies[names[0]].banned
 	case banned:
 		return problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...)
+	case v.Status == http.StatusForbidden && len(names) == 1:
+		return c.bodies[names[0]].closed
 	case v.Status == http.StatusForbidden:
 		return problem.Body(http.StatusForbidden, "no-requests-allowed", names...)
 	case v.RetryAfter == algorithms.Never:
 		return problem.WithDetail(problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...),
 			"The request costs more than the limit allows at once. No wait helps.")
 	case len(names) == 1:
-		return c.bodies[names[0]]
+		return c.bodies[names[0]].exceeded
 	default:
 		return problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...)
 	}
