@@ -133,6 +133,7 @@ func TestOneInstanceTellsTheTruth(t *testing.T) {
 			rapid.IntRange(0, 9).Draw(r, "exact") == 0,
 		}
 	}), 1, 60)
+	twice := []takeAfter{{cost: 5}, {cost: 5}, {cost: 5}} // at least the second is denied, and the third meets its denial
 	for _, limit := range []algorithms.Limit{
 		algorithms.TokenBucket(7, 3*time.Second).WithBurst(5), algorithms.LeakyBucket(7, 3*time.Second).WithBurst(5),
 		algorithms.SlidingWindowCounter(5, 2*time.Second), algorithms.SlidingWindowLog(5, 2*time.Second),
@@ -141,7 +142,7 @@ func TestOneInstanceTellsTheTruth(t *testing.T) {
 		var hits uint64
 		rapid.Check(t, func(r *rapid.T) {
 			var wrong string
-			plan := asks.Draw(r, "asks")
+			plan := append(asks.Draw(r, "asks"), twice...)
 			synctest.Test(t, func(t *testing.T) {
 				d := newDenied()
 				twin := over(newStateStore())
