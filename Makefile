@@ -28,7 +28,7 @@ LAB := internal/lab
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run observe test test-short test-race test-long test-lab test-386 test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
+.PHONY: help run observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
 	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real outage mod \
 	check check-lint check-test check-long check-clients
 
@@ -91,6 +91,19 @@ test-386: redis ## run the fast tests of the library on 32 bits, if the machine 
 test-routers: redis ## test the recipes, and the documented lines for each stack with the real framework
 	go -C internal/routers test ./...
 	go -C examples/recipes test ./...
+
+# The go command gets an older version by itself, where it can be had.
+OLDEST := go$(shell sed -n 's/^go //p' go.mod)
+
+test-oldest: redis ## run the fast tests with the oldest Go that go.mod allows, if it can be had
+	@if ! GOTOOLCHAIN=$(OLDEST) go version >/dev/null 2>&1; then echo "make test-oldest: $(OLDEST) cannot be had here, so it was not tested" >&2; \
+	else set -x; GOTOOLCHAIN=$(OLDEST) go test -short ./... && GOTOOLCHAIN=$(OLDEST) go -C examples/recipes test ./...; fi
+
+# The flag leaves go.mod alone.
+test-newest: redis ## run the fast tests with the newest versions of all dependencies
+	@mkdir -p .bin && cp go.mod .bin/newest.mod && cp go.sum .bin/newest.sum
+	go get -modfile=.bin/newest.mod -u -t ./...
+	go test -modfile=.bin/newest.mod -short ./...
 
 cross: ## build and vet for other systems, and for 32 bits
 	@for target in $(TARGETS); do \
@@ -202,5 +215,5 @@ check: ## run everything that a change must pass
 # The jobs of CI. Each runs by itself, too.
 check-lint: fmt-check mod vet cross lint
 check-test: test test-short test-race test-386 test-routers test-lab
-check-long: test-long test-valkey
+check-long: test-long test-valkey test-oldest
 check-clients: test-e2e test-clients bench-smoke

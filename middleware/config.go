@@ -132,10 +132,12 @@ func headersOf(challenges []string) string {
 func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	p.Tiers = maps.Clone(p.Tiers) // the caller may change its own map
 	if p.Candidate != nil {
-		p.Candidate = new(*p.Candidate)
+		candidate := *p.Candidate
+		p.Candidate = &candidate
 	}
 	if p.Ban != nil {
-		p.Ban = new(*p.Ban)
+		ban := *p.Ban
+		p.Ban = &ban
 	}
 	base, err := newLimit(&p, p.Limit)
 	if p.Key == (keyfunc.Key{}) {
@@ -162,8 +164,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 		compiled.bans = ban.New(p.Name, ban.Rule(*p.Ban))
 	}
 	if p.Candidate != nil {
-		compiled.candidate = &limit{Limit: *p.Candidate}
-		compiled.trial = p.Name + candidateSuffix
+		compiled.candidate, compiled.trial = &limit{Limit: *p.Candidate}, p.Name+candidateSuffix
 	}
 	return compiled, err
 }

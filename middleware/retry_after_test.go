@@ -118,7 +118,8 @@ func TestConcurrentIsNamed(t *testing.T) {
 func TestConcurrentCandidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen, p := new(eventLog), byIP("p", plenty)
-		p.Candidate = new(algorithms.Concurrent(2, 30*time.Second))
+		two := algorithms.Concurrent(2, 30*time.Second)
+		p.Candidate = &two
 		h := newMiddleware(t, newMemory(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, p).Handler(ok)
 		for range 6 {
 			record(h, from("192.0.2.1"))
@@ -127,8 +128,9 @@ func TestConcurrentCandidate(t *testing.T) {
 			t.Errorf("got %d requests in a row that the candidate would deny, want none", len(got))
 		}
 
-		both := byIP("both", algorithms.Concurrent(1, 30*time.Second))
-		both.Candidate = new(algorithms.Concurrent(1, 30*time.Second))
+		one := algorithms.Concurrent(1, 30*time.Second)
+		both := byIP("both", one)
+		both.Candidate = &one
 		s := newStreams(newMiddleware(t, newMemory(t), nil, both))
 		for i := range 15 {
 			s.begin("a")

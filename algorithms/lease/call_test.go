@@ -125,7 +125,7 @@ func TestLeasesHeedContexts(t *testing.T) {
 // partTest is a call of two checks on lease, and perhaps a third between them.
 type partTest struct {
 	name    string
-	third   *algorithms.Check
+	third   []algorithms.Check // at most one
 	err     error
 	during  func(l leased) // while the third is asked for
 	charged bool
@@ -135,11 +135,11 @@ func TestCallsOfSeveralLeasesAreAllOrNothing(t *testing.T) {
 	limit, few := algorithms.FixedWindow(2_000, 24*time.Hour), algorithms.FixedWindow(1, 24*time.Hour)
 	for _, tt := range []partTest{
 		{name: "both on lease", charged: true},
-		{name: "and one that is not", third: new(checkOf("usr=3", limit, 2)), charged: true},
-		{name: "and one that is denied", third: new(checkOf("usr=3", few, 2))},
-		{name: "and nobody", third: new(checkOf("usr=3", algorithms.Nobody(), 2))},
-		{name: "and an error", third: new(checkOf("usr=3", limit, 2)), err: errDown},
-		{name: "and one that is denied after the leases end", third: new(checkOf("usr=3", few, 2)),
+		{name: "and one that is not", third: []algorithms.Check{checkOf("usr=3", limit, 2)}, charged: true},
+		{name: "and one that is denied", third: []algorithms.Check{checkOf("usr=3", few, 2)}},
+		{name: "and nobody", third: []algorithms.Check{checkOf("usr=3", algorithms.Nobody(), 2)}},
+		{name: "and an error", third: []algorithms.Check{checkOf("usr=3", limit, 2)}, err: errDown},
+		{name: "and one that is denied after the leases end", third: []algorithms.Check{checkOf("usr=3", few, 2)},
 			during: func(l leased) { _ = l.Close() }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func (tt *partTest) ask(t *testing.T, l leased, limit algorithms.Limit) {
 	call := []algorithms.Check{checkOf("usr=1", limit, 2), checkOf("usr=2", limit, 2)}
 	l.fake.Fail(tt.err)
 	if tt.third != nil {
-		call = []algorithms.Check{call[0], *tt.third, call[1]}
+		call = []algorithms.Check{call[0], tt.third[0], call[1]}
 		call[1].Decision.Allowed = true // callers use a slice again, with old decisions
 		l.fake.After(func([]algorithms.Check) {
 			l.fake.After(nil)

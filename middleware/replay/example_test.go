@@ -76,10 +76,11 @@ func ExampleFlags() {
 	//   without Redis    for 10 minutes from 2026-11-23 10:00: admits 284 of 324 requests (local: instances share the limit)
 	//   proposal         token-bucket 74/1m burst 3: with 20 % headroom, denies 0 % of requests and 0 % of clients
 	//                    based on 59m45s; other hours and days may have more traffic
+	//       candidate := algorithms.TokenBucket(74, time.Minute).WithBurst(3)
 	//       {
 	//       	Name:      "orders", // the fields that are not here stay as they are
 	//       	Limit:     algorithms.TokenBucket(60, time.Minute).WithBurst(2),
-	//       	Candidate: new(algorithms.TokenBucket(74, time.Minute).WithBurst(3)),
+	//       	Candidate: &candidate,
 	//       }
 }
 

@@ -48,17 +48,17 @@ func (p *replay) answer(r *policyReport, i int, found [goals]*search, points []p
 // override. A candidate is tried only where Policy.Limit holds, so the limit of a plan
 // replaces the old one.
 func (p *replay) code(s *series, l algorithms.Limit) string {
-	var b strings.Builder
-	policy := p.engine.policies[s.policy]
+	b, candidate, policy := new(strings.Builder), "", p.engine.policies[s.policy]
 	const before = "var _ = ratelimit.Policy"
-	fmt.Fprintf(&b, before+"{\n\tName: %q, // the fields that are not here stay as they are\n", s.policy)
+	fmt.Fprintf(b, before+"{\n\tName: %q, // the fields that are not here stay as they are\n", s.policy)
 	switch {
 	case policy == nil:
-		fmt.Fprintf(&b, "\tLimit: %s,\n", goLimit(l))
+		fmt.Fprintf(b, "\tLimit: %s,\n", goLimit(l))
 	case policy.Limit == s.limit && policy.Shadow:
-		fmt.Fprintf(&b, "\tShadow: true,\n\tLimit: %s,\n", goLimit(l))
+		fmt.Fprintf(b, "\tShadow: true,\n\tLimit: %s,\n", goLimit(l))
 	case policy.Limit == s.limit:
-		fmt.Fprintf(&b, "\tLimit: %s,\n\tCandidate: new(%s),\n", goLimit(s.limit), goLimit(l))
+		candidate = fmt.Sprintf("candidate := %s\n", goLimit(l))
+		fmt.Fprintf(b, "\tLimit: %s,\n\tCandidate: &candidate,\n", goLimit(s.limit))
 	default:
 		var tiers []string
 		for tier, limit := range policy.Tiers {
@@ -70,14 +70,14 @@ func (p *replay) code(s *series, l algorithms.Limit) string {
 			return ""
 		}
 		slices.Sort(tiers)
-		fmt.Fprintf(&b, "\tTiers: map[string]algorithms.Limit{\n%s\t},\n", strings.Join(tiers, ""))
+		fmt.Fprintf(b, "\tTiers: map[string]algorithms.Limit{\n%s\t},\n", strings.Join(tiers, ""))
 	}
 	b.WriteString("}")
 	text, err := format.Source([]byte(b.String()))
 	if err != nil { // a name that no limiter accepts
-		return b.String()
+		return candidate + b.String()
 	}
-	return strings.TrimPrefix(string(text), before)
+	return candidate + strings.TrimPrefix(string(text), before)
 }
 
 // goLimit returns the Go expression of a limit.

@@ -279,7 +279,7 @@ func TestOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"11,200 requests", "1 of 11,201 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.100", "Candidate: new(algorithms.TokenBucket(45, time.Minute).WithBurst(12))"} {
+	for _, want := range []string{"11,200 requests", "1 of 11,201 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.100", "candidate := algorithms.TokenBucket(45, time.Minute).WithBurst(12)", "Candidate: &candidate"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got no %q in\n%s", want, out.String())
 		}
