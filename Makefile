@@ -88,16 +88,17 @@ test-386: redis ## run the fast tests of the library on 32 bits, if the machine 
 	*) echo "make test-386: internal/luasource fails on 32 bits" >&2; exit 1 ;; \
 	esac
 
-test-routers: redis ## test the recipes, and the documented lines for each stack with the real framework
+test-routers: redis ## test the recipes, OpenTelemetry, and the documented lines for each stack with the real framework
 	go -C internal/routers test ./...
 	go -C examples/recipes test ./...
+	go -C middleware/otelmetrics test ./...
 
 # The go command gets an older version by itself, where it can be had.
 OLDEST := go$(shell sed -n 's/^go //p' go.mod)
 
 test-oldest: redis ## run the fast tests with the oldest Go that go.mod allows, if it can be had
 	@if ! GOTOOLCHAIN=$(OLDEST) go version >/dev/null 2>&1; then echo "make test-oldest: $(OLDEST) cannot be had here, so it was not tested" >&2; \
-	else set -x; GOTOOLCHAIN=$(OLDEST) go test -short ./... && GOTOOLCHAIN=$(OLDEST) go -C examples/recipes test ./...; fi
+	else set -x; GOTOOLCHAIN=$(OLDEST) go test -short ./... && for dir in examples/recipes middleware/otelmetrics; do GOTOOLCHAIN=$(OLDEST) go -C $$dir test ./... || exit 1; done; fi
 
 # The flag leaves go.mod alone.
 test-newest: redis ## run the fast tests with the newest versions of all dependencies
