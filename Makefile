@@ -29,7 +29,7 @@ NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -pa
 
 .DEFAULT_GOAL := help
 .PHONY: help run observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
-	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck fuzz bench bench-smoke mutants soak late herd herd-real outage mod \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants soak late herd herd-real outage mod \
 	check check-lint check-test check-long check-clients
 
 help: ## list the targets
@@ -158,7 +158,18 @@ vet: ## run go vet, also in nested modules
 	go vet ./...
 	@for dir in $(NESTED); do (set -x; go -C $$dir vet ./...) || exit 1; done
 
-lint: staticcheck luacheck ## run staticcheck and luacheck
+# Tools with the versions of internal/release/go.mod.
+TOOL := go tool -modfile=internal/release/go.mod
+
+lint: staticcheck luacheck actionlint ## run staticcheck, luacheck and actionlint
+
+actionlint:
+	$(TOOL) actionlint
+
+# A file proxy serves the checkout, so the checks need the network only for the database of vulnerabilities.
+release-check: mod ## check what a release promises: API, licences, module files, an adopter's first minutes, vulnerabilities
+	go -C internal/release test -count=1 ./...
+	go -C internal/release run .
 
 staticcheck:
 	go run $(STATICCHECK) ./...
@@ -214,7 +225,7 @@ check: ## run everything that a change must pass
 	@.ci/run
 
 # The jobs of CI. Each runs by itself, too.
-check-lint: fmt-check mod vet cross lint
+check-lint: fmt-check mod vet cross lint release-check
 check-test: test test-short test-race test-386 test-routers test-lab
 check-long: test-long test-valkey test-oldest
 check-clients: test-e2e test-clients bench-smoke
