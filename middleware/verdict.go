@@ -1,11 +1,12 @@
 // The third stage: the verdict. evidence.conclude is pure: it reads no clock,
 // asks no limiter, and changes only the verdict. request.conclude collects the
-// evidence, and adds the jitter, which depends on the time.
+// evidence, and adds the slot and the jitter, which depend on the time
+// (retry_after.go). fail.go has the verdict where the limiter could not answer, and
+// respond.go writes the verdict into the response.
 
 package ratelimit
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -200,37 +201,6 @@ func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithm
 		p.Banned, p.Decision = true, checks[a.ban].Decision
 	}
 	return own
-}
-
-// fail concludes without the limiter's answers.
-func (e *evidence) fail(v *Verdict) refusal {
-	v.RetryAfter = 0
-	switch {
-	case errors.Is(e.err, algorithms.ErrInvalid):
-		v.Degraded = false
-		return refusal{err: e.err, status: http.StatusInternalServerError, outcome: OutcomeInvalid}
-	case e.ended:
-		// The client has hung up. Serving the request would be a way around the
-		// limits for clients that hang up at once.
-		v.Degraded = false
-		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeCancelled}
-	case e.failsClosed():
-		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeFailedClosed}
-	}
-	v.Allowed = true
-	for i := range v.Policies {
-		v.Policies[i].Decision.Allowed = true
-	}
-	return refusal{err: e.err, outcome: OutcomeFailedOpen}
-}
-
-func (e *evidence) failsClosed() bool {
-	for i := range e.checks {
-		if e.checks[i].Fail == algorithms.FailClosed { // no shadow's
-			return true
-		}
-	}
-	return false
 }
 
 // refuse makes v the verdict of a request without a decision.

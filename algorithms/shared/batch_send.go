@@ -8,12 +8,7 @@ import (
 	"context"
 	"math/bits"
 	"slices"
-	"strconv"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/penstock-go/penstock/lua"
 )
 
 // started is the instant from which monotonic instants count.
@@ -95,87 +90,6 @@ func (b *batch) scriptOf(g *group) *script {
 	b.scripts = slices.Grow(b.scripts, 1)[:n+1] // with the buffers of an earlier script
 	return &b.scripts[n]
 }
-
-// again makes the commands of the scripts that are to be sent once more. Redis
-// has executed no part of them.
-func (b *batch) again() {
-	clear(b.trips)
-	b.trips = b.trips[:0]
-	if b.expired() {
-		return
-	}
-	for i := range b.scripts {
-		s := &b.scripts[i]
-		err, name := s.cmd.Err(), "evalsha"
-		if err == nil || s.refused || !troubleOf(err).retry {
-			continue
-		}
-		s.refused = true
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			b.lane.redis.report.loads.Add(1)
-			name = "eval"
-		}
-		b.command(s, name)
-	}
-}
-
-var scriptDigest, scriptSource = []byte(lua.Digest), []byte(lua.Source())
-
-// command makes the command that runs a script of the batch, for the next trip.
-func (b *batch) command(s *script, name string) {
-	b.lane.redis.counts.scripts.Add(1)
-	s.name = scriptName{batch: b, text: scriptDigest}
-	if name == "eval" {
-		s.name.text = scriptSource
-	}
-	s.now = b.now
-	s.nowText.text = strconv.AppendInt(s.nowText.text[:0], s.now, 10)
-	s.args = append(s.args[:0], name, &s.name, len(s.keys))
-	for i := range s.keys {
-		s.args = append(s.args, &s.keys[i])
-	}
-	s.args = append(s.args, s.packed, s.takes)
-	if s.now > 0 || len(s.checks) > 0 {
-		s.args = append(s.args, &s.nowText)
-	}
-	if len(s.checks) > 0 {
-		s.args = append(s.args, s.checks)
-	}
-	s.cmd = redis.NewCmd(b.ctx, s.args...)
-	s.cmd.SetFirstKeyPos(3)
-	b.trips = append(b.trips, once{s.cmd})
-}
-
-// A scriptName is the digest or the source of a script, as an argument of a
-// command. A client that reads it may send it.
-type scriptName struct {
-	batch *batch
-	text  []byte
-	sent  int64 // µs, monotonic: when it was written; 0: unknown
-}
-
-// MarshalBinary is called by go-redis when it writes the command. For a batch
-// that has ended unsent it returns no name. Redis then knows no such script, and
-// other commands on the connection are not harmed.
-func (n *scriptName) MarshalBinary() ([]byte, error) {
-	if n.batch.send() {
-		n.sent = monotonic()
-		return n.text, nil
-	}
-	return nil, nil
-}
-
-// String is for clients that write or trace commands as text.
-func (n *scriptName) String() string {
-	text, _ := n.MarshalBinary()
-	return string(text)
-}
-
-// once keeps go-redis from sending a command again after a failure in which
-// Redis may have executed it.
-type once struct{ *redis.Cmd }
-
-func (once) NoRetry() bool { return true }
 
 // read gives every group its answer or its error. It returns what the trips say
 // of Redis: an error that blames Redis, if there is one. The client never

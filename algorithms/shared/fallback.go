@@ -62,7 +62,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // A primary is the limiter that all instances share. Its allow keeps a
@@ -169,14 +168,6 @@ func callersFault(ctx context.Context, err error) error {
 		return err
 	}
 	return ctx.Err()
-}
-
-// share returns the part of a limit that this process admits alone.
-func (f *fallback) share(whole *step.Limit) step.Limit {
-	if f.percent > 0 {
-		return whole.Share(f.percent, 100)
-	}
-	return whole.Share(1, f.instances.Load())
 }
 
 // ready returns nil if the primary can decide, and otherwise the reason. It

@@ -147,6 +147,14 @@ func (f *fallback) add(p *part, it *item) {
 	}
 }
 
+// share returns the part of a limit that this process admits alone.
+func (f *fallback) share(whole *step.Limit) step.Limit {
+	if f.percent > 0 {
+		return whole.Share(f.percent, 100)
+	}
+	return whole.Share(1, f.instances.Load())
+}
+
 // localCheck returns the check of an item for the memory, with this process's
 // share of the limit. It reports whether the memory can read the item's receipt:
 // it cannot if the share has another algorithm now.

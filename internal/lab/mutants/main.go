@@ -44,7 +44,7 @@ var parts = []part{
 	{"step", []string{"algorithms/internal/step/*.go"}, [][]string{testSteps, testTwins, testAll}},
 	{"memory", []string{"algorithms/memory*.go"}, [][]string{testSteps, testAll}},
 	{"lua", []string{"lua/*.lua"}, [][]string{testTwins, testAll}},
-	{"redis", []string{"algorithms/shared/redis_call.go", "algorithms/shared/redis_key.go", "algorithms/shared/batch*.go"},
+	{"redis", []string{"algorithms/shared/redis_slots.go", "algorithms/shared/redis_key.go", "algorithms/shared/batch*.go"},
 		[][]string{testTwins, testShared, testAll}},
 	{"fallback", []string{"algorithms/shared/fallback*.go"}, [][]string{{"-run", "Fallback|Spent|Ledger|Circuit|Seen", "./algorithms/shared"}, testShared, testAll}},
 	{"lease", []string{"algorithms/lease/*.go"}, [][]string{{"-short", "./algorithms/lease"}, testLeases}},

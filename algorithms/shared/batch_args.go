@@ -1,0 +1,249 @@
+// The arguments of the Lua script: lua/prelude.lua has the layout.
+
+package shared
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// A script is the groups of one slot as the Lua script takes them.
+type script struct {
+	groups  []*group     // once packed, in the order of the answers
+	tallies []keyTally   // of the first keys, one each
+	calls   []*group     // of several takes, each alone on its key
+	rest    []*group     // other groups
+	keys    []scriptText // distinct
+	keyText []byte       // of all keys
+	index   map[string]uint16
+	limits  []step.Limit // distinct
+	packed  []byte       // limits
+	takes   []byte
+	checks  []byte
+	now     int64 // µs: of the decisions; 0: the server's
+	nowText scriptText
+	args    []any
+	name    scriptName // an argument
+	refused bool       // and was sent again
+	cmd     *redis.Cmd
+	clock   func() time.Time
+}
+
+// A scriptText is an argument that needs no allocation, because a pointer to it
+// becomes an any. Go-redis writes the result of MarshalBinary; hooks that trace
+// commands show the result of String.
+type scriptText struct{ text []byte }
+
+// MarshalBinary implements [encoding.BinaryMarshaler].
+func (t *scriptText) MarshalBinary() ([]byte, error) { return t.text, nil }
+
+func (t *scriptText) String() string { return string(t.text) }
+
+// A keyTally is the groups that are one take each, all of the same cost from one
+// key under one limit.
+type keyTally struct {
+	limit, times uint16
+	cost         uint32
+	first, last  *group // linked by their next
+}
+
+// reset empties s, and keeps its buffers.
+func (s *script) reset() {
+	clear(s.index)
+	*s = script{
+		groups: s.groups[:0], tallies: s.tallies[:0], calls: s.calls[:0], rest: s.rest[:0],
+		keys: s.keys[:0], keyText: s.keyText[:0], index: s.index, limits: s.limits[:0],
+		packed: s.packed[:0], takes: s.takes[:0], checks: s.checks[:0], args: s.args[:0], nowText: scriptText{s.nowText.text[:0]},
+	}
+}
+
+// pack writes the arguments of the script. Takes that are alone on their keys come
+// first, because they are most checks.
+func (s *script) pack(clock func() time.Time) {
+	s.clock = clock
+	s.rest = slices.DeleteFunc(append(s.rest, s.groups...), s.addToTally)
+	s.rest = slices.DeleteFunc(s.rest, s.addToCalls)
+	s.groups = s.groups[:0]
+	for i := range s.tallies {
+		for g := s.tallies[i].first; g != nil; g = g.next {
+			s.groups = append(s.groups, g)
+		}
+	}
+	s.groups = append(append(s.groups, s.calls...), s.rest...)
+	s.packTakes()
+	if len(s.rest) > 0 {
+		s.checks = binary.LittleEndian.AppendUint16(s.checks, uint16(len(s.keys)))
+	}
+	for _, g := range s.rest {
+		s.packGroup(g)
+	}
+}
+
+// addToTally adds a group to the tally of its key, and reports whether it did:
+// only a lone take whose key has no other tally can be in a tally.
+func (s *script) addToTally(g *group) bool {
+	it := g.items[0]
+	if len(g.items) > 1 || it.Op != step.Take || g.denied > 0 || !it.Limit.Row.Counted {
+		return false
+	}
+	limit, i := s.limitIndex(it), int(s.keyIndex(it.key))-1
+	if i == len(s.tallies) {
+		s.tallies = append(s.tallies, keyTally{limit: limit, times: 1, cost: uint32(it.Cost), first: g, last: g})
+		return true
+	}
+	t := &s.tallies[i]
+	if t.limit != limit || t.cost != uint32(it.Cost) {
+		return false
+	}
+	t.last.next, t.last = g, g
+	t.times++
+	return true
+}
+
+// addToCalls adds a group of several takes, and reports whether it did: each must
+// have a key that the script does not use yet.
+func (s *script) addToCalls(g *group) bool {
+	if len(g.items) < 2 || g.denied > 0 {
+		return false
+	}
+	for i, it := range g.items {
+		if it.Op != step.Take || !it.Limit.Row.Counted || it.Home != &g.items[i].Item {
+			return false
+		}
+		if _, used := s.index[it.key]; used {
+			return false
+		}
+	}
+	for _, it := range g.items {
+		s.keyIndex(it.key)
+	}
+	s.calls = append(s.calls, g)
+	return true
+}
+
+// packTakes writes the tallies and the calls. Equal neighbours share one entry.
+func (s *script) packTakes() {
+	for i := 0; i < len(s.tallies); {
+		t := &s.tallies[i]
+		n := alike(s.tallies[i:], func(other *keyTally) bool {
+			return t.times == other.times && t.limit == other.limit && t.cost == other.cost
+		})
+		s.packTake(n, t.times, t.limit, t.cost)
+		i += n
+	}
+	for i := 0; i < len(s.calls); {
+		first := s.calls[i].items
+		n := alike(s.calls[i:], func(other **group) bool {
+			return slices.EqualFunc(first, (*other).items, func(a, b *item) bool { return a.Cost == b.Cost && a.Limit == b.Limit })
+		})
+		s.packTake(n, 0, uint16(len(first)), 0)
+		for _, it := range first {
+			s.takes = binary.LittleEndian.AppendUint16(s.takes, s.limitIndex(it))
+			s.takes = binary.LittleEndian.AppendUint32(s.takes, uint32(it.Cost))
+		}
+		i += n
+	}
+}
+
+// alike returns how many elements of rest, from the first on, are like the first.
+func alike[T any](rest []T, like func(*T) bool) (n int) {
+	for n = 1; n < len(rest) && like(&rest[n]); n++ {
+	}
+	return n
+}
+
+func (s *script) packTake(alike int, times, limit uint16, cost uint32) {
+	s.takes = binary.LittleEndian.AppendUint16(s.takes, uint16(alike))
+	s.takes = binary.LittleEndian.AppendUint16(s.takes, times)
+	s.takes = binary.LittleEndian.AppendUint16(s.takes, limit)
+	s.takes = binary.LittleEndian.AppendUint32(s.takes, cost)
+}
+
+func (s *script) packGroup(g *group) {
+	le := binary.LittleEndian
+	s.checks = le.AppendUint16(s.checks, uint16(len(g.items)))
+	s.checks = le.AppendUint16(s.checks, uint16(g.denied))
+	for _, it := range g.items {
+		s.checks = append(s.checks, byte(it.Op))
+		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
+		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
+		s.checks = le.AppendUint32(s.checks, uint32(it.Cost))
+		switch it.Op {
+		case step.TrialInstead:
+			s.checks = le.AppendUint16(s.checks, it.except)
+		case step.Return, step.Renew:
+			s.packReceipt(&it.Receipt)
+		}
+		if it.Limit.Row.TakesApart {
+			s.packID(it)
+		}
+	}
+}
+
+func (s *script) packReceipt(r *step.Receipt) {
+	s.checks = appendDouble(s.checks, r.T)
+	s.checks = binary.LittleEndian.AppendUint32(s.checks, uint32(r.N))
+	s.checks = appendDouble(s.checks, r.F)
+}
+
+// packID writes the id of a take: a new id, or the id of the take that a
+// settlement is about.
+func (s *script) packID(it *item) {
+	id, last := it.ID, int64(0)
+	if it.Op.Reads() {
+		id, last = it.Receipt.ID, it.Receipt.Last
+	}
+	s.checks = appendDouble(s.checks, id)
+	s.checks = binary.LittleEndian.AppendUint32(s.checks, uint32(last))
+}
+
+// keyIndex returns the place of a key among the script's, from 1.
+func (s *script) keyIndex(key string) uint16 {
+	if i, ok := s.index[key]; ok {
+		return i
+	}
+	if s.index == nil {
+		s.index = make(map[string]uint16)
+	}
+	begin := len(s.keyText)
+	s.keyText = append(s.keyText, key...)
+	s.keys = append(s.keys, scriptText{s.keyText[begin:]})
+	s.index[key] = uint16(len(s.keys))
+	return uint16(len(s.keys))
+}
+
+// limitIndex returns the place of an item's limit among the script's, from 1. Batches
+// have few different limits, so they are compared one by one.
+func (s *script) limitIndex(it *item) uint16 {
+	l := &it.Limit
+	if i := slices.Index(s.limits, *l); i >= 0 {
+		return uint16(i + 1)
+	}
+	s.limits = append(s.limits, *l)
+	s.packed = append(s.packed, l.Row.Tag...)
+	for _, v := range [...]int64{l.R, l.W, l.Burst, l.Cap, l.Window} {
+		s.packed = appendDouble(s.packed, v)
+	}
+	var turns []int64
+	if l.Calendar != nil {
+		// The turns around this process's clock. The script decides by its own clock
+		// which of them have come.
+		turns = l.Calendar.Around(s.clock().UnixMicro())[:]
+	}
+	s.packed = append(s.packed, byte(len(turns)))
+	for _, v := range turns {
+		s.packed = appendDouble(s.packed, v)
+	}
+	return uint16(len(s.limits))
+}
+
+// appendDouble appends an integer below 2^53 as Lua's number.
+func appendDouble(dst []byte, v int64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(v)))
+}

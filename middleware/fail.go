@@ -1,0 +1,46 @@
+// The verdict on a request that the limiter could not decide: Policy.Fail.
+//
+// The limiter of package shared applies Fail first (fallback_local.go): FailLocal checks
+// are decided in memory, and FailOpen checks pass. Then this file sees the errors that
+// are left: of FailClosed checks, of invalid checks, of requests that have ended, and of
+// limiters that do not know Fail.
+
+package ratelimit
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// fail concludes without the limiter's answers.
+func (e *evidence) fail(v *Verdict) refusal {
+	v.RetryAfter = 0
+	switch {
+	case errors.Is(e.err, algorithms.ErrInvalid):
+		v.Degraded = false
+		return refusal{err: e.err, status: http.StatusInternalServerError, outcome: OutcomeInvalid}
+	case e.ended:
+		// The client has hung up. Serving the request would be a way around the
+		// limits for clients that hang up at once.
+		v.Degraded = false
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeCancelled}
+	case e.failsClosed():
+		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeFailedClosed}
+	}
+	v.Allowed = true
+	for i := range v.Policies {
+		v.Policies[i].Decision.Allowed = true
+	}
+	return refusal{err: e.err, outcome: OutcomeFailedOpen}
+}
+
+func (e *evidence) failsClosed() bool {
+	for i := range e.checks {
+		if e.checks[i].Fail == algorithms.FailClosed { // no shadow's
+			return true
+		}
+	}
+	return false
+}
