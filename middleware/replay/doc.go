@@ -32,20 +32,6 @@
 // that settles can log "settled": [{"at": time, "policy": name, "units": -5}]. Files may be
 // compressed by gzip. Lines may be a minute out of order, and files may overlap.
 //
-// # A service without a program
-//
-// Three files can describe a service whose limits are not in your program:
-//
-//	-routes    one route on each line: GET /v1/orders/{id}
-//	-policies  [{"name": "orders", "key": ["user", "address"], "per_route": true, "limit": "60/1m burst 10",
-//	             "routes": ["GET /v1/orders/{id}"], "tiers": {"pro": "600/1m"}, "costs": {"GET /v1/orders/{id}": 2},
-//	             "charge_if": [401], "fail": "closed", "capacity": false, "shadow": false, "candidate": "90/1m"}]
-//	-tiers     one user on each line: merchant-7 pro
-//
-// A policy needs a name and a limit. Without routes it counts every request, and the
-// route "unmatched" stands for requests that no route serves. The key is the first that a
-// request has; "all" counts all clients together, and the default is the address.
-//
 // # Proposals
 //
 // A proposal is the smallest limit that denies at most -deny-clients of the clients, and
@@ -61,10 +47,11 @@
 // As JSON, durations are in seconds, and shares are parts of 1. The main fields are:
 //
 //	requests, bad_lines, late_lines, unmatched, unlimited, refused (by status), policies
-//	policies[]    policy, route, limit, results, smallest, proposal, note
+//	policies[]    policy, route, limit, results, smallest, proposal, note, minutes
 //	  results[]   limit, requests, denied, denied_share, keys, denied_keys, longest_wait; first of the policy's limit
 //	  smallest[]  of ("requests" or "clients"), under, limit
 //	  proposal    limit, denied_requests, denied_clients, code; missing if note says why
+//	  minutes[]   minute (since 1970), requests, denied; of the policy's limit
 //
 // # Memory
 //

@@ -123,21 +123,10 @@ func ipOf(address string) (string, bool) {
 	return address, err == nil
 }
 
-// An identity is the context of requests. It names the user of the log, and the route
-// that mount has found.
+// An identity is the context of requests. It names the user of the log.
 type identity struct {
 	context.Context
 	keyfunc.Identity
-	route string
-}
-
-type routeKey struct{}
-
-func (i *identity) Value(key any) any {
-	if key == (routeKey{}) {
-		return i.route
-	}
-	return i.Context.Value(key)
 }
 
 // A reply is a response that no client reads.

@@ -37,7 +37,7 @@ func lookup(context.Context, string) (keyfunc.Identity, error) { panic("a replay
 
 // A service replays its access logs instead of serving:
 //
-//	service -replay access.log access.log.1.gz -svg chart.svg
+//	service -replay access.log access.log.1.gz
 func ExampleFlags() {
 	flags := flag.NewFlagSet("service", flag.ExitOnError)
 	logs := replay.Flags(flags)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+	chimiddleware "github.com/go-chi/chi/v5/middleware"
 
 	"github.com/penstock-go/penstock/middleware"
 )
@@ -91,7 +92,11 @@ func (e *engine) mux(of *http.ServeMux) http.Handler {
 // router returns a router with the routes and the middlewares of a router of chi, and
 // without its handlers. A HEAD counts as a GET.
 func (e *engine) router(of *chi.Mux) http.Handler {
-	r := newRouter(e, of.NotFoundHandler(), of.MethodNotAllowedHandler(), of.Middlewares()...)
+	r := chi.NewRouter()
+	r.Use(chimiddleware.GetHead)
+	r.Use(of.Middlewares()...)
+	r.NotFound(e.stray(of.NotFoundHandler()))
+	r.MethodNotAllowed(e.stray(of.MethodNotAllowedHandler()))
 	_ = chi.Walk(of, func(method, route string, h http.Handler, all ...func(http.Handler) http.Handler) error {
 		inline := r.With(all[len(of.Middlewares()):]...)
 		h = e.endpoint(h)
@@ -105,6 +110,15 @@ func (e *engine) router(of *chi.Mux) http.Handler {
 		e.open = true
 		r.ServeHTTP(w, req)
 	})
+}
+
+// stray returns a handler that counts a request without a route.
+func (e *engine) stray(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		e.strays++
+		e.open = false
+		next(w, r)
+	}
 }
 
 // endpoint returns what serves a route: a Middleware's handler, or nothing.

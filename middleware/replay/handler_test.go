@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -87,7 +88,7 @@ func TestHandlers(t *testing.T) {
 					return ratelimit.Must(ratelimit.New(l, nil, ratelimit.Policy{Name: name, Limit: algorithms.FixedWindow(100, time.Hour)})).Handler
 				}), nil
 			}
-			r := reportOf(t, service, requestsOf("GET /orders/1", "GET /orders/2", "GET /free", "GET /both", "GET /nothing"))
+			r := reportOf(t, service, requestsOf("GET /orders/1", "GET /orders/2", "GET /free", "GET /both", "GET /nothing"), Options{})
 			got := make(map[string]int64)
 			for _, p := range r.Policies {
 				got[p.Policy] = p.Results[0].Requests
@@ -118,7 +119,7 @@ func TestForeignHandlers(t *testing.T) {
 		"no policy": {func(algorithms.Limiter) (http.Handler, error) { return http.NewServeMux(), nil }, "no Middleware"},
 		"error":     {func(algorithms.Limiter) (http.Handler, error) { return nil, failed }, "replay: failed"},
 	} {
-		if err := run(t, tt.service, requestsOf("GET /"), io.Discard); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := run(t, tt.service, requestsOf("GET /"), io.Discard, Options{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %s in it", name, err, tt.want)
 		}
 	}
@@ -126,7 +127,7 @@ func TestForeignHandlers(t *testing.T) {
 		mux := http.NewServeMux()
 		mux.Handle("/", http.StripPrefix("/v1", limit(l)))
 		return mux, nil
-	}, requestsOf("GET /v1"))
+	}, requestsOf("GET /v1"), Options{})
 	if fmt.Sprint(r.Unmet) != "[hidden]" || r.Unlimited != 1 {
 		t.Errorf("got %v unmet and %d unlimited, want the hidden policy and 1", r.Unmet, r.Unlimited)
 	}
@@ -140,7 +141,7 @@ func TestUsersOfLog(t *testing.T) {
 			t.Error("the lookup was called")
 			return keyfunc.Identity{}, keyfunc.ErrUnknown
 		}),
-		"user": keyfunc.User(func(context.Context) (keyfunc.Identity, bool) { return keyfunc.Identity{}, false }),
+		"user": keyfunc.User(noUser),
 	}
 	for name, key := range keys {
 		service := func(l algorithms.Limiter) (http.Handler, error) {
@@ -154,7 +155,7 @@ func TestUsersOfLog(t *testing.T) {
 		}
 		one := requestsOf("GET /", "GET /", "GET /", "GET /")
 		log := strings.ReplaceAll(one, `"address"`, `"user":"ann b","address"`) + strings.ReplaceAll(one, `"address"`, `"user":"bob","address"`) + one
-		r := reportOf(t, service, log, "-tiers", write(t, "tiers", "bob pro\n"))
+		r := reportOf(t, service, log, Options{Tiers: map[string]string{"bob": "pro"}})
 		if r.Refused[http.StatusTooManyRequests] != 4 || r.Refused[http.StatusUnauthorized] != 4 {
 			t.Errorf("%s: got refusals %v, want 3 of one user and 1 of the other, and 4 without a user", name, r.Refused)
 		}
@@ -184,7 +185,7 @@ func TestServerOnly(t *testing.T) {
 	}
 	log := strings.Repeat(requestsOf("GET /ban"), 2) + requestsOf(requests...) + requestsOf("GET /queue", "GET /queue", "GET /queue")
 	begun := time.Now()
-	r := reportOf(t, service, log)
+	r := reportOf(t, service, log, Options{})
 	// Of three requests in the first second, two are denied, and bring a ban of a minute.
 	if got, want := r.Refused[http.StatusTooManyRequests], 2+59; got != want || time.Since(begun) > deadline {
 		t.Errorf("got %d denials after %v, want %d at once", got, time.Since(begun), want)
@@ -194,8 +195,8 @@ func TestServerOnly(t *testing.T) {
 // TestOptions: the error reports every misconfiguration, and 0 is a number in flags.
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	err := Run(t.Context(), nil, &Options{Format: "xml", DenyClients: 101, Headroom: 1e9, RoutesFile: "r", TiersFile: "/nonexistent/tiers"})
-	for _, want := range []string{"no files", `"xml"`, "policies", "no handler", "clients to deny", "headroom", "/nonexistent/tiers"} {
+	err := Run(t.Context(), nil, &Options{Format: "xml", DenyClients: 101, Headroom: 1e9})
+	for _, want := range []string{"no files", `"xml"`, "clients to deny", "headroom"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s in it", err, want)
 		}
@@ -213,6 +214,14 @@ func TestOptions(t *testing.T) {
 		if got := tt.o.targets(); got != tt.want {
 			t.Errorf("%+v: got %v, want %v", tt.o, got, tt.want)
 		}
+	}
+	flags := flag.NewFlagSet("service", flag.ContinueOnError)
+	parsed := Flags(flags)
+	if err := flags.Parse([]string{"-deny-requests", "2", "-deny-clients", "10", "-headroom", "0"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := parsed.targets(), (targets{0.02, 0.1, 0}); got != want {
+		t.Errorf("flags: got %v, want %v", got, want)
 	}
 	var p percentage
 	if err := p.Set("0"); err != nil || p != none {
@@ -244,7 +253,7 @@ func TestCheckInMiddleware(t *testing.T) {
 		r.Get("/", served)
 		return r, nil
 	}
-	r := reportOf(t, service, requestsOf("GET /", "GET /"))
+	r := reportOf(t, service, requestsOf("GET /", "GET /"), Options{})
 	if len(r.Policies) != 2 || r.Policies[0].Policy != "checked" || r.Policies[0].Results[0].Requests != 1 {
 		t.Errorf("got %+v, want both policies, and one request of the inner one", r.Policies)
 	}

@@ -8,9 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
-	"strings"
 )
 
 // Options are the options of [Run].
@@ -24,9 +22,6 @@ type Options struct {
 	// Format is the format of the report: "text" or "json"; "" means text.
 	Format string
 
-	// SVG names a file for a chart of traffic, limits and denials; "" writes none.
-	SVG string
-
 	// DenyRequests and DenyClients are the shares, in per cent, that the smallest limits may
 	// deny. 0 means 1 %, and a negative number means none.
 	DenyRequests, DenyClients float64
@@ -34,10 +29,6 @@ type Options struct {
 	// Headroom, in per cent, is added to a proposal. 0 means 20 %, and a negative number
 	// means none.
 	Headroom float64
-
-	// PoliciesFile replaces the policies of the handler, RoutesFile its routes, and TiersFile
-	// replaces Tiers; "" replaces nothing. RoutesFile requires PoliciesFile.
-	PoliciesFile, RoutesFile, TiersFile string
 
 	// Stdin is a log for "-"; nil means os.Stdin.
 	Stdin io.Reader
@@ -53,19 +44,15 @@ const (
 )
 
 // Flags defines flags for all options that are texts or numbers, and returns the Options
-// that they set: -replay (Files; it may be repeated), -policies, -routes, -tiers, -format,
-// -svg, -deny-requests, -deny-clients and -headroom.
+// that they set: -replay (Files; it may be repeated), -format, -deny-requests,
+// -deny-clients and -headroom.
 func Flags(flags *flag.FlagSet) *Options {
 	o := &Options{}
 	flags.Func("replay", "replay this access `log`, instead of serving; - is the standard input", func(name string) error {
 		o.Files = append(o.Files, name)
 		return nil
 	})
-	flags.StringVar(&o.PoliciesFile, "policies", "", "replay the policies of this JSON `file`, instead of the program's")
-	flags.StringVar(&o.RoutesFile, "routes", "", "use the routes of this `file`, with one \"METHOD /path/{id}\" on each line, instead of the program's; requires -policies")
-	flags.StringVar(&o.TiersFile, "tiers", "", "read tiers from this `file`, with one \"USER TIER\" on each line")
 	flags.StringVar(&o.Format, "format", "text", "write the report in this `format`: text or json")
-	flags.StringVar(&o.SVG, "svg", "", "write a chart of traffic, limits and denials to this `file`")
 	o.DenyRequests, o.DenyClients, o.Headroom = defaultShare, defaultShare, defaultHeadroom
 	flags.Var((*percentage)(&o.DenyRequests), "deny-requests", "find the smallest limit that denies at most this `per-cent` of requests")
 	flags.Var((*percentage)(&o.DenyClients), "deny-clients", "find and propose the smallest limit that denies at most this `per-cent` of clients")
@@ -95,19 +82,13 @@ func (p *percentage) Set(text string) error {
 }
 
 // validate reports every misconfiguration.
-func (o *Options) validate(program bool) error {
+func (o *Options) validate() error {
 	var errs []error
 	if len(o.Files) == 0 {
 		errs = append(errs, errors.New("no files: name at least one log"))
 	}
 	if o.Format != "" && o.Format != "text" && o.Format != "json" {
 		errs = append(errs, fmt.Errorf("the format is %q; want text or json", o.Format))
-	}
-	if o.RoutesFile != "" && o.PoliciesFile == "" {
-		errs = append(errs, errors.New("a file of routes requires a file of policies"))
-	}
-	if !program && (o.PoliciesFile == "" || o.RoutesFile == "") {
-		errs = append(errs, errors.New("no handler: pass a function, or name files of policies and of routes"))
 	}
 	for _, f := range []struct {
 		name        string
@@ -124,29 +105,4 @@ func (o *Options) validate(program bool) error {
 func (o *Options) targets() targets {
 	part := func(value, otherwise float64) float64 { return max(0, cmp.Or(value, otherwise)) / 100 }
 	return targets{part(o.DenyRequests, defaultShare), part(o.DenyClients, defaultShare), part(o.Headroom, defaultHeadroom)}
-}
-
-// tiers returns the tiers of users.
-func (o *Options) tiers() (map[string]string, error) {
-	if o.TiersFile == "" {
-		return o.Tiers, nil
-	}
-	text, err := os.ReadFile(o.TiersFile)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
-	tiers := make(map[string]string)
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		switch words := strings.Fields(line); {
-		case len(words) == 0 || words[0][0] == '#':
-		case len(words) != 2:
-			errs = append(errs, fmt.Errorf("%s:%d: %q is not USER TIER", o.TiersFile, n, strings.TrimSpace(line)))
-		default:
-			tiers[words[0]] = words[1]
-		}
-	}
-	return tiers, errors.Join(errs...)
 }

@@ -3,7 +3,6 @@
 package replay
 
 import (
-	"cmp"
 	"fmt"
 	"go/format"
 	"slices"
@@ -14,7 +13,7 @@ import (
 )
 
 // answer completes the report on a series by what the search has found.
-func (p *replay) answer(r *policyReport, i int, found [goals]*search, points []point, proposed *trial) {
+func (p *replay) answer(r *policyReport, i int, found [goals]*search, proposed *trial) {
 	s := p.history.series[i]
 	if found[clients] == nil {
 		return
@@ -28,19 +27,16 @@ func (p *replay) answer(r *policyReport, i int, found [goals]*search, points []p
 		}
 		r.Smallest = append(r.Smallest, smallest)
 	}
-	points = append(points, point{s.limit.Requests(), r.Results[0].Share, float64(r.Results[0].Clients) / float64(s.keys)})
 	if l := proposed.limits[i]; l != zeroLimit {
-		t := p.history.pointOf(proposed, i, l.Requests())
-		points = append(points, t)
-		r.Proposal = &proposal{l.String(), t.requests, t.clients, p.code(s, l)}
+		r.Proposal = &proposal{
+			Limit:    l.String(),
+			Requests: float64(proposed.tallies[i].denied) / float64(s.tally.requests),
+			Clients:  float64(proposed.clients[i]) / float64(s.keys),
+			Code:     p.code(s, l),
+		}
 		r.Note = p.caution(s)
 	} else if r.Note = p.tooShort(s); r.Note == "" && !isCandidate(s.policy) {
 		r.Note = fmt.Sprintf("clients want more than a %v can count", s.limit.Algorithm())
-	}
-	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.n, b.n) })
-	points = slices.CompactFunc(points, func(a, b point) bool { return a.n == b.n })
-	for _, at := range points {
-		r.Curve = append(r.Curve, curvePoint{at.n, at.requests, at.clients})
 	}
 }
 

@@ -134,7 +134,7 @@ func (p *replay) conclude(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, points, err := p.history.search(ctx, p.spool, [goals]float64{p.goals.Requests, p.goals.Clients})
+	found, err := p.history.search(ctx, p.spool, [goals]float64{p.goals.Requests, p.goals.Clients})
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (p *replay) conclude(ctx context.Context) error {
 				r.Results = append(r.Results, resultOf(t.limits[i], s, &t.tallies[i], t.clients[i]))
 			}
 		}
-		p.answer(&r, i, found[i], points[i], proposed)
+		p.answer(&r, i, found[i], proposed)
 		p.report.Policies = append(p.report.Policies, r)
 	}
 	slices.SortStableFunc(p.report.Policies, func(a, b policyReport) int {

@@ -3,9 +3,8 @@ package replay
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
-	"encoding/xml"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -26,24 +25,52 @@ import (
 // A build is the function of a service.
 type build = func(algorithms.Limiter) (http.Handler, error)
 
-// run replays a log from the standard input. args are flags; without a function, they name files of policies and routes.
-func run(t *testing.T, service build, log string, out io.Writer, args ...string) error {
-	t.Helper()
-	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	o := Flags(flags)
-	if err := flags.Parse(append([]string{"-replay", "-"}, args...)); err != nil {
-		t.Fatal(err)
+// one returns a service whose only policy counts all requests. Its only route is path.
+func one(path string, p ratelimit.Policy) build {
+	return func(l algorithms.Limiter) (http.Handler, error) {
+		p.Name = "p"
+		m, err := ratelimit.New(l, nil, p)
+		if err != nil {
+			return nil, err
+		}
+		r := chi.NewRouter()
+		r.Use(m.Handler)
+		r.Get(path, served)
+		return r, nil
 	}
-	o.Stdin, o.Stdout, o.Stderr = strings.NewReader(log), out, io.Discard
-	return Run(t.Context(), service, o)
 }
 
+// limited returns a service with one limit, which its policy applies to each address.
+func limited(t *testing.T, limit string) build {
+	t.Helper()
+	return one("/orders/{id}", ratelimit.Policy{Limit: parsed(t, limit)})
+}
+
+func parsed(t *testing.T, limit string) algorithms.Limit {
+	t.Helper()
+	l, err := algorithms.ParseLimit(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// run replays a log from the standard input.
+func run(t *testing.T, service build, log string, out io.Writer, o Options) error {
+	t.Helper()
+	o.Files, o.Stdin, o.Stdout, o.Stderr = []string{"-"}, strings.NewReader(log), out, io.Discard
+	return Run(t.Context(), service, &o)
+}
+
+// noUser finds no user beside the log's.
+func noUser(context.Context) (keyfunc.Identity, bool) { return keyfunc.Identity{}, false }
+
 // reportOf replays a log.
-func reportOf(t *testing.T, service build, log string, args ...string) (r report) {
+func reportOf(t *testing.T, service build, log string, o Options) (r report) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := run(t, service, log, &out, append(args, "-format", "json")...); err != nil {
+	o.Format = "json"
+	if err := run(t, service, log, &out, o); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -99,14 +126,14 @@ func TestOutage(t *testing.T) {
 	for i := range 40 {
 		requests = append(requests, sent{30*time.Minute + time.Duration(i)*time.Second, 1})
 	}
-	log, routes := text(requests), write(t, "routes", "GET /orders/{id}\n")
-	for mode, want := range map[string]outage{
-		"open":   {Requests: 140, Admitted: 140, Beyond: 30},
-		"closed": {Requests: 140},
-		"local":  {Requests: 140, Admitted: 110},
+	log, candidate := text(requests), algorithms.FixedWindow(30, time.Minute)
+	for fail, want := range map[algorithms.FailureMode]outage{
+		algorithms.FailOpen:   {Requests: 140, Admitted: 140, Beyond: 30},
+		algorithms.FailClosed: {Requests: 140},
+		algorithms.FailLocal:  {Requests: 140, Admitted: 110},
 	} {
-		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":"fixed-window 20/1m","candidate":"fixed-window 30/1m","fail":%q}]`, mode))
-		r := reportOf(t, nil, log, "-policies", file, "-routes", routes)
+		mode := fail.String()
+		r := reportOf(t, one("/orders/{id}", ratelimit.Policy{Limit: algorithms.FixedWindow(20, time.Minute), Candidate: &candidate, Fail: fail}), log, Options{})
 		got := r.Policies[0].Outage
 		if start := got.Start.Sub(r.Start); start < 21*time.Minute || start > 30*time.Minute {
 			t.Errorf("%s: begins after %v, want minute 30 in it", mode, start)
@@ -127,9 +154,8 @@ func TestDisorder(t *testing.T) {
 	day := behaved(100, 10)
 	late := text(day[len(day)/2:]) + text(day[:len(day)/2])
 	late = strings.ReplaceAll(late, "T00:3", "T07:3")
-	file, routes := write(t, "policies", `[{"name":"p","limit":"60/1m"}]`), write(t, "routes", "GET /orders/{id}\n")
 	var out bytes.Buffer
-	if err := run(t, nil, late, &out, "-policies", file, "-routes", routes); err != nil {
+	if err := run(t, limited(t, "60/1m"), late, &out, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Do not trust", "no proposal      the log is out of order"} {
@@ -143,38 +169,17 @@ func TestDisorder(t *testing.T) {
 func TestTiersWithOneLimit(t *testing.T) {
 	t.Parallel()
 	log := strings.ReplaceAll(text(behaved(1000, 1)), `"address":"10.`, `"user":"10.`)
-	var tiers strings.Builder
+	tiers := make(map[string]string)
 	for client := range 1010 {
-		fmt.Fprintf(&tiers, "10.0.%d.%d %s\n", client>>8, client&255, []string{"a", "b"}[client%2])
+		tiers[fmt.Sprintf("10.0.%d.%d", client>>8, client&255)] = []string{"a", "b"}[client%2]
 	}
-	file := write(t, "policies", `[{"name":"p","key":["user"],"limit":"1/1m","tiers":{"a":"60/1m","b":"60/1m"}}]`)
-	r := reportOf(t, nil, log, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-tiers", write(t, "tiers", tiers.String()))
+	limit := algorithms.TokenBucket(60, time.Minute)
+	service := one("/orders/{id}", ratelimit.Policy{
+		Key: keyfunc.User(noUser), Limit: algorithms.TokenBucket(1, time.Minute), Tiers: map[string]algorithms.Limit{"a": limit, "b": limit},
+	})
+	r := reportOf(t, service, log, Options{Tiers: tiers})
 	if p := r.Policies[0].Proposal; p == nil || strings.Count(p.Code, "Tiers") != 1 || strings.Count(p.Code, "algorithms.TokenBucket") != 2 {
 		t.Errorf("got %+v, want one field with both tiers", p)
-	}
-}
-
-// TestBadChart: a chart that cannot be written does not cost the report.
-func TestBadChart(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	policies, routes := write(t, "policies", `[{"name":"p","limit":"1/1m"}]`), write(t, "routes", "GET /orders/{id}\n")
-	err := run(t, nil, text([]sent{{0, 1}}), &out, "-svg", "/nonexistent/chart.svg", "-policies", policies, "-routes", routes)
-	if err == nil || !strings.Contains(out.String(), "1 requests") {
-		t.Errorf("got %v and %q, want an error and a report", err, out.String())
-	}
-}
-
-// TestPoliciesFile: the error reports every mistake of the file.
-func TestPoliciesFile(t *testing.T) {
-	t.Parallel()
-	file := write(t, "policies", `[{"name":"a b","limit":"10","tiers":{"pro":"x"},"fail":"sometimes","typo":1,"routes":["GET /x"],"key":["cookie"]},
-		{"name":"p","limit":"1/1m","costs":{"GET /orders/{id}":-1},"charge_if":"401"},{"name":"p","limit":"1/1m"}]`)
-	err := run(t, nil, "", io.Discard, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"))
-	for _, want := range []string{`"a b"`, `limit "10"`, "tiers: pro", `"sometimes"`, `"typo"`, `"GET /x"`, `"cookie"`, "a letter", "-1", "charge_if", "is taken"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s in it", err, want)
-		}
 	}
 }
 
@@ -191,11 +196,25 @@ func TestCounts(t *testing.T) {
 		log.WriteString(line(i, "", "POST", "/login", []int{200, 401}[i%2]))
 		log.WriteString(line(i, "", "GET", "/stray", 404))
 	}
-	file := write(t, "policies", `[
-		{"name":"orders","key":["user","address"],"per_route":true,"limit":"fixed-window 6/1m","tiers":{"pro":"fixed-window 16/1m"},"costs":{"GET /orders/{id}":2},"routes":["GET /orders/{id}"]},
-		{"name":"login","limit":"fixed-window 3/1m","charge_if":[401],"routes":["POST /login"]},
-		{"name":"strays","key":["all"],"limit":"fixed-window 1/1m","routes":["unmatched"]}]`)
-	r := reportOf(t, nil, log.String(), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\nPOST /login\n"), "-tiers", write(t, "tiers", "bob pro\n"))
+	service := func(l algorithms.Limiter) (http.Handler, error) {
+		limit := func(p ratelimit.Policy) func(http.Handler) http.Handler {
+			return ratelimit.Must(ratelimit.New(l, nil, p)).Handler
+		}
+		r := chi.NewRouter()
+		r.With(limit(ratelimit.Policy{
+			Name: "orders", Key: keyfunc.Join(keyfunc.FirstOf(keyfunc.User(noUser), keyfunc.IP(nil)), keyfunc.Route()),
+			Limit: algorithms.FixedWindow(6, time.Minute), Tiers: map[string]algorithms.Limit{"pro": algorithms.FixedWindow(16, time.Minute)},
+			Cost: func(*http.Request) int64 { return 2 },
+		})).Get("/orders/{id}", served)
+		r.With(limit(ratelimit.Policy{
+			Name: "login", Limit: algorithms.FixedWindow(3, time.Minute), ChargeIf: func(status int) bool { return status == http.StatusUnauthorized },
+		})).Post("/login", served)
+		r.NotFound(limit(ratelimit.Policy{
+			Name: "strays", Key: keyfunc.Const("all"), Limit: algorithms.FixedWindow(1, time.Minute),
+		})(served).ServeHTTP)
+		return r, nil
+	}
+	r := reportOf(t, service, log.String(), Options{Tiers: map[string]string{"bob": "pro"}})
 	got := make(map[string]string)
 	for _, p := range r.Policies {
 		got[p.Policy+" "+p.Limit+" "+p.Route] = fmt.Sprintf("%d of %d", p.Results[0].Denied, p.Results[0].Requests)
@@ -220,14 +239,13 @@ func TestRedisMemory(t *testing.T) {
 	for i := range 1_000 {
 		requests = append(requests, sent{time.Duration(i) * 10 * time.Minute, 1})
 	}
-	file := write(t, "policies", `[{"name":"p","limit":"sliding-window-log 100/1m"}]`)
-	got := reportOf(t, nil, text(requests), "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n")).Policies[0].Redis.Bytes
+	got := reportOf(t, limited(t, "sliding-window-log 100/1m"), text(requests), Options{}).Policies[0].Redis.Bytes
 	if most := int64(100 + logBytes + 2*logEntry); got > most {
 		t.Errorf("got %d bytes, want at most %d", got, most)
 	}
 }
 
-// TestHead: a HEAD counts as a GET, costs as much, and runs no handler of the service. A route may end in a slash.
+// TestHead: a HEAD counts as a GET, and runs no handler of the service. A route may end in a slash.
 func TestHead(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -243,14 +261,9 @@ func TestHead(t *testing.T) {
 		}
 		return r, nil
 	}
-	if r := reportOf(t, s, log.String()); r.Unrouted != 0 {
-		t.Errorf("got %d requests without a route, want none", r.Unrouted)
-	}
-	policies := write(t, "policies", `[{"name":"p","per_route":true,"limit":"fixed-window 8/1m","costs":{"GET /a":9,"GET /b/":5}}]`)
-	for _, p := range reportOf(t, s, log.String(), "-policies", policies).Policies {
-		if p.Results[0].Denied != 1 {
-			t.Errorf("%s: got %d denied, want 1", p.Route, p.Results[0].Denied)
-		}
+	r := reportOf(t, s, log.String(), Options{})
+	if got := r.Policies[0].Results[0]; r.Unrouted != 0 || got.Denied != 3 {
+		t.Errorf("got %d requests without a route and %d denied, want 0 and 3", r.Unrouted, got.Denied)
 	}
 }
 
@@ -263,33 +276,23 @@ func TestAddresses(t *testing.T) {
 	} {
 		fmt.Fprintf(&log, `{"time":"2026-01-01T00:00:00Z","address":%q,"method":"GET","path":"/","status":200}`+"\n", address)
 	}
-	r := reportOf(t, nil, log.String(), "-policies", write(t, "policies", `[{"name":"p","limit":"1/1m"}]`), "-routes", write(t, "routes", "GET /\n"))
+	r := reportOf(t, limited(t, "1/1m"), log.String(), Options{})
 	if got := r.Policies[0].Results[0]; r.Unknown != 3 || got.Requests != 10 || got.Keys != 4 {
 		t.Errorf("got %d unknown addresses, %d requests and %d keys, want 3, 10 and 4", r.Unknown, got.Requests, got.Keys)
 	}
 }
 
-// TestOutput: the table and the chart tell what the report has.
+// TestOutput: the table tells what the report has.
 func TestOutput(t *testing.T) {
 	t.Parallel()
-	file := write(t, "policies", `[{"name":"orders","limit":"20/1m burst 5"}]`)
-	svg := write(t, "chart.svg", "")
 	var out bytes.Buffer
-	err := run(t, nil, text(behaved(100, 10))+"<bad>\n", &out, "-policies", file, "-routes", write(t, "routes", "GET /orders/{id}\n"), "-svg", svg)
-	if err != nil {
+	if err := run(t, limited(t, "20/1m burst 5"), text(behaved(100, 10))+"<bad>\n", &out, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"11,200 requests", "1 of 11,201 lines are bad", "<bad>", "token-bucket 20/1m burst 5", "fixed-window 20/1m", "denied most", "ip=10.0.0.100", "candidate := algorithms.TokenBucket(45, time.Minute).WithBurst(12)", "Candidate: &candidate"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got no %q in\n%s", want, out.String())
 		}
-	}
-	chart := readAll(t, svg)
-	if err := xml.Unmarshal(chart, new(struct{})); err != nil {
-		t.Errorf("the chart is no XML: %v", err)
-	}
-	if bytes.Contains(chart, []byte("href")) || bytes.Count(chart, []byte("<polyline")) != 2 {
-		t.Errorf("want a chart with two curves and without links:\n%.2000s", chart)
 	}
 }
 

@@ -60,7 +60,6 @@ type policyReport struct {
 	Outage     outage        `json:"outage"`
 	Proposal   *proposal     `json:"proposal,omitempty"`
 	Note       string        `json:"note,omitempty"` // why there is no proposal, or what it lacks
-	Curve      []curvePoint  `json:"curve,omitempty"`
 	Minutes    []minuteCount `json:"minutes"`
 }
 
@@ -130,11 +129,4 @@ type proposal struct {
 	Requests float64 `json:"denied_requests"` // share that it would have denied
 	Clients  float64 `json:"denied_clients"`
 	Code     string  `json:"code,omitempty"` // "": the limit is an override
-}
-
-// A curvePoint is what a limit of so many requests denies.
-type curvePoint struct {
-	Limit    int64   `json:"limit"`
-	Requests float64 `json:"denied_requests"`
-	Clients  float64 `json:"denied_clients"`
 }

@@ -31,12 +31,6 @@ const (
 	goals
 )
 
-// A point is what a limit of n requests denies.
-type point struct {
-	n                 int64
-	requests, clients float64 // shares
-}
-
 // A search looks for the smallest n in (lo, hi]. lo denies too much, and hi does not.
 type search struct {
 	series  *series
@@ -206,25 +200,22 @@ func (s *search) below(h *history, ids []keyID, g goal) int64 {
 	return lo
 }
 
-// search finds the smallest limits of all series for both goals, and the points that it
-// met on the way.
-func (h *history) search(ctx context.Context, s *spool, share [goals]float64) ([][goals]*search, [][]point, error) {
-	all, points := h.begin(share), make([][]point, len(h.series))
+// search finds the smallest limits of all series for both goals.
+func (h *history) search(ctx context.Context, s *spool, share [goals]float64) ([][goals]*search, error) {
+	all := h.begin(share)
 	for {
 		trials, tried := h.round(all)
 		if len(trials) == 0 {
-			return all, points, nil
+			return all, nil
 		}
 		if err := h.run(ctx, s, trials...); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for j, t := range trials {
 			for i, n := range tried[j] {
 				if n == 0 {
 					continue
 				}
-				p := h.pointOf(t, i, n)
-				points[i] = append(points[i], p)
 				for _, f := range all[i] {
 					f.learn(t.tallies[i].denied, int64(t.clients[i]), n, f == all[i][clients])
 				}
@@ -271,11 +262,6 @@ func (s *search) learn(denied, deniedClients, n int64, ofClients bool) {
 	default:
 		s.lo = max(s.lo, min(n, s.hi-1))
 	}
-}
-
-func (h *history) pointOf(t *trial, i int, n int64) point {
-	s := h.series[i]
-	return point{n, float64(t.tallies[i].denied) / float64(s.tally.requests), float64(t.clients[i]) / float64(s.keys)}
 }
 
 // calendarOf changes the number in the text of a limit: only the text names the zone.

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
 )
 
 // TestProposal: where the need of well-behaved clients is known, the proposal is that and the headroom, whatever the
@@ -21,16 +23,17 @@ func TestProposal(t *testing.T) {
 		"sliding-window-log 60/1m": need, "fixed-window 60/1m": need, "token-bucket 60/1m burst 10": 6 * need, "token-bucket 60/1m burst 120": need / 2,
 		"calendar-window 100/day": 4 * need,
 	}
-	var policies []string
+	var policies []ratelimit.Policy
 	limits := make(map[string]string)
 	for limit := range right {
 		name := fmt.Sprintf("p%d", len(policies))
 		limits[name] = limit
-		policies = append(policies, fmt.Sprintf(`{"name":%q,"limit":%q,"shadow":true}`, name, limit))
+		policies = append(policies, ratelimit.Policy{Name: name, Limit: parsed(t, limit), Shadow: true})
 	}
-	routes := write(t, "routes", "# all routes\nGET /orders/{id}\n")
-	file := write(t, "policies", "["+strings.Join(policies, ",")+"]")
-	r := reportOf(t, nil, text(behaved(100, need)), "-policies", file, "-routes", routes)
+	service := func(l algorithms.Limiter) (http.Handler, error) {
+		return ratelimit.Must(ratelimit.New(l, nil, policies...)).Handler(served), nil
+	}
+	r := reportOf(t, service, text(behaved(100, need)), Options{})
 	if len(r.Policies) != len(right) || r.Requests != 100*4*need+7_200 {
 		t.Fatalf("got %d policies and %d requests, want %d and all", len(r.Policies), r.Requests, len(right))
 	}
@@ -63,10 +66,8 @@ func TestSmallest(t *testing.T) {
 		requests = append(requests, sent{time.Duration(random.Int64N(int64(time.Hour))), client})
 	}
 	log := text(requests)
-	routes := write(t, "routes", "GET /orders/{id}\n")
 	replay := func(limit string) policyReport {
-		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q}]`, limit))
-		return reportOf(t, nil, log, "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
+		return reportOf(t, limited(t, limit), log, Options{DenyRequests: 2, DenyClients: 10}).Policies[0]
 	}
 	for _, limit := range []string{"token-bucket 60/1m burst 10", "sliding-window-counter 60/1m", "fixed-window 60/1m"} {
 		family, err := algorithms.ParseLimit(limit)
@@ -100,11 +101,7 @@ func TestSmallest(t *testing.T) {
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	log := text(behaved(10, 30)) + text([]sent{{time.Hour, 3}})
-	routes := write(t, "routes", "GET /orders/{id}\n")
-	replay := func(limit string) policyReport {
-		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q}]`, limit))
-		return reportOf(t, nil, log, "-policies", file, "-routes", routes).Policies[0]
-	}
+	replay := func(limit string) policyReport { return reportOf(t, limited(t, limit), log, Options{}).Policies[0] }
 	for _, beside := range replay("token-bucket 20/1m").Results {
 		if got := replay(beside.Limit).Results[0]; got != beside || got.Denied == 0 {
 			t.Errorf("got %+v beside, and %+v alone", beside, got)
@@ -120,13 +117,12 @@ func TestSmallestOfLargeNumbers(t *testing.T) {
 	for minute := range 2 { // in two neighbouring minutes
 		fmt.Fprintf(&log, `{"time":"2026-01-01T00:%02d:00Z","address":"192.0.2.1","method":"GET","path":"/a","status":200}`+"\n", 29+minute)
 	}
-	routes := write(t, "routes", "GET /a\n")
-	for limit, tt := range map[string]struct{ cost, want int }{
+	for limit, tt := range map[string]struct{ cost, want int64 }{
 		"sliding-window-log 100/1m": {6_000, 6_000}, "token-bucket 86400/24h": {60_013, 120_026}, "fixed-window 100/1m": {6_000, 6_000},
 		"token-bucket 86400/24h burst 864000": {600_011, 120_002}, "token-bucket 1/1m burst 1000": {100, 1},
 	} {
-		file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q,"costs":{"GET /a":%d}}]`, limit, tt.cost))
-		p := reportOf(t, nil, log.String(), "-policies", file, "-routes", routes).Policies[0]
+		service := one("/a", ratelimit.Policy{Limit: parsed(t, limit), Cost: func(*http.Request) int64 { return tt.cost }})
+		p := reportOf(t, service, log.String(), Options{}).Policies[0]
 		for _, s := range p.Smallest {
 			l, err := algorithms.ParseLimit(s.Limit)
 			if off := float64(l.Requests()) / float64(tt.want); err != nil || off < 1 || off > 1.011 {
@@ -158,7 +154,6 @@ func TestSettledCosts(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	routes := write(t, "routes", "GET /a\n")
 	for _, most := range []int{8, 15, 300} { // returned, both, charged
 		var log strings.Builder
 		for i := range 600 {
@@ -166,8 +161,8 @@ func TestSettledCosts(t *testing.T) {
 				begin.Add(time.Duration(i)*time.Second).Format(time.RFC3339), random.IntN(20), random.IntN(most))
 		}
 		replay := func(limit string) policyReport {
-			file := write(t, "policies", fmt.Sprintf(`[{"name":"p","limit":%q,"costs":{"GET /a":8}}]`, limit))
-			return reportOf(t, nil, log.String(), "-policies", file, "-routes", routes, "-deny-requests", "2", "-deny-clients", "10").Policies[0]
+			service := one("/a", ratelimit.Policy{Limit: parsed(t, limit), Cost: func(*http.Request) int64 { return 8 }})
+			return reportOf(t, service, log.String(), Options{DenyRequests: 2, DenyClients: 10}).Policies[0]
 		}
 		for _, limit := range []string{"token-bucket 30/1m", "fixed-window 60/1m", "sliding-window-counter 30/1m"} {
 			p := replay(limit)

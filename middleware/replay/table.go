@@ -41,7 +41,7 @@ func (r *report) writeNotes(out io.Writer) {
 	}
 	note(r.Unrouted, "requests match no route")
 	if r.Unrouted*2 > r.Requests {
-		fmt.Fprintln(out, "  If the log is of another service, describe that service by -routes and -policies.")
+		fmt.Fprintln(out, "  If the log is of another service, replay it with the handler of that service.")
 	}
 	note(r.Unknown, "requests have no user and no IP address, and count as one client")
 	note(r.Unlimited, "requests meet no policy")
