@@ -37,6 +37,17 @@ func TestGoVersions(t *testing.T) {
 	}
 }
 
+// TestDependabotKnowsModules: .github/dependabot.yml has the folder of each module.
+func TestDependabotKnowsModules(t *testing.T) {
+	t.Parallel()
+	config := string(read(t, "../../.github/dependabot.yml"))
+	for _, dir := range modules(t) {
+		if !strings.Contains(config, "- "+path.Join("/", dir)+"\n") && !strings.Contains(config, "directory: "+path.Join("/", dir)+"\n") {
+			t.Errorf(".github/dependabot.yml has no updates for the module %s", dir)
+		}
+	}
+}
+
 // modules returns the folders of all modules, with slashes.
 func modules(t *testing.T) (dirs []string) {
 	t.Helper()
