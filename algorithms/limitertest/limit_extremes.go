@@ -142,13 +142,16 @@ var costRules = []eachRule{
 		"a limit of one per window admits one, and the next exactly when it says",
 		func(w *world, l algorithms.Limit) {
 			a := algorithmOf(l)
-			l = a.of(1, time.Minute)
-			for range 4 {
-				d := w.take(l, 1)
-				if !d.Allowed || d.Remaining != 0 || d.UnitAfter != d.ResetAfter && !a.fades {
-					w.errorf("got %s, want the one unit", show(d))
+			for _, window := range []time.Duration{time.Minute, 1500 * time.Millisecond, 2 * µs} {
+				w := w.fresh()
+				l := a.of(1, window)
+				for range 4 {
+					d := w.take(l, 1)
+					if !d.Allowed || d.Remaining != 0 || d.UnitAfter != d.ResetAfter && !a.fades {
+						w.errorf("%v: got %s, want the one unit", l, show(d))
+					}
+					w.honestStop(l)
 				}
-				w.honestStop(l)
 			}
 		},
 	},

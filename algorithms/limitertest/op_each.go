@@ -119,7 +119,7 @@ var opRules = []eachRule{
 					w.errorf("cost %d: got %s, want %s", cost, show(d), show(want))
 				}
 				w.full(c)
-				w.unused(c)
+				w.empty(c)
 			}
 		},
 	},
@@ -158,17 +158,6 @@ func (w *world) empty(c algorithms.Check) {
 	}
 	if got := w.s.Store.Stored(w, c); got != "" {
 		w.errorf("%v: got %q stored, want no key", c.Limit, got)
-	}
-}
-
-// unused wants no unit in the store, if it can be seen.
-func (w *world) unused(c algorithms.Check) {
-	w.Helper()
-	if w.s.Store == nil {
-		return
-	}
-	if got := w.s.Store.Stored(w, c); got != "" {
-		w.errorf("%v: got %q stored, want no units", c.Limit, got)
 	}
 }
 

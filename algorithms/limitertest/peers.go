@@ -1,12 +1,118 @@
-// Bugs of other limiters that these limiters do not have. The name of each rule names the limiter: some in the version
-// that was current when the rule was written, many of them reproduced.
+// Bugs of other limiters that these limiters do not have. Most of them break a rule that stands in another file:
+//
+//	Traefik: the TTL ignores the burst, so a drained bucket is full again when its key expires    Store, Ideal
+//	rueidislimiter: a caller with a slow clock writes keys that have expired already              Vectors, Store
+//	go-redisstore: windows are rounded down to whole seconds, so half a second limits nothing     Extremes, Honesty
+//	PostHog: the count of the previous window expires in the middle of the next one               Vectors, Ideal
+//	GCRA limiters: after a jump ahead and back of the clock, a client is locked out               Honesty, Vectors
+//	mennanov/limiters: a wait lasts until the previous window has left altogether                 Honesty, Ideal
+//	limits: a sliding counter admits 11 of 10 within a window                                     Vectors, Ideal
+//	express-rate-limit: a decrement after the window has turned makes the counter negative        Returns
+//	redis_rate: a refund is answered and not stored                                               Returns
+//	gubernator: a refund credits more than the limit, and a changed limit refills                 Settlements, Limits
+//	ulule/limiter: a key that has lost its expiry counts for ever                                 Corrupt
+//	go-redisstore: the next request with the usual limit replaces an override                     Limits
+//	rueidislimiter, envoyproxy/ratelimit, Kong: a denial is charged                               Ops
+//	upstash: each denial digs the debt deeper                                                     Ops
+//	redis_rate, throttled: a cost above the capacity gets a wait, or Remaining above the limit    Extremes
+//	limits, caddy-ratelimit: a small cost passes after a large one; limits are charged one by one Calls
+//	Traefik, throttled: a limit of 0 denies everything, or panics                                 Invalid, Extremes
+//	httprate-redis: two limiters share one counter                                                Keys
+//	httprate, throttled, tollbooth: paths are cleaned, so keys that differ are joined             Keys
+//
+// The others have rules of their own here. The name of each rule names the limiter, in the version that was current
+// when the rule was written.
 
 package limitertest
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
 
-func runPeers(t *testing.T, s Subject) {
-	s.run(t, clockPeers)
-	s.run(t, chargePeers)
-	s.run(t, keyPeers)
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+func runPeers(t *testing.T, s Subject) { s.run(t, peerRules) }
+
+var peerRules = []rule{
+	{
+		// The script stored the time of each caller. Two callers whose clocks differed by 100 ms moved the time ahead
+		// in turns, and each step refilled the bucket: 109 of 200 requests passed at a burst of 10.
+		"Traefik: a late caller writes the time back",
+		"two callers whose clocks differ by 100 ms get no more than one",
+		func(w *world) {
+			for _, a := range every() {
+				l, admitted := a.of(10, time.Second), 0
+				for i := range 100 {
+					w.to(int64(i%2) * 100_000)
+					if w.take(l, 1).Allowed {
+						admitted++
+					}
+				}
+				if admitted > 11 { // one refills in 100 ms
+					w.errorf("%v: got %d of 100 admitted, want at most 11", l, admitted)
+				}
+			}
+		},
+	},
+	{
+		// Instants were doubles in seconds. Since July 2025 they are too large for exact fractions, and a fresh key of
+		// 10 per second answered 8 remaining after one request.
+		"redis_rate: time as a float",
+		"a fresh key has all but one remaining after one take, at any date and rate",
+		func(w *world) {
+			r := newSource(w)
+			for i := range 4 * max(10, w.s.traces(w)) {
+				l := r.anyLimit()
+				w.clock.set(1 + r.Int64N(1<<52))
+				c := w.on(fmt.Sprint(i), l, 1)
+				if d := w.one(c); !d.Allowed || d.Remaining != l.Burst()-1 {
+					w.errorf("%v at %d: got %s, want %d remaining", l, w.clock.instant(), show(d), l.Burst()-1)
+				}
+			}
+		},
+	},
+	{
+		// A remembered denial was repeated to requests that would have fit, and survived a reset.
+		"upstash, rate-limiter-flexible: remembered denials",
+		"a denial says nothing of smaller costs, nor after a Reset, a Grant or a raise",
+		func(w *world) {
+			for _, a := range every() {
+				l := a.ten()
+				w.take(l, 8)
+				w.take(l, 5)
+				w.verdicts(w.allow(w.on("", l, 2)), true)
+				w.verdicts(w.allow(w.on("", l, 1)), false)
+				w.verdicts(w.allow(w.on("", a.of(11, time.Minute), 1)), true)
+				w.verdicts(w.allow(w.on("", l, 1)), false)
+				w.one(as(algorithms.Grant, w.on("", l, 3)))
+				w.verdicts(w.allow(w.on("", l, 2)), true)
+				w.verdicts(w.allow(w.on("", l, 1)), false)
+				w.one(as(algorithms.Reset, w.on("", l, 0)))
+				w.verdicts(w.allow(w.on("", l, 10)), true)
+			}
+		},
+	},
+	{
+		// Braces in a key changed its slot in the middle of a script, and a reset of the key * reset all keys.
+		"rueidislimiter, upstash: keys that mean something to the store",
+		"a Reset forgets its own key only, whatever letters it has",
+		func(w *world) {
+			for _, l := range ten() {
+				keys := []string{"a", "*", "?", "{a}", "}", "a|b", "a:b", "[ab]", "a|*"}
+				for i, k := range keys {
+					w.one(w.on(k, l, int64(i+1)))
+				}
+				w.one(as(algorithms.Reset, w.on("*", l, 0)))
+				for i, k := range keys {
+					if k != "*" {
+						w.remaining(w.on(k, l, 0), int64(10-i-1))
+					}
+				}
+				w.full(w.on("*", l, 0))
+				w = w.fresh()
+			}
+		},
+	},
 }

@@ -3,7 +3,6 @@
 package limitertest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -31,9 +30,6 @@ type Store interface {
 type storage struct {
 	kind string // as Store names it
 
-	// charged returns the state after one take at the epoch.
-	charged func(units int) string
-
 	// garbage does not parse as a state, and lies do although no limiter would write them.
 	garbage, lies []planted
 }
@@ -43,23 +39,20 @@ type planted struct{ raw, why string }
 
 var texts = &storage{
 	kind:    "string",
-	charged: func(units int) string { return fmt.Sprintf("%d%03d", int64(epoch), units) },
 	garbage: garbageTexts,
 	lies:    lyingTexts,
 }
 
 var lists = &storage{
 	kind:    "list",
-	charged: func(units int) string { return logText(0, units, 0, units) },
 	garbage: garbageLists,
 	lies:    lyingLists,
 }
 
 // sets have no garbage, because any member is a unit and any score is an instant.
 var sets = &storage{
-	kind:    "zset",
-	charged: func(units int) string { return members(units, epoch) },
-	lies:    lyingSets,
+	kind: "zset",
+	lies: lyingSets,
 }
 
 // plant replaces the value under the key of a check by one of the kind that the limit's states have.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -16,12 +17,12 @@ import (
 type server struct {
 	addr  string
 	admin *redis.Client
-	owner *redistest.Owner
+	owner *nottest.Owner
 }
 
 // startServer starts a redis-server on a free port of the loopback address.
 func startServer() (*server, error) {
-	s := &server{owner: redistest.NewOwner()}
+	s := &server{owner: nottest.NewOwner()}
 	if err := s.owner.Do(func() { s.addr = redistest.Start(s.owner).Addr() }); err != nil {
 		s.owner.Close()
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -65,7 +66,7 @@ func measure(ctx context.Context, p plan, out string) error {
 
 // run returns the answers of each contestant, and the version of Redis.
 func run(ctx context.Context, p plan) (results [][]answer, version string, err error) {
-	owner := redistest.NewOwner()
+	owner := nottest.NewOwner()
 	defer owner.Close()
 	var server *redistest.Server
 	if err := owner.Do(func() { server = redistest.Start(owner) }); err != nil {
@@ -102,7 +103,7 @@ func run(ctx context.Context, p plan) (results [][]answer, version string, err e
 }
 
 // trouble kills Redis, starts it again behind a slow network, and makes the network fast.
-func trouble(ctx context.Context, begin time.Time, p plan, owner *redistest.Owner, server *redistest.Server, way *network) error {
+func trouble(ctx context.Context, begin time.Time, p plan, owner *nottest.Owner, server *redistest.Server, way *network) error {
 	wait := func(until time.Duration) {
 		select {
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -39,7 +40,7 @@ var storyLimit = algorithms.TokenBucket(60, 10*time.Second).WithBurst(12)
 
 // record writes a recording. Each of its requests is [time, admitted, alone, units left, RetryAfter].
 func record(ctx context.Context, file string) error {
-	owner := redistest.NewOwner()
+	owner := nottest.NewOwner()
 	defer owner.Close()
 	var server *redistest.Server
 	if err := owner.Do(func() { server = redistest.Start(owner) }); err != nil {

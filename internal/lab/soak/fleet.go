@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms/shared"
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -28,7 +29,7 @@ type instance struct {
 
 // newInstance returns an instance without a limiter. It has only the proxies
 // between it and the servers.
-func newInstance(owner *redistest.Owner, servers []*redistest.Server) *instance {
+func newInstance(owner *nottest.Owner, servers []*redistest.Server) *instance {
 	in := &instance{proxies: map[string]*redistest.Proxy{}}
 	for _, s := range servers {
 		in.proxies[s.Addr()] = redistest.StartProxy(owner, s.Addr())

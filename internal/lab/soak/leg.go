@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -16,7 +17,7 @@ import (
 type leg struct {
 	report    *report
 	kind      kind
-	owner     *redistest.Owner
+	owner     *nottest.Owner
 	topology  *topology
 	instances []*instance
 	waits     waits
@@ -27,7 +28,7 @@ func (l *leg) broken(format string, args ...any) { l.report.fail(l.kind.name, fo
 
 // run starts everything, soaks it for about d, and ends it.
 func (l *leg) run(ctx context.Context, instances int, d time.Duration, seed uint64) error {
-	l.owner = redistest.NewOwner()
+	l.owner = nottest.NewOwner()
 	defer l.owner.Close()
 	if err := l.owner.Do(func() { l.begin(ctx, instances) }); err != nil {
 		return err

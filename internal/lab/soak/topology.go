@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/internal/lab/nottest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -35,7 +36,7 @@ type topology struct {
 // A kind of topology has a name, and can be started.
 type kind struct {
 	name  string
-	start func(*redistest.Owner) *topology
+	start func(*nottest.Owner) *topology
 }
 
 // topologies returns the topologies that a soak goes through.
@@ -48,7 +49,7 @@ func (o options) topologies() (kinds []kind) {
 	return kinds
 }
 
-func standalone(owner *redistest.Owner) *topology {
+func standalone(owner *nottest.Owner) *topology {
 	server := redistest.Start(owner)
 	servers := []*redistest.Server{server}
 	return &topology{
@@ -61,7 +62,7 @@ func standalone(owner *redistest.Owner) *topology {
 	}
 }
 
-func sentinel(owner *redistest.Owner) *topology {
+func sentinel(owner *nottest.Owner) *topology {
 	s := redistest.StartSentinel(owner)
 	return &topology{
 		servers: []*redistest.Server{s.Primary(), s.Replica()}, circuits: 1,
@@ -80,7 +81,7 @@ func sentinel(owner *redistest.Owner) *topology {
 	}
 }
 
-func cluster(owner *redistest.Owner) *topology {
+func cluster(owner *nottest.Owner) *topology {
 	c := redistest.StartClusterWithReplicas(owner)
 	slots := []int{0, clusterSlots / 2, clusterSlots - 1} // one of each master
 	return &topology{

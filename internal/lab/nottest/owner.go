@@ -1,4 +1,5 @@
-package redistest
+// Package nottest lends redistest's servers and proxies to programs that are not tests.
+package nottest
 
 import (
 	"context"
@@ -9,8 +10,8 @@ import (
 	"testing"
 )
 
-// An Owner is a testing.TB for programs that are not tests. Its Close ends everything that was started with it. It
-// implements the methods that this package needs. All other methods panic.
+// An Owner is a testing.TB. Its Close ends everything that was started with it. It implements the methods that package
+// redistest needs. All other methods panic.
 type Owner struct {
 	testing.TB // nil
 	ctx        context.Context
