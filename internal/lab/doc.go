@@ -3,6 +3,7 @@
 //	bench    compares penstock with its peers: make bench
 //	hammer   loads a server, and waits as it asks: go -C internal/lab run ./hammer URL
 //	herd     simulates crowds of denied clients: make herd
+//	migrate  has the programs of COMING_FROM.md: before, with a peer, and after
 //	mutants  breaks the code that decides, and counts the changes that the tests notice: make mutants
 //	outage   kills Redis under four rate limiters, and draws what clients notice: make outage
 //	servers  runs the tests that need Redis on several servers: make test-servers
