@@ -42,14 +42,20 @@ var callRules = []rule{
 		},
 	},
 	{
+		// Costs above 2^30 are cut before a script sees them. The cut must not make them fit.
 		"nothing",
 		"a call that has one Take denied charges none, and every check has its own verdict",
 		func(w *world) {
-			for denied := range every() {
-				w := w.fresh()
-				call := w.eightOfTen(2)
-				call[denied].Cost = 9
-				w.nothing(call, func(i int) bool { return i != denied })
+			for _, cost := range []int64{9, 11, 1 << 30, 1<<30 + 1, 1<<62 + 1, 1<<63 - 1} {
+				for denied := range every() {
+					w := w.fresh()
+					call := w.eightOfTen(2)
+					call[denied].Cost = cost
+					w.nothing(call, func(i int) bool { return i != denied })
+					if got := call[denied].Decision.RetryAfter; (got == algorithms.Never) != (cost > 10) {
+						w.errorf("%v, cost %d: got RetryAfter %v", call[denied].Limit, cost, got)
+					}
+				}
 			}
 		},
 	},
@@ -62,24 +68,6 @@ var callRules = []rule{
 				call := w.eightOfTen(9)
 				call[fits].Cost = 2
 				w.nothing(call, func(i int) bool { return i == fits })
-			}
-		},
-	},
-	{
-		// Costs above 2^30 are cut before a script sees them. The cut must not make them fit.
-		"nothing-for-never",
-		"a cost that never fits keeps the others of its call from being charged, also one above 2^30",
-		func(w *world) {
-			for _, cost := range []int64{11, 1 << 30, 1<<30 + 1, 1<<62 + 1, 1<<63 - 1} {
-				for denied := range every() {
-					w := w.fresh()
-					call := w.eightOfTen(2)
-					call[denied].Cost = cost
-					w.nothing(call, func(i int) bool { return i != denied })
-					if got := call[denied].Decision.RetryAfter; got != algorithms.Never {
-						w.errorf("%v, cost %d: got RetryAfter %v, want Never", call[denied].Limit, cost, got)
-					}
-				}
 			}
 		},
 	},

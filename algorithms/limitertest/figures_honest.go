@@ -55,53 +55,12 @@ var honestyTests = []struct {
 		},
 	},
 	{
+		// ResetAfter and UnitAfter are the RetryAfter of the burst and of one unit, so they are as honest.
 		"figures",
 		"figures are those of the state, as probes of each one find",
 		func(w *world, r source, l algorithms.Limit) {
 			c := w.on("", l, r.cost(l))
 			w.audit(c, w.one(c))
-		},
-	},
-	{
-		"ResetAfter",
-		"at ResetAfter the full limit is available, one µs before it is not",
-		func(w *world, r source, l algorithms.Limit) {
-			c := w.on("", l, r.cost(l))
-			d := w.one(c)
-			if d.ResetAfter == 0 || !w.reachable(d.ResetAfter) {
-				return
-			}
-			c.Cost = l.Burst()
-			w.sleep(d.ResetAfter - µs)
-			if got := w.one(c); got.Allowed || got.ResetAfter != µs {
-				w.errorf("%v: one µs before ResetAfter, %s: got %s, want a denial and ResetAfter 1",
-					l, micros(d.ResetAfter), show(got))
-			}
-			w.sleep(µs)
-			if got := w.peek(c); got != (figures{Remaining: l.Burst()}) {
-				w.errorf("%v: at ResetAfter, %s: got %+v, want the full limit", l, micros(d.ResetAfter), got)
-			}
-			if got := w.one(c); !got.Allowed {
-				w.errorf("%v: at ResetAfter, %s: got a cost of the burst denied, want allowed",
-					l, micros(d.ResetAfter))
-			}
-		},
-	},
-	{
-		"UnitAfter",
-		"at UnitAfter one unit can be taken, one µs before it cannot",
-		func(w *world, r source, l algorithms.Limit) {
-			d := w.take(l, r.cost(l))
-			if d.UnitAfter == 0 || !w.reachable(d.UnitAfter) {
-				return
-			}
-			w.sleep(d.UnitAfter - µs)
-			before := w.take(l, 1)
-			w.sleep(µs)
-			if at := w.take(l, 1); before.Allowed || !at.Allowed || before.UnitAfter != µs {
-				w.errorf("%v: UnitAfter %s: got %s one µs before it, %s at it",
-					l, micros(d.UnitAfter), show(before), show(at))
-			}
 		},
 	},
 	{

@@ -126,17 +126,6 @@ var costRules = []eachRule{
 		},
 	},
 	{
-		// A single unit in use denies it.
-		"the-burst",
-		"a cost of the burst is admitted from a full key only",
-		func(w *world, l algorithms.Limit) {
-			if d := w.take(l, 10); !d.Allowed || d.Remaining != 0 {
-				w.errorf("got %s, want allowed", show(d))
-			}
-			w.honest(w.on("", l, 10))
-		},
-	},
-	{
 		// With one unit, every rounding shows.
 		"one",
 		"a limit of one per window admits one, and the next exactly when it says",

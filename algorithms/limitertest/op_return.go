@@ -129,21 +129,6 @@ var returnRules = []eachRule{
 		},
 	},
 	{
-		// The take is not in the state any more. The bucket must not go above full.
-		"after-reset",
-		"a Return after a Reset does no harm",
-		func(w *world, l algorithms.Limit) {
-			w.take(l, 2)
-			taken := w.allow(w.on("", l, 5))[0]
-			w.one(as(algorithms.Reset, taken))
-			w.sleep(35 * time.Second)
-			d := w.one(back(taken, 5))
-			if !d.Allowed || d.Remaining != 10 {
-				w.errorf("got %s, want the full limit", show(d))
-			}
-		},
-	},
-	{
 		"other-algorithm",
 		"a Return with a receipt of another algorithm is the caller's mistake",
 		func(w *world, l algorithms.Limit) {

@@ -4,8 +4,9 @@
 package limitertest
 
 import (
-	"container/heap"
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,12 +37,12 @@ func runUtility(t *testing.T, s Subject) {
 func (w *world) serve(r *rand.Rand, answer time.Duration) (offered, used int64) {
 	const reserved, final, perMinute = 4_000, 1_000, 90
 	l := algorithms.TokenBucket(100_000, time.Minute)
-	running := new(answers)
+	var running []ending // the next one first
 	for at := int64(0); at < 25*minute; at += int64(r.ExpFloat64() * minute / perMinute) {
-		for running.Len() > 0 && (*running)[0].at <= at {
-			ended := heap.Pop(running).(ending)
-			w.to(ended.at)
-			w.one(back(ended.take, reserved-final))
+		for len(running) > 0 && running[0].at <= at {
+			w.to(running[0].at)
+			w.one(back(running[0].take, reserved-final))
+			running = running[1:]
 		}
 		w.to(at)
 		c := w.allow(w.on("", l, reserved))[0]
@@ -53,7 +54,8 @@ func (w *world) serve(r *rand.Rand, answer time.Duration) (offered, used int64) 
 		}
 		if c.Decision.Allowed {
 			half := answer.Microseconds() / 2
-			heap.Push(running, ending{at + half + r.Int64N(2*half), c})
+			running = append(running, ending{at + half + r.Int64N(2*half), c})
+			slices.SortFunc(running, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
 		}
 	}
 	return offered, used
@@ -63,17 +65,4 @@ func (w *world) serve(r *rand.Rand, answer time.Duration) (offered, used int64) 
 type ending struct {
 	at   int64
 	take algorithms.Check
-}
-
-// answers are the endings of running requests, the next one first.
-type answers []ending
-
-func (a answers) Len() int           { return len(a) }
-func (a answers) Less(i, j int) bool { return a[i].at < a[j].at }
-func (a answers) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
-func (a *answers) Push(x any)        { *a = append(*a, x.(ending)) }
-func (a *answers) Pop() any {
-	last := (*a)[len(*a)-1]
-	*a = (*a)[:len(*a)-1]
-	return last
 }

@@ -75,6 +75,9 @@ func (w *world) tryTrial(tt trialCase, l algorithms.Limit) {
 		}
 	}
 	call, live = w.allow(call...), w.allow(live...)
+	if algorithms.Allowed(call) != algorithms.Allowed(live) {
+		w.errorf("%s: got Allowed %t, want %t: trials do not count", text(call), algorithms.Allowed(call), algorithms.Allowed(live))
+	}
 	for i, c := range call {
 		fits, charged := tt.call[3*i+1] == '+', tt.charged[i] == 'c'
 		want := int64(5)
@@ -157,33 +160,6 @@ var trialRules = []rule{
 			for _, key := range []string{"a", "b", "c"} {
 				w.full(as(algorithms.Trial, w.on(key, l, 0)))
 				w.full(w.on(key, l, 0))
-			}
-		},
-	},
-	{
-		// After the first, every shadow check is denied.
-		"exhausted-shadow",
-		"an exhausted Trial changes no live decision",
-		func(w *world) {
-			for _, l := range ten() {
-				shadow := as(algorithms.Trial, w.on("shadow", algorithms.FixedWindow(1, 24*time.Hour), 1))
-				for range 12 {
-					with := w.allow(w.on("with", l, 1), shadow)
-					w.alike(with[0].Decision, w.one(w.on("without", l, 1)))
-					w.sleep(time.Second)
-				}
-				w = w.fresh()
-			}
-		},
-	},
-	{
-		"allowed",
-		"trials do not count for whether a call proceeds",
-		func(w *world) {
-			l := anyTen()
-			calls := w.allow(w.on("a", l, 1), as(algorithms.Trial, w.on("b", l, 11)))
-			if !algorithms.Allowed(calls) {
-				w.errorf("%s: got Allowed false, want true", text(calls))
 			}
 		},
 	},
