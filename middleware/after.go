@@ -107,14 +107,11 @@ func (q *request) countCandidates() {
 
 // tally counts a part's key.
 func (q *request) tally(a *part, t *topk.Tally, now time.Duration) {
-	key, hash, note := q.key(a), a.hash, topk.Note{Tier: a.tier}
-	if hash == 0 {
-		hash = maphash.String(keySeed, key)
-	}
+	key, note := q.key(a), topk.Note{Tier: a.tier}
 	if a.limitOf {
 		note.LimitOf = a.limit
 	}
-	t.Add(hash, key, note, now)
+	t.Add(maphash.String(keySeed, key), key, note, now)
 }
 
 // began returns when the request began, since m was made.

@@ -27,7 +27,7 @@ func evidenceOf(answers ...answer) *caseOf {
 		l := algorithms.TokenBucket(10, time.Hour)
 		part := part{
 			policy: p, limit: l, configured: &limit{Limit: l}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,
-			override: a.overridden, hash: 7, own: -1, ban: -1, candidate: -1,
+			override: a.overridden, own: -1, ban: -1, candidate: -1,
 		}
 		if a.denied == 0 {
 			if a.ban != nil {
@@ -216,7 +216,7 @@ func wantVerdict(t *testing.T, v *Verdict, why refusal, e *evidence, want ask) {
 	for i, p := range v.Policies {
 		outcomes = append(outcomes, p.Outcome.String())
 		a := e.parts[i]
-		if p.Name != a.policy.Name || p.Tier != "gold" || p.Limit != a.limit || p.KeyHash != 7 || p.Shadow != a.shadow ||
+		if p.Name != a.policy.Name || p.Tier != "gold" || p.Limit != a.limit || p.Shadow != a.shadow ||
 			p.Override != a.override || p.Hidden != (a.policy.Hidden || a.policy.Capacity) {
 			t.Errorf("got policy %+v, want the figures of its part %+v", p, a)
 		}

@@ -4,7 +4,6 @@ package ratelimit
 
 import (
 	"errors"
-	"hash/maphash"
 	"net/http"
 	"time"
 
@@ -103,8 +102,5 @@ func (q *request) add(a part) {
 	a.shadow = a.shadow || a.policy.Shadow
 	q.shadows = q.shadows || a.shadow
 	a.own, a.ban, a.candidate = -1, -1, -1
-	if len(q.m.observers) > 0 {
-		a.hash = maphash.String(keySeed, q.key(&a))
-	}
 	q.parts = append(q.parts, a)
 }

@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -73,22 +72,5 @@ func TestOutcome(t *testing.T) {
 	}
 	if got := (ratelimit.OutcomeInvalid + 1).String(); got != "unknown" {
 		t.Errorf("got %q, want unknown", got)
-	}
-}
-
-// TestKeyHash distinguishes keys, for observers.
-func TestKeyHash(t *testing.T) {
-	seen := new(eventLog)
-	m := newMiddleware(t, newStill(t), &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, byIP("p", hourly))
-	hashes := make(map[uint32]bool)
-	for i := range 200 {
-		_, _ = m.Check(from(fmt.Sprintf("192.0.2.%d", i%100)))
-		hashes[seen.of(ratelimit.Decided)[i].Verdict.Policies[0].KeyHash] = true
-	}
-	if len(hashes) != 100 || hashes[0] {
-		t.Errorf("got %d hashes of 100 keys", len(hashes))
-	}
-	if v, _ := newMiddleware(t, newStill(t), nil, byIP("p", hourly)).Check(from("192.0.2.1")); v.Policies[0].KeyHash != 0 {
-		t.Errorf("got the hash %d without an observer, want 0", v.Policies[0].KeyHash)
 	}
 }

@@ -66,8 +66,7 @@ type part struct {
 	banned      bool          // an override bans the key
 	denied      time.Duration // the wait, if the part is denied without a check; otherwise 0
 
-	start, end int    // of its key in request.keys
-	hash       uint64 // of the key, if there are observers
+	start, end int // of its key in request.keys
 
 	own, ban, candidate int // the places of its checks in request.checks; -1: none
 }

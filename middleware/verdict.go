@@ -57,9 +57,6 @@ type PolicyVerdict struct {
 	dynamic     bool // quota is not Limit's
 	Outcome     Outcome
 
-	// KeyHash distinguishes keys in this process; 0 without observers.
-	KeyHash uint32
-
 	Decision algorithms.Decision
 
 	quota *headers.Quota // nil: headers keep silent
@@ -185,7 +182,6 @@ func (e *evidence) sharedDecided() bool {
 func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithms.Decision) {
 	p.Name, p.Tier, p.Limit = a.policy.Name, a.tier, a.limit // by fields: a literal is made and then copied
 	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.unadvertised, a.shadow, a.override, a.unknownTier
-	p.KeyHash = uint32(a.hash)
 	if p.dynamic = a.dynamic; a.dynamic {
 		p.quota = a.policy.base.quota
 	} else {

@@ -57,7 +57,7 @@ func (p *pair) round(t *testing.T) {
 			}
 		}
 		send("POST /v1/login", "192.0.2.99")
-		send("GET /v1/orders/1", fmt.Sprintf("10.0.0.%d", p.rounds%manyKeys))
+		send("GET /v1/orders/1", fmt.Sprintf("10.0.0.%d", p.rounds%regulars))
 		s.charge(t)
 	}
 }

@@ -137,7 +137,6 @@ func TestSameNumbers(t *testing.T) {
 		"rate by outcome":    "ratelimit_requests_total",
 		"latency":            "ratelimit_decision_duration_seconds",
 		"open circuits":      "ratelimit_breaker_open",
-		"keys":               "ratelimit_distinct_keys",
 		"remembered denials": "ratelimit_deny_cache_hits_total",
 	} {
 		sum := 0.0

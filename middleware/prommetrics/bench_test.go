@@ -46,7 +46,6 @@ func BenchmarkObserve(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				e.Elapsed = time.Duration(1_000 + i%100_000)
-				e.Verdict.Policies[0].KeyHash = uint32(i)
 				m.Observe(b.Context(), e)
 			}
 		})

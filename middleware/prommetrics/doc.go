@@ -21,7 +21,6 @@
 //	                                  mode, capacity           once if it is concurrent. limit is its text, e.g.
 //	                                                           "token-bucket 60/1m"; mode is on, shadow or off;
 //	                                                           capacity is Policy.Capacity: true, false
-//	distinct_keys                     policy                   gauge: different keys of the last hour, an estimate
 //	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
 //	                                                           last minutes
 //	client_denials                    policy, client           gauge: denials of a client of Options.Clients in the

@@ -33,14 +33,13 @@ func ExampleNew() {
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(w.Body.String()) {
-		for _, name := range []string{"requests_total", "distinct_keys", "top_offender", "memory_keys"} {
+		for _, name := range []string{"requests_total", "top_offender", "memory_keys"} {
 			if strings.HasPrefix(line, "ratelimit_"+name) && !strings.HasSuffix(line, " 0\n") {
 				fmt.Print(line)
 			}
 		}
 	}
 	// Output:
-	// ratelimit_distinct_keys{policy="orders"} 1
 	// ratelimit_memory_keys{limiter="memory"} 1
 	// ratelimit_requests_total{outcome="allowed",policy="orders",tier=""} 2
 	// ratelimit_requests_total{outcome="denied",policy="orders",tier=""} 3

@@ -40,10 +40,8 @@ func TestRegistration(t *testing.T) {
 	gauges := func(policies, limiters string) map[string]float64 {
 		t.Helper()
 		values, _ := gather(t, reg)
-		for _, metric := range []string{"ratelimit_distinct_keys", "ratelimit_top_offender_denial_ratio"} {
-			if got := fmt.Sprint(labels(values, metric, "policy")); got != policies {
-				t.Errorf("%s: got policies %s, want %s", metric, got, policies)
-			}
+		if got := fmt.Sprint(labels(values, "ratelimit_top_offender_denial_ratio", "policy")); got != policies {
+			t.Errorf("got policies %s, want %s", got, policies)
 		}
 		if got := fmt.Sprint(labels(values, "ratelimit_memory_keys", "limiter")); got != limiters {
 			t.Errorf("got limiters %s, want %s", got, limiters)

@@ -143,7 +143,6 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 	ch <- startTime
 	ch <- policyLimit
-	ch <- distinctKeys
 	ch <- topOffender
 	ch <- clientDenials
 	ch <- batchSize

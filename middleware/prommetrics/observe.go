@@ -50,7 +50,6 @@ func (m *Metrics) decided(e *ratelimit.Event) {
 		p := &v.Policies[i]
 		s := m.find(p.Name, p.Tier)
 		s.outcomes[p.Outcome].Inc()
-		s.keys.add(p.KeyHash)
 		if p.UnknownTier {
 			s.unknownTier.Inc()
 		}

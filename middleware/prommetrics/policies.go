@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -30,7 +29,6 @@ type policySeries struct {
 	settled, settleFailed, settleDropped prometheus.Counter
 
 	stricter, laxer prometheus.Counter // divergences: the candidate is
-	keys            *distinct
 }
 
 // find returns the counters of a policy's tier.
@@ -80,14 +78,10 @@ func (m *Metrics) newPolicy(policy string) *policySeries {
 
 		stricter: m.divergences.WithLabelValues(policy, "allowed", "denied"),
 		laxer:    m.divergences.WithLabelValues(policy, "denied", "allowed"),
-		keys:     newDistinct(time.Now()),
 	}
 }
 
-var (
-	distinctKeys = describe("ratelimit_distinct_keys", "Estimated number of different keys in the last 60 to 80 minutes.", "policy")
-	topOffender  = describe("ratelimit_top_offender_denial_ratio", "Largest share of one key in the policy's recent denials.", "policy")
-)
+var topOffender = describe("ratelimit_top_offender_denial_ratio", "Largest share of one key in the policy's recent denials.", "policy")
 
 // collectPolicies collects the gauges of the policies in force.
 func (m *Metrics) collectPolicies(ch chan<- prometheus.Metric) {
@@ -99,11 +93,9 @@ func (m *Metrics) collectPolicies(ch chan<- prometheus.Metric) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
 	for policy, ratio := range ratios {
 		// An Update may not have announced its policies yet.
-		if p, ok := m.policies[policy]; ok {
-			ch <- prometheus.MustNewConstMetric(distinctKeys, prometheus.GaugeValue, float64(p.keys.estimate(now)), policy)
+		if _, ok := m.policies[policy]; ok {
 			ch <- prometheus.MustNewConstMetric(topOffender, prometheus.GaugeValue, ratio, policy)
 		}
 	}
