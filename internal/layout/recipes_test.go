@@ -26,6 +26,9 @@ func TestRecipesShowThePrograms(t *testing.T) {
 			t.Errorf("RECIPES.md does not show %s", file)
 		}
 	}
+	if deployment := read(t, "../../examples/recipes/kubernetes/deployment.yaml"); !strings.Contains(recipes, "```yaml\n"+string(deployment)+"```\n") {
+		t.Error("RECIPES.md does not show examples/recipes/kubernetes/deployment.yaml")
+	}
 	if blocks := strings.Count(recipes[:strings.Index(recipes, "\n## Stacks\n")], "```go\n"); blocks != shown {
 		t.Errorf("RECIPES.md has %d programs before its stacks, want the %d files of examples/recipes", blocks, shown)
 	}
