@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,11 +29,7 @@ import (
 // TestKeys: the commands of COMING_FROM.md delete the keys of one library each, and no other key.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile("../../../COMING_FROM.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := regexp.MustCompile(`(?m)^\$ (redis-cli .* --pattern '(.*)\*'.*)$`).FindAllStringSubmatch(string(document), -1)
+	commands := commands(t)
 	if len(commands) != 5 {
 		t.Fatalf("COMING_FROM.md has %d commands, want 5", len(commands))
 	}
@@ -41,12 +39,9 @@ func TestKeys(t *testing.T) {
 	rdb.Set(t.Context(), "yours", 1, 0)
 	for _, c := range commands {
 		before := keys(t, rdb, "*")
-		shell := exec.Command("sh", "-c", c[1])
-		shell.Env = append(os.Environ(), "REDIS=redis://"+server.Addr())
 		theirs := keys(t, rdb, c[2]+"*")
-		out, err := shell.CombinedOutput()
-		if want := []string{strconv.Itoa(len(theirs)), "1"}; err != nil || len(theirs) == 0 || !slices.Equal(strings.Fields(string(out)), want) {
-			t.Errorf("%s: got %q and error %v, want %q", c[1], out, err, want)
+		if out, want := run(t, c[1], server.Addr()), []string{strconv.Itoa(len(theirs)), "1"}; len(theirs) == 0 || !slices.Equal(out, want) {
+			t.Errorf("%s: got %q, want %q", c[1], out, want)
 		}
 		before = slices.DeleteFunc(before, func(key string) bool { return strings.HasPrefix(key, c[2]) })
 		if after := keys(t, rdb, "*"); !slices.Equal(after, before) {
@@ -56,6 +51,54 @@ func TestKeys(t *testing.T) {
 	if left := keys(t, rdb, "*"); !slices.Equal(left, []string{"yours"}) {
 		t.Errorf("got %q left, want only the key of another program", left)
 	}
+}
+
+// TestKeysOfCluster: for each master, the command deletes penstock's keys.
+func TestKeysOfCluster(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.StartCluster(t).Client()
+	limiter := newShared(t, rdb, 0)
+	for i := range 60 {
+		d, err := algorithms.Allow(t.Context(), limiter, fmt.Sprint("usr=", i), algorithms.TokenBucket(1, time.Hour))
+		if err != nil || d.Source != algorithms.Shared {
+			t.Fatalf("got %+v and error %v, want a decision of Redis", d, err)
+		}
+	}
+	if err := limiter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := commands(t)
+	err := rdb.ForEachMaster(t.Context(), func(_ context.Context, master *redis.Client) error {
+		run(t, all[len(all)-1][1], master.Options().Addr)
+		if left := keys(t, master, "*"); len(left) > 0 {
+			t.Errorf("got %q left, want none", left)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// commands returns the commands of COMING_FROM.md, each with the beginning of the keys that it deletes.
+func commands(t *testing.T) [][]string {
+	t.Helper()
+	document, err := os.ReadFile("../../../COMING_FROM.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m)^\$ (redis-cli .* --pattern '(.*)\*'.*)$`).FindAllStringSubmatch(string(document), -1)
+}
+
+func run(t *testing.T, command, addr string) []string {
+	t.Helper()
+	shell := exec.CommandContext(t.Context(), "sh", "-c", command)
+	shell.Env = append(os.Environ(), "REDIS=redis://"+addr)
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v", command, err)
+	}
+	return strings.Fields(string(out))
 }
 
 // fill lets each library count two clients. A shell could misread the key of the second. throttled's keys end with a newline.

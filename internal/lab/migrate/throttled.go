@@ -12,7 +12,7 @@ import (
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-func throttledBefore(next http.Handler, store throttled.GCRAStoreCtx) (http.Handler, error) {
+func throttledBefore(next http.Handler, store throttled.GCRAStoreCtx) (http.Handler, error) { // e.g. goredisstore.NewCtx(client, "throttled:")
 	quota := throttled.RateQuota{MaxRate: throttled.PerMin(20), MaxBurst: 5}
 	rateLimiter, err := throttled.NewGCRARateLimiterCtx(store, quota)
 	if err != nil {
@@ -22,12 +22,9 @@ func throttledBefore(next http.Handler, store throttled.GCRAStoreCtx) (http.Hand
 	return httpRateLimiter.RateLimit(next), nil
 }
 
-func throttledAfter(next http.Handler, l algorithms.Limiter) (http.Handler, error) {
-	limited, err := ratelimit.New(l, &ratelimit.Options{Headers: headers.XRateLimit}, ratelimit.Policy{
+func throttledAfter(next http.Handler, l algorithms.Limiter) http.Handler {
+	o := &ratelimit.Options{Headers: headers.XRateLimit} // the names of its fields
+	return ratelimit.Must(ratelimit.New(l, o, ratelimit.Policy{
 		Name: "path", Key: keyfunc.Route(), Limit: algorithms.TokenBucket(20, time.Minute).WithBurst(6),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return limited.Handler(next), nil
+	})).Handler(next)
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/penstock-go/penstock/algorithms/shared"
@@ -183,7 +182,7 @@ func quiet(t *testing.T, window time.Duration) {
 }
 
 // newShared returns a limiter that counts on the server. A busy machine is no outage.
-func newShared(t *testing.T, rdb *redis.Client, denials int) *shared.Limiter {
+func newShared(t *testing.T, rdb shared.Client, denials int) *shared.Limiter {
 	t.Helper()
 	limiter, err := shared.New(rdb, &shared.Options{Deadline: 10 * time.Second, DenyCacheKeys: denials, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -197,6 +196,6 @@ var order = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _
 
 // denied is a row of each library whose denials are plain text.
 var denied = row{
-	"penstock's denials are problems of RFC 9457, and no cache stores them", "`Content-Type` of a denial",
+	"penstock answers denials with JSON (RFC 9457), and no cache stores them", "`Content-Type` of a denial",
 	[]string{"Content-Type", "body", "Cache-Control", "X-Content-Type-Options"},
 }

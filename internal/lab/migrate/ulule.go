@@ -12,7 +12,7 @@ import (
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
-func ululeBefore(next http.Handler, store limiter.Store) (http.Handler, error) {
+func ululeBefore(next http.Handler, store limiter.Store) (http.Handler, error) { // memory.NewStore(), or redis.NewStore(client)
 	rate, err := limiter.NewRateFromFormatted("1000-H")
 	if err != nil {
 		return nil, err
@@ -20,11 +20,9 @@ func ululeBefore(next http.Handler, store limiter.Store) (http.Handler, error) {
 	return stdlib.NewMiddleware(limiter.New(store, rate)).Handler(next), nil
 }
 
-func ululeAfter(next http.Handler, l algorithms.Limiter) (http.Handler, error) {
+func ululeAfter(next http.Handler, l algorithms.Limiter) http.Handler {
 	o := &ratelimit.Options{Headers: headers.XRateLimit} // the names of its fields
-	limited, err := ratelimit.New(l, o, ratelimit.Policy{Name: "api", Limit: algorithms.FixedWindow(1000, time.Hour)})
-	if err != nil {
-		return nil, err
-	}
-	return limited.Handler(next), nil
+	return ratelimit.Must(ratelimit.New(l, o, ratelimit.Policy{
+		Name: "api", Limit: algorithms.FixedWindow(1000, time.Hour),
+	})).Handler(next)
 }
