@@ -19,18 +19,23 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A pod is a service that this process runs, and that SIGTERM ends.
 type pod struct {
 	url     string
 	drained chan struct{} // when it is closed, no proxy sends requests any more
+	events  chan ratelimit.Event
 	ended   chan error
 }
 
+func (p pod) Observe(_ context.Context, e ratelimit.Event) { p.events <- e }
+
 func start(t *testing.T, o *redis.Options, work http.Handler) pod {
 	t.Helper()
-	s, err := newService(t.Context(), redis.NewClient(o), 1)
+	p := pod{drained: make(chan struct{}), events: make(chan ratelimit.Event, 100), ended: make(chan error, 1)}
+	s, err := newService(t.Context(), redis.NewClient(o), 1, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +43,7 @@ func start(t *testing.T, o *redis.Options, work http.Handler) pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := pod{"http://" + listener.Addr().String(), make(chan struct{}), make(chan error, 1)}
+	p.url = "http://" + listener.Addr().String()
 	s.drain = func() { <-p.drained }
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	t.Cleanup(stop)
@@ -114,6 +119,14 @@ func TestSIGTERM(t *testing.T) {
 	}
 	if err := <-p.ended; err != nil {
 		t.Error(err)
+	}
+	close(p.events)
+	seen := make(map[ratelimit.EventKind]int)
+	for e := range p.events {
+		seen[e.Kind]++
+	}
+	if seen[ratelimit.Settled] != 1 || seen[ratelimit.Unregistered] != 1 {
+		t.Errorf("got events %v, want the refund, and the end of the middleware", seen)
 	}
 	limiter, err := shared.New(server.Client(), nil)
 	if err != nil {
