@@ -16,13 +16,15 @@ import (
 const conveniencePolicy = "default"
 
 // Allow takes one unit of limit from key, in the policy "default".
-func Allow(ctx context.Context, l Limiter, key string, limit Limit) (Decision, error) {
-	return AllowN(ctx, l, key, limit, 1)
+func Allow(ctx context.Context, l Limiter, key string, limit Limit) (d Decision, err error) {
+	err = one(ctx, l, key, &limit, Take, 1, &d)
+	return d, err
 }
 
 // AllowN is Allow for n units, all or nothing; 0 returns the figures.
-func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (Decision, error) {
-	return one(ctx, l, key, &limit, Take, n, nil)
+func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (d Decision, err error) {
+	err = one(ctx, l, key, &limit, Take, n, &d)
+	return d, err
 }
 
 // Wait blocks until it has taken one unit of limit from key, in the policy
@@ -59,8 +61,7 @@ func WaitN(ctx context.Context, l Limiter, key string, limit Limit, n int64) err
 		if err = sleep(ctx, d.Delay); err == nil {
 			return nil
 		}
-		_, failed := one(context.WithoutCancel(ctx), l, key, &limit, Return, n, &d.Receipt)
-		return errors.Join(err, failed)
+		return errors.Join(err, one(context.WithoutCancel(ctx), l, key, &limit, Return, n, &d))
 	}
 }
 
@@ -83,24 +84,22 @@ func sleep(ctx context.Context, d time.Duration) error {
 // escape to the heap.
 var calls = sync.Pool{New: func() any { return new([1]Check) }}
 
-// one makes a call of one check, and returns its decision.
-func one(ctx context.Context, l Limiter, key string, limit *Limit, op Op, n int64, receipt *Receipt) (d Decision, err error) {
+// one makes a call of one check, and writes its decision to d, in place, because a
+// Decision is large. A Return reads its receipt there.
+func one(ctx context.Context, l Limiter, key string, limit *Limit, op Op, n int64, d *Decision) (err error) {
 	call := calls.Get().(*[1]Check)
 	c := &call[0]
 	c.Limit = *limit
 	if m, ok := l.(*Memory); ok && op == Take && limit.valid && limit.step.TakesLone() && n >= 0 && key != "" && ctx.Err() == nil {
-		err = m.take(conveniencePolicy, key, &c.Limit.step, min(n, step.MaxUnits), &d) // a Memory needs nothing else of a Check
+		err = m.take(conveniencePolicy, key, &c.Limit.step, min(n, step.MaxUnits), d) // a Memory needs nothing else of a Check
 		calls.Put(call)
-		return d, err
+		return err
 	}
-	c.Policy, c.Key, c.Op, c.Cost = conveniencePolicy, key, op, n
-	if receipt != nil {
-		c.Decision.Receipt = *receipt
-	}
+	c.Policy, c.Key, c.Op, c.Cost, c.Decision = conveniencePolicy, key, op, n, *d
 	if err = l.Allow(ctx, call[:]); err == nil {
-		d = c.Decision
+		*d = c.Decision
 	}
 	*c = Check{}
 	calls.Put(call)
-	return d, err
+	return err
 }
