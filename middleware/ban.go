@@ -12,6 +12,8 @@ import (
 // policy denies every request of the key for a time, on all instances. While
 // Redis is down, no key is banned. Do not ban keys that many clients share,
 // such as a company's address.
+//
+// The denial that begins a ban still has the wait of the limit; the next one has the wait of the ban.
 type Ban struct {
 	// Denials within Within bring a ban: 1 to 1 000.
 	Denials int64

@@ -28,7 +28,8 @@
 //	call a limited service                    client; without HTTP: algorithms.Wait
 //	start and stop                            shared.Limiter.Ready, Middleware.Close
 //
-// Examples are in the files example*_test.go of this folder, and on pkg.go.dev; go doc prints none. RECIPES.md, at the top
+// Examples are in the files example*_test.go of this folder, and on pkg.go.dev; go doc prints none, and
+// go list -f {{.Dir}} github.com/penstock-go/penstock/middleware prints the folder. RECIPES.md, at the top
 // of the module, has whole programs, and the lines for each framework.
 //
 // # One Middleware is one decision
@@ -52,7 +53,7 @@
 //
 // # Retry-After
 //
-// After the wait of Retry-After, the same request is admitted if no other client spends. There are three exceptions:
+// After the wait of Retry-After, the same request is admitted if no other client spends. There are four exceptions:
 //
 //   - Clients that share a limit get slots: each denied client gets a wait of its own, 1/rate after the one before and at
 //     most eight minutes late. Clients share the limits of Capacity policies, and of keys that have only constants and
@@ -61,6 +62,8 @@
 //     end.
 //   - A Concurrent limit cannot know when a running request ends. Its wait is the median of how long the policy's last
 //     sixteen requests took in this process.
+//   - A denial that begins a ban has the wait of the limit, because denials are counted after the response. The next
+//     denial has the wait of the ban.
 //
 // # Where to mount it
 //

@@ -82,7 +82,8 @@ func (q *request) refuseKey(p *policy, err error) {
 	q.refusal = refusal{err: err, status: statusOf(err), outcome: OutcomeKeyError, policy: p}
 }
 
-// statusOf returns the status for an error of a key function.
+// statusOf returns the status for an error of a key function. An unknown API key is not
+// among them: verdict.go answers it after its address was charged.
 func statusOf(err error) int {
 	var trouble interface{ Unavailable() bool }
 	switch {

@@ -134,22 +134,6 @@ func (b *batch) reset() {
 	b.groups, b.scripts, b.trips = b.groups[:0], b.scripts[:0], b.trips[:0]
 }
 
-// gather fills the batch with the groups at the head of the queue:
-// queued -> held. It requires mu.
-func (b *batch) gather(l *lane) {
-	b.lane = l
-	weight := 0
-	for _, g := range l.queue {
-		if weight += g.weight; len(b.groups) > 0 && weight > l.flight.weight() {
-			break
-		}
-		g.batch = b
-		b.groups = append(b.groups, g)
-	}
-	l.queue = slices.Delete(l.queue, 0, len(b.groups))
-	b.together = l.inFlight
-}
-
 // leave gives up a group, and reports whether it did: false if the group has
 // ended. A queued group will never be sent. A group in flight may still be
 // executed.

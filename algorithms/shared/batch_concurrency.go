@@ -76,13 +76,6 @@ func (f *flight) allowed(now int64, most int) int {
 	return min(max(f.level, fewInFlight), most)
 }
 
-// weight returns the most weight of a batch. Few batches in flight are on one
-// machine, where a large batch costs Redis less per check. Many are on a network,
-// where a large batch would let callers wait for each other.
-func (f *flight) weight() int {
-	return max(maxBatchWeight*3/4, 2*maxBatchWeight/max(f.level, fewInFlight))
-}
-
 // answered notes a batch that was answered at now, after a trip of so many µs.
 // When it was sent, together batches were in flight, including itself. most
 // bounds the level.

@@ -57,11 +57,6 @@ var (
 )
 
 const (
-	// A batch holds Redis for as long as its checks take, and all other clients
-	// wait. So a batch is bounded by weight, in takes that are alone on their
-	// keys. A heavier group travels alone.
-	maxBatchWeight = 64
-
 	// maxStuck is how many batches of a lane may be stuck before it refuses calls.
 	// Then the batches in flight may still get stuck, too.
 	maxStuck = 16

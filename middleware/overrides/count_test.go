@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/internal/redistest"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 

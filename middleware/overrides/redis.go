@@ -10,24 +10,16 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/internal/logwriter"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 const (
 	defaultPrefix = "penstock"
 	maxPrefix     = 64
-
-	// Other instances see an edit within a second: half of it passes until the
-	// next poll, and half is for reading.
-	pollEvery = 500 * time.Millisecond
-
-	// sweepEvery is the time between two removals of ended overrides.
-	sweepEvery = time.Minute
 )
 
 // A Redis holds the overrides of all instances that use the same Redis and
@@ -114,57 +106,6 @@ func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
 
 // Count returns how many overrides of a policy, as known here, have not ended.
 func (r *Redis) Count(policy string) int { return r.table.Load().policies[policy].count() }
-
-// Refresh reads the changes from Redis. Call it at startup if the service must
-// know its overrides before it serves. Errors are the client's or the
-// context's.
-func (r *Redis) Refresh(ctx context.Context) error {
-	select { // the reader may wait for a Redis that hangs
-	case r.reading <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("ratelimit: %w", ctx.Err())
-	}
-	defer func() { <-r.reading }()
-	err := r.read(ctx)
-	if ctx.Err() == nil {
-		r.report(err)
-	}
-	return err
-}
-
-// report logs the beginning and the end of trouble. It requires the place in
-// reading.
-func (r *Redis) report(err error) {
-	if err != nil {
-		r.stats.failures.Add(1)
-	}
-	switch failing := err != nil; {
-	case failing && !r.failing:
-		r.log.Add(slog.LevelWarn, "overrides not refreshed", "error", err)
-	case !failing && r.failing:
-		r.log.Add(slog.LevelInfo, "overrides refreshed again")
-	}
-	r.failing = err != nil
-}
-
-// poll is the one goroutine of r.
-func (r *Redis) poll() {
-	defer close(r.closed)
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for swept := time.Now(); ; {
-		_ = r.Refresh(r.closing) // it has logged its error
-		if time.Since(swept) >= sweepEvery {
-			r.sweep(r.closing)
-			swept = time.Now()
-		}
-		select {
-		case <-tick.C:
-		case <-r.closing.Done():
-			return
-		}
-	}
-}
 
 // Close ends the goroutine and waits for it, and up to two seconds for the handler
 // of the log. The last overrides stay in force. You may call it repeatedly. It does

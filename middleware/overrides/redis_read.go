@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // pageSize is the approximate number of overrides that one command reads.

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A table holds the overrides of all policies. Many goroutines read it, so it

@@ -27,7 +27,8 @@
 //	                                                           last 10 to 20 minutes
 //	start_time_seconds                                         gauge: Unix time of New: the counters count since then
 //
-// The histograms are native and classic. The gauges of a policy vanish when no open Middleware has it. The limit in
+// The outcome allowed of a policy does not say that the request was served: another policy may have denied it, and then
+// nobody charged it. The histograms are native and classic. The gauges of a policy vanish when no open Middleware has it. The limit in
 // force includes an override of all keys, and no override of a single key. Policies of one name add up, except that the
 // largest top_offender_denial_ratio counts.
 //
@@ -39,7 +40,7 @@
 //	breaker_open                                               gauge: open circuits. Redis has one; in a Cluster, each
 //	                                                           master has one. An open circuit bypasses it
 //	breaker_trips_total                                        openings of circuits
-//	instances                                                  gauge: live instances
+//	instances                                                  gauge: live instances, some seconds after they start
 //	fallback_local_checks_total                                checks that this instance decided alone
 //	fallback_passed_checks_total                               checks that failed open
 //	fallback_refused_calls_total                               calls that failed closed
