@@ -27,7 +27,7 @@ type record struct {
 	ended    time.Time
 	status   int
 	admitted bool
-	source   algorithms.Source // of the policy of clients
+	source   algorithms.Source // of the unit that the request takes
 }
 
 type recordKey struct{}
@@ -40,18 +40,29 @@ func observe(ctx context.Context, e ratelimit.Event) {
 		return
 	}
 	r := recordOf(ctx)
-	p, _ := e.Verdict.Policy(policyClients)
+	p, _ := e.Verdict.Policy(policyRequests)
 	r.decided, r.admitted, r.source = time.Now(), e.Verdict.Allowed, p.Decision.Source
 }
 
-// books hold the requests, and the units that the server has charged.
+// Books hold the requests of an episode, and the units that the server has charged.
 type books struct {
 	mu      sync.Mutex // guards the fields below
 	records []*record
 	charges map[string]int64 // by stored key: units charged, less units returned
 }
 
-func newBooks() *books { return &books{charges: make(map[string]int64)} }
+func newBooks() *books {
+	b := new(books)
+	b.begin()
+	return b
+}
+
+// begin forgets an earlier episode.
+func (b *books) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.records, b.charges = nil, make(map[string]int64)
+}
 
 // charge is called by the server.
 func (b *books) charge(key string, units int64) {

@@ -33,16 +33,15 @@ const (
 
 const (
 	policyClients  = "clients"
-	policyRequests = "requests" // a key for each request: it shows how often a request was charged
+	policyRequests = "requests" // one unit of a key for each request: it shows how often a request was charged
 	policyLogins   = "logins"
-	policyTokens   = "tokens"
+	policyTokens   = "tokens" // also of a key for each request
 
 	reserved = 4 // tokens
 )
 
-// requestLimit is the limit of a request. It refills too slowly for a run, so its
-// units count until the run ends.
-var requestLimit = algorithms.TokenBucket(2, 365*24*time.Hour)
+// requestLimit is the limit of a request. It refills too slowly to hide a charge.
+var requestLimit = algorithms.TokenBucket(10, 10*time.Hour)
 
 // An instance takes part in the fleet until it stops.
 type instance struct {
@@ -70,7 +69,7 @@ func start(l *link, n int, p *plan) *instance {
 		ratelimit.Policy{Name: policyRequests, Key: keyfunc.Header(headerRequest), Limit: requestLimit},
 		ratelimit.Policy{Name: policyLogins, Key: keyfunc.Header(headerClient), Limit: algorithms.SlidingWindowLog(1_000, time.Second), Fail: algorithms.FailClosed, Skip: only(pathLogin)},
 		ratelimit.Policy{
-			Name: policyTokens, Key: keyfunc.Header(headerClient), Limit: algorithms.TokenBucket(1_000_000, time.Second), Skip: only(pathTokens),
+			Name: policyTokens, Key: keyfunc.Header(headerRequest), Limit: requestLimit, Skip: only(pathTokens),
 			Cost: func(*http.Request) int64 { return reserved },
 		},
 	))

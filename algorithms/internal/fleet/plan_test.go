@@ -20,8 +20,12 @@ type plan struct {
 	latency   time.Duration    // of a round trip to Redis
 	pool      int              // connections of each instance
 	hangUps   float64          // part of all requests
+	episodes  []episode
+}
 
-	warmUp, rest time.Duration // before and after the outage
+// An episode is an outage and a rolling deploy, with quiet before and after.
+type episode struct {
+	warmUp, rest time.Duration
 	outage       outage
 	deploy       deploy
 }
@@ -29,7 +33,7 @@ type plan struct {
 // An outage is trouble of all instances, for some time.
 type outage struct {
 	trouble trouble
-	flaps   bool // it comes for 0.3 s in each second
+	flaps   bool // the trouble comes for 0.3 s in each second
 	loses   bool // Redis has lost its data at the end
 	lasts   time.Duration
 	apart   time.Duration // between the first and the last instance
@@ -43,36 +47,58 @@ type deploy struct {
 }
 
 func (p *plan) String() string {
-	return fmt.Sprintf("seed %d: %d instances, %d clients with %v, each offers %.1f/s, round trip %v, %d connections, %.0f %% hang-ups; outage: %+v; deploy: %+v",
-		p.seed, p.instances, p.clients, p.limit, p.offered, p.latency, p.pool, 100*p.hangUps, p.outage, p.deploy)
+	return fmt.Sprintf("seed %d: %d instances; %d clients with %v offer %.1f/s each; round trip %v, %d connections, %.0f %% hang-ups",
+		p.seed, p.instances, p.clients, p.limit, p.offered, p.latency, p.pool, 100*p.hangUps)
 }
 
-// newPlan draws a plan: clients offer twice their limit, Redis is away for a
-// minute, and in the middle of it all instances are replaced.
+func (e *episode) String() string {
+	return fmt.Sprintf("outage %+v, deploy %+v", e.outage, e.deploy)
+}
+
+// newPlan draws a plan of one episode. Clients offer twice their limit, Redis is
+// away for a minute, and in the middle of it all instances are replaced.
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 0))
+	rate := 2 + r.IntN(9)
 	p := &plan{
 		seed:      seed,
 		instances: 2 + r.IntN(15),
 		clients:   1 + r.IntN(3),
+		limit:     algorithms.TokenBucket(int64(rate), time.Second).WithBurst(int64(rate * (1 + r.IntN(10)))),
+		offered:   2 * float64(rate),
 		latency:   time.Duration(200+r.IntN(2_000)) * time.Microsecond,
 		pool:      10 + r.IntN(11),
-		warmUp:    time.Minute, rest: time.Minute,
+		hangUps:   0.02 * float64(r.IntN(2)),
 	}
-	rate := int64(2 + r.IntN(9))
-	burst := rate * int64(1+r.IntN(10))
-	p.limit = algorithms.TokenBucket(rate, time.Second).WithBurst(burst)
-	p.offered = 2 * float64(rate)
-	if r.IntN(2) == 0 {
-		p.hangUps = 0.02
+	p.episodes = []episode{newEpisode(r, p.instances, 3*time.Minute)}
+	return p
+}
+
+// newDay draws the plan of a day, or of a part of it. Eight instances receive 20
+// requests per second in all. Each hour has an episode.
+func newDay(seed uint64, lasts time.Duration) *plan {
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := &plan{
+		seed: seed, instances: 8, clients: 2,
+		limit: algorithms.TokenBucket(5, time.Second).WithBurst(25), offered: 10,
+		latency: time.Millisecond, pool: 10, hangUps: 0.01,
 	}
-	p.outage = outage{
+	for ; lasts > 0; lasts -= time.Hour {
+		p.episodes = append(p.episodes, newEpisode(r, p.instances, min(lasts, time.Hour)))
+	}
+	return p
+}
+
+func newEpisode(r *rand.Rand, instances int, lasts time.Duration) episode {
+	o := outage{
 		trouble: []trouble{refused, dark, stalled, mute, cut, slow}[r.IntN(6)],
 		lasts:   time.Minute,
 		flaps:   r.IntN(4) == 0,
 		loses:   r.IntN(4) == 0,
 		apart:   time.Duration(r.IntN(3)) * time.Second,
 	}
-	p.deploy = deploy{begins: 10 * time.Second, every: 30 * time.Second / time.Duration(p.instances), kills: r.IntN(2) == 0}
-	return p
+	return episode{
+		warmUp: (lasts - o.lasts) / 2, rest: (lasts - o.lasts) / 2, outage: o,
+		deploy: deploy{begins: 15 * time.Second, every: 30 * time.Second / time.Duration(instances), kills: r.IntN(2) == 0},
+	}
 }

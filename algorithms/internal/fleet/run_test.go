@@ -9,22 +9,22 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 )
 
-// A run is a fleet, its server, and its books.
+// A run is a fleet and its server.
 type run struct {
 	*plan
-	*books
-	server      *server
-	random      *rand.Rand // of the traffic
-	began       time.Time
-	ended       time.Time
-	from, until time.Time // the outage, of the first and of the last instance
+	server *server
+	books  *books
+	random *rand.Rand // of the traffic
+	sent   int        // requests
 
 	mu      sync.Mutex // guards the fields below
 	slots   []*slot
-	retired []*instance
+	started int         // instances, so far
+	retired []*instance // in this episode
 }
 
 // A slot is the place of an instance in the fleet. A deploy puts another instance
@@ -35,9 +35,18 @@ type slot struct {
 	busy     sync.WaitGroup
 }
 
-func play(p *plan) *run {
+// A stage is an episode as it happens.
+type stage struct {
+	*episode
+	began       time.Time
+	from, until time.Time // the outage, of the first and of the last instance
+	ended       time.Time // the traffic
+}
+
+// play plays a plan, and judges each episode.
+func play(t *testing.T, p *plan) {
 	r := &run{plan: p, books: newBooks(), random: rand.New(rand.NewPCG(p.seed, 1))}
-	r.server = newServer(r.charge)
+	r.server = newServer(r.books.charge)
 	time.Sleep(time.Duration(r.random.Int64N(int64(time.Hour)))) // to any place in windows of the clock
 	for range p.instances {
 		s := new(slot)
@@ -45,38 +54,49 @@ func play(p *plan) *run {
 		r.join(s)
 	}
 	time.Sleep(6 * time.Second) // each instance knows of all
-	r.began = time.Now()
-	r.from = r.began.Add(p.warmUp)
-	r.until = r.from.Add(p.outage.lasts + p.outage.apart)
-	var parts sync.WaitGroup
-	parts.Go(r.afflict)
-	parts.Go(r.redeploy)
-	parts.Go(r.drive)
-	parts.Wait()
-	r.ended = time.Now()
-	time.Sleep(20 * time.Second) // late replies, and hand-backs
+	for i := range p.episodes {
+		st := r.live(&p.episodes[i])
+		time.Sleep(20 * time.Second) // late replies, and hand-backs
+		r.judge(t, st)
+		r.books.begin()
+		r.retired = nil
+	}
 	for _, s := range r.slots {
 		s.instance.stop()
 	}
-	return r
+}
+
+// live lets an episode happen.
+func (r *run) live(e *episode) *stage {
+	st := &stage{episode: e, began: time.Now()}
+	st.from = st.began.Add(e.warmUp)
+	st.until = st.from.Add(e.outage.lasts + e.outage.apart)
+	st.ended = st.until.Add(e.rest)
+	var parts sync.WaitGroup
+	parts.Go(func() { r.afflict(st) })
+	parts.Go(func() { r.redeploy(st) })
+	parts.Go(func() { r.drive(st.ended) })
+	parts.Wait()
+	return st
 }
 
 // join puts a new instance into a slot.
 func (r *run) join(s *slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := newLink(r.server, r.latency, rand.New(rand.NewPCG(r.seed, uint64(2+len(r.retired)+len(r.slots)))))
+	l := newLink(r.server, r.latency, rand.New(rand.NewPCG(r.seed, uint64(2+r.started))))
+	r.started++
 	l.meets(s.trouble)
 	s.instance = start(l, r.instances, r.plan)
 }
 
 // afflict makes the outage.
-func (r *run) afflict() {
-	o := r.outage
+func (r *run) afflict(st *stage) {
+	o := st.outage
 	var all sync.WaitGroup
 	for i, s := range r.slots {
 		all.Go(func() {
-			time.Sleep(time.Until(r.from) + o.apart*time.Duration(i)/time.Duration(len(r.slots)))
+			time.Sleep(time.Until(st.from) + o.apart*time.Duration(i)/time.Duration(len(r.slots)))
 			for left := o.lasts; left > 0; left -= time.Second {
 				r.meets(s, o.trouble)
 				if !o.flaps {
@@ -105,39 +125,38 @@ func (r *run) meets(s *slot, t trouble) {
 }
 
 // redeploy replaces all instances, one after the other.
-func (r *run) redeploy() {
-	time.Sleep(time.Until(r.from) + r.deploy.begins)
+func (r *run) redeploy(st *stage) {
+	time.Sleep(time.Until(st.from) + st.deploy.begins)
 	for _, s := range r.slots {
 		r.mu.Lock()
 		in := s.instance
 		s.instance = nil // it receives no more requests
 		r.retired = append(r.retired, in)
 		r.mu.Unlock()
-		if r.deploy.kills {
+		if st.deploy.kills {
 			in.link.dies()
 		}
 		s.busy.Wait()
 		in.stop()
-		time.Sleep(r.deploy.every / 2)
+		time.Sleep(st.deploy.every / 2)
 		r.join(s)
-		time.Sleep(r.deploy.every / 2)
+		time.Sleep(st.deploy.every / 2)
 	}
 }
 
 // drive sends requests at random, as a Poisson process.
-func (r *run) drive() {
+func (r *run) drive(end time.Time) {
 	var requests sync.WaitGroup
 	defer requests.Wait()
 	perSecond := r.offered * float64(r.clients)
-	end := r.until.Add(r.rest)
-	for n := 0; ; n++ {
+	for {
 		time.Sleep(time.Duration(r.random.ExpFloat64() / perSecond * float64(time.Second)))
 		if !time.Now().Before(end) {
 			return
 		}
-		rec := r.draw(n)
+		rec := r.draw()
 		if s := r.pick(rec); s != nil {
-			r.add(rec)
+			r.books.add(rec)
 			requests.Go(func() {
 				defer s.busy.Done()
 				rec.send()
@@ -146,10 +165,11 @@ func (r *run) drive() {
 	}
 }
 
-// draw returns the n-th request.
-func (r *run) draw(n int) *record {
+// draw returns the next request.
+func (r *run) draw() *record {
+	r.sent++
 	rec := &record{
-		id: strconv.Itoa(n), client: r.random.IntN(r.clients), path: pathOrders, began: time.Now(),
+		id: strconv.Itoa(r.sent), client: r.random.IntN(r.clients), path: pathOrders, began: time.Now(),
 		lasts: time.Duration(r.random.Int64N(int64(50 * time.Millisecond))), tokens: r.random.Int64N(2 * reserved),
 	}
 	switch r.random.IntN(5) {
