@@ -65,6 +65,14 @@ func (st *stage) near(rec *record) bool {
 	return rec.ended.After(st.from) && rec.began.Before(st.until.Add(apartFor))
 }
 
+// refused reports whether an instance decided a request and settled it while its
+// circuit was open, and Redis certainly executed nothing. Before the circuit opens, a
+// hand-back may be on its way: a Return that comes meanwhile does not reduce it.
+func (a *account) refused(rec *record) bool {
+	return a.outage.trouble == refused && !a.outage.flaps && rec.hangsUp == 0 && rec.decided.Equal(rec.began) &&
+		rec.began.After(a.from.Add(a.outage.apart+time.Second)) && rec.ended.Before(a.from.Add(a.outage.lasts))
+}
+
 // judgeAnswer judges the answer to a request.
 func (a *account) judgeAnswer(rec *record) {
 	closed := rec.path == pathLogin
@@ -73,7 +81,7 @@ func (a *account) judgeAnswer(rec *record) {
 	case rec.status >= 500 && !closed:
 		a.failf("a 5xx without FailClosed", "%v", rec)
 	case rec.status >= 500 && !a.near(rec):
-		a.failf("a 5xx while Redis was there", "%v", rec)
+		a.failf("a 5xx while Redis was there", "%v, %v after the outage", rec, rec.began.Sub(a.until))
 	case rec.decided.IsZero():
 		return // the client hung up
 	}
@@ -81,7 +89,7 @@ func (a *account) judgeAnswer(rec *record) {
 		a.failf("a late decision", "%v: after %v", rec, rec.decided.Sub(rec.began))
 	}
 	if rec.admitted && rec.source != algorithms.Shared && !a.near(rec) {
-		a.failf("a local decision while Redis was there", "%v", rec)
+		a.failf("a local decision while Redis was there", "%v, %v after the outage", rec, rec.began.Sub(a.until))
 	}
 	if rec.admitted && !closed {
 		if s := &a.clients[rec.client]; rec.source == algorithms.Local {
@@ -96,6 +104,9 @@ func (a *account) judgeAnswer(rec *record) {
 func (a *account) judgeCharges(rec *record, requests, tokens int64) {
 	if requests > 1 || requests < 0 || tokens > max(reserved, rec.tokens) || tokens < 0 {
 		a.failf("a request charged twice", "%v: %d times, %d tokens", rec, requests, tokens)
+	}
+	if a.refused(rec) && tokens > rec.tokens {
+		a.failf("returned units that are handed back", "%v: charged %d tokens, want %d", rec, tokens, rec.tokens)
 	}
 	switch {
 	case rec.hangsUp > 0 || rec.decided.IsZero():

@@ -5,9 +5,11 @@ package fleet
 import (
 	"bufio"
 	"context"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -25,6 +27,8 @@ const (
 	slow    trouble = "slow"    // each command takes longer than a deadline
 )
 
+var troubles = []trouble{refused, dark, stalled, mute, cut, slow}
+
 // A link is an instance's way to the server.
 type link struct {
 	server  *server
@@ -41,8 +45,36 @@ type link struct {
 // A conn is a connection, seen from the server.
 type conn struct {
 	net.Conn
-	mute bool
+	mute   bool
+	closed atomic.Bool
 }
+
+func (c *conn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// A clientConn is a connection, seen from the client. Before the client uses an idle
+// connection, it asks the system whether the server has closed it.
+type clientConn struct {
+	net.Conn
+	end *conn
+}
+
+// SyscallConn implements [syscall.Conn].
+func (c clientConn) SyscallConn() (syscall.RawConn, error) {
+	if c.end.closed.Load() {
+		return nil, io.EOF
+	}
+	return idle{}, nil
+}
+
+// Idle is a socket that has nothing to read.
+type idle struct{}
+
+func (idle) Control(func(uintptr)) error    { return nil }
+func (idle) Read(func(uintptr) bool) error  { return nil }
+func (idle) Write(func(uintptr) bool) error { return nil }
 
 func newLink(s *server, latency time.Duration, random *rand.Rand) *link {
 	over := make(chan struct{})
@@ -111,7 +143,7 @@ func (l *link) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	defer l.mu.Unlock()
 	l.conns[c] = true
 	go l.serve(c)
-	return client, nil
+	return clientConn{client, c}, nil
 }
 
 // serve executes the commands of a connection until either side closes it. A

@@ -70,7 +70,7 @@ func newPlan(seed uint64) *plan {
 		pool:      10 + r.IntN(11),
 		hangUps:   0.02 * float64(r.IntN(2)),
 	}
-	p.episodes = []episode{newEpisode(r, p.instances, 3*time.Minute)}
+	p.episodes = []episode{newEpisode(r, seed, p.instances, 3*time.Minute)}
 	return p
 }
 
@@ -84,16 +84,19 @@ func newDay(seed uint64, lasts time.Duration) *plan {
 		latency: time.Millisecond, pool: 10, hangUps: 0.01,
 	}
 	for ; lasts > 0; lasts -= time.Hour {
-		p.episodes = append(p.episodes, newEpisode(r, p.instances, min(lasts, time.Hour)))
+		n := seed + uint64(len(p.episodes))
+		p.episodes = append(p.episodes, newEpisode(r, n, p.instances, min(lasts, time.Hour)))
 	}
 	return p
 }
 
-func newEpisode(r *rand.Rand, instances int, lasts time.Duration) episode {
+// newEpisode draws the n-th episode. Twelve episodes in a row have each trouble
+// twice: once for the whole outage, and once so that it comes and goes.
+func newEpisode(r *rand.Rand, n uint64, instances int, lasts time.Duration) episode {
 	o := outage{
-		trouble: []trouble{refused, dark, stalled, mute, cut, slow}[r.IntN(6)],
+		trouble: troubles[n%uint64(len(troubles))],
 		lasts:   time.Minute,
-		flaps:   r.IntN(4) == 0,
+		flaps:   n/uint64(len(troubles))%2 == 1,
 		loses:   r.IntN(4) == 0,
 		apart:   time.Duration(r.IntN(3)) * time.Second,
 	}

@@ -120,7 +120,11 @@ func killer(out []byte) string {
 	all := failed.FindAllSubmatch(out, -1)
 	switch {
 	case len(all) > 0:
-		return string(all[len(all)-1][1])
+		name := string(all[len(all)-1][1])
+		if promise := broken.FindSubmatch(out); promise != nil {
+			name += ": " + string(promise[1])
+		}
+		return name
 	case bytes.Contains(out, []byte("panic: test timed out")):
 		return "the timeout"
 	case bytes.Contains(out, []byte("panic:")):

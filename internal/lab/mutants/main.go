@@ -57,9 +57,15 @@ func main() {
 	from := flag.Int("from", 0, "begin with the mutant of this `number`, to continue an earlier run")
 	workers := flag.Int("p", 2, "run this `number` of mutants at a time")
 	list := flag.Bool("list", false, "only list the mutants")
+	past := flag.Bool("past", false, "put back bugs of the past, which the simulated fleet must find")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *seed, *count, *from, *workers, *list)
+	var err error
+	if *past {
+		err = putBack(ctx)
+	} else {
+		err = run(ctx, *seed, *count, *from, *workers, *list)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/penstock-go/penstock/internal/lab/product"
+)
+
+func TestPastBugsFitTheCode(t *testing.T) {
+	root, err := product.Dir(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pastBugs {
+		if _, err := pastBugs[i].mutant(root); err != nil {
+			t.Error(err)
+		}
+	}
+}
