@@ -6,6 +6,7 @@ SOAK         ?= 10m
 LATE         ?= 4m
 MUTANTS      ?= 200
 SEED         ?= 1
+SEEDS        ?= 0-99
 REDIS_SERVER ?= redis-server
 CHROMIUM     ?= chromium
 PYTHON       ?= /usr/bin/python3
@@ -29,7 +30,7 @@ NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -pa
 
 .DEFAULT_GOAL := help
 .PHONY: help run observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
-	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants soak late herd herd-real outage mod \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet soak late herd herd-real outage mod \
 	check check-lint check-test check-long check-clients
 
 help: ## list the targets
@@ -199,6 +200,11 @@ bench-smoke: redis ## run each benchmark for an instant: fail on allocations, ig
 
 mutants: redis ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours
 	go -C $(LAB) run ./mutants -n $(MUTANTS) -seed $(SEED)
+
+fleet: ## simulate fleets with outages and deploys from SEEDS (0-99), a day of one fleet, and bugs of the past that are put back
+	PENSTOCK_SEEDS=$(SEEDS) go test -count=1 -run TestFleet ./algorithms/internal/fleet
+	PENSTOCK_DAY=24h go test -count=1 -timeout 30m -run TestDay ./algorithms/internal/fleet
+	go -C $(LAB) run ./mutants -past
 
 soak: redis ## trouble Redis under load for SOAK (10m), and check the promises
 	go -C $(LAB) run ./soak -for $(SOAK)

@@ -77,7 +77,7 @@ func (a *account) refused(rec *record) bool {
 func (a *account) judgeAnswer(rec *record) {
 	closed := rec.path == pathLogin
 	switch {
-	case rec.hangsUp > 0 && rec.status >= 500: // nobody reads it
+	case rec.hangsUp > 0 && rec.status >= 500: // the client has gone
 	case rec.status >= 500 && !closed:
 		a.failf("a 5xx without FailClosed", "%v", rec)
 	case rec.status >= 500 && !a.near(rec):
@@ -153,8 +153,8 @@ func (r *run) judgeClients(a *account) {
 	}
 }
 
-// judgeHandBack judges whether Redis knows the requests that were admitted without it,
-// except those that the instances count as lost.
+// judgeHandBack judges whether Redis has received the requests that were admitted without
+// it. The instances may count some of them as lost.
 func (r *run) judgeHandBack(a *account) {
 	known := int64(0)
 	for _, in := range r.retired {

@@ -18,62 +18,67 @@ import (
 // code.
 type bug struct {
 	story     string
-	file      string
-	text, put string // the text occurs once in the file
+	files     string // a glob
+	text, put string // the text occurs once in all files
 }
+
+const (
+	inShared = "algorithms/shared/*.go"
+	inSteps  = "algorithms/internal/step/*.go"
+)
 
 var pastBugs = []bug{
 	{
 		"the client sends a command again whose reply was lost",
-		"algorithms/shared/batch_send.go", "NoRetry() bool { return true }", "NoRetry() bool { return false }",
+		inShared, "NoRetry() bool { return true }", "NoRetry() bool { return false }",
 	},
 	{
 		"a batch whose deadline has passed unsent is written when the client is connected",
-		"algorithms/shared/batch_send.go", "if n.batch.send() {", "if n.batch.send() || true {",
+		inShared, "if n.batch.send() {", "if n.batch.send() || true {",
 	},
 	{
 		"the callers of a batch wait for as long as the client does",
-		"algorithms/shared/batch_send.go", "\tb.timer.Reset(r.deadline)\n", "",
+		inShared, "\tb.timer.Reset(r.deadline)\n", "",
 	},
 	{
 		"after Redis has lost its scripts, the digest is sent again and not the source",
-		"algorithms/shared/batch_send.go", `			name = "eval"`, `			name = "evalsha"`,
+		inShared, `			name = "eval"`, `			name = "evalsha"`,
 	},
 	{
 		"units that Redis has perhaps charged are handed back",
-		"algorithms/shared/fallback_local.go", "case it.perhaps:", "case it.perhaps && it.Cost > 1_000:",
+		inShared, "case it.perhaps:", "case it.perhaps && it.Cost > 1_000:",
 	},
 	{
 		"units that a Return has credited are handed back all the same",
-		"algorithms/shared/fallback_local.go", "\t\t\tf.owed.unrecord(it, now)\n", "\t\t\t_ = now\n",
+		inShared, "\t\t\tf.owed.unrecord(it, now)\n", "\t\t\t_ = now\n",
 	},
 	{
 		"a hand-back without a reply is sent again",
-		"algorithms/shared/fallback_tend.go", "\t\t\tf.stats.lost.Add(uint64(units))\n", "\t\t\tf.owed.restore(d, f.now(), handBackEvery)\n",
+		inShared, "\t\t\tf.stats.lost.Add(uint64(units))\n", "\t\t\tf.owed.restore(d, f.now(), handBackEvery)\n",
 	},
 	{
 		"a hand-back that Redis has refused is forgotten",
-		"algorithms/shared/fallback_tend.go", "\t\t\tf.owed.restore(d, f.now(), bypassedFor)\n", "",
+		inShared, "\t\t\tf.owed.restore(d, f.now(), bypassedFor)\n", "",
 	},
 	{
 		"a hand-back ends as soon as one key owes nothing any more",
-		"algorithms/shared/fallback_ledger.go", "\t\tif d.bringTo(now) > 0 {\n", "\t\tif len(debts) == 0 && d.bringTo(now) > 0 {\n",
+		inShared, "\t\tif d.bringTo(now) > 0 {\n", "\t\tif len(debts) == 0 && d.bringTo(now) > 0 {\n",
 	},
 	{
 		"the pauses between probes double up to half a minute",
-		"algorithms/shared/fallback_circuit.go", "p := min(firstPause<<min(n, 2), steadyPause)", "p := min(firstPause<<min(n, 7), 30*steadyPause)",
+		inShared, "p := min(firstPause<<min(n, 2), steadyPause)", "p := min(firstPause<<min(n, 7), 30*steadyPause)",
 	},
 	{
 		"an instance that starts in an outage takes the whole limit for its share",
-		"algorithms/shared/fallback.go", "f.instances.Store(int64(max(1, o.Instances)))", "f.instances.Store(1)",
+		inShared, "f.instances.Store(int64(max(1, o.Instances)))", "f.instances.Store(1)",
 	},
 	{
 		"the share of a slow rate is rounded",
-		"algorithms/internal/step/share.go", "r, w := l.R*num, l.W*den\n", "r, w := max(1, l.R*num/den), l.W\n",
+		inSteps, "r, w := l.R*num, l.W*den\n", "r, w := max(1, l.R*num/den), l.W\n",
 	},
 	{
 		"a call that times out is an error of the request",
-		"algorithms/shared/fallback.go", "\treturn ctx.Err()\n", "\tif errors.Is(err, errTimeout) {\n\t\treturn err\n\t}\n\treturn ctx.Err()\n",
+		inShared, "\treturn ctx.Err()\n", "\tif errors.Is(err, errTimeout) {\n\t\treturn err\n\t}\n\treturn ctx.Err()\n",
 	},
 }
 
@@ -82,15 +87,34 @@ var fleet = part{name: "fleet", tests: [][]string{{"-count=1", "-run", "^TestFle
 
 // mutant returns the bug as a change of the product.
 func (b *bug) mutant(root string) (mutant, error) {
-	source, err := os.ReadFile(filepath.Join(root, b.file))
+	names, err := filepath.Glob(filepath.Join(root, b.files))
 	if err != nil {
 		return mutant{}, err
 	}
-	from := strings.Index(string(source), b.text)
-	if n := strings.Count(string(source), b.text); n != 1 {
-		return mutant{}, fmt.Errorf("%s: %q occurs %d times, want once: %s", b.file, b.text, n, b.story)
+	var found []mutant
+	for _, name := range names {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			return mutant{}, err
+		}
+		file, err := filepath.Rel(root, name)
+		if err != nil {
+			return mutant{}, err
+		}
+		for from, rest := 0, string(source); !strings.HasSuffix(name, "_test.go"); {
+			i := strings.Index(rest, b.text)
+			if i < 0 {
+				break
+			}
+			from += i
+			found = append(found, mutant{part: &fleet, file: filepath.ToSlash(file), from: from, to: from + len(b.text), text: b.put})
+			from, rest = from+len(b.text), rest[i+len(b.text):]
+		}
 	}
-	return mutant{part: &fleet, file: b.file, from: from, to: from + len(b.text), text: b.put}, nil
+	if len(found) != 1 {
+		return mutant{}, fmt.Errorf("%s: %q occurs %d times, want once: %s", b.files, b.text, len(found), b.story)
+	}
+	return found[0], nil
 }
 
 var broken = regexp.MustCompile(`_test\.go:\d+: ([^:\n]+): \d+ times`)
