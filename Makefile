@@ -12,8 +12,9 @@ CHROMIUM     ?= chromium
 PYTHON       ?= /usr/bin/python3
 export REDIS_SERVER CHROMIUM PYTHON
 
-# Systems that make check builds for.
+# Systems that make check builds for, and those whose code it vets: linux/arm has the files and the sizes of linux/386.
 TARGETS := linux/386 linux/arm windows/amd64 darwin/arm64
+VETTED  := linux/386 windows/amd64 darwin/arm64
 LIBRARY := ./algorithms/... ./headers/... ./keyfunc/... ./lua/... ./middleware/...
 
 # Packages in which goroutines meet.
@@ -108,9 +109,8 @@ test-newest: redis ## run the fast tests with the newest versions of all depende
 	go test -modfile=.bin/newest.mod -short ./...
 
 cross: ## build and vet for other systems, and for 32 bits
-	@for target in $(TARGETS); do \
-		(export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; set -x; go build ./... && go vet ./...) || exit 1; \
-	done
+	@for target in $(TARGETS); do (export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; set -x; go build ./...) || exit 1; done
+	@for target in $(VETTED); do (export CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/}; set -x; go vet ./...) || exit 1; done
 
 test-e2e: redis ## test the example's page with a headless Chromium, installed if it is missing
 	@.ci/install "$(CHROMIUM)" chromium chromium chromium chromium
@@ -195,7 +195,6 @@ bench: redis ## compare with peers for 15 minutes, and write RESULTS.md, MEASURE
 	go -C $(LAB) run ./bench -o bench
 
 bench-smoke: redis ## run each benchmark for an instant: fail on allocations, ignore times
-	go -C $(LAB) test -count=1 ./bench
 	go -C $(LAB) run ./bench -quick
 
 mutants: redis ## break the code that decides MUTANTS (200) times, and count what the tests notice; takes hours
@@ -232,6 +231,8 @@ check: ## run everything that a change must pass
 
 # The jobs of CI. Each runs by itself, too.
 check-lint: fmt-check mod vet cross lint release-check
-check-test: test test-short test-race test-386 test-routers test-lab
+# The fast tests run once more without Redis: with Redis they are a part of make test.
+check-test: test test-race test-386 test-routers test-lab
+	REDIS_SERVER=none .ci/short
 check-long: test-long test-valkey test-oldest
 check-clients: test-e2e test-clients bench-smoke

@@ -33,7 +33,7 @@ func (p *proxy) env() ([]string, error) {
 	downloads := filepath.Join(strings.TrimSpace(cache), "cache", "download")
 	return []string{
 		"GOPROXY=" + fileURL(p.dir) + "," + fileURL(downloads), "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOWORK=off",
-		"GOMODCACHE=" + p.cache, "GOFLAGS=-modcacherw",
+		"GOMODCACHE=" + p.cache, "GOFLAGS=-modcacherw -trimpath", // without paths, the next run finds what this one built
 	}, nil
 }
 
