@@ -31,7 +31,7 @@ NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -pa
 
 .DEFAULT_GOAL := help
 .PHONY: help run observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
-	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet soak late herd herd-real outage mod \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late herd herd-real outage mod \
 	check check-lint check-test check-long check-clients
 
 help: ## list the targets
@@ -221,6 +221,9 @@ herd-real: ## run the example server with 200 real clients for three minutes, an
 outage: redis ## kill Redis under four rate limiters for a minute, and draw what clients notice into internal/lab/outage
 	go -C $(LAB) run ./outage -o outage
 	go -C $(LAB) run ./outage -story ../../examples/chi-server/playground/assets/redis-dies.json
+
+accuracy: ## compare each algorithm with an exact log, and write internal/lab/accuracy/ACCURACY.md
+	go -C $(LAB) run ./accuracy -o accuracy
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff && go mod verify

@@ -1,5 +1,6 @@
 // Package lab holds no code. Its folders are the programs that measure and trouble penstock:
 //
+//	accuracy compares each algorithm with an exact log: make accuracy
 //	bench    compares penstock with its peers: make bench
 //	hammer   loads a server, and waits as it asks: go -C internal/lab run ./hammer URL
 //	herd     simulates crowds of denied clients: make herd
