@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
@@ -24,23 +23,6 @@ func runCalls(t *testing.T, s Subject) {
 }
 
 var callRules = []rule{
-	{
-		"all",
-		"a call whose Takes all fit charges them all, whatever their algorithms",
-		func(w *world) {
-			var call []algorithms.Check
-			for i, l := range limits(every(), 100, time.Minute) {
-				call = append(call, w.on(fmt.Sprint(i), l, int64(i+1)))
-			}
-			call = w.allow(call...)
-			for i, c := range call {
-				if d := c.Decision; !d.Allowed || d.Remaining != 100-c.Cost || d.Receipt.Units() != c.Cost {
-					w.errorf("check %d of %s: got %s", i, text(call), show(d))
-				}
-				w.remaining(c, 100-c.Cost)
-			}
-		},
-	},
 	{
 		// Costs above 2^30 are cut before a script sees them. The cut must not make them fit.
 		"nothing",
@@ -88,7 +70,7 @@ var callRules = []rule{
 	{
 		// A script reads the keys of a call in portions.
 		"many",
-		"a call may hold many checks",
+		"a call whose Takes all fit charges them all, however many they are, and whatever their algorithms",
 		func(w *world) {
 			const rounds, keys = 3, 14 // 294 checks of seven algorithms
 			var call []algorithms.Check
@@ -103,8 +85,9 @@ var callRules = []rule{
 			for i, c := range call {
 				w.remaining(c, 10-3*rounds)
 				round := i / (len(call) / rounds)
-				if got, want := c.Decision.Remaining, int64(10-3*(round+1)); got != want {
-					w.errorf("check %d, %v: got %d remaining, want %d", i, c.Limit, got, want)
+				want := int64(10 - 3*(round+1))
+				if d := c.Decision; !d.Allowed || d.Remaining != want || d.Receipt.Units() != 3 {
+					w.errorf("check %d, %v: got %s, want 3 units charged and %d remaining", i, c.Limit, show(d), want)
 				}
 			}
 		},

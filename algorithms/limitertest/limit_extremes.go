@@ -78,13 +78,6 @@ var nobodyRules = []rule{
 			}
 		},
 	},
-	{
-		"nobody-twice",
-		"a call may contain the limit of nobody twice",
-		func(w *world) {
-			w.verdicts(w.allow(w.on("", algorithms.Nobody(), 0), w.on("", algorithms.Nobody(), 1)), false, false)
-		},
-	},
 }
 
 var costRules = []eachRule{

@@ -77,6 +77,7 @@ var opRules = []eachRule{
 			if d = w.one(c); !d.Allowed || d.Remaining != 10 || d.Receipt != (algorithms.Receipt{}) {
 				w.errorf("got %s, want allowed, 10 remaining, no receipt", show(d))
 			}
+			w.empty(c)
 		},
 	},
 	{

@@ -127,21 +127,6 @@ var storeRules = []eachRule{
 		},
 	},
 	{
-		"gone-when-full",
-		"a key is gone when all its units have been given back",
-		func(w *world, l algorithms.Limit) {
-			for _, op := range []algorithms.Op{algorithms.Return, algorithms.Grant} {
-				taken := w.allow(w.on("", l, 4))[0]
-				taken.Op = op
-				w.one(taken)
-				w.empty(taken)
-				if ttl := w.s.Store.TTL(w, taken); ttl != 0 {
-					w.errorf("%v: got a key that lives for %v", op, ttl)
-				}
-			}
-		},
-	},
-	{
 		// The call ends with the faster limit, and with the slower one.
 		"several-limits",
 		"a key that several limits of one call charge lives for the slowest",
@@ -163,18 +148,8 @@ var storeRules = []eachRule{
 		},
 	},
 	{
-		// A repair moves the state to the present, so the time to live that it had is too short or too long.
-		"repair-expires",
-		"a repair that is stored expires, too",
-		func(w *world, l algorithms.Limit) {
-			c := w.on("", l, 10)
-			first := w.one(c)
-			w.to(-3600 * second)
-			w.expires(c, w.one(c), injected, first)
-		},
-	},
-	{
-		// Under the limit of a second the key lives for a minute, because the clock is injected.
+		// A repair moves the state to the present, so the time to live that it had is too short or too long. Under the
+		// limit of a second the key lives for a minute, because the clock is injected.
 		"repair-expires-by-its-own-limit",
 		"a repair under a longer window lets the key live for that window",
 		func(w *world, l algorithms.Limit) {
