@@ -223,7 +223,12 @@ func (h *handler) allOverrides(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.console.Overrides(r.Context(), since)
+	set, err := h.console.Overrides(r.Context(), since)
+	if err != nil {
+		return nil, err
+	}
+	bans, err := h.console.Bans(r.Context())
+	return map[string]any{"set_by_operators": set, "banned_by_policies": views(bans)}, err
 }
 
 func (h *handler) clearAll(r *http.Request) (any, error) {

@@ -4,6 +4,7 @@
 //	why is a client denied?              Who
 //	who is denied, and was not before?   Denied
 //	which overrides are set, since when? Overrides
+//	whom do policies ban by themselves?  Bans
 //	help a client                        Grant, Reset
 //	stop a client                        Ban, Unban
 //

@@ -184,7 +184,7 @@ func TestBanAndUnban(t *testing.T) {
 	}
 }
 
-// Who shows the ban of a repeat offender, and Unban lifts it, also without a table of overrides.
+// Who and Bans show the ban of a repeat offender, and Unban lifts it, also without a table of overrides.
 func TestRepeatOffender(t *testing.T) {
 	for name, table := range map[string]ratelimit.Overrides{"no table": nil, "table": overrides.NewMemory()} {
 		p := byUser("p", algorithms.TokenBucket(1, time.Hour))
@@ -198,9 +198,22 @@ func TestRepeatOffender(t *testing.T) {
 			}
 			return ""
 		})
+		bans := func(c *console.Console, want int) {
+			t.Helper()
+			if all, err := c.Bans(ctx); err != nil || len(all) != want || want == 1 && (all[0].Key != client.Key || all[0].ClearsAfter != 10*time.Hour || all[0].First.IsZero()) {
+				t.Errorf("%s: got the bans %v, error %v, want %d", name, all, err, want)
+			}
+		}
+		spend(t, m, 1, "") // a denial by the ban
+		bans(c, 1)
+		bans(console.New(m, m), 1) // listed once
+		if set, err := c.Overrides(ctx, time.Time{}); err != nil || len(set) != 0 {
+			t.Errorf("%s: got %v, error %v, want no operator's ban", name, set, err)
+		}
 		if err := c.Unban(ctx, client); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+		bans(c, 0)
 		if e := who(t, c, client)[0]; e.Reason != console.ByDefault {
 			t.Errorf("%s: got %v, want no ban", name, e)
 		}

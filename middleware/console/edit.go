@@ -160,12 +160,16 @@ func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) erro
 	return edit.Set(ctx, s.Policy, key, o)
 }
 
-// Overrides returns the overrides and bans of all policies that were set at an
-// instant or later, by policy and key; the zero Time selects all. Bans by Policy.Ban
-// are not among them.
+// Overrides returns the overrides and bans of all policies that operators set at an
+// instant or later, by policy and key; the zero Time selects all. Bans returns those
+// by Policy.Ban.
 func (c *Console) Overrides(ctx context.Context, since time.Time) (map[string]map[string]ratelimit.Override, error) {
 	all := make(map[string]map[string]ratelimit.Override)
-	for policy := range c.edited() {
+	names := []string{overrides.All}
+	for w := range c.policies() {
+		names = append(names, w.policy.Name)
+	}
+	for _, policy := range names {
 		edit, err := c.editor(policy)
 		if err != nil {
 			continue // read-only
@@ -187,18 +191,28 @@ func (c *Console) Overrides(ctx context.Context, since time.Time) (map[string]ma
 	return all, nil
 }
 
-// edited yields the names of all policies, and overrides.All.
-func (c *Console) edited() func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		if !yield(overrides.All) {
-			return
-		}
-		for w := range c.policies() {
-			if !yield(w.policy.Name) {
-				return
+// Bans returns the keys that Policy.Ban bans now, of the 128 of each policy that this
+// process denied most often lately. ClearsAfter is when a ban ends, and nothing stores
+// when it began: not before First. While Redis is away, no key is banned.
+func (c *Console) Bans(ctx context.Context) (all []Standing, err error) {
+	for w := range c.policies() {
+		texts, known := textsOf(w.m, w.policy), make(map[string]bool)
+		for _, o := range w.offenders {
+			t := newTarget(w.m, w.policy, texts, o.Plain)
+			if w.policy.Ban == nil || known[o.Plain] || t.mode() != ratelimit.ModeOn {
+				continue
+			}
+			known[o.Plain] = true
+			s, err := c.standing(ctx, w, t)
+			if err != nil {
+				return nil, err
+			}
+			if s.Reason == ByBan {
+				all = append(all, s)
 			}
 		}
 	}
+	return all, nil
 }
 
 // ClearOverrides removes the overrides that Overrides returns, and returns them. It

@@ -89,11 +89,15 @@ func (h *handler) who(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return map[string]any{"policies": views(all)}, nil
+}
+
+func views(all []Standing) []standingView {
 	views := make([]standingView, 0, len(all))
 	for _, s := range all {
 		views = append(views, newStandingView(&s))
 	}
-	return map[string]any{"policies": views}, nil
+	return views
 }
 
 func newStandingView(s *Standing) standingView {

@@ -286,7 +286,7 @@ func TestSaysOnce(t *testing.T) {
 	m := shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{}, byIP("p", algorithms.Nobody()), byIP("open", algorithms.Concurrent(24, 10*time.Second)))
 	record(m.Handler(ok), from("192.0.2.1"))
 	html := record(page, httptest.NewRequest("GET", "/", nil)).Body.String()
-	for text, want := range map[string]int{"p denies most requests": 2, "24 at once": 1, "24/10s": 0, "If Redis fails": 0} { // the title has the badge, too
+	for text, want := range map[string]int{"p denies most requests": 2, "24 at once": 1, "24/10s": 0, "If Redis fails": 0, "Redis": 0, `<span class="chip">memory`: 0} { // the title has the badge, too
 		if got := strings.Count(html, text); got != want {
 			t.Errorf("got %q %d times, want %d:\n%s", text, got, want, html)
 		}

@@ -186,6 +186,15 @@ func TestUnadvertised(t *testing.T) {
 			t.Errorf("%s: got %q explained, want %q", given, got, want)
 		}
 	}
+	const nobody = `{ "Content-Type": "application/problem+json" }`
+	if got := eval[string](t, p, fmt.Sprintf(`fields.explain(new Headers(%s), 403).at(-1).says`, nobody)); got != "Waiting does not help: the limit admits no request." {
+		t.Errorf("got %q explained of a limit that admits nobody", got)
+	}
+	for headers, want := range map[string]string{nobody: "denied", `{ "RateLimit": '"api";r=1' }`: "allowed", "{}": "other"} { // the application may answer 403, too
+		if got := eval[string](t, p, fmt.Sprintf(`fields.decision({ status: 403, headers: new Headers(%s) })`, headers)); got != want {
+			t.Errorf("%s: got 403 as %s, want %s", headers, got, want)
+		}
+	}
 	if got := eval[string](t, p, fmt.Sprintf(says, `{ "Retry-After": "4" }`, 503)); got != "Retry-After: 4" {
 		t.Errorf("got %q explained of 503, want the sent field", got)
 	}

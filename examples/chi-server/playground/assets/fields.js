@@ -70,7 +70,8 @@ export function explain(headers, status) {
     rows.unshift({ name: "RateLimit", value: "not sent", says: "A hidden limit has denied the request, not the limit above." });
   }
   if (hopeless(headers, status)) {
-    rows.push({ name: "Retry-After", value: "not sent", says: "Waiting does not help: the request costs more than the limit." });
+    const why = status === 403 ? "the limit admits no request" : "the request costs more than the limit";
+    rows.push({ name: "Retry-After", value: "not sent", says: `Waiting does not help: ${why}.` });
   }
   return rows;
 }
@@ -81,16 +82,20 @@ export function explain(headers, status) {
  * wrong password. Such an answer has the fields of a limit.
  */
 export function decision({ status, headers }) {
-  if (status === 429 || (status === 503 && headers.has("Retry-After"))) return "denied";
+  if (status === 429 || hopeless(headers, status) || (status === 503 && headers.has("Retry-After"))) return "denied";
   if (status >= 200 && status < 300) return "allowed";
   return ["RateLimit", "RateLimit-Limit", "X-RateLimit-Limit"].some((name) => headers.has(name)) ? "allowed" : "other";
 }
 
-/** Whether an answer is a denial that waiting cannot change. */
-export const hopeless = (headers, status) => status === 429 && !headers.has("Retry-After");
+/**
+ * Whether an answer is a denial that waiting cannot change. The limiter answers 403 with a problem where a limit admits
+ * nobody.
+ */
+export const hopeless = (headers, status) =>
+  !headers.has("Retry-After") && (status === 429 || (status === 403 && (headers.get("Content-Type") ?? "").includes("problem+json")));
 
 const statuses = {
-  200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed",
+  200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
   429: "Too Many Requests", 500: "Internal Server Error", 503: "Service Unavailable",
 };
 

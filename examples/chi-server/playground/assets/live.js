@@ -14,7 +14,12 @@ const past = 20_000; // ms on the picture
 const future = 6_000; // room for what comes back
 const quiet = matchMedia("(prefers-reduced-motion: reduce)");
 
-export async function live() { await new Live(await routes()).play(); }
+/** Makes the buttons work. Returns what plays the first burst. */
+export async function live() {
+  const page = new Live(await routes());
+  performance.mark("usable");
+  return () => page.play();
+}
 
 class Live {
   #routes;
@@ -57,7 +62,6 @@ class Live {
 
   /** Sends one burst by itself. The first request of the visitor begins with a new sandbox. */
   async play() {
-    performance.mark("usable"); // from now on, the buttons work
     await this.#choose();
     this.#plays = this.#isOwn();
     if (this.#plays) await this.#burst(15, quiet.matches ? 0 : 30);
@@ -199,7 +203,7 @@ class Live {
 
   #again() {
     const wait = this.#wait();
-    if (wait === Infinity) return " The request costs more than the limit.";
+    if (wait === Infinity) return " Waiting does not help.";
     return wait > 0 ? ` The last answer said: Retry-After ${plural(wait, "second")}.` : "";
   }
 

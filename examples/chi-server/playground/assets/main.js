@@ -5,6 +5,8 @@ import { live } from "./live.js";
 import { stories } from "./stories.js";
 
 copyButtons();
-live().catch((error) => say($("target-says"), `The page cannot begin: ${error.message}.`));
-limits();
+const broken = (error) => say($("target-says"), `The page cannot begin: ${error.message}.`);
+const play = await live().catch(broken);
+play?.().catch(broken);
+limits(); // the rest of the page waits until the buttons work
 stories();
