@@ -29,21 +29,23 @@ type incident struct {
 	log   string            // a file with the server's log
 }
 
-func newIncident(t *testing.T) *incident {
+func newIncident(t *testing.T, start func(*testing.T, ...string) *server) *incident {
 	t.Helper()
 	redis := redistest.Start(t)
-	s := start(t, "-redis", "redis://"+redis.Addr(), "-admin-token", token)
+	s := start(t, "-redis", "redis://"+redis.Addr(), "-admin-token", token, "-trusted-proxies", "127.0.0.0/8")
 	in := &incident{server: s, redis: redis, log: filepath.Join(t.TempDir(), "log")}
 	in.p = startScraper(t, []scene{{name: "api", url: s.url}})
 	in.env = append(os.Environ(), "CONSOLE="+s.url+"/admin", "TOKEN="+token, "PROMETHEUS="+in.p.url, "REDIS=redis://"+redis.Addr())
 	in.fill = strings.NewReplacer("ACCOUNT", "merchant-1", "POLICY", "charges-merchant", "LOGFILE", in.log,
+		"ADDRESS", "192.0.2.9:9", "USER", "default", "MEMORY", "1gb", "LIMIT", "100/1m burst 10",
 		"TODAYT14:00:00Z", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), "TOMORROW", time.Now().Add(24*time.Hour).UTC().Format("2006-01-02"))
 	s.operate(t, "PUT /admin/overrides/orders?key=*", `{"limit":"600/1m"}`, http.StatusNoContent)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { // the account uses each unit at once
+	go func() { // the account uses each unit at once, and others do not
 		defer close(done)
-		for ctx.Err() == nil {
+		for i := 0; ctx.Err() == nil; i++ {
+			s.send(t, "GET /v1/orders/1", "", "X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i%256))
 			s.send(t, "POST /v1/charges", "", "X-API-Key", "demo-free")
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -67,9 +69,32 @@ func (in *incident) run(t *testing.T, command string) (output, wrong string) {
 	return string(out), ""
 }
 
+// trouble pauses Redis now and then, makes another program block it, and takes a permission away for a moment.
+func (in *incident) trouble(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			for _, args := range [][]string{
+				{"client", "pause", "1500", "all"}, {"eval", "for i = 1, 1e7 do end", "0"},
+				{"acl", "setuser", "default", "-evalsha"}, {"eval", "return 1", "0"}, {"acl", "setuser", "default", "+evalsha"},
+			} {
+				_ = exec.CommandContext(ctx, "redis-cli", append([]string{"-u", "redis://" + in.redis.Addr()}, args...)...).Run() // an error shows as a missing line
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * time.Second):
+			}
+		}
+	}()
+	t.Cleanup(func() { stop(); <-done })
+}
+
 // shape returns a line without its figures.
 func shape(line string) string {
-	return strings.TrimSpace(regexp.MustCompile(`[0-9.]+(ms|µs|s)\b|[0-9]+`).ReplaceAllString(line, "0"))
+	return strings.TrimSpace(regexp.MustCompile(`([0-9.]+(ms|µs|s|m)+\b)+|[0-9]+(\.[0-9]+)?`).ReplaceAllString(line, "0"))
 }
 
 // TestRunbookCommands: every command of RUNBOOK works, and prints what RUNBOOK shows.
@@ -80,7 +105,8 @@ func TestRunbookCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, commands, console := newIncident(t), 0, false
+	in, commands, console := newIncident(t, startForOutages), 0, false
+	in.trouble(t)
 	var command string
 	var shown []string
 	run := func() {
@@ -88,6 +114,9 @@ func TestRunbookCommands(t *testing.T) {
 			return
 		}
 		commands++
+		if quiet := strings.Contains(command, "candidate_divergences"); len(shown) == 0 && !quiet && regexp.MustCompile(`^(promtool|redis-cli) `).MatchString(command) {
+			t.Errorf("RUNBOOK shows no output of %s", command)
+		}
 		redistest.UntilEmpty(t, "the command of RUNBOOK works", func() string {
 			output, wrong := in.run(t, command)
 			lines := make(map[string]bool)
@@ -124,7 +153,7 @@ func TestRunbookCommands(t *testing.T) {
 func TestFiveQuestions(t *testing.T) {
 	longtest.Skip(t)
 	t.Parallel()
-	in := newIncident(t)
+	in := newIncident(t, start)
 	get := func(path string) string { return in.operate(t, "GET /admin"+path, "", http.StatusOK) }
 	redistest.UntilEmpty(t, "the account is denied", func() string {
 		if in.send(t, "POST /v1/charges", "", "X-API-Key", "demo-free").status == http.StatusTooManyRequests {
@@ -150,12 +179,21 @@ func TestFiveQuestions(t *testing.T) {
 	if again := get("/denied?since=" + time.Now().Add(time.Hour).UTC().Format(time.RFC3339)); strings.Contains(again, `"client"`) {
 		t.Errorf("got %s, want none that is new", again)
 	}
-	if all := get("/overrides"); !strings.Contains(all, "token-bucket 600/1m") || !strings.Contains(all, `"since"`) {
-		t.Errorf("got %s, want the override, and since when", all)
+	for range 21 { // guesses of the token: ten are refused, and ten denied, which brings a ban
+		in.send(t, "GET /admin/policies", "", "Authorization", "Bearer guess", "X-Forwarded-For", "192.0.2.1")
 	}
+	redistest.UntilEmpty(t, "the overrides and bans", func() string {
+		all := get("/overrides")
+		for _, want := range []string{"token-bucket 600/1m", `"since"`, `"says": "console denies ip=192.0.2.1 for `} {
+			if !strings.Contains(all, want) {
+				return "no " + want + " in " + all
+			}
+		}
+		return ""
+	})
 	in.operate(t, "DELETE /admin/overrides?since=1h", "", http.StatusOK)
-	if all := get("/overrides"); strings.TrimSpace(all) != "{}" {
-		t.Errorf("got %s, want none", all)
+	if all := get("/overrides"); strings.Contains(all, `"since"`) || !strings.Contains(all, "192.0.2.1") {
+		t.Errorf("got %s, want only the ban by a policy", all)
 	}
 	in.p.until(t, func() string { // increase() needs a value from before the outage
 		if n, _ := strconv.Atoi(in.p.value(t, `count_over_time(ratelimit_requests_total{policy="login", outcome="failed_closed"}[1h])`)); n >= 2 {
