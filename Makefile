@@ -55,14 +55,17 @@ test-short: ## run the fast tests only; without redis-server, leave out the test
 # Tests of one goroutine, in which the race detector finds nothing. It makes them 3 to 16 times slower.
 SINGLE := Conforms|IsIdeal|AnswersAs|AsModelled|^TestModel$$|Cardinality|Figures|Miniredis
 
+# Long replays. The same goroutines meet in the short ones.
+REPLAYS := SettledCosts|TiersWithOneLimit|^TestProposal$$|^TestSmallest$$
+
 # The subtests of TestMemoryConforms and TestRedisConforms in which goroutines meet.
 CROWDS := Conforms$$/^(Concurrency|Ownership)$$
 
 test-race: redis ## run the tests in which goroutines meet, with the race detector
 	@command -v $$(go env CC | cut -d ' ' -f 1) >/dev/null || { echo "make test-race: no C compiler: install gcc" >&2; exit 1; }
-	go test -race -shuffle=on -skip '$(SINGLE)' $(RACED)
+	go test -race -shuffle=on -skip '$(SINGLE)|$(REPLAYS)' $(RACED)
 	go test -race -shuffle=on -run '$(CROWDS)' ./algorithms ./algorithms/shared
-	@echo "make test-race: left out tests of one goroutine ($(SINGLE)): make test runs them"
+	@echo "make test-race: left out tests of one goroutine ($(SINGLE)) and long replays: make test runs them"
 	@echo "make test-race: $$(.ci/long count)"
 
 test-long: redis prometheus curl ## run the tests that wait for long: outages, failovers, Prometheus, README's transcripts
