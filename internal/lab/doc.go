@@ -7,6 +7,7 @@
 //	migrate  has the programs of COMING_FROM.md: before, with a peer, and after
 //	mutants  breaks the code that decides, and counts the changes that the tests notice: make mutants
 //	outage   kills Redis under four rate limiters, and draws what clients notice: make outage
+//	peers    holds limiters of other libraries to the same promises: make peers
 //	servers  runs the tests that need Redis on several servers: make test-servers
 //	soak     troubles Redis under load: make soak
 //
