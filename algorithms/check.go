@@ -194,8 +194,10 @@ func (c *Check) mistakes() error {
 	if c.Op > Renew {
 		add("the op %d is unknown", c.Op)
 	}
-	if c.foreignReceipt() {
-		add("the receipt is of a %s, not of a %v", c.Decision.Receipt.step.Row.Name, c.Limit.Algorithm())
+	if row := c.Decision.Receipt.step.Row; c.foreignReceipt() && row == nil {
+		add("the receipt is of another module's limiter")
+	} else if c.foreignReceipt() {
+		add("the receipt is of a %s, not of a %v", row.Name, c.Limit.Algorithm())
 	}
 	if err := c.Limit.Validate(); err != nil {
 		add("%s", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))

@@ -24,7 +24,9 @@ func runConcurrency(t *testing.T, s Subject) {
 		for _, r := range crowdRules {
 			t.Run(a.name()+" "+r.name, func(t *testing.T) {
 				t.Parallel()
-				r.run(s.crowd(t, r.rule), l)
+				c := s.crowd(t, r.rule)
+				c.claimed(c.on("", l, 1)) // here, because only the test's own goroutine may skip it
+				r.run(c, l)
 			})
 		}
 	}
@@ -100,6 +102,7 @@ func (c *crowd) same(l algorithms.Limit) {
 
 // costs has all callers take random costs, twice from one key in each call.
 func (c *crowd) costs(l algorithms.Limit) {
+	c.claimed(c.on("", l, 6), c.on("", l, 1))
 	var used atomic.Int64
 	c.each(5, func(ask func(...algorithms.Check) []algorithms.Check, _, _ int) {
 		cost := rand.Int64N(7)
@@ -117,6 +120,7 @@ func (c *crowd) costs(l algorithms.Limit) {
 // opposite has callers lock two keys in both orders, and one key twice. A limiter that locks key by key, in the order of
 // the checks, would deadlock.
 func (c *crowd) opposite(l algorithms.Limit) {
+	c.claimed(c.on("a", l, 1), c.on("b", l, 2), c.on("a", l, 1))
 	var a, b atomic.Int64
 	c.each(5, func(ask func(...algorithms.Check) []algorithms.Check, g, i int) {
 		x, y := c.on("a", l, 1), c.on("b", l, 2)
@@ -151,6 +155,7 @@ func (c *crowd) opposite(l algorithms.Limit) {
 
 // returns has half of the callers return one of the two units that they took.
 func (c *crowd) returns(l algorithms.Limit) {
+	c.claimed(as(algorithms.Return, c.on("", l, 1)))
 	var used atomic.Int64
 	// A bucket that was empty before a take may not credit all of it, so two units stay in use.
 	used.Add(c.take(l, 2).Receipt.Units())

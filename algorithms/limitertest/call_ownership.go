@@ -42,6 +42,7 @@ type scribbler struct {
 // reuse has many callers overwrite the checks and bytes that they asked with. The overwritten checks are a valid
 // call, so a limiter that still reads them charges keys of no request.
 func (c *crowd) reuse(l algorithms.Limit) {
+	c.claimed(c.on("", l, 1), c.on("", l, 0))
 	var asked, admitted [4]atomic.Int64
 	var all sync.WaitGroup
 	for g := range callers {

@@ -34,14 +34,13 @@ var keyRules = []rule{
 		"odd-keys",
 		"odd keys all work, and are pairwise distinct, also as a first, middle or last part",
 		func(w *world) {
-			l := anyTen()
 			odd := oddities()
 			for _, form := range []func(string) string{
 				func(o string) string { return w.principal + "|" + o },
 				func(o string) string { return w.principal + o },
 				func(o string) string { return w.principal + "|" + o + "|z" },
 			} {
-				w.distinct(l, odd, form)
+				w.distinct(odd, form)
 				w.principal += "-"
 			}
 		},
@@ -57,16 +56,16 @@ var keyRules = []rule{
 			for _, k := range keys {
 				w.one(algorithms.Check{Policy: policy, Key: k, Limit: l, Op: algorithms.Reset})
 			}
-			w.distinct(l, keys, func(o string) string { return o })
-			w.distinct(l, oddities(), func(o string) string { return o + "|" + own })
-			w.distinct(l, keys, func(o string) string { return "|" + o + own })
+			w.distinct(keys, func(o string) string { return o })
+			w.distinct(oddities(), func(o string) string { return o + "|" + own })
+			w.distinct(keys, func(o string) string { return "|" + o + own })
 		},
 	},
 	{
 		"bars",
 		"keys are distinct if the text between bars differs, or the number of bars",
 		func(w *world) {
-			w.distinct(anyTen(), []string{
+			w.distinct([]string{
 				"", "|", "||", "|||", "|a", "a|", "a|b", "a||b", "|a|b", "a|b|", "||a", "a||",
 				"a|b|c", "ab|c", "a|bc", "abc",
 			}, func(o string) string { return w.principal + "|" + o })
@@ -79,7 +78,7 @@ var keyRules = []rule{
 		"no key can be made to equal the digest of another",
 		func(w *world) {
 			// The digest of "a b" and of "" in base64url, as it is stored.
-			w.distinct(anyTen(), []string{
+			w.distinct([]string{
 				"a b", "#yGh6CKpdbtIEQyj6aml6uOltw0KR6MIDSujDjm_MbWU",
 				"", "#" + "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "#",
 			}, func(o string) string { return w.principal + "|" + o })
@@ -124,9 +123,9 @@ var keyRules = []rule{
 // distinct takes another cost from each key, and wants each to remember its own.
 //
 // The costs are different for each key, so a key that shares its count with any other has another number remaining.
-func (w *world) distinct(l algorithms.Limit, odd []string, form func(string) string) {
+func (w *world) distinct(odd []string, form func(string) string) {
 	w.Helper()
-	l = algorithms.TokenBucket(1000, l.Window())
+	l := algorithms.TokenBucket(1000, 365*24*time.Hour)
 	seen := make(map[string]bool)
 	for i, o := range odd {
 		c := algorithms.Check{Policy: policy, Key: form(o), Limit: l, Cost: int64(i + 1)}

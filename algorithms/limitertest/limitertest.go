@@ -27,7 +27,8 @@
 // # Testing a Limiter
 //
 // [Run] checks that a Limiter of your own keeps the rules: what each op does and charges, and that every figure of a
-// Decision is honest, for every algorithm. A failure prints the rule.
+// Decision is honest, for every algorithm. A failure prints the call, the difference and the rule. If your limiter has only
+// some of the algorithms or ops, or no clock that tests can set, say so in the [Subject].
 //
 //	You need                                  Use
 //	all rules, for one Limiter                Run
@@ -40,6 +41,7 @@
 package limitertest
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,10 +67,45 @@ type Subject struct {
 
 	// Store is nil if tests cannot see the store.
 	Store Store
+
+	// Claims reports whether the limiter claims to decide a call: its algorithms, ops and costs, and how many checks it
+	// holds. Nil means all calls. A rule that makes another call is skipped: it is neither kept nor broken.
+	Claims func(checks []algorithms.Check) bool
+
+	// Except has rules that the limiter does not claim to keep, in the words of their failures. They are skipped.
+	Except []string
+
+	// RealClock says that New ignores its clock. Rules in which time passes are skipped, and waits are compared in whole
+	// seconds. A rule fails if a window turns within it: claim algorithms whose windows do not follow the wall clock.
+	RealClock bool
+
+	tally *tally
 }
 
-// Run checks that a subject keeps every rule.
+// A tally counts rules by their ends, for each algorithm where they hold for each.
+type tally struct{ kept, broken, skipped atomic.Int64 }
+
+// count adds the rule of a test at its end.
+func (c *tally) count(tb testing.TB) {
+	tb.Cleanup(func() {
+		switch {
+		case tb.Failed():
+			c.broken.Add(1)
+		case tb.Skipped():
+			c.skipped.Add(1)
+		default:
+			c.kept.Add(1)
+		}
+	})
+}
+
+// Run checks that a subject keeps every rule that it claims. A group of rules that are all skipped is skipped, too. With
+// -v, or after a failure, the last line counts the rules.
 func Run(t *testing.T, s Subject) {
+	all := new(tally)
+	t.Cleanup(func() {
+		t.Logf("limitertest: %d rules kept, %d broken, %d skipped", all.kept.Load(), all.broken.Load(), all.skipped.Load())
+	})
 	for _, group := range []struct {
 		name string
 		run  func(*testing.T, Subject)
@@ -96,7 +133,16 @@ func Run(t *testing.T, s Subject) {
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
-			group.run(t, s)
+			s := s
+			s.tally = new(tally)
+			t.Run("rules", func(t *testing.T) { group.run(t, s) })
+			c := s.tally
+			all.kept.Add(c.kept.Load())
+			all.broken.Add(c.broken.Load())
+			all.skipped.Add(c.skipped.Load())
+			if c.kept.Load()+c.broken.Load() == 0 && !t.Failed() {
+				t.Skip("no rule of this group applies")
+			}
 		})
 	}
 }

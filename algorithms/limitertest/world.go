@@ -3,8 +3,10 @@
 package limitertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,18 +47,61 @@ type world struct {
 	clock     *clock
 	limiter   algorithms.Limiter
 	principal string // begins all keys of this world, so that they share a slot
+	broken    *atomic.Bool
 }
 
 func (s Subject) world(tb testing.TB, rule string) *world {
 	w := s.bare(tb, rule)
-	w.limiter = s.New(tb, w.clock.now)
+	now := w.clock.now
+	if s.RealClock {
+		w.clock.fixed, now = tb, nil
+	}
+	w.limiter = s.New(tb, now)
+	if s.Claims != nil || s.RealClock {
+		w.limiter = foreign{w, w.limiter}
+	}
 	return w
+}
+
+// A foreign limiter skips the rule that makes a call outside of the claims. With the real clock it rounds waits, because
+// time passes between a rule's calls.
+type foreign struct {
+	w       *world
+	limiter algorithms.Limiter
+}
+
+func (f foreign) Allow(ctx context.Context, checks []algorithms.Check) error {
+	f.w.Helper()
+	f.w.claimed(checks...)
+	err := f.limiter.Allow(ctx, checks)
+	for i := range checks {
+		if d := &checks[i].Decision; f.w.s.RealClock {
+			for _, wait := range []*time.Duration{&d.RetryAfter, &d.ResetAfter, &d.UnitAfter, &d.Delay} {
+				*wait = wait.Round(time.Second)
+			}
+		}
+	}
+	return err
+}
+
+// claimed skips the rule if the subject does not claim to decide a call.
+func (w *world) claimed(checks ...algorithms.Check) {
+	w.Helper()
+	if w.s.Claims != nil && !w.s.Claims(checks) {
+		w.Skipf("not claimed: %s", text(checks))
+	}
 }
 
 // bare returns a world without a limiter.
 func (s Subject) bare(tb testing.TB, rule string) *world {
-	w := &world{TB: tb, s: s, rule: rule, clock: new(clock), principal: fmt.Sprintf("row=%d", rows.Add(1))}
-	w.clock.set(epoch)
+	w := &world{TB: tb, s: s, rule: rule, clock: new(clock), principal: fmt.Sprintf("row=%d", rows.Add(1)), broken: new(atomic.Bool)}
+	w.clock.at.Store(epoch)
+	if s.tally != nil {
+		s.tally.count(tb)
+	}
+	if slices.Contains(s.Except, rule) {
+		tb.Skip("not claimed: " + rule)
+	}
 	return w
 }
 
@@ -64,22 +109,35 @@ func (s Subject) bare(tb testing.TB, rule string) *world {
 func (w *world) fresh() *world {
 	f := *w
 	f.principal = fmt.Sprintf("row=%d", rows.Add(1))
-	f.clock.set(epoch)
+	f.clock.at.Store(epoch)
 	return &f
 }
 
-// errorf reports that the rule does not hold.
+// errorf reports that the rule does not hold. It prints the first difference only, because the others follow from it.
 func (w *world) errorf(format string, args ...any) {
 	w.Helper()
+	if w.broken.Swap(true) {
+		w.Fail()
+		return
+	}
 	w.Errorf("%s\n\trule: %s", fmt.Sprintf(format, args...), w.rule)
 }
 
 // A clock stands still until it is set.
-type clock struct{ at atomic.Int64 }
+type clock struct {
+	at    atomic.Int64
+	fixed testing.TB // the test to skip before the clock moves; nil if it may move
+}
+
+func (c *clock) move() {
+	if c.fixed != nil {
+		c.fixed.Skip("needs a clock that tests can set")
+	}
+}
 
 func (c *clock) now() time.Time        { return time.UnixMicro(c.at.Load()) }
-func (c *clock) set(instant int64)     { c.at.Store(instant) }
-func (c *clock) add(d time.Duration)   { c.at.Add(d.Microseconds()) }
+func (c *clock) set(instant int64)     { c.move(); c.at.Store(instant) }
+func (c *clock) add(d time.Duration)   { c.move(); c.at.Add(d.Microseconds()) }
 func (c *clock) instant() int64        { return c.at.Load() }
 func (w *world) to(at int64)           { w.clock.set(epoch + at) }
 func (w *world) sleep(d time.Duration) { w.clock.add(d) }
