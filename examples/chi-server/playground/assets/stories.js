@@ -104,15 +104,24 @@ let changed; // draws the stage
 let chosen = null; // the story on the stage
 let began = -Infinity; // in ms of performance.now
 
+const names = 70; // px that "Served" and "Denied" need, left of the first note
+
+/** The chosen story's instants, with room for the names of the lanes on narrow screens. */
+function view() {
+  if (!chosen) return { from: 0, to: 1 };
+  const { from, to } = chosen.view;
+  return { from: from < 0 ? Math.min(from, (-to * names) / ($("story").clientWidth - names)) : from, to };
+}
+
 /** The time of the story. For a visitor who wants less motion it has ended. */
 function clock() {
   if (!chosen) return 0;
-  const { from, to } = chosen.view;
+  const { from, to } = view();
   return from + Math.min(1, quiet.matches ? 1 : (performance.now() - began) / lasts) * (to - from);
 }
 
 export function stories() {
-  stage = new Stage($("story"), { clock, view: () => chosen?.view ?? { from: 0, to: 1 }, axis });
+  stage = new Stage($("story"), { clock, view, axis });
   changed = everyFrame(() => { stage.draw(); reveal(); }, () => (performance.now() - began < lasts + 1000 ? 0 : Infinity));
   for (const story of all) {
     const button = element("button", { type: "button", "aria-pressed": "false" }, story.title);
