@@ -1,4 +1,4 @@
-// The table of overrides that requests read. It is immutable: an edit replaces it.
+// The table of overrides that requests read, without those that have ended. It is immutable: an edit replaces it.
 
 package overrides
 
@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"strings"
+	"time"
 
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -26,6 +27,9 @@ type entries struct {
 }
 
 var seed = maphash.MakeSeed()
+
+// live reports whether the override has not ended.
+func live(o *ratelimit.Override) bool { return o.Until.IsZero() || time.Now().Before(o.Until) }
 
 func (e *entries) shard(key string) *map[string]*ratelimit.Override {
 	return &e.keys[maphash.String(seed, key)%uint64(len(e.keys))]

@@ -1,4 +1,4 @@
-// Which overrides are valid, and when they end.
+// Which overrides are valid.
 
 package overrides
 
@@ -41,9 +41,6 @@ var modes = []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.M
 
 // now returns the instant of an edit, in whole seconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
-
-// live reports whether the override has not ended.
-func live(o *ratelimit.Override) bool { return o.Until.IsZero() || time.Now().Before(o.Until) }
 
 // validate reports every misconfiguration of an override for a policy and a key.
 func validate(policy, key string, o *ratelimit.Override) error {
