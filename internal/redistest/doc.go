@@ -12,7 +12,7 @@
 //	| a server that hangs                     | Server.Stop, Server.Continue                   |
 //	| a server that answers LOADING           | Server.RestartLoading, Server.FinishLoading    |
 //	| a server that answers BUSY              | Server.StartScript, Server.KillScript          |
-//	| a server that answers MISCONF           | Server.BreakSaves, Server.MendSaves            |
+//	| a server that answers MISCONF           | Server.BreakSaves                              |
 //	| a network that delays, loses or refuses | StartProxy, Proxy.Set                          |
 //	| a client that delays, fails or answers  | Script, Client.Set; see below                  |
 //	| the number and texts of commands        | Script, Client.Count, Client.Trips             |

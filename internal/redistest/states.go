@@ -88,8 +88,8 @@ func (s *Server) KillScript() {
 	s.await("PING", "+PONG")
 }
 
-// BreakSaves makes a save fail, so that the server answers writes with MISCONF until MendSaves. Data that the server saved
-// before is lost. A restart before MendSaves fails the test.
+// BreakSaves makes a save fail, so that the server answers writes with MISCONF from then on. Data that the server saved
+// before is lost, and a restart fails the test.
 func (s *Server) BreakSaves() {
 	s.tb.Helper()
 	if err := os.RemoveAll(s.dumpFile()); err != nil {
@@ -102,17 +102,6 @@ func (s *Server) BreakSaves() {
 	s.do("CONFIG", "SET", "save", "3600 1") // without save points, the server ignores a failed save
 	s.do("BGSAVE")
 	s.await("PING", "-MISCONF")
-}
-
-// MendSaves undoes BreakSaves, and returns when the server has saved its data and takes writes again.
-func (s *Server) MendSaves() {
-	s.tb.Helper()
-	if err := os.RemoveAll(s.dumpFile()); err != nil {
-		s.tb.Fatalf("redistest: %v", err)
-	}
-	s.do("BGSAVE")
-	s.await("PING", "+PONG")
-	s.do("CONFIG", "SET", "save", "")
 }
 
 func (s *Server) dumpFile() string { return filepath.Join(s.dir, "dump.rdb") }

@@ -1,4 +1,4 @@
-// The table of overrides that requests read, without those that have ended. It is immutable: an edit replaces it.
+// The table of overrides that requests read, without ended ones. It is immutable: an edit replaces it.
 
 package overrides
 

@@ -1,4 +1,4 @@
-// What follows from the decisions: the other algorithms, proposals, Redis, outages.
+// What follows from the decisions: the other algorithms, proposals, Redis.
 
 package replay
 
@@ -110,15 +110,12 @@ func (p *replay) caution(s *series) string {
 func (p *replay) describe(i int, s *series) policyReport {
 	denied := p.mostDenied(uint32(i))
 	r := policyReport{
-		Policy: s.policy, Limit: s.limit.String(), Redis: s.load(), Outage: p.outage(s),
+		Policy: s.policy, Limit: s.limit.String(), Redis: s.load(),
 		Results: []result{resultOf(s.limit, s, &s.tally, len(denied))},
 	}
 	r.Route, _ = url.PathUnescape(s.route)
 	const shown = 5
 	r.MostDenied = denied[:min(shown, len(denied))]
-	for _, m := range s.tally.minutes {
-		r.Minutes = append(r.Minutes, minuteCount{m.at, m.requests, m.denied})
-	}
 	return r
 }
 
@@ -158,46 +155,7 @@ func resultOf(l algorithms.Limit, s *series, t *tally, clients int) result {
 // load estimates the load on Redis. Each decision is one call; decisions of several
 // policies share it, and remembered denials save some.
 func (s *series) load() redisLoad {
-	r := redisLoad{Calls: s.tally.requests, Busiest: s.busiest, Keys: s.most}
-	r.Bytes = int64(r.Keys) * s.bytesPerKey()
-	return r
-}
-
-// outageMinutes is the length of the outage.
-const outageMinutes = 10
-
-// outage reports the ten minutes without Redis that would have done most harm: with the
-// most denials for a policy that fails open, otherwise with the most requests.
-func (p *replay) outage(s *series) outage {
-	fail := algorithms.FailLocal
-	name, _, _ := strings.Cut(s.policy, "~") // a candidate fails as its policy
-	if policy := p.engine.policies[name]; policy != nil {
-		fail = policy.Fail
-	}
-	o := outage{Mode: fail.String()}
-	var now, worst minute
-	all := s.tally.minutes
-	for first, i := 0, 0; i < len(all); i++ {
-		now.requests, now.denied = now.requests+all[i].requests, now.denied+all[i].denied
-		for ; all[first].at <= all[i].at-outageMinutes; first++ {
-			now.requests, now.denied = now.requests-all[first].requests, now.denied-all[first].denied
-		}
-		harm := cmp.Compare(now.requests, worst.requests)
-		if fail == algorithms.FailOpen {
-			harm = cmp.Or(cmp.Compare(now.denied, worst.denied), harm)
-		}
-		if now.at = all[first].at; harm > 0 {
-			worst = now
-		}
-	}
-	o.Start, o.Requests = time.Unix(worst.at*60, 0).UTC(), worst.requests
-	switch fail {
-	case algorithms.FailOpen:
-		o.Admitted, o.Beyond = worst.requests, worst.denied
-	case algorithms.FailLocal:
-		o.Admitted = worst.requests - worst.denied
-	}
-	return o
+	return redisLoad{Calls: s.tally.requests, Busiest: s.busiest, Keys: s.most}
 }
 
 // isCandidate reports whether a series counts a candidate beside the limit of a policy.

@@ -41,17 +41,16 @@
 // # The report
 //
 // For each limit the report has its denials, and those of the other algorithms: how many
-// requests and keys, the longest wait, and the worst minute. It estimates the load and the
-// memory of Redis, and the harm of ten minutes without Redis.
+// requests and keys, the longest wait, and the worst minute. It estimates the load of
+// Redis.
 //
 // As JSON, durations are in seconds, and shares are parts of 1. The main fields are:
 //
 //	requests, bad_lines, late_lines, unmatched, unlimited, refused (by status), policies
-//	policies[]    policy, route, limit, results, smallest, proposal, note, minutes
+//	policies[]    policy, route, limit, results, smallest, proposal, note
 //	  results[]   limit, requests, denied, denied_share, keys, denied_keys, longest_wait; first of the policy's limit
 //	  smallest[]  of ("requests" or "clients"), under, limit
 //	  proposal    limit, denied_requests, denied_clients, code; missing if note says why
-//	  minutes[]   minute (since 1970), requests, denied; of the policy's limit
 //
 // # Memory
 //

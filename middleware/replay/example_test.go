@@ -13,7 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/replay"
 )
 
@@ -72,8 +72,7 @@ func ExampleFlags() {
 	//   denied most      ip=192.0.2.99 240 of 720
 	//   smallest limit   token-bucket 61/1m burst 3, to deny at most 1 % of requests
 	//   smallest limit   token-bucket 61/1m burst 3, to deny at most 1 % of clients
-	//   Redis            1,920 calls, at most 4 in a second; about 13 keys at once, 1989 B
-	//   without Redis    for 10 minutes from 2026-11-23 10:00: admits 284 of 324 requests (local: instances share the limit)
+	//   Redis            1,920 calls, at most 4 in a second; about 13 keys at once
 	//   proposal         token-bucket 74/1m burst 3: with 20 % headroom, denies 0 % of requests and 0 % of clients
 	//                    based on 59m45s; other hours and days may have more traffic
 	//       candidate := algorithms.TokenBucket(74, time.Minute).WithBurst(3)

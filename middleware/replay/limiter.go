@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A limiter counts in memory at the engine's instants, and records every decision.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A replay is one run over a log.

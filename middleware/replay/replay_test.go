@@ -19,7 +19,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A build is the function of a service.
@@ -116,38 +116,6 @@ func behaved(clients, need int) (requests []sent) {
 	return requests
 }
 
-// TestOutage: ten minutes without Redis admit what the failure mode says, at the worst time.
-func TestOutage(t *testing.T) {
-	t.Parallel()
-	var requests []sent
-	for i := range 600 { // ten a minute for an hour, and forty more in minute 30
-		requests = append(requests, sent{time.Duration(i) * 6 * time.Second, 1})
-	}
-	for i := range 40 {
-		requests = append(requests, sent{30*time.Minute + time.Duration(i)*time.Second, 1})
-	}
-	log, candidate := text(requests), algorithms.FixedWindow(30, time.Minute)
-	for fail, want := range map[algorithms.FailureMode]outage{
-		algorithms.FailOpen:   {Requests: 140, Admitted: 140, Beyond: 30},
-		algorithms.FailClosed: {Requests: 140},
-		algorithms.FailLocal:  {Requests: 140, Admitted: 110},
-	} {
-		mode := fail.String()
-		r := reportOf(t, one("/orders/{id}", ratelimit.Policy{Limit: algorithms.FixedWindow(20, time.Minute), Candidate: &candidate, Fail: fail}), log, Options{})
-		got := r.Policies[0].Outage
-		if start := got.Start.Sub(r.Start); start < 21*time.Minute || start > 30*time.Minute {
-			t.Errorf("%s: begins after %v, want minute 30 in it", mode, start)
-		}
-		if candidate := r.Policies[1]; candidate.Outage.Mode != mode {
-			t.Errorf("%s: the outage of %s is %s", mode, candidate.Policy, candidate.Outage.Mode)
-		}
-		want.Mode, want.Start = mode, got.Start
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", mode, got, want)
-		}
-	}
-}
-
 // TestDisorder: a log whose clock went back by hours has no conclusion.
 func TestDisorder(t *testing.T) {
 	t.Parallel()
@@ -229,19 +197,6 @@ func TestCounts(t *testing.T) {
 	}
 	if r.Unrouted != 10 || r.Bad != 0 {
 		t.Errorf("got %d unmatched requests, want 10", r.Unrouted)
-	}
-}
-
-// TestRedisMemory: a log in Redis holds the requests of a window, and not all that a key has sent.
-func TestRedisMemory(t *testing.T) {
-	t.Parallel()
-	var requests []sent
-	for i := range 1_000 {
-		requests = append(requests, sent{time.Duration(i) * 10 * time.Minute, 1})
-	}
-	got := reportOf(t, limited(t, "sliding-window-log 100/1m"), text(requests), Options{}).Policies[0].Redis.Bytes
-	if most := int64(100 + logBytes + 2*logEntry); got > most {
-		t.Errorf("got %d bytes, want at most %d", got, most)
 	}
 }
 

@@ -53,14 +53,12 @@ type policyReport struct {
 	Route  string `json:"route,omitempty"`
 	Limit  string `json:"limit"`
 
-	Results    []result      `json:"results"` // of the policy's limit, and then of the other algorithms
-	MostDenied []client      `json:"most_denied,omitempty"`
-	Smallest   []smallest    `json:"smallest,omitempty"` // for requests, and for clients
-	Redis      redisLoad     `json:"redis"`
-	Outage     outage        `json:"outage"`
-	Proposal   *proposal     `json:"proposal,omitempty"`
-	Note       string        `json:"note,omitempty"` // why there is no proposal, or what it lacks
-	Minutes    []minuteCount `json:"minutes"`
+	Results    []result   `json:"results"` // of the policy's limit, and then of the other algorithms
+	MostDenied []client   `json:"most_denied,omitempty"`
+	Smallest   []smallest `json:"smallest,omitempty"` // for requests, and for clients
+	Redis      redisLoad  `json:"redis"`
+	Proposal   *proposal  `json:"proposal,omitempty"`
+	Note       string     `json:"note,omitempty"` // why there is no proposal, or what it lacks
 }
 
 // A result is what one limit would have done.
@@ -81,13 +79,6 @@ type worstMinute struct {
 	Start    time.Time `json:"start"`
 	Requests int64     `json:"requests"`
 	Denied   int64     `json:"denied"`
-}
-
-// A minuteCount is one minute, in minutes since 1970.
-type minuteCount struct {
-	Minute   int64 `json:"minute"`
-	Requests int64 `json:"requests"`
-	Denied   int64 `json:"denied"`
 }
 
 // A client is a key and its requests.
@@ -111,16 +102,6 @@ type redisLoad struct {
 	Calls   int64 `json:"calls"`
 	Busiest int64 `json:"calls_in_busiest_second"`
 	Keys    int   `json:"keys_at_once"`
-	Bytes   int64 `json:"bytes"`
-}
-
-// An outage is what ten minutes without Redis at the worst time would have done.
-type outage struct {
-	Start    time.Time `json:"start"`
-	Mode     string    `json:"mode"`
-	Requests int64     `json:"requests"`
-	Admitted int64     `json:"admitted"`
-	Beyond   int64     `json:"beyond_limit"` // admitted, though the limit would have denied them
 }
 
 // A proposal is a limit with headroom.

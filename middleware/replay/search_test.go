@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // TestProposal: where the need of well-behaved clients is known, the proposal is that and the headroom, whatever the

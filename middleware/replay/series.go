@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/middleware"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A series is one limit of a policy: a policy has a series for each plan, and for each
@@ -18,15 +18,13 @@ type series struct {
 	policy string
 	route  string // "": the key has none
 	limit  algorithms.Limit
-	keys   int   // distinct
-	text   int64 // bytes of all keys
+	keys   int // distinct
 	tally  tally
 
 	window  int64            // µs
 	at      int64            // the number of the present window
 	inIt    int              // keys that were asked in it
 	most    int              // keys in one window
-	visits  int64            // keys in all windows
 	second  int64            // the present one
 	calls   int64            // in it
 	busiest int64            // calls in one second
@@ -41,16 +39,14 @@ type series struct {
 // A tally counts the decisions of a series under one limit.
 type tally struct {
 	requests, denied int64
-	units            int64 // of all requests
 	longest          time.Duration
 	minutes          []minute // with requests, in order
 }
 
 type minute struct{ at, requests, denied int64 } // at is in minutes since 1970
 
-func (t *tally) add(now, cost int64, d *algorithms.Decision) {
+func (t *tally) add(now int64, d *algorithms.Decision) {
 	t.requests++
-	t.units += cost
 	t.minute(now).requests++
 	if !d.Allowed {
 		t.deny(now, d)
@@ -168,7 +164,6 @@ func (h *history) find(s *family, c *algorithms.Check) uint32 {
 		})
 	}
 	h.series[number].keys++
-	h.series[number].text += int64(len(c.Key))
 	return number
 }
 
@@ -190,7 +185,7 @@ func (s *series) count(k *key, now int64, c *algorithms.Check) {
 		s.first = now
 	}
 	s.last = now
-	s.tally.add(now, c.Cost, &c.Decision)
+	s.tally.add(now, &c.Decision)
 	k.requests++
 	if !c.Decision.Allowed {
 		k.denied++
@@ -217,7 +212,6 @@ func (s *series) want(k *key, now, units int64) {
 		}
 		k.now, k.window = 0, at
 		s.inIt++
-		s.visits++
 		s.most = max(s.most, s.inIt)
 	}
 	s.dearest = max(s.dearest, units)

@@ -98,20 +98,9 @@ func (p *policyReport) write(out io.Writer, goals targets) {
 		}
 		fmt.Fprintf(out, "  smallest limit   %s, to deny at most %s of %s\n", limit, percent(s.Under), s.Of)
 	}
-	fmt.Fprintf(out, "  Redis            %s calls, at most %s in a second; about %s keys at once, %s\n",
-		thousands(p.Redis.Calls), thousands(p.Redis.Busiest), thousands(int64(p.Redis.Keys)), size(p.Redis.Bytes))
-	p.writeOutage(out)
+	fmt.Fprintf(out, "  Redis            %s calls, at most %s in a second; about %s keys at once\n",
+		thousands(p.Redis.Calls), thousands(p.Redis.Busiest), thousands(int64(p.Redis.Keys)))
 	p.writeProposal(out, goals)
-}
-
-func (p *policyReport) writeOutage(out io.Writer) {
-	o := &p.Outage
-	text := map[string]string{
-		"open":   fmt.Sprintf("admits all %s requests, %s of them beyond the limit (fails open)", thousands(o.Requests), thousands(o.Beyond)),
-		"closed": fmt.Sprintf("admits none of %s requests (fails closed)", thousands(o.Requests)),
-		"local":  fmt.Sprintf("admits %s of %s requests (local: instances share the limit)", thousands(o.Admitted), thousands(o.Requests)),
-	}[o.Mode]
-	fmt.Fprintf(out, "  without Redis    for 10 minutes from %s: %s\n", o.Start.Format(clockTime), text)
 }
 
 func (p *policyReport) writeProposal(out io.Writer, goals targets) {
@@ -168,15 +157,4 @@ func seconds(s float64) string {
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(100 * time.Millisecond).String()
-}
-
-func size(bytes int64) string {
-	switch {
-	case bytes < 10_000:
-		return fmt.Sprintf("%d B", bytes)
-	case bytes < 10_000_000:
-		return fmt.Sprintf("%d kB", bytes/1000)
-	default:
-		return fmt.Sprintf("%d MB", bytes/1_000_000)
-	}
 }
