@@ -22,7 +22,8 @@
 //	})
 //
 // Give each test its own Memory, or its own shared.Options.Prefix in Redis. After FLUSHALL, denials are remembered for a
-// second. Except in a Memory, units return soon after the response.
+// second. Except in a Memory, units return and bans begin soon after the response: before a test moves its clock, it waits
+// for the Event Banned of an Observer, or for the units.
 //
 // # Testing a Limiter
 //
