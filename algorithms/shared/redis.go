@@ -5,10 +5,10 @@
 //
 //	redis_slots.go   its items get stored keys, and are split by slot into groups
 //	redis_lanes.go   each group belongs to the lane of a master
-//	batch_lane.go    the group queues, and a sender sends the gathered groups
+//	batch_queue.go   the group queues, and a sender sends the gathered groups
 //	batch.go         the life of a batch, from the queue to its end
 //	batch_size.go    how many groups one batch takes from the queue
-//	batch_send.go    the round trips of a batch
+//	batch_trip.go    the round trips of a batch
 //	batch_args.go    the groups of one slot become the arguments of one script
 //	batch_script.go  the command that runs the script
 //	batch_reply.go   the reply of the script becomes the items' answers

@@ -1,5 +1,5 @@
-// Lanes: the queues in which groups gather, one for each master, and the senders
-// of the gathered groups.
+// The queues of batches, called lanes: in each, groups gather for one master until a
+// batch takes them. And the senders of these batches.
 //
 // While as many batches as allowed are in flight, groups gather, and the next
 // batch takes them all. So a lone call waits for nothing, and many calls share
