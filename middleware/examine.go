@@ -52,8 +52,10 @@ func (a *part) aboveBurst() bool {
 // or in a Middleware outside of it that has the same limiter.
 func (q *request) nested(outer *verdictContext, policy string) bool {
 	for ok := true; ok; outer, ok = outer.Context.Value(verdictKey{}).(*verdictContext) {
-		if outer.keep() && wrapped.Same(outer.verdict.config.limiter, q.m.limiter) && outer.verdict.has(policy) {
-			return true
+		if outer.keep() && wrapped.Same(outer.verdict.config.limiter, q.m.limiter) {
+			if _, asked := outer.verdict.Policy(policy); asked {
+				return true
+			}
 		}
 	}
 	return false

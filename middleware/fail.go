@@ -1,9 +1,7 @@
 // The verdict on a request that the limiter could not decide: Policy.Fail.
 //
-// The limiter of package shared applies Fail first (fallback_local.go): FailLocal checks
-// are decided in memory, and FailOpen checks pass. Then this file sees the errors that
-// are left: of FailClosed checks, of invalid checks, of requests that have ended, and of
-// limiters that do not know Fail.
+// The limiter of package shared applies Fail first (fallback_local.go). What is left are errors of FailClosed checks,
+// of invalid checks, of requests that have ended, and of limiters that do not know Fail.
 
 package ratelimit
 

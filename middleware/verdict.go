@@ -73,10 +73,6 @@ func (v *Verdict) Policy(name string) (PolicyVerdict, bool) {
 	return PolicyVerdict{}, false
 }
 
-func (v *Verdict) has(name string) bool {
-	return slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Name == name })
-}
-
 // Source is Shared or Local if any policy has that source, otherwise Undecided.
 func (v *Verdict) Source() algorithms.Source {
 	source := algorithms.Undecided

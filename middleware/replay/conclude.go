@@ -15,8 +15,6 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-var zeroLimit algorithms.Limit
-
 // tryOthers runs the other algorithms.
 func (p *replay) tryOthers(ctx context.Context) (trials []*trial, err error) {
 	for i, s := range p.history.series {

@@ -27,7 +27,7 @@ func (p *replay) answer(r *policyReport, i int, found [goals]*search, proposed *
 		}
 		r.Smallest = append(r.Smallest, smallest)
 	}
-	if l := proposed.limits[i]; l != zeroLimit {
+	if l := proposed.limits[i]; l != (algorithms.Limit{}) {
 		r.Proposal = &proposal{
 			Limit:    l.String(),
 			Requests: float64(proposed.tallies[i].denied) / float64(s.tally.requests),

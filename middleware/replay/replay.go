@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -145,7 +146,7 @@ func (p *replay) conclude(ctx context.Context) error {
 	for i, s := range p.history.series {
 		r := p.describe(i, s)
 		for _, t := range others {
-			if t.limits[i] != zeroLimit {
+			if t.limits[i] != (algorithms.Limit{}) {
 				r.Results = append(r.Results, resultOf(t.limits[i], s, &t.tallies[i], t.clients[i]))
 			}
 		}

@@ -89,7 +89,7 @@ func (t *trial) safe(h *history) []bool {
 	for id := range h.keys.n {
 		k := h.keys.at(id)
 		l := t.limits[k.series]
-		safe[id] = l == zeroLimit || int64(k.pair) <= min(l.Burst(), l.Requests())
+		safe[id] = l == (algorithms.Limit{}) || int64(k.pair) <= min(l.Burst(), l.Requests())
 	}
 	return safe
 }

@@ -1,4 +1,4 @@
-// The reservations of a request: the units that its policies have reserved. ending.go says what becomes of them.
+// The reservations of a request: the units that its policies have reserved. settle_at_end.go says what becomes of them.
 
 package settle
 

@@ -1,6 +1,6 @@
 // Package settle settles the units that requests have reserved, after the decision:
 //
-//	Reservations    the units that a request has reserved; ending.go settles them when
+//	Reservations    the units that a request has reserved; settle_at_end.go settles them when
 //	                the handler ends
 //	Settler         makes settlements off the path of requests
 //	Holds           how long requests held the units of a concurrent limit
