@@ -27,8 +27,8 @@
 //	                                                           last 10 to 20 minutes
 //	start_time_seconds                                         gauge: Unix time of New: the counters count since then
 //
-// The outcome allowed of a policy does not say that the request was served: another policy may have denied it, and then
-// nobody charged it. The histograms are native and classic. The gauges of a policy vanish when no open Middleware has it. The limit in
+// The outcome allowed of a policy does not say that the service served the request: another policy may have denied it,
+// and then no policy has charged it. The histograms are native and classic. The gauges of a policy vanish when no open Middleware has it. The limit in
 // force includes an override of all keys, and no override of a single key. Policies of one name add up, except that the
 // largest top_offender_denial_ratio counts.
 //
