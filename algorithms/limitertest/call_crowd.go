@@ -124,25 +124,15 @@ func (c *crowd) opposite(l algorithms.Limit) {
 	var a, b atomic.Int64
 	c.each(5, func(ask func(...algorithms.Check) []algorithms.Check, g, i int) {
 		x, y := c.on("a", l, 1), c.on("b", l, 2)
-		switch (g + i) % 4 {
-		case 0:
-			if algorithms.Allowed(ask(x, y)) {
+		call := [][]algorithms.Check{{x, y}, {y, x}, {y, x, y}, {x}}[(g+i)%4]
+		if !algorithms.Allowed(ask(call...)) {
+			return
+		}
+		for _, taken := range call {
+			if taken.Key == x.Key {
 				a.Add(1)
+			} else {
 				b.Add(2)
-			}
-		case 1:
-			if algorithms.Allowed(ask(y, x)) {
-				a.Add(1)
-				b.Add(2)
-			}
-		case 2:
-			if algorithms.Allowed(ask(y, x, y)) {
-				a.Add(1)
-				b.Add(4)
-			}
-		default:
-			if algorithms.Allowed(ask(x)) {
-				a.Add(1)
 			}
 		}
 	})

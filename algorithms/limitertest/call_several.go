@@ -13,12 +13,7 @@ import (
 func runCalls(t *testing.T, s Subject) {
 	s.run(t, callRules)
 	for _, tt := range sameKeyCases {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, l := range ten() {
-				s.world(t, tt.rule).trySameKey(tt, l)
-			}
-		})
+		s.run(t, []rule{{tt.name, tt.rule, each(every, func(w *world, l algorithms.Limit) { w.trySameKey(tt, l) })}})
 	}
 }
 
@@ -96,34 +91,28 @@ var callRules = []rule{
 		// A caller waits for the slowest of the limits.
 		"wait",
 		"RetryAfter of a call is the longest of its checks: one µs before it the call is denied, at it allowed",
-		func(w *world) {
-			for _, l := range ten() {
-				w := w.fresh()
-				a, b := w.on("a", anyTen(), 10), w.on("b", l, 10)
-				w.one(a)
-				w.one(b)
-				a.Cost, b.Cost = 5, 5
-				w.honest(a, b)
-			}
-		},
+		each(every, func(w *world, l algorithms.Limit) {
+			a, b := w.on("a", anyTen(), 10), w.on("b", l, 10)
+			w.one(a)
+			w.one(b)
+			a.Cost, b.Cost = 5, 5
+			w.honest(a, b)
+		}),
 	},
 	{
 		// The first take fits and the second does not, so the wait must cover the sum of both.
 		"same-key-wait",
 		"the wait for the second Take of a key counts the first one's cost",
-		func(w *world) {
-			for _, l := range ten() {
-				w := w.fresh()
-				w.take(l, 9)
-				calls := w.allow(w.on("", l, 1), w.on("", l, 5))
-				alone := w.probe(w.on("", l, 6))
-				got, want := calls[1].Decision.RetryAfter, alone.RetryAfter
-				if got != want || calls[0].Decision.RetryAfter != 0 {
-					w.errorf("%v: got RetryAfter %s, want the RetryAfter of 6 units at once, %s", l, micros(got), micros(want))
-				}
-				w.honest(w.on("", l, 1), w.on("", l, 5))
+		each(every, func(w *world, l algorithms.Limit) {
+			w.take(l, 9)
+			calls := w.allow(w.on("", l, 1), w.on("", l, 5))
+			alone := w.probe(w.on("", l, 6))
+			got, want := calls[1].Decision.RetryAfter, alone.RetryAfter
+			if got != want || calls[0].Decision.RetryAfter != 0 {
+				w.errorf("%v: got RetryAfter %s, want the RetryAfter of 6 units at once, %s", l, micros(got), micros(want))
 			}
-		},
+			w.honest(w.on("", l, 1), w.on("", l, 5))
+		}),
 	},
 }
 
@@ -162,10 +151,7 @@ func (w *world) nothing(call []algorithms.Check, allowed func(i int) bool) {
 		if c.Limit == algorithms.Nobody() {
 			continue
 		}
-		if got := w.peek(c); got != before[i] {
-			w.errorf("check %d of %s: got %+v after the call, want the state untouched, %+v",
-				i, text(call), got, before[i])
-		}
+		w.unchanged(c, before[i])
 	}
 }
 

@@ -80,14 +80,11 @@ var slotRules = []rule{
 		// Only the newest take of a leaky bucket can be undone, so the last one must be returned first.
 		"several-takes",
 		"takes of one key are given back in the opposite order, so none stays charged",
-		func(w *world) {
-			for _, l := range ten() {
-				w := w.fresh()
-				call := w.allow(w.at(0, l, 1), w.at(0, l, 2), w.at(0, l, 3), w.at(1, l, 11))
-				w.verdicts(call, true, true, true, false)
-				w.full(w.at(0, l, 0))
-			}
-		},
+		each(every, func(w *world, l algorithms.Limit) {
+			call := w.allow(w.at(0, l, 1), w.at(0, l, 2), w.at(0, l, 3), w.at(1, l, 11))
+			w.verdicts(call, true, true, true, false)
+			w.full(w.at(0, l, 0))
+		}),
 	},
 	{
 		// The first try may charge some slots before another one denies. It must give its units back in time.
@@ -111,61 +108,52 @@ var slotRules = []rule{
 	{
 		"trials",
 		"trials in other slots are charged if they and every Take allow, and not otherwise",
-		func(w *world) {
-			for _, l := range ten() {
-				w := w.fresh()
-				good := w.allow(
-					w.at(0, l, 3), as(algorithms.Trial, w.at(1, l, 3)),
-					w.at(2, l, 3), as(algorithms.TrialInstead, w.at(3, l, 3)))
-				for i, c := range good {
-					if d := c.Decision; !d.Allowed || d.Remaining != 7 {
-						w.errorf("%v: check %d: got %s, want 7 remaining", l, i, show(d))
-					}
-					w.remaining(c, 7)
+		each(every, func(w *world, l algorithms.Limit) {
+			good := w.allow(
+				w.at(0, l, 3), as(algorithms.Trial, w.at(1, l, 3)),
+				w.at(2, l, 3), as(algorithms.TrialInstead, w.at(3, l, 3)))
+			for i, c := range good {
+				if d := c.Decision; !d.Allowed || d.Remaining != 7 {
+					w.errorf("%v: check %d: got %s, want 7 remaining", l, i, show(d))
 				}
-				w = w.fresh()
-				bad := w.allow(
-					w.at(0, l, 3), as(algorithms.Trial, w.at(1, l, 3)),
-					w.at(2, l, 11), as(algorithms.TrialInstead, w.at(3, l, 3)))
-				for i, want := range []int64{10, 10, 10, 7} {
-					if got := bad[i].Decision.Remaining; got != want {
-						w.errorf("%v: check %d of a denied call: got %d remaining, want %d", l, i, got, want)
-					}
-					w.remaining(bad[i], want)
-				}
+				w.remaining(c, 7)
 			}
-		},
+			w = w.fresh()
+			bad := w.allow(
+				w.at(0, l, 3), as(algorithms.Trial, w.at(1, l, 3)),
+				w.at(2, l, 11), as(algorithms.TrialInstead, w.at(3, l, 3)))
+			for i, want := range []int64{10, 10, 10, 7} {
+				if got := bad[i].Decision.Remaining; got != want {
+					w.errorf("%v: check %d of a denied call: got %d remaining, want %d", l, i, got, want)
+				}
+				w.remaining(bad[i], want)
+			}
+		}),
 	},
 	{
 		"settlements",
 		"settlements of several slots travel in one call",
-		func(w *world) {
-			for _, l := range ten() {
-				w := w.fresh()
-				taken := w.allow(w.at(0, l, 3), w.at(1, l, 4), w.at(2, l, 5))
-				calls := w.allow(
-					back(taken[0], 2), back(taken[1], 4),
-					as(algorithms.Force, w.at(2, l, 1)), as(algorithms.Grant, w.at(0, l, 1)))
-				for i, want := range []int64{9, 10, 4, 10} {
-					if got := calls[i].Decision.Remaining; got != want {
-						w.errorf("%v: settlement %d: got %d remaining, want %d", l, i, got, want)
-					}
+		each(every, func(w *world, l algorithms.Limit) {
+			taken := w.allow(w.at(0, l, 3), w.at(1, l, 4), w.at(2, l, 5))
+			calls := w.allow(
+				back(taken[0], 2), back(taken[1], 4),
+				as(algorithms.Force, w.at(2, l, 1)), as(algorithms.Grant, w.at(0, l, 1)))
+			for i, want := range []int64{9, 10, 4, 10} {
+				if got := calls[i].Decision.Remaining; got != want {
+					w.errorf("%v: settlement %d: got %d remaining, want %d", l, i, got, want)
 				}
 			}
-		},
+		}),
 	},
 	{
 		"invalid",
 		"a mistake in one slot charges none of the others",
-		func(w *world) {
-			for _, l := range ten() {
-				w := w.fresh()
-				bad := w.at(5, l, -1)
-				w.invalid(w.at(0, l, 1), w.at(1, l, 1), bad)
-				w.full(w.at(0, l, 0))
-				w.full(w.at(1, l, 0))
-			}
-		},
+		each(every, func(w *world, l algorithms.Limit) {
+			bad := w.at(5, l, -1)
+			w.invalid(w.at(0, l, 1), w.at(1, l, 1), bad)
+			w.full(w.at(0, l, 0))
+			w.full(w.at(1, l, 0))
+		}),
 	},
 }
 

@@ -10,40 +10,31 @@ import (
 )
 
 func runLimits(t *testing.T, s Subject) {
-	for _, a := range every() {
-		for _, r := range limitRules {
-			t.Run(a.name()+" "+r.name, func(t *testing.T) {
-				t.Parallel()
-				r.run(s.world(t, r.rule), a)
-			})
-		}
-	}
+	s.runEach(t, limitRules)
 	s.run(t, otherLimitRules)
 }
 
-var limitRules = []struct {
-	name, rule string
-	run        func(w *world, a algorithm)
-}{
+var limitRules = []eachRule{
 	{
 		// Ten are in use, so 25 - 10 fit.
 		"raise",
 		"a raised limit admits at once what it adds",
-		func(w *world, a algorithm) {
-			w.take(a.of(10, time.Minute), 10)
-			if d := w.take(a.of(25, time.Minute), 15); !d.Allowed || d.Remaining != 0 {
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 10)
+			raised := algorithmOf(l).of(25, time.Minute)
+			if d := w.take(raised, 15); !d.Allowed || d.Remaining != 0 {
 				w.errorf("got %s, want 15 more allowed and no more", show(d))
 			}
-			w.honest(w.on("", a.of(25, time.Minute), 1))
+			w.honest(w.on("", raised, 1))
 		},
 	},
 	{
 		// Seven are in use under a limit of five: no cost fits, not even 0.
 		"lower",
 		"under a lowered limit units in use still count, and are waited off",
-		func(w *world, a algorithm) {
-			w.take(a.of(10, time.Minute), 7)
-			lower := a.of(5, time.Minute)
+		func(w *world, l algorithms.Limit) {
+			w.take(l, 7)
+			lower := algorithmOf(l).of(5, time.Minute)
 			for _, cost := range []int64{0, 1, 5} {
 				if d := w.take(lower, cost); d.Allowed || d.Remaining != 0 || d.RetryAfter == algorithms.Never {
 					w.errorf("cost %d: got %s, want denied for a while", cost, show(d))
@@ -57,7 +48,8 @@ var limitRules = []struct {
 		// long.
 		"lower-far",
 		"a limit lowered far is waited off in at most two of its bursts",
-		func(w *world, a algorithm) {
+		func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
 			w.take(a.of(10_000, time.Minute), 10_000)
 			lower := a.of(3, time.Minute)
 			d := w.take(lower, 1)
@@ -71,21 +63,20 @@ var limitRules = []struct {
 		// Denials under the lower limit write nothing, so the cap of its debt cuts nothing off.
 		"there-and-back",
 		"a lowered limit that admits no request forgets nothing",
-		func(w *world, a algorithm) {
-			l := a.of(10, time.Minute)
+		func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
 			w.take(l, 9)
 			before := w.peek(w.on("", l, 0))
 			w.take(a.of(2, time.Minute), 1)
 			w.take(a.of(2, time.Hour), 0)
-			if got := w.peek(w.on("", l, 0)); got != before {
-				w.errorf("got %+v, want %+v", got, before)
-			}
+			w.unchanged(w.on("", l, 0), before)
 		},
 	},
 	{
 		"random",
 		"figures are honest under a limit that has just changed",
-		func(w *world, a algorithm) {
+		func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
 			r := newSource(w)
 			for range w.s.traces(w) / 2 {
 				w := w.fresh()
@@ -103,14 +94,12 @@ var otherLimitRules = []rule{
 	{
 		"nobody-for-a-while",
 		"the limit of nobody forgets nothing",
-		func(w *world) {
-			for _, l := range ten() {
-				w.take(l, 6)
-				w.take(algorithms.Nobody(), 1)
-				w.one(as(algorithms.Reset, w.on("", algorithms.Nobody(), 0)))
-				w.remaining(w.on("", l, 0), 4)
-			}
-		},
+		each(every, func(w *world, l algorithms.Limit) {
+			w.take(l, 6)
+			w.take(algorithms.Nobody(), 1)
+			w.one(as(algorithms.Reset, w.on("", algorithms.Nobody(), 0)))
+			w.remaining(w.on("", l, 0), 4)
+		}),
 	},
 	{
 		// The algorithm is part of the stored key, so no algorithm reads a state that it cannot interpret.
@@ -132,51 +121,44 @@ var otherLimitRules = []rule{
 		// must drain: 24 s.
 		"burst",
 		"a raised burst admits at once what it adds, at the same rate",
-		func(w *world) {
-			for _, l := range limits(buckets(), 10, time.Minute) {
-				w.take(l, 10)
-				w.sleep(6 * time.Second)
-				if d := w.take(l.WithBurst(14), 5); !d.Allowed || d.Remaining != 0 {
-					w.errorf("got %s, want 1 + 4 units allowed", show(d))
-				}
-				if d := w.take(l.WithBurst(3), 1); d.Allowed || d.RetryAfter != 24*time.Second {
-					w.errorf("got %s, want the 14 read as 6, and 4 of them waited off in 24 s", show(d))
-				}
-				w = w.fresh()
+		each(buckets, func(w *world, l algorithms.Limit) {
+			w.take(l, 10)
+			w.sleep(6 * time.Second)
+			if d := w.take(l.WithBurst(14), 5); !d.Allowed || d.Remaining != 0 {
+				w.errorf("got %s, want 1 + 4 units allowed", show(d))
 			}
-		},
+			if d := w.take(l.WithBurst(3), 1); d.Allowed || d.RetryAfter != 24*time.Second {
+				w.errorf("got %s, want the 14 read as 6, and 4 of them waited off in 24 s", show(d))
+			}
+		}),
 	},
 	{
 		// After a second, 10 per 10 s has refilled one unit, 10 per second all, and 10 per hour none.
 		"rate",
 		"a changed rate prices the time since the state's instant",
-		func(w *world) {
-			for _, a := range buckets() {
-				w.take(a.of(10, time.Minute), 10)
-				w.sleep(time.Second)
-				w.remaining(w.on("", a.of(10, 10*time.Second), 0), 1)
-				w.remaining(w.on("", a.of(10, time.Second), 0), 10)
-				w.remaining(w.on("", a.of(10, time.Hour), 0), 0)
-				w = w.fresh()
-			}
-		},
+		each(buckets, func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
+			w.take(l, 10)
+			w.sleep(time.Second)
+			w.remaining(w.on("", a.of(10, 10*time.Second), 0), 1)
+			w.remaining(w.on("", a.of(10, time.Second), 0), 10)
+			w.remaining(w.on("", a.of(10, time.Hour), 0), 0)
+		}),
 	},
 	{
 		// One unit per minute, taken at 0. The second take at 59 s leaves the state's instant at 0. At 60 per minute, 59
 		// of the two units would have drained since then.
 		"raise-counts-from-the-state",
 		"a raised rate also counts for the time since the state's instant",
-		func(w *world) {
-			for _, a := range buckets() {
-				slow := a.of(1, time.Minute).WithBurst(10)
-				w.take(slow, 1)
-				w.sleep(59 * time.Second)
-				w.take(slow, 1)
-				w.remaining(w.on("", slow, 0), 8)
-				w.remaining(w.on("", a.of(60, time.Minute).WithBurst(10), 0), 10)
-				w = w.fresh()
-			}
-		},
+		each(buckets, func(w *world, l algorithms.Limit) {
+			a := algorithmOf(l)
+			slow := a.of(1, time.Minute).WithBurst(10)
+			w.take(slow, 1)
+			w.sleep(59 * time.Second)
+			w.take(slow, 1)
+			w.remaining(w.on("", slow, 0), 8)
+			w.remaining(w.on("", a.of(60, time.Minute).WithBurst(10), 0), 10)
+		}),
 	},
 	{
 		// The state's instant is the last take, or up to one unit's time at the old rate before it.

@@ -35,16 +35,13 @@ var nobodyRules = []rule{
 	{
 		"nobody-on-trial",
 		"a Trial of the limit of nobody affects no Take",
-		func(w *world) {
-			for _, l := range ten() {
-				nobody := as(algorithms.TrialInstead, w.on("b", algorithms.Nobody(), 1))
-				calls := w.allow(w.on("a", l, 1), nobody, w.on("c", l, 2))
-				w.verdicts(calls, true, false, true)
-				w.remaining(calls[0], 9)
-				w.remaining(calls[2], 8)
-				w = w.fresh()
-			}
-		},
+		each(every, func(w *world, l algorithms.Limit) {
+			nobody := as(algorithms.TrialInstead, w.on("b", algorithms.Nobody(), 1))
+			calls := w.allow(w.on("a", l, 1), nobody, w.on("c", l, 2))
+			w.verdicts(calls, true, false, true)
+			w.remaining(calls[0], 9)
+			w.remaining(calls[2], 8)
+		}),
 	},
 	{
 		// The candidate would admit where the live limit blocks.
@@ -97,9 +94,7 @@ var costRules = []eachRule{
 						d.Receipt.Units() != 0 {
 						w.errorf("cost %d: got %s, want Never and %+v", cost, show(d), before)
 					}
-					if got := w.peek(w.on("", l, 0)); got != before {
-						w.errorf("cost %d: got %+v after it, want %+v", cost, got, before)
-					}
+					w.unchanged(w.on("", l, 0), before)
 				}
 			}
 		},

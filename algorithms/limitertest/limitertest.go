@@ -165,6 +165,15 @@ func (s Subject) run(t *testing.T, rules []rule) {
 	}
 }
 
+// each returns the check of a rule that holds for every selected algorithm. It runs once under ten per minute of each.
+func each(of func() []algorithm, run func(w *world, l algorithms.Limit)) func(w *world) {
+	return func(w *world) {
+		for _, a := range of() {
+			run(w.fresh(), a.ten())
+		}
+	}
+}
+
 // An eachRule holds for every algorithm. Its limit is ten per minute, or ten per day if the windows are days, so it
 // states times in the limit's windows.
 type eachRule struct {

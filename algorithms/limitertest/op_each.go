@@ -220,20 +220,18 @@ var mixRules = []rule{
 		// Callers reuse checks, so a Decision may still hold an earlier answer.
 		"stale-decision",
 		"the answer replaces all of an earlier Decision",
-		func(w *world) {
-			for _, l := range ten() {
-				c := w.on("", l, 1)
-				stale := algorithms.Decision{
-					Allowed: true, Remaining: 99, RetryAfter: time.Hour, ResetAfter: time.Hour, UnitAfter: time.Hour,
-					Delay: time.Hour, Receipt: w.take(l, 1).Receipt,
-				}
-				c.Cost, c.Decision = 11, stale
-				got := w.one(c)
-				c.Decision = algorithms.Decision{}
-				if want := w.one(c); got != want {
-					w.errorf("%v: got %s, want %s", l, show(got), show(want))
-				}
+		each(every, func(w *world, l algorithms.Limit) {
+			c := w.on("", l, 1)
+			stale := algorithms.Decision{
+				Allowed: true, Remaining: 99, RetryAfter: time.Hour, ResetAfter: time.Hour, UnitAfter: time.Hour,
+				Delay: time.Hour, Receipt: w.take(l, 1).Receipt,
 			}
-		},
+			c.Cost, c.Decision = 11, stale
+			got := w.one(c)
+			c.Decision = algorithms.Decision{}
+			if want := w.one(c); got != want {
+				w.errorf("%v: got %s, want %s", l, show(got), show(want))
+			}
+		}),
 	},
 }

@@ -13,51 +13,46 @@ var otherReturnRules = []rule{
 		// After an outage, takes of one backend may be returned to the other, which does not know them.
 		"other-backend",
 		"a Return of another backend's take is dropped: no error, Undecided, nothing credited",
-		func(w *world) {
-			for _, l := range ten() {
-				if w.s.Foreign == nil {
-					return
-				}
-				receipt := w.foreign(l)
-				w.take(l, 5)
-				c := as(algorithms.Return, w.on("", l, 3))
-				c.Decision.Receipt = receipt
-				grant := as(algorithms.Grant, w.on("", l, 1))
-				calls := w.allow(c, grant)
-				if d := calls[0].Decision; !d.Allowed || d.Source != algorithms.Undecided || d.RetryAfter != 0 {
-					w.errorf("%v: got %s, want allowed, Undecided", l, show(d))
-				}
-				if d := calls[1].Decision; d.Remaining != 6 {
-					w.errorf("%v: beside it, got %s, want 6 remaining", l, show(d))
-				}
-				w = w.fresh()
+		each(every, func(w *world, l algorithms.Limit) {
+			if w.s.Foreign == nil {
+				return
 			}
-		},
+			receipt := w.foreign(l)
+			w.take(l, 5)
+			c := as(algorithms.Return, w.on("", l, 3))
+			c.Decision.Receipt = receipt
+			grant := as(algorithms.Grant, w.on("", l, 1))
+			calls := w.allow(c, grant)
+			if d := calls[0].Decision; !d.Allowed || d.Source != algorithms.Undecided || d.RetryAfter != 0 {
+				w.errorf("%v: got %s, want allowed, Undecided", l, show(d))
+			}
+			if d := calls[1].Decision; d.Remaining != 6 {
+				w.errorf("%v: beside it, got %s, want 6 remaining", l, show(d))
+			}
+		}),
 	},
 	{
 		// The limit, the key or the clock changes between the take and its Return. Five others take meanwhile.
 		"after-a-change",
 		"after a Reset, a changed limit or a step of the clock, a Return credits at most its own units",
-		func(w *world) {
-			for _, l := range limits(timed(), 10, time.Minute) {
-				for name, change := range map[string]func(w *world){
-					"reset":   func(w *world) { w.one(as(algorithms.Reset, w.on("", l, 0))) },
-					"limit":   func(w *world) { w.take(algorithmOf(l).of(10, time.Second), 1) },
-					"clock":   func(w *world) { w.sleep(-time.Hour); w.take(l, 1) },
-					"lowered": func(w *world) { w.one(as(algorithms.Force, w.on("", algorithmOf(l).of(2, time.Minute), 1))) },
-				} {
-					w := w.fresh()
-					a := w.allow(w.on("", l, 4))[0]
-					w.sleep(time.Second)
-					change(w)
-					w.take(l, 5)
-					before := w.peek(a).Remaining
-					if d := w.one(back(a, 4)); d.Remaining < before || d.Remaining > before+4 {
-						w.errorf("%v, %s: got %s, and %d remaining before", l, name, show(d), before)
-					}
+		each(timed, func(w *world, l algorithms.Limit) {
+			for name, change := range map[string]func(w *world){
+				"reset":   func(w *world) { w.one(as(algorithms.Reset, w.on("", l, 0))) },
+				"limit":   func(w *world) { w.take(algorithmOf(l).of(10, time.Second), 1) },
+				"clock":   func(w *world) { w.sleep(-time.Hour); w.take(l, 1) },
+				"lowered": func(w *world) { w.one(as(algorithms.Force, w.on("", algorithmOf(l).of(2, time.Minute), 1))) },
+			} {
+				w := w.fresh()
+				a := w.allow(w.on("", l, 4))[0]
+				w.sleep(time.Second)
+				change(w)
+				w.take(l, 5)
+				before := w.peek(a).Remaining
+				if d := w.one(back(a, 4)); d.Remaining < before || d.Remaining > before+4 {
+					w.errorf("%v, %s: got %s, and %d remaining before", l, name, show(d), before)
 				}
 			}
-		},
+		}),
 	},
 	{
 		"queue-in-parts",

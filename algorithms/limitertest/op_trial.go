@@ -12,12 +12,7 @@ import (
 
 func runTrials(t *testing.T, s Subject) {
 	for _, tt := range trialCases {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for _, l := range ten() {
-				s.world(t, tt.rule).tryTrial(tt, l)
-			}
-		})
+		s.run(t, []rule{{tt.name, tt.rule, each(every, func(w *world, l algorithms.Limit) { w.tryTrial(tt, l) })}})
 	}
 	s.run(t, trialRules)
 }
@@ -111,41 +106,37 @@ var trialRules = []rule{
 		// A trial on the key of a take would change the take's count.
 		"on-a-take's-key",
 		"a Trial needs a stored key of its own, not a Take's of the same call",
-		func(w *world) {
-			for _, l := range ten() {
-				take := w.on("", l, 1)
-				for _, op := range takes[1:] {
-					trial := w.on("", l, 1)
-					trial.Op = op
-					w.invalid(take, trial)
-					w.invalid(w.on("other", l, 1), take, w.on("more", l, 1), trial)
-					trial.Limit = l.WithBurst(l.Burst())
-					if op == algorithms.Trial {
-						w.invalid(trial, take)
-					}
-					w.full(take)
-					w.full(w.on("other", l, 1))
+		each(every, func(w *world, l algorithms.Limit) {
+			take := w.on("", l, 1)
+			for _, op := range takes[1:] {
+				trial := w.on("", l, 1)
+				trial.Op = op
+				w.invalid(take, trial)
+				w.invalid(w.on("other", l, 1), take, w.on("more", l, 1), trial)
+				trial.Limit = l.WithBurst(l.Burst())
+				if op == algorithms.Trial {
+					w.invalid(trial, take)
 				}
+				w.full(take)
+				w.full(w.on("other", l, 1))
 			}
-		},
+		}),
 	},
 	{
 		"on-a-key-beside",
 		"a Trial of the same key under another policy or algorithm has a key of its own",
-		func(w *world) {
-			for _, l := range ten() {
-				for _, a := range others(l) {
-					w := w.fresh()
-					other := w.on("", a.ten(), 1)
-					other.Op = algorithms.Trial
-					calls := w.allow(w.on("", l, 10), as(algorithms.TrialInstead, w.on("", l, 3)), other)
-					w.verdicts(calls, true, true, true)
-					w.remaining(calls[0], 0)
-					w.remaining(calls[1], 7)
-					w.remaining(calls[2], 9)
-				}
+		each(every, func(w *world, l algorithms.Limit) {
+			for _, a := range others(l) {
+				w := w.fresh()
+				other := w.on("", a.ten(), 1)
+				other.Op = algorithms.Trial
+				calls := w.allow(w.on("", l, 10), as(algorithms.TrialInstead, w.on("", l, 3)), other)
+				w.verdicts(calls, true, true, true)
+				w.remaining(calls[0], 0)
+				w.remaining(calls[1], 7)
+				w.remaining(calls[2], 9)
 			}
-		},
+		}),
 	},
 	{
 		// A candidate is compared with the limit before it.
@@ -166,15 +157,13 @@ var trialRules = []rule{
 	{
 		"receipt",
 		"a Trial's charge can be returned",
-		func(w *world) {
-			for _, l := range ten() {
-				calls := w.allow(w.on("a", l, 1), as(algorithms.Trial, w.on("b", l, 4)))
-				calls[1].Op = algorithms.Return
-				if d := w.one(calls[1]); !d.Allowed || d.Remaining != 10 {
-					w.errorf("%v: got %s, want 10 remaining", l, show(d))
-				}
+		each(every, func(w *world, l algorithms.Limit) {
+			calls := w.allow(w.on("a", l, 1), as(algorithms.Trial, w.on("b", l, 4)))
+			calls[1].Op = algorithms.Return
+			if d := w.one(calls[1]); !d.Allowed || d.Remaining != 10 {
+				w.errorf("%v: got %s, want 10 remaining", l, show(d))
 			}
-		},
+		}),
 	},
 	{
 		"delay",

@@ -223,6 +223,14 @@ func figuresOf(d algorithms.Decision) figures {
 	return figures{d.Remaining, d.ResetAfter, d.UnitAfter}
 }
 
+// unchanged wants the figures of the state under a check's key as they were.
+func (w *world) unchanged(c algorithms.Check, before figures) {
+	w.Helper()
+	if got := w.peek(c); got != before {
+		w.errorf("%v of %q: got %+v, want the state untouched, %+v", c.Limit, c.Key, got, before)
+	}
+}
+
 // full wants that nothing is in use under a check's key.
 func (w *world) full(c algorithms.Check) {
 	w.Helper()
