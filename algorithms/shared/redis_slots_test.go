@@ -72,7 +72,7 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	take(t, r, "usr=1", limit, 1)
-	hook.Set(redistest.On("{usr=late}", redistest.Skip(1, redistest.HoldReply()))) // except the take
+	hook.Set(redistest.On("{usr=late}", redistest.InTurn(redistest.Wait(0), redistest.HoldReply()))) // the take, and its return
 	t.Cleanup(hook.Open)
 	if err := r.Allow(context.Background(), checks); err != nil || algorithms.Allowed(checks) {
 		t.Fatalf("got %+v, %v, want it denied in the second slot", checks, err)

@@ -15,8 +15,7 @@ import (
 // This file is a client whose behaviour a test writes as a script of steps; steps.go has the steps.
 //
 // A trip is everything that a client sends at once: a command, or the commands of a pipeline. The first step wraps the
-// second, and so on. The last step wraps the sending. Set builds this chain once, because InTurn and Skip count the trips
-// since Set. A trip keeps the chain that was in force when it arrived.
+// second, and so on. The last step wraps the sending. A trip keeps the steps that were in force when it arrived.
 
 // A Processor sends one command, as every client of go-redis does.
 type Processor interface {
@@ -33,7 +32,7 @@ type Client struct {
 	next Processor
 
 	mu    sync.Mutex
-	chain handler
+	steps []Step
 	trips []string
 	away  int             // trips that have arrived and not returned
 	held  []chan struct{} // one per held trip, the oldest first; closed when the trip may go on
@@ -54,16 +53,16 @@ func Script(next Processor, steps ...Step) *Client {
 // Set replaces the steps. Trips that have arrived keep the old ones, and trips that are held stay held until Release or
 // Open. Without steps, everything passes.
 func (c *Client) Set(steps ...Step) {
-	chain := c.compose(steps, func(ctx context.Context, t *trip) error { return t.send(ctx, t.cmds) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.chain, c.spare, c.open = chain, 0, false
+	c.steps, c.spare, c.open = steps, 0, false
 }
 
 // compose returns the handler that takes a trip through the steps and on to last.
-func (c *Client) compose(steps []Step, last handler) handler {
+func compose(steps []Step, last handler) handler {
 	for _, step := range slices.Backward(steps) {
-		last = step(c, last)
+		next := last
+		last = func(ctx context.Context, t *trip) error { return step(ctx, t, next) }
 	}
 	return last
 }
@@ -106,9 +105,9 @@ func (c *Client) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 // run records a trip and takes it through the steps.
 func (c *Client) run(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
-	t := &trip{cmds: cmds, send: send, text: textOf(cmds)}
+	t := &trip{Client: c, cmds: cmds, send: send, text: textOf(cmds)}
 	c.mu.Lock()
-	chain := c.chain
+	steps := c.steps
 	c.trips = append(c.trips, t.text)
 	c.away++
 	c.mu.Unlock()
@@ -117,7 +116,7 @@ func (c *Client) run(ctx context.Context, cmds []redis.Cmder, send redis.Process
 		defer c.mu.Unlock()
 		c.away--
 	}()
-	return chain(ctx, t)
+	return compose(steps, func(ctx context.Context, t *trip) error { return t.send(ctx, t.cmds) })(ctx, t)
 }
 
 // hold returns when the trip may go on, even if its context has ended.

@@ -101,10 +101,11 @@ func (s *Server) follow(master *Server) string {
 }
 
 // Addrs returns the addresses of all nodes.
-func (c *Cluster) Addrs() []string {
-	var addrs []string
-	for _, node := range c.nodes {
-		addrs = append(addrs, node.Addr())
+func (c *Cluster) Addrs() []string { return addrsOf(c.nodes) }
+
+func addrsOf(servers []*Server) (addrs []string) {
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr())
 	}
 	return addrs
 }

@@ -48,7 +48,7 @@
 //	| answers without Redis                        | Reply(value), On("info", Reply(text))          |
 //	| sends another command                        | Send("eval", script, 0)                        |
 //	| reads or changes arguments                   | Inspect(f)                                     |
-//	| does this to some commands only              | On(text, steps...), Skip(n, steps...)          |
+//	| does this to some commands only              | On(text, steps...)                             |
 //	| treats the first commands one by one         | InTurn(steps...)                               |
 //	| hides its type, and has only Process         | none                                           |
 //	| keeps its type, and has pipelines            | any, with client.AddHook(Script(nil, steps...)) |

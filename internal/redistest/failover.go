@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,17 +56,14 @@ func (c *Cluster) Promote(replica *Server) {
 	c.tb.Helper()
 	var asked time.Time
 	UntilEmpty(c.tb, replica.Addr()+" is promoted", func() string {
-		err := c.promoted(replica)
-		if err == nil {
-			return ""
-		}
-		if time.Since(asked) > exchange {
+		missing := c.promoted(replica)
+		if missing != "" && time.Since(asked) > exchange {
 			client := replica.quietClient()
 			defer client.Close()
-			err = errors.Join(err, client.ClusterFailover(c.tb.Context()).Err())
+			missing = fmt.Sprintf("%s; CLUSTER FAILOVER: %v", missing, client.ClusterFailover(c.tb.Context()).Err())
 			asked = time.Now()
 		}
-		return err.Error()
+		return missing
 	})
 }
 
@@ -78,16 +74,11 @@ const exchange = 6 * time.Second
 // after [Patience].
 func (c *Cluster) WaitPromoted(replica *Server) {
 	c.tb.Helper()
-	UntilEmpty(c.tb, replica.Addr()+" is promoted", func() string {
-		if err := c.promoted(replica); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	UntilEmpty(c.tb, replica.Addr()+" is promoted", func() string { return c.promoted(replica) })
 }
 
-// promoted returns nil if the server is promoted, and otherwise an error that says what is missing.
-func (c *Cluster) promoted(s *Server) error {
+// promoted returns "" if the server is promoted, and otherwise what is missing.
+func (c *Cluster) promoted(s *Server) string {
 	answers := 0
 	for _, node := range c.nodes {
 		ranges, err := node.slots()
@@ -101,16 +92,16 @@ func (c *Cluster) promoted(s *Server) error {
 			leads = leads || r.Nodes[0].Addr == s.Addr()
 		}
 		if !leads || served != slotCount {
-			return fmt.Errorf("%s sees %v", node.Addr(), ranges)
+			return fmt.Sprintf("%s sees %v", node.Addr(), ranges)
 		}
 		if info, err := node.clusterInfo(); err != nil || !strings.Contains(info, "cluster_state:ok") {
-			return fmt.Errorf("%s: %v\n%s", node.Addr(), err, info)
+			return fmt.Sprintf("%s: %v\n%s", node.Addr(), err, info)
 		}
 	}
 	if answers == 0 {
-		return errors.New("no cluster node answers")
+		return "no cluster node answers"
 	}
-	return nil
+	return ""
 }
 
 // followers returns the first master that has no replica according to node, or says that node itself is a replica without

@@ -57,12 +57,8 @@ func (l *link) requests() {
 // reports whether the link lives on.
 func (l *link) forward(request []byte) bool {
 	f := l.proxy.judge(request)
-	if f.mode == delayRequests {
-		select {
-		case <-time.After(f.delay):
-		case <-l.ctx.Done():
-			return false
-		}
+	if f.mode == delayRequests && !pause(l.ctx.Done(), time.Now().Add(f.delay)) {
+		return false
 	}
 	if f.mode == blackHole || f.mode == unreachable {
 		l.mute = true

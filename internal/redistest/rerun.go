@@ -58,9 +58,7 @@ func Rerun(tb testing.TB, test string, job any) *Child {
 	if err == nil {
 		text, err = json.Marshal(order{test, text})
 	}
-	if err != nil {
-		tb.Fatalf("redistest: %v", err)
-	}
+	must(tb, err)
 	c := &Child{tb: tb}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.timeout="+jobTimeout.String())
 	cmd.Stdout, cmd.Stderr = &c.printed, tb.Output()

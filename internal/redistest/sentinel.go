@@ -21,7 +21,7 @@ const (
 // them have had no answer from the primary for 1 s. A primary that comes back becomes a replica.
 type Sentinel struct {
 	tb        testing.TB
-	servers   []*Server
+	servers   []*Server // with data: first the original primary, then the original replica
 	sentinels []*Server
 	client    func() *redis.Client
 }
@@ -61,9 +61,7 @@ func startSentinel(tb testing.TB, primaryPort int, args ...string) *Server {
 		"sentinel down-after-milliseconds " + masterName + " 1000",
 		"sentinel failover-timeout " + masterName + " 2000",
 	}
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		tb.Fatalf("redistest: %v", err)
-	}
+	must(tb, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	return start(tb, kind{args: []string{file, "--sentinel"}}, args)
 }
 
@@ -71,19 +69,10 @@ func startSentinel(tb testing.TB, primaryPort int, args ...string) *Server {
 func (s *Sentinel) MasterName() string { return masterName }
 
 // Addrs returns the addresses of the sentinels.
-func (s *Sentinel) Addrs() []string {
-	var addrs []string
-	for _, sentinel := range s.sentinels {
-		addrs = append(addrs, sentinel.Addr())
-	}
-	return addrs
-}
+func (s *Sentinel) Addrs() []string { return addrsOf(s.sentinels) }
 
 // Sentinels returns the three sentinels.
 func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
-
-// Servers returns the two servers that hold data: first the original primary, then the original replica.
-func (s *Sentinel) Servers() []*Server { return s.servers }
 
 // Client returns a failover client with go-redis's default options. All calls return the same one, and the end of the
 // test closes it.

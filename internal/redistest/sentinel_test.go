@@ -15,7 +15,7 @@ func TestSentinelPromotesTheReplica(t *testing.T) {
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.MasterName(), SentinelAddrs: s.Addrs()})
 	defer client.Close()
 	first, second := s.Primary(), s.Replica()
-	if first != s.Servers()[0] || second != s.Servers()[1] {
+	if first != s.servers[0] || second != s.servers[1] {
 		t.Fatalf("got primary %s and replica %s, want the first server and the second", first.Addr(), second.Addr())
 	}
 	wantSet(t, client)

@@ -79,9 +79,7 @@ func start(tb testing.TB, kind kind, args []string) *Server {
 			break
 		}
 	}
-	if err != nil {
-		tb.Fatalf("redistest: %v", err)
-	}
+	must(tb, err)
 	tb.Cleanup(s.Kill)
 	return s
 }

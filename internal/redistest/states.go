@@ -71,13 +71,10 @@ func (s *Server) StartScript() {
 	s.tb.Helper()
 	s.do("CONFIG", "SET", "lua-time-limit", 1)
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
-	if err != nil {
-		s.tb.Fatalf("redistest: %v", err)
-	}
+	must(s.tb, err)
 	defer conn.Close() // does not end the script
-	if _, err := conn.Write([]byte(endlessLoop)); err != nil {
-		s.tb.Fatalf("redistest: %v", err)
-	}
+	_, err = conn.Write([]byte(endlessLoop))
+	must(s.tb, err)
 	s.await("PING", "-BUSY")
 }
 
@@ -92,13 +89,9 @@ func (s *Server) KillScript() {
 // before is lost, and a restart fails the test.
 func (s *Server) BreakSaves() {
 	s.tb.Helper()
-	if err := os.RemoveAll(s.dumpFile()); err != nil {
-		s.tb.Fatalf("redistest: %v", err)
-	}
+	must(s.tb, os.RemoveAll(s.dumpFile()))
 	// A file cannot replace a directory. Missing permissions would not stop a server that runs as root.
-	if err := os.Mkdir(s.dumpFile(), 0o700); err != nil {
-		s.tb.Fatalf("redistest: %v", err)
-	}
+	must(s.tb, os.Mkdir(s.dumpFile(), 0o700))
 	s.do("CONFIG", "SET", "save", "3600 1") // without save points, the server ignores a failed save
 	s.do("BGSAVE")
 	s.await("PING", "-MISCONF")

@@ -30,13 +30,9 @@ func StartTLS(tb testing.TB, args ...string) *TLSServer {
 	tb.Helper()
 	s := &TLSServer{roots: x509.NewCertPool()}
 	s.certificate, s.key = filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
-	if err := s.certify(); err != nil {
-		tb.Fatalf("redistest: %v", err)
-	}
+	must(tb, s.certify())
 	port, err := reservePort(tb, false)
-	if err != nil {
-		tb.Fatalf("redistest: %v", err)
-	}
+	must(tb, err)
 	s.addr = address(port)
 	if why := withoutTLS(port); why != "" {
 		tb.Skipf("redistest: this server was built without TLS:\n%s", why)
@@ -59,14 +55,10 @@ func (s *TLSServer) arguments(port int) []string {
 func (s *TLSServer) StartSentinel(tb testing.TB, master string, args ...string) (plain, encrypted string) {
 	tb.Helper()
 	port, err := reservePort(tb, false)
-	if err != nil {
-		tb.Fatalf("redistest: %v", err)
-	}
+	must(tb, err)
 	_, text, _ := net.SplitHostPort(master)
 	masterPort, err := strconv.Atoi(text)
-	if err != nil {
-		tb.Fatalf("redistest: %v", err)
-	}
+	must(tb, err)
 	return startSentinel(tb, masterPort, append(s.arguments(port), args...)...).Addr(), address(port)
 }
 

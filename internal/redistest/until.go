@@ -48,3 +48,11 @@ func poll(d time.Duration, ok func() bool) bool {
 	}
 	return true
 }
+
+// must fails the test if there is an error.
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+}
