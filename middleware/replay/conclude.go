@@ -108,7 +108,7 @@ func (p *replay) caution(s *series) string {
 func (p *replay) describe(i int, s *series) policyReport {
 	denied := p.mostDenied(uint32(i))
 	r := policyReport{
-		Policy: s.policy, Limit: s.limit.String(), Redis: s.load(),
+		Policy: s.policy, Limit: s.limit.String(), Redis: redisLoad{Calls: s.tally.requests, Busiest: s.busiest, Keys: s.most},
 		Results: []result{resultOf(s.limit, s, &s.tally, len(denied))},
 	}
 	r.Route, _ = url.PathUnescape(s.route)
@@ -135,25 +135,13 @@ func resultOf(l algorithms.Limit, s *series, t *tally, clients int) result {
 		Limit: l.String(), Requests: s.tally.requests, Denied: t.denied, Share: float64(t.denied) / float64(s.tally.requests),
 		Keys: s.keys, Clients: clients, Longest: t.longest.Seconds(),
 	}
-	var worst minute
-	denied := t.minutes
-	for _, m := range s.tally.minutes { // every minute with denials is one of them
-		m.denied = 0
-		if len(denied) > 0 && denied[0].at == m.at {
-			m.denied, denied = denied[0].denied, denied[1:]
-		}
-		if cmp.Or(cmp.Compare(m.denied, worst.denied), cmp.Compare(m.requests, worst.requests)) > 0 {
-			worst = m
+	for at, requests := range s.minute {
+		m, w := worstMinute{time.Unix(at*60, 0).UTC(), requests, t.minute[at]}, &r.Worst
+		if cmp.Or(cmp.Compare(m.Denied, w.Denied), cmp.Compare(m.Requests, w.Requests), w.Start.Compare(m.Start)) > 0 {
+			*w = m
 		}
 	}
-	r.Worst = worstMinute{time.Unix(worst.at*60, 0).UTC(), worst.requests, worst.denied}
 	return r
-}
-
-// load estimates the load on Redis. Each decision is one call; decisions of several
-// policies share it, and remembered denials save some.
-func (s *series) load() redisLoad {
-	return redisLoad{Calls: s.tally.requests, Busiest: s.busiest, Keys: s.most}
 }
 
 // isCandidate reports whether a series counts a candidate beside the limit of a policy.

@@ -85,19 +85,11 @@ func goLimit(l algorithms.Limit) string {
 	for part := range strings.SplitSeq(l.Algorithm().String(), "-") {
 		name.WriteString(strings.ToUpper(part[:1]) + part[1:])
 	}
-	text := fmt.Sprintf("algorithms.%s(%s, %s)", name.String(), goInt(l.Requests()), goWindow(l.Window()))
+	text := fmt.Sprintf("algorithms.%s(%s, %s)", name.String(), grouped(l.Requests(), "_"), goWindow(l.Window()))
 	if l.Burst() != l.Requests() {
-		text += fmt.Sprintf(".WithBurst(%s)", goInt(l.Burst()))
+		text += fmt.Sprintf(".WithBurst(%s)", grouped(l.Burst(), "_"))
 	}
 	return text
-}
-
-// goInt writes a number with underscores between thousands.
-func goInt(n int64) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s_%03d", goInt(n/1000), n%1000)
 }
 
 func goWindow(d time.Duration) string {

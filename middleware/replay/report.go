@@ -73,7 +73,7 @@ type result struct {
 	Worst    worstMinute `json:"worst_minute"`
 }
 
-// A worstMinute is the minute with the most denials, or with the most requests if there are
+// A worstMinute is the first minute with the most denials, or with the most requests if there are
 // none.
 type worstMinute struct {
 	Start    time.Time `json:"start"`
@@ -97,7 +97,8 @@ type smallest struct {
 	requests int64
 }
 
-// A redisLoad is the load that a policy puts on Redis.
+// A redisLoad is the load that a policy puts on Redis. Each decision is one call; decisions of several policies share
+// it, and remembered denials save some.
 type redisLoad struct {
 	Calls   int64 `json:"calls"`
 	Busiest int64 `json:"calls_in_busiest_second"`

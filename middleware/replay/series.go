@@ -20,6 +20,7 @@ type series struct {
 	limit  algorithms.Limit
 	keys   int // distinct
 	tally  tally
+	minute map[int64]int64 // requests, by minutes since 1970
 
 	window  int64            // µs
 	at      int64            // the number of the present window
@@ -40,32 +41,18 @@ type series struct {
 type tally struct {
 	requests, denied int64
 	longest          time.Duration
-	minutes          []minute // with requests, in order
+	minute           map[int64]int64 // denials, by minutes since 1970
 }
 
-type minute struct{ at, requests, denied int64 } // at is in minutes since 1970
+const minute = 60 * micros
 
-func (t *tally) add(now int64, d *algorithms.Decision) {
-	t.requests++
-	t.minute(now).requests++
-	if !d.Allowed {
-		t.deny(now, d)
-	}
-}
-
-// minute returns the minute of an instant.
-func (t *tally) minute(now int64) *minute {
-	at := now / (60 * micros)
-	if n := len(t.minutes); n == 0 || t.minutes[n-1].at != at {
-		t.minutes = append(t.minutes, minute{at: at})
-	}
-	return &t.minutes[len(t.minutes)-1]
-}
-
-// deny counts a denial of a request that was added, or is counted elsewhere.
+// deny counts a denial of a request that is counted elsewhere.
 func (t *tally) deny(now int64, d *algorithms.Decision) {
 	t.denied++
-	t.minute(now).denied++
+	if t.minute == nil {
+		t.minute = make(map[int64]int64)
+	}
+	t.minute[now/minute]++
 	if d.RetryAfter != algorithms.Never {
 		t.longest = max(t.longest, d.RetryAfter)
 	}
@@ -160,7 +147,7 @@ func (h *history) find(s *family, c *algorithms.Check) uint32 {
 		s.series[id] = number
 		h.series = append(h.series, &series{
 			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit,
-			window: max(1, c.Limit.Window().Microseconds()), full: make(map[uint32]int64),
+			window: max(1, c.Limit.Window().Microseconds()), full: make(map[uint32]int64), minute: make(map[int64]int64),
 		})
 	}
 	h.series[number].keys++
@@ -185,9 +172,11 @@ func (s *series) count(k *key, now int64, c *algorithms.Check) {
 		s.first = now
 	}
 	s.last = now
-	s.tally.add(now, &c.Decision)
+	s.tally.requests++
+	s.minute[now/minute]++
 	k.requests++
 	if !c.Decision.Allowed {
+		s.tally.deny(now, &c.Decision)
 		k.denied++
 	}
 	if at := now / micros; at != s.second {

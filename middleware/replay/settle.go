@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // A settlement is due at an instant. A hold is renewed until its end, and returned then.
@@ -68,17 +67,18 @@ func (e *engine) settle(l *entry) {
 	end := l.Time + l.Duration.Microseconds()
 	for i := range e.asked {
 		a := &e.asked[i]
-		p := a.policy
 		switch {
 		case a.check.Decision.Receipt.Units() == 0:
 		case a.check.Limit.Algorithm().Concurrent():
 			e.hold(a.check, l.Time, end)
 		case l.Settled != nil:
-			e.settleAsLogged(l, a.check)
-		case p.ChargeIf != nil && l.Status != 0:
-			e.settleOutcome(p, l, a.check, end)
-		case p.Cost != nil && l.Cost >= 0:
-			e.settleUnits(a.check, l.Cost-a.check.Cost, end)
+			for _, s := range l.Settled {
+				if s.Policy == a.check.Policy {
+					e.settleUnits(a.check, s.Units, s.At.UnixMicro())
+				}
+			}
+		default:
+			e.settleUnits(a.check, l.settled(a.policy, a.check.Cost), end)
 		}
 	}
 }
@@ -89,22 +89,6 @@ const renewals = 3
 func (e *engine) hold(c algorithms.Check, from, end int64) {
 	next := from + max(c.Limit.Window()/renewals, time.Second/renewals).Microseconds()
 	e.plan(settlement{at: min(next, end), end: end, check: c})
-}
-
-// settleAsLogged makes the settlements that our own server has logged.
-func (e *engine) settleAsLogged(l *entry, c algorithms.Check) {
-	for _, s := range l.Settled {
-		if s.Policy == c.Policy {
-			e.settleUnits(c, s.Units, s.At.UnixMicro())
-		}
-	}
-}
-
-// settleOutcome returns the units of an outcome that does not count.
-func (e *engine) settleOutcome(p *ratelimit.Policy, l *entry, c algorithms.Check, end int64) {
-	if !p.ChargeIf(l.Status) {
-		e.settleUnits(c, -c.Cost, end)
-	}
 }
 
 // settleUnits charges units at an instant, or returns them if they are negative.

@@ -127,11 +127,14 @@ func principal(key string) string {
 	return client
 }
 
-func thousands(n int64) string {
+func thousands(n int64) string { return grouped(n, ",") }
+
+// grouped writes a number with a separator between thousands.
+func grouped(n int64, separator string) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+	return fmt.Sprintf("%s%s%03d", grouped(n/1000, separator), separator, n%1000)
 }
 
 // percent writes a share with two digits after the point, and never as 0 unless it is.
