@@ -87,15 +87,12 @@ var calls = sync.Pool{New: func() any { return new([1]Check) }}
 // one makes a call of one check, and writes its decision to d, in place, because a
 // Decision is large. A Return reads its receipt there.
 func one(ctx context.Context, l Limiter, key string, limit *Limit, op Op, n int64, d *Decision) (err error) {
+	if m, ok := l.(*Memory); ok && op == Take && limit.valid && limit.step.TakesLone() && n >= 0 && key != "" && ctx.Err() == nil {
+		return m.take(conveniencePolicy, key, &limit.step, min(n, step.MaxUnits), d) // a Memory needs nothing else of a Check
+	}
 	call := calls.Get().(*[1]Check)
 	c := &call[0]
-	c.Limit = *limit
-	if m, ok := l.(*Memory); ok && op == Take && limit.valid && limit.step.TakesLone() && n >= 0 && key != "" && ctx.Err() == nil {
-		err = m.take(conveniencePolicy, key, &c.Limit.step, min(n, step.MaxUnits), d) // a Memory needs nothing else of a Check
-		calls.Put(call)
-		return err
-	}
-	c.Policy, c.Key, c.Op, c.Cost, c.Decision = conveniencePolicy, key, op, n, *d
+	c.Policy, c.Key, c.Limit, c.Op, c.Cost, c.Decision = conveniencePolicy, key, *limit, op, n, *d
 	if err = l.Allow(ctx, call[:]); err == nil {
 		*d = c.Decision
 	}

@@ -9,7 +9,7 @@ const protectDenied = 1_000_000 // µs
 
 // reserve returns a record for a new key. If the shard is full it evicts another key, but none of places, which the
 // call uses. It returns nil if it can evict none. It requires mu.
-func (sh *shard) reserve(m *Memory, hash uint32, n name, now int64, places []place) *record {
+func (sh *shard) reserve(m *Memory, hash uint32, n *name, now int64, places []place) *record {
 	if sh.records.keys >= sh.limit && !sh.evict(m, now, places) {
 		sh.refused++
 		return nil

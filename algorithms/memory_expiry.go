@@ -31,6 +31,8 @@ type shard struct {
 
 	expired, evicted, refused uint64
 
+	scratch step.Limit // for the call that holds mu
+
 	_ [64]byte // keeps the next shard's mu off this cache line
 }
 

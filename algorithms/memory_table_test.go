@@ -26,13 +26,13 @@ func TestRecordsAreAMap(t *testing.T) {
 				n.text += strings.Repeat("x", 60) // too long for the record itself
 			}
 			hash := uint32(maphash.String(seedOfTest, n.text) % hashes)
-			r := rs.find(hash, n)
+			r := rs.find(hash, &n)
 			if r != want[n] {
 				t.Fatalf("%d hashes: find(%q) = %p, want %p", hashes, n.text, r, want[n])
 			}
 			switch {
 			case r == nil:
-				want[n] = rs.add(hash, n)
+				want[n] = rs.add(hash, &n)
 			case random.IntN(3) > 0:
 				rs.remove(r)
 				delete(want, n)
@@ -49,6 +49,11 @@ func TestRecordsAreAMap(t *testing.T) {
 
 var seedOfTest = maphash.MakeSeed()
 
+func nameOf(policy, text string, row byte) (n name) {
+	n.set(policy, text, row)
+	return n
+}
+
 func nameOfText(text string) name {
 	return nameOf("policy", text, step.TokenBucket.ID)
 }
@@ -59,7 +64,7 @@ func TestRecordsSpread(t *testing.T) {
 	var rs records
 	for i := range 10_000 {
 		n := nameOfText(fmt.Sprint("usr=", i))
-		rs.add(uint32(maphash.String(seedOfTest, n.text)), n)
+		rs.add(uint32(maphash.String(seedOfTest, n.text)), &n)
 	}
 	longest, used := 0, 0
 	for i := range rs.chains {

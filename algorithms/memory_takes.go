@@ -32,10 +32,10 @@ func (m *Memory) takes(checks []Check) bool {
 		if c.Op != Take || !c.valid() || !c.Limit.step.Row.Counted {
 			return false
 		}
-		t.name = nameOf(c.Policy, c.Key, c.Limit.step.Scope.ID)
+		t.name.set(c.Policy, c.Key, c.Limit.step.Scope.ID)
 		t.hash = t.name.hash(m.seed)
 		for j := range i {
-			if all[j].hash == t.hash {
+			if all[j].hash == t.hash && all[j].name == t.name {
 				return false
 			}
 		}
@@ -71,7 +71,7 @@ func (m *Memory) judge(checks []Check, all []lonely, now int64) bool {
 	for i := range all {
 		c, t := &checks[i], &all[i]
 		sh := m.shard(t.hash)
-		if t.record = sh.records.find(chainHash(t.hash), t.name); t.record != nil {
+		if t.record = sh.records.find(chainHash(t.hash), &t.name); t.record != nil {
 			t.stored = t.record.state()
 		} else if sh.records.keys+len(all) > sh.limit {
 			return false
@@ -96,7 +96,7 @@ func (m *Memory) settle(t *lonely, now int64) {
 	sh := m.shard(t.hash)
 	switch {
 	case t.Charged && t.record == nil:
-		t.record = sh.reserve(m, chainHash(t.hash), t.name, now, nil) // judge has found room
+		t.record = sh.reserve(m, chainHash(t.hash), &t.name, now, nil) // judge has found room
 	case !t.Allowed && t.record != nil:
 		t.record.deniedAt = now
 	}

@@ -235,5 +235,13 @@ func TestMemoryDoesNotAllocate(t *testing.T) {
 		if got >= 1 && !raceEnabled { // the race detector makes sync.Pool forget
 			t.Errorf("%v: got %v allocations per call, want none", limit, got)
 		}
+		got = testing.AllocsPerRun(100, func() {
+			if _, err := algorithms.Allow(context.Background(), m, "usr=1", limit); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if concurrent := limit.Algorithm().Concurrent(); got >= 1 && !concurrent && !raceEnabled {
+			t.Errorf("%v: got %v allocations per Allow, want none", limit, got)
+		}
 	}
 }

@@ -166,15 +166,12 @@ func (p *fakePrimary) reply(c *call, err error) {
 
 // replyAll ends all calls that were given up.
 func (p *fakePrimary) replyAll(err error) {
-	for _, c := range p.overdueCalls() {
+	p.mu.Lock()
+	overdue := slices.Clone(p.overdue)
+	p.mu.Unlock()
+	for _, c := range overdue {
 		p.reply(c, err)
 	}
-}
-
-func (p *fakePrimary) overdueCalls() []*call {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.overdue)
 }
 
 func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {

@@ -49,11 +49,16 @@ func NewClient(reg prometheus.Registerer) (*ClientMetrics, error) {
 		waited:   counter("ratelimit_client_wait_seconds_total", "Time that requests have waited, by reason.", "client", "reason"),
 		gaveUp:   counter("ratelimit_client_given_up_total", "Requests not sent, or not sent again after a denial, by reason.", "client", "reason"),
 	}
-	c, err := register(reg, (*clientCollector)(m))
+	err := reg.Register((*clientCollector)(m))
+	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
+		if c, ok := before.ExistingCollector.(*clientCollector); ok {
+			return (*ClientMetrics)(c), nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: client's metrics: %w", err)
 	}
-	return (*ClientMetrics)(c), nil
+	return m, nil
 }
 
 // Observe implements client.Observer.

@@ -71,22 +71,16 @@ func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 	}
 	m := newMetrics()
 	m.clients = maps.Clone(o.Clients)
-	c, err := register(reg, (*collector)(m))
+	err := reg.Register((*collector)(m))
+	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
+		if c, ok := before.ExistingCollector.(*collector); ok {
+			return (*Metrics)(c), nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: metrics: %w", err)
 	}
-	return (*Metrics)(c), nil
-}
-
-// register registers a collector, or returns the one of its type that has been registered before.
-func register[C prometheus.Collector](reg prometheus.Registerer, c C) (C, error) {
-	err := reg.Register(c)
-	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
-		if existing, ok := before.ExistingCollector.(C); ok {
-			return existing, nil
-		}
-	}
-	return c, err
+	return m, nil
 }
 
 func newMetrics() *Metrics {

@@ -36,6 +36,9 @@ func MulDivUp(a, b, c int64) int64 {
 
 // ceilDiv returns ceil(a/b) for a >= 0, b > 0.
 func ceilDiv(a, b int64) int64 {
+	if a == 0 { // often, and a division takes long
+		return 0
+	}
 	q := a / b
 	if a%b != 0 {
 		q++

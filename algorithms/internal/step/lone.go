@@ -22,9 +22,39 @@ type Lone struct {
 // TakesLone reports whether Take decides takes under the limit.
 func (l *Limit) TakesLone() bool { return l.Row.step != nil && !l.Row.TakesApart }
 
+// Bucket reports whether TakeBucket decides takes under the limit.
+func (l *Limit) Bucket() bool { return l.Row.Refill == Continuously }
+
+// TakeBucket is Take for both buckets, the commonest limits. It makes no interface
+// calls, so the limit may stay on its caller's stack. t must be the zero Lone.
+func (t *Lone) TakeBucket(s State, now, cost int64, l *Limit) {
+	s, t.Dirty = tokenBucket{}.at(s, now, l)
+	if t.Allowed = l.fits(s.N, cost); t.Allowed && cost > 0 {
+		s.N += cost
+		t.Dirty, t.Charged = true, true
+	}
+	t.State, t.Used = s, s.N
+	if s.N > 0 {
+		t.FullAt = after(s.T, s.F, s.N, l)
+	}
+	if s.N >= l.Burst {
+		t.UnitAt = tokenBucket{}.freeAt(s, 1, l)
+	}
+	if !t.Allowed && cost <= l.Most {
+		t.RetryAt = tokenBucket{}.freeAt(s, min(cost, l.Burst), l)
+	}
+	if t.Charged && l.Row.delayer != nil {
+		t.ServeAt = leakyBucket{}.delayUntil(s, cost, l)
+	}
+}
+
 // Take decides a lone take of cost units, at most MaxUnits, from a stored state.
 // t must be the zero Lone.
 func (t *Lone) Take(s State, now, cost int64, l *Limit) {
+	if l.Bucket() {
+		t.TakeBucket(s, now, cost, l)
+		return
+	}
 	need := cost
 	t.State, t.Dirty = l.Row.step.at(s, now, l)
 	t.Used = l.Used(t.State)
@@ -46,9 +76,6 @@ func (t *Lone) Take(s State, now, cost int64, l *Limit) {
 	}
 	if !t.Allowed && cost <= l.Most {
 		t.RetryAt = l.freeAt(&a, min(cost, l.Burst))
-	}
-	if d := l.Row.delayer; d != nil && t.Charged {
-		t.ServeAt = d.delayUntil(t.State, cost, l)
 	}
 }
 

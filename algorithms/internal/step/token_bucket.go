@@ -42,13 +42,15 @@ func (tokenBucket) at(s State, now int64, l *Limit) (State, bool) {
 	case s.T >= now:
 		return s, false
 	}
-	k := drained(s, now, s.N, l)
-	if k == s.N {
+	switch k := drained(s, now, s.N, l); k {
+	case s.N:
 		return State{T: now}, false
+	case 0:
+		return s, false
+	default:
+		f := s.F + k*l.B
+		return State{T: s.T + k*l.A + f/l.R, N: s.N - k, F: f % l.R}, false
 	}
-	f := s.F + k*l.B
-	s.T, s.N, s.F = s.T+k*l.A+f/l.R, s.N-k, f%l.R
-	return s, false
 }
 
 // drained returns floor(((now-T)·r - F) / w), at most limit, for now > T.
@@ -56,8 +58,11 @@ func drained(s State, now, limit int64, l *Limit) int64 {
 	hi, lo := bits.Mul64(uint64(now-s.T), uint64(l.R))
 	lo, borrow := bits.Sub64(lo, uint64(s.F), 0)
 	hi -= borrow // (now-T)·r >= r > F, so this never falls below 0
-	if hi >= uint64(l.W) {
+	switch {
+	case hi >= uint64(l.W):
 		return limit
+	case hi == 0 && lo < uint64(l.W): // busy keys: a division takes long
+		return 0
 	}
 	q, _ := bits.Div64(hi, lo, uint64(l.W))
 	return int64(min(q, uint64(limit)))
