@@ -229,28 +229,3 @@ func TestCodeRuns(t *testing.T) {
 		t.Errorf("curl: got %v\n%s", err, out)
 	}
 }
-
-// weightOf is a script that returns the bytes of the page and its files as they were sent.
-const weightOf = `performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
-	.filter((e) => !/\/(sandboxes|routes|compare)/.test(e.name)).reduce((sum, e) => sum + e.transferSize, 0)`
-
-// TestWeight: the page and its files weigh at most 60 KB, compressed. The log tells when the page was usable: at the first
-// visit, which starts a process of the browser, and at a visit of a browser that runs.
-func TestWeight(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	p := openFirst(t, s, phone)
-	if weight := eval[int](t, p, weightOf); weight > 60_000 || weight < 10_000 {
-		t.Errorf("got %d bytes, want 60 000 or fewer", weight)
-	} else {
-		t.Logf("the page weighs %d bytes", weight)
-	}
-	const usable = `performance.getEntriesByName("usable")[0].startTime`
-	t.Logf("usable after %.0f ms", eval[float64](t, p, usable))
-	for range 3 {
-		p.do(t, "an empty page", chromedp.Navigate("about:blank"))
-		p.do(t, "the page again", chromedp.Navigate(s.url+"/"))
-		p.until(t, ready)
-		t.Logf("again after %.0f ms, the document alone after %.0f ms", eval[float64](t, p, usable), eval[float64](t, p, `performance.getEntriesByType("navigation")[0].responseEnd`))
-	}
-}

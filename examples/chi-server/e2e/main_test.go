@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	patience = time.Minute // a busy machine is slow
-	look     = 20 * time.Millisecond
+	patience = time.Minute           // with a server; a busy machine is slow
+	pause    = 20 * time.Millisecond // between two looks at a page
+	looks    = 3000                  // at least a minute
 )
 
 // TestMain sets these for all tests.

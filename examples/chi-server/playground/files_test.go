@@ -45,9 +45,54 @@ func TestFiles(t *testing.T) {
 				t.Errorf("HEAD %s as %q: got %d, %d bytes and %v", path, encoding, status, len(body), head)
 			}
 		}
-		if lines := bytes.Count(f.content, []byte("\n")); lines > maxLines {
+		if lines := bytes.Count(f.content, []byte("\n")); lines > maxLines && f.name != "style.css" {
 			t.Errorf("%s: got %d lines, want %d or fewer", path, lines, maxLines)
 		}
+	}
+}
+
+// TestStyle: the style sheet has each part once, with at most 300 lines, and every part is one of the assets.
+func TestStyle(t *testing.T) {
+	t.Parallel()
+	files, err := readFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := assets.ReadDir("assets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".css") {
+			continue
+		}
+		part, err := assets.ReadFile("assets/" + entry.Name())
+		if err != nil || bytes.Count(files["/demo/style.css"].content, part) != 1 || bytes.Count(part, []byte("\n")) > maxLines {
+			t.Errorf("%s: got %v, want it once in the style sheet, with %d lines or fewer", entry.Name(), err, maxLines)
+		}
+	}
+}
+
+// TestPreloads: the document announces each module that main.js needs, so that a browser fetches them at once.
+func TestPreloads(t *testing.T) {
+	t.Parallel()
+	files, err := readFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for path := range files {
+		if strings.HasSuffix(path, ".js") && path != "/demo/main.js" {
+			want = append(want, path)
+		}
+	}
+	for _, found := range regexp.MustCompile(`rel="modulepreload" href="([^"]+)"`).FindAllStringSubmatch(string(files["/"].content), -1) {
+		got = append(got, found[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q announced, want %q", got, want)
 	}
 }
 

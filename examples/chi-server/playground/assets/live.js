@@ -14,17 +14,13 @@ const past = 20_000; // ms on the picture
 const future = 6_000; // room for what comes back
 const quiet = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Makes the buttons work. Returns what plays the first burst. */
-export async function live() {
-  const page = new Live(await routes());
-  performance.mark("usable");
-  return () => page.play();
-}
+/** Makes the buttons work. */
+export const live = () => new Live();
 
 class Live {
-  #routes;
-  #redis;
-  #server; // the ID of the server's process
+  #routes = []; // of the API, once the server has listed them
+  #redis = false;
+  #server = ""; // the ID of the server's process; empty until it answers
   #gauge = new Gauge();
   #stage = new Stage($("timeline"), { clock, view: () => ({ from: clock() - past, to: clock() + future }), axis: liveAxis(past, future) });
   #sandbox = new Sandbox({
@@ -38,16 +34,12 @@ class Live {
   #changed = everyFrame(() => this.#draw(), () => this.#pause());
   #answers = new Answers(this.#stage, this.#changed);
   #running = null; // the AbortController of the running burst
-  #plays = false; // whether the page sends by itself, and the visitor has not taken over
+  #plays = false; // whether the page sends by itself
+  #visited = false; // whether the visitor has sent
   #lent = false; // whether the page has chosen the API key, because the route needs one
   #refused = {}; // answers of the application to allowed requests, by status
 
-  constructor({ routes: list, redis, server }) {
-    this.#routes = list;
-    this.#redis = redis;
-    this.#server = server;
-    this.#listTargets();
-    $("outage").hidden = $("outage-says").hidden = !redis;
+  constructor() {
     $("target").addEventListener("change", () => this.#choose());
     $("one").addEventListener("click", () => this.#send(1));
     $("stop").addEventListener("click", () => this.#running?.abort());
@@ -62,17 +54,20 @@ class Live {
 
   /** Sends one burst by itself. The first request of the visitor begins with a new sandbox. */
   async play() {
-    await this.#choose();
-    this.#plays = this.#isOwn();
+    await Promise.all([this.#choose(), this.#restarted()]);
+    this.#plays = this.#isOwn() && !this.#visited;
     if (this.#plays) await this.#burst(15, quiet.matches ? 0 : 30);
     document.documentElement.dataset.played = "true";
   }
 
-  #listTargets() {
-    const yours = element("optgroup", { label: "Your own" }, element("option", { value: own }, "Sandbox: a limit that you change"));
-    const api = element("optgroup", { label: "The API" });
-    this.#routes.forEach((route, i) => api.append(element("option", { value: i }, `${route.title}: ${route.method} ${route.path}`)));
-    $("target").append(yours, api);
+  /** Shows the requests that the server has. Returns nothing to say. */
+  #list({ routes: list, redis }) {
+    this.#routes = list;
+    this.#redis = redis;
+    $("outage").hidden = $("outage-says").hidden = !redis;
+    $("target").append(element("optgroup", { label: "The API" },
+      ...list.map((route, i) => element("option", { value: i }, `${route.title}: ${route.method} ${route.path}`))));
+    return "";
   }
 
   #isOwn() { return $("target").value === own; }
@@ -147,6 +142,7 @@ class Live {
 
   async #send(count) {
     if (!$("send").reportValidity() || (this.#running && !this.#plays)) return;
+    this.#visited = true;
     if (this.#plays) { // the visitor takes over
       this.#plays = false;
       this.#running?.abort();
@@ -162,6 +158,7 @@ class Live {
     this.#busy(stop);
     this.#answers.follow();
     say($("summary"), `Sending ${plural(count, "request")}…`);
+    if (this.#isOwn()) this.#sandbox.open(); // meanwhile
     const restarted = alone ? "" : await this.#restarted();
     if (this.#isOwn() && !(await this.#sandbox.open())) {
       if (this.#running === stop) this.#busy(null);
@@ -195,7 +192,9 @@ class Live {
   async #restarted() {
     const now = await routes().catch(() => null);
     if (!now || now.server === this.#server) return "";
+    const known = this.#server !== "";
     this.#server = now.server;
+    if (!known) return this.#list(now);
     this.#clear();
     if (this.#isOwn()) this.#sandbox.forget();
     return "The server has restarted, so the counts of this page begin again. ";
@@ -285,11 +284,11 @@ class Live {
   #draw() {
     this.#gauge.draw();
     if (!this.#gauge.exact) this.#stage.level(this.#gauge.part());
-    this.#stage.draw();
     const wait = this.#wait();
     const known = this.#last || this.#gauge.exact; // before the first answer, another visit may have used the limit
     say($("countdown"), !known ? "–" : wait === Infinity ? "never" : wait > 0 ? `${digits(wait)} s` : "now");
     $("countdown").classList.toggle("waiting", wait > 0);
+    this.#stage.draw(); // last, because it reads the layout
   }
 }
 

@@ -1,12 +1,13 @@
 import { copyButtons } from "./code.js";
-import { $, say } from "./dom.js";
-import { limits } from "./limits.js";
 import { live } from "./live.js";
-import { stories } from "./stories.js";
 
 copyButtons();
-const broken = (error) => say($("target-says"), `The page cannot begin: ${error.message}.`);
-const play = await live().catch(broken);
-play?.().catch(broken);
-limits(); // the rest of the page waits until the buttons work
+const page = live();
+performance.mark("usable");
+await page.play();
+
+// The rest of the page waits until the buttons work, and the page's own burst is over. The document preloads its modules,
+// because streams of other tabs may hold all connections by now.
+const [{ stories }, { limits }] = await Promise.all([import("./stories.js"), import("./limits.js")]);
 stories();
+limits();
