@@ -104,7 +104,7 @@ let changed; // draws the stage
 let chosen = null; // the story on the stage
 let began = -Infinity; // in ms of performance.now
 
-const names = 70; // px that "Served" and "Denied" need, left of the first note
+const names = 86; // px that the names of the lanes need, left of the first note
 
 /** The chosen story's instants, with room for the names of the lanes on narrow screens. */
 function view() {
