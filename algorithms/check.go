@@ -206,8 +206,8 @@ func (c *Check) mistakes() error {
 }
 
 // foreignReceipt reports whether c returns or renews a take of another
-// algorithm, and so of another stored key.
+// algorithm, and so of another stored key, or of another module's limiter.
 func (c *Check) foreignReceipt() bool {
 	r, row := &c.Decision.Receipt.step, c.Limit.step.Row
-	return step.Op(c.Op).Reads() && r.Units > 0 && r.Row != row && row != step.Nobody
+	return step.Op(c.Op).Reads() && r.Units != 0 && r.Row != row && (row != step.Nobody || r.Row == nil)
 }

@@ -83,8 +83,8 @@ type Receipt struct{ step step.Receipt }
 // Units returns how many units can still be returned; 0 for the zero Receipt.
 func (r Receipt) Units() int64 { return r.step.Units }
 
-// NewReceipt returns a receipt for a limiter of your own: the units that a take charged, and three numbers of your
-// choice that describe the state it left, such as an instant and counts. Limiters of this module reject it.
+// NewReceipt returns a receipt for a limiter of your own: the units that a take charged, and three numbers of the state
+// it left, such as an instant and counts. Limiters of this module reject it as [ErrInvalid] unless it has no units.
 func NewReceipt(units, t, n, f int64) Receipt {
 	return Receipt{step.Receipt{Units: units, T: t, N: n, F: f}}
 }

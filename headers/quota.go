@@ -88,8 +88,8 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 // after a Write. It is not safe for concurrent use. An error leaves q
 // unchanged.
 func (q *Quota) Set(c QuotaConfig) error {
-	if !c.valid() {
-		return misconfigurations(c)
+	if err := c.validate(); err != nil {
+		return err
 	}
 	*q = Quota{name: c.Name, unit: c.Unit, limit: c.Limit, continuous: c.Continuous, calendar: c.Calendar}
 	q.window, q.fill = c.refill()
@@ -98,9 +98,8 @@ func (q *Quota) Set(c QuotaConfig) error {
 
 func (q *Quota) made() bool { return q != nil && q.name != "" }
 
-// misconfigurations returns an error for each misconfiguration. c escapes to
-// the heap here, so callers try valid first.
-func misconfigurations(c QuotaConfig) error {
+// validate reports every misconfiguration. Without any, it allocates nothing.
+func (c *QuotaConfig) validate() error {
 	var errs []error
 	wrong := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("headers: quota %.80q: "+format, append([]any{c.Name}, args...)...))
@@ -127,17 +126,6 @@ func misconfigurations(c QuotaConfig) error {
 		wrong("a window's limit \"%d\" differs from its requests \"%d\": make them equal", c.Limit, c.Requests)
 	}
 	return errors.Join(errs...)
-}
-
-// valid reports whether there is no misconfiguration. It allocates nothing.
-func (c *QuotaConfig) valid() bool {
-	if !printable(c.Name) || c.Unit != "" && !printable(c.Unit) || c.Limit < 0 || c.Limit > maxInteger {
-		return false
-	}
-	if c.Unit == unitConcurrent {
-		return c.Requests == 0 && c.Window == 0
-	}
-	return c.Requests >= 0 && c.Window >= 0 && (c.Limit == 0 || c.Requests > 0 && c.Window > 0 && (c.Continuous || c.Limit == c.Requests))
 }
 
 // printable reports whether s can be a String of RFC 9651, neither empty nor

@@ -4,6 +4,7 @@ package headers
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"strings"
 	"unicode/utf8"
 )
@@ -61,23 +62,18 @@ func (p *scanner) display() bool {
 		case c < 0x20 || c > 0x7E:
 			return false
 		case c == '%':
-			if i+2 >= len(p.s) || !hexDigit(p.s[i+1]) || !hexDigit(p.s[i+2]) {
+			if i+2 >= len(p.s) || strings.ContainsAny(p.s[i+1:i+3], "ABCDEF") {
 				return false
 			}
-			decoded = append(decoded, unhex(p.s[i+1])<<4|unhex(p.s[i+2]))
+			octet, err := hex.DecodeString(p.s[i+1 : i+3])
+			if err != nil {
+				return false
+			}
+			decoded = append(decoded, octet...)
 			i += 2
 		default:
 			decoded = append(decoded, c)
 		}
 	}
 	return false
-}
-
-func hexDigit(c byte) bool { return digit(c) || 'a' <= c && c <= 'f' }
-
-func unhex(c byte) byte {
-	if digit(c) {
-		return c - '0'
-	}
-	return c - 'a' + 10
 }

@@ -25,7 +25,9 @@ func (q *request) after() {
 	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
 		q.countDenials()
 	}
-	q.countCandidates()
+	if len(q.checks) > len(q.parts) { // else no policy has a candidate
+		q.countCandidates()
+	}
 	if len(q.m.observers) > 0 {
 		q.report()
 	}
@@ -107,11 +109,16 @@ func (q *request) countCandidates() {
 
 // tally counts a part's key.
 func (q *request) tally(a *part, t *topk.Tally, now time.Duration) {
-	key, note := q.key(a), topk.Note{Tier: a.tier}
-	if a.limitOf {
-		note.LimitOf = a.limit
+	key := q.key(a)
+	hash := maphash.String(keySeed, key)
+	switch {
+	case a.limitOf:
+		t.Add(hash, key, &topk.Note{Tier: a.tier, LimitOf: a.limit}, now)
+	case a.tier != "":
+		t.Add(hash, key, &topk.Note{Tier: a.tier}, now)
+	default:
+		t.Add(hash, key, nil, now)
 	}
-	t.Add(maphash.String(keySeed, key), key, note, now)
 }
 
 // began returns when the request began, since m was made.

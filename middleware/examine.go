@@ -26,10 +26,13 @@ func (m *Middleware) Findings() []Finding {
 func (q *request) examine() {
 	// The key of a guess is an address, whatever the policy's key is.
 	decided := q.asked() && q.refusal.err == nil && q.unknown == nil
-	s := findings.Sight{Sampled: decided && q.m.finder.Samples(), Header: q.http.Header, Path: q.http.URL.Path}
+	s := findings.Sight{Sampled: decided && q.m.finder.Samples()}
 	var outer *verdictContext
-	if s.Sampled && q.handled { // a second Check is intended
-		outer, _ = q.http.Context().Value(verdictKey{}).(*verdictContext)
+	if s.Sampled {
+		s.Header, s.Path = q.http.Header, q.http.URL.Path
+		if q.handled { // a second Check is intended
+			outer, _ = q.http.Context().Value(verdictKey{}).(*verdictContext)
+		}
 	}
 	for i := range q.parts {
 		a := &q.parts[i]

@@ -38,13 +38,14 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 		return
 	}
 	q.keys = keys
-	a := part{policy: p, end: len(keys), cost: 1, denied: wait}
-	asked := q.m.overrides == nil || q.rule(&a, "")
+	a := q.newPart(p, 0)
+	a.denied = wait
+	asked := q.m.overrides == nil || q.rule(a, "")
 	switch {
 	case q.banned:
 		q.unknown = nil
 	case wait > 0 && (!asked || a.shadow):
-		q.lift(&a)
+		q.lift(a)
 	case asked:
 		if !a.dynamic {
 			a.set(p.base)

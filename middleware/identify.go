@@ -5,6 +5,7 @@ package ratelimit
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
@@ -47,22 +48,22 @@ func (q *request) identifyAll(guessed time.Duration) {
 		}
 		start := len(q.keys)
 		keys, tier, err := p.Key.Append(q.keys, &q.http)
-		if err != nil && q.m.needsNoKey(p) {
+		switch {
+		case err == nil:
+		case q.m.needsNoKey(p):
 			continue
-		}
-		if errors.Is(err, keyfunc.ErrUnknown) {
+		case errors.Is(err, keyfunc.ErrUnknown):
 			if met == nil {
 				met, q.unknown = p, err
 			}
 			continue
-		}
-		if err != nil {
+		default:
 			q.refuseKey(p, err)
 			return
 		}
 		q.keys = keys
-		if a := (part{policy: p, start: start, end: len(keys), cost: 1}); (q.m.overrides == nil || q.rule(&a, tier)) && met == nil {
-			q.choose(&a, tier)
+		if a := q.newPart(p, start); (q.m.overrides == nil || q.rule(a, tier)) && met == nil {
+			q.choose(a, tier)
 			if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)
 			}
@@ -98,10 +99,21 @@ func statusOf(err error) int {
 	}
 }
 
-// add adds a part, unless an override bans another key.
-func (q *request) add(a part) {
+// newPart makes a part of the key from start to the end of q.keys, in the place after the
+// last one. A part is large: making one and appending it would copy it twice.
+func (q *request) newPart(p *policy, start int) *part {
+	n := len(q.parts)
+	q.parts = slices.Grow(q.parts, 1)
+	a := &q.parts[:n+1][n]
+	*a = part{}
+	a.policy, a.start, a.end, a.cost = p, start, len(q.keys), 1
+	a.own, a.ban, a.candidate = -1, -1, -1
+	return a
+}
+
+// add adds the part that newPart has made.
+func (q *request) add(a *part) {
 	a.shadow = a.shadow || a.policy.Shadow
 	q.shadows = q.shadows || a.shadow
-	a.own, a.ban, a.candidate = -1, -1, -1
-	q.parts = append(q.parts, a)
+	q.parts = q.parts[:len(q.parts)+1]
 }

@@ -78,15 +78,16 @@ func (q *request) rule(a *part, tier string) bool {
 
 // ban adds the part of a key that an override bans.
 func (q *request) ban(a *part, tier string, until time.Time) {
-	if !q.banned {
-		q.banned, q.parts = true, q.parts[:0]
+	if !q.banned { // the part takes the place of all others
+		first := &append(q.parts[:0], *a)[0]
+		q.banned, q.parts, a = true, q.parts[:0], first
 	}
 	q.choose(a, tier)
 	a.banned, a.override, a.denied = true, true, algorithms.Never
 	if !until.IsZero() {
 		a.denied = max(time.Microsecond, time.Until(until))
 	}
-	q.add(*a)
+	q.add(a)
 }
 
 // needsNoKey reports whether the policy denies no request. Then it refuses none

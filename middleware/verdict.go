@@ -135,7 +135,7 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 			v.RetryAfter = max(v.RetryAfter, p.Decision.RetryAfter, own.RetryAfter)
 			switch {
 			case a.policy.Capacity && !p.Banned && e.unknown == nil:
-			case a.limit == algorithms.Nobody() && !p.Banned:
+			case a.limit.Burst() == 0 && !p.Banned: // of the limit Nobody only
 				status = http.StatusForbidden
 			case status != http.StatusForbidden:
 				status = http.StatusTooManyRequests

@@ -17,8 +17,6 @@ package shared
 
 import (
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
@@ -34,9 +32,7 @@ const (
 
 // A ledger holds the debts of all keys.
 type ledger struct {
-	sending atomic.Int64 // keys that were popped and are on their way to the primary
-
-	mu   sync.Mutex // guards keys
+	mu   sync.Mutex // guards keys and their debts
 	keys map[step.Key]*debt
 }
 
@@ -47,6 +43,17 @@ type debt struct {
 	counts step.Limit // the limit that state counts under
 	state  step.State
 	after  int64 // µs: it is not sent before
+
+	// rest is what is owed instead if the primary charges the backfill that is on its
+	// way; nil if none is. Charges and Returns change both.
+	rest *debt
+}
+
+// A backfill is a debt on its way to the primary.
+type backfill struct {
+	debt  *debt
+	call  *call
+	units int64
 }
 
 func newLedger() *ledger { return &ledger{keys: make(map[step.Key]*debt)} }
@@ -54,6 +61,10 @@ func newLedger() *ledger { return &ledger{keys: make(map[step.Key]*debt)} }
 // record notes units of an item that the memory has charged under a share of its
 // limit.
 func (l *ledger) record(it *item, share *step.Limit, now int64) {
+	counts := it.Limit
+	if it.Limit.Row.Refill == step.Continuously {
+		counts = *share
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.keys[it.Key]
@@ -61,16 +72,14 @@ func (l *ledger) record(it *item, share *step.Limit, now int64) {
 		if len(it.Key.Text) > maxKept || !l.room(now) {
 			return
 		}
-		d = &debt{key: it.Key.Clone()}
+		d = &debt{key: it.Key.Clone(), counts: counts}
 		l.keys[d.key] = d
-	} else {
+	}
+	for ; d != nil; d = d.rest {
 		d.bringTo(now) // under the limit that it counted under
+		d.whole, d.counts = it.Limit, counts
+		d.add(it.Cost, now)
 	}
-	d.whole, d.counts = it.Limit, it.Limit
-	if it.Limit.Row.Refill == step.Continuously {
-		d.counts = *share
-	}
-	d.add(it.Cost, now)
 }
 
 // room reports whether there is room for another key. It requires mu.
@@ -85,7 +94,7 @@ func (l *ledger) room(now int64) bool {
 func (l *ledger) unrecord(it *item, now int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d, ok := l.keys[it.Key]; ok {
+	for d := l.keys[it.Key]; d != nil; d = d.rest {
 		d.bringTo(now)
 		d.state = d.counts.Granted(d.state, it.Cost)
 	}
@@ -112,39 +121,45 @@ func dropSome[K comparable, V any](entries map[K]V, over func(V) bool) {
 	}
 }
 
-// pop removes up to most keys that may be sent at now, and returns their debts.
-// It forgets keys that owe nothing any more. The others count as sending, and so as
-// owed, until the caller has sent them.
-func (l *ledger) pop(most int, now int64) (debts []*debt) {
+// pop returns the backfills of up to most keys that may be sent at now. It forgets
+// keys that owe nothing any more. The caller sends the backfills and ends each.
+func (l *ledger) pop(most int, now int64) (sent []backfill) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, d := range l.keys {
-		if len(debts) == most {
+		if len(sent) == most {
 			break
 		}
-		if d.after > now {
+		if d.after > now || d.rest != nil {
 			continue
 		}
-		delete(l.keys, key)
-		if d.bringTo(now) > 0 {
-			debts = append(debts, d)
+		units := d.bringTo(now)
+		if units == 0 {
+			delete(l.keys, key)
+			continue
 		}
+		d.rest = &debt{key: d.key, whole: d.whole, counts: d.counts}
+		sent = append(sent, backfill{d, d.call(units), units})
 	}
-	l.sending.Add(int64(len(debts)))
-	return debts
+	return sent
 }
 
-// restore puts back a debt that the primary has refused. It is not sent for some
-// time, so that trouble is not answered with more calls.
-func (l *ledger) restore(d *debt, now int64, pause time.Duration) {
+// end ends a backfill. If the primary has refused it, the debt is not sent before the
+// instant after, so that trouble is not answered with more calls. A Reset may have
+// dropped the debt.
+func (l *ledger) end(b backfill, refused bool, after int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.after = now + pause.Microseconds()
-	if newer, ok := l.keys[d.key]; ok {
-		d.whole, d.counts = newer.whole, newer.counts
-		d.add(newer.bringTo(now), now)
+	d := b.debt
+	switch rest := d.rest; {
+	case l.keys[d.key] != d:
+	case refused:
+		d.rest, d.after = nil, after
+	case rest.state.Empty():
+		delete(l.keys, d.key)
+	default:
+		l.keys[d.key] = rest
 	}
-	l.keys[d.key] = d
 }
 
 // hurry lets all debts be sent at once.
@@ -159,7 +174,7 @@ func (l *ledger) hurry() {
 func (l *ledger) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.keys) + int(l.sending.Load())
+	return len(l.keys)
 }
 
 // bringTo forgets the units that do not count any more at now, and returns the
@@ -172,15 +187,11 @@ func (d *debt) bringTo(now int64) (units int64) {
 // add adds units to a debt.
 func (d *debt) add(units, now int64) { d.state = d.counts.Force(d.counts.At(d.state, now), now, units) }
 
-// call returns the backfill of the units that are owed at now, and their
-// number; nil if no unit is owed.
-func (d *debt) call(now int64) (c *call, units int64) {
-	if units = d.bringTo(now); units == 0 {
-		return nil, 0
-	}
-	c = getCall(1)
+// call returns the call that charges units of the debt.
+func (d *debt) call(units int64) *call {
+	c := getCall(1)
 	it := &c.items[0]
 	*it = item{Item: step.Item{Key: d.key, Limit: d.whole, Op: step.Backfill, Cost: units}}
 	_ = c.add(it) // a settlement alone is a valid call
-	return c, units
+	return c
 }

@@ -25,7 +25,7 @@ func TestDebtOfAShareDrains(t *testing.T) {
 			opened := time.Now()
 			w.take("usr=1", l, 6)
 			time.Sleep(time.Until(opened.Add(after)))
-			if got, _ := (&sums{world: w}).owed(); got["usr=1"] != want {
+			if got, _, _ := (&sums{world: w}).owed(); got["usr=1"] != want {
 				t.Errorf("%v after 6 units: %d are owed, want %d", after, got["usr=1"], want)
 			}
 			_ = w.Close()
@@ -82,9 +82,8 @@ func TestDebtsCountAsALimiter(t *testing.T) {
 				w.giveBack(limit, e.units)
 				used = settle(algorithms.Grant, e.units)
 			default:
-				for _, d := range w.pop(10, w.now) {
-					w.restore(d, w.now, 0)
-					w.sending.Add(-1)
+				for _, b := range w.pop(10, w.now) {
+					w.end(b, true, w.now)
 				}
 				used = settle(algorithms.Force, 0)
 			}
@@ -99,17 +98,15 @@ func TestDebtsCountAsALimiter(t *testing.T) {
 	})
 }
 
-// A debt that the primary refused is restored with the units that were admitted
-// meanwhile. It is not sent before its time, and then as one.
+// A debt that the primary refused includes the units that were admitted meanwhile. It is not sent before its time, and then as one.
 func TestLedgerMerges(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
 		w := newLedgerWorld(t)
 		w.take(limit, 5)
-		debt := w.pop(1, w.now)[0]
+		sent := w.pop(1, w.now)[0]
 		w.now += 1_000
 		w.take(limit, 2)
-		w.restore(debt, w.now, time.Second)
-		w.sending.Add(-1)
+		w.end(sent, true, w.now+1_000_000)
 		w.take(limit, 3)
 		w.now += 999_999
 		if got := w.popped(10); got != nil || w.len() != 1 {
@@ -152,6 +149,64 @@ func TestReturnOfLocalUnits(t *testing.T) {
 				}
 				if got := w.stats(); got.Owed != 0 || got.Lost != 0 || got.Unknown != 0 {
 					t.Errorf("%s: got %+v, want nothing owed", name, got)
+				}
+			})
+		}
+	}
+}
+
+// Units that are returned while a hand-back is on its way are not charged if Redis
+// refuses it. If Redis charges it, they reduce the units that were admitted
+// meanwhile. A debt that a Reset has dropped is not sent again.
+func TestReturnDuringAHandBack(t *testing.T) {
+	for _, l := range everyAlgorithm(100, 9_000*time.Hour) {
+		for _, tt := range []struct {
+			name     string
+			reply    error
+			admitted int64 // meanwhile
+			reset    bool
+			since    int64 // the Reset
+			want     int64
+		}{
+			{"refused", errReadonly, 0, false, 0, 9 - 4},
+			{"refused, and more", errReadonly, 6, false, 0, 9 + 6 - 4},
+			{"refused, and a Reset", errReadonly, 6, true, 0, 0},
+			{"refused, and more since a Reset", errReadonly, 6, true, 3, 3},
+			{"charged", nil, 0, false, 0, 9},
+			{"charged, and fewer", nil, 3, false, 0, 9},
+			{"charged, and more", nil, 6, false, 0, 9 + 6 - 4},
+			{"lost, and more", errLost, 6, false, 0, 6 - 4},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.shared.fails(errRefused)
+				w.take("usr=1", l, 2)
+				taken := w.take("usr=1", l, 7)
+				w.shared.hangs()
+				for len(w.shared.overdueCalls()) == 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				w.shared.fails(errRefused)
+				w.take("usr=1", l, tt.admitted)
+				if _, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 4, Decision: taken}); err != nil {
+					t.Fatal(err)
+				}
+				if tt.reset {
+					w.shared.fails(nil)
+					if _, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Reset}); err != nil {
+						t.Fatal(err)
+					}
+					w.shared.fails(errRefused)
+					w.take("usr=1", l, tt.since)
+				}
+				w.shared.replyAll(tt.reply)
+				w.shared.fails(nil)
+				time.Sleep(5 * time.Second)
+				if got := used(t, w.shared.store, "usr=1", l); got != tt.want {
+					t.Errorf("%v, %s: the primary holds %d, want %d", l, tt.name, got, tt.want)
+				}
+				if got := w.stats(); got.Owed != 0 || got.Trips != 0 {
+					t.Errorf("%v, %s: got %+v, want nothing owed, and no open circuit", l, tt.name, got)
 				}
 			})
 		}

@@ -68,24 +68,11 @@ func itemOf(t *testing.T, c algorithms.Check) *item {
 	return it
 }
 
-// popped returns the backfills of some keys, which owe nothing any more.
+// popped returns the backfills of some keys. The primary charges them.
 func (w *ledgerWorld) popped(limit int) (owed []*item) {
-	debts := w.pop(limit, w.now)
-	for _, d := range debts {
-		owed = append(owed, owedOf(d, w.now)...)
-	}
-	w.sending.Add(-int64(len(debts)))
-	return owed
-}
-
-// owedOf returns the backfills of a debt.
-func owedOf(d *debt, now int64) (owed []*item) {
-	c, _ := d.call(now)
-	if c == nil {
-		return nil
-	}
-	for i := range c.items {
-		owed = append(owed, &c.items[i])
+	for _, b := range w.pop(limit, w.now) {
+		owed = append(owed, &b.call.items[0])
+		w.end(b, false, 0)
 	}
 	return owed
 }
@@ -145,19 +132,18 @@ func TestLedgerOwesWhatCounts(t *testing.T) {
 	}
 }
 
-// A debt that could not be handed back is restored, with the units since.
-func TestLedgerRestores(t *testing.T) {
+// A debt that could not be handed back is still owed, with the units since.
+func TestLedgerKeepsRefusedDebts(t *testing.T) {
 	for _, limit := range everyAlgorithm(60, time.Hour) {
 		w := newLedgerWorld(t)
 		w.take(limit, 5)
-		debts := w.pop(1, w.now)
-		if got := owedOf(debts[0], w.now); len(got) != 1 || got[0].Cost != 5 {
-			t.Fatalf("%v: got %+v, want 5 units", limit, got)
+		sent := w.pop(1, w.now)
+		if len(sent) != 1 || sent[0].units != 5 {
+			t.Fatalf("%v: got %+v, want 5 units", limit, sent)
 		}
 		w.now += 1_000
 		w.take(limit, 2)
-		w.restore(debts[0], w.now, 0)
-		w.sending.Add(-1)
+		w.end(sent[0], true, w.now)
 		var units int64
 		for _, it := range w.popped(10) {
 			units += it.Cost
@@ -205,16 +191,18 @@ func TestLedgerOwesUntilSent(t *testing.T) {
 	for _, key := range []string{"usr=1", strings.Repeat("k", maxKept+1)} {
 		l.record(one(t, key, limit), limit.Step(), someInstant)
 	}
-	debts := l.pop(10, someInstant)
-	if len(debts) != 1 || debts[0].key.Text != "usr=1" || l.len() != 1 {
-		t.Fatalf("got %d debts, and %d owed, want usr=1's, still owed", len(debts), l.len())
+	sent := l.pop(10, someInstant)
+	if len(sent) != 1 || sent[0].debt.key.Text != "usr=1" || l.len() != 1 {
+		t.Fatalf("got %d backfills, and %d owed, want usr=1's, still owed", len(sent), l.len())
 	}
-	l.restore(debts[0], someInstant, 0)
-	l.sending.Add(-1)
+	if again := l.pop(10, someInstant); again != nil {
+		t.Errorf("got %+v while it is on its way, want it sent once", again)
+	}
+	l.end(sent[0], true, someInstant)
 	if l.len() != 1 {
-		t.Errorf("got %d owed, want what was put back", l.len())
+		t.Errorf("got %d owed, want what was refused", l.len())
 	}
-	l.sending.Add(-int64(len(l.pop(10, someInstant))))
+	l.end(l.pop(10, someInstant)[0], false, 0)
 	if l.len() != 0 {
 		t.Errorf("got %d owed, want none", l.len())
 	}
@@ -253,7 +241,7 @@ func TestLedgerRecordsLateCharges(t *testing.T) {
 	other := w.charged(algorithms.Check{Key: "usr=2", Limit: l, Cost: 1})
 	w.record(other, l.Step(), w.now)
 	w.record(it, l.Step(), at)
-	if _, owed := w.keys[it.Key].call(w.now); owed != 5 {
+	if owed := w.keys[it.Key].bringTo(w.now); owed != 5 {
 		t.Errorf("%d units are owed, want 5", owed)
 	}
 }

@@ -166,12 +166,15 @@ func (p *fakePrimary) reply(c *call, err error) {
 
 // replyAll ends all calls that were given up.
 func (p *fakePrimary) replyAll(err error) {
-	p.mu.Lock()
-	overdue := slices.Clone(p.overdue)
-	p.mu.Unlock()
-	for _, c := range overdue {
+	for _, c := range p.overdueCalls() {
 		p.reply(c, err)
 	}
+}
+
+func (p *fakePrimary) overdueCalls() []*call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.overdue)
 }
 
 func (p *fakePrimary) note(c *call) (trouble func(context.Context) error) {

@@ -11,9 +11,9 @@
 // keys of a Cluster are in many slots, and a slot that does not answer must not
 // delay the others.
 //
-// A debt is sent at most once. If its reply is lost, Redis may have charged it,
+// A debt is charged at most once. If its reply is lost, Redis may have charged it,
 // so the units count as lost and are not sent again. A debt that was certainly
-// not executed goes back to the ledger.
+// not executed stays in the ledger.
 //
 // Instances. Every 5 s the goroutine announces this instance and learns how
 // many are live. A lower count is used only after 15 s. Otherwise, when Redis
@@ -148,9 +148,9 @@ func (f *fallback) handBack(end time.Time) {
 	for more := true; more && time.Now().Before(end) && f.closing.Err() == nil; {
 		var calls sync.WaitGroup
 		var passed atomic.Bool // a debt was handed back, or not sent
-		for _, d := range f.owed.pop(handBackKeys, f.now()) {
+		for _, b := range f.owed.pop(handBackKeys, f.now()) {
 			calls.Go(func() {
-				if err := f.backfill(d); err == nil || errors.Is(err, errOpen) {
+				if err := f.backfill(b); err == nil || errors.Is(err, errOpen) {
 					passed.Store(true)
 				}
 			})
@@ -160,33 +160,29 @@ func (f *fallback) handBack(end time.Time) {
 	}
 }
 
-// backfill sends the debt of one key. A call that is not answered in time
-// counts as sending, and so as owed, until its late answer.
-func (f *fallback) backfill(d *debt) error {
-	c, units := d.call(f.now())
-	if c == nil {
-		f.owed.sending.Add(-1)
-		return nil
-	}
-	defer c.free()
+// backfill sends a backfill. Its units are owed until its answer, which may come
+// late.
+func (f *fallback) backfill(b backfill) error {
+	defer b.call.free()
 	sent := func(err error) {
+		refused, pause := false, time.Duration(0)
 		switch {
 		case err == nil:
-			f.stats.handedBack.Add(uint64(units))
+			f.stats.handedBack.Add(uint64(b.units))
 		case troubleOf(err).executed: // perhaps, and it must not be charged twice
-			f.stats.lost.Add(uint64(units))
+			f.stats.lost.Add(uint64(b.units))
 		case errors.Is(err, errOpen):
-			f.owed.restore(d, f.now(), bypassedFor)
+			refused, pause = true, bypassedFor
 		default:
-			f.owed.restore(d, f.now(), handBackEvery)
+			refused, pause = true, handBackEvery
 		}
-		f.owed.sending.Add(-1)
+		f.owed.end(b, refused, f.now()+pause.Microseconds())
 	}
-	err := f.askBounded(c)
-	if c.group == nil {
+	err := f.askBounded(b.call)
+	if b.call.group == nil {
 		sent(err)
 	} else {
-		c.decided(true, func(g *group, _ bool) { sent(g.err) })
+		b.call.decided(true, func(g *group, _ bool) { sent(g.err) })
 	}
 	return err
 }

@@ -118,11 +118,19 @@ func TestLateAnswerOfABadKey(t *testing.T) {
 		return s.Open == 0 && s.Owed == 0
 	})
 	client.Set(redistest.WaitReply(500 * time.Millisecond))
-	f.owed.sending.Add(1)
-	if err := f.backfill(debtOf(t, "usr=1", limit, f.now())); err == nil {
+	d := debtOf(t, "usr=1", limit, f.now())
+	f.owed.mu.Lock()
+	f.owed.keys[d.key] = d
+	f.owed.mu.Unlock()
+	sent := f.owed.pop(1, f.now())[0]
+	if err := f.backfill(sent); err == nil {
 		t.Error("the answer came in time")
 	}
-	redistest.Until(t, "the answer has come", func() bool { return f.owed.sending.Load() == 0 })
+	redistest.Until(t, "the answer has come", func() bool {
+		f.owed.mu.Lock()
+		defer f.owed.mu.Unlock()
+		return d.rest == nil
+	})
 	if s := limiter.Stats().Fallback; s.HandedBack > before {
 		t.Errorf("got %+v: handed back, though Redis refused it", s)
 	}

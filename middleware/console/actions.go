@@ -69,16 +69,23 @@ func (h *handler) changed(r *http.Request, err error, change string, s Subject, 
 	return err
 }
 
-func (h *handler) reset(r *http.Request) (any, error) {
-	var body struct{ named }
-	if err := read(r, &body); err != nil {
+// act makes a change of the subject that a body names, with prefix also of a first part of keys, or everyone. change
+// also returns what else the log has.
+func (h *handler) act(r *http.Request, body any, n *named, name string, prefix bool, change func(Subject) ([]any, error)) (any, error) {
+	if err := read(r, body); err != nil {
 		return nil, err
 	}
-	s, err := h.resolve(body.named, false)
-	if err == nil {
-		err = h.console.Reset(r.Context(), s)
+	s, err := h.resolve(*n, prefix)
+	if err != nil {
+		return nil, err
 	}
-	return nil, h.changed(r, err, "reset", s)
+	more, err := change(s)
+	return nil, h.changed(r, err, name, s, more...)
+}
+
+func (h *handler) reset(r *http.Request) (any, error) {
+	var n named
+	return h.act(r, &n, &n, "reset", false, func(s Subject) ([]any, error) { return nil, h.console.Reset(r.Context(), s) })
 }
 
 func (h *handler) grant(r *http.Request) (any, error) {
@@ -86,14 +93,9 @@ func (h *handler) grant(r *http.Request) (any, error) {
 		named
 		Units int64
 	}
-	if err := read(r, &body); err != nil {
-		return nil, err
-	}
-	s, err := h.resolve(body.named, false)
-	if err == nil {
-		err = h.console.Grant(r.Context(), s, body.Units)
-	}
-	return nil, h.changed(r, err, "grant", s, "units", body.Units)
+	return h.act(r, &body, &body.named, "grant", false, func(s Subject) ([]any, error) {
+		return []any{"units", body.Units}, h.console.Grant(r.Context(), s, body.Units)
+	})
 }
 
 func (h *handler) ban(r *http.Request) (any, error) {
@@ -101,26 +103,14 @@ func (h *handler) ban(r *http.Request) (any, error) {
 		named
 		Until time.Time
 	}
-	if err := read(r, &body); err != nil {
-		return nil, err
-	}
-	s, err := h.resolve(body.named, true)
-	if err == nil {
-		err = h.console.Ban(r.Context(), s, body.Until)
-	}
-	return nil, h.changed(r, err, "ban", s, "until", instant(body.Until))
+	return h.act(r, &body, &body.named, "ban", true, func(s Subject) ([]any, error) {
+		return []any{"until", instant(body.Until)}, h.console.Ban(r.Context(), s, body.Until)
+	})
 }
 
 func (h *handler) unban(r *http.Request) (any, error) {
-	var body struct{ named }
-	if err := read(r, &body); err != nil {
-		return nil, err
-	}
-	s, err := h.resolve(body.named, true)
-	if err == nil {
-		err = h.console.Unban(r.Context(), s)
-	}
-	return nil, h.changed(r, err, "unban", s)
+	var n named
+	return h.act(r, &n, &n, "unban", true, func(s Subject) ([]any, error) { return nil, h.console.Unban(r.Context(), s) })
 }
 
 // instant returns the end of an override for logs.

@@ -14,10 +14,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
@@ -55,6 +54,7 @@ func (c *Console) Handler(authorize func(*http.Request) (who string, err error))
 		return nil, errors.New("ratelimit: authorize is nil: want a function that admits operators")
 	}
 	h := &handler{console: c, authorize: authorize, logger: slog.Default(), origin: http.NewCrossOriginProtection()}
+	h.intruders.Writer = logwriter.New(h.logger)
 	for pattern, e := range map[string]endpoint{
 		"/policies":           {http.MethodGet: h.policies},
 		"/who":                {http.MethodGet: h.who},
@@ -76,37 +76,9 @@ type handler struct {
 	console   *Console
 	authorize func(*http.Request) (who string, err error)
 	logger    *slog.Logger
-	intruders intruders
+	intruders logwriter.Seldom // a guesser sends many requests
 	origin    *http.CrossOriginProtection
 	mux       http.ServeMux
-}
-
-// intruders bounds the log of unauthorized requests, because a guesser sends many.
-type intruders struct {
-	mu         sync.Mutex
-	logged     time.Time
-	suppressed int
-}
-
-const logEvery = 10 * time.Second
-
-func (i *intruders) log(logger *slog.Logger, err error) {
-	if suppressed, due := i.count(time.Now()); due { // without the lock: a handler may hang
-		logger.Warn("ratelimit: console: unauthorized request", "error", err, "suppressed", suppressed)
-	}
-}
-
-// count counts a request, and reports whether a line is due, and how many requests had
-// none since the last line.
-func (i *intruders) count(now time.Time) (suppressed int, due bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if !i.logged.IsZero() && now.Sub(i.logged) < logEvery {
-		i.suppressed++
-		return 0, false
-	}
-	suppressed, i.logged, i.suppressed = i.suppressed, now, 0
-	return suppressed, true
 }
 
 // An endpoint has the actions of a path, by method. An action returns the answer,
@@ -129,7 +101,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = h.origin.Check(r)
 	}
 	if err != nil {
-		h.intruders.log(h.logger, err)
+		h.intruders.Warn("console: unauthorized request", "", err)
 		answer(w, &refusal{status: http.StatusForbidden})
 		return
 	}

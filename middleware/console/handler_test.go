@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/middleware"
@@ -104,39 +105,47 @@ func TestHandler(t *testing.T) {
 
 // Intruders see and change nothing. Pages of other sites change nothing.
 func TestHandlerRefuses(t *testing.T) {
-	if _, err := console.New().Handler(nil); err == nil {
-		t.Error("got no error without a function that authorizes")
-	}
-	table := overrides.NewMemory()
-	h, logged := newHandler(t, newStill(), table, plans())
-	ban := func(change func(*http.Request)) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("POST", "/ban", strings.NewReader(`{"policy":"p","key":"usr=42"}`))
-		r.Header.Set("Authorization", "Bearer sesame")
-		r.Header.Set("Content-Type", "application/json")
-		change(r)
-		return record(h, r)
-	}
-	for _, tt := range []struct {
-		name   string
-		change func(r *http.Request)
-		status int
-	}{
-		{"no token", func(r *http.Request) { r.Header.Del("Authorization") }, 403}, // the first refusal is logged
-		{"another site", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
-		{"a form", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
-		{"no type", func(r *http.Request) { r.Header.Del("Content-Type") }, 415},
-	} {
-		w := ban(tt.change)
-		if _, found := table.Find("p", "usr=42"); w.Code != tt.status || found || strings.Contains(w.Body.String(), "hunter2") {
-			t.Errorf("%s: got %d %s, banned: %t, want %d", tt.name, w.Code, w.Body, found, tt.status)
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := console.New().Handler(nil); err == nil {
+			t.Error("got no error without a function that authorizes")
 		}
-	}
-	if log := logged.String(); !strings.Contains(log, "hunter2") || strings.Count(log, "\n") != 1 {
-		t.Errorf("got log %s, want the reason of the refusal, once", log)
-	}
-	if w := record(h, httptest.NewRequest("GET", "/nowhere", nil)); w.Code != 403 {
-		t.Errorf("got %d for an unknown path, want 403", w.Code)
-	}
+		table := overrides.NewMemory()
+		h, logged := newHandler(t, newStill(), table, plans())
+		ban := func(change func(*http.Request)) *httptest.ResponseRecorder {
+			r := httptest.NewRequest("POST", "/ban", strings.NewReader(`{"policy":"p","key":"usr=42"}`))
+			r.Header.Set("Authorization", "Bearer sesame")
+			r.Header.Set("Content-Type", "application/json")
+			change(r)
+			return record(h, r)
+		}
+		for _, tt := range []struct {
+			name   string
+			change func(r *http.Request)
+			status int
+		}{
+			{"no token", func(r *http.Request) { r.Header.Del("Authorization") }, 403}, // the first refusal is logged
+			{"another site", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+			{"a form", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
+			{"no type", func(r *http.Request) { r.Header.Del("Content-Type") }, 415},
+		} {
+			w := ban(tt.change)
+			if _, found := table.Find("p", "usr=42"); w.Code != tt.status || found || strings.Contains(w.Body.String(), "hunter2") {
+				t.Errorf("%s: got %d %s, banned: %t, want %d", tt.name, w.Code, w.Body, found, tt.status)
+			}
+		}
+		synctest.Wait() // for the goroutine of the log
+		if log := logged.String(); !strings.Contains(log, "hunter2") || strings.Count(log, "\n") != 1 {
+			t.Errorf("got log %s, want the reason of the refusal, once", log)
+		}
+		time.Sleep(10 * time.Second)
+		if w := record(h, httptest.NewRequest("GET", "/nowhere", nil)); w.Code != 403 {
+			t.Errorf("got %d for an unknown path, want 403", w.Code)
+		}
+		synctest.Wait()
+		if log := logged.String(); !strings.Contains(log, "suppressed=1") || strings.Count(log, "\n") != 2 {
+			t.Errorf("got log %s, want a second line that counts the refusal between the two", log)
+		}
+	})
 }
 
 // Answers do not contain errors of the service. The log does.

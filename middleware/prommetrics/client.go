@@ -49,16 +49,11 @@ func NewClient(reg prometheus.Registerer) (*ClientMetrics, error) {
 		waited:   counter("ratelimit_client_wait_seconds_total", "Time that requests have waited, by reason.", "client", "reason"),
 		gaveUp:   counter("ratelimit_client_given_up_total", "Requests not sent, or not sent again after a denial, by reason.", "client", "reason"),
 	}
-	err := reg.Register((*clientCollector)(m))
-	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
-		if c, ok := before.ExistingCollector.(*clientCollector); ok {
-			return (*ClientMetrics)(c), nil
-		}
-	}
+	c, err := register(reg, (*clientCollector)(m))
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: client's metrics: %w", err)
 	}
-	return m, nil
+	return (*ClientMetrics)(c), nil
 }
 
 // Observe implements client.Observer.

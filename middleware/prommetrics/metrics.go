@@ -71,16 +71,22 @@ func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 	}
 	m := newMetrics()
 	m.clients = maps.Clone(o.Clients)
-	err := reg.Register((*collector)(m))
-	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
-		if c, ok := before.ExistingCollector.(*collector); ok {
-			return (*Metrics)(c), nil
-		}
-	}
+	c, err := register(reg, (*collector)(m))
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: metrics: %w", err)
 	}
-	return m, nil
+	return (*Metrics)(c), nil
+}
+
+// register registers a collector, or returns the one of its type that has been registered before.
+func register[C prometheus.Collector](reg prometheus.Registerer, c C) (C, error) {
+	err := reg.Register(c)
+	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
+		if existing, ok := before.ExistingCollector.(C); ok {
+			return existing, nil
+		}
+	}
+	return c, err
 }
 
 func newMetrics() *Metrics {

@@ -58,7 +58,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		kind = "text/html; charset=utf-8"
 		h.Set("Content-Security-Policy", securityPolicy)
 		h.Set("Referrer-Policy", "no-referrer")
-		err = page.Execute(body, pageData{p.view(r.Context()), query.Has("reload")})
+		v := p.view(r.Context())
+		v.Reload = query.Has("reload")
+		err = page.Execute(body, v)
 	default:
 		http.Error(w, fmt.Sprintf("the format is %q: want html or json", format), http.StatusBadRequest)
 		return
@@ -70,10 +72,4 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	_, _ = w.Write(body.Bytes()) // an error means that the client has hung up
-}
-
-// pageData is the data of the template.
-type pageData struct {
-	*view
-	Reload bool
 }

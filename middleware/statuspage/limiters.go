@@ -3,7 +3,6 @@
 package statuspage
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -13,27 +12,6 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
-
-// A findingsLimiter is a limiter that detects configuration problems.
-type findingsLimiter interface {
-	Findings(ctx context.Context) []ratelimit.Finding
-}
-
-// addLimiters adds each limiter of the Middlewares. A limiter without Stats is left
-// out.
-func (v *view) addLimiters(middlewares []*ratelimit.Middleware) {
-	for name, counted := range limitersOf[wrapped.Counter](middlewares) {
-		v.Limiters = append(v.Limiters, newLimiterView(name, counted.Stats()))
-	}
-}
-
-// limiterFindings returns the configuration problems of all limiters.
-func limiterFindings(ctx context.Context, middlewares []*ratelimit.Middleware) (all []ratelimit.Finding) {
-	for _, examined := range limitersOf[findingsLimiter](middlewares) {
-		all = append(all, examined.Findings(ctx)...)
-	}
-	return all
-}
 
 // limitersOf yields the limiters of the Middlewares that have the methods of T, each
 // once, by their names.

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/recent"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
 // A view is the content of the page, and its JSON.
@@ -30,6 +31,8 @@ type view struct {
 	Decisions []decisionView      `json:"decisions"` // by source
 	Limiters  []limiterView       `json:"limiters"`
 	Findings  []ratelimit.Finding `json:"findings"`
+
+	Reload bool `json:"-"` // the page reloads itself
 }
 
 // A latencyView is the durations of decisions.
@@ -64,7 +67,12 @@ func (p *Page) view(ctx context.Context) *view {
 		o := &v.Policies[i].Offenders
 		*o = (*o)[:min(len(*o), shownOffenders)]
 	}
-	found := limiterFindings(ctx, middlewares)
+	var found []ratelimit.Finding
+	for _, l := range limitersOf[interface {
+		Findings(context.Context) []ratelimit.Finding
+	}](middlewares) {
+		found = append(found, l.Findings(ctx)...)
+	}
 	v.Findings = append(v.Findings, found...)
 	slices.SortStableFunc(v.Findings, func(a, b ratelimit.Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Policy, b.Policy))
@@ -98,7 +106,9 @@ func (p *Page) survey(now time.Duration) (*view, []*ratelimit.Middleware) {
 		}
 		v.Findings = append(v.Findings, m.Findings()...)
 	}
-	v.addLimiters(middlewares)
+	for name, counted := range limitersOf[wrapped.Counter](middlewares) {
+		v.Limiters = append(v.Limiters, newLimiterView(name, counted.Stats()))
+	}
 	return v, middlewares
 }
 

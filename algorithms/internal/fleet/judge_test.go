@@ -65,12 +65,11 @@ func (st *stage) near(rec *record) bool {
 	return rec.ended.After(st.from) && rec.began.Before(st.until.Add(apartFor))
 }
 
-// refused reports whether an instance decided a request and settled it while its
-// circuit was open, and Redis certainly executed nothing. Before the circuit opens, a
-// hand-back may be on its way: a Return that comes meanwhile does not reduce it.
+// refused reports whether an instance decided a request and settled it while Redis
+// certainly executed nothing.
 func (a *account) refused(rec *record) bool {
 	return a.outage.trouble == refused && !a.outage.flaps && rec.hangsUp == 0 && rec.decided.Equal(rec.began) &&
-		rec.began.After(a.from.Add(a.outage.apart+time.Second)) && rec.ended.Before(a.from.Add(a.outage.lasts))
+		rec.began.After(a.from.Add(a.outage.apart)) && rec.ended.Before(a.from.Add(a.outage.lasts))
 }
 
 // judgeAnswer judges the answer to a request.

@@ -54,15 +54,15 @@ var pastBugs = []bug{
 	},
 	{
 		"a hand-back without a reply is sent again",
-		inShared, "\t\t\tf.stats.lost.Add(uint64(units))\n", "\t\t\tf.owed.restore(d, f.now(), handBackEvery)\n",
+		inShared, "\t\t\tf.stats.lost.Add(uint64(b.units))\n", "\t\t\trefused, pause = true, handBackEvery\n",
 	},
 	{
 		"a hand-back that Redis has refused is forgotten",
-		inShared, "\t\t\tf.owed.restore(d, f.now(), bypassedFor)\n", "",
+		inShared, "\t\t\trefused, pause = true, bypassedFor\n", "",
 	},
 	{
 		"a hand-back ends as soon as one key owes nothing any more",
-		inShared, "\t\tif d.bringTo(now) > 0 {\n", "\t\tif len(debts) == 0 && d.bringTo(now) > 0 {\n",
+		inShared, "\t\tif units == 0 {\n", "\t\tif units == 0 || len(sent) > 0 {\n",
 	},
 	{
 		"the pauses between probes double up to half a minute",

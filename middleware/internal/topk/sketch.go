@@ -28,13 +28,24 @@ type slot struct {
 	key          []byte // its first bytes
 	count, error uint64
 	first, last  time.Duration
-	note         Note
-	place        int // in the heap
+	note         *Note // of the last occurrence; nil: empty. Its value never changes
+	place        int   // in the heap
 }
 
 func (s slot) clone() slot {
 	s.key = slices.Clone(s.key)
 	return s
+}
+
+// annotate replaces the note by a copy of another one.
+func (s *slot) annotate(note *Note) {
+	switch {
+	case note == nil:
+		s.note = nil
+	case s.note == nil || *s.note != *note:
+		copied := *note
+		s.note = &copied
+	}
 }
 
 // add counts a key. It allocates for keys that it did not know, until it has

@@ -59,7 +59,7 @@ func TestSketch(t *testing.T) {
 // TestSketchForgets: after two generations nothing is left, and of the first the second knows.
 func TestSketchForgets(t *testing.T) {
 	var d Tally
-	d.Add(1, "usr=1", Note{}, time.Minute)
+	d.Add(1, "usr=1", nil, time.Minute)
 	for _, tt := range []struct {
 		now  time.Duration
 		want int
@@ -68,7 +68,7 @@ func TestSketchForgets(t *testing.T) {
 			t.Errorf("after %v: got %d keys and %d denials, want %d", tt.now, len(top), total, tt.want)
 		}
 	}
-	d.Add(1, "usr=1", Note{}, 2*generation)
+	d.Add(1, "usr=1", nil, 2*generation)
 	if top, _ := d.Top(10 * generation); len(top) != 0 {
 		t.Errorf("got %d keys after a long silence, want none", len(top))
 	}
@@ -81,9 +81,9 @@ func TestFirst(t *testing.T) {
 		{59 * time.Minute, time.Minute}, {time.Hour, time.Hour + time.Minute}, {3 * time.Hour, 3*time.Hour + time.Minute},
 	} {
 		var d Tally
-		d.Add(1, "usr=1", Note{Tier: "free"}, time.Minute)
-		d.Add(2, "usr=2", Note{}, time.Minute+tt.pause/2) // turns a generation
-		d.Add(1, "usr=1", Note{Tier: "pro"}, time.Minute+tt.pause)
+		d.Add(1, "usr=1", &Note{Tier: "free"}, time.Minute)
+		d.Add(2, "usr=2", nil, time.Minute+tt.pause/2) // turns a generation
+		d.Add(1, "usr=1", &Note{Tier: "pro"}, time.Minute+tt.pause)
 		top, _ := d.Top(time.Minute + tt.pause)
 		i := slices.IndexFunc(top, func(e Entry) bool { return e.Key == "usr=1" })
 		if e := top[i]; e.First != tt.want || e.Last != time.Minute+tt.pause || e.Note.Tier != "pro" {
@@ -98,7 +98,7 @@ func TestSketchIsSmall(t *testing.T) {
 		key := make([]byte, 128)
 		for i := range keys {
 			binary.BigEndian.PutUint64(key, uint64(i))
-			d.Add(uint64(i)*0x9e3779b97f4a7c15, string(key), Note{}, time.Duration(i)*time.Millisecond)
+			d.Add(uint64(i)*0x9e3779b97f4a7c15, string(key), nil, time.Duration(i)*time.Millisecond)
 		}
 	}
 	settle := func(m *runtime.MemStats) {
@@ -123,7 +123,7 @@ func BenchmarkSketch(b *testing.B) {
 		var d Tally
 		b.ReportAllocs()
 		for b.Loop() {
-			d.Add(1, "ip=192.0.2.1", Note{}, 0)
+			d.Add(1, "ip=192.0.2.1", nil, 0)
 		}
 	})
 	b.Run("random", func(b *testing.B) { // -benchtime 10000000x: of the memory, nothing is left
@@ -132,7 +132,7 @@ func BenchmarkSketch(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			i += 0x9e3779b97f4a7c15
-			d.Add(i, "ip=192.0.2.1", Note{}, 0)
+			d.Add(i, "ip=192.0.2.1", nil, 0)
 		}
 	})
 }

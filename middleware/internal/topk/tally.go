@@ -38,8 +38,8 @@ type Tally struct {
 	tally tally
 }
 
-// Add counts a key at a time since the caller's epoch. The hash identifies the key.
-func (t *Tally) Add(hash uint64, key string, note Note, now time.Duration) {
+// Add counts a key at a time since the caller's epoch. The hash identifies the key. A nil note is an empty one.
+func (t *Tally) Add(hash uint64, key string, note *Note, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tally.turn(now)
@@ -52,7 +52,11 @@ func (t *Tally) Top(now time.Duration) (top []Entry, total uint64) {
 	slots, total := t.tally.top(now)
 	t.mu.Unlock()
 	for _, s := range slots {
-		top = append(top, Entry{string(s.key), s.count, s.error, s.first, s.last, s.note})
+		e := Entry{Key: string(s.key), Count: s.count, Error: s.error, First: s.first, Last: s.last}
+		if s.note != nil {
+			e.Note = *s.note
+		}
+		top = append(top, e)
 	}
 	return top, total
 }
@@ -74,10 +78,11 @@ const (
 )
 
 // add counts a key in the present generation.
-func (t *tally) add(hash uint64, key string, note Note, now time.Duration) {
+func (t *tally) add(hash uint64, key string, note *Note, now time.Duration) {
 	recent, past := &t.sketches[0], &t.sketches[1]
 	e, known := recent.add(hash, key, now)
-	if e.note = note; known {
+	e.annotate(note)
+	if known {
 		return
 	}
 	if s, ok := t.before[hash]; ok && now-s.last < hour {

@@ -9,10 +9,10 @@ import (
 func TestTallyForgets(t *testing.T) {
 	var tally Tally
 	for range 3 {
-		tally.Add(1, "a", Note{}, 9*time.Minute)
+		tally.Add(1, "a", nil, 9*time.Minute)
 	}
-	tally.Add(1, "a", Note{}, 11*time.Minute)
-	tally.Add(2, "b", Note{}, 12*time.Minute)
+	tally.Add(1, "a", nil, 11*time.Minute)
+	tally.Add(2, "b", nil, 12*time.Minute)
 	want := func(at time.Duration, total uint64, keys ...string) {
 		t.Helper()
 		top, all := tally.Top(at)
