@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/penstock-go/penstock/internal/lab/nottest"
@@ -19,26 +19,24 @@ type cell struct {
 	err     error  // the trial itself failed
 }
 
-// judge tries all libraries at once, one promise after the other.
-func judge(ctx context.Context, only string) []cell {
-	var cells []cell
-	for _, p := range promises {
-		row := make([]cell, len(libraries))
-		var all sync.WaitGroup
-		for i, l := range libraries {
-			if !strings.Contains(l.name+"/"+l.store+"/"+p.name, only) || ctx.Err() != nil {
-				continue
-			}
-			all.Go(func() { row[i] = try(l, p) })
+// judge tries all libraries at once, one promise after the other. Both promises about an outage are tried at once,
+// because their trials mostly wait.
+func judge(ctx context.Context, only *regexp.Regexp) []cell {
+	table := make([][]cell, len(promises))
+	var all sync.WaitGroup
+	for i, p := range promises {
+		if p.name != "outage-limit" {
+			all.Wait()
 		}
-		all.Wait()
-		for _, c := range row {
-			if c.promise.name != "" {
-				cells = append(cells, c)
+		table[i] = make([]cell, len(libraries))
+		for j, l := range libraries {
+			if only.MatchString(l.name+"/"+l.store+"/"+p.name) && ctx.Err() == nil {
+				all.Go(func() { table[i][j] = try(l, p) })
 			}
 		}
 	}
-	return cells
+	all.Wait()
+	return slices.DeleteFunc(slices.Concat(table...), func(c cell) bool { return c.promise.name == "" })
 }
 
 // try runs one trial.

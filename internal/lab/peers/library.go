@@ -27,6 +27,9 @@ type library struct {
 	// slowest is the least rate that it can be configured for, as the time for one unit; 0 for none.
 	slowest time.Duration
 
+	// queues says that requests wait for each other, so that a crowd of them takes long and leaves the cores idle.
+	queues bool
+
 	// absent names the promises that the library does not make, and shown those of absent that are tried nonetheless,
 	// because a reader wants to know what happens.
 	absent, shown []string
@@ -104,4 +107,5 @@ var libraries = []library{
 	penstockMemory, penstockRedis,
 	redisRate, httprateMemory, httprateRedis, ululeMemory, ululeRedis, throttledMemory, throttledRedis,
 	tollboothV8, goLimiter, xTimeRate, failsafe, jujuRatelimit, fiberV3, echoV4, slidingWindow, goZeroPeriod, goZeroToken,
+	mennanovMemory, mennanovRedis, kudariMemory, kudariRedis,
 }

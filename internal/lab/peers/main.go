@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -18,7 +19,7 @@ import (
 
 func main() {
 	out := flag.String("o", "", "write RESULTS.md into this `folder`")
-	only := flag.String("only", "", "try libraries and promises whose names contain this `text` only, and print them")
+	only := flag.String("only", "", "try libraries and promises whose names match this `regexp` only, and print them")
 	heap := flag.Bool("heap", false, "print how much memory the keys of the library NAME STORE take")
 	stepping := flag.Bool("steps", false, "step the clocks under the library NAME STORE, and print the verdict")
 	stepped := flag.String("stepped", "", "run a `program` in repro whose clock it steps itself")
@@ -45,7 +46,11 @@ func main() {
 
 func run(ctx context.Context, only, out string) error {
 	begin := time.Now()
-	cells := judge(ctx, only)
+	matching, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	cells := judge(ctx, matching)
 	reproduce(ctx, cells)
 	for _, c := range cells {
 		fmt.Printf("%-24s %-7s %-13s %s %s\n", c.library.name, c.library.store, c.promise.name, c.colour, c.what)

@@ -79,8 +79,8 @@ where it has middleware for net/http, and with a real redis-server where it coun
 - No documentation speaks of steps of the clock. A cell there is red if a limit of 10 per 4 s admits no request in the 8 s after a step.
 - A busy machine is no library's fault, so a red cell without a program is tried again. This has helped penstock: with Redis, its calls have
   50 ms by default, and in one of three runs on a busy machine "denials are free" was broken before it was tried again.
-- The newest version of each library that could be downloaded on that day is here. Left out: mennanov/limiters, because it needs the SDKs of two
-  clouds, etcd and Consul; distlimit and the limiters of sanskarpan and krishna-kudari, because their adapters are not written yet.
+- The newest version of each library that could be downloaded on that day is here. Left out: balramadan/distlimit and
+  sanskarpan/Rate-Limiter-Circuit-Breaker, because the module proxy refused ` + "`go get`" + ` on 26 November 2026 (403), also v1.2.0 and v1.0.0 by name.
 - How well penstock's own algorithms keep their limits: [ACCURACY.md](../accuracy/ACCURACY.md).
 - **To correct a cell**, change the adapter or the quote in the library's file in this folder, run ` + "`make peers`" + `, and send the change. If you
   maintain one of the libraries, an issue with a sentence of its documentation is enough.

@@ -99,7 +99,7 @@ func TestProgramsPrintWhatThePageSays(t *testing.T) {
 	digits := regexp.MustCompile(`[0-9]+`)
 	for _, m := range lines {
 		name, want := m[1], digits.ReplaceAllString(m[2], "#")
-		got, err := runProgram(t.Context(), name)
+		got, err := runProgram(t.Context(), name, true)
 		if !confirms(err) {
 			t.Errorf("%s does not confirm its cell: %v, %s", name, err, got)
 		}
