@@ -1,3 +1,5 @@
+// Receipts that no limiter of this module issued.
+
 package algorithms_test
 
 import (
