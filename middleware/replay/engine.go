@@ -37,7 +37,7 @@ type engine struct {
 	verdict  ratelimit.Verdict
 	asked    []asked // the checks of the request
 	settles  bool    // some of them may be settled
-	pending  settlements
+	pending  queue[settlement]
 	planned  int64 // settlements so far
 	strays   int   // requests that no route served
 	unknown  int   // requests without a user and without an IP address

@@ -18,7 +18,7 @@ const (
 // An order is a heap of places, and the lines at these places.
 type order struct {
 	most   int // bytes to hold; one line is always held
-	places []place
+	places queue[place]
 	lines  []entry
 	free   []uint32 // in lines
 	held   int      // bytes
@@ -30,20 +30,30 @@ type order struct {
 
 // A place is where a line is held.
 type place struct {
-	at, number int64 // lines of one instant keep their order
-	line       uint32
+	turn
+	line uint32
 }
 
-func (o *order) Len() int { return len(o.places) }
-func (o *order) Less(i, j int) bool {
-	a, b := &o.places[i], &o.places[j]
+// A turn orders by instants, and by numbers what has one instant.
+type turn struct{ at, number int64 }
+
+func (t turn) when() turn { return t }
+
+// A queue is a heap, the earliest first.
+type queue[T interface{ when() turn }] []T
+
+func (q queue[T]) Len() int { return len(q) }
+func (q queue[T]) Less(i, j int) bool {
+	a, b := q[i].when(), q[j].when()
 	return a.at < b.at || a.at == b.at && a.number < b.number
 }
-func (o *order) Swap(i, j int) { o.places[i], o.places[j] = o.places[j], o.places[i] }
-func (o *order) Push(x any)    { o.places = append(o.places, *x.(*place)) }
-func (o *order) Pop() any {
-	o.places = o.places[:len(o.places)-1]
-	return nil // emitFirst has read it
+func (q queue[T]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue[T]) Push(x any)   { *q = append(*q, *x.(*T)) }
+func (q *queue[T]) Pop() any {
+	last := len(*q) - 1
+	clear((*q)[last:]) // of its texts
+	*q = (*q)[:last]
+	return nil // callers read the first before
 }
 
 // size returns the bytes that a held line takes, with its place.
@@ -82,13 +92,13 @@ func (o *order) hold(l *entry) {
 	}
 	o.held += l.size()
 	o.added++
-	heap.Push(o, &place{l.Time, o.added, at})
+	heap.Push(&o.places, &place{turn{l.Time, o.added}, at})
 }
 
 // emitFirst emits the earliest line. The line is valid until emit returns.
 func (o *order) emitFirst(emit func(*entry)) {
 	first := o.places[0]
-	heap.Pop(o)
+	heap.Pop(&o.places)
 	l := &o.lines[first.line]
 	o.held -= l.size()
 	o.floor = max(o.floor, l.Time)

@@ -12,32 +12,16 @@ import (
 
 // A settlement is due at an instant. A hold is renewed until its end, and returned then.
 type settlement struct {
-	at, end int64 // µs; end is 0 for all others
-	number  int64 // orders the settlements of one instant
-	check   algorithms.Check
-}
-
-// settlements is a heap, the earliest first.
-type settlements []settlement
-
-func (s settlements) Len() int { return len(s) }
-func (s settlements) Less(i, j int) bool {
-	return s[i].at < s[j].at || s[i].at == s[j].at && s[i].number < s[j].number
-}
-func (s settlements) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *settlements) Push(x any)   { *s = append(*s, x.(settlement)) }
-func (s *settlements) Pop() any {
-	last := len(*s) - 1
-	x := (*s)[last]
-	(*s)[last] = settlement{}
-	*s = (*s)[:last]
-	return x
+	turn
+	end   int64 // µs; 0 for all others
+	check algorithms.Check
 }
 
 // settleUntil makes the settlements that are due at an instant.
 func (e *engine) settleUntil(instant int64) {
 	for len(e.pending) > 0 && e.pending[0].at <= instant {
-		s := heap.Pop(&e.pending).(settlement)
+		s := e.pending[0]
+		heap.Pop(&e.pending)
 		e.now = max(e.now, s.at)
 		if s.end > 0 && s.at < s.end {
 			s.check.Op = algorithms.Renew
@@ -56,10 +40,9 @@ func (e *engine) make(c algorithms.Check) {
 	_ = e.limiter.memory.Allow(context.Background(), checks[:]) // the check was valid before
 }
 
-func (e *engine) plan(s settlement) {
+func (e *engine) plan(at, end int64, c algorithms.Check) {
 	e.planned++
-	s.number = e.planned
-	heap.Push(&e.pending, s)
+	heap.Push(&e.pending, &settlement{turn{at, e.planned}, end, c})
 }
 
 // settle plans the settlements of an admitted request.
@@ -88,7 +71,7 @@ const renewals = 3
 
 func (e *engine) hold(c algorithms.Check, from, end int64) {
 	next := from + max(c.Limit.Window()/renewals, time.Second/renewals).Microseconds()
-	e.plan(settlement{at: min(next, end), end: end, check: c})
+	e.plan(min(next, end), end, c)
 }
 
 // settleUnits charges units at an instant, or returns them if they are negative.
@@ -103,5 +86,5 @@ func (e *engine) settleUnits(c algorithms.Check, units, at int64) {
 		e.make(c)
 		return
 	}
-	e.plan(settlement{at: at, check: c})
+	e.plan(at, 0, c)
 }

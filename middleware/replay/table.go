@@ -87,7 +87,8 @@ func (p *policyReport) write(out io.Writer, goals targets) {
 	if len(p.MostDenied) > 0 {
 		var clients []string
 		for _, c := range p.MostDenied {
-			clients = append(clients, fmt.Sprintf("%s %s of %s", principal(c.Key), thousands(int64(c.Denied)), thousands(int64(c.Requests))))
+			name, _, _ := strings.Cut(c.Key, "|") // the part that names the client
+			clients = append(clients, fmt.Sprintf("%s %s of %s", name, thousands(int64(c.Denied)), thousands(int64(c.Requests))))
 		}
 		fmt.Fprintf(out, "  denied most      %s\n", strings.Join(clients, ", "))
 	}
@@ -119,12 +120,6 @@ func (p *policyReport) writeProposal(out io.Writer, goals targets) {
 		fmt.Fprintf(out, "      %s", line)
 	}
 	fmt.Fprintln(out)
-}
-
-// principal returns the part of a key that names the client.
-func principal(key string) string {
-	client, _, _ := strings.Cut(key, "|")
-	return client
 }
 
 func thousands(n int64) string { return grouped(n, ",") }
