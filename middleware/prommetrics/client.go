@@ -49,11 +49,11 @@ func NewClient(reg prometheus.Registerer) (*ClientMetrics, error) {
 		waited:   counter("ratelimit_client_wait_seconds_total", "Time that requests have waited, by reason.", "client", "reason"),
 		gaveUp:   counter("ratelimit_client_given_up_total", "Requests not sent, or not sent again after a denial, by reason.", "client", "reason"),
 	}
-	c, err := register(reg, (*clientCollector)(m))
+	c, err := register(reg, &clientCollector{vectors{m.requests, m.retries, m.waits, m.waited, m.gaveUp}, m})
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: client's metrics: %w", err)
 	}
-	return (*ClientMetrics)(c), nil
+	return c.metrics, nil
 }
 
 // Observe implements client.Observer.
@@ -98,22 +98,7 @@ func (m *ClientMetrics) begin(name string) {
 }
 
 // A clientCollector is the ClientMetrics as a registry sees them: all metrics or none.
-type clientCollector ClientMetrics
-
-func (c *clientCollector) vectors() []*prometheus.CounterVec {
-	return []*prometheus.CounterVec{c.requests, c.retries, c.waits, c.waited, c.gaveUp}
-}
-
-// Describe implements prometheus.Collector.
-func (c *clientCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, v := range c.vectors() {
-		v.Describe(ch)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *clientCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, v := range c.vectors() {
-		v.Collect(ch)
-	}
+type clientCollector struct {
+	vectors
+	metrics *ClientMetrics
 }

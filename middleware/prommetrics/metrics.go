@@ -132,21 +132,34 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // scraped before: all that a young process has counted is recent.
 var startTime = describe("ratelimit_start_time_seconds", "Unix time since which the counters count.")
 
+// vectors are collectors that are registered together.
+type vectors []prometheus.Collector
+
+// Describe implements prometheus.Collector.
+func (all vectors) Describe(ch chan<- *prometheus.Desc) {
+	for _, v := range all {
+		v.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (all vectors) Collect(ch chan<- prometheus.Metric) {
+	for _, v := range all {
+		v.Collect(ch)
+	}
+}
+
 // A collector is the Metrics as a registry sees them. A registry registers the
 // one collector, and so all metrics or none.
 type collector Metrics
 
-func (c *collector) vectors() []prometheus.Collector {
-	return []prometheus.Collector{
-		c.requests, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations,
-	}
+func (c *collector) vectors() vectors {
+	return vectors{c.requests, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, v := range c.vectors() {
-		v.Describe(ch)
-	}
+	c.vectors().Describe(ch)
 	ch <- startTime
 	ch <- policyLimit
 	ch <- topOffender
@@ -160,9 +173,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	for _, v := range c.vectors() {
-		v.Collect(ch)
-	}
+	c.vectors().Collect(ch)
 	m := (*Metrics)(c)
 	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
 	m.collectLimits(ch)
