@@ -15,21 +15,16 @@ import (
 
 func runInvalid(t *testing.T, s Subject) {
 	for _, tt := range mistakes {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := s.world(t, "a call with one mistake in it is an error, and charges none of its checks: "+tt.name)
-			for _, l := range ten() {
-				w := w.fresh()
-				bad := w.on("bad", l, 1)
-				tt.make(&bad)
-				w.mistake(bad)
-			}
-		})
+		const text = "a call with one mistake in it is an error, and charges none of its checks: "
+		s.run(t, []rule{{tt.name, text + tt.name, each(every, func(w *world, l algorithms.Limit) {
+			bad := w.on("bad", l, 1)
+			tt.make(&bad)
+			w.mistake(bad)
+		})}})
 	}
 	for _, tt := range badLimits {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := s.world(t, "a limit that is not supported is an error whatever is asked under it: "+tt.name)
+		const text = "a limit that is not supported is an error whatever is asked under it: "
+		s.run(t, []rule{{tt.name, text + tt.name, func(w *world) {
 			for _, l := range tt.limits() {
 				for op := algorithms.Take; op <= algorithms.Renew; op++ {
 					bad := w.on("bad", l, 1)
@@ -38,7 +33,7 @@ func runInvalid(t *testing.T, s Subject) {
 				}
 				w.fresh().mistake(w.on("bad", l, 1))
 			}
-		})
+		}}})
 	}
 	s.run(t, errorRules)
 }

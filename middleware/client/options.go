@@ -105,7 +105,7 @@ func (o *Options) completed() (Options, error) {
 	if !(c.RetryShare >= 0 && c.RetryShare < 1) { // NaN, too
 		wrong("Options.RetryShare is %v: want 0 or more, and less than 1", c.RetryShare)
 	}
-	errs = append(errs, c.validateLimit()...)
+	c.validateLimit(wrong)
 	for i, observer := range c.Observers {
 		if observer == nil {
 			wrong("Options.Observers[%d] is nil: leave it out", i)
@@ -115,10 +115,7 @@ func (o *Options) completed() (Options, error) {
 	return c, errors.Join(errs...)
 }
 
-func (o *Options) validateLimit() (errs []error) {
-	wrong := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("ratelimit: client: "+format, args...))
-	}
+func (o *Options) validateLimit(wrong func(format string, args ...any)) {
 	none := o.Limit == algorithms.Limit{}
 	switch {
 	case o.Limiter == nil && none:
@@ -137,5 +134,4 @@ func (o *Options) validateLimit() (errs []error) {
 			wrong("Options.Limit holds units for %v: want at least %v", o.Limit.Window(), minHold)
 		}
 	}
-	return errs
 }

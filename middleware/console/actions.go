@@ -205,11 +205,7 @@ func (h *handler) find(ctx context.Context, edit editor, n named) (Subject, erro
 }
 
 func (h *handler) allOverrides(r *http.Request) (any, error) {
-	query, err := parameters(r, "since")
-	if err != nil {
-		return nil, err
-	}
-	since, err := instantOf(query["since"])
+	since, err := sinceOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -222,11 +218,7 @@ func (h *handler) allOverrides(r *http.Request) (any, error) {
 }
 
 func (h *handler) clearAll(r *http.Request) (any, error) {
-	query, err := parameters(r, "since")
-	if err != nil {
-		return nil, err
-	}
-	since, err := instantOf(query["since"])
+	since, err := sinceOf(r)
 	if err == nil && since.IsZero() {
 		err = &refusal{http.StatusBadRequest, "want since=, such as 2026-11-26T14:00:00Z or 1h"}
 	}

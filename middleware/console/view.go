@@ -165,19 +165,17 @@ func subjectOf(name, value string) (Subject, error) {
 }
 
 func (h *handler) denied(r *http.Request) (any, error) {
-	query, err := parameters(r, "since")
-	if err != nil {
-		return nil, err
-	}
-	since, err := instantOf(query["since"])
+	since, err := sinceOf(r)
 	return map[string]any{"clients": h.console.Denied(since)}, err
 }
 
-// instantOf reads an instant, such as 2026-11-26T14:00:00Z, or how long ago it is,
-// such as 1h; empty is the zero Time.
-func instantOf(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+// sinceOf reads the query since=: an instant, such as 2026-11-26T14:00:00Z, or how long
+// ago it is, such as 1h; empty is the zero Time.
+func sinceOf(r *http.Request) (time.Time, error) {
+	query, err := parameters(r, "since")
+	text := query["since"]
+	if err != nil || text == "" {
+		return time.Time{}, err
 	}
 	if ago, err := time.ParseDuration(text); err == nil {
 		return time.Now().Add(-ago), nil
