@@ -173,6 +173,7 @@ func TestReturnDuringAHandBack(t *testing.T) {
 			{"refused, and a Reset", errReadonly, 6, true, 0, 0},
 			{"refused, and more since a Reset", errReadonly, 6, true, 3, 3},
 			{"charged", nil, 0, false, 0, 9},
+			{"charged, and more since a Reset", nil, 0, true, 3, 9 + 3}, // the hand-back comes after the Reset
 			{"charged, and fewer", nil, 3, false, 0, 9},
 			{"charged, and more", nil, 6, false, 0, 9 + 6 - 4},
 			{"lost, and more", errLost, 6, false, 0, 6 - 4},
