@@ -80,8 +80,8 @@ var importRules = []importRule{
 		"parts of middleware import algorithms, logwriter and each other only",
 	},
 	{
-		"middleware/console", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, "middleware", "middleware/overrides"}, parts), nil,
-		"middleware/console imports middleware, its parts, overrides, algorithms, headers, keyfunc and keyaccess only",
+		"middleware/console", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, logwriter, "middleware", "middleware/overrides"}, parts), nil,
+		"middleware/console imports middleware, its parts, overrides, algorithms, headers, keyfunc, keyaccess and logwriter only",
 	},
 	{
 		"middleware/statuspage", slices.Concat([]string{"algorithms", "middleware"}, parts), nil,
