@@ -12,6 +12,7 @@ import { everyFrame, liveAxis, Stage } from "./stage.js";
 const own = "sandbox"; // the target that is no route
 const past = 20_000; // ms on the picture
 const future = 6_000; // room for what comes back
+const still = 300; // ms before the page plays: it is seen first, and a visitor who presses at once has the server alone
 const quiet = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** Makes the buttons work. */
@@ -55,6 +56,7 @@ class Live {
   /** Sends one burst by itself. The first request of the visitor begins with a new sandbox. */
   async play() {
     await Promise.all([this.#choose(), this.#restarted()]);
+    await new Promise((resume) => { setTimeout(resume, still); });
     this.#plays = this.#isOwn() && !this.#visited;
     if (this.#plays) await this.#burst(15, quiet.matches ? 0 : 30);
     document.documentElement.dataset.played = "true";
