@@ -45,7 +45,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("HEAD %s as %q: got %d, %d bytes and %v", path, encoding, status, len(body), head)
 			}
 		}
-		if lines := bytes.Count(f.content, []byte("\n")); lines > maxLines && f.name != "style.css" {
+		if lines := bytes.Count(f.content, []byte("\n")); lines > maxLines && f.name != "style.css" { // TestStyle bounds its parts
 			t.Errorf("%s: got %d lines, want %d or fewer", path, lines, maxLines)
 		}
 	}
