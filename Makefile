@@ -228,7 +228,7 @@ outage: redis ## kill Redis under four rate limiters for a minute, and draw what
 accuracy: ## compare each algorithm with an exact log, and write internal/lab/accuracy/ACCURACY.md
 	go -C $(LAB) run ./accuracy -o accuracy
 
-peers: redis ## hold limiters of other libraries to the same promises for ten minutes, and write internal/lab/peers/RESULTS.md
+peers: redis ## hold limiters of other libraries to the same promises for five minutes, and write internal/lab/peers/RESULTS.md
 	go -C $(LAB) run ./peers -o peers
 
 mod: ## check go.mod and go.sum
