@@ -32,3 +32,21 @@ func TestMemoryRejectsReceiptsOfOtherModules(t *testing.T) {
 		}
 	}
 }
+
+// A receipt without units gives nothing back, whoever issued it: callers return what is left of receipts without a look.
+func TestMemoryIgnoresReceiptsWithoutUnits(t *testing.T) {
+	for _, limit := range append(plenty(), algorithms.PerMonth(10, time.UTC), algorithms.Concurrent(10, time.Minute), algorithms.Nobody()) {
+		for _, op := range []algorithms.Op{algorithms.Return, algorithms.Renew} {
+			m := newMemory(t, &algorithms.MemoryOptions{Now: newClock().now})
+			before := take(t, m, "usr=1", limit)
+			c := algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Cost: 1, Op: op}
+			c.Decision.Receipt = algorithms.NewReceipt(0, epoch, 1, 0)
+			if err := m.Allow(context.Background(), []algorithms.Check{c}); err != nil {
+				t.Errorf("%v, %v: got %v, want no error", limit, op, err)
+			}
+			if after, err := algorithms.AllowN(context.Background(), m, "usr=1", limit, 0); err != nil || after.Remaining != before.Remaining {
+				t.Errorf("%v, %v: got %d remaining and error %v, want %d", limit, op, after.Remaining, err, before.Remaining)
+			}
+		}
+	}
+}

@@ -17,8 +17,8 @@ import (
 // program returns the folder of the program that reproduces a red cell.
 func (c cell) program() string { return c.library.slug + "-" + c.promise.name }
 
-// reproduce runs the programs of the red cells: those that count in memory one after the other, and meanwhile the others,
-// whose redis-servers have the same port.
+// reproduce runs the programs of the red cells in two lanes. Limiters in memory have one lane. The others have one of their
+// own, because their redis-servers have the same port.
 func reproduce(ctx context.Context, cells []cell) {
 	var both sync.WaitGroup
 	for _, inMemory := range []bool{true, false} {
