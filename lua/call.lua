@@ -160,4 +160,4 @@ for k = 1, #KEYS do
   end
 end
 errors[1] = table.concat(replies)
-return errors
+return errors[2] and errors or errors[1]

@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "65b4f527bca335e69d2a5f1c7c84c0ccc26b7992"
+const Digest = "93290a953e22785404b0efe4a8d8eafe0f737827"

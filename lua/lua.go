@@ -25,7 +25,7 @@ var files embed.FS
 
 // The script begins with the files that all algorithms need, and the algorithms
 // that others build on.
-var first = []string{"struct.lua", "prelude.lua", "state.lua", "token_bucket.lua", "fixed_window.lua"}
+var first = []string{"struct.lua", "prelude.lua", "lone.lua", "limits.lua", "state.lua", "token_bucket.lua", "fixed_window.lua"}
 
 // It ends with the decisions, which need all algorithms.
 var last = []string{"takes.lua", "keys.lua", "settle.lua", "call.lua"}

@@ -23,7 +23,8 @@
 --
 -- Keys, limits and places are numbered from 1.
 --
--- Returns {answers, error...}. The answers are packed doubles: the server's TIME;
+-- Returns the answers; or {answers, error...} if there are errors, because Redis
+-- takes longer to send a table. The answers are packed doubles: the server's TIME;
 -- the clock, if it is the caller's; then the answers of each lone take, and of
 -- each group. Instead of them -1 means that the next of the errors is the
 -- group's.
@@ -37,7 +38,7 @@
 -- units, and every number is an integer below 2^53, which doubles hold exactly.
 -- Never tostring() or .. a number: they keep 14 digits.
 --
--- Most scripts decide one take from a bucket. So all that they run is made of few
+-- Scripts are short, and make their functions again each time. So there are few
 -- functions, which capture few variables: making one costs more than calling it
 -- ten times. Tables begin with places, because growing costs more. Constants stand
 -- in the functions that use them: 2^53 is 9007199254740992, and 100 000 µs is the
@@ -56,31 +57,3 @@ local now, callers_clock = time, false
 if ARGV[3] and ARGV[3] ~= '0' then
   now, callers_clock = tonumber(ARGV[3]), true
 end
-
--- By the tag of an algorithm: true if a limit has the tag. Then the algorithm's
--- file puts its step in that place. The files of other algorithms make nothing.
--- mixed says that a limit is not a token bucket.
-local steps = { tb = false }
-
-local limits, distinct, mixed = { false, false }, 0, false
-do
-  local packed = ARGV[1]
-  local pos, size = 1, #packed
-  while pos <= size do
-    local tag, r, w, burst, cap, window, more
-    tag, r, w, burst, cap, window, more, pos = unpack('<c2dddddB', packed, pos)
-    local l = { tag = tag, r = r, w = w, burst = burst, cap = cap, window = window, step = false, spare = 0 }
-    if more > 0 then
-      l.further = {}
-      for i = 1, more do
-        l.further[i], pos = unpack('<d', packed, pos)
-      end
-    end
-    distinct = distinct + 1
-    limits[distinct], steps[tag], mixed = l, true, mixed or tag ~= 'tb'
-  end
-end
-
--- The groups, if there are any, and whether they are settlements.
-local groups = ARGV[4]
-local settles = groups and byte(groups, 7) >= 3 -- the first op

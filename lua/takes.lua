@@ -147,5 +147,5 @@ end
 
 if not groups then
   errors[1] = table.concat(replies)
-  return errors
+  return errors[2] and errors or errors[1]
 end

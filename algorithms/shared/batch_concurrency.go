@@ -116,11 +116,7 @@ func (f *flight) failed() { f.begin(fewInFlight) }
 // answered reports whether Redis has run the last script of the batch.
 func (b *batch) answered() bool {
 	n := len(b.scripts)
-	if n == 0 {
-		return false
-	}
-	_, err := b.scripts[n-1].cmd.Slice()
-	return err == nil
+	return n > 0 && b.scripts[n-1].cmd.Err() == nil
 }
 
 // floorFor is half of how long a value counts, in µs.

@@ -118,7 +118,7 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 	if err := s.client.Process(s.Context(), one.cmd); err != nil {
 		s.Fatal(err)
 	}
-	reply, err := one.cmd.Slice()
+	reply, err := one.cmd.Result()
 	if err == nil {
 		err = one.read(reply)
 	}

@@ -251,6 +251,7 @@ func TestForeignReplies(t *testing.T) {
 		nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{""}, []any{now}, []any{now + "\x00"}, []any{now + double(-1)},
 		[]any{now + plain}, []any{now + plain + now[1:]}, []any{now + plain + now + "\x00"}, []any{now + plain + now, "an error"},
 		[]any{now + instants + now + now}, []any{now + instants + now + now + now + now}, []any{now + fraction + now},
+		"", now, now + plain, now + plain + now[1:], now + double(-1),
 	} {
 		r := newRedis(t, redistest.Script(nil, redistest.Reply(reply)), nil)
 		if d, err := algorithms.Allow(context.Background(), r, "usr=1", algorithms.FixedWindow(1, time.Hour)); err == nil {
@@ -258,7 +259,7 @@ func TestForeignReplies(t *testing.T) {
 		}
 	}
 	for _, reply := range []any{
-		[]any{now + plain + now}, []any{now + instants + now + now + now}, []any{now + fraction + now + now},
+		[]any{now + plain + now}, []any{now + instants + now + now + now}, []any{now + fraction + now + now}, now + plain + now,
 	} {
 		take(t, newRedis(t, redistest.Script(nil, redistest.Reply(reply)), nil), "usr=1", algorithms.FixedWindow(1, time.Hour), 1)
 	}

@@ -15,12 +15,14 @@ var errReply = errors.New("the reply is not the script's: is something between t
 
 // read gives every group its part of the reply. If the reply cannot be read, it
 // returns an error, and the answers of the groups mean nothing.
-func (s *script) read(reply []any) error {
-	if len(reply) == 0 {
-		return errReply
+func (s *script) read(reply any) error {
+	data, _ := reply.(string)
+	failures, _ := reply.([]any)
+	if len(failures) > 0 {
+		data, _ = failures[0].(string)
+		failures = failures[1:]
 	}
-	data, _ := reply[0].(string)
-	r, failures := doubles{data: data}, reply[1:]
+	r := doubles{data: data}
 	now := r.next()
 	if s.now > 0 {
 		now = r.next()

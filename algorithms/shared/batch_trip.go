@@ -117,7 +117,7 @@ func (b *batch) read() (outcome error) {
 // answered none of them, it returns an error.
 func (b *batch) readScript(s *script) error {
 	report := b.lane.redis.report
-	reply, err := s.cmd.Slice()
+	reply, err := s.cmd.Result()
 	if err != nil {
 		err = ownDeadline(err)
 	} else {

@@ -206,7 +206,7 @@ func TestTroublesOfScripts(t *testing.T) {
 		{"Lua error", askScript("return nil + 1"), "user_script:1: attempt to", "internal success executed"},
 		{"it does not compile", askScript("return return"), "Error compiling script", "internal success"},
 		{"nothing for a reply", askScript("return nil"), "redis: nil", "internal success executed"},
-		{"number for a reply", askScript("return 1"), "unexpected type", "internal success executed"},
+		{"number for a reply", askScript("return 1"), "is not the script's", "internal success executed"},
 		{"list for a reply", askScript("return {'?'}"), "not the script's", "internal success executed"},
 		{"invalid check", func(t *testing.T) error { return ask(t, redistest.Start(t).Client(), "") }, "the key is empty", "internal none"},
 	})

@@ -111,7 +111,7 @@ func (s *server) script(args []string, now time.Time) string {
 	n, _ := strconv.Atoi(args[0])
 	run := script{server: s, now: now.UnixMicro(), keys: args[1 : n+1]}
 	run.decide(args[n+1:])
-	return "*1\r\n" + bulk(string(run.reply))
+	return bulk(string(run.reply))
 }
 
 // bulk returns a text as the protocol writes it.
