@@ -22,7 +22,7 @@ func TestTakesAreCalls(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "calls") {
 			now = now.Add(time.Duration(rapid.IntRange(-50, 400).Draw(t, "ms")) * time.Millisecond)
 			checks := make([]Check, rapid.IntRange(2, maxTakes).Draw(t, "checks"))
-			policies := [maxTakes]string{"axbxc", "aybyc", "third", "fourth"} // the first two give equal hashes
+			policies := [maxTakes]string{"requests-x-of-each-tenant-per-day", "requests-y-of-each-tenant-per-day", "third", "fourth"} // the first two give equal hashes
 			for i := range checks {
 				checks[i] = Check{
 					Policy: policies[i], Key: fmt.Sprint("usr=", rapid.IntRange(0, 3).Draw(t, "key")),
