@@ -119,11 +119,6 @@ func (g *group) end(err error) {
 	g.done <- err
 }
 
-// reset empties g, and keeps its buffers.
-func (g *group) reset() {
-	*g = group{items: g.items[:0], done: g.done}
-}
-
 // reset empties b, and keeps its buffers. All its groups must have ended.
 func (b *batch) reset() {
 	for i := range b.scripts {

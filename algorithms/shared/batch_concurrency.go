@@ -70,7 +70,7 @@ type flight struct {
 
 // allowed returns how many batches may be in flight, at most most.
 func (f *flight) allowed(now int64, most int) int {
-	if f.floor.at(now) == unknown {
+	if f.floor.least(now, unknown) == unknown {
 		return min(fewInFlight, most)
 	}
 	return min(max(f.level, fewInFlight), most)
@@ -80,9 +80,11 @@ func (f *flight) allowed(now int64, most int) int {
 // When it was sent, together batches were in flight, including itself. most
 // bounds the level.
 func (f *flight) answered(now, trip int64, together, most int) {
+	value := int64(unknown)
 	if together <= fewInFlight {
-		f.floor.observe(now, trip)
+		value = trip
 	}
+	floor := f.floor.least(now, value)
 	if f.level < fewInFlight || now-f.last > 2*floorFor {
 		f.begin(fewInFlight)
 	}
@@ -90,10 +92,10 @@ func (f *flight) answered(now, trip int64, together, most int) {
 	f.batches++
 	f.trips += trip
 	f.full = f.full || together >= f.level
-	floor, n := f.floor.at(now), int64(f.level)
 	if floor == unknown {
 		return
 	}
+	n := int64(f.level)
 	switch highest := min(int64(most), max(fewInFlight, floor/batchTakes)); {
 	case n > highest:
 		f.begin(int(highest))
@@ -125,26 +127,21 @@ const floorFor = 5_000_000
 // A floor finds the least of the values of the last 5 to 10 s. Instants are
 // monotonic, in µs. The zero floor has seen no value.
 type floor struct {
-	began        int64 // when least began
-	least, older int64 // least since began, and least of the 5 s before; unknown if there was no value
+	began        int64 // when young began
+	young, older int64 // the least since began, and of the 5 s before; unknown if there was no value
 	seen         bool
 }
 
 const unknown = math.MaxInt64
 
-// observe notes a value.
-func (f *floor) observe(now, value int64) {
-	_ = f.at(now) // forgets old values
-	f.least = min(f.least, value)
-}
-
-// at returns the least recent value, or unknown.
-func (f *floor) at(now int64) int64 {
+// least notes a value, unless it is unknown, and returns the least recent value, or unknown.
+func (f *floor) least(now, value int64) int64 {
 	switch age := now - f.began; {
 	case !f.seen || age >= 2*floorFor:
-		*f = floor{began: now, least: unknown, older: unknown, seen: true}
+		*f = floor{began: now, young: unknown, older: unknown, seen: true}
 	case age >= floorFor:
-		f.began, f.least, f.older = f.began+floorFor, unknown, f.least
+		f.began, f.young, f.older = f.began+floorFor, unknown, f.young
 	}
-	return min(f.least, f.older)
+	f.young = min(f.young, value)
+	return min(f.young, f.older)
 }

@@ -41,9 +41,9 @@ func TestFloor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var f floor
 			for _, s := range tt.seen {
-				f.observe(s.at*second, s.offset)
+				f.least(s.at*second, s.offset)
 			}
-			if got := f.at(tt.now * second); got != tt.want {
+			if got := f.least(tt.now*second, unknown); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})

@@ -115,7 +115,8 @@ func (c *call) free() {
 		c.items[i].key = ""
 	}
 	for i := range c.slots.groups {
-		c.slots.groups[i].reset()
+		g := &c.slots.groups[i]
+		*g = group{items: g.items[:0], done: g.done} // keeps the buffers
 	}
 	c.slots.groups = c.slots.groups[:0]
 	clear(c.steps.Items)
