@@ -1,7 +1,8 @@
 -- Takes that are alone on their keys: the commonest checks. They are decided with
 -- as few commands as possible. Twin: lone.go.
 --
--- Arguments: ARGV[2]. The script returns here if there is nothing else.
+-- Arguments: ARGV[2]. The script returns here if there is nothing else. lone.lua may
+-- have decided the first takes of the first run, if there are no other runs.
 --
 -- Most takes are also alone in their call. Several of them, of one cost, may be
 -- on one key. Then the state is read and brought to now once, and written once.
@@ -25,7 +26,7 @@ for i = 1, distinct do
   end
 end
 
-local replies, errors, replied = { pack('<d', time), false }, { '' }, 1
+local replies, errors, replied = { pack('<d', time) .. first_answers, false }, { '' }, 1
 
 if callers_clock then
   replies[1] = pack('<dd', time, now)
@@ -34,14 +35,14 @@ end
 local takes = ARGV[2]
 if takes ~= '' then
   local values = call('MGET', spread(KEYS, 1, groups and unpack('<H', groups, 1)))
-  local i, pos, size = 0, 1, #takes
+  local i, pos, size = decided, 1, #takes
   while pos <= size do
     local alike, times, index, units
     alike, times, index, units, pos = unpack('<HHHI4', takes, pos)
     if times > 0 then
       local l = limits[index]
       local at, used, full_at, burst = l.step.at, l.step.used, l.step.full_at, l.burst
-      for _ = 1, alike do
+      for _ = 1 + decided, alike do
         i = i + 1
         local key, text, n, t, f, v = KEYS[i], values[i], 0, now, 0, 2
         local t0, n0, changed, failure
