@@ -67,6 +67,7 @@ type prepared struct {
 	policy []string // the value of RateLimit-Policy; cap is len, so that an append copies it
 	limit  []string // the same for the limit of the scalar fields
 	ready  ready
+	pairs  readyPairs
 }
 
 // NewQuota returns the quota of a configuration. The error joins all

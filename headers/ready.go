@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 )
 
 // readyItems is how many items a quota keeps; a power of two.
@@ -88,5 +89,65 @@ func sharePolicy(h http.Header, quotas []*Quota) bool {
 		return false
 	}
 	h[keyPolicy] = quotas[0].prepared.policy
+	return true
+}
+
+// readyPairs holds the pairs of scalars that a quota has sent lately: what remains, and
+// the reset. A repeated pair takes no allocation. A new one takes as long as without
+// readyPairs.
+type readyPairs [readyItems]atomic.Pointer[readyPair]
+
+// A readyPair is immutable. Its text is in the same allocation, unless it is long.
+type readyPair struct {
+	r, t             int64
+	remaining, reset [1]string
+	text             [32]byte
+}
+
+// readyPair returns the pair of a prepared quota with r and t. Under some rates, all r+t
+// or all r-t of an instant are equal. So the place depends on a hash.
+func (p *prepared) readyPair(r, t int64) *readyPair {
+	slot := &p.pairs[(uint64(r)*0x9e3779b97f4a7c15+uint64(t)*0xc2b2ae3d27d4eb4f)>>32%readyItems]
+	pair := slot.Load()
+	if pair == nil || pair.r != r || pair.t != t {
+		pair = &readyPair{r: r, t: t}
+		buf := strconv.AppendInt(pair.text[:0], r, 10)
+		n := len(buf)
+		buf = strconv.AppendInt(buf, t, 10)
+		text := unsafe.String(&buf[0], len(buf)) // the text never changes again
+		pair.remaining[0], pair.reset[0] = text[:n], text[n:]
+		slot.Store(pair)
+	}
+	return pair
+}
+
+// shareScalars sets the scalars of the families d that a quota has ready. It returns the
+// families that are not done.
+func (d Dialect) shareScalars(h http.Header, resp *Response) (rest Dialect) {
+	tight := resp.tightest()
+	if tight == nil {
+		return 0
+	}
+	n := tight.numbers(resp.Denied)
+	if d&SeparateFields != 0 && !n.share(h, &separateKeys, tight.Quota, resp.Denied) {
+		rest |= SeparateFields
+	}
+	if n = n.since(resp.Now); d&XRateLimit != 0 && !n.share(h, &xRateLimitKeys, tight.Quota, resp.Denied) {
+		rest |= XRateLimit
+	}
+	return rest
+}
+
+// share sets the fields of keys if q has n ready, unless the values of an outer limiter
+// stay. It reports whether the fields are done.
+func (n numbers) share(h http.Header, keys *scalarKeys, q *Quota, denied bool) bool {
+	if !denied && n.yields(h, keys) {
+		return true
+	}
+	if q.prepared == nil || !n.resets {
+		return false
+	}
+	pair := q.prepared.readyPair(n.remaining, n.reset)
+	h[keys.limit], h[keys.remaining], h[keys.reset] = q.prepared.limit, pair.remaining[:], pair.reset[:]
 	return true
 }

@@ -71,17 +71,10 @@ func (n numbers) since(now time.Time) numbers {
 	return n
 }
 
-// scalars appends the values of keys, unless the values of an outer limiter stay.
-func (f *fields) scalars(buf []byte, h http.Header, keys scalarKeys, q *Quota, n numbers, denied bool) []byte {
-	if !denied && n.yields(h, keys) {
-		return buf
-	}
-	if q.prepared != nil {
-		h[keys.limit] = q.prepared.limit
-	} else {
-		buf = strconv.AppendInt(buf, n.limit, 10)
-		f.end(keys.limit, buf)
-	}
+// scalars appends the values of keys.
+func (f *fields) scalars(buf []byte, h http.Header, keys *scalarKeys, n numbers) []byte {
+	buf = strconv.AppendInt(buf, n.limit, 10)
+	f.end(keys.limit, buf)
 	buf = strconv.AppendInt(buf, n.remaining, 10)
 	f.end(keys.remaining, buf)
 	if !n.resets {
@@ -95,7 +88,7 @@ func (f *fields) scalars(buf []byte, h http.Header, keys scalarKeys, q *Quota, n
 
 // yields reports whether h has numbers that are at least as near to their limit
 // as n. It reports false for numbers that do not parse.
-func (n numbers) yields(h http.Header, keys scalarKeys) bool {
+func (n numbers) yields(h http.Header, keys *scalarKeys) bool {
 	limit, ok := digitsIn(h, keys.limit)
 	if !ok {
 		return false

@@ -41,16 +41,20 @@ func (d Dialect) Write(h http.Header, resp Response) {
 	}
 	items := d&Draft != 0 && !shared
 	policies := d&(Draft|SeparateFields) != 0 && !sharePolicy(h, resp.Quotas)
+	scalars := d & (SeparateFields | XRateLimit)
+	if scalars != 0 {
+		scalars = scalars.shareScalars(h, &resp)
+	}
 	switch {
-	case items || policies || d&(SeparateFields|XRateLimit) != 0:
-		d.write(h, &resp, items, policies)
+	case items || policies || scalars != 0:
+		scalars.write(h, &resp, items, policies)
 	case resp.Denied && !waits:
 		setRetryAfter(h, resp.wait())
 	}
 }
 
 // write writes the values that no quota has ready: the items, the policies, the
-// scalars and Retry-After.
+// scalars of the families d, and Retry-After.
 func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 	// One buffer gathers the values, so that they become one string: one
 	// allocation.
@@ -65,13 +69,13 @@ func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 		buf = appendPolicies(buf, resp.Quotas)
 		out.end(keyPolicy, buf)
 	}
-	if tight := resp.tightest(); tight != nil {
-		n := tight.numbers(resp.Denied)
+	if d != 0 {
+		n := resp.tightest().numbers(resp.Denied)
 		if d&SeparateFields != 0 {
-			buf = out.scalars(buf, h, separateKeys, tight.Quota, n, resp.Denied)
+			buf = out.scalars(buf, h, &separateKeys, n)
 		}
 		if d&XRateLimit != 0 {
-			buf = out.scalars(buf, h, xRateLimitKeys, tight.Quota, n.since(resp.Now), resp.Denied)
+			buf = out.scalars(buf, h, &xRateLimitKeys, n.since(resp.Now))
 		}
 	}
 	if resp.Denied {

@@ -31,6 +31,7 @@ func BenchmarkHandler(b *testing.B) {
 		{"ip/draft", headers.Draft, []ratelimit.Policy{byIP("ip", plenty)}},
 		{"ip/default", 0, []ratelimit.Policy{byIP("ip", plenty)}},
 		{"ip/x-ratelimit", headers.XRateLimit, []ratelimit.Policy{byIP("ip", plenty)}},
+		{"ip-new/x-ratelimit", headers.XRateLimit, []ratelimit.Policy{byIP("ip", algorithms.FixedWindow(1e9, 24*time.Hour))}}, // no response repeats a number
 		{"three/draft", headers.Draft, []ratelimit.Policy{byIP("ip", plenty), perRoute, forAll("all", plenty)}},
 		{"three/default", 0, []ratelimit.Policy{byIP("ip", plenty), perRoute, forAll("all", plenty)}},
 		{"denied/draft", headers.Draft, []ratelimit.Policy{byIP("ip", algorithms.TokenBucket(1, 24*time.Hour))}},
