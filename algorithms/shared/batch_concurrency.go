@@ -1,14 +1,18 @@
 // How many batches are in flight at once.
 //
-// Redis works on a batch for about 100 µs. Other batches can travel in that
-// time. So
+// Redis works on a small batch for about 50 µs. Other batches can travel in
+// that time. So
 //
-//	goal = round trip / 100 µs, at least 2
+//	goal = round trip / 50 µs, at least 2
 //
-// batches keep Redis busy and the network full. Example: a Redis 2 ms away
-// needs 20. On one machine a trip takes less time than its batch. There two
+// batches keep Redis busy and the network full. Example: a Redis 0.5 ms away
+// needs 10. On one machine a trip takes less time than its batch. There two
 // batches are enough: Redis decides one while the other is packed. More batches
 // only make each batch smaller, and a small batch costs Redis more per check.
+//
+// Measured over 0.5 ms with 16 callers: a goal of 5 makes a call wait 47 µs for
+// a place in flight, and a check costs Redis 12 µs. A goal of 10 makes it wait
+// 12 µs, for 15 µs of Redis. With 64 callers and more, both cost the same.
 //
 // The round trip is the least of the last 5 to 10 s, because a reply that
 // waited for other batches says nothing of the network. For the same reason,
@@ -38,6 +42,10 @@
 //	| a batch is late, or fails                     | 2                        |
 //	| no batch was answered for 10 s                | 2                        |
 //
+// The level is at most four fifths of the client's pool. The rest serves the
+// program's own commands, and the probes that find out whether Redis is back,
+// while the connections of a broken network hang.
+//
 // One more at a time lets the client's pool dial one connection at a time, and
 // none while Redis is in trouble. The level grows only if all allowed batches
 // were in flight.
@@ -49,8 +57,8 @@ import "math"
 const (
 	fewInFlight = 2 // a round trip is measured beside at most so many
 
-	// batchTakes is how long Redis works on a batch, in µs.
-	batchTakes = 100
+	// batchTakes is how long Redis works on a small batch, in µs.
+	batchTakes = 50
 
 	// blindInFlight bounds the batches of a client whose pool is not known.
 	blindInFlight = 4

@@ -21,7 +21,7 @@ func (l *lane) levelNow() int {
 	return l.flight.level
 }
 
-// Over a slow network half of the pool is in use. A batch that is late or that fails
+// Over a slow network four fifths of the pool are in use. A batch that is late or that fails
 // ends the level, and the level comes back.
 func TestFlightFollowsTheNetwork(t *testing.T) {
 	longtest.Skip(t)
@@ -30,17 +30,17 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	proxy := redistest.StartProxy(t, server.Addr())
 	network := redistest.Delay(40 * time.Millisecond)
 	proxy.Set(network)
-	client := clientOf(t, proxy.Addr(), func(o *redis.Options) { o.PoolSize = 24 })
+	client := clientOf(t, proxy.Addr(), func(o *redis.Options) { o.PoolSize = 15 })
 	l := must(t, client, &Options{Deadline: time.Second, DenyCacheKeys: DenyCacheOff})
 	w := &witnesses{limiter: l, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 	w.ask(t, 48)
 	only := l.redis.only
-	half := func() bool { return only.levelNow() == 12 }
-	redistest.Until(t, "half of the pool is in use", half)
+	most := func() bool { return only.levelNow() == 12 }
+	redistest.Until(t, "four fifths of the pool are in use", most)
 	proxy.Set(redistest.BlackHole())
 	redistest.Until(t, "a late batch ends the level", func() bool { return only.levelNow() == fewInFlight })
 	proxy.Set(network)
-	redistest.Until(t, "half of the pool is in use again", half)
+	redistest.Until(t, "four fifths of the pool are in use again", most)
 	proxy.Set(redistest.Cut())
 	redistest.Until(t, "the circuit opens", func() bool { return l.Stats().Fallback.Open > 0 })
 	redistest.Until(t, "batches that failed end the level", func() bool { return only.levelNow() == fewInFlight })
@@ -60,14 +60,14 @@ func (c farCluster) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// Each master of a Cluster has a lane with a level of its own, up to half of the
-// client's pool for a node. After a promotion, the lane of the new master grows, too.
+// Each master of a Cluster has a lane with a level of its own, up to four
+// fifths of the client's pool for a node. After a promotion, the lane of the new master grows, too.
 func TestFlightOfClusterLanes(t *testing.T) {
 	t.Parallel()
 	redistest.SkipOn(t, "KeyDB", "after CLUSTER FAILOVER, KeyDB leaves calls that it held without an answer")
 	cluster := redistest.StartClusterWithReplicas(t, "--cluster-node-timeout", "5000") // a busy node is not dead
 	o := cluster.Client().Options()
-	o.PoolSize = 16
+	o.PoolSize = 10
 	client := farCluster{redis.NewClusterClient(o), 40 * time.Millisecond}
 	t.Cleanup(func() { _ = client.Close() })
 	l := must(t, client, &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
@@ -101,19 +101,19 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	busy := func() bool {
 		for i := range keys {
 			if level := laneOf(i).levelNow(); level > 8 {
-				t.Errorf("%d batches may be in flight to master %d, want at most half of the pool of 16", level, i)
+				t.Errorf("%d batches may be in flight to master %d, want at most four fifths of the pool of 10", level, i)
 			}
 		}
 		return laneOf(0).levelNow() == 8 && laneOf(1).levelNow() == 8
 	}
-	redistest.Until(t, "both lanes use half of the pool", busy)
+	redistest.Until(t, "both lanes use four fifths of the pool", busy)
 	if unused := laneOf(2).levelNow(); unused != 0 {
 		t.Errorf("a lane without calls has level %d", unused)
 	}
 	before := laneOf(0)
 	cluster.Promote(cluster.Replica(masters[0]))
 	redistest.Until(t, "the keys of the old master have another lane", func() bool { return laneOf(0) != before })
-	redistest.Until(t, "both lanes use half of the pool after a promotion", busy)
+	redistest.Until(t, "both lanes use four fifths of the pool after a promotion", busy)
 	stop()
 	for range callers {
 		<-done

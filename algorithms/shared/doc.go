@@ -49,8 +49,8 @@
 // Any client of go-redis works, except a Ring. [redis.NewClient] with an address needs no other options. MaxRetries does
 // not retry scripts.
 //
-//	PoolSize                   The limiter uses up to half of it (Options.InFlight), of a Cluster
-//	                           for each master. For a Redis 2 ms away, set 40.
+//	PoolSize                   The limiter uses up to four fifths of it (Options.InFlight), of a Cluster
+//	                           for each master. For a Redis 2 ms away, set 50.
 //	ReadTimeout, WriteTimeout  Of a redis.Client, the limiter replaces them by ten deadlines. For
 //	                           a Cluster, set 500 ms: 5 s, the default, keep connections of a
 //	                           Redis that hangs for as long.

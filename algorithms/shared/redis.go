@@ -84,7 +84,10 @@ func newRedisLayer(client Client, o *Options, circuits *circuits, report *report
 		r.clock = time.Now
 	}
 	if r.inFlight == 0 {
-		r.inFlight = max(1, cmp.Or(poolOf(client), 2*blindInFlight)/2)
+		r.inFlight = blindInFlight
+		if pool := poolOf(client); pool > 0 {
+			r.inFlight = max(1, pool*4/5)
+		}
 	}
 	r.workers = newSender(client, clientDeadlines*o.Deadline)
 	if c, ok := client.(*redis.Client); ok {

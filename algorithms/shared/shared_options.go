@@ -33,8 +33,8 @@ type Options struct {
 	// clocks differ by more than 100 ms repair each other's states. With Now, no denial is remembered.
 	Now func() time.Time
 
-	// InFlight is the most batches under way at once, of a Cluster to each master. 0 means half of the client's pool,
-	// or 4 if the client does not show its pool.
+	// InFlight is the most batches under way at once, of a Cluster to each master. 0 means four fifths of the
+	// client's pool, or 4 if the client does not show its pool.
 	InFlight int
 
 	// Instances is how many instances share Redis until Redis can report it; 0 means one. A changed number counts
