@@ -35,6 +35,11 @@
 // measurement, once per key or for a set time, so that connections, scripts and
 // states exist.
 //
+// The run once per key passes copies of the keys. Services make the text of a key for
+// each request, and Go's maps find a text faster if it is at the address of their own.
+// With the same text, go-limiter's takes in memory took 201 ns instead of 228, and
+// penstock's 222 instead of 215 (medians of ten processes, in turn).
+//
 // Peers are used as their READMEs show, with the default options. Each contestant
 // on go-redis, penstock included, has its own client with default options: a pool
 // of ten connections per core. These rows differ:
