@@ -143,7 +143,7 @@ func (s *simulation) answer(e event, most int) {
 
 func (s *simulation) send(now int64, most int) {
 	for len(s.queue) > 0 && s.inFlight < s.flight.allowed(now, most) {
-		n := min(len(s.queue), s.flight.weight())
+		n := min(len(s.queue), maxBatchWeight)
 		batch := s.queue[:n:n]
 		s.queue = s.queue[n:]
 		s.inFlight++

@@ -7,7 +7,13 @@ import "slices"
 // A batch holds Redis for as long as its checks take, and all other clients
 // wait. So a batch is bounded by weight, in takes that are alone on their
 // keys. A heavier group travels alone.
-const maxBatchWeight = 64
+//
+// A larger batch would cost Redis little less per check, and on a network it would
+// let callers wait for each other.
+const maxBatchWeight = 48
+
+// longKey is how many bytes of a stored key weigh as much as a take.
+const longKey = 256
 
 // gather fills the batch with the groups at the head of the queue:
 // queued -> held. It requires mu.
@@ -15,7 +21,7 @@ func (b *batch) gather(l *lane) {
 	b.lane = l
 	weight := 0
 	for _, g := range l.queue {
-		if weight += g.weight; len(b.groups) > 0 && weight > l.flight.weight() {
+		if weight += g.weight; len(b.groups) > 0 && weight > maxBatchWeight {
 			break
 		}
 		g.batch = b
@@ -23,11 +29,4 @@ func (b *batch) gather(l *lane) {
 	}
 	l.queue = slices.Delete(l.queue, 0, len(b.groups))
 	b.together = l.inFlight
-}
-
-// weight returns the most weight of a batch. Few batches in flight are on one
-// machine, where a large batch costs Redis less per check. Many are on a network,
-// where a large batch would let callers wait for each other.
-func (f *flight) weight() int {
-	return max(maxBatchWeight*3/4, 2*maxBatchWeight/max(f.level, fewInFlight))
 }

@@ -83,7 +83,7 @@ func (rc *redisCall) split() {
 		g := &rc.groups[it.part]
 		g.items = append(g.items, it)
 		g.closed = g.closed || it.fail == algorithms.FailClosed
-		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost)
+		g.weight += it.Limit.Row.Weight(&it.Limit, it.Op, it.Cost) + len(it.key)/longKey
 	}
 }
 
