@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "b63128882394517211bc310bfbb69e813c1365d5"
+const Digest = "42b8f13f648cba3bc6f7da9a4a0a9db987c98bec"

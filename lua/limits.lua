@@ -1,5 +1,7 @@
 -- The limits of the call, and whether its groups are settlements.
 
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min -- lone.lua does without
+
 -- By the tag of an algorithm: true if a limit has the tag. Then the algorithm's
 -- file puts its step in that place. The files of other algorithms make nothing.
 -- mixed says that a limit is not a token bucket.

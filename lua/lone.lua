@@ -1,17 +1,22 @@
--- Takes of one bucket limit and one cost, each alone on its key: the commonest
--- scripts. A lone caller sends one take, and few callers send small batches. The
--- script decides them here, before it makes tables and functions. For one take,
--- they would cost half as much again.
+-- Takes of buckets, each alone on its key: the commonest scripts. A lone caller
+-- sends one take or one call, and few callers send small batches. The script decides
+-- them here, before it makes tables and functions. For one take, they would cost
+-- half as much again.
 --
 -- takes.lua would give the same result. Only usual states are decided here:
 -- there is no key, or its units drain. At the first other state, the general case
--- goes on with that take, and reads its key again. Other states do not parse, lie
--- ahead of the clock, hold more than the cap, or have drained for more parts than
--- doubles hold.
+-- goes on with that take, or with its call, of which nothing is written. Other states
+-- do not parse, lie ahead of the clock, hold more than the cap, or have drained for
+-- more parts than doubles hold.
 --
--- MGET reports a key of another type as missing. So in a batch, a missing key is
--- written with NX. If that fails, or if nothing is to be written, the general
--- case asks for the error. For one take, GET tells at once.
+-- A call is charged if none of its takes is denied. Its first turns judge all takes
+-- except the first, and keep their states. The next turn judges the first take and
+-- charges it. The last turns charge the others. A lone take is a call of one take,
+-- so it has only the turn that does both. A run of lone takes shares one loop.
+--
+-- MGET reports a key of another type as missing. So the first take of a call writes
+-- a missing key with NX. If that fails, the general case asks for the error. GET
+-- tells of the call's other missing keys, and of a missing key that is not charged.
 --
 -- token_bucket.lua derives how units drain. state.lua has the forms of a state, its
 -- TTL, and when INCRBY may write it. prelude.lua has the arguments and the reply.
@@ -22,94 +27,150 @@
 -- another 4.302 s, INCRBY adds n - n0 = 1. Otherwise PSETEX stores the state for
 -- 14.302 s, with the spare time of ten seconds.
 
--- The takes that are decided here, and their answers. The answers replace the
--- texts in the table of MGET, which spares a table.
-local decided, first_answers = 0, ''
+-- The takes that are decided here, and their answers; where the run of the next take
+-- begins in ARGV[2], and how many keys or calls of it are decided; and the texts of
+-- all keys, false if they were not read. The answers replace the texts, which spares
+-- a table.
+local decided, first_answers, run, done, values = 0, '', 1, 0, false
 
-if not ARGV[3] and #ARGV[2] == 10 then
-  local tag, r, w, burst, cap = unpack('<c2dddd', ARGV[1], 1)
-  local count, times, _, units = unpack('<HHHI4', ARGV[2], 1)
-  if times == 1 and units > 0 and (tag == 'tb' or tag == 'lb') then
-    local values = count > 1 and call('MGET', spread(KEYS))
-    for i = 1, count do
-      local key, text = KEYS[i]
-      if values then
-        text = values[i]
-      else
-        text = pcall('GET', key)
-      end
-      local size, t0, n0, f0 = text and #text, nil, nil, 0 -- an error is a table of size 0
-      if size == 19 then
-        local x, y, z = byte(text, 17, 19)
-        if x >= 48 and x <= 57 and y >= 48 and y <= 57 and z >= 48 and z <= 57 then
-          t0, n0 = tonumber(sub(text, 1, 16)), x * 100 + y * 10 + z - 5328
-        end
-      elseif size and size > 0 and size <= 40 then
-        t0, n0, f0 = string.match(text, '^(%d+):(%d+):(%d+)$')
-        t0, n0, f0 = tonumber(t0), tonumber(n0), tonumber(f0)
-      end
-
-      local n, t, f, v = 0, time, 0, 2
-      if text then
-        local parts = t0 and (time - t0) * r
-        if not (t0 and t0 >= 1e15 and t0 < time and n0 <= cap and f0 < r and parts < 9007199254740992) then
-          break
-        end
-        parts, v = parts - f0, 0
-        local rest = parts % w
-        n = max(n0 - (parts - rest) / w, 0)
-        if n > 0 then
-          f = -rest % r
-          t = time - (rest + f) / r
-        end
-      end
-
-      if burst - n >= units then
-        n, v = n + units, v + 5
-        local full_at, spare, added = t + (n * w + f) / r, 0, false
-        local left = (full_at - time) / 1000 + 2
-        if text then
-          spare = min(burst * w / r, 10000000)
-          added = size == 19 and n <= 999 and f == 0 and full_at - t0 - n0 * w / r <= spare
-            and call('PTTL', key) >= left
-            and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
-        end
-        if not added then
-          local ms = format('%d', min(left + spare / 1000, 3153600000000))
-          local state
-          if n <= 999 and f == 0 and t >= 1e15 then
-            state = format('%d%03d', t, n)
-          else
-            state = format('%d:%d:%d', t, n, f)
-          end
-          if text or not values then
-            call('PSETEX', key, ms, state)
-          elseif not call('SET', key, state, 'PX', ms, 'NX') then
-            break
-          end
-        end
-      elseif values and not text then
+if not ARGV[3] then
+  local KEYS, tonumber, limits, takes, last = KEYS, tonumber, ARGV[1], ARGV[2], #ARGV[2]
+  local alike, times, index, units, pos, count -- of the run; count is false or the takes of a call
+  local known, r, w, burst, cap -- the number of the limit that was read last, and the limit
+  local judged = false -- by turn; made for the first call
+  while run <= last do
+    if done == 0 then
+      alike, times, index, units, pos = unpack('<HHHI4', takes, run)
+      if times > 1 then
         break
       end
-
-      if not values then
-        if f == 0 then
-          return pack('<ddd', time, n * 32 + v, t)
-        end
-        return pack('<dddd', time, n * 32 + v + 16, t, f)
-      end
-      decided = i
-      if f == 0 then
-        values[i] = pack('<dd', n * 32 + v, t)
+      count = times == 0 and index
+    end
+    values = values or KEYS[2] and call('MGET', spread(KEYS))
+    local before, first, final, denied = decided, decided + 1, decided + alike, false
+    if count then
+      first, final, judged = 1, 2 * count - 1, judged or { 0, 0, 0, 0 }
+    end
+    for turn = first, final do
+      local i, size, t0, n0, n, t, f, v = turn, nil, nil, nil, 0, time, 0, 2
+      if count then
+        i = before + turn % count + 1
       else
-        values[i] = pack('<ddd', n * 32 + v + 16, t, f)
+        denied = false
+      end
+      local key = KEYS[i]
+      if count and turn > count then
+        size, t0, n0, n, t, f, v, units, known, r, w, burst, cap = spread(judged[turn - count], 1, 13)
+      else
+        if count then
+          index, units = unpack('<HI4', takes, pos + 6 * (turn % count))
+        end
+        if index ~= known then
+          r, w, burst, cap = unpack('<dddd', limits, 43 * index - 40) -- a bucket has 43 bytes
+          known = index
+        end
+        local text = values and values[i]
+        if not text and (not values or count and turn < count) then
+          text = pcall('GET', key)
+        end
+        if text then
+          size = #text -- 0 of an error, which is a table
+          local f0 = 0
+          if size == 19 then
+            local x, y, z = byte(text, 17, 19)
+            if x >= 48 and x <= 57 and y >= 48 and y <= 57 and z >= 48 and z <= 57 then
+              t0, n0 = tonumber(sub(text, 1, 16)), x * 100 + y * 10 + z - 5328
+            end
+          elseif size > 0 and size <= 40 then
+            t0, n0, f0 = string.match(text, '^(%d+):(%d+):(%d+)$')
+            t0, n0, f0 = tonumber(t0), tonumber(n0), tonumber(f0)
+          end
+          local parts = t0 and (time - t0) * r
+          if not (t0 and t0 >= 1e15 and t0 < time and n0 <= cap and f0 < r and parts < 9007199254740992) then
+            break
+          end
+          parts, v = parts - f0, 0
+          local rest = parts % w
+          n = n0 - (parts - rest) / w
+          if n > 0 then
+            f = -rest % r
+            t = time - (rest + f) / r
+          else
+            n = 0
+          end
+        end
+        if burst - n >= units then
+          v = v + 1
+        else
+          denied = true
+        end
+      end
+
+      if count and turn < count then
+        judged[turn] = { size, t0, n0, n, t, f, v, units, known, r, w, burst, cap }
+      else
+        if units > 0 and not denied then
+          n, v = n + units, v + 4
+          local full_at, spare, added = t + (n * w + f) / r, 0, false
+          local left = (full_at - time) / 1000 + 2
+          if size then
+            spare = burst * w / r
+            if spare > 10000000 then
+              spare = 10000000
+            end
+            added = size == 19 and n <= 999 and f == 0 and full_at - t0 - n0 * w / r <= spare
+              and call('PTTL', key) >= left
+              and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
+          end
+          if not added then
+            left = left + spare / 1000
+            if left > 3153600000000 then
+              left = 3153600000000
+            end
+            local state
+            if n <= 999 and f == 0 and t >= 1e15 then
+              state = format('%d%03d', t, n)
+            else
+              state = format('%d:%d:%d', t, n, f)
+            end
+            if size or not values then
+              call('PSETEX', key, format('%d', left), state)
+            elseif not call('SET', key, state, 'PX', format('%d', left), 'NX') then
+              break
+            end
+          end
+        elseif values and not size and pcall('GET', key) then
+          break
+        end
+
+        if not values then
+          if f == 0 then
+            return pack('<ddd', time, n * 32 + v, t)
+          end
+          return pack('<dddd', time, n * 32 + v + 16, t, f)
+        end
+        decided = i
+        if f == 0 then
+          values[i] = pack('<dd', n * 32 + v, t)
+        else
+          values[i] = pack('<ddd', n * 32 + v + 16, t, f)
+        end
       end
     end
-    if decided > 0 then
-      first_answers = table.concat(values, '', 1, decided)
-      if decided == count then
-        return pack('<d', time) .. first_answers
-      end
+
+    if decided < before + (count or alike) then
+      done = done + decided - before
+      break
+    end
+    done = done + (count and 1 or alike)
+    if done == alike then
+      run, done = pos + 6 * (count or 0), 0
+    end
+  end
+  if decided > 0 then
+    first_answers = table.concat(values, '', 1, decided)
+    if run > last then
+      return pack('<d', time) .. first_answers
     end
   end
 end

@@ -16,14 +16,17 @@ import (
 )
 
 // Both scripts see the same server: keys, their TTLs and the clock. outcome returns the reply, what was written, and
-// how many of the keys were read more than once.
+// what lone.lua left: how many takes it decided, and how many keys or calls of the last run are among them.
 const outcomes = `
-local clock, texts, ttls, numbers = { ARGV[3], ARGV[4] }, {}, {}, {}
+local clock, texts, ttls = { ARGV[3], ARGV[4] }, {}, {}
 for i = 1, #KEYS do
   texts[KEYS[i]], ttls[KEYS[i]] = ARGV[3 + 2 * i], tonumber(ARGV[4 + 2 * i])
 end
 local function outcome(script)
-  local written, mgets = {}, 0
+  local written, decided, done = {}, -1, -1
+  local function left(takes, ofRun)
+    decided, done = takes, ofRun
+  end
   local function command(name, key, a, b, c)
     local text = texts[key]
     if name == 'TIME' then
@@ -31,7 +34,6 @@ local function outcome(script)
     elseif name == 'GET' then
       return text == 'list' and { err = 'WRONGTYPE' } or text ~= '' and text
     elseif name == 'MGET' then
-      mgets = mgets + 1
       local values = {}
       for i = 1, #KEYS do
         text = texts[KEYS[i]]
@@ -54,76 +56,171 @@ local function outcome(script)
     end
     return false
   end
-  local reply = script({ call = command, pcall = command }, KEYS, { ARGV[1], ARGV[2] })
-  return { type(reply) == 'table' and table.concat(reply, '; ') or reply, table.concat(written, '; '), mgets }
+  local reply = script({ call = command, pcall = command, left = left }, KEYS, { ARGV[1], ARGV[2] })
+  return { type(reply) == 'table' and table.concat(reply, '; ') or reply, table.concat(written, '; '), decided, done }
 end
 return { outcome(function(redis, KEYS, ARGV) %s end), outcome(function(redis, KEYS, ARGV) %s end) }`
 
-// Takes of one limit and cost, each alone on its key, are decided and stored as takes.lua does it.
+// nothing is what lone.lua leaves if it decides nothing.
+const nothing = "local decided, first_answers, run, done, values = 0, '', 1, 0, false\n"
+
+// The takes that lone.lua decides are decided and stored as takes.lua does it.
 func TestLoneTakesAreDecidedAsAllTakes(t *testing.T) {
 	t.Parallel()
 	part, err := os.ReadFile("lone.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := strings.Replace(lua.Source(), string(part), "local decided, first_answers = 0, ''\n", 1)
-	script := redis.NewScript(fmt.Sprintf(outcomes, lua.Source(), without))
+	watched := strings.Replace(lua.Source(), string(part), string(part)+"redis.left(decided, done)\n", 1)
+	without := strings.Replace(lua.Source(), string(part), nothing, 1)
+	script := redis.NewScript(fmt.Sprintf(outcomes, watched, without))
 	client := redistest.Start(t).Client()
-	const cases = 6000
-	decided := make(map[int]int) // by the number of takes
-	for i := range cases {
-		count := 1 + i%6
-		keys, args := loneTakes(count)
-		got, err := script.Run(t.Context(), client, keys, args...).Slice()
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, b := got[0].([]any), got[1].([]any)
-		if a[0] != b[0] || a[1] != b[1] {
-			t.Fatalf("%q: got reply %q, written %v; without lone.lua %q, %v", args, a[0], a[1], b[0], b[1])
-		}
-		if general := a[2].(int64) - int64(min(count-1, 1)); general == 0 {
-			decided[count]++
-		}
-	}
-	for count, least := range map[int]int{1: cases / 6 / 3, 2: cases / 6 / 6, 6: cases / 6 / 40} {
-		if decided[count] < least {
-			t.Errorf("lone.lua decided %d of %d scripts with %d takes, want at least %d", decided[count], cases/6, count, least)
-		}
+	const cases = 2000
+	for name, test := range map[string]struct {
+		script func() *takesScript
+		all    int // the least cases in which lone.lua decides all takes
+		some   int // and some of the last run
+	}{
+		"one take":                     {func() *takesScript { return newTakesScript(1).run(1, 1) }, cases / 3, 0},
+		"takes of one limit":           {func() *takesScript { return newTakesScript(1).run(5, 1) }, cases / 20, cases / 8},
+		"a call of three takes":        {func() *takesScript { return newTakesScript(3).call(1, 3) }, cases / 8, 0},
+		"calls of two takes":           {func() *takesScript { return newTakesScript(2).call(3, 2) }, cases / 20, cases / 8},
+		"takes and calls of all kinds": {anyTakesScript, cases / 10, cases / 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, some := 0, 0
+			for range cases {
+				s := test.script()
+				got, err := script.Run(t.Context(), client, s.keys, s.args()...).Slice()
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, b := got[0].([]any), got[1].([]any)
+				if a[0] != b[0] || a[1] != b[1] {
+					t.Fatalf("%q: got reply %q, written %v; without lone.lua %q, %v", s.args(), a[0], a[1], b[0], b[1])
+				}
+				if a[2].(int64) < 0 {
+					all++
+				} else if a[3].(int64) > 0 {
+					some++
+				}
+			}
+			if all < test.all || some < test.some {
+				t.Errorf("lone.lua decided all takes in %d cases and some takes of a run in %d, want at least %d and %d of %d",
+					all, some, test.all, test.some, cases)
+			}
+		})
 	}
 }
 
-// loneTakes returns the keys of so many takes of one limit and cost; and their arguments, the clock, and the text and
-// the TTL of each key.
-func loneTakes(count int) (keys []string, args []any) {
-	now := int64(1763729430000000)
+// A takesScript is a script of takes, each alone on its key, with the clock and the stored states.
+type takesScript struct {
+	now    int64
+	limits []bucketTerms
+	takes  []byte
+	keys   []string
+	states []any // a text and a TTL per key
+}
+
+type bucketTerms struct{ r, w, burst int64 }
+
+// newTakesScript returns a script without takes, which has so many limits.
+func newTakesScript(limits int) *takesScript {
+	s := &takesScript{now: 1763729430000000}
 	if rand.IntN(8) == 0 {
-		now = 953472161722936 // has 15 digits
+		s.now = 953472161722936 // has 15 digits
 	}
-	r, w := []int64{1, 3, 7}[rand.IntN(3)], below(13)
-	if rand.IntN(4) == 0 {
-		r, w = 999_983, 500*w
+	for range limits {
+		l := bucketTerms{r: []int64{1, 3, 7}[rand.IntN(3)], w: below(13), burst: below(4)}
+		if rand.IntN(4) == 0 {
+			l.r, l.w = 999_983, 500*l.w
+		}
+		s.limits = append(s.limits, l)
 	}
-	burst := below(4)
-	limit := []byte([]string{"tb", "lb"}[rand.IntN(2)])
-	for _, v := range []int64{r, w, burst, burst + rand.Int64N(burst+1), 0} {
-		limit = binary.LittleEndian.AppendUint64(limit, math.Float64bits(float64(v)))
-	}
-	units := rand.Int64N(1 + min(3, burst))
-	if rand.IntN(20) == 0 {
-		units = burst + 1 // never fit
-	}
-	take := binary.LittleEndian.AppendUint32([]byte{byte(count), 0, 1, 0, 1, 0}, uint32(units))
-	args = []any{append(limit, 0), take, now / 1_000_000, fmt.Sprintf("%06d", now%1_000_000)}
-	for i := range count {
-		text, ttl := loneState(now, r, w, burst)
-		keys, args = append(keys, fmt.Sprint("key", i)), append(args, text, ttl)
-	}
-	return keys, args
+	return s
 }
 
-// loneState returns the text and the TTL of a key.
-func loneState(now, r, w, burst int64) (text string, ttl int64) {
+// anyTakesScript returns a script of takes and calls, some of them of several takes of a key.
+func anyTakesScript() *takesScript {
+	s := newTakesScript(1 + rand.IntN(3))
+	for range 1 + rand.IntN(3) {
+		switch rand.IntN(6) {
+		case 0, 1:
+			s.call(1+rand.IntN(2), 1+rand.IntN(3))
+		case 2:
+			s.run(1, 2)
+		default:
+			s.run(1+rand.IntN(2), 1)
+		}
+	}
+	return s
+}
+
+// run adds so many keys with so many takes each, under one limit.
+func (s *takesScript) run(alike, times int) *takesScript {
+	i := rand.IntN(len(s.limits))
+	s.header(alike, times, i+1)
+	s.takes = binary.LittleEndian.AppendUint32(s.takes, uint32(s.limits[i].someUnits()))
+	for range alike {
+		s.key(i)
+	}
+	return s
+}
+
+// call adds so many calls of so many takes each.
+func (s *takesScript) call(alike, count int) *takesScript {
+	s.header(alike, 0, count)
+	s.takes = binary.LittleEndian.AppendUint32(s.takes, 0)
+	var limits []int
+	for range count {
+		i := rand.IntN(len(s.limits))
+		s.takes = binary.LittleEndian.AppendUint16(s.takes, uint16(i+1))
+		s.takes = binary.LittleEndian.AppendUint32(s.takes, uint32(s.limits[i].someUnits()))
+		limits = append(limits, i)
+	}
+	for range alike {
+		for _, i := range limits {
+			s.key(i)
+		}
+	}
+	return s
+}
+
+func (s *takesScript) header(values ...int) {
+	for _, v := range values {
+		s.takes = binary.LittleEndian.AppendUint16(s.takes, uint16(v))
+	}
+}
+
+func (s *takesScript) key(limit int) {
+	text, ttl := s.limits[limit].someState(s.now)
+	s.keys = append(s.keys, fmt.Sprint("key", len(s.keys)))
+	s.states = append(s.states, text, ttl)
+}
+
+func (s *takesScript) args() []any {
+	var limits []byte
+	for _, l := range s.limits {
+		limits = append(limits, []string{"tb", "lb"}[l.burst%2]...)
+		for _, v := range []int64{l.r, l.w, l.burst, l.burst + l.burst/2, 0} {
+			limits = binary.LittleEndian.AppendUint64(limits, math.Float64bits(float64(v)))
+		}
+		limits = append(limits, 0)
+	}
+	return append([]any{limits, s.takes, s.now / 1_000_000, fmt.Sprintf("%06d", s.now%1_000_000)}, s.states...)
+}
+
+// someUnits returns the cost of a take.
+func (l *bucketTerms) someUnits() int64 {
+	if rand.IntN(20) == 0 {
+		return l.burst + 1 // never fit
+	}
+	return rand.Int64N(1 + min(3, l.burst))
+}
+
+// someState returns the text and the TTL of a key.
+func (l *bucketTerms) someState(now int64) (text string, ttl int64) {
+	r, w, burst := l.r, l.w, l.burst
 	n, f := rand.Int64N(burst+2), rand.Int64N(2)*rand.Int64N(r)
 	if burst > 1000 && rand.IntN(2) == 0 {
 		n = 996 + rand.Int64N(5)
@@ -133,7 +230,7 @@ func loneState(now, r, w, burst int64) (text string, ttl int64) {
 	if f == 0 && n <= 999 {
 		text = fmt.Sprintf("%d%03d", now-ago, n)
 	}
-	switch rand.IntN(12) {
+	switch rand.IntN(16) {
 	case 0:
 		text = ""
 	case 1:
@@ -145,8 +242,13 @@ func loneState(now, r, w, burst int64) (text string, ttl int64) {
 	case 4:
 		text = []string{
 			"1", "no state at all", "1e15            007", "17637294300000:7:0", "1763729400000000.07", "-763729400000000007", "17637294:1:2:3",
-		}[rand.IntN(7)]
+			fmt.Sprintf("%040d:7:0", now-ago),
+		}[rand.IntN(8)]
 	case 5:
+		digits := fmt.Appendf(nil, "%d%03d", now-ago, min(n, 999))
+		digits[len(digits)-1-rand.IntN(3)] = "/:"[rand.IntN(2)] // the neighbours of the digits
+		text = string(digits)
+	case 6:
 		text = "list"
 	}
 	ttl = []int64{rand.Int64N(20_000), 0, (n+1)*(w/r)/1000 - 5, (n+3)*(w/r)/1000 + 5}[rand.IntN(4)]

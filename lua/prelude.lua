@@ -10,7 +10,8 @@
 --         KEYS. Per run of keys that are used alike: keys H, lone takes of each
 --         key H, limit H, cost I4. Per run of calls that are alike: calls H, 0 H,
 --         takes of each call H, 0 I4; then per take of a call limit H, cost I4
--- ARGV[3] the clock in µs since the Unix epoch; 0 or missing: the server's TIME
+-- ARGV[3] the clock in µs since the Unix epoch; 0: the server's TIME. It is missing
+--         if that is to be used, all limits are buckets, and ARGV[4] is missing
 -- ARGV[4] groups of other checks, packed: either of takes and trials, or of
 --         settlements; missing if there are none. At first the number of keys in
 --         ARGV[2] H. Per group: its checks H, and the takes that were denied
@@ -47,7 +48,6 @@
 
 local call, pcall = redis.call, redis.pcall
 local format, sub, byte = string.format, string.sub, string.byte
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local unpack, pack, spread = struct.unpack, struct.pack, unpack
 
 local time = call('TIME') -- once: before Redis 7.2 it moves on within a script

@@ -2,7 +2,7 @@
 -- as few commands as possible. Twin: lone.go.
 --
 -- Arguments: ARGV[2]. The script returns here if there is nothing else. lone.lua may
--- have decided the first takes of the first run, if there are no other runs.
+-- have decided the first takes.
 --
 -- Most takes are also alone in their call. Several of them, of one cost, may be
 -- on one key. Then the state is read and brought to now once, and written once.
@@ -34,15 +34,15 @@ end
 
 local takes = ARGV[2]
 if takes ~= '' then
-  local values = call('MGET', spread(KEYS, 1, groups and unpack('<H', groups, 1)))
-  local i, pos, size = decided, 1, #takes
+  values = values or call('MGET', spread(KEYS, 1, groups and unpack('<H', groups, 1)))
+  local i, pos, size = decided, run, #takes
   while pos <= size do
     local alike, times, index, units
     alike, times, index, units, pos = unpack('<HHHI4', takes, pos)
     if times > 0 then
       local l = limits[index]
       local at, used, full_at, burst = l.step.at, l.step.used, l.step.full_at, l.burst
-      for _ = 1 + decided, alike do
+      for _ = 1 + done, alike do
         i = i + 1
         local key, text, n, t, f, v = KEYS[i], values[i], 0, now, 0, 2
         local t0, n0, changed, failure
@@ -96,7 +96,7 @@ if takes ~= '' then
         terms[j] = limits[index]
       end
       local N, T, F, V, T0, N0, dirty = {}, {}, {}, {}, {}, {}, {}
-      for _ = 1, alike do
+      for _ = 1 + done, alike do
         local denied, failure = false, nil
         for j = 1, count do -- judge
           local l, text, n, t, f, v = terms[j], values[i + j], 0, now, 0, 2
@@ -143,6 +143,7 @@ if takes ~= '' then
         i = i + count
       end
     end
+    done = 0
   end
 end
 

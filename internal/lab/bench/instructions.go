@@ -68,6 +68,8 @@ var loneCells = []cell{
 // callCells are calls with several checks.
 var callCells = []cell{
 	{name: "two buckets", limits: limits(usual, usual), before: []int64{4, 1}},
+	{name: "three buckets of different limits", before: []int64{4, 1},
+		limits: limits(usual, algorithms.TokenBucket(1000, time.Hour), algorithms.LeakyBucket(30, time.Minute))},
 	{name: "bucket, counter and window", before: []int64{4, 1},
 		limits: limits(usual, algorithms.SlidingWindowCounter(100, time.Hour), algorithms.FixedWindow(100, time.Hour))},
 }
