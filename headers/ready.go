@@ -121,33 +121,26 @@ func (p *prepared) readyPair(r, t int64) *readyPair {
 	return pair
 }
 
-// shareScalars sets the scalars of the families d that a quota has ready. It returns the
-// families that are not done.
-func (d Dialect) shareScalars(h http.Header, resp *Response) (rest Dialect) {
-	tight := resp.tightest()
-	if tight == nil {
-		return 0
+// shareScalars sets the scalars of tight if its quota has them ready, unless the values
+// of an outer limiter stay. It reports whether the scalars are done.
+func (d Dialect) shareScalars(h http.Header, resp *Response, tight *State) bool {
+	prepared := tight.Quota.prepared
+	if prepared == nil {
+		return false
 	}
 	n := tight.numbers(resp.Denied)
-	if d&SeparateFields != 0 && !n.share(h, &separateKeys, tight.Quota, resp.Denied) {
-		rest |= SeparateFields
-	}
-	if n = n.since(resp.Now); d&XRateLimit != 0 && !n.share(h, &xRateLimitKeys, tight.Quota, resp.Denied) {
-		rest |= XRateLimit
-	}
-	return rest
+	return (d&SeparateFields == 0 || prepared.share(h, &separateKeys, n, resp.Denied)) &&
+		(d&XRateLimit == 0 || prepared.share(h, &xRateLimitKeys, n.since(resp.Now), resp.Denied))
 }
 
-// share sets the fields of keys if q has n ready, unless the values of an outer limiter
-// stay. It reports whether the fields are done.
-func (n numbers) share(h http.Header, keys *scalarKeys, q *Quota, denied bool) bool {
+// share sets the fields of keys, or reports that they have no reset.
+func (p *prepared) share(h http.Header, keys *scalarKeys, n numbers, denied bool) bool {
 	if !denied && n.yields(h, keys) {
 		return true
 	}
-	if q.prepared == nil || !n.resets {
-		return false
+	if n.resets {
+		pair := p.readyPair(n.remaining, n.reset)
+		h[keys.limit], h[keys.remaining], h[keys.reset] = p.limit, pair.remaining[:], pair.reset[:]
 	}
-	pair := q.prepared.readyPair(n.remaining, n.reset)
-	h[keys.limit], h[keys.remaining], h[keys.reset] = q.prepared.limit, pair.remaining[:], pair.reset[:]
-	return true
+	return n.resets
 }

@@ -71,10 +71,17 @@ func (n numbers) since(now time.Time) numbers {
 	return n
 }
 
-// scalars appends the values of keys.
-func (f *fields) scalars(buf []byte, h http.Header, keys *scalarKeys, n numbers) []byte {
-	buf = strconv.AppendInt(buf, n.limit, 10)
-	f.end(keys.limit, buf)
+// scalars appends the values of keys, unless the values of an outer limiter stay.
+func (f *fields) scalars(buf []byte, h http.Header, keys *scalarKeys, q *Quota, n numbers, denied bool) []byte {
+	if !denied && n.yields(h, keys) {
+		return buf
+	}
+	if q.prepared != nil {
+		h[keys.limit] = q.prepared.limit
+	} else {
+		buf = strconv.AppendInt(buf, n.limit, 10)
+		f.end(keys.limit, buf)
+	}
 	buf = strconv.AppendInt(buf, n.remaining, 10)
 	f.end(keys.remaining, buf)
 	if !n.resets {

@@ -41,21 +41,24 @@ func (d Dialect) Write(h http.Header, resp Response) {
 	}
 	items := d&Draft != 0 && !shared
 	policies := d&(Draft|SeparateFields) != 0 && !sharePolicy(h, resp.Quotas)
-	scalars := d & (SeparateFields | XRateLimit)
-	if scalars != 0 {
-		scalars = scalars.shareScalars(h, &resp)
+	var tight *State // of the scalars that are not set
+	if d&(SeparateFields|XRateLimit) != 0 {
+		tight = resp.tightest()
+	}
+	if tight != nil && !items && !policies && d.shareScalars(h, &resp, tight) { // otherwise all have one buffer
+		tight = nil
 	}
 	switch {
-	case items || policies || scalars != 0:
-		scalars.write(h, &resp, items, policies)
+	case items || policies || tight != nil:
+		d.write(h, &resp, tight, items, policies)
 	case resp.Denied && !waits:
 		setRetryAfter(h, resp.wait())
 	}
 }
 
 // write writes the values that no quota has ready: the items, the policies, the
-// scalars of the families d, and Retry-After.
-func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
+// scalars of tight, and Retry-After.
+func (d Dialect) write(h http.Header, resp *Response, tight *State, items, policies bool) {
 	// One buffer gathers the values, so that they become one string: one
 	// allocation.
 	var array [512]byte
@@ -69,13 +72,13 @@ func (d Dialect) write(h http.Header, resp *Response, items, policies bool) {
 		buf = appendPolicies(buf, resp.Quotas)
 		out.end(keyPolicy, buf)
 	}
-	if d != 0 {
-		n := resp.tightest().numbers(resp.Denied)
+	if tight != nil {
+		n := tight.numbers(resp.Denied)
 		if d&SeparateFields != 0 {
-			buf = out.scalars(buf, h, &separateKeys, n)
+			buf = out.scalars(buf, h, &separateKeys, tight.Quota, n, resp.Denied)
 		}
 		if d&XRateLimit != 0 {
-			buf = out.scalars(buf, h, &xRateLimitKeys, n.since(resp.Now))
+			buf = out.scalars(buf, h, &xRateLimitKeys, tight.Quota, n.since(resp.Now), resp.Denied)
 		}
 	}
 	if resp.Denied {
