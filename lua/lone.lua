@@ -29,15 +29,14 @@
 
 -- The takes that are decided here, and their answers; where the run of the next take
 -- begins in ARGV[2], and how many keys or calls of it are decided; and the texts of
--- all keys, false if they were not read. The answers replace the texts, which spares
--- a table.
+-- all keys, false if the general case has to read them. The judged states of a call
+-- and the answers replace the texts, which spares tables.
 local decided, first_answers, run, done, values = 0, '', 1, 0, false
 
 if not ARGV[3] then
   local KEYS, tonumber, limits, takes, last = KEYS, tonumber, ARGV[1], ARGV[2], #ARGV[2]
   local alike, times, index, units, pos, count -- of the run; count is false or the takes of a call
   local known, r, w, burst, cap -- the number of the limit that was read last, and the limit
-  local judged = false -- by turn; made for the first call
   while run <= last do
     if done == 0 then
       alike, times, index, units, pos = unpack('<HHHI4', takes, run)
@@ -49,22 +48,23 @@ if not ARGV[3] then
     values = values or KEYS[2] and call('MGET', spread(KEYS))
     local before, first, final, denied = decided, decided + 1, decided + alike, false
     if count then
-      first, final, judged = 1, 2 * count - 1, judged or { 0, 0, 0, 0 }
+      first, final = 1, 2 * count - 1
     end
     for turn = first, final do
       local i, size, t0, n0, n, t, f, v = turn, nil, nil, nil, 0, time, 0, 2
-      if count then
-        i = before + turn % count + 1
-      else
+      if not count then
         denied = false
+      else
+        local place = turn % count -- from 0
+        i = before + place + 1
+        if turn <= count then
+          index, units = unpack('<HI4', takes, pos + 6 * place)
+        end
       end
       local key = KEYS[i]
       if count and turn > count then
-        size, t0, n0, n, t, f, v, units, known, r, w, burst, cap = spread(judged[turn - count], 1, 13)
+        size, t0, n0, n, t, f, v, units, known, r, w, burst, cap = spread(values[i], 1, 13)
       else
-        if count then
-          index, units = unpack('<HI4', takes, pos + 6 * (turn % count))
-        end
         if index ~= known then
           r, w, burst, cap = unpack('<dddd', limits, 43 * index - 40) -- a bucket has 43 bytes
           known = index
@@ -107,7 +107,7 @@ if not ARGV[3] then
       end
 
       if count and turn < count then
-        judged[turn] = { size, t0, n0, n, t, f, v, units, known, r, w, burst, cap }
+        values[i] = { size, t0, n0, n, t, f, v, units, known, r, w, burst, cap }
       else
         if units > 0 and not denied then
           n, v = n + units, v + 4
@@ -173,4 +173,5 @@ if not ARGV[3] then
       return pack('<d', time) .. first_answers
     end
   end
+  values = not count and values
 end

@@ -82,10 +82,10 @@ func TestLoneTakesAreDecidedAsAllTakes(t *testing.T) {
 		some   int // and some of the last run
 	}{
 		"one take":                     {func() *takesScript { return newTakesScript(1).run(1, 1) }, cases / 3, 0},
-		"takes of one limit":           {func() *takesScript { return newTakesScript(1).run(5, 1) }, cases / 20, cases / 8},
-		"a call of three takes":        {func() *takesScript { return newTakesScript(3).call(1, 3) }, cases / 8, 0},
-		"calls of two takes":           {func() *takesScript { return newTakesScript(2).call(3, 2) }, cases / 20, cases / 8},
-		"takes and calls of all kinds": {anyTakesScript, cases / 10, cases / 16},
+		"takes of one limit":           {func() *takesScript { return newTakesScript(1).run(5, 1) }, cases / 25, cases / 8},
+		"a call of three takes":        {func() *takesScript { return newTakesScript(3).call(1, 3) }, cases / 10, 0},
+		"calls of two takes":           {func() *takesScript { return newTakesScript(2).call(3, 2) }, cases / 40, cases / 8},
+		"takes and calls of all kinds": {anyTakesScript, cases / 20, cases / 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, some := 0, 0
