@@ -80,15 +80,18 @@ func newDenyCache(maxKeys int) *denyCache {
 	return d
 }
 
+// now returns the instant by which denials end.
+func (d *denyCache) now() time.Duration { return time.Since(d.start) }
+
 func (d *denyCache) allow(ctx context.Context, c *call) error {
 	if c.items[0].Op.Settles() {
 		err := d.next.allow(ctx, c)
 		d.forget(c)
 		return err
 	}
-	asked := time.Since(d.start)
+	asked := d.now()
 	var buf [8]uint64
-	settled, denied := d.recall(buf[:0], c, func(_ *item, known *denial) bool {
+	settled, denied := d.recall(asked, buf[:0], c, func(_ *item, known *denial) bool {
 		return asked < known.asked+freshFor && rememberable(c)
 	})
 	if denied {
@@ -116,8 +119,7 @@ func rememberable(c *call) bool {
 // recall answers the call if one of its takes was denied and holds says that the
 // denial still counts. The other items are allowed and Undecided. It appends the
 // number of settlements so far for the key of each item.
-func (d *denyCache) recall(settled []uint64, c *call, holds func(*item, *denial) bool) (counts []uint64, denied bool) {
-	now := time.Since(d.start)
+func (d *denyCache) recall(now time.Duration, settled []uint64, c *call, holds func(*item, *denial) bool) (counts []uint64, denied bool) {
 	for i := range c.items {
 		it := &c.items[i]
 		sh := &d.shards[it.hash%denyShards]
@@ -149,8 +151,7 @@ func (d *denial) denies(it *item) bool {
 
 // decide returns the decision of an item that a denial denies.
 func (d *denial) decide(it *item, now time.Duration) algorithms.Decision {
-	later := step.Item{Limit: it.Limit, Need: it.Need, Answer: d.answer}
-	f := later.Later(d.now + (now - d.answered).Microseconds())
+	f := it.Later(d.answer, d.now+(now-d.answered).Microseconds())
 	return algorithms.Decision{
 		Source: algorithms.Shared, Remaining: f.Remaining,
 		RetryAfter: f.RetryAfter, ResetAfter: f.ResetAfter, UnitAfter: f.UnitAfter,
@@ -159,7 +160,7 @@ func (d *denial) decide(it *item, now time.Duration) algorithms.Decision {
 
 // learn adopts the answers of Redis to a call that was asked at an instant.
 func (d *denyCache) learn(c *call, settled []uint64, asked time.Duration) {
-	answered := time.Since(d.start)
+	answered := d.now()
 	for i := range c.items {
 		it := &c.items[i]
 		if it.Op != step.Take || it.decision.Source != algorithms.Shared {

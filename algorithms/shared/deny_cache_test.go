@@ -259,3 +259,25 @@ func TestDenyCacheNeverDeniesMore(t *testing.T) {
 		}
 	})
 }
+
+func TestRememberedDenialAllocatesNothing(t *testing.T) {
+	for _, limit := range bounded() {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDenied()
+			d.exhaust(t, limit)
+			checks := []algorithms.Check{checkOf("usr=1", limit, 1)}
+			before := d.hits()
+			got := testing.AllocsPerRun(100, func() {
+				if err := d.Allow(context.Background(), checks); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if hits := d.hits() - before; hits != 101 {
+				t.Fatalf("%v: got %d remembered denials, want 101", limit, hits)
+			}
+			if got >= 1 && !raceEnabled { // the race detector makes sync.Pool forget
+				t.Errorf("%v: got %v allocations per denial, want none", limit, got)
+			}
+		})
+	}
+}

@@ -55,7 +55,7 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 		}
 	}
 	if f.denied != nil {
-		if _, denied := f.denied.recall(nil, c, func(it *item, _ *denial) bool { return it.fail == algorithms.FailLocal }); denied {
+		if _, denied := f.denied.recall(f.denied.now(), nil, c, func(it *item, _ *denial) bool { return it.fail == algorithms.FailLocal }); denied {
 			f.stats.local.Add(uint64(len(c.items)))
 			return nil
 		}

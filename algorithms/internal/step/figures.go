@@ -74,8 +74,10 @@ func (r Receipt) less(units int64) Receipt {
 }
 
 // Figures computes the item's figures at now from its answer.
-func (it *Item) Figures(now int64) Figures {
-	a, l, settles := &it.Answer, &it.Limit, it.Op.Settles()
+func (it *Item) Figures(now int64) Figures { return it.figures(&it.Answer, now) }
+
+func (it *Item) figures(a *Answer, now int64) Figures {
+	l, settles := &it.Limit, it.Op.Settles()
 	switch {
 	case it.Refused && settles, it.Dropped:
 		return Figures{Allowed: true, Undecided: true}
@@ -107,14 +109,14 @@ func (it *Item) Figures(now int64) Figures {
 	return f
 }
 
-// Later computes the figures of a denied item at an instant after its answer, as
-// if nothing else had happened to its key.
-func (it *Item) Later(now int64) Figures {
-	if a := &it.Answer; it.Limit.Row.Counted {
+// Later computes the figures of an item that a denial denies, at an instant after the
+// answer a of the denial, as if nothing else had happened to the key.
+func (it *Item) Later(a Answer, now int64) Figures {
+	if it.Limit.Row.Counted {
 		s := it.Limit.At(State{T: a.T, N: a.N, F: a.F}, now)
 		a.T, a.N, a.F = s.T, s.N, s.F
 	}
-	return it.Figures(now)
+	return it.figures(&a, now)
 }
 
 // Left writes the receipt after the item, in place, because a Receipt is large. source is the kind of limiter that
