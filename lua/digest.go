@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "fb8afdff4f2bd5279888a0132a6c6d9134dda9c2"
+const Digest = "cb58eea7de08231c4a98810a20ef324f306d9bd0"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/internal/redistest"
@@ -67,6 +68,18 @@ const nothing = "local decided, first_answers, run, done, values = 0, '', 1, 0, 
 // The takes that lone.lua decides are decided and stored as takes.lua does it.
 func TestLoneTakesAreDecidedAsAllTakes(t *testing.T) {
 	t.Parallel()
+	testLoneTakes(t, redistest.Start(t).Client(), 2000)
+}
+
+// The Lua of miniredis is another program.
+func TestMiniredisDecidesLoneTakesAsAllTakes(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	testLoneTakes(t, client, 200)
+}
+
+func testLoneTakes(t *testing.T, client *redis.Client, cases int) {
 	part, err := os.ReadFile("lone.lua")
 	if err != nil {
 		t.Fatal(err)
@@ -74,18 +87,16 @@ func TestLoneTakesAreDecidedAsAllTakes(t *testing.T) {
 	watched := strings.Replace(lua.Source(), string(part), string(part)+"redis.left(decided, done)\n", 1)
 	without := strings.Replace(lua.Source(), string(part), nothing, 1)
 	script := redis.NewScript(fmt.Sprintf(outcomes, watched, without))
-	client := redistest.Start(t).Client()
-	const cases = 2000
 	for name, test := range map[string]struct {
 		script func() *takesScript
 		all    int // the least cases in which lone.lua decides all takes
 		some   int // and some of the last run
 	}{
 		"one take":                     {func() *takesScript { return newTakesScript(1).run(1, 1) }, cases / 3, 0},
-		"takes of one limit":           {func() *takesScript { return newTakesScript(1).run(5, 1) }, cases / 25, cases / 8},
+		"takes of one limit":           {func() *takesScript { return newTakesScript(1).run(5, 1) }, cases / 50, cases / 8},
 		"a call of three takes":        {func() *takesScript { return newTakesScript(3).call(1, 3) }, cases / 10, 0},
-		"calls of two takes":           {func() *takesScript { return newTakesScript(2).call(3, 2) }, cases / 40, cases / 8},
-		"takes and calls of all kinds": {anyTakesScript, cases / 20, cases / 30},
+		"calls of two takes":           {func() *takesScript { return newTakesScript(2).call(3, 2) }, cases / 100, cases / 8},
+		"takes and calls of all kinds": {anyTakesScript, cases / 30, cases / 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, some := 0, 0

@@ -73,7 +73,7 @@ if takes ~= '' then
           replied = replied + 1
           local v1, n1 = v, n
           if j <= k then
-            v, v1 = 0, v + 5
+            v1, v = v + 5, 0 -- not in the other order: see sliding_window_counter.lua
             if j < k then
               n1 = n - (k - j) * units
             end
