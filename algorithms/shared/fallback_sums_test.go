@@ -138,6 +138,7 @@ func (m *sums) run(plan []sumStep) error {
 		return fmt.Errorf("after 10 s: got %+v, want it closed, and no debts but the %d under way", got, sending)
 	}
 	m.shared.replyAll(nil)
+	time.Sleep(2 * handBackEvery) // what came to be owed beside a late hand-back follows it
 	if got := m.stats(); got.Owed != 0 {
 		return fmt.Errorf("after all replies: got %+v, want nothing owed", got)
 	}
