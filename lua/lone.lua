@@ -16,7 +16,9 @@
 --
 -- MGET reports a key of another type as missing. So the first take of a call writes
 -- a missing key with NX. If that fails, the general case asks for the error. GET
--- tells of the call's other missing keys, and of a missing key that is not charged.
+-- tells of the call's other missing keys, and of a missing key that is not charged. If
+-- Redis has no memory left, it refuses a first write with NX also where the key has
+-- another type. Then the script fails, where takes.lua would fail the call alone.
 --
 -- token_bucket.lua derives how units drain. state.lua has the forms of a state, its
 -- TTL, and when INCRBY may write it. prelude.lua has the arguments and the reply.
@@ -139,7 +141,7 @@ if not ARGV[3] then
               break
             end
           end
-        elseif values and not size and pcall('GET', key) then
+        elseif values and not size and (not count or turn == count) and pcall('GET', key) then
           break
         end
 

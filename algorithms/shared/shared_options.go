@@ -34,7 +34,7 @@ type Options struct {
 	Now func() time.Time
 
 	// InFlight is the most batches under way at once, of a Cluster to each master. 0 means four fifths of the
-	// client's pool, or 4 if the client does not show its pool.
+	// client's pool, or 4 if the client does not show its pool. For limiters that share a client, set parts of that.
 	InFlight int
 
 	// Instances is how many instances share Redis until Redis can report it; 0 means one. A changed number counts

@@ -24,7 +24,7 @@ var (
 )
 
 const (
-	batchSize   = 48  // of takes that come together; the limiter sends at most 64
+	batchSize   = 48  // of takes that come together; the limiter sends at most 48
 	callsSize   = 16  // of calls with several checks
 	batchRounds = 16  // of each cell
 	loneRounds  = 300 // of each cell with batches of one call
