@@ -21,7 +21,7 @@ const (
 	whyThreePolicies = "Redis executes about 37 000 instructions more for each further policy: half of them are the commands MGET, PTTL and INCRBY. " +
 		"Tried and kept: calls are decided before the script makes tables and functions, one turn that judges and charges the first take, judged states in the table of texts, " +
 		"limits sent once per batch, one buffer for all keys, prepared header values. Not taken: a TTL that follows from the state would spare PTTL, but a changed limit could lose units."
-	whyHold = "The script reads a log whose entries have different costs entry by entry, from the nearer end: at the worst, half of the log. Tried and kept: " +
+	whyHold = "A batch holds 48 takes, and a take of another limit or algorithm than its neighbours takes 10 to 15 µs. The script reads a log whose entries have different costs entry by entry, from the nearer end: at the worst, half of the log. Tried and kept: " +
 		"reading in blocks, from the nearer end, one LTRIM after a search, less weight in a batch."
 	whyMemory = "A sixth of the time is the clock, a tenth the hash of the key, and a quarter the look-up, most of it cache misses of its chain, block and record. Tried and kept: records of 96 bytes, " +
 		"a table that grows by a chain at a time, a path for one take, buckets without interface calls, the state in the record itself, names compared by their hash first, and names that are never copied. " +
