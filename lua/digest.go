@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "2d89a800814316f25e7bfea60116e58e97e8fec4"
+const Digest = "ca321cc407a56ced30847303ff86f472e6291cd3"
