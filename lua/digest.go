@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "ca321cc407a56ced30847303ff86f472e6291cd3"
+const Digest = "8db53aa37ec3ee3ce7d3a34c1dcc3dc9d6976ae0"

@@ -5,9 +5,9 @@
 --
 -- takes.lua would give the same result. Only usual states are decided here:
 -- there is no key, or its units drain. At the first other state, the general case
--- goes on with that take, or with its call. Nothing of that call is written before.
--- Other states do not parse, lie ahead of the clock, hold more than the cap, or have
--- drained for more parts than doubles hold.
+-- goes on with that take, or with its call. Until then the script has written nothing
+-- of that call. Other states do not parse, lie ahead of the clock, hold more than the
+-- cap, or have drained for more parts than doubles hold.
 --
 -- A call is charged if none of its takes is denied. Its first turns judge all takes
 -- except the first, and keep their states. The next turn judges the first take and

@@ -23,7 +23,7 @@ type script struct {
 	keyText []byte       // of all keys
 	index   map[string]uint16
 	limits  []step.Limit // distinct
-	mixed   bool         // not all limits are buckets
+	general bool         // a limit is no bucket: the general case of the script decides
 	packed  []byte       // limits
 	takes   []byte
 	checks  []byte
@@ -227,7 +227,7 @@ func (s *script) limitIndex(it *item) uint16 {
 		return uint16(i + 1)
 	}
 	s.limits = append(s.limits, *l)
-	s.mixed = s.mixed || !l.Bucket()
+	s.general = s.general || !l.Bucket()
 	s.packed = append(s.packed, l.Row.Tag...)
 	for _, v := range [...]int64{l.R, l.W, l.Burst, l.Cap, l.Window} {
 		s.packed = appendDouble(s.packed, v)

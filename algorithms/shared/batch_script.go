@@ -50,7 +50,7 @@ func (b *batch) command(s *script, name string) {
 		s.args = append(s.args, &s.keys[i])
 	}
 	s.args = append(s.args, s.packed, s.takes)
-	if s.now > 0 || len(s.checks) > 0 || s.mixed {
+	if s.now > 0 || len(s.checks) > 0 || s.general {
 		s.args = append(s.args, &s.nowText)
 	}
 	if len(s.checks) > 0 {

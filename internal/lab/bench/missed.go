@@ -31,6 +31,6 @@ const (
 	whyMiddleware = "Memory takes a quarter of it, header fields a fifth, the key a seventh, and the copy of the request a tenth: only WithContext gives a request another context. " +
 		"Tried and kept: a verdict that is lent from a pool until a handler asks for it, ready texts of numbers that repeat, keys without fmt."
 	whyMemoryPolicies = "Each further policy is a key, a look-up and a state of its own, and its verdict. The fields, the copy of the request and the calls between stages are shared."
-	whyDenial         = "A denial takes the path of an admitted request, and then writes four more header fields and a body. Its figures are computed for the instant, so that they are as exact as Redis's. It took 0.69 to 1.6 µs, depending on the machine. " +
+	whyDenial         = "A denial takes the path of an admitted request, and then writes four more header fields and a body. The limiter computes its figures for the instant, so they are as exact as Redis's. It took 0.69 to 1.6 µs, depending on the machine. " +
 		"Tried and kept: prepared bodies, one allocation for three header values, one lookup of the remembered denial, no context for a denied request."
 )
