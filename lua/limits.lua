@@ -14,7 +14,7 @@ do
   while pos <= size do
     local tag, r, w, burst, cap, window, more
     tag, r, w, burst, cap, window, more, pos = unpack('<c2dddddB', packed, pos)
-    local l = { tag = tag, r = r, w = w, burst = burst, cap = cap, window = window, step = false, spare = 0 }
+    local l = { tag = tag, r = r, w = w, burst = burst, cap = cap, window = window, step = false, spare = 1 }
     if more > 0 then
       l.further = {}
       for i = 1, more do

@@ -25,9 +25,9 @@
 --
 -- Example: 100 per minute is r = 1 per w = 600 000. The key holds t0 = now -
 -- 500 000 and n0 = 7 in the short form. No unit has drained, so t = t0, and a take
--- makes n = 8. Then full_at is now - 500 000 + 8 * 600 000. If the key lives for
--- another 4.302 s, INCRBY adds n - n0 = 1. Otherwise PSETEX stores the state for
--- 14.302 s, with the spare time of ten seconds.
+-- makes n = 8. Then full_at is now - 500 000 + 8 * 600 000, in 4.3 s. With n0 the
+-- bucket was full in 3.7 s. If no span ends between the two, INCRBY adds n - n0 = 1.
+-- Otherwise PSETEX stores the state until the end of the span of full_at, and longer.
 
 -- The takes that are decided here, and their answers; where the run of the next take
 -- begins in ARGV[2], and how many keys or calls of it are decided; and the texts of
@@ -78,10 +78,10 @@ if not ARGV[3] then
         if text then
           size = #text -- 0 of an error, which is a table
           local f0 = 0
-          if size == 19 then
-            local x, y, z = byte(text, 17, 19)
+          if size == 19 or size == 20 and byte(text) == 45 then
+            local x, y, z = byte(text, -3, -1)
             if x >= 48 and x <= 57 and y >= 48 and y <= 57 and z >= 48 and z <= 57 then
-              t0, n0 = tonumber(sub(text, 1, 16)), x * 100 + y * 10 + z - 5328
+              t0, n0 = tonumber(sub(text, -19, -4)), x * 100 + y * 10 + z - 5328
             end
           elseif size > 0 and size <= 40 then
             t0, n0, f0 = string.match(text, '^(%d+):(%d+):(%d+)$')
@@ -113,25 +113,28 @@ if not ARGV[3] then
       else
         if units > 0 and not denied then
           n, v = n + units, v + 4
-          local full_at, spare, added = t + (n * w + f) / r, 0, false
-          local left = (full_at - time) / 1000 + 2
+          local full_at, added = t + (n * w + f) / r, false
+          local left, short = full_at - time, '-%d%03d'
           if size then
-            spare = burst * w / r
+            local spare = burst * w / r
             if spare > 10000000 then
               spare = 10000000
             end
-            added = size == 19 and n <= 999 and f == 0 and full_at - t0 - n0 * w / r <= spare
-              and call('PTTL', key) >= left
-              and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
+            if size == 19 and n <= 999 and f == 0 then
+              local full0 = t0 + n0 * w / r
+              added = full_at < full0 - full0 % spare + spare
+                and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
+            end
+            left, short = left - full_at % spare + spare + time % spare, '%d%03d'
           end
           if not added then
-            left = left + spare / 1000
+            left = left / 1000 + 2
             if left > 3153600000000 then
               left = 3153600000000
             end
             local state
             if n <= 999 and f == 0 and t >= 1e15 then
-              state = format('%d%03d', t, n)
+              state = format(short, t, n)
             else
               state = format('%d:%d:%d', t, n, f)
             end

@@ -16,12 +16,12 @@ import (
 	"github.com/penstock-go/penstock/lua"
 )
 
-// Both scripts see the same server: keys, their TTLs and the clock. outcome returns the reply, what was written, and
+// Both scripts see the same server: keys and the clock. outcome returns the reply, what was written, and
 // what lone.lua left: how many takes it decided, and how many keys or calls of the last run are among them.
 const outcomes = `
-local clock, texts, ttls = { ARGV[3], ARGV[4] }, {}, {}
+local clock, texts = { ARGV[3], ARGV[4] }, {}
 for i = 1, #KEYS do
-  texts[KEYS[i]], ttls[KEYS[i]] = ARGV[3 + 2 * i], tonumber(ARGV[4 + 2 * i])
+  texts[KEYS[i]] = ARGV[4 + i]
 end
 local function outcome(script)
   local written, decided, done = {}, -1, -1
@@ -41,8 +41,6 @@ local function outcome(script)
         values[i] = text ~= 'list' and text ~= '' and text
       end
       return values
-    elseif name == 'PTTL' then
-      return ttls[key]
     elseif name == 'INCRBY' then
       if not string.find(text, '^%%d+$') then
         return { err = 'ERR value is not an integer or out of range' }
@@ -130,7 +128,7 @@ type takesScript struct {
 	limits []bucketTerms
 	takes  []byte
 	keys   []string
-	states []any // a text and a TTL per key
+	states []any // a text per key
 }
 
 type bucketTerms struct{ r, w, burst int64 }
@@ -204,9 +202,8 @@ func (s *takesScript) header(values ...int) {
 }
 
 func (s *takesScript) key(limit int) {
-	text, ttl := s.limits[limit].someState(s.now)
 	s.keys = append(s.keys, fmt.Sprint("key", len(s.keys)))
-	s.states = append(s.states, text, ttl)
+	s.states = append(s.states, s.limits[limit].someState(s.now))
 }
 
 func (s *takesScript) args() []any {
@@ -229,8 +226,8 @@ func (l *bucketTerms) someUnits() int64 {
 	return rand.Int64N(1 + min(3, l.burst))
 }
 
-// someState returns the text and the TTL of a key.
-func (l *bucketTerms) someState(now int64) (text string, ttl int64) {
+// someState returns the text of a key.
+func (l *bucketTerms) someState(now int64) (text string) {
 	r, w, burst := l.r, l.w, l.burst
 	n, f := rand.Int64N(burst+2), rand.Int64N(2)*rand.Int64N(r)
 	if burst > 1000 && rand.IntN(2) == 0 {
@@ -239,7 +236,7 @@ func (l *bucketTerms) someState(now int64) (text string, ttl int64) {
 	ago := min(rand.Int64N(1+2*(n+1)*(w/r+1))>>rand.IntN(20), now/2)
 	text = fmt.Sprintf("%d:%d:%d", now-ago, n, f)
 	if f == 0 && n <= 999 {
-		text = fmt.Sprintf("%d%03d", now-ago, n)
+		text = fmt.Sprintf("%s%d%03d", []string{"", "-"}[rand.IntN(2)], now-ago, n)
 	}
 	switch rand.IntN(16) {
 	case 0:
@@ -262,8 +259,7 @@ func (l *bucketTerms) someState(now int64) (text string, ttl int64) {
 	case 6:
 		text = "list"
 	}
-	ttl = []int64{rand.Int64N(20_000), 0, (n+1)*(w/r)/1000 - 5, (n+3)*(w/r)/1000 + 5}[rand.IntN(4)]
-	return text, ttl
+	return text
 }
 
 // below returns a number from 1 with at most so many digits. Each number of digits is equally likely.

@@ -1,8 +1,8 @@
 // Package lua holds the Redis script that decides: one step per algorithm, each
 // the twin of the Go file of the same name, and the loop that runs them.
 //
-// The script needs the commands DEL, GET, INCRBY, MGET, PSETEX, PTTL, SET and
-// TIME. Sliding window logs also need LINDEX, LLEN, LRANGE, LREM, LSET, LTRIM,
+// The script needs the commands DEL, GET, INCRBY, MGET, PSETEX, SET and TIME.
+// Sliding window logs also need LINDEX, LLEN, LRANGE, LREM, LSET, LTRIM,
 // PEXPIRE and RPUSH. Concurrent requests also need PEXPIRE, ZADD, ZCARD,
 // ZRANGE, ZRANGEBYSCORE, ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE and ZSCORE.
 //

@@ -44,6 +44,7 @@ if settles then
     if op == RESET then
       call('DEL', key)
       N[k], T[k], F[k], stored[k], unsaved[k] = 0, now, 0, false, false
+      texts[k], T0[k] = false, false -- a later settlement makes a new key
     elseif op == GRANT then
       if T[k] > now + 100000 then
         current(k, l)

@@ -3,7 +3,8 @@
 --
 -- The short form is one integer, t * 1000 + n, of 19 digits: t has 16 digits
 -- from 2001 to 2286, and n at most 3. Redis holds it in 8 bytes, and INCRBY can
--- change it. Every other state has the form t:n:f.
+-- change it. Its sign says how long the key lives, as save explains. Every other
+-- state has the form t:n:f.
 --
 -- Example: 7 units at t = 1763729430000000 are stored as 1763729430000000007.
 -- One unit drains, which moves t on by 500 000 µs, and a take adds 2. That adds
@@ -39,18 +40,18 @@
 --   load(key) returns n, t, f, and whether a state is stored; or nil and the text
 --             of an error. By default it reads a string.
 --
--- The field told_apart says that takes have ids. The field spare says that save
--- may leave the key's TTL alone.
+-- The field told_apart says that takes have ids. The field spare says that the
+-- key lives longer than its state matters.
 
 -- decode returns nil if the text does not parse. In the short form it only
--- tests that the first 16 characters are a number of 16 digits before the
+-- tests that the 16 characters before n are a number of 16 digits before the
 -- point: there is no room for a fraction. Searching them for a character that
 -- is not a digit takes twice as long. '0' is byte 48, so the bytes of n's three
--- digits carry 48 * 100 + 48 * 10 + 48 = 5328 too much.
+-- digits carry 48 * 100 + 48 * 10 + 48 = 5328 too much. '-' is byte 45.
 local function decode(text)
   local size = #text
-  if size == 19 then
-    local t, x, y, z = tonumber(sub(text, 1, 16)), byte(text, 17, 19)
+  if size == 19 or size == 20 and byte(text) == 45 then
+    local t, x, y, z = tonumber(sub(text, -19, -4)), byte(text, -3, -1)
     if t and t >= 1e15 and t < 1e16 and x >= 48 and x <= 57 and y >= 48 and y <= 57 and z >= 48 and z <= 57 then
       return t, x * 100 + y * 10 + z - 5328, 0
     end
@@ -68,8 +69,8 @@ end
 -- A TTL is 2 ms longer than a state matters: format may cut off almost one, and
 -- Redis may count from almost one before now. Redis deletes a key whose TTL is 0.
 -- Callers' clocks may differ from each other and from the server's, so with them
--- a TTL has the tolerance in addition, and is a minute at least. No TTL is longer
--- than 100 years of 365 days, which is 3 153 600 000 000 ms.
+-- a TTL has the tolerance in addition, and is a minute at least when it is set.
+-- No TTL is longer than 100 years of 365 days, which is 3 153 600 000 000 ms.
 local slack, least = 2, 2
 if callers_clock then
   slack, least = 102, 60000
@@ -80,40 +81,50 @@ end
 -- none was. If none was, save returns the error of a key of another type, which
 -- it leaves alone.
 --
--- A key of a bucket that is used again lives longer than its state matters, by
--- the spare time of the limit: the time in which a full burst drains, at most ten
--- seconds. While such a key lives long enough, a write leaves its TTL alone and
--- adds the difference to its integer. That costs half of a SET with PX. A charge
--- that takes longer to drain than the spare time outlives the key, so save does
--- not ask for the TTL then.
+-- Most writes leave the TTL alone, and add the difference to the integer. That
+-- costs a third of a SET with PX. It requires that the key lives long enough,
+-- which the state itself tells. Time is divided into spans, and
+--
+--   a key with a positive integer lives to the end of the span of its full_at.
+--
+-- So a new state may be added if it is full within the span of the old one. A span
+-- is the spare time of the limit: a bucket's time to drain, at most ten seconds; of
+-- windows 1 µs, because full_at is their end. A negative integer says nothing of
+-- the TTL. A new key of a bucket has one, so that a key that is used once does not
+-- outlive its state. Many keys would expire at once, when a span ends. So a key
+-- lives longer by the time for which the present span has lasted.
+--
+-- Example: 100 per minute has spans of 10 s. At 4 s a third unit is in use, and
+-- the bucket is full at 5.8 s. SET lets the key live until the end of the span, at
+-- 10 s, and 4 s longer. Then a take adds to the integer if the bucket is full
+-- before 10 s.
+--
+-- After a change of the limit, the old state has another full_at than when it was
+-- written. So the key may expire when the old limit would be full.
 --
 -- The difference must be exact in doubles: (t - t0) * 1000 stays below 2^53 for
 -- a t - t0 of up to 1e12. INCRBY refuses a text that is not an integer to
 -- Redis.
 local function save(key, text, t0, n0, n, t, f, full_at, l)
-  local ms
+  local short, ms = '-%d%03d', nil
   if full_at then
-    local left, spare = (full_at - now) / 1000 + slack, l.spare
-    if t0 and spare > 0 then
-      if
-        full_at - t0 - n0 * l.w / l.r <= spare and f == 0 and n <= 999 and #text == 19 and t >= t0 and t - t0 <= 1e12
-        and call('PTTL', key) >= (left < least and least or left)
-        and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
-      then
-        return
+    local spare, left = l.spare, full_at - now
+    if text or spare == 1 then
+      if t0 and #text == 19 and f == 0 and n <= 999 and t >= t0 and t - t0 <= 1e12 then
+        local full0 = l.step.full_at(n0, t0, 0, l)
+        if full_at < full0 - full0 % spare + spare
+          and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
+        then
+          return
+        end
       end
-      left = left + spare / 1000
+      short, left = '%d%03d', left - full_at % spare + spare + now % spare
     end
-    if left < least then
-      left = least
-    elseif left > 3153600000000 then
-      left = 3153600000000
-    end
-    ms = format('%d', left)
+    ms = format('%d', max(least, min(left / 1000 + slack, 3153600000000)))
   end
   local state
   if f == 0 and n <= 999 and t >= 1e15 then
-    state = format('%d%03d', t, n)
+    state = format(short, t, n)
   else
     state = format('%d:%d:%d', t, n, f)
   end

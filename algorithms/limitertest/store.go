@@ -3,6 +3,7 @@
 package limitertest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,12 @@ type storage struct {
 
 // A planted value is one that no limiter wrote, and why it deserves a test.
 type planted struct{ raw, why string }
+
+// expires reports whether the value is a positive integer of 19 digits. It says that its key expires, although Plant
+// gives it no expiry.
+func (p planted) expires() bool {
+	return len(p.raw) == 19 && strings.Trim(p.raw, "0123456789") == ""
+}
 
 var texts = &storage{
 	kind:    "string",

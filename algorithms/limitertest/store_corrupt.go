@@ -117,6 +117,9 @@ func (w *world) bears(l algorithms.Limit, p planted, at int64, ops ...algorithms
 			l, p.raw, p.why, at, show(d))
 		return
 	}
+	if p.expires() {
+		return
+	}
 	// Earlier checks may have made the key live for long.
 	w.expires(c, d, injected, algorithms.Decision{ResetAfter: century})
 }
@@ -163,6 +166,9 @@ func (w *world) hammer(l algorithms.Limit, p planted) {
 // lives wants a key that expires.
 func (w *world) lives(l algorithms.Limit, p planted) {
 	w.Helper()
+	if p.expires() {
+		return
+	}
 	if w.s.Store.TTL(w, w.on("", l, 1)) <= 0 {
 		w.errorf("%v over %.60q (%s): got a key that does not expire after a charge", l, p.raw, p.why)
 	}

@@ -54,6 +54,7 @@ var garbageTexts = []planted{
 
 var lyingTexts = []planted{
 	{"1763729430000000007", "the truth, for comparison"},
+	{"-1763729430000000007", "the truth of a new key"},
 	{"1763729430000000:7:0", "the truth in the longer form"},
 	{"9999999999999999999", "the greatest short state: far in the future"},
 	{"0000000000000000999", "an instant of 0"},

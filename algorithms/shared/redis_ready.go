@@ -93,7 +93,7 @@ func (r *redisLayer) decideProbes(ctx context.Context) error {
 // scriptCommands are the commands of the script, which package lua lists. With
 // these arguments they store nothing: most of them fail, because KEY holds a
 // string.
-const scriptCommands = `time; set KEY 0 px 1000; psetex KEY 1000 0; get KEY; mget KEY; incrby KEY 0; pttl KEY; pexpire KEY 1000;
+const scriptCommands = `time; set KEY 0 px 1000; psetex KEY 1000 0; get KEY; mget KEY; incrby KEY 0; pexpire KEY 1000;
 	lindex KEY 0; llen KEY; lrange KEY 0 0; lrem KEY 0 0; lset KEY 0 0; ltrim KEY 0 0; rpush KEY 0;
 	zadd KEY 0 0; zcard KEY; zrange KEY 0 0; zrangebyscore KEY 0 0; zrem KEY 0;
 	zremrangebyrank KEY 0 0; zremrangebyscore KEY 0 0; zscore KEY 0; del KEY`

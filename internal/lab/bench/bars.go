@@ -101,8 +101,8 @@ func (r *report) firmMisses() (missed []string) {
 }
 
 // sides returns the texts of a row: our median, the median and the name of the best
-// other contestant, and the median ratio.
-func (m *measure) sides(results [][]sample, b bar) (ours, theirs, ratio string) {
+// other contestant, and the median ratio to it.
+func (m *measure) sides(results [][]sample, b bar) (ours, theirs, quotient string) {
 	i := m.index(b.whose())
 	if b.worst {
 		i = m.worst(results, b)
@@ -114,35 +114,43 @@ func (m *measure) sides(results [][]sample, b bar) (ours, theirs, ratio string) 
 	if b.against == nil {
 		return ours, "", ""
 	}
-	best := slices.MinFunc(b.against, func(x, y string) int {
-		order := cmp.Compare(medianOf(results[m.index(x)], b.figure), medianOf(results[m.index(y)], b.figure))
-		if b.figure.more {
-			return -order
-		}
-		return order
-	})
+	best, ratio := m.best(results, b)
 	theirs = b.figure.format(medianOf(results[m.index(best)], b.figure)) + ", " + best
-	return ours, theirs, fmt.Sprintf("%.2f", m.value(results, b))
+	return ours, theirs, fmt.Sprintf("%.2f", ratio)
 }
 
 // value returns the number that a bar judges. It is the median of the figure over
-// the rounds. If the bar compares contestants, it is the median of the ratio to the
-// best of them in the same round.
+// the rounds. If the bar compares contestants, it is the ratio to the best of them.
 func (m *measure) value(results [][]sample, b bar) float64 {
-	if b.worst {
+	switch {
+	case b.worst:
 		return medianOf(results[m.worst(results, b)], b.figure)
+	case b.against == nil:
+		return medianOf(results[m.index(b.whose())], b.figure)
 	}
-	var values []float64
-	for n, ours := range results[m.index(b.whose())] {
-		v, ok := ours[b.figure]
-		if b.against != nil {
-			v /= m.best(results, b, n)
+	_, ratio := m.best(results, b)
+	return ratio
+}
+
+// best returns the best of the contestants with which a bar compares, and the ratio to
+// it: the median of the ratios of each round. One contestant is the best of all rounds.
+// The best of each round is often another one, by chance. If six equal peers vary
+// by a tenth, the best of each round is an eighth better than any of them.
+func (m *measure) best(results [][]sample, b bar) (name string, ratio float64) {
+	for i, against := range b.against {
+		var ratios []float64
+		for n, theirs := range results[m.index(against)] {
+			v, ok := results[m.index(b.whose())][n][b.figure]
+			w, has := theirs[b.figure]
+			if ok && has {
+				ratios = append(ratios, v/w)
+			}
 		}
-		if ok {
-			values = append(values, v)
+		if r := median(ratios); i == 0 || math.IsNaN(ratio) || b.excess(r) > b.excess(ratio) {
+			name, ratio = against, r
 		}
 	}
-	return median(values)
+	return name, ratio
 }
 
 // worst returns the index of the contestant with the largest figure.
@@ -154,22 +162,6 @@ func (m *measure) worst(results [][]sample, b bar) int {
 		}
 	}
 	return worst
-}
-
-func (m *measure) best(results [][]sample, b bar, n int) float64 {
-	var values []float64
-	for _, name := range b.against {
-		if v, ok := results[m.index(name)][n][b.figure]; ok {
-			values = append(values, v)
-		}
-	}
-	if values == nil {
-		return math.NaN()
-	}
-	if b.figure.more {
-		return slices.Max(values)
-	}
-	return slices.Min(values)
 }
 
 func (m *measure) index(name string) int {
