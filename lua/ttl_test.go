@@ -103,7 +103,7 @@ func livesScripts(t *testing.T) map[string]*redis.Script {
 	}
 }
 
-// lives takes units one by one, after pauses of up to so many µs, most of which are short.
+// lives takes units one by one, after pauses of up to so many µs, mostly short ones.
 func (l bucketTerms) lives(t *testing.T, client *redis.Client, script *redis.Script, pause int64) (added, written int64, err error) {
 	s := &takesScript{limits: []bucketTerms{l}}
 	s.header(1, 1, 1)
