@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "0503f8ae72edeef064ceafaffa5d61b17ac12c7e"
+const Digest = "a3ff67b78cb74b92cfd26360c4f4277b1abc8fcf"

@@ -113,21 +113,20 @@ if not ARGV[3] then
       else
         if units > 0 and not denied then
           n, v = n + units, v + 4
-          local full_at, added = t + (n * w + f) / r, false
-          local left, short = full_at - time, '-%d%03d'
-          if size then
-            local spare = burst * w / r
-            if spare > 10000000 then
-              spare = 10000000
-            end
-            if size == 19 and n <= 999 and f == 0 then
-              local full0 = t0 + n0 * w / r
-              added = full_at < full0 - full0 % spare + spare
-                and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
-            end
-            left, short = left - full_at % spare + spare + time % spare, '%d%03d'
+          local full_at, spare, added = t + (n * w + f) / r, burst * w / r, false
+          if spare > 10000000 then
+            spare = 10000000
+          end
+          if size == 19 and n <= 999 and f == 0 then
+            local full0 = t0 + n0 * w / r
+            added = full_at < full0 - full0 % spare + spare
+              and type(pcall('INCRBY', key, format('%d', (t - t0) * 1000 + n - n0))) == 'number'
           end
           if not added then
+            local left, short = full_at - time, '-%d%03d'
+            if size then
+              left, short = left - full_at % spare + spare + time % spare, '%d%03d'
+            end
             left = left / 1000 + 2
             if left > 3153600000000 then
               left = 3153600000000

@@ -30,7 +30,7 @@ var bareMeasures = []measure{{
 		callers: 256, keys: 10_000, quota: quota{100, time.Minute},
 		lasts: second / 4, warmUp: second / 40, sampled: true, onServer: true,
 	},
-	phases:  3,
+	times:   3,
 	figures: []figure{serverCPU, checksPerSecond, p50, p99, checksPerScript},
 	contestants: []contestant{
 		{us, phased(fromRedis)},

@@ -14,6 +14,13 @@ import (
 
 var callerCounts = []int{1, 2, 4, 8, 16, 64, 256, 1024}
 
+const (
+	// closeTimes is how many rounds take the place of one where contestants differ by less than rounds do.
+	closeTimes = 3
+
+	fewCallers = 16 // a network hides most of what a limiter does
+)
+
 // quickCallers is the only point of the curves in a quick run.
 const quickCallers = 64
 
@@ -27,6 +34,10 @@ func curve() (points []measure) {
 			if len(bars) == 0 && !n.plotted() {
 				continue
 			}
+			times := 1
+			if callers <= fewCallers {
+				times = closeTimes
+			}
 			points = append(points, measure{
 				name:  fmt.Sprintf("curve-%s-%d", n.name, callers),
 				title: fmt.Sprintf("%s, %s", n.title(), plural(callers, "caller")),
@@ -37,6 +48,7 @@ func curve() (points []measure) {
 				figures:     judgedOn(n),
 				contestants: onRedisAll(),
 				curve:       true,
+				times:       times,
 				long:        callers != quickCallers,
 				bars:        bars,
 			})

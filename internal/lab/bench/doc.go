@@ -24,7 +24,8 @@
 //
 // The contestants of a measure take turns, round after round, so that a slow
 // machine slows all of them down. What counts is the ratio of two contestants in
-// the same round. The table has the median over the rounds. Absolute figures
+// the same round. The table has the median over the rounds: five, or fifteen where
+// contestants differ by less than rounds do. Absolute figures
 // depend on the machine and its other work, so the head of the report has the
 // load average.
 //

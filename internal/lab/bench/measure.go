@@ -20,7 +20,7 @@ type measure struct {
 	figures     []figure
 	contestants []contestant
 	once        bool // the figures hardly vary: one round does
-	phases      int  // so many short rounds instead of each round; 0: one
+	times       int  // so many rounds instead of each round; 0: one
 	long        bool // a quick run leaves it out
 	curve       bool // it is a point of a curve, which has tables of its own
 	bars        []bar
@@ -135,7 +135,7 @@ func (m *measure) run(ctx context.Context, s *stage, rounds int) ([][]sample, er
 	if m.once {
 		rounds = 1
 	}
-	rounds *= max(1, m.phases)
+	rounds *= max(1, m.times)
 	results := make([][]sample, len(steps))
 	for n := range rounds {
 		for j := range steps {

@@ -94,6 +94,7 @@ var memoryMeasures = []measure{{
 	name:    "memory",
 	title:   "Memory, token bucket, one goroutine, 10 000 keys",
 	plan:    plan{callers: 1, keys: 10_000, quota: perSecond, lasts: instant},
+	times:   closeTimes,
 	figures: []figure{perCheck, allocations},
 	contestants: []contestant{
 		{us, loaded(inMemory)},
@@ -152,6 +153,7 @@ var httpMeasures = []measure{{
 	name:    "middleware",
 	title:   "Middleware on Memory, by IP, the same headers, 10 000 addresses",
 	plan:    plan{callers: 1, keys: 10_000, quota: perSecond, lasts: instant, key: address},
+	times:   closeTimes,
 	figures: []figure{perCheck, allocations, bytesPerCheck},
 	contestants: []contestant{
 		{us, loaded(penstockMemoryHTTP(ratelimit.Options{Headers: headers.XRateLimit}))},
@@ -170,6 +172,7 @@ var httpMeasures = []measure{{
 	name:    "middleware-policies",
 	title:   "Middleware on Memory, a request with one or three policies, 10 000 addresses",
 	plan:    plan{callers: 1, keys: 10_000, quota: perSecond, lasts: instant, key: address},
+	times:   closeTimes,
 	figures: []figure{perCheck, allocations, bytesPerCheck},
 	contestants: []contestant{
 		{"one policy", loaded(penstockPoliciesHTTP(1))},

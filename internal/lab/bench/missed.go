@@ -3,9 +3,9 @@ package main
 // The reasons why bars are missed, by profiles, and the remedies that were tried. If
 // a run misses a bar, its report quotes the reason.
 const (
-	whyServerCPU = "A key costs about 2 µs within a batch: 0.3 to read it, 0.8 for PTTL and INCRBY, which most takes need instead of SET with PX (1.2), " +
+	whyServerCPU = "A key costs about 1.7 µs within a batch: 0.3 to read it, 0.5 for INCRBY, which most takes need instead of SET with PX (1.2), " +
 		"0.3 to decode it, and 0.2 for its answer. The rest is Lua's interpreter and the key's share of the round trip. Tried and kept: one MGET instead of a GET per key, " +
-		"one entry per key and tally, states that Redis stores as integers, a TTL with a spare part, reading states without patterns. " +
+		"one entry per key and tally, states that Redis stores as integers, a TTL that follows from the state, reading states without patterns. " +
 		"Tried and not better: PXAT, KEEPTTL with a PEXPIRE, the whole number parsed at once. Not taken: GETEX, because every key would then stay for a whole burst's time."
 	whyAlone = "The script costs Redis less than the bare script. The caller sends its batch itself, in 89 functions: they validate the check, look for a remembered " +
 		"denial, ask the circuit, pack the script, start a timer for the deadline, and compute the figures."
@@ -18,9 +18,9 @@ const (
 	whyCrowd         = "Eight processes send eight times as many batches, each with an eighth of the callers. The fixed cost of a batch, which is its system calls and the start of its script, is spread over fewer checks."
 	whyZipf          = "Only keys that one process takes more often than lease.Options.HotAt (500 per second) are leased. The callers are a closed loop: each of them soon draws a key that is not hot, and waits for Redis. With HotAt 50 and 10 the median was 2 µs, and the throughput the same: two cores serve Redis and four processes."
 	whyZipfBelow     = "Units on lease in one process are not spent where another process denies in the same window."
-	whyThreePolicies = "Redis executes about 37 000 instructions more for each further policy: half of them are the commands MGET, PTTL and INCRBY. " +
+	whyThreePolicies = "Redis executes about 33 000 instructions more for each further policy: a third of them are the commands MGET and INCRBY, and a third is Lua's interpreter. " +
 		"Tried and kept: calls are decided before the script makes tables and functions, one turn that judges and charges the first take, judged states in the table of texts, " +
-		"limits sent once per batch, one buffer for all keys, prepared header values. Not taken: a TTL that follows from the state would spare PTTL, but a changed limit could lose units."
+		"limits sent once per batch, one buffer for all keys, a TTL that follows from the state, prepared header values."
 	whyHold = "A batch holds 48 takes, and a take of another limit or algorithm than its neighbours takes 10 to 15 µs. The script reads a log whose entries have different costs entry by entry, from the nearer end: at the worst, half of the log. Tried and kept: " +
 		"reading in blocks, from the nearer end, one LTRIM after a search, less weight in a batch."
 	whyMemory = "A sixth of the time is the clock, a tenth the hash of the key, and a quarter the look-up, most of it cache misses of its chain, block and record. Tried and kept: records of 96 bytes, " +

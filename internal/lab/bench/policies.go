@@ -15,6 +15,7 @@ var policyMeasures = []measure{{
 		callers: 1, keys: 1_000, quota: perSecond, key: address,
 		lasts: second / 2, sampled: true, onServer: true,
 	},
+	times:   closeTimes,
 	figures: []figure{checksPerSecond, p50, p99, serverCPU, allocations},
 	contestants: []contestant{
 		{"one policy", loaded(penstockRedisHTTP(1))},
