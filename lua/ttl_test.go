@@ -72,9 +72,23 @@ func TestKeysLiveUntilTheyAreFull(t *testing.T) {
 			for l.burst < 10 {
 				l.burst *= 10
 			}
-			if _, _, err := l.lives(t, client, script, 2*(l.w/l.r+1)); err != nil {
+			if _, _, err := l.paused(t, client, script, 2*(l.w/l.r+1)); err != nil {
 				t.Fatalf("%s of %+v: %v", name, l, err)
 			}
+		}
+	}
+}
+
+// A state that is full at the end of a span belongs to the next span.
+func TestKeysThatAreFullWhenASpanEnds(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	for name, script := range livesScripts(t) {
+		l := bucketTerms{r: 1, w: 1_000_000, burst: 10}
+		pauses := make([]int64, 11) // ten units at the beginning of a span of ten seconds
+		pauses[10] = 1_000_000
+		if added, written, err := l.lives(t, client, script, pauses); err != nil || added != 8 || written != 3 {
+			t.Errorf("%s: %d takes added to the state, and %d wrote its TTL, too (error %v); want 8 and 3", name, added, written, err)
 		}
 	}
 }
@@ -85,7 +99,7 @@ func TestBusyKeysKeepTheirTTL(t *testing.T) {
 	client := redistest.Start(t).Client()
 	for name, script := range livesScripts(t) {
 		l := bucketTerms{r: 1, w: 600_000, burst: 100}
-		added, written, err := l.lives(t, client, script, 1_200_000)
+		added, written, err := l.paused(t, client, script, 1_200_000)
 		if err != nil || written > 2+2*(added+written)*600_000/10_000_000 {
 			t.Errorf("%s: %d takes added to the state, and %d wrote its TTL, too (error %v); want few of these", name, added, written, err)
 		}
@@ -103,14 +117,23 @@ func livesScripts(t *testing.T) map[string]*redis.Script {
 	}
 }
 
-// lives takes units one by one, after pauses of up to so many µs, mostly short ones.
-func (l bucketTerms) lives(t *testing.T, client *redis.Client, script *redis.Script, pause int64) (added, written int64, err error) {
+// paused takes units one by one, after pauses of up to so many µs, mostly short ones.
+func (l bucketTerms) paused(t *testing.T, client *redis.Client, script *redis.Script, pause int64) (added, written int64, err error) {
+	pauses := []int64{rand.Int64N(20_000_000)}
+	for range 30 {
+		pauses = append(pauses, rand.Int64N(1+pause)>>rand.IntN(20))
+	}
+	return l.lives(t, client, script, pauses)
+}
+
+// lives takes units one by one. Each pause is before a take. A span of ten seconds begins before the first.
+func (l bucketTerms) lives(t *testing.T, client *redis.Client, script *redis.Script, pauses []int64) (added, written int64, err error) {
 	s := &takesScript{limits: []bucketTerms{l}}
 	s.header(1, 1, 1)
 	s.takes = binary.LittleEndian.AppendUint32(s.takes, 1)
-	args := []any{s.args()[0], s.takes, l.r, l.w, l.burst, 1763729430000000 + rand.Int64N(20_000_000)}
-	for range 30 {
-		args = append(args, rand.Int64N(1+pause)>>rand.IntN(20))
+	args := []any{s.args()[0], s.takes, l.r, l.w, l.burst, 1763729430000000}
+	for _, pause := range pauses {
+		args = append(args, pause)
 	}
 	got, err := script.Run(t.Context(), client, []string{"key"}, args...).Int64Slice()
 	if err != nil {
