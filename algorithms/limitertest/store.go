@@ -3,6 +3,7 @@
 package limitertest
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,10 +39,10 @@ type storage struct {
 // A planted value is one that no limiter wrote, and why it deserves a test.
 type planted struct{ raw, why string }
 
-// expires reports whether the value is a positive integer of 19 digits. It says that its key expires, although Plant
-// gives it no expiry.
-func (p planted) expires() bool {
-	return len(p.raw) == 19 && strings.Trim(p.raw, "0123456789") == ""
+// expires reports whether the value says that its key expires, although Plant gives it no expiry: a positive integer
+// with an instant that no limiter repairs.
+func (p planted) expires(l algorithms.Limit) bool {
+	return algorithmOf(l).storage == texts && len(p.raw) == 19 && strings.HasPrefix(p.raw, strconv.Itoa(epoch))
 }
 
 var texts = &storage{

@@ -117,7 +117,7 @@ func (w *world) bears(l algorithms.Limit, p planted, at int64, ops ...algorithms
 			l, p.raw, p.why, at, show(d))
 		return
 	}
-	if p.expires() {
+	if p.expires(l) {
 		return
 	}
 	// Earlier checks may have made the key live for long.
@@ -166,7 +166,7 @@ func (w *world) hammer(l algorithms.Limit, p planted) {
 // lives wants a key that expires.
 func (w *world) lives(l algorithms.Limit, p planted) {
 	w.Helper()
-	if p.expires() {
+	if p.expires(l) {
 		return
 	}
 	if w.s.Store.TTL(w, w.on("", l, 1)) <= 0 {
