@@ -52,9 +52,11 @@
 //
 //	Its limit is raised                the added units can be used at once
 //	Its limit is lowered               units in use still count, up to twice the new burst, and come back at the lower
-//	                                   rate. Its key may expire when the old limit would be full
+//	                                   rate
 //	The rate of its bucket is raised   the new rate also counts for the time since the last take, and up to one unit's
 //	                                   time at the old rate before it. So a raise may fill the bucket at once
+//	Its limit changes in any way       its key in Redis may expire once, when the old limit would be full: then the key
+//	                                   starts full
 //	It is reset, its limit changes,    a Return of an earlier take credits at most its own units, and never more than
 //	or the clock steps back            are in use
 //	Its algorithm changes              a new key, which starts full

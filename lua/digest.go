@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "a3ff67b78cb74b92cfd26360c4f4277b1abc8fcf"
+const Digest = "0ace387fd9a10f23555b18067e3924f3aa1e2938"

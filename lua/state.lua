@@ -95,12 +95,13 @@ end
 -- lives longer by the time for which the present span has lasted.
 --
 -- Example: 100 per minute has spans of 10 s. At 4 s a third unit is in use, and
--- the bucket is full at 5.8 s. SET lets the key live until the end of the span, at
+-- the bucket is full at 5.8 s. PSETEX lets the key live until the end of the span, at
 -- 10 s, and 4 s longer. Then a take adds to the integer if the bucket is full
 -- before 10 s.
 --
--- After a change of the limit, the old state has another full_at than when it was
--- written. So the key may expire when the old limit would be full.
+-- After a change of the limit, lower or higher, the old state has another full_at
+-- and span than when it was written. So the key may expire when the old limit would
+-- be full. It does so once at most: the key that a later take makes has the new limit.
 --
 -- The difference must be exact in doubles: (t - t0) * 1000 stays below 2^53 for
 -- a t - t0 of up to 1e12. INCRBY refuses a text that is not an integer to

@@ -45,6 +45,47 @@ func TestStoredKeyAndTTL(t *testing.T) {
 	}
 }
 
+// The sign of a short state says whether its key lives to the end of a span. Only then do later takes add to it.
+func TestSignsOfStates(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client()
+	r := newRedis(t, client, &Options{Now: func() time.Time { return time.UnixMicro(1_763_729_430_000_000) }})
+	const positive, negative = "1763729430000000", "-1763729430000000"
+	for _, tt := range []struct {
+		limits []algorithms.Limit
+		first  string
+	}{
+		{[]algorithms.Limit{algorithms.TokenBucket(10, time.Hour), algorithms.LeakyBucket(10, time.Hour)}, negative},
+		{[]algorithms.Limit{
+			algorithms.FixedWindow(10, time.Hour), algorithms.SlidingWindowCounter(10, time.Hour), algorithms.PerDay(10, nil),
+		}, positive},
+	} {
+		for _, l := range tt.limits {
+			for _, s := range []struct {
+				ops  []algorithms.Op
+				want string
+			}{
+				{[]algorithms.Op{algorithms.Take}, tt.first + "002"},
+				{[]algorithms.Op{algorithms.Take}, positive + "004"},
+				{[]algorithms.Op{algorithms.Grant}, negative + "002"},
+				{[]algorithms.Op{algorithms.Take}, positive + "004"},
+				{[]algorithms.Op{algorithms.Reset, algorithms.Force}, tt.first + "002"},
+			} {
+				var checks []algorithms.Check
+				for _, op := range s.ops {
+					checks = append(checks, algorithms.Check{Policy: "p", Key: "usr=1", Limit: l, Cost: 2, Op: op})
+				}
+				if err := r.Allow(t.Context(), checks); err != nil {
+					t.Fatal(err)
+				}
+				if got := client.Get(t.Context(), r.StoredKey(checks[0])).Val(); got != s.want {
+					t.Errorf("%v of %v: got %s stored, want %s", s.ops, l, got, s.want)
+				}
+			}
+		}
+	}
+}
+
 // A client that would retry charges once, whatever happens to the reply.
 func TestChargesOnceWhenRepliesAreLate(t *testing.T) {
 	t.Parallel()
