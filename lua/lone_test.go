@@ -92,7 +92,7 @@ func testLoneTakes(t *testing.T, client *redis.Client, cases int) {
 	}{
 		"one take":                     {func() *takesScript { return newTakesScript(1).run(1, 1) }, cases / 3, 0},
 		"takes of one limit":           {func() *takesScript { return newTakesScript(1).run(5, 1) }, cases / 50, cases / 8},
-		"a call of three takes":        {func() *takesScript { return newTakesScript(3).call(1, 3) }, cases / 10, 0},
+		"a call of three takes":        {func() *takesScript { return newTakesScript(3).call(1, 3) }, cases / 15, 0},
 		"calls of two takes":           {func() *takesScript { return newTakesScript(2).call(3, 2) }, cases / 100, cases / 8},
 		"takes and calls of all kinds": {anyTakesScript, cases / 30, cases / 50},
 	} {

@@ -110,7 +110,7 @@ local function save(key, text, t0, n0, n, t, f, full_at, l)
   local short, ms = '-%d%03d', nil
   if full_at then
     local spare, left = l.spare, full_at - now
-    if text or spare == 1 then
+    if text or not l.step.spare then
       if t0 and #text == 19 and f == 0 and n <= 999 and t >= t0 and t - t0 <= 1e12 then
         local full0 = l.step.full_at(n0, t0, 0, l)
         if full_at < full0 - full0 % spare + spare

@@ -55,7 +55,9 @@ func TestSignsOfStates(t *testing.T) {
 		limits []algorithms.Limit
 		first  string
 	}{
-		{[]algorithms.Limit{algorithms.TokenBucket(10, time.Hour), algorithms.LeakyBucket(10, time.Hour)}, negative},
+		{[]algorithms.Limit{
+			algorithms.TokenBucket(10, time.Hour), algorithms.LeakyBucket(10, time.Hour), algorithms.TokenBucket(10, time.Microsecond),
+		}, negative},
 		{[]algorithms.Limit{
 			algorithms.FixedWindow(10, time.Hour), algorithms.SlidingWindowCounter(10, time.Hour), algorithms.PerDay(10, nil),
 		}, positive},
@@ -73,7 +75,7 @@ func TestSignsOfStates(t *testing.T) {
 			} {
 				var checks []algorithms.Check
 				for _, op := range s.ops {
-					checks = append(checks, algorithms.Check{Policy: "p", Key: "usr=1", Limit: l, Cost: 2, Op: op})
+					checks = append(checks, algorithms.Check{Policy: "p", Key: l.String(), Limit: l, Cost: 2, Op: op})
 				}
 				if err := r.Allow(t.Context(), checks); err != nil {
 					t.Fatal(err)
