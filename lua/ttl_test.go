@@ -85,8 +85,7 @@ func TestKeysThatAreFullWhenASpanEnds(t *testing.T) {
 	client := redistest.Start(t).Client()
 	for name, script := range livesScripts(t) {
 		l := bucketTerms{r: 1, w: 1_000_000, burst: 10}
-		pauses := make([]int64, 11) // ten units at the beginning of a span of ten seconds
-		pauses[10] = 1_000_000
+		pauses := []int64{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1_000_000} // ten units from the beginning of a span of ten seconds
 		if added, written, err := l.lives(t, client, script, pauses); err != nil || added != 8 || written != 3 {
 			t.Errorf("%s: %d takes added to the state, and %d wrote its TTL, too (error %v); want 8 and 3", name, added, written, err)
 		}
