@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "5a5d632f52e96c4790fd33ea5c7aab4862130291"
+const Digest = "92b57b77ae5022ad3a4fa489abc54deb7a22e57b"

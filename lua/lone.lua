@@ -38,7 +38,7 @@ local decided, first_answers, run, done, values = 0, '', 1, 0, false
 if not ARGV[3] then
   local KEYS, tonumber, limits, takes, last = KEYS, tonumber, ARGV[1], ARGV[2], #ARGV[2]
   local alike, times, index, units, pos, count -- of the run; count is false or the takes of a call
-  local known, r, w, burst, cap -- the number of the limit that was read last, and the limit
+  local known, r, w, burst, cap, spare -- the number of the limit that was read last, and the limit
   while run <= last do
     if done == 0 then
       alike, times, index, units, pos = unpack('<HHHI4', takes, run)
@@ -65,11 +65,12 @@ if not ARGV[3] then
       end
       local key = KEYS[i]
       if count and turn > count then
-        size, t0, n0, n, t, f, v, units, known, r, w, burst, cap = spread(values[i], 1, 13)
+        size, t0, n0, n, t, f, v, units, known, r, w, burst, cap, spare = spread(values[i], 1, 14)
       else
         if index ~= known then
           r, w, burst, cap = unpack('<dddd', limits, 43 * index - 40) -- a bucket has 43 bytes
-          known = index
+          known, spare = index, burst * w / r
+          spare = spare > 10000000 and 10000000 or spare + -spare % 1 -- rounded up
         end
         local text = values and values[i]
         if not text and (not values or count and turn < count) then
@@ -109,14 +110,11 @@ if not ARGV[3] then
       end
 
       if count and turn < count then
-        values[i] = { size, t0, n0, n, t, f, v, units, known, r, w, burst, cap }
+        values[i] = { size, t0, n0, n, t, f, v, units, known, r, w, burst, cap, spare }
       else
         if units > 0 and not denied then
           n, v = n + units, v + 4
-          local full_at, spare, added = t + (n * w + f) / r, burst * w / r, false
-          if spare > 10000000 then
-            spare = 10000000
-          end
+          local full_at, added = t + (n * w + f) / r, false
           if size == 19 and n <= 999 and f == 0 then
             local full0 = t0 + n0 * w / r
             added = full_at < full0 - full0 % spare + spare

@@ -82,14 +82,14 @@ end
 -- it leaves alone.
 --
 -- Most writes leave the TTL alone, and add the difference to the integer. That
--- costs a third of a SET with PX. It requires that the key lives long enough,
+-- costs less than half of a SET with PX. It requires that the key lives long enough,
 -- which the state itself tells. Time is divided into spans, and
 --
 --   a key with a positive integer lives to the end of the span of its full_at.
 --
 -- So a new state may be added if it is full within the span of the old one. A span
 -- is the spare time of the limit: a bucket's time to drain, at most ten seconds; of
--- windows 1 µs, because full_at is their end. A negative integer says nothing of
+-- windows 1 µs, because full_at is their end. It is whole, so % is exact. A negative integer says nothing of
 -- the TTL. A new key of a bucket has one, so that a key that is used once does not
 -- outlive its state. Many keys would expire at once, when a span ends. So a key
 -- lives longer by the time for which the present span has lasted.

@@ -22,7 +22,7 @@ for i = 1, distinct do
   local l = limits[i]
   l.step = steps[l.tag]
   if l.step.spare then
-    l.spare = min(l.burst * l.w / l.r, 10000000)
+    l.spare = min(ceil(l.burst * l.w / l.r), 10000000)
   end
 end
 
