@@ -18,7 +18,7 @@ const (
 	// closeTimes is how many rounds take the place of one where contestants differ by less than rounds do.
 	closeTimes = 3
 
-	fewCallers = 16 // a network hides most of what a limiter does
+	fewCallers = 64 // a network hides most of what a limiter does
 )
 
 // quickCallers is the only point of the curves in a quick run.

@@ -10,7 +10,7 @@
 // -only selects measures by their names, such as curve-loopback-256, policies or
 // redis-zipf. -rows selects rows of the tables by their names, such
 // as penstock or redis_rate. Both are regular expressions. The report judges a bar
-// only if all rows that it compares have run. The whole takes about 15 minutes.
+// only if all rows that it compares have run. The whole takes about 25 minutes.
 //
 // The command starts its own redis-server on a free port of the loopback address. The
 // measure of instructions also needs valgrind.
