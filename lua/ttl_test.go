@@ -130,7 +130,7 @@ func (l bucketTerms) lives(t *testing.T, client *redis.Client, script *redis.Scr
 	s := &takesScript{limits: []bucketTerms{l}}
 	s.header(1, 1, 1)
 	s.takes = binary.LittleEndian.AppendUint32(s.takes, 1)
-	args := []any{s.args()[0], s.takes, l.r, l.w, l.burst, 1763729430000000}
+	args := []any{s.args()[0], s.takes, l.r, l.w, l.burst, int64(1763729430000000)}
 	for _, pause := range pauses {
 		args = append(args, pause)
 	}

@@ -42,7 +42,7 @@ type planted struct{ raw, why string }
 // expires reports whether the value says that its key expires, although Plant gives it no expiry: a positive integer
 // with an instant that no limiter repairs.
 func (p planted) expires(l algorithms.Limit) bool {
-	return algorithmOf(l).storage == texts && len(p.raw) == 19 && strings.HasPrefix(p.raw, strconv.Itoa(epoch))
+	return algorithmOf(l).storage == texts && len(p.raw) == 19 && strings.HasPrefix(p.raw, strconv.FormatInt(epoch, 10))
 }
 
 var texts = &storage{
