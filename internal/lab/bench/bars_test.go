@@ -28,7 +28,7 @@ func TestBarIsMet(t *testing.T) {
 }
 
 // Two bars of a group share a row, which shows the worse one. A ratio compares with
-// the best peer of the same round, and the median round decides.
+// one peer in each round, and the median round decides.
 func TestSummaryShowsTheWorstOfAGroup(t *testing.T) {
 	r := newReport(options{})
 	figures := func(ours, a, b []float64) (results [][]sample) {
@@ -57,5 +57,30 @@ func TestSummaryShowsTheWorstOfAGroup(t *testing.T) {
 	want := "| all; the worst: many | median latency | 30.0 µs | 20.0 µs, a | 1.50 | at most 1.1 | **missed** in 1 of 2 |\n"
 	if got := summary.String(); got != want {
 		t.Errorf("got  %swant %s", got, want)
+	}
+}
+
+// Two peers that are better in turn are not better than either of them.
+func TestTheBestPeerIsOneOfAllRounds(t *testing.T) {
+	m := &measure{contestants: []contestant{{name: us}, {name: "a"}, {name: "b"}}}
+	var results [][]sample
+	for _, values := range [][]float64{{10, 10, 10}, {5, 10, 12}, {12, 5, 9}} {
+		var samples []sample
+		for _, v := range values {
+			samples = append(samples, sample{p50: v, checksPerSecond: 1 / v})
+		}
+		results = append(results, samples)
+	}
+	for _, b := range []bar{
+		{figure: p50, against: []string{"a", "b"}, atMost: 1.1},
+		{figure: checksPerSecond, against: []string{"a", "b"}, atLeast: 0.9},
+	} {
+		want := 10.0 / 9 // to b, which is better than us in more rounds than a
+		if b.figure.more {
+			want = 1 / want
+		}
+		if name, got := m.best(results, b); name != "b" || math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: got %v to %s, want %v to b", b.figure.name, got, name, want)
+		}
 	}
 }
