@@ -5,6 +5,7 @@ package shared
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,64 @@ func TestCallsJoinAWorkerThatAwaits(t *testing.T) {
 		sent(1)
 		callers.Wait()
 	})
+}
+
+// A worker waits until all callers that it has woken call again, though each of them is slow to do
+// so. It does not wait for callers that stay away.
+func TestWorkersAwaitTheirCallers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that yields let callers run in turn
+	for _, tt := range []struct{ woken, least, most int }{{8, 8, 8}, {9, 8, 8}, {3, 3, 7}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newRedis(t, slowClient{}, nil).redis.only
+			l.awaiting = 1
+			for i := range 8 {
+				go func() {
+					for range 12 * (i + 1) {
+						runtime.Gosched()
+					}
+					l.mu.Lock()
+					defer l.mu.Unlock()
+					l.queue = append(l.queue, new(group))
+				}()
+			}
+			l.await(tt.woken)
+			l.mu.Lock()
+			if got := len(l.queue); got < tt.least || got > tt.most || l.awaiting != 0 {
+				t.Errorf("a worker that woke %d: %d of 8 callers have called, %d workers await; want %d to %d, and none", tt.woken, got, l.awaiting, tt.least, tt.most)
+			}
+			l.mu.Unlock()
+			synctest.Wait()
+			l.queue = nil
+		})
+	}
+}
+
+// A worker does not wait for long, though calls keep coming.
+func TestWorkersAwaitForAShortTime(t *testing.T) {
+	l := newRedis(t, slowClient{}, nil).redis.only
+	l.awaiting = 1
+	stop, stopped := make(chan struct{}), make(chan bool)
+	go func() {
+		for begin := time.Now(); time.Since(begin) < 10*time.Second; runtime.Gosched() {
+			select {
+			case <-stop:
+				stopped <- true
+				return
+			default:
+			}
+			l.mu.Lock()
+			l.queue = append(l.queue, nil)
+			l.mu.Unlock()
+		}
+		<-stop
+		stopped <- false
+	}()
+	l.await(1 << 30)
+	close(stop)
+	if !<-stopped {
+		t.Error("a worker awaited callers for as long as calls came")
+	}
+	l.queue = nil
 }
 
 // No call is forgotten, whether it comes before, while or after a worker awaits callers.

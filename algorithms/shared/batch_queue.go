@@ -8,9 +8,10 @@
 // in the next one.
 //
 // Many callers call again as soon as they have an answer. So a worker that has woken
-// several callers lets them run, and takes all calls that they queue. Meanwhile
-// no call starts a batch. Example: Redis is 0.5 ms away, and 8 callers call again
-// and again. Their calls travel as one batch, not as five of one or two calls,
+// several callers lets them run until as many calls are queued. It goes on sooner if no
+// call comes while it yields 16 times, which takes 2 µs, and 100 µs after the answer.
+// Meanwhile no call starts a batch. Example: Redis is 0.5 ms away, and 8 callers call
+// again and again. Their calls travel as one batch, not as five of one or two calls,
 // which would cost Redis twice as much. On a busy machine a worker may wait long
 // for a processor. So 100 µs after an answer calls start batches again.
 //
@@ -64,9 +65,9 @@ const (
 	maxQueued = 16 << 10
 
 	// joinFor is how long after an answer calls wait for a worker that is about to
-	// take them. It lets callers run as often as yields at most.
+	// take them. It goes on after so many yields without another call.
 	joinFor = 100 * time.Microsecond
-	yields  = 4
+	yields  = 16
 
 	// workersFor is how long after a late batch only workers send.
 	workersFor = time.Second
@@ -172,22 +173,25 @@ func (l *lane) place() bool {
 func (l *lane) work() {
 	for b := l.next(); b != nil; b = l.next() {
 		b.run(l.redis.workers)
-		several := len(b.groups) > 1
+		woken := len(b.groups)
 		if !b.finish() {
 			return
 		}
-		if several {
-			l.await()
+		if woken > 1 {
+			l.await(woken)
 		}
 	}
 }
 
-// await lets callers run, as long as they queue calls.
-func (l *lane) await() {
-	for before, n := -1, 0; ; n++ {
+// await lets callers run that a batch has woken, until as many calls are queued.
+func (l *lane) await(woken int) {
+	for began, before, idle := time.Now(), 0, 0; ; idle++ {
 		l.mu.Lock()
 		queued := len(l.queue)
-		ends := queued == before || n == yields
+		if queued != before {
+			before, idle = queued, 0
+		}
+		ends := queued >= woken || idle == yields || time.Since(began) >= joinFor
 		if ends {
 			l.awaiting--
 		}
@@ -195,7 +199,6 @@ func (l *lane) await() {
 		if ends {
 			return
 		}
-		before = queued
 		runtime.Gosched()
 	}
 }
