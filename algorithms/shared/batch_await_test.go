@@ -89,6 +89,7 @@ func TestWorkersAwaitTheirCallers(t *testing.T) {
 
 // A worker does not wait for long, though calls keep coming.
 func TestWorkersAwaitForAShortTime(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	l := newRedis(t, slowClient{}, nil).redis.only
 	l.awaiting = 1
 	stop, stopped := make(chan struct{}), make(chan bool)
