@@ -67,7 +67,7 @@ func TestWorkersAwaitTheirCallers(t *testing.T) {
 			l.awaiting = 1
 			for i := range 8 {
 				go func() {
-					for range 12 * (i + 1) {
+					for range 6 * (i + 1) {
 						runtime.Gosched()
 					}
 					l.mu.Lock()
