@@ -10,7 +10,8 @@ const (
 	whyAlone = "The script costs Redis less than the bare script. The caller sends its batch itself, in 89 functions: they validate the check, look for a remembered " +
 		"denial, ask the circuit, pack the script, start a timer for the deadline, and compute the figures."
 	whyNetwork = "With as many callers as places in flight, most checks travel alone, and each costs Redis 15 µs. A fixed window by two commands, as in ulule/limiter, costs 12. Redis answers all that it has read " +
-		"together, so each further microsecond delays several answers. Tried and kept: a place in flight for each 50 µs of the round trip instead of 100, and four fifths of the pool instead of half. " +
+		"together, so each further microsecond delays several answers. With four times as many callers, half of the batches are one call that missed a batch, and when all places are taken, some calls wait for a whole round trip. " +
+		"Tried and kept: a place in flight for each 50 µs of the round trip instead of 100, four fifths of the pool instead of half, and workers that wait for all callers that they have woken. " +
 		"Tried and not better: 33 and 40 µs, the whole pool, a place for each lone caller, lone callers that let others join their batch."
 	whyLoopback = "On one machine the CPU is the limit: clients, Redis and the measuring program share two cores. At most 2 batches are in flight, and a small batch costs more per check than a large one. " +
 		"A fixed window by two commands costs Redis less, and go-redis alone hands no call to another goroutine. Tried and not better: 4 batches in flight while all are of one call, lone callers that let others join."
