@@ -8,8 +8,8 @@
 // in the next one.
 //
 // Many callers call again as soon as they have an answer. So a worker that has woken
-// several callers lets them run until as many calls are queued. It goes on sooner if no
-// call comes while it yields 16 times, which takes 2 µs, and 100 µs after the answer.
+// several callers lets them run until as many calls are queued. It stops sooner if 16
+// yields bring no call, which takes 2 µs, and after 100 µs in any case.
 // Meanwhile no call starts a batch. Example: Redis is 0.5 ms away, and 8 callers call
 // again and again. Their calls travel as one batch, not as five of one or two calls,
 // which would cost Redis twice as much. On a busy machine a worker may wait long
@@ -65,7 +65,7 @@ const (
 	maxQueued = 16 << 10
 
 	// joinFor is how long after an answer calls wait for a worker that is about to
-	// take them. It goes on after so many yields without another call.
+	// take them. The worker stops waiting after so many yields without another call.
 	joinFor = 100 * time.Microsecond
 	yields  = 16
 

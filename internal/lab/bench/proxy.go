@@ -64,6 +64,7 @@ func startProxy(server string, n network) (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{network: n, cmd: exec.Command(program), delay: n.roundTrip / 2}
+	// The proxy's thread seems to run while it waits, so the runtime would send it signals.
 	p.cmd.Env = append(os.Environ(), relayEnv+"="+server, "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
 	p.cmd.Stderr = os.Stderr
 	if p.control, err = p.cmd.StdinPipe(); err != nil {
