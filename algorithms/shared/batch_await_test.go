@@ -30,7 +30,7 @@ func (c slowClient) Process(_ context.Context, cmd redis.Cmder) error {
 	return errAnswer
 }
 
-// While a worker awaits callers, calls start no batch. 100 µs after the answer they
+// While a worker awaits callers, calls start no batch. 1 ms after the answer they
 // start one, with the calls that waited.
 func TestCallsJoinAWorkerThatAwaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

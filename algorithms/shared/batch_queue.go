@@ -9,11 +9,15 @@
 //
 // Many callers call again as soon as they have an answer. So a worker that has woken
 // several callers lets them run until as many calls are queued. It stops sooner if 16
-// yields bring no call, which takes 2 µs, and after 100 µs in any case.
+// yields bring no call, which takes 2 µs, and after 1 ms in any case.
 // Meanwhile no call starts a batch. Example: Redis is 0.5 ms away, and 8 callers call
 // again and again. Their calls travel as one batch, not as five of one or two calls,
-// which would cost Redis twice as much. On a busy machine a worker may wait long
-// for a processor. So 100 µs after an answer calls start batches again.
+// which would cost Redis twice as much. In a busy program a worker may wait long
+// for a processor. So 1 ms after an answer calls start batches again. They must not do
+// so sooner: on a busy machine the whole program loses its processors for some
+// hundred µs, and then the first call would travel alone, ahead of all others.
+// Measured with eight processes on two cores: with 0.1 ms a check costs Redis 7.9 µs,
+// with 0.4 ms 5.4 µs, and with 1 ms 5.2 µs.
 //
 // Senders. A worker is a goroutine that sends batches until the queue is empty.
 // It may hang in the client for longer than the deadline, but a caller may not.
@@ -66,7 +70,7 @@ const (
 
 	// joinFor is how long after an answer calls wait for a worker that is about to
 	// take them. The worker stops waiting after so many yields without another call.
-	joinFor = 100 * time.Microsecond
+	joinFor = time.Millisecond
 	yields  = 16
 
 	// workersFor is how long after a late batch only workers send.
