@@ -223,6 +223,7 @@ func (b *batch) expire() {
 	silent := time.Since(l.ended) > l.redis.deadline/2
 	l.shed(silent, errUnsent)
 	l.inFlight--
+	l.flying -= len(b.groups)
 	l.stuck++
 	l.start()
 }
@@ -237,6 +238,7 @@ func (b *batch) finish() (inTime bool) {
 	l.mu.Lock()
 	if inTime = b.answer(); inTime {
 		l.ended = time.Now()
+		l.flying -= len(b.groups)
 		if len(b.groups) > 1 {
 			l.awaiting++ // callers that wake up are to find it
 		}

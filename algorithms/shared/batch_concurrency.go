@@ -14,6 +14,13 @@
 // a place in flight, and a check costs Redis 12 µs. A goal of 10 makes it wait
 // 12 µs, for 15 µs of Redis. With 64 callers and more, both cost the same.
 //
+// While only few calls are in flight, none needs to wait, because no batch would become
+// large. So while fewer than 4 calls are in flight, a caller that sends its own batch has
+// a place in any case. Measured on one machine with 4 callers: 19 % more checks, the
+// median falls from 112 to 83 µs, and p99 rises from 218 to 258 µs. A check costs Redis
+// 16 µs instead of 13. With 8 instead of 4, 8 callers make 15 % fewer checks. Over a
+// network as many calls have places anyway.
+//
 // The round trip is the least of the last 5 to 10 s, because a reply that
 // waited for other batches says nothing of the network. For the same reason,
 // only a batch counts that was sent while at most two were in flight. Under
@@ -56,6 +63,7 @@ import "math"
 
 const (
 	fewInFlight = 2 // a round trip is measured beside at most so many
+	fewCalls    = 4 // as many calls may each travel in a batch of their callers
 
 	// batchTakes is how long Redis works on a small batch, in µs.
 	batchTakes = 50
@@ -82,6 +90,13 @@ func (f *flight) allowed(now int64, most int) int {
 		return min(fewInFlight, most)
 	}
 	return min(max(f.level, fewInFlight), most)
+}
+
+// alone reports whether a caller may send its own batch beside so many calls in flight,
+// though no more batches are allowed. While the floor is unknown, it may not, because the
+// lane drains.
+func (f *flight) alone(now int64, calls, most int) bool {
+	return calls < min(fewCalls, most) && f.floor.least(now, unknown) != unknown
 }
 
 // answered notes a batch that was answered at now, after a trip of so many µs.

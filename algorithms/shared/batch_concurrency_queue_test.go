@@ -5,7 +5,9 @@ package shared
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,6 +48,38 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	redistest.Until(t, "batches that failed end the level", func() bool { return only.levelNow() == fewInFlight })
 	w.leave()
 	redistest.Until(t, "all places in flight are free", func() bool { return l.redis.underWay() == 0 })
+}
+
+// While few calls are in flight, a caller sends its own batch, though no more batches
+// are allowed. While no round trip is known, it does not.
+func TestFewCallsTravelAlone(t *testing.T) {
+	for _, tt := range []struct {
+		floor       int64 // µs
+		own, queued int
+	}{{60, fewCalls, 1}, {unknown, fewInFlight, fewCalls - fewInFlight + 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRedis(t, slowClient{trip: time.Second}, nil)
+			r.redis.own = r.redis.workers
+			l := r.redis.only
+			l.flight.floor.least(monotonic(), tt.floor)
+			var callers sync.WaitGroup
+			for range fewCalls + 1 {
+				callers.Go(func() { _, _ = takeOne(t.Context(), r) })
+				synctest.Wait()
+			}
+			l.mu.Lock()
+			if l.flying != tt.own || l.inFlight != tt.own || len(l.queue) != tt.queued {
+				t.Errorf("a floor of %d µs: %d calls in %d batches are in flight, and %d wait, want %d, as many, and %d",
+					tt.floor, l.flying, l.inFlight, len(l.queue), tt.own, tt.queued)
+			}
+			l.mu.Unlock()
+			callers.Wait()
+			synctest.Wait()
+			if l.flying != 0 || l.inFlight != 0 {
+				t.Errorf("afterwards %d calls and %d batches are in flight", l.flying, l.inFlight)
+			}
+		})
+	}
 }
 
 // A farCluster is a Cluster behind a slow network.

@@ -81,6 +81,7 @@ type simulation struct {
 	events   events
 	free     int64 // when the server is free
 	inFlight int
+	flying   int     // calls in flight
 	queue    []int64 // when the calls began
 
 	highest int   // in flight at once
@@ -130,6 +131,7 @@ func (s *simulation) call(now int64) { heap.Push(&s.events, event{at: now + s.ra
 
 func (s *simulation) answer(e event, most int) {
 	s.inFlight--
+	s.flying -= len(e.batch)
 	if e.together <= fewInFlight {
 		s.sampled++
 	}
@@ -142,11 +144,12 @@ func (s *simulation) answer(e event, most int) {
 }
 
 func (s *simulation) send(now int64, most int) {
-	for len(s.queue) > 0 && s.inFlight < s.flight.allowed(now, most) {
+	for len(s.queue) > 0 && (s.inFlight < s.flight.allowed(now, most) || len(s.queue) == 1 && s.flight.alone(now, s.flying, most)) {
 		n := min(len(s.queue), maxBatchWeight)
 		batch := s.queue[:n:n]
 		s.queue = s.queue[n:]
 		s.inFlight++
+		s.flying += n
 		s.highest = max(s.highest, s.inFlight)
 		trip := s.trip(now)
 		s.free = max(now+trip/2, s.free) + s.work(now, int64(n))

@@ -86,6 +86,9 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 		call("almost a second later", time.Hour, reasonKey, 0, 0)
 		time.Sleep(time.Microsecond)
 		call("a second later", time.Hour, reasonKey, 1, 0)
+		if n := r.redis.only.flying; n != 0 {
+			t.Errorf("at the end %d calls are in flight", n)
+		}
 	})
 }
 

@@ -85,6 +85,7 @@ type lane struct {
 	mu       sync.Mutex // guards the fields below
 	queue    []*group
 	inFlight int       // batches in flight, except stuck ones
+	flying   int       // groups in these batches
 	flight   flight    // how many may be in flight
 	awaiting int       // workers in await
 	stuck    int       // batches that callers gave up and the client has not
@@ -136,7 +137,7 @@ func (l *lane) enqueue(ctx context.Context, g *group) (own *batch, err error) {
 	if l.awaiting > 0 && g.queued.Sub(l.ended) < joinFor {
 		return nil, nil
 	}
-	if l.mayOwn(ctx) && l.place() {
+	if l.mayOwn(ctx) && l.place(true) {
 		own = l.redis.batches.Get().(*batch)
 		own.gather(l)
 		return own, nil
@@ -158,14 +159,16 @@ func (l *lane) mayOwn(ctx context.Context) bool {
 // start starts a worker, if there is work and one more batch may be in flight.
 // It requires mu.
 func (l *lane) start() {
-	if len(l.queue) > 0 && l.place() {
+	if len(l.queue) > 0 && l.place(false) {
 		go l.work()
 	}
 }
 
-// place takes a place in flight, and reports whether there was one. It requires mu.
-func (l *lane) place() bool {
-	if l.inFlight >= l.flight.allowed(monotonic(), l.redis.inFlight) {
+// place takes a place in flight, and reports whether there was one. A caller that sends
+// its own batch may find one where a worker does not. It requires mu.
+func (l *lane) place(own bool) bool {
+	now, most := monotonic(), l.redis.inFlight
+	if l.inFlight >= l.flight.allowed(now, most) && !(own && l.flight.alone(now, l.flying, most)) {
 		return false
 	}
 	l.inFlight++
@@ -215,7 +218,7 @@ func (l *lane) next() (b *batch) {
 	l.mu.Lock()
 	late := l.shed(false, errOverloaded)
 	l.inFlight-- // the worker's place: fewer may be allowed now
-	if len(l.queue) > 0 && l.place() {
+	if len(l.queue) > 0 && l.place(false) {
 		b = l.redis.batches.Get().(*batch)
 		b.gather(l)
 		l.start()

@@ -29,4 +29,5 @@ func (b *batch) gather(l *lane) {
 	}
 	l.queue = slices.Delete(l.queue, 0, len(b.groups))
 	b.together = l.inFlight
+	l.flying += len(b.groups)
 }
