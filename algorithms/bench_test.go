@@ -4,6 +4,7 @@ package algorithms_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
@@ -69,6 +70,38 @@ func BenchmarkMemoryCalls(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
+				if err := m.Allow(ctx, checks); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMemoryPolicies: the calls of a service with a limit by client, by client and route, and for all. The clients
+// come in random order, so look-ups miss the processor's caches.
+func BenchmarkMemoryPolicies(b *testing.B) {
+	const clients = 10_000
+	m, limit, ctx := algorithms.NewMemory(nil), algorithms.TokenBucket(1_000_000_000, time.Hour), context.Background()
+	var names, routes [clients]string
+	for i := range names {
+		names[i] = "hdr.x-merchant=10.0.0." + strconv.Itoa(i)
+		routes[i] = names[i] + "|rt=POST%20/v1/charges"
+	}
+	for _, n := range []int{1, 2, 3} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			checks := []algorithms.Check{
+				{Policy: "merchant", Limit: limit, Cost: 1},
+				{Policy: "endpoint", Limit: limit, Cost: 1},
+				{Policy: "global", Limit: limit, Cost: 1, Key: "const=all"},
+			}[:n]
+			random := rand.New(rand.NewPCG(1, 2))
+			for b.Loop() {
+				i := random.IntN(clients)
+				checks[0].Key = names[i]
+				if n > 1 {
+					checks[1].Key = routes[i]
+				}
 				if err := m.Allow(ctx, checks); err != nil {
 					b.Fatal(err)
 				}

@@ -147,7 +147,8 @@ func (c *Check) Item(it *step.Item) error {
 	}
 	l := &c.Limit.step
 	it.Key = step.Key{Policy: c.Policy, Text: c.Key, Scope: l.Scope}
-	it.Limit, it.Op, it.Cost = *l, step.Op(c.Op), c.units()
+	it.Limit = *l // alone: an assignment of several values would copy it twice
+	it.Op, it.Cost = step.Op(c.Op), c.units()
 	it.Dropped, it.Refused, it.Answer = false, false, step.Answer{}
 	if it.Op >= step.Return && it.Op.Reads() {
 		it.Receipt = c.Decision.Receipt.step

@@ -97,7 +97,7 @@ func (rs *records) add(hash uint32, n *name) *record {
 	if n.len() <= len(r.name) {
 		n.appendTo(r.name[:0])
 	} else {
-		r.more = &more{name: n.appendTo(nil)}
+		r.more = n.apart()
 	}
 	*head = l
 	rs.keys++
@@ -242,6 +242,21 @@ func (n *name) hash(seed maphash.Seed) uint64 {
 func eight(s string) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// apart returns a name that is too long for a record. Most such names share one allocation with their more, so that a
+// look-up waits for one cache miss less.
+func (n *name) apart() *more {
+	const room = 64
+	if n.len() > room {
+		return &more{name: n.appendTo(nil)}
+	}
+	m := &struct {
+		more
+		room [room]byte
+	}{}
+	m.name = n.appendTo(m.room[:0])
+	return &m.more
 }
 
 // appendTo appends the name in one piece. A kind is never a byte of a policy's

@@ -67,16 +67,20 @@ func (m *Memory) judge(checks []Check, all []lonely, now int64) bool {
 	if !representable(now) {
 		return false
 	}
-	allowed := true
-	for i := range all {
-		c, t := &checks[i], &all[i]
+	for i := range all { // in a loop of its own, so that the processor waits for the records together
+		t := &all[i]
 		sh := m.shard(t.hash)
-		if t.record = sh.records.find(chainHash(t.hash), &t.name); t.record != nil {
-			t.stored = t.record.state()
-		} else if sh.records.keys+len(all) > sh.limit {
+		if t.record = sh.records.find(chainHash(t.hash), &t.name); t.record == nil && sh.records.keys+len(all) > sh.limit {
 			return false
 		}
-		t.Take(t.stored, now, c.units(), &c.Limit.step)
+	}
+	allowed := true
+	for i := range all {
+		t := &all[i]
+		if t.record != nil {
+			t.stored = t.record.state()
+		}
+		t.Take(t.stored, now, checks[i].units(), &checks[i].Limit.step)
 		allowed = allowed && t.Allowed
 	}
 	if allowed {

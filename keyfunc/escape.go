@@ -2,14 +2,12 @@ package keyfunc
 
 const upperHex = "0123456789ABCDEF"
 
-// appendEscaped appends s to dst. It writes %XX for the bytes with a meaning in
-// keys ('|' ends a part, braces are the Redis Cluster hash tag, '%' begins an
-// escape) and for all bytes outside 0x21 to 0x7E. No other s has this result.
+// appendEscaped appends s to dst. It writes %XX for all bytes that are not plain. No other s has this result.
 func appendEscaped(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if isPlain(c) {
+		if isPlain[c] {
 			continue
 		}
 		dst = append(dst, s[start:i]...)
@@ -19,9 +17,15 @@ func appendEscaped(dst []byte, s string) []byte {
 	return append(dst, s[start:]...)
 }
 
-func isPlain(c byte) bool {
-	return isVisible(c) && c != '%' && c != '|' && c != '{' && c != '}'
-}
+// isPlain tells which bytes keys hold as they are: those from 0x21 to 0x7E without a meaning in keys. '|' ends a part,
+// braces are the Redis Cluster hash tag, and '%' begins an escape.
+var isPlain = func() (plain [256]bool) {
+	for i := range plain {
+		c := byte(i)
+		plain[i] = isVisible(c) && c != '%' && c != '|' && c != '{' && c != '}'
+	}
+	return plain
+}()
 
 // isVisible reports whether c is VCHAR of RFC 5234, appendix B.1.
 func isVisible(c byte) bool {

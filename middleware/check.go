@@ -67,11 +67,13 @@ func (q *request) addChecks(a *part) {
 	}
 	c, place := q.newCheck()
 	a.own = place
-	c.Policy, c.Key, c.Limit, c.Cost = p.Name, key, a.limit, a.cost
+	c.Limit = a.limit // alone: an assignment of several values would copy it twice
+	c.Policy, c.Key, c.Cost = p.Name, key, a.cost
 	c.Op, c.Fail, c.Exact = op, fail, p.ChargeIf != nil
 	if p.candidate != nil && a.configured == p.base && op == algorithms.Take {
 		c, a.candidate = q.newCheck()
-		c.Policy, c.Key, c.Limit, c.Cost = p.trial, key, p.candidate.Limit, a.cost
+		c.Limit = p.candidate.Limit
+		c.Policy, c.Key, c.Cost = p.trial, key, a.cost
 		c.Op = algorithms.TrialInstead
 	}
 	q.settles = q.settles || p.settles || a.concurrent

@@ -29,7 +29,10 @@ func newLimit(p *Policy, l algorithms.Limit) (*limit, error) {
 }
 
 // set gives a part a limit of the configuration.
-func (a *part) set(l *limit) { a.configured, a.limit, a.concurrent = l, l.Limit, l.concurrent }
+func (a *part) set(l *limit) {
+	a.limit = l.Limit // alone: an assignment of several values would copy it twice
+	a.configured, a.concurrent = l, l.concurrent
+}
 
 // choose sets the tier of a part, and its limit unless an override has set it.
 func (q *request) choose(a *part, tier string) {

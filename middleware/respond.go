@@ -76,7 +76,8 @@ func (m *Middleware) describeLimits(h http.Header, v *Verdict, s *scratch) {
 		if p.Banned || p.Decision.Source == algorithms.Undecided {
 			continue
 		}
-		resp.States = append(resp.States, p.state(quota))
+		resp.States = append(resp.States, headers.State{})
+		p.state(&resp.States[len(resp.States)-1], quota)
 	}
 	m.dialect.Write(h, resp)
 	s.quotas, s.states, s.used = resp.Quotas[:0], resp.States[:0], 0
@@ -105,16 +106,15 @@ func (s *scratch) quota(p *PolicyVerdict) *headers.Quota {
 	return q
 }
 
-// state returns the decision of a policy for its quota.
-func (p *PolicyVerdict) state(quota *headers.Quota) headers.State {
+// state writes the decision of a policy for its quota into s, which is zero. Returning a State would copy it as soon
+// as its fields are written, and the processor would wait for them.
+func (p *PolicyVerdict) state(s *headers.State, quota *headers.Quota) {
 	d := &p.Decision
-	s := headers.State{
-		Quota: quota, Denied: !d.Allowed, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter, UnitAfter: d.UnitAfter,
-	}
-	if s.Denied {
+	s.Quota, s.Denied = quota, !d.Allowed
+	s.Remaining, s.ResetAfter, s.UnitAfter = d.Remaining, d.ResetAfter, d.UnitAfter
+	if s.RetryAfter = d.RetryAfter; s.Denied {
 		s.RetryAfter = p.wait
 	}
-	return s
 }
 
 // refuse answers a refused request.

@@ -176,7 +176,9 @@ func (e *evidence) sharedDecided() bool {
 
 // fill writes a part's own figures, and returns the decision of its own check.
 func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithms.Decision) {
-	p.Name, p.Tier, p.Limit = a.policy.Name, a.tier, a.limit // by fields: a literal is made and then copied
+	// Field by field: a literal, or one assignment of several values, would copy the limit twice.
+	p.Name, p.Tier = a.policy.Name, a.tier
+	p.Limit = a.limit
 	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.unadvertised, a.shadow, a.override, a.unknownTier
 	if p.dynamic = a.dynamic; a.dynamic {
 		p.quota = a.policy.base.quota
