@@ -67,7 +67,7 @@ func (m *Memory) judge(checks []Check, all []lonely, now int64) bool {
 	if !representable(now) {
 		return false
 	}
-	for i := range all { // in a loop of its own, so that the processor waits for the records together
+	for i := range all { // in a loop of its own, so that cache misses overlap
 		t := &all[i]
 		sh := m.shard(t.hash)
 		if t.record = sh.records.find(chainHash(t.hash), &t.name); t.record == nil && sh.records.keys+len(all) > sh.limit {

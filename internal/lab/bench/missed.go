@@ -35,7 +35,8 @@ const (
 		"Tried and not better: the lock and the counters on one line, the changing fields of a record on one line."
 	whyMiddleware = "Memory takes a quarter of it, header fields a fifth, the key a seventh, and the copy of the request a tenth: only WithContext gives a request another context. " +
 		"Tried and kept: a verdict that is lent from a pool until a handler asks for it, ready texts of numbers that repeat, keys without fmt."
-	whyMemoryPolicies = "Each further policy is a key, a look-up and a state of its own, and its verdict. The fields, the copy of the request and the calls between stages are shared."
-	whyDenial         = "A denial takes the path of an admitted request, and then writes four more header fields and a body. The limiter computes its figures for the instant, so they are as exact as Redis's. It took 0.69 to 1.6 µs, depending on the machine. " +
+	whyMemoryPolicies = "Each further policy is a key, a look-up and a state of its own, and its verdict. The fields, the copy of the request and the calls between stages are shared. A quarter of it is cache misses. " +
+		"Tried and kept: look-ups before decisions, so that their cache misses overlap, and limits and decisions that are copied once. Tried and not better: all chains read before the first record, eight bytes of a key escaped at once."
+	whyDenial = "A denial takes the path of an admitted request, and then writes four more header fields and a body. The limiter computes its figures for the instant, so they are as exact as Redis's. It took 0.69 to 1.6 µs, depending on the machine. " +
 		"Tried and kept: prepared bodies, one allocation for three header values, one lookup of the remembered denial, no context for a denied request."
 )
