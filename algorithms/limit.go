@@ -41,8 +41,10 @@ func (a Algorithm) Concurrent() bool { return a.refills(step.OnReturn) }
 // A Limit says how much: an algorithm, requests per window, and a burst. It is
 // comparable. The zero Limit is invalid; [Limit.Validate] checks others.
 type Limit struct {
-	step   step.Limit
-	beyond int16 // ns of the window beyond whole µs, which make it invalid
+	step step.Limit
+	// beyond is ns of the window beyond whole µs, which make it invalid. It is no smaller integer: a value of 112 bytes is
+	// copied in whole blocks of 16, and one of 104 in blocks that overlap, so that a copy of the copy waits for it.
+	beyond int64
 	valid  bool
 }
 
@@ -124,7 +126,7 @@ func Nobody() Limit {
 }
 
 func newLimit(row *step.Row, requests int64, window time.Duration) Limit {
-	l := Limit{step: step.NewLimit(row, requests, window.Microseconds()), beyond: int16(window % time.Microsecond)}
+	l := Limit{step: step.NewLimit(row, requests, window.Microseconds()), beyond: int64(window % time.Microsecond)}
 	return l.validated()
 }
 
