@@ -92,9 +92,7 @@ func one(ctx context.Context, l Limiter, key string, limit *Limit, op Op, n int6
 	}
 	call := calls.Get().(*[1]Check)
 	c := &call[0]
-	c.Policy, c.Key, c.Op, c.Cost = conveniencePolicy, key, op, n
-	c.Limit = *limit // alone: an assignment of several values would copy it twice
-	c.Decision = *d
+	c.Policy, c.Key, c.Limit, c.Op, c.Cost, c.Decision = conveniencePolicy, key, *limit, op, n, *d
 	if err = l.Allow(ctx, call[:]); err == nil {
 		*d = c.Decision
 	}
