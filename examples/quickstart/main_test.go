@@ -46,9 +46,10 @@ func checkDenial(t *testing.T, header http.Header, body string) {
 			t.Errorf("got %s %q, want %q", name, got, want)
 		}
 	}
+	// All 100 may be of a window that has just begun. Its end is 60 s away, and a unit comes back 0.6 s later.
 	retry := header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(retry); err != nil || seconds < 1 || seconds > 60 {
-		t.Errorf("got Retry-After %q, want 1 to 60", retry)
+	if seconds, err := strconv.Atoi(retry); err != nil || seconds < 1 || seconds > 61 {
+		t.Errorf("got Retry-After %q, want 1 to 61", retry)
 	}
 	if got, want := header.Get("RateLimit"), `"api";r=0;t=`+retry; got != want {
 		t.Errorf("got RateLimit %q, want %q", got, want)
