@@ -12,8 +12,8 @@ import (
 // A loss of more than lossAbove is named.
 const lossAbove = 1.1
 
-// comparedFigures are the figures in which a user would notice a loss.
-var comparedFigures = []figure{checksPerSecond, p50, perCheck, bytesPerKey}
+// comparedFigures are the figures in which a service or its operator would notice a loss.
+var comparedFigures = []figure{checksPerSecond, p50, p99, serverCPU, perCheck, bytesPerKey}
 
 // losses writes each measure and figure in which a peer is better by more than a tenth.
 func (r *report) losses(b *strings.Builder) {
