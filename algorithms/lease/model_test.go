@@ -139,7 +139,7 @@ func TestLeasesAreExact(t *testing.T) {
 			m.check(t, share)
 		})
 	})
-	if spent < 300 { // 20 random runs spend 3 500 on average, and seldom below 1 000
+	if spent < 300 { // 20 random runs spend 3 500 on average, and seldom less than 1 000
 		t.Errorf("got %d units spent from leases, want enough of them to mean something", spent)
 	}
 }
