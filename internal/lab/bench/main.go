@@ -65,6 +65,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	r := newReport(o)
+	if awake, err := keepAwake(); err != nil {
+		r.asleep = err
+	} else {
+		defer awake.Close()
+	}
 	if err := profiled(o.cpu, func() error { return measureAll(ctx, o, r, stderr) }); err != nil {
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return exitFailed

@@ -17,6 +17,7 @@ type report struct {
 	begin        time.Time
 	loadBefore   string
 	redisVersion string
+	asleep       error // why idle processors may sleep; nil: they are kept awake
 	proxies      []*proxy
 	measured     []point
 	verdicts     []verdict
@@ -125,6 +126,7 @@ func (r *report) measurements() string {
 	fmt.Fprintf(&b, "%d cores, %s/%s, %s, Redis %s. Load average %s before, %s after.\n",
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), r.redisVersion, r.loadBefore, loadAverage())
 	fmt.Fprintf(&b, "%s.\n", strings.Join(peerVersions(), ", "))
+	fmt.Fprintf(&b, "%s\n", r.whenIdle())
 	if r.options.quick {
 		b.WriteString("Quick: the times mean nothing.\n")
 	}
@@ -142,6 +144,14 @@ func (r *report) measurements() string {
 	r.curves(&b)
 	b.WriteString(r.details.String())
 	return b.String()
+}
+
+// whenIdle says whether idle processors could sleep, which the figures of few callers depend on.
+func (r *report) whenIdle() string {
+	if r.asleep != nil {
+		return fmt.Sprintf("Idle processors slept (%v), so figures of few callers contain the time in which they wake up.", r.asleep)
+	}
+	return "The kernel kept idle processors awake."
 }
 
 // peerVersions returns the modules that were measured, with versions.
