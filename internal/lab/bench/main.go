@@ -65,11 +65,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	r := newReport(o)
-	if awake, err := keepAwake(); err != nil {
-		r.asleep = err
-	} else {
-		defer awake.Close()
-	}
 	if err := profiled(o.cpu, func() error { return measureAll(ctx, o, r, stderr) }); err != nil {
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return exitFailed
@@ -187,7 +182,9 @@ func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) err
 	}
 	defer server.close()
 	r.redisVersion = server.version(ctx)
+	rest := r.keepAwake()
 	proxies, err := startProxies(ctx, o, server.addr)
+	rest()
 	for _, p := range proxies {
 		defer p.close()
 	}
@@ -201,6 +198,7 @@ func measureAll(ctx context.Context, o options, r *report, stderr io.Writer) err
 		for _, p := range proxies {
 			if p.network == m.plan.network {
 				s.proxy = p
+				s.onClose(r.keepAwake())
 			}
 		}
 		results, err := m.run(ctx, s, o.rounds)

@@ -17,7 +17,7 @@ type report struct {
 	begin        time.Time
 	loadBefore   string
 	redisVersion string
-	asleep       error // why idle processors may sleep; nil: they are kept awake
+	asleep       error // why idle processors slept during measures over a network; nil: they did not
 	proxies      []*proxy
 	measured     []point
 	verdicts     []verdict
@@ -146,12 +146,22 @@ func (r *report) measurements() string {
 	return b.String()
 }
 
-// whenIdle says whether idle processors could sleep, which the figures of few callers depend on.
+// keepAwake keeps idle processors awake until the result is called.
+func (r *report) keepAwake() (rest func()) {
+	awake, err := keepAwake()
+	if err != nil {
+		r.asleep = err
+		return func() {}
+	}
+	return func() { _ = awake.Close() }
+}
+
+// whenIdle says whether idle processors slept while checks travelled over a network.
 func (r *report) whenIdle() string {
 	if r.asleep != nil {
-		return fmt.Sprintf("Idle processors slept (%v), so figures of few callers contain the time in which they wake up.", r.asleep)
+		return fmt.Sprintf("Idle processors slept during measures over a network (%v), so the network was not exact.", r.asleep)
 	}
-	return "The kernel kept idle processors awake."
+	return "During measures over a network, the kernel kept idle processors awake."
 }
 
 // peerVersions returns the modules that were measured, with versions.
