@@ -87,11 +87,11 @@
 // which only root may do. Otherwise a processor halts while all callers wait, and the proxy
 // wakes up late. 16 callers 0.5 ms away then made 23 000 checks/s with penstock instead of
 // 25 300, 24 900 with ulule/limiter instead of 26 100, and 23 700 with rueidis instead of
-// 25 700. The head of the report says whether processors were awake. Measures on
+// 25 700. The head of the report says whether the kernel took the request. Measures on
 // one machine leave the processors to the kernel. If these stay awake there, too, a lone
-// caller takes 30 to 34 µs instead of 76, with penstock and redis_rate alike. Then 4 callers
+// caller takes 30 to 34 µs instead of 76 to 99, with penstock and redis_rate alike. Then 4 callers
 // make 0.93 to 0.97 of rueidis's checks, instead of 1.1, and 8 callers 1.3 times
-// ulule/limiter's, instead of 0.84.
+// ulule/limiter's, instead of 0.80 to 0.84.
 //
 // The proxy, the callers and Redis share the cores. A real network uses none. So
 // peers that send each check by itself also pay for the proxy. The report has the

@@ -126,7 +126,7 @@ func (r *report) measurements() string {
 	fmt.Fprintf(&b, "%d cores, %s/%s, %s, Redis %s. Load average %s before, %s after.\n",
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), r.redisVersion, r.loadBefore, loadAverage())
 	fmt.Fprintf(&b, "%s.\n", strings.Join(peerVersions(), ", "))
-	fmt.Fprintf(&b, "%s\n", r.whenIdle())
+	b.WriteString(r.whenIdle())
 	if r.options.quick {
 		b.WriteString("Quick: the times mean nothing.\n")
 	}
@@ -156,12 +156,15 @@ func (r *report) keepAwake() (rest func()) {
 	return func() { _ = awake.Close() }
 }
 
-// whenIdle says whether idle processors slept while checks travelled over a network.
+// whenIdle says whether idle processors slept while checks travelled over a network, if any did.
 func (r *report) whenIdle() string {
-	if r.asleep != nil {
-		return fmt.Sprintf("Idle processors slept during measures over a network (%v), so the network was not exact.", r.asleep)
+	switch {
+	case len(r.proxies) == 0:
+		return ""
+	case r.asleep != nil:
+		return fmt.Sprintf("Idle processors slept during measures over a network (%v), so the proxy may have been late.\n", r.asleep)
 	}
-	return "During measures over a network, the kernel kept idle processors awake."
+	return "During measures over a network, the program asked the kernel to keep idle processors awake.\n"
 }
 
 // peerVersions returns the modules that were measured, with versions.

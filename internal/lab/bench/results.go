@@ -53,7 +53,7 @@ func (r *report) results() string {
 		}
 	}
 	fmt.Fprintf(&b, "\nA **bold** figure of a peer is better than penstock's. rueidis and autopipeline are clients of Redis that send a minimal script, `bucket.lua`.\n"+
-		"Redis, the network's proxy and all callers shared %d cores (%s/%s, %s, Redis %s) on %s. %s\n"+
+		"Redis, the network's proxy and all callers shared %d cores (%s/%s, %s, Redis %s) on %s.\n%s"+
 		"[MEASUREMENTS.md](MEASUREMENTS.md) has all figures with their ranges, the bars, and the reasons why bars are missed.\n",
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), r.redisVersion, r.begin.UTC().Format(time.DateOnly), r.whenIdle())
 	r.losses(&b)
