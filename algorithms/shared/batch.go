@@ -38,7 +38,7 @@
 //
 // A caller may leave a group in flight, and an overdue batch leaves all its
 // groups. When the client returns, the calls of these groups learn how they
-// ended: see shared_late.go.
+// ended: see shared_pending.go.
 
 package shared
 
@@ -93,15 +93,15 @@ type group struct {
 	lane   *lane
 	denied int // takes outside of the group
 	slot   uint16
-	own    bool // sent for the limiter itself: also while the circuit is open, and the circuit does not count it
+	ours   bool // sent for the limiter itself: also while the circuit is open, and the circuit does not count it
 	closed bool // it has a check that fails closed: a reply that comes after a refusal lets the units be returned
 
 	weight int // added to the batch
 
 	// Guarded by the lane's mu:
-	queued time.Time
-	batch  *batch // in flight, whose end the caller waits for
-	left   bool   // the caller has stopped waiting, though Redis may execute the group; final once the batch has ended
+	queued    time.Time
+	batch     *batch // in flight, whose end the caller waits for
+	abandoned bool   // the caller has stopped waiting, though Redis may execute the group; final once the batch has ended
 
 	call  *call       // learns the end of a group that was left; nil: no call does
 	next  *group      // in the tally of its key
@@ -142,7 +142,7 @@ func (l *lane) leave(g *group) bool {
 	if g.batch == nil {
 		return false
 	}
-	g.left, g.batch = true, nil
+	g.abandoned, g.batch = true, nil
 	return true
 }
 
@@ -207,20 +207,20 @@ func (b *batch) expire() {
 		b.phase.Store(phaseOverdue)
 	}
 	if now := monotonic(); b.endTrip != nil && l.circuit.excuses(b.due, now) {
-		b.tell(errOwnLateness)
+		b.tell(errProcessLate)
 	} else {
 		b.tell(err)
 	}
 	l.redis.report.failed(err)
 	for _, g := range b.groups {
-		if !g.left {
-			g.left, g.batch = err == errTimeout, nil
+		if !g.abandoned {
+			g.abandoned, g.batch = err == errTimeout, nil
 			g.end(err)
 		}
 	}
 	l.flight.failed()
-	l.late = time.Now()
-	silent := time.Since(l.ended) > l.redis.deadline/2
+	l.overdueAt = time.Now()
+	silent := time.Since(l.lastEnd) > l.redis.deadline/2
 	l.shed(silent, errUnsent)
 	l.inFlight--
 	l.flying -= len(b.groups)
@@ -237,7 +237,7 @@ func (b *batch) finish() (inTime bool) {
 	l := b.lane
 	l.mu.Lock()
 	if inTime = b.answer(); inTime {
-		l.ended = time.Now()
+		l.lastEnd = time.Now()
 		l.flying -= len(b.groups)
 		if len(b.groups) > 1 {
 			l.awaiting++ // callers that wake up are to find it
@@ -257,9 +257,9 @@ func (b *batch) finish() (inTime bool) {
 	}
 	for _, g := range b.groups {
 		switch {
-		case g.left && g.call != nil:
-			g.call.ended(g)
-		case inTime && !g.left:
+		case g.abandoned && g.call != nil:
+			g.call.groupEnded(g)
+		case inTime && !g.abandoned:
 			g.end(g.err) // the group belongs to its caller again
 		}
 	}

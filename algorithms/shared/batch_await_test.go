@@ -36,7 +36,7 @@ func TestCallsJoinAWorkerThatAwaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRedis(t, redistest.Script(nil, redistest.Fail(errAnswer)), nil)
 		l := r.redis.only
-		l.awaiting, l.ended = 1, time.Now()
+		l.awaiting, l.lastEnd = 1, time.Now()
 		var callers sync.WaitGroup
 		ask := func() { callers.Go(func() { _, _ = takeOne(context.Background(), r) }); synctest.Wait() }
 		sent := func(want uint64) {

@@ -59,7 +59,7 @@ func TestFewCallsTravelAlone(t *testing.T) {
 	}{{60, fewCalls, 1}, {unknown, fewInFlight, fewCalls - fewInFlight + 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRedis(t, slowClient{trip: time.Second}, nil)
-			r.redis.own = r.redis.workers
+			r.redis.direct = r.redis.workers
 			l := r.redis.only
 			l.flight.floor.least(monotonic(), tt.floor)
 			var callers sync.WaitGroup

@@ -82,25 +82,25 @@ type lane struct {
 	redis   *redisLayer
 	circuit *circuit // of the master
 
-	mu       sync.Mutex // guards the fields below
-	queue    []*group
-	inFlight int       // batches in flight, except stuck ones
-	flying   int       // groups in these batches
-	flight   flight    // how many may be in flight
-	awaiting int       // workers in await
-	stuck    int       // batches that callers gave up and the client has not
-	ended    time.Time // when the last batch ended that was not stuck
-	late     time.Time // when the last batch was late
+	mu        sync.Mutex // guards the fields below
+	queue     []*group
+	inFlight  int       // batches in flight, except stuck ones
+	flying    int       // groups in these batches
+	flight    flight    // how many may be in flight
+	awaiting  int       // workers in await
+	stuck     int       // batches that callers gave up and the client has not
+	lastEnd   time.Time // when the last batch ended that was not stuck
+	overdueAt time.Time // when the last batch was overdue
 }
 
 // submit queues a group, and waits for its end, or until ctx ends.
 func (l *lane) submit(ctx context.Context, g *group) error {
-	own, err := l.enqueue(ctx, g)
+	direct, err := l.enqueue(ctx, g)
 	if err != nil {
 		return err
 	}
-	if own != nil {
-		own.sendOwn()
+	if direct != nil {
+		direct.sendDirect()
 		return <-g.done
 	}
 	select {
@@ -111,7 +111,7 @@ func (l *lane) submit(ctx context.Context, g *group) error {
 	if !l.leave(g) {
 		return <-g.done // just in time
 	}
-	if g.left {
+	if g.abandoned {
 		return errTimeout
 	}
 	return errUnsent
@@ -126,7 +126,7 @@ func (l *lane) post(g *group) {
 
 // enqueue adds a group to the queue. It returns the group's batch if the caller,
 // who waits until ctx ends, is to send it; otherwise a worker will.
-func (l *lane) enqueue(ctx context.Context, g *group) (own *batch, err error) {
+func (l *lane) enqueue(ctx context.Context, g *group) (direct *batch, err error) {
 	g.queued = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,22 +134,22 @@ func (l *lane) enqueue(ctx context.Context, g *group) (own *batch, err error) {
 		return nil, errOverloaded
 	}
 	l.queue = append(l.queue, g)
-	if l.awaiting > 0 && g.queued.Sub(l.ended) < joinFor {
+	if l.awaiting > 0 && g.queued.Sub(l.lastEnd) < joinFor {
 		return nil, nil
 	}
-	if l.mayOwn(ctx) && l.place(true) {
-		own = l.redis.batches.Get().(*batch)
-		own.gather(l)
-		return own, nil
+	if l.mayGoDirect(ctx) && l.place(true) {
+		direct = l.redis.batches.Get().(*batch)
+		direct.gather(l)
+		return direct, nil
 	}
 	l.start()
 	return nil, nil
 }
 
-// mayOwn reports whether the caller of the last group in the queue may send it
+// mayGoDirect reports whether the caller of the last group in the queue may send it
 // itself. It requires mu.
-func (l *lane) mayOwn(ctx context.Context) bool {
-	if g := l.queue[len(l.queue)-1]; l.redis.own == nil || len(l.queue) != 1 || g.closed || g.ended != nil || g.queued.Before(l.late.Add(workersFor)) {
+func (l *lane) mayGoDirect(ctx context.Context) bool {
+	if g := l.queue[len(l.queue)-1]; l.redis.direct == nil || len(l.queue) != 1 || g.closed || g.ended != nil || g.queued.Before(l.overdueAt.Add(workersFor)) {
 		return false
 	}
 	deadline, ok := ctx.Deadline()
@@ -166,9 +166,9 @@ func (l *lane) start() {
 
 // place takes a place in flight, and reports whether there was one. A caller that sends
 // its own batch may find one where a worker does not. It requires mu.
-func (l *lane) place(own bool) bool {
+func (l *lane) place(direct bool) bool {
 	now, most := monotonic(), l.redis.inFlight
-	if l.inFlight >= l.flight.allowed(now, most) && !(own && l.flight.alone(now, l.flying, most)) {
+	if l.inFlight >= l.flight.allowed(now, most) && !(direct && l.flight.alone(now, l.flying, most)) {
 		return false
 	}
 	l.inFlight++
@@ -216,7 +216,7 @@ func (l *lane) await(woken int) {
 // long: there may be more calls than Redis answers in time.
 func (l *lane) next() (b *batch) {
 	l.mu.Lock()
-	late := l.shed(false, errOverloaded)
+	overloaded := l.shed(false, errOverloaded)
 	l.inFlight-- // the worker's place: fewer may be allowed now
 	if len(l.queue) > 0 && l.place(false) {
 		b = l.redis.batches.Get().(*batch)
@@ -224,15 +224,15 @@ func (l *lane) next() (b *batch) {
 		l.start()
 	}
 	l.mu.Unlock()
-	if late {
+	if overloaded {
 		l.redis.report.failed(errOverloaded)
 	}
 	return b
 }
 
-// sendOwn sends the batch of one caller. If there is more to send afterwards, a
+// sendDirect sends the batch of one caller. If there is more to send afterwards, a
 // worker goes on.
-func (b *batch) sendOwn() {
+func (b *batch) sendDirect() {
 	l := b.lane
 	defer func() { // also if the client panics
 		if b.finish() {
@@ -242,7 +242,7 @@ func (b *batch) sendOwn() {
 			l.start()
 		}
 	}()
-	b.run(l.redis.own)
+	b.run(l.redis.direct)
 	if !b.answered() && monotonic() >= b.due {
 		b.expire() // this process was late, and the client was first
 	}

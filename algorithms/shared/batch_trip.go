@@ -28,14 +28,14 @@ func (b *batch) run(s *sender) {
 			return
 		}
 	}
-	var own, callers bool
+	var ours, callers bool
 	for _, g := range b.groups {
-		own, callers = own || g.own, callers || !g.own
+		ours, callers = ours || g.ours, callers || !g.ours
 	}
 	if callers {
 		b.endTrip, b.err = b.lane.circuit.begin()
 	}
-	if b.err != nil && !own {
+	if b.err != nil && !ours {
 		return
 	}
 	b.err = nil
@@ -119,7 +119,7 @@ func (b *batch) readScript(s *script) error {
 	report := b.lane.redis.report
 	reply, err := s.cmd.Result()
 	if err != nil {
-		err = ownDeadline(err)
+		err = asTimeout(err)
 	} else {
 		err = s.read(reply)
 	}

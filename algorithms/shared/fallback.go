@@ -24,7 +24,7 @@
 //	| fallback_local.go   | calls that the memory answers                    |
 //	| fallback_ledger.go  | units that were admitted without the primary     |
 //	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |
-//	| shared_late.go      | calls that Redis may execute later               |
+//	| shared_pending.go   | calls that Redis may execute later               |
 //
 // The bound. The memory admits only a share of each limit: of N live instances,
 // one Nth. When the primary is back, it receives the units that the memory has
@@ -83,8 +83,8 @@ type primary interface {
 	// circuit has. If there is none, the circuit is not used any more.
 	probeKey(c *circuit, text string) (key string, ok bool)
 
-	// giveBackLate returns what items have charged.
-	giveBackLate(charged []*item)
+	// giveBackUnits returns what items have charged.
+	giveBackUnits(charged []*item)
 }
 
 // A fallback decides calls without the primary while the primary is in trouble.
@@ -156,7 +156,7 @@ func (f *fallback) allow(ctx context.Context, c *call) error {
 		err = f.decide(ctx, c, cause)
 	}
 	if c.group != nil {
-		c.decided(err == nil && c.proceeds(), f.lateEnd)
+		c.decided(err == nil && c.proceeds(), f.pendingEnded)
 	}
 	return err
 }

@@ -46,9 +46,9 @@ import (
 // sent.
 var errOpen = fmt.Errorf("the circuit is open: %w", algorithms.ErrUnavailable)
 
-// errOwnLateness is the outcome of a round trip that expired because this
+// errProcessLate is the outcome of a round trip that expired because this
 // process was late.
-var errOwnLateness = errors.New("this process was late itself")
+var errProcessLate = errors.New("this process was late itself")
 
 const (
 	tripAfter      = 5  // failures in a row
@@ -170,9 +170,9 @@ func (c *circuit) trip(n gobreaker.Counts) bool {
 	return answered >= tripMinimum && n.TotalFailures*100 >= answered*tripPercent && now.Sub(c.someSince) >= lasting
 }
 
-// stops reports whether the circuit keeps a call from its master. own calls are
-// the limiter's.
-func (c *circuit) stops(own bool) bool { return c.open.Load() && !(own && c.trying.Load()) }
+// stops reports whether the circuit keeps a call from its master. ours says
+// that the limiter itself makes the call.
+func (c *circuit) stops(ours bool) bool { return c.open.Load() && !(ours && c.trying.Load()) }
 
 // begin begins a round trip. The caller must pass its outcome to end, once. An
 // error means that the round trip must not be made.

@@ -79,7 +79,7 @@ func TestCircuitReportsExcusedExpiries(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.excuses(0, 20_000) {
-				end(errOwnLateness)
+				end(errProcessLate)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -107,7 +107,7 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.free()
-			c.own = own
+			c.ours = own
 			return r.allow(t.Context(), c)
 		}
 		for range 50 {

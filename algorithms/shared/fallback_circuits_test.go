@@ -32,7 +32,7 @@ func (m *masters) of(key string) *fakePrimary {
 
 func (m *masters) allow(ctx context.Context, c *call) error {
 	for i := range c.items {
-		if m.of(c.items[i].Key.Text).circuit.stops(c.own) {
+		if m.of(c.items[i].Key.Text).circuit.stops(c.ours) {
 			return errOpen
 		}
 	}

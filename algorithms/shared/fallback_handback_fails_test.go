@@ -134,7 +134,7 @@ type choosy struct {
 }
 
 func (p *choosy) allow(ctx context.Context, c *call) error {
-	if c.items[0].Op == step.Backfill && c.items[0].Key.Text == "usr=refused" && p.refuses.Load() && !p.circuit.stops(c.own) {
+	if c.items[0].Op == step.Backfill && c.items[0].Key.Text == "usr=refused" && p.refuses.Load() && !p.circuit.stops(c.ours) {
 		p.note(c)
 		return errReadonly
 	}

@@ -92,9 +92,9 @@ func (f *fallback) record(p *part) {
 	}
 }
 
-// lateEnd receives a group that has ended after its call was decided: see
-// shared_late.go.
-func (f *fallback) lateEnd(g *group, admitted bool) {
+// pendingEnded receives a group that has ended after its call was decided: see
+// shared_pending.go.
+func (f *fallback) pendingEnded(g *group, admitted bool) {
 	if g.err != nil && troubleOf(g.err).executed {
 		return // no reply will say it
 	}
@@ -112,7 +112,7 @@ func (f *fallback) lateEnd(g *group, admitted bool) {
 		}
 	}
 	if back != nil {
-		f.primary.giveBackLate(back)
+		f.primary.giveBackUnits(back)
 	}
 }
 
@@ -266,7 +266,7 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 		f.record(&forces)
 	}
 	if c.group != nil {
-		c.decided(answered, f.lateEnd)
+		c.decided(answered, f.pendingEnded)
 	}
 	return errors.Join(failed, err)
 }

@@ -78,7 +78,7 @@ type fakePrimary struct {
 	sentAt    []time.Time // of the same places
 	overdue   []*call     // calls that were given up and have no reply, in order
 	onOverdue func(*call) // gets each of them before its caller does; nil: nobody does
-	givenBack []*item     // by giveBackLate
+	givenBack []*item     // by giveBackUnits
 
 	live    int64 // instances; 0 at the start: as many as the fallback believes
 	err     error // of beats
@@ -91,11 +91,11 @@ func newFakePrimary() *fakePrimary {
 }
 
 func (p *fakePrimary) allow(ctx context.Context, c *call) error {
-	if p.circuit.stops(c.own) {
+	if p.circuit.stops(c.ours) {
 		return errOpen
 	}
 	end := func(error) {}
-	if !c.own {
+	if !c.ours {
 		var err error
 		if end, err = p.circuit.begin(); err != nil {
 			return err
@@ -106,10 +106,10 @@ func (p *fakePrimary) allow(ctx context.Context, c *call) error {
 	bounded, cancel := context.WithTimeout(ctx, p.deadline)
 	defer cancel()
 	err := p.decide(bounded, c)
-	if outcome = ownDeadline(err); err != nil && ctx.Err() != nil {
+	if outcome = asTimeout(err); err != nil && ctx.Err() != nil {
 		outcome = context.Canceled // the caller's fault, whatever the error says
 	}
-	return ownDeadline(err)
+	return asTimeout(err)
 }
 
 func (p *fakePrimary) decide(ctx context.Context, c *call) error {
@@ -122,7 +122,7 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 		return p.store.top.allow(ctx, c)
 	}
 	c.givenUp = true
-	if troubleOf(ownDeadline(err)).executed {
+	if troubleOf(asTimeout(err)).executed {
 		for i := range c.items {
 			c.items[i].perhaps = true
 		}
@@ -135,7 +135,7 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 
 // leave gives up a call that the primary may still execute.
 func (p *fakePrimary) leave(c *call) {
-	g := &group{call: c, left: true}
+	g := &group{call: c, abandoned: true}
 	for i := range c.items {
 		if it := &c.items[i]; it.Limit.Row.Refill != step.Never && !it.Dropped {
 			g.items = append(g.items, it)
@@ -161,7 +161,7 @@ func (p *fakePrimary) reply(c *call, err error) {
 		p.store.top.(*stateStore).execute(c)
 	}
 	c.group.err = err
-	c.ended(c.group)
+	c.groupEnded(c.group)
 }
 
 // replyAll ends all calls that were given up.
@@ -198,8 +198,8 @@ func (p *fakePrimary) ready(context.Context) error { return nil }
 
 func (p *fakePrimary) probeKey(_ *circuit, text string) (string, bool) { return text, true }
 
-// giveBackLate returns what items have charged, at once.
-func (p *fakePrimary) giveBackLate(charged []*item) {
+// giveBackUnits returns what items have charged, at once.
+func (p *fakePrimary) giveBackUnits(charged []*item) {
 	p.mu.Lock()
 	p.givenBack = append(p.givenBack, charged...)
 	p.mu.Unlock()

@@ -136,7 +136,7 @@ func (f *fallback) probe(key string) error {
 // askBounded asks the primary for the fallback itself. Circuits do not count the
 // call, and an open circuit lets it pass while it is tried.
 func (f *fallback) askBounded(c *call) error {
-	c.own = true
+	c.ours = true
 	ctx, cancel := context.WithTimeout(f.closing, max(f.deadline, probeFor))
 	defer cancel()
 	return f.primary.allow(ctx, c)
@@ -197,7 +197,7 @@ func (f *fallback) beat() {
 	if err != nil {
 		f.fewerSince = time.Time{} // the primary may lose its data
 		if f.closing.Err() == nil && err != errOpen {
-			f.report.failed(ownDeadline(err))
+			f.report.failed(asTimeout(err))
 		}
 		return
 	}

@@ -39,7 +39,7 @@ import (
 type redisLayer struct {
 	client   Client
 	workers  *sender          // of batches that workers send
-	own      *sender          // of batches that callers send; nil: callers send none
+	direct   *sender          // of batches that callers send; nil: callers send none
 	prefix   string           // of every stored key
 	now      func() time.Time // of decisions; nil: the clock of the server
 	clock    func() time.Time // of this process: now, if that is set
@@ -92,7 +92,7 @@ func newRedisLayer(client Client, o *Options, circuits *circuits, report *report
 	r.workers = newSender(client, clientDeadlines*o.Deadline)
 	if c, ok := client.(*redis.Client); ok {
 		if endsInTime(c.Options()) {
-			r.own = newSender(c, o.Deadline+clientSlack)
+			r.direct = newSender(c, o.Deadline+clientSlack)
 		}
 		c.AddHook(divert{})
 	}
@@ -125,7 +125,7 @@ func poolOf(client Client) int {
 // allow implements layer. The batches of the call keep the deadline, and report
 // their round trips to the circuits.
 func (r *redisLayer) allow(ctx context.Context, c *call) error {
-	if l := r.only; l != nil && l.circuit.stops(c.own) {
+	if l := r.only; l != nil && l.circuit.stops(c.ours) {
 		return errOpen // at once: most calls of an outage end here
 	}
 	if err := r.decide(ctx, c); err != nil {
@@ -169,7 +169,7 @@ func (r *redisLayer) do(ctx context.Context, commands ...redis.Cmder) error {
 		r.workers.trip(ctx, commands)
 		var first error
 		for _, cmd := range commands {
-			first = cmp.Or(first, ownDeadline(cmd.Err()))
+			first = cmp.Or(first, asTimeout(cmd.Err()))
 		}
 		done <- first
 	}()

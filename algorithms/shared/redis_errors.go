@@ -95,7 +95,7 @@ var troubles = []trouble{
 	{is: []error{errTimeout}, reason: reasonTimeout, effect: effectFailure, executed: true},
 	{is: []error{context.Canceled, context.DeadlineExceeded}, reason: reasonCancelled, effect: effectNone, executed: true},
 
-	{is: []error{errOwnLateness}, reason: reasonTimeout, effect: effectNone}, // nothing was executed
+	{is: []error{errProcessLate}, reason: reasonTimeout, effect: effectNone}, // nothing was executed
 
 	// The batches that fill the lane have failed already, and they count.
 	{is: []error{errOverloaded}, reason: reasonOverload, effect: effectNone},
@@ -230,9 +230,9 @@ func (scriptError) RedisError() {}
 // errStoredKey is wrapped, beside a scriptError, by errors of a single key.
 var errStoredKey = errors.New("a stored key cannot be read")
 
-// ownDeadline returns err, wrapped in errTimeout if it is a context's. It is
+// asTimeout returns err, wrapped in errTimeout if it is a context's. It is
 // for contexts that no caller has ended.
-func ownDeadline(err error) error {
+func asTimeout(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errTimeout, err)
 	}

@@ -151,7 +151,7 @@ func TestTroubleOfErrors(t *testing.T) {
 		{algorithms.FixedWindow(0, 0).Validate(), "internal none"},
 		{errOverloaded, "overload none"},
 		{errOpen, "unavailable failure"},
-		{errOwnLateness, "timeout none"},
+		{errProcessLate, "timeout none"},
 		{errTimeout, "timeout failure executed"},
 		{errUnsent, "timeout failure"},
 		{errReply, "internal success executed"},

@@ -121,7 +121,7 @@ func (r *redisLayer) runCommands(ctx context.Context) error {
 			return err
 		}
 		for _, cmd := range commands {
-			if err := ownDeadline(cmd.Err()); err != nil && troubleOf(err).reason != reasonKey {
+			if err := asTimeout(cmd.Err()); err != nil && troubleOf(err).reason != reasonKey {
 				return err
 			}
 		}

@@ -12,7 +12,7 @@
 // of usr=42 back.
 //
 // After its caller has given up, a call may still be on its way: see
-// shared_late.go.
+// shared_pending.go.
 
 package shared
 
@@ -98,7 +98,7 @@ func (rc *redisCall) partOf(it *item) int {
 	}
 	rc.groups = slices.Grow(rc.groups, 1)[:n+1] // with the buffers of an earlier group
 	g := &rc.groups[n]
-	g.slot, g.lane, g.call, g.own = it.slot, rc.redis.only, rc.call, rc.call == nil || rc.call.own
+	g.slot, g.lane, g.call, g.ours = it.slot, rc.redis.only, rc.call, rc.call == nil || rc.call.ours
 	if g.lane == nil {
 		g.lane = rc.redis.lane(it.key)
 	}
@@ -117,7 +117,7 @@ func (rc *redisCall) run(ctx context.Context) error {
 	}
 	began := time.Now()
 	for i := range rc.groups { // a call needs all its masters
-		if g := &rc.groups[i]; g.lane.circuit.stops(g.own) {
+		if g := &rc.groups[i]; g.lane.circuit.stops(g.ours) {
 			return errOpen
 		}
 	}
@@ -163,7 +163,7 @@ func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 		for _, it := range g.items {
 			it.perhaps = true
 		}
-		if g.left && g.call != nil {
+		if g.abandoned && g.call != nil {
 			g.call.group = g
 		}
 	}
@@ -239,9 +239,9 @@ func (r *redisLayer) returnsOf(charged []*item) *redisCall {
 	return back
 }
 
-// giveBackLate returns what items have charged, and does not wait for it. Their
+// giveBackUnits returns what items have charged, and does not wait for it. Their
 // call was refused before Redis executed it.
-func (r *redisLayer) giveBackLate(charged []*item) { r.post(r.returnsOf(charged), lateTries) }
+func (r *redisLayer) giveBackUnits(charged []*item) { r.post(r.returnsOf(charged), lateTries) }
 
 // post sends returns, and does not wait for them. Redis has just been slow. So
 // returns that were not sent are sent again a deadline later: Redis has not executed

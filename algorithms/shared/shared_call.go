@@ -5,7 +5,7 @@
 // give up a call that is still under way: then a batch goes on reading its items
 // and writing their answers, while the layers above write decisions. The two
 // touch different fields, and the items are never used for another call
-// (givenUp). shared_late.go says what becomes of such a call.
+// (givenUp). shared_pending.go says what becomes of such a call.
 
 package shared
 
@@ -45,10 +45,10 @@ type call struct {
 	items   []item
 	steps   step.Call // the items as steps see them
 	givenUp bool      // something may still use the items
-	own     bool      // of the limiter itself: circuits do not count it
+	ours    bool      // of the limiter itself: circuits do not count it
 	known   bool      // a remembered denial has answered it, and not Redis
 	slots   redisCall
-	late    // of a call under way
+	pending // of a call under way
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -120,7 +120,7 @@ func (c *call) free() {
 	}
 	c.slots.groups = c.slots.groups[:0]
 	clear(c.steps.Items)
-	c.items, c.steps.Items, c.own, c.known = c.items[:0], c.steps.Items[:0], false, false
+	c.items, c.steps.Items, c.ours, c.known = c.items[:0], c.steps.Items[:0], false, false
 	calls.Put(c)
 }
 

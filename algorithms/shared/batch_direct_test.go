@@ -19,25 +19,25 @@ import (
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
-// ownSends counts the batches that callers send.
-type ownSends struct {
+// directSends counts the batches that callers send.
+type directSends struct {
 	Client
 	mu sync.Mutex
 	n  int
 }
 
-func (c *ownSends) Process(ctx context.Context, cmd redis.Cmder) error {
+func (c *directSends) Process(ctx context.Context, cmd redis.Cmder) error {
 	c.mu.Lock()
 	c.n++
 	c.mu.Unlock()
 	return c.Client.Process(ctx, cmd)
 }
 
-// countOwn returns how many batches callers have sent themselves since it was called.
-func countOwn(l *Limiter) func() int {
-	c, own := &ownSends{Client: l.redis.own.client}, *l.redis.own
+// countDirect returns how many batches callers have sent themselves since it was called.
+func countDirect(l *Limiter) func() int {
+	c, own := &directSends{Client: l.redis.direct.client}, *l.redis.direct
 	own.client = c
-	l.redis.own = &own
+	l.redis.direct = &own
 	return func() (n int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -61,14 +61,14 @@ func TestCallersSendTheirOwnBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &pipeServer{}
 		r := newRedis(t, server.client(t, nil), &Options{Deadline: pipeDeadline})
-		own := countOwn(r)
-		call := func(what string, within time.Duration, reason string, wantOwn int, want time.Duration) {
+		own := countDirect(r)
+		call := func(what string, within time.Duration, reason string, wantDirect int, want time.Duration) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
 			took, err := takeOne(ctx, r)
-			if n := own(); Reason(err) != reason || n != wantOwn || took != want {
-				t.Errorf("%s: got %v, %d own batches, after %v, want %s, %d and %v", what, err, n, took, reason, wantOwn, want)
+			if n := own(); Reason(err) != reason || n != wantDirect || took != want {
+				t.Errorf("%s: got %v, %d own batches, after %v, want %s, %d and %v", what, err, n, took, reason, wantDirect, want)
 			}
 		}
 		call("a lone call", time.Hour, reasonKey, 1, 0)
@@ -99,8 +99,8 @@ func TestWorkersWaitTenDeadlines(t *testing.T) {
 		server := &pipeServer{}
 		asks := func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }
 		r := newRedis(t, server.client(t, asks), &Options{Deadline: pipeDeadline})
-		if took, err := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.own != nil {
-			t.Fatalf("got %v after %v, own %v, want an answer through a worker", err, took, r.redis.own)
+		if took, err := takeOne(t.Context(), r); Reason(err) != reasonKey || took > 0 || r.redis.direct != nil {
+			t.Fatalf("got %v after %v, own %v, want an answer through a worker", err, took, r.redis.direct)
 		}
 		server.setSilent(true)
 		start := time.Now()
@@ -125,7 +125,7 @@ func TestCancelledCallerWaitsForItsOwnBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &pipeServer{}
 		r := newRedis(t, server.client(t, nil), &Options{Deadline: pipeDeadline})
-		own := countOwn(r)
+		own := countDirect(r)
 		_, _ = takeOne(t.Context(), r) // connects
 		server.setSilent(true)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -160,13 +160,13 @@ func TestOtherClientsGetWorkers(t *testing.T) {
 		}
 	}
 	one := clientOf(t, "127.0.0.1:1", nil)
-	if r := newRedis(t, one, nil).redis; r.own == nil || r.own.timed == nil || r.workers.timed == nil || r.workers.pipelines == nil {
+	if r := newRedis(t, one, nil).redis; r.direct == nil || r.direct.timed == nil || r.workers.timed == nil || r.workers.pipelines == nil {
 		t.Error("a client with default options: got no own sender, or no timeouts, or no pipelines")
 	}
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
 	for _, c := range []Client{cluster, redistest.Script(nil), struct{ *redis.Client }{one}} {
-		if r := newRedis(t, c, nil).redis; r.own != nil || r.workers.timed != nil {
+		if r := newRedis(t, c, nil).redis; r.direct != nil || r.workers.timed != nil {
 			t.Errorf("%T: got timeouts of the limiter's, want the client's", c)
 		}
 	}
@@ -186,7 +186,7 @@ func TestDefaultClientInAStall(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
 	l := must(t, client, &Options{Deadline: 100 * time.Millisecond, DenyCacheKeys: DenyCacheOff})
-	own := countOwn(l)
+	own := countDirect(l)
 	limit := algorithms.TokenBucket(10, time.Hour)
 	redistest.Until(t, "a caller sends its own batch", func() bool {
 		return take(t, l, "usr=1", limit, 0).Source == algorithms.Shared && own() > 0
@@ -217,7 +217,7 @@ func (lateClient) Process(_ context.Context, cmd redis.Cmder) error {
 func TestOwnBatchOfALateProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRedis(t, lateClient{}, &Options{Deadline: pipeDeadline})
-		r.redis.own = r.redis.workers
+		r.redis.direct = r.redis.workers
 		_, err := takeOne(t.Context(), r)
 		if excused := r.redis.laneOf("").circuit.excused.Load(); !errors.Is(err, errTimeout) || excused != 1 {
 			t.Errorf("got %v, and %d excused expiries, want a timeout that is excused", err, excused)
@@ -239,7 +239,7 @@ func TestOwnBatchSurvivesPanics(t *testing.T) {
 			}
 		})))
 		r := newRedis(t, client, &Options{Deadline: pipeDeadline})
-		own := countOwn(r)
+		own := countDirect(r)
 		call := func() (err error) {
 			defer func() {
 				if p := recover(); (p != nil) != panics {

@@ -124,7 +124,7 @@ var lateCalls = map[string]lateCall{
 	},
 }
 
-// Each row of the table in shared_late.go, in each order.
+// Each row of the table in shared_pending.go, in each order.
 func TestLateCalls(t *testing.T) {
 	for name, tt := range lateCalls {
 		for said, reply := range lateReplies {

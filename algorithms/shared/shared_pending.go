@@ -23,36 +23,36 @@ package shared
 
 import "sync/atomic"
 
-// The bits of a late call.
+// The bits of a pending call.
 const (
-	lateAdmitted uint32 = 1 << iota
-	lateRefused
-	lateEnded
+	pendingAdmitted uint32 = 1 << iota
+	pendingRefused
+	pendingEnded
 )
 
-// A late is the part of a call that matters once the call is under way. The zero
+// A pending is the part of a call that matters once the call is under way. The zero
 // value is a call that is not.
-type late struct {
+type pending struct {
 	group *group // that is under way
 	bits  atomic.Uint32
 	then  func(g *group, admitted bool) // receives the group once it has ended and the call is decided
 }
 
-// ended notes that a group has ended whose caller has left.
-func (l *late) ended(g *group) {
-	if decided := l.bits.Or(lateEnded); decided != 0 {
-		l.then(g, decided == lateAdmitted)
+// groupEnded notes that a group has ended whose caller has left.
+func (p *pending) groupEnded(g *group) {
+	if decided := p.bits.Or(pendingEnded); decided != 0 {
+		p.then(g, decided == pendingAdmitted)
 	}
 }
 
 // decided notes how a call under way was decided.
-func (l *late) decided(admitted bool, then func(g *group, admitted bool)) {
-	bit := lateRefused
+func (p *pending) decided(admitted bool, then func(g *group, admitted bool)) {
+	bit := pendingRefused
 	if admitted {
-		bit = lateAdmitted
+		bit = pendingAdmitted
 	}
-	l.then = then
-	if l.bits.Or(bit) != 0 {
-		then(l.group, admitted)
+	p.then = then
+	if p.bits.Or(bit) != 0 {
+		then(p.group, admitted)
 	}
 }
