@@ -7,6 +7,10 @@
 //
 //	program's client ─> hooks of the program ─> divert ─> client with timeouts
 //
+// A timeout alone does not bound a trip. When a managed Redis announces maintenance,
+// go-redis relaxes the timeouts of the connection to 10 s. So each trip also has a
+// context with a deadline, which that client obeys.
+//
 // Hooks that the program adds later come after divert, and do not see the commands.
 
 package shared
@@ -23,18 +27,45 @@ type sender struct {
 	client    Client
 	pipelines pipeliner     // the client, if it has pipelines
 	timed     *redis.Client // to which divert sends the commands; nil: the client sends them
+	timeout   time.Duration // of a trip through timed
+	opaque    bool          // the client is none of go-redis: it may send the text of a command
+}
+
+// A tripContext is the context of one trip through a client with timeouts. It has
+// a deadline and no timer: go-redis ends each read and write at the deadline or
+// at the client's timeout, whichever is earlier.
+type tripContext struct {
+	context.Context
+	to  *redis.Client
+	end time.Time
+}
+
+// Deadline implements [context.Context].
+func (c *tripContext) Deadline() (time.Time, bool) { return c.end, true }
+
+// Value implements [context.Context].
+func (c *tripContext) Value(key any) any {
+	if key == (divert{}) {
+		return c.to
+	}
+	return c.Context.Value(key)
 }
 
 // A pipeliner is a client that can send several commands at once.
 type pipeliner interface{ Pipeline() redis.Pipeliner }
 
-// newSender returns a sender. If timeout is not 0, each read and write of a
-// redis.Client ends then.
+// newSender returns a sender. If timeout is not 0, a trip through a redis.Client
+// ends then.
 func newSender(c Client, timeout time.Duration) *sender {
-	s := &sender{client: c}
+	s := &sender{client: c, opaque: true}
 	s.pipelines, _ = c.(pipeliner)
+	switch c.(type) {
+	case interface{ Options() *redis.Options }, clusterClient: // also embedded in another type
+		s.opaque = false
+	}
 	if rdb, ok := c.(*redis.Client); ok && timeout > 0 {
-		s.timed = rdb.WithTimeout(timeout)
+		s.timed, s.timeout = rdb.WithTimeout(timeout), timeout
+		s.timed.Options().ContextTimeoutEnabled = true // these options are a copy
 	}
 	return s
 }
@@ -42,7 +73,13 @@ func newSender(c Client, timeout time.Duration) *sender {
 // trip sends commands, in one round trip if the client has pipelines. Afterwards
 // each command has its own error.
 func (s *sender) trip(ctx context.Context, commands []redis.Cmder) {
-	ctx = context.WithValue(ctx, divert{}, s.timed)
+	if s.timed != nil {
+		end, bounded := ctx.Deadline()
+		if !bounded {
+			end = time.Now().Add(s.timeout)
+		}
+		ctx = &tripContext{Context: ctx, to: s.timed, end: end}
+	}
 	if len(commands) > 1 && s.pipelines != nil {
 		_ = pipe(ctx, s.pipelines, commands)
 		return

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
@@ -148,9 +147,6 @@ func TestOtherClientsGetWorkers(t *testing.T) {
 		},
 		"StreamingCredentialsProvider": func(o *redis.Options) {
 			o.StreamingCredentialsProvider = noCredentials{}
-		},
-		"maintenance notifications": func(o *redis.Options) {
-			o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeEnabled}
 		},
 	} {
 		o := &redis.Options{Addr: "127.0.0.1:1"}

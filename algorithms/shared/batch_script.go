@@ -80,10 +80,14 @@ func (n *scriptName) MarshalBinary() ([]byte, error) {
 	return nil, nil
 }
 
-// String is for clients that write or trace commands as text.
+// String is for hooks that trace commands as text. They send nothing. A client of
+// another library may.
 func (n *scriptName) String() string {
-	text, _ := n.MarshalBinary()
-	return string(text)
+	if n.batch.opaque {
+		text, _ := n.MarshalBinary()
+		return string(text)
+	}
+	return string(n.text)
 }
 
 // once keeps go-redis from sending a command again after a failure in which

@@ -40,6 +40,7 @@ func (b *batch) run(s *sender) {
 	}
 	b.err = nil
 	b.timer.Reset(r.deadline)
+	b.opaque = s.opaque
 	for b.write(); len(b.trips) > 0; b.again() {
 		s.trip(b.ctx, b.trips)
 	}

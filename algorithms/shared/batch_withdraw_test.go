@@ -5,6 +5,7 @@ package shared
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +33,7 @@ func TestDeadlineWithdraws(t *testing.T) {
 		"not read":              {func(redis.Cmder) {}, false, "timeout failure", 0},
 		"its arguments counted": {func(cmd redis.Cmder) { _ = len(cmd.Args()) }, false, "timeout failure", 0},
 		"written":               {marshal, false, "timeout failure executed", 1},
-		"traced":                {func(cmd redis.Cmder) { _ = cmd.String() }, false, "timeout failure executed", 1},
+		"read as text":          {func(cmd redis.Cmder) { _ = cmd.String() }, false, "timeout failure executed", 1},
 		"written whole":         {marshal, true, "timeout failure executed", 1},
 	}, func(t *testing.T, tt test) {
 		server := redistest.Start(t)
@@ -52,6 +53,37 @@ func TestDeadlineWithdraws(t *testing.T) {
 			t.Errorf("got %d charged, want %d", got, tt.used)
 		}
 	})
+}
+
+// A hook that prints commands, as tracers do, changes nothing: a call that waited for
+// a connection was not sent.
+func TestTracingSendsNothing(t *testing.T) {
+	t.Parallel()
+	limit := algorithms.FixedWindow(100, 24*time.Hour)
+	server := redistest.Start(t)
+	for _, traced := range []bool{false, true} {
+		dialed := make(chan struct{})
+		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			select {
+			case <-dialed:
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			case <-ctx.Done():
+				return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+			}
+		}})
+		t.Cleanup(func() { client.Close() })
+		if traced {
+			client.AddHook(redistest.Script(nil, redistest.Inspect(func(cmd redis.Cmder) { _ = fmt.Sprint(cmd.Args()...) + cmd.String() })))
+		}
+		r := newRedis(t, client, &Options{Deadline: 200 * time.Millisecond})
+		_, err := algorithms.Allow(context.Background(), r, "usr=1", limit)
+		wantTrouble(t, err, "within the limiter's deadline", "timeout failure")
+		close(dialed)
+		redistest.Until(t, "the client has returned", func() bool { return r.redis.underWay() == 0 })
+		if d := take(t, newRedis(t, server.Client(), nil), "usr=1", limit, 0); d.Remaining != limit.Burst() {
+			t.Errorf("traced %v: got %+v, want nothing charged", traced, d)
+		}
+	}
 }
 
 // slotMates returns keys that share batches in a Cluster of three masters and lie

@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -104,11 +103,10 @@ func newRedisLayer(client Client, o *Options, circuits *circuits, report *report
 	return r
 }
 
-// endsInTime reports whether no operation of a client lasts longer than its
-// timeouts. A program's own code may, and so may maintenance notifications.
+// endsInTime reports whether no operation of a client outlasts its timeouts and
+// contexts. Code of the program may.
 func endsInTime(o *redis.Options) bool {
-	asks := o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil || o.OnConnect != nil
-	return !asks && (o.MaintNotificationsConfig == nil || o.MaintNotificationsConfig.Mode != maintnotifications.ModeEnabled)
+	return o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil && o.OnConnect == nil
 }
 
 // poolOf returns the size of a client's pool; 0 if the client does not show it.
