@@ -19,9 +19,29 @@ import (
 // A pipeServer is a server for a client in a synctest bubble. It answers scripts
 // with an error of one key, and accepts everything else.
 type pipeServer struct {
+	managed bool // it speaks RESP3, and accepts CLIENT MAINT_NOTIFICATIONS
+
 	mu     sync.Mutex
 	silent bool        // it reads, and answers nothing
+	push   string      // of RESP3; it stands before each answer to a script
 	hungUp []time.Time // when the client closed a connection
+}
+
+// announce sets a push message, such as "MIGRATING 1 2", that comes before each
+// answer to a script. Numbers are sent as numbers.
+func (s *pipeServer) announce(message string) {
+	words := strings.Fields(message)
+	push := ">" + strconv.Itoa(len(words)) + "\r\n"
+	for _, word := range words {
+		if _, err := strconv.Atoi(word); err == nil {
+			push += ":" + word + "\r\n"
+			continue
+		}
+		push += "$" + strconv.Itoa(len(word)) + "\r\n" + word + "\r\n"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push = push
 }
 
 func (s *pipeServer) setSilent(silent bool) {
@@ -30,10 +50,22 @@ func (s *pipeServer) setSilent(silent bool) {
 	s.silent = silent
 }
 
-func (s *pipeServer) isSilent() bool {
+// reply returns the answer to a command; "" if the server is silent.
+func (s *pipeServer) reply(command string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.silent
+	switch command := strings.ToLower(command); {
+	case s.silent:
+		return ""
+	case command == "hello" && s.managed:
+		return "%1\r\n+proto\r\n:3\r\n"
+	case command == "hello":
+		return "-ERR unknown command\r\n"
+	case command == "evalsha":
+		return s.push + "-" + errAnswer.Error() + "\r\n"
+	default:
+		return "+OK\r\n"
+	}
 }
 
 // closed returns when the client closed connections, counted from an instant.
@@ -52,6 +84,7 @@ func (s *pipeServer) client(t *testing.T, set func(*redis.Options)) *redis.Clien
 	return clientOf(t, "127.0.0.1:1", func(o *redis.Options) {
 		o.Dialer = func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
+			t.Cleanup(func() { _ = far.Close() }) // go-redis 9.22 forgets a connection whose handshake fails
 			go s.serve(far)
 			return near, nil
 		}
@@ -72,17 +105,7 @@ func (s *pipeServer) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		if s.isSilent() {
-			continue
-		}
-		reply := "+OK\r\n"
-		switch strings.ToLower(command) {
-		case "hello":
-			reply = "-ERR unknown command\r\n"
-		case "evalsha":
-			reply = "-" + errAnswer.Error() + "\r\n"
-		}
-		if _, err := io.WriteString(conn, reply); err != nil {
+		if _, err := io.WriteString(conn, s.reply(command)); err != nil {
 			return
 		}
 	}

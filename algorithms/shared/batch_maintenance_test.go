@@ -1,0 +1,74 @@
+// A managed Redis announces maintenance, and is then silent.
+
+package shared
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// After an announcement, go-redis waits ten seconds for each reply of the connection,
+// whatever timeouts its options name. Each call ends in time all the same: those of a
+// lone caller, which waits on the connection itself, and those of a crowd.
+func TestMaintenanceDelaysNoCall(t *testing.T) {
+	for name, message := range map[string]string{
+		"a shard migrates":                    "MIGRATING 1 30",
+		"a shard fails over":                  "FAILING_OVER 1 30",
+		"the endpoint moves":                  "MOVING 1 30 127.0.0.1:2",
+		"the endpoint moves, without address": "MOVING 1 2",
+	} {
+		for mode, config := range map[string]*maintnotifications.Config{
+			"default options":       nil,
+			"notifications enabled": {Mode: maintnotifications.ModeEnabled},
+		} {
+			for who, callers := range map[string]int{"a lone caller": 1, "a crowd": 200} {
+				t.Run(name+"/"+mode+"/"+who, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { wantCallsInTime(t, message, config, callers) })
+				})
+			}
+		}
+	}
+}
+
+// wantCallsInTime lets callers receive a message of a server that then falls silent, and
+// says for how long their next calls last.
+func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Config, callers int) {
+	server := &pipeServer{managed: true}
+	client := server.client(t, func(o *redis.Options) { o.MaintNotificationsConfig = config })
+	r := newRedis(t, client, &Options{Deadline: pipeDeadline, Logger: new(logRecords).logger()})
+	all := func(reason string) {
+		t.Helper()
+		var running sync.WaitGroup
+		for range callers {
+			running.Go(func() {
+				took, err := takeOne(context.Background(), r)
+				if Reason(err) != reason || took > 2*pipeDeadline {
+					t.Errorf("got %v after %v, want %s within two deadlines of %v", err, took, reason, pipeDeadline)
+				}
+			})
+		}
+		running.Wait()
+	}
+	all(reasonKey) // connects
+	server.announce(message)
+	all(reasonKey)
+	time.Sleep(2 * time.Second) // a client that is told to move connects again
+	synctest.Wait()
+	all(reasonKey)
+	if client.Options().MaintNotificationsConfig.Mode == maintnotifications.ModeDisabled {
+		t.Fatal("the client has asked for no notifications")
+	}
+	server.setSilent(true)
+	all(reasonTimeout)
+	all(reasonTimeout)
+	time.Sleep((clientDeadlines + 1) * pipeDeadline)
+	if n := r.redis.underWay(); n != 0 {
+		t.Errorf("after %d deadlines %d batches are under way, want none", clientDeadlines+1, n)
+	}
+}
