@@ -1,13 +1,12 @@
 -- Concurrent requests. Twin: concurrent.go. Step: see state.lua.
 --
 -- State: a sorted set of the units that are held. A member names a unit by the
--- instant of its take, the id of the take, and its number among the units of
--- the take, from 1. Its score is the instant at which the unit was taken or
+-- id of its take and its number among the units of the take, from 1. Its score is the instant at which the unit was taken or
 -- renewed. A unit is free a window later unless it is renewed.
 --
 -- n is the number of members, t the newest score, and f is 0. The step changes
 -- the set at once, so it has no full_at. Takes are distinguished: a take has an
--- id and the number of its last unit, and take.t is the instant of the take.
+-- id and the number of its last unit.
 --
 -- Example: window 30 s. A take of 2 units at 0 s and one of 1 unit at 5 s make
 -- three members with the scores 0, 0 and 5 s. With n = 3 a take at 10 s is
@@ -27,8 +26,8 @@ if steps.co then
     return floor(tonumber(unit[2]) or 0)
   end
 
-  local function name_of(born, id, unit)
-    return format('%016d:%016d:%05d', born, id, unit)
+  local function name_of(id, unit)
+    return format('%016d:%05d', id, unit)
   end
 
   local function drop(key)
@@ -112,7 +111,7 @@ if steps.co then
       t = max(t, now)
       local names, id = {}, take.id
       for unit = 1, units do
-        names[unit] = name_of(t, id, unit)
+        names[unit] = name_of(id, unit)
       end
       if n == 0 then
         oldest[key] = t
@@ -131,7 +130,7 @@ if steps.co then
     -- undo frees the last units of the take.
     undo = function(n, _, _, _, key, units, take)
       for unit = max(take.last - units + 1, 1), take.last do
-        n = n - call('ZREM', key, name_of(take.t, take.id, unit))
+        n = n - call('ZREM', key, name_of(take.id, unit))
       end
       return rest(key, n)
     end,
@@ -139,7 +138,7 @@ if steps.co then
     renew = function(n, t, _, l, key, _, take)
       local names = {}
       for unit = 1, take.last do
-        local name = name_of(take.t, take.id, unit)
+        local name = name_of(take.id, unit)
         local new = not call('ZSCORE', key, name)
         if not new or n < l.cap then
           names[#names + 1] = name

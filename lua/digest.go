@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "92b57b77ae5022ad3a4fa489abc54deb7a22e57b"
+const Digest = "826d2f825edb714069fcc2da0375450dd1993b0f"

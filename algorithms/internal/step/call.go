@@ -85,8 +85,9 @@ type Held struct {
 	Dirty  bool // State must be written
 }
 
-// ids number the takes of this process. They begin at a random number. So a take's id and instant together are unique
-// among all processes.
+// ids number the takes of this process. They begin at a random number below 2^52, so the units of two processes that one
+// key holds have different ids: among a thousand processes with 100 000 running requests each, two such ids meet with a
+// probability of 1 in 40 000, and then one unit too much is free.
 var ids = func() *atomic.Int64 {
 	var ids atomic.Int64
 	ids.Store(rand.Int64N(MaxExact / 2))

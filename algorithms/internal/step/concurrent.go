@@ -2,10 +2,10 @@
 // instant at which a unit was taken or renewed.
 //
 // A unit that nobody renews is free a window later, because the process that
-// held it may have died. A unit is identified by the instant of its take, the
-// take's id, and its number among the take's units, from 1. Units are in the
-// order of the instants at which they were taken or renewed, so the first units
-// end first.
+// held it may have died. A unit is identified by its take's id and its number
+// among the take's units, from 1. So a Return may name units of a take whose
+// answer was lost, and it may be repeated. Units are in the order of the
+// instants at which they were taken or renewed, so the first units end first.
 //
 // Example: n = 2 with a window of 30 s. Request A takes a unit at 0 s, and B at
 // 5 s. A renews at 20 s, so the order is B (5 s), A (20 s). A third request at
@@ -24,7 +24,7 @@ import (
 type concurrent struct{}
 
 // A hold is one unit of a take, held for a window from the instant at.
-type hold struct{ at, born, id, unit int64 }
+type hold struct{ at, id, unit int64 }
 
 func (concurrent) at(s State, now int64, l *Limit) (State, bool) {
 	if s.N == 0 {
@@ -67,21 +67,18 @@ func (s State) ordered() State {
 }
 
 func (h hold) compare(other hold) int {
-	return cmp.Or(cmp.Compare(h.at, other.at), cmp.Compare(h.born, other.born),
-		cmp.Compare(h.id, other.id), cmp.Compare(h.unit, other.unit))
+	return cmp.Or(cmp.Compare(h.at, other.at), cmp.Compare(h.id, other.id), cmp.Compare(h.unit, other.unit))
 }
-
-func (h hold) of(r *Receipt) bool { return h.born == r.T && h.id == r.ID }
 
 func (concurrent) charge(s State, now, units, id int64, _ *Limit) State {
 	if s.More == nil {
 		s.More = &More{}
 	}
 	s.T = max(s.T, now)
-	h, first := s.More.holds, hold{s.T, s.T, id, 1}
+	h, first := s.More.holds, hold{s.T, id, 1}
 	inOrder := len(h) == 0 || h[len(h)-1].compare(first) < 0
 	for unit := range units {
-		h = append(h, hold{s.T, s.T, id, unit + 1})
+		h = append(h, hold{s.T, id, unit + 1})
 	}
 	s.More.holds, s.N = h, int64(len(h))
 	if !inOrder { // another unit was taken or renewed at the same instant
@@ -101,7 +98,7 @@ func (concurrent) grant(s State, units int64) State {
 // undo frees the last units of the receipt's take, if they are still held.
 func (concurrent) undo(_, s State, units int64, r *Receipt, _ *Limit) State {
 	h := slices.DeleteFunc(s.More.holds, func(h hold) bool {
-		return h.of(r) && h.unit > r.Last-units && h.unit <= r.Last
+		return h.id == r.ID && h.unit > r.Last-units && h.unit <= r.Last
 	})
 	s.More.holds, s.N = h, int64(len(h))
 	if s.N > 0 {
@@ -116,13 +113,13 @@ func (concurrent) renew(s State, now int64, r *Receipt, l *Limit) State {
 	}
 	held, t := make([]bool, r.Last+1), max(s.T, now)
 	for i := range s.More.holds {
-		if h := &s.More.holds[i]; h.of(r) && h.unit <= r.Last {
+		if h := &s.More.holds[i]; h.id == r.ID && h.unit <= r.Last {
 			h.at, held[h.unit] = t, true
 		}
 	}
 	for unit := int64(1); unit <= r.Last; unit++ {
 		if !held[unit] && int64(len(s.More.holds)) < l.Cap {
-			s.More.holds = append(s.More.holds, hold{t, r.T, r.ID, unit})
+			s.More.holds = append(s.More.holds, hold{t, r.ID, unit})
 		}
 	}
 	return s.ordered()
