@@ -25,8 +25,6 @@ type Stats struct {
 		// last also larger ones. Batched counts their checks.
 		Batches [9]uint64
 		Batched uint64
-
-		ReturnsFailed uint64
 	}
 
 	Fallback struct {
@@ -42,6 +40,10 @@ type Stats struct {
 		HandedBack uint64 // units
 		Lost       uint64 // units
 		Unknown    int64  // gauge: units that were admitted here, and that Redis has perhaps charged
+
+		Returns     int    // gauge: Returns that wait for Redis
+		Returned    uint64 // Returns that Redis has received late
+		ReturnsLost uint64 // Returns whose units may stay charged
 	}
 
 	DenyCache struct {

@@ -104,17 +104,17 @@ type group struct {
 	batch     *batch // in flight, whose end the caller waits for
 	abandoned bool   // the caller has stopped waiting, though Redis may execute the group; final once the batch has ended
 
-	call  *call       // learns the end of a group that was left; nil: no call does
-	next  *group      // in the tally of its key
-	err   error       // why the batch has no answer for it
-	done  chan error  // with room for one: its end
-	ended func(error) // instead of done, if no caller waits; must not block
+	call      *call       // learns the end of a group that was left; nil: no call does
+	next      *group      // in the tally of its key
+	err       error       // why the batch has no answer for it
+	done      chan error  // with room for one: its end
+	whenEnded func(error) // instead of done, if no caller waits; must not block
 }
 
 // end tells whoever waits that the group has ended.
 func (g *group) end(err error) {
-	if g.ended != nil {
-		g.ended(err)
+	if g.whenEnded != nil {
+		g.whenEnded(err)
 		return
 	}
 	g.done <- err

@@ -149,7 +149,7 @@ func (l *lane) enqueue(ctx context.Context, g *group) (direct *batch, err error)
 // mayGoDirect reports whether the caller of the last group in the queue may send it
 // itself. It requires mu.
 func (l *lane) mayGoDirect(ctx context.Context) bool {
-	if g := l.queue[len(l.queue)-1]; l.redis.direct == nil || len(l.queue) != 1 || g.closed || g.ended != nil || g.queued.Before(l.overdueAt.Add(workersFor)) {
+	if g := l.queue[len(l.queue)-1]; l.redis.direct == nil || len(l.queue) != 1 || g.closed || g.whenEnded != nil || g.queued.Before(l.overdueAt.Add(workersFor)) {
 		return false
 	}
 	deadline, ok := ctx.Deadline()

@@ -23,6 +23,7 @@
 //	| fallback_circuit.go | when a master is bypassed                        |
 //	| fallback_local.go   | calls that the memory answers                    |
 //	| fallback_ledger.go  | units that were admitted without the primary     |
+//	| fallback_returns.go | units that came back without the primary         |
 //	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |
 //	| shared_pending.go   | calls that Redis may execute later               |
 //
@@ -83,7 +84,7 @@ type primary interface {
 	// circuit has. If there is none, the circuit is not used any more.
 	probeKey(c *circuit, text string) (key string, ok bool)
 
-	// giveBackUnits returns what items have charged.
+	// giveBackUnits returns what items have charged, or keeps the Returns.
 	giveBackUnits(charged []*item)
 }
 
@@ -96,6 +97,7 @@ type fallback struct {
 	primary  primary
 	memory   algorithms.Limiter
 	denied   *denyCache // nil if off
+	returns  *returns
 	circuits *circuits
 	report   *report
 
@@ -115,16 +117,16 @@ type fallback struct {
 
 	closing context.Context
 	cancel  context.CancelFunc
-	mu      sync.Mutex // guards adding to tending, and opened
-	opened  [3]uint64  // checks decided locally and passed, and calls refused, when the first open circuit opened
+	mu      sync.Mutex   // guards adding to tending, and opened
+	opened  outageCounts // when the first open circuit opened
 	tending sync.WaitGroup
 }
 
 // newFallback returns a fallback from p to memory. The options are valid and
 // have their defaults.
-func newFallback(p primary, memory algorithms.Limiter, cs *circuits, denied *denyCache, o *Options, r *report) *fallback {
+func newFallback(p primary, memory algorithms.Limiter, cs *circuits, denied *denyCache, kept *returns, o *Options, r *report) *fallback {
 	f := &fallback{
-		primary: p, memory: memory, circuits: cs, denied: denied, report: r,
+		primary: p, memory: memory, circuits: cs, denied: denied, returns: kept, report: r,
 		deadline: o.Deadline, percent: int64(o.Share),
 		id:   fmt.Sprintf("%016x", rand.Uint64()),
 		owed: newLedger(),
@@ -150,6 +152,9 @@ func (f *fallback) allow(ctx context.Context, c *call) error {
 	cause := f.primary.allow(ctx, c)
 	if cause == nil {
 		return nil
+	}
+	if c.group == nil {
+		f.doubt(c, cause) // no reply will come
 	}
 	err := callersFault(ctx, cause)
 	if err == nil {
@@ -187,6 +192,22 @@ func refuse(cause error) error {
 	return fmt.Errorf("shared: %w: %w", algorithms.ErrUnavailable, cause)
 }
 
+// outageCounts are what an outage's lines of the log count.
+type outageCounts struct{ local, passed, refused, returned, returnsLost uint64 }
+
+func (f *fallback) counts() outageCounts {
+	s := &f.stats
+	return outageCounts{s.local.Load(), s.passed.Load(), s.refused.Load(), f.returns.sent.Load(), f.returns.lost.Load()}
+}
+
+// since returns the counts from before on.
+func (n outageCounts) since(before outageCounts) outageCounts {
+	return outageCounts{
+		n.local - before.local, n.passed - before.passed, n.refused - before.refused,
+		n.returned - before.returned, n.returnsLost - before.returnsLost,
+	}
+}
+
 // close ends the goroutines and waits for them. The fallback goes on deciding,
 // but circuits no longer close.
 func (f *fallback) close() {
@@ -204,4 +225,5 @@ func (f *fallback) addStats(s *algorithms.Stats) {
 	b.Local, b.Passed, b.Refused = f.stats.local.Load(), f.stats.passed.Load(), f.stats.refused.Load()
 	b.Owed, b.HandedBack, b.Lost = f.owed.len(), f.stats.handedBack.Load(), f.stats.lost.Load()
 	b.Unknown = f.stats.unknown.Load()
+	b.Returns, b.Returned, b.ReturnsLost = f.returns.len(), f.returns.sent.Load(), f.returns.lost.Load()
 }

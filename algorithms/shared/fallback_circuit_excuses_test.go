@@ -100,7 +100,7 @@ func TestCircuitIgnoresOwnCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := redistest.Script(nil, redistest.Fail(errRefused))
 		options := (&Options{Deadline: 5 * time.Millisecond}).withDefaults()
-		r := newRedisLayer(client, &options, newCircuits(options.Deadline), newReport((&logRecords{}).logger(), false))
+		r := redisLayerOf(client, &options, newReport((&logRecords{}).logger(), false))
 		ask := func(own bool) error {
 			c, err := newCall([]algorithms.Check{checkOf("usr=1", hourly, 1)})
 			if err != nil {

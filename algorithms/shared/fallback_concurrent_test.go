@@ -12,7 +12,7 @@ import (
 
 // Units of running requests are returned and renewed where they were taken. In
 // an outage this process admits its share beside what the primary holds, and does
-// not hand it back.
+// not hand it back. What the primary holds returns to it before the circuit closes.
 func TestFallbackOfConcurrentRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newWorld(t, &Options{Instances: 3}), algorithms.Concurrent(10, 10*time.Hour)
@@ -32,19 +32,22 @@ func TestFallbackOfConcurrentRequests(t *testing.T) {
 		if d := w.take("usr=1", l, 2); d.Allowed || d.RetryAfter != 10*time.Hour {
 			t.Errorf("got %+v, want no more than the share", d)
 		}
-		for _, op := range []algorithms.Op{algorithms.Renew, algorithms.Return} {
-			d, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: op, Cost: 8, Decision: ofShared})
-			if err != nil || !d.Allowed || d.Source != algorithms.Undecided || d.Receipt != ofShared.Receipt {
-				t.Errorf("%v, out of reach: got %+v, %v, want it dropped, and the receipt kept", op, d, err)
-			}
+		d, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Renew, Cost: 8, Decision: ofShared})
+		if err != nil || !d.Allowed || d.Source != algorithms.Undecided || d.Receipt != ofShared.Receipt {
+			t.Errorf("a renewal out of reach: got %+v, %v, want it dropped, and the receipt kept", d, err)
 		}
+		d, err = w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 5, Decision: ofShared})
+		if err != nil || !d.Allowed || d.Source != algorithms.Undecided || d.Receipt.Units() != 3 {
+			t.Errorf("a Return out of reach: got %+v, %v, want it kept, and the rest of the receipt", d, err)
+		}
+		ofShared.Receipt = d.Receipt
 		time.Sleep(time.Second)
-		d, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Renew, Decision: ofLocal})
+		d, err = w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Renew, Decision: ofLocal})
 		if err != nil || d.Source != algorithms.Local || d.Receipt != ofLocal.Receipt || d.ResetAfter != 10*time.Hour {
 			t.Errorf("got %+v, %v, want the local take renewed", d, err)
 		}
 		w.recovers()
-		want("after it", 8, 2)
+		want("after it", 3, 2)
 		for _, it := range w.shared.backfilled() {
 			if it.Key.Text == "usr=1" {
 				t.Errorf("the primary received %+v", it.Item)

@@ -14,15 +14,16 @@
 //
 //	| settlement                 | with the primary             | without it         |
 //	|----------------------------|------------------------------|--------------------|
-//	| Return, Renew of a shared  | the primary                  | dropped            |
-//	| receipt                    |                              |                    |
+//	| Return of a shared receipt | the primary                  | kept, or an error  |
+//	| Renew of a shared receipt  | the primary                  | dropped            |
 //	| Return, Renew of a local   | the memory                   | the memory         |
 //	| receipt                    |                              |                    |
 //	| Force                      | the primary                  | the memory, and    |
 //	|                            |                              | the primary's debt |
 //	| Grant, Reset               | the primary                  | an error           |
 //
-// Grants and resets fail, so that an operator sees it.
+// Grants and resets fail, so that an operator sees it. fallback_returns.go says which
+// Returns are kept.
 
 package shared
 
@@ -92,11 +93,31 @@ func (f *fallback) record(p *part) {
 	}
 }
 
+// doubt keeps Returns of a call's takes that Redis has perhaps executed, though no
+// reply will say it.
+func (f *fallback) doubt(c *call, cause error) {
+	for i := range c.items {
+		if it := &c.items[i]; it.perhaps {
+			f.returns.doubt(it, cause)
+		}
+	}
+}
+
 // pendingEnded receives a group that has ended after its call was decided: see
 // shared_pending.go.
 func (f *fallback) pendingEnded(g *group, admitted bool) {
-	if g.err != nil && troubleOf(g.err).executed {
-		return // no reply will say it
+	if g.items[0].Op.Settles() && g.err != nil {
+		for _, it := range g.items {
+			if it.returnsShared() {
+				f.returns.failed(it, g.err)
+			}
+		}
+	}
+	if g.err != nil && troubleOf(g.err).executed { // no reply will say it
+		for _, it := range g.items {
+			f.returns.doubt(it, g.err)
+		}
+		return
 	}
 	var back []*item
 	for _, it := range g.items {
@@ -231,8 +252,13 @@ func issuedHere(it *item) bool {
 	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
 }
 
-// settleShared lets the primary settle a call. Without the primary, forces go
-// to the memory, grants and resets fail, and other settlements are dropped.
+// returnsShared reports whether an item returns units that the primary has charged.
+func (it *item) returnsShared() bool {
+	return it.Op == step.Return && it.Receipt.Units > 0 && !it.Dropped
+}
+
+// settleShared lets the primary settle a call. Without the primary, forces go to the
+// memory, Returns are kept or fail, grants and resets fail, and renewals are dropped.
 func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	cause := f.primary.allow(ctx, c)
 	if cause == nil {
@@ -250,14 +276,21 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 	var failed error
 	for i := range c.items {
 		it := &c.items[i]
-		switch it.Op {
-		case step.Grant, step.Reset:
-			failed = refuse(cause)
-		case step.Force:
-			if it.fail != algorithms.FailOpen {
-				f.add(&forces, it)
+		switch {
+		case it.settled:
+			it.decide(it.now, algorithms.Shared)
+			continue
+		case it.returnsShared():
+			if c.isPending(it) || f.returns.failed(it, cause) {
+				it.handOver()
 				continue
 			}
+			failed = refuse(cause)
+		case it.Op == step.Grant || it.Op == step.Reset:
+			failed = refuse(cause)
+		case it.Op == step.Force && it.fail != algorithms.FailOpen:
+			f.add(&forces, it)
+			continue
 		}
 		it.admit()
 	}

@@ -104,7 +104,7 @@ func (s stalled) stall(t *testing.T, server *redistest.Server, l *Limiter, keys 
 		return sum
 	}
 	want := s.held * int64(len(keys))
-	failed := func() uint64 { return l.Stats().Redis.ReturnsFailed - before.Redis.ReturnsFailed }
+	failed := func() uint64 { return l.Stats().Fallback.ReturnsLost - before.Fallback.ReturnsLost }
 	redistest.UntilEmpty(t, "Redis holds what it should", func() string {
 		if got := held(); got != want && failed() == 0 {
 			return fmt.Sprintf("it holds %d, want %d", got, want)

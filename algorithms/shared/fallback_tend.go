@@ -13,7 +13,8 @@
 //
 // A debt is charged at most once. If its reply is lost, Redis may have charged it,
 // so the units count as lost and are not sent again. A debt that was certainly
-// not executed stays in the ledger.
+// not executed stays in the ledger. Kept Returns are sent first, because the units
+// that come back make room for debts.
 //
 // Instances. Every 5 s the goroutine announces this instance and learns how
 // many are live. A lower count is used only after 15 s. Otherwise, when Redis
@@ -61,6 +62,7 @@ func (f *fallback) tend() {
 		}
 		select {
 		case <-f.closing.Done():
+			f.handBack(time.Now().Add(handBackFor))
 			f.retire()
 			return
 		case <-tick.C:
@@ -74,11 +76,10 @@ func (f *fallback) tend() {
 func (f *fallback) turned(c *circuit, open bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &f.stats
-	counts := [3]uint64{s.local.Load(), s.passed.Load(), s.refused.Load()}
+	counts := f.counts()
 	now := f.circuits.set(c, open)
 	if !open {
-		f.report.circuitClosed(counts[0]-f.opened[0], counts[1]-f.opened[1], counts[2]-f.opened[2])
+		f.report.circuitClosed(counts.since(f.opened))
 		return
 	}
 	if now == 1 {
@@ -102,13 +103,13 @@ func (f *fallback) recover(c *circuit) {
 		key, ok := f.primary.probeKey(c, fmt.Sprintf("%s-%d", f.id, n))
 		if !ok {
 			f.turned(c, false) // no call asks its master any more
-			f.owed.hurry()
+			f.hurry()
 			return
 		}
 		closed := c.try(func() error {
 			err := f.probe(key)
 			if err == nil { // before calls ask the primary
-				f.owed.hurry() // what was refused while the circuit was open
+				f.hurry() // what was refused while the circuit was open
 				f.handBack(time.Now().Add(handBackFor))
 			}
 			return err
@@ -137,20 +138,42 @@ func (f *fallback) probe(key string) error {
 // call, and an open circuit lets it pass while it is tried.
 func (f *fallback) askBounded(c *call) error {
 	c.ours = true
-	ctx, cancel := context.WithTimeout(f.closing, max(f.deadline, probeFor))
+	ctx, cancel := context.WithTimeout(context.Background(), max(f.deadline, probeFor))
 	defer cancel()
 	return f.primary.allow(ctx, c)
 }
 
-// handBack sends debts to the primary, until the end, or until it answers none
-// of several. Debts of a master that is bypassed are not sent, so they end nothing.
+// hurry lets kept Returns and all debts be sent at once.
+func (f *fallback) hurry() {
+	f.returns.hurry()
+	f.owed.hurry()
+}
+
+// handBack sends kept Returns and then debts to the primary, until the end.
 func (f *fallback) handBack(end time.Time) {
-	for more := true; more && time.Now().Before(end) && f.closing.Err() == nil; {
+	f.sendAll(end, func(now int64) (due []func() error) {
+		for _, one := range f.returns.pop(handBackKeys, now) {
+			due = append(due, func() error { return f.sendReturn(one) })
+		}
+		return due
+	})
+	f.sendAll(end, func(now int64) (due []func() error) {
+		for _, b := range f.owed.pop(handBackKeys, now) {
+			due = append(due, func() error { return f.sendBackfill(b) })
+		}
+		return due
+	})
+}
+
+// sendAll sends what is due, until the end, or until the primary answers none of
+// several. What belongs to a master that is bypassed is not sent, so it ends nothing.
+func (f *fallback) sendAll(end time.Time, pop func(now int64) []func() error) {
+	for more := true; more && time.Now().Before(end); {
 		var calls sync.WaitGroup
-		var passed atomic.Bool // a debt was handed back, or not sent
-		for _, b := range f.owed.pop(handBackKeys, f.now()) {
+		var passed atomic.Bool // the primary has answered, or a master is bypassed
+		for _, send := range pop(f.now()) {
 			calls.Go(func() {
-				if err := f.backfill(b); err == nil || errors.Is(err, errOpen) {
+				if err := send(); err == nil || errors.Is(err, errOpen) {
 					passed.Store(true)
 				}
 			})
@@ -160,29 +183,44 @@ func (f *fallback) handBack(end time.Time) {
 	}
 }
 
-// backfill sends a backfill. Its units are owed until its answer, which may come
-// late.
-func (f *fallback) backfill(b backfill) error {
-	defer b.call.free()
-	sent := func(err error) {
-		refused, pause := false, time.Duration(0)
+// sendReturn sends a kept Return.
+func (f *fallback) sendReturn(one *keptReturn) error {
+	return f.send(one.call(), func(err error) { f.returns.end(one, err, f.nextTry(err)) })
+}
+
+// sendBackfill sends a backfill. It is sent again only if it was certainly not executed.
+func (f *fallback) sendBackfill(b backfill) error {
+	return f.send(b.call, func(err error) {
+		refused := false
 		switch {
 		case err == nil:
 			f.stats.handedBack.Add(uint64(b.units))
 		case troubleOf(err).executed: // perhaps, and it must not be charged twice
 			f.stats.lost.Add(uint64(b.units))
-		case errors.Is(err, errOpen):
-			refused, pause = true, bypassedFor
 		default:
-			refused, pause = true, handBackEvery
+			refused = true
 		}
-		f.owed.end(b, refused, f.now()+pause.Microseconds())
+		f.owed.end(b, refused, f.nextTry(err))
+	})
+}
+
+// nextTry returns the instant before which nothing is sent again that ended with err.
+func (f *fallback) nextTry(err error) int64 {
+	pause := handBackEvery
+	if errors.Is(err, errOpen) {
+		pause = bypassedFor
 	}
-	err := f.askBounded(b.call)
-	if b.call.group == nil {
-		sent(err)
+	return f.now() + pause.Microseconds()
+}
+
+// send sends a call of the fallback's. ended receives its answer, which may come late.
+func (f *fallback) send(c *call, ended func(error)) error {
+	defer c.free()
+	err := f.askBounded(c)
+	if c.group == nil {
+		ended(err)
 	} else {
-		b.call.decided(true, func(g *group, _ bool) { sent(g.err) })
+		c.decided(true, func(g *group, _ bool) { ended(g.err) })
 	}
 	return err
 }

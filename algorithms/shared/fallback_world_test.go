@@ -52,7 +52,7 @@ func (w *world) start(p primary, o *Options) {
 	if o != nil && o.DenyCacheKeys > 0 {
 		w.denied = newDenyCache(o.DenyCacheKeys)
 	}
-	w.fallback = newFallback(p, w.memory, cs, w.denied, &options, r)
+	w.fallback = newFallback(p, w.memory, cs, w.denied, newReturns(r), &options, r)
 	if w.top = w.fallback; w.denied != nil {
 		w.denied.next, w.top = w.top, w.denied
 	}
@@ -76,6 +76,10 @@ type fallbackStats = struct {
 	HandedBack uint64
 	Lost       uint64
 	Unknown    int64
+
+	Returns     int
+	Returned    uint64
+	ReturnsLost uint64
 }
 
 // stats returns the fallback's part of the Stats.

@@ -28,9 +28,14 @@ func newRedis(tb testing.TB, client Client, o *Options) *Limiter {
 	}
 	options = options.withDefaults()
 	r := newReport(options.Logger, false)
-	l := &Limiter{report: r, redis: newRedisLayer(client, &options, newCircuits(24*time.Hour), r)}
+	l := &Limiter{report: r, redis: newRedisLayer(client, &options, newCircuits(24*time.Hour), newReturns(r), r)}
 	l.top = l.redis
 	return l
+}
+
+// redisLayerOf returns a Redis layer with circuits of the deadline.
+func redisLayerOf(client Client, o *Options, r *report) *redisLayer {
+	return newRedisLayer(client, o, newCircuits(o.Deadline), newReturns(r), r)
 }
 
 // over returns a limiter whose only layer is top.

@@ -123,7 +123,7 @@ func TestLateAnswerOfABadKey(t *testing.T) {
 	f.owed.keys[d.key] = d
 	f.owed.mu.Unlock()
 	sent := f.owed.pop(1, f.now())[0]
-	if err := f.backfill(sent); err == nil {
+	if err := f.sendBackfill(sent); err == nil {
 		t.Error("the answer came in time")
 	}
 	redistest.Until(t, "the answer has come", func() bool {
@@ -148,7 +148,7 @@ func TestLateAnswerOfABatchThatDidNotBegin(t *testing.T) {
 		return time.Now()
 	}}).withDefaults()
 	client := redistest.Script(redistest.Start(t).Client()) // for which workers send
-	r := newRedisLayer(client, &o, newCircuits(o.Deadline), newReport(o.Logger, false))
+	r := redisLayerOf(client, &o, newReport(o.Logger, false))
 	circuit = r.only.circuit
 	call, err := newCall(checksFor(ample, "usr=1"))
 	if err != nil {

@@ -45,6 +45,7 @@ type redisLayer struct {
 	inFlight int              // the most batches of a lane
 	deadline time.Duration
 	circuits *circuits
+	returns  *returns // that Redis could not execute
 	report   *report
 
 	only    *lane         // nil for the client of a Cluster
@@ -74,10 +75,10 @@ const (
 )
 
 // newRedisLayer returns the layer for a client. Options have their defaults.
-func newRedisLayer(client Client, o *Options, circuits *circuits, report *report) *redisLayer {
+func newRedisLayer(client Client, o *Options, circuits *circuits, kept *returns, report *report) *redisLayer {
 	r := &redisLayer{
 		client: client, prefix: o.Prefix + ":", now: o.Now, inFlight: o.InFlight, deadline: o.Deadline,
-		circuits: circuits, report: report,
+		circuits: circuits, returns: kept, report: report,
 	}
 	if r.clock = r.now; r.clock == nil {
 		r.clock = time.Now

@@ -45,9 +45,6 @@ const (
 	// returnWithin bounds giving back units of other slots: the call's own
 	// context may have ended.
 	returnWithin = time.Second
-
-	// lateTries is how often a late return is tried that could not be sent.
-	lateTries = 10
 )
 
 // A redisCall is a call split by slots: the part of a call that only the Redis
@@ -131,6 +128,7 @@ func (rc *redisCall) run(ctx context.Context) error {
 			// Only finished groups are given back. The group that failed may
 			// still be on its way.
 			rc.giveBack(ctx, func(it *item) bool { return it.part < part })
+			rc.noteSettled(part)
 			return err
 		}
 	}
@@ -144,6 +142,14 @@ func (rc *redisCall) run(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// noteSettled marks the settlements of the groups before part, which are finished.
+func (rc *redisCall) noteSettled(part int) {
+	for i := range rc.items {
+		it := &rc.items[i]
+		it.settled = it.Op.Settles() && it.part < part
+	}
 }
 
 // runGroup decides a group, after all groups before it. If Redis may execute the
@@ -165,6 +171,9 @@ func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 		}
 		if g.abandoned && g.call != nil {
 			g.call.group = g
+			for _, it := range g.items {
+				it.Key = it.Key.Clone() // the caller's bytes may change when Allow has returned
+			}
 		}
 	}
 	return err
@@ -211,12 +220,11 @@ func (rc *redisCall) giveBack(ctx context.Context, wrongly func(*item) bool) {
 	defer cancel()
 	for part := range back.groups {
 		err := back.runGroup(ctx, part)
-		rc.redis.report.returned(err)
 		for i, it := range charged {
 			switch undo := &back.items[i]; {
 			case undo.part != part:
-			case err != nil: // it may still be charged
-				it.perhaps = true
+			case err != nil: // it is still charged; if its Return is kept, not for long
+				it.perhaps = !rc.redis.returns.failed(undo, err)
 			default: // the state that undoing it has left, and its own verdict
 				undo.Answer.Allowed, undo.Answer.Missing = it.Answer.Allowed, it.Answer.Missing
 				it.now, it.Answer = undo.now, undo.Answer
@@ -230,7 +238,7 @@ func (r *redisLayer) returnsOf(charged []*item) *redisCall {
 	back := &redisCall{redis: r, items: make([]item, len(charged))}
 	for i, it := range charged {
 		undo := &back.items[i]
-		undo.Limit, undo.Op, undo.Cost = it.Limit, step.Return, it.Cost
+		undo.Key, undo.Limit, undo.Op, undo.Cost = it.Key, it.Limit, step.Return, it.Cost
 		it.Taken(&undo.Receipt, uint8(algorithms.Shared))
 		undo.key, undo.slot = it.key, it.slot
 		it.Answer.Charged = false
@@ -241,29 +249,17 @@ func (r *redisLayer) returnsOf(charged []*item) *redisCall {
 
 // giveBackUnits returns what items have charged, and does not wait for it. Their
 // call was refused before Redis executed it.
-func (r *redisLayer) giveBackUnits(charged []*item) { r.post(r.returnsOf(charged), lateTries) }
-
-// post sends returns, and does not wait for them. Redis has just been slow. So
-// returns that were not sent are sent again a deadline later: Redis has not executed
-// them.
-func (r *redisLayer) post(back *redisCall, tries int) {
+func (r *redisLayer) giveBackUnits(charged []*item) {
+	back := r.returnsOf(charged)
 	for i := range back.groups {
 		g := &back.groups[i]
-		g.ended = func(err error) {
-			if err != errUnsent || tries == 1 {
-				r.report.returned(err)
+		g.whenEnded = func(err error) {
+			if err == nil {
 				return
 			}
-			again := &redisCall{redis: r, items: make([]item, len(g.items))}
-			for i, it := range g.items {
-				undo := &again.items[i]
-				undo.Limit, undo.Op, undo.Cost, undo.Receipt = it.Limit, it.Op, it.Cost, it.Receipt
-				undo.key, undo.slot = it.key, it.slot
+			for _, undo := range g.items {
+				r.returns.failed(undo, err)
 			}
-			time.AfterFunc(r.deadline, func() {
-				again.split()
-				r.post(again, tries-1)
-			})
 		}
 		g.lane.post(g)
 	}

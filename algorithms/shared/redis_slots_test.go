@@ -78,9 +78,9 @@ func TestFailedReturnIsATimeout(t *testing.T) {
 		t.Fatalf("got %+v, %v, want it denied in the second slot", checks, err)
 	}
 	redistest.Until(t, "there is a line", func() bool { return len(logged.messages()) > 0 })
-	err, _ := logged.attr(logPrefix+"failed return of units", "error").(error)
-	if Reason(err) != reasonTimeout || statsOf(r).Redis.ReturnsFailed != 1 {
-		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, statsOf(r).Redis.ReturnsFailed)
+	err, _ := logged.attr(logPrefix+"lost return of units", "error").(error)
+	if Reason(err) != reasonTimeout || r.redis.returns.lost.Load() != 1 {
+		t.Errorf("got %v and %d returns that failed, want one, by a timeout", err, r.redis.returns.lost.Load())
 	}
 }
 

@@ -45,9 +45,9 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 	if options.Now == nil && options.DenyCacheKeys != DenyCacheOff { // it keeps time by this process
 		l.denied = newDenyCache(options.DenyCacheKeys)
 	}
-	circuits := newCircuits(options.Deadline)
-	l.redis = newRedisLayer(rdb, &options, circuits, l.report)
-	l.fallback = newFallback(l.redis, l.memory, circuits, l.denied, &options, l.report)
+	circuits, kept := newCircuits(options.Deadline), newReturns(l.report)
+	l.redis = newRedisLayer(rdb, &options, circuits, kept, l.report)
+	l.fallback = newFallback(l.redis, l.memory, circuits, l.denied, kept, &options, l.report)
 	l.top = l.fallback
 	if l.denied != nil { // over the fallback: below it, it would hide an outage from the circuits
 		l.denied.next, l.top = l.top, l.denied

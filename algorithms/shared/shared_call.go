@@ -34,6 +34,7 @@ type item struct {
 	exact    bool
 	fail     algorithms.FailureMode
 	perhaps  bool                // its units are unknown: Redis may have charged them, and has not answered
+	settled  bool                // Redis has settled it, although the call has failed
 	decision algorithms.Decision // the layers' answer
 
 	redisItem
@@ -100,7 +101,7 @@ func getCall(n int) *call {
 
 // add finishes an item whose step.Item is filled in.
 func (c *call) add(it *item) error {
-	it.hash, it.perhaps = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), false
+	it.hash, it.perhaps, it.settled = step.Hash(seed, it.Key.Policy, it.Key.Text, it.Key.Scope.ID), false, false
 	it.Dropped = it.Receipt.Units > 0 && it.Op.Reads() && it.Receipt.Source != uint8(algorithms.Shared)
 	return c.steps.Add(&it.Item)
 }
@@ -146,6 +147,13 @@ func (it *item) decide(now int64, source algorithms.Source) {
 		Allowed: f.Allowed, Source: source, Remaining: f.Remaining, RetryAfter: f.RetryAfter,
 		ResetAfter: f.ResetAfter, UnitAfter: f.UnitAfter, Delay: f.Delay, Receipt: algorithms.ReceiptOf(left),
 	}
+}
+
+// handOver answers a Return that the limiter makes later: its receipt is used.
+func (it *item) handOver() {
+	var rest step.Receipt
+	it.Left(&rest, uint8(algorithms.Shared))
+	it.decision = algorithms.Decision{Allowed: true, Receipt: algorithms.ReceiptOf(rest)}
 }
 
 // admit lets an item pass undecided. A settlement keeps its receipt.

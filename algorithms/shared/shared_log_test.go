@@ -94,7 +94,7 @@ func TestLinesOfASlowHandler(t *testing.T) {
 			r.failed(errTimeout)
 			r.circuitOpened(1, errTimeout, 0)
 			time.Sleep(5 * time.Second)
-			r.circuitClosed(0, 0, 0)
+			r.circuitClosed(outageCounts{})
 		}
 		time.Sleep(time.Hour)
 		log.wantLines(t, "an hour later", logFailure, logUnavailable, logAvailable, logFailure, logUnavailable, logAvailable)
@@ -135,7 +135,7 @@ func TestPanickingHandler(t *testing.T) {
 		r.failed(errTimeout)
 		r.circuitOpened(1, errTimeout, 0)
 		log.wantLines(t, "one line panics", logUnavailable)
-		r.circuitClosed(0, 0, 0)
+		r.circuitClosed(outageCounts{})
 		log.wantLines(t, "later", logAvailable)
 
 		r = newReport(slog.New(panickingHandler{logHandler: logHandler{log}, enabled: "for all"}), false)
@@ -154,7 +154,7 @@ func TestCircuitsShareALine(t *testing.T) {
 		began := time.Now()
 		r.circuitOpened(1, errTimeout, 0)
 		time.Sleep(300 * time.Millisecond)
-		r.returned(errTimeout) // another line
+		r.lostReturn(errTimeout) // another line
 		r.circuitOpened(2, errUnsent, 0)
 		time.Sleep(700*time.Millisecond - time.Nanosecond)
 		r.circuitOpened(3, errTimeout, 0)
@@ -181,7 +181,7 @@ func TestLastLineIsTrue(t *testing.T) {
 		log := &logRecords{}
 		r := newReport(log.logger(), true)
 		r.circuitOpened(1, errTimeout, 0)
-		r.circuitClosed(0, 0, 0)
+		r.circuitClosed(outageCounts{})
 		r.circuitOpened(1, errTimeout, 0)
 		r.circuitOpened(2, errTimeout, 0)
 		r.log.Close()
@@ -230,7 +230,7 @@ func TestLinesAreBounded(t *testing.T) {
 		r.circuitOpened(1, errTimeout, 0)
 		synctest.Wait() // the handler hangs with this line, and all others wait
 		for range maxLines {
-			r.circuitClosed(0, 0, 0)
+			r.circuitClosed(outageCounts{})
 			r.circuitOpened(1, errTimeout, 0)
 		}
 		close(hangs)

@@ -21,7 +21,10 @@
 
 package shared
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // The bits of a pending call.
 const (
@@ -37,6 +40,9 @@ type pending struct {
 	bits  atomic.Uint32
 	then  func(g *group, admitted bool) // receives the group once it has ended and the call is decided
 }
+
+// isPending reports whether the end of an item is not known yet.
+func (c *call) isPending(it *item) bool { return c.group != nil && slices.Contains(c.group.items, it) }
 
 // groupEnded notes that a group has ended whose caller has left.
 func (p *pending) groupEnded(g *group) {

@@ -26,12 +26,11 @@ const (
 
 // A report counts and logs what happens inside a limiter.
 type report struct {
-	log           *logwriter.Writer
-	turnsWait     time.Duration             // for lines of other circuits
-	errors        map[string]*atomic.Uint64 // by reason; the map never changes
-	loads         atomic.Uint64             // of the script, after Redis restarted, failed over or flushed its scripts
-	returnsFailed atomic.Uint64
-	wrong         atomic.Bool // the log says that Redis is misconfigured, and not that this has ended
+	log       *logwriter.Writer
+	turnsWait time.Duration             // for lines of other circuits
+	errors    map[string]*atomic.Uint64 // by reason; the map never changes
+	loads     atomic.Uint64             // of the script, after Redis restarted, failed over or flushed its scripts
+	wrong     atomic.Bool               // the log says that Redis is misconfigured, and not that this has ended
 
 	mu     sync.Mutex // guards the fields below
 	opened time.Time  // when the first of the open circuits opened
@@ -114,15 +113,11 @@ func (r *report) answered() {
 	}
 }
 
-// returned: units were given back, or could not be because of err.
-func (r *report) returned(err error) {
-	if err == nil {
-		return
-	}
-	r.returnsFailed.Add(1)
+// lostReturn: units may stay charged, because their Return failed with err.
+func (r *report) lostReturn(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.steadily(&r.returns, slog.LevelWarn, "failed return of units", "error", brief(err))
+	r.steadily(&r.returns, slog.LevelWarn, "lost return of units", "error", brief(err))
 }
 
 // circuitOpened: Redis, or one of its masters, is bypassed because of err. So
@@ -138,11 +133,12 @@ func (r *report) circuitOpened(open int, err error, excused int64) {
 
 // circuitClosed: Redis, or one of its masters, decides again. The counts are the
 // checks and calls that were decided since the first circuit opened.
-func (r *report) circuitClosed(local, passed, refused uint64) {
+func (r *report) circuitClosed(n outageCounts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turned(slog.LevelInfo, "Redis available", "after", time.Since(r.opened).Round(time.Millisecond),
-		"decided_locally", local, "failed_open", passed, "failed_closed", refused, "suppressed", r.failures.suppressed)
+		"decided_locally", n.local, "failed_open", n.passed, "failed_closed", n.refused,
+		"returned_late", n.returned, "returns_lost", n.returnsLost, "suppressed", r.failures.suppressed)
 	r.failures = steady{}
 }
 
@@ -152,5 +148,4 @@ func (r *report) addStats(s *algorithms.Stats) {
 		s.Redis.Errors[reason] = n.Load()
 	}
 	s.Redis.ScriptLoads = r.loads.Load()
-	s.Redis.ReturnsFailed = r.returnsFailed.Load()
 }

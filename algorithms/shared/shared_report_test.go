@@ -21,7 +21,7 @@ const (
 	logMisconfigured = logPrefix + "Redis misconfigured"
 	logConfigured    = logPrefix + "Redis configured again"
 	logScript        = logPrefix + "Redis script failure"
-	logReturn        = logPrefix + "failed return of units"
+	logReturn        = logPrefix + "lost return of units"
 )
 
 // wantLines reports an error if the log has other messages since the last call.
@@ -74,7 +74,7 @@ var troublesOfLogs = map[string]func(*report){
 	logFailure:       func(r *report) { r.failed(errTimeout) },
 	logMisconfigured: func(r *report) { r.failed(said("NOAUTH Authentication required.")) },
 	logScript:        func(r *report) { r.failed(errReply) },
-	logReturn:        func(r *report) { r.returned(errTimeout) },
+	logReturn:        func(r *report) { r.lostReturn(errTimeout) },
 }
 
 // Trouble that goes on has a line once a minute, with the number of failures since the
@@ -150,10 +150,11 @@ func TestLinesOfAnOutage(t *testing.T) {
 			r.circuitOpened(1, errTimeout, 7)
 			time.Sleep(4 * time.Second)
 			r.failed(errTimeout)
-			r.circuitClosed(1, 2, 3)
+			r.circuitClosed(outageCounts{1, 2, 3, 4, 5})
 			log.wantLines(t, "an outage", logFailure, logUnavailable, logAvailable)
 			for key, want := range map[string]any{
-				"after": 4 * time.Second, "decided_locally": uint64(1), "failed_open": uint64(2), "failed_closed": uint64(3), "suppressed": int64(3),
+				"after": 4 * time.Second, "decided_locally": uint64(1), "failed_open": uint64(2), "failed_closed": uint64(3),
+				"returned_late": uint64(4), "returns_lost": uint64(5), "suppressed": int64(3),
 			} {
 				if got := log.attr(logAvailable, key); got != want {
 					t.Errorf("%s: got %v, want %v", key, got, want)

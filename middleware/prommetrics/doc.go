@@ -48,11 +48,13 @@
 //	fallback_handed_back_units_total                           local units that Redis received later
 //	fallback_lost_units_total                                  local units that Redis never received
 //	fallback_unknown_units                                     gauge: local units that Redis has perhaps charged
+//	fallback_kept_returns                                      gauge: returns of units that wait for Redis
+//	fallback_late_returns_total                                returns that Redis received late
+//	fallback_lost_returns_total                                returns whose units may stay charged
 //	redis_checks_total                                         checks sent to Redis
 //	redis_scripts_total                                        scripts sent to Redis
 //	redis_script_loads_total                                   scripts that Redis did not know
 //	redis_errors_total                reason                   failures by shared.Reason
-//	redis_failed_returns_total                                 failures to return units
 //	redis_missing_states_total                                 checks without a stored state
 //	redis_batch_checks                                         histogram: checks in a script
 //	deny_cache_hits_total                                      calls denied from memory, without Redis

@@ -49,8 +49,6 @@ var figures = []figure{
 		func(s *algorithms.Stats) uint64 { return s.Redis.ScriptLoads }),
 	counterOf("ratelimit_redis_missing_states_total", "Checks without a stored state in Redis.",
 		func(s *algorithms.Stats) uint64 { return s.Redis.Missing }),
-	counterOf("ratelimit_redis_failed_returns_total", "Failed returns of units to Redis.",
-		func(s *algorithms.Stats) uint64 { return s.Redis.ReturnsFailed }),
 
 	gaugeOf("ratelimit_breaker_open", "Open circuits to Redis, or to masters of a Cluster.",
 		func(s *algorithms.Stats) int { return s.Fallback.Open }),
@@ -72,6 +70,12 @@ var figures = []figure{
 		func(s *algorithms.Stats) uint64 { return s.Fallback.Lost }),
 	gaugeOf("ratelimit_fallback_unknown_units", "Units admitted locally that Redis has perhaps charged.",
 		func(s *algorithms.Stats) int64 { return s.Fallback.Unknown }),
+	gaugeOf("ratelimit_fallback_kept_returns", "Returns of units that wait for Redis.",
+		func(s *algorithms.Stats) int { return s.Fallback.Returns }),
+	counterOf("ratelimit_fallback_late_returns_total", "Returns of units that Redis received late.",
+		func(s *algorithms.Stats) uint64 { return s.Fallback.Returned }),
+	counterOf("ratelimit_fallback_lost_returns_total", "Returns whose units may stay charged.",
+		func(s *algorithms.Stats) uint64 { return s.Fallback.ReturnsLost }),
 
 	ofEvery(gaugeOf("ratelimit_memory_keys", "Keys in memory, including expired keys.",
 		func(s *algorithms.Stats) int { return s.Memory.Keys })),

@@ -159,7 +159,8 @@ func TestFigures(t *testing.T) {
 	l.stats.Shared, l.stats.Fallback.Open, l.stats.Fallback.Unknown = true, 2, 30
 	l.stats.Redis.Errors = map[string]uint64{"timeout": 1, "configuration": 0}
 	l.stats.Redis.Checks, l.stats.Redis.Scripts, l.stats.Redis.ScriptLoads = 2, 3, 4
-	l.stats.Redis.Missing, l.stats.Redis.ReturnsFailed = 5, 6
+	l.stats.Redis.Missing, l.stats.Fallback.ReturnsLost = 5, 6
+	l.stats.Fallback.Returns, l.stats.Fallback.Returned = 31, 32
 	l.stats.Redis.Batches[0], l.stats.Redis.Batches[8], l.stats.Redis.Batched = 7, 1, 300
 	l.stats.Fallback.Trips, l.stats.Fallback.Instances = 9, 10
 	l.stats.Fallback.Local, l.stats.Fallback.Passed, l.stats.Fallback.Refused = 11, 12, 13
@@ -177,7 +178,9 @@ func TestFigures(t *testing.T) {
 		"ratelimit_redis_scripts_total{limiter=l}":                     3,
 		"ratelimit_redis_script_loads_total{limiter=l}":                4,
 		"ratelimit_redis_missing_states_total{limiter=l}":              5,
-		"ratelimit_redis_failed_returns_total{limiter=l}":              6,
+		"ratelimit_fallback_lost_returns_total{limiter=l}":             6,
+		"ratelimit_fallback_kept_returns{limiter=l}":                   31,
+		"ratelimit_fallback_late_returns_total{limiter=l}":             32,
 		"ratelimit_redis_batch_checks{limiter=l}":                      8,
 		"ratelimit_breaker_open{limiter=l}":                            2,
 		"ratelimit_breaker_trips_total{limiter=l}":                     9,

@@ -77,6 +77,7 @@ func sharedFigures(s *algorithms.Stats) []figure {
 		{"Local checks", s.Fallback.Local}, {"Checks failed open", s.Fallback.Passed}, {"Calls failed closed", s.Fallback.Refused},
 		{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost in outages", s.Fallback.Lost},
 		{"Units perhaps charged by Redis", uint64(max(0, s.Fallback.Unknown))},
+		{"Returns kept for Redis", uint64(s.Fallback.Returns)}, {"Returns lost", s.Fallback.ReturnsLost},
 	}
 }
 

@@ -150,3 +150,31 @@ func TestHolds(t *testing.T) {
 	}
 	want(time.Minute)
 }
+
+// A keeper keeps settlements until its store answers.
+type keeper struct{ algorithms.Limiter }
+
+func (keeper) Allow(_ context.Context, checks []algorithms.Check) error {
+	for i := range checks {
+		checks[i].Decision = algorithms.Decision{Allowed: true}
+	}
+	return nil
+}
+
+// A settlement that the limiter keeps is not reported as made, and not as failed.
+func TestKeptSettlementsAreNotReported(t *testing.T) {
+	for _, atOnce := range []bool{false, true} {
+		s, reports := newSettler(atOnce)
+		check := algorithms.Check{Policy: "orders", Key: "usr=1", Limit: algorithms.FixedWindow(10, time.Hour), Op: algorithms.Force, Cost: 1}
+		for _, limiter := range []algorithms.Limiter{keeper{}, s.Limiter} {
+			s.Limiter = limiter
+			s.Settle("orders", check)
+			if err := s.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(*reports) != 1 || (*reports)[0].Err != nil {
+			t.Errorf("at once %v: got %+v, want one settlement, by the store that answered", atOnce, *reports)
+		}
+	}
+}

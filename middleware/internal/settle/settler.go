@@ -2,6 +2,7 @@ package settle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -32,7 +33,8 @@ type Settler struct {
 	AtOnce  bool // for a Memory: settling takes less time than starting a goroutine
 
 	// InForce returns the limit that is in force now for a check of an earlier
-	// request. Done receives each settlement of a policy, and each that failed.
+	// request. Done receives each settlement of a policy that was made, and each that failed. It does not receive
+	// settlements that the limiter keeps, because a store did not answer.
 	InForce func(policy, tier string, c *algorithms.Check) algorithms.Limit
 	Done    func(Report)
 
@@ -61,7 +63,12 @@ type settlement struct {
 // Settle makes settlements of a policy soon, and reports false if too many are
 // waiting.
 func (s *Settler) Settle(policy string, checks ...algorithms.Check) bool {
-	do := func(ctx context.Context) error { return s.Limiter.Allow(ctx, checks) }
+	do := func(ctx context.Context) error {
+		if err := s.Limiter.Allow(ctx, checks); err != nil {
+			return err
+		}
+		return madeAll(checks)
+	}
 	if s.AtOnce {
 		s.report(settlement{policy: policy, since: time.Now()}, do(context.Background()))
 		return true
@@ -109,8 +116,21 @@ func (s *Settler) run() {
 	}
 }
 
+// errNotMade says that the limiter keeps settlements for later, or has let them fail open.
+var errNotMade = errors.New("not made yet")
+
+// madeAll returns errNotMade if no store has answered one of the settlements.
+func madeAll(checks []algorithms.Check) error {
+	for i := range checks {
+		if checks[i].Decision.Source == algorithms.Undecided {
+			return errNotMade
+		}
+	}
+	return nil
+}
+
 func (s *Settler) report(work settlement, err error) {
-	if work.policy != "" || err != nil {
+	if (work.policy != "" || err != nil) && err != errNotMade {
 		s.Done(Report{Policy: work.policy, Elapsed: time.Since(work.since), Err: err})
 	}
 }

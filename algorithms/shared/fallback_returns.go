@@ -1,0 +1,161 @@
+// Returns that Redis could not execute when they came. They are kept, and sent with
+// the hand-back: each second, and before a circuit closes.
+//
+//	| a Return of a shared receipt has failed        | then                         |
+//	|------------------------------------------------|------------------------------|
+//	| Redis has certainly not executed it            | it is kept                   |
+//	| perhaps it has, and its receipt names its      | it is kept: a repetition     |
+//	| units (Row.TakesApart)                         | changes nothing              |
+//	| perhaps it has, and its receipt does not       | it is lost: a repetition may |
+//	|                                                | credit other units           |
+//	| too many are kept, or its key is too long      | it is lost                   |
+//
+// A lost Return leaves its units charged until they drain.
+//
+// Takes without an answer. A take of a limit whose receipts name their units can be
+// returned although nobody knows whether Redis has executed it: either the request
+// was refused, or the memory counts it. Its Return may overtake it on another
+// connection. So such a Return is sent three times, a second apart.
+//
+// Example: five requests hold the five units of a Concurrent limit when Redis goes
+// away for half a second. They end, and their Returns are kept. The probe after the
+// outage succeeds, the five Returns are sent, and then the circuit closes: the next
+// call finds five free units. Without them, it would wait for the end of the holds.
+
+package shared
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+const (
+	maxReturns = 100_000
+
+	// doubtfulSends is how often a Return of a take without an answer is sent.
+	doubtfulSends = 3
+)
+
+// returns are the Returns that wait for Redis.
+type returns struct {
+	report     *report
+	sent, lost atomic.Uint64
+
+	mu      sync.Mutex // guards the fields below
+	waiting map[*keptReturn]bool
+}
+
+// A keptReturn is a Return of units that Redis has charged, or has perhaps charged.
+type keptReturn struct {
+	key     step.Key
+	limit   step.Limit
+	receipt step.Receipt
+	cost    int64
+
+	sends   int   // how often Redis must still execute it
+	after   int64 // µs: it is not sent before
+	sending bool
+}
+
+func newReturns(r *report) *returns { return &returns{report: r, waiting: make(map[*keptReturn]bool)} }
+
+// failed keeps a Return that failed with err, and reports whether it did: otherwise
+// the Return is lost.
+func (k *returns) failed(it *item, err error) (kept bool) {
+	if it.Limit.Row.TakesApart || !troubleOf(err).executed {
+		kept = k.add(it, &it.Receipt, 1)
+	}
+	if !kept {
+		k.lose(err)
+	}
+	return kept
+}
+
+// doubt keeps a Return of a take without an answer, if a receipt can name its units.
+func (k *returns) doubt(it *item, err error) {
+	if it.Op.Settles() || it.Cost == 0 || !it.Limit.Row.TakesApart {
+		return
+	}
+	named := step.Receipt{Units: it.Cost, ID: it.ID, Last: it.Cost, Source: uint8(algorithms.Shared), Row: it.Limit.Row}
+	if !k.add(it, &named, doubtfulSends) {
+		k.lose(err)
+	}
+}
+
+func (k *returns) lose(err error) {
+	k.lost.Add(1)
+	k.report.lostReturn(err)
+}
+
+// add keeps a Return of an item's units, and reports whether there is room for it.
+func (k *returns) add(it *item, r *step.Receipt, sends int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.waiting) >= maxReturns || len(it.Key.Text) > maxKept {
+		return false
+	}
+	k.waiting[&keptReturn{key: it.Key.Clone(), limit: it.Limit, receipt: *r, cost: it.Cost, sends: sends}] = true
+	return true
+}
+
+// pop returns up to most Returns that may be sent at now. The caller sends them and
+// ends each.
+func (k *returns) pop(most int, now int64) (due []*keptReturn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for one := range k.waiting {
+		if len(due) == most {
+			break
+		}
+		if !one.sending && one.after <= now {
+			one.sending = true
+			due = append(due, one)
+		}
+	}
+	return due
+}
+
+// end notes how the sending of a Return ended. If it is sent again, then not before
+// the instant after.
+func (k *returns) end(one *keptReturn, err error, after int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	one.sending, one.after = false, after
+	switch {
+	case err == nil:
+		if one.sends--; one.sends == 0 {
+			delete(k.waiting, one)
+			k.sent.Add(1)
+		}
+	case troubleOf(err).executed && !one.limit.Row.TakesApart:
+		delete(k.waiting, one)
+		k.lose(err)
+	}
+}
+
+// hurry lets all Returns be sent at once.
+func (k *returns) hurry() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for one := range k.waiting {
+		one.after = 0
+	}
+}
+
+func (k *returns) len() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.waiting)
+}
+
+// call returns the call that makes the Return.
+func (one *keptReturn) call() *call {
+	c := getCall(1)
+	it := &c.items[0]
+	*it = item{Item: step.Item{Key: one.key, Limit: one.limit, Op: step.Return, Cost: one.cost, Receipt: one.receipt}}
+	_ = c.add(it) // a settlement alone is a valid call
+	return c
+}
