@@ -1,0 +1,172 @@
+// Returns that come while Redis is away: of requests that end in an outage, and of
+// reservations whose final cost becomes known in it.
+
+package shared
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// settleAt settles one check of the policy "default", and returns its answer.
+func settleAt(t *testing.T, l algorithms.Limiter, c algorithms.Check) algorithms.Decision {
+	t.Helper()
+	c.Policy = "default"
+	checks := []algorithms.Check{c}
+	if err := l.Allow(context.Background(), checks); err != nil {
+		t.Fatalf("%v: %v", c, err)
+	}
+	return checks[0].Decision
+}
+
+// Two seconds after Redis is back, it has received each Return that it had certainly
+// not executed, and each Return of a Concurrent limit, which names its units. No Return
+// counts twice: neither if Redis had executed it, nor if its caller repeats it.
+func TestReturnsOfAnOutageComeBack(t *testing.T) {
+	refused, lost := (*world).refuses, (*world).loses
+	for name, outage := range map[string]struct {
+		begin    func(*world)
+		executed bool // the primary has executed the Return
+		unsure   bool // the limiter cannot know whether it has
+	}{
+		"the circuit is open":    {begin: (*world).trip},
+		"one call is refused":    {begin: refused},
+		"the Return gets lost":   {begin: lost, unsure: true},
+		"only the reply is lost": {begin: lost, unsure: true, executed: true},
+	} {
+		for _, l := range append(everyAlgorithm(100, 10*time.Hour), algorithms.Concurrent(100, 10*time.Hour)) {
+			t.Run(name+"/"+l.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, nil)
+					w.take("usr=1", l, 3) // by a request that goes on
+					back := algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 5, Decision: w.take("usr=1", l, 5)}
+					if outage.executed {
+						settleAt(t, w.shared.store, back)
+					}
+					outage.begin(w)
+					back.Decision = settleAt(t, w, back)
+					settleAt(t, w, back)
+					w.recovers()
+					n := used(t, w.shared.store, "usr=1", l)
+					stays := outage.unsure && !outage.executed && l.Step().Row != step.Concurrent
+					if n != 3 && !(stays && n == 8) {
+						t.Errorf("the primary holds %d units, want the 3 of the other request", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// refuses lets the primary refuse calls, too few for the circuit to open.
+func (w *world) refuses() { w.shared.fails(errRefused) }
+
+// loses lets the replies of the primary get lost, too few for the circuit to open.
+func (w *world) loses() { w.shared.fails(errLost) }
+
+// Before any call meets Redis again, the Returns have freed their places.
+func TestReturnsComeBeforeTheCircuitCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t, nil), algorithms.Concurrent(100, 10*time.Hour)
+		var ended []algorithms.Decision
+		for range 100 {
+			ended = append(ended, w.take("usr=1", l, 1))
+		}
+		w.trip()
+		for _, d := range ended {
+			settleAt(t, w, algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 1, Decision: d})
+		}
+		w.shared.fails(nil)
+		redistest.Until(t, "the circuit is closed", func() bool { return w.stats().Open == 0 })
+		if d := w.take("usr=1", l, 100); !d.Allowed || d.Source != algorithms.Shared {
+			t.Errorf("got %+v, want all places free", d)
+		}
+	})
+}
+
+// A Return belongs to the window of its take. What others took in a later window stays
+// charged.
+func TestReturnsOfAnEndedWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t, nil), algorithms.FixedWindow(100, time.Minute)
+		back := algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 5, Decision: w.take("usr=1", l, 5)}
+		w.trip()
+		settleAt(t, w, back)
+		time.Sleep(time.Minute)
+		take(t, w.shared.store, "usr=1", l, 5) // another instance
+		w.recovers()
+		if n := used(t, w.shared.store, "usr=1", l); n != 5 {
+			t.Errorf("the primary holds %d units, want the 5 of this window", n)
+		}
+	})
+}
+
+// After an outage no place is held for a request that has ended. The requests that run
+// on keep theirs. A day's limit gets back what its reservations did not cost. Some
+// requests end before the circuit opens, others while it is open.
+func TestReturnsFreePlacesAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, outage := range map[string]struct {
+		fault redistest.Fault
+		sure  bool // Redis has certainly executed no Return of it
+	}{
+		"refused":      {redistest.Refuse(), true},
+		"black hole":   {redistest.BlackHole(), false},
+		"replies lost": {redistest.Swallow(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			proxy := redistest.StartProxy(t, server.Addr())
+			l := must(t, clientOf(t, proxy.Addr(), nil), &Options{Logger: new(logRecords).logger()})
+			direct := newRedis(t, server.Client(), nil)
+			running, day := algorithms.Concurrent(13, 24*time.Hour), algorithms.FixedWindow(100_000, 48*time.Hour)
+			var places, reserved []algorithms.Decision
+			for range 13 {
+				places = append(places, take(t, l, "const=all", running, 1))
+			}
+			for range 10 {
+				reserved = append(reserved, take(t, l, "usr=1", day, 4000))
+			}
+			if n := used(t, direct, "const=all", running) + used(t, direct, "usr=1", day); n != 40_013 {
+				t.Fatalf("Redis has charged %d units before the outage, want 40013", n)
+			}
+			end := func(requests ...int) {
+				var ending sync.WaitGroup
+				for _, i := range requests {
+					ending.Go(func() {
+						settleAt(t, l, algorithms.Check{Key: "const=all", Limit: running, Op: algorithms.Return, Cost: 1, Decision: places[i]})
+						settleAt(t, l, algorithms.Check{Key: "usr=1", Limit: day, Op: algorithms.Return, Cost: 3000, Decision: reserved[i]})
+					})
+				}
+				ending.Wait()
+			}
+			proxy.Set(outage.fault)
+			end(0, 1)
+			redistest.Until(t, "the circuit is open", func() bool {
+				take(t, l, "usr=2", day, 1)
+				return l.Stats().Fallback.Open > 0
+			})
+			end(2, 3, 4, 5, 6, 7, 8, 9)
+			proxy.Set(redistest.Pass())
+			redistest.Until(t, "the circuit is closed", func() bool { return l.Stats().Fallback.Open == 0 })
+			redistest.Until(t, "no place is held, except by the 3 requests that run", func() bool {
+				return used(t, direct, "const=all", running) == 3
+			})
+			charged := func() int64 { return used(t, direct, "usr=1", day) }
+			if outage.sure {
+				redistest.Until(t, "Redis counts the final costs of the day", func() bool { return charged() == 10_000 })
+			}
+			if n := charged(); n != 10_000 && n != 13_000 && n != 16_000 {
+				t.Errorf("%d units of the day are charged, want 10000, and 3000 for each of the 2 Returns that Redis may have executed", n)
+			}
+		})
+	}
+}
