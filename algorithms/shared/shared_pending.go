@@ -6,9 +6,37 @@
 //	admitted    its charge                its units are lost       its units stay unknown
 //	refused     the units are returned    nothing to do            perhaps they stay charged
 //
-// A call whose caller left counts as refused. An admitted call with a limit
+// Units that a receipt can name are returned without a reply, too: see
+// fallback_returns.go. A call whose caller left counts as refused. An admitted call with a limit
 // that Redis is not owed, such as Concurrent, is returned, too: its units are
 // held and given back in memory.
+//
+// What becomes of a call whose caller leaves or whose batch is overdue, and who
+// owns its items meanwhile:
+//
+//	group is    caller      batch     the caller gets        owner of the items
+//	queued      waits       none yet  nothing yet            the caller; nobody else looks
+//	queued      leaves      none      errUnsent              the caller
+//	in flight   waits       in time   the answer             the batch, until the caller
+//	                                                         has received from g.done
+//	in flight   leaves      any       errTimeout; pending    both, see below
+//	in flight   waits       unsent    errUnsent              the caller; the batch only sets
+//	                                                         g.err, which nobody reads
+//	in flight   waits       overdue   errTimeout; pending    both
+//
+// After an error the call is givenUp: its items go to no other call. While both own
+// the items of a pending call, the batch alone writes item.Answer, item.now and
+// group.err, and the layers alone write item.decision, item.perhaps and item.settled.
+// Nobody reads the batch's fields until its end. The layers may still read Key, Limit,
+// Cost and Receipt, which nobody writes any more.
+//
+//	field            guarded by        says
+//	group.batch      lane.mu           the batch whose end the caller waits for
+//	group.abandoned  lane.mu; final    nobody waits for the group's end
+//	                 at the end
+//	call.group       the caller        the group whose end decided and groupEnded wait for
+//	item.perhaps     the layers        Redis may have charged it, and has not answered
+//	pending.bits     atomic            which of the decision and the end have come
 //
 // The decision and the end of the last group may come in either order. So each
 // sets a bit, and the second one acts.
