@@ -269,11 +269,12 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 		}
 		return nil
 	}
-	if err := callersFault(ctx, cause); err != nil {
-		return err
+	if errors.Is(cause, algorithms.ErrInvalid) {
+		return cause
 	}
 	var forces part
 	var failed error
+	gone := ctx.Err() // Returns are kept all the same: the units would not come back otherwise
 	for i := range c.items {
 		it := &c.items[i]
 		switch {
@@ -286,6 +287,9 @@ func (f *fallback) settleShared(ctx context.Context, c *call) error {
 				continue
 			}
 			failed = refuse(cause)
+		case gone != nil:
+			failed = gone
+			continue
 		case it.Op == step.Grant || it.Op == step.Reset:
 			failed = refuse(cause)
 		case it.Op == step.Force && it.fail != algorithms.FailOpen:
