@@ -192,20 +192,9 @@ func refuse(cause error) error {
 	return fmt.Errorf("shared: %w: %w", algorithms.ErrUnavailable, cause)
 }
 
-// outageCounts are what an outage's lines of the log count.
-type outageCounts struct{ local, passed, refused, returned, returnsLost uint64 }
-
 func (f *fallback) counts() outageCounts {
 	s := &f.stats
 	return outageCounts{s.local.Load(), s.passed.Load(), s.refused.Load(), f.returns.sent.Load(), f.returns.lost.Load()}
-}
-
-// since returns the counts from before on.
-func (n outageCounts) since(before outageCounts) outageCounts {
-	return outageCounts{
-		n.local - before.local, n.passed - before.passed, n.refused - before.refused,
-		n.returned - before.returned, n.returnsLost - before.returnsLost,
-	}
 }
 
 // close ends the goroutines and waits for them. The fallback goes on deciding,

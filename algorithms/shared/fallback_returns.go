@@ -27,6 +27,7 @@ package shared
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -55,8 +56,8 @@ type keptReturn struct {
 	receipt step.Receipt
 	cost    int64
 
-	sends   int   // how often Redis must still execute it
-	after   int64 // µs: it is not sent before
+	sends   int       // how often Redis must still execute it
+	after   time.Time // it is not sent before
 	sending bool
 }
 
@@ -101,16 +102,15 @@ func (k *returns) add(it *item, r *step.Receipt, sends int) bool {
 	return true
 }
 
-// pop returns up to most Returns that may be sent at now. The caller sends them and
-// ends each.
-func (k *returns) pop(most int, now int64) (due []*keptReturn) {
+// pop returns up to most Returns, which the caller sends. It ends each.
+func (k *returns) pop(most int) (due []*keptReturn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for one := range k.waiting {
+	for one := range k.waiting { // begins anywhere
 		if len(due) == most {
 			break
 		}
-		if !one.sending && one.after <= now {
+		if !one.sending && time.Now().After(one.after) {
 			one.sending = true
 			due = append(due, one)
 		}
@@ -118,30 +118,20 @@ func (k *returns) pop(most int, now int64) (due []*keptReturn) {
 	return due
 }
 
-// end notes how the sending of a Return ended. If it is sent again, then not before
-// the instant after.
-func (k *returns) end(one *keptReturn, err error, after int64) {
+// end notes how the sending of a Return ended.
+func (k *returns) end(one *keptReturn, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	one.sending, one.after = false, after
+	one.sending = false
 	switch {
+	case err == nil && one.sends > 1:
+		one.sends, one.after = one.sends-1, time.Now().Add(handBackEvery/2) // at the next tick
 	case err == nil:
-		if one.sends--; one.sends == 0 {
-			delete(k.waiting, one)
-			k.sent.Add(1)
-		}
+		delete(k.waiting, one)
+		k.sent.Add(1)
 	case troubleOf(err).executed && !one.limit.Row.TakesApart:
 		delete(k.waiting, one)
 		k.lose(err)
-	}
-}
-
-// hurry lets all Returns be sent at once.
-func (k *returns) hurry() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for one := range k.waiting {
-		one.after = 0
 	}
 }
 

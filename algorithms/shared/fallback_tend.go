@@ -79,7 +79,10 @@ func (f *fallback) turned(c *circuit, open bool) {
 	counts := f.counts()
 	now := f.circuits.set(c, open)
 	if !open {
-		f.report.circuitClosed(counts.since(f.opened))
+		for i := range counts {
+			counts[i] -= f.opened[i]
+		}
+		f.report.circuitClosed(counts)
 		return
 	}
 	if now == 1 {
@@ -103,13 +106,13 @@ func (f *fallback) recover(c *circuit) {
 		key, ok := f.primary.probeKey(c, fmt.Sprintf("%s-%d", f.id, n))
 		if !ok {
 			f.turned(c, false) // no call asks its master any more
-			f.hurry()
+			f.owed.hurry()
 			return
 		}
 		closed := c.try(func() error {
 			err := f.probe(key)
 			if err == nil { // before calls ask the primary
-				f.hurry() // what was refused while the circuit was open
+				f.owed.hurry() // what was refused while the circuit was open
 				f.handBack(time.Now().Add(handBackFor))
 			}
 			return err
@@ -143,74 +146,62 @@ func (f *fallback) askBounded(c *call) error {
 	return f.primary.allow(ctx, c)
 }
 
-// hurry lets kept Returns and all debts be sent at once.
-func (f *fallback) hurry() {
-	f.returns.hurry()
-	f.owed.hurry()
-}
-
 // handBack sends kept Returns and then debts to the primary, until the end.
 func (f *fallback) handBack(end time.Time) {
-	f.sendAll(end, func(now int64) (due []func() error) {
-		for _, one := range f.returns.pop(handBackKeys, now) {
-			due = append(due, func() error { return f.sendReturn(one) })
+	f.sendAll(end, func() (due []func() error) {
+		for _, one := range f.returns.pop(handBackKeys) {
+			due = append(due, func() error {
+				return f.send(one.call(), func(err error) { f.returns.end(one, err) })
+			})
 		}
 		return due
 	})
-	f.sendAll(end, func(now int64) (due []func() error) {
-		for _, b := range f.owed.pop(handBackKeys, now) {
-			due = append(due, func() error { return f.sendBackfill(b) })
+	f.sendAll(end, func() (due []func() error) {
+		for _, b := range f.owed.pop(handBackKeys, f.now()) {
+			due = append(due, func() error {
+				err := f.send(b.call, func(err error) { f.backfilled(b, err) })
+				if errors.Is(err, errOpen) {
+					return nil // it was not sent: the others may be
+				}
+				return err
+			})
 		}
 		return due
 	})
 }
 
 // sendAll sends what is due, until the end, or until the primary answers none of
-// several. What belongs to a master that is bypassed is not sent, so it ends nothing.
-func (f *fallback) sendAll(end time.Time, pop func(now int64) []func() error) {
+// several.
+func (f *fallback) sendAll(end time.Time, pop func() []func() error) {
 	for more := true; more && time.Now().Before(end); {
 		var calls sync.WaitGroup
-		var passed atomic.Bool // the primary has answered, or a master is bypassed
-		for _, send := range pop(f.now()) {
+		var answered atomic.Bool
+		for _, send := range pop() {
 			calls.Go(func() {
-				if err := send(); err == nil || errors.Is(err, errOpen) {
-					passed.Store(true)
+				if send() == nil {
+					answered.Store(true)
 				}
 			})
 		}
 		calls.Wait()
-		more = passed.Load()
+		more = answered.Load()
 	}
 }
 
-// sendReturn sends a kept Return.
-func (f *fallback) sendReturn(one *keptReturn) error {
-	return f.send(one.call(), func(err error) { f.returns.end(one, err, f.nextTry(err)) })
-}
-
-// sendBackfill sends a backfill. It is sent again only if it was certainly not executed.
-func (f *fallback) sendBackfill(b backfill) error {
-	return f.send(b.call, func(err error) {
-		refused := false
-		switch {
-		case err == nil:
-			f.stats.handedBack.Add(uint64(b.units))
-		case troubleOf(err).executed: // perhaps, and it must not be charged twice
-			f.stats.lost.Add(uint64(b.units))
-		default:
-			refused = true
-		}
-		f.owed.end(b, refused, f.nextTry(err))
-	})
-}
-
-// nextTry returns the instant before which nothing is sent again that ended with err.
-func (f *fallback) nextTry(err error) int64 {
-	pause := handBackEvery
-	if errors.Is(err, errOpen) {
-		pause = bypassedFor
+// backfilled notes how a backfill ended. Its units are owed until then.
+func (f *fallback) backfilled(b backfill, err error) {
+	refused, pause := false, time.Duration(0)
+	switch {
+	case err == nil:
+		f.stats.handedBack.Add(uint64(b.units))
+	case troubleOf(err).executed: // perhaps, and it must not be charged twice
+		f.stats.lost.Add(uint64(b.units))
+	case errors.Is(err, errOpen):
+		refused, pause = true, bypassedFor
+	default:
+		refused, pause = true, handBackEvery
 	}
-	return f.now() + pause.Microseconds()
+	f.owed.end(b, refused, f.now()+pause.Microseconds())
 }
 
 // send sends a call of the fallback's. ended receives its answer, which may come late.

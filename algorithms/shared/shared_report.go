@@ -131,14 +131,21 @@ func (r *report) circuitOpened(open int, err error, excused int64) {
 	r.turned(slog.LevelError, "Redis unavailable", "reason", Reason(err), "error", brief(err), "excused", excused)
 }
 
+// outageCounts are what the log says of an outage, under the names of outageAttrs.
+type outageCounts [5]uint64
+
+var outageAttrs = [len(outageCounts{})]string{"decided_locally", "failed_open", "failed_closed", "returned_late", "returns_lost"}
+
 // circuitClosed: Redis, or one of its masters, decides again. The counts are the
 // checks and calls that were decided since the first circuit opened.
-func (r *report) circuitClosed(n outageCounts) {
+func (r *report) circuitClosed(counts outageCounts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turned(slog.LevelInfo, "Redis available", "after", time.Since(r.opened).Round(time.Millisecond),
-		"decided_locally", n.local, "failed_open", n.passed, "failed_closed", n.refused,
-		"returned_late", n.returned, "returns_lost", n.returnsLost, "suppressed", r.failures.suppressed)
+	args := []any{"after", time.Since(r.opened).Round(time.Millisecond)}
+	for i, n := range counts {
+		args = append(args, outageAttrs[i], n)
+	}
+	r.turned(slog.LevelInfo, "Redis available", append(args, "suppressed", r.failures.suppressed)...)
 	r.failures = steady{}
 }
 
