@@ -58,7 +58,7 @@ func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Co
 	all(reasonKey) // connects
 	server.announce(message)
 	all(reasonKey)
-	time.Sleep(2 * time.Second) // a client that is told to move connects again
+	time.Sleep(2 * time.Second) // a client that receives MOVING connects again
 	synctest.Wait()
 	all(reasonKey)
 	if client.Options().MaintNotificationsConfig.Mode == maintnotifications.ModeDisabled {

@@ -82,7 +82,7 @@ func TestEndedCallsHoldNoPlaces(t *testing.T) {
 	}
 }
 
-// Clients that open requests and hang up, again and again, keep nobody else out: the
+// Clients that open requests and hang up, again and again, lock no other client out: the
 // attack leaves no place held, and another client is served at least half of the time.
 func TestHangUpsKeepNobodyOut(t *testing.T) {
 	t.Parallel()

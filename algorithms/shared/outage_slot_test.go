@@ -31,7 +31,7 @@ func newMovingSlot(t *testing.T, nodes []*redistest.Server, key string) *movingS
 	return &movingSlot{t, int64(slotOf(key)), nodes[0], nodes[1], nodes[2:]}
 }
 
-// begin marks the slot as moving. Both masters refuse calls of which only some keys are theirs, with TRYAGAIN.
+// begin marks the slot as moving. A master that holds only some keys of a call answers TRYAGAIN.
 func (m *movingSlot) begin() {
 	m.t.Helper()
 	do(m.t, m.to.Client(), "cluster", "setslot", m.slot, "importing", m.id(m.from))
