@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// instancesOf returns instances that share a primary. Each remembers denials.
+// instancesOf returns instances that share a primary. Each remembers denials, and has
+// learnt from the census how many there are.
 func instancesOf(t *testing.T, n int) (all []*world) {
 	store := newStateStore()
 	for range n {
-		w := &world{t: t, shared: &fakePrimary{store: over(store)}, memory: newMemory()}
-		w.start(w.shared, &Options{Instances: n, DenyCacheKeys: 100})
+		w := &world{t: t, shared: &fakePrimary{store: over(store), live: int64(n)}, memory: newMemory()}
+		w.start(w.shared, &Options{DenyCacheKeys: 100})
 		all = append(all, w)
 	}
 	time.Sleep(7 * time.Second)
