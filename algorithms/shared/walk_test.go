@@ -305,7 +305,7 @@ func (w *walk) live(key string) {
 	}
 	m.expiry = w.now + ttl*1000
 	full := m.limit.FullAt(m.state)
-	if m.expiry < full && ttl < most || full > 0 && m.expiry > full+20_200_000 {
+	if m.expiry < full && ttl < most || full > 0 && m.expiry-full > 20_200_000 {
 		w.Errorf("%s: at %d %s lives until %d, and is full at %d: %+v under %+v", w.name, w.now, key, m.expiry, full, m.state, *m.limit)
 	}
 }
