@@ -56,7 +56,7 @@ func (m *Memory) take(policy, key string, l *step.Limit, cost int64, d *Decision
 	if t.Dirty && r != nil {
 		sh.write(r, t.State, t.FullAt)
 	}
-	sh.tend(m)
+	sh.tend(m, now)
 	sh.mu.Unlock()
 	d.ofLone(&t, l, now, cost)
 	return nil
@@ -177,7 +177,7 @@ func (m *Memory) decide(call *step.Call, places []place) (now int64, err error) 
 		}
 	}
 	for i := range places { // last: a sweep may remove the records of this call
-		m.shard(places[i].hash).tend(m)
+		m.shard(places[i].hash).tend(m, now)
 	}
 	return now, nil
 }

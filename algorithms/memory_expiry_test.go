@@ -66,3 +66,23 @@ func TestMemoryKeepsTheExpiryOfAGrantedKey(t *testing.T) {
 		}
 	})
 }
+
+// After a flood, a quiet service forgets the keys of the flood within seconds, and no
+// key whose limit is not full.
+func TestQuietMemoryForgetsAFlood(t *testing.T) {
+	clock := newClock()
+	m := newMemory(t, &algorithms.MemoryOptions{Now: clock.now})
+	const flood, clients, perSecond = 200_000, 100, 200
+	short, long := algorithms.TokenBucket(1, time.Second), algorithms.TokenBucket(10, 10*time.Hour)
+	for i := range flood {
+		take(t, m, "flood="+strconv.Itoa(i), short)
+	}
+	clock.add(2 * time.Second) // a key lingers for a second
+	for i := range 10 * perSecond {
+		take(t, m, "usr="+strconv.Itoa(i%clients), long)
+		clock.add(time.Second / perSecond)
+	}
+	if got := m.Stats().Memory.Keys; got != clients {
+		t.Errorf("%d keys are left after ten quiet seconds, want the %d that are in use", got, clients)
+	}
+}

@@ -27,7 +27,8 @@ func TestLoneTakesAreDecidedAsOthers(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		clock := newClock()
-		alone, beside := newMemory(t, &algorithms.MemoryOptions{Now: clock.now}), newMemory(t, &algorithms.MemoryOptions{Now: clock.now})
+		o := &algorithms.MemoryOptions{Now: clock.now, MaxKeys: 1_000} // one shard, which one sweep looks at
+		alone, beside := newMemory(t, o), newMemory(t, o)
 		for i := range 100 {
 			clock.add(time.Duration(random.Int64N(400)-50) * time.Millisecond)
 			if random.IntN(20) == 0 {
@@ -53,6 +54,10 @@ func TestLoneTakesAreDecidedAsOthers(t *testing.T) {
 			if one[0].Decision != two[0].Decision {
 				t.Fatalf("seed %d, call %d, %v of %d: got\n%+v alone, and in company\n%+v", seed, i, c.Limit, c.Cost, one[0].Decision, two[0].Decision)
 			}
+		}
+		clock.add(time.Second)
+		for _, m := range []*algorithms.Memory{alone, beside} {
+			take(t, m, "usr=1", algorithms.Nobody()) // sweeps
 		}
 		if a, b := fmt.Sprint(alone.Stats().Memory.Keys), fmt.Sprint(beside.Stats().Memory.Keys); a != b {
 			t.Fatalf("seed %d: got %v keys alone, and %v in company", seed, a, b)

@@ -51,7 +51,7 @@ func (m *Memory) takes(checks []Check) bool {
 		m.settle(&all[i], now)
 	}
 	for i := range all { // last: a sweep may remove the records of this call
-		m.shard(all[i].hash).tend(m)
+		m.shard(all[i].hash).tend(m, now)
 	}
 	m.unlock(set)
 	for i := range checks {
