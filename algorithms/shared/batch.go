@@ -249,8 +249,8 @@ func (b *batch) finish() (inTime bool) {
 			now := monotonic()
 			l.flight.answered(now, now-sent, b.together, l.redis.inFlight)
 		}
-	} else {
-		l.stuck--
+	} else if l.stuck--; b.answered() && b.phase.Load() == phaseOverdue {
+		l.redis.report.late(time.Duration(monotonic()-b.scripts[len(b.scripts)-1].name.sent)*time.Microsecond, l.redis.deadline)
 	}
 	l.mu.Unlock()
 	if outcome := b.read(); inTime && b.err == nil {
