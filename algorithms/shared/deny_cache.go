@@ -7,9 +7,10 @@
 // never remembered (Row.Remembered): a request of another instance may end at
 // any moment.
 //
-// There is one denial per key. Any answer of Redis for the key replaces it, and
-// so does a settlement of this process. So its figures are wrong only about what
-// other instances did after it. For a second the cache answers from it. After
+// There is one denial per key. Any answer of Redis for the key replaces it, unless
+// the answer confirms it: then what was denied still does not fit, and the denial
+// takes on the figures of the answer. A settlement of this process drops it. So its
+// figures are wrong only about what other instances did after it. For a second the cache answers from it. After
 // that the cache asks again, and the denial remains for the fallback: it holds
 // until its RetryAfter if Redis does not answer.
 //
@@ -176,7 +177,7 @@ func (d *denyCache) learn(c *call, settled []uint64, asked time.Duration) {
 				n.until = asked + wait
 			}
 		}
-		d.shards[it.hash%denyShards].put(it.hash, settled[i], it.now, n)
+		d.shards[it.hash%denyShards].put(it, settled[i], asked, answered, n)
 	}
 }
 
@@ -194,21 +195,42 @@ func (d *denyCache) forget(c *call) {
 	}
 }
 
-// put replaces the denial of a key by an answer that Redis gave at now. It stores
-// n unless n is nil, or a settlement came after the question. If there is no room,
-// other denials are dropped.
-func (sh *denyShard) put(hash, settled uint64, now int64, n *denial) {
+// put replaces the denial of a key by the answer to an item. It stores n unless n is
+// nil, or a settlement came after the question. If there is no room, other denials
+// are dropped.
+func (sh *denyShard) put(it *item, settled uint64, asked, answered time.Duration, n *denial) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if old := sh.denials[hash]; old != nil && old.now > now {
-		return // a newer answer came first
+	if old := sh.denials[it.hash]; old != nil {
+		if old.now > it.now {
+			return // a newer answer came first
+		}
+		if kept := old.confirmed(it, asked, answered); kept != nil && (n == nil || it.Limit.Row.Counted && kept.need < n.need && kept.until >= n.until) {
+			n = kept
+		}
 	}
 	if n == nil || sh.settled != settled {
-		delete(sh.denials, hash)
+		delete(sh.denials, it.hash)
 		return
 	}
-	dropSome(sh.denials, func(old *denial) bool { return old.until <= n.answered || len(sh.denials) >= sh.limit })
-	sh.denials[hash] = n
+	dropSome(sh.denials, func(old *denial) bool { return old.until <= answered || len(sh.denials) >= sh.limit })
+	sh.denials[it.hash] = n
+}
+
+// confirmed returns a denial as a later answer leaves it: nil if what was denied fits
+// now. Answers about units in a list do not say when another need fits. So such a denial
+// keeps its own figures, and only the fallback uses it.
+func (d *denial) confirmed(it *item, asked, answered time.Duration) *denial {
+	if fits := it.decision.ResetAfter == 0 || d.need <= it.decision.Remaining; fits || d.key != it.Key || d.limit != it.Limit {
+		return nil
+	}
+	n, need := *d, it.Item
+	if n.asked = asked - freshFor; it.Limit.Row.Counted {
+		n.answer, n.now, n.asked, n.answered = it.Answer, it.now, asked, answered
+		n.answer.Allowed, need.Need = false, d.need
+		n.until = asked + need.Later(n.answer, it.now).RetryAfter
+	}
+	return &n
 }
 
 func (d *denyCache) addStats(s *algorithms.Stats) {

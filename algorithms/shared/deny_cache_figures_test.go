@@ -68,9 +68,9 @@ func TestLargerCostsAreDeniedWithTheirOwnFigures(t *testing.T) {
 	}
 }
 
-// The store's latest answer for a key replaces a denial: an admission drops it,
-// and another denial takes its place.
-func TestAnyAnswerReplacesADenial(t *testing.T) {
+// The store's latest answer for a key replaces a denial: another denial takes its place,
+// an answer that shows room drops it, and an answer that shows none renews it.
+func TestLatestAnswerCounts(t *testing.T) {
 	limit := algorithms.TokenBucket(10, 1_000*time.Second)
 	wide := limit.WithBurst(20)
 	exact := func(cost int64) algorithms.Check {
@@ -84,11 +84,11 @@ func TestAnyAnswerReplacesADenial(t *testing.T) {
 		hit     bool  // by the denial that is then remembered
 	}{
 		"none":                            {checkOf("usr=2", limit, 1), 5, true},
-		"a smaller cost, admitted":        {checkOf("usr=1", limit, 1), 5, false},
+		"a smaller cost, admitted":        {checkOf("usr=1", limit, 1), 5, true},
 		"a smaller cost, denied":          {checkOf("usr=1", limit, 4), 4, true},
 		"the cost again, exact":           {exact(5), 5, true},
 		"a larger cost, exact":            {exact(7), 5, false},
-		"nothing, exact":                  {exact(0), 5, false},
+		"nothing, exact":                  {exact(0), 5, true},
 		"another limit, admitted":         {checkOf("usr=1", wide, 1), 5, false},
 		"another limit, denied":           {checkOf("usr=1", wide, 15), 5, false},
 		"another policy":                  {algorithms.Check{Policy: "other", Key: "usr=1", Limit: limit, Cost: 1}, 5, true},
