@@ -54,7 +54,11 @@
 //	ReadTimeout, WriteTimeout  Of a redis.Client, the limiter replaces them by ten deadlines. For
 //	                           a Cluster, set 500 ms: 5 s, the default, keep connections of a
 //	                           Redis that hangs for as long.
+//	MinRetryBackoff,           Of a Cluster's client, set both to -1: otherwise go-redis waits before it
+//	MaxRetryBackoff            follows a redirection, and while one slot moves, all calls of its master wait.
 //	DialerRetries              1 lets errors of calls that cannot connect name the cause.
+//	ConnMaxLifetime            Set it, such as to a minute, if a DNS name moves to another server (blue and
+//	                           green): the pool keeps connections to the old server as long as they work.
 //	OnConnect, credentials     A client that calls the program for them, or that has maintenance
 //	                           notifications enabled, makes lone calls a little slower.
 //

@@ -84,7 +84,8 @@ var unforeseen = trouble{reason: reasonUnavailable, effect: effectFailure, execu
 // beside them, without "ERR ".
 var troubles = []trouble{
 	{is: []error{ErrMisconfigured}, reason: reasonConfiguration, effect: effectFailure},
-	{is: []error{algorithms.ErrInvalid, redis.ErrClosed}, reason: reasonInternal, effect: effectNone},
+	{is: []error{algorithms.ErrInvalid}, reason: reasonInternal, effect: effectNone},
+	{is: []error{redis.ErrClosed}, reason: reasonConfiguration, effect: effectFailure, fault: faultClosed},
 
 	// Before refused connections: other sentinels may be down.
 	{is: []error{errMaster}, has: masterUnknown, reason: reasonConfiguration, effect: effectFailure, fault: faultMaster},
@@ -105,7 +106,9 @@ var troubles = []trouble{
 	// write, so it executed nothing. A script that has written cannot be
 	// killed.
 	{says: []string{"LOADING ", "BUSY ", "MISCONF ", "NOREPLICAS ", "CLUSTERDOWN ", "Script killed by user"}, reason: reasonUnavailable, effect: effectFailure},
-	{says: []string{"READONLY ", "TRYAGAIN "}, reason: reasonFailover, effect: effectFailure, retry: true},
+	{says: []string{"READONLY "}, reason: reasonFailover, effect: effectFailure, retry: true},
+	// One slot moves, and the master goes on serving its other slots.
+	{says: []string{"TRYAGAIN "}, reason: reasonFailover, retry: true},
 	{says: []string{"MASTERDOWN "}, reason: reasonFailover, effect: effectFailure},
 	{says: []string{"OOM ", "max number of clients"}, reason: reasonCapacity, effect: effectFailure},
 

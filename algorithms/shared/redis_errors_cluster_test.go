@@ -39,7 +39,7 @@ func TestTroublesOfAClusterNode(t *testing.T) {
 		if redis.HasErrorPrefix(err, "ASK") {
 			t.Skip("this server says ASK even if it has some of the keys, as Redis 6.2 does")
 		}
-		wantTrouble(t, err, "TRYAGAIN", "failover failure retry")
+		wantTrouble(t, err, "TRYAGAIN", "failover success retry")
 	})
 	t.Run("key of another slot in the script", func(t *testing.T) {
 		body := fmt.Sprintf("redis.call('GET', '%s')", keyOf(t, cluster, 1))

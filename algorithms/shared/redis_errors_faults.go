@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // ErrMisconfigured is wrapped by errors of [Limiter.Ready] that will not
@@ -20,8 +22,8 @@ var ErrMisconfigured = errors.New("redis is misconfigured")
 // [ErrMisconfigured].
 type Misconfiguration struct {
 	// Fault is cluster, standalone, sentinel, nosentinel, master, plaintext,
-	// certificate, password, login, protected, permission, command or scripting;
-	// see RUNBOOK.md.
+	// certificate, password, login, protected, permission, command, scripting or
+	// closed; see RUNBOOK.md.
 	Fault string
 
 	Cause  error  // what the server or the client said
@@ -52,6 +54,7 @@ var (
 	faultPermission  = &fault{"permission", "grant the client's user the keys that begin with the limiter's prefix, and " + commands("+") + "; a Cluster's client also needs +cluster; without +eval, load the script as package lua says"}
 	faultCommand     = &fault{"command", "the server, or a proxy before it, lacks a command: the limiter needs " + commands("")}
 	faultScripting   = &fault{"scripting", "the server, or a proxy before it, runs no Lua scripts: the limiter needs EVALSHA and EVAL"}
+	faultClosed      = &fault{"closed", "close the client after the limiter"}
 )
 
 // commands returns the names of the commands that the limiter needs, each after a
@@ -73,17 +76,22 @@ func notReady(cause error) error {
 	return fmt.Errorf("shared: redis: %w", cause)
 }
 
-var errMaster = errors.New("the Sentinels do not know the name of the master")
+var (
+	errMaster = errors.New("the Sentinels do not know the name of the master")
+	errClosed = fmt.Errorf("%w by the program; it must close it after the limiter", redis.ErrClosed)
+)
 
 // brief makes the text of an error fit for logs and for operators. It omits the
 // arguments that a server repeats when it does not know a command, because they
-// include keys. Go-redis says that no sentinel can be reached even if one has
+// include keys. It says who has closed a client. Go-redis says that no sentinel can be reached even if one has
 // answered; brief then gives that answer.
 func brief(err error) error {
-	if masterUnknown(err) {
+	switch text, _, cut := strings.Cut(err.Error(), ", with args beginning with"); {
+	case masterUnknown(err):
 		return errMaster
-	}
-	if text, _, found := strings.Cut(err.Error(), ", with args beginning with"); found {
+	case errors.Is(err, redis.ErrClosed):
+		return errClosed
+	case cut:
 		return scriptError(text)
 	}
 	return err

@@ -98,7 +98,7 @@ func TestTroublesOfConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			return ask(t, c, "usr=1")
-		}, "client is closed", "internal none"},
+		}, "client is closed", "configuration failure"},
 		{"too many connections", tooManyConnections, "max number of clients", "capacity failure"},
 	})
 }

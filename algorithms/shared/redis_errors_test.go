@@ -43,7 +43,7 @@ var texts = []struct{ text, want string }{
 	{"READONLY Can not run script with write flag on readonly replica", "failover failure retry"},
 	{"ERR Error running script (call to f_f0a1): @user_script:101: @user_script: 101: -READONLY You can't write against a read only replica.", "failover failure retry"}, // 6.2
 	{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "failover failure"},
-	{"TRYAGAIN Multiple keys request during rehashing of slot", "failover failure retry"},
+	{"TRYAGAIN Multiple keys request during rehashing of slot", "failover success retry"},
 	{"OOM command not allowed when used memory > 'maxmemory'. script: f0, on @user_script:101.", "capacity failure"},
 	{"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'", "capacity failure"},
 	{"ERR Error running script (call to f_f0a1): @user_script:101: @user_script: 101: -OOM command not allowed when used memory > 'maxmemory'.", "capacity failure"}, // 6.2
@@ -174,7 +174,7 @@ func TestTroubleOfErrors(t *testing.T) {
 		{io.ErrUnexpectedEOF, unforeseenText},
 		{redis.ErrPoolTimeout, "overload failure"},
 		{redis.ErrPoolExhausted, "overload failure"},
-		{redis.ErrClosed, "internal none"},
+		{redis.ErrClosed, "configuration failure"},
 		{redis.ErrNoScript, "internal success retry"},
 		{redis.ErrCrossSlot, "configuration success"},
 		{redis.Nil, "internal success executed"},

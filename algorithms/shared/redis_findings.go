@@ -1,55 +1,41 @@
-// The finding about Redis: a setting that is wrong, although limits work today.
+// The findings about Redis: settings that are wrong, although limits work today.
 //
 //	PS201  Redis evicts keys when its memory is full.
+//	PS202  Several limiters share Redis, and Options.Instances is not set.
+//	PS203  A Cluster's client waits before it follows a redirection.
 
 package shared
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// An eviction is what is known of Redis's policy for a full memory.
-type eviction struct {
-	asked atomic.Bool                        // Redis has answered, or refuses INFO
-	found atomic.Pointer[algorithms.Finding] // by the latest answer; nil if there was nothing
-}
+// An eviction is whether Redis has answered what it evicts, or refuses INFO.
+type eviction struct{ asked atomic.Bool }
 
 // findings implements [Limiter.Findings].
 func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 	policy, err := r.evictionPolicy(ctx)
-	e := &r.eviction
-	e.asked.Store(err == nil || strings.HasPrefix(err.Error(), "NOPERM"))
-	switch known := e.found.Load(); {
-	case err != nil:
-	case policy == "":
-		e.found.Store(nil) // its return counts as new
-	default:
-		f := &algorithms.Finding{
-			Code:     "PS201",
-			Sentence: fmt.Sprintf("Redis evicts limits when its memory is full, and denied clients start again: its maxmemory-policy is %s.", policy),
-			Remedy:   "Set maxmemory-policy noeviction, in a Redis that only holds limits. When that is full, instances limit alone.",
-			First:    time.Now().UTC(),
-		}
-		if known != nil {
-			f.First = known.First
-		}
-		if e.found.CompareAndSwap(known, f) && known == nil {
-			r.report.log.Add(slog.LevelWarn, "configuration problem", "code", f.Code, "problem", f.Sentence, "remedy", f.Remedy)
-		}
+	r.eviction.asked.Store(err == nil || strings.HasPrefix(err.Error(), "NOPERM"))
+	if err == nil {
+		r.report.find(policy != "", "PS201", fmt.Sprintf("Redis evicts limits when its memory is full, and denied clients start again: its maxmemory-policy is %s.", policy),
+			"Set maxmemory-policy noeviction, in a Redis that only holds limits. When that is full, instances limit alone.")
 	}
-	if found := e.found.Load(); found != nil {
-		return []algorithms.Finding{*found}
-	}
-	return nil
+	r.report.find(r.cluster != nil && r.cluster.Options().MinRetryBackoff > 0, "PS203",
+		"While a slot of the Cluster moves, the calls of its whole master wait: the client sleeps before it follows a redirection.",
+		"Set MinRetryBackoff and MaxRetryBackoff of the limiter's redis.ClusterOptions to -1.")
+	r.report.mu.Lock()
+	defer r.report.mu.Unlock()
+	return slices.SortedFunc(maps.Values(r.report.found), func(a, b algorithms.Finding) int { return strings.Compare(a.Code, b.Code) })
 }
 
 // evictionPolicy asks Redis by which policy it evicts keys; "" if it does not.

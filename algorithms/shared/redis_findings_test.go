@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/redistest"
@@ -108,6 +111,61 @@ func TestFindingComesBack(t *testing.T) {
 	_ = l.Close()
 	if n := logged.count(logPrefix + "configuration problem"); n != 2 {
 		t.Errorf("the finding is logged %d times, want twice", n)
+	}
+}
+
+// A Cluster's client that waits before it follows a redirection is found.
+func TestFindingOfABackoff(t *testing.T) {
+	t.Parallel()
+	for backoff, want := range map[time.Duration]string{0: "PS203", time.Millisecond: "PS203", -1: ""} {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, MinRetryBackoff: backoff, MaxRetryBackoff: backoff})
+		t.Cleanup(func() { _ = client.Close() })
+		if got := newRedis(t, client, nil).Findings(t.Context()); codes(got) != want {
+			t.Errorf("MinRetryBackoff %v: got %v, want %q", backoff, got, want)
+		}
+	}
+}
+
+// A program that does not set Instances, and runs on several, is found after a minute.
+func TestFindingOfSeveralInstances(t *testing.T) {
+	for name, tt := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"default": {Options{}, "PS202"},
+		"one":     {Options{Instances: 1}, "PS202"},
+		"as many": {Options{Instances: 3}, ""},
+		"a share": {Options{Share: 30}, ""},
+		"fewer":   {Options{Instances: 2}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := &logRecords{}
+				tt.o.Logger = log.logger()
+				live := func(n int64) redistest.Step { return redistest.On("zcard", redistest.Reply(n)) }
+				c := redistest.Script(nil, live(1))
+				l := must(t, c, &tt.o)
+				time.Sleep(time.Hour)
+				c.Set(live(3))
+				time.Sleep(severalFor - beatEvery)
+				if got := l.Findings(t.Context()); codes(got) != "" {
+					t.Errorf("before a minute: got %v, want no finding", got)
+				}
+				time.Sleep(2 * beatEvery)
+				got := l.Findings(t.Context())
+				if codes(got) != tt.want || tt.want != "" && got[0].Remedy != "Set Options.Instances to 3." {
+					t.Errorf("after a minute: got %v, want %q with its remedy", got, tt.want)
+				}
+				if n := log.count(logPrefix + "configuration problem"); n != len(got) {
+					t.Errorf("got %d lines, want %d", n, len(got))
+				}
+				c.Set(live(1))
+				time.Sleep(beatEvery)
+				if got := l.Findings(t.Context()); codes(got) != "" {
+					t.Errorf("with one instance: got %v, want no finding", got)
+				}
+			})
+		})
 	}
 }
 

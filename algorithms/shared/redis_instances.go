@@ -5,13 +5,19 @@ package shared
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // liveFor is how long an instance counts as live after it has announced itself.
 const liveFor = 3 * beatEvery
+
+// severalFor is for how long there must be several limiters before one of them finds
+// that Options.Instances is missing. A deploy of one instance has two for some seconds.
+const severalFor = time.Minute
 
 // instancesKey cannot be a limit's key, which has more after the brace.
 func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
@@ -36,7 +42,19 @@ func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error
 	if err != nil {
 		return 0, err // the client may still write the reply
 	}
-	return count.Val(), nil
+	live = count.Val()
+	r.counted(live)
+	return live, nil
+}
+
+// counted: a beat has counted so many live limiters.
+func (r *redisLayer) counted(live int64) {
+	if live <= 1 {
+		r.report.alone = time.Now()
+	}
+	r.report.find(r.report.guesses && time.Since(r.report.alone) >= severalFor, "PS202",
+		fmt.Sprintf("%d limiters share Redis, and Options.Instances is not set: each one that starts while Redis is away admits whole limits.", live),
+		fmt.Sprintf("Set Options.Instances to %d.", live))
 }
 
 // retire removes the instance id.

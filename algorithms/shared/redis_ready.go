@@ -152,6 +152,11 @@ func (r *redisLayer) explain(ctx context.Context, err error) error {
 			}
 			return fmt.Errorf("%w (%w)", err, errSilent)
 		}
+		// Now there is a connection, so this is the round trip.
+		began := time.Now()
+		if better == nil && r.do(ctx, once{redis.NewCmd(ctx, "time")}) == nil && time.Since(began) > r.deadline {
+			r.report.late(time.Since(began), r.deadline)
+		}
 	}
 	if troubleOf(better).fault != nil {
 		return better

@@ -42,6 +42,7 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		report: newReport(options.Logger, many),
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
+	l.report.guesses = options.Instances == 1 && options.Share == 0
 	if options.Now == nil && options.DenyCacheKeys != DenyCacheOff { // it keeps time by this process
 		l.denied = newDenyCache(options.DenyCacheKeys)
 	}
@@ -75,10 +76,15 @@ func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 }
 
 // Ready returns nil if Redis can decide now, and otherwise the reason. Call it
-// when a program starts, and in its health check. It also finds a server that
-// is read-only or full, or withholds a permission. While the circuit is open,
-// Ready does not ask Redis. Before its first success it may take 5 s.
-func (l *Limiter) Ready(ctx context.Context) error { return l.fallback.ready(ctx) }
+// when a program starts, in the smoke test of a deploy, or on a page for
+// operators. Do not call it in a readiness or liveness probe, or in the health
+// check of a load balancer: all instances have the same Redis, and its outage
+// would take all of them out of service, although they limit without it.
+//
+// Ready also finds a server that is read-only, full or too far away, or that
+// withholds a permission. While the circuit is open, Ready does not ask Redis.
+// Before its first success it may take 5 s.
+func (l *Limiter) Ready(ctx context.Context) error { return l.report.explained(l.fallback.ready(ctx)) }
 
 // Findings returns wrong settings of Redis and its client with which limits
 // still work. Each is logged once. Findings asks one Redis node for INFO. If that

@@ -22,7 +22,7 @@ type Options struct {
 	Prefix string
 
 	// Deadline bounds the wait to be sent, and then the wait for the answer; 0 means 50 ms. After that a call is
-	// decided without Redis.
+	// decided without Redis. It must be longer than the round trip to Redis.
 	Deadline time.Duration
 
 	// Logger receives changes of state, and a line a minute about trouble that goes on. It receives no keys. Nil means
@@ -37,8 +37,10 @@ type Options struct {
 	// client's pool, or 4 if the client does not show its pool. For limiters that share a client, set parts of that.
 	InFlight int
 
-	// Instances is how many instances share Redis until Redis can report it; 0 means one. A changed number counts
-	// within 5 s, a lower one after 15 s.
+	// Instances is how many limiters share Redis and the prefix, until Redis can report it; 0 means one. Set it if
+	// the service runs on several instances: otherwise each limiter that is made while Redis is away admits whole
+	// limits until Redis answers. Later a higher number counts within 5 s. A lower one counts 15 to 25 s after a Close,
+	// and 30 to 40 s after an instance was killed.
 	Instances int
 
 	// Share, in per cent, is the part of every limit that this process admits without Redis; 0 means an equal part for
@@ -119,8 +121,8 @@ func validateClient(c Client) error {
 		return errors.New("shared: the Redis client is nil")
 	}
 	switch c.(type) {
-	case redis.Pipeliner:
-		return fmt.Errorf("shared: %T is a pipeline, which only keeps commands; pass the client itself", c)
+	case redis.Pipeliner, *redis.AutoPipeliner:
+		return fmt.Errorf("shared: %T is a pipeline; pass the client itself, because the limiter makes its own pipelines", c)
 	case interface{ Options() *redis.RingOptions }: // also embedded in another type
 		return errors.New("shared: a Ring forgets limits when it moves keys between shards; use Redis Cluster, Sentinel or one server")
 	}

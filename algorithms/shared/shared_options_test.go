@@ -64,10 +64,17 @@ func TestNewWantsAClient(t *testing.T) {
 	defer rdb.Close()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
 	defer ring.Close()
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer cluster.Close()
+	auto, err := cluster.AutoPipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		client Client
 		want   string
 	}{
+		"an AutoPipeline":    {auto, "pass the client itself"},
 		"a nil client":       {nil, "is nil"},
 		"a nil pointer":      {(*redis.Client)(nil), "is nil"},
 		"a pipeline":         {rdb.Pipeline(), "pass the client itself"},

@@ -6,10 +6,15 @@
 //
 // Example: a call fails every 9 s for an hour. The first failure has a line.
 // Each seventh failure after it has one, with suppressed=6.
+//
+// A circuit that opens within a minute after one has closed flaps. The line about its
+// next closing waits until no circuit has opened for a minute. Until then the log says
+// that Redis is unavailable, and once a minute why.
 
 package shared
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,11 +36,23 @@ type report struct {
 	errors    map[string]*atomic.Uint64 // by reason; the map never changes
 	loads     atomic.Uint64             // of the script, after Redis restarted, failed over or flushed its scripts
 	wrong     atomic.Bool               // the log says that Redis is misconfigured, and not that this has ended
+	reply     atomic.Pointer[lateReply]
+	guesses   bool      // how many limiters share Redis, until Redis reports it
+	alone     time.Time // when a beat last counted one limiter; only beats use it
 
-	mu     sync.Mutex // guards the fields below
-	opened time.Time  // when the first of the open circuits opened
+	mu     sync.Mutex                    // guards the fields below
+	found  map[string]algorithms.Finding // by code
+	opened time.Time                     // when the first of the open circuits opened
+	closed time.Time                     // when a circuit closed last
+	held   *time.Timer                   // of the line about a closing that waits; nil if none has
 
 	failures, misconfigured, scripts, returns steady
+}
+
+// A lateReply is the latest reply that came after the deadline of its call.
+type lateReply struct {
+	at   time.Time
+	text string
 }
 
 // A steady is one kind of trouble.
@@ -59,7 +76,7 @@ func (s *steady) next(now time.Time) (suppressed int, ok bool) {
 
 // newReport returns the report of a limiter whose circuits are many, or one.
 func newReport(log *slog.Logger, many bool) *report {
-	r := &report{log: logwriter.New(log), errors: make(map[string]*atomic.Uint64)}
+	r := &report{log: logwriter.New(log), errors: make(map[string]*atomic.Uint64), found: make(map[string]algorithms.Finding), alone: time.Now()}
 	if many {
 		r.turnsWait = logwriter.TurnsFor
 	}
@@ -67,11 +84,6 @@ func newReport(log *slog.Logger, many bool) *report {
 		r.errors[troubles[i].reason] = new(atomic.Uint64)
 	}
 	return r
-}
-
-// turned adds a line about a circuit to the log.
-func (r *report) turned(level slog.Level, text string, args ...any) {
-	r.log.AddAfter(r.turnsWait, level, text, args...)
 }
 
 // failed: a script or a command failed with err, or calls that had waited for too
@@ -86,7 +98,7 @@ func (r *report) failed(err error) {
 		r.wrong.Store(true)
 		r.steadily(&r.misconfigured, slog.LevelError, "Redis misconfigured", "error", brief(err))
 	case t.effect == effectFailure:
-		r.steadily(&r.failures, slog.LevelWarn, "Redis failure", "reason", t.reason, "error", brief(err))
+		r.steadily(&r.failures, slog.LevelWarn, "Redis failure", "reason", t.reason, "error", r.explained(brief(err)))
 	case t.reason == reasonInternal && t.effect == effectSuccess: // Redis answers, so no circuit opens
 		r.steadily(&r.scripts, slog.LevelError, "Redis script failure", "error", brief(err))
 	}
@@ -128,7 +140,10 @@ func (r *report) circuitOpened(open int, err error, excused int64) {
 	if open == 1 {
 		r.opened = time.Now()
 	}
-	r.turned(slog.LevelError, "Redis unavailable", "reason", Reason(err), "error", brief(err), "excused", excused)
+	if r.held != nil && r.held.Stop() {
+		return // the log still says so
+	}
+	r.log.AddAfter(r.turnsWait, slog.LevelError, "Redis unavailable", "reason", Reason(err), "error", r.explained(brief(err)), "excused", excused)
 }
 
 // outageCounts are what the log says of an outage, under the names of outageAttrs.
@@ -141,12 +156,51 @@ var outageAttrs = [len(outageCounts{})]string{"decided_locally", "failed_open", 
 func (r *report) circuitClosed(counts outageCounts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	args := []any{"after", time.Since(r.opened).Round(time.Millisecond)}
+	line := []any{"after", time.Since(r.opened).Round(time.Millisecond)}
 	for i, n := range counts {
-		args = append(args, outageAttrs[i], n)
+		line = append(line, outageAttrs[i], n)
 	}
-	r.turned(slog.LevelInfo, "Redis available", append(args, "suppressed", r.failures.suppressed)...)
-	r.failures = steady{}
+	// If several circuits are open, another one may have closed after the first had opened.
+	if healthy := r.opened.Sub(r.closed); healthy >= 0 && healthy < lineEvery {
+		r.held = time.AfterFunc(lineEvery, func() { r.log.AddAfter(r.turnsWait, slog.LevelInfo, "Redis available", line...) })
+	} else {
+		r.log.AddAfter(r.turnsWait, slog.LevelInfo, "Redis available", append(line, "suppressed", r.failures.suppressed)...)
+		r.failures.suppressed = 0
+	}
+	r.closed = time.Now()
+}
+
+// find keeps a finding that holds, and ends it otherwise. A new finding is logged, and
+// a finding that has ended counts as new when it returns.
+func (r *report) find(holds bool, code, sentence, remedy string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, known := r.found[code]
+	if !holds {
+		delete(r.found, code)
+		return
+	}
+	if !known {
+		f.First = time.Now().UTC()
+		r.log.Add(slog.LevelWarn, "configuration problem", "code", code, "problem", sentence, "remedy", remedy)
+	}
+	f.Code, f.Sentence, f.Remedy = code, sentence, remedy
+	r.found[code] = f
+}
+
+// late: a reply came so long after its call was sent, and after the deadline.
+func (r *report) late(took, deadline time.Duration) {
+	text := fmt.Sprintf("Redis answered after %v, and Options.Deadline is %v", took.Round(time.Millisecond), deadline)
+	r.reply.Store(&lateReply{time.Now(), text})
+}
+
+// explained returns err, and if it is a timeout, also how late Redis has answered in
+// the last minute.
+func (r *report) explained(err error) error {
+	if l := r.reply.Load(); l != nil && time.Since(l.at) < lineEvery && Reason(err) == reasonTimeout {
+		return fmt.Errorf("%w: %s", err, l.text)
+	}
+	return err
 }
 
 func (r *report) addStats(s *algorithms.Stats) {

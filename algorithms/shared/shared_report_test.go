@@ -4,7 +4,9 @@ package shared
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -138,7 +141,7 @@ func TestTroublesHaveLinesOfTheirOwn(t *testing.T) {
 }
 
 // An outage has a line for its first failure, its beginning and its end, which counts.
-// The next outage has its lines at once.
+// The next outage has its lines, too.
 func TestLinesOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logRecords{}
@@ -163,7 +166,85 @@ func TestLinesOfAnOutage(t *testing.T) {
 			if reason, excused := log.attr(logUnavailable, "reason"), log.attr(logUnavailable, "excused"); reason != reasonTimeout || excused != int64(7) {
 				t.Errorf("got reason=%v excused=%v, want the cause, and 7 expiries", reason, excused)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// A Redis that is full lets a circuit close when a key has expired, and open again. The
+// log has a line a minute about it. When it is over, the last line says so.
+func TestFlappingCircuitHasALineAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger(), false)
+		flap := func(times int) {
+			for range times {
+				for range 5 {
+					r.failed(said("OOM command not allowed when used memory > 'maxmemory'."))
+				}
+				r.circuitOpened(1, errTimeout, 0)
+				time.Sleep(time.Second)
+				r.circuitClosed(outageCounts{})
+				time.Sleep(time.Second / 2)
+			}
+		}
+		flap(2)
+		log.wantLines(t, "at first", logFailure, logUnavailable, logAvailable, logUnavailable)
+		flap(10 * 40) // in ten minutes
+		log.wantLines(t, "in ten minutes", slices.Repeat([]string{logFailure}, 10)...)
+		if n := log.attr(logFailure, "suppressed"); n != int64(199) {
+			t.Errorf("got suppressed=%v in the last line, want the other failures of its minute", n)
+		}
+		time.Sleep(lineEvery - time.Second)
+		log.wantLines(t, "almost a minute after the last closing")
+		time.Sleep(time.Second)
+		log.wantLines(t, "a minute after the last closing", logAvailable)
+		r.circuitOpened(1, errTimeout, 0)
+		log.wantLines(t, "the next outage", logUnavailable)
+		time.Sleep(time.Hour)
+		r.circuitClosed(outageCounts{})
+		log.wantLines(t, "its end", logAvailable)
+	})
+}
+
+// Circuits of a Cluster that close one after the other do not flap.
+func TestClosingCircuitsDoNotFlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger(), true)
+		for i := range 3 {
+			r.circuitOpened(1+i, errTimeout, 0)
+		}
+		for range 3 {
+			time.Sleep(2 * logwriter.TurnsFor)
+			r.circuitClosed(outageCounts{})
+		}
+		time.Sleep(logwriter.TurnsFor)
+		log.wantLines(t, "three circuits", logUnavailable, logAvailable, logAvailable, logAvailable)
+	})
+}
+
+// A line about timeouts says how late the last reply was, if that is not long ago.
+func TestLinesSayHowLateRedisAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const says = "Redis answered after 80ms, and Options.Deadline is 50ms"
+		for _, when := range []struct {
+			ago  time.Duration
+			err  error
+			says bool
+		}{{0, errTimeout, true}, {59 * time.Second, errUnsent, true}, {lineEvery, errTimeout, false}, {0, errRefused, false}} {
+			log := &logRecords{}
+			r := newReport(log.logger(), false)
+			r.late(80*time.Millisecond, 50*time.Millisecond)
+			time.Sleep(when.ago)
+			r.failed(when.err)
+			r.circuitOpened(1, when.err, 0)
+			synctest.Wait()
+			for _, line := range []string{logFailure, logUnavailable} {
+				if text := fmt.Sprint(log.attr(line, "error")); strings.Contains(text, says) != when.says {
+					t.Errorf("%v, %v after a late reply: got error=%q in %q, want it to say so: %t", when.err, when.ago, text, line, when.says)
+				}
+			}
 		}
 	})
 }

@@ -104,6 +104,7 @@ func parseCluster(text string) (*URL, error) {
 		return nil, err
 	}
 	o.ReadTimeout, o.DialerRetries = cmp.Or(o.ReadTimeout, readTimeout), dials
+	o.MinRetryBackoff, o.MaxRetryBackoff = cmp.Or(o.MinRetryBackoff, -1), cmp.Or(o.MaxRetryBackoff, -1)
 	return &URL{strings.Join(o.Addrs, ","), func() redis.UniversalClient { return redis.NewClusterClient(o) }}, nil
 }
 
