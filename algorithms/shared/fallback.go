@@ -22,6 +22,7 @@
 //	|---------------------|--------------------------------------------------|
 //	| fallback_circuit.go | when a master is bypassed                        |
 //	| fallback_local.go   | calls that the memory answers                    |
+//	| fallback_settle.go  | settlements                                      |
 //	| fallback_ledger.go  | units that were admitted without the primary     |
 //	| fallback_returns.go | units that came back without the primary         |
 //	| fallback_tend.go    | the goroutine: beats, probes and hand-backs      |

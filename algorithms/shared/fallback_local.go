@@ -1,5 +1,4 @@
-// Calls that the memory answers: takes and trials without the primary, and
-// settlements.
+// Calls that the memory answers: takes and trials without the primary.
 //
 // Each check that fails locally becomes a check for the memory, with this
 // process's share of its limit. The other checks pass. Then the memory sees
@@ -11,25 +10,11 @@
 // bucket, so the memory's receipts name a bucket where callers have a window.
 // Callers get the receipt under the name of their window, with standIn in the
 // place of the source; localCheck undoes that.
-//
-//	| settlement                 | with the primary             | without it         |
-//	|----------------------------|------------------------------|--------------------|
-//	| Return of a shared receipt | the primary                  | kept, or an error  |
-//	| Renew of a shared receipt  | the primary                  | dropped            |
-//	| Return, Renew of a local   | the memory                   | the memory         |
-//	| receipt                    |                              |                    |
-//	| Force                      | the primary                  | the memory, and    |
-//	|                            |                              | the primary's debt |
-//	| Grant, Reset               | the primary                  | an error           |
-//
-// Grants and resets fail, so that an operator sees it. fallback_returns.go says which
-// Returns are kept.
 
 package shared
 
 import (
 	"context"
-	"errors"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -217,93 +202,4 @@ func (p *part) adopt() {
 			it.decision.Receipt = algorithms.ReceiptOf(r)
 		}
 	}
-}
-
-// settle applies a call of settlements. The memory settles what it has admitted.
-// The primary settles the rest: to it, receipts of the memory are of another
-// limiter, and change nothing.
-func (f *fallback) settle(ctx context.Context, c *call) error {
-	var local part
-	others := len(c.items)
-	for i := range c.items {
-		if it := &c.items[i]; issuedHere(it) {
-			others--
-			f.add(&local, it)
-		}
-	}
-	settled, err := f.answer(ctx, &local)
-	now := f.now()
-	for _, it := range local.items {
-		if settled && it.Op == step.Return {
-			f.owed.unrecord(it, now)
-		}
-	}
-	if err == nil && others > 0 {
-		err = f.settleShared(ctx, c)
-	}
-	if settled {
-		local.adopt()
-	}
-	return err
-}
-
-// issuedHere reports whether an item reads a receipt that the memory issued.
-func issuedHere(it *item) bool {
-	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
-}
-
-// returnsShared reports whether an item returns units that the primary has charged.
-func (it *item) returnsShared() bool {
-	return it.Op == step.Return && it.Receipt.Units > 0 && !it.Dropped
-}
-
-// settleShared lets the primary settle a call. Without the primary, forces go to the
-// memory, Returns are kept or fail, grants and resets fail, and renewals are dropped.
-func (f *fallback) settleShared(ctx context.Context, c *call) error {
-	cause := f.primary.allow(ctx, c)
-	if cause == nil {
-		for i := range c.items {
-			if it := &c.items[i]; it.Op == step.Grant || it.Op == step.Reset {
-				f.owed.forget(it)
-			}
-		}
-		return nil
-	}
-	if errors.Is(cause, algorithms.ErrInvalid) {
-		return cause
-	}
-	var forces part
-	var failed error
-	gone := ctx.Err() // Returns are kept all the same: the units would not come back otherwise
-	for i := range c.items {
-		it := &c.items[i]
-		switch {
-		case it.settled:
-			it.decide(it.now, algorithms.Shared)
-			continue
-		case it.returnsShared():
-			if c.isPending(it) || f.returns.failed(it, cause) {
-				it.handOver()
-				continue
-			}
-			failed = refuse(cause)
-		case gone != nil:
-			failed = gone
-			continue
-		case it.Op == step.Grant || it.Op == step.Reset:
-			failed = refuse(cause)
-		case it.Op == step.Force && it.fail != algorithms.FailOpen:
-			f.add(&forces, it)
-			continue
-		}
-		it.admit()
-	}
-	answered, err := f.answer(ctx, &forces)
-	if answered {
-		f.record(&forces)
-	}
-	if c.group != nil {
-		c.decided(answered, f.pendingEnded)
-	}
-	return errors.Join(failed, err)
 }

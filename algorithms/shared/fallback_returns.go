@@ -13,7 +13,7 @@
 // A lost Return leaves its units charged until they drain.
 //
 // Takes without an answer. A take of a limit whose receipts name their units can be
-// returned although nobody knows whether Redis has executed it: either the request
+// returned although it is unknown whether Redis has executed it: either the request
 // was refused, or the memory counts it. Its Return may overtake it on another
 // connection. So such a Return is sent three times, a second apart.
 //

@@ -170,7 +170,7 @@ func (f *fallback) handBack(end time.Time) {
 	})
 }
 
-// sendAll sends what is due, until the end, or until the primary answers none of
+// sendAll sends the calls that pop returns, until the end, or until the primary answers none of
 // several.
 func (f *fallback) sendAll(end time.Time, pop func() []func() error) {
 	for more := true; more && time.Now().Before(end); {

@@ -13,7 +13,7 @@ import (
 
 // A slot that moves opens no circuit, although every call of the slot fails: its master
 // answers, and serves its other slots.
-func TestMovingSlotOpensNoCircuit(t *testing.T) {
+func TestTryAgainOpensNoCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := redistest.Script(nil, redistest.On("evalsha", redistest.Fail(said("TRYAGAIN Multiple keys request during rehashing of slot"))))
 		l := must(t, c, nil)

@@ -15,24 +15,24 @@
 // owns its items meanwhile:
 //
 //	group is    caller      batch     the caller gets        owner of the items
-//	queued      waits       none yet  nothing yet            the caller; nobody else looks
+//	queued      waits       none yet  nothing yet            the caller
 //	queued      leaves      none      errUnsent              the caller
 //	in flight   waits       in time   the answer             the batch, until the caller
 //	                                                         has received from g.done
 //	in flight   leaves      any       errTimeout; pending    both, see below
 //	in flight   waits       unsent    errUnsent              the caller; the batch only sets
-//	                                                         g.err, which nobody reads
+//	                                                         g.err, which no code reads
 //	in flight   waits       overdue   errTimeout; pending    both
 //
 // After an error the call is givenUp: its items go to no other call. While both own
 // the items of a pending call, the batch alone writes item.Answer, item.now and
 // group.err, and the layers alone write item.decision, item.perhaps and item.settled.
-// Nobody reads the batch's fields until its end. The layers may still read Key, Limit,
+// The layers read the fields of the batch only after its end. The layers may still read Key, Limit,
 // Cost and Receipt, which nobody writes any more.
 //
 //	field            guarded by        says
 //	group.batch      lane.mu           the batch whose end the caller waits for
-//	group.abandoned  lane.mu; final    nobody waits for the group's end
+//	group.abandoned  lane.mu; final    no caller waits for the group
 //	                 at the end
 //	call.group       the caller        the group whose end decided and groupEnded wait for
 //	item.perhaps     the layers        Redis may have charged it, and has not answered
