@@ -31,7 +31,7 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 		misconfigurations = append(misconfigurations, misconfigurationf("APIKey: lookup is nil for %q: "+
 			"a key counts only after verification", name))
 	}
-	read, account, unknown := newAPIKeyReader(name), newLookup(name, lookup), requestError(name, ErrUnknown, "")
+	read, account := newAPIKeyReader(name), newLookup(name, lookup)
 	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		if q.known.ID != "" {
 			return q.known.append(dst)
@@ -39,9 +39,6 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 		key, err := read.key(q.Request)
 		if err != nil {
 			return nil, "", err
-		}
-		if q.noLookup {
-			return nil, "", unknown
 		}
 		return account.append(dst, q, key)
 	}, Info{Kinds: []string{"usr"}, Challenges: []string{read.challenge()}, Identity: true}, misconfigurations...)

@@ -40,6 +40,7 @@ type policy struct {
 	countsClient bool // the key is one client's own
 	unadvertised bool // headers keep silent about the policy
 	settles      bool // units may be returned or forced after the decision
+	readsKeys    bool // the key may be an API key's account
 
 	base      *limit
 	tiers     map[string]*limit
@@ -153,6 +154,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	}
 	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
 	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
+	compiled.readsKeys = len(info.Challenges) > 0
 	countsNoClient := !slices.ContainsFunc(info.Kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
 	compiled.shared, compiled.countsClient = p.Capacity || countsNoClient, !countsNoClient && !p.Capacity
 	for tier, l := range p.Tiers {

@@ -78,7 +78,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	if m.clientIP == (keyfunc.Key{}) {
 		m.clientIP, m.noProxies = keyfunc.Peer(), true
 	} else {
-		m.guesses = new(guess.Table)
+		m.guesses = guess.New()
 		info, _ := m.clientIP.Inspect() // validate reports the error
 		m.noProxies = info.ByClientIP
 	}
