@@ -19,7 +19,7 @@ import (
 // so headers keep silent about it.
 var guesses = &limit{Limit: algorithms.TokenBucket(guess.Allowance, guess.Per)}
 
-// A guesser is what a request shows of guesses. Without Options.ClientIP it stays zero.
+// A guesser is what a request shows of guesses.
 type guesser struct {
 	address []byte        // of the client; empty until a key is looked up
 	ticket  guess.Ticket  // of the look-up that runs
@@ -125,9 +125,6 @@ func (q *request) afterGuess() {
 func init() {
 	access.Guesses = func(m any, address string) (slowed bool, all int) {
 		t := m.(*Middleware).guesses
-		if t == nil {
-			return false, 0
-		}
 		return t.Slowed(address), t.Count()
 	}
 }

@@ -32,9 +32,7 @@ func (q *request) identify() {
 // client's address as the key. If an override bans keys, the parts are the bans.
 func (q *request) identifyAll() {
 	q.kinds = q.config.kinds
-	if q.m.guesses != nil {
-		keyaccess.SetGuard(&q.http, q)
-	}
+	keyaccess.SetGuard(&q.http, q)
 	var met *policy
 	for _, p := range q.config.policies {
 		if p.Skip != nil && p.Skip(q.http.Request) {

@@ -54,7 +54,7 @@ func (a *address) untilTurn(now time.Duration) time.Duration {
 
 // begin notes that the look-up of a key begins.
 func (a *address) begin(hash uint64, now time.Duration) {
-	a.turns[a.next] = max(1, now) // 0 means never
+	a.turns[a.next] = now
 	a.next = (a.next + 1) % len(a.turns)
 	if w := a.find(hash); w != nil {
 		w.lookedUp = now // so one request of many looks an unknown key up again

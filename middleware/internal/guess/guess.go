@@ -14,6 +14,9 @@
 // wait. Otherwise thousands of guesses that arrive together would all be looked up
 // before the first of them is known to be wrong.
 //
+// An open table only counts: it lets all keys be looked up, except those that stay
+// unknown. It is for addresses that may be a proxy's, behind which many clients are.
+//
 // A Table keeps seeded hashes of keys, never the keys.
 package guess
 
@@ -23,6 +26,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,7 +56,9 @@ const (
 type Table struct {
 	made  time.Time
 	seed  maphash.Seed
+	open  bool
 	valid memory
+	empty atomic.Bool // no address is remembered; false at first
 
 	mu    sync.Mutex // guards all below
 	all   map[string]*address
@@ -60,10 +66,11 @@ type Table struct {
 }
 
 // New returns an empty table.
-func New() *Table { return &Table{made: time.Now(), seed: maphash.MakeSeed()} }
+func New(open bool) *Table { return &Table{made: time.Now(), seed: maphash.MakeSeed(), open: open} }
 
-// now returns the time since the table was made. All instants of the package count so.
-func (t *Table) now() time.Duration { return time.Since(t.made) }
+// now returns the time since a second before the table was made. All instants of the
+// package count so, and 0 means never.
+func (t *Table) now() time.Duration { return time.Since(t.made) + time.Second }
 
 // An attempt is a key from an address, for one of the functions that look keys up.
 type attempt struct {
@@ -94,12 +101,16 @@ type Ticket struct {
 // keeps the address.
 func (t *Table) Ask(ctx context.Context, from string, lookup any, key string) Ticket {
 	k := Ticket{table: t, address: from, hash: maphash.Comparable(t.seed, attempt{lookup, from, key})}
-	if t.valid.has(k.hash) {
+	if t.valid.has(k.hash) || t.open && t.empty.Load() {
 		k.Admitted = true
 		return k
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.open {
+		k.Admitted = !t.recalls(&k)
+		return k
+	}
 	if k.of = t.enter(from); k.of == nil {
 		k.Admitted = true
 		return k
@@ -123,6 +134,23 @@ func (t *Table) Ask(ctx context.Context, from string, lookup any, key string) Ti
 	return k
 }
 
+// recalls reports whether the key of a ticket stays unknown. It requires the lock.
+func (t *Table) recalls(k *Ticket) bool {
+	now := t.now()
+	t.sweep(now)
+	a := t.all[k.address]
+	if a == nil || a.find(k.hash) == nil {
+		return false
+	}
+	if a.recall(k.hash, now) {
+		return true
+	}
+	a.begin(k.hash, now)
+	a.users++
+	k.of = a
+	return false
+}
+
 // judge decides about the key, and reports false if only the address's other look-ups
 // keep it from being looked up. It requires the lock.
 func (k *Ticket) judge() bool {
@@ -144,7 +172,9 @@ func (k *Ticket) judge() bool {
 
 // Valid says that the key is valid.
 func (k *Ticket) Valid() {
-	k.table.valid.add(k.hash)
+	if !k.table.open {
+		k.table.valid.add(k.hash)
+	}
 	if k.of == nil {
 		return
 	}
@@ -197,6 +227,7 @@ func (t *Table) enter(from string) *address {
 		}
 		a = &address{flying: make(chan struct{}, Lookups)}
 		t.all[strings.Clone(from)] = a
+		t.empty.Store(false)
 	}
 	a.users, a.used = a.users+1, now
 	return a
@@ -224,6 +255,7 @@ func (t *Table) sweep(now time.Duration) {
 	maps.DeleteFunc(t.all, func(_ string, a *address) bool { return a.users == 0 && a.used+Per <= now })
 	if len(t.all) == 0 {
 		t.all = nil // a map does not shrink
+		t.empty.Store(true)
 	}
 }
 
@@ -232,7 +264,7 @@ func (t *Table) Slowed(from string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.all[from]
-	return a != nil && a.slowed(t.now())
+	return a != nil && !t.open && a.slowed(t.now())
 }
 
 // Count returns how many addresses are slowed.
@@ -240,7 +272,7 @@ func (t *Table) Count() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.all {
-		if a.slowed(t.now()) {
+		if !t.open && a.slowed(t.now()) {
 			n++
 		}
 	}
