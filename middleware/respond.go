@@ -173,7 +173,7 @@ func (c *config) body(v *Verdict) []byte {
 		return problem.Body(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
 	case guessed:
 		return problem.WithDetail(problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...),
-			"This address sent unknown API keys, so new keys are checked one after the other. Send the request again after Retry-After.")
+			"This address sent unknown API keys, so keys that are new from it are checked slowly. Send the request again after Retry-After.")
 	case banned && len(names) == 1:
 		return c.bodies[names[0]].banned
 	case banned:

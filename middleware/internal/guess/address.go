@@ -1,6 +1,7 @@
 package guess
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -8,6 +9,9 @@ import (
 const (
 	// unit is the time after which an address may send one more unknown key.
 	unit = Per / Allowance
+
+	// maxJitter is by how much the next turn may be later than a second after the last.
+	maxJitter = time.Second / 8
 
 	// maxWrong is how many unknown keys of an address are remembered: fewer than
 	// Allowance, so that as many expired keys do not slow an address.
@@ -24,8 +28,7 @@ type address struct {
 	whole time.Duration // when the allowance is whole again
 	spent bool          // since it was whole, the allowance has been spent
 
-	turns [Lookups]time.Duration // when the last look-ups of new keys began, the oldest at next
-	next  int
+	turns [Lookups]time.Duration // when each turn is free again
 	wrong []wrongKey
 }
 
@@ -45,21 +48,22 @@ func (a *address) slowed(now time.Duration) bool {
 // untilTurn returns the time until one more new key may be looked up, if the address is
 // slowed.
 func (a *address) untilTurn(now time.Duration) time.Duration {
-	oldest := a.turns[a.next]
-	if oldest == 0 {
-		return 0
-	}
-	return max(0, oldest+time.Second-now)
+	return max(0, slices.Min(a.turns[:])-now)
 }
 
-// begin notes that the look-up of a key begins.
+// begin notes that the look-up of a key begins, and takes a turn. Turns that are free
+// again at random instants are no prey of a flood that comes in step.
 func (a *address) begin(hash uint64, now time.Duration) {
-	a.turns[a.next] = now
-	a.next = (a.next + 1) % len(a.turns)
+	a.replace(slices.Min(a.turns[:]), now+time.Second+rand.N(maxJitter))
 	if w := a.find(hash); w != nil {
 		w.lookedUp = now // so one request of many looks an unknown key up again
 	}
 }
+
+// giveBack gives the last turn back.
+func (a *address) giveBack() { a.replace(slices.Max(a.turns[:]), 0) }
+
+func (a *address) replace(free, with time.Duration) { a.turns[slices.Index(a.turns[:], free)] = with }
 
 // recall reports whether a key was unknown lately.
 func (a *address) recall(hash uint64, now time.Duration) bool {

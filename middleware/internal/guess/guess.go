@@ -2,8 +2,9 @@
 // beside a guesser pass.
 //
 // An address may send 20 keys per minute that turn out to be unknown. Then it is slowed,
-// until its allowance is whole again: of the keys that are new here, ten per second are
-// looked up. Two kinds of keys are not new:
+// until its allowance is whole again: keys that are new here wait for one of ten turns
+// per second to be looked up. A key that turns out to be valid gives its turn back. Two
+// kinds of keys are not new:
 //
 //   - A key that was valid from this address is looked up at once. So guesses do not stop
 //     the programs that run beside the guesser.
@@ -35,8 +36,8 @@ const (
 	Allowance = 20
 	Per       = time.Minute
 
-	// Lookups is how many new keys of a slowed address are looked up per second, and how
-	// many of another address at once.
+	// Lookups is how many turns per second a slowed address has, and how many new keys of
+	// another address are looked up at once.
 	Lookups = 10
 
 	// Recheck is how long an unknown key stays unknown without a look-up.
@@ -93,6 +94,7 @@ type Ticket struct {
 	address string
 	of      *address // nil: the table does not follow this look-up
 	slot    bool     // the look-up is one of those that an address may have at once
+	turn    bool     // it has taken a turn
 }
 
 // Ask returns the ticket of a key from an address. lookup is comparable and identifies
@@ -124,8 +126,7 @@ func (t *Table) Ask(ctx context.Context, from string, lookup any, key string) Ti
 		}
 		t.mu.Lock()
 		if !k.judge() && k.slot {
-			k.Admitted = true
-			k.of.begin(k.hash, t.now())
+			k.admit(t.now())
 		}
 	}
 	if !k.Admitted {
@@ -145,9 +146,9 @@ func (t *Table) recalls(k *Ticket) bool {
 	if a.recall(k.hash, now) {
 		return true
 	}
-	a.begin(k.hash, now)
 	a.users++
 	k.of = a
+	k.admit(now)
 	return false
 }
 
@@ -161,13 +162,18 @@ func (k *Ticket) judge() bool {
 	case a.recall(k.hash, now):
 	case a.slowed(now):
 		if k.Wait = a.untilTurn(now); k.Wait == 0 {
-			k.Admitted = true
-			a.begin(k.hash, now)
+			k.admit(now)
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// admit admits the key in a turn of its address. It requires the lock.
+func (k *Ticket) admit(now time.Duration) {
+	k.Admitted, k.turn = true, true
+	k.of.begin(k.hash, now)
 }
 
 // Valid says that the key is valid.
@@ -181,6 +187,9 @@ func (k *Ticket) Valid() {
 	k.table.mu.Lock()
 	defer k.table.mu.Unlock()
 	k.of.forget(k.hash)
+	if k.turn {
+		k.of.giveBack()
+	}
 	k.leave()
 }
 
