@@ -21,8 +21,9 @@ const maxAPIKey = 4096 // bytes
 //     a method Unavailable() bool that returns true. It is logged, so it must
 //     not contain the key.
 //
-// Use a bounded cache that also remembers unknown keys. Give keys 128 random
-// bits. An absent field is [ErrMissing]. An empty field, several lines, more
+// Package ratelimit does not call lookup again for an unknown key for ten seconds, so
+// a key that was tried before it was created may be unknown as long. Use a bounded
+// cache that also remembers unknown keys. Give keys 128 random bits. An absent field is [ErrMissing]. An empty field, several lines, more
 // than 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)

@@ -5,6 +5,7 @@ package ratelimit
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -75,8 +76,10 @@ func (q *request) lifts() bool {
 }
 
 // addGuess adds the part of an unknown key: the policy that met the key, and the
-// client's address. The limiter is not asked about it.
+// client's address. The limiter is not asked about it. What all clients share is not
+// asked either: the request never uses it, so it must not take it from the others.
 func (q *request) addGuess(met *policy) {
+	q.parts = slices.DeleteFunc(q.parts, func(a part) bool { return a.policy.shared && !a.banned })
 	start := len(q.keys)
 	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
 	if err != nil {

@@ -198,13 +198,16 @@ func TestGuessesUnderAnyPolicy(t *testing.T) {
 	}
 }
 
-// TestGuessesAndTheAddressLimit: the policies that need no key are asked and charged beside a guess, in one decision.
+// TestGuessesAndTheAddressLimit: the policies that need no key are asked and charged beside a guess, in one decision,
+// except for what all clients share.
 func TestGuessesAndTheAddressLimit(t *testing.T) {
 	for _, o := range []*ratelimit.Options{nil, guarding()} {
 		ring := new(keyring)
 		address := ratelimit.Policy{Name: "address", Limit: algorithms.SlidingWindowLog(10, time.Hour)}
 		api := ratelimit.Policy{Name: "api", Key: ring.key(), Limit: perHour(1000)}
-		h := newMiddleware(t, newStill(t), o, address, api).Handler(ok)
+		capacity := forAll("capacity", algorithms.TokenBucket(5, time.Hour))
+		still := newStill(t)
+		h := newMiddleware(t, still, o, address, api, capacity).Handler(ok)
 		for i := range 100 {
 			w := record(h, presenting("192.0.2.1", fmt.Sprint("guess", i)))
 			want := 401
@@ -214,6 +217,9 @@ func TestGuessesAndTheAddressLimit(t *testing.T) {
 			if w.Code != want || want == 429 && (retryAfter(t, w.Header()) != 3600 || !strings.Contains(w.Header().Get("RateLimit"), `"address";r=0`)) {
 				t.Fatalf("guess %d: got status %d and\n%swant %d, and the wait of the address's limit", i, w.Code, limits(w.Header()), want)
 			}
+		}
+		if got := left(t, still, capacity, "const=all"); got != 5 {
+			t.Errorf("got %d left of what all clients share, want all", got)
 		}
 	}
 }

@@ -73,7 +73,7 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 	},
 	slowedAddress: {
 		"PS114", "An address that sent unknown API keys sends valid ones, too: keys that are new from it wait for their turn.",
-		"A program behind that address has an old key, or guesses keys: who?ip=ADDRESS of package console says which address. " +
+		"A program behind that address has an old key, or tries keys: who?ip=ADDRESS of package console says which address. " +
 			"If it is the address of your own proxy, name the proxy in Options.ClientIP.",
 	},
 }

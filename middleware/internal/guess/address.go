@@ -104,7 +104,7 @@ func (a *address) charge(hash uint64, now time.Duration) (wait time.Duration) {
 	return wait
 }
 
-// remember remembers a key in place of the one that was used least recently.
+// remember remembers a key in place of the least recently used one.
 func (a *address) remember(w wrongKey) {
 	if len(a.wrong) < maxWrong {
 		a.wrong = append(a.wrong, w)

@@ -15,8 +15,8 @@
 // wait. Otherwise thousands of guesses that arrive together would all be looked up
 // before the first of them is known to be wrong.
 //
-// An open table only counts: it lets all keys be looked up, except those that stay
-// unknown. It is for addresses that may be a proxy's, behind which many clients are.
+// An open table only counts: all keys are looked up unless they stay unknown. It is for
+// addresses that may be a proxy's, behind which many clients are.
 //
 // A Table keeps seeded hashes of keys, never the keys.
 package guess
@@ -93,7 +93,7 @@ type Ticket struct {
 	hash    uint64
 	address string
 	of      *address // nil: the table does not follow this look-up
-	slot    bool     // the look-up is one of those that an address may have at once
+	slot    bool     // it has one of the address's places for look-ups at once
 	turn    bool     // it has taken a turn
 }
 

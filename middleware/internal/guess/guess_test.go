@@ -222,7 +222,7 @@ func TestLookupsAtOnce(t *testing.T) {
 				t.Errorf("got %d look-ups, at most %d at once, want %d and %d", got, most.Load(), tt.lookups, Lookups)
 			}
 			if tt.of != unknown && len(g.all) != 0 {
-				t.Errorf("got %d addresses, want none of those that sent no unknown key", len(g.all))
+				t.Errorf("got %d addresses, want none, because none sent an unknown key", len(g.all))
 			}
 		})
 	}
@@ -333,6 +333,6 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	if m.remove(1 + sets); m.has(1+sets) || !m.has(1+2*sets) {
-		t.Error("got another hash removed than the one that was meant")
+		t.Error("got another hash removed")
 	}
 }
