@@ -165,6 +165,23 @@ func TestRepeatedKeys(t *testing.T) {
 	}
 }
 
+// TestBusyWrongKeyStays: of many unknown keys, the address remembers the ones that come most often.
+func TestBusyWrongKeyStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(true)
+		for i := range 10 * maxWrong {
+			if k, _ := g.try(here, "busy", unknown, 0); k.Admitted != (i == 0) {
+				t.Fatalf("round %d: got admitted %t of the busy key", i, k.Admitted)
+			}
+			g.try(here, fmt.Sprint("other", i), unknown, 0)
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(g.all[here].wrong); n != maxWrong {
+			t.Errorf("got %d remembered keys, want %d", n, maxWrong)
+		}
+	})
+}
+
 // TestCreatedKey: a key that was unknown and is valid now passes, from the next look-up on.
 func TestCreatedKey(t *testing.T) {
 	for _, open := range []bool{false, true} {
