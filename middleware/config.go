@@ -28,6 +28,7 @@ type config struct {
 	given     []Policy
 	policies  []*policy         // hidden ones last
 	kinds     limitKinds        // of all their limits
+	readsKeys bool              // a key may be an API key's account
 	challenge string            // of 401
 	missing   []byte            // body of 401
 	bodies    map[string]bodies // by the one policy that denies
@@ -86,6 +87,7 @@ func (c *config) compile(m *Middleware, policies []Policy) error {
 		compiled, err := m.compilePolicy(p)
 		errs = append(errs, err)
 		c.given, c.policies = append(c.given, compiled.Policy), append(c.policies, compiled)
+		c.readsKeys = c.readsKeys || compiled.readsKeys
 		if p.Shadow {
 			continue
 		}

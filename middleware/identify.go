@@ -32,7 +32,9 @@ func (q *request) identify() {
 // client's address as the key. If an override bans keys, the parts are the bans.
 func (q *request) identifyAll() {
 	q.kinds = q.config.kinds
-	keyaccess.SetGuard(&q.http, q)
+	if q.config.readsKeys {
+		keyaccess.SetGuard(&q.http, q)
+	}
 	var met *policy
 	for _, p := range q.config.policies {
 		if p.Skip != nil && p.Skip(q.http.Request) {

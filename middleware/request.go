@@ -109,7 +109,9 @@ func (q *request) free() {
 		q.verdict.free()
 	}
 	q.verdict, q.start = nil, 0
-	q.asking, q.guesser = nil, guesser{address: q.guesser.address[:0]}
+	if q.asking = nil; len(q.guesser.address) > 0 {
+		q.guesser = guesser{address: q.guesser.address[:0]}
+	}
 	requests.Put(q)
 }
 
