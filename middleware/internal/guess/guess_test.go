@@ -165,7 +165,7 @@ func TestRepeatedKeys(t *testing.T) {
 	}
 }
 
-// TestBusyWrongKeyStays: of many unknown keys, the address remembers the ones that come most often.
+// TestBusyWrongKeyStays: of many unknown keys, an address remembers the busiest.
 func TestBusyWrongKeyStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(true)
