@@ -63,31 +63,78 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestNoLookup: a marked Request makes well-formed API keys unknown without a
-// lookup, changes no other error, and becomes ordinary again.
-func TestNoLookup(t *testing.T) {
-	lookups := 0
-	key := APIKey("X-API-Key", func(context.Context, string) (Identity, error) {
-		lookups++
-		return Identity{ID: "42"}, nil
-	})
-	for value, want := range map[string]error{"k": ErrUnknown, "a b": ErrMalformed, "": ErrMissing} {
-		q := &Request{Request: request()}
-		if value != "" {
-			q = &Request{Request: request("X-API-Key", value)}
+// A gate admits API keys or not, and notes the results of lookups.
+type gate struct {
+	shut    bool
+	lookups []any
+	results []error
+}
+
+func (g *gate) Admit(lookup any, _ string) bool {
+	g.lookups = append(g.lookups, lookup)
+	return !g.shut
+}
+
+func (g *gate) Done(err error) { g.results = append(g.results, err) }
+
+// TestGuard: a guard is asked before each lookup, once per value and lookup, and receives the result. A key that
+// it does not admit is unknown, and no other error changes.
+func TestGuard(t *testing.T) {
+	var answer error
+	lookup := func(context.Context, string) (Identity, error) { return Identity{ID: "42"}, answer }
+	key, other := APIKey("X-API-Key", lookup), APIKey("X-API-Key", lookup)
+	for _, tt := range []struct {
+		value        string
+		shut         bool
+		answer, want error
+		asked        int
+	}{
+		{"k", false, nil, nil, 1},
+		{"k", false, ErrUnknown, ErrUnknown, 1},
+		{"k", false, context.Canceled, context.Canceled, 1},
+		{"k", true, nil, ErrUnknown, 1},
+		{"a b", true, nil, ErrMalformed, 0},
+		{"", true, nil, ErrMissing, 0},
+	} {
+		g, q := &gate{shut: tt.shut}, &Request{Request: request()}
+		if answer = tt.answer; tt.value != "" {
+			q = &Request{Request: request("X-API-Key", tt.value)}
 		}
-		keyaccess.NoLookup(q, true)
-		if _, _, err := key.Append(nil, q); !errors.Is(err, want) || lookups > 0 {
-			t.Errorf("%q: got %v and %d look-ups, want %v and none", value, err, lookups, want)
+		keyaccess.SetGuard(q, g)
+		for range 2 {
+			if _, _, err := key.Append(nil, q); !errors.Is(err, tt.want) {
+				t.Errorf("%q: got %v, want %v", tt.value, err, tt.want)
+			}
+		}
+		if len(g.lookups) != tt.asked || len(g.results) != tt.asked && !tt.shut || tt.shut && len(g.results) > 0 {
+			t.Errorf("%q: got %d questions and %d results, want %d and no result of a key that is not admitted", tt.value, len(g.lookups), len(g.results), tt.asked)
+		}
+		for _, err := range g.results {
+			if !errors.Is(err, tt.want) {
+				t.Errorf("%q: got the result %v, want %v", tt.value, err, tt.want)
+			}
 		}
 	}
-	q := &Request{Request: request("X-API-Key", "k")}
-	keyaccess.NoLookup(q, true)
-	keyaccess.NoLookup(q, false)
-	if got, _, err := key.Append(nil, q); string(got) != "usr=42" || err != nil || lookups != 1 {
-		t.Errorf("got %s, %v and %d look-ups, want usr=42 and one", got, err, lookups)
+	g, q := new(gate), &Request{Request: request("X-API-Key", "k")}
+	keyaccess.SetGuard(q, g)
+	for _, k := range []Key{key, other} {
+		_, _, _ = k.Append(nil, q)
 	}
-	if got := testing.AllocsPerRun(100, func() { keyaccess.NoLookup(q, true) }); got != 0 {
-		t.Errorf("got %v allocations, want 0", got)
+	if len(g.lookups) != 2 || g.lookups[0] == g.lookups[1] {
+		t.Errorf("got the lookups %v, want two that differ", g.lookups)
+	}
+}
+
+// TestGuardOfAPanic: a lookup that panics has ended, too.
+func TestGuardOfAPanic(t *testing.T) {
+	key := APIKey("X-API-Key", func(context.Context, string) (Identity, error) { panic("no") })
+	g, q := new(gate), &Request{Request: request("X-API-Key", "k")}
+	keyaccess.SetGuard(q, g)
+	func() {
+		defer func() { _ = recover() }()
+		_, _, _ = key.Append(nil, q)
+	}()
+	if len(g.results) != 1 || g.results[0] == nil || errors.Is(g.results[0], ErrUnknown) {
+		t.Errorf("got the results %v, want one that is another error", g.results)
 	}
 }

@@ -21,8 +21,9 @@ const maxAPIKey = 4096 // bytes
 //     a method Unavailable() bool that returns true. It is logged, so it must
 //     not contain the key.
 //
-// Use a bounded cache that also remembers unknown keys. Give keys 128 random
-// bits. An absent field is [ErrMissing]. An empty field, several lines, more
+// Package ratelimit does not call lookup again for an unknown key for ten seconds, so
+// a key that was tried before it was created may be unknown as long. Use a bounded
+// cache that also remembers unknown keys. Give keys 128 random bits. An absent field is [ErrMissing]. An empty field, several lines, more
 // than 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)
@@ -31,7 +32,7 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 		misconfigurations = append(misconfigurations, misconfigurationf("APIKey: lookup is nil for %q: "+
 			"a key counts only after verification", name))
 	}
-	read, account, unknown := newAPIKeyReader(name), newLookup(name, lookup), requestError(name, ErrUnknown, "")
+	read, account := newAPIKeyReader(name), newLookup(name, lookup)
 	return newKey(func(dst []byte, q *Request) ([]byte, string, error) {
 		if q.known.ID != "" {
 			return q.known.append(dst)
@@ -39,9 +40,6 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 		key, err := read.key(q.Request)
 		if err != nil {
 			return nil, "", err
-		}
-		if q.noLookup {
-			return nil, "", unknown
 		}
 		return account.append(dst, q, key)
 	}, Info{Kinds: []string{"usr"}, Challenges: []string{read.challenge()}, Identity: true}, misconfigurations...)

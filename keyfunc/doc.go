@@ -64,7 +64,7 @@
 //	wraps ErrMissing                the request lacks the identity     401
 //	wraps ErrMissing, ErrMalformed  it lacks the value of a Custom     400
 //	wraps ErrMalformed              the client sent a malformed value  400
-//	wraps ErrUnknown                the lookup does not know the key   401, and 429 after several
+//	wraps ErrUnknown                the lookup does not know the key   401, then 429
 //	its Unavailable() returns true  the lookup failed                  503
 //	any other                       a programming error, or Custom's   500
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 // Identity is an account and its plan. The zero Identity is no account.
@@ -26,8 +28,8 @@ type Request struct {
 	// IP or Peer; the zero Key means Peer.
 	ClientIP Key
 
-	noLookup bool     // see package keyaccess
-	known    Identity // of a replayed request; see package keyaccess
+	guard keyaccess.Guard // nil: none
+	known Identity        // of a replayed request; see package keyaccess
 
 	found [2]finding // a slice would cost an allocation per request
 	more  []finding
@@ -44,8 +46,25 @@ type finding struct {
 // An identifier finds the identity of a value. Two identifiers differ by their
 // addresses.
 type identifier struct {
-	find func(ctx context.Context, value string) (Identity, error)
+	find    func(ctx context.Context, value string) (Identity, error)
+	unknown error // of values that a keyaccess.Guard does not admit; nil: no guard stands before find
 }
+
+// ask finds the identity of a value, if the guard of q admits that.
+func (i *identifier) ask(q *Request, value string) (id Identity, err error) {
+	if i.unknown == nil || q.guard == nil {
+		return i.find(q.Context(), value)
+	}
+	if !q.guard.Admit(i, value) {
+		return Identity{}, i.unknown
+	}
+	err = errPanic
+	defer func() { q.guard.Done(err) }()
+	return i.find(q.Context(), value)
+}
+
+// errPanic is the result of a lookup that does not return.
+var errPanic = errors.New("keyfunc: the lookup did not return")
 
 // append appends the identity of the value to dst. A Request calls the
 // identifier once for each value.
@@ -78,7 +97,7 @@ func (q *Request) finding(by *identifier, value string) *finding {
 			return f
 		}
 	}
-	identity, err := by.find(q.Context(), value)
+	identity, err := by.ask(q, value)
 	made := finding{by, value, identity, err}
 	if free >= 0 {
 		q.found[free] = made
@@ -98,7 +117,7 @@ func User(f func(context.Context) (Identity, bool)) Key {
 	}
 	missing := requestError("User", ErrMissing, "")
 	empty := errors.New("keyfunc: User: the function returned true and an empty ID; return false if there is no user")
-	user := &identifier{func(ctx context.Context, _ string) (Identity, error) {
+	user := &identifier{find: func(ctx context.Context, _ string) (Identity, error) {
 		id, ok := f(ctx)
 		switch {
 		case !ok:
@@ -121,7 +140,7 @@ func User(f func(context.Context) (Identity, bool)) Key {
 func newLookup(name string, lookup func(context.Context, string) (Identity, error)) *identifier {
 	unknown := requestError(name, ErrUnknown, "")
 	empty := errors.New("keyfunc: " + name + ": lookup returned an empty ID and no error; return ErrUnknown for unknown keys")
-	return &identifier{func(ctx context.Context, key string) (Identity, error) {
+	return &identifier{unknown: unknown, find: func(ctx context.Context, key string) (Identity, error) {
 		id, err := lookup(ctx, key)
 		switch {
 		case err == nil && id.ID == "":

@@ -11,13 +11,18 @@ import (
 	"github.com/penstock-go/penstock/headers"
 )
 
-// check asks the limiter about all parts.
+// check asks the limiter about the parts that are not decided without it.
 func (q *request) check() {
-	if !q.asked() {
+	for i := range q.parts {
+		if a := &q.parts[i]; a.denied == 0 && !a.guess {
+			q.addChecks(a)
+		}
+	}
+	if len(q.checks) == 0 {
 		return
 	}
-	for i := range q.parts {
-		q.addChecks(&q.parts[i])
+	if q.unknown != nil {
+		q.addDenial()
 	}
 	ctx := q.http.Context()
 	if q.settles {
@@ -77,6 +82,17 @@ func (q *request) addChecks(a *part) {
 		c.Op = algorithms.TrialInstead
 	}
 	q.settles = q.settles || p.settles || a.concurrent
+}
+
+// addDenial adds a check that denies, if the guess is denied: so the other policies
+// tell their waits, and charge nothing.
+func (q *request) addDenial() {
+	a := &q.parts[len(q.parts)-1]
+	if a.denied == 0 {
+		return
+	}
+	c, _ := q.newCheck()
+	c.Policy, c.Key, c.Limit, c.Cost = a.policy.Name, q.key(a), algorithms.Nobody(), 1
 }
 
 // newCheck adds a zero check and returns its place, for the caller to fill in.

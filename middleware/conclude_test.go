@@ -21,15 +21,14 @@ type caseOf struct{ evidence }
 // evidenceOf returns the evidence of answered parts.
 func evidenceOf(answers ...answer) *caseOf {
 	e := new(caseOf)
-	e.asked = len(answers) > 0 && answers[0].denied == 0
 	for i, a := range answers {
 		p := &policy{Policy: Policy{Name: fmt.Sprint("p", i), Capacity: a.capacity, Hidden: a.hidden}, unadvertised: a.capacity || a.hidden}
 		l := algorithms.TokenBucket(10, time.Hour)
 		part := part{
 			policy: p, limit: l, configured: &limit{Limit: l}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,
-			override: a.overridden, own: -1, ban: -1, candidate: -1,
+			override: a.overridden, guess: a.guess, own: -1, ban: -1, candidate: -1,
 		}
-		if a.denied == 0 {
+		if a.denied == 0 && !a.guess {
 			if a.ban != nil {
 				part.ban = len(e.checks)
 				e.checks = append(e.checks, algorithms.Check{Policy: p.Name + "~ban", Fail: algorithms.FailOpen, Decision: *a.ban})
@@ -47,6 +46,7 @@ func evidenceOf(answers ...answer) *caseOf {
 		}
 		e.parts = append(e.parts, part)
 	}
+	e.asked = len(e.checks) > 0
 	return e
 }
 
@@ -56,6 +56,7 @@ type answer struct {
 	ban, candidate           *algorithms.Decision
 	shadow, capacity, hidden bool
 	overridden               bool          // by a ban
+	guess                    bool          // of an API key
 	denied                   time.Duration // without a check
 	fail                     algorithms.FailureMode
 }
@@ -69,6 +70,9 @@ const (
 	shared, local, undecided = algorithms.Shared, algorithms.Local, algorithms.Undecided
 	never                    = algorithms.Never
 )
+
+// guessed is the evidence of an unknown key. wait is 0 within the allowance.
+func guessed(wait time.Duration) answer { return answer{guess: true, denied: wait} }
 
 func allows(s algorithms.Source) answer {
 	return answer{own: algorithms.Decision{Allowed: true, Source: s, Remaining: 4}}
@@ -130,59 +134,61 @@ func concludeCases() map[string]struct {
 		want ask
 	}
 	alone := func(e *evidence) { e.alone = true }
+	down := func(e *evidence) { e.err = errStore }
 	return map[string]row{
-		"No policy applies.":                            {evidenceOf(), ask{}},
-		"The client is exempt.":                         {evidenceOf().with(func(e *evidence) { e.exempt = true }), ask{}},
-		"The shared limiter allows.":                    {evidenceOf(allows(shared)), ask{outcomes: "allowed"}},
-		"The shared limiter denies.":                    {evidenceOf(denies(shared, second)), ask{status: 429, wait: second, outcomes: "denied"}},
-		"One of two denies.":                            {evidenceOf(allows(shared), denies(shared, second)), ask{status: 429, wait: second, outcomes: "allowed denied"}},
-		"The longest wait holds.":                       {evidenceOf(denies(shared, second), denies(shared, 2*second)), ask{status: 429, wait: 2 * second, outcomes: "denied denied"}},
-		"Never is the longest wait.":                    {evidenceOf(denies(shared, never), denies(shared, second)), ask{status: 429, wait: never, outcomes: "denied denied"}},
-		"Only capacity denies.":                         {evidenceOf(allows(shared), denies(shared, second).ofCapacity()), ask{status: 503, wait: second, outcomes: "allowed denied"}},
-		"Two capacities deny.":                          {evidenceOf(denies(shared, 3*second).ofCapacity(), denies(shared, second).ofCapacity()), ask{status: 503, wait: 3 * second, outcomes: "denied denied"}},
-		"Capacity and the client deny.":                 {evidenceOf(denies(shared, second), denies(shared, 2*second).ofCapacity()), ask{status: 429, wait: 2 * second, outcomes: "denied denied"}},
-		"A shadow denies.":                              {evidenceOf(allows(shared), denies(shared, second).inShadow()), ask{outcomes: "allowed shadow_denied"}},
-		"A shadow of capacity denies.":                  {evidenceOf(allows(shared), denies(shared, second).inShadow().ofCapacity()), ask{outcomes: "allowed shadow_denied"}},
-		"A shadow denies a denied request.":             {evidenceOf(denies(shared, second), denies(shared, 5*second).inShadow()), ask{status: 429, wait: second, outcomes: "denied shadow_denied"}},
-		"A leaky bucket delays.":                        {evidenceOf(allows(shared).delayed(second), allows(shared).delayed(2*second)), ask{delay: 2 * second, outcomes: "allowed allowed"}},
-		"A shadow delays nothing.":                      {evidenceOf(allows(shared), allows(shared).delayed(second).inShadow()), ask{outcomes: "allowed allowed"}},
-		"A denied request is not delayed.":              {evidenceOf(allows(shared).delayed(second), denies(shared, second)), ask{status: 429, wait: second, outcomes: "allowed denied"}},
-		"Ban bans.":                                     {evidenceOf(allows(shared).banned(shared, time.Hour)), ask{status: 429, wait: time.Hour, outcomes: "banned"}},
-		"Ban bans, and the limit denies longer.":        {evidenceOf(denies(shared, 2*time.Hour).banned(shared, time.Hour)), ask{status: 429, wait: 2 * time.Hour, outcomes: "banned"}},
-		"Ban is undecided.":                             {evidenceOf(allows(local).banned(undecided, 0)), ask{degraded: true, outcomes: "degraded_allowed"}},
-		"An override bans.":                             {evidenceOf(answer{overridden: true, denied: never}), ask{status: 429, wait: never, outcomes: "banned"}},
-		"An override bans in capacity.":                 {evidenceOf(answer{overridden: true, denied: second, capacity: true}), ask{status: 429, wait: second, outcomes: "banned"}},
-		"An override bans two keys.":                    {evidenceOf(answer{overridden: true, denied: second}, answer{overridden: true, denied: never}), ask{status: 429, wait: never, outcomes: "banned banned"}},
-		"A guess is blocked.":                           {evidenceOf(answer{denied: second}).with(unknownKey), ask{status: 429, wait: second, outcomes: "denied"}},
-		"A guess is blocked in capacity.":               {evidenceOf(answer{denied: second, capacity: true}).with(unknownKey), ask{status: 429, wait: second, outcomes: "denied"}},
-		"An unknown key is allowed.":                    {evidenceOf(allows(shared)).with(unknownKey), ask{status: 401, outcomes: "key_error", err: keyfunc.ErrUnknown}},
-		"An unknown key is allowed later.":              {evidenceOf(allows(shared).delayed(second)).with(unknownKey), ask{status: 401, outcomes: "key_error", err: keyfunc.ErrUnknown}},
-		"An unknown key is denied.":                     {evidenceOf(denies(shared, second)).with(unknownKey), ask{status: 429, wait: second, outcomes: "denied"}},
-		"An unknown key is denied in capacity.":         {evidenceOf(denies(shared, second).ofCapacity()).with(unknownKey), ask{status: 429, wait: second, outcomes: "denied"}},
-		"An unknown key is in the shadow.":              {evidenceOf(denies(shared, second).inShadow()).with(unknownKey), ask{status: 401, outcomes: "key_error", err: keyfunc.ErrUnknown}},
-		"An unknown key is counted by none.":            {evidenceOf().with(unknownKey), ask{status: 401, err: keyfunc.ErrUnknown}},
-		"An unknown key passes a failed limiter.":       {failed(errStore, algorithms.FailLocal).with(unknownKey), ask{status: 401, degraded: true, outcomes: "key_error", err: keyfunc.ErrUnknown}},
-		"An unknown key fails closed.":                  {failed(errStore, algorithms.FailClosed).with(unknownKey), ask{status: 503, degraded: true, outcomes: "failed_closed", err: errStore}},
-		"A key is malformed.":                           {refusedBy(400), ask{status: 400, err: errKey}},
-		"A key is missing.":                             {refusedBy(401), ask{status: 401, err: errKey}},
-		"A key function fails.":                         {refusedBy(500), ask{status: 500, err: errKey}},
-		"A lookup fails.":                               {refusedBy(503), ask{status: 503, err: errKey}},
-		"The limiter fails; all fail local.":            {failed(errStore, algorithms.FailLocal, algorithms.FailLocal), ask{degraded: true, outcomes: "failed_open failed_open", err: errStore}},
-		"The limiter fails open.":                       {failed(errStore, algorithms.FailOpen), ask{degraded: true, outcomes: "failed_open", err: errStore}},
-		"The limiter fails; one fails closed.":          {failed(errStore, algorithms.FailOpen, algorithms.FailClosed), ask{status: 503, degraded: true, outcomes: "failed_closed failed_closed", err: errStore}},
-		"A Memory fails.":                               {failed(errStore, algorithms.FailLocal).with(alone), ask{outcomes: "failed_open", err: errStore}},
-		"The check is invalid.":                         {failed(errCheck, algorithms.FailOpen), ask{status: 500, outcomes: "invalid", err: errCheck}},
-		"The check is invalid, and the client hung up.": {failed(errCheck, algorithms.FailOpen).with(func(e *evidence) { e.ended = true }), ask{status: 500, outcomes: "invalid", err: errCheck}},
-		"The client hung up.":                           {failed(errStore, algorithms.FailOpen).with(func(e *evidence) { e.ended = true }), ask{status: 503, outcomes: "cancelled", err: errStore}},
-		"This instance allows alone.":                   {evidenceOf(allows(local)), ask{degraded: true, outcomes: "degraded_allowed"}},
-		"This instance denies alone.":                   {evidenceOf(denies(local, second)), ask{status: 429, wait: second, degraded: true, outcomes: "degraded_denied"}},
-		"A shadow denies alone.":                        {evidenceOf(allows(local), denies(local, second).inShadow()), ask{degraded: true, outcomes: "degraded_allowed shadow_denied"}},
-		"A Memory allows.":                              {evidenceOf(allows(local)).with(alone), ask{outcomes: "allowed"}},
-		"A Memory denies.":                              {evidenceOf(denies(local, second)).with(alone), ask{status: 429, wait: second, outcomes: "denied"}},
-		"A Memory is full.":                             {evidenceOf(denies(undecided, second)).with(alone), ask{status: 429, wait: second, outcomes: "denied"}},
-		"A failure mode passes.":                        {evidenceOf(allows(undecided)), ask{degraded: true, outcomes: "failed_open"}},
-		"A denial is known; one is not asked.":          {evidenceOf(allows(undecided), denies(shared, second)), ask{status: 429, wait: second, outcomes: "unasked denied"}},
-		"The candidate says nothing.":                   {evidenceOf(answer{own: allows(shared).own, candidate: &algorithms.Decision{Source: shared, RetryAfter: second, Delay: second}}), ask{outcomes: "allowed"}},
+		"No policy applies.":                               {evidenceOf(), ask{}},
+		"The client is exempt.":                            {evidenceOf().with(func(e *evidence) { e.exempt = true }), ask{}},
+		"The shared limiter allows.":                       {evidenceOf(allows(shared)), ask{outcomes: "allowed"}},
+		"The shared limiter denies.":                       {evidenceOf(denies(shared, second)), ask{status: 429, wait: second, outcomes: "denied"}},
+		"One of two denies.":                               {evidenceOf(allows(shared), denies(shared, second)), ask{status: 429, wait: second, outcomes: "allowed denied"}},
+		"The longest wait holds.":                          {evidenceOf(denies(shared, second), denies(shared, 2*second)), ask{status: 429, wait: 2 * second, outcomes: "denied denied"}},
+		"Never is the longest wait.":                       {evidenceOf(denies(shared, never), denies(shared, second)), ask{status: 429, wait: never, outcomes: "denied denied"}},
+		"Only capacity denies.":                            {evidenceOf(allows(shared), denies(shared, second).ofCapacity()), ask{status: 503, wait: second, outcomes: "allowed denied"}},
+		"Two capacities deny.":                             {evidenceOf(denies(shared, 3*second).ofCapacity(), denies(shared, second).ofCapacity()), ask{status: 503, wait: 3 * second, outcomes: "denied denied"}},
+		"Capacity and the client deny.":                    {evidenceOf(denies(shared, second), denies(shared, 2*second).ofCapacity()), ask{status: 429, wait: 2 * second, outcomes: "denied denied"}},
+		"A shadow denies.":                                 {evidenceOf(allows(shared), denies(shared, second).inShadow()), ask{outcomes: "allowed shadow_denied"}},
+		"A shadow of capacity denies.":                     {evidenceOf(allows(shared), denies(shared, second).inShadow().ofCapacity()), ask{outcomes: "allowed shadow_denied"}},
+		"A shadow denies a denied request.":                {evidenceOf(denies(shared, second), denies(shared, 5*second).inShadow()), ask{status: 429, wait: second, outcomes: "denied shadow_denied"}},
+		"A leaky bucket delays.":                           {evidenceOf(allows(shared).delayed(second), allows(shared).delayed(2*second)), ask{delay: 2 * second, outcomes: "allowed allowed"}},
+		"A shadow delays nothing.":                         {evidenceOf(allows(shared), allows(shared).delayed(second).inShadow()), ask{outcomes: "allowed allowed"}},
+		"A denied request is not delayed.":                 {evidenceOf(allows(shared).delayed(second), denies(shared, second)), ask{status: 429, wait: second, outcomes: "allowed denied"}},
+		"Ban bans.":                                        {evidenceOf(allows(shared).banned(shared, time.Hour)), ask{status: 429, wait: time.Hour, outcomes: "banned"}},
+		"Ban bans, and the limit denies longer.":           {evidenceOf(denies(shared, 2*time.Hour).banned(shared, time.Hour)), ask{status: 429, wait: 2 * time.Hour, outcomes: "banned"}},
+		"Ban is undecided.":                                {evidenceOf(allows(local).banned(undecided, 0)), ask{degraded: true, outcomes: "degraded_allowed"}},
+		"An override bans.":                                {evidenceOf(answer{overridden: true, denied: never}), ask{status: 429, wait: never, outcomes: "banned"}},
+		"An override bans in capacity.":                    {evidenceOf(answer{overridden: true, denied: second, capacity: true}), ask{status: 429, wait: second, outcomes: "banned"}},
+		"An override bans two keys.":                       {evidenceOf(answer{overridden: true, denied: second}, answer{overridden: true, denied: never}), ask{status: 429, wait: never, outcomes: "banned banned"}},
+		"An unknown key is within the allowance.":          {evidenceOf(guessed(0)).with(unknownKey), ask{status: 401, outcomes: "key_error", err: keyfunc.ErrUnknown}},
+		"An unknown key beside a policy that allows.":      {evidenceOf(allows(shared), guessed(0)).with(unknownKey), ask{status: 401, outcomes: "allowed key_error", err: keyfunc.ErrUnknown}},
+		"An unknown key is not delayed.":                   {evidenceOf(allows(shared).delayed(second), guessed(0)).with(unknownKey), ask{status: 401, outcomes: "allowed key_error", err: keyfunc.ErrUnknown}},
+		"An unknown key beside a policy that denies.":      {evidenceOf(denies(shared, second), guessed(0)).with(unknownKey), ask{status: 429, wait: second, outcomes: "denied key_error"}},
+		"An unknown key beside a shadow.":                  {evidenceOf(denies(shared, second).inShadow(), guessed(0)).with(unknownKey), ask{status: 401, outcomes: "shadow_denied key_error", err: keyfunc.ErrUnknown}},
+		"An unknown key beside a failed limiter.":          {evidenceOf(answer{}, guessed(0)).with(unknownKey).with(down), ask{status: 401, degraded: true, outcomes: "failed_open key_error", err: keyfunc.ErrUnknown}},
+		"An unknown key beside a limit that fails closed.": {evidenceOf(answer{fail: algorithms.FailClosed}, guessed(0)).with(unknownKey).with(down), ask{status: 503, degraded: true, outcomes: "failed_closed failed_closed", err: errStore}},
+		"A guess is denied.":                               {evidenceOf(guessed(second)).with(unknownKey), ask{status: 429, wait: second, outcomes: "denied"}},
+		"A guess is denied in capacity.":                   {evidenceOf(guessed(second).ofCapacity()).with(unknownKey), ask{status: 429, wait: second, outcomes: "denied"}},
+		"A guess and a policy deny.":                       {evidenceOf(denies(shared, 2*second), guessed(second)).with(unknownKey), ask{status: 429, wait: 2 * second, outcomes: "denied denied"}},
+		"A guess is denied, and the limiter fails.":        {evidenceOf(answer{}, guessed(second)).with(unknownKey).with(down), ask{status: 429, wait: second, degraded: true, outcomes: "degraded_denied denied"}},
+		"A key is malformed.":                              {refusedBy(400), ask{status: 400, err: errKey}},
+		"A key is missing.":                                {refusedBy(401), ask{status: 401, err: errKey}},
+		"A key function fails.":                            {refusedBy(500), ask{status: 500, err: errKey}},
+		"A lookup fails.":                                  {refusedBy(503), ask{status: 503, err: errKey}},
+		"The limiter fails; all fail local.":               {failed(errStore, algorithms.FailLocal, algorithms.FailLocal), ask{degraded: true, outcomes: "failed_open failed_open", err: errStore}},
+		"The limiter fails open.":                          {failed(errStore, algorithms.FailOpen), ask{degraded: true, outcomes: "failed_open", err: errStore}},
+		"The limiter fails; one fails closed.":             {failed(errStore, algorithms.FailOpen, algorithms.FailClosed), ask{status: 503, degraded: true, outcomes: "failed_closed failed_closed", err: errStore}},
+		"A Memory fails.":                                  {failed(errStore, algorithms.FailLocal).with(alone), ask{outcomes: "failed_open", err: errStore}},
+		"The check is invalid.":                            {failed(errCheck, algorithms.FailOpen), ask{status: 500, outcomes: "invalid", err: errCheck}},
+		"The check is invalid, and the client hung up.":    {failed(errCheck, algorithms.FailOpen).with(func(e *evidence) { e.ended = true }), ask{status: 500, outcomes: "invalid", err: errCheck}},
+		"The client hung up.":                              {failed(errStore, algorithms.FailOpen).with(func(e *evidence) { e.ended = true }), ask{status: 503, outcomes: "cancelled", err: errStore}},
+		"This instance allows alone.":                      {evidenceOf(allows(local)), ask{degraded: true, outcomes: "degraded_allowed"}},
+		"This instance denies alone.":                      {evidenceOf(denies(local, second)), ask{status: 429, wait: second, degraded: true, outcomes: "degraded_denied"}},
+		"A shadow denies alone.":                           {evidenceOf(allows(local), denies(local, second).inShadow()), ask{degraded: true, outcomes: "degraded_allowed shadow_denied"}},
+		"A Memory allows.":                                 {evidenceOf(allows(local)).with(alone), ask{outcomes: "allowed"}},
+		"A Memory denies.":                                 {evidenceOf(denies(local, second)).with(alone), ask{status: 429, wait: second, outcomes: "denied"}},
+		"A Memory is full.":                                {evidenceOf(denies(undecided, second)).with(alone), ask{status: 429, wait: second, outcomes: "denied"}},
+		"A failure mode passes.":                           {evidenceOf(allows(undecided)), ask{degraded: true, outcomes: "failed_open"}},
+		"A denial is known; one is not asked.":             {evidenceOf(allows(undecided), denies(shared, second)), ask{status: 429, wait: second, outcomes: "unasked denied"}},
+		"The candidate says nothing.":                      {evidenceOf(answer{own: allows(shared).own, candidate: &algorithms.Decision{Source: shared, RetryAfter: second, Delay: second}}), ask{outcomes: "allowed"}},
 	}
 }
 

@@ -28,6 +28,7 @@ type config struct {
 	given     []Policy
 	policies  []*policy         // hidden ones last
 	kinds     limitKinds        // of all their limits
+	readsKeys bool              // a key may be an API key's account
 	challenge string            // of 401
 	missing   []byte            // body of 401
 	bodies    map[string]bodies // by the one policy that denies
@@ -40,6 +41,7 @@ type policy struct {
 	countsClient bool // the key is one client's own
 	unadvertised bool // headers keep silent about the policy
 	settles      bool // units may be returned or forced after the decision
+	readsKeys    bool // the key may be an API key's account
 
 	base      *limit
 	tiers     map[string]*limit
@@ -85,6 +87,7 @@ func (c *config) compile(m *Middleware, policies []Policy) error {
 		compiled, err := m.compilePolicy(p)
 		errs = append(errs, err)
 		c.given, c.policies = append(c.given, compiled.Policy), append(c.policies, compiled)
+		c.readsKeys = c.readsKeys || compiled.readsKeys
 		if p.Shadow {
 			continue
 		}
@@ -153,6 +156,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	}
 	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
 	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
+	compiled.readsKeys = len(info.Challenges) > 0
 	countsNoClient := !slices.ContainsFunc(info.Kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
 	compiled.shared, compiled.countsClient = p.Capacity || countsNoClient, !countsNoClient && !p.Capacity
 	for tier, l := range p.Tiers {

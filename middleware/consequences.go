@@ -25,7 +25,7 @@ func (q *request) after() {
 	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
 		q.countDenials()
 	}
-	if len(q.checks) > len(q.parts) { // else no policy has a candidate
+	if len(q.checks) > len(q.parts) || q.unknown != nil { // else no policy has a candidate
 		q.countCandidates()
 	}
 	if len(q.m.observers) > 0 {
@@ -84,11 +84,11 @@ func (q *request) countDenials() {
 	now := q.began()
 	for i := range q.verdict.Policies {
 		a, p := &q.parts[i], &q.verdict.Policies[i]
-		if p.Decision.Allowed || q.refusal.err != nil || q.asked() && !p.Banned && p.Decision.Source == algorithms.Undecided {
+		if p.Decision.Allowed || q.refusal.err != nil || a.own >= 0 && !p.Banned && p.Decision.Source == algorithms.Undecided {
 			continue
 		}
 		q.tally(a, a.policy.denied, now)
-		if q.asked() && a.policy.bans != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
+		if a.own >= 0 && a.policy.bans != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
 			q.m.countTowardsBan(a.policy, strings.Clone(q.key(a))) // its bytes are the request's
 		}
 	}

@@ -39,6 +39,10 @@ func waysToBeRefused(t *testing.T, o ratelimit.Options) map[string]refusing {
 	api := ratelimit.Policy{Name: "api", Key: apiKey, Limit: algorithms.TokenBucket(1, time.Hour)}
 	plain := func() *http.Request { return from("192.0.2.1") }
 	keys := func(keys ...string) func() *http.Request { return func() *http.Request { return withKeys(keys...) } }
+	guesses := func() func() *http.Request {
+		n := 0
+		return func() *http.Request { n++; return withKeys(fmt.Sprint("guess", n)) }
+	}
 	drain := func(n int, r func() *http.Request, o ratelimit.Options, p ...ratelimit.Policy) refusing {
 		m := newMiddleware(t, newMemory(t), &o, p...)
 		for range n {
@@ -64,8 +68,8 @@ func waysToBeRefused(t *testing.T, o ratelimit.Options) map[string]refusing {
 		"missing":            drain(0, plain, o, api),
 		"malformed":          drain(0, keys("a b"), o, api),
 		"unknown":            drain(0, keys("guess"), o, ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}),
-		"unknown and denied": drain(1, keys("guess"), ratelimit.Options{Headers: o.Headers, Denied: o.Denied}, api),
-		"guessed and denied": drain(2, keys("guess"), o, api),
+		"unknown and denied": drain(20, guesses(), ratelimit.Options{Headers: o.Headers, Denied: o.Denied}, api),
+		"guessed and denied": drain(20, guesses(), o, api),
 		"lookup failed":      drain(0, keys("down"), o, api),
 		"empty ID":           drain(0, keys("empty-id"), o, api),
 		"failed closed":      {newMiddleware(t, broken(errDown), &o, closing), plain},

@@ -38,7 +38,7 @@
 // the outer one stays charged when the inner one denies.
 //
 //	Status  When
-//	429     a policy denies; the key is banned; the address guesses API keys
+//	429     a policy denies; the key is banned; the address sends many unknown API keys
 //	403     the limit Nobody denies, except of a Capacity policy: no wait helps
 //	503     only Capacity policies deny; no decision, and a policy fails closed; the lookup
 //	        of an identity failed; the client hung up; the Middleware is closed
@@ -46,14 +46,16 @@
 //	400     an identity is malformed; a keyfunc.Custom is malformed or missing
 //	500     a check is invalid, e.g. its cost is negative
 //
-// An unknown API key costs the client's address one unit of its policy's Limit. Clients never see the text of an error.
+// A request with an unknown API key is charged to the policies that count one client without the key, such as by address. Besides,
+// an address may send 20 different unknown keys per minute to each instance; Options.ClientIP has more. Clients never see the text
+// of an error.
 //
 // Clients of gRPC, gRPC-Web and Connect receive RESOURCE_EXHAUSTED with a google.rpc.RetryInfo instead of 429, and
 // PERMISSION_DENIED instead of 403. Browsers need Grpc-Status, Grpc-Message and Grpc-Status-Details-Bin in Access-Control-Expose-Headers.
 //
 // # Retry-After
 //
-// After the wait of Retry-After, the same request is admitted if no other client spends. There are four exceptions:
+// After the wait of Retry-After, the same request is admitted if no other client spends. There are five exceptions:
 //
 //   - Clients that share a limit get slots: each denied client gets a wait of its own, 1/rate after the one before and at
 //     most eight minutes late. Clients share the limits of Capacity policies, and of keys that have only constants and
@@ -64,6 +66,7 @@
 //     sixteen requests took in this process.
 //   - A denial that begins a ban has the wait of the limit, because denials are counted after the response. The next
 //     denial has the wait of the ban.
+//   - A new API key from an address that sends many unknown ones shares ten look-ups per second with them.
 //
 // # Where to mount it
 //

@@ -28,8 +28,10 @@ func (q *request) examine() {
 	decided := q.asked() && q.refusal.err == nil && q.unknown == nil
 	s := findings.Sight{Sampled: decided && q.m.finder.Samples()}
 	var outer *verdictContext
+	slowed := false
 	if s.Sampled {
 		s.Header, s.Path = q.http.Header, q.http.URL.Path
+		slowed = q.slowed()
 		if q.handled { // a second Check is intended
 			outer, _ = q.http.Context().Value(verdictKey{}).(*verdictContext)
 		}
@@ -39,6 +41,7 @@ func (q *request) examine() {
 		s.UnknownTier = a.unknownTier
 		s.AboveBurst = decided && !q.verdict.Policies[i].Decision.Allowed && a.aboveBurst()
 		if s.Sampled {
+			s.Slowed = slowed && a.policy.readsKeys
 			s.Nested, s.Key = outer != nil && q.nested(outer, a.policy.Name), q.key(a)
 		}
 		a.policy.findings.See(&s)

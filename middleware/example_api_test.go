@@ -154,28 +154,35 @@ func ExamplePolicy_hidden() {
 	// 429 true true
 }
 
-// An address that guesses API keys is denied, and then refused also with a valid key: the middleware does not look the key
-// up until the wait is over. This needs Options.ClientIP.
+// An address may send 20 unknown API keys per minute. Then keys that are new from it wait for their turns, and keys that
+// were valid before pass. This needs Options.ClientIP.
 func ExampleOptions_guesses() {
-	lookups := 0
 	apiKey := keyfunc.APIKey("X-API-Key", func(_ context.Context, key string) (keyfunc.Identity, error) {
-		if lookups++; key != "sk_live_1" {
+		if key != "sk_live_1" && key != "sk_live_2" {
 			return keyfunc.Identity{}, keyfunc.ErrUnknown
 		}
-		return keyfunc.Identity{ID: "acct-1"}, nil
+		return keyfunc.Identity{ID: key}, nil
 	})
 	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{ClientIP: keyfunc.IP(nil)}, ratelimit.Policy{
-		Name: "api", Key: apiKey, Limit: algorithms.TokenBucket(2, time.Minute),
+		Name: "api", Key: apiKey, Limit: algorithms.TokenBucket(100, time.Minute),
 	}))
-	for _, key := range []string{"guess-1", "guess-2", "guess-3", "sk_live_1"} {
+	try := func(key string) int {
 		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
 		r.Header.Set("X-API-Key", key)
 		limited.Handler(http.NotFoundHandler()).ServeHTTP(w, r)
-		fmt.Println(w.Code, lookups)
+		return w.Code
 	}
+	fmt.Println("sk_live_1:", try("sk_live_1"))
+	answers := make(map[int]int)
+	for i := range 100 {
+		answers[try(fmt.Sprint("guess-", i))]++
+	}
+	fmt.Println("guesses:", answers)
+	fmt.Println("sk_live_1:", try("sk_live_1"))
+	fmt.Println("sk_live_2:", try("sk_live_2"))
 	// Output:
-	// 401 1
-	// 401 2
-	// 429 3
-	// 429 3
+	// sk_live_1: 404
+	// guesses: map[401:20 429:80]
+	// sk_live_1: 404
+	// sk_live_2: 429
 }

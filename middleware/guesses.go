@@ -1,79 +1,133 @@
-// Guesses of API keys: an unknown key costs the client's address, and an address that
-// is denied for unknown keys is refused without a look-up until its RetryAfter.
+// Guesses of API keys: what one address may try, and the part of a request with an
+// unknown key. Package guess has the rules.
 
 package ratelimit
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/internal/keyaccess"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/access"
+	"github.com/penstock-go/penstock/middleware/internal/guess"
 )
 
-// guessed returns how long the request's address is still denied for unknown keys; 0 if
-// it is not.
-func (q *request) guessed() time.Duration {
+// guesses is the limit of an address's unknown keys, for verdicts. Its quota is nil,
+// so headers keep silent about it.
+var guesses = &limit{Limit: algorithms.TokenBucket(guess.Allowance, guess.Per)}
+
+// A guesser is what a request shows of guesses.
+type guesser struct {
+	address []byte        // of the client; empty until a key is looked up
+	ticket  guess.Ticket  // of the look-up that runs
+	lifted  bool          // an override lets the address try any key
+	wait    time.Duration // of the guess, if it is denied
+}
+
+// Admit implements keyaccess.Guard. It reports whether to look up an API key.
+func (q *request) Admit(lookup any, key string) bool {
+	g := &q.guesser
+	if len(g.address) == 0 {
+		// q.keys has no room: a key is being appended to it.
+		address, _, err := q.m.clientIP.Append(g.address, &q.http)
+		if err != nil {
+			g.lifted = true
+			return true
+		}
+		g.address = address
+	}
+	g.lifted = false
+	address := unsafe.String(unsafe.SliceData(g.address), len(g.address)) // until the look-up ends
+	if g.ticket = q.m.guesses.Ask(q.http.Context(), address, lookup, key); g.ticket.Admitted {
+		return true
+	}
+	if g.lifted = q.lifts(); g.lifted {
+		return true
+	}
+	g.wait = max(g.wait, g.ticket.Wait)
+	return false
+}
+
+// Done implements keyaccess.Guard. It receives the result of a look-up.
+func (q *request) Done(err error) {
+	g := &q.guesser
+	switch {
+	case g.lifted:
+	case err == nil:
+		g.ticket.Valid()
+	case errors.Is(err, keyfunc.ErrUnknown):
+		g.wait = max(g.wait, g.ticket.Unknown())
+	default:
+		g.ticket.Failed()
+	}
+}
+
+// lifts reports whether an override lets the address try any key of the present policy.
+func (q *request) lifts() bool {
+	if q.m.overrides == nil {
+		return false
+	}
+	o, found := q.m.overrides.Find(q.asking.Name, string(q.guesser.address))
+	return found && (o.Mode == ModeOff || o.Mode == ModeShadow)
+}
+
+// addGuess adds the part of an unknown key: the policy that met the key, and the
+// client's address. The limiter is not asked about it. What all clients share is not
+// asked either: the request never uses it, so it must not take it from the others.
+func (q *request) addGuess(met *policy) {
+	q.parts = slices.DeleteFunc(q.parts, func(a part) bool { return a.policy.shared && !a.banned })
 	start := len(q.keys)
 	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
 	if err != nil {
-		return 0
-	}
-	q.keys = keys
-	wait := q.m.guesses.Wait(q.text(start, len(keys)), time.Since(q.m.made))
-	q.keys = keys[:start]
-	return wait
-}
-
-// identifyGuess makes the part of a request with an unknown key: the policy
-// that met the key counts the client's address, one unit of Policy.Limit.
-//
-// If the address is denied already, for wait, the part is denied without a
-// check, unless an override of the address lifts that.
-func (q *request) identifyGuess(p *policy, wait time.Duration) {
-	q.parts, q.keys, q.kinds = q.parts[:0], q.keys[:0], q.config.kinds
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		q.refuseKey(p, err)
+		q.refuseKey(met, err)
 		return
 	}
 	q.keys = keys
-	a := q.newPart(p, 0)
-	a.denied = wait
-	asked := q.m.overrides == nil || q.rule(a, "")
-	switch {
-	case q.banned:
-		q.unknown = nil
-	case wait > 0 && (!asked || a.shadow):
-		q.lift(a)
-	case asked:
-		if !a.dynamic {
-			a.set(p.base)
+	a := q.newPart(met, start)
+	if q.m.overrides != nil {
+		if o, found := q.m.overrides.Find(met.Name, q.key(a)); found && o.Mode == ModeBanned {
+			q.ban(a, "", o.Until)
 		}
+	}
+	if !q.banned {
+		a.set(guesses)
+		a.guess, a.denied = true, q.guesser.wait
 		q.add(a)
 	}
 }
 
-// lift ends the refusal of the address, because an override lets it pass, and
-// identifies the request again.
-func (q *request) lift(address *part) {
-	q.m.guesses.Remove(q.key(address))
-	keyaccess.NoLookup(&q.http, false)
-	q.unknown, q.keys = nil, q.keys[:0]
-	q.identifyAll(0)
+// slowed reports whether the API keys of the request's address wait for their turns.
+func (q *request) slowed() bool {
+	return len(q.guesser.address) > 0 && q.m.guesses.Slowed(string(q.guesser.address))
 }
 
-// afterGuess ends the request of an unknown key. It returns a held unit,
-// because no handler will. It remembers an address that is denied.
+// afterGuess returns what the other policies have charged and no handler will settle:
+// held units, and those of ChargeIf, which does not count refused requests.
 func (q *request) afterGuess() {
-	for i := range q.checks {
-		if c := q.checks[i]; c.Limit.Algorithm().Concurrent() && c.Decision.Receipt.Units() > 0 {
+	for i := range q.parts {
+		a := &q.parts[i]
+		if !a.concurrent && a.policy.ChargeIf == nil {
+			continue
+		}
+		for _, place := range [...]int{a.own, a.candidate} {
+			if place < 0 || q.checks[place].Decision.Receipt.Units() == 0 {
+				continue
+			}
+			c := q.checks[place]
 			c.Key = strings.Clone(c.Key) // its bytes are the request's
 			c.Op = algorithms.Return
-			q.m.settler.Settle(q.parts[0].policy.Name, c)
+			q.m.settler.Settle(a.policy.Name, c)
 		}
 	}
-	if v := q.verdict; v.denied() && q.asked() && q.m.guesses != nil {
-		q.m.guesses.Add(q.key(&q.parts[0]), v.RetryAfter, time.Since(q.m.made))
+}
+
+func init() {
+	access.Guesses = func(m any, address string) (slowed bool, all int) {
+		t := m.(*Middleware).guesses
+		return t.Slowed(address), t.Count()
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
@@ -21,13 +20,7 @@ func (q *request) identify() {
 	case q.m.exempt != nil && q.exempt():
 		q.verdict.Exempt = true
 	default:
-		var wait time.Duration
-		if q.m.guesses != nil && !q.m.guesses.Empty() {
-			if wait = q.guessed(); wait > 0 {
-				keyaccess.NoLookup(&q.http, true)
-			}
-		}
-		q.identifyAll(wait)
+		q.identifyAll()
 	}
 }
 
@@ -35,18 +28,20 @@ func (q *request) identify() {
 // malformed identity refuses the request, whichever policy meets it; so it
 // beats bans and unknown keys.
 //
-// If a policy meets an unknown key, the request has one part: that policy, and
-// the client's address as the key. So guesses cost, and open no fresh bucket.
-// If an override bans keys, the parts are the bans. guessed is how long the
-// address is still denied for unknown keys; 0 if it is not.
-func (q *request) identifyAll(guessed time.Duration) {
-	var met *policy
+// An unknown API key is one more part: the policy that met it first, and the
+// client's address as the key. If an override bans keys, the parts are the bans.
+func (q *request) identifyAll() {
 	q.kinds = q.config.kinds
+	if q.config.readsKeys {
+		keyaccess.SetGuard(&q.http, q)
+	}
+	var met *policy
 	for _, p := range q.config.policies {
 		if p.Skip != nil && p.Skip(q.http.Request) {
 			continue
 		}
 		start := len(q.keys)
+		q.asking = p
 		keys, tier, err := p.Key.Append(q.keys, &q.http)
 		switch {
 		case err == nil:
@@ -62,7 +57,7 @@ func (q *request) identifyAll(guessed time.Duration) {
 			return
 		}
 		q.keys = keys
-		if a := q.newPart(p, start); (q.m.overrides == nil || q.rule(a, tier)) && met == nil {
+		if a := q.newPart(p, start); q.m.overrides == nil || q.rule(a, tier) {
 			q.choose(a, tier)
 			if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)
@@ -70,16 +65,17 @@ func (q *request) identifyAll(guessed time.Duration) {
 			q.add(a)
 		}
 	}
+	if met != nil {
+		q.addGuess(met)
+	}
 	if q.banned {
 		q.unknown = nil
-	} else if met != nil {
-		q.identifyGuess(met, guessed)
 	}
 }
 
 // refuseKey refuses the request because a policy's key function failed.
 func (q *request) refuseKey(p *policy, err error) {
-	q.parts = q.parts[:0]
+	q.parts, q.unknown = q.parts[:0], nil
 	q.refusal = refusal{err: err, status: statusOf(err), outcome: OutcomeKeyError, policy: p}
 }
 

@@ -133,7 +133,7 @@ func TestLimitOfIsAdvertised(t *testing.T) {
 	}
 }
 
-// TestLimitOfSeesNoGuess: an unknown key costs one unit of Limit, and LimitOf and Cost are not asked.
+// TestLimitOfSeesNoGuess: an unknown key asks neither the limiter nor LimitOf nor Cost.
 func TestLimitOfSeesNoGuess(t *testing.T) {
 	asked := 0
 	l := &spy{Limiter: newStill(t)}
@@ -141,8 +141,8 @@ func TestLimitOfSeesNoGuess(t *testing.T) {
 	p.LimitOf = func(*http.Request) (algorithms.Limit, bool) { asked++; return perHour(1000), true }
 	p.Cost = func(*http.Request) int64 { asked++; return 5 }
 	w := record(newMiddleware(t, l, nil, p).Handler(ok), presenting("192.0.2.1", "guess"))
-	if c := l.calls[0][0]; w.Code != 401 || c.Limit != hourly || c.Cost != 1 || c.Key != "ip=192.0.2.1" || asked != 0 {
-		t.Errorf("got status %d, check %+v and %d calls of the policy's functions, want one unit of Limit and none", w.Code, c, asked)
+	if w.Code != 401 || len(l.calls) != 0 || asked != 0 {
+		t.Errorf("got status %d, the checks %+v and %d calls of the policy's functions, want 401 and none", w.Code, l.calls, asked)
 	}
 }
 

@@ -30,6 +30,7 @@ type Middleware struct {
 	overrides   Overrides              // nil: none
 	clientIP    keyfunc.Key
 	noProxies   bool // ClientIP names no proxies, and is not a keyfunc.Peer of Options
+	byPeer      bool // Options.ClientIP is not set
 	dialect     headers.Dialect
 	denied      func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
 	observers   []Observer
@@ -37,7 +38,7 @@ type Middleware struct {
 	log         logwriter.Seldom
 	settler     settle.Settler
 	finder      *findings.Finder
-	guesses     *guess.Table // nil: Options.ClientIP is not set
+	guesses     *guess.Table
 	slots       slots.Slots
 	instances   slots.Instances
 	replay      replayer // nil: requests are real
@@ -75,10 +76,11 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	if m.limiterName == "" {
 		m.limiterName = defaultLimiterName(limiter)
 	}
-	if m.clientIP == (keyfunc.Key{}) {
+	m.byPeer = m.clientIP == (keyfunc.Key{})
+	m.guesses = guess.New(m.byPeer) // the peer may be a proxy
+	if m.byPeer {
 		m.clientIP, m.noProxies = keyfunc.Peer(), true
 	} else {
-		m.guesses = new(guess.Table)
 		info, _ := m.clientIP.Inspect() // validate reports the error
 		m.noProxies = info.ByClientIP
 	}
@@ -193,7 +195,7 @@ func (m *Middleware) decide(r *http.Request, handled bool) *request {
 // examined for untrusted proxies, so clientKey returns one for the peer if
 // Options.ClientIP is not set.
 func (m *Middleware) clientKey() keyfunc.Key {
-	if m.guesses == nil {
+	if m.byPeer {
 		return keyfunc.IP(nil)
 	}
 	return m.clientIP

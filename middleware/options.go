@@ -17,8 +17,8 @@ type Options struct {
 	// ClientIP finds the addresses of clients: a keyfunc.IP or a keyfunc.Peer. The zero Key means the peer. Behind a
 	// proxy, name the proxy here, and give all Middlewares the same Options.
 	//
-	// If it is set, an address denied for unknown API keys is refused until its RetryAfter, at most an hour. So one
-	// client that guesses keys locks out all others behind its address.
+	// If it is set, look-ups of API keys are bounded. From an address that sends more than 20 unknown keys per minute,
+	// about ten new keys are looked up per second, and others get 429. Keys that were valid from the address pass.
 	ClientIP keyfunc.Key
 
 	// Headers are the fields of responses; 0 means headers.Draft|headers.SeparateFields.

@@ -42,6 +42,10 @@ func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
 		return why.outcome
 	case p.Banned:
 		return OutcomeBanned
+	case p.Guessed && p.Decision.Allowed:
+		return OutcomeKeyError
+	case p.Guessed:
+		return OutcomeDenied // by this instance, whether it is degraded or not
 	case p.Shadow && decided && !p.Decision.Allowed:
 		return OutcomeShadowDenied
 	case !decided && p.Decision.Allowed && v.Degraded:

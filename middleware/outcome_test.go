@@ -55,7 +55,7 @@ func TestOutcome(t *testing.T) {
 		},
 		{"open", broken(errDown), one, from("192.0.2.1"), []string{"failed_open"}, algorithms.Undecided},
 		{"closed", broken(errDown), modes(algorithms.FailClosed), from("192.0.2.1"), []string{"failed_closed"}, algorithms.Undecided},
-		{"unknown key", newStill(t), keyed, withKeys("guess"), []string{"key_error"}, algorithms.Local},
+		{"unknown key", newStill(t), keyed, withKeys("guess"), []string{"key_error"}, algorithms.Undecided},
 		{"cancelled", newStill(t), one, from("192.0.2.1").WithContext(cancelled), []string{"cancelled"}, algorithms.Undecided},
 		{"mistake", newStill(t), []ratelimit.Policy{negative}, from("192.0.2.1"), []string{"invalid"}, algorithms.Undecided},
 	} {

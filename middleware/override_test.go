@@ -181,7 +181,7 @@ func TestBan(t *testing.T) {
 	})
 }
 
-// Guessing API keys is charged under the override of the guesser's address, and no override makes a guess pass.
+// Overrides of the guesser's address: a ban answers, and none makes a guess pass.
 func TestOverrideOfUnknownKeys(t *testing.T) {
 	keys := ratelimit.Policy{Name: "keys", Key: apiKey, Limit: algorithms.TokenBucket(1, time.Hour)}
 	for _, tt := range []struct {
@@ -189,7 +189,7 @@ func TestOverrideOfUnknownKeys(t *testing.T) {
 		override    ratelimit.Override
 		want        [2]int
 	}{
-		{"none", "ip=192.0.2.1", ratelimit.Override{}, [2]int{401, 429}},
+		{"none", "ip=192.0.2.1", ratelimit.Override{}, [2]int{401, 401}},
 		{"keys", "ip=192.0.2.1", ratelimit.Override{Limit: hourly}, [2]int{401, 401}},
 		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeShadow}, [2]int{401, 401}},
 		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeOff}, [2]int{401, 401}},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,28 +136,5 @@ func TestWrappedRedis(t *testing.T) {
 		if err != nil || v.Degraded || v.Source() != algorithms.Shared || v.Policies[0].Outcome.String() != want {
 			t.Errorf("request %d: got %+v and %v, want %s by Redis", i, v, err, want)
 		}
-	}
-}
-
-// TestGuessesOfAnInstance: each instance remembers the addresses that it has refused itself; the bucket is Redis's.
-func TestGuessesOfAnInstance(t *testing.T) {
-	server := redistest.Start(t)
-	ring := new(keyring)
-	p := ratelimit.Policy{Name: "api", Key: ring.key(), Limit: algorithms.TokenBucket(2, time.Hour)}
-	var instances []*ratelimit.Middleware
-	for range 2 {
-		instances = append(instances, newMiddleware(t, newShared(t, server.Client(), shared.Options{DenyCacheKeys: shared.DenyCacheOff}), guarding(), p))
-	}
-	statuses := func(m *ratelimit.Middleware, keys ...string) (got []int) {
-		for _, key := range keys {
-			got = append(got, record(m.Handler(ok), presenting("192.0.2.1", key)).Code)
-		}
-		return got
-	}
-	if got := statuses(instances[0], "a", "b", "c", "valid"); !slices.Equal(got, []int{401, 401, 429, 429}) {
-		t.Errorf("got %v of the first instance, want 401, 401, 429, 429", got)
-	}
-	if got := statuses(instances[1], "valid", "d", "valid"); !slices.Equal(got, []int{200, 429, 429}) {
-		t.Errorf("got %v of the second instance, want 200, and 429 after its own guess", got)
 	}
 }

@@ -264,7 +264,7 @@ func TestHangUpsHoldNothing(t *testing.T) {
 // TestUnknownKeysHoldNothing, because their requests are refused.
 func TestUnknownKeysHoldNothing(t *testing.T) {
 	memory := newMemory(t)
-	h := newMiddleware(t, memory, nil, ratelimit.Policy{Name: "streams", Key: apiKey, Limit: two}).Handler(ok)
+	h := newMiddleware(t, memory, nil, byIP("streams", two), ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}).Handler(ok)
 	for range 5 {
 		if w := record(h, withKeys("guess")); w.Code != http.StatusUnauthorized {
 			t.Fatalf("got %d, want 401", w.Code)

@@ -33,7 +33,9 @@ type request struct {
 	checks []algorithms.Check
 	kinds  limitKinds // of limits that the request meets
 
-	unknown error   // a key is unknown; the only part is the address's
+	unknown error   // a key is unknown; the last part is the address's
+	asking  *policy // whose key is being found
+	guesser guesser
 	banned  bool    // an override bans a key: no check is made
 	shadows bool    // a part is in shadow
 	settles bool    // units may be returned or forced after the decision
@@ -45,9 +47,8 @@ type request struct {
 	verdict *Verdict // nil: a handler has it
 }
 
-// asked reports whether the limiter is, or was, asked about the parts. It is not if
-// they are denied without a check.
-func (q *request) asked() bool { return len(q.parts) > 0 && q.parts[0].denied == 0 }
+// asked reports whether the limiter was asked about a part.
+func (q *request) asked() bool { return len(q.checks) > 0 }
 
 // A part is one policy's part of a request.
 type part struct {
@@ -64,6 +65,7 @@ type part struct {
 	shadow      bool          // the policy denies nothing
 	unknownTier bool          // Policy.Tiers lacks the identity's tier
 	banned      bool          // an override bans the key
+	guess       bool          // an API key is unknown: the limiter is not asked
 	denied      time.Duration // the wait, if the part is denied without a check; otherwise 0
 
 	start, end int // of its key in request.keys
@@ -107,6 +109,9 @@ func (q *request) free() {
 		q.verdict.free()
 	}
 	q.verdict, q.start = nil, 0
+	if q.asking = nil; len(q.guesser.address) > 0 {
+		q.guesser = guesser{address: q.guesser.address[:0]}
+	}
 	requests.Put(q)
 }
 

@@ -141,7 +141,7 @@ func (v *Verdict) title() string {
 		return "No Requests Allowed"
 	case v.Status != http.StatusTooManyRequests:
 		return http.StatusText(v.Status)
-	case slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned }):
+	case slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned || p.Guessed && !p.Decision.Allowed }):
 		return "Abnormal Usage Detected"
 	default:
 		return "Quota Exceeded"
@@ -157,12 +157,13 @@ func (c *config) body(v *Verdict) []byte {
 	case !v.denied():
 		return problem.Body(v.Status, "")
 	}
-	banned := false
+	banned, guessed := false, false
 	var room [4]string
 	names := room[:0] // of the policies that deny; a hidden one has a name only if its limit is Concurrent
 	for i := range v.Policies {
 		p := &v.Policies[i]
 		banned = banned || p.Banned
+		guessed = guessed || p.Guessed && !p.Decision.Allowed
 		if named := !p.Hidden || p.Limit.Algorithm().Concurrent(); named && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
 			names = append(names, p.Name)
 		}
@@ -170,6 +171,9 @@ func (c *config) body(v *Verdict) []byte {
 	switch {
 	case v.ofCapacity():
 		return problem.Body(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
+	case guessed:
+		return problem.WithDetail(problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...),
+			"This address sent unknown API keys, so keys that are new from it are checked slowly. Send the request again after Retry-After.")
 	case banned && len(names) == 1:
 		return c.bodies[names[0]].banned
 	case banned:

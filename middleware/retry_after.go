@@ -21,7 +21,7 @@ func (q *request) spread() {
 		if p.Shadow || p.Decision.Allowed {
 			continue
 		}
-		if p.wait = p.Decision.RetryAfter; !q.asked() {
+		if p.wait = p.Decision.RetryAfter; a.own < 0 {
 			continue
 		}
 		if own := &q.checks[a.own].Decision; !own.Allowed {
@@ -34,8 +34,7 @@ func (q *request) spread() {
 // clients share the limit, otherwise with jitter if many clients wait for one
 // instant, the end of an aligned window.
 func (q *request) spreadWait(a *part, d *algorithms.Decision) time.Duration {
-	shared := a.policy.shared && q.unknown == nil
-	switch {
+	switch shared := a.policy.shared; {
 	case d.RetryAfter == algorithms.Never, d.Source == algorithms.Undecided, a.limit.Algorithm().Concurrent():
 		return d.RetryAfter // of a Concurrent limit, the rate is unknown
 	case !shared && !a.limit.Algorithm().Aligned():
@@ -44,7 +43,7 @@ func (q *request) spreadWait(a *part, d *algorithms.Decision) time.Duration {
 	denial := slots.Denial{
 		Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Limit: a.limit, Cost: a.cost, Wait: d.RetryAfter.Microseconds(),
 	}
-	if shared {
+	if a.policy.shared {
 		now := time.Since(q.m.made).Microseconds()
 		denial.Instances = q.m.instances.Of(q.m.limiter, now)
 		if wait, ok := q.m.slots.Wait(&denial, now); ok {

@@ -4,6 +4,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -215,7 +216,7 @@ func TestJitterWithoutRoomForSlots(t *testing.T) {
 	})
 }
 
-// TestGuessesHaveNoSlots: an unknown API key is counted by its address, which is one client's.
+// TestGuessesHaveNoSlots: unknown API keys are counted by their address, which is one client's.
 func TestGuessesHaveNoSlots(t *testing.T) {
 	unknown := keyfunc.APIKey("X-API-Key", func(context.Context, string) (keyfunc.Identity, error) {
 		return keyfunc.Identity{}, keyfunc.ErrUnknown
@@ -223,11 +224,13 @@ func TestGuessesHaveNoSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := ratelimit.Policy{Name: "p", Key: unknown, Limit: algorithms.TokenBucket(1, 2*time.Second), Capacity: true}
 		h := newMiddleware(t, newMemory(t), nil, p).Handler(ok)
-		if got := record(h, with(from(nth(1)), "X-API-Key", "guess")).Code; got != http.StatusUnauthorized {
-			t.Fatalf("got status %d, want 401", got)
+		for i := range 20 {
+			if got := record(h, with(from(nth(1)), "X-API-Key", fmt.Sprint("guess", i))).Code; got != http.StatusUnauthorized {
+				t.Fatalf("got status %d, want 401", got)
+			}
 		}
-		if got := tell(t, h, with(from(nth(1)), "X-API-Key", "guess")); got != 2 {
-			t.Errorf("got %d s, want the honest 2", got)
+		if got := tell(t, h, with(from(nth(1)), "X-API-Key", "guess")); got != 3 {
+			t.Errorf("got %d s, want the honest 3", got)
 		}
 	})
 }

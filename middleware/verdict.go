@@ -53,6 +53,7 @@ type PolicyVerdict struct {
 	Shadow      bool
 	Override    bool
 	Banned      bool // only RetryAfter of Decision is meaningful
+	Guessed     bool // the API key is unknown, or new from an address that sent unknown ones; likewise
 	UnknownTier bool // Policy.Tiers lacks the identity's tier
 	dynamic     bool // quota is not Limit's
 	Outcome     Outcome
@@ -93,7 +94,7 @@ type evidence struct {
 	parts   []part
 	checks  []algorithms.Check // as the limiter answered them
 	err     error              // why the limiter could not answer
-	unknown error              // the key is unknown, and its address was charged
+	unknown error              // the key is unknown: the last part is the address's
 	ended   bool               // the context of the request has ended
 	asked   bool               // the limiter
 	alone   bool               // no other instance shares the limiter
@@ -134,7 +135,7 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 			admitted = false
 			v.RetryAfter = max(v.RetryAfter, p.Decision.RetryAfter, own.RetryAfter)
 			switch {
-			case a.policy.Capacity && !p.Banned && e.unknown == nil:
+			case a.policy.Capacity && !p.Banned && !a.guess:
 			case a.limit.Burst() == 0 && !p.Banned: // of the limit Nobody only
 				status = http.StatusForbidden
 			case status != http.StatusForbidden:
@@ -145,29 +146,39 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 	}
 	why := refusal{}
 	switch {
-	case e.err != nil:
+	case e.err != nil && !e.guessDenied():
 		why = e.fail(v)
 	case !admitted:
 		v.Status, v.Delay = status, 0
 	default:
 		v.Allowed = true
 	}
-	if v.Allowed && e.unknown != nil { // the guess was paid for, and is still no identity
+	if v.Allowed && e.unknown != nil { // the other policies count the guess, and it is still no identity
 		why = refusal{err: e.unknown, status: http.StatusUnauthorized, outcome: OutcomeKeyError}
 	}
 	if why.status != 0 {
 		v.refuse(why)
 	}
 	for i := range v.Policies {
-		v.Policies[i].Outcome = v.outcome(&v.Policies[i], why)
+		its := why
+		if e.unknown != nil && !e.parts[i].guess && why.outcome == OutcomeKeyError {
+			its = refusal{} // this policy has decided
+		}
+		v.Policies[i].Outcome = v.outcome(&v.Policies[i], its)
 	}
 	return why
+}
+
+// guessDenied reports whether the address may send no further unknown key. That holds
+// whatever the limiter answers.
+func (e *evidence) guessDenied() bool {
+	return e.unknown != nil && e.parts[len(e.parts)-1].denied > 0
 }
 
 // sharedDecided reports whether the shared limiter decided.
 func (e *evidence) sharedDecided() bool {
 	for i := range e.parts {
-		if e.checks[e.parts[i].own].Decision.Source == algorithms.Shared {
+		if own := e.parts[i].own; own >= 0 && e.checks[own].Decision.Source == algorithms.Shared {
 			return true
 		}
 	}
@@ -185,8 +196,8 @@ func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithm
 	} else {
 		p.quota = a.configured.quota
 	}
-	if a.denied > 0 {
-		p.Banned, p.Decision = a.banned, algorithms.Decision{RetryAfter: a.denied}
+	if a.own < 0 {
+		p.Banned, p.Guessed, p.Decision = a.banned, a.guess, algorithms.Decision{Allowed: a.denied == 0, RetryAfter: a.denied}
 		return &p.Decision
 	}
 	own = &checks[a.own].Decision

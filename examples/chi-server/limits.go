@@ -76,7 +76,7 @@ var limits = [][]ratelimit.Policy{
 			Limit: algorithms.Concurrent(24, 10*time.Second),
 		},
 	},
-	{{ // guesses of the operators' token
+	{{ // guesses of the operators' token; api.go lets the right one pass
 		Name: "console", Key: address,
 		Limit:    algorithms.SlidingWindowLog(10, time.Minute),
 		ChargeIf: func(status int) bool { return status == http.StatusForbidden },

@@ -5,6 +5,17 @@ package keyaccess
 
 import "net/netip"
 
+// A Guard stands before the lookups of API keys. lookup is comparable and identifies
+// the lookup function.
+type Guard interface {
+	// Admit reports whether to look a key up. If not, the key is unknown.
+	Admit(lookup any, key string) bool
+
+	// Done receives the result of each admitted lookup: nil, an error that wraps
+	// keyfunc.ErrUnknown, or another one.
+	Done(err error)
+}
+
 var (
 	// Forms returns the possible sequences of parts of a keyfunc.Key: the kind of
 	// each, or the whole part of a Const. The caller owns the slices.
@@ -17,9 +28,8 @@ var (
 	// Escape returns a value as keys write it.
 	Escape func(value string) string
 
-	// NoLookup makes every well-formed API key of a *keyfunc.Request unknown,
-	// without a lookup; false ends that.
-	NoLookup func(request any, on bool)
+	// SetGuard puts a Guard before the lookups of a *keyfunc.Request.
+	SetGuard func(request any, g Guard)
 
 	// Identify tells a *keyfunc.Request its identity, unless the id is empty: keys of
 	// User and APIKey then yield it, and call no function of the service.

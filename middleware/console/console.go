@@ -11,7 +11,9 @@
 // A [Subject] names a client or a key. The console refuses a key that the policy
 // never makes, but cannot know which accounts exist. The error does not quote the
 // key, which may be a secret. ip=ADDRESS is also a key of policies that read API
-// keys or have a keyfunc.Custom: they count unknown keys for the address.
+// keys or have a keyfunc.Custom. There it stands for the unknown keys of the address: a
+// ban answers them with 429, and an override that is off or in shadow lets the address
+// try as many as it likes.
 package console
 
 import (

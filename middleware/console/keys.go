@@ -28,15 +28,18 @@ const (
 type texts struct {
 	policy   string
 	key      keyfunc.Key
-	clientIP any        // the keyfunc.Key of unknown API keys; nil if there are none
-	forms    [][]string // of the texts; see package keyaccess
+	clientIP any        // the keyfunc.Key of unknown keys; nil if there are none
+	own      [][]string // forms of the texts that the policy counts; see package keyaccess
+	forms    [][]string // own, and the address of unknown keys
+	apiKeys  bool       // the policy reads API keys
 }
 
 func textsOf(m *ratelimit.Middleware, p *ratelimit.Policy) *texts {
-	t := &texts{policy: p.Name, key: p.Key, forms: keyaccess.Forms(p.Key)}
+	t := &texts{policy: p.Name, key: p.Key, own: keyaccess.Forms(p.Key)}
 	info, _ := p.Key.Inspect() // ratelimit.New has refused misconfigured keys
-	if len(info.Challenges) > 0 || slices.ContainsFunc(info.Kinds, isCustom) {
-		t.clientIP, t.forms = access.ClientIP(m), append(t.forms, []string{address})
+	t.forms, t.apiKeys = t.own, len(info.Challenges) > 0
+	if t.apiKeys || slices.ContainsFunc(info.Kinds, isCustom) {
+		t.clientIP, t.forms = access.ClientIP(m), append(slices.Clone(t.own), []string{address})
 	}
 	return t
 }

@@ -57,6 +57,7 @@ type standingView struct {
 	Limits      []limitView         `json:"limits,omitempty"`
 	Override    *ratelimit.Override `json:"override,omitempty"`
 	SetFor      []string            `json:"override_set_for,omitempty"` // policy and key
+	Guessers    int                 `json:"guessers,omitempty"`         // addresses that sent unknown API keys
 	Denied      uint64              `json:"denied,omitempty"`           // requests, lately
 	First       time.Time           `json:"first_denied,omitzero"`
 	Last        time.Time           `json:"last_denied,omitzero"`
@@ -103,7 +104,7 @@ func views(all []Standing) []standingView {
 func newStandingView(s *Standing) standingView {
 	v := standingView{
 		Says: s.String(), Policy: s.Policy, Key: s.Key, Verdict: s.Verdict, Reason: s.Reason, Override: s.Override,
-		Denied: s.Denied, First: s.First.UTC(), Last: s.Last.UTC(),
+		Guessers: s.Guessers, Denied: s.Denied, First: s.First.UTC(), Last: s.Last.UTC(),
 	}
 	if s.Verdict == Denied {
 		v.ClearsAfter = wait(s.ClearsAfter)

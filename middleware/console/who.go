@@ -39,6 +39,11 @@ type Standing struct {
 	Override *ratelimit.Override
 	SetFor   [2]string
 
+	// Guessers is how many addresses sent this process many unknown API keys, so that a
+	// key that is new from one of them waits for its turn. Of the key of an address, it
+	// is 1 if that address is one of them.
+	Guessers int
+
 	// Denied counts the denials of the key, by all Middlewares of the console in the
 	// last ten to twenty minutes. First and Last are ratelimit.Offender's.
 	Denied      uint64
@@ -92,7 +97,9 @@ const (
 )
 
 // String returns the standing as a sentence.
-func (s Standing) String() string {
+func (s Standing) String() string { return s.says() + s.guessing() }
+
+func (s Standing) says() string {
 	switch {
 	case s.Verdict == Unknown:
 		return fmt.Sprintf("%s may deny %s: it depends on %s", s.Policy, s.Key, s.depends())
@@ -110,6 +117,8 @@ func (s Standing) String() string {
 // depends says what the verdict depends on.
 func (s Standing) depends() string {
 	switch {
+	case s.Limits == nil && s.Guessers > 0:
+		return "its API key, because the address sent unknown ones: a key that is new from it waits for its turn"
 	case s.Limits == nil:
 		return "the rest of its key, and this process knows no such request"
 	case len(s.Limits) > 1:
@@ -131,6 +140,9 @@ func (s Standing) why() string {
 			return "an override says " + string(s.Override.Mode)
 		}
 	case "":
+		if s.Limits == nil {
+			return "it has sent few unknown keys"
+		}
 		return "every limit that it may have has units left"
 	}
 	l := s.Limits[0]
@@ -175,7 +187,7 @@ func (c *Console) Who(ctx context.Context, client ...Subject) ([]Standing, error
 		return nil, c.unknown()
 	}
 	rank := func(s Standing) int {
-		if s.Limits == nil {
+		if s.Limits == nil && s.Verdict == Unknown && s.Guessers == 0 {
 			return len(ranks)
 		}
 		return slices.Index(ranks, s.Verdict)
@@ -219,6 +231,11 @@ func (c *Console) standing(ctx context.Context, w watched, t *target) (Standing,
 	}
 	if !t.whole() {
 		s.Verdict = Unknown
+		return s, nil
+	}
+	s.Guessers = t.guessers()
+	if t.uncounted() {
+		t.judgeUncounted(&s)
 		return s, nil
 	}
 	s.Limits = t.limits(c.lastDenial(w, t))

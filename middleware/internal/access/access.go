@@ -1,4 +1,4 @@
-// Package access gives packages for operators two parts of a ratelimit.Middleware
+// Package access gives packages for operators three parts of a ratelimit.Middleware
 // that users do not need. Package ratelimit sets these functions, so a caller must
 // import it. A function panics on an argument of another type.
 package access
@@ -10,4 +10,8 @@ var (
 	// Routes returns the routes that keys of a policy have had, as their parts rt=...
 	// It may lack a route that few requests had.
 	Routes func(middleware any, policy string) []string
+
+	// Guesses reports whether a Middleware looks up the new API keys of an address
+	// slowly, because the address sent unknown ones, and of how many addresses it does.
+	Guesses func(middleware any, address string) (slowed bool, all int)
 )

@@ -26,6 +26,7 @@ const (
 	noStatus
 	hiddenRoute
 	instantHolds
+	slowedAddress
 	causes
 )
 
@@ -70,6 +71,11 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 		"The adaptor of the framework returns before the handler runs, e.g. fiber's. There use rate limits only, or call the limiter yourself. " +
 			"If your handlers are that fast, use a rate limit: it costs less.",
 	},
+	slowedAddress: {
+		"PS114", "An address that sent unknown API keys sends valid ones, too: keys that are new from it wait for their turn.",
+		"A program behind that address has an old key, or tries keys: who?ip=ADDRESS of package console says which address. " +
+			"If it is the address of your own proxy, name the proxy in Options.ClientIP.",
+	},
 }
 
 // SeeHold counts how long requests have held units of a concurrent limit. If two of three return within
@@ -94,6 +100,7 @@ type Sight struct {
 	// The rest is meaningful in a sample of the decided requests only.
 	Sampled bool
 	Nested  bool // a policy of this name has charged it in another Middleware
+	Slowed  bool // its API key is valid, and its address sent unknown ones
 	Header  http.Header
 	Path    string
 	Key     string // of the policy; See does not keep its bytes
@@ -118,6 +125,9 @@ func (p *Policy) see(s *Sight) {
 	}
 	if s.Nested {
 		p.found(chargedTwice)
+	}
+	if s.Slowed {
+		p.found(slowedAddress)
 	}
 	if p.byPeer {
 		p.seeForwarding(len(s.Header["X-Forwarded-For"]) > 0 || len(s.Header["Forwarded"]) > 0)

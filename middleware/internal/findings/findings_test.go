@@ -72,13 +72,14 @@ func TestSights(t *testing.T) {
 		after  int
 		want   string
 	}{
-		"above burst":    {Sight{AboveBurst: true}, false, 1, "PS107"},
-		"nested":         {Sight{Sampled: true, Nested: true, Key: "ip=1"}, false, 1, "PS105"},
-		"not sampled":    {Sight{Nested: true, Key: "rt=unmatched"}, true, 1000, ""},
-		"forwarded":      {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, true, forwardedFor, "PS101"},
-		"trusts a proxy": {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, false, 1000, ""},
-		"no route":       {Sight{Sampled: true, Key: "ip=1|rt=unmatched"}, false, judgedAfter, "PS104"},
-		"a mount point":  {Sight{Sampled: true, Key: "rt=/api/*", Path: "/api/x"}, false, judgedAfter, "PS111"},
+		"above burst":      {Sight{AboveBurst: true}, false, 1, "PS107"},
+		"nested":           {Sight{Sampled: true, Nested: true, Key: "ip=1"}, false, 1, "PS105"},
+		"not sampled":      {Sight{Nested: true, Key: "rt=unmatched"}, true, 1000, ""},
+		"forwarded":        {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, true, forwardedFor, "PS101"},
+		"trusts a proxy":   {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, false, 1000, ""},
+		"no route":         {Sight{Sampled: true, Key: "ip=1|rt=unmatched"}, false, judgedAfter, "PS104"},
+		"a slowed address": {Sight{Sampled: true, Slowed: true, Key: "usr=1|rt=GET%20/"}, false, 1, "PS114"},
+		"a mount point":    {Sight{Sampled: true, Key: "rt=/api/*", Path: "/api/x"}, false, judgedAfter, "PS111"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _, _ := newFinder()
