@@ -38,18 +38,13 @@ func (b *Ban) validate(p *Policy) error {
 	return errors.Join(errs...)
 }
 
-// countTowardsBan counts a denial of a key towards its ban, soon.
+// countTowardsBan counts a denial of a key towards its ban.
 func (m *Middleware) countTowardsBan(p *policy, key string) {
-	strike := func(ctx context.Context) error {
+	m.settler.Soon("", true, func(ctx context.Context) error {
 		banned, err := p.bans.Strike(ctx, m.limiter, key)
 		if err == nil && banned > 0 {
 			m.observe(ctx, &Event{Kind: Banned, Policy: p.Name, Elapsed: banned})
 		}
 		return err
-	}
-	if m.replay != nil { // its clock stands until the next request
-		_ = strike(context.Background())
-		return
-	}
-	m.settler.Later("", true, strike)
+	})
 }

@@ -70,6 +70,29 @@ func TestGrowingBans(t *testing.T) {
 	})
 }
 
+// TestBanBeginsBeforeNextRequest: over a Memory, a test that moves its clock after the last denial finds the ban in force.
+func TestBanBeginsBeforeNextRequest(t *testing.T) {
+	for range 50 { // a goroutine might count a denial in time
+		now := time.Date(2027, 1, 31, 23, 0, 0, 0, time.UTC)
+		p := byIP("p", algorithms.PerMonth(4, time.UTC))
+		p.Ban = &ratelimit.Ban{Denials: 2, Within: time.Hour, For: 2 * time.Hour}
+		h := newMiddleware(t, algorithms.NewMemory(&algorithms.MemoryOptions{Now: func() time.Time { return now }}), nil, p).Handler(ok)
+		for i, want := range []int{200, 200, 200, 200, 429, 429} {
+			if got := record(h, from("192.0.2.1")).Code; got != want {
+				t.Fatalf("request %d: got %d, want %d", i+1, got, want)
+			}
+		}
+		now = now.Add(time.Hour) // a new month, but the ban lasts for another hour
+		if got := record(h, from("192.0.2.1")).Code; got != 429 {
+			t.Fatalf("got %d during the ban, want 429", got)
+		}
+		now = now.Add(time.Hour)
+		if got := record(h, from("192.0.2.1")).Code; got != 200 {
+			t.Fatalf("got %d after the ban, want 200", got)
+		}
+	}
+}
+
 // TestBanOfOthers: a ban holds for one key and policy, on all instances.
 func TestBanOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ package ratelimit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +31,9 @@ func (q *request) check() {
 		// units would stay charged, and no request could return them.
 		ctx = context.WithoutCancel(ctx)
 	}
-	q.err = q.m.limiter.Allow(ctx, q.checks)
+	if q.err = q.unheld(); q.err == nil {
+		q.err = q.m.limiter.Allow(ctx, q.checks)
+	}
 	if q.m.dialect&headers.XRateLimit != 0 {
 		q.verdict.at = time.Now().UnixNano()
 	}
@@ -44,6 +47,20 @@ func (q *request) check() {
 			a.expectEnd(&q.checks[a.own].Decision)
 		}
 	}
+}
+
+// unheld returns an error if Check would take units that it cannot hold and return. They would stay taken for the hold
+// time. A replay ends its requests itself.
+func (q *request) unheld() error {
+	if q.handled || q.m.replay != nil {
+		return nil
+	}
+	for i := range q.checks {
+		if c := &q.checks[i]; c.Limit.Algorithm().Concurrent() {
+			return fmt.Errorf("ratelimit: %w: Check cannot hold the limit %v of policy %q: use Handler", algorithms.ErrInvalid, c.Limit, c.Policy)
+		}
+	}
+	return nil
 }
 
 // expectEnd sets the wait of a request that a concurrent limit denies. The limiter

@@ -64,7 +64,7 @@
 //     end.
 //   - A Concurrent limit cannot know when a running request ends. Its wait is the median of how long the policy's last
 //     sixteen requests took in this process.
-//   - A denial that begins a ban has the wait of the limit, because denials are counted after the response. The next
+//   - A denial that begins a ban has the wait of the limit, because denials are counted after the decision. The next
 //     denial has the wait of the ban.
 //   - A new API key from an address that sends many unknown ones shares ten look-ups per second with them.
 //

@@ -153,6 +153,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // Check decides and charges as Handler does, and leaves the answer to
 // [Middleware.Deny]. It neither holds nor settles: if a policy holds, settles
 // or limits concurrent requests, call m.Handler(rest).ServeHTTP(w, r) instead.
+// If a limit in force is Concurrent, Check charges nothing, and the error wraps
+// algorithms.ErrInvalid.
 //
 // The error says why there is no decision: package keyfunc's errors, the
 // limiter's, the context's, or ErrClosed. It is nil if the request passes

@@ -26,7 +26,8 @@ type Policy struct {
 	// Limit says how much, unless an override, LimitOf or Tiers does; the first of these counts.
 	//
 	// A Concurrent limit is held, and renewed, until the handler returns, even after a hijack. So it works with
-	// Handler only. Choose a hold time (maxHold) of 10 to 30 s, even for longer requests: if an instance is killed, its
+	// Handler only: Check returns an error. Put http.TimeoutHandler outside of the Middleware: inside, the units come
+	// back at its timeout, although the handler goes on. Choose a hold time (maxHold) of 10 to 30 s, even for longer requests: if an instance is killed, its
 	// units come back after that time. A new limit must have the same hold time.
 	Limit algorithms.Limit
 
@@ -52,6 +53,8 @@ type Policy struct {
 	//
 	// It receives the handler's status: 200 if it wrote nothing, 500 after a
 	// panic, 499 if the client hung up, 504 after a timeout, 101 after a hijack.
+	// For gRPC, gRPC-Web and Connect, it receives the status that google.rpc.Code
+	// gives the code, e.g. 401 for UNAUTHENTICATED, and 500 for a missing code.
 	// Requests that this Middleware refuses do not count. gin and echo write
 	// outside of the wrapped handler, so add one line:
 	//

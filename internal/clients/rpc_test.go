@@ -17,6 +17,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -46,39 +47,48 @@ func serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// grpcServer returns a service of grpc-go, which http.Server serves.
-func grpcServer() http.Handler {
+// grpcServer returns a service of grpc-go, which http.Server serves. Its calls end with a code.
+func grpcServer(end codes.Code) http.Handler {
 	s := grpc.NewServer()
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "test.Echo",
 		HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Unary", Handler: func(_ any, _ context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			in := new(text)
-			return in, dec(in)
+			return in, errors.Join(dec(in), status.Error(end, "m"))
 		}}},
 		Streams: []grpc.StreamDesc{{StreamName: "Stream", ClientStreams: true, ServerStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
 			in := new(text)
 			if err := s.RecvMsg(in); err != nil {
 				return err
 			}
-			return s.SendMsg(in)
+			if err := s.SendMsg(in); err != nil {
+				return err
+			}
+			return status.Error(end, "m")
 		}}},
 	}, struct{}{})
 	return s
 }
 
-// connectServer returns a service of connect-go, which speaks gRPC, gRPC-Web and Connect.
-func connectServer() http.Handler {
+// connectServer returns a service of connect-go, which speaks gRPC, gRPC-Web and Connect. Its calls end with a code.
+func connectServer(end codes.Code) http.Handler {
+	failure := func() error {
+		if end == codes.OK {
+			return nil
+		}
+		return connect.NewError(connect.Code(end), errors.New("m"))
+	}
 	mux := http.NewServeMux()
 	mux.Handle(unary, connect.NewUnaryHandler(unary, func(_ context.Context, r *connect.Request[text]) (*connect.Response[text], error) {
-		return connect.NewResponse(r.Msg), nil
+		return connect.NewResponse(r.Msg), failure()
 	}, connect.WithIdempotency(connect.IdempotencyNoSideEffects)))
 	mux.Handle(stream, connect.NewBidiStreamHandler(stream, func(_ context.Context, s *connect.BidiStream[text, text]) error {
 		in, err := s.Receive()
 		if err != nil {
 			return err
 		}
-		return s.Send(in)
+		return errors.Join(s.Send(in), failure())
 	}))
 	return mux
 }
@@ -190,7 +200,7 @@ var codeNames = map[connect.Code]string{
 // callers has the clients by protocol and kind of call, each with the service that it calls.
 var callers = []struct {
 	name   string
-	server func() http.Handler
+	server func(codes.Code) http.Handler
 	call   caller
 }{
 	{"grpc-go unary", grpcServer, grpcGo(unary)},
@@ -232,7 +242,7 @@ func TestClientsOfRPC(t *testing.T) {
 				limiter = algorithms.NewMemory(nil)
 			}
 			tt.policy.Name = "p"
-			url := serve(t, ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Logger: slog.New(slog.DiscardHandler)}, tt.policy)).Handler(c.server()))
+			url := serve(t, ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Logger: slog.New(slog.DiscardHandler)}, tt.policy)).Handler(c.server(codes.OK)))
 			if tt.name == "denied" || tt.name == "capacity" {
 				if got := c.call(t, url); got != (answer{}) {
 					t.Fatalf("%s: got %+v for the first call", c.name, got)
@@ -251,12 +261,33 @@ func TestClientsOfRPC(t *testing.T) {
 	}
 }
 
+// TestChargeIfOfRPC: ChargeIf receives the HTTP status of each code, from the services and protocols of all clients.
+func TestChargeIfOfRPC(t *testing.T) {
+	for code, want := range map[codes.Code]int{
+		codes.OK: 200, codes.Canceled: 499, codes.Unknown: 500, codes.InvalidArgument: 400, codes.DeadlineExceeded: 504, codes.NotFound: 404,
+		codes.AlreadyExists: 409, codes.PermissionDenied: 403, codes.ResourceExhausted: 429, codes.FailedPrecondition: 400, codes.Aborted: 409,
+		codes.OutOfRange: 400, codes.Unimplemented: 501, codes.Internal: 500, codes.Unavailable: 503, codes.DataLoss: 500, codes.Unauthenticated: 401,
+	} {
+		for _, c := range callers {
+			ended := make(chan int, 1)
+			m := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{
+				Name: "p", Limit: algorithms.TokenBucket(10, time.Hour),
+				ChargeIf: func(status int) bool { ended <- status; return true },
+			}))
+			c.call(t, serve(t, m.Handler(c.server(code))))
+			if got := <-ended; got != want {
+				t.Errorf("%s: got %d for %v, want %d", c.name, got, code, want)
+			}
+		}
+	}
+}
+
 // TestRetryPolicyOfGRPC: a retry policy of grpc-go tries again when the limit admits the call. With its own backoff of
 // 1 ms it would use up both attempts at once.
 func TestRetryPolicyOfGRPC(t *testing.T) {
 	m := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{Name: "p", Limit: algorithms.TokenBucket(1, 2*time.Second)}))
 	var requests atomic.Int64
-	limited := m.Handler(grpcServer())
+	limited := m.Handler(grpcServer(codes.OK))
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		limited.ServeHTTP(w, r)

@@ -37,6 +37,14 @@ func spend(t *testing.T, m *ratelimit.Middleware, n int, tier string) {
 	}
 }
 
+// take takes three units of a limit of the client, which a request would return if the limit is Concurrent.
+func take(t *testing.T, l algorithms.Limiter, limit algorithms.Limit) {
+	t.Helper()
+	if err := l.Allow(ctx, []algorithms.Check{{Policy: "p", Key: client.Key, Limit: limit, Cost: 3}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // left returns the units that the client has left of a limit.
 func left(t *testing.T, l algorithms.Limiter, policy string, limit algorithms.Limit) int64 {
 	t.Helper()
@@ -119,7 +127,7 @@ func TestResetOfPastLimits(t *testing.T) {
 		m := newMiddleware(t, store, table, byUser("p", hourly))
 		c := console.New(m)
 		override(t, table, "p", client.Key, ratelimit.Override{Limit: l})
-		spend(t, m, 3, "")
+		take(t, store, l)
 		if err := errors.Join(table.Clear(ctx, "p", client.Key), c.Reset(ctx, client)); err != nil {
 			t.Error(err)
 		}
@@ -130,7 +138,7 @@ func TestResetOfPastLimits(t *testing.T) {
 		if err := errors.Join(table.Clear(ctx, "p", client.Key), m.Update(byUser("p", l))); err != nil {
 			t.Fatal(err)
 		}
-		spend(t, m, 3, "")
+		take(t, store, l)
 		if err := errors.Join(m.Update(byUser("p", hourly)), c.Reset(ctx, client), m.Update(byUser("p", l))); err != nil {
 			t.Fatal(err)
 		}

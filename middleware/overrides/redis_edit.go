@@ -120,7 +120,9 @@ func (r *Redis) List(ctx context.Context, policy string) (map[string]ratelimit.O
 
 // sweep removes ended overrides from Redis, and then from memory.
 func (r *Redis) sweep(ctx context.Context) {
-	r.reading <- struct{}{}
+	if r.wait(ctx) != nil {
+		return // the next sweep tries again
+	}
 	defer func() { <-r.reading }()
 	for policy, e := range r.table.Load().policies {
 		if r.forget(ctx, policy, e) {

@@ -22,10 +22,8 @@ const (
 // know its overrides before it serves. Errors are the client's or the
 // context's.
 func (r *Redis) Refresh(ctx context.Context) error {
-	select { // the reader may wait for a Redis that hangs
-	case r.reading <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("ratelimit: %w", ctx.Err())
+	if err := r.wait(ctx); err != nil {
+		return err
 	}
 	defer func() { <-r.reading }()
 	err := r.read(ctx)
@@ -33,6 +31,16 @@ func (r *Redis) Refresh(ctx context.Context) error {
 		r.report(err)
 	}
 	return err
+}
+
+// wait waits for the place in reading, or until ctx ends: the reader before may wait for a Redis that hangs.
+func (r *Redis) wait(ctx context.Context) error {
+	select {
+	case r.reading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("ratelimit: %w", ctx.Err())
+	}
 }
 
 // report logs the beginning and the end of trouble. It requires the place in

@@ -42,6 +42,7 @@ type Page struct {
 	console   string
 	noticed   noticed
 	decisions *recent.Minute // of all Middlewares
+	rendered  rendered
 
 	// outcomes are counts by policy and outcome. The map is copied to change it.
 	outcomes atomic.Pointer[map[policyOf]*recent.Minute]

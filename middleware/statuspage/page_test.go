@@ -138,6 +138,7 @@ func TestRedis(t *testing.T) {
 	for limiter.Stats().Fallback.Open == 0 {
 		record(m.Handler(ok), from("192.0.2.1"))
 	}
+	page.Outdate()
 	if page := html(); !strings.Contains(page, "<title>Rate limits: Redis unavailable") || !strings.Contains(page, `<p class="badge bad">Redis unavailable`) {
 		t.Errorf("Redis is not shown as unavailable:\n%s", page)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -17,41 +18,44 @@ import (
 
 // TestRegistration: the page shows a Middleware from New to Close, with the policies of the last Update.
 func TestRegistration(t *testing.T) {
-	page, memory := statuspage.New(nil), algorithms.NewMemory(nil)
-	one := shownOn(t, page, memory, ratelimit.Options{}, byIP("a", hourly), byIP("b", hourly))
-	two := shownOn(t, page, memory, ratelimit.Options{LimiterName: "late"}, byIP("c", hourly))
-	want := func(policies, limiters []string) {
-		t.Helper()
-		if v := look(t, page); !slices.Equal(v.policies(), policies) || !slices.Equal(v.limiters(), limiters) {
-			t.Errorf("got policies %v and limiters %v, want %v and %v", v.policies(), v.limiters(), policies, limiters)
+	synctest.Test(t, func(t *testing.T) {
+		page, memory := statuspage.New(nil), algorithms.NewMemory(nil)
+		one := shownOn(t, page, memory, ratelimit.Options{}, byIP("a", hourly), byIP("b", hourly))
+		two := shownOn(t, page, memory, ratelimit.Options{LimiterName: "late"}, byIP("c", hourly))
+		want := func(policies, limiters []string) {
+			t.Helper()
+			time.Sleep(time.Second) // until then, the page stays the same
+			if v := look(t, page); !slices.Equal(v.policies(), policies) || !slices.Equal(v.limiters(), limiters) {
+				t.Errorf("got policies %v and limiters %v, want %v and %v", v.policies(), v.limiters(), policies, limiters)
+			}
 		}
-	}
-	want([]string{"a", "b", "c"}, []string{"memory"})
+		want([]string{"a", "b", "c"}, []string{"memory"})
 
-	record(one.Handler(ok), from("192.0.2.1"))
-	if err := one.Update(byIP("d", hourly), byIP("a", hourly)); err != nil {
-		t.Fatal(err)
-	}
-	want([]string{"d", "a", "c"}, []string{"memory"})
-	if p := look(t, page).Policies; p[0].Requests != 0 || p[1].Requests != 1 {
-		t.Errorf("got %+v, want that the policy which stays keeps its count", p)
-	}
-	if err := one.Update(byIP("", hourly)); err == nil {
-		t.Error("got no error of a policy without a name")
-	}
-	want([]string{"d", "a", "c"}, []string{"memory"})
-
-	for range 2 { // the second time changes nothing
-		if err := one.Close(context.Background()); err != nil {
+		record(one.Handler(ok), from("192.0.2.1"))
+		if err := one.Update(byIP("d", hourly), byIP("a", hourly)); err != nil {
 			t.Fatal(err)
 		}
-		record(one.Handler(ok), from("192.0.2.1"))
-		want([]string{"c"}, []string{"late"})
-	}
-	if err := two.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	want(nil, nil)
+		want([]string{"d", "a", "c"}, []string{"memory"})
+		if p := look(t, page).Policies; p[0].Requests != 0 || p[1].Requests != 1 {
+			t.Errorf("got %+v, want that the policy which stays keeps its count", p)
+		}
+		if err := one.Update(byIP("", hourly)); err == nil {
+			t.Error("got no error of a policy without a name")
+		}
+		want([]string{"d", "a", "c"}, []string{"memory"})
+
+		for range 2 { // the second time changes nothing
+			if err := one.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			record(one.Handler(ok), from("192.0.2.1"))
+			want([]string{"c"}, []string{"late"})
+		}
+		if err := two.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		want(nil, nil)
+	})
 }
 
 // uncomparable is a limiter whose values panic when they are compared.
@@ -123,31 +127,35 @@ func TestPoliciesOfOneName(t *testing.T) {
 
 // TestConcurrency: Middlewares come and go while requests are decided and the page is read.
 func TestConcurrency(t *testing.T) {
-	page, memory := statuspage.New(nil), algorithms.NewMemory(nil)
-	stays := shownOn(t, page, memory, ratelimit.Options{}, byIP("stays", algorithms.TokenBucket(1e6, time.Second)))
-	const goroutines, each = 4, 100
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() {
-			for i := range each {
-				m := shownOn(t, page, memory, ratelimit.Options{}, byIP(fmt.Sprint("p", g), hourly))
-				record(m.Handler(ok), from("192.0.2.1"))
-				record(stays.Handler(ok), from("192.0.2.1"))
-				if err := m.Update(byIP(fmt.Sprint("q", g), hourly)); err != nil {
-					t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		page, memory := statuspage.New(nil), algorithms.NewMemory(nil)
+		stays := shownOn(t, page, memory, ratelimit.Options{}, byIP("stays", algorithms.TokenBucket(1e6, time.Second)))
+		const goroutines, each = 4, 100
+		var wg sync.WaitGroup
+		for g := range goroutines {
+			wg.Go(func() {
+				for i := range each {
+					m := shownOn(t, page, memory, ratelimit.Options{}, byIP(fmt.Sprint("p", g), hourly))
+					record(m.Handler(ok), from("192.0.2.1"))
+					record(stays.Handler(ok), from("192.0.2.1"))
+					if err := m.Update(byIP(fmt.Sprint("q", g), hourly)); err != nil {
+						t.Error(err)
+					}
+					if i%10 == 0 {
+						time.Sleep(time.Second)
+						look(t, page)
+					}
+					if err := m.Close(context.Background()); err != nil {
+						t.Error(err)
+					}
 				}
-				if i%10 == 0 {
-					look(t, page)
-				}
-				if err := m.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	v := look(t, page)
-	if len(v.Policies) != 1 || v.Policies[0].Outcomes["allowed"] != goroutines*each || len(v.Limiters) != 1 {
-		t.Errorf("got %+v, want the requests of the Middleware that stays", v)
-	}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		v := look(t, page)
+		if len(v.Policies) != 1 || v.Policies[0].Outcomes["allowed"] != goroutines*each || len(v.Limiters) != 1 {
+			t.Errorf("got %+v, want the requests of the Middleware that stays", v)
+		}
+	})
 }

@@ -92,6 +92,7 @@ func TestAway(t *testing.T) {
 	for ; limiter.Stats().Fallback.Open == 0; sent++ {
 		record(m.Handler(ok), from("192.0.2.1"))
 	}
+	page.Outdate()
 	v := look(t, page)
 	want := fmt.Sprintf("login denied all of its %d requests because it fails closed.", sent)
 	if !strings.Contains(v.Summary, want) {
@@ -179,6 +180,7 @@ func TestShadow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			page.Outdate()
 			v := look(t, page)
 			if got := v.Health.Class + " " + v.Health.Text; got != tt.badge {
 				t.Errorf("got the badge %q, want %q", got, tt.badge)

@@ -1,6 +1,6 @@
 // Package rpc answers refusals of gRPC, gRPC-Web and Connect requests, in the terms of these
 // protocols. Their clients read a bare 429 as UNAVAILABLE, and many retry that
-// at once.
+// at once. An [Ending] reads how an answered request ended.
 //
 //	Status                       Code                Wait
 //	429                          RESOURCE_EXHAUSTED  of the denial
@@ -49,7 +49,7 @@ const (
 func ProtocolOf(r *http.Request) Protocol {
 	switch r.Method {
 	case http.MethodPost:
-		family, _, hasCodec := strings.Cut(strings.ToLower(mediaType(r)), "+")
+		family, hasCodec := familyOf(r.Header)
 		switch {
 		case family == "application/grpc" || family == "application/grpc-web" || family == "application/grpc-web-text":
 			return grpc
@@ -67,10 +67,16 @@ func ProtocolOf(r *http.Request) Protocol {
 	return None
 }
 
-// mediaType returns the Content-Type of a request without its parameters.
-func mediaType(r *http.Request) string {
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+// mediaType returns the Content-Type of a header without its parameters.
+func mediaType(h http.Header) string {
+	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return strings.TrimSpace(media)
+}
+
+// familyOf returns the media type in lower case without its codec, and whether it has one: application/grpc+proto.
+func familyOf(h http.Header) (family string, hasCodec bool) {
+	family, _, hasCodec = strings.Cut(strings.ToLower(mediaType(h)), "+")
+	return family, hasCodec
 }
 
 // A Refusal is what a client learns.
@@ -81,27 +87,46 @@ type Refusal struct {
 }
 
 // A code is a status code of gRPC. Connect has the same codes with other names.
-type code struct {
-	number byte
+type code byte
+
+const (
+	unknown           code = 2
+	invalidArgument   code = 3
+	permissionDenied  code = 7
+	resourceExhausted code = 8
+	internal          code = 13
+	unavailable       code = 14
+	unauthenticated   code = 16
+)
+
+// codes has the names of Connect, and the HTTP statuses of google.rpc.Code, which are also those of unary calls of
+// Connect.
+var codes = [...]struct {
 	name   string
-	status int  // HTTP status of a unary call of Connect
-	waits  bool // the client may come back
+	status int
+}{
+	{"ok", 200}, {"canceled", 499}, {"unknown", 500}, {"invalid_argument", 400}, {"deadline_exceeded", 504}, {"not_found", 404},
+	{"already_exists", 409}, {"permission_denied", 403}, {"resource_exhausted", 429}, {"failed_precondition", 400}, {"aborted", 409},
+	{"out_of_range", 400}, {"unimplemented", 501}, {"internal", 500}, {"unavailable", 503}, {"data_loss", 500}, {"unauthenticated", 401},
 }
+
+// waits reports whether the client may come back.
+func (c code) waits() bool { return c == resourceExhausted || c == unavailable }
 
 func (r *Refusal) code() code {
 	switch {
 	case r.Status == http.StatusForbidden:
-		return code{7, "permission_denied", http.StatusForbidden, false}
+		return permissionDenied
 	case r.Denied:
-		return code{8, "resource_exhausted", http.StatusTooManyRequests, true}
+		return resourceExhausted
 	case r.Status == http.StatusUnauthorized:
-		return code{16, "unauthenticated", http.StatusUnauthorized, false}
+		return unauthenticated
 	case r.Status == http.StatusBadRequest:
-		return code{3, "invalid_argument", http.StatusBadRequest, false}
+		return invalidArgument
 	case r.Status == http.StatusServiceUnavailable:
-		return code{14, "unavailable", http.StatusServiceUnavailable, true}
+		return unavailable
 	default:
-		return code{13, "internal", http.StatusInternalServerError, false}
+		return internal
 	}
 }
 
@@ -109,21 +134,21 @@ func (r *Refusal) code() code {
 // wait from Retry-After, which is set already.
 func (p Protocol) Refuse(w http.ResponseWriter, r *http.Request, why *Refusal) {
 	h, code, wait := w.Header(), why.code(), int64(0)
-	if code.waits {
+	if code.waits() {
 		wait, _ = strconv.ParseInt(h.Get("Retry-After"), 10, 64) // 0: waiting does not help
 	}
 	switch p {
 	case grpc:
-		h.Set("Content-Type", mediaType(r))
+		h.Set("Content-Type", mediaType(r.Header))
 		describeGRPC(h, code, why.Title, wait)
 		w.WriteHeader(http.StatusOK)
 	case connectStream:
-		h.Set("Content-Type", mediaType(r))
+		h.Set("Content-Type", mediaType(r.Header))
 		w.WriteHeader(http.StatusOK)
 		_, _ = w.Write(lastMessage(connectError(code, why.Title, wait))) // a client that has hung up needs no answer
 	case connectUnary:
 		h.Set("Content-Type", "application/json")
-		w.WriteHeader(code.status)
+		w.WriteHeader(codes[code].status)
 		_, _ = w.Write(connectError(code, why.Title, wait))
 	}
 }
@@ -131,25 +156,25 @@ func (p Protocol) Refuse(w http.ResponseWriter, r *http.Request, why *Refusal) {
 // describeGRPC sets the status of a trailers-only response. Retry policies of gRPC
 // obey grpc-retry-pushback-ms (gRFC A6), and do not read RetryInfo.
 func describeGRPC(h http.Header, code code, message string, wait int64) {
-	h.Set("Grpc-Status", strconv.Itoa(int(code.number)))
+	h.Set("Grpc-Status", strconv.Itoa(int(code)))
 	h.Set("Grpc-Message", message)
 	switch {
 	case wait > 0:
-		status := binary.AppendUvarint([]byte{1 << 3}, uint64(code.number)) // google.rpc.Status.code
+		status := binary.AppendUvarint([]byte{1 << 3}, uint64(code)) // google.rpc.Status.code
 		status = appendBytes(status, 2, []byte(message))
 		detail := appendBytes(nil, 1, []byte("type.googleapis.com/google.rpc.RetryInfo")) // google.protobuf.Any
 		detail = appendBytes(detail, 2, retryInfo(wait))
 		status = appendBytes(status, 3, detail)
 		h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(status))
 		h.Set("Grpc-Retry-Pushback-Ms", strconv.FormatInt(wait*1000, 10))
-	case code.waits:
+	case code.waits():
 		h.Set("Grpc-Retry-Pushback-Ms", "-1") // do not retry
 	}
 }
 
 // connectError returns a Connect error as JSON.
 func connectError(code code, message string, wait int64) []byte {
-	body := []byte(`{"code":"` + code.name + `","message":"` + message + `"`)
+	body := []byte(`{"code":"` + codes[code].name + `","message":"` + message + `"`)
 	if wait > 0 {
 		body = append(body, `,"details":[{"type":"google.rpc.RetryInfo","value":"`...)
 		body = base64.RawStdEncoding.AppendEncode(body, retryInfo(wait))
@@ -160,9 +185,8 @@ func connectError(code code, message string, wait int64) []byte {
 
 // lastMessage returns an error as the last message of a Connect stream.
 func lastMessage(connectError []byte) []byte {
-	const endStream = 1 << 1 // flag of the envelope
 	message := slices.Concat([]byte(`{"error":`), connectError, []byte("}"))
-	envelope := binary.BigEndian.AppendUint32([]byte{endStream}, uint32(len(message)))
+	envelope := binary.BigEndian.AppendUint32([]byte{flagEndStream}, uint32(len(message)))
 	return append(envelope, message...)
 }
 

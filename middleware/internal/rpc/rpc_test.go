@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 		}
 		w = httptest.NewRecorder()
 		connectUnary.Refuse(w, r, &tt.why)
-		if want := tt.why.code(); w.Code != want.status || !strings.Contains(w.Body.String(), `"code":"`+want.name+`"`) {
+		if want := codes[tt.why.code()]; w.Code != want.status || !strings.Contains(w.Body.String(), `"code":"`+want.name+`"`) {
 			t.Errorf("%s: Connect got %d %s, want %d and %s", name, w.Code, w.Body, want.status, want.name)
 		}
 	}

@@ -14,6 +14,7 @@
 //
 //	The answer comes from                                ChargeIf sees      Charged
 //	the handler, or a middleware inside                  its status         from 400 up
+//	the handler of an RPC: its code, by package rpc      its HTTP status    from 400 up
 //	an inner Middleware that refuses                     429, 401, ...      yes
 //	net/http, for a handler that wrote nothing           200                no
 //	the handler, which panics afterwards                 its status         from 400 up
@@ -30,6 +31,7 @@
 package settle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,18 +57,20 @@ func endingOf(s *statusWriter, r *http.Request, panicked bool) (e ending) {
 	if s == nil {
 		return e
 	}
-	e.Writer = s.ResponseWriter
+	e.Writer, e.Written, e.status = s.ResponseWriter, s.status != 0, s.final()
 	switch {
-	case s.status != 0:
-		e.status, e.Written = s.status, true
+	case e.status != 0:
 	case panicked:
 		e.status = http.StatusInternalServerError
 	case errors.Is(r.Context().Err(), context.DeadlineExceeded):
 		e.status = http.StatusGatewayTimeout // a timeout middleware outside answers so
 	case r.Context().Err() != nil:
 		e.status = statusClosedRequest
+	case e.Written:
+		e.status = http.StatusInternalServerError // an RPC without a code that can be read is UNKNOWN
 	default:
-		e.status, e.Silent = http.StatusOK, true // net/http's answer if a handler writes nothing
+		s.note(http.StatusOK) // net/http's answer if a handler writes nothing
+		e.status, e.Silent = cmp.Or(s.final(), http.StatusInternalServerError), true
 	}
 	return e
 }

@@ -30,7 +30,7 @@ const (
 // goroutines end when no settlement waits. It is safe for concurrent use.
 type Settler struct {
 	Limiter algorithms.Limiter
-	AtOnce  bool // for a Memory: settling takes less time than starting a goroutine
+	AtOnce  bool // for a Memory: the work takes less time than starting a goroutine
 
 	// InForce returns the limit that is in force now for a check of an earlier
 	// request. Done receives each settlement of a policy that was made, and each that failed. It does not receive
@@ -60,24 +60,27 @@ type settlement struct {
 	since  time.Time
 }
 
-// Settle makes settlements of a policy soon, and reports false if too many are
-// waiting.
+// Settle makes settlements of a policy, as Soon does.
 func (s *Settler) Settle(policy string, checks ...algorithms.Check) bool {
-	do := func(ctx context.Context) error {
+	return s.Soon(policy, false, func(ctx context.Context) error {
 		if err := s.Limiter.Allow(ctx, checks); err != nil {
 			return err
 		}
 		return madeAll(checks)
-	}
+	})
+}
+
+// Soon does work at once if AtOnce says so, and otherwise as Later does.
+func (s *Settler) Soon(policy string, denial bool, do func(context.Context) error) bool {
 	if s.AtOnce {
 		s.report(settlement{policy: policy, since: time.Now()}, do(context.Background()))
 		return true
 	}
-	return s.Later(policy, false, do)
+	return s.Later(policy, denial, do)
 }
 
-// Later does work soon, and reports false if too much is waiting. denial says that
-// the work counts a denial.
+// Later does work soon, on another goroutine, and reports false if too much is waiting.
+// denial says that the work counts a denial.
 func (s *Settler) Later(policy string, denial bool, do func(context.Context) error) bool {
 	if s.add(settlement{policy: policy, denial: denial, do: do, since: time.Now()}) {
 		return true

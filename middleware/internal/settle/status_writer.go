@@ -6,12 +6,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/penstock-go/penstock/middleware/internal/rpc"
 )
 
 // A statusWriter passes a response on and notes its status.
 type statusWriter struct {
 	http.ResponseWriter
-	status int // 0 until there is one
+	status int         // 0 until there is one
+	ending *rpc.Ending // nil: the response is of no RPC, or its status says all
 }
 
 // watchStatus returns a writer that notes the status. It is a Flusher, a
@@ -94,6 +97,9 @@ func (s *statusWriter) WriteHeader(status int) {
 
 func (s *statusWriter) Write(p []byte) (int, error) {
 	s.note(http.StatusOK)
+	if s.ending != nil {
+		_, _ = s.ending.Write(p) // never fails
+	}
 	return s.ResponseWriter.Write(p)
 }
 
@@ -111,9 +117,21 @@ func (s *statusWriter) FlushError() error {
 func (s *statusWriter) Unwrap() http.ResponseWriter { return statusHijacker{s} }
 
 func (s *statusWriter) note(status int) {
-	if s.status == 0 {
-		s.status = status
+	if s.status != 0 {
+		return
 	}
+	if s.status = status; status == http.StatusOK {
+		s.ending = rpc.EndingOf(s.Header())
+	}
+}
+
+// final returns the status of the response: of an RPC, the status that its code maps to. It is 0 if nothing was
+// written, or the RPC has not said how it ended.
+func (s *statusWriter) final() int {
+	if s.ending != nil {
+		return s.ending.Status()
+	}
+	return s.status
 }
 
 type statusFlusher struct{ *statusWriter }
@@ -138,9 +156,16 @@ func (s statusHijacker) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 type statusReader struct{ *statusWriter }
 
 func (s statusReader) ReadFrom(r io.Reader) (int64, error) {
+	ending := s.ending
+	if s.status == 0 {
+		ending = rpc.EndingOf(s.Header())
+	}
+	if ending != nil && ending.ReadsBody() {
+		r = io.TeeReader(r, ending)
+	}
 	n, err := s.ResponseWriter.(io.ReaderFrom).ReadFrom(r)
-	if n > 0 { // otherwise the response has not begun
-		s.note(http.StatusOK)
+	if n > 0 && s.status == 0 { // otherwise the response has not begun
+		s.status, s.ending = http.StatusOK, ending
 	}
 	return n, err
 }
