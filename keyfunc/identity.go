@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 // Identity is an account and its plan. The zero Identity is no account.
@@ -92,7 +94,7 @@ func (q *Request) finding(by *identifier, value string) *finding {
 // verified and stored in the context. f is called once per Request. False means
 // [ErrMissing]; true with an empty ID is a programming error.
 func User(f func(context.Context) (Identity, bool)) Key {
-	info := Info{Kinds: []string{"usr"}, Identity: true}
+	info := Info{Kinds: []string{keyaccess.User}, Identity: true}
 	if f == nil {
 		return newKey(nil, info, misconfigurationf("User: the function is nil"))
 	}

@@ -5,6 +5,7 @@ package ratelimit
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -24,6 +25,11 @@ func (q *request) check() {
 		// If the client hangs up, the limiter still answers. Otherwise the
 		// units would stay charged, and no request could return them.
 		ctx = context.WithoutCancel(ctx)
+	}
+	if !q.m.lends.limiter { // it may keep keys
+		for i := range q.checks {
+			q.checks[i].Key = strings.Clone(q.checks[i].Key)
+		}
 	}
 	q.err = q.m.limiter.Allow(ctx, q.checks)
 	if q.m.dialect&headers.XRateLimit != 0 {

@@ -141,7 +141,7 @@ func ExampleFromContext() {
 // Denied answers in a service's own format. The middleware has set the fields; Denied sets the status.
 func ExampleOptions_denied() {
 	limiter := algorithms.NewMemory(nil)
-	opts := &ratelimit.Options{Denied: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {
+	opts := &ratelimit.Options{Refused: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(v.Status)
 		_ = json.NewEncoder(w).Encode(map[string]any{"error": http.StatusText(v.Status)})

@@ -30,7 +30,7 @@ func validateExempt(prefixes []netip.Prefix, clientIP keyfunc.Key) error {
 			refuse(p, fmt.Sprintf("has bits behind its mask: write %q", p.Masked()))
 		default:
 			r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: http.Header{}, RemoteAddr: netip.AddrPortFrom(p.Addr(), 1).String()}
-			if key, err := clientIP.Of(r); err == nil && !covers(p, key) {
+			if key, _, err := clientIP.Append(nil, &keyfunc.Request{Request: r}); err == nil && !covers(p, string(key)) {
 				refuse(p, fmt.Sprintf("is never matched: ClientIP makes its addresses %q", key))
 			}
 		}

@@ -40,16 +40,13 @@ func (q *request) identifyGuess(p *policy, wait time.Duration) {
 	q.keys = keys
 	a := q.newPart(p, 0)
 	a.denied = wait
-	asked := q.m.overrides == nil || q.rule(a, "")
+	asked := q.choose(a, "")
 	switch {
 	case q.banned:
 		q.unknown = nil
 	case wait > 0 && (!asked || a.shadow):
 		q.lift(a)
 	case asked:
-		if !a.dynamic {
-			a.set(p.base)
-		}
 		q.add(a)
 	}
 }

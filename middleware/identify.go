@@ -62,8 +62,7 @@ func (q *request) identifyAll(guessed time.Duration) {
 			return
 		}
 		q.keys = keys
-		if a := q.newPart(p, start); (q.m.overrides == nil || q.rule(a, tier)) && met == nil {
-			q.choose(a, tier)
+		if a := q.newPart(p, start); q.choose(a, tier) && met == nil {
 			if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)
 			}

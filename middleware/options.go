@@ -30,10 +30,10 @@ type Options struct {
 	// Overrides, if not nil, change limits while the service runs. The middleware logs and ignores an invalid limit.
 	Overrides Overrides
 
-	// Denied answers every refused request, also gRPC's, and must write the verdict's Status. The limit fields,
-	// Retry-After, WWW-Authenticate and Cache-Control: no-store are set before. nil means a short
-	// application/problem+json.
-	Denied func(http.ResponseWriter, *http.Request, Verdict)
+	// Refused answers every refused request, also gRPC's: 429 and 403, but also 400, 401, 500 and 503. It writes the
+	// verdict's Status and a body, or calls [Refuse], the default. The limit fields, Retry-After, WWW-Authenticate and
+	// Cache-Control: no-store are set before.
+	Refused func(http.ResponseWriter, *http.Request, Verdict)
 
 	// Observers receive every event, in order.
 	Observers []Observer

@@ -34,9 +34,10 @@ type Policy struct {
 	// tier has Limit, and is a finding.
 	Tiers map[string]algorithms.Limit
 
-	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row, or false. The middleware logs
-	// and ignores an invalid limit. Authenticate first, and use [keyfunc.User].
-	LimitOf func(*http.Request) (algorithms.Limit, bool)
+	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row. The zero Limit means that the
+	// request brings none. The middleware logs an error, such as a database's, or an invalid limit, and Tiers or Limit
+	// holds. Authenticate first, and use [keyfunc.User].
+	LimitOf func(*http.Request) (algorithms.Limit, error)
 
 	// Cost returns the cost of a request in units of the limit; nil means 1. A cost above the burst is denied for ever,
 	// so clamp numbers that clients send. For a cost in the body, let a middleware outside read the body, restore it, and
@@ -190,11 +191,6 @@ func (p *Policy) validateLimit(l algorithms.Limit) error {
 	default:
 		return nil
 	}
-}
-
-// replaceable reports why New would refuse a limit in place of the policy's.
-func (p *Policy) replaceable(l algorithms.Limit) error {
-	return errors.Join(l.Validate(), p.validateLimit(l))
 }
 
 // validateConcurrent reports the misconfigurations of a policy with a concurrent

@@ -1,7 +1,9 @@
-// Package access gives packages for operators two parts of a ratelimit.Middleware
+// Package access gives packages for operators the parts of a ratelimit.Middleware
 // that users do not need. Package ratelimit sets these functions, so a caller must
 // import it. A function panics on an argument of another type.
 package access
+
+import "github.com/penstock-go/penstock/algorithms"
 
 var (
 	// ClientIP returns the keyfunc.Key that finds the addresses of clients.
@@ -10,4 +12,8 @@ var (
 	// Routes returns the routes that keys of a policy have had, as their parts rt=...
 	// It may lack a route that few requests had.
 	Routes func(middleware any, policy string) []string
+
+	// Replaceable returns why requests would ignore a limit of an override, nil if they
+	// would not. The policy exists.
+	Replaceable func(middleware any, policy string, l algorithms.Limit) error
 )

@@ -1,0 +1,165 @@
+// What is in force for a policy. Requests, settlements, the console, metrics and the status page all ask policy.inForce.
+
+package ratelimit
+
+import (
+	"errors"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// An InForce says which limit and which mode hold for a policy, and why.
+type InForce struct {
+	// Limit holds, but counts no request in ModeOff and ModeBanned.
+	Limit algorithms.Limit
+
+	// From is where Limit comes from: "override", "limit_of", "tier" or "default".
+	From string
+
+	// Mode is ModeShadow also because of Policy.Shadow, unless an override says ModeOff.
+	Mode Mode
+
+	// Override is the override in force; nil means none.
+	Override *Override
+
+	// Ignored says why Limit is not the override's, or not that of LimitOf; nil if it
+	// is, or if there is none.
+	Ignored error
+}
+
+// InForce returns what holds now for a key of a policy, or for [Everyone]; false if there is no such policy. tier is the
+// tier of the key's identity, and own the result of Policy.LimitOf; both may be zero.
+func (m *Middleware) InForce(policy, key, tier string, own algorithms.Limit) (f InForce, found bool) {
+	c := m.config.Load()
+	p := c.policy(policy)
+	if p == nil {
+		return f, false
+	}
+	if o, ok := m.find(policy, key); ok {
+		f.Override = &o
+	}
+	in := p.inForce(c.kinds, f.Override, &own, tier)
+	f.Limit, f.From, f.Mode, f.Ignored = *in.limit, origins[in.from], in.mode, in.ignored
+	return f, true
+}
+
+// An origin is where a limit comes from. Later ones come first.
+type origin uint8
+
+const (
+	fromDefault origin = iota
+	fromTier
+	fromLimitOf
+	fromOverride
+)
+
+var origins = [...]string{fromDefault: "default", fromTier: "tier", fromLimitOf: "limit_of", fromOverride: "override"}
+
+// inForce is an InForce for requests.
+type inForce struct {
+	limit       *algorithms.Limit
+	configured  *limit // nil: the limit is an override's, or that of LimitOf
+	from        origin
+	mode        Mode
+	tier        string // "": Policy.Tiers lacks the identity's
+	unknownTier bool   // and so Policy.Limit holds
+	ignored     error
+}
+
+// inForce is pure. kinds are those of the other limits of the decision, o is the override in force, or nil, and own is
+// what LimitOf returned: nil and the zero Limit mean that it has none.
+func (p *policy) inForce(kinds limitKinds, o *Override, own *algorithms.Limit, tier string) (f inForce) {
+	f.mode = p.mode(o)
+	l, known := p.tiers[tier]
+	if known {
+		f.tier = tier
+	}
+	if o != nil && o.Limit != (algorithms.Limit{}) && f.mode != ModeOff && f.mode != ModeBanned {
+		if f.ignored = p.replaceable(kinds, o.Limit); f.ignored == nil {
+			f.limit, f.from = &o.Limit, fromOverride
+			return f
+		}
+	}
+	if own != nil && p.LimitOf != nil && *own != (algorithms.Limit{}) {
+		if err := p.replaceable(kinds, *own); err != nil {
+			f.ignored = err
+		} else {
+			f.limit, f.from = own, fromLimitOf
+			return f
+		}
+	}
+	if known {
+		f.from = fromTier
+	} else {
+		l, f.unknownTier = p.base, tier != "" && len(p.tiers) > 0
+	}
+	f.limit, f.configured = &l.Limit, l
+	return f
+}
+
+// mode returns how the policy applies under an override, or nil.
+func (p *policy) mode(o *Override) Mode {
+	switch {
+	case o != nil && o.Mode == ModeOff:
+		return ModeOff
+	case p.Shadow: // it denies nothing, so it bans no key
+		return ModeShadow
+	case o != nil && (o.Mode == ModeShadow || o.Mode == ModeBanned):
+		return o.Mode
+	default:
+		return ""
+	}
+}
+
+// replaceable reports why a limit must not replace the policy's, among limits of these kinds.
+func (p *policy) replaceable(kinds limitKinds, l algorithms.Limit) error {
+	kinds.add(l)
+	return errors.Join(kinds.validate(), l.Validate(), p.validateLimit(l))
+}
+
+// choose sets what is in force for the part of a key, and reports whether the limiter must be asked about it. A ban
+// replaces all other parts.
+func (q *request) choose(a *part, tier string) bool {
+	p := a.policy
+	var o *Override
+	if q.m.overrides != nil {
+		if found, ok := q.m.find(p.Name, q.key(a)); ok {
+			o, a.override = &found, true
+		}
+	}
+	f := p.inForce(q.kinds, o, nil, tier)
+	switch {
+	case f.mode == ModeOff, q.banned && f.mode != ModeBanned:
+		return false
+	case f.ignored != nil:
+		q.m.log.Warn("invalid limit of an override", p.Name, f.ignored)
+	}
+	if p.LimitOf != nil && f.from != fromOverride && q.unknown == nil { // a guess brings no limit
+		own, err := p.LimitOf(q.http.Request)
+		if err != nil {
+			q.m.log.Warn("failure of LimitOf", p.Name, err)
+		} else if f = p.inForce(q.kinds, o, &own, tier); f.from != fromLimitOf && own != (algorithms.Limit{}) {
+			q.m.log.Warn("invalid limit of LimitOf", p.Name, f.ignored)
+		}
+	}
+	if f.mode == ModeBanned {
+		q.ban(a, &f, o.Until)
+		return false
+	}
+	if f.configured == nil {
+		q.kinds.add(*f.limit)
+	}
+	a.set(&f)
+	return true
+}
+
+// set gives a part what is in force.
+func (a *part) set(f *inForce) {
+	a.limit = *f.limit // alone: an assignment of several values would copy it twice
+	a.configured, a.limitOf, a.shadow, a.tier, a.unknownTier = f.configured, f.from == fromLimitOf, f.mode == ModeShadow, f.tier, f.unknownTier
+	if f.configured != nil {
+		a.concurrent = f.configured.concurrent
+	} else {
+		a.concurrent = f.limit.Algorithm().Concurrent()
+	}
+}
