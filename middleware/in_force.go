@@ -38,8 +38,8 @@ func (m *Middleware) InForce(policy, key, tier string, own algorithms.Limit) (f 
 	if o, ok := m.find(policy, key); ok {
 		f.Override = &o
 	}
-	in := p.inForce(c.kinds, f.Override, &own, tier)
-	f.Limit, f.From, f.Mode, f.Ignored = *in.limit, origins[in.from], in.mode, in.ignored
+	l, why, ignored := p.inForce(c.kinds, f.Override, &own, tier)
+	f.Limit, f.From, f.Mode, f.Ignored = *l, origins[why.from], why.mode, ignored
 	return f, true
 }
 
@@ -55,46 +55,46 @@ const (
 
 var origins = [...]string{fromDefault: "default", fromTier: "tier", fromLimitOf: "limit_of", fromOverride: "override"}
 
-// inForce is an InForce for requests.
-type inForce struct {
-	limit       *algorithms.Limit
+// A reason says where the limit in force comes from, and how the policy applies.
+type reason struct {
 	configured  *limit // nil: the limit is an override's, or that of LimitOf
 	from        origin
 	mode        Mode
 	tier        string // "": Policy.Tiers lacks the identity's
 	unknownTier bool   // and so Policy.Limit holds
-	ignored     error
 }
 
 // inForce is pure. kinds are those of the other limits of the decision, o is the override in force, or nil, and own is
-// what LimitOf returned: nil and the zero Limit mean that it has none.
-func (p *policy) inForce(kinds limitKinds, o *Override, own *algorithms.Limit, tier string) (f inForce) {
-	f.mode = p.mode(o)
-	l, known := p.tiers[tier]
+// what LimitOf returned: nil and the zero Limit mean that it has none. ignored says why a limit of these does not hold.
+//
+// The limit is a result of its own, so that an override and own may stay on the caller's stack.
+func (p *policy) inForce(kinds limitKinds, o *Override, own *algorithms.Limit, tier string) (l *algorithms.Limit, why reason, ignored error) {
+	why.mode = p.mode(o)
+	configured, known := p.tiers[tier]
 	if known {
-		f.tier = tier
+		why.tier = tier
 	}
-	if o != nil && o.Limit != (algorithms.Limit{}) && f.mode != ModeOff && f.mode != ModeBanned {
-		if f.ignored = p.replaceable(kinds, o.Limit); f.ignored == nil {
-			f.limit, f.from = &o.Limit, fromOverride
-			return f
+	if o != nil && o.Limit != (algorithms.Limit{}) && why.mode != ModeOff && why.mode != ModeBanned {
+		if ignored = p.replaceable(kinds, o.Limit); ignored == nil {
+			why.from = fromOverride
+			return &o.Limit, why, nil
 		}
 	}
 	if own != nil && p.LimitOf != nil && *own != (algorithms.Limit{}) {
-		if err := p.replaceable(kinds, *own); err != nil {
-			f.ignored = err
-		} else {
-			f.limit, f.from = own, fromLimitOf
-			return f
+		err := p.replaceable(kinds, *own)
+		if err == nil {
+			why.from = fromLimitOf
+			return own, why, ignored
 		}
+		ignored = err
 	}
 	if known {
-		f.from = fromTier
+		why.from = fromTier
 	} else {
-		l, f.unknownTier = p.base, tier != "" && len(p.tiers) > 0
+		configured, why.unknownTier = p.base, tier != "" && len(p.tiers) > 0
 	}
-	f.limit, f.configured = &l.Limit, l
-	return f
+	why.configured = configured
+	return &configured.Limit, why, ignored
 }
 
 // mode returns how the policy applies under an override, or nil.
@@ -127,39 +127,42 @@ func (q *request) choose(a *part, tier string) bool {
 			o, a.override = &found, true
 		}
 	}
-	f := p.inForce(q.kinds, o, nil, tier)
+	l, why, ignored := p.inForce(q.kinds, o, nil, tier)
 	switch {
-	case f.mode == ModeOff, q.banned && f.mode != ModeBanned:
+	case why.mode == ModeOff, q.banned && why.mode != ModeBanned:
 		return false
-	case f.ignored != nil:
-		q.m.log.Warn("invalid limit of an override", p.Name, f.ignored)
+	case ignored != nil:
+		q.m.log.Warn("invalid limit of an override", p.Name, ignored)
 	}
-	if p.LimitOf != nil && f.from != fromOverride && q.unknown == nil { // a guess brings no limit
+	if p.LimitOf != nil && why.from != fromOverride && q.unknown == nil { // a guess brings no limit
 		own, err := p.LimitOf(q.http.Request)
-		if err != nil {
+		switch {
+		case err == nil:
+			if l, why, ignored = p.inForce(q.kinds, o, &own, tier); why.from != fromLimitOf && own != (algorithms.Limit{}) {
+				q.m.log.Warn("invalid limit of LimitOf", p.Name, ignored)
+			}
+		case q.http.Context().Err() == nil: // a hang-up is no failure
 			q.m.log.Warn("failure of LimitOf", p.Name, err)
-		} else if f = p.inForce(q.kinds, o, &own, tier); f.from != fromLimitOf && own != (algorithms.Limit{}) {
-			q.m.log.Warn("invalid limit of LimitOf", p.Name, f.ignored)
 		}
 	}
-	if f.mode == ModeBanned {
-		q.ban(a, &f, o.Until)
+	if why.mode == ModeBanned {
+		q.ban(a, l, &why, o.Until)
 		return false
 	}
-	if f.configured == nil {
-		q.kinds.add(*f.limit)
+	if why.configured == nil {
+		q.kinds.add(*l)
 	}
-	a.set(&f)
+	a.set(l, &why)
 	return true
 }
 
 // set gives a part what is in force.
-func (a *part) set(f *inForce) {
-	a.limit = *f.limit // alone: an assignment of several values would copy it twice
-	a.configured, a.limitOf, a.shadow, a.tier, a.unknownTier = f.configured, f.from == fromLimitOf, f.mode == ModeShadow, f.tier, f.unknownTier
-	if f.configured != nil {
-		a.concurrent = f.configured.concurrent
+func (a *part) set(l *algorithms.Limit, why *reason) {
+	a.limit = *l // alone: an assignment of several values would copy it twice
+	a.configured, a.limitOf, a.shadow, a.tier, a.unknownTier = why.configured, why.from == fromLimitOf, why.mode == ModeShadow, why.tier, why.unknownTier
+	if why.configured != nil {
+		a.concurrent = why.configured.concurrent
 	} else {
-		a.concurrent = f.limit.Algorithm().Concurrent()
+		a.concurrent = l.Algorithm().Concurrent()
 	}
 }

@@ -62,12 +62,12 @@ func (m *Middleware) find(policy, key string) (o Override, found bool) {
 }
 
 // ban adds the part of a key that an override bans.
-func (q *request) ban(a *part, f *inForce, until time.Time) {
+func (q *request) ban(a *part, l *algorithms.Limit, why *reason, until time.Time) {
 	if !q.banned { // the part takes the place of all others
 		first := &append(q.parts[:0], *a)[0]
 		q.banned, q.parts, a = true, q.parts[:0], first
 	}
-	a.set(f)
+	a.set(l, why)
 	a.banned, a.denied = true, algorithms.Never
 	if !until.IsZero() {
 		a.denied = max(time.Microsecond, time.Until(until))

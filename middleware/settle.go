@@ -80,5 +80,6 @@ func (m *Middleware) inForce(policy, tier string, c *algorithms.Check) algorithm
 		return c.Limit
 	}
 	o, _ := m.find(p.Name, c.Key) // without one, the zero Override says the same
-	return *p.inForce(now.kinds, &o, &c.Limit, tier).limit
+	l, _, _ := p.inForce(now.kinds, &o, &c.Limit, tier)
+	return *l
 }
