@@ -24,7 +24,7 @@ func (q *request) after() {
 	}
 	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
 		q.countDenials()
-		if !q.handled || q.m.refused != nil || len(q.m.observers) > 0 { // else nobody sees the keys
+		if !q.handled || q.m.refused != nil || len(q.m.observers) > 0 { // else no function of the service sees them
 			q.showKeys()
 		}
 	}

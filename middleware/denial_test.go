@@ -157,8 +157,8 @@ func TestRefusalsAreProblems(t *testing.T) {
 	}
 }
 
-// TestDenied: a handler of one's own sees the verdict, and the fields are there already.
-func TestDenied(t *testing.T) {
+// TestRefused: a handler of one's own sees the verdict, and the fields are there already.
+func TestRefused(t *testing.T) {
 	var seen []ratelimit.Verdict
 	served := new(counter)
 	o := &ratelimit.Options{Refused: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {

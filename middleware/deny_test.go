@@ -74,7 +74,7 @@ func waysToBeRefused(t *testing.T, o ratelimit.Options) map[string]refusing {
 	}
 }
 
-// TestDenyIsHandler: the answers of Deny and Handler are equal, byte for byte, in every dialect, and also by Denied.
+// TestDenyIsHandler: the answers of Deny and Handler are equal, byte for byte, in every dialect, and also by Refused.
 func TestDenyIsHandler(t *testing.T) {
 	own := func(w http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) {
 		w.WriteHeader(v.Status)

@@ -22,8 +22,8 @@ type InForce struct {
 	// Override is the override in force; nil means none.
 	Override *Override
 
-	// Ignored says why Limit is not the override's, or not that of LimitOf; nil if it
-	// is, or if there is none.
+	// Ignored says why a limit of the override, or of LimitOf, does not hold; nil if no
+	// limit was refused.
 	Ignored error
 }
 
@@ -57,7 +57,7 @@ var origins = [...]string{fromDefault: "default", fromTier: "tier", fromLimitOf:
 
 // A reason says where the limit in force comes from, and how the policy applies.
 type reason struct {
-	configured  *limit // nil: the limit is an override's, or that of LimitOf
+	configured  *limit // nil: an override or LimitOf has the limit
 	from        origin
 	mode        Mode
 	tier        string // "": Policy.Tiers lacks the identity's

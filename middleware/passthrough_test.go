@@ -176,7 +176,7 @@ func TestPanicPropagates(t *testing.T) {
 	}
 	a, b := byIP("a", hourly), byIP("b", hourly)
 	b.Skip = bad
-	o := &ratelimit.Options{Refused: func(http.ResponseWriter, *http.Request, ratelimit.Verdict) { panic("in Denied") }}
+	o := &ratelimit.Options{Refused: func(http.ResponseWriter, *http.Request, ratelimit.Verdict) { panic("in Refused") }}
 	memory := newStill(t)
 	h := newMiddleware(t, memory, o, a, b).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/abort" {

@@ -123,8 +123,8 @@ func (r *Reservations) later(one *reservation, op algorithms.Op, units int64) bo
 	return r.settler.Settle(one.policy.Name, c)
 }
 
-// inForce returns the limit that is in force now if it can make the settlement, otherwise the one that the units were
-// taken from: they can only return to that state, and some algorithms cannot force units.
+// inForce returns the limit that is in force now if it can make the settlement, otherwise the limit that the units
+// were taken from: they can only return to its state, and some algorithms cannot force units.
 func (r *Reservations) inForce(one *reservation, op algorithms.Op) algorithms.Limit {
 	l := r.settler.InForce(one.policy.Name, one.tier, &one.check)
 	a := l.Algorithm()
