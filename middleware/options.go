@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/exempt"
 )
 
 // Options tune a [Middleware]. The zero value of each field is a default.
@@ -64,8 +66,29 @@ func (m *Middleware) validate() error {
 	}
 	errs = append(errs, lines("ratelimit: Headers", m.dialect.Validate())...)
 	errs = append(errs, lines("ratelimit: ClientIP", err)...)
-	errs = append(errs, validateExempt(m.exempt, m.clientIP))
+	errs = append(errs, exempt.Validate(m.exempt, m.keyOf))
 	return errors.Join(errs...)
+}
+
+// keyOf returns the key of a client that connects from an address without a proxy.
+func (m *Middleware) keyOf(a netip.Addr) (string, bool) {
+	r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: http.Header{}, RemoteAddr: netip.AddrPortFrom(a, 1).String()}
+	key := m.address(r)
+	return key, key != ""
+}
+
+// exempt reports whether the client of the request is exempt. A client whose address
+// cannot be found is not.
+func (q *request) exempt() bool {
+	start := len(q.keys)
+	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
+	if err != nil {
+		return false
+	}
+	q.keys = keys
+	key := q.text(start, len(keys))
+	q.keys = keys[:start]
+	return exempt.Contains(q.m.exempt, key)
 }
 
 // lines returns the errors that err joins, each with the prefix, so that each

@@ -179,29 +179,21 @@ func (p *Policy) validateSettling() error {
 	return errors.Join(errs...)
 }
 
-// validateLimit reports why the policy cannot have a valid limit.
+// validateLimit reports why the policy cannot have a limit. validate reports what is wrong with every limit.
 func (p *Policy) validateLimit(l algorithms.Limit) error {
-	switch {
-	case l.Validate() != nil:
-		return nil // reported by validate
-	case l.Algorithm().Concurrent():
-		return p.validateConcurrent(l)
-	case l.Algorithm() == leakyBucket && p.ChargeIf != nil:
-		return errors.New("a leaky-bucket limit and ChargeIf cannot be combined: the requests behind one have been promised their turns")
-	default:
+	var errs []error
+	concurrent := l.Algorithm().Concurrent()
+	if l.Validate() != nil {
 		return nil
 	}
-}
-
-// validateConcurrent reports the misconfigurations of a policy with a concurrent
-// limit.
-func (p *Policy) validateConcurrent(l algorithms.Limit) error {
-	var errs []error
-	if l.Window() < settle.MinHold {
+	if concurrent && l.Window() < settle.MinHold {
 		errs = append(errs, fmt.Errorf("a concurrent limit's hold time is %v: want at least %v", l.Window(), settle.MinHold))
 	}
-	if p.ChargeIf != nil {
+	if concurrent && p.ChargeIf != nil {
 		errs = append(errs, errors.New("a concurrent limit and ChargeIf cannot be combined: the units come back when the handler returns"))
+	}
+	if l.Algorithm() == leakyBucket && p.ChargeIf != nil {
+		errs = append(errs, errors.New("a leaky-bucket limit and ChargeIf cannot be combined: the requests behind one have been promised their turns"))
 	}
 	return errors.Join(errs...)
 }

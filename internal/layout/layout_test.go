@@ -46,7 +46,7 @@ type importRule struct {
 
 // parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
 var parts = func() (all []string) {
-	for _, name := range []string{"access", "ban", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
+	for _, name := range []string{"access", "ban", "exempt", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
 		all = append(all, "middleware/internal/"+name)
 	}
 	return all
