@@ -122,8 +122,8 @@ func (p *policy) replaceable(kinds limitKinds, l algorithms.Limit) error {
 func (q *request) choose(a *part, tier string) bool {
 	p := a.policy
 	var o *Override
-	if q.m.overrides != nil {
-		if found, ok := q.m.find(p.Name, q.key(a)); ok {
+	if q.m.overrides != nil { // without find, which would copy the override
+		if found, ok := q.m.overrides.Find(p.Name, q.m.lendable(q.key(a))); ok {
 			o, a.override = &found, true
 		}
 	}

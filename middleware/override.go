@@ -50,15 +50,20 @@ const (
 	ModeBanned Mode = "banned"
 )
 
-// find returns the override in force for a key, whose bytes may be the request's. A foreign table may keep the key.
+// find returns the override in force for a key.
 func (m *Middleware) find(policy, key string) (o Override, found bool) {
 	if m.overrides == nil {
 		return o, false
 	}
-	if !m.lends.overrides {
-		key = strings.Clone(key)
+	return m.overrides.Find(policy, m.lendable(key))
+}
+
+// lendable returns a key for the table of overrides: a foreign one may keep it, so the bytes must not be the request's.
+func (m *Middleware) lendable(key string) string {
+	if m.lends.overrides {
+		return key
 	}
-	return m.overrides.Find(policy, key)
+	return strings.Clone(key)
 }
 
 // ban adds the part of a key that an override bans.
