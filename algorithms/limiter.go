@@ -14,7 +14,9 @@ import (
 // A Limiter decides. It is safe for concurrent use.
 type Limiter interface {
 	// Allow answers checks in place, at most 1 000. It charges every Take, or
-	// none.
+	// none. It does not touch or keep checks, or the bytes of their strings, after
+	// it returns: clone what you keep. Package ratelimit gives a Limiter of another
+	// module strings of its own.
 	//
 	// An error means that there is no decision; it never means "denied". If it
 	// wraps [ErrInvalid], nothing was charged; otherwise something may have been.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"strings"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 const maxAPIKey = 4096 // bytes
@@ -42,7 +44,7 @@ func APIKey(header string, lookup func(ctx context.Context, key string) (Identit
 			return nil, "", err
 		}
 		return account.append(dst, q, key)
-	}, Info{Kinds: []string{"usr"}, Challenges: []string{read.challenge()}, Identity: true}, misconfigurations...)
+	}, Info{Kinds: []string{keyaccess.User}, Challenges: []string{read.challenge()}, Identity: true, Unknown: true}, misconfigurations...)
 }
 
 // An apiKeyReader finds the API key of a request.

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 // Const returns the Key const=<name>: all clients share one limit. It never
 // fails on a request.
 func Const(name string) Key {
-	info := Info{Kinds: []string{"const"}}
+	info := Info{Kinds: []string{keyaccess.Const}}
 	if name == "" {
 		return newKey(nil, info, misconfigurationf("Const: the name is empty"))
 	}
@@ -20,9 +22,6 @@ func Const(name string) Key {
 	k.def.forms = [][]string{{string(text)}}
 	return k
 }
-
-// reservedKinds are the kinds of this package's own keys.
-var reservedKinds = []string{"ip", "usr", "rt", "const", "hdr"}
 
 // Custom returns the Key <kind>=<value> with the value that f returns. The kind
 // is a lower-case letter and up to 31 lower-case letters, digits or '-', except
@@ -37,7 +36,7 @@ func Custom(kind string, f func(*http.Request) (string, error)) Key {
 	case !isKind(kind):
 		misconfigurations = append(misconfigurations, misconfigurationf("Custom: kind %q is not a lower-case letter "+
 			"and up to 31 lower-case letters, digits or '-'", kind))
-	case slices.Contains(reservedKinds, kind):
+	case slices.Contains(keyaccess.Kinds, kind):
 		misconfigurations = append(misconfigurations, misconfigurationf("Custom: kind %q is reserved; choose another", kind))
 	}
 	if f == nil {
@@ -54,7 +53,7 @@ func Custom(kind string, f func(*http.Request) (string, error)) Key {
 			return nil, "", missing
 		}
 		return appendEscaped(append(dst, prefix...), value), "", nil
-	}, Info{Kinds: []string{kind}}, misconfigurations...)
+	}, Info{Kinds: []string{kind}, Unknown: true}, misconfigurations...)
 }
 
 func isKind(s string) bool {
@@ -86,6 +85,14 @@ type customError struct {
 
 func (e *customError) Error() string { return "keyfunc: " + e.kind + ": " + e.err.Error() }
 func (e *customError) Unwrap() error { return e.err }
+
+// ForClient says what is wrong, without the text of the service's error.
+func (e *customError) ForClient() string {
+	if errors.Is(e.err, ErrMissing) {
+		return sentence(e.kind, ErrMissing, "")
+	}
+	return sentence(e.kind, ErrMalformed, "")
+}
 
 func (e *customError) Is(target error) bool {
 	return target == ErrMalformed && errors.Is(e.err, ErrMissing)

@@ -96,7 +96,7 @@ func ExampleAPIKey_cache() {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	for _, key := range []string{"sk_live_1", "sk_live_1", "guess", "guess"} {
 		r.Header.Set("X-API-Key", key)
-		text, err := client.Of(r)
+		text, _, err := client.Append(nil, &keyfunc.Request{Request: r})
 		fmt.Printf("%q %v\n", text, err)
 	}
 	fmt.Println(queries, "queries")

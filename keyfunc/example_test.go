@@ -16,12 +16,12 @@ import (
 
 // show prints the key of r, or why it has none.
 func show(k keyfunc.Key, r *http.Request) {
-	s, err := k.Of(r)
+	s, _, err := k.Append(nil, &keyfunc.Request{Request: r})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(s)
+	fmt.Println(string(s))
 }
 
 // showing is a middleware that prints the key of each request.
@@ -222,7 +222,7 @@ func ExampleCustom() {
 		}
 		return r.TLS.VerifiedChains[0][0].Subject.CommonName, nil
 	})
-	_, err := certificate.Of(httptest.NewRequest(http.MethodGet, "/", nil))
+	_, _, err := certificate.Append(nil, &keyfunc.Request{Request: httptest.NewRequest(http.MethodGet, "/", nil)})
 	fmt.Println(err, errors.Is(err, keyfunc.ErrMissing))
 	// Output: keyfunc: cert: missing true
 }
@@ -242,12 +242,6 @@ func ExampleCustom_malformed() {
 	// Output:
 	// warehouse=7
 	// keyfunc: warehouse: malformed
-}
-
-func ExampleKey_Of() {
-	key, err := keyfunc.IP(nil).Of(httptest.NewRequest(http.MethodGet, "/", nil))
-	fmt.Println(key, err)
-	// Output: ip=192.0.2.1 <nil>
 }
 
 // A middleware resolves the keys of all its policies with one Request. It
@@ -283,7 +277,7 @@ func ExampleKey_Inspect() {
 	).Inspect()
 	fmt.Println(err)
 	// Output:
-	// {Kinds:[usr ip] Challenges:[APIKey header="X-Api-Key"] Identity:true Address:false ByClientIP:true} <nil>
+	// {Kinds:[usr ip] Challenges:[APIKey header="X-Api-Key"] Identity:true Address:false ByClientIP:true Unknown:true} <nil>
 	// keyfunc: IP: trusted prefix "10.0.0.1/8" has bits behind its mask; write "10.0.0.0/8"
 	// keyfunc: APIKey: lookup is nil for "X-Api-Key": a key counts only after verification
 	// keyfunc: Join must not begin with a route: the first part places a key in a Redis Cluster; put the client first

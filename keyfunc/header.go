@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 // maxHeader is the longest value, in bytes, that [Header] takes.
@@ -20,7 +22,7 @@ func Header(name string) Key {
 	if slices.Contains([]string{"Authorization", "Proxy-Authorization", "Cookie"}, name) {
 		err = misconfigurationf("Header: %q carries secrets, which must not be stored in the clear; use APIKey", name)
 	}
-	kind := "hdr." + string(appendEscaped(nil, strings.ToLower(name)))
+	kind := keyaccess.Header + "." + string(appendEscaped(nil, strings.ToLower(name)))
 	prefix := kind + "="
 	missing := requestError(name, ErrMissing, "")
 	several := requestError(name, ErrMalformed, "several field lines")

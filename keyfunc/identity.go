@@ -111,7 +111,7 @@ func (q *Request) finding(by *identifier, value string) *finding {
 // verified and stored in the context. f is called once per Request. False means
 // [ErrMissing]; true with an empty ID is a programming error.
 func User(f func(context.Context) (Identity, bool)) Key {
-	info := Info{Kinds: []string{"usr"}, Identity: true}
+	info := Info{Kinds: []string{keyaccess.User}, Identity: true}
 	if f == nil {
 		return newKey(nil, info, misconfigurationf("User: the function is nil"))
 	}

@@ -141,21 +141,21 @@ func TestInfo(t *testing.T) {
 		{"address, hops", IP(&IPOptions{Hops: 1}), Info{Kinds: []string{"ip"}, Address: true}},
 		{"peer", peer, Info{Kinds: []string{"ip"}, Address: true}},
 		{"user", user, Info{Kinds: []string{"usr"}, Identity: true}},
-		{"API key", apiKey, Info{Kinds: []string{"usr"}, Challenges: []string{challenge}, Identity: true}},
-		{"bearer", bearer, Info{Kinds: []string{"usr"}, Challenges: []string{"Bearer"}, Identity: true}},
+		{"API key", apiKey, Info{Kinds: []string{"usr"}, Challenges: []string{challenge}, Identity: true, Unknown: true}},
+		{"bearer", bearer, Info{Kinds: []string{"usr"}, Challenges: []string{"Bearer"}, Identity: true, Unknown: true}},
 		{"header", header, of("hdr.x%7Ctenant")},
 		{"const", Const("all"), of("const")},
-		{"custom", custom, of("cert")},
+		{"custom", custom, Info{Kinds: []string{"cert"}, Unknown: true}},
 		{"route", Route(), of("rt")},
 		{"route in", RouteIn(http.NewServeMux()), of("rt")},
 		{"join", Join(proxied, header, Route()), of("ip", "hdr.x%7Ctenant", "rt")},
 		{"join of one address", Join(peer), of("ip")},
 		{"join by address", Join(Const("a"), shared), Info{Kinds: []string{"const", "ip"}, ByClientIP: true}},
 		{"first of", FirstOf(user, apiKey, bearer, apiKey, IP(nil)), Info{
-			Kinds: []string{"usr", "ip"}, Challenges: []string{challenge, "Bearer"}, Identity: true, ByClientIP: true,
+			Kinds: []string{"usr", "ip"}, Challenges: []string{challenge, "Bearer"}, Identity: true, ByClientIP: true, Unknown: true,
 		}},
 		{"deep", Join(FirstOf(apiKey, Join(IP(nil), custom)), Route()), Info{
-			Kinds: []string{"usr", "ip", "cert", "rt"}, Challenges: []string{challenge}, Identity: true, ByClientIP: true,
+			Kinds: []string{"usr", "ip", "cert", "rt"}, Challenges: []string{challenge}, Identity: true, ByClientIP: true, Unknown: true,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

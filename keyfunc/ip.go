@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 const (
@@ -78,7 +80,7 @@ func newIPKey(p *ipPolicy, misconfigurations ...error) Key {
 			return nil, "", err
 		}
 		return p.append(append(dst, "ip="...), finder, q.Request), "", nil
-	}, Info{Kinds: []string{"ip"}, Address: true, ByClientIP: p.shared}, misconfigurations...)
+	}, Info{Kinds: []string{keyaccess.IP}, Address: true, ByClientIP: p.shared}, misconfigurations...)
 	k.def.ip, k.def.ips = p, []*ipPolicy{p}
 	return k
 }

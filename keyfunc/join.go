@@ -107,6 +107,7 @@ func partsInfo(parts []*definition) Info {
 		all.Challenges = appendNew(all.Challenges, p.info.Challenges)
 		all.Identity = all.Identity || p.info.Identity
 		all.ByClientIP = all.ByClientIP || p.info.ByClientIP
+		all.Unknown = all.Unknown || p.info.Unknown
 	}
 	return all
 }

@@ -3,9 +3,7 @@ package keyfunc
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"sync"
 )
 
 // The errors that the client causes. The package comment lists the answers.
@@ -70,6 +68,9 @@ type Info struct {
 
 	// ByClientIP reports whether the Key has an IP without proxy settings.
 	ByClientIP bool
+
+	// Unknown reports whether the Key may fail with ErrUnknown.
+	Unknown bool
 }
 
 // Inspect describes k. The error has one line per misconfiguration of k and its
@@ -97,27 +98,40 @@ func (k Key) Append(dst []byte, q *Request) (key []byte, tier string, err error)
 	return key, tier, nil
 }
 
-// requests serves Of, whose Requests escape to the heap.
-var requests = sync.Pool{New: func() any { return new(Request) }}
-
-// Of returns the key of r, for logs and tests, with the peer as
-// [Request.ClientIP].
-func (k Key) Of(r *http.Request) (string, error) {
-	q := requests.Get().(*Request)
-	q.Request = r
-	key, _, err := k.Append(make([]byte, 0, 64), q)
-	*q = Request{}
-	requests.Put(q)
-	return string(key), err
+// requestError makes an error of requests once, with its Key: an error must not
+// cost the server more than the request costs its sender. The subject and the
+// detail come from the configuration.
+func requestError(subject string, sentinel error, detail string) error {
+	return &clientError{subject, sentinel, detail}
 }
 
-// requestError makes an error of requests once, with its Key: an error must not
-// cost the server more than the request costs its sender.
-func requestError(subject string, sentinel error, detail string) error {
-	if detail == "" {
-		return fmt.Errorf("keyfunc: %s: %w", subject, sentinel)
+// A clientError is an error that the client caused.
+type clientError struct {
+	subject  string
+	sentinel error
+	detail   string // "": none
+}
+
+func (e *clientError) Error() string {
+	text := "keyfunc: " + e.subject + ": " + e.sentinel.Error()
+	if e.detail != "" {
+		text += ": " + e.detail
 	}
-	return fmt.Errorf("keyfunc: %s: %w: %s", subject, sentinel, detail)
+	return text
+}
+
+func (e *clientError) Unwrap() error { return e.sentinel }
+
+// ForClient says what is wrong, in a sentence that the client may read.
+func (e *clientError) ForClient() string { return sentence(e.subject, e.sentinel, e.detail) }
+
+// sentence says what is wrong with a subject. It needs no escape in JSON.
+func sentence(subject string, sentinel error, detail string) string {
+	text := subject + " is " + sentinel.Error()
+	if detail != "" {
+		text += ": " + detail
+	}
+	return text + "."
 }
 
 // misconfigurationf declares one misconfiguration of a Key.

@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 // unmatched is the route of all requests that no route matches. They share a
@@ -38,7 +40,7 @@ func Route() Key {
 			return appendChiRoute(dst, rctx, q.Request), "", nil
 		}
 		return appendPattern(dst, q.Pattern), "", nil
-	}, Info{Kinds: []string{"rt"}})
+	}, Info{Kinds: []string{keyaccess.Route}})
 	k.def.route = true
 	return k
 }
@@ -58,7 +60,7 @@ func RouteIn(mux *http.ServeMux) Key {
 			pattern = ""
 		}
 		return appendPattern(append(dst, "rt="...), pattern), "", nil
-	}, Info{Kinds: []string{"rt"}}, misconfiguration)
+	}, Info{Kinds: []string{keyaccess.Route}}, misconfiguration)
 	k.def.route = true
 	return k
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -30,6 +31,11 @@ func (q *request) check() {
 		// If the client hangs up, the limiter still answers. Otherwise the
 		// units would stay charged, and no request could return them.
 		ctx = context.WithoutCancel(ctx)
+	}
+	if !q.m.lends.limiter { // it may keep keys
+		for i := range q.checks {
+			q.checks[i].Key = strings.Clone(q.checks[i].Key)
+		}
 	}
 	if q.err = q.unheld(); q.err == nil {
 		q.err = q.m.limiter.Allow(ctx, q.checks)

@@ -18,7 +18,7 @@ func TestCheckHoldsNothing(t *testing.T) {
 	plain, shadow, tried, dynamic := byIP("p", two), byIP("p", two), byIP("p", hourly), byIP("p", hourly)
 	shadow.Shadow = true
 	tried.Candidate = &two
-	dynamic.LimitOf = func(*http.Request) (algorithms.Limit, bool) { return two, true }
+	dynamic.LimitOf = func(*http.Request) (algorithms.Limit, error) { return two, nil }
 	for name, p := range map[string]ratelimit.Policy{"limit": plain, "shadow": shadow, "candidate": tried, "LimitOf": dynamic} {
 		other, memory := byIP("other", hourly), newStill(t)
 		m := newMiddleware(t, memory, nil, other, p)

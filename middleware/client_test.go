@@ -50,7 +50,8 @@ func TestClientAddress(t *testing.T) {
 			if got := l.asked(); got != tt.asked {
 				t.Errorf("got %q, want %q", got, tt.asked)
 			}
-			if key, err := m.Policies()[0].Key.Of(r); tt.key == (keyfunc.Key{}) && (err != nil || "p:"+key != tt.asked) {
+			key, _, err := m.Policies()[0].Key.Append(nil, &keyfunc.Request{Request: r, ClientIP: tt.clientIP})
+			if err != nil || "p:"+string(key) != tt.asked {
 				t.Errorf("got %q and %v of the policy's Key, want the text that is counted", key, err)
 			}
 			if err := m.Update(p); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/ban"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
@@ -149,7 +150,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	info, _ := p.Key.Inspect() // it is valid
 	compiled := &policy{
 		Policy: p, base: base, tiers: make(map[string]*limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally),
-		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, "rt")),
+		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, keyaccess.Route)),
 	}
 	compiled.settling = settle.Policy{
 		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds), Held: compiled.findings.SeeHold,
@@ -157,8 +158,8 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
 	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
 	compiled.readsKeys = len(info.Challenges) > 0
-	countsNoClient := !slices.ContainsFunc(info.Kinds, func(kind string) bool { return kind != "const" && kind != "rt" })
-	compiled.shared, compiled.countsClient = p.Capacity || countsNoClient, !countsNoClient && !p.Capacity
+	compiled.countsClient = !p.Capacity && slices.ContainsFunc(info.Kinds, func(kind string) bool { return !keyaccess.IsPublic(kind) })
+	compiled.shared = !compiled.countsClient
 	for tier, l := range p.Tiers {
 		described, tierErr := newLimit(&p, l)
 		err = errors.Join(err, tierErr)

@@ -24,6 +24,9 @@ func (q *request) after() {
 	}
 	if !q.verdict.Allowed || q.shadows && q.shadowDenied() {
 		q.countDenials()
+		if !q.handled || q.m.refused != nil || len(q.m.observers) > 0 { // else no function of the service sees them
+			q.showKeys()
+		}
 	}
 	if len(q.checks) > len(q.parts) || q.unknown != nil { // else no policy has a candidate
 		q.countCandidates()
@@ -91,6 +94,13 @@ func (q *request) countDenials() {
 		if a.own >= 0 && a.policy.bans != nil && !a.shadow && !p.Banned && !q.verdict.Allowed {
 			q.m.countTowardsBan(a.policy, strings.Clone(q.key(a))) // its bytes are the request's
 		}
+	}
+}
+
+// showKeys writes the counted keys into the verdict.
+func (q *request) showKeys() {
+	for i := range q.verdict.Policies {
+		q.verdict.Policies[i].Key = q.m.show(q.key(&q.parts[i]))
 	}
 }
 

@@ -25,11 +25,11 @@ func (q *request) lend() *verdictContext {
 type verdictContext struct {
 	context.Context
 	verdict *Verdict
-	state   uint32 // lent, kept or ended; atomic
+	state   uint32 // lending, kept or ended; atomic
 }
 
 const (
-	lent uint32 = iota
+	lending uint32 = iota
 	kept
 	ended
 )
@@ -37,12 +37,12 @@ const (
 // keep reports whether the verdict is still this request's. A kept verdict
 // never serves another request.
 func (c *verdictContext) keep() bool {
-	return atomic.CompareAndSwapUint32(&c.state, lent, kept) || atomic.LoadUint32(&c.state) == kept
+	return atomic.CompareAndSwapUint32(&c.state, lending, kept) || atomic.LoadUint32(&c.state) == kept
 }
 
 // end takes the verdict back, unless it is kept.
 func (c *verdictContext) end() {
-	if atomic.CompareAndSwapUint32(&c.state, lent, ended) {
+	if atomic.CompareAndSwapUint32(&c.state, lending, ended) {
 		c.verdict.free()
 	}
 }

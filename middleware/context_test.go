@@ -150,7 +150,7 @@ func TestCheckIsHandler(t *testing.T) {
 		byIP("window", algorithms.SlidingWindowLog(5, time.Hour)), forAll("all", algorithms.TokenBucket(8, time.Hour)),
 	}
 	var handled []ratelimit.Verdict
-	o := &ratelimit.Options{Denied: func(_ http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) { handled = append(handled, v) }}
+	o := &ratelimit.Options{Refused: func(_ http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) { handled = append(handled, v) }}
 	h := newMiddleware(t, newStill(t), o, policies...).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		v, _ := ratelimit.FromContext(r.Context())
 		handled = append(handled, v)

@@ -157,11 +157,11 @@ func TestRefusalsAreProblems(t *testing.T) {
 	}
 }
 
-// TestDenied: a handler of one's own sees the verdict, and the fields are there already.
-func TestDenied(t *testing.T) {
+// TestRefused: a handler of one's own sees the verdict, and the fields are there already.
+func TestRefused(t *testing.T) {
 	var seen []ratelimit.Verdict
 	served := new(counter)
-	o := &ratelimit.Options{Denied: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {
+	o := &ratelimit.Options{Refused: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {
 		seen = append(seen, v)
 		if _, has := ratelimit.FromContext(r.Context()); has {
 			t.Error("got a verdict in the context of a refused request, want it as the argument only")

@@ -68,7 +68,7 @@ func waysToBeRefused(t *testing.T, o ratelimit.Options) map[string]refusing {
 		"missing":            drain(0, plain, o, api),
 		"malformed":          drain(0, keys("a b"), o, api),
 		"unknown":            drain(0, keys("guess"), o, ratelimit.Policy{Name: "api", Key: apiKey, Limit: hourly}),
-		"unknown and denied": drain(20, guesses(), ratelimit.Options{Headers: o.Headers, Denied: o.Denied}, api),
+		"unknown and denied": drain(20, guesses(), ratelimit.Options{Headers: o.Headers, Refused: o.Refused}, api),
 		"guessed and denied": drain(20, guesses(), o, api),
 		"lookup failed":      drain(0, keys("down"), o, api),
 		"empty ID":           drain(0, keys("empty-id"), o, api),
@@ -78,14 +78,14 @@ func waysToBeRefused(t *testing.T, o ratelimit.Options) map[string]refusing {
 	}
 }
 
-// TestDenyIsHandler: the answers of Deny and Handler are equal, byte for byte, in every dialect, and also by Denied.
+// TestDenyIsHandler: the answers of Deny and Handler are equal, byte for byte, in every dialect, and also by Refused.
 func TestDenyIsHandler(t *testing.T) {
 	own := func(w http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) {
 		w.WriteHeader(v.Status)
 		_, _ = io.WriteString(w, fmt.Sprint("own ", v.RetryAfter))
 	}
 	for _, o := range []ratelimit.Options{
-		{}, {Headers: headers.Draft}, {Headers: headers.XRateLimit | headers.SeparateFields}, {Denied: own},
+		{}, {Headers: headers.Draft}, {Headers: headers.XRateLimit | headers.SeparateFields}, {Refused: own},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(1234567 * time.Microsecond)

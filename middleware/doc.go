@@ -20,7 +20,9 @@
 //	try a limit before it denies              Policy.Shadow, Policy.Candidate
 //	let addresses, requests or keys pass      Options.Exempt, Policy.Skip, ModeOff
 //	limit one key at run time                 overrides, console
+//	know which limit holds for a key, and why Middleware.InForce
 //	replace the configuration                 Middleware.Update
+//	answer, or log, refusals yourself         Options.Refused, Refuse
 //	limit by the body of a request            Middleware.Deny
 //	test your service                         algorithms/limitertest
 //	watch it                                  prommetrics, statuspage, Observer
@@ -43,7 +45,7 @@
 //	503     only Capacity policies deny; no decision, and a policy fails closed; the lookup
 //	        of an identity failed; the client hung up; the Middleware is closed
 //	401     an identity is missing, or an API key is unknown
-//	400     an identity is malformed; a keyfunc.Custom is malformed or missing
+//	400     an identity is malformed; a keyfunc.Custom is malformed or missing: the body says which
 //	500     a check is invalid, e.g. its cost is negative
 //
 // A request with an unknown API key is charged to the policies that count one client without the key, such as by address. Besides,

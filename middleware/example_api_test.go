@@ -41,12 +41,15 @@ func ExamplePolicy_limitOf() {
 	type customerKey struct{}
 	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), nil, ratelimit.Policy{
 		Name: "api", Limit: algorithms.TokenBucket(10, time.Minute), // for requests without a customer
-		LimitOf: func(r *http.Request) (algorithms.Limit, bool) {
-			c, ok := r.Context().Value(customerKey{}).(customer)
-			if ok && c.perMinute == 0 {
-				return algorithms.Nobody(), true // a limit of 0 is invalid
+		LimitOf: func(r *http.Request) (algorithms.Limit, error) {
+			switch c, ok := r.Context().Value(customerKey{}).(customer); {
+			case !ok:
+				return algorithms.Limit{}, nil // none of its own
+			case c.perMinute == 0:
+				return algorithms.Nobody(), nil // a limit of 0 is invalid
+			default:
+				return algorithms.TokenBucket(c.perMinute, time.Minute), nil
 			}
-			return algorithms.TokenBucket(c.perMinute, time.Minute), ok
 		},
 	}))
 	r := httptest.NewRequest("GET", "/", nil)

@@ -74,3 +74,24 @@ func ExampleMiddleware_Update() {
 	// <nil>
 	// 404 7
 }
+
+// An operator asks what holds for a client of the plan gold.
+func ExampleMiddleware_InForce() {
+	table := overrides.NewMemory()
+	limited := ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{Overrides: table}, ratelimit.Policy{
+		Name: "api", Key: keyfunc.User(nobodyYet), Limit: algorithms.TokenBucket(60, time.Minute),
+		Tiers: map[string]algorithms.Limit{"gold": algorithms.TokenBucket(600, time.Minute)},
+	}))
+	show := func() {
+		f, _ := limited.InForce("api", "usr=42", "gold", algorithms.Limit{})
+		fmt.Printf("%v, from %s, mode %q\n", f.Limit, f.From, f.Mode)
+	}
+	show()
+	_ = table.Set(context.Background(), "api", "usr=42", ratelimit.Override{Limit: algorithms.TokenBucket(5_000, time.Minute), Mode: ratelimit.ModeShadow})
+	show()
+	// Output:
+	// token-bucket 600/1m, from tier, mode ""
+	// token-bucket 5000/1m, from override, mode "shadow"
+}
+
+func nobodyYet(context.Context) (keyfunc.Identity, bool) { return keyfunc.Identity{}, false }

@@ -4,7 +4,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -136,25 +135,6 @@ func ExampleFromContext() {
 	// from the index
 	// from the cache
 	// from the cache
-}
-
-// Denied answers in a service's own format. The middleware has set the fields; Denied sets the status.
-func ExampleOptions_denied() {
-	limiter := algorithms.NewMemory(nil)
-	opts := &ratelimit.Options{Denied: func(w http.ResponseWriter, r *http.Request, v ratelimit.Verdict) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(v.Status)
-		_ = json.NewEncoder(w).Encode(map[string]any{"error": http.StatusText(v.Status)})
-	}}
-	limited := ratelimit.Must(ratelimit.New(limiter, opts, ratelimit.Policy{
-		Name: "blocked", Key: keyfunc.IP(nil), Limit: algorithms.Nobody(),
-	}))
-
-	w := httptest.NewRecorder()
-	limited.Handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	fmt.Print(w.Code, " ", w.Body)
-	// Output:
-	// 403 {"error":"Forbidden"}
 }
 
 // An observer counts. The names of policies come from the configuration, so they may be labels.

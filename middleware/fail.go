@@ -27,7 +27,7 @@ func (e *evidence) fail(v *Verdict) refusal {
 	case e.failsClosed():
 		return refusal{err: e.err, status: http.StatusServiceUnavailable, outcome: OutcomeFailedClosed}
 	}
-	v.Allowed = true
+	v.Allowed, v.Err = true, e.err
 	for i := range v.Policies {
 		v.Policies[i].Decision.Allowed = true
 	}

@@ -186,7 +186,7 @@ func TestUpdateKeepsWhatIsKnown(t *testing.T) {
 func TestUnknownTier(t *testing.T) {
 	gold := map[string]algorithms.Limit{"gold": algorithms.TokenBucket(20, time.Hour)}
 	own := byPlan("p", hourly, gold)
-	own.LimitOf = func(*http.Request) (algorithms.Limit, bool) { return algorithms.TokenBucket(30, time.Hour), true }
+	own.LimitOf = func(*http.Request) (algorithms.Limit, error) { return algorithms.TokenBucket(30, time.Hour), nil }
 	for _, tt := range []struct {
 		name    string
 		policy  ratelimit.Policy

@@ -68,10 +68,7 @@ func (q *request) Done(err error) {
 
 // lifts reports whether an override lets the address try any key of the present policy.
 func (q *request) lifts() bool {
-	if q.m.overrides == nil {
-		return false
-	}
-	o, found := q.m.overrides.Find(q.asking.Name, string(q.guesser.address))
+	o, found := q.m.find(q.asking.Name, string(q.guesser.address))
 	return found && (o.Mode == ModeOff || o.Mode == ModeShadow)
 }
 
@@ -88,13 +85,11 @@ func (q *request) addGuess(met *policy) {
 	}
 	q.keys = keys
 	a := q.newPart(met, start)
-	if q.m.overrides != nil {
-		if o, found := q.m.overrides.Find(met.Name, q.key(a)); found && o.Mode == ModeBanned {
-			q.ban(a, "", o.Until)
-		}
+	if o, found := q.m.find(met.Name, q.key(a)); found && o.Mode == ModeBanned {
+		q.ban(a, &met.base.Limit, &reason{configured: met.base, mode: ModeBanned}, o.Until)
 	}
 	if !q.banned {
-		a.set(guesses)
+		a.set(&guesses.Limit, &reason{configured: guesses})
 		a.guess, a.denied = true, q.guesser.wait
 		q.add(a)
 	}

@@ -57,8 +57,7 @@ func (q *request) identifyAll() {
 			return
 		}
 		q.keys = keys
-		if a := q.newPart(p, start); q.m.overrides == nil || q.rule(a, tier) {
-			q.choose(a, tier)
+		if a := q.newPart(p, start); q.choose(a, tier) {
 			if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)
 			}

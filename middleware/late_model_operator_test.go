@@ -13,7 +13,7 @@ import (
 	"github.com/penstock-go/penstock/middleware/console"
 )
 
-var allModes = []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
+var allModes = []ratelimit.Mode{"", ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
 
 func (m *lateModel) override() {
 	c, o := m.draw(), ratelimit.Override{Mode: rapid.SampledFrom(allModes).Draw(m.T, "mode")}
@@ -22,7 +22,7 @@ func (m *lateModel) override() {
 		m.succeed(m.table.Clear(m.t.Context(), c.policy, c.key))
 		return
 	}
-	if o.Mode == ratelimit.ModeOn || o.Mode == ratelimit.ModeShadow {
+	if o.Mode == "" || o.Mode == ratelimit.ModeShadow {
 		o.Limit = m.drawLimit(m.limit(c))
 	}
 	m.over[c] = o

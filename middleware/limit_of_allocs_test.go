@@ -16,9 +16,9 @@ import (
 // byRow is a policy whose limits come from requests, as from a customer's row.
 func byRow(l algorithms.Limit) ratelimit.Policy {
 	p := byIP("row", l)
-	p.LimitOf = func(r *http.Request) (algorithms.Limit, bool) {
+	p.LimitOf = func(r *http.Request) (algorithms.Limit, error) {
 		n, err := strconv.ParseInt(r.Header.Get("Row"), 10, 64)
-		return algorithms.TokenBucket(1_000+n, time.Minute), err == nil
+		return algorithms.TokenBucket(1_000+n, time.Minute), err
 	}
 	return p
 }

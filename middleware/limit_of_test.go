@@ -18,14 +18,17 @@ import (
 // perHour is a token bucket that a test recognises by its number.
 func perHour(n int64) algorithms.Limit { return algorithms.TokenBucket(n, time.Hour) }
 
-// bringing makes requests bring the limit in their field Limit, e.g. "20/1h". The text "zero" brings the zero Limit.
-func bringing(r *http.Request) (algorithms.Limit, bool) {
-	text := r.Header.Get("Limit")
-	if text == "zero" {
-		return algorithms.Limit{}, true
+// bringing makes requests bring the limit in their field Limit, e.g. "20/1h". The text "bad" brings an invalid limit.
+// Another text is an error.
+func bringing(r *http.Request) (algorithms.Limit, error) {
+	switch text := r.Header.Get("Limit"); text {
+	case "":
+		return algorithms.Limit{}, nil
+	case "bad":
+		return perHour(-1), nil
+	default:
+		return algorithms.ParseLimit(text)
 	}
-	l, err := algorithms.ParseLimit(text)
-	return l, err == nil
 }
 
 // TestPrecedence: the limit of an override, LimitOf, the tier's, Limit.
@@ -48,12 +51,14 @@ func TestPrecedence(t *testing.T) {
 		{"An override beats LimitOf.", &ratelimit.Override{Limit: perHour(40)}, "usr=me", "30/1h", "gold", 40, ""},
 		{"An override of everyone beats LimitOf.", &ratelimit.Override{Limit: perHour(40)}, "*", "30/1h", "gold", 40, ""},
 		{"An override without a limit leaves LimitOf.", &ratelimit.Override{}, "usr=me", "30/1h", "gold", 30, ""},
-		{"A bad limit of LimitOf leaves the tier.", nil, "", "zero", "gold", 20, "LimitOf"},
-		{"A bad limit of LimitOf leaves Limit.", nil, "", "zero", "", 10, "LimitOf"},
-		{"A limit that New would refuse leaves the tier.", nil, "", "leaky-bucket 5/1h", "gold", 20, "LimitOf"},
-		{"A concurrent limit beside ChargeIf leaves the tier.", nil, "", "concurrent 5/1m", "gold", 20, "LimitOf"},
-		{"A bad override leaves LimitOf.", &bad, "usr=me", "30/1h", "gold", 30, "an override"},
-		{"A bad override and a bad LimitOf leave the tier.", &bad, "usr=me", "zero", "gold", 20, "an override"},
+		{"A bad limit of LimitOf leaves the tier.", nil, "", "bad", "gold", 20, "invalid limit of LimitOf"},
+		{"A bad limit of LimitOf leaves Limit.", nil, "", "bad", "", 10, "invalid limit of LimitOf"},
+		{"A limit that New would refuse leaves the tier.", nil, "", "leaky-bucket 5/1h", "gold", 20, "invalid limit of LimitOf"},
+		{"A concurrent limit beside ChargeIf leaves the tier.", nil, "", "concurrent 5/1m", "gold", 20, "invalid limit of LimitOf"},
+		{"A database that fails leaves the tier.", nil, "", "down", "gold", 20, "failure of LimitOf"},
+		{"A database that fails leaves Limit.", nil, "", "down", "", 10, "failure of LimitOf"},
+		{"A bad override leaves LimitOf.", &bad, "usr=me", "30/1h", "gold", 30, "invalid limit of an override"},
+		{"A bad override and a bad LimitOf leave the tier.", &bad, "usr=me", "bad", "gold", 20, "invalid limit of an override"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,7 +81,7 @@ func TestPrecedence(t *testing.T) {
 				if tried := strings.Contains(l.asked(), "p~candidate"); tried != (tt.want == 10) {
 					t.Errorf("got the candidate tried %t of %d requests, want it where Limit holds", tried, tt.want)
 				}
-				if lines := log.lines(); (len(lines) > 0) != (tt.logged != "") || len(lines) > 0 && !strings.Contains(lines[0], "invalid limit of "+tt.logged) {
+				if lines := log.lines(); (len(lines) > 0) != (tt.logged != "") || len(lines) > 0 && !strings.Contains(lines[0], tt.logged) {
 					t.Errorf("got %q in the log, want a line of %q", lines, tt.logged)
 				}
 			})
@@ -103,9 +108,11 @@ func TestLimitsOfOneRequest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := byIP("a", tt.a), byIP("b", tt.b)
 			for i, p := range []*ratelimit.Policy{&a, &b} {
-				p.LimitOf = func(*http.Request) (algorithms.Limit, bool) {
-					l, err := algorithms.ParseLimit(tt.brings[i])
-					return l, err == nil
+				p.LimitOf = func(*http.Request) (algorithms.Limit, error) {
+					if tt.brings[i] == "" {
+						return algorithms.Limit{}, nil
+					}
+					return algorithms.ParseLimit(tt.brings[i])
 				}
 			}
 			m := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: quiet}, a, b)
@@ -138,7 +145,7 @@ func TestLimitOfSeesNoGuess(t *testing.T) {
 	asked := 0
 	l := &spy{Limiter: newStill(t)}
 	p := ratelimit.Policy{Name: "p", Key: new(keyring).key(), Limit: hourly}
-	p.LimitOf = func(*http.Request) (algorithms.Limit, bool) { asked++; return perHour(1000), true }
+	p.LimitOf = func(*http.Request) (algorithms.Limit, error) { asked++; return perHour(1000), nil }
 	p.Cost = func(*http.Request) int64 { asked++; return 5 }
 	w := record(newMiddleware(t, l, nil, p).Handler(ok), presenting("192.0.2.1", "guess"))
 	if w.Code != 401 || len(l.calls) != 0 || asked != 0 {

@@ -1,5 +1,4 @@
-// The limit in force for a request: the first of the key's override, everyone's
-// override, LimitOf, the identity's tier, and Policy.Limit.
+// The limits of the configuration, and which of them exclude each other.
 
 package ratelimit
 
@@ -26,51 +25,6 @@ func newLimit(p *Policy, l algorithms.Limit) (*limit, error) {
 	var err error
 	described.quota, err = headers.NewQuota(quotaConfig(p.Name, l))
 	return described, err
-}
-
-// set gives a part a limit of the configuration.
-func (a *part) set(l *limit) {
-	a.limit = l.Limit // alone: an assignment of several values would copy it twice
-	a.configured, a.concurrent = l, l.concurrent
-}
-
-// choose sets the tier of a part, and its limit unless an override has set it.
-func (q *request) choose(a *part, tier string) {
-	p := a.policy
-	l, known := p.tiers[tier]
-	if known {
-		a.tier = tier
-	} else {
-		l = p.base
-	}
-	if a.dynamic {
-		return
-	}
-	if p.LimitOf != nil {
-		if own, ok := p.LimitOf(q.http.Request); ok && q.replace(a, own, "LimitOf") {
-			a.limitOf = true
-			return
-		}
-	}
-	a.set(l)
-	a.unknownTier = !known && tier != "" && len(p.tiers) > 0
-}
-
-// replace gives a part the limit of an override or of LimitOf. It reports false
-// if the limit is invalid, or excludes another limit of the request.
-func (q *request) replace(a *part, l algorithms.Limit, from string) bool {
-	all := q.kinds
-	all.add(l)
-	err := all.validate()
-	if err == nil {
-		err = a.policy.replaceable(l)
-	}
-	if err != nil {
-		q.m.log.Warn("invalid limit of "+from, a.policy.Name, err)
-		return false
-	}
-	q.kinds, a.limit, a.dynamic, a.concurrent = all, l, true, l.Algorithm().Concurrent()
-	return true
 }
 
 // leakyBucket is the algorithm whose units cannot be settled later.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
@@ -28,11 +29,12 @@ type Middleware struct {
 	limiterName string
 	config      atomic.Pointer[config] // see Update
 	overrides   Overrides              // nil: none
+	lends       lends
 	clientIP    keyfunc.Key
 	noProxies   bool // ClientIP names no proxies, and is not a keyfunc.Peer of Options
 	byPeer      bool // Options.ClientIP is not set
 	dialect     headers.Dialect
-	denied      func(http.ResponseWriter, *http.Request, Verdict) // nil: problem
+	refused     func(http.ResponseWriter, *http.Request, Verdict) // nil: answer
 	observers   []Observer
 	plainKeys   bool
 	log         logwriter.Seldom
@@ -55,6 +57,9 @@ type Middleware struct {
 	reporting bool        // a goroutine reports them
 }
 
+// lends says who keeps no key, and so receives keys whose bytes are used again; see package lent.
+type lends struct{ limiter, overrides bool }
+
 // New returns a middleware that enforces policies with limiter. Nil options
 // mean the defaults. The error reports every misconfiguration.
 func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middleware, error) {
@@ -63,9 +68,10 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	}
 	m := &Middleware{
 		limiter: limiter, limiterName: o.LimiterName, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers,
-		denied: o.Denied, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), plainKeys: o.PlainKeys, made: time.Now(),
+		refused: o.Refused, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), plainKeys: o.PlainKeys, made: time.Now(),
 		released: make(chan struct{}),
 	}
+	m.lends = lends{wrapped.KeepsNoKey(limiter), lent.Fits(o.Overrides)}
 	_, m.alone = wrapped.Find[*algorithms.Memory](limiter)
 	m.log.Writer = logwriter.New(o.Logger)
 	m.finder = findings.New(m.log.Writer, m.made)
@@ -156,8 +162,7 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 // If a limit in force is Concurrent, Check charges nothing, and the error wraps
 // algorithms.ErrInvalid.
 //
-// The error says why there is no decision: package keyfunc's errors, the
-// limiter's, the context's, or ErrClosed. It is nil if the request passes
+// The error is the verdict's Err, except that it is nil if the request passes
 // without a decision.
 func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 	q := m.decide(r, false)
@@ -169,15 +174,13 @@ func (m *Middleware) Check(r *http.Request) (Verdict, error) {
 }
 
 // Deny answers a request that Check refused with the verdict v, as Handler
-// would. Call it before the response begins. It panics if v allows the request,
-// or is not a verdict of m.
+// would. Call it before the response begins, and not in Options.Refused: call
+// [Refuse] there. It panics if v allows the request, or is not a verdict of m.
 func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
-	switch {
-	case v.Allowed || v.Status == 0:
-		panic("ratelimit: Deny of a verdict that denies nothing")
-	case v.config == nil:
-		panic("ratelimit: Deny of a verdict that Check did not return")
+	if v.answering {
+		panic("ratelimit: Deny in Options.Refused, which Deny calls: call ratelimit.Refuse")
 	}
+	v.mustRefuse("Deny")
 	m.describe(w.Header(), r, &v, new(scratch))
 	m.refuse(w, r, &v)
 }

@@ -71,26 +71,17 @@ const (
 	Unregistered
 )
 
-// String returns the kind as one word, e.g. "decided".
+var eventNames = [...]string{
+	Decided: "decided", Settled: "settled", Abandoned: "abandoned", Banned: "banned", Diverged: "diverged",
+	Registered: "registered", Unregistered: "unregistered",
+}
+
+// String returns the kind as one word, e.g. "decided", or "unknown".
 func (k EventKind) String() string {
-	switch k {
-	case Decided:
-		return "decided"
-	case Settled:
-		return "settled"
-	case Abandoned:
-		return "abandoned"
-	case Banned:
-		return "banned"
-	case Diverged:
-		return "diverged"
-	case Registered:
-		return "registered"
-	case Unregistered:
-		return "unregistered"
-	default:
+	if k == 0 || int(k) >= len(eventNames) {
 		return "unknown"
 	}
+	return eventNames[k]
 }
 
 // observe reports an event to all observers.

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/exempt"
 )
 
 // Options tune a [Middleware]. The zero value of each field is a default.
@@ -30,10 +32,10 @@ type Options struct {
 	// Overrides, if not nil, change limits while the service runs. The middleware logs and ignores an invalid limit.
 	Overrides Overrides
 
-	// Denied answers every refused request, also gRPC's, and must write the verdict's Status. The limit fields,
-	// Retry-After, WWW-Authenticate and Cache-Control: no-store are set before. nil means a short
-	// application/problem+json.
-	Denied func(http.ResponseWriter, *http.Request, Verdict)
+	// Refused answers every refused request, also gRPC's: 429 and 403, but also 400, 401, 500 and 503. It writes the
+	// verdict's Status and a body, or calls [Refuse], the default. The limit fields, Retry-After, WWW-Authenticate and
+	// Cache-Control: no-store are set before.
+	Refused func(http.ResponseWriter, *http.Request, Verdict)
 
 	// Observers receive every event, in order.
 	Observers []Observer
@@ -64,8 +66,29 @@ func (m *Middleware) validate() error {
 	}
 	errs = append(errs, lines("ratelimit: Headers", m.dialect.Validate())...)
 	errs = append(errs, lines("ratelimit: ClientIP", err)...)
-	errs = append(errs, validateExempt(m.exempt, m.clientIP))
+	errs = append(errs, exempt.Validate(m.exempt, m.keyOf))
 	return errors.Join(errs...)
+}
+
+// keyOf returns the key of a client that connects from an address without a proxy.
+func (m *Middleware) keyOf(a netip.Addr) (string, bool) {
+	r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: http.Header{}, RemoteAddr: netip.AddrPortFrom(a, 1).String()}
+	key := m.address(r)
+	return key, key != ""
+}
+
+// exempt reports whether the client of the request is exempt. A client whose address
+// cannot be found is not.
+func (q *request) exempt() bool {
+	start := len(q.keys)
+	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
+	if err != nil {
+		return false
+	}
+	q.keys = keys
+	key := q.text(start, len(keys))
+	q.keys = keys[:start]
+	return exempt.Contains(q.m.exempt, key)
 }
 
 // lines returns the errors that err joins, each with the prefix, so that each

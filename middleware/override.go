@@ -3,6 +3,7 @@
 package ratelimit
 
 import (
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -12,7 +13,7 @@ import (
 type Overrides interface {
 	// Find returns the override in force for a key, or for [Everyone], and whether there is one. An override may name a
 	// client by the first part of a key; package overrides says which one is in force. Many goroutines call Find, so it
-	// must not wait. It must not keep the key, whose bytes are used again.
+	// must not wait. overrides/overridestest tests an implementation.
 	Find(policy, key string) (Override, bool)
 }
 
@@ -37,12 +38,10 @@ type Override struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// A Mode says how a policy applies to the keys of an override.
+// A Mode says how a policy applies to the keys of an override. The zero Mode applies it.
 type Mode string
 
 const (
-	// ModeOn applies the policy.
-	ModeOn Mode = ""
 	// ModeShadow counts and reports requests, and denies none.
 	ModeShadow Mode = "shadow"
 	// ModeOff does not count requests.
@@ -51,39 +50,30 @@ const (
 	ModeBanned Mode = "banned"
 )
 
-// replaces reports whether the override has a limit of its own.
-func (o *Override) replaces() bool { return o.Limit != algorithms.Limit{} }
+// find returns the override in force for a key.
+func (m *Middleware) find(policy, key string) (o Override, found bool) {
+	if m.overrides == nil {
+		return o, false
+	}
+	return m.overrides.Find(policy, m.lendable(key))
+}
 
-// rule applies the override of the part's key, if there are overrides. It reports false if the limiter
-// need not be asked about the part. A ban replaces all other parts.
-func (q *request) rule(a *part, tier string) bool {
-	o, found := q.m.overrides.Find(a.policy.Name, q.key(a))
-	switch {
-	case found && o.Mode == ModeBanned && !a.policy.Shadow:
-		q.ban(a, tier, o.Until)
-		return false
-	case q.banned:
-		return false
-	case !found:
-		return true
-	case o.Mode == ModeOff:
-		return false
+// lendable returns a key for the table of overrides: a foreign one may keep it, so the bytes must not be the request's.
+func (m *Middleware) lendable(key string) string {
+	if m.lends.overrides {
+		return key
 	}
-	a.override, a.shadow = true, o.Mode == ModeShadow
-	if o.replaces() {
-		q.replace(a, o.Limit, "an override")
-	}
-	return true
+	return strings.Clone(key)
 }
 
 // ban adds the part of a key that an override bans.
-func (q *request) ban(a *part, tier string, until time.Time) {
+func (q *request) ban(a *part, l *algorithms.Limit, why *reason, until time.Time) {
 	if !q.banned { // the part takes the place of all others
 		first := &append(q.parts[:0], *a)[0]
 		q.banned, q.parts, a = true, q.parts[:0], first
 	}
-	q.choose(a, tier)
-	a.banned, a.override, a.denied = true, true, algorithms.Never
+	a.set(l, why)
+	a.banned, a.denied = true, algorithms.Never
 	if !until.IsZero() {
 		a.denied = max(time.Microsecond, time.Until(until))
 	}
@@ -93,12 +83,7 @@ func (q *request) ban(a *part, tier string, until time.Time) {
 // needsNoKey reports whether the policy denies no request. Then it refuses none
 // for its key either.
 func (m *Middleware) needsNoKey(p *policy) bool {
-	if p.Shadow {
-		return true
-	}
-	if m.overrides == nil {
-		return false
-	}
-	o, found := m.overrides.Find(p.Name, Everyone)
-	return found && (o.Mode == ModeOff || o.Mode == ModeShadow)
+	o, _ := m.find(p.Name, Everyone) // without one, the zero Override says the same
+	mode := p.mode(&o)
+	return mode == ModeOff || mode == ModeShadow
 }

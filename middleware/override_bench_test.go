@@ -54,7 +54,7 @@ func TestOverridesAllocateNothing(t *testing.T) {
 	for name, o := range map[string]*ratelimit.Options{
 		"none": {}, "192.0.2.1": {Overrides: table}, "192.0.30.7": {Overrides: table}, "198.51.100.1": {Overrides: table},
 	} {
-		m, r := newMiddleware(t, newMemory(t), o, byIP("ip", hourly)), from("192.0.2.1")
+		m, r := newMiddleware(t, newMemory(t), o, byIP("ip", algorithms.TokenBucket(1e9, time.Second))), from("192.0.2.1")
 		if name != "none" {
 			r = from(name)
 		}

@@ -83,7 +83,7 @@ func TestOverriddenMode(t *testing.T) {
 		status      int
 		asked       string
 	}{
-		{"tenant", "hdr.x-tenant=a", ratelimit.ModeOn, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
+		{"tenant", "hdr.x-tenant=a", "", "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
 		{"tenant", "hdr.x-tenant=a", ratelimit.ModeOff, "a", 200, "ip:ip=192.0.2.1"},
 		{"tenant", "hdr.x-tenant=a", ratelimit.ModeShadow, "a", 200, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},
 		{"tenant", "hdr.x-tenant=b", ratelimit.ModeOff, "a", 429, "ip:ip=192.0.2.1 tenant:hdr.x-tenant=a"},

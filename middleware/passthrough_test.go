@@ -176,7 +176,7 @@ func TestPanicPropagates(t *testing.T) {
 	}
 	a, b := byIP("a", hourly), byIP("b", hourly)
 	b.Skip = bad
-	o := &ratelimit.Options{Denied: func(http.ResponseWriter, *http.Request, ratelimit.Verdict) { panic("in Denied") }}
+	o := &ratelimit.Options{Refused: func(http.ResponseWriter, *http.Request, ratelimit.Verdict) { panic("in Refused") }}
 	memory := newStill(t)
 	h := newMiddleware(t, memory, o, a, b).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/abort" {
@@ -191,7 +191,7 @@ func TestPanicPropagates(t *testing.T) {
 		return nil
 	}
 	for i := range 20 {
-		if got := serve("/abort", "192.0.2.1"); i < 10 && got != http.ErrAbortHandler || i >= 10 && got != "in Denied" {
+		if got := serve("/abort", "192.0.2.1"); i < 10 && got != http.ErrAbortHandler || i >= 10 && got != "in Refused" {
 			t.Errorf("request %d: got panic %v", i, got)
 		}
 		if got := serve("/skip", "192.0.2.2"); got != "in Skip" {

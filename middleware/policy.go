@@ -35,9 +35,10 @@ type Policy struct {
 	// tier has Limit, and is a finding.
 	Tiers map[string]algorithms.Limit
 
-	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row, or false. The middleware logs
-	// and ignores an invalid limit. Authenticate first, and use [keyfunc.User].
-	LimitOf func(*http.Request) (algorithms.Limit, bool)
+	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row. The zero Limit means that the
+	// request brings none. The middleware logs an error, such as a database's, or an invalid limit, and Tiers or Limit
+	// holds. Authenticate first, and use [keyfunc.User].
+	LimitOf func(*http.Request) (algorithms.Limit, error)
 
 	// Cost returns the cost of a request in units of the limit; nil means 1. A cost above the burst is denied for ever,
 	// so clamp numbers that clients send. For a cost in the body, let a middleware outside read the body, restore it, and
@@ -181,34 +182,21 @@ func (p *Policy) validateSettling() error {
 	return errors.Join(errs...)
 }
 
-// validateLimit reports why the policy cannot have a valid limit.
+// validateLimit reports why the policy cannot have a limit. validate reports what is wrong with every limit.
 func (p *Policy) validateLimit(l algorithms.Limit) error {
-	switch {
-	case l.Validate() != nil:
-		return nil // reported by validate
-	case l.Algorithm().Concurrent():
-		return p.validateConcurrent(l)
-	case l.Algorithm() == leakyBucket && p.ChargeIf != nil:
-		return errors.New("a leaky-bucket limit and ChargeIf cannot be combined: the requests behind one have been promised their turns")
-	default:
+	var errs []error
+	concurrent := l.Algorithm().Concurrent()
+	if l.Validate() != nil {
 		return nil
 	}
-}
-
-// replaceable reports why New would refuse a limit in place of the policy's.
-func (p *Policy) replaceable(l algorithms.Limit) error {
-	return errors.Join(l.Validate(), p.validateLimit(l))
-}
-
-// validateConcurrent reports the misconfigurations of a policy with a concurrent
-// limit.
-func (p *Policy) validateConcurrent(l algorithms.Limit) error {
-	var errs []error
-	if l.Window() < settle.MinHold {
+	if concurrent && l.Window() < settle.MinHold {
 		errs = append(errs, fmt.Errorf("a concurrent limit's hold time is %v: want at least %v", l.Window(), settle.MinHold))
 	}
-	if p.ChargeIf != nil {
+	if concurrent && p.ChargeIf != nil {
 		errs = append(errs, errors.New("a concurrent limit and ChargeIf cannot be combined: the units come back when the handler returns"))
+	}
+	if l.Algorithm() == leakyBucket && p.ChargeIf != nil {
+		errs = append(errs, errors.New("a leaky-bucket limit and ChargeIf cannot be combined: the requests behind one have been promised their turns"))
 	}
 	return errors.Join(errs...)
 }

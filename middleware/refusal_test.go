@@ -20,7 +20,7 @@ const noRequests = `{"type":"https://github.com/penstock-go/penstock/blob/main/R
 func TestNobodyIsForbidden(t *testing.T) {
 	nobody := algorithms.Nobody()
 	limitOf, tier := byIP("p", hourly), ratelimit.Policy{Name: "p", Key: apiKey, Limit: hourly}
-	limitOf.LimitOf = func(*http.Request) (algorithms.Limit, bool) { return nobody, true }
+	limitOf.LimitOf = func(*http.Request) (algorithms.Limit, error) { return nobody, nil }
 	tier.Tiers = map[string]algorithms.Limit{"big": nobody}
 	hidden, capacity, shadow := byIP("p", nobody), byIP("p", nobody), byIP("p", nobody)
 	hidden.Hidden, capacity.Capacity, shadow.Shadow = true, true, true
@@ -119,7 +119,7 @@ func TestUnauthorizedNamesTheHeader(t *testing.T) {
 func TestBannedClientSeesItsPlan(t *testing.T) {
 	plans := ratelimit.Policy{Name: "plan", Key: apiKey, Limit: perHour(10), Tiers: map[string]algorithms.Limit{"big": perHour(100)}}
 	own := plans
-	own.LimitOf = func(*http.Request) (algorithms.Limit, bool) { return algorithms.TokenBucket(70, time.Hour), true }
+	own.LimitOf = func(*http.Request) (algorithms.Limit, error) { return algorithms.TokenBucket(70, time.Hour), nil }
 	for _, tt := range []struct {
 		p    ratelimit.Policy
 		want string

@@ -91,7 +91,7 @@ func TestReleaseReturnsAllTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, table := newMemory(t), overrides.NewMemory()
 		costly, brought := lateByIP("costly", daily, 30), byIP("brought", daily)
-		brought.LimitOf = func(*http.Request) (algorithms.Limit, bool) { return perHour(50), true }
+		brought.LimitOf = func(*http.Request) (algorithms.Limit, error) { return perHour(50), nil }
 		override(t, table, "costly", "ip=192.0.2.1", ratelimit.Override{Limit: perHour(90)})
 		m := newMiddleware(t, memory, &ratelimit.Options{Overrides: table}, costly, brought, byIP("p", perSecond))
 		q := newQueue(m)

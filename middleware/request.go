@@ -55,8 +55,7 @@ type part struct {
 	policy     *policy
 	tier       string           // of the identity, if the policy has it
 	limit      algorithms.Limit // in force
-	configured *limit           // the limit of the configuration; nil if dynamic
-	dynamic    bool             // an override or LimitOf chose the limit
+	configured *limit           // the limit of the configuration; nil if an override or LimitOf chose it
 	limitOf    bool             // LimitOf did
 	concurrent bool             // the limit is Concurrent
 	cost       int64

@@ -4,6 +4,7 @@
 package ratelimit
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ const (
 func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scratch) {
 	switch {
 	case v.Allowed:
-	case m.denied == nil:
+	case m.refused == nil:
 		problem.SetHeader(h)
 	default:
 		h.Set("Cache-Control", "no-store")
@@ -119,10 +120,37 @@ func (p *PolicyVerdict) state(s *headers.State, quota *headers.Quota) {
 
 // refuse answers a refused request.
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, v *Verdict) {
-	if m.denied != nil {
-		m.denied(w, r, v.clone())
+	if m.refused != nil {
+		own := v.clone()
+		own.answering = true
+		m.refused(w, r, own)
 		return
 	}
+	v.answer(w, r)
+}
+
+// Refuse answers a refused request as without Options.Refused: with an
+// application/problem+json, or in the terms of gRPC or Connect. Call it in
+// Options.Refused, before the response begins. It panics if v allows the
+// request, or if no Middleware has made v.
+func Refuse(w http.ResponseWriter, r *http.Request, v Verdict) {
+	v.mustRefuse("Refuse")
+	problem.SetHeader(w.Header())
+	v.answer(w, r)
+}
+
+// mustRefuse panics if v refuses no request of a Middleware.
+func (v *Verdict) mustRefuse(caller string) {
+	switch {
+	case v.Allowed || v.Status == 0:
+		panic("ratelimit: " + caller + " of a verdict that refuses nothing")
+	case v.config == nil:
+		panic("ratelimit: " + caller + " of a verdict that no Middleware has made")
+	}
+}
+
+// answer is the default answer. Its header is prepared.
+func (v *Verdict) answer(w http.ResponseWriter, r *http.Request) {
 	if p := rpc.ProtocolOf(r); p != rpc.None {
 		p.Refuse(w, r, &rpc.Refusal{Status: v.Status, Denied: v.denied(), Title: v.title()})
 		return
@@ -148,12 +176,25 @@ func (v *Verdict) title() string {
 	}
 }
 
+// malformed returns the body of a 400. It says which identity is malformed, in the words of package keyfunc: a client
+// must not read the text of a service's error.
+func malformed(err error) []byte {
+	body := problem.Body(http.StatusBadRequest, "")
+	var of interface{ ForClient() string }
+	if errors.As(err, &of) {
+		return problem.WithDetail(body, of.ForClient())
+	}
+	return body
+}
+
 // body returns the body of an answer. Usually one policy denies, and its body
 // is ready.
 func (c *config) body(v *Verdict) []byte {
 	switch {
 	case v.Status == http.StatusUnauthorized:
 		return c.missing
+	case v.Status == http.StatusBadRequest:
+		return malformed(v.Err)
 	case !v.denied():
 		return problem.Body(v.Status, "")
 	}

@@ -194,9 +194,9 @@ func TestRPCHasTheFields(t *testing.T) {
 	})
 }
 
-// TestDeniedAnswersRPC: Options.Denied answers all refused requests.
-func TestDeniedAnswersRPC(t *testing.T) {
-	o := &ratelimit.Options{Denied: func(w http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) { w.WriteHeader(v.Status) }}
+// TestRefusedAnswersRPC: Options.Refused answers all refused requests.
+func TestRefusedAnswersRPC(t *testing.T) {
+	o := &ratelimit.Options{Refused: func(w http.ResponseWriter, _ *http.Request, v ratelimit.Verdict) { w.WriteHeader(v.Status) }}
 	w := record(newMiddleware(t, newStill(t), o, byIP("p", algorithms.Nobody())).Handler(ok), rpc("Content-Type", "application/grpc"))
 	if w.Code != 403 || grpcFields(w.Header()) != "" {
 		t.Errorf("got %s, want what Denied writes", answerOf(w))

@@ -69,7 +69,8 @@ func (m *Middleware) settled(r settle.Report) {
 // inForce returns the limit that is in force now for a check of an earlier request. If its policy is gone, or LimitOf
 // chose its limit, the check's own limit is in force.
 func (m *Middleware) inForce(policy, tier string, c *algorithms.Check) algorithms.Limit {
-	p := m.config.Load().policy(policy)
+	now := m.config.Load()
+	p := now.policy(policy)
 	switch {
 	case p == nil:
 		return c.Limit
@@ -78,18 +79,7 @@ func (m *Middleware) inForce(policy, tier string, c *algorithms.Check) algorithm
 	case c.Op == algorithms.TrialInstead:
 		return c.Limit
 	}
-	if m.overrides != nil {
-		if o, found := m.overrides.Find(p.Name, c.Key); found && o.replaces() {
-			if p.replaceable(o.Limit) == nil {
-				return o.Limit
-			}
-		}
-	}
-	if p.LimitOf != nil {
-		return c.Limit
-	}
-	if l, ok := p.tiers[tier]; ok {
-		return l.Limit
-	}
-	return p.base.Limit
+	o, _ := m.find(p.Name, c.Key) // without one, the zero Override says the same
+	l, _, _ := p.inForce(now.kinds, &o, &c.Limit, tier)
+	return *l
 }

@@ -65,10 +65,10 @@ func (m *Middleware) TopDenied(policy string, n int) []Offender {
 	return offenders
 }
 
-// show returns a key as operators see it.
+// show returns a key as operators see it. It shares no bytes with the key, which may be lent.
 func (m *Middleware) show(key string) string {
 	if m.plainKeys {
-		return key
+		return strings.Clone(key)
 	}
 	return hashed.Key(key)
 }
@@ -78,6 +78,13 @@ func init() {
 	access.Routes = func(m any, policy string) []string {
 		if p := m.(*Middleware).config.Load().policy(policy); p != nil {
 			return p.findings.Routes()
+		}
+		return nil
+	}
+	access.Replaceable = func(m any, policy string, l algorithms.Limit) error {
+		c := m.(*Middleware).config.Load()
+		if p := c.policy(policy); p != nil {
+			return p.replaceable(c.kinds, l)
 		}
 		return nil
 	}

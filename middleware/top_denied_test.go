@@ -88,7 +88,12 @@ func TestTopDeniedOfACandidate(t *testing.T) {
 func TestTopDeniedKnowsTheLimit(t *testing.T) {
 	table, own := overrides.NewMemory(), algorithms.Nobody()
 	p := byPlan("p", algorithms.Nobody(), map[string]algorithms.Limit{"pro": algorithms.Nobody()})
-	p.LimitOf = func(r *http.Request) (algorithms.Limit, bool) { return own, r.Header.Get("X-Own") != "" }
+	p.LimitOf = func(r *http.Request) (l algorithms.Limit, err error) {
+		if r.Header.Get("X-Own") != "" {
+			l = own
+		}
+		return l, nil
+	}
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table}, p)
 	for _, tt := range []struct {
 		r       *http.Request

@@ -123,7 +123,7 @@ func TestNoisyPolicyHidesNoOther(t *testing.T) {
 		log := new(logRecords)
 		bad := func(name string) ratelimit.Policy {
 			p := byIP(name, plenty)
-			p.LimitOf = func(*http.Request) (algorithms.Limit, bool) { return algorithms.TokenBucket(-1, time.Second), true }
+			p.LimitOf = func(*http.Request) (algorithms.Limit, error) { return algorithms.TokenBucket(-1, time.Second), nil }
 			return p
 		}
 		h := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: log.logger()}, bad("first"), bad("second")).Handler(ok)

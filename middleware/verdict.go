@@ -40,13 +40,20 @@ type Verdict struct {
 	// Policies are the asked policies, hidden ones last.
 	Policies []PolicyVerdict
 
-	config *config // that answers the request
-	at     int64   // Unix time of the decision in ns, if headers tell instants
+	// Err says why there is no decision: package keyfunc's errors, the limiter's, the
+	// context's, or ErrClosed. Clients must not see its text. It is nil if policies
+	// have decided.
+	Err error
+
+	config    *config // that answers the request
+	answering bool    // Options.Refused has it
+	at        int64   // Unix time of the decision in ns, if headers tell instants
 }
 
 // A PolicyVerdict is a policy's part of a Verdict.
 type PolicyVerdict struct {
 	Name        string
+	Key         string // the counted key, as Offender shows it, of a refused request
 	Tier        string // of the identity, if Policy.Tiers has it
 	Limit       algorithms.Limit
 	Hidden      bool
@@ -191,7 +198,7 @@ func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithm
 	p.Name, p.Tier = a.policy.Name, a.tier
 	p.Limit = a.limit
 	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.unadvertised, a.shadow, a.override, a.unknownTier
-	if p.dynamic = a.dynamic; a.dynamic {
+	if p.dynamic = a.configured == nil; p.dynamic {
 		p.quota = a.policy.base.quota
 	} else {
 		p.quota = a.configured.quota
@@ -210,5 +217,5 @@ func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithm
 
 // refuse makes v the verdict of a request without a decision.
 func (v *Verdict) refuse(why refusal) {
-	v.Allowed, v.Status, v.RetryAfter, v.Delay = false, why.status, 0, 0
+	v.Allowed, v.Status, v.RetryAfter, v.Delay, v.Err = false, why.status, 0, 0, why.err
 }

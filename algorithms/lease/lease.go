@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/lent"
 )
 
 // maxTakes is the most takes of a call that leases answer.
@@ -73,6 +74,8 @@ func New(limiter algorithms.Limiter, o *Options) (*Limiter, error) {
 
 // Unwrap returns the wrapped limiter.
 func (l *Limiter) Unwrap() algorithms.Limiter { return l.wrapped }
+
+func init() { lent.To[*Limiter]() }
 
 // Allow implements [algorithms.Limiter]. Errors are the wrapped limiter's.
 func (l *Limiter) Allow(ctx context.Context, checks []algorithms.Check) error {

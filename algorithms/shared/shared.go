@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/lent"
 )
 
 // A Client is a client of go-redis. Checks in several Cluster slots need a
@@ -55,6 +56,8 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 	}
 	return l, nil
 }
+
+func init() { lent.To[*Limiter]() }
 
 // Allow implements [algorithms.Limiter]. Errors wrap [algorithms.ErrInvalid] or
 // [algorithms.ErrUnavailable], or are the context's.

@@ -174,8 +174,8 @@ type loggedKey struct{}
 // middleware logs the requests that next serves.
 func (l *accessLog) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		address, _ := l.clientIP.Of(r) // "" is no address
-		line := &logged{Address: strings.TrimPrefix(address, "ip="), Method: r.Method, Path: r.RequestURI}
+		address, _, _ := l.clientIP.Append(nil, &keyfunc.Request{Request: r}) // "" is no address
+		line := &logged{Address: strings.TrimPrefix(string(address), "ip="), Method: r.Method, Path: r.RequestURI}
 		status := chimiddleware.NewWrapResponseWriter(w, r.ProtoMajor)
 		begun := time.Now()
 		defer func() {

@@ -23,6 +23,7 @@ const (
 	module    = "github.com/penstock-go/penstock"
 	step      = "algorithms/internal/step"
 	keyaccess = "internal/keyaccess"
+	lent      = "internal/lent"
 	logwriter = "internal/logwriter"
 
 	maxLines     = 300
@@ -45,7 +46,7 @@ type importRule struct {
 
 // parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
 var parts = func() (all []string) {
-	for _, name := range []string{"access", "ban", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
+	for _, name := range []string{"access", "ban", "exempt", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
 		all = append(all, "middleware/internal/"+name)
 	}
 	return all
@@ -56,28 +57,29 @@ var importRules = []importRule{
 	{"headers", nil, nil, "headers imports the standard library only"},
 	{"keyfunc", []string{keyaccess}, []string{chi}, "keyfunc imports keyaccess, the standard library and chi only"},
 	{keyaccess, nil, nil, "keyaccess imports the standard library only"},
+	{lent, nil, nil, "lent imports the standard library only"},
 	{logwriter, nil, nil, "logwriter imports the standard library only"},
 	{"algorithms", []string{step}, nil, "algorithms imports its steps and the standard library only"},
 	{step, nil, nil, "steps import the standard library only"},
 	{
-		"algorithms/shared", []string{"algorithms", step, logwriter, "lua"}, []string{goRedis, breaker},
-		"algorithms/shared imports algorithms, its steps, logwriter, lua, go-redis and gobreaker only",
+		"algorithms/shared", []string{"algorithms", step, lent, logwriter, "lua"}, []string{goRedis, breaker},
+		"algorithms/shared imports algorithms, its steps, lent, logwriter, lua, go-redis and gobreaker only",
 	},
 	{
-		"algorithms/lease", []string{"algorithms", step}, nil,
-		"algorithms/lease imports algorithms and its steps only",
+		"algorithms/lease", []string{"algorithms", step, lent}, nil,
+		"algorithms/lease imports algorithms, its steps and lent only",
 	},
 	{
 		"algorithms/limitertest", []string{"algorithms", step}, nil,
 		"algorithms/limitertest imports algorithms and its steps only",
 	},
 	{
-		"middleware", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, logwriter}, parts), nil,
-		"middleware imports algorithms, headers, keyfunc, keyaccess, logwriter and its own parts only",
+		"middleware", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, lent, logwriter}, parts), nil,
+		"middleware imports algorithms, headers, keyfunc, keyaccess, lent, logwriter and its own parts only",
 	},
 	{
-		"middleware/internal", slices.Concat([]string{"algorithms", logwriter}, parts), nil,
-		"parts of middleware import algorithms, logwriter and each other only",
+		"middleware/internal", slices.Concat([]string{"algorithms", keyaccess, lent, logwriter}, parts), nil,
+		"parts of middleware import algorithms, keyaccess, lent, logwriter and each other only",
 	},
 	{
 		"middleware/console", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, logwriter, "middleware", "middleware/overrides"}, parts), nil,
@@ -88,16 +90,16 @@ var importRules = []importRule{
 		"middleware/statuspage imports middleware, its parts and algorithms only",
 	},
 	{
-		"middleware/overrides", []string{"algorithms", logwriter, "middleware"}, []string{goRedis},
-		"middleware/overrides imports middleware, algorithms, logwriter and go-redis only",
+		"middleware/overrides", []string{"algorithms", lent, logwriter, "middleware"}, []string{goRedis},
+		"middleware/overrides imports middleware, algorithms, lent, logwriter and go-redis only",
 	},
 	{
 		"middleware/client", []string{"algorithms", "headers", logwriter}, nil,
 		"middleware/client imports algorithms, headers and logwriter only",
 	},
 	{
-		"middleware/replay", slices.Concat([]string{"algorithms", "keyfunc", keyaccess, "middleware"}, parts), []string{chi},
-		"middleware/replay imports middleware, its parts, algorithms, keyfunc, keyaccess and chi only",
+		"middleware/replay", slices.Concat([]string{"algorithms", "keyfunc", keyaccess, lent, "middleware"}, parts), []string{chi},
+		"middleware/replay imports middleware, its parts, algorithms, keyfunc, keyaccess, lent and chi only",
 	},
 	{
 		"middleware/prommetrics", slices.Concat([]string{"algorithms", "middleware", "middleware/client"}, parts), []string{prometheus},

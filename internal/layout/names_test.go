@@ -22,7 +22,7 @@ var names = map[string]int{
 	"algorithms/shared": 25,
 	"headers":           21,
 	"keyfunc":           22,
-	"middleware":        64,
+	"middleware":        66,
 	"middleware/client": 20,
 	"middleware/replay": 3,
 }

@@ -180,8 +180,8 @@ func TestRoutes(t *testing.T) {
 			var keys []string
 			see := func(next http.Handler) http.Handler {
 				return m.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					key, _ := keyfunc.Route().Of(r)
-					keys = append(keys, key)
+					key, _, _ := keyfunc.Route().Append(nil, &keyfunc.Request{Request: r})
+					keys = append(keys, string(key))
 					next.ServeHTTP(w, r)
 				}))
 			}
@@ -220,8 +220,8 @@ func TestUnmatchedPaths(t *testing.T) {
 		var keys []string
 		see := func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				key, _ := keyfunc.Route().Of(r)
-				keys = append(keys, key)
+				key, _, _ := keyfunc.Route().Append(nil, &keyfunc.Request{Request: r})
+				keys = append(keys, string(key))
 				next.ServeHTTP(w, r)
 			})
 		}

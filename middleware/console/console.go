@@ -18,13 +18,11 @@ package console
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -85,6 +83,7 @@ type target struct {
 	policy   *ratelimit.Policy
 	texts    *texts
 	override *ratelimit.Override // in force; nil: none
+	mode     ratelimit.Mode      // in force
 }
 
 // policy returns the policy of a name and its Middleware, or nil.
@@ -121,12 +120,15 @@ func (c *Console) target(s Subject, prefix bool) (*target, error) {
 
 func newTarget(m *ratelimit.Middleware, p *ratelimit.Policy, texts *texts, key string) *target {
 	t := &target{key: key, m: m, policy: p, texts: texts}
-	if all := m.Overrides(); all != nil {
-		if o, found := all.Find(p.Name, key); found {
-			t.override = &o
-		}
-	}
+	f := t.inForce("", algorithms.Limit{})
+	t.override, t.mode = f.Override, f.Mode
 	return t
+}
+
+// inForce returns what holds for the key.
+func (t *target) inForce(tier string, own algorithms.Limit) ratelimit.InForce {
+	f, _ := t.m.InForce(t.policy.Name, t.key, tier, own)
+	return f
 }
 
 // reveal returns the key, or the first part of keys, that TopDenied shows as a hash.
@@ -185,24 +187,6 @@ func (c *Console) one(s Subject) (*target, error) {
 		return nil, fmt.Errorf("ratelimit: %w: %q is not a client: name one by key, usr or ip", algorithms.ErrInvalid, s.Key)
 	}
 	return c.target(s, false)
-}
-
-// replaceable reports why ratelimit.New would refuse the policies with this
-// limit in place of the policy's.
-func (t *target) replaceable(l algorithms.Limit) error {
-	policies := t.m.Policies()
-	for i := range policies {
-		if policies[i].Name == t.policy.Name {
-			policies[i].Limit = l
-		}
-	}
-	// Requests meet the policy's own limit beside the override's.
-	own := ratelimit.Policy{Name: "own-" + rand.Text(), Limit: t.policy.Limit}
-	_, err := ratelimit.New(algorithms.NewMemory(nil), nil, append(policies, own)...)
-	if err == nil {
-		return nil
-	}
-	return errors.New(strings.ReplaceAll(strings.ReplaceAll(err.Error(), "ratelimit: ", ""), "\n", "; "))
 }
 
 // everyAlgorithm has a limit of each algorithm that has a state. Of a limit, only

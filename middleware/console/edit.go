@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/ban"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
@@ -153,8 +155,8 @@ func (c *Console) set(ctx context.Context, s Subject, o ratelimit.Override) erro
 		return fmt.Errorf("ratelimit: the bans of policy %q are %w: a shadow policy denies nothing", s.Policy, ErrUneditable)
 	}
 	if o.Limit != (algorithms.Limit{}) {
-		if err := (&target{m: m, policy: p}).replaceable(o.Limit); err != nil {
-			return fmt.Errorf("ratelimit: %w: %w", overrides.ErrInvalid, err)
+		if err := access.Replaceable(m, p.Name, o.Limit); err != nil {
+			return fmt.Errorf("ratelimit: %w of policy %q: %s", overrides.ErrInvalid, p.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
 	return edit.Set(ctx, s.Policy, key, o)
@@ -199,7 +201,7 @@ func (c *Console) Bans(ctx context.Context) (all []Standing, err error) {
 		texts, known := textsOf(w.m, w.policy), make(map[string]bool)
 		for _, o := range w.offenders {
 			t := newTarget(w.m, w.policy, texts, o.Plain)
-			if w.policy.Ban == nil || known[o.Plain] || t.mode() != ratelimit.ModeOn {
+			if w.policy.Ban == nil || known[o.Plain] || t.mode != "" {
 				continue
 			}
 			known[o.Plain] = true

@@ -39,13 +39,13 @@ func (t *target) uncounted() bool {
 // judgeUncounted gives the verdict about an uncounted key.
 func (t *target) judgeUncounted(s *Standing) {
 	s.Verdict = Admitted
-	switch mode := t.mode(); {
+	switch mode := t.mode; {
 	case mode == ratelimit.ModeBanned:
 		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, algorithms.Never
 		if until := t.override.Until; !until.IsZero() {
 			s.ClearsAfter = max(0, time.Until(until))
 		}
-	case t.override != nil && mode != ratelimit.ModeOn:
+	case t.override != nil && mode != "":
 		s.Reason = ByOverride
 	case s.Guessers > 0:
 		s.Verdict = Unknown

@@ -60,40 +60,25 @@ func (c *Console) lastDenial(w watched, t *target) *ratelimit.Offender {
 	return last
 }
 
-// mode returns the mode in force.
-func (t *target) mode() ratelimit.Mode {
-	switch {
-	case t.policy.Shadow && (t.override == nil || t.override.Mode != ratelimit.ModeOff):
-		return ratelimit.ModeShadow // a shadow policy bans no key
-	case t.override == nil:
-		return ratelimit.ModeOn
-	default:
-		return t.override.Mode
-	}
-}
-
 // limits returns the limits that may decide. last is the last denial of the client;
 // nil means none.
 func (t *target) limits(last *ratelimit.Offender) []LimitState {
-	p := t.policy
-	if o := t.override; o != nil && o.Limit != (algorithms.Limit{}) && t.replaceable(o.Limit) == nil {
-		return []LimitState{{Reason: ByOverride, Limit: o.Limit}}
-	}
-	if last != nil && last.LimitOf != (algorithms.Limit{}) && p.LimitOf != nil {
-		return []LimitState{{Reason: ByLimitOf, Limit: last.LimitOf}}
-	}
-	all := []LimitState{{Reason: ByDefault, Limit: p.Limit}}
-	if len(p.Tiers) == 0 || accountOf(t.key) == "" {
-		return all
+	in := func(tier string, own algorithms.Limit) LimitState {
+		f := t.inForce(tier, own)
+		l := LimitState{Reason: Reason(f.From), Limit: f.Limit}
+		if l.Reason == ByTier {
+			l.Tier = tier
+		}
+		return l
 	}
 	if last != nil {
-		if l, found := p.Tiers[last.Tier]; found {
-			return []LimitState{{Reason: ByTier, Tier: last.Tier, Limit: l}}
-		}
-		return all
+		return []LimitState{in(last.Tier, last.LimitOf)}
 	}
-	for _, tier := range slices.Sorted(maps.Keys(p.Tiers)) {
-		all = append(all, LimitState{Reason: ByTier, Tier: tier, Limit: p.Tiers[tier]})
+	all := []LimitState{in("", algorithms.Limit{})}
+	if all[0].Reason == ByDefault && accountOf(t.key) != "" {
+		for _, tier := range slices.Sorted(maps.Keys(t.policy.Tiers)) {
+			all = append(all, in(tier, algorithms.Limit{}))
+		}
 	}
 	return all
 }
@@ -116,7 +101,7 @@ func (t *target) look(ctx context.Context, l *LimitState) error {
 // judge fills in the verdict, its reason, and when it clears.
 func (t *target) judge(ctx context.Context, s *Standing) error {
 	banned, err := t.banned(ctx)
-	switch mode := t.mode(); {
+	switch mode := t.mode; {
 	case err != nil:
 		return err
 	case mode == ratelimit.ModeBanned:
@@ -175,7 +160,7 @@ func (t *target) away(limits []LimitState) bool {
 
 // banned returns how long Policy.Ban still bans the key; 0 if it does not.
 func (t *target) banned(ctx context.Context) (time.Duration, error) {
-	if t.policy.Ban == nil || t.mode() != ratelimit.ModeOn {
+	if t.policy.Ban == nil || t.mode != "" {
 		return 0, nil
 	}
 	asks := []algorithms.Check{{Exact: true}}

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	address  = "ip"     // the kind of keyfunc.IP and keyfunc.Peer
-	account  = "usr"    // the kind of keyfunc.User and keyfunc.APIKey
-	route    = "rt"     // the kind of keyfunc.Route
-	constant = "const=" // begins the part of a keyfunc.Const
+	address  = keyaccess.IP   // the kind of keyfunc.IP and keyfunc.Peer
+	account  = keyaccess.User // the kind of keyfunc.User and keyfunc.APIKey
+	route    = keyaccess.Route
+	constant = keyaccess.Const + "=" // begins the part of a keyfunc.Const
 )
 
 // texts are the texts of a policy's keys.
@@ -38,15 +38,10 @@ func textsOf(m *ratelimit.Middleware, p *ratelimit.Policy) *texts {
 	t := &texts{policy: p.Name, key: p.Key, own: keyaccess.Forms(p.Key)}
 	info, _ := p.Key.Inspect() // ratelimit.New has refused misconfigured keys
 	t.forms, t.apiKeys = t.own, len(info.Challenges) > 0
-	if t.apiKeys || slices.ContainsFunc(info.Kinds, isCustom) {
+	if info.Unknown {
 		t.clientIP, t.forms = access.ClientIP(m), append(slices.Clone(t.own), []string{address})
 	}
 	return t
-}
-
-// isCustom reports whether a kind is one of keyfunc.Custom.
-func isCustom(kind string) bool {
-	return kind != address && kind != account && kind != "const" && kind != route && !strings.HasPrefix(kind, "hdr.")
 }
 
 func kindOf(part string) string {

@@ -61,7 +61,7 @@ func (m *model) inForce(key string) (algorithms.Limit, ratelimit.Mode) {
 			return m.limit, o.Mode
 		}
 	}
-	return m.limit, ratelimit.ModeOn
+	return m.limit, ""
 }
 
 // request returns the status of a request, and the remaining units; -1 if no limit is asked.
@@ -76,9 +76,9 @@ func (m *model) request(key string) (status int, left int64) {
 		return 429, -1
 	case fits:
 		m.used[at]++
-	case mode == ratelimit.ModeOn && limit == algorithms.Nobody():
+	case mode == "" && limit == algorithms.Nobody():
 		status = 403
-	case mode == ratelimit.ModeOn:
+	case mode == "":
 		status = 429
 	}
 	return status, max(0, limit.Burst()-m.used[at])
@@ -126,7 +126,7 @@ func (m *model) step(t *rapid.T, w *world) {
 		m.ask(t, w, ip)
 	case 1, 2:
 		at := rapid.SampledFrom([][2]string{{"p", key}, {"p", "*"}, {"*", "*"}}).Draw(t, "at")
-		modes := []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
+		modes := []ratelimit.Mode{"", ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
 		o := ratelimit.Override{Mode: rapid.SampledFrom(modes).Draw(t, "mode"), Limit: rapid.SampledFrom(limits).Draw(t, "limit")}
 		if overrides.NewMemory().Set(ctx, at[0], at[1], o) == nil { // it is valid
 			w.edit(t, func(*console.Console) error { return w.tables[0].Set(ctx, at[0], at[1], o) })

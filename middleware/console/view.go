@@ -36,11 +36,8 @@ func (h *handler) policies(r *http.Request) (any, error) {
 			Name: p.Name, Keys: textsOf(w.m, p).shapes(), Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate,
 			Fail: p.Fail.String(), Hidden: p.Hidden, Capacity: p.Capacity, Shadow: p.Shadow,
 		}
-		if table := w.m.Overrides(); table != nil {
-			if o, found := table.Find(p.Name, ratelimit.Everyone); found {
-				v.Everyone = &o
-			}
-		}
+		f, _ := w.m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
+		v.Everyone = f.Override
 		all = append(all, v)
 	}
 	return map[string]any{"policies": all}, nil

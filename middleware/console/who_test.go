@@ -70,7 +70,7 @@ func TestWhoKnowsTheTier(t *testing.T) {
 func TestWhoKnowsLimitOf(t *testing.T) {
 	table, limit := overrides.NewMemory(), algorithms.TokenBucket(2, time.Hour)
 	p := byUser("p", algorithms.TokenBucket(1, time.Hour))
-	p.LimitOf = func(*http.Request) (algorithms.Limit, bool) { return limit, true }
+	p.LimitOf = func(*http.Request) (algorithms.Limit, error) { return limit, nil }
 	m := newMiddleware(t, newStill(), table, p)
 	c := console.New(m)
 	spend(t, m, 2, "")
@@ -177,7 +177,7 @@ func TestWhoOfAShadow(t *testing.T) {
 	p.Shadow = true
 	m := newMiddleware(t, newStill(), table, p)
 	spend(t, m, 2, "")
-	for _, mode := range []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeBanned} {
+	for _, mode := range []ratelimit.Mode{"", ratelimit.ModeShadow, ratelimit.ModeBanned} {
 		override(t, table, "p", client.Key, ratelimit.Override{Mode: mode})
 		if s := who(t, console.New(m), client)[0]; s.Verdict != console.Admitted || s.Reason != console.ByDefault || s.Limits[0].Remaining != 0 {
 			t.Errorf("mode %q: got %+v, want it admitted", mode, s)

@@ -28,5 +28,6 @@
 //   - Limits that follow from the client: Policy.Tiers or Policy.LimitOf. Give an override an Until.
 //   - Changes of the configuration: Middleware.Update.
 //   - Millions of keys: each instance holds all overrides in memory.
+//   - Overrides in a store of yours: implement ratelimit.Overrides, and test it with overridestest.
 //   - Authorization: a policy that is off for everyone refuses no missing identity.
 package overrides

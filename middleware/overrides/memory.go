@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/penstock-go/penstock/internal/lent"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -23,6 +24,8 @@ func NewMemory() *Memory {
 	m.table.Store(new(table))
 	return m
 }
+
+func init() { lent.To[*Memory]() }
 
 // Find implements ratelimit.Overrides.
 func (m *Memory) Find(policy, key string) (ratelimit.Override, bool) {

@@ -46,7 +46,7 @@ func TestModel(t *testing.T) {
 				delete(model, at)
 				continue
 			}
-			modes := []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
+			modes := []ratelimit.Mode{"", ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
 			o := ratelimit.Override{Mode: rapid.SampledFrom(modes).Draw(t, "mode")}
 			if rapid.Bool().Draw(t, "limited") {
 				o.Limit = algorithms.TokenBucket(rapid.Int64Range(1, 5).Draw(t, "requests"), time.Minute)

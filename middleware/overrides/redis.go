@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -95,6 +96,8 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	go r.poll()
 	return r, nil
 }
+
+func init() { lent.To[*Redis]() }
 
 // Find implements ratelimit.Overrides, from memory.
 func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {

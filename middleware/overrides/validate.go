@@ -37,7 +37,7 @@ var (
 	ErrFull = errors.New("too many overrides")
 )
 
-var modes = []ratelimit.Mode{ratelimit.ModeOn, ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
+var modes = []ratelimit.Mode{"", ratelimit.ModeShadow, ratelimit.ModeOff, ratelimit.ModeBanned}
 
 // now returns the instant of an edit, in whole seconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

@@ -27,36 +27,21 @@ func (m *Metrics) collectLimits(ch chan<- prometheus.Metric) {
 	sent := make(map[limitName]bool)
 	for _, middleware := range m.watchedMiddlewares() {
 		for _, p := range middleware.Policies() {
-			override, mode := everyone(middleware, &p)
-			send := func(tier string, l algorithms.Limit) {
-				l = cmp.Or(override, l)
-				name := limitName{seriesName{p.Name, tier}, l.String(), mode, strconv.FormatBool(p.Capacity)}
-				if !sent[name] {
+			send := func(tier string) {
+				f, found := middleware.InForce(p.Name, ratelimit.Everyone, tier, algorithms.Limit{})
+				name := limitName{seriesName{p.Name, tier}, f.Limit.String(), cmp.Or(string(f.Mode), "on"), strconv.FormatBool(p.Capacity)}
+				if found && !sent[name] { // an Update may just have removed the policy
 					sent[name] = true
-					ch <- prometheus.MustNewConstMetric(policyLimit, prometheus.GaugeValue, unitsOf(l),
+					ch <- prometheus.MustNewConstMetric(policyLimit, prometheus.GaugeValue, unitsOf(f.Limit),
 						p.Name, labelOf(tier), name.limit, name.mode, name.capacity)
 				}
 			}
-			send("", p.Limit)
-			for tier, l := range p.Tiers {
-				send(tier, l)
+			send("")
+			for tier := range p.Tiers {
+				send(tier)
 			}
 		}
 	}
-}
-
-// everyone returns the limit of the override of all keys, which is zero if there is
-// none, and the mode in which the policy applies to a key without an override.
-func everyone(middleware *ratelimit.Middleware, p *ratelimit.Policy) (limit algorithms.Limit, mode string) {
-	if all := middleware.Overrides(); all != nil {
-		if o, found := all.Find(p.Name, ratelimit.Everyone); found {
-			limit, mode = o.Limit, string(o.Mode)
-		}
-	}
-	if mode == "" && p.Shadow {
-		mode = string(ratelimit.ModeShadow)
-	}
-	return limit, cmp.Or(mode, "on")
 }
 
 // unitsOf returns the sustained rate of a limit, or its units if it has no rate.

@@ -79,3 +79,19 @@ func TestStartTime(t *testing.T) {
 		t.Errorf("got the start %v, want now", got)
 	}
 }
+
+// TestIgnoredLimits: an override that requests ignore is not in force.
+func TestIgnoredLimits(t *testing.T) {
+	reg, table := prometheus.NewRegistry(), overrides.NewMemory()
+	login := byIP("login", algorithms.TokenBucket(2, time.Second))
+	login.ChargeIf = func(int) bool { return true }
+	o := &ratelimit.Options{Observers: []ratelimit.Observer{newMetrics(t, reg)}, Overrides: table, Logger: quiet}
+	ratelimit.Must(ratelimit.New(newMemory(t), o, login))
+	if err := table.Set(t.Context(), "login", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.LeakyBucket(500, time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "ratelimit_policy_limit{capacity=false,limit=token-bucket 2/1s,mode=on,policy=login,tier=}"
+	if got := limitsIn(t, reg); len(got) != 1 || got[want] != 2 {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/lent"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -31,6 +32,8 @@ func (l *limiter) User() (id, tier string) { return l.engine.identity.ID, l.engi
 
 // Unwrap tells the middlewares that no other instance shares the limiter.
 func (l *limiter) Unwrap() algorithms.Limiter { return l.memory }
+
+func init() { lent.To[*limiter]() }
 
 // Allow implements algorithms.Limiter.
 func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {

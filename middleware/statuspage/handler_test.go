@@ -56,6 +56,21 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestIgnoredLimit: the page does not show a limit of everyone that requests ignore as if it held.
+func TestIgnoredLimit(t *testing.T) {
+	page, table := statuspage.New(nil), overrides.NewMemory()
+	login := byIP("login", hourly)
+	login.ChargeIf = func(int) bool { return true }
+	shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{Overrides: table}, login)
+	if err := table.Set(t.Context(), "login", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.LeakyBucket(500, time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	html := record(page, httptest.NewRequest("GET", "/", nil)).Body.String()
+	if !strings.Contains(html, "everyone: leaky-bucket 500/1s, ignored") {
+		t.Errorf("got a page that does not say that requests ignore the limit:\n%s", html)
+	}
+}
+
 // TestMarkup: the page is well-formed, loads nothing, and contains no markup of clients.
 func TestMarkup(t *testing.T) {
 	const attack = `<script>alert(1)</script>`

@@ -34,6 +34,9 @@ type definition struct {
 	Fail      string                      `json:"fail"`
 	Modes     []string                    `json:"modes,omitempty"`
 	Everyone  *ratelimit.Override         `json:"everyone,omitempty"` // the override of all keys
+	Ignored   bool                        `json:"ignored,omitempty"`  // the limit of Everyone, because it does not fit the policy
+
+	mode ratelimit.Mode // in force for everyone
 }
 
 // An offenderView is a ratelimit.Offender.
@@ -50,7 +53,7 @@ const shownOffenders = 5 // of each policy
 
 // policy returns the view of a policy of m.
 func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now time.Duration) policyView {
-	v := policyView{definition: newDefinition(policy, m.Overrides()), Outcomes: make(map[string]uint64)}
+	v := policyView{definition: newDefinition(policy, m), Outcomes: make(map[string]uint64)}
 	if minute := (*p.outcomes.Load())[policyOf{m, policy.Name}]; minute != nil {
 		counts, _ := minute.Last(now)
 		v.Ticks = ticks{minute.Ticks(now, allOutcomes...), minute.Ticks(now, denialOutcomes...)}
@@ -69,7 +72,7 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 func (p *policyView) detail(middlewares []*ratelimit.Middleware) {
 	for _, m := range middlewares {
 		for _, policy := range m.Policies() {
-			if policy.Name != p.Name || !reflect.DeepEqual(newDefinition(&policy, m.Overrides()), p.definition) {
+			if policy.Name != p.Name || !reflect.DeepEqual(newDefinition(&policy, m), p.definition) {
 				continue
 			}
 			p.Offenders = mergeOffenders(p.Offenders, offendersOf(m, policy.Name))
@@ -86,17 +89,12 @@ func offendersOf(m *ratelimit.Middleware, policy string) (all []offenderView) {
 	return all
 }
 
-func newDefinition(p *ratelimit.Policy, overrides ratelimit.Overrides) definition {
-	d := definition{
-		Name: p.Name, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate, Fail: p.Fail.String(), Modes: modes(p),
+func newDefinition(p *ratelimit.Policy, m *ratelimit.Middleware) definition {
+	f, _ := m.InForce(p.Name, ratelimit.Everyone, "", algorithms.Limit{})
+	return definition{
+		Name: p.Name, Limit: p.Limit, Tiers: p.Tiers, Candidate: p.Candidate, Fail: p.Fail.String(), Modes: properties(p),
+		Everyone: f.Override, Ignored: f.Ignored != nil, mode: f.Mode,
 	}
-	if overrides == nil {
-		return d
-	}
-	if o, found := overrides.Find(p.Name, ratelimit.Everyone); found {
-		d.Everyone = &o
-	}
-	return d
 }
 
 // countOverrides returns the number of overrides of a policy. It looks at each of
@@ -108,20 +106,20 @@ func countOverrides(overrides ratelimit.Overrides, policy string) int {
 	return 0
 }
 
-// modes returns one word for each unusual property of a policy.
-func modes(p *ratelimit.Policy) (modes []string) {
-	for _, mode := range []struct {
+// properties returns one word for each unusual property of a policy's configuration.
+func properties(p *ratelimit.Policy) (all []string) {
+	for _, property := range []struct {
 		name string
 		on   bool
 	}{
 		{"shadow", p.Shadow}, {"hidden", p.Hidden}, {"capacity", p.Capacity}, {"limit-of", p.LimitOf != nil},
 		{"cost", p.Cost != nil}, {"charge-if", p.ChargeIf != nil}, {"ban", p.Ban != nil}, {"skip", p.Skip != nil},
 	} {
-		if mode.on {
-			modes = append(modes, mode.name)
+		if property.on {
+			all = append(all, property.name)
 		}
 	}
-	return modes
+	return all
 }
 
 // addPolicy adds a policy. Policies with the same definition, of several

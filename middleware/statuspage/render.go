@@ -120,7 +120,7 @@ func overrideText(o *ratelimit.Override) string {
 	switch {
 	case o.Limit == algorithms.Limit{}:
 		return cmp.Or(string(o.Mode), "on")
-	case o.Mode == ratelimit.ModeOn:
+	case o.Mode == "":
 		return limitText(o.Limit)
 	default:
 		return string(o.Mode) + ", " + limitText(o.Limit)

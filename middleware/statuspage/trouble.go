@@ -56,13 +56,14 @@ func (v *view) troubles() (all []trouble) {
 // forEveryone returns the trouble of a policy that denies no client. A policy in
 // shadow by its configuration stays so, unless an override turns it off.
 func (p policyView) forEveryone() (t trouble, found bool) {
-	mode, o := "", p.Everyone
-	switch {
-	case o != nil && o.Mode == ratelimit.ModeOff:
+	mode := ""
+	switch p.mode {
+	case ratelimit.ModeOff:
 		mode = "off"
-	case slices.Contains(p.Modes, "shadow"):
-		return trouble{Class: "warn", id: "shadow " + p.Name, Text: p.Name + " is in shadow for everyone by configuration"}, true
-	case o != nil && o.Mode == ratelimit.ModeShadow:
+	case ratelimit.ModeShadow:
+		if slices.Contains(p.Modes, "shadow") {
+			return trouble{Class: "warn", id: "shadow " + p.Name, Text: p.Name + " is in shadow for everyone by configuration"}, true
+		}
 		mode = "in shadow"
 	default:
 		return trouble{}, false

@@ -52,7 +52,9 @@ func (s *sandboxes) create(w http.ResponseWriter, r *http.Request) {
 	}
 	box, err := newSandbox(rand.Text(), s.limiter, limit, s.dialect)
 	if err == nil {
-		box.visitor, err = s.visitor.Of(r)
+		var visitor []byte
+		visitor, _, err = s.visitor.Append(nil, &keyfunc.Request{Request: r})
+		box.visitor = string(visitor)
 	}
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, "no sandbox could be made")

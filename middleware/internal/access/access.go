@@ -1,7 +1,9 @@
-// Package access gives packages for operators three parts of a ratelimit.Middleware
+// Package access gives packages for operators the parts of a ratelimit.Middleware
 // that users do not need. Package ratelimit sets these functions, so a caller must
 // import it. A function panics on an argument of another type.
 package access
+
+import "github.com/penstock-go/penstock/algorithms"
 
 var (
 	// ClientIP returns the keyfunc.Key that finds the addresses of clients.
@@ -14,4 +16,8 @@ var (
 	// Guesses reports whether a Middleware looks up the new API keys of an address
 	// slowly, because the address sent unknown ones, and of how many addresses it does.
 	Guesses func(middleware any, address string) (slowed bool, all int)
+
+	// Replaceable returns why requests would ignore a limit of an override, nil if they
+	// would not. The policy exists.
+	Replaceable func(middleware any, policy string, l algorithms.Limit) error
 )

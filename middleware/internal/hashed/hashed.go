@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/penstock-go/penstock/internal/keyaccess"
 )
 
 // shown is how many bytes of a hash an operator sees.
@@ -12,18 +14,28 @@ const shown = 8
 
 // Key returns a key with each part as its kind and the start of its SHA-256.
 // Routes, constants and the part * are shown as they are. Of a part without a kind,
-// only the hash is shown.
+// only the hash is shown. The result shares no bytes with the key.
 func Key(key string) string {
-	parts := strings.Split(key, "|")
-	for i, part := range parts {
-		kind, _, found := strings.Cut(part, "=")
-		if found && (kind == "rt" || kind == "const") || part == "*" {
-			continue
-		}
-		sum := sha256.Sum256([]byte(part))
-		if parts[i] = "#" + hex.EncodeToString(sum[:shown]); found {
-			parts[i] = kind + "=" + parts[i]
+	text := make([]byte, 0, 128) // on the stack: a denial has one allocation for it
+	for rest, more := key, true; more; {
+		var part string
+		part, rest, more = strings.Cut(rest, "|")
+		text = appendPart(text, part)
+		if more {
+			text = append(text, '|')
 		}
 	}
-	return strings.Join(parts, "|")
+	return string(text)
+}
+
+func appendPart(text []byte, part string) []byte {
+	kind, _, found := strings.Cut(part, "=")
+	if found && keyaccess.IsPublic(kind) || part == "*" {
+		return append(text, part...)
+	}
+	if found {
+		text = append(append(text, kind...), '=')
+	}
+	sum := sha256.Sum256([]byte(part))
+	return hex.AppendEncode(append(text, '#'), sum[:shown])
 }

@@ -30,7 +30,7 @@ func (r *Reservations) renewEvery() time.Duration {
 		if !one.concurrent() {
 			continue
 		}
-		if every := r.inForce(one).Window() / renewals; least == 0 || every < least {
+		if every := r.inForce(one, algorithms.Renew).Window() / renewals; least == 0 || every < least {
 			least = every
 		}
 	}
@@ -85,7 +85,7 @@ func (r *Reservations) beginRenewal() (checks []algorithms.Check) {
 	for i := range r.all {
 		if one := &r.all[i]; one.concurrent() {
 			c := one.check
-			c.Op, c.Limit = algorithms.Renew, r.inForce(one)
+			c.Op, c.Limit = algorithms.Renew, r.inForce(one, algorithms.Renew)
 			checks = append(checks, c)
 		}
 	}

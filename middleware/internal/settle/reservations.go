@@ -119,26 +119,16 @@ func (r *Reservations) force(one *reservation) bool {
 // later settles units under the limit that is in force now.
 func (r *Reservations) later(one *reservation, op algorithms.Op, units int64) bool {
 	c := one.check
-	if c.Limit = r.inForce(one); op == algorithms.Force {
-		c.Limit = r.forcible(one)
-	}
-	c.Op, c.Cost = op, units
+	c.Limit, c.Op, c.Cost = r.inForce(one, op), op, units
 	return r.settler.Settle(one.policy.Name, c)
 }
 
-// inForce returns the limit in force, unless that has another algorithm: units can only return to the state that they
-// were taken from.
-func (r *Reservations) inForce(one *reservation) algorithms.Limit {
-	if l := r.settler.InForce(one.policy.Name, one.tier, &one.check); l.Algorithm() == one.check.Limit.Algorithm() {
-		return l
-	}
-	return one.check.Limit
-}
-
-// forcible returns the limit in force, unless that has an algorithm that cannot force units and would lose them.
-// Overrides may have such an algorithm, which requests ignore.
-func (r *Reservations) forcible(one *reservation) algorithms.Limit {
-	if l := r.settler.InForce(one.policy.Name, one.tier, &one.check); l.Algorithm() != leakyBucket && !l.Algorithm().Concurrent() {
+// inForce returns the limit that is in force now if it can make the settlement, otherwise the limit that the units
+// were taken from: they can only return to its state, and some algorithms cannot force units.
+func (r *Reservations) inForce(one *reservation, op algorithms.Op) algorithms.Limit {
+	l := r.settler.InForce(one.policy.Name, one.tier, &one.check)
+	a := l.Algorithm()
+	if a == one.check.Limit.Algorithm() || op == algorithms.Force && a != leakyBucket && !a.Concurrent() {
 		return l
 	}
 	return one.check.Limit

@@ -1,19 +1,16 @@
-package ratelimit
+// Package exempt says which addresses no policy counts.
+package exempt
 
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
-
-	"github.com/penstock-go/penstock/keyfunc"
 )
 
-// validateExempt reports every misconfigured prefix. clientIP finds the clients'
-// addresses.
-func validateExempt(prefixes []netip.Prefix, clientIP keyfunc.Key) error {
+// Validate reports every misconfigured prefix. keyOf returns the key of a client's address, or false if requests from it
+// have another client.
+func Validate(prefixes []netip.Prefix, keyOf func(netip.Addr) (string, bool)) error {
 	var errs []error
 	refuse := func(p netip.Prefix, text string) {
 		errs = append(errs, fmt.Errorf("ratelimit: Exempt: the prefix %q %s", p, text))
@@ -29,8 +26,7 @@ func validateExempt(prefixes []netip.Prefix, clientIP keyfunc.Key) error {
 		case p != p.Masked():
 			refuse(p, fmt.Sprintf("has bits behind its mask: write %q", p.Masked()))
 		default:
-			r := &http.Request{Method: http.MethodGet, URL: new(url.URL), Header: http.Header{}, RemoteAddr: netip.AddrPortFrom(p.Addr(), 1).String()}
-			if key, err := clientIP.Of(r); err == nil && !covers(p, key) {
+			if key, ok := keyOf(p.Addr()); ok && !covers(p, key) {
 				refuse(p, fmt.Sprintf("is never matched: ClientIP makes its addresses %q", key))
 			}
 		}
@@ -38,8 +34,17 @@ func validateExempt(prefixes []netip.Prefix, clientIP keyfunc.Key) error {
 	return errors.Join(errs...)
 }
 
-// covers reports whether p contains all addresses of a key of keyfunc.IP. An
-// IPv6 key has many.
+// Contains reports whether one of the prefixes contains all addresses of a key of keyfunc.IP.
+func Contains(prefixes []netip.Prefix, key string) bool {
+	for _, p := range prefixes {
+		if covers(p, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers reports whether p contains all addresses of a key. An IPv6 key has many.
 func covers(p netip.Prefix, key string) bool {
 	text, ok := strings.CutPrefix(key, "ip=")
 	if !ok {
@@ -51,23 +56,4 @@ func covers(p netip.Prefix, key string) bool {
 	}
 	a, err := netip.ParseAddr(text)
 	return err == nil && p.Contains(a)
-}
-
-// exempt reports whether the client of the request is exempt. A client whose address
-// cannot be found is not.
-func (q *request) exempt() bool {
-	start := len(q.keys)
-	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
-	if err != nil {
-		return false
-	}
-	q.keys = keys
-	key := q.text(start, len(keys))
-	q.keys = keys[:start]
-	for _, p := range q.m.exempt {
-		if covers(p, key) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,168 @@
+// What is in force for a policy. Requests, settlements, the console, metrics and the status page all ask policy.inForce.
+
+package ratelimit
+
+import (
+	"errors"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// An InForce says which limit and which mode hold for a policy, and why.
+type InForce struct {
+	// Limit holds, but counts no request in ModeOff and ModeBanned.
+	Limit algorithms.Limit
+
+	// From is where Limit comes from: "override", "limit_of", "tier" or "default".
+	From string
+
+	// Mode is ModeShadow also because of Policy.Shadow, unless an override says ModeOff.
+	Mode Mode
+
+	// Override is the override in force; nil means none.
+	Override *Override
+
+	// Ignored says why a limit of the override, or of LimitOf, does not hold; nil if no
+	// limit was refused.
+	Ignored error
+}
+
+// InForce returns what holds now for a key of a policy, or for [Everyone]; false if there is no such policy. tier is the
+// tier of the key's identity, and own the result of Policy.LimitOf; both may be zero.
+func (m *Middleware) InForce(policy, key, tier string, own algorithms.Limit) (f InForce, found bool) {
+	c := m.config.Load()
+	p := c.policy(policy)
+	if p == nil {
+		return f, false
+	}
+	if o, ok := m.find(policy, key); ok {
+		f.Override = &o
+	}
+	l, why, ignored := p.inForce(c.kinds, f.Override, &own, tier)
+	f.Limit, f.From, f.Mode, f.Ignored = *l, origins[why.from], why.mode, ignored
+	return f, true
+}
+
+// An origin is where a limit comes from. Later ones come first.
+type origin uint8
+
+const (
+	fromDefault origin = iota
+	fromTier
+	fromLimitOf
+	fromOverride
+)
+
+var origins = [...]string{fromDefault: "default", fromTier: "tier", fromLimitOf: "limit_of", fromOverride: "override"}
+
+// A reason says where the limit in force comes from, and how the policy applies.
+type reason struct {
+	configured  *limit // nil: an override or LimitOf has the limit
+	from        origin
+	mode        Mode
+	tier        string // "": Policy.Tiers lacks the identity's
+	unknownTier bool   // and so Policy.Limit holds
+}
+
+// inForce is pure. kinds are those of the other limits of the decision, o is the override in force, or nil, and own is
+// what LimitOf returned: nil and the zero Limit mean that it has none. ignored says why a limit of these does not hold.
+//
+// The limit is a result of its own, so that an override and own may stay on the caller's stack.
+func (p *policy) inForce(kinds limitKinds, o *Override, own *algorithms.Limit, tier string) (l *algorithms.Limit, why reason, ignored error) {
+	why.mode = p.mode(o)
+	configured, known := p.tiers[tier]
+	if known {
+		why.tier = tier
+	}
+	if o != nil && o.Limit != (algorithms.Limit{}) && why.mode != ModeOff && why.mode != ModeBanned {
+		if ignored = p.replaceable(kinds, o.Limit); ignored == nil {
+			why.from = fromOverride
+			return &o.Limit, why, nil
+		}
+	}
+	if own != nil && p.LimitOf != nil && *own != (algorithms.Limit{}) {
+		err := p.replaceable(kinds, *own)
+		if err == nil {
+			why.from = fromLimitOf
+			return own, why, ignored
+		}
+		ignored = err
+	}
+	if known {
+		why.from = fromTier
+	} else {
+		configured, why.unknownTier = p.base, tier != "" && len(p.tiers) > 0
+	}
+	why.configured = configured
+	return &configured.Limit, why, ignored
+}
+
+// mode returns how the policy applies under an override, or nil.
+func (p *policy) mode(o *Override) Mode {
+	switch {
+	case o != nil && o.Mode == ModeOff:
+		return ModeOff
+	case p.Shadow: // it denies nothing, so it bans no key
+		return ModeShadow
+	case o != nil && (o.Mode == ModeShadow || o.Mode == ModeBanned):
+		return o.Mode
+	default:
+		return ""
+	}
+}
+
+// replaceable reports why a limit must not replace the policy's, among limits of these kinds.
+func (p *policy) replaceable(kinds limitKinds, l algorithms.Limit) error {
+	kinds.add(l)
+	return errors.Join(kinds.validate(), l.Validate(), p.validateLimit(l))
+}
+
+// choose sets what is in force for the part of a key, and reports whether the limiter must be asked about it. A ban
+// replaces all other parts.
+func (q *request) choose(a *part, tier string) bool {
+	p := a.policy
+	var o *Override
+	if q.m.overrides != nil { // without find, which would copy the override
+		if found, ok := q.m.overrides.Find(p.Name, q.m.lendable(q.key(a))); ok {
+			o, a.override = &found, true
+		}
+	}
+	l, why, ignored := p.inForce(q.kinds, o, nil, tier)
+	switch {
+	case why.mode == ModeOff, q.banned && why.mode != ModeBanned:
+		return false
+	case ignored != nil:
+		q.m.log.Warn("invalid limit of an override", p.Name, ignored)
+	}
+	if p.LimitOf != nil && why.from != fromOverride {
+		own, err := p.LimitOf(q.http.Request)
+		switch {
+		case err == nil:
+			if l, why, ignored = p.inForce(q.kinds, o, &own, tier); why.from != fromLimitOf && own != (algorithms.Limit{}) {
+				q.m.log.Warn("invalid limit of LimitOf", p.Name, ignored)
+			}
+		case q.http.Context().Err() == nil: // a hang-up is no failure
+			q.m.log.Warn("failure of LimitOf", p.Name, err)
+		}
+	}
+	if why.mode == ModeBanned {
+		q.ban(a, l, &why, o.Until)
+		return false
+	}
+	if why.configured == nil {
+		q.kinds.add(*l)
+	}
+	a.set(l, &why)
+	return true
+}
+
+// set gives a part what is in force.
+func (a *part) set(l *algorithms.Limit, why *reason) {
+	a.limit = *l // alone: an assignment of several values would copy it twice
+	a.configured, a.limitOf, a.shadow, a.tier, a.unknownTier = why.configured, why.from == fromLimitOf, why.mode == ModeShadow, why.tier, why.unknownTier
+	if why.configured != nil {
+		a.concurrent = why.configured.concurrent
+	} else {
+		a.concurrent = l.Algorithm().Concurrent()
+	}
+}
