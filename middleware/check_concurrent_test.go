@@ -45,3 +45,25 @@ func TestCheckHoldsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestTimeoutInside: http.TimeoutHandler directly inside of a Concurrent limit is a finding; outside, or inside of another
+// limit, it is none.
+func TestTimeoutInside(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		limit algorithms.Limit
+		wrap  func(*ratelimit.Middleware) http.Handler
+		want  int
+	}{
+		{"inside", algorithms.Concurrent(2, time.Minute), func(m *ratelimit.Middleware) http.Handler { return m.Handler(http.TimeoutHandler(ok, time.Minute, "")) }, 1},
+		{"outside", algorithms.Concurrent(2, time.Minute), func(m *ratelimit.Middleware) http.Handler { return http.TimeoutHandler(m.Handler(ok), time.Minute, "") }, 0},
+		{"of a rate", hourly, func(m *ratelimit.Middleware) http.Handler { return m.Handler(http.TimeoutHandler(ok, time.Minute, "")) }, 0},
+	} {
+		m := newMiddleware(t, newStill(t), &ratelimit.Options{Logger: quiet}, byIP("p", tt.limit))
+		record(tt.wrap(m), from("192.0.2.1"))
+		found := m.Findings()
+		if len(found) != tt.want || tt.want > 0 && found[0].Code != "PS116" {
+			t.Errorf("%s: got the findings %v, want %d", tt.name, found, tt.want)
+		}
+	}
+}

@@ -1,4 +1,4 @@
 package statuspage
 
-// Outdate lets the page be rendered anew, as if a second had passed.
+// Outdate lets the page be rendered again, as if a second had passed.
 func (p *Page) Outdate() { p.rendered.view = nil }

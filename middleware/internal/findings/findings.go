@@ -26,6 +26,7 @@ const (
 	noStatus
 	hiddenRoute
 	instantHolds
+	timeoutInside
 	slowedAddress
 	causes
 )
@@ -66,6 +67,10 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 		"PS111", "The route of every request is the prefix of a subtree: all routes of a router behind it share one key.",
 		setPattern + " If no router is behind the prefix, ignore this finding.",
 	},
+	timeoutInside: {
+		"PS116", "http.TimeoutHandler is inside of a Concurrent limit: at its timeout the units come back, although the handler goes on.",
+		"Put http.TimeoutHandler outside of the middleware.",
+	},
 	instantHolds: {
 		"PS112", "Units of a Concurrent limit return within microseconds: the limit holds nothing.",
 		"The adaptor of the framework returns before the handler runs, e.g. fiber's. There use rate limits only, or call the limiter yourself. " +
@@ -78,10 +83,19 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 	},
 }
 
+// A Hold is how a request held units of a concurrent limit.
+type Hold struct {
+	Lasted time.Duration
+	Timed  bool // by http.TimeoutHandler, directly inside the middleware
+}
+
 // SeeHold counts how long requests have held units of a concurrent limit. If two of three return within
 // microseconds, the middleware returns before the handler runs.
-func (p *Policy) SeeHold(d time.Duration) {
-	if d >= instant {
+func (p *Policy) SeeHold(h Hold) {
+	if h.Timed {
+		p.found(timeoutInside)
+	}
+	if h.Lasted >= instant {
 		if p.held.Add(1)*2 > p.instants.Load() {
 			p.ended(instantHolds)
 		}

@@ -127,7 +127,7 @@ func TestInstantHolds(t *testing.T) {
 	see := func(n int, d time.Duration, want int) {
 		t.Helper()
 		for range n {
-			p.SeeHold(d)
+			p.SeeHold(Hold{Lasted: d})
 		}
 		if got := codes(p); len(got) != want || want > 0 && got[0] != "PS112" {
 			t.Errorf("got %v after %d holds of %v, want %d findings", got, n, d, want)

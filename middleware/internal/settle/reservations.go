@@ -5,6 +5,7 @@ package settle
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +24,7 @@ type Policy struct {
 	ChargeIf func(status int) bool // nil: every request counts
 	Ended    func(findings.Ending) // receives the endings under ChargeIf
 	Holds    *Holds                // of its concurrent limit
-	Held     func(time.Duration)   // receives each hold
+	Held     func(findings.Hold)   // receives each hold
 }
 
 // Reservations are the units that a request has reserved. They are the context of
@@ -34,6 +35,7 @@ type Reservations struct {
 
 	mu       sync.Mutex
 	ended    bool
+	timed    bool // http.TimeoutHandler serves the request
 	all      []reservation
 	began    time.Time   // if units are held
 	renewal  *time.Timer // nil: nothing is held
@@ -80,6 +82,9 @@ func (s *Settler) Reserve(ctx context.Context, r *Reservations, p *Policy, tier 
 	return r
 }
 
+// timeoutHandler is the type of http.TimeoutHandler's handlers, which return before the handler inside does.
+var timeoutHandler = reflect.TypeOf(http.TimeoutHandler(nil, 0, ""))
+
 // Serve serves the request with next, and ends the reservations afterwards, even
 // after a panic.
 func (r *Reservations) Serve(next http.Handler, w http.ResponseWriter, req *http.Request) {
@@ -87,6 +92,7 @@ func (r *Reservations) Serve(next http.Handler, w http.ResponseWriter, req *http
 	if r.watchesStatus() {
 		w, s = watchStatus(w)
 	}
+	r.timed = reflect.TypeOf(next) == timeoutHandler
 	r.keepHolding()
 	panics := true
 	defer func() { r.end(endingOf(s, req, panics)) }()

@@ -96,7 +96,7 @@ func (r *Reservations) settleAtEnd(one *reservation, e ending) {
 		if one.check.Op != algorithms.TrialInstead {
 			held := time.Since(r.began)
 			one.policy.Holds.add(held)
-			one.policy.Held(held)
+			one.policy.Held(findings.Hold{Lasted: held, Timed: r.timed})
 		}
 		return
 	}
