@@ -19,15 +19,16 @@ func TestPaceProperties(t *testing.T) {
 		most := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "most"))
 		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		l := lane{all: line{pace: newPace(most, true)}, routes: map[string]*line{}}
-		p, w := &l.all.pace, &waiter{route: "GET /"}
+		w := &waiter{route: "GET /"}
 		duration := rapid.OneOf(rapid.Int64Range(-1, int64(2*time.Hour)), rapid.Just(int64(headers.Never)))
 		number := rapid.OneOf(rapid.Int64Range(-1, 100), rapid.Just(int64(999_999_999_999_999)))
 		var kept time.Time // the end of the longest wait of a denial
 		for range rapid.IntRange(1, 40).Draw(t, "responses") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "passes")))
-			during := p.until.After(now)
+			p := &l.lineOf(w).pace
 			turn := p.depart(now)
-			late := min(turn-1, uint64(rapid.IntRange(0, 3).Draw(t, "late")))
+			turn -= min(turn-1, uint64(rapid.IntRange(0, 3).Draw(t, "late")))
+			during := p.tried(turn, now)
 			v := &verdict{fields: headers.Fields{Limits: []headers.ServiceLimit{{
 				Remaining: number.Draw(t, "r"), Within: time.Duration(duration.Draw(t, "t")),
 				Quota: number.Draw(t, "q"), Window: max(time.Duration(duration.Draw(t, "w")), 0),
@@ -37,11 +38,12 @@ func TestPaceProperties(t *testing.T) {
 				if end := now.Add(min(v.fields.Wait, mostHold)); end.After(kept) {
 					kept = end
 				}
-			} else if during && late == 0 { // it disproves the waits
+			} else if during { // it disproves the waits
 				kept = time.Time{}
 			}
-			l.learn(w, turn-late, v, now)
+			l.learn(w, turn, v, now)
 
+			p = &l.lineOf(w).pace
 			got := p.delay(now)
 			if told := kept.Sub(now); got < told && got < most {
 				t.Fatalf("may leave in %v, told to wait %v: %+v", got, told, p)
