@@ -58,11 +58,11 @@ func (r *reading) retryAfter() (longest time.Duration, ok bool) {
 	return longest, ok
 }
 
-// delay reads one line of Retry-After, also decimals, and lines that a proxy has
-// folded into one.
+// delay reads one line of Retry-After, also decimals, Unix times, and lines that a
+// proxy has folded into one.
 func (r *reading) delay(text string) (longest time.Duration, ok bool) {
 	if n, ok := parseDigits(text); ok {
-		return secondsOf(n), true
+		return r.after(n), true
 	}
 	if date, ok := parseDate(text); ok {
 		return max(date.Sub(r.now), 0), true
@@ -72,7 +72,7 @@ func (r *reading) delay(text string) (longest time.Duration, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		longest = max(longest, secondsOf(n))
+		longest = max(longest, r.after(n))
 	}
 	return longest, true
 }
@@ -136,20 +136,24 @@ func dateOf(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// after returns a number of seconds. A number from 10^9 on is a Unix time, from 10^11 on
+// in milliseconds: no service means 30 years. From 10^14 on it is neither.
+func (r *reading) after(n int64) time.Duration {
+	switch {
+	case n < 1e9 || n >= 1e14:
+		return secondsOf(n)
+	case n < 1e11:
+		return max(time.Unix(n, 0).Sub(r.now), 0)
+	}
+	return max(time.UnixMilli(n).Sub(r.now), 0)
+}
+
 // resetAfter reads a reset, whose meaning nothing states: a number of seconds from
 // now, a Unix time in seconds or milliseconds, a duration, or a date. The magnitude of
 // a number decides.
 func (r *reading) resetAfter(s string) (time.Duration, bool) {
 	if n, _, ok := parseDecimal(s); ok {
-		switch {
-		case n < 1e9:
-			return secondsOf(n), true
-		case n < 1e11:
-			return max(time.Unix(n, 0).Sub(r.now), 0), true
-		case n < 1e14:
-			return max(time.UnixMilli(n).Sub(r.now), 0), true
-		}
-		return 0, false
+		return r.after(n), n < 1e14
 	}
 	if strings.Trim(s, "0123456789.smh") == "" { // neither signs, nor the units that no service uses
 		d, err := time.ParseDuration(s)

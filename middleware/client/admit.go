@@ -15,122 +15,87 @@ const poll = 250 * time.Millisecond
 // leastSleep is the least time between two questions of a request to the limiter.
 const leastSleep = time.Millisecond
 
-// waits are the times that a request has waited before it is sent.
-type waits struct{ pace, limit time.Duration }
-
-// admit waits for the pace and the limiter, first in, first out. If it fails, it gives up its turn.
+// admit waits for the pace and the limiter, first in, first out. If it fails, it gives up its turn, and the unit goes back.
 func (x *exchange) admit() error {
-	if x.t.o.Limiter == nil && x.ctx.Err() == nil {
-		if turn, ok := x.lane.pass(&x.waiter); ok {
-			x.turn = turn
-			return nil
-		}
-	}
-	var times waits
-	taken, err := x.depart(&times)
+	times := map[string]time.Duration{}
+	x.lane.join(&x.waiter)
+	taken, err := x.queue(times)
+	x.turn = x.lane.leave(&x.waiter, err == nil)
 	if err != nil {
+		if taken.Decision.Allowed {
+			x.t.giveBack(x.ctx, taken)
+		}
 		return err
 	}
 	x.held = x.keep(taken)
-	if times.pace > 0 {
-		x.observe(&Event{Kind: Waited, Reason: forPace, Elapsed: times.pace})
-	}
-	if times.limit > 0 {
-		x.observe(&Event{Kind: Waited, Reason: forLimit, Elapsed: times.limit})
+	for _, reason := range []string{forPace, forLimit} {
+		if waited := times[reason]; waited > 0 {
+			x.observe(&Event{Kind: Waited, Reason: reason, Elapsed: waited})
+		}
 	}
 	return nil
 }
 
-// depart waits in the queue. It leaves the queue even if the limiter panics. If it fails, the unit goes back.
-func (x *exchange) depart(times *waits) (taken algorithms.Check, err error) {
-	admitted := false
-	x.lane.join(&x.waiter)
-	defer func() { x.turn = x.lane.leave(&x.waiter, admitted) }()
-	taken, err = x.queue(times)
-	if admitted = err == nil; !admitted && taken.Decision.Allowed {
-		x.t.giveBack(x.ctx, taken)
-	}
-	return taken, err
-}
-
-// queue waits until the request is the first, the pace lets it go, and the limiter admits it. It adds the times of its
-// waits. It asks the limiter at the instants at which there may be a unit, and when one comes back. The first in the queue
-// also waits until a leaky bucket serves it, so that a denial in the meantime holds it.
-func (x *exchange) queue(times *waits) (taken algorithms.Check, err error) {
-	var served time.Time // of the unit that was taken
+// queue waits until the pace lets the request go, and the limiter admits it. It adds the times of its waits by their
+// reasons, and looks at its line again at least once in deadAfter. If a wait is too long, it does not begin. The first in the
+// queue also waits until a leaky bucket serves it, so that a denial in the meantime holds it.
+func (x *exchange) queue(times map[string]time.Duration) (taken algorithms.Check, err error) {
 	for {
-		reason, total := forPace, &times.pace
-		sleep, least := x.lane.delay(&x.waiter)
-		switch {
-		case sleep == 0:
-			if err := context.Cause(x.ctx); err != nil {
+		view := x.lane.look(&x.waiter)
+		reason, sleep, least := forPace, view.sleep, view.least
+		if sleep == 0 {
+			if err = context.Cause(x.ctx); err == nil {
+				sleep, least, err = x.take(&taken)
+			}
+			if err != nil || sleep == 0 {
 				return taken, err
 			}
-			reason, total = forLimit, &times.limit
-			if !taken.Decision.Allowed {
-				if taken, sleep, least, err = x.take(); err != nil {
-					return taken, err
-				}
-				served = time.Now().Add(taken.Decision.Delay)
-			}
-			if taken.Decision.Allowed {
-				if sleep = time.Until(served); sleep <= 0 {
-					return taken, nil
-				}
-				least = sleep
-			}
-		case least == 0 && x.t.o.Limiter != nil && !x.t.o.Pace:
-			reason, total = forLimit, &times.limit
+			reason = forLimit
+		} else if least == 0 && x.t.o.Limiter != nil && !x.t.o.Pace {
+			reason = forLimit
 		}
-		waited, err := x.await(reason, sleep, least)
-		*total += waited
+		before, left := x.waited, x.patience()
+		if least > left || left == 0 {
+			return taken, x.tooLong(reason, least, left)
+		}
+		err = x.pause(min(sleep, left, deadAfter), x.waiter.wake)
+		times[reason] += x.waited - before
 		if err != nil {
 			return taken, err
 		}
 	}
 }
 
-// await sleeps until the request has to look at its lane again, at least once in deadAfter. If that is too long, it does not
-// sleep.
-func (x *exchange) await(reason string, sleep, least time.Duration) (waited time.Duration, err error) {
-	left := x.patience()
-	if least > left || left == 0 {
-		return 0, x.tooLong(reason, least, left)
+// take takes a unit of the limiter, unless the request has one. If there is none, sleep is the time until the next question,
+// and least the time until there is one at the earliest. The limiter decides half a round trip after the question, so the
+// time counts from it. For a unit of a leaky bucket, both are the time until it is served.
+func (x *exchange) take(taken *algorithms.Check) (sleep, least time.Duration, err error) {
+	w := &x.waiter
+	sleep = max(time.Until(w.ask), 0)
+	if x.t.o.Limiter == nil || taken.Decision.Allowed {
+		return sleep, sleep, nil
 	}
-	before := x.waited
-	err = x.pause(min(sleep, left, deadAfter), x.waiter.wake)
-	return x.waited - before, err
-}
-
-// take asks the limiter for a unit, if it may have one. If there is none, sleep is the time until the next question, and
-// least the time until there is one at the earliest. The limiter decides half a round trip after the question, so the time
-// counts from it.
-func (x *exchange) take() (taken algorithms.Check, sleep, least time.Duration, err error) {
-	if x.t.o.Limiter == nil {
-		taken.Decision.Allowed = true
-		return taken, 0, 0, nil
-	}
-	if sleep = x.lane.asking(&x.waiter); sleep > 0 {
-		return taken, sleep, 0, nil
+	units := x.lane.units.Load()
+	if sleep > 0 && units == w.seen {
+		return sleep, 0, nil
 	}
 	asked := time.Now()
 	checks := [1]algorithms.Check{{Policy: x.t.o.Name, Key: x.lane.key, Limit: x.t.o.Limit, Cost: 1}}
 	if err := x.t.o.Limiter.Allow(x.ctx, checks[:]); err != nil {
-		return taken, 0, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
+		return 0, 0, fmt.Errorf("ratelimit: client: the limiter: %w", err)
 	}
-	d := &checks[0].Decision
-	if d.Allowed {
-		return checks[0], 0, 0, nil
+	*taken = checks[0]
+	d := &taken.Decision
+	switch {
+	case d.Allowed:
+		sleep, least = d.Delay, d.Delay
+	case x.t.o.Limit.Algorithm().Concurrent(): // RetryAfter is an upper bound
+		sleep, least = max(min(d.RetryAfter, poll)-time.Since(asked), leastSleep), 0
+	default:
+		sleep, least = max(d.RetryAfter-time.Since(asked), leastSleep), d.RetryAfter
 	}
-	sleep = d.RetryAfter
-	if x.t.o.Limit.Algorithm().Concurrent() { // RetryAfter is an upper bound
-		sleep = min(sleep, poll)
-	} else {
-		least = sleep
-	}
-	sleep = max(sleep-time.Since(asked), leastSleep)
-	x.lane.notBefore(&x.waiter, time.Now().Add(sleep))
-	return taken, sleep, least, nil
+	w.ask, w.seen = time.Now().Add(sleep), units
+	return sleep, least, nil
 }
 
 // giveBack returns a unit. A failure has no remedy: a held unit ends by itself, and

@@ -14,15 +14,16 @@
 //	none        the connection failed      returns the error      retry it if it may run twice
 //
 // The Transport returns a 429 or 503 if the wait exceeds the request's deadline or MaxWait, if the attempts or
-// RetryShare are used up, or if the request cannot be repeated. A POST or PATCH needs Options.Retry, and a body needs
-// GetBody.
+// RetryShare are used up, if the request cannot be repeated, or if the denial is final. A POST or PATCH needs
+// Options.Retry, and a body needs GetBody. X-Should-Retry or Stripe-Should-Retry of "false" makes a denial final, and Options.Final can.
 //
 // # How long it waits
 //
 // With the zero Options:
 //
 //	Cause                    Wait                                                    Who waits
-//	a stated wait            the wait, and up to a tenth of it more, at most 1 s     all
+//	a stated wait            the wait, up to 14 days, and up to a tenth of it more,  all, see below
+//	                         at most 1 s
 //	a stated wait below 1 s  the same; if denied again, at least as without a wait   all
 //	429 without a wait       about 1 s, 1.5 s, 2.3 s, up to 30 s                     all
 //	503 without a wait       about 1 s, 2 s, 4 s, up to 5 s while others succeed,    this request; all
@@ -30,20 +31,31 @@
 //	                                                                                 a retry succeeded
 //	the sum of all waits     10 minutes (MaxWait), or until the request's deadline
 //
-// "All" are the requests of the same origin and partition. "About" is 15 % less to 25 % more. A response states a wait in
+// "All" are the requests of the same origin and partition, until one of another route succeeds. "About" is 15 % less to 25 % more. A response states a wait in
 // Retry-After, otherwise in the fields that package headers lists.
 //
 // After the wait, denied requests leave first, in the order of their arrival. As many leave at once as the server admitted
 // between the denials. Further ones leave one at a time, and each success lets one more go. If an answer takes longer than
 // 5 s, one more request leaves.
 //
-// If the server states no wait, the Transport learns. It remembers how long the server denied. If the server denies each
-// second request, requests leave at intervals, which become shorter with each success. If only some requests meet a 429,
-// e.g. the requests of one route, the others go on after a wait. A 503 holds other requests only if retries after a 503
-// succeed, because otherwise one part of the service may be dead.
+// # One route or all
+//
+// A denial may concern all requests or one route. So one request of another route may try at once. If it succeeds, only
+// the denied routes wait. If it is denied, the next route may try after 1 s, then after 2 s, 4 s and so on, and the others
+// wait. A route is a method and a path, in which a segment with a digit counts as an ID and is left out. If the server counts
+// by other parts of requests, use Options.Partition.
+//
+// A success ends a stated wait: a request that left during the wait and succeeds shows that the server was wrong, or that
+// the limit has changed.
+//
+// # Servers that state no wait
+//
+// The Transport learns. It remembers how long the server denied. If the server denies each second request, requests leave at
+// intervals, which become shorter with each success. A 503 holds other requests only if retries after a 503 succeed, because
+// otherwise one part of the service may be dead.
 //
 // A request fails with [ErrWait] at once, and is not sent, if it cannot wait as long as the server has stated. If that is
-// longer than MaxWait, one request per MaxWait is sent nevertheless. While a service answers only with a 5xx that states no
+// longer than MaxWait, one request per MaxWait is sent nevertheless, and its success ends the wait. While a service answers only with a 5xx that states no
 // wait, requests wait at most 2 minutes behind others, too.
 //
 // # Retries, Pace and Limiter

@@ -205,7 +205,7 @@ func TestHeldRequests(t *testing.T) {
 			send(t, transport, get(t, context.Background()))
 			begun := time.Now()
 			_, err := transport.RoundTrip(get(t, context.Background()))
-			if !errors.Is(err, client.ErrWait) || time.Since(begun) > 0 || len(s.arrived) != 1 || !strings.Contains(err.Error(), "the server needs a wait of 1m") {
+			if !errors.Is(err, client.ErrWait) || time.Since(begun) > 0 || len(s.arrived) != 1 || !strings.Contains(err.Error(), "waited 0s for the server, at least 1m") {
 				t.Errorf("got %v after %v, %d requests", err, time.Since(begun), len(s.arrived))
 			}
 			time.Sleep(20 * time.Second)

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -13,22 +14,19 @@ import (
 
 const ms = time.Millisecond
 
-// TestLateTurns: a turn is due one interval after the turn before was due, if it has waited and the server has units left.
+// TestLateTurns: a turn is due one interval after the turn before was due, if the server has units left.
 func TestLateTurns(t *testing.T) {
 	begun := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
-		left   int64
-		joined time.Duration // of all requests but the first
-		leave  []time.Duration
-		next   time.Duration // the delay after the last departure
+		left  int64
+		leave []time.Duration
+		next  time.Duration // the delay after the last departure
 	}{
-		"late by 3, 1 and 5 ms":      {50, 0, []time.Duration{0, 103 * ms, 201 * ms, 305 * ms}, 95 * ms},
-		"late by two intervals":      {50, 0, []time.Duration{0, 300 * ms}, 0},
-		"late by more":               {50, 0, []time.Duration{0, 900 * ms, 900 * ms, 900 * ms}, 100 * ms},
-		"came late":                  {50, 150 * ms, []time.Duration{0, 150 * ms}, 100 * ms},
-		"came when its turn was due": {50, 100 * ms, []time.Duration{0, 150 * ms}, 50 * ms},
-		"the server has nothing":     {0, 0, []time.Duration{0, 150 * ms}, 100 * ms},
-		"the server has one unit":    {1, 0, []time.Duration{0, 150 * ms, 220 * ms}, 100 * ms},
+		"late by 3, 1 and 5 ms":   {50, []time.Duration{0, 103 * ms, 201 * ms, 305 * ms}, 95 * ms},
+		"late by two intervals":   {50, []time.Duration{0, 300 * ms}, 0},
+		"late by more":            {50, []time.Duration{0, 900 * ms, 900 * ms, 900 * ms}, 100 * ms},
+		"the server has nothing":  {0, []time.Duration{0, 150 * ms}, 100 * ms},
+		"the server has one unit": {1, []time.Duration{0, 150 * ms, 220 * ms}, 100 * ms},
 	} {
 		p := newPace(time.Minute, true)
 		now := begun
@@ -37,7 +35,7 @@ func TestLateTurns(t *testing.T) {
 			if wait := p.delay(now); wait > 0 {
 				t.Errorf("%s: departure %d leaves %v early", name, i, wait)
 			}
-			p.depart(begun.Add(tt.joined), now)
+			p.depart(now)
 			if i == 0 {
 				p.interval, p.left = 100*ms, tt.left
 			}
@@ -102,16 +100,17 @@ func TestHoldTraces(t *testing.T) {
 		for i, s := range tt.steps {
 			now := begun.Add(s.at)
 			for range s.leave {
-				p.depart(now, now)
+				p.depart(now)
 			}
 			for _, turn := range s.successes {
 				p.answer(turn, true)
 			}
 			for _, turn := range s.denials {
 				p.answer(turn, false)
-				p.deny(turn, denial{wait: s.wait, stated: true}, 0, now)
+				p.deny(turn, "GET /", statedDenial(s.wait), 0, now)
 			}
 			later, open := p.hold, 0
+			later.until = now // when the hold has ended
 			for later.open(now) && open < 9 {
 				later.depart(now)
 				open++
@@ -123,8 +122,16 @@ func TestHoldTraces(t *testing.T) {
 	}
 }
 
-// TestHoldProperties: a stated wait is kept, its random part is below a tenth and a second, and when all requests are
-// answered, one may leave.
+// statedDenial is a denial that states a wait.
+func statedDenial(wait time.Duration) *verdict {
+	return &verdict{fields: headers.Fields{Wait: wait, From: "Retry-After"}, status: http.StatusTooManyRequests, denied: true}
+}
+
+// bareDenial is a denial without a wait.
+func bareDenial() *verdict { return &verdict{status: http.StatusTooManyRequests, denied: true} }
+
+// TestHoldProperties: a stated wait is kept up to 14 days, its random part is below a tenth and a second, and when all
+// requests are answered, one may leave.
 func TestHoldProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, now := hold{most: time.Hour, atOnce: unbounded}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -150,18 +157,22 @@ func TestHoldProperties(t *testing.T) {
 				h.recovery.succeed(now, true)
 				continue
 			}
-			d := denial{stated: rapid.Bool().Draw(t, "stated"), others: rapid.Bool().Draw(t, "others")}
-			if d.stated {
-				d.wait = time.Duration(rapid.OneOf(rapid.Int64Range(0, int64(30*time.Minute)), rapid.Just(int64(headers.Never))).Draw(t, "wait"))
+			v := bareDenial()
+			if rapid.Bool().Draw(t, "stated") {
+				v = statedDenial(time.Duration(rapid.OneOf(rapid.Int64Range(0, int64(30*time.Minute)), rapid.Just(int64(headers.Never))).Draw(t, "wait")))
 			} else {
 				h.recovery.deny(now)
 			}
-			before := h.delay(now)
-			held := h.deny(turn, d, rapid.Float64Range(0, 0.999).Draw(t, "random"), now)
+			before, wait := h.delay(now), min(v.fields.Wait, mostHold)
+			route := rapid.SampledFrom([]string{"GET /a", "GET /b"}).Draw(t, "route")
+			held := h.deny(turn, route, v, rapid.Float64Range(0, 0.999).Draw(t, "random"), now)
 			got := h.delay(now)
-			most := max(before, d.wait+min(d.wait/10, time.Second), 2*backoffCap)
-			if held && got < min(d.wait, time.Hour) || d.wait < headers.Never && got > most || got < before {
-				t.Fatalf("held %v for %v, stated %v, before %v: %+v", held, got, d.wait, before, h)
+			most := max(before, wait+min(wait/10, time.Second), 2*backoffCap)
+			if held && got < min(wait, time.Hour) && now.Sub(h.last) < time.Hour || got > most || got < before {
+				t.Fatalf("held %v for %v, waits %v, before %v: %+v", held, got, wait, before, h)
+			}
+			if got > 0 && h.mayTry(route, now) {
+				t.Fatalf("a denied route may try: %+v", h)
 			}
 		}
 	})
@@ -174,8 +185,31 @@ func TestLateBareDenial(t *testing.T) {
 	h := hold{most: time.Hour, atOnce: unbounded}
 	h.depart(now)
 	h.depart(now)
-	if !h.deny(1, denial{}, 0, now) || !h.deny(2, denial{}, 0, now.Add(100*ms)) || h.deny(2, denial{}, 0, now.Add(second)) {
+	deny := func(turn uint64, at time.Time) bool { return h.deny(turn, "GET /", bareDenial(), 0, at) }
+	if !deny(1, now) || !deny(2, now.Add(100*ms)) || deny(2, now.Add(second)) {
 		t.Errorf("got %+v", h)
+	}
+}
+
+// TestTrials: the pauses between trials double with each denied one, and begin again with the next hold.
+func TestTrials(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	h := hold{most: time.Hour, atOnce: unbounded}
+	for range 2 {
+		h.deny(h.depart(now), "GET /", statedDenial(100*second), 0, now)
+		for i, pause := range []time.Duration{0, second, 2 * second, 4 * second, 8 * second} {
+			if got := max(h.tryAt.Sub(now), 0); got != pause || !h.mayTry("GET /other", now) {
+				t.Errorf("trial %d leaves after %v, want %v", i+1, got, pause)
+			}
+			now = now.Add(pause)
+			turn := h.depart(now)
+			if !h.trying || h.tryAt.Sub(now) != slowAnswer {
+				t.Errorf("trial %d: the next leaves after %v, want %v", i+1, h.tryAt.Sub(now), slowAnswer)
+			}
+			h.answer(turn, false)
+			h.deny(turn, "GET /denied", statedDenial(100*second), 0, now)
+		}
+		now = now.Add(200 * second)
 	}
 }
 
@@ -239,7 +273,7 @@ func TestSlidingServers(t *testing.T) {
 	}
 }
 
-// TestSpacing: after two periods of one success, requests leave a second apart, then closer, until a denial.
+// TestSpacing: after two periods of one success, requests leave a quarter of a second apart, then closer, until a denial.
 func TestSpacing(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := recovery{}
@@ -250,29 +284,29 @@ func TestSpacing(t *testing.T) {
 		t.Errorf("got %v before two periods of one success", r.spacing)
 	}
 	r.period(1, 1)
-	if r.spacing != second {
-		t.Errorf("got %v, want a second", r.spacing)
-	}
-	r.admitted()
-	r.admitted()
-	if r.spacing != 640*ms {
-		t.Errorf("got %v after two successes, want 640 ms", r.spacing)
+	if r.spacing != 250*ms {
+		t.Errorf("got %v, want 250 ms", r.spacing)
 	}
 	r.period(2, 1)
-	if r.spacing != 800*ms {
-		t.Errorf("got %v after a denial, want 800 ms", r.spacing)
+	if r.spacing != 312500*time.Microsecond {
+		t.Errorf("got %v after a denial, want 312.5 ms", r.spacing)
 	}
-	r.admitted()
-	if r.spacing != 775*ms {
-		t.Errorf("got %v, want 775 ms", r.spacing)
+	if got := r.wait(1, 0.375, now); got != 625*ms {
+		t.Errorf("waits %v, want twice the spacing", got)
 	}
-	if got := r.wait(1, 0.375, now); got != second {
-		t.Errorf("waits %v, want a second", got)
+	r.succeed(now, false)
+	if want := 312500 * time.Microsecond * 31 / 32; r.spacing != want {
+		t.Errorf("got %v after a success, want %v", r.spacing, want)
 	}
 	for range 300 {
-		r.admitted()
+		r.succeed(now, false)
 	}
 	if r.spacing != 0 {
 		t.Errorf("got %v after 300 successes", r.spacing)
+	}
+	r.spacing = 900 * ms
+	r.period(0, 1)
+	if r.spacing != second {
+		t.Errorf("got %v, want at most a second", r.spacing)
 	}
 }

@@ -4,13 +4,9 @@ package client
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/penstock-go/penstock/algorithms"
 )
 
 func TestLanesAreBounded(t *testing.T) {
@@ -28,7 +24,7 @@ func TestLanesAreBounded(t *testing.T) {
 	}
 	held := use("held")
 	blocked := use("blocked")
-	blocked.pace.until = time.Now().Add(time.Minute)
+	blocked.all.until = time.Now().Add(time.Minute)
 	transport.lanes.put(blocked)
 	for i := range 3 * maxLanes {
 		transport.lanes.put(use(fmt.Sprint(i)))
@@ -54,32 +50,23 @@ func TestLanesAreBounded(t *testing.T) {
 	}
 }
 
-// TestHeldUnitsUseTheirLane: a lane is in use until the last body is closed.
-func TestHeldUnitsUseTheirLane(t *testing.T) {
-	transport, err := NewTransport(base{}, &Options{Limiter: algorithms.NewMemory(nil), Limit: algorithms.Concurrent(1, time.Minute)})
-	if err != nil {
-		t.Fatal(err)
+// TestRoutesAreBounded: at most maxRoutes have a line of their own, and they join the others when no request uses the lane
+// and their waits are over.
+func TestRoutesAreBounded(t *testing.T) {
+	ls, now := lanes{byKey: map[string]*lane{}}, time.Now()
+	l := &lane{users: 1, all: line{pace: newPace(time.Minute, false)}, routes: map[string]*line{}}
+	for i := range 2 * maxRoutes {
+		denied, other := &waiter{route: fmt.Sprint("denied ", i)}, &waiter{route: "other"}
+		l.learn(denied, l.all.depart(now), statedDenial(time.Hour), now)
+		l.learn(other, l.all.depart(now), &verdict{status: http.StatusOK}, now)
 	}
-	req, err := http.NewRequest(http.MethodGet, "https://api.example.com/", nil)
-	if err != nil {
-		t.Fatal(err)
+	if len(l.routes) != maxRoutes {
+		t.Errorf("got %d lines, want %d", len(l.routes), maxRoutes)
 	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
+	for _, own := range l.routes {
+		own.until = now
 	}
-	l := transport.lanes.byKey["origin=https://api.example.com"]
-	if l.users != 1 {
-		t.Errorf("got %d users before Close, want 1", l.users)
+	if ls.put(l); len(l.routes) != 0 {
+		t.Errorf("got %d lines of an idle lane, want none", len(l.routes))
 	}
-	if err := resp.Body.Close(); err != nil || l.users != 0 {
-		t.Errorf("got %d users after Close, %v, want none", l.users, err)
-	}
-}
-
-// A base answers with a body.
-type base struct{}
-
-func (base) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("text"))}, nil
 }

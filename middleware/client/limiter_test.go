@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -178,7 +179,7 @@ func (f limiterFunc) Allow(ctx context.Context, checks []algorithms.Check) error
 	return f(ctx, checks)
 }
 
-// TestConcurrent: a unit is held until the body is closed, however long that takes.
+// TestConcurrent: a unit of a body that does not end is held until it is closed, however long that takes.
 func TestConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 3
@@ -256,6 +257,65 @@ func TestConcurrentUnitsComeBack(t *testing.T) {
 			t.Errorf("took %v, want the one wait", got)
 		}
 	})
+}
+
+// TestUnitsComeBackAtTheEnd: a body that was read to its end and not closed returns its unit, once.
+func TestUnitsComeBackAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, s, returned := algorithms.NewMemory(nil), &script{}, 0
+		transport := newTransport(t, s, &client.Options{Limit: algorithms.Concurrent(1, time.Hour), MaxWait: time.Minute,
+			Limiter: limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
+				if checks[0].Op == algorithms.Return {
+					returned++
+				}
+				return memory.Allow(ctx, checks)
+			}),
+		})
+		for i := range 3 {
+			resp, err := transport.RoundTrip(get(t, context.Background()))
+			if err != nil {
+				t.Fatalf("request %d: %v", i, err)
+			}
+			if _, err := resp.Body.Read(make([]byte, 3)); err != nil || returned != i {
+				t.Errorf("request %d: %v, %d units came back before the end", i, err, returned)
+			}
+			if text, err := io.ReadAll(resp.Body); string(text) != " body" || err != nil || returned != i+1 {
+				t.Errorf("request %d: got %q, %v, and %d units", i, text, err, returned)
+			}
+			if i == 1 {
+				if err := resp.Body.Close(); err != nil || returned != 2 {
+					t.Errorf("got %v, and %d units after Close", err, returned)
+				}
+			}
+		}
+	})
+}
+
+// TestPartitionsAreSecret: the limiter's key tells partitions apart, and does not contain them.
+func TestPartitionsAreSecret(t *testing.T) {
+	keys := map[string]bool{}
+	transport := newTransport(t, &script{}, &client.Options{
+		Partition: func(req *http.Request) string { return req.Header.Get("Authorization") },
+		Limit:     algorithms.TokenBucket(100, time.Second),
+		Limiter: limiterFunc(func(_ context.Context, checks []algorithms.Check) error {
+			keys[checks[0].Key] = true
+			checks[0].Decision.Allowed = true
+			return nil
+		}),
+	})
+	for _, secret := range []string{"", "sk_live_51SECRET", "sk_live_52SECRET", "sk_live_51SECRET"} {
+		req := get(t, context.Background())
+		req.Header.Set("Authorization", secret)
+		send(t, transport, req)
+	}
+	for key := range keys {
+		if strings.Contains(key, "SECRET") || !strings.HasPrefix(key, "origin=http://api.example.com") {
+			t.Errorf("got the key %q", key)
+		}
+	}
+	if len(keys) != 3 || !keys["origin=http://api.example.com"] {
+		t.Errorf("got the keys %v, want one without a partition, and two", keys)
+	}
 }
 
 // TestConcurrentOfAnotherProcess: a unit that another process returns is noticed.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -65,45 +66,33 @@ const (
 	// server, or its turn in the pace), or limit (Options.Limiter).
 	Waited
 	// GaveUp: a request is not sent, or not sent again after a denial. The reason is wait (the wait is too long), attempts
-	// (the last attempt was denied), share (RetryShare is used up), or request (the method, the body or a failed
-	// Options.Limiter forbids a retry).
+	// (the last attempt was denied), share (RetryShare is used up), request (the method, the body or a failed
+	// Options.Limiter forbids a retry), or final (the server or Options.Final forbids it).
 	GaveUp
 )
 
 // Reasons of waits, and of giving up.
 const (
-	toRetry, forPace, forLimit            = "retry", "pace", "limit"
-	tooLong, noAttempts, noShare, refused = "wait", "attempts", "share", "request"
+	toRetry, forPace, forLimit                   = "retry", "pace", "limit"
+	tooLong, noAttempts, noShare, refused, final = "wait", "attempts", "share", "request", "final"
 )
 
-var kindNames = [...]string{Registered: "registered", Sent: "sent", Waited: "waited", GaveUp: "gave_up"}
+var kindNames = map[EventKind]string{Registered: "registered", Sent: "sent", Waited: "waited", GaveUp: "gave_up"}
 
 // String returns the kind as one word, e.g. "gave_up".
-func (k EventKind) String() string {
-	if int(k) >= len(kindNames) || kindNames[k] == "" {
-		return "unknown"
-	}
-	return kindNames[k]
-}
+func (k EventKind) String() string { return cmp.Or(kindNames[k], "unknown") }
 
-// observe reports an event to all observers.
-func (t *Transport) observe(ctx context.Context, e *Event) {
-	if len(t.o.Observers) == 0 {
-		return
+// observe reports an event to all observers. A panic of an observer must end neither the request nor the process.
+func (x *exchange) observe(e *Event) {
+	e.Name, e.Request, e.Attempt = x.t.o.Name, x.req, x.attempt
+	for _, o := range x.t.o.Observers {
+		func() {
+			defer func() {
+				if why := recover(); why != nil {
+					x.t.log.Warn("panic of a client's observer", e.Name, fmt.Errorf("%T: %v", o, why))
+				}
+			}()
+			o.Observe(x.ctx, *e)
+		}()
 	}
-	e.Name = t.o.Name
-	for _, o := range t.o.Observers {
-		t.tell(ctx, o, e)
-	}
-}
-
-// tell reports an event to an observer. A panic of the observer must end neither the
-// request nor the process.
-func (t *Transport) tell(ctx context.Context, o Observer, e *Event) {
-	defer func() {
-		if why := recover(); why != nil {
-			t.log.Warn("panic of a client's observer", e.Name, fmt.Errorf("%T: %v", o, why))
-		}
-	}()
-	o.Observe(ctx, *e)
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,6 +34,11 @@ type Options struct {
 	// no GetBody is never sent again. Many goroutines call Retry, and it must not read the body.
 	Retry func(*http.Request) bool
 
+	// Final reports whether a denial ends the retries, e.g. because a balance is used up; nil means that none does. A
+	// denial with X-Should-Retry or Stripe-Should-Retry of "false" always does. If such a denial states no wait, the other
+	// requests go on. Many goroutines call Final. If it reads the body, it must replace it by another one with the same text.
+	Final func(*http.Response) bool
+
 	// RetryShare bounds the share of retries among all sent requests, below 1, plus 10 in reserve; 0 means no bound.
 	RetryShare float64
 
@@ -42,15 +48,16 @@ type Options struct {
 	// need a shared Limiter.
 	Pace bool
 
-	// Partition returns which quota of an origin a request uses, e.g. its API key, or its route if the server counts
-	// routes apart; nil means one per origin. Stated waits, Pace and Limiter apply to each partition. Many goroutines call
-	// it, and it must not read the body. The Transport remembers at most 1 000 partitions at a time.
+	// Partition returns which quota of an origin a request uses, e.g. the account for which it is sent; nil means one per
+	// origin. Waits, Pace and Limiter apply to each partition. It may be a secret, such as an API key: the Limiter receives
+	// its hash. Many goroutines call it, and it must not read the body. The Transport remembers at most 1 000 partitions at a
+	// time, and 100 routes of each that wait apart from the others.
 	Partition func(*http.Request) string
 
 	// Limiter and Limit bound the sent requests, one unit each, e.g. to a third party's published limits. Without Redis,
 	// a shared Limiter admits this instance's share. The key is
-	// origin=https://api.example.com, and "|" and the partition if there is one. A unit of a Concurrent limit is held
-	// until the body is closed. Set both fields or none. A burst of 1 loses the time by which a timer is late: give a rate
+	// origin=https://api.example.com, and "|" and a hash of the partition if there is one. A unit of a Concurrent limit is
+	// held until the body is closed or read to its end. Set both fields or none. A burst of 1 loses the time by which a timer is late: give a rate
 	// of 10 per second a burst of 2, and one of 100 per second a burst of 5.
 	Limiter algorithms.Limiter
 	Limit   algorithms.Limit
@@ -78,17 +85,12 @@ func (o *Options) completed() (Options, error) {
 	wrong := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("ratelimit: client: "+format, args...))
 	}
-	if c.Name == "" {
-		c.Name = defaultName
-	}
+	c.Name, c.MaxWait = cmp.Or(c.Name, defaultName), cmp.Or(c.MaxWait, defaultMaxWait)
 	if err := algorithms.ValidatePolicy(c.Name); err != nil {
 		wrong("Options.Name: %w", err)
 	}
-	switch {
-	case c.MaxWait < 0:
+	if c.MaxWait < 0 {
 		wrong("Options.MaxWait is %v: want a positive duration, or 0 for %v", c.MaxWait, defaultMaxWait)
-	case c.MaxWait == 0:
-		c.MaxWait = defaultMaxWait
 	}
 	if c.Attempts < 0 {
 		wrong("Options.Attempts is %d: want 1 or more, or 0 for no bound", c.Attempts)
@@ -116,22 +118,20 @@ func (o *Options) completed() (Options, error) {
 }
 
 func (o *Options) validateLimit(wrong func(format string, args ...any)) {
-	none := o.Limit == algorithms.Limit{}
+	none, err := o.Limit == algorithms.Limit{}, o.Limit.Validate()
 	switch {
 	case o.Limiter == nil && none:
 	case o.Limiter == nil:
 		wrong("Options.Limit is %v and Options.Limiter is nil: set both or none", o.Limit)
 	case none:
 		wrong("Options.Limiter has no Options.Limit: set both or none")
-	default:
-		if err := o.Limit.Validate(); err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				wrong("Options.Limit: %s", strings.TrimPrefix(line, algorithms.ErrInvalid.Error()+": "))
-			}
-		} else if o.Limit == algorithms.Nobody() {
-			wrong("Options.Limit is %v, which lets no request pass", o.Limit)
-		} else if o.Limit.Algorithm().Concurrent() && o.Limit.Window() < minHold {
-			wrong("Options.Limit holds units for %v: want at least %v", o.Limit.Window(), minHold)
+	case err != nil:
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			wrong("Options.Limit: %s", strings.TrimPrefix(line, algorithms.ErrInvalid.Error()+": "))
 		}
+	case o.Limit == algorithms.Nobody():
+		wrong("Options.Limit is %v, which lets no request pass", o.Limit)
+	case o.Limit.Algorithm().Concurrent() && o.Limit.Window() < minHold:
+		wrong("Options.Limit holds units for %v: want at least %v", o.Limit.Window(), minHold)
 	}
 }

@@ -12,32 +12,38 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPaceProperties: a denial's wait is kept, as far as requests wait. No delay is longer
-// than the interval's bound or the block, and some request may always leave after p.most.
+// TestPaceProperties: a denial's wait is kept, as far as requests wait, until a request that left during the hold succeeds. No
+// delay is longer than the interval's bound or the block, and some request may always leave after p.most.
 func TestPaceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "most"))
-		p, now := newPace(most, true), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		l := lane{all: line{pace: newPace(most, true)}, routes: map[string]*line{}}
+		w := &waiter{route: "GET /"}
 		duration := rapid.OneOf(rapid.Int64Range(-1, int64(2*time.Hour)), rapid.Just(int64(headers.Never)))
 		number := rapid.OneOf(rapid.Int64Range(-1, 100), rapid.Just(int64(999_999_999_999_999)))
 		var kept time.Time // the end of the longest wait of a denial
 		for range rapid.IntRange(1, 40).Draw(t, "responses") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "passes")))
-			turn := p.depart(now, now)
-			f := &headers.Fields{Limits: []headers.ServiceLimit{{
+			p := &l.lineOf(w).pace
+			turn := p.depart(now)
+			turn -= min(turn-1, uint64(rapid.IntRange(0, 3).Draw(t, "late")))
+			during := p.tried(turn, now)
+			v := &verdict{fields: headers.Fields{Limits: []headers.ServiceLimit{{
 				Remaining: number.Draw(t, "r"), Within: time.Duration(duration.Draw(t, "t")),
 				Quota: number.Draw(t, "q"), Window: max(time.Duration(duration.Draw(t, "w")), 0),
-			}}}
-			denied := rapid.Bool().Draw(t, "denied")
-			if denied {
-				f.From, f.Wait = "Retry-After", max(time.Duration(duration.Draw(t, "wait")), 0)
-				if end := now.Add(f.Wait); end.After(kept) {
+			}}}, status: http.StatusOK, denied: rapid.Bool().Draw(t, "denied")}
+			if v.denied {
+				v.status, v.fields.From, v.fields.Wait = http.StatusTooManyRequests, "Retry-After", max(time.Duration(duration.Draw(t, "wait")), 0)
+				if end := now.Add(min(v.fields.Wait, mostHold)); end.After(kept) {
 					kept = end
 				}
+			} else if during { // it disproves the waits
+				kept = time.Time{}
 			}
-			v := &verdict{fields: f, denied: denied, holds: denied, stated: f.From != ""}
-			p.learn(turn-min(turn-1, uint64(rapid.IntRange(0, 3).Draw(t, "late"))), v, true, rapid.Float64Range(0, 0.999).Draw(t, "random"), now)
+			l.learn(w, turn, v, now)
 
+			p = &l.lineOf(w).pace
 			got := p.delay(now)
 			if told := kept.Sub(now); got < told && got < most {
 				t.Fatalf("may leave in %v, told to wait %v: %+v", got, told, p)
@@ -48,8 +54,8 @@ func TestPaceProperties(t *testing.T) {
 			if later := p.delay(now.Add(most)); later > most {
 				t.Fatalf("leaves in %v after %v without a departure", later, most)
 			}
-			if p.stretch < 1 || p.stretch > mostStretch || p.spacing() < 0 || p.spacing() > most {
-				t.Fatalf("got the spacing %v: %+v", p.spacing(), p)
+			if p.stretch < 1 || p.stretch > mostStretch || p.gap() < 0 || p.gap() > most {
+				t.Fatalf("got the gap %v: %+v", p.gap(), p)
 			}
 		}
 	})
@@ -97,7 +103,7 @@ var traces = []struct {
 	}},
 	{"the server has rounded t up", []step{
 		{0, 1, []learned{{1, false, `RateLimit: "a";r=1;t=1 | RateLimit-Policy: "a";q=10;w=1`}}, second / 10, false},
-		{second, 1, []learned{{2, false, `RateLimit: "a";r=2;t=9 | RateLimit-Policy: "a";q=10;w=1`}}, 4 * second, false},
+		{second, 1, []learned{{2, false, `RateLimit: "a";r=2;t=9 | RateLimit-Policy: "a";q=10;w=1`}}, 3800 * time.Millisecond, false},
 	}},
 	{"a block, then the interval from before", []step{
 		{0, 1, []learned{{1, false, `RateLimit: "a";r=10;t=10`}}, second, false},
@@ -125,7 +131,7 @@ var traces = []struct {
 		{0, 1, []learned{{1, false, `RateLimit: "a";r=0;t=3600`}}, time.Hour, false},
 		{9 * time.Minute, 0, nil, 51 * time.Minute, false},
 		{10 * time.Minute, 0, nil, 0, false},
-		{10 * time.Minute, 1, nil, 50 * time.Minute, true},
+		{10 * time.Minute, 1, nil, 50 * time.Minute, false},
 	}},
 }
 
@@ -136,10 +142,10 @@ func TestPaceTraces(t *testing.T) {
 		for i, s := range tt.steps {
 			now := begun.Add(s.at)
 			for range s.departs {
-				p.depart(now, now)
+				p.depart(now)
 			}
 			for _, l := range s.learns {
-				p.learn(l.turn, verdictOf(l, now), true, 0, now)
+				p.learn(l.turn, "GET /", verdictOf(l, now), 0, now)
 			}
 			if got := p.delay(now); got != s.delay && p.open(now) || p.open(now) == s.probing {
 				t.Errorf("%s, step %d: got %v, probing %v, want %v, %v", tt.name, i+1, got, !p.open(now), s.delay, s.probing)
@@ -162,5 +168,5 @@ func verdictOf(l learned, now time.Time) *verdict {
 		status = http.StatusTooManyRequests
 	}
 	f := headers.Read(status, h, now)
-	return &verdict{fields: &f, denied: l.denied, holds: l.denied, stated: f.From != ""}
+	return &verdict{fields: f, status: status, denied: l.denied}
 }

@@ -19,8 +19,8 @@ import (
 // If fewer requests succeed between two denials than between the two before, the server recovers bit by bit, as a sliding
 // window does. So shorter waits admit requests, too, and the estimate is halved.
 //
-// If one success lies between denials, twice in a row, the server wants its requests spaced. They leave a second apart. Each
-// success takes a fifth of this spacing away. A denial adds a quarter, and from then on a success takes a 32nd away.
+// If one success lies between denials, twice in a row, the server wants its requests spaced. They leave a quarter of a second
+// apart. Each success takes a 32nd of this spacing away. A denial adds a quarter of it, up to a second.
 //
 // Example: a window of 6 s denies after 0 s, 1 s, 2.5 s and 4.8 s, and admits after 8.2 s. The estimate is 4.8 s. In the next
 // window, the denied request asks after 5.3 s and 6.8 s.
@@ -31,11 +31,11 @@ type recovery struct {
 
 	single  bool          // one success lay between the latest denials
 	spacing time.Duration // between departures; 0: none
-	slow    bool          // the spacing has been too short
 }
 
 const (
 	firstBackoff = time.Second
+	firstSpacing = firstBackoff / 4
 	leastSpacing = time.Millisecond
 	backoffCap   = 30 * time.Second
 	aliveCap     = 5 * time.Second // for a server that admits other requests
@@ -54,24 +54,25 @@ func backoff(denials int, most time.Duration, random float64) time.Duration {
 // deny notes a denial.
 func (r *recovery) deny(now time.Time) {
 	if r.began.IsZero() {
-		r.began, r.latest = now, 0
+		r.began = now
 	}
-	r.latest = max(r.latest, now.Sub(r.began))
+	r.latest = now.Sub(r.began)
 }
 
 // succeed notes the success of a request that left at an instant. If it was denied before, again is true.
 func (r *recovery) succeed(left time.Time, again bool) {
+	if r.spacing -= r.spacing / 32; r.spacing < leastSpacing {
+		r.spacing = 0
+	}
 	if r.began.IsZero() || left.Before(r.began) {
 		return
 	}
-	if !again {
-		r.began = time.Time{}
-		return
+	if again {
+		if r.estimate > r.latest {
+			r.estimate = min(r.estimate-r.estimate/16, left.Sub(r.began))
+		}
+		r.estimate = min(max(r.estimate, r.latest), backoffCap)
 	}
-	if r.estimate > r.latest {
-		r.estimate = min(r.estimate-r.estimate/16, left.Sub(r.began))
-	}
-	r.estimate = min(max(r.estimate, r.latest), backoffCap)
 	r.began = time.Time{}
 }
 
@@ -80,28 +81,12 @@ func (r *recovery) period(successes, before uint64) {
 	if 0 < successes && successes < before {
 		r.estimate /= 2
 	}
-	switch {
-	case r.spacing > 0:
-		r.spacing, r.slow = min(r.spacing+r.spacing/4, firstBackoff), true
-	case successes != 1:
-		r.single = false
-	case r.single:
-		r.spacing, r.slow = firstBackoff, false
-	default:
-		r.single = true
+	if r.spacing > 0 {
+		r.spacing = min(r.spacing+r.spacing/4, firstBackoff)
+	} else if successes == 1 && r.single {
+		r.spacing = firstSpacing
 	}
-}
-
-// admitted notes a success.
-func (r *recovery) admitted() {
-	part := time.Duration(5)
-	if r.slow {
-		part = 32
-	}
-	r.spacing -= r.spacing / part
-	if r.spacing < leastSpacing {
-		r.spacing = 0
-	}
+	r.single = successes == 1
 }
 
 // wait returns how long all requests wait after a number of denials in a row.

@@ -266,11 +266,11 @@ func TestFailedRewindCostsNoShare(t *testing.T) {
 	})
 }
 
-// TestErrorNamesTheEvent: a request that waited for an event was not asked to wait for a time.
-func TestErrorNamesTheEvent(t *testing.T) {
+// TestErrorsNameTheCause: an error says for what the request waited, and for how long.
+func TestErrorsNameTheCause(t *testing.T) {
 	for want, o := range map[string]*client.Options{
-		"waited 4s for an earlier request's response, and 0s are left": {Pace: true, MaxWait: 4 * time.Second},
-		"waited 1m0s for the limiter, and 0s are left": {
+		"waited 4s for the server, at least 0s more are needed, and 0s are left": {Pace: true, MaxWait: 4 * time.Second},
+		"waited 1m0s for the limiter, at least 0s more are needed, and 0s are left": {
 			MaxWait: time.Minute, Limiter: algorithms.NewMemory(nil), Limit: algorithms.Concurrent(1, time.Hour),
 		},
 	} {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,22 +22,21 @@ const (
 
 // retry waits, and prepares the next attempt, if the response asks for it. It returns false if the caller gets resp.
 func (x *exchange) retry(resp *http.Response) (bool, error) {
-	if !x.denied {
+	if !x.answer.denied {
 		return false, nil
 	}
 	wait, refusal := x.plan()
+	next, err := x.req, error(nil)
+	if refusal == "" {
+		if next, err = rewound(x.req); err != nil { // the denial says more than the failure
+			wait, refusal = 0, refused
+		} else if !x.t.shares.spend() {
+			closeBody(next)
+			wait, refusal = 0, noShare
+		}
+	}
 	if refusal != "" {
-		x.observe(&Event{Kind: GaveUp, Reason: refusal, Response: resp, Wait: wait})
-		return false, nil
-	}
-	next, err := rewound(x.req)
-	if err != nil { // the denial says more than the failure
-		x.observe(&Event{Kind: GaveUp, Reason: refused, Response: resp, Err: err})
-		return false, nil
-	}
-	if !x.t.shares.spend() {
-		closeBody(next)
-		x.observe(&Event{Kind: GaveUp, Reason: noShare, Response: resp})
+		x.observe(&Event{Kind: GaveUp, Reason: refusal, Response: resp, Wait: wait, Err: err})
 		return false, nil
 	}
 	drain(resp)
@@ -47,51 +47,42 @@ func (x *exchange) retry(resp *http.Response) (bool, error) {
 		return false, err
 	}
 	x.next = next
+	if x.answer.broken() {
+		x.dead += x.waited - before
+	}
 	x.observe(&Event{Kind: Waited, Reason: toRetry, Elapsed: x.waited - before})
 	return true, nil
 }
 
-// rest waits after a denial. If the lane is held, the request keeps its place in the queue. Otherwise others go on.
+// rest waits after a denial. If the line is held, the request keeps its place in the queue, and the wait ends with the
+// hold. Otherwise others go on.
 func (x *exchange) rest(wait time.Duration) error {
-	wait = time.Until(x.received.Add(wait))
-	if x.holds {
-		x.lane.join(&x.waiter)
-		if wait = x.lane.held(); wait > x.budget() { // another denial has lengthened it; the queue refuses the request
-			return nil
-		}
-	} else {
+	if !x.holds {
 		x.waiter.ticket = 0 // the others may have another limit
+		return x.pause(time.Until(x.received.Add(wait)), nil)
 	}
-	if !x.stated() {
-		x.bare++
-	}
-	before := x.waited
-	defer func() {
-		if x.broken() {
-			x.dead += x.waited - before
+	x.lane.join(&x.waiter)
+	held := func() time.Duration { return x.lane.look(&x.waiter).held }
+	// If another denial has lengthened the hold too much, the queue refuses the request.
+	for wait = held(); wait > 0 && wait <= x.patience(); wait = held() {
+		if err := x.pause(wait, x.waiter.wake); err != nil {
+			return err
 		}
-	}()
-	return x.pause(wait, nil)
+	}
+	return nil
 }
-
-// stated reports whether the last response states a wait.
-func (x *exchange) stated() bool { return x.fields.From != "" }
-
-// broken reports whether the last response is a 5xx that states no wait.
-func (x *exchange) broken() bool { return !x.stated() && x.status >= http.StatusInternalServerError }
 
 // plan returns how long to wait before the next attempt, or why there is none.
 func (x *exchange) plan() (wait time.Duration, refusal string) {
-	least, budget := x.lane.ahead(&x.waiter), x.budget()
+	view, budget := x.lane.look(&x.waiter), x.patience()
+	least := view.least
 	if !x.holds {
-		most := x.lane.mostBackoff()
-		wait = backoff(x.bare+1, most, rand.Float64())
-		least = max(least, backoff(x.bare+1, most, 0))
-	}
-	if x.broken() {
-		budget = x.patience()
+		wait = backoff(x.bare, view.most, rand.Float64())
+		least = max(least, backoff(x.bare, view.most, 0))
 	}
 	switch {
+	case x.final:
+		return 0, final
 	case !x.t.repeatable(x.req):
 		return 0, refused
 	case x.t.o.Attempts > 0 && x.attempt >= x.t.o.Attempts:
@@ -101,6 +92,13 @@ func (x *exchange) plan() (wait time.Duration, refusal string) {
 	}
 	// The random part leaves half of the remaining budget, so that there is time to send.
 	return min(wait, least+(budget-least)/2), ""
+}
+
+// final reports whether a denial ends the retries: a server or the caller says so.
+func (t *Transport) final(resp *http.Response) bool {
+	return slices.ContainsFunc([]string{"X-Should-Retry", "Stripe-Should-Retry"}, func(field string) bool {
+		return strings.EqualFold(resp.Header.Get(field), "false")
+	}) || t.o.Final != nil && t.o.Final(resp)
 }
 
 // repeatable reports whether a request may be sent again, and can be.
@@ -123,12 +121,10 @@ func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != htt
 
 // rewound returns a copy of a request whose body starts at its beginning.
 func rewound(req *http.Request) (*http.Request, error) {
-	next := req.WithContext(req.Context())
-	if !hasBody(req) {
-		return next, nil
+	next, err := req.WithContext(req.Context()), error(nil)
+	if hasBody(req) {
+		next.Body, err = req.GetBody()
 	}
-	body, err := req.GetBody()
-	next.Body = body
 	return next, err
 }
 

@@ -22,30 +22,24 @@ type shares struct {
 
 func (s *shares) start(share float64) {
 	s.share = int64(math.Ceil(share * whole)) // the least share is not 0, which has no bound
-	s.left = reserve * s.cost()
+	s.left = reserve * (whole - s.share)
 }
 
-func (s *shares) cost() int64 { return whole - s.share }
-
-func (s *shares) earn() {
-	if s.share == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left = min(s.left+s.share, reserve*s.cost())
-}
+func (s *shares) earn() { s.add(s.share) }
 
 // spend takes one retry, or returns false.
-func (s *shares) spend() bool {
+func (s *shares) spend() bool { return s.add(s.share - whole) }
+
+// add changes what is left. It returns false if less than nothing would be left.
+func (s *shares) add(parts int64) bool {
 	if s.share == 0 {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left < s.cost() {
+	if s.left+parts < 0 {
 		return false
 	}
-	s.left -= s.cost()
+	s.left = min(s.left+parts, reserve*(whole-s.share))
 	return true
 }

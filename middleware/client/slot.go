@@ -14,7 +14,7 @@ import (
 const renewals = 3
 
 // A held is a unit of a Concurrent limit that a request holds until its response body is
-// closed. nil holds nothing.
+// read to its end or closed. nil holds nothing.
 type held struct {
 	t     *Transport
 	ctx   context.Context
@@ -32,7 +32,6 @@ func (x *exchange) keep(taken algorithms.Check) *held {
 		return nil
 	}
 	h := &held{t: x.t, ctx: context.WithoutCancel(x.ctx), lane: x.lane, taken: taken}
-	h.t.lanes.retain(h.lane)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.timer = time.AfterFunc(x.t.o.Limit.Window()/renewals, h.renew)
@@ -66,40 +65,45 @@ func (h *held) release() {
 	}
 	h.t.giveBack(h.ctx, h.taken)
 	h.lane.returned()
-	h.t.lanes.put(h.lane)
 }
 
-// until holds the unit until the body of resp is closed. A response without a body has
+// until holds the unit until the body of resp is read to its end or closed. A response without a body has
 // ended.
 func (h *held) until(resp *http.Response) {
 	if h == nil {
 		return
 	}
-	if resp.Body == http.NoBody {
-		h.release()
-		return
-	}
 	body := heldBody{resp.Body, h}
-	if w, ok := resp.Body.(io.Writer); ok { // of 101 Switching Protocols
-		resp.Body = writableBody{body, w}
-		return
+	w, upgraded := resp.Body.(io.Writer) // of 101 Switching Protocols
+	switch {
+	case resp.Body == http.NoBody:
+		h.release()
+	case upgraded:
+		resp.Body = struct {
+			heldBody
+			io.Writer
+		}{body, w}
+	default:
+		resp.Body = body
 	}
-	resp.Body = body
 }
 
-// A heldBody is a body whose Close returns a unit.
+// A heldBody is a body whose end returns a unit.
 type heldBody struct {
 	io.ReadCloser
 	h *held
+}
+
+func (b heldBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.h.release()
+	}
+	return n, err
 }
 
 func (b heldBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.h.release()
 	return err
-}
-
-type writableBody struct {
-	heldBody
-	io.Writer
 }

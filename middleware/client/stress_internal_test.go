@@ -131,8 +131,8 @@ func TestWhateverHappens(t *testing.T) {
 				t.Errorf("seed %d: %d bodies are open", seed, open)
 			}
 			for key, l := range transport.lanes.byKey {
-				if l.users != 0 || len(l.queue) != 0 {
-					t.Errorf("seed %d: %s has %d users, and %d requests in its queue", seed, key, l.users, len(l.queue))
+				if l.users != 0 || len(l.all.queue) != 0 {
+					t.Errorf("seed %d: %s has %d users, and %d requests in its queue", seed, key, l.users, len(l.all.queue))
 				}
 			}
 		})

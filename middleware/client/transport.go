@@ -36,10 +36,10 @@ func NewTransport(base http.RoundTripper, o *Options) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	t := &Transport{base: base, o: c}
+	t := &Transport{base: base, o: c, lanes: lanes{byKey: map[string]*lane{}}}
 	t.shares.start(c.RetryShare)
 	t.log.Writer = logwriter.New(nil)
-	t.observe(context.Background(), &Event{Kind: Registered})
+	(&exchange{t: t, ctx: context.Background()}).observe(&Event{Kind: Registered})
 	return t, nil
 }
 
@@ -63,7 +63,11 @@ func (t *Transport) CloseIdleConnections() {
 // RoundTrip implements [http.RoundTripper]. It returns the last response unread; if a retry was refused after the wait,
 // with the first 64 KiB of its body. Errors are the base's, the context's, the limiter's, or wrap [ErrWait].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL == nil {
+		return t.base.RoundTrip(req) // it fails
+	}
 	x := &exchange{t: t, ctx: req.Context(), req: req, next: req, lane: t.use(req)}
+	x.waiter = waiter{route: routeOf(req), wake: make(chan struct{}, 1)}
 	defer t.lanes.put(x.lane)
 	defer func() { x.lane.leave(&x.waiter, false) }() // if it has not left
 	t.shares.earn()
@@ -94,14 +98,13 @@ type exchange struct {
 	held     *held          // of the attempt
 	denial   *http.Response // until the next attempt is admitted; nil: none
 	attempt  int
-	bare     int           // waits after denials that stated none
-	dead     time.Duration // the sum of these waits after a 5xx
+	bare     int // denials that stated no wait
 	waited   time.Duration
-	status   int            // of the last response
-	fields   headers.Fields // of the last response
-	denied   bool
-	holds    bool // the last response, a denial, holds all requests of the lane
+	dead     time.Duration // waited after a 5xx that stated no wait
+	answer   verdict       // the last response,
 	received time.Time
+	holds    bool // the last response, a denial, holds all requests of the line
+	final    bool // it ends the retries
 }
 
 // send waits for the pace and the limiter, and sends the request.
@@ -110,8 +113,8 @@ func (x *exchange) send() (*http.Response, error) {
 	x.turn, x.held = 0, nil
 	answered := false
 	defer func() {
-		if !answered { // an error, or a panic of the base or the limiter
-			x.learn(nil, time.Now())
+		if !answered { // an error, or a panic of the base, the limiter or Final
+			x.lane.learn(&x.waiter, x.turn, nil, time.Now())
 			x.held.release()
 		}
 	}()
@@ -131,27 +134,21 @@ func (x *exchange) send() (*http.Response, error) {
 	if resp.Body == nil { // a client's response must have one
 		resp.Body = http.NoBody
 	}
-	x.status, x.fields = resp.StatusCode, headers.Read(resp.StatusCode, resp.Header, x.received)
-	x.denied = x.t.denies(resp.StatusCode, &x.fields)
-	e.Denied = x.denied
-	v := &verdict{fields: &x.fields, denied: x.denied, again: x.bare > 0, left: begun}
-	if x.denied {
-		tooMany := x.status == http.StatusTooManyRequests
-		v.stated = x.stated()
-		v.holds, v.rate = v.stated || tooMany || x.t.o.Pace, !v.stated && tooMany
-		v.broken = x.broken()
+	v := &x.answer
+	*v = verdict{headers.Read(resp.StatusCode, resp.Header, x.received), resp.StatusCode, false, x.bare > 0, begun}
+	v.denied = x.t.denies(resp.StatusCode, &v.fields)
+	e.Denied = v.denied
+	if x.final = v.denied && x.t.final(resp); x.final && !v.stated() {
+		v = nil // no wait helps, so the others do not wait
 	}
-	x.learn(v, x.received)
+	if x.answer.denied && !x.answer.stated() {
+		x.bare++
+	}
+	answered = true
+	x.holds = x.lane.learn(&x.waiter, x.turn, v, x.received)
 	x.held.until(resp)
 	x.observe(&e)
-	answered = true
 	return resp, nil
-}
-
-// learn tells the lane about the answer to the attempt, once; nil is none.
-func (x *exchange) learn(v *verdict, at time.Time) {
-	x.holds = x.lane.learn(x.turn, v, at)
-	x.turn = 0
 }
 
 // fail returns the denial whose retry was not admitted, otherwise the error. If the context has ended, it returns the
@@ -166,53 +163,33 @@ func (x *exchange) fail(err error) (*http.Response, error) {
 	return x.denial, nil
 }
 
-func (x *exchange) observe(e *Event) {
-	e.Request, e.Attempt = x.req, x.attempt
-	x.t.observe(x.ctx, e)
-}
-
 // denies reports whether a response asks to send the request again.
 func (t *Transport) denies(status int, f *headers.Fields) bool {
 	ambiguous := status == http.StatusForbidden || status == http.StatusRequestEntityTooLarge
 	return slices.Contains(t.o.Statuses, status) && (!ambiguous || f.From != "")
 }
 
-// budget returns how long the request may still wait, at least 0.
-func (x *exchange) budget() time.Duration {
+// patience returns how long the request may still wait, at least 0. If the service may be dead, by the responses to this
+// request or to the others, that ends earlier.
+func (x *exchange) patience() time.Duration {
 	left := x.t.o.MaxWait - x.waited
 	if deadline, ok := x.ctx.Deadline(); ok {
 		left = min(left, time.Until(deadline))
 	}
+	dead := min(x.lane.look(&x.waiter).dead, x.waited)
+	if x.answer.broken() {
+		dead = max(dead, x.dead)
+	}
+	if dead > 0 && x.t.o.Attempts == 0 {
+		left = min(left, deadAfter-dead)
+	}
 	return max(left, 0)
-}
-
-// patience returns how long the request may still wait for a service that may be dead, by its own responses and by those to
-// other requests.
-func (x *exchange) patience() time.Duration {
-	waited := min(x.lane.dead(), x.waited)
-	if x.broken() {
-		waited = max(waited, x.dead)
-	}
-	if waited == 0 || x.t.o.Attempts > 0 {
-		return x.budget()
-	}
-	return min(x.budget(), max(deadAfter-waited, 0))
 }
 
 // tooLong returns the error of a wait that exceeds what is left, and reports it.
 func (x *exchange) tooLong(reason string, wait, left time.Duration) error {
-	what, event := "the server", "an earlier request's response"
-	switch {
-	case reason == forLimit:
-		what, event = "the limiter", "the limiter"
-	case x.t.o.Pace:
-		what = "the pace"
-	}
-	why := fmt.Sprintf("%s needs a wait of %v", what, wait)
-	if wait == 0 { // until an event, not for a time
-		why = fmt.Sprintf("waited %v for %s", x.waited, event)
-	}
-	err := fmt.Errorf("ratelimit: client: %s, and %v are left: %w", why, left, ErrWait)
+	what := map[string]string{forPace: "the server", forLimit: "the limiter"}[reason]
+	err := fmt.Errorf("ratelimit: client: waited %v for %s, at least %v more are needed, and %v are left: %w", x.waited, what, wait, left, ErrWait)
 	if deadline, ok := x.ctx.Deadline(); ok && time.Until(deadline) <= left {
 		err = fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
 	}
