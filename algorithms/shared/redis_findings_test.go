@@ -145,7 +145,7 @@ func TestFindingOfSeveralInstances(t *testing.T) {
 				live := func(n int64) redistest.Step { return redistest.On("zcard", redistest.Reply(n)) }
 				c := redistest.Script(nil, live(1))
 				l := must(t, c, &tt.o)
-				time.Sleep(time.Hour)
+				time.Sleep(time.Hour + time.Second) // between two beats
 				c.Set(live(3))
 				time.Sleep(severalFor - beatEvery)
 				if got := l.Findings(t.Context()); codes(got) != "" {
