@@ -44,7 +44,7 @@ func (k Key) addresses(a netip.Addr) (parts []string) {
 // originOf returns where k finds the client of q; see package keyaccess.
 func (k Key) originOf(q *Request) keyaccess.Address {
 	p := k.proxied()
-	if p == nil {
+	if info := &k.def.info; p == nil && (info.ByClientIP || len(info.Challenges) > 0) { // guesses of API keys count by address
 		p = q.ClientIP.proxied()
 	}
 	if p == nil {

@@ -35,9 +35,10 @@ var (
 	// User and APIKey then yield it, and call no function of the service.
 	Identify func(request any, id, tier string)
 
-	// OriginOf returns where a keyfunc.Key finds the client's address in a
+	// OriginOf returns where a valid keyfunc.Key finds the client's address in a
 	// *keyfunc.Request: by the first part of the key that names proxies, otherwise by
-	// the request's ClientIP. The origin is NoProxies if none of them names any.
+	// the request's ClientIP, if the key needs it. The origin is NoProxies if none of
+	// them names any.
 	OriginOf func(key, request any) Address
 )
 
