@@ -124,8 +124,8 @@ func quoted(s string) string {
 	return string(append(b, '"'))
 }
 
-// FuzzForwarded: proxies append elements with any nodes and any quoted text to what the client has sent. The client is
-// the one that a walk over these nodes finds.
+// FuzzForwarded: proxies append elements with any nodes and any quoted text to what the client has sent. A walk
+// over these nodes finds the client.
 func FuzzForwarded(f *testing.F) {
 	for _, tt := range forwardedTests {
 		f.Add(proxy, strings.Join(tt.lines, "\n"), "10.0.0.2", "a,b;c", false)

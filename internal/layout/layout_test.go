@@ -76,8 +76,8 @@ var importRules = []importRule{
 		"middleware imports algorithms, headers, keyfunc, keyaccess, logwriter and its own parts only",
 	},
 	{
-		"middleware/internal", slices.Concat([]string{"algorithms", logwriter}, parts), nil,
-		"parts of middleware import algorithms, logwriter and each other only",
+		"middleware/internal", slices.Concat([]string{"algorithms", keyaccess, logwriter}, parts), nil,
+		"parts of middleware import algorithms, keyaccess, logwriter and each other only",
 	},
 	{
 		"middleware/console", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, logwriter, "middleware", "middleware/overrides"}, parts), nil,

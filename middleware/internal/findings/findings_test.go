@@ -192,7 +192,7 @@ func TestStaleProxies(t *testing.T) {
 func TestBalancerCounted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		chosen, left int // different ones
-		beside       int // of four requests, those that have an entry left of the client
+		beside       int // how many of four requests have an entry left of the client
 		want         int
 	}{
 		"one balancer":           {1, window, 4, 1},

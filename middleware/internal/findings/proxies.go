@@ -88,9 +88,9 @@ func (s *proxies) repeats(r *http.Request) bool {
 	return false
 }
 
-// judgeProxies decides on a full window, and begins the next one. A share between
-// the one that begins a finding and the one that ends it changes nothing:
-// otherwise each window could log a line.
+// judgeProxies decides on a full window, and begins the next one. More than half of
+// a window begins a finding, and less than a quarter ends it: with one threshold,
+// each window could log a line.
 func (p *Policy) judgeProxies() {
 	s := p.proxies
 	most, sum := cause(0), 0
