@@ -34,7 +34,7 @@
 //	Cloudflare                  Trusted: its published ranges      IP(nil): a client is one of its servers
 //	a CDN before a balancer     Trusted: ranges of both, or Hops 2 Hops 1: a client is a server of the CDN
 //
-// Findings PS113 and PS114 of package ratelimit report settings that have become
+// Findings PS113 and PS115 of package ratelimit report settings that have become
 // wrong.
 //
 // # The text of a key

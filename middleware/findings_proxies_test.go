@@ -42,9 +42,9 @@ func TestStaleProxies(t *testing.T) {
 		"another header":               {keyfunc.IPOptions{Trusted: balancers, Header: "X-Real-IP"}, "10.0.2.7:4000", "X-Forwarded-For", "%s", "PS113"},
 		"one hop too many":             {keyfunc.IPOptions{Hops: 2}, "10.0.2.7:4000", "X-Forwarded-For", "%s", "PS113"},
 		"an unreadable entry":          {keyfunc.IPOptions{Trusted: balancers}, "10.0.2.7:4000", "X-Forwarded-For", "for=%s", "PS113"},
-		"one hop too few":              {keyfunc.IPOptions{Hops: 1}, "10.0.2.7:4000", "X-Forwarded-For", "%s,203.0.113.2", "PS114"},
-		"a balancer is not trusted":    {keyfunc.IPOptions{Trusted: balancers}, "10.0.2.7:4000", "X-Forwarded-For", "%s:99, 203.0.113.2", "PS114"},
-		"the same in Forwarded":        {keyfunc.IPOptions{Trusted: balancers, Header: "Forwarded"}, "10.0.2.7:4000", "Forwarded", "for=%s, for=203.0.113.2", "PS114"},
+		"one hop too few":              {keyfunc.IPOptions{Hops: 1}, "10.0.2.7:4000", "X-Forwarded-For", "%s,203.0.113.2", "PS115"},
+		"a balancer is not trusted":    {keyfunc.IPOptions{Trusted: balancers}, "10.0.2.7:4000", "X-Forwarded-For", "%s:99, 203.0.113.2", "PS115"},
+		"the same in Forwarded":        {keyfunc.IPOptions{Trusted: balancers, Header: "Forwarded"}, "10.0.2.7:4000", "Forwarded", "for=%s, for=203.0.113.2", "PS115"},
 	} {
 		for of, key := range map[string]keyfunc.Key{"address": {}, "user": user, "own": keyfunc.IP(&tt.o)} {
 			for _, exempt := range [][]netip.Prefix{nil, balancers} {
