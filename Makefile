@@ -93,7 +93,9 @@ test-386: redis ## run the fast tests of the library on 32 bits, if the machine 
 	*) echo "make test-386: internal/luasource fails on 32 bits" >&2; exit 1 ;; \
 	esac
 
-test-routers: redis ## test the recipes, OpenTelemetry, and the documented lines for each stack with the real framework
+test-routers: redis ## test the recipes, OpenTelemetry, and the documented lines for each stack with the real framework or proxy
+	@.ci/install nginx nginx-light nginx nginx nginx
+	@.ci/install haproxy haproxy haproxy haproxy haproxy
 	go -C internal/routers test ./...
 	go -C examples/recipes test ./...
 	go -C middleware/otelmetrics test ./...

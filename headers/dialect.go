@@ -28,13 +28,56 @@ const (
 	XRateLimit
 )
 
-const allDialects = Draft | SeparateFields | XRateLimit
+const defaultDialect = Draft | SeparateFields
 
-// dialects names the bits, in the order in which Write writes them.
+// dialects describe the bits of a Dialect, from the lowest on, in the order in
+// which Write writes them. All sizes and lists derive from this table: a bit
+// without a row is unknown, and Write ignores it.
 var dialects = [...]struct {
-	bit  Dialect
-	name string
-}{{Draft, "draft"}, {SeparateFields, "separate"}, {XRateLimit, "x-ratelimit"}}
+	name     string
+	items    bool        // RateLimit
+	policies bool        // RateLimit-Policy
+	numbers  *scalarKeys // nil: none
+	unix     bool        // the reset of numbers is in Unix seconds
+}{
+	{name: "draft", items: true, policies: true},
+	{name: "separate", policies: true, numbers: &separateKeys},
+	{name: "x-ratelimit", numbers: &xRateLimitKeys, unix: true},
+}
+
+const allDialects = Dialect(1<<len(dialects) - 1)
+
+// The Dialects that have each kind of fields.
+var withItems, withPolicies, withNumbers Dialect
+
+func init() {
+	for i := range dialects {
+		known, bit := &dialects[i], Dialect(1)<<i
+		if known.items {
+			withItems |= bit
+		}
+		if known.policies {
+			withPolicies |= bit
+		}
+		if known.numbers != nil {
+			withNumbers |= bit
+		}
+	}
+}
+
+// listOf returns the names of all dialects, as in "draft, separate or
+// x-ratelimit".
+func listOf(conjunction string) string {
+	text := dialects[0].name
+	for i := range dialects[1:] {
+		separator := ", "
+		if i == len(dialects)-2 {
+			separator = " " + conjunction + " "
+		}
+		text += separator + dialects[i+1].name
+	}
+	return text
+}
 
 // ParseDialect reads names joined by commas, such as "draft,x-ratelimit".
 // Unknown, repeated and missing names are errors.
@@ -45,7 +88,7 @@ func ParseDialect(s string) (Dialect, error) {
 		bit := dialectNamed(strings.Trim(part, " "))
 		switch {
 		case bit == 0:
-			errs = append(errs, fmt.Errorf("headers: unknown dialect %.80q: want draft, separate or x-ratelimit", part))
+			errs = append(errs, fmt.Errorf("headers: unknown dialect %.80q: want %s", part, listOf("or")))
 		case d&bit != 0:
 			errs = append(errs, fmt.Errorf("headers: dialect %q is listed twice: list it once", bit))
 		}
@@ -58,9 +101,9 @@ func ParseDialect(s string) (Dialect, error) {
 }
 
 func dialectNamed(name string) Dialect {
-	for _, known := range dialects {
-		if known.name == name {
-			return known.bit
+	for i := range dialects {
+		if dialects[i].name == name {
+			return 1 << i
 		}
 	}
 	return 0
@@ -71,9 +114,9 @@ func dialectNamed(name string) Dialect {
 func (d Dialect) String() string {
 	d = cmp.Or(d, defaultDialect)
 	var names []string
-	for _, known := range dialects {
-		if d&known.bit != 0 {
-			names = append(names, known.name)
+	for i := range dialects {
+		if d&(1<<i) != 0 {
+			names = append(names, dialects[i].name)
 		}
 	}
 	if rest := d &^ allDialects; rest != 0 {
@@ -86,8 +129,8 @@ func (d Dialect) String() string {
 // ignores.
 func (d Dialect) Validate() error {
 	if rest := d &^ allDialects; rest != 0 {
-		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: combine Draft, SeparateFields and XRateLimit only",
-			d.String(), uint8(rest))
+		return fmt.Errorf("headers: dialect %q has unknown bits 0x%x: want %s, or a combination",
+			d.String(), uint8(rest), listOf("or"))
 	}
 	return nil
 }
@@ -97,19 +140,16 @@ func (d Dialect) Validate() error {
 func (d Dialect) ExposeHeaders() []string {
 	d = cmp.Or(d, defaultDialect)
 	var names []string
-	if d&Draft != 0 {
-		names = append(names, "RateLimit")
+	if d&withItems != 0 {
+		names = append(names, documented(keyRateLimit))
 	}
-	if d&(Draft|SeparateFields) != 0 {
-		names = append(names, "RateLimit-Policy")
+	if d&withPolicies != 0 {
+		names = append(names, documented(keyPolicy))
 	}
-	if d&SeparateFields != 0 {
-		names = append(names, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+	for i := range dialects {
+		if keys := dialects[i].numbers; keys != nil && d&(1<<i) != 0 {
+			names = append(names, documented(keys.limit), documented(keys.remaining), documented(keys.reset))
+		}
 	}
-	if d&XRateLimit != 0 {
-		names = append(names, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-	}
-	return append(names, "Retry-After")
+	return append(names, keyRetryAfter)
 }
-
-const defaultDialect = Draft | SeparateFields

@@ -67,7 +67,7 @@ func TestDialects(t *testing.T) {
 		if valid := i < 8; valid != (err == nil) {
 			t.Errorf("%d: got %v", i, err)
 		}
-		if want := fmt.Sprintf("headers: dialect %q has unknown bits 0x%x: combine Draft, SeparateFields and XRateLimit only",
+		if want := fmt.Sprintf("headers: dialect %q has unknown bits 0x%x: want draft, separate or x-ratelimit, or a combination",
 			d.String(), i&^7); err != nil && err.Error() != want {
 			t.Errorf("%d: got %v, want %s", i, err, want)
 		}

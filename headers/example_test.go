@@ -123,7 +123,7 @@ func ExampleDialect_Validate() {
 	fmt.Println(headers.Dialect(0x40).Validate())
 	// Output:
 	// <nil>
-	// headers: dialect "0x40" has unknown bits 0x40: combine Draft, SeparateFields and XRateLimit only
+	// headers: dialect "0x40" has unknown bits 0x40: want draft, separate or x-ratelimit, or a combination
 }
 
 func ExampleParseDialect() {

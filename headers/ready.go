@@ -128,9 +128,13 @@ func (d Dialect) shareScalars(h http.Header, resp *Response, tight *State) bool 
 	if prepared == nil {
 		return false
 	}
-	n := tight.numbers(resp.Denied)
-	return (d&SeparateFields == 0 || prepared.share(h, &separateKeys, n, resp.Denied)) &&
-		(d&XRateLimit == 0 || prepared.share(h, &xRateLimitKeys, n.since(resp.Now), resp.Denied))
+	for i := range dialects {
+		keys := dialects[i].numbers
+		if keys != nil && d&(1<<i) != 0 && !prepared.share(h, keys, tight.numbers(resp, dialects[i].unix), resp.Denied) {
+			return false
+		}
+	}
+	return true
 }
 
 // share sets the fields of keys, or reports that they have no reset.

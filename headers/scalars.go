@@ -41,17 +41,20 @@ func (s *State) tighter(than *State, denied bool) bool {
 	return nearer(s.remaining(), s.Quota.limit, than.remaining(), than.Quota.limit)
 }
 
-// numbers returns the numbers of s, the reset in seconds from now. The reset of a
-// denial is its Retry-After, as the drafts up to version 06 require.
-func (s *State) numbers(denied bool) numbers {
+// numbers returns the numbers of s. The reset of a denial is its Retry-After, as
+// the drafts up to version 06 require.
+func (s *State) numbers(resp *Response, unix bool) numbers {
 	n := numbers{limit: s.Quota.limit, remaining: s.remaining()}
-	if denied {
+	switch {
+	case resp.Denied:
 		n.reset, n.resets = retrySeconds(s.RetryAfter)
-		return n
+	case n.remaining == 0: // clients wait for this reset
+		n.reset, n.resets = min(ceilSeconds(s.ResetAfter), maxWait), s.ResetAfter != Never
+	default:
+		n.reset, n.resets = ceilSeconds(s.ResetAfter), s.ResetAfter != Never
 	}
-	n.reset, n.resets = ceilSeconds(s.ResetAfter), s.ResetAfter != Never
-	if n.remaining == 0 { // clients wait for this reset
-		n.reset = min(n.reset, maxWait)
+	if unix {
+		return n.since(resp.Now)
 	}
 	return n
 }
@@ -110,6 +113,18 @@ func digitsIn(h http.Header, key string) (int64, bool) {
 		return parseDigits(lines[0])
 	}
 	return 0, false
+}
+
+// deleteNumbers deletes what is left of limits, in all dialects.
+func deleteNumbers(h http.Header) {
+	delete(h, keyRateLimit)
+	for i := range dialects {
+		if keys := dialects[i].numbers; keys != nil {
+			delete(h, keys.limit)
+			delete(h, keys.remaining)
+			delete(h, keys.reset)
+		}
+	}
 }
 
 // nearer reports whether r1/q1 < r2/q2, exactly. A limit of 0 counts as 0 left of

@@ -27,7 +27,9 @@ const (
 //     number is replaced. [Never] removes the field.
 //
 // Of stacked limiters, RateLimit and RateLimit-Policy get a line each, and an
-// admitted response keeps the single numbers nearer to their limit.
+// admitted response keeps the single numbers nearer to their limit. A denial
+// removes the numbers of an outer limiter that has admitted the request; its
+// policies stay. For a limiter behind a proxy, see [Gateway].
 //
 // It keeps nothing of resp. Do not edit lines of h in place, because Quotas
 // share them. Write is safe for concurrent use with different h.
@@ -35,14 +37,17 @@ func (d Dialect) Write(h http.Header, resp Response) {
 	if d == 0 {
 		d = defaultDialect
 	}
+	if resp.Denied && len(h[keyRetryAfter]) == 0 { // otherwise an outer limiter has denied the request, too
+		deleteNumbers(h)
+	}
 	var shared, waits bool
-	if d&Draft != 0 {
+	if d&withItems != 0 {
 		shared, waits = shareItem(h, &resp)
 	}
-	items := d&Draft != 0 && !shared
-	policies := d&(Draft|SeparateFields) != 0 && !sharePolicy(h, resp.Quotas)
+	items := d&withItems != 0 && !shared
+	policies := d&withPolicies != 0 && !sharePolicy(h, resp.Quotas)
 	var tight *State // of the scalars that are not set
-	if d&(SeparateFields|XRateLimit) != 0 {
+	if d&withNumbers != 0 {
 		tight = resp.tightest()
 	}
 	if tight != nil && !items && !policies && d.shareScalars(h, &resp, tight) { // otherwise all have one buffer
@@ -73,12 +78,10 @@ func (d Dialect) write(h http.Header, resp *Response, tight *State, items, polic
 		out.end(keyPolicy, buf)
 	}
 	if tight != nil {
-		n := tight.numbers(resp.Denied)
-		if d&SeparateFields != 0 {
-			buf = out.scalars(buf, h, &separateKeys, tight.Quota, n, resp.Denied)
-		}
-		if d&XRateLimit != 0 {
-			buf = out.scalars(buf, h, &xRateLimitKeys, tight.Quota, n.since(resp.Now), resp.Denied)
+		for i := range dialects {
+			if keys := dialects[i].numbers; keys != nil && d&(1<<i) != 0 {
+				buf = out.scalars(buf, h, keys, tight.Quota, tight.numbers(resp, dialects[i].unix), resp.Denied)
+			}
 		}
 	}
 	if resp.Denied {
@@ -92,12 +95,16 @@ func (d Dialect) write(h http.Header, resp *Response, tight *State, items, polic
 	out.set(h, buf)
 }
 
+// maxFields is the most fields of a response: the numbers of all dialects, the
+// items, the policies and Retry-After.
+const maxFields = 3*len(dialects) + 3
+
 // fields are the keys of the values in a buffer, and the end of each value.
 type fields struct {
 	n    int
-	last int       // ends[n-1]
-	keys [9]string // two of Draft, three each of SeparateFields and XRateLimit, Retry-After
-	ends [9]int
+	last int // ends[n-1]
+	keys [maxFields]string
+	ends [maxFields]int
 }
 
 // end ends the value of key. It drops an empty value: an empty list is not sent

@@ -150,13 +150,13 @@ func TestStacked(t *testing.T) {
 	if _, ok := h["Retry-After"]; ok {
 		t.Error("an admitted response has Retry-After")
 	}
-	headers.Draft.Write(h, denied(headers.State{Quota: third, Denied: true, RetryAfter: time.Second}))
-	if got := len(h["Ratelimit"]); got != 3 {
-		t.Errorf("got %d lines of RateLimit, want 3", got)
+	if got := len(h["Ratelimit"]); got != 2 {
+		t.Errorf("got %d lines of RateLimit, want 2", got)
 	}
+	headers.Draft.Write(h, denied(headers.State{Quota: third, Denied: true, RetryAfter: time.Second}))
 	limits, err := readLimits(h["Ratelimit"])
-	if err != nil || len(limits) != 3 || limits[0].name != "outer" || limits[1].name != "inner" || limits[2].name != "third" {
-		t.Errorf("got %+v, %v", limits, err)
+	if err != nil || len(limits) != 1 || limits[0].name != "third" {
+		t.Errorf("got %+v, %v, want the limiter that denied", limits, err)
 	}
 	policies, err := readPolicies(h["Ratelimit-Policy"])
 	if err != nil || len(policies) != 3 || policies[0].name != "outer" || policies[2].name != "third" {
@@ -165,6 +165,29 @@ func TestStacked(t *testing.T) {
 	// The outer quota's own line is unchanged.
 	if got := write(headers.Draft, admitted(headers.State{Quota: outer})); len(got["Ratelimit-Policy"]) != 1 {
 		t.Errorf("got %q", got["Ratelimit-Policy"])
+	}
+}
+
+// TestInnerDenial: in a denial, the largest t equals Retry-After, and no field tells of units that are left, whichever
+// dialects an outer limiter has, and whether the inner one has numbers of its own.
+func TestInnerDenial(t *testing.T) {
+	day, second := window(t, "day", 1000, 24*time.Hour), bucket(t, "second", 1, 10*time.Second)
+	for outer := range headers.Dialect(8) {
+		for inner := range headers.Dialect(8) {
+			for _, states := range [][]headers.State{nil, {{Quota: second, Denied: true, RetryAfter: 10 * time.Second}}} {
+				h := http.Header{}
+				outer.Write(h, admitted(headers.State{Quota: day, Remaining: 998, ResetAfter: 80_000 * time.Second}))
+				resp := denied(states...)
+				resp.RetryAfter = 10 * time.Second
+				inner.Write(h, resp)
+				want := write(inner, resp)
+				for _, key := range []string{"Ratelimit", "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Retry-After"} {
+					if !slices.Equal(h[key], want[key]) {
+						t.Errorf("%v in %v: %s: got %q, want %q", inner, outer, key, h[key], want[key])
+					}
+				}
+			}
+		}
 	}
 }
 

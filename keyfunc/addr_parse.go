@@ -62,6 +62,26 @@ func parseAddr(s string) (netip.Addr, bool) {
 	return a.Unmap().WithZone(""), err == nil
 }
 
+var (
+	nat64  = netip.MustParsePrefix("64:ff9b::/96")
+	teredo = netip.MustParsePrefix("2001::/32")
+	sixTo4 = netip.MustParsePrefix("2002::/16")
+)
+
+// tunnelled returns the IPv4 address of a client that reaches IPv6 through 6to4
+// or Teredo, or a itself. With one IPv4 address, such a client has 65 536
+// prefixes of 64 bits, or an address for each of its ports.
+func tunnelled(a netip.Addr) netip.Addr {
+	b := a.As16()
+	switch {
+	case sixTo4.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case teredo.Contains(a): // RFC 4380, section 4: each bit is inverted
+		return netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
+	}
+	return a
+}
+
 // trimOWS trims optional whitespace (RFC 9110, section 5.6.3).
 func trimOWS(s string) string {
 	return strings.Trim(s, " \t")

@@ -6,18 +6,36 @@
 //	behind a proxy or load balancer of yours     IP(&IPOptions{Trusted: theirs})
 //	the same, with X-Real-IP                     IP(&IPOptions{Trusted: theirs, Header: "X-Real-IP"})
 //	behind two proxies without fixed addresses   IP(&IPOptions{Hops: 2})
+//	behind a proxy that uses a Unix socket       IP(&IPOptions{TrustUnix: true})
 //	the connection's peer, also a proxy          Peer()
 //	earlier middleware has verified the user     User(fromContext)
 //	clients send an API key                      APIKey("X-API-Key", lookup)
 //	clients send a bearer token                  APIKey("Authorization", lookup)
 //	a gateway sets the tenant in a header        Header("X-Tenant")
 //	users, and visitors without account          FirstOf(User(fromContext), IP(nil))
+//	users only, visitors go uncounted            Optional(User(fromContext))
 //	each route, chi                              Route(), anywhere in the router
 //	each route, ServeMux                         Route() in its handlers, RouteIn(mux) around it
 //	the same in gorilla, echo, gin, httprouter   Route(), with one line of yours
 //	each client on each route                    Join(client, Route()), the client first
 //	all clients together                         Const("all")
 //	anything else                                Custom("kind", f)
+//
+// # Proxies
+//
+// The smaller setting names one proxy too few, or one entry too few.
+//
+//	Proxy                       Right                              The next smaller one
+//	nginx, proxy_set_header     Trusted: nginx's address           IP(nil): all clients are nginx
+//	HAProxy, option forwardfor  Trusted: HAProxy's address         IP(nil): all clients are HAProxy
+//	Envoy, use_remote_address   Trusted: Envoy's addresses         IP(nil): all clients are Envoy
+//	AWS ALB                     Trusted: the subnets of the ALB    IP(nil): a client is a node of the ALB
+//	Google's load balancer      Hops: 2, it appends itself         Hops 1, or Trusted its ranges: all clients are its own address
+//	Cloudflare                  Trusted: its published ranges      IP(nil): a client is one of its servers
+//	a CDN before a balancer     Trusted: ranges of both, or Hops 2 Hops 1: a client is a server of the CDN
+//
+// Findings PS113 and PS115 of package ratelimit report settings that have become
+// wrong.
 //
 // # The text of a key
 //
@@ -63,6 +81,7 @@
 //	Error                           Cause                              Answer of package ratelimit
 //	wraps ErrMissing                the request lacks the identity     401
 //	wraps ErrMissing, ErrMalformed  it lacks the value of a Custom     400
+//	wraps ErrNotCounted             an Optional lacks its identity     the policy does not apply
 //	wraps ErrMalformed              the client sent a malformed value  400
 //	wraps ErrUnknown                the lookup does not know the key   401, then 429
 //	its Unavailable() returns true  the lookup failed                  503

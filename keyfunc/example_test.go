@@ -215,6 +215,18 @@ func ExampleFirstOf() {
 	// usr=42
 }
 
+// Signed-in users have a limit by account. Visitors are counted by address alone, and need not sign in.
+func ExampleOptional() {
+	account := keyfunc.Optional(keyfunc.User(userFrom))
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	_, err := account.Of(r)
+	fmt.Println(errors.Is(err, keyfunc.ErrNotCounted))
+	show(account, r.WithContext(context.WithValue(r.Context(), userKey{}, keyfunc.Identity{ID: "42"})))
+	// Output:
+	// true
+	// usr=42
+}
+
 func ExampleCustom() {
 	certificate := keyfunc.Custom("cert", func(r *http.Request) (string, error) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {

@@ -6,46 +6,31 @@ import "strings"
 // parameter "for" of an element is its entry. An element without that
 // parameter, or with an obfuscated identifier, has no address.
 //
-// A client may send an open quote, so that it swallows the comma before the
-// element that the proxy adds. So the quotes of each line must be sound by
-// themselves. Otherwise the header does not count, and the client is the peer.
+// A client may send an open quote or a backslash before the element that its
+// proxy adds to the line. Read from the left, the quote would swallow that
+// element. So a line is read from the right: the proxy's own element closes the
+// quotes that it opens, and the comma before it ends it, whatever stands there.
 
-// soundQuotes reports whether each quoted string of the line begins right
-// after a '=' and ends before a delimiter. It takes no backslashes: no address
-// needs one, and without them quotes can be counted from either end.
-func soundQuotes(line string) bool {
-	for {
-		i := strings.IndexAny(line, `"\`)
-		if i < 0 {
-			return true
-		}
-		if line[i] == '\\' || i == 0 || line[i-1] != '=' {
-			return false
-		}
-		line = line[i+1:]
-		end := strings.IndexAny(line, `"\`)
-		if end < 0 || line[end] == '\\' {
-			return false
-		}
-		line = line[end+1:]
-		if line != "" && strings.IndexByte(" \t,;", line[0]) < 0 {
-			return false
-		}
-	}
-}
-
-// lastUnquoted returns the index of the last sep outside quotes, or -1.
+// lastUnquoted returns the index of the last sep outside of quotes, or -1.
+// Between quotes, a quote behind a backslash is part of the text (RFC 9110,
+// section 5.6.4).
 func lastUnquoted(s string, sep byte) int {
 	quoted := false
 	for i := len(s) - 1; i >= 0; i-- {
 		switch {
 		case s[i] == '"':
-			quoted = !quoted
+			quoted = !quoted || escaped(s[:i])
 		case s[i] == sep && !quoted:
 			return i
 		}
 	}
 	return -1
+}
+
+// escaped reports whether the byte behind s is escaped: whether s ends in an odd
+// number of backslashes.
+func escaped(s string) bool {
+	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
 }
 
 // forwardedFor returns the node of the parameter "for", without quotes. It is
@@ -70,10 +55,21 @@ func forwardedFor(element string) string {
 	return node
 }
 
-// unquote removes the quotes around s, if there are two.
+// unquote returns the text of a quoted string, and any other value as it is.
 func unquote(s string) string {
-	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		return s[1 : len(s)-1]
+	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+		return s
 	}
-	return s
+	s = s[1 : len(s)-1]
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	text := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		text = append(text, s[i])
+	}
+	return string(text)
 }

@@ -35,8 +35,13 @@ type IPOptions struct {
 	// names the proxies.
 	//
 	// Every request must pass these proxies, and each must append one entry. If
-	// the header has fewer entries, the client is the peer.
+	// the header has fewer entries, the client is unknown. Without the header, the
+	// client is the peer: a health check of the proxy nearest to the server.
 	Hops int
+
+	// TrustUnix trusts peers without an address, as a proxy that connects through
+	// a Unix socket. Do not combine it with Hops, which trusts every peer.
+	TrustUnix bool
 
 	// IPv6Bits is the length of the prefix that counts as one client, 16 to 128; 0
 	// means 64. Providers give customers 64, 56 or 48 bits: count 48 beside it.
@@ -44,21 +49,29 @@ type IPOptions struct {
 }
 
 // proxied reports whether o has settings of proxies.
-func (o *IPOptions) proxied() bool { return len(o.Trusted) > 0 || o.Header != "" || o.Hops != 0 }
+func (o *IPOptions) proxied() bool { return o.trusts() || o.Header != "" || o.Hops != 0 }
+
+// trusts reports whether o says which peers are proxies.
+func (o *IPOptions) trusts() bool { return len(o.Trusted) > 0 || o.TrustUnix }
 
 // IP returns the Key ip=<address> of the client.
 //
 // Without proxy settings, it is [Request.ClientIP]'s, by default RemoteAddr.
 //
 // With Trusted, it walks the forwarding header from the right. The first
-// untrusted entry is the client; if all are trusted, the leftmost is. An entry
-// that is not an address ends the walk at the proxy that passed it on. With
+// untrusted entry is the client; if all are trusted, the leftmost is. With
 // Hops, it counts entries instead.
 //
-// An IPv4-mapped address is the IPv4 address, and zones are dropped. IPv6
-// addresses are cut to IPv6Bits (ip=2001:db8:1:2::/64), except NAT64
-// (64:ff9b::/96) and Teredo (2001::/32). A peer without an address, such as a
-// Unix socket, has the key ip=unknown.
+// The key is ip=unknown if the entry that one of your proxies wrote is not an
+// address. Your proxy is never the client because of a header that cannot be
+// read. A peer without an address, such as a Unix socket that is not trusted,
+// has this key, too. Without the header, a trusted peer is the client itself: a
+// health check.
+//
+// An IPv4-mapped address is the IPv4 address, and zones are dropped. Addresses
+// of 6to4 (2002::/16) and of Teredo (2001::/32) are the client's IPv4 address,
+// which they contain. Other IPv6 addresses are cut to IPv6Bits
+// (ip=2001:db8:1:2::/64), except those of NAT64 (64:ff9b::/96).
 func IP(o *IPOptions) Key {
 	if o == nil {
 		o = &IPOptions{}
@@ -89,6 +102,7 @@ func newIPKey(p *ipPolicy, misconfigurations ...error) Key {
 type ipPolicy struct {
 	shared    bool // takes the address that Request.ClientIP finds
 	trusted   []netip.Prefix
+	unix      bool // peers without an address are trusted
 	hops      int
 	header    string // empty without proxies
 	forwarded bool   // header is Forwarded of RFC 7239
@@ -96,7 +110,7 @@ type ipPolicy struct {
 }
 
 func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
-	p := &ipPolicy{shared: !o.proxied(), trusted: slices.Clone(o.Trusted), hops: o.Hops, bits: o.IPv6Bits}
+	p := &ipPolicy{shared: !o.proxied(), trusted: slices.Clone(o.Trusted), unix: o.TrustUnix, hops: o.Hops, bits: o.IPv6Bits}
 	var misconfigurations []error
 	add := func(err error) { misconfigurations = append(misconfigurations, err) }
 	if err := checkAllTrusted(p.trusted); err != nil {
@@ -105,15 +119,15 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 	if p.hops < 0 || p.hops > maxHops {
 		add(misconfigurationf("IP: Hops is %d: want 0 to %d", p.hops, maxHops))
 	}
-	if p.hops != 0 && len(p.trusted) > 0 {
-		add(misconfigurationf("IP: Hops and Trusted cannot be combined; name the proxies in Trusted, or count them in Hops"))
+	if p.hops != 0 && o.trusts() {
+		add(misconfigurationf("IP: Hops cannot be combined with Trusted or TrustUnix; name the proxies, or count them in Hops"))
 	}
 	if o.Header != "" {
 		var err error
 		p.header, err = headerName("IP", o.Header)
 		add(err)
-		if p.hops == 0 && len(p.trusted) == 0 {
-			add(misconfigurationf("IP: header %q without Trusted or Hops: name the proxies that may set it", p.header))
+		if p.hops == 0 && !o.trusts() {
+			add(misconfigurationf("IP: header %q without Trusted, TrustUnix or Hops: name the proxies that may set it", p.header))
 		}
 	} else if !p.shared {
 		p.header = defaultIPHeader
@@ -126,63 +140,6 @@ func newIPPolicy(o *IPOptions) (*ipPolicy, []error) {
 		add(misconfigurationf("IP: IPv6Bits is %d: want 0, or %d to 128", o.IPv6Bits, minIPv6Bits))
 	}
 	return p, misconfigurations
-}
-
-// checkAllTrusted returns the misconfigurations of each prefix, and of all
-// together.
-func checkAllTrusted(prefixes []netip.Prefix) error {
-	var errs []error
-	for _, p := range prefixes {
-		errs = append(errs, checkTrusted(p))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	family := ""
-	switch {
-	case contain(prefixes, netip.PrefixFrom(netip.IPv4Unspecified(), 0)):
-		family = "IPv4"
-	case contain(prefixes, netip.PrefixFrom(netip.IPv6Unspecified(), 0)):
-		family = "IPv6"
-	default:
-		return nil
-	}
-	return misconfigurationf("IP: the trusted prefixes together contain every %s address, so every client could forge one; "+
-		"name the proxies, or count them in Hops", family)
-}
-
-// contain reports whether the prefixes together contain all addresses of p.
-func contain(prefixes []netip.Prefix, p netip.Prefix) bool {
-	parts := false // some prefixes contain a part of p
-	for _, one := range prefixes {
-		if one.Overlaps(p) && one.Bits() <= p.Bits() {
-			return true
-		}
-		parts = parts || one.Overlaps(p)
-	}
-	if !parts {
-		return false
-	}
-	upper := p.Addr().AsSlice()
-	upper[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
-	second, _ := netip.AddrFromSlice(upper)
-	return contain(prefixes, netip.PrefixFrom(p.Addr(), p.Bits()+1)) && contain(prefixes, netip.PrefixFrom(second, p.Bits()+1))
-}
-
-func checkTrusted(p netip.Prefix) error {
-	switch {
-	case !p.IsValid():
-		return misconfigurationf("IP: trusted prefix %q is not valid", p)
-	case p.Addr().Is4In6():
-		// Addresses are unmapped before the comparison, so it never matches.
-		return misconfigurationf("IP: trusted prefix %q is IPv4-mapped; write it as IPv4", p)
-	case p.Bits() == 0:
-		return misconfigurationf("IP: trusted prefix %q contains every address, so every client could forge one; "+
-			"name the proxies, or count them in Hops", p)
-	case p != p.Masked():
-		return misconfigurationf("IP: trusted prefix %q has bits behind its mask; write %q", p, p.Masked())
-	}
-	return nil
 }
 
 var errNotAddress = errors.New("keyfunc: Request.ClientIP is neither an IP nor a Peer Key")
@@ -209,21 +166,17 @@ func (p *ipPolicy) append(dst []byte, finder *ipPolicy, r *http.Request) []byte 
 			return append(dst, text...)
 		}
 	}
-	a, ok := finder.client(r)
-	if !ok {
+	found := finder.client(r)
+	if !found.client.IsValid() {
 		return append(dst, "unknown"...)
 	}
-	return p.appendAddr(dst, a)
+	return p.appendAddr(dst, found.client)
 }
-
-var (
-	nat64  = netip.MustParsePrefix("64:ff9b::/96")
-	teredo = netip.MustParsePrefix("2001::/32")
-)
 
 // appendAddr appends the address, or the prefix that counts as one client.
 func (p *ipPolicy) appendAddr(dst []byte, a netip.Addr) []byte {
-	if a.Is4() || p.bits == 128 || nat64.Contains(a) || teredo.Contains(a) {
+	a = tunnelled(a)
+	if a.Is4() || p.bits == 128 || nat64.Contains(a) {
 		return a.AppendTo(dst)
 	}
 	return netip.PrefixFrom(a, p.bits).Masked().AppendTo(dst)

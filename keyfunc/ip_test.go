@@ -44,46 +44,46 @@ var ipTests = []struct {
 
 	{"one entry", proxy, []string{"1.2.3.4"}, "1.2.3.4"},
 	{"no header", proxy, nil, "10.0.0.1"},
-	{"empty header", proxy, []string{""}, "10.0.0.1"},
-	{"blank header", proxy, []string{" \t "}, "10.0.0.1"},
+	{"empty header", proxy, []string{""}, "unknown"},
+	{"blank header", proxy, []string{" \t "}, "unknown"},
 	{"spoofed left", proxy, []string{"6.6.6.6, 1.2.3.4"}, "1.2.3.4"},
 	{"spoofed left with a proxy", proxy, []string{"6.6.6.6, 10.9.9.9, 1.2.3.4"}, "1.2.3.4"},
 	{"chain", proxy, []string{"6.6.6.6, 1.2.3.4, 10.0.0.3, fd00::2"}, "1.2.3.4"},
 	{"all trusted", proxy, []string{"10.0.0.4, 10.0.0.3, 10.0.0.2"}, "10.0.0.4"},
 	{"two lines", proxy, []string{"6.6.6.6", "1.2.3.4"}, "1.2.3.4"},
 	{"two lines, last trusted", proxy, []string{"6.6.6.6, 1.2.3.4", "10.0.0.2"}, "1.2.3.4"},
-	{"two lines, last empty", proxy, []string{"6.6.6.6", ""}, "10.0.0.1"},
-	{"two lines, first empty", proxy, []string{"", "10.0.0.2"}, "10.0.0.2"},
+	{"two lines, last empty", proxy, []string{"6.6.6.6", ""}, "unknown"},
+	{"two lines, first empty", proxy, []string{"", "10.0.0.2"}, "unknown"},
 	{"spaces and tabs", proxy, []string{"6.6.6.6 ,\t 1.2.3.4 \t"}, "1.2.3.4"},
 	{"no spaces", proxy, []string{"6.6.6.6,1.2.3.4,10.0.0.2"}, "1.2.3.4"},
 
-	{"garbage stops", proxy, []string{"6.6.6.6, garbage"}, "10.0.0.1"},
-	{"garbage stops behind a proxy", proxy, []string{"6.6.6.6, garbage, 10.0.0.2"}, "10.0.0.2"},
-	{"unknown stops", proxy, []string{"6.6.6.6, unknown, 10.0.0.2"}, "10.0.0.2"},
-	{"obfuscated stops", proxy, []string{"6.6.6.6, _hid, 10.0.0.2"}, "10.0.0.2"},
-	{"empty entry stops", proxy, []string{"6.6.6.6, , 10.0.0.2"}, "10.0.0.2"},
-	{"trailing comma stops", proxy, []string{"6.6.6.6,"}, "10.0.0.1"},
-	{"only commas", proxy, []string{",,,"}, "10.0.0.1"},
-	{"leading zeros stop", proxy, []string{"6.6.6.6, 01.2.3.4"}, "10.0.0.1"},
-	{"octet too large", proxy, []string{"1.2.3.256"}, "10.0.0.1"},
-	{"three octets", proxy, []string{"1.2.3"}, "10.0.0.1"},
-	{"inner space", proxy, []string{"1.2.3.4 5.6.7.8"}, "10.0.0.1"},
-	{"quotes", proxy, []string{`"1.2.3.4"`}, "10.0.0.1"},
+	{"garbage is unknown", proxy, []string{"6.6.6.6, garbage"}, "unknown"},
+	{"garbage behind a proxy is unknown", proxy, []string{"6.6.6.6, garbage, 10.0.0.2"}, "unknown"},
+	{"unknown is unknown", proxy, []string{"6.6.6.6, unknown, 10.0.0.2"}, "unknown"},
+	{"obfuscated is unknown", proxy, []string{"6.6.6.6, _hid, 10.0.0.2"}, "unknown"},
+	{"empty entry is unknown", proxy, []string{"6.6.6.6, , 10.0.0.2"}, "unknown"},
+	{"trailing comma is unknown", proxy, []string{"6.6.6.6,"}, "unknown"},
+	{"only commas", proxy, []string{",,,"}, "unknown"},
+	{"leading zeros are unknown", proxy, []string{"6.6.6.6, 01.2.3.4"}, "unknown"},
+	{"octet too large", proxy, []string{"1.2.3.256"}, "unknown"},
+	{"three octets", proxy, []string{"1.2.3"}, "unknown"},
+	{"inner space", proxy, []string{"1.2.3.4 5.6.7.8"}, "unknown"},
+	{"quotes", proxy, []string{`"1.2.3.4"`}, "unknown"},
 	{"garbage left of the client", proxy, []string{"\x00|{}%, 1.2.3.4"}, "1.2.3.4"},
-	{"not the Forwarded syntax", proxy, []string{"for=1.2.3.4"}, "10.0.0.1"},
+	{"not the Forwarded syntax", proxy, []string{"for=1.2.3.4"}, "unknown"},
 
 	{"port", proxy, []string{"6.6.6.6, 1.2.3.4:8080"}, "1.2.3.4"},
 	{"IPv6 with port", proxy, []string{"[2001:db8::1]:8080"}, "2001:db8::/64"},
 	{"IPv6 in brackets", proxy, []string{"[2001:db8::1]"}, "2001:db8::/64"},
 	{"IPv6 bare", proxy, []string{"2001:db8::1"}, "2001:db8::/64"},
 	{"trusted with port", proxy, []string{"1.2.3.4, 10.0.0.2:80, [fd00::1]:80"}, "1.2.3.4"},
-	{"IPv4 in brackets", proxy, []string{"[1.2.3.4]"}, "10.0.0.1"},
-	{"open bracket", proxy, []string{"[2001:db8::1"}, "10.0.0.1"},
-	{"only brackets", proxy, []string{"[]"}, "10.0.0.1"},
-	{"one bracket", proxy, []string{"["}, "10.0.0.1"},
-	{"no port behind the colon", proxy, []string{"1.2.3.4:"}, "10.0.0.1"},
-	{"port too large", proxy, []string{"1.2.3.4:65536"}, "10.0.0.1"},
-	{"port is a word", proxy, []string{"1.2.3.4:http"}, "10.0.0.1"},
+	{"IPv4 in brackets", proxy, []string{"[1.2.3.4]"}, "unknown"},
+	{"open bracket", proxy, []string{"[2001:db8::1"}, "unknown"},
+	{"only brackets", proxy, []string{"[]"}, "unknown"},
+	{"one bracket", proxy, []string{"["}, "unknown"},
+	{"no port behind the colon", proxy, []string{"1.2.3.4:"}, "unknown"},
+	{"port too large", proxy, []string{"1.2.3.4:65536"}, "unknown"},
+	{"port is a word", proxy, []string{"1.2.3.4:http"}, "unknown"},
 
 	{"mapped client", proxy, []string{"::ffff:1.2.3.4"}, "1.2.3.4"},
 	{"mapped client in hex", proxy, []string{"::ffff:102:304"}, "1.2.3.4"},
@@ -98,7 +98,13 @@ var ipTests = []struct {
 	{"NAT64", proxy, []string{"64:ff9b::1.2.3.4"}, "64:ff9b::102:304"},
 	{"NAT64, another", proxy, []string{"64:ff9b::1.2.3.5"}, "64:ff9b::102:305"},
 	{"not NAT64", proxy, []string{"64:ff9b:1::1.2.3.5"}, "64:ff9b:1::/64"},
-	{"Teredo", proxy, []string{"2001:0:4136:e378:8000:63bf:3fff:fdd2"}, "2001:0:4136:e378:8000:63bf:3fff:fdd2"},
+	{"Teredo", proxy, []string{"2001:0:4136:e378:8000:63bf:3fff:fdd2"}, "192.0.2.45"},
+	{"Teredo, another port", proxy, []string{"2001:0:4136:e378:8000:1111:3fff:fdd2"}, "192.0.2.45"},
+	{"6to4", proxy, []string{"2002:cb00:7107::1"}, "203.0.113.7"},
+	{"6to4, another prefix", proxy, []string{"2002:cb00:7107:ffff::1"}, "203.0.113.7"},
+	{"not 6to4", proxy, []string{"2003:cb00:7107::1"}, "2003:cb00:7107::/64"},
+	{"6to4 peer", "[2002:cb00:7107:1::1]:80", nil, "203.0.113.7"},
+	{"Teredo peer", "[2001:0:4136:e378:8000:63bf:3fff:fdd2]:80", nil, "192.0.2.45"},
 	{"not Teredo", proxy, []string{"2001:1:4136:e378:8000:63bf:3fff:fdd2"}, "2001:1:4136:e378::/64"},
 }
 
@@ -153,18 +159,44 @@ func TestIPv6Bits(t *testing.T) {
 		want string
 	}{
 		{0, "[2001:db8:1234:5678:9abc::1]:80", "ip=2001:db8:1234:5678::/64"},
-		{16, "[2001:db8:1234:5678:9abc::1]:80", "ip=2001::/16"},
+		{16, "[2003:db8:1234:5678:9abc::1]:80", "ip=2003::/16"},
 		{48, "[2001:db8:1234:5678:9abc::1]:80", "ip=2001:db8:1234::/48"},
 		{56, "[2001:db8:1234:5678:9abc::1]:80", "ip=2001:db8:1234:5600::/56"},
 		{127, "[2001:db8::3]:80", "ip=2001:db8::2/127"},
 		{128, "[2001:db8::3]:80", "ip=2001:db8::3"},
 		{16, "[::ffff:1.2.3.4]:80", "ip=1.2.3.4"},
 		{16, "[64:ff9b::102:304]:80", "ip=64:ff9b::102:304"},
-		{16, "[2001::1]:80", "ip=2001::1"},
+		{16, "[2001::34ff:8ef8]:80", "ip=203.0.113.7"},
+		{128, "[2001::34ff:8ef8]:80", "ip=203.0.113.7"},
+		{16, "[2002:cb00:7107:9::1]:80", "ip=203.0.113.7"},
+		{128, "[2002:cb00:7107:9::1]:80", "ip=203.0.113.7"},
 	} {
 		r := forwardedRequest(tt.peer, "", nil)
 		if got, err := IP(&IPOptions{IPv6Bits: tt.bits}).Of(r); err != nil || got != tt.want {
 			t.Errorf("got %q, %v with %d bits, want %q", got, err, tt.bits, tt.want)
+		}
+	}
+}
+
+// The peer of a Unix socket is a proxy only if TrustUnix says so.
+func TestTrustUnix(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		o    IPOptions
+		peer string
+		xff  []string
+		want string
+	}{
+		{"trusted", IPOptions{TrustUnix: true}, "@", []string{"6.6.6.6, 1.2.3.4"}, "ip=1.2.3.4"},
+		{"a path", IPOptions{TrustUnix: true}, "/run/proxy.sock", []string{"1.2.3.4"}, "ip=1.2.3.4"},
+		{"and a network", IPOptions{TrustUnix: true, Trusted: proxies}, "@", []string{"1.2.3.4, 10.0.0.2"}, "ip=1.2.3.4"},
+		{"a network only", IPOptions{Trusted: proxies}, "@", []string{"1.2.3.4"}, "ip=unknown"},
+		{"a health check", IPOptions{TrustUnix: true}, "@", nil, "ip=unknown"},
+		{"unreadable", IPOptions{TrustUnix: true}, "@", []string{"1.2.3.4, x"}, "ip=unknown"},
+		{"a peer with an address", IPOptions{TrustUnix: true}, "1.2.3.4:80", []string{"6.6.6.6"}, "ip=1.2.3.4"},
+	} {
+		if got, err := IP(&tt.o).Of(forwardedRequest(tt.peer, "X-Forwarded-For", tt.xff)); err != nil || got != tt.want {
+			t.Errorf("%s: got %q, %v, want %q", tt.name, got, err, tt.want)
 		}
 	}
 }

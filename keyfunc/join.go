@@ -38,7 +38,7 @@ func Join(keys ...Key) Key {
 		}
 		return dst, tier, nil
 	}, partsInfo(parts), misconfigurations...)
-	k.def.forms, k.def.ips = formsOf(parts, joinForms), ipsOf(parts)
+	k.def.forms, k.def.ips, k.def.optional = formsOf(parts, joinForms), ipsOf(parts), slices.ContainsFunc(parts, isOptional)
 	return k
 }
 
@@ -48,6 +48,10 @@ func Join(keys ...Key) Key {
 // also [ErrMalformed] if all keys are [Custom].
 func FirstOf(keys ...Key) Key {
 	parts, misconfigurations := partsOf("FirstOf", keys)
+	if slices.ContainsFunc(parts, isOptional) {
+		misconfigurations = append(misconfigurations, misconfigurationf("FirstOf: a key is Optional, "+
+			"so the keys after it would never count; write Optional(FirstOf(...))"))
+	}
 	missing := requestError("FirstOf", ErrMissing, "none of its keys is in the request")
 	noValue := &customError{"FirstOf", fmt.Errorf("%w: none of its keys is in the request", ErrMissing)}
 	k := newKey(func(dst []byte, q *Request) ([]byte, string, error) {
@@ -88,6 +92,8 @@ func partsOf(name string, keys []Key) (parts []*definition, misconfigurations []
 	}
 	return parts, misconfigurations
 }
+
+func isOptional(p *definition) bool { return p.optional }
 
 func countIdentities(parts []*definition) int {
 	n := 0

@@ -27,13 +27,14 @@ type Key struct{ def *definition }
 
 // A definition is everything known of a Key. It never changes.
 type definition struct {
-	append appendFunc
-	info   Info
-	forms  [][]string  // the possible sequences of parts; see package keyaccess
-	err    error       // all misconfigurations
-	route  bool        // the key may begin with a route
-	ip     *ipPolicy   // of IP and Peer
-	ips    []*ipPolicy // of all parts
+	append   appendFunc
+	info     Info
+	forms    [][]string  // the possible sequences of parts; see package keyaccess
+	err      error       // all misconfigurations
+	route    bool        // the key may begin with a route
+	optional bool        // a part is Optional
+	ip       *ipPolicy   // of IP and Peer
+	ips      []*ipPolicy // of all parts
 }
 
 // An appendFunc appends a key, or part of one, and returns its tier. Callers

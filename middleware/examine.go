@@ -4,6 +4,7 @@ package ratelimit
 
 import (
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
@@ -12,7 +13,7 @@ import (
 type Finding = algorithms.Finding
 
 // Findings returns the present findings, without data of clients. The middleware
-// examines the first 1 000 requests, then one of 64, and logs new findings. A
+// examines the first 1 000 requests, then one of 64 at least, and logs new findings. A
 // finding ends an hour after its last cause.
 func (m *Middleware) Findings() []Finding {
 	var all []Finding
@@ -24,9 +25,13 @@ func (m *Middleware) Findings() []Finding {
 
 // examine shows the request to the findings of its policies.
 func (q *request) examine() {
+	sampled := q.m.finder.Samples()
+	if sampled {
+		q.examineAddress()
+	}
 	// The key of a guess is an address, whatever the policy's key is.
 	decided := q.asked() && q.refusal.err == nil && q.unknown == nil
-	s := findings.Sight{Sampled: decided && q.m.finder.Samples()}
+	s := findings.Sight{Sampled: decided && sampled}
 	var outer *verdictContext
 	slowed := false
 	if s.Sampled {
@@ -45,6 +50,14 @@ func (q *request) examine() {
 			s.Nested, s.Key = outer != nil && q.nested(outer, a.policy.Name), q.key(a)
 		}
 		a.policy.findings.See(&s)
+	}
+}
+
+// examineAddress shows each policy where the request had its client's address:
+// also of exempt and refused requests, because the address decides on them, too.
+func (q *request) examineAddress() {
+	for _, p := range q.config.policies {
+		p.findings.SeeAddress(keyaccess.OriginOf(p.Key, &q.http), q.http.Request)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestFindings(t *testing.T) {
 		{"an untrusted proxy", policy(keyfunc.IP(nil)), 10, "PS101 p"},
 		{"one in a join", policy(keyfunc.Join(keyfunc.Const("a"), keyfunc.IP(nil))), 10, "PS101 p"},
 		{"one of several", policy(keyfunc.FirstOf(keyfunc.Header("X-Tenant"), keyfunc.IP(nil))), 10, "PS101 p"},
-		{"a trusted proxy", policy(trusting), 10, ""},
+		{"no proxy of the trusted ones", policy(trusting), 10, "PS113 p"},
 		{"no route", policy(keyfunc.Join(keyfunc.IP(nil), keyfunc.Route())), 0, "PS104 p"},
 		{"a client's route", policy(keyfunc.Custom("x", func(*http.Request) (string, error) { return "|rt=unmatched", nil })), 0, ""},
 		{"a cost above the burst", tiny, 0, "PS107 p"},
@@ -186,21 +186,23 @@ func TestFindingsNesting(t *testing.T) {
 
 // TestFindingsSamples: a late cause is found, too.
 func TestFindingsSamples(t *testing.T) {
-	m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, byIP("p", algorithms.TokenBucket(1e6, time.Second)))
-	h, w := m.Handler(ok), httptest.NewRecorder()
-	for i := range 6000 {
-		r := from("192.0.2.1")
-		if i >= 1000 {
-			r.Header.Set("Forwarded", "for=198.51.100.1")
+	synctest.Test(t, func(t *testing.T) { // so that no second passes
+		m := newMiddleware(t, newMemory(t), &ratelimit.Options{Logger: quiet}, byIP("p", algorithms.TokenBucket(1e6, time.Second)))
+		h, w := m.Handler(ok), httptest.NewRecorder()
+		for i := range 6000 {
+			r := from("192.0.2.1")
+			if i >= 1000 {
+				r.Header.Set("Forwarded", "for=198.51.100.1")
+			}
+			h.ServeHTTP(w, r)
+			if i == 1100 && findings(m) != "" {
+				t.Errorf("after 100 requests that were forwarded, one or two of them examined: got %q", findings(m))
+			}
 		}
-		h.ServeHTTP(w, r)
-		if i == 1100 && findings(m) != "" {
-			t.Errorf("after 100 requests that were forwarded, one or two of them examined: got %q", findings(m))
+		if got := findings(m); got != "PS101 p" {
+			t.Errorf("got %q, want PS101", got)
 		}
-	}
-	if got := findings(m); got != "PS101 p" {
-		t.Errorf("got %q, want PS101", got)
-	}
+	})
 }
 
 // An uncomparable limiter is one that == panics of.

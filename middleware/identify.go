@@ -45,7 +45,7 @@ func (q *request) identifyAll() {
 		keys, tier, err := p.Key.Append(q.keys, &q.http)
 		switch {
 		case err == nil:
-		case q.m.needsNoKey(p):
+		case q.m.needsNoKey(p), errors.Is(err, keyfunc.ErrNotCounted):
 			continue
 		case errors.Is(err, keyfunc.ErrUnknown):
 			if met == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httputil"
 	"net/netip"
 	"slices"
 	"sync"
@@ -114,12 +115,18 @@ func Must[T any](v T, err error) T {
 // It holds a request that a leaky bucket admits until its turn. If the client
 // hangs up first, all takes are returned, except a place in the
 // middle of the queue.
+//
+// If next is a httputil.ReverseProxy, [headers.Gateway] merges the rate limit
+// fields of its upstream with those of m. Elsewhere, wrap the proxy yourself.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
 		panic("ratelimit: the handler is nil")
 	}
 	if m.replay != nil {
 		return m.replay.Handler(m, next)
+	}
+	if _, forwards := next.(*httputil.ReverseProxy); forwards {
+		next = headers.Gateway(next)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, reserved := m.admit(w, r)

@@ -21,7 +21,7 @@ var names = map[string]int{
 	"algorithms/lease":  7,
 	"algorithms/shared": 25,
 	"headers":           21,
-	"keyfunc":           22,
+	"keyfunc":           24,
 	"middleware":        66,
 	"middleware/client": 20,
 	"middleware/replay": 3,

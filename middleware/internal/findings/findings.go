@@ -1,9 +1,9 @@
 // Package findings finds misconfigurations that only requests show.
 //
 // A finding begins when a request shows its cause, and ends when no request has
-// shown it for an hour, or at once where a request proves the opposite (a known
+// shown it for an hour, or at once where requests prove the opposite (a known
 // route, a request that was not forwarded, a written status except in routers that
-// answer past the middleware). After an Update it ends unless a request shows the
+// answer past the middleware, clients behind proxies). After an Update it ends unless a request shows the
 // cause again.
 package findings
 
@@ -28,6 +28,12 @@ const (
 	instantHolds
 	timeoutInside
 	slowedAddress
+	untrustedPeer
+	peerWithoutAddress
+	noHeader
+	fewHops
+	unreadable
+	balancerCounted
 	causes
 )
 
@@ -80,6 +86,32 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 		"PS114", "An address that sent unknown API keys sends valid ones, too: keys that are new from it wait for their turn.",
 		"A program behind that address has an old key, or tries keys: who?ip=ADDRESS of package console says which address. " +
 			"If it is the address of your own proxy, name the proxy in Options.ClientIP.",
+	},
+	untrustedPeer: {
+		"PS113", "Most requests are forwarded by a peer that is no trusted proxy: each such peer counts as one client.",
+		"Add the present addresses of your proxies to keyfunc.IPOptions.Trusted.",
+	},
+	peerWithoutAddress: {
+		"PS113", "Most requests are forwarded through a Unix socket, which is not trusted: all clients share the key ip=unknown.",
+		"Set keyfunc.IPOptions.TrustUnix.",
+	},
+	noHeader: {
+		"PS113", "Most requests of your proxies lack the forwarding header that IPOptions names: each proxy counts as one client.",
+		"Name the header that your proxies set in keyfunc.IPOptions.Header, or let them set it. " +
+			"nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for. HAProxy: option forwardfor.",
+	},
+	fewHops: {
+		"PS113", "Most requests have fewer entries in the forwarding header than IPOptions.Hops says: these clients share the key ip=unknown.",
+		"Set keyfunc.IPOptions.Hops to the number of your proxies that append an entry.",
+	},
+	unreadable: {
+		"PS113", "Most requests have a forwarding header in which the entry of your own proxy is no address: these clients share the key ip=unknown.",
+		"Let the proxy write the client's address, and name its header in keyfunc.IPOptions.Header.",
+	},
+	balancerCounted: {
+		"PS115", "An address that counts as one client has many different entries to its left in the forwarding header: it is most likely a proxy of yours.",
+		"Add the proxy to keyfunc.IPOptions.Trusted, or raise Hops by one. Google's load balancers append their own address, and a CDN is one more proxy. " +
+			"If most of your requests come from one client's own proxy, ignore this finding.",
 	},
 }
 

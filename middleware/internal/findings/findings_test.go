@@ -3,12 +3,18 @@ package findings
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/internal/logwriter"
 )
 
@@ -78,7 +84,7 @@ func TestSights(t *testing.T) {
 		"forwarded":        {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, true, forwardedFor, "PS101"},
 		"trusts a proxy":   {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, false, 1000, ""},
 		"no route":         {Sight{Sampled: true, Key: "ip=1|rt=unmatched"}, false, judgedAfter, "PS104"},
-		"a slowed address": {Sight{Sampled: true, Slowed: true, Key: "usr=1|rt=GET%20/"}, false, 1, "PS114"},
+		"a slowed address": {Sight{Sampled: true, Slowed: true, Key: "usr=1|rt=GET%20/"}, false, 1, "PS115"},
 		"a mount point":    {Sight{Sampled: true, Key: "rt=/api/*", Path: "/api/x"}, false, judgedAfter, "PS111"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,4 +145,75 @@ func TestInstantHolds(t *testing.T) {
 	see(1, time.Millisecond, 0)
 	see(1, time.Microsecond, 0)
 	see(1, time.Microsecond, 1)
+}
+
+// TestStaleProxies: the most frequent reason of most requests in a window is found, and a good window ends it. A mixed one
+// changes nothing.
+func TestStaleProxies(t *testing.T) {
+	f, lines, log := newFinder()
+	p := f.Policy("p", false, false)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	see := func(n int, origin keyaccess.Origin) {
+		for range n {
+			p.SeeAddress(keyaccess.Address{Origin: origin}, r)
+		}
+	}
+	wants := func(when, sentence string) {
+		t.Helper()
+		if got := p.Append(nil); sentence == "" && len(got) > 0 || sentence != "" && (len(got) != 1 || got[0].Code != "PS113" || !strings.Contains(got[0].Sentence, sentence)) {
+			t.Errorf("%s: got %v, want %q", when, got, sentence)
+		}
+	}
+	see(10*window, keyaccess.NoProxies)
+	see(10*window, keyaccess.Direct)
+	see(10*window, keyaccess.NoHeader) // one health check
+	wants("neutral requests", "")
+	see(window-2, keyaccess.FewHops)
+	wants("a window that is not full", "")
+	see(1, keyaccess.Untrusted)
+	wants("a full window", "IPOptions.Hops")
+	see(window/2, keyaccess.Forwarded)
+	see(window/2, keyaccess.Untrusted)
+	wants("a mixed window", "IPOptions.Hops")
+	see(window/4, keyaccess.Untrusted)
+	see(window/2, keyaccess.OtherHeader)
+	see(window/4, keyaccess.Forwarded)
+	wants("another reason", "lack the forwarding header")
+	see(window/4-1, keyaccess.Unreadable)
+	see(window*3/4+1, keyaccess.Forwarded)
+	wants("a good window", "")
+	log.Close()
+	if got := lines.n.Load(); got != 2 {
+		t.Errorf("got %d lines in the log, want 2", got)
+	}
+}
+
+// TestBalancerCounted: many entries beside few chosen addresses are found. Few entries, and many chosen addresses, are not.
+func TestBalancerCounted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		chosen, left int // different ones
+		beside       int // how many of four requests have an entry left of the client
+		want         int
+	}{
+		"one balancer":           {1, window, 4, 1},
+		"four":                   {4, fewest, 4, 1},
+		"too many for a few":     {5, fewest, 4, 0},
+		"one proxy of a client":  {1, fewest - 1, 4, 0},
+		"clients":                {window, window, 4, 0},
+		"three of four requests": {1, window, 3, 1},
+		"half of them":           {1, window, 2, 0},
+	} {
+		f, _, _ := newFinder()
+		p := f.Policy("p", false, false)
+		for i := range window {
+			a := keyaccess.Address{Origin: keyaccess.Forwarded, Client: netip.AddrFrom4([4]byte{203, 0, 113, byte(i % tt.chosen)})}
+			if i%4 < tt.beside {
+				a.Left = strconv.Itoa(i % tt.left)
+			}
+			p.SeeAddress(a, httptest.NewRequest(http.MethodGet, "/", nil))
+		}
+		if got := codes(p); len(got) != tt.want || tt.want > 0 && got[0] != "PS115" {
+			t.Errorf("%s: got %v, want %d findings", name, got, tt.want)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 const (
 	sampledFirst = 1000
 	sampledEvery = 64
+	sampledAgain = 64 // requests in a row, at most once per second
 
 	forwardedFor = 16        // forwarded requests in a row
 	judgedAfter  = 100       // requests with an unknown or a hidden route, endings without a status, or instant holds
@@ -28,6 +29,7 @@ type Finder struct {
 	log   *logwriter.Writer
 	made  time.Time
 	first atomic.Int32 // requests that are all sampled yet
+	again atomic.Int64 // second after made in which first was last set
 }
 
 // New returns a Finder. The instants of its findings count from made.
@@ -37,14 +39,23 @@ func New(log *logwriter.Writer, made time.Time) *Finder {
 	return f
 }
 
-// Samples reports whether to look at all of a request. It draws a random number,
-// because all requests would contend for a counter.
+// Samples reports whether to look at all of a request: the first 1 000, then one of
+// 64, and the 64 requests after it unless there were such in this second. So a
+// service with ten requests per second shows some hundred of them each minute, and a
+// busy one pays for few. It draws a random number, because all requests would
+// contend for a counter.
 func (f *Finder) Samples() bool {
 	if f.first.Load() > 0 {
 		f.first.Add(-1)
 		return true
 	}
-	return rand.Uint32()%sampledEvery == 0
+	if rand.Uint32()%sampledEvery != 0 {
+		return false
+	}
+	if now := int64(time.Since(f.made) / time.Second); f.again.Swap(now) != now {
+		f.first.Store(sampledAgain)
+	}
+	return true
 }
 
 // A Policy has the causes that requests have shown in one policy. Instants are
@@ -66,8 +77,9 @@ type Policy struct {
 	silent            atomic.Uint32 // endings without a status before that
 	instants, held    atomic.Uint32 // requests that held units shorter than instant, and others
 
-	mu    sync.Mutex // guards known
-	known []string   // routes
+	mu      sync.Mutex // guards the fields below
+	known   []string   // routes
+	proxies *proxies   // nil: the key names none, or no request was judged
 }
 
 // Policy returns a policy that has no findings yet. byPeer says that its key takes

@@ -1,0 +1,169 @@
+package headers
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Gateway returns a handler for a proxy behind a limiter, such as a
+// httputil.ReverseProxy, whose upstream sends rate limit fields of its own. The
+// response then has one line of each field:
+//
+//   - If the upstream denies the request (429, or 503 with Retry-After), its fields
+//     pass through. Of the limiter's fields only RateLimit-Policy stays, and only
+//     if the upstream sends none of the RateLimit fields.
+//   - Otherwise the fields of the limit that is nearer stay, by the least r/q. The
+//     RateLimit fields are decided on together, and so are the X-RateLimit fields.
+//     If the upstream's cannot be read, the limiter's stay.
+//
+// Put it between the limiter and the proxy: limited.Handler(Gateway(proxy)). A
+// ratelimit.Middleware does so itself for a ReverseProxy that it has as its
+// handler. A response to an upgrade (101) keeps all fields. Gateway panics if
+// next is nil.
+func Gateway(next http.Handler) http.Handler {
+	if next == nil {
+		panic("headers: the handler is nil")
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		own := make(http.Header)
+		for _, keys := range groups {
+			move(own, h, keys)
+		}
+		if len(own) == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		g := &gatewayWriter{ResponseWriter: w, own: own}
+		next.ServeHTTP(g, r)
+		g.merge(http.StatusOK) // if the handler has written nothing
+	})
+}
+
+// groups are the fields on which Gateway decides together. The versions of the draft
+// are one family, because clients read either, and their policies are in one
+// field.
+var groups = groupsOf()
+
+func groupsOf() [][]string {
+	draft := []string{keyRateLimit, keyPolicy}
+	all := [][]string{nil}
+	for i := range dialects {
+		keys := dialects[i].numbers
+		switch {
+		case keys == nil:
+		case dialects[i].policies:
+			draft = append(draft, keys.limit, keys.remaining, keys.reset)
+		default:
+			all = append(all, []string{keys.limit, keys.remaining, keys.reset})
+		}
+	}
+	all[0] = draft
+	return all
+}
+
+// move moves the fields of keys from one header to another, and reports whether
+// there were any.
+func move(to, from http.Header, keys []string) (moved bool) {
+	for _, key := range keys {
+		if lines, ok := from[key]; ok {
+			to[key], moved = lines, true
+			delete(from, key)
+		}
+	}
+	return moved
+}
+
+// A gatewayWriter holds the limiter's fields back until it knows the response of
+// the upstream. A proxy may clear the header after a response of 1xx.
+type gatewayWriter struct {
+	http.ResponseWriter
+	own http.Header // nil once it is merged
+}
+
+// Unwrap is for http.ResponseController.
+func (g *gatewayWriter) Unwrap() http.ResponseWriter { return g.ResponseWriter }
+
+func (g *gatewayWriter) WriteHeader(status int) {
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		g.merge(status)
+	}
+	g.ResponseWriter.WriteHeader(status)
+}
+
+func (g *gatewayWriter) Write(p []byte) (int, error) {
+	g.merge(http.StatusOK)
+	return g.ResponseWriter.Write(p)
+}
+
+func (g *gatewayWriter) Flush() { _ = g.FlushError() }
+
+// FlushError begins the response, if it has not begun yet.
+func (g *gatewayWriter) FlushError() error {
+	g.merge(http.StatusOK)
+	return http.NewResponseController(g.ResponseWriter).Flush()
+}
+
+// Hijack gives the limiter's fields back: the proxy writes the response with them.
+func (g *gatewayWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	for _, keys := range groups {
+		move(g.Header(), g.own, keys)
+	}
+	g.own = nil
+	return http.NewResponseController(g.ResponseWriter).Hijack()
+}
+
+// merge decides on the fields of a response.
+func (g *gatewayWriter) merge(status int) {
+	if g.own == nil {
+		return
+	}
+	h := g.Header()
+	denies := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && h.Get(keyRetryAfter) != ""
+	for _, keys := range groups {
+		own, upstream := make(http.Header), make(http.Header)
+		move(own, g.own, keys)
+		sends := move(upstream, h, keys)
+		switch {
+		case denies && sends:
+			move(h, upstream, keys)
+		case denies:
+			move(h, own, []string{keyPolicy})
+		case sends && nearest(upstream).before(nearest(own)):
+			move(h, upstream, keys)
+		default:
+			move(h, own, keys)
+		}
+	}
+	g.own = nil
+}
+
+// A share is what is left of a limit.
+type share struct {
+	known            bool
+	remaining, quota int64 // quota is -1 if unknown
+}
+
+// nearest returns the share of the limit that is nearest to its end.
+func nearest(h http.Header) (least share) {
+	for _, l := range Read(http.StatusOK, h, time.Time{}).Limits {
+		if s := (share{l.Remaining >= 0, l.Remaining, l.Quota}); s.before(least) {
+			least = s
+		}
+	}
+	return least
+}
+
+// before reports whether s is nearer to its end than t. An unknown share is the
+// farthest. Without a quota, only what remains counts.
+func (s share) before(t share) bool {
+	switch {
+	case !s.known || !t.known:
+		return s.known && !t.known
+	case s.quota < 0 || t.quota < 0:
+		return s.remaining < t.remaining
+	}
+	return nearer(s.remaining, s.quota, t.remaining, t.quota)
+}
