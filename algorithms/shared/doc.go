@@ -27,6 +27,9 @@
 //     and calls are answered at once. A probe each second closes it again. Each master of a Cluster has a circuit.
 //   - A script that Redis may have executed is never sent again. If Redis executes it after a stall, that is the charge
 //     of a call that was admitted meanwhile. A call that was refused is returned if its reply still comes.
+//   - A Return that Redis has certainly not executed is kept, and sent before the circuit closes. Its answer is
+//     Undecided. A Return that Redis has perhaps executed is an error, unless its limit is Concurrent: such a Return
+//     names its units, and is repeated.
 //
 // Of N live instances, each admits one Nth of a limit by itself, and at least one unit. A key that Redis has denied to
 // this process stays denied until its RetryAfter. Later Redis receives the units that were admitted without it. It
@@ -59,8 +62,7 @@
 //	DialerRetries              1 lets errors of calls that cannot connect name the cause.
 //	ConnMaxLifetime            Set it, such as to a minute, if a DNS name moves to another server (blue and
 //	                           green): the pool keeps connections to the old server as long as they work.
-//	OnConnect, credentials     A client that calls the program for them, or that has maintenance
-//	                           notifications enabled, makes lone calls a little slower.
+//	OnConnect, credentials     A client that calls the program for them makes lone calls a little slower.
 //
 // The limiter does not see hooks that a program adds to a redis.Client after [New]. In an outage go-redis logs failed
 // dials; logging.Disable of its package logging stops that.

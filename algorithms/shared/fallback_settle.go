@@ -56,11 +56,6 @@ func issuedHere(it *item) bool {
 	return it.Op.Reads() && (it.Receipt.Source == uint8(algorithms.Local) || it.Receipt.Source == standIn)
 }
 
-// returnsShared reports whether an item returns units that the primary has charged.
-func (it *item) returnsShared() bool {
-	return it.Op == step.Return && it.Receipt.Units > 0 && !it.Dropped
-}
-
 // settleShared lets the primary settle a call. Without the primary, forces go to the
 // memory, Returns are kept or fail, grants and resets fail, and renewals are dropped.
 func (f *fallback) settleShared(ctx context.Context, c *call) error {

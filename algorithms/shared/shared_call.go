@@ -149,6 +149,11 @@ func (it *item) decide(now int64, source algorithms.Source) {
 	}
 }
 
+// returnsShared reports whether an item returns units that the primary has charged.
+func (it *item) returnsShared() bool {
+	return it.Op == step.Return && it.Receipt.Units > 0 && !it.Dropped
+}
+
 // handOver answers a Return that the limiter makes later: its receipt is used.
 func (it *item) handOver() {
 	var rest step.Receipt
