@@ -53,8 +53,8 @@ var settings = map[string]*keyfunc.IPOptions{
 // keys answers with the key of the client under the setting that the path names.
 func keys(w http.ResponseWriter, r *http.Request) {
 	name, _, _ := strings.Cut(r.URL.Path[1:], "/")
-	key, err := keyfunc.IP(settings[name]).Of(r)
-	fmt.Fprintln(w, key, err, r.RemoteAddr, r.Header)
+	key, _, err := keyfunc.IP(settings[name]).Append(nil, &keyfunc.Request{Request: r})
+	fmt.Fprintln(w, string(key), err, r.RemoteAddr, r.Header)
 }
 
 // The maps are of nginx's documentation, https://www.nginx.com/resources/wiki/start/topics/examples/forwarded/: the client's
