@@ -85,7 +85,7 @@ func TestOutageLog(t *testing.T) {
 			t.Errorf("got %q, want the prefix of the limiter", line)
 		}
 	}
-	counts := regexp.MustCompile(`after=[\d.ms]+ decided_locally=[1-9]\d* failed_open=0 failed_closed=\d+ suppressed=[1-9]\d*\n`)
+	counts := regexp.MustCompile(`after=[\d.ms]+ decided_locally=[1-9]\d* failed_open=0 failed_closed=\d+ returned_late=\d+ returns_lost=\d+ suppressed=[1-9]\d*\n`)
 	if last := log[strings.Index(log, back):]; !counts.MatchString(last) {
 		t.Errorf("got %q, want counts of the outage", last)
 	}
