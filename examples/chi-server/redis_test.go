@@ -35,7 +35,7 @@ func TestPrefix(t *testing.T) {
 		s.send(t, "GET /v1/search", "", "X-API-Key", "demo-pro")
 		s.send(t, "GET /v1/reports", "")
 		s.send(t, "GET /v1/reports", "", "X-API-Key", "guess") // leaves no key
-		s.send(t, "POST /v1/login", wrong) // a successful login leaves no key
+		s.send(t, "POST /v1/login", wrong)                     // a successful login leaves no key
 		s.send(t, "POST /v1/sms", "")
 		s.send(t, "POST /v1/charges", "", "Authorization", "Bearer demo-free") // two policies
 		s.send(t, "GET /nothing", "")
