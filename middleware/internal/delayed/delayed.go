@@ -19,7 +19,7 @@ type Requests struct {
 	held     sync.WaitGroup
 }
 
-// New returns Requests of which none is held.
+// New returns Requests, none of them held.
 func New() *Requests { return &Requests{released: make(chan struct{})} }
 
 // Hold waits for a time. If ctx ends first, or Release is called, Hold calls abandon with

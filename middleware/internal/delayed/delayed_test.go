@@ -52,7 +52,7 @@ func TestWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := r.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got error %v of a Wait of a second, want that of its context", err)
+			t.Errorf("got error %v of a Wait of a second, want its context's error", err)
 		}
 		began := time.Now()
 		if err := r.Wait(t.Context()); err != nil || time.Since(began) != 9*time.Second {
