@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/settle"
 )
 
 func TestNew(t *testing.T) {
@@ -49,7 +50,7 @@ func TestKinds(t *testing.T) {
 
 // TestValidate: each reason is reported, once.
 func TestValidate(t *testing.T) {
-	short := algorithms.Concurrent(1, time.Millisecond)
+	short := algorithms.Concurrent(1, settle.MinHold-time.Millisecond)
 	leaky := algorithms.LeakyBucket(1, time.Second)
 	for _, tt := range []struct {
 		all          []algorithms.Limit
@@ -61,7 +62,9 @@ func TestValidate(t *testing.T) {
 		{[]algorithms.Limit{leaky}, false, 0},
 		{[]algorithms.Limit{leaky, leaky}, true, 1},
 		{[]algorithms.Limit{algorithms.Concurrent(1, time.Minute)}, false, 0},
-		{[]algorithms.Limit{algorithms.Concurrent(1, time.Minute), leaky}, true, 2},
+		{[]algorithms.Limit{algorithms.Concurrent(1, settle.MinHold), leaky}, true, 2},
+		{[]algorithms.Limit{short}, false, 1},
+		{[]algorithms.Limit{short}, true, 2},
 	} {
 		err := ValidateAll(tt.all, tt.chargesLater)
 		got := 0
@@ -71,8 +74,5 @@ func TestValidate(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%v: got %d reasons, want %d: %v", tt.all, got, tt.want, err)
 		}
-	}
-	if short.Validate() == nil && Validate(short, false) == nil {
-		t.Errorf("got no error for a hold of a millisecond")
 	}
 }
