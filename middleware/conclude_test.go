@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
 
 // A caseOf is evidence, made of the answers of one call.
@@ -25,7 +26,7 @@ func evidenceOf(answers ...answer) *caseOf {
 		p := &policy{Policy: Policy{Name: fmt.Sprint("p", i), Capacity: a.capacity, Hidden: a.hidden}, unadvertised: a.capacity || a.hidden}
 		l := algorithms.TokenBucket(10, time.Hour)
 		part := part{
-			policy: p, limit: l, configured: &limit{Limit: l}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,
+			policy: p, limit: l, configured: &limits.Limit{Limit: l}, tier: "gold", shadow: a.shadow, banned: a.overridden, denied: a.denied,
 			override: a.overridden, guess: a.guess, own: -1, ban: -1, candidate: -1,
 		}
 		if a.denied == 0 && !a.guess {

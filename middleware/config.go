@@ -5,34 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/ban"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
+	"github.com/penstock-go/penstock/middleware/internal/joined"
+	"github.com/penstock-go/penstock/middleware/internal/limits"
 	"github.com/penstock-go/penstock/middleware/internal/problem"
 	"github.com/penstock-go/penstock/middleware/internal/settle"
 	"github.com/penstock-go/penstock/middleware/internal/topk"
 )
-
-// The bodies of denials by one policy: of its limit, for a ban, and of Nobody.
-type bodies struct{ exceeded, banned, closed []byte }
 
 // A config is compiled from policies. It is immutable: one config decides and
 // answers a request, even if an Update comes in between.
 type config struct {
 	limiter   algorithms.Limiter // of the Middleware
 	given     []Policy
-	policies  []*policy         // hidden ones last
-	kinds     limitKinds        // of all their limits
-	readsKeys bool              // a key may be an API key's account
-	challenge string            // of 401
-	missing   []byte            // body of 401
-	bodies    map[string]bodies // by the one policy that denies
+	policies  []*policy    // hidden ones last
+	kinds     limits.Kinds // of all their limits
+	readsKeys bool         // a key may be an API key's account
+	answers   problem.Answers
 }
 
 // A policy is a Policy, compiled for requests.
@@ -44,11 +39,11 @@ type policy struct {
 	settles      bool // units may be returned or forced after the decision
 	readsKeys    bool // the key may be an API key's account
 
-	base      *limit
-	tiers     map[string]*limit
-	candidate *limit    // nil: none
-	trial     string    // the candidate's name
-	bans      *ban.Bans // nil: none
+	base      *limits.Limit
+	tiers     map[string]*limits.Limit
+	candidate *limits.Limit // nil: none
+	trial     string        // the candidate's name
+	bans      *ban.Bans     // nil: none
 	settling  settle.Policy
 	denied    *topk.Tally
 	wouldDeny *topk.Tally // by the candidate
@@ -62,7 +57,7 @@ func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 		errs = append(errs, errors.New("ratelimit: no policies: pass at least one"))
 	}
 	names := make(map[string]bool)
-	c := &config{limiter: m.limiter, bodies: make(map[string]bodies)}
+	c := &config{limiter: m.limiter}
 	for _, p := range policies {
 		errs = append(errs, p.validate())
 		if names[p.Name] {
@@ -70,10 +65,10 @@ func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 		}
 		names[p.Name] = true
 		for _, l := range p.limits() {
-			c.kinds.add(l)
+			c.kinds.Add(l)
 		}
 	}
-	errs = append(errs, lines("ratelimit", c.kinds.validate())...)
+	errs = append(errs, joined.Prefix("ratelimit", c.kinds.Validate())...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -83,54 +78,21 @@ func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 // compile fills in a config of valid policies.
 func (c *config) compile(m *Middleware, policies []Policy) error {
 	var errs []error
-	var challenges []string
 	for _, p := range policies {
 		compiled, err := m.compilePolicy(p)
 		errs = append(errs, err)
 		c.given, c.policies = append(c.given, compiled.Policy), append(c.policies, compiled)
 		c.readsKeys = c.readsKeys || compiled.readsKeys
-		if p.Shadow {
-			continue
+		if !p.Shadow {
+			info, _ := compiled.Key.Inspect() // it is valid
+			c.answers.Add(p.Name, info.Challenges)
 		}
-		c.bodies[p.Name] = bodies{
-			exceeded: problem.Body(http.StatusTooManyRequests, "quota-exceeded", p.Name),
-			banned:   problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", p.Name),
-			closed:   problem.Body(http.StatusForbidden, "no-requests-allowed", p.Name),
-		}
-		info, _ := compiled.Key.Inspect() // it is valid
-		for _, challenge := range info.Challenges {
-			if !slices.Contains(challenges, challenge) {
-				challenges = append(challenges, challenge)
-			}
-		}
-	}
-	c.missing = problem.Body(http.StatusUnauthorized, "")
-	if len(challenges) > 0 {
-		c.missing = problem.WithDetail(c.missing, "The request needs a valid key in "+headersOf(challenges)+".")
-	}
-	// A 401 must have a challenge (RFC 9110, section 15.5.2). If the policies
-	// name none, another middleware verifies identities, most likely by tokens.
-	if c.challenge = strings.Join(challenges, ", "); c.challenge == "" {
-		c.challenge = "Bearer"
 	}
 	// A Cluster takes the slots of a call in order. Capacity of all clients
 	// comes last, so that a denial by another policy never touches it. Shadows
 	// come after the policies that decide.
 	slices.SortStableFunc(c.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
 	return errors.Join(errs...)
-}
-
-// headersOf names the header fields of challenges.
-func headersOf(challenges []string) string {
-	fields := make([]string, len(challenges))
-	for i, challenge := range challenges {
-		if _, field, named := strings.Cut(challenge, "header="); named {
-			fields[i] = strings.Trim(field, `"`)
-		} else {
-			fields[i] = "Authorization: " + challenge
-		}
-	}
-	return strings.Join(fields, " or ")
 }
 
 func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
@@ -143,13 +105,13 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 		ban := *p.Ban
 		p.Ban = &ban
 	}
-	base, err := newLimit(&p, p.Limit)
+	base, err := limits.New(p.Name, p.Limit, p.advertised())
 	if p.Key == (keyfunc.Key{}) {
 		p.Key = m.clientKey() // also for programs that read Policies
 	}
 	info, _ := p.Key.Inspect() // it is valid
 	compiled := &policy{
-		Policy: p, base: base, tiers: make(map[string]*limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally),
+		Policy: p, base: base, tiers: make(map[string]*limits.Limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally),
 		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, keyaccess.Route)),
 	}
 	compiled.settling = settle.Policy{
@@ -161,7 +123,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	compiled.countsClient = !p.Capacity && slices.ContainsFunc(info.Kinds, func(kind string) bool { return !keyaccess.IsPublic(kind) })
 	compiled.shared = !compiled.countsClient
 	for tier, l := range p.Tiers {
-		described, tierErr := newLimit(&p, l)
+		described, tierErr := limits.New(p.Name, l, p.advertised())
 		err = errors.Join(err, tierErr)
 		compiled.tiers[tier] = described
 	}
@@ -169,7 +131,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 		compiled.bans = ban.New(p.Name, ban.Rule(*p.Ban))
 	}
 	if p.Candidate != nil {
-		compiled.candidate, compiled.trial = &limit{Limit: *p.Candidate}, p.Name+candidateSuffix
+		compiled.candidate, compiled.trial = &limits.Limit{Limit: *p.Candidate}, p.Name+candidateSuffix
 	}
 	return compiled, err
 }

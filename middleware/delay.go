@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware/internal/settle"
@@ -14,34 +13,7 @@ import (
 // the service calls Release, hold refuses the request and returns all its
 // takes.
 func (m *Middleware) hold(q *request) {
-	ctx := q.http.Context()
-	if !m.enter() {
-		m.abandon(q, ErrClosed)
-		return
-	}
-	defer m.held.Done()
-	turn := time.NewTimer(q.verdict.Delay)
-	defer turn.Stop()
-	select {
-	case <-turn.C:
-	case <-ctx.Done():
-		m.abandon(q, ctx.Err())
-	case <-m.released:
-		m.abandon(q, ErrClosed)
-	}
-}
-
-// enter reports whether a request may be held, and makes Close wait for it.
-func (m *Middleware) enter() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	select {
-	case <-m.released:
-		return false
-	default:
-		m.held.Add(1)
-		return true
-	}
+	m.delayed.Hold(q.http.Context(), q.verdict.Delay, func(why error) { m.abandon(q, why) })
 }
 
 // abandon refuses a held request, and returns all takes of its call.

@@ -14,11 +14,12 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/access"
 	"github.com/penstock-go/penstock/middleware/internal/guess"
+	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
 
 // guesses is the limit of an address's unknown keys, for verdicts. Its quota is nil,
 // so headers keep silent about it.
-var guesses = &limit{Limit: algorithms.TokenBucket(guess.Allowance, guess.Per)}
+var guesses = &limits.Limit{Limit: algorithms.TokenBucket(guess.Allowance, guess.Per)}
 
 // A guesser is what a request shows of guesses.
 type guesser struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
 
 // An InForce says which limit and which mode hold for a policy, and why.
@@ -57,7 +58,7 @@ var origins = [...]string{fromDefault: "default", fromTier: "tier", fromLimitOf:
 
 // A reason says where the limit in force comes from, and how the policy applies.
 type reason struct {
-	configured  *limit // nil: an override or LimitOf has the limit
+	configured  *limits.Limit // nil: an override or LimitOf has the limit
 	from        origin
 	mode        Mode
 	tier        string // "": Policy.Tiers lacks the identity's
@@ -68,7 +69,7 @@ type reason struct {
 // what LimitOf returned: nil and the zero Limit mean that it has none. ignored says why a limit of these does not hold.
 //
 // The limit is a result of its own, so that an override and own may stay on the caller's stack.
-func (p *policy) inForce(kinds limitKinds, o *Override, own *algorithms.Limit, tier string) (l *algorithms.Limit, why reason, ignored error) {
+func (p *policy) inForce(kinds limits.Kinds, o *Override, own *algorithms.Limit, tier string) (l *algorithms.Limit, why reason, ignored error) {
 	why.mode = p.mode(o)
 	configured, known := p.tiers[tier]
 	if known {
@@ -112,9 +113,9 @@ func (p *policy) mode(o *Override) Mode {
 }
 
 // replaceable reports why a limit must not replace the policy's, among limits of these kinds.
-func (p *policy) replaceable(kinds limitKinds, l algorithms.Limit) error {
-	kinds.add(l)
-	return errors.Join(kinds.validate(), l.Validate(), p.validateLimit(l))
+func (p *policy) replaceable(kinds limits.Kinds, l algorithms.Limit) error {
+	kinds.Add(l)
+	return errors.Join(kinds.Validate(), l.Validate(), limits.Validate(l, p.ChargeIf != nil))
 }
 
 // choose sets what is in force for the part of a key, and reports whether the limiter must be asked about it. A ban
@@ -150,7 +151,7 @@ func (q *request) choose(a *part, tier string) bool {
 		return false
 	}
 	if why.configured == nil {
-		q.kinds.add(*l)
+		q.kinds.Add(*l)
 	}
 	a.set(l, &why)
 	return true
@@ -161,7 +162,7 @@ func (a *part) set(l *algorithms.Limit, why *reason) {
 	a.limit = *l // alone: an assignment of several values would copy it twice
 	a.configured, a.limitOf, a.shadow, a.tier, a.unknownTier = why.configured, why.from == fromLimitOf, why.mode == ModeShadow, why.tier, why.unknownTier
 	if why.configured != nil {
-		a.concurrent = why.configured.concurrent
+		a.concurrent = why.configured.Concurrent
 	} else {
 		a.concurrent = l.Algorithm().Concurrent()
 	}

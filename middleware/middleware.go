@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/delayed"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
 	"github.com/penstock-go/penstock/middleware/internal/guess"
 	"github.com/penstock-go/penstock/middleware/internal/settle"
@@ -50,10 +51,9 @@ type Middleware struct {
 	exempt []netip.Prefix
 	alone  bool // no other instance shares the limiter
 
-	closed    atomic.Bool   // by Close
-	released  chan struct{} // closed by Release
-	mu        sync.Mutex    // orders Update and held.Add before Close; guards the fields below
-	held      sync.WaitGroup
+	closed    atomic.Bool // by Close
+	delayed   *delayed.Requests
+	mu        sync.Mutex  // orders Update before Close; guards the fields below
 	pending   []EventKind // registrations that no observer has received yet
 	reporting bool        // a goroutine reports them
 }
@@ -70,7 +70,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	m := &Middleware{
 		limiter: limiter, limiterName: o.LimiterName, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers,
 		refused: o.Refused, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), plainKeys: o.PlainKeys, made: time.Now(),
-		released: make(chan struct{}),
+		delayed: delayed.New(),
 	}
 	m.lends = lends{wrapped.KeepsNoKey(limiter), lent.Fits(o.Overrides)}
 	_, m.alone = wrapped.Find[*algorithms.Memory](limiter)

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -12,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/exempt"
+	"github.com/penstock-go/penstock/middleware/internal/joined"
 )
 
 // Options tune a [Middleware]. The zero value of each field is a default.
@@ -64,8 +64,8 @@ func (m *Middleware) validate() error {
 	if err == nil && !info.Address {
 		err = errors.New("want a keyfunc.IP or a keyfunc.Peer")
 	}
-	errs = append(errs, lines("ratelimit: Headers", m.dialect.Validate())...)
-	errs = append(errs, lines("ratelimit: ClientIP", err)...)
+	errs = append(errs, joined.Prefix("ratelimit: Headers", m.dialect.Validate())...)
+	errs = append(errs, joined.Prefix("ratelimit: ClientIP", err)...)
 	errs = append(errs, exempt.Validate(m.exempt, m.keyOf))
 	return errors.Join(errs...)
 }
@@ -89,21 +89,4 @@ func (q *request) exempt() bool {
 	key := q.text(start, len(keys))
 	q.keys = keys[:start]
 	return exempt.Contains(q.m.exempt, key)
-}
-
-// lines returns the errors that err joins, each with the prefix, so that each
-// line is complete.
-func lines(prefix string, err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{fmt.Errorf("%s: %w", prefix, err)}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, lines(prefix, e)...)
-	}
-	return all
 }

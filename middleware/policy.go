@@ -9,7 +9,8 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	"github.com/penstock-go/penstock/middleware/internal/settle"
+	"github.com/penstock-go/penstock/middleware/internal/joined"
+	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
 
 // A Policy says who may do how much. It needs a Name and a Limit. Its functions run once per request before the
@@ -108,6 +109,9 @@ type Policy struct {
 // hidden reports whether headers keep silent about the policy.
 func (p *Policy) hidden() bool { return p.Hidden || p.Capacity }
 
+// advertised reports whether headers describe the policy.
+func (p *Policy) advertised() bool { return !p.hidden() && !p.Shadow }
+
 // limits returns all limits of the policy's configuration.
 func (p *Policy) limits() []algorithms.Limit {
 	limits := append(slices.Collect(maps.Values(p.Tiers)), p.Limit)
@@ -121,7 +125,7 @@ func (p *Policy) limits() []algorithms.Limit {
 func (p *Policy) validate() error {
 	prefix := fmt.Sprintf("ratelimit: policy %q", p.Name)
 	var errs []error
-	refuse := func(err error) { errs = append(errs, lines(prefix, err)...) }
+	refuse := func(err error) { errs = append(errs, joined.Prefix(prefix, err)...) }
 
 	refuse(algorithms.ValidatePolicy(p.Name))
 	if p.Fail > algorithms.FailClosed {
@@ -139,15 +143,15 @@ func (p *Policy) validate() error {
 	refuse(p.validateKey())
 	refuse(p.Limit.Validate())
 	if p.Candidate != nil {
-		errs = append(errs, lines(prefix+": candidate", p.Candidate.Validate())...)
+		errs = append(errs, joined.Prefix(prefix+": candidate", p.Candidate.Validate())...)
 	}
 	for _, tier := range slices.Sorted(maps.Keys(p.Tiers)) {
-		errs = append(errs, lines(fmt.Sprintf("%s: tier %q", prefix, tier), p.Tiers[tier].Validate())...)
+		errs = append(errs, joined.Prefix(fmt.Sprintf("%s: tier %q", prefix, tier), p.Tiers[tier].Validate())...)
 		if tier == "" {
 			refuse(errors.New(`the field Tiers has "", which is the tier of requests without one: put its limit into Limit`))
 		}
 	}
-	refuse(p.validateSettling())
+	refuse(limits.ValidateAll(p.limits(), p.ChargeIf != nil))
 	return errors.Join(errs...)
 }
 
@@ -167,36 +171,3 @@ func (p *Policy) validateKey() error {
 }
 
 var errTiersWithoutIdentity = errors.New("the field Tiers needs a Key with an identity: keyfunc.APIKey or keyfunc.User")
-
-// validateSettling reports the limits that exclude the policy's ChargeIf, each
-// reason once.
-func (p *Policy) validateSettling() error {
-	var errs []error
-	said := make(map[string]bool)
-	for _, l := range p.limits() {
-		if err := p.validateLimit(l); err != nil && !said[err.Error()] {
-			said[err.Error()] = true
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// validateLimit reports why the policy cannot have a limit. validate reports what is wrong with every limit.
-func (p *Policy) validateLimit(l algorithms.Limit) error {
-	var errs []error
-	concurrent := l.Algorithm().Concurrent()
-	if l.Validate() != nil {
-		return nil
-	}
-	if concurrent && l.Window() < settle.MinHold {
-		errs = append(errs, fmt.Errorf("a concurrent limit's hold time is %v: want at least %v", l.Window(), settle.MinHold))
-	}
-	if concurrent && p.ChargeIf != nil {
-		errs = append(errs, errors.New("a concurrent limit and ChargeIf cannot be combined: the units come back when the handler returns"))
-	}
-	if l.Algorithm() == leakyBucket && p.ChargeIf != nil {
-		errs = append(errs, errors.New("a leaky-bucket limit and ChargeIf cannot be combined: the requests behind one have been promised their turns"))
-	}
-	return errors.Join(errs...)
-}

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/limits"
 )
 
 // A request is the work on one http.Request. It is pooled; only its verdict may
@@ -31,7 +32,7 @@ type request struct {
 	keys   []byte // of all parts, one after the other
 	parts  []part
 	checks []algorithms.Check
-	kinds  limitKinds // of limits that the request meets
+	kinds  limits.Kinds // of limits that the request meets
 
 	unknown error   // a key is unknown; the last part is the address's
 	asking  *policy // whose key is being found
@@ -55,7 +56,7 @@ type part struct {
 	policy     *policy
 	tier       string           // of the identity, if the policy has it
 	limit      algorithms.Limit // in force
-	configured *limit           // the limit of the configuration; nil if an override or LimitOf chose it
+	configured *limits.Limit    // the limit of the configuration; nil if an override or LimitOf chose it
 	limitOf    bool             // LimitOf did
 	concurrent bool             // the limit is Concurrent
 	cost       int64

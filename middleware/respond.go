@@ -4,13 +4,12 @@
 package ratelimit
 
 import (
-	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/limits"
 	"github.com/penstock-go/penstock/middleware/internal/problem"
 	"github.com/penstock-go/penstock/middleware/internal/rpc"
 	"github.com/penstock-go/penstock/middleware/internal/slots"
@@ -40,7 +39,7 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 		wait := unavailableFor + slots.Jitter(unavailableSpread, "", m.address(r), slot)
 		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: wait}) // only Retry-After
 	case v.Status == http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", v.config.challenge)
+		h.Set("WWW-Authenticate", v.config.answers.Challenge())
 	}
 }
 
@@ -100,7 +99,7 @@ func (s *scratch) quota(p *PolicyVerdict) *headers.Quota {
 		s.dynamic = append(s.dynamic, new(headers.Quota))
 	}
 	q := s.dynamic[s.used]
-	if q.Set(quotaConfig(p.Name, p.Limit)) != nil {
+	if q.Set(limits.QuotaConfig(p.Name, p.Limit)) != nil {
 		return nil
 	}
 	s.used++
@@ -151,56 +150,24 @@ func (v *Verdict) mustRefuse(caller string) {
 
 // answer is the default answer. Its header is prepared.
 func (v *Verdict) answer(w http.ResponseWriter, r *http.Request) {
+	var names [4]string
+	why := v.problem(names[:0])
 	if p := rpc.ProtocolOf(r); p != rpc.None {
-		p.Refuse(w, r, &rpc.Refusal{Status: v.Status, Denied: v.denied(), Title: v.title()})
+		p.Refuse(w, r, &rpc.Refusal{Status: v.Status, Denied: v.denied(), Title: why.Title()})
 		return
 	}
 	w.WriteHeader(v.Status)
-	_, _ = w.Write(v.config.body(v)) // a client that has hung up needs no answer
+	_, _ = w.Write(v.config.answers.Body(&why, v.Err)) // a client that has hung up needs no answer
 }
 
-// title returns the title of the refusal's problem, for clients that read no
-// problem.
-func (v *Verdict) title() string {
-	switch {
-	case v.ofCapacity():
-		return "Temporary Reduced Capacity"
-	case v.Status == http.StatusForbidden:
-		return "No Requests Allowed"
-	case v.Status != http.StatusTooManyRequests:
-		return http.StatusText(v.Status)
-	case slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned || p.Guessed && !p.Decision.Allowed }):
-		return "Abnormal Usage Detected"
-	default:
-		return "Quota Exceeded"
-	}
-}
-
-// malformed returns the body of a 400. It says which identity is malformed, in the words of package keyfunc: a client
-// must not read the text of a service's error.
-func malformed(err error) []byte {
-	body := problem.Body(http.StatusBadRequest, "")
-	var of interface{ ForClient() string }
-	if errors.As(err, &of) {
-		return problem.WithDetail(body, of.ForClient())
-	}
-	return body
-}
-
-// body returns the body of an answer. Usually one policy denies, and its body
-// is ready.
-func (c *config) body(v *Verdict) []byte {
-	switch {
-	case v.Status == http.StatusUnauthorized:
-		return c.missing
-	case v.Status == http.StatusBadRequest:
-		return malformed(v.Err)
-	case !v.denied():
-		return problem.Body(v.Status, "")
+// problem says why the request is refused, and names the policies that deny it in names. A hidden one has a name only if
+// its limit is Concurrent.
+func (v *Verdict) problem(names []string) problem.Refusal {
+	why := problem.Refusal{Status: v.Status}
+	if !v.denied() {
+		return why
 	}
 	banned, guessed := false, false
-	var room [4]string
-	names := room[:0] // of the policies that deny; a hidden one has a name only if its limit is Concurrent
 	for i := range v.Policies {
 		p := &v.Policies[i]
 		banned = banned || p.Banned
@@ -209,26 +176,20 @@ func (c *config) body(v *Verdict) []byte {
 			names = append(names, p.Name)
 		}
 	}
+	why.Policies = names
 	switch {
 	case v.ofCapacity():
-		return problem.Body(http.StatusServiceUnavailable, "temporary-reduced-capacity", names...)
-	case guessed:
-		return problem.WithDetail(problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...),
-			"This address sent unknown API keys, so keys that are new from it are checked slowly. Send the request again after Retry-After.")
-	case banned && len(names) == 1:
-		return c.bodies[names[0]].banned
-	case banned:
-		return problem.Body(http.StatusTooManyRequests, "abnormal-usage-detected", names...)
-	case v.Status == http.StatusForbidden && len(names) == 1:
-		return c.bodies[names[0]].closed
+		why.Kind = problem.Capacity
 	case v.Status == http.StatusForbidden:
-		return problem.Body(http.StatusForbidden, "no-requests-allowed", names...)
+		why.Kind = problem.Closed
+	case guessed:
+		why.Kind = problem.Guessed
+	case banned:
+		why.Kind = problem.Banned
 	case v.RetryAfter == algorithms.Never:
-		return problem.WithDetail(problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...),
-			"The request costs more than the limit allows at once. No wait helps.")
-	case len(names) == 1:
-		return c.bodies[names[0]].exceeded
+		why.Kind = problem.Hopeless
 	default:
-		return problem.Body(http.StatusTooManyRequests, "quota-exceeded", names...)
+		why.Kind = problem.Exceeded
 	}
+	return why
 }

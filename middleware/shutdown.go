@@ -2,12 +2,13 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
+
+	"github.com/penstock-go/penstock/middleware/internal/delayed"
 )
 
 // ErrClosed is the error of requests and Updates after Close, and of held
 // requests after Release.
-var ErrClosed = errors.New("ratelimit: the middleware is closed")
+var ErrClosed = delayed.ErrClosed
 
 // Release refuses with 503 all requests that are or would be held, and returns
 // their takes. It does not wait. Register it, because net/http's Shutdown waits
@@ -15,13 +16,7 @@ var ErrClosed = errors.New("ratelimit: the middleware is closed")
 //
 //	server.RegisterOnShutdown(m.Release)
 func (m *Middleware) Release() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	select {
-	case <-m.released:
-	default:
-		close(m.released)
-	}
+	m.delayed.Release()
 }
 
 // Close refuses all requests with 503 from now on, and waits until late
@@ -33,19 +28,8 @@ func (m *Middleware) Close(ctx context.Context) error {
 	m.unregister()
 	m.announce(ctx)
 	defer m.log.Close()
-	done := make(chan struct{})
-	go func() {
-		m.held.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		select {
-		case <-done: // no request was held, or they ended just in time
-		default:
-			return ctx.Err()
-		}
+	if err := m.delayed.Wait(ctx); err != nil {
+		return err
 	}
 	return m.settler.Wait(ctx)
 }

@@ -199,9 +199,9 @@ func (p *PolicyVerdict) fill(a *part, checks []algorithms.Check) (own *algorithm
 	p.Limit = a.limit
 	p.Hidden, p.Shadow, p.Override, p.UnknownTier = a.policy.unadvertised, a.shadow, a.override, a.unknownTier
 	if p.dynamic = a.configured == nil; p.dynamic {
-		p.quota = a.policy.base.quota
+		p.quota = a.policy.base.Quota
 	} else {
-		p.quota = a.configured.quota
+		p.quota = a.configured.Quota
 	}
 	if a.own < 0 {
 		p.Banned, p.Guessed, p.Decision = a.banned, a.guess, algorithms.Decision{Allowed: a.denied == 0, RetryAfter: a.denied}

@@ -46,7 +46,7 @@ type importRule struct {
 
 // parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
 var parts = func() (all []string) {
-	for _, name := range []string{"access", "ban", "exempt", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
+	for _, name := range []string{"access", "ban", "delayed", "exempt", "findings", "guess", "hashed", "joined", "limits", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
 		all = append(all, "middleware/internal/"+name)
 	}
 	return all
@@ -80,6 +80,10 @@ var importRules = []importRule{
 	{
 		"middleware/internal", slices.Concat([]string{"algorithms", keyaccess, lent, logwriter}, parts), nil,
 		"parts of middleware import algorithms, keyaccess, lent, logwriter and each other only",
+	},
+	{
+		"middleware/internal/limits", []string{"algorithms", "headers", "middleware/internal/settle"}, nil,
+		"limits imports algorithms, headers and settle only",
 	},
 	{
 		"middleware/console", slices.Concat([]string{"algorithms", "headers", "keyfunc", keyaccess, logwriter, "middleware", "middleware/overrides"}, parts), nil,

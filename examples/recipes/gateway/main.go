@@ -8,6 +8,8 @@ import (
 	"iter"
 	"log"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -31,10 +33,11 @@ type promptKey struct{}
 func limits(limiter algorithms.Limiter, findOrganisation func(context.Context, string) (keyfunc.Identity, error)) (*ratelimit.Middleware, error) {
 	organisation := keyfunc.APIKey("Authorization", findOrganisation)
 	reserve := func(r *http.Request) int64 { return r.Context().Value(promptKey{}).(prompt).tokens() }
+	without := func(r *http.Request) bool { return r.Context().Value(promptKey{}) == nil }
 	return ratelimit.New(limiter, nil,
 		ratelimit.Policy{Name: "requests", Key: organisation, Limit: algorithms.TokenBucket(600, time.Minute)},
-		ratelimit.Policy{Name: "tokens", Key: organisation, Limit: algorithms.TokenBucket(100_000, time.Minute), Cost: reserve},
-		ratelimit.Policy{Name: "budget", Key: organisation, Limit: algorithms.PerMonth(50_000_000, nil), Cost: reserve, Fail: algorithms.FailClosed},
+		ratelimit.Policy{Name: "tokens", Key: organisation, Limit: algorithms.TokenBucket(100_000, time.Minute), Cost: reserve, Skip: without},
+		ratelimit.Policy{Name: "budget", Key: organisation, Limit: algorithms.PerMonth(50_000_000, nil), Cost: reserve, Fail: algorithms.FailClosed, Skip: without},
 		ratelimit.Policy{Name: "streams", Key: organisation, Limit: algorithms.Concurrent(20, 30*time.Second), Hidden: true})
 }
 
@@ -71,6 +74,16 @@ func complete(ask model) http.Handler {
 	})
 }
 
+// forward passes requests without a prompt on to the vendor of the model, whose responses have rate limit fields, too.
+// Handler puts headers.Gateway around a ReverseProxy, so a client reads one line of each field, of the nearer limit.
+// Around another handler that forwards requests, put headers.Gateway yourself.
+func forward(limited *ratelimit.Middleware, vendor *url.URL) http.Handler {
+	return limited.Handler(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(vendor)
+		r.Out.Header.Del("Authorization") // set your own key for the vendor
+	}})
+}
+
 // echo stands for a model.
 func echo(_ context.Context, prompt string, maxTokens int64) iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) { yield(prompt, min(int64(len(prompt)), maxTokens)) }
@@ -81,5 +94,6 @@ func main() {
 		return keyfunc.Identity{ID: "acme"}, nil // ask your database, behind a cache
 	}))
 	http.Handle("POST /v1/completions", read(limited.Handler(complete(echo))))
+	http.Handle("GET /v1/models", forward(limited, &url.URL{Scheme: "http", Host: "127.0.0.1:9090"}))
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", nil))
 }

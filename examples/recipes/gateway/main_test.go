@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,6 +181,47 @@ func TestNoReservationIsLost(t *testing.T) {
 		}
 		g.wants(t, "100 denials", 96_000, 96_000, 0)
 	})
+}
+
+// TestForward: a client reads one line of each field, of the limit that is nearer: first the gateway's, then the vendor's.
+func TestForward(t *testing.T) {
+	left := "59"
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("RateLimit-Policy", `"vendor";q=60;w=60`)
+		w.Header().Set("RateLimit", `"vendor";r=`+left+`;t=30`)
+		w.Header().Set("RateLimit-Limit", "60")
+		w.Header().Set("RateLimit-Remaining", left)
+		w.Header().Set("RateLimit-Reset", "30")
+		if r.Header.Get("Authorization") != "" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	defer vendor.Close()
+	address, err := url.Parse(vendor.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited, err := limits(algorithms.NewMemory(nil), func(context.Context, string) (keyfunc.Identity, error) { return keyfunc.Identity{ID: "acme"}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := forward(limited, address)
+	for _, tt := range []struct{ left, limit, policy string }{
+		{"60", "600", `"requests";`}, {"6", "60", `"vendor";`},
+	} {
+		left = tt.left
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/models", nil)
+		r.Header.Set("Authorization", "Bearer key")
+		h.ServeHTTP(w, r)
+		for _, field := range []string{"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+			if got := w.Header().Values(field); len(got) != 1 {
+				t.Errorf("%s of the vendor left: got %d lines of %s, want 1: %q", left, len(got), field, got)
+			}
+		}
+		if got := w.Header(); w.Code != http.StatusOK || got.Get("RateLimit-Limit") != tt.limit || !strings.HasPrefix(got.Get("RateLimit"), tt.policy) {
+			t.Errorf("%s of the vendor left: got %d and %v, want the limit of %s", left, w.Code, got, tt.policy)
+		}
+	}
 }
 
 // deaf is the connection of a client that has hung up.

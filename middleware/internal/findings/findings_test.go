@@ -84,7 +84,7 @@ func TestSights(t *testing.T) {
 		"forwarded":        {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, true, forwardedFor, "PS101"},
 		"trusts a proxy":   {Sight{Sampled: true, Key: "ip=1", Header: map[string][]string{"Forwarded": {"for=1"}}}, false, 1000, ""},
 		"no route":         {Sight{Sampled: true, Key: "ip=1|rt=unmatched"}, false, judgedAfter, "PS104"},
-		"a slowed address": {Sight{Sampled: true, Slowed: true, Key: "usr=1|rt=GET%20/"}, false, 1, "PS115"},
+		"a slowed address": {Sight{Sampled: true, Slowed: true, Key: "usr=1|rt=GET%20/"}, false, 1, "PS114"},
 		"a mount point":    {Sight{Sampled: true, Key: "rt=/api/*", Path: "/api/x"}, false, judgedAfter, "PS111"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,89 @@
+// Package delayed holds requests until their turns, and ends the waiting when a service
+// shuts down.
+package delayed
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrClosed is the error of requests after Release, or after the middleware's Close.
+var ErrClosed = errors.New("ratelimit: the middleware is closed")
+
+// Requests are the held requests of a Middleware. It is safe for concurrent use.
+type Requests struct {
+	mu       sync.Mutex    // orders held.Add before Wait; guards the closing of released
+	released chan struct{} // closed by Release
+	held     sync.WaitGroup
+}
+
+// New returns Requests, none of them held.
+func New() *Requests { return &Requests{released: make(chan struct{})} }
+
+// Hold waits for a time. If ctx ends first, or Release is called, Hold calls abandon with
+// the context's error or [ErrClosed]. Wait waits until abandon has returned, unless Hold
+// was called after Release.
+func (r *Requests) Hold(ctx context.Context, d time.Duration, abandon func(why error)) {
+	if !r.enter() {
+		abandon(ErrClosed)
+		return
+	}
+	defer r.held.Done()
+	turn := time.NewTimer(d)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+	case <-ctx.Done():
+		abandon(ctx.Err())
+	case <-r.released:
+		abandon(ErrClosed)
+	}
+}
+
+// enter reports whether a request may be held, and makes Wait wait for it.
+func (r *Requests) enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.released:
+		return false
+	default:
+		r.held.Add(1)
+		return true
+	}
+}
+
+// Release ends the waiting of all requests, also of later ones. It does not wait. It may be
+// called repeatedly.
+func (r *Requests) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.released:
+	default:
+		close(r.released)
+	}
+}
+
+// Wait waits until no request is held, or until ctx ends, whose error it returns. Call it
+// after Release.
+func (r *Requests) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		r.held.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-done: // no request was held, or they ended just in time
+		return nil
+	default:
+		return ctx.Err()
+	}
+}
