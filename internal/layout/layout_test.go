@@ -46,7 +46,7 @@ type importRule struct {
 
 // parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
 var parts = func() (all []string) {
-	for _, name := range []string{"access", "ban", "exempt", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
+	for _, name := range []string{"access", "ban", "comeback", "exempt", "findings", "guess", "hashed", "problem", "recent", "rpc", "settle", "topk", "wrapped"} {
 		all = append(all, "middleware/internal/"+name)
 	}
 	return all
@@ -159,7 +159,7 @@ func TestCheckFinds(t *testing.T) {
 		{"keyfunc/a.go", imports(module + "/" + keyaccess), ""},
 		{"keyfunc/a.go", imports(module + "/internal/redistest"), ruleOf("keyfunc")},
 		{keyaccess + "/a.go", imports(module + "/keyfunc"), ruleOf(keyaccess)},
-		{"middleware/a.go", imports(module + "/middleware/internal/slots"), ""},
+		{"middleware/a.go", imports(module + "/middleware/internal/comeback"), ""},
 		{"algorithms/a.go", imports(module + "/" + step), ""},
 		{"algorithms/a.go", imports(goRedis + "/v9"), ruleOf("algorithms")},
 		{step + "/a.go", imports(module + "/algorithms"), ruleOf(step)},
