@@ -22,13 +22,16 @@ func (q *request) spread() {
 			continue
 		}
 		own := &q.checks[a.own].Decision
-		if own.Allowed || own.Source == algorithms.Undecided {
-			continue
+		switch {
+		case own.Allowed, own.Source == algorithms.Undecided:
+		case p.Banned:
+			p.wait = max(p.wait, own.RetryAfter)
+		default:
+			p.wait = q.m.comeback.Wait(&comeback.Denial{
+				Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Shared: a.policy.shared, Hidden: a.policy.Hidden,
+				Limit: a.limit, Cost: a.cost, Wait: own.RetryAfter,
+			})
 		}
-		p.wait = max(p.wait, q.m.comeback.Wait(&comeback.Denial{
-			Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Shared: a.policy.shared, Hidden: a.policy.Hidden,
-			Limit: a.limit, Cost: a.cost, Wait: own.RetryAfter,
-		}))
 	}
 }
 

@@ -18,6 +18,9 @@
 // A client that ignores its wait lengthens its own line only, to at most maxLater. Denials without a place return at the end
 // of the line, because all places before it are given to others. Earlier instants would cost their calls attempts.
 //
+// If even the first place after the honest instant is later than maxLater, the limit is too slow for a line: nobody can be
+// served at the end of one, and all denials hear the honest wait.
+//
 // With N instances, a further denial moves the line by N cost/rate, and draws one of these N places. The first denial on each
 // instance is honest: an instance cannot know that another one has met a second worker. So returns of different instances
 // meet more often, and more of them are denied again.
@@ -52,15 +55,16 @@ func (c *clients) next(p *place) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sweep(p.now)
+	first := line{at: p.honest, requests: p.limit.Requests()}
 	l, found := c.lines[p.line]
-	if !found && len(c.lines) >= maxClients {
+	if !found && len(c.lines) >= maxClients || first.plus(p.limit, p.cost).ceil() > p.honest+maxLater.Microseconds() {
 		return p.honest
 	}
 	instant := p.honest
 	if p.now < l.at {
 		instant, l = l.under(p.limit).further(p)
 	} else {
-		l = line{at: p.honest, requests: p.limit.Requests()}
+		l = first
 	}
 	if c.lines == nil {
 		c.lines = make(map[uint64]line)

@@ -35,10 +35,17 @@ func TestLinesFollowTheFormula(t *testing.T) {
 			p := at(now, rapid.Int64Range(1, 5_000_000).Draw(t, "wait"))
 			p.limit, p.cost = limit, rapid.Int64Range(1, 3).Draw(t, "cost")
 			honest, end := new(big.Rat).SetInt64(p.honest), new(big.Rat).SetInt64(p.honest+maxLater.Microseconds())
+			apart := big.NewRat(p.cost*limit.Window().Microseconds(), limit.Requests())
+			if apart.Cmp(new(big.Rat).SetInt64(maxLater.Microseconds())) > 0 {
+				if got := c.next(p); got != p.honest {
+					t.Fatalf("%v at %d: got %d, want the honest %d", limit, now, got, p.honest)
+				}
+				continue
+			}
 			if line.Cmp(new(big.Rat).SetInt64(now)) <= 0 {
 				line.Set(honest)
 			} else {
-				line.Add(line, big.NewRat(p.cost*limit.Window().Microseconds(), limit.Requests()))
+				line.Add(line, apart)
 				if line.Cmp(honest) < 0 {
 					line.Set(honest)
 				}
