@@ -18,8 +18,8 @@
 // A client that ignores its wait lengthens its own line only, to at most maxLater. Denials without a place return at the end
 // of the line, because all places before it are given to others. Earlier instants would cost their calls attempts.
 //
-// If even the first place after the honest instant is later than maxLater, the limit is too slow for a line: nobody can be
-// served at the end of one, and all denials hear the honest wait.
+// If even the first place after the honest instant is later than maxLater, the limit is too slow for a line: no request
+// could be served at the end of one, and all denials hear the honest wait.
 //
 // With N instances, a further denial moves the line by N cost/rate, and draws one of these N places. The first denial on each
 // instance is honest: an instance cannot know that another one has met a second worker. So returns of different instances
