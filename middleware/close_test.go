@@ -17,7 +17,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/slots"
+	"github.com/penstock-go/penstock/middleware/internal/comeback"
 )
 
 // TestClose refuses held and later requests. Their units are back when it returns.
@@ -151,7 +151,7 @@ func TestReleasedAreSpread(t *testing.T) {
 					return // the first one is not held
 				}
 				wait := http.Header{}
-				headers.Draft.Write(wait, headers.Response{Denied: true, RetryAfter: time.Second + slots.Jitter(4*time.Second, "", key, slot)})
+				headers.Draft.Write(wait, headers.Response{Denied: true, RetryAfter: time.Second + comeback.Jitter(4*time.Second, "", key, slot)})
 				if got, want := retryAfter(t, w.Header()), retryAfter(t, wait); got != want {
 					t.Errorf("%s: got Retry-After %d, want %d", key, got, want)
 				}

@@ -70,11 +70,11 @@ X-Content-Type-Options: nosniff
 // TestDenialOnTheWire has the whole answer, byte for byte.
 func TestDenialOnTheWire(t *testing.T) {
 	p := byIP("default", algorithms.TokenBucket(100, time.Minute))
-	h := newMiddleware(t, drained(t, p), &ratelimit.Options{Headers: headers.Draft}, p).Handler(ok)
 	for method, want := range map[string]string{
 		"GET":  denialHead + quotaExceeded(`,"violated-policies":["default"]`),
 		"HEAD": denialHead,
 	} {
+		h := newMiddleware(t, drained(t, p), &ratelimit.Options{Headers: headers.Draft}, p).Handler(ok)
 		if got := exchange(t, h, method+" / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", method, got, want)
 		}

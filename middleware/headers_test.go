@@ -51,7 +51,7 @@ var headerTraces = []struct {
 		{0, 1, 1, 200, "r=9;t=9", "", "10 9 1"},
 		{0, 1, 9, 200, "r=0;t=1", "", "10 0 10"},
 		{0, 1, 10, 429, "r=0;t=10", "10", "10 0 10"},
-		{500 * ms, 1, 10, 429, "r=0;t=10", "10", "10 0 10"},
+		{500 * ms, 1, 10, 429, "r=0;t=20", "20", "10 0 20"}, // after the first one's ten units
 		{1000 * ms, 1, 0, 200, "r=1;t=2", "", "10 1 9"},
 	}},
 	{"slow token bucket", algorithms.TokenBucket(6, time.Minute), "q=6;w=60", []step{

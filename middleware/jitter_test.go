@@ -15,7 +15,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/slots"
+	"github.com/penstock-go/penstock/middleware/internal/comeback"
 )
 
 // retryAfter returns the field in seconds, -1 if there is none, and wants at most one line of it.
@@ -76,7 +76,7 @@ func TestFixedWindowJitter(t *testing.T) {
 		if len(distinct) < 4 {
 			t.Errorf("got %v, want waits spread over 6 s", distinct)
 		}
-		spread := slots.Jitter(6*time.Second, "p", "ip=192.0.2.0", start.Add(time.Minute).Unix()/60)
+		spread := comeback.Jitter(6*time.Second, "p", "ip=192.0.2.0", start.Add(time.Minute).Unix()/60)
 		if got, want := said[0], int((time.Minute+spread+time.Second-1)/time.Second); got != want {
 			t.Errorf("got %d s, want %d s", got, want)
 		}
@@ -93,7 +93,7 @@ func TestFixedWindowJitterAtAnyPhase(t *testing.T) {
 		h := m.Handler(ok)
 		start := time.Now()
 		record(h, from("192.0.2.1"))
-		instant := 10*time.Second + slots.Jitter(time.Second, "p", "ip=192.0.2.1", start.Add(10*time.Second).Unix()/10)
+		instant := 10*time.Second + comeback.Jitter(time.Second, "p", "ip=192.0.2.1", start.Add(10*time.Second).Unix()/10)
 		for _, at := range []time.Duration{0, ms, 4999 * ms, 5 * time.Second, 5001 * ms, 9 * time.Second, 10*time.Second - time.Microsecond} {
 			time.Sleep(time.Until(start.Add(at)))
 			got := time.Duration(retryAfter(t, record(h, from("192.0.2.1")).Header())) * time.Second

@@ -16,11 +16,11 @@ import (
 	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/comeback"
 	"github.com/penstock-go/penstock/middleware/internal/delayed"
 	"github.com/penstock-go/penstock/middleware/internal/findings"
 	"github.com/penstock-go/penstock/middleware/internal/guess"
 	"github.com/penstock-go/penstock/middleware/internal/settle"
-	"github.com/penstock-go/penstock/middleware/internal/slots"
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
@@ -43,8 +43,7 @@ type Middleware struct {
 	settler     settle.Settler
 	finder      *findings.Finder
 	guesses     *guess.Table
-	slots       slots.Slots
-	instances   slots.Instances
+	comeback    *comeback.Table
 	replay      replayer // nil: requests are real
 	made        time.Time
 
@@ -70,7 +69,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 	m := &Middleware{
 		limiter: limiter, limiterName: o.LimiterName, overrides: o.Overrides, clientIP: o.ClientIP, dialect: o.Headers,
 		refused: o.Refused, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), plainKeys: o.PlainKeys, made: time.Now(),
-		delayed: delayed.New(),
+		delayed: delayed.New(), comeback: comeback.New(limiter),
 	}
 	m.lends = lends{wrapped.KeepsNoKey(limiter), lent.Fits(o.Overrides)}
 	_, m.alone = wrapped.Find[*algorithms.Memory](limiter)

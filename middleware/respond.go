@@ -9,10 +9,10 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/comeback"
 	"github.com/penstock-go/penstock/middleware/internal/limits"
 	"github.com/penstock-go/penstock/middleware/internal/problem"
 	"github.com/penstock-go/penstock/middleware/internal/rpc"
-	"github.com/penstock-go/penstock/middleware/internal/slots"
 )
 
 const (
@@ -36,7 +36,7 @@ func (m *Middleware) describe(h http.Header, r *http.Request, v *Verdict, s *scr
 		m.describeLimits(h, v, s)
 	case v.Status == http.StatusServiceUnavailable:
 		slot := time.Now().UnixNano() / int64(unavailableSpread)
-		wait := unavailableFor + slots.Jitter(unavailableSpread, "", m.address(r), slot)
+		wait := unavailableFor + comeback.Jitter(unavailableSpread, "", m.address(r), slot)
 		headers.Draft.Write(h, headers.Response{Denied: true, RetryAfter: wait}) // only Retry-After
 	case v.Status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", v.config.answers.Challenge())

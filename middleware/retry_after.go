@@ -1,20 +1,17 @@
-// The waits in the response of a denied request: slots, jitter, or the honest
-// wait.
+// The waits in the response of a denied request.
 
 package ratelimit
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/keyfunc"
-	"github.com/penstock-go/penstock/middleware/internal/slots"
+	"github.com/penstock-go/penstock/middleware/internal/comeback"
 )
 
-// spread writes the waits for the response of a denied request. It spreads
-// waits for an instant that many clients share. Spreading only lengthens a
-// wait.
+// spread writes the waits for the response of a denied request. Spreading only
+// lengthens a wait.
 func (q *request) spread() {
 	for i := range q.verdict.Policies {
 		p, a := &q.verdict.Policies[i], &q.parts[i]
@@ -24,33 +21,18 @@ func (q *request) spread() {
 		if p.wait = p.Decision.RetryAfter; a.own < 0 {
 			continue
 		}
-		if own := &q.checks[a.own].Decision; !own.Allowed {
-			p.wait = max(p.wait, q.spreadWait(a, own))
+		own := &q.checks[a.own].Decision
+		switch {
+		case own.Allowed, own.Source == algorithms.Undecided:
+		case p.Banned:
+			p.wait = max(p.wait, own.RetryAfter)
+		default:
+			p.wait = q.m.comeback.Wait(&comeback.Denial{
+				Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Shared: a.policy.shared, Hidden: a.policy.Hidden,
+				Limit: a.limit, Cost: a.cost, Wait: own.RetryAfter,
+			})
 		}
 	}
-}
-
-// spreadWait returns the wait of a denied part: until the client's slot if all
-// clients share the limit, otherwise with jitter if many clients wait for one
-// instant, the end of an aligned window.
-func (q *request) spreadWait(a *part, d *algorithms.Decision) time.Duration {
-	switch shared := a.policy.shared; {
-	case d.RetryAfter == algorithms.Never, d.Source == algorithms.Undecided, a.limit.Algorithm().Concurrent():
-		return d.RetryAfter // of a Concurrent limit, the rate is unknown
-	case !shared && !a.limit.Algorithm().Aligned():
-		return d.RetryAfter
-	}
-	denial := slots.Denial{
-		Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Limit: a.limit, Cost: a.cost, Wait: d.RetryAfter.Microseconds(),
-	}
-	if a.policy.shared {
-		now := time.Since(q.m.made).Microseconds()
-		denial.Instances = q.m.instances.Of(q.m.limiter, now)
-		if wait, ok := q.m.slots.Wait(&denial, now); ok {
-			return time.Duration(wait) * time.Microsecond
-		}
-	}
-	return denial.Jittered(time.Now())
 }
 
 // client returns the identity for slots and jitter: the key of the first policy

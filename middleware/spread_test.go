@@ -85,42 +85,39 @@ func TestSlotCountsDown(t *testing.T) {
 }
 
 // TestSpreadByKindOfKey: denied clients get slots where all clients share the limit. A policy that counts one client tells
-// the true wait, also if it is hidden.
+// the true wait once, and then the next free instants. A hidden one always tells the true wait.
 func TestSpreadByKindOfKey(t *testing.T) {
-	limit := algorithms.TokenBucket(1, 2*time.Second) // the first slot is 4 s away, the second 6 s
+	limit := algorithms.TokenBucket(1, 2*time.Second) // the true wait
+	honest, line, slots := [2]int{2, 2}, [2]int{2, 4}, [2]int{4, 6}
 	custom := keyfunc.Custom("org", func(*http.Request) (string, error) { return "o", nil })
 	for name, tt := range map[string]struct {
 		policy ratelimit.Policy
-		slots  bool
+		want   [2]int
 	}{
-		"address":             {ratelimit.Policy{}, false},
-		"user":                {ratelimit.Policy{Key: planKey}, false},
-		"custom":              {ratelimit.Policy{Key: custom}, false},
-		"address and route":   {ratelimit.Policy{Key: keyfunc.Join(keyfunc.IP(nil), keyfunc.Route())}, false},
-		"constant":            {ratelimit.Policy{Key: keyfunc.Const("all")}, true},
-		"route":               {ratelimit.Policy{Key: keyfunc.Route()}, true},
-		"constant and route":  {ratelimit.Policy{Key: keyfunc.Join(keyfunc.Const("all"), keyfunc.Route())}, true},
-		"hidden":              {ratelimit.Policy{Key: planKey, Hidden: true}, false},
-		"hidden constant":     {ratelimit.Policy{Key: keyfunc.Const("all"), Hidden: true}, true},
-		"capacity of users":   {ratelimit.Policy{Key: planKey, Capacity: true}, true},
-		"capacity":            {ratelimit.Policy{Key: keyfunc.Const("all"), Capacity: true}, true},
-		"no policy's address": {ratelimit.Policy{Key: keyfunc.Peer()}, false},
+		"address":             {ratelimit.Policy{}, line},
+		"user":                {ratelimit.Policy{Key: planKey}, line},
+		"custom":              {ratelimit.Policy{Key: custom}, line},
+		"address and route":   {ratelimit.Policy{Key: keyfunc.Join(keyfunc.IP(nil), keyfunc.Route())}, line},
+		"constant":            {ratelimit.Policy{Key: keyfunc.Const("all")}, slots},
+		"route":               {ratelimit.Policy{Key: keyfunc.Route()}, slots},
+		"constant and route":  {ratelimit.Policy{Key: keyfunc.Join(keyfunc.Const("all"), keyfunc.Route())}, slots},
+		"hidden":              {ratelimit.Policy{Key: planKey, Hidden: true}, honest},
+		"hidden constant":     {ratelimit.Policy{Key: keyfunc.Const("all"), Hidden: true}, slots},
+		"capacity of users":   {ratelimit.Policy{Key: planKey, Capacity: true}, slots},
+		"capacity":            {ratelimit.Policy{Key: keyfunc.Const("all"), Capacity: true}, slots},
+		"no policy's address": {ratelimit.Policy{Key: keyfunc.Peer()}, line},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tt.policy.Name, tt.policy.Limit = "p", limit
 				h := newMiddleware(t, newMemory(t), nil, tt.policy).Handler(ok)
 				record(h, from(nth(1)))
-				want := [2]int{2, 2}
-				if tt.slots {
-					want = [2]int{4, 6}
-				}
 				other := from(nth(2))
 				if name == "address" || name == "address and route" || name == "no policy's address" {
 					other = from(nth(1)) // another address has a limit of its own
 				}
-				if got := [2]int{tell(t, h, from(nth(1))), tell(t, h, other)}; got != want {
-					t.Errorf("got %v s, want %v", got, want)
+				if got := [2]int{tell(t, h, from(nth(1))), tell(t, h, other)}; got != tt.want {
+					t.Errorf("got %v s, want %v", got, tt.want)
 				}
 			})
 		})

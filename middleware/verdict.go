@@ -1,6 +1,6 @@
 // The third stage: the verdict. evidence.conclude is pure: it reads no clock,
 // asks no limiter, and changes only the verdict. request.conclude collects the
-// evidence, and adds the slot and the jitter, which depend on the time
+// evidence, and spreads the waits, which depends on the time
 // (retry_after.go). fail.go has the verdict where the limiter could not answer, and
 // respond.go writes the verdict into the response.
 
@@ -29,7 +29,7 @@ type Verdict struct {
 	// Status is the status of a refusal; 0 if Allowed.
 	Status int
 
-	// RetryAfter is the wait of a denied request, without slot or jitter:
+	// RetryAfter is the honest wait of a denied request, not spread:
 	// [algorithms.Never] if waiting cannot help. The package comment
 	// describes the wait of a Concurrent limit.
 	RetryAfter time.Duration

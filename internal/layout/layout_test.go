@@ -46,7 +46,7 @@ type importRule struct {
 
 // parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
 var parts = func() (all []string) {
-	for _, name := range []string{"access", "ban", "delayed", "exempt", "findings", "guess", "hashed", "joined", "limits", "problem", "recent", "rpc", "settle", "slots", "topk", "wrapped"} {
+	for _, name := range []string{"access", "ban", "comeback", "delayed", "exempt", "findings", "guess", "hashed", "joined", "limits", "problem", "recent", "rpc", "settle", "topk", "wrapped"} {
 		all = append(all, "middleware/internal/"+name)
 	}
 	return all
@@ -163,7 +163,7 @@ func TestCheckFinds(t *testing.T) {
 		{"keyfunc/a.go", imports(module + "/" + keyaccess), ""},
 		{"keyfunc/a.go", imports(module + "/internal/redistest"), ruleOf("keyfunc")},
 		{keyaccess + "/a.go", imports(module + "/keyfunc"), ruleOf(keyaccess)},
-		{"middleware/a.go", imports(module + "/middleware/internal/slots"), ""},
+		{"middleware/a.go", imports(module + "/middleware/internal/comeback"), ""},
 		{"algorithms/a.go", imports(module + "/" + step), ""},
 		{"algorithms/a.go", imports(goRedis + "/v9"), ruleOf("algorithms")},
 		{step + "/a.go", imports(module + "/algorithms"), ruleOf(step)},

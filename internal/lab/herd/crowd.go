@@ -40,9 +40,10 @@ func (s setting) ideal() time.Duration {
 
 // A kind is a kind of Retry-After, and the clients that read it.
 type kind struct {
-	name   string
-	spread bool // the server gives slots
-	client behaviour
+	name    string
+	spread  bool // the server gives slots
+	account bool // the clients are workers of one account; spread, too
+	client  behaviour
 
 	transport *client.Options // the clients are Transports with these options, and client is nil
 
@@ -168,18 +169,22 @@ func newServer(k kind) (all server) {
 	limit := algorithms.TokenBucket(rate, time.Second)
 	limiter := counted{algorithms.NewMemory(nil), max(1, k.instances)}
 	o := &ratelimit.Options{Headers: headers.Draft, Logger: slog.New(slog.DiscardHandler)}
-	key := keyfunc.Const("all")
-	if !k.spread { // as a key of one client
-		key = keyfunc.Custom("client", func(*http.Request) (string, error) { return "all", nil })
+	p := ratelimit.Policy{Name: "all", Key: keyfunc.Const("all"), Limit: limit}
+	if !k.spread { // a hidden policy of one client tells the honest wait
+		p.Key, p.Hidden = oneClient, true
+	}
+	if k.account {
+		p.Key = oneClient
 	}
 	for range limiter.instances {
-		m := ratelimit.Must(ratelimit.New(limiter, o, ratelimit.Policy{
-			Name: "all", Key: key, Limit: limit,
-		}))
+		m := ratelimit.Must(ratelimit.New(limiter, o, p))
 		all = append(all, m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	}
 	return all
 }
+
+// oneClient counts all clients as one: they are the workers of one account.
+var oneClient = keyfunc.Custom("client", func(*http.Request) (string, error) { return "all", nil })
 
 // counted makes a Memory the limiter of several instances.
 type counted struct {

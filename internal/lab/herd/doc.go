@@ -49,6 +49,9 @@
 //	                        which count together and have slots of their own
 //	slots + transport       slots, and each client is a client.Transport
 //	slots + Pace            the same with client.Options.Pace
+//	one account             the clients are workers of one account: the first one denied has the honest
+//	                        wait, and each further one the next free instant, at most 30 s later
+//	one account + transport the same, and each worker is a client.Transport
 //
 // # The columns
 //

@@ -21,6 +21,8 @@ var (
 	slotsOfFour = kind{name: "slots of 4 instances", spread: true, client: obedient, instances: 4}
 	slotsOurs   = kind{name: "slots + transport", spread: true, transport: patient(false)}
 	slotsPaced  = kind{name: "slots + Pace", spread: true, transport: patient(true)}
+	account     = kind{name: "one account", spread: true, account: true, client: obedient}
+	accountOurs = kind{name: "one account + transport", spread: true, account: true, transport: patient(false)}
 	minimum     = kind{name: "honest minimum", client: obedient}
 	jitterAdded = kind{name: "minimum + 10 % jitter", client: jittered}
 	everySecond = kind{name: "constant 1 s", client: constant}
@@ -30,8 +32,8 @@ var (
 
 // kindsOf has the kinds that each setting compares.
 var kindsOf = map[string][]kind{
-	oneSuccess.name:  {everySecond, minimum, jitterAdded, randomly, slots, slotsOfFour, slotsOurs},
-	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOfFour, slotsOurs, slotsPaced},
+	oneSuccess.name:  {everySecond, minimum, jitterAdded, randomly, slots, slotsOfFour, slotsOurs, account, accountOurs},
+	sharedQuota.name: {everySecond, minimum, randomly, doubling, slots, slotsOfFour, slotsOurs, slotsPaced, account, accountOurs},
 }
 
 // A bar is the highest figure that slots may reach in a setting.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/middleware/internal/comeback"
 	"github.com/penstock-go/penstock/middleware/internal/problem"
-	"github.com/penstock-go/penstock/middleware/internal/slots"
 )
 
 // BenchmarkDenial writes a denial as the middleware does, with its body and jitter.
@@ -20,7 +20,7 @@ func BenchmarkDenial(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		clear(h)
-		wait := 17301*time.Millisecond + slots.Jitter(6*time.Second, "peruser", "usr=42", 1795262460)
+		wait := 17301*time.Millisecond + comeback.Jitter(6*time.Second, "peruser", "usr=42", 1795262460)
 		headers.Draft.Write(h, headers.Response{
 			Quotas:     []*headers.Quota{q},
 			States:     []headers.State{{Quota: q, Denied: true, RetryAfter: wait}},

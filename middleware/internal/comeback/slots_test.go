@@ -1,6 +1,6 @@
-// Tests of the table of slots, against the formula in rational numbers.
+// Tests of slots, against the formula in rational numbers.
 
-package slots
+package comeback
 
 import (
 	"fmt"
@@ -17,8 +17,23 @@ import (
 // lineMax is the longest line in µs.
 const lineMax = int64(maxLine / time.Microsecond)
 
-func denied(client string, l algorithms.Limit, wait int64) *Denial {
-	return &Denial{Policy: "p", Key: "const=all", Client: client, Limit: l, Cost: 1, Wait: wait, Instances: 1}
+// A slotTest is a denial whose clients get slots.
+type slotTest struct {
+	Denial
+	instances int64
+}
+
+func denied(client string, l algorithms.Limit, wait int64) *slotTest {
+	return &slotTest{Denial{Policy: "p", Key: "const=all", Client: client, Shared: true, Limit: l, Cost: 1, Wait: time.Duration(wait) * time.Microsecond}, 1}
+}
+
+// wait returns the honest wait in µs.
+func (d *slotTest) wait() int64 { return d.Wait.Microseconds() }
+
+// of returns the µs until the client's slot.
+func (d *slotTest) of(s *slots, now int64) (int64, bool) {
+	slot, ok := s.next(&place{now: now, honest: now + d.wait(), cost: max(d.Cost, 1), limit: d.Limit, instances: d.instances}, &d.Denial)
+	return slot - now, ok
 }
 
 // A lineModel is the formula: line = max(line, now + wait) + units/rate.
@@ -28,15 +43,15 @@ type lineModel struct {
 }
 
 // slot returns the slot of a denial, rounded up, or 0 if there is none.
-func (m *lineModel) slot(d *Denial, now int64) int64 {
+func (m *lineModel) slot(d *slotTest, now int64) int64 {
 	if s := m.slots[d.Client]; s > now {
 		return s
 	}
-	honest := new(big.Rat).SetInt64(now + d.Wait)
+	honest := new(big.Rat).SetInt64(now + d.wait())
 	if m.line.Cmp(honest) < 0 {
 		m.line.Set(honest)
 	}
-	end := new(big.Rat).SetInt64(now + d.Wait + lineMax)
+	end := new(big.Rat).SetInt64(now + d.wait() + lineMax)
 	moved := new(big.Rat).Add(m.line, big.NewRat(d.Cost*d.Limit.Window().Microseconds(), d.Limit.Requests()))
 	if moved.Cmp(end) > 0 {
 		return 0
@@ -56,7 +71,7 @@ func TestSlotsFollowTheFormula(t *testing.T) {
 		if limit.Validate() != nil {
 			t.Skip("no limit")
 		}
-		s, m, now := new(Slots), lineModel{new(big.Rat), map[string]int64{}}, int64(0)
+		s, m, now := new(slots), lineModel{new(big.Rat), map[string]int64{}}, int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "denials") {
 			now += rapid.Int64Range(0, 3_000_000).Draw(t, "pause")
 			d := denied(fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "client")), limit, rapid.Int64Range(1, 5_000_000).Draw(t, "wait"))
@@ -64,14 +79,14 @@ func TestSlotsFollowTheFormula(t *testing.T) {
 			model := *d
 			model.Cost = max(d.Cost, 1)
 			want := m.slot(&model, now)
-			got, ok := s.Wait(d, now)
+			got, ok := d.of(s, now)
 			switch {
-			case want == 0 && ok && got < d.Wait+lineMax:
+			case want == 0 && ok && got < d.wait()+lineMax:
 				t.Fatalf("%v at %d: got %d, want no place in the line", limit, now, got)
 			case want == 0:
 				return // the model ends at the end of the line
-			case !ok || got != max(want-now, d.Wait):
-				t.Fatalf("%v at %d: got a wait of %d, %t, want %d, at least %d", limit, now, got, ok, want-now, d.Wait)
+			case !ok || got != max(want-now, d.wait()):
+				t.Fatalf("%v at %d: got a wait of %d, %t, want %d, at least %d", limit, now, got, ok, want-now, d.wait())
 			}
 		}
 	})
@@ -83,10 +98,10 @@ func TestDistinctClientsAreApart(t *testing.T) {
 	for _, limit := range []algorithms.Limit{
 		algorithms.TokenBucket(10, time.Second), algorithms.FixedWindow(7, time.Minute), algorithms.SlidingWindowLog(3, time.Second),
 	} {
-		s, apart := new(Slots), limit.Window().Microseconds()/limit.Requests()
+		s, apart := new(slots), limit.Window().Microseconds()/limit.Requests()
 		var all []int64
 		for i := range 20 {
-			got, ok := s.Wait(denied(fmt.Sprint(i), limit, 1000), 0)
+			got, ok := denied(fmt.Sprint(i), limit, 1000).of(s, 0)
 			if !ok {
 				t.Fatalf("%v: client %d has no slot", limit, i)
 			}
@@ -104,18 +119,18 @@ func TestDistinctClientsAreApart(t *testing.T) {
 func TestPollerMovesNoOne(t *testing.T) {
 	t.Parallel()
 	limit := algorithms.TokenBucket(10, time.Second)
-	calm, polled := new(Slots), new(Slots)
-	first, _ := polled.Wait(denied("poller", limit, 50_000), 0)
-	calm.Wait(denied("poller", limit, 50_000), 0)
+	calm, polled := new(slots), new(slots)
+	first, _ := denied("poller", limit, 50_000).of(polled, 0)
+	denied("poller", limit, 50_000).of(calm, 0)
 	for now := range int64(100) {
 		for range 50 {
-			if got, _ := polled.Wait(denied("poller", limit, 50), now); got != first-now {
+			if got, _ := denied("poller", limit, 50).of(polled, now); got != first-now {
 				t.Fatalf("at %d the poller got %d, want %d", now, got, first-now)
 			}
 		}
 		client := fmt.Sprint(now)
-		want, _ := calm.Wait(denied(client, limit, 50), now)
-		if got, _ := polled.Wait(denied(client, limit, 50), now); got != want {
+		want, _ := denied(client, limit, 50).of(calm, now)
+		if got, _ := denied(client, limit, 50).of(polled, now); got != want {
 			t.Fatalf("at %d client %s got %d beside a poller, want %d", now, client, got, want)
 		}
 	}
@@ -124,9 +139,9 @@ func TestPollerMovesNoOne(t *testing.T) {
 // TestHonestWaitBeatsSlot: a slot that is earlier than the honest wait is not sent.
 func TestHonestWaitBeatsSlot(t *testing.T) {
 	t.Parallel()
-	s, limit := new(Slots), algorithms.TokenBucket(10, time.Second)
-	s.Wait(denied("c", limit, 1000), 0)
-	if got, ok := s.Wait(denied("c", limit, 5_000_000), 500); !ok || got != 5_000_000 {
+	s, limit := new(slots), algorithms.TokenBucket(10, time.Second)
+	denied("c", limit, 1000).of(s, 0)
+	if got, ok := denied("c", limit, 5_000_000).of(s, 500); !ok || got != 5_000_000 {
 		t.Errorf("got %d, %t, want the honest wait of 5 s", got, ok)
 	}
 }
@@ -134,16 +149,16 @@ func TestHonestWaitBeatsSlot(t *testing.T) {
 // TestSlotsAreBounded: further clients get none, no slot is evicted, and all room is free again afterwards.
 func TestSlotsAreBounded(t *testing.T) {
 	t.Parallel()
-	s, limit := new(Slots), algorithms.TokenBucket(1_000, time.Second)
+	s, limit := new(slots), algorithms.TokenBucket(1_000, time.Second)
 	kept := make([]int64, maxSlots)
 	for i := range maxSlots {
-		kept[i], _ = s.Wait(denied(fmt.Sprint(i), limit, 1000), 0)
+		kept[i], _ = denied(fmt.Sprint(i), limit, 1000).of(s, 0)
 	}
 	for i := range 100 {
-		if got, ok := s.Wait(denied(fmt.Sprint("late", i), limit, 1000), 1); ok {
+		if got, ok := denied(fmt.Sprint("late", i), limit, 1000).of(s, 1); ok {
 			t.Fatalf("got a slot in %d µs, want no room", got)
 		}
-		if got, ok := s.Wait(denied(fmt.Sprint(i), limit, 1000), 1); !ok || got != kept[i]-1 {
+		if got, ok := denied(fmt.Sprint(i), limit, 1000).of(s, 1); !ok || got != kept[i]-1 {
 			t.Fatalf("client %d: got %d, %t, want its own slot in %d", i, got, ok, kept[i]-1)
 		}
 	}
@@ -151,7 +166,7 @@ func TestSlotsAreBounded(t *testing.T) {
 		t.Errorf("got %d slots in %d lines, want %d in 1", len(s.taken), len(s.lines), maxSlots)
 	}
 	end := slices.Max(kept)
-	if _, ok := s.Wait(denied("after", limit, 1000), end+1); !ok || len(s.taken) != 1 {
+	if _, ok := denied("after", limit, 1000).of(s, end+1); !ok || len(s.taken) != 1 {
 		t.Errorf("got %t and %d slots afterwards, want 1", ok, len(s.taken))
 	}
 	if s.sweep(end + 10_000_000); s.taken != nil || s.lines != nil {
@@ -167,11 +182,11 @@ func TestInstancesInterleave(t *testing.T) {
 	for _, n := range []int64{1, 2, 5} {
 		places := make(map[int64]int)
 		for instance := range n {
-			s, last := new(Slots), int64(0)
+			s, last := new(slots), int64(0)
 			for i := range clients / n {
 				d := denied(fmt.Sprint(instance, "-", i), limit, 50_000)
-				d.Instances = n
-				got, ok := s.Wait(d, 0)
+				d.instances = n
+				got, ok := d.of(s, 0)
 				if !ok || got < 150_000 || got > 50_000+clients*100_000 {
 					t.Fatalf("%d instances: got %d, %t, want it within %d places", n, got, ok, clients)
 				}
@@ -196,10 +211,10 @@ func TestInstancesInterleave(t *testing.T) {
 // TestLineIsBounded: clients whom a line cannot hold return after it, spread, and at most two lines late.
 func TestLineIsBounded(t *testing.T) {
 	t.Parallel()
-	s, limit, wait := new(Slots), algorithms.TokenBucket(10, time.Second), int64(100_000)
+	s, limit, wait := new(slots), algorithms.TokenBucket(10, time.Second), int64(100_000)
 	places, after := 0, map[int64]int{}
 	for i := range 10_000 {
-		switch got, ok := s.Wait(denied(fmt.Sprint(i), limit, wait), 0); {
+		switch got, ok := denied(fmt.Sprint(i), limit, wait).of(s, 0); {
 		case !ok || got > wait+2*lineMax:
 			t.Fatalf("client %d: got %d, %t, want at most two lines", i, got, ok)
 		case got <= wait+lineMax:
@@ -216,7 +231,7 @@ func TestLineIsBounded(t *testing.T) {
 			t.Errorf("got %d clients in second %d", clients, second)
 		}
 	}
-	if got, ok := new(Slots).Wait(denied("c", algorithms.TokenBucket(1, maxLine+time.Microsecond), wait), 0); ok {
+	if got, ok := denied("c", algorithms.TokenBucket(1, maxLine+time.Microsecond), wait).of(new(slots), 0); ok {
 		t.Errorf("got a slot in %d of a limit that is too slow", got)
 	}
 }
@@ -229,11 +244,11 @@ func TestPlacesOfManyInstances(t *testing.T) {
 	const instances = 10 // 300 s, and the line is of 240 s
 	inLine := 0
 	for instance := range 100 {
-		s, last := new(Slots), int64(0)
+		s, last := new(slots), int64(0)
 		for i := range 5 {
 			d := denied(fmt.Sprint(instance, "-", i), limit, wait)
-			d.Instances = instances
-			got, ok := s.Wait(d, 0)
+			d.instances = instances
+			got, ok := d.of(s, 0)
 			if !ok || got < wait+apart || got > wait+2*lineMax {
 				t.Fatalf("got %d, %t, want it within two lines", got, ok)
 			}
@@ -246,8 +261,8 @@ func TestPlacesOfManyInstances(t *testing.T) {
 			last = got
 		}
 		d := denied("later", limit, wait) // the line goes on
-		d.Instances = instances
-		if got, ok := s.Wait(d, 10*lineMax); !ok || got > wait+2*lineMax {
+		d.instances = instances
+		if got, ok := d.of(s, 10*lineMax); !ok || got > wait+2*lineMax {
 			t.Errorf("got %d, %t ten lines later", got, ok)
 		}
 	}
@@ -265,13 +280,13 @@ func TestExtremeSlots(t *testing.T) {
 		if limit.Validate() != nil {
 			t.Skip("no limit")
 		}
-		s := new(Slots)
+		s := new(slots)
 		for i := range 5 {
 			d := denied(fmt.Sprint(i), limit, rapid.Int64Range(0, 814*86_400*1e6).Draw(t, "wait"))
-			d.Cost, d.Instances = rapid.Int64Range(0, 1e9).Draw(t, "cost"), rapid.Int64Range(1, 100_000).Draw(t, "instances")
+			d.Cost, d.instances = rapid.Int64Range(0, 1e9).Draw(t, "cost"), rapid.Int64Range(1, 100_000).Draw(t, "instances")
 			now := rapid.Int64Range(0, 10*365*86_400*1e6).Draw(t, "now")
-			if got, ok := s.Wait(d, now); ok && (got < d.Wait || got > 814*86_400*1e6+2*lineMax+11*365*86_400*1e6) {
-				t.Fatalf("got %d, want at least %d", got, d.Wait)
+			if got, ok := d.of(s, now); ok && (got < d.wait() || got > 814*86_400*1e6+2*lineMax+11*365*86_400*1e6) {
+				t.Fatalf("got %d, want at least %d", got, d.wait())
 			}
 		}
 	})
@@ -280,9 +295,9 @@ func TestExtremeSlots(t *testing.T) {
 // TestChangedLimitKeepsTheLine: a line goes on under another rate.
 func TestChangedLimitKeepsTheLine(t *testing.T) {
 	t.Parallel()
-	s := new(Slots)
-	s.Wait(denied("a", algorithms.TokenBucket(3, time.Second), 0), 0) // 333 333 1/3
-	if got, _ := s.Wait(denied("b", algorithms.TokenBucket(1, time.Second), 0), 0); got != 1_333_334 {
+	s := new(slots)
+	denied("a", algorithms.TokenBucket(3, time.Second), 0).of(s, 0) // 333 333 1/3
+	if got, _ := denied("b", algorithms.TokenBucket(1, time.Second), 0).of(s, 0); got != 1_333_334 {
 		t.Errorf("got %d, want 1 s after the line, rounded up", got)
 	}
 }

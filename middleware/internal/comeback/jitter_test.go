@@ -1,4 +1,4 @@
-package slots_test
+package comeback_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/headers"
-	"github.com/penstock-go/penstock/middleware/internal/slots"
+	"github.com/penstock-go/penstock/middleware/internal/comeback"
 	"pgregory.net/rapid"
 )
 
@@ -58,7 +58,7 @@ func TestJitterValues(t *testing.T) {
 		{-time.Second, "p", "c", 5, 0},
 	}
 	for _, tt := range tests {
-		if got := slots.Jitter(tt.spread, tt.policy, tt.client, tt.slot); got != tt.want {
+		if got := comeback.Jitter(tt.spread, tt.policy, tt.client, tt.slot); got != tt.want {
 			t.Errorf("%+v: got %d", tt, got)
 		}
 	}
@@ -73,8 +73,8 @@ func TestJitterOfAThousand(t *testing.T) {
 	first, last := int64(math.MaxInt64), int64(0)
 	var perTenth [10]int
 	for i := range clients {
-		jitter := slots.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460)
-		if again := slots.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460); again != jitter {
+		jitter := comeback.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460)
+		if again := comeback.Jitter(spread, "a", fmt.Sprintf("usr=%d", i), 1795262460); again != jitter {
 			t.Fatalf("client %d: got %v and %v", i, jitter, again)
 		}
 		perTenth[10*jitter/spread]++
@@ -103,7 +103,7 @@ func TestJitterOfAThousand(t *testing.T) {
 // nearer, not a new instant each time.
 func TestJitterCountsDown(t *testing.T) {
 	q := window(t, time.Minute)
-	jitter := slots.Jitter(6*time.Second, "a", "usr=1", 1795262460)
+	jitter := comeback.Jitter(6*time.Second, "a", "usr=1", 1795262460)
 	want := int64((left + jitter + time.Second - 1) / time.Second) // rounded up
 	for passed := time.Duration(0); passed < 17*time.Second; passed += time.Second {
 		if got := denial(q, left-passed+jitter).Get("Retry-After"); got != fmt.Sprint(want) {
@@ -116,7 +116,7 @@ func TestJitterCountsDown(t *testing.T) {
 func TestJitterBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spread := time.Duration(rapid.Int64Min(1).Draw(t, "spread"))
-		jitter := slots.Jitter(spread, rapid.String().Draw(t, "policy"), rapid.String().Draw(t, "client"),
+		jitter := comeback.Jitter(spread, rapid.String().Draw(t, "policy"), rapid.String().Draw(t, "client"),
 			rapid.Int64().Draw(t, "slot"))
 		if jitter < 0 || jitter >= spread {
 			t.Errorf("got %v of %v", jitter, spread)
@@ -125,7 +125,7 @@ func TestJitterBounds(t *testing.T) {
 }
 
 func TestJitterAllocatesNothing(t *testing.T) {
-	if got := testing.AllocsPerRun(100, func() { slots.Jitter(time.Second, "peruser", "usr=42", 1795262460) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { comeback.Jitter(time.Second, "peruser", "usr=42", 1795262460) }); got != 0 {
 		t.Errorf("got %v allocations, want 0", got)
 	}
 }
@@ -136,7 +136,7 @@ func ExampleJitter() {
 	const spread = 6 * time.Second // a tenth of the window
 	end := time.Unix(1795262460, 0)
 	for _, client := range []string{"usr=1", "usr=2"} {
-		wait := left + slots.Jitter(spread, "peruser", client, end.Unix())
+		wait := left + comeback.Jitter(spread, "peruser", client, end.Unix())
 		fmt.Println(wait.Round(time.Millisecond))
 	}
 	// Output:

@@ -1,4 +1,4 @@
-package slots
+package comeback
 
 import (
 	"context"
@@ -24,9 +24,9 @@ func (w wrapper) Unwrap() algorithms.Limiter { return w.Limiter }
 // TestInstancesAreReadOncePerSecond: also those of a limiter that is wrapped.
 func TestInstancesAreReadOncePerSecond(t *testing.T) {
 	t.Parallel()
-	n, l := new(Instances), &countedLimiter{instances: 4}
+	n, l := new(instances), &countedLimiter{instances: 4}
 	for _, at := range []struct{ now, want int64 }{{0, 4}, {1, 4}, {999_999, 4}, {1_000_000, 6}, {1_500_000, 6}} {
-		if got := n.Of(wrapper{l}, at.now); got != at.want {
+		if got := n.of(wrapper{l}, at.now); got != at.want {
 			t.Errorf("at %d: got %d instances, want %d", at.now, got, at.want)
 		}
 		l.instances = 6
@@ -34,7 +34,7 @@ func TestInstancesAreReadOncePerSecond(t *testing.T) {
 	if l.asked != 2 {
 		t.Errorf("the limiter was asked %d times, want 2", l.asked)
 	}
-	if got := new(Instances).Of(algorithms.NewMemory(nil), 0); got != 1 {
+	if got := new(instances).of(algorithms.NewMemory(nil), 0); got != 1 {
 		t.Errorf("got %d instances of a Memory, want 1", got)
 	}
 }

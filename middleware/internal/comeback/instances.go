@@ -1,4 +1,4 @@
-package slots
+package comeback
 
 import (
 	"sync/atomic"
@@ -8,16 +8,16 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
-// Instances count the instances that share a limiter. The zero value has counted
-// none; Instances are safe for concurrent use.
-type Instances struct {
+// instances count the instances that share a limiter. The zero value has counted
+// none.
+type instances struct {
 	counted atomic.Int64 // when n was read
 	n       atomic.Int64
 }
 
-// Of returns how many instances share the limiter, as far as the limiter knows. now is in µs. It asks the limiter at
+// of returns how many instances share the limiter, as far as the limiter knows. now is in µs. It asks the limiter at
 // most once a second.
-func (i *Instances) Of(l algorithms.Limiter, now int64) int64 {
+func (i *instances) of(l algorithms.Limiter, now int64) int64 {
 	counted := i.counted.Load()
 	if n := i.n.Load(); n > 0 && now-counted < time.Second.Microseconds() || !i.counted.CompareAndSwap(counted, now) {
 		return max(n, 1)

@@ -1,4 +1,4 @@
-package slots
+package comeback
 
 import (
 	"crypto/sha256"
@@ -31,16 +31,16 @@ func Jitter(spread time.Duration, policy, client string, slot int64) time.Durati
 	return time.Duration(part)
 }
 
-// Jittered returns the wait of a denial with jitter: up to a tenth of the window, from 1 to 30 s. All instances and all
-// tries get the same jitter.
-func (d *Denial) Jittered(now time.Time) time.Duration {
-	limit, wait := d.Limit, time.Duration(d.Wait)*time.Microsecond
+// jittered returns the wait with jitter: up to a tenth of the window, from 1 to 30 s. All instances and all tries get
+// the same jitter.
+func (d *Denial) jittered(now time.Time) time.Duration {
+	limit := d.Limit
 	spread := min(max(limit.Window()/10, time.Second), 30*time.Second)
 	slot := now.UnixNano() / int64(spread)
 	if limit.Algorithm().Aligned() {
 		// The end of the window, rounded because clocks differ a little.
 		w := grid(limit).Microseconds()
-		slot = (now.UnixMicro() + d.Wait + w/2) / w
+		slot = (now.UnixMicro() + d.Wait.Microseconds() + w/2) / w
 	}
-	return wait + Jitter(spread, d.Policy, d.Client, slot)
+	return d.Wait + Jitter(spread, d.Policy, d.Client, slot)
 }

@@ -1,0 +1,80 @@
+// Package comeback answers one question: when may this denied request return?
+//
+// The honest wait says when the limit can admit the request. If it sends several clients back at one instant, the limit
+// admits one of them and denies the others again. So the answer is honest first, then spread, and always bounded:
+//
+//	Who waits                           First answer     Further answers              At most later
+//	one client, or its workers          the honest wait  the next free instant        30 s (line of a client, client.go)
+//	many clients of one limit           a slot           the same slot until it ends  8 min (line of slots, slots.go)
+//	clients of an aligned window        jitter           the same jitter              30 s (jitter.go)
+//	one client of a hidden policy       the honest wait  the honest wait              0
+//	clients of a Concurrent limit       the honest wait  the honest wait              0
+//	a request that no wait helps        Never            Never                        0
+//
+// Spreading only lengthens a wait.
+//
+// # Lines
+//
+// Both kinds of lines move by cost/rate, the time in which the limit refills the units of a request. cost/rate =
+// cost window/requests is seldom a whole number of µs. So a line holds an instant and a rest, at + rest/requests µs with
+// 0 <= rest < requests, and never drifts. The answer is rounded up.
+//
+// Instances do not know each other's lines. Each of N instances meets a share of the denials, and may use 1/N of the
+// rate for them. So a denial moves the line by N places, and is given one of these.
+package comeback
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+var seed = maphash.MakeSeed()
+
+// A Denial is a denied check.
+type Denial struct {
+	Policy, Key string // of the check
+	Client      string // the denied client, for slots and jitter
+	Shared      bool   // many clients share the limit
+	Hidden      bool   // the policy is hidden
+	Limit       algorithms.Limit
+	Cost        int64
+	Wait        time.Duration // the honest wait
+}
+
+// A Table holds the lines of limits. It is safe for concurrent use.
+type Table struct {
+	limiter   algorithms.Limiter
+	made      time.Time
+	instances instances
+	slots     slots
+	clients   clients
+}
+
+// New returns an empty table for the denials of a limiter.
+func New(limiter algorithms.Limiter) *Table { return &Table{limiter: limiter, made: time.Now()} }
+
+// Wait returns how long the client of a denial waits, from now on. It is at least the honest wait.
+func (t *Table) Wait(d *Denial) time.Duration {
+	algorithm := d.Limit.Algorithm()
+	switch {
+	case d.Wait == algorithms.Never, algorithm.Concurrent(): // of a Concurrent limit, the rate is unknown
+		return d.Wait
+	case !d.Shared && algorithm.Aligned():
+		return d.jittered(time.Now())
+	case !d.Shared && d.Hidden:
+		return d.Wait
+	}
+	now := time.Since(t.made).Microseconds()
+	p := place{now: now, honest: now + d.Wait.Microseconds(), cost: max(d.Cost, 1), limit: d.Limit, instances: t.instances.of(t.limiter, now)}
+	p.line = bits.RotateLeft64(maphash.String(seed, d.Policy), 1) ^ maphash.String(seed, d.Key)
+	if !d.Shared {
+		return time.Duration(t.clients.next(&p)-now) * time.Microsecond
+	}
+	if slot, ok := t.slots.next(&p, d); ok {
+		return time.Duration(slot-now) * time.Microsecond
+	}
+	return d.jittered(time.Now())
+}
