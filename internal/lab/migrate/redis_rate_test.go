@@ -28,6 +28,7 @@ func TestRedisRate(t *testing.T) {
 		[]row{
 			denied,
 			{"redis_rate leaves all fields to the program; penstock writes those of `Options.Headers`", "`RateLimit-Limit`", []string{"Ratelimit-Limit", "Ratelimit-Policy", "Ratelimit-Reset"}},
+			{"redis_rate tells all workers of a project one instant; penstock tells each further denial the next free one", "`Retry-After` of a second denial", []string{"Retry-After"}},
 		},
 		[]step{
 			{header: acme, send: 10},

@@ -22,7 +22,7 @@ func TestTollbooth(t *testing.T) {
 				denied,
 				{"tollbooth's `X-Rate-Limit-` fields have the limit and the address of the peer; penstock writes no address", "`X-Rate-Limit-Request-Remote-Addr`", []string{"X-Rate-Limit-Request-Remote-Addr", "X-Rate-Limit-Duration", "X-Rate-Limit-Limit"}},
 				{"penstock names the policy, its burst, and the seconds in which the burst refills", "`RateLimit-Policy`", []string{"Ratelimit-Policy"}},
-				{"penstock tells clients how long to wait", "`Retry-After` of a denial", []string{"Retry-After"}},
+				{"penstock tells clients how long to wait", "`Retry-After` of a denial", []string{"Retry-After", "Ratelimit-Reset"}},
 			},
 			[]step{
 				{from: proxy, header: client("192.0.2.1")},
