@@ -70,16 +70,21 @@ var (
 
 // tunnelled returns the IPv4 address of a client that reaches IPv6 through 6to4
 // or Teredo, or a itself. With one IPv4 address, such a client has 65 536
-// prefixes of 64 bits, or an address for each of its ports.
+// prefixes of 64 bits, or an address for each of its ports. Only public IPv4
+// addresses can reach the other end (RFC 3056, section 2): one of another kind is
+// made up, perhaps to pass for a host of the service.
 func tunnelled(a netip.Addr) netip.Addr {
-	b := a.As16()
+	b, inside := a.As16(), a
 	switch {
 	case sixTo4.Contains(a):
-		return netip.AddrFrom4([4]byte(b[2:6]))
+		inside = netip.AddrFrom4([4]byte(b[2:6]))
 	case teredo.Contains(a): // RFC 4380, section 4: each bit is inverted
-		return netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
+		inside = netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
 	}
-	return a
+	if !inside.IsGlobalUnicast() || inside.IsPrivate() {
+		return a
+	}
+	return inside
 }
 
 // trimOWS trims optional whitespace (RFC 9110, section 5.6.3).

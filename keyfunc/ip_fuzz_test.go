@@ -48,11 +48,17 @@ func slowTrusts(a netip.Addr) bool {
 
 func slowText(a netip.Addr) string {
 	b := a.As16()
+	inside := ""
 	switch {
 	case strings.HasPrefix(string(b[:]), "\x20\x01\x00\x00"):
-		return fmt.Sprintf("ip=%d.%d.%d.%d", 255-b[12], 255-b[13], 255-b[14], 255-b[15])
+		inside = fmt.Sprintf("%d.%d.%d.%d", 255-b[12], 255-b[13], 255-b[14], 255-b[15])
 	case strings.HasPrefix(string(b[:]), "\x20\x02"):
-		return fmt.Sprintf("ip=%d.%d.%d.%d", b[2], b[3], b[4], b[5])
+		inside = fmt.Sprintf("%d.%d.%d.%d", b[2], b[3], b[4], b[5])
+	}
+	if v4, err := netip.ParseAddr(inside); err == nil && v4.IsGlobalUnicast() && !v4.IsPrivate() {
+		return "ip=" + inside
+	}
+	switch {
 	case a.Is4(), strings.HasPrefix(string(b[:]), "\x00\x64\xff\x9b\x00\x00\x00\x00\x00\x00\x00\x00"):
 		return "ip=" + a.String()
 	}

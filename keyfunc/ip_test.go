@@ -104,6 +104,8 @@ var ipTests = []struct {
 	{"6to4, another prefix", proxy, []string{"2002:cb00:7107:ffff::1"}, "203.0.113.7"},
 	{"not 6to4", proxy, []string{"2003:cb00:7107::1"}, "2003:cb00:7107::/64"},
 	{"6to4 peer", "[2002:cb00:7107:1::1]:80", nil, "203.0.113.7"},
+	{"6to4, a private address inside", "[2002:a00:1:1::1]:80", nil, "2002:a00:1:1::/64"},
+	{"Teredo, a loopback address inside", "[2001:0:1:2:3:4:80ff:fffe]:80", nil, "2001:0:1:2::/64"},
 	{"Teredo peer", "[2001:0:4136:e378:8000:63bf:3fff:fdd2]:80", nil, "192.0.2.45"},
 	{"not Teredo", proxy, []string{"2001:1:4136:e378:8000:63bf:3fff:fdd2"}, "2001:1:4136:e378::/64"},
 }

@@ -41,7 +41,9 @@ func (q *request) Admit(lookup any, key string) bool {
 		}
 		g.address = address
 	}
-	g.lifted = false
+	if g.lifted = string(g.address) == "ip=unknown"; g.lifted { // all clients whose address cannot be found
+		return true
+	}
 	address := unsafe.String(unsafe.SliceData(g.address), len(g.address)) // until the look-up ends
 	if g.ticket = q.m.guesses.Ask(q.http.Context(), address, lookup, key); g.ticket.Admitted {
 		return true

@@ -228,7 +228,10 @@ func (d *denial) confirmed(it *item, asked, answered time.Duration) *denial {
 	if n.asked = asked - freshFor; it.Limit.Row.Counted {
 		n.answer, n.now, n.asked, n.answered = it.Answer, it.now, asked, answered
 		n.answer.Allowed, need.Need = false, d.need
-		n.until = asked + need.Later(n.answer, it.now).RetryAfter
+		n.until = asked + freshFor
+		if wait := need.Later(n.answer, it.now).RetryAfter; wait != algorithms.Never {
+			n.until = asked + wait
+		}
 	}
 	return &n
 }

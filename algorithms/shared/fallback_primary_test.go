@@ -70,6 +70,8 @@ type fakePrimary struct {
 	circuit  *circuit
 	deadline time.Duration
 
+	bypasses func(*call) bool // calls of a master whose circuit is open; nil: none
+
 	mu        sync.Mutex
 	trouble   func(context.Context) error // nil: none
 	calls     int                         // checks of users
@@ -91,7 +93,7 @@ func newFakePrimary() *fakePrimary {
 }
 
 func (p *fakePrimary) allow(ctx context.Context, c *call) error {
-	if p.circuit.stops(c.ours) {
+	if p.circuit.stops(c.ours) || p.bypasses != nil && p.bypasses(c) {
 		return errOpen
 	}
 	end := func(error) {}

@@ -25,6 +25,7 @@
 package shared
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,6 +133,19 @@ func (k *returns) end(one *keptReturn, err error) {
 	case troubleOf(err).executed && !one.limit.Row.TakesApart:
 		delete(k.waiting, one)
 		k.lose(err)
+	case errors.Is(err, errOpen):
+		one.after = time.Now().Add(bypassedFor)
+	default:
+		one.after = time.Now().Add(handBackEvery / 2)
+	}
+}
+
+// hurry lets all Returns be sent at once.
+func (k *returns) hurry() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for one := range k.waiting {
+		one.after = time.Time{}
 	}
 }
 

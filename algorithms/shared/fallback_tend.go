@@ -106,13 +106,13 @@ func (f *fallback) recover(c *circuit) {
 		key, ok := f.primary.probeKey(c, fmt.Sprintf("%s-%d", f.id, n))
 		if !ok {
 			f.turned(c, false) // no call asks its master any more
-			f.owed.hurry()
+			f.hurry()
 			return
 		}
 		closed := c.try(func() error {
 			err := f.probe(key)
 			if err == nil { // before calls ask the primary
-				f.owed.hurry() // what was refused while the circuit was open
+				f.hurry() // what was refused while the circuit was open
 				f.handBack(time.Now().Add(handBackFor))
 			}
 			return err
@@ -146,6 +146,12 @@ func (f *fallback) askBounded(c *call) error {
 	return f.primary.allow(ctx, c)
 }
 
+// hurry lets kept Returns and debts be sent at once.
+func (f *fallback) hurry() {
+	f.returns.hurry()
+	f.owed.hurry()
+}
+
 // handBack sends kept Returns and then debts to the primary, until the end.
 func (f *fallback) handBack(end time.Time) {
 	f.sendAll(end, func() (due []func() error) {
@@ -159,11 +165,7 @@ func (f *fallback) handBack(end time.Time) {
 	f.sendAll(end, func() (due []func() error) {
 		for _, b := range f.owed.pop(handBackKeys, f.now()) {
 			due = append(due, func() error {
-				err := f.send(b.call, func(err error) { f.backfilled(b, err) })
-				if errors.Is(err, errOpen) {
-					return nil // it was not sent: the others may be
-				}
-				return err
+				return f.send(b.call, func(err error) { f.backfilled(b, err) })
 			})
 		}
 		return due
@@ -171,14 +173,14 @@ func (f *fallback) handBack(end time.Time) {
 }
 
 // sendAll sends the calls that pop returns, until the end, or until the primary answers none of
-// several.
+// several. What belongs to a master that is bypassed is not sent, so it ends nothing.
 func (f *fallback) sendAll(end time.Time, pop func() []func() error) {
 	for more := true; more && time.Now().Before(end); {
 		var calls sync.WaitGroup
 		var answered atomic.Bool
 		for _, send := range pop() {
 			calls.Go(func() {
-				if send() == nil {
+				if err := send(); err == nil || errors.Is(err, errOpen) {
 					answered.Store(true)
 				}
 			})

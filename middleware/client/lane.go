@@ -54,7 +54,7 @@ func (t *Transport) use(req *http.Request) *lane {
 	if !ok {
 		l = &lane{key: key, all: line{pace: newPace(t.o.MaxWait, t.o.Pace)}, routes: map[string]*line{}}
 		if len(t.lanes.byKey) >= maxLanes {
-			maps.DeleteFunc(t.lanes.byKey, func(_ string, l *lane) bool { return l.idle() && l.all.delay(time.Now()) == 0 })
+			maps.DeleteFunc(t.lanes.byKey, func(_ string, l *lane) bool { return l.idle() && l.rested() })
 		}
 		if len(t.lanes.byKey) < maxLanes { // otherwise its requests wait alone
 			t.lanes.byKey[key] = l
@@ -78,8 +78,17 @@ func (l *lane) idle() bool {
 	if l.users > 0 {
 		return false
 	}
+	l.mu.Lock() // a body may be closed after the last use
+	defer l.mu.Unlock()
 	maps.DeleteFunc(l.routes, func(_ string, q *line) bool { return q.delay(time.Now()) == 0 })
 	return len(l.routes) == 0
+}
+
+// rested reports whether the line of all routes is not held.
+func (l *lane) rested() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.delay(time.Now()) == 0
 }
 
 // origin returns the origin of a URL (RFC 6454), without a default port.

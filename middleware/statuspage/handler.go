@@ -89,10 +89,10 @@ func (p *Page) render(ctx context.Context, f form) ([]byte, error) {
 	last := &p.rendered
 	last.mu.Lock()
 	defer last.mu.Unlock()
-	if now := time.Since(p.made); last.view == nil || now-last.at >= renderEvery {
+	if last.view == nil || time.Since(p.made)-last.at >= renderEvery {
 		// The content is for others, too: they need it even if this client hangs up.
 		v := p.view(context.WithoutCancel(ctx))
-		last.at, last.view, last.bodies = now, v, make(map[form][]byte)
+		last.at, last.view, last.bodies = time.Since(p.made), v, make(map[form][]byte)
 	}
 	if body := last.bodies[f]; body != nil {
 		return body, nil
