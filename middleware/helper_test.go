@@ -39,8 +39,7 @@ func newHandClock(t time.Time) *handClock {
 	return c
 }
 
-func (c *handClock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
-func (c *handClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
+func (c *handClock) now() time.Time { return time.Unix(0, c.ns.Load()) }
 
 // newMemory returns a Memory with the clock of the test's bubble, or the real one.
 func newMemory(t testing.TB) *algorithms.Memory {
