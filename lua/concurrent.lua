@@ -1,8 +1,9 @@
 -- Concurrent requests. Twin: concurrent.go. Step: see state.lua.
 --
 -- State: a sorted set of the units that are held. A member names a unit by the
--- id of its take and its number among the units of the take, from 1. Its score is the instant at which the unit was taken or
--- renewed. A unit is free a window later unless it is renewed.
+-- id of its take and its number among the units of the take, from 1. Its score is
+-- the instant at which the unit was taken or renewed. A unit is free a window later
+-- unless it is renewed.
 --
 -- n is the number of members, t the newest score, and f is 0. The step changes
 -- the set at once, so it has no full_at. Takes are distinguished: a take has an

@@ -5,4 +5,4 @@ package lua
 // Digest is the SHA-1 of the script. EVALSHA names the script by it. It is a
 // constant, because a process that allows only FIPS 140 algorithms cannot
 // compute it.
-const Digest = "826d2f825edb714069fcc2da0375450dd1993b0f"
+const Digest = "ad30f763cbdf0029aa01af7b56304203210a1509"
