@@ -54,11 +54,11 @@ var pastBugs = []bug{
 	},
 	{
 		"a hand-back without a reply is sent again",
-		inShared, "\t\t\tf.stats.lost.Add(uint64(b.units))\n", "\t\t\trefused, pause = true, handBackEvery\n",
+		inShared, "\t\tf.stats.lost.Add(uint64(b.units))\n", "\t\t\trefused, pause = true, handBackEvery\n",
 	},
 	{
 		"a hand-back that Redis has refused is forgotten",
-		inShared, "\t\t\trefused, pause = true, bypassedFor\n", "",
+		inShared, "\t\trefused, pause = true, bypassedFor\n", "",
 	},
 	{
 		"a hand-back ends as soon as one key owes nothing any more",
