@@ -55,7 +55,7 @@ func copyModule(t *testing.T, to string) {
 	t.Helper()
 	for _, part := range []string{
 		"algorithms", "lua", "headers", "keyfunc", "middleware",
-		"internal/keyaccess", "internal/logwriter", "internal/longtest", "internal/luasource", "internal/redistest",
+		"internal/keyaccess", "internal/lent", "internal/logwriter", "internal/longtest", "internal/luasource", "internal/redistest",
 	} {
 		if err := os.CopyFS(filepath.Join(to, part), os.DirFS(filepath.Join("../..", part))); err != nil {
 			t.Fatal(err)
