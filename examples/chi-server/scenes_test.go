@@ -75,6 +75,15 @@ func (s *server) chargeUntil(t *testing.T, says string, times int) {
 	})
 }
 
+// chargeUntilCircuits sends charges until so many circuits are open. The log says less about a circuit that flaps.
+func (s *server) chargeUntilCircuits(t *testing.T, open int) {
+	t.Helper()
+	redistest.Until(t, fmt.Sprintf("%d circuits are open", open), func() bool {
+		s.charge(t)
+		return strings.Contains(s.send(t, "GET /metrics", "").body, fmt.Sprintf(`ratelimit_breaker_open{limiter="redis"} %d`, open))
+	})
+}
+
 // healthy is a server with a Redis that is never in trouble.
 func healthy(t *testing.T) scene {
 	t.Helper()
@@ -115,8 +124,8 @@ func flapping(t *testing.T) scene {
 		}
 		deaths++
 		redis.Kill()
-		s.chargeUntil(t, gone, deaths)
+		s.chargeUntilCircuits(t, 1)
 		redis.Restart()
-		s.chargeUntil(t, back, deaths)
+		s.chargeUntilCircuits(t, 0)
 	}}
 }
