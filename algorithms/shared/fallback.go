@@ -205,7 +205,7 @@ func (f *fallback) close() {
 	f.cancel()
 	f.mu.Unlock()
 	f.tending.Wait()
-	f.report.log.Close()
+	f.report.close()
 }
 
 func (f *fallback) addStats(s *algorithms.Stats) {

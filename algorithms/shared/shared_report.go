@@ -40,11 +40,12 @@ type report struct {
 	guesses   bool      // how many limiters share Redis, until Redis reports it
 	alone     time.Time // when a beat last counted one limiter; only beats use it
 
-	mu     sync.Mutex                    // guards the fields below
-	found  map[string]algorithms.Finding // by code
-	opened time.Time                     // when the first of the open circuits opened
-	closed time.Time                     // when a circuit closed last
-	held   *time.Timer                   // of the line about a closing that waits; nil if none has
+	mu        sync.Mutex                    // guards the fields below
+	found     map[string]algorithms.Finding // by code
+	opened    time.Time                     // when the first of the open circuits opened
+	closed    time.Time                     // when a circuit closed last
+	held      *time.Timer                   // runs available; nil if no line has waited
+	available func()                        // adds the line about a closing
 
 	failures, misconfigured, scripts, returns steady
 }
@@ -162,12 +163,23 @@ func (r *report) circuitClosed(counts outageCounts) {
 	}
 	// If several circuits are open, another one may have closed after the first had opened.
 	if healthy := r.opened.Sub(r.closed); healthy >= 0 && healthy < lineEvery {
-		r.held = time.AfterFunc(lineEvery, func() { r.log.AddAfter(r.turnsWait, slog.LevelInfo, "Redis available", line...) })
+		r.available = func() { r.log.AddAfter(r.turnsWait, slog.LevelInfo, "Redis available", line...) }
+		r.held = time.AfterFunc(lineEvery, r.available)
 	} else {
 		r.log.AddAfter(r.turnsWait, slog.LevelInfo, "Redis available", append(line, "suppressed", r.failures.suppressed)...)
 		r.failures.suppressed = 0
 	}
 	r.closed = time.Now()
+}
+
+// close writes the lines that wait.
+func (r *report) close() {
+	r.mu.Lock()
+	if r.held != nil && r.held.Stop() {
+		r.available()
+	}
+	r.mu.Unlock()
+	r.log.Close()
 }
 
 // find keeps a finding that holds, and ends it otherwise. A new finding is logged, and

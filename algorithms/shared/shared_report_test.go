@@ -340,3 +340,21 @@ func TestMendedMisconfigurations(t *testing.T) {
 		})
 	}
 }
+
+// Close writes the end of an outage that waits for its line, and writes it once.
+func TestCloseWritesTheLineThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &logRecords{}
+		r := newReport(log.logger(), false)
+		for range 2 {
+			r.circuitOpened(1, errTimeout, 0)
+			time.Sleep(time.Second)
+			r.circuitClosed(outageCounts{})
+		}
+		log.wantLines(t, "before Close", logUnavailable, logAvailable, logUnavailable)
+		r.close()
+		log.wantLines(t, "Close", logAvailable)
+		time.Sleep(2 * lineEvery)
+		log.wantLines(t, "afterwards")
+	})
+}
