@@ -62,10 +62,10 @@
 //
 //   - The first denial of a key that counts one client has the true wait. Until then, each further denial of the key has
 //     the next free instant of the limit: one unit's time, of its own cost, after the one before, and at most 30 s after
-//     the true wait. So the workers of one account return one after the other. A client that waits as told always has the
-//     true wait. A client that ignores its wait delays its own account only. All denials of a Hidden policy, and of a limit
-//     with less than a unit in 30 s, have the true wait. Instances do not know each other's denials, so with several of them more
-//     returns are denied again.
+//     the true wait. So the workers of one account return one after the other. A client that has its key for itself and
+//     waits as told always has the true wait. A client that ignores its wait delays only other clients of its key. All
+//     denials of a Hidden policy, and of a limit with less than a unit in 30 s, have the true wait. Instances do not know
+//     each other's denials, so with several instances more returns are denied again.
 //   - Clients that share a limit get slots: each denied client gets a wait of its own, 1/rate after the one before and at
 //     most eight minutes late. Clients share the limits of Capacity policies, and of keys that have only constants and
 //     routes.
