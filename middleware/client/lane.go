@@ -54,7 +54,7 @@ func (t *Transport) use(req *http.Request) *lane {
 	if !ok {
 		l = &lane{key: key, all: line{pace: newPace(t.o.MaxWait, t.o.Pace)}, routes: map[string]*line{}}
 		if len(t.lanes.byKey) >= maxLanes {
-			maps.DeleteFunc(t.lanes.byKey, func(_ string, l *lane) bool { return l.idle() && l.rested() })
+			maps.DeleteFunc(t.lanes.byKey, func(_ string, l *lane) bool { return l.idle() })
 		}
 		if len(t.lanes.byKey) < maxLanes { // otherwise its requests wait alone
 			t.lanes.byKey[key] = l
@@ -72,8 +72,8 @@ func (ls *lanes) put(l *lane) {
 	l.idle()
 }
 
-// idle reports whether nothing uses a lane, and no route is held. Routes that are not held join the others. It requires
-// lanes.mu.
+// idle reports whether nothing uses a lane, and nothing in it is held. Routes that are not held join the others. It
+// requires lanes.mu.
 func (l *lane) idle() bool {
 	if l.users > 0 {
 		return false
@@ -81,14 +81,7 @@ func (l *lane) idle() bool {
 	l.mu.Lock() // a body may be closed after the last use
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.routes, func(_ string, q *line) bool { return q.delay(time.Now()) == 0 })
-	return len(l.routes) == 0
-}
-
-// rested reports whether the line of all routes is not held.
-func (l *lane) rested() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.delay(time.Now()) == 0
+	return len(l.routes) == 0 && l.all.delay(time.Now()) == 0
 }
 
 // origin returns the origin of a URL (RFC 6454), without a default port.
