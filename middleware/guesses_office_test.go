@@ -163,3 +163,24 @@ func TestNewKeysAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestGuessesOfUnknownAddresses: if the address of no client can be found, all of them share ip=unknown. Guesses of one then
+// slow no valid key.
+func TestGuessesOfUnknownAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring, o := new(keyring), guarding()
+		o.ClientIP = keyfunc.IP(&keyfunc.IPOptions{Hops: 2}) // and there is one proxy
+		h := newMiddleware(t, newMemory(t), o, ratelimit.Policy{Name: "api", Key: ring.key(), Limit: hourly}).Handler(ok)
+		send := func(key string) int {
+			r := presenting("10.0.0.1", key)
+			r.Header.Set("X-Forwarded-For", "192.0.2.1")
+			return record(h, r).Code
+		}
+		for i := range 100 {
+			send(fmt.Sprint("wrong", i))
+			if status := send(fmt.Sprint("valid", i)); status != http.StatusOK {
+				t.Fatalf("the %d. valid key: got status %d, want 200", i+1, status)
+			}
+		}
+	})
+}

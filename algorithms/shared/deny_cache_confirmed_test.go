@@ -83,3 +83,27 @@ func TestAnswerThatShowsRoomForgetsADenial(t *testing.T) {
 		})
 	}
 }
+
+// A cost above the burst never fits. Its denial is confirmed without end, and the memory
+// answers it for a second after each answer of the primary, as it answers others.
+func TestConfirmedDenialAboveTheBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := remembering(t, Options{}), algorithms.TokenBucket(10, time.Hour)
+		hits := func(when string, want uint64) {
+			t.Helper()
+			if n := w.denied.hits.Load(); n != want {
+				t.Errorf("%s: the memory has answered %d calls, want %d", when, n, want)
+			}
+		}
+		time.Sleep(time.Second) // the memory counts instants from its start
+		w.take("usr=1", l, 11)
+		w.take("usr=1", l, 11)
+		hits("denied again", 1)
+		w.take("usr=1", l, 1)
+		w.take("usr=1", l, 11)
+		hits("confirmed by a cheaper call", 2)
+		time.Sleep(2 * freshFor)
+		w.take("usr=1", l, 11)
+		hits("two seconds later", 2)
+	})
+}

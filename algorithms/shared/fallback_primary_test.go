@@ -124,10 +124,11 @@ func (p *fakePrimary) decide(ctx context.Context, c *call) error {
 		return p.store.top.allow(ctx, c)
 	}
 	c.givenUp = true
-	if troubleOf(asTimeout(err)).executed {
-		for i := range c.items {
-			c.items[i].perhaps = true
-		}
+	if !troubleOf(asTimeout(err)).executed {
+		return err
+	}
+	for i := range c.items {
+		c.items[i].perhaps = true
 	}
 	if ctx.Err() != nil {
 		p.leave(c)

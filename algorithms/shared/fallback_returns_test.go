@@ -58,8 +58,7 @@ func TestFailedReturns(t *testing.T) {
 	}
 }
 
-// The first call after an outage finds all units that have come back, and not one
-// more.
+// When the circuit closes, all units that have come back are free, and not one more.
 func TestReturnsPrecedeTheFirstCall(t *testing.T) {
 	for _, l := range everyAlgorithm(10, 10*time.Hour) {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,21 +68,51 @@ func TestReturnsPrecedeTheFirstCall(t *testing.T) {
 				taken = append(taken, w.take("usr=1", l, 1))
 			}
 			w.trip()
+			waiting, turned := -1, w.shared.circuit.all.turned
+			w.shared.circuit.all.turned = func(c *circuit, open bool) {
+				waiting = w.stats().Returns // no call has met the closed circuit yet
+				turned(c, open)
+			}
 			for _, d := range taken[1:] {
 				if _, err := w.settle(algorithms.Check{Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 1, Decision: d}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			w.recovers()
-			want := int64(1)
-			if l.Step().Row == step.LeakyBucket {
-				want = used(t, w.shared.store, "usr=1", l) // a queue takes back its newest place only
+			if waiting != 0 {
+				t.Errorf("%v: %d Returns wait when the circuit closes, want none", l, waiting)
 			}
-			if got := used(t, w.shared.store, "usr=1", l); got != want {
-				t.Errorf("%v: the primary holds %d, want %d", l, got, want)
+			most := int64(1)
+			if l.Step().Row == step.LeakyBucket {
+				most = 9 // a queue takes back its newest place, and others only in their order
+			}
+			if got := used(t, w.shared.store, "usr=1", l); got < 1 || got > most {
+				t.Errorf("%v: the primary holds %d, want 1 to %d", l, got, most)
 			}
 		})
 	}
+}
+
+// A Return is kept although its caller has left meanwhile: no one else would give the
+// units back.
+func TestReturnOutlivesItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t, nil), algorithms.FixedWindow(10, time.Hour)
+		back := algorithms.Check{Policy: "default", Key: "usr=1", Limit: l, Op: algorithms.Return, Cost: 4, Decision: w.take("usr=1", l, 4)}
+		ctx, cancel := context.WithCancel(t.Context())
+		w.shared.troubled(func(context.Context) error {
+			cancel()
+			return errRefused
+		})
+		if err := w.Allow(ctx, []algorithms.Check{back}); err != nil || w.stats().Returns != 1 {
+			t.Errorf("got %v, and %+v, want the Return kept", err, w.stats())
+		}
+		w.shared.fails(nil)
+		time.Sleep(2 * time.Second)
+		if got := used(t, w.shared.store, "usr=1", l); got != 0 {
+			t.Errorf("the primary holds %d, want none", got)
+		}
+	})
 }
 
 // A take of a concurrent limit whose answer was lost is returned three times: the

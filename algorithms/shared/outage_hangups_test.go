@@ -71,7 +71,9 @@ func TestEndedCallsHoldNoPlaces(t *testing.T) {
 			}
 			visits.Wait()
 			if name == "a stall" {
-				time.Sleep(2 * clientDeadlines * defaultDeadline) // until the client has given up
+				for _, l := range limiters {
+					redistest.Until(t, "the client has given up", func() bool { return l.redis.underWay() == 0 })
+				}
 				s.Continue()
 			}
 			p.Set(redistest.Pass())

@@ -5,10 +5,12 @@ package shared
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/internal/step"
@@ -174,5 +176,69 @@ func TestReturnsFreePlacesAfterAnOutage(t *testing.T) {
 				t.Errorf("%d units of the day are charged, want 10000, and 3000 for each of the 2 Returns that Redis may have executed", n)
 			}
 		})
+	}
+}
+
+// Of settlements in several slots, those that Redis has executed are not sent again when
+// a later slot fails. The unit of another request stays charged.
+func TestReturnsOfSeveralSlots(t *testing.T) {
+	t.Parallel()
+	client := redistest.StartCluster(t).Client()
+	hook := redistest.Script(nil)
+	client.AddHook(hook)
+	l := must(t, client, &Options{Deadline: 500 * time.Millisecond, Logger: new(logRecords).logger()})
+	direct := newRedis(t, client, nil)
+	limit := algorithms.FixedWindow(100, 48*time.Hour)
+	keys := []string{"usr=late", "usr=1"}
+	checks := checksFor(limit, keys[1], keys[0])
+	redistest.Until(t, "Redis decides", func() bool {
+		for i := range checks {
+			checks[i].Op, checks[i].Cost = algorithms.Take, 5
+		}
+		return l.Allow(t.Context(), checks) == nil && checks[0].Decision.Source == algorithms.Shared && checks[1].Decision.Source == algorithms.Shared
+	})
+	others := make(map[string]int64) // a busy machine may have needed several calls
+	for _, key := range keys {
+		others[key] = used(t, direct, key, limit) - 5
+		take(t, direct, key, limit, 5) // of another request
+	}
+	hook.Set(redistest.On("{usr=late}", redistest.Fail(errRefused)))
+	for i := range checks {
+		checks[i].Op = algorithms.Return
+	}
+	if err := l.Allow(t.Context(), checks); err != nil || checks[0].Decision.Source != algorithms.Shared || checks[1].Decision.Source != algorithms.Undecided {
+		t.Fatalf("got %+v, %v, want the first Return made, and the second one kept", checks, err)
+	}
+	hook.Set()
+	redistest.Until(t, "the second Return is made", func() bool { return l.Stats().Fallback.Returned == 1 && l.Stats().Fallback.Returns == 0 })
+	for _, key := range keys {
+		if got := used(t, direct, key, limit) - others[key]; got != 5 {
+			t.Errorf("%s: Redis holds %d units, want the 5 of the other request", key, got)
+		}
+	}
+}
+
+// The bytes of a key are the caller's again when Allow has returned. A unit that is
+// returned later still goes to the key of its take.
+func TestLateReturnsKeepTheirKeys(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := redistest.Script(server.Client())
+	l := must(t, client, &Options{Deadline: 500 * time.Millisecond, Logger: new(logRecords).logger()})
+	direct := newRedis(t, server.Client(), nil)
+	limit := algorithms.FixedWindow(100, 48*time.Hour)
+	redistest.Until(t, "Redis decides", func() bool { return take(t, l, "usr=before", limit, 1).Source == algorithms.Shared })
+	client.Set(redistest.On("{usr=1}", redistest.InTurn(redistest.HoldReply(), redistest.Fail(errRefused))))
+	text := []byte("usr=1")
+	check := checkOf(unsafe.String(&text[0], len(text)), limit, 5)
+	check.Fail = algorithms.FailClosed
+	if err := l.Allow(t.Context(), []algorithms.Check{check}); !errors.Is(err, algorithms.ErrUnavailable) {
+		t.Fatalf("got %v, want the call refused at its deadline", err)
+	}
+	copy(text, "usr=2")
+	client.Release(1) // the reply says that the units were charged, and their Return fails
+	redistest.Until(t, "the Return is made", func() bool { return l.Stats().Fallback.Returned == 1 })
+	if got := used(t, direct, "usr=1", limit); got != 0 {
+		t.Errorf("Redis holds %d units, want none", got)
 	}
 }

@@ -92,3 +92,26 @@ func TestRenderedForOthers(t *testing.T) {
 		}
 	})
 }
+
+// A slowly is a limiter whose findings take two seconds.
+type slowly struct{ surveyed }
+
+func (l *slowly) Findings(ctx context.Context) []ratelimit.Finding {
+	time.Sleep(2 * time.Second)
+	return l.surveyed.Findings(ctx)
+}
+
+// TestSlowPage: a page that takes longer than a second is shown for a second after it is ready.
+func TestSlowPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page, limiter := statuspage.New(nil), &slowly{surveyed{Memory: algorithms.NewMemory(nil)}}
+		shownOn(t, page, limiter, ratelimit.Options{}, byIP("p", hourly))
+		for range 3 {
+			record(page, httptest.NewRequest("GET", "/", nil))
+			time.Sleep(300 * time.Millisecond)
+		}
+		if n := len(limiter.findings); n != 1 {
+			t.Errorf("the page asked the limiter %d times, want once", n)
+		}
+	})
+}
