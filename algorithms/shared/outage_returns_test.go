@@ -179,8 +179,8 @@ func TestReturnsFreePlacesAfterAnOutage(t *testing.T) {
 	}
 }
 
-// Of settlements in several slots, those that Redis has executed are not sent again when
-// a later slot fails. The unit of another request stays charged.
+// When a slot of several settlements fails, the limiter sends the settlements of the slots
+// before it no second time. The unit of another request stays charged.
 func TestReturnsOfSeveralSlots(t *testing.T) {
 	t.Parallel()
 	client := redistest.StartCluster(t).Client()
