@@ -31,7 +31,7 @@ NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -pa
 
 .DEFAULT_GOAL := help
 .PHONY: help run observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
-	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late herd herd-real outage peers mod \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late herd herd-real outage peers report mod \
 	check check-lint check-test check-long check-clients
 
 help: ## list the targets
@@ -232,6 +232,9 @@ accuracy: ## compare each algorithm with an exact log, and write internal/lab/ac
 
 peers: redis ## hold limiters of other libraries to the same promises for five minutes, and write internal/lab/peers/RESULTS.md
 	go -C $(LAB) run ./peers -o peers
+
+report: ## print lines, density and names of each package, and the functions of one request
+	@go run ./internal/report
 
 mod: ## check go.mod and go.sum
 	go mod tidy -diff && go mod verify

@@ -3,6 +3,7 @@
 package layout
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -28,5 +29,21 @@ func TestMemoryNeedsNoRedis(t *testing.T) {
 	}
 	if own < 4 {
 		t.Errorf("got %d packages of this module, want at least the four", own)
+	}
+}
+
+// A program that calls algorithms alone compiles nothing but the standard library and us.
+func TestAlgorithmsNeedTheStandardLibraryOnly(t *testing.T) {
+	t.Parallel()
+	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./algorithms")
+	list.Dir, list.Stderr = "../..", os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for imported := range strings.FieldsSeq(string(out)) {
+		if !within(imported)(module) {
+			t.Errorf("algorithms needs %s", imported)
+		}
 	}
 }

@@ -1,10 +1,8 @@
-// Who may import whom, which folders there are, how packages are named, how long
-// a file may get.
+// Who may import whom, which folders there are, how packages are named.
 
 package layout
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -25,9 +23,6 @@ const (
 	keyaccess = "internal/keyaccess"
 	lent      = "internal/lent"
 	logwriter = "internal/logwriter"
-
-	maxLines     = 300
-	maxTestLines = 400
 
 	breaker    = "github.com/sony/gobreaker"
 	chi        = "github.com/go-chi/chi"
@@ -134,7 +129,6 @@ const (
 	ruleInternal = "internal packages do not import chi or Prometheus"
 	ruleFolders  = "no top-level folder beside middleware, algorithms, keyfunc, headers, lua, internal and examples"
 	ruleNames    = "no package is named common or util: name it after what it provides"
-	ruleLength   = "a file has at most 300 lines, one of tests at most 400"
 	rulePlace    = "Go files live in one of the top-level folders"
 )
 
@@ -204,11 +198,6 @@ func TestCheckFinds(t *testing.T) {
 		{"a.go", "package p\n", rulePlace},
 		{"pkg/a.md", "", ruleFolders},
 		{".github/a.md", "", ""},
-		{"lua/a.go", "package p\n" + strings.Repeat("\n", 299), ""},
-		{"lua/a.go", "package p\n" + strings.Repeat("\n", 300), ruleLength},
-		{"lua/a.lua", strings.Repeat("\n", 301), ruleLength},
-		{"lua/a_test.go", "package p\n" + strings.Repeat("\n", 399), ""},
-		{"lua/a_test.go", "package p\n" + strings.Repeat("\n", 400), ruleLength},
 	}
 	for _, tt := range tests {
 		problems := check(t, fstest.MapFS{tt.file: {Data: []byte(tt.content)}})
@@ -226,16 +215,11 @@ func TestCheckFinds(t *testing.T) {
 	if problems := check(t, nested); len(problems) > 0 {
 		t.Errorf("nested module: got %q, want no problem", problems)
 	}
-	nested["internal/lab/bench/b.go"] = &fstest.MapFile{Data: []byte("package p\n" + strings.Repeat("\n", 300))}
-	if problems := check(t, nested); len(problems) != 1 || !strings.Contains(problems[0], ruleLength) {
-		t.Errorf("nested module with a long file: got %q, want %q", problems, ruleLength)
-	}
 }
 
-// check returns one line per broken rule in the module at the root of fsys. Nested modules follow only the rule about length.
+// check returns one line per broken rule in the module at the root of fsys. Nested modules follow no rule, and neither do tests.
 func check(t *testing.T, fsys fs.FS) (problems []string) {
 	t.Helper()
-	var nested []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -244,20 +228,12 @@ func check(t *testing.T, fsys fs.FS) (problems []string) {
 		case d.IsDir() && (slices.Contains(skipped, d.Name()) || strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
 		case d.IsDir() && isNested(fsys, name):
-			nested = append(nested, name)
+			return fs.SkipDir
 		case d.IsDir() && !strings.Contains(name, "/") && !slices.Contains(folders, name):
 			problems = append(problems, name+": "+ruleFolders)
 			return fs.SkipDir
 		case d.IsDir():
-		case strings.HasSuffix(name, "_test.go"):
-			found, err := checkLength(fsys, name, maxTestLines)
-			problems = append(problems, found...)
-			return err
-		case path.Ext(name) != ".go" && path.Ext(name) != ".lua":
-		case slices.ContainsFunc(nested, within(name)):
-			found, err := checkLength(fsys, name, maxLines)
-			problems = append(problems, found...)
-			return err
+		case strings.HasSuffix(name, "_test.go"), path.Ext(name) != ".go":
 		default:
 			found, err := checkFile(fsys, name)
 			problems = append(problems, found...)
@@ -280,10 +256,6 @@ func isNested(fsys fs.FS, dir string) bool {
 func checkFile(fsys fs.FS, name string) (problems []string, err error) {
 	report := func(rule, detail string, args ...any) {
 		problems = append(problems, fmt.Sprintf("%s: %s: %s", name, fmt.Sprintf(detail, args...), rule))
-	}
-	problems, err = checkLength(fsys, name, maxLines)
-	if err != nil || path.Ext(name) != ".go" {
-		return problems, err
 	}
 	source, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -309,14 +281,6 @@ func checkFile(fsys fs.FS, name string) (problems []string, err error) {
 		}
 	}
 	return problems, nil
-}
-
-func checkLength(fsys fs.FS, name string, most int) (problems []string, err error) {
-	source, err := fs.ReadFile(fsys, name)
-	if lines := bytes.Count(source, []byte("\n")); lines > most {
-		problems = append(problems, fmt.Sprintf("%s: %d lines: %s", name, lines, ruleLength))
-	}
-	return problems, err
 }
 
 func importPath(spec *ast.ImportSpec) string {

@@ -1,0 +1,171 @@
+// The figures of a package.
+
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// figures count code without tests, except for testLines.
+type figures struct {
+	files     int
+	lines     int // that have code
+	longest   int // lines of the longest file, all kinds
+	tokens    int
+	triples   int // assignments of three and more values at once
+	names     int // exported names; methods count
+	testLines int // of tests, that have code
+}
+
+type goPackage struct {
+	folder string
+	figures
+}
+
+// skipped folders have code of others.
+var skipped = []string{"testdata", "node_modules", ".git", ".bin"}
+
+// measure returns the packages below a folder, in the order of their folders.
+func measure(root string) ([]goPackage, error) {
+	var packages []goPackage
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains(skipped, d.Name()):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(name) != ".go":
+			return nil
+		}
+		folder := filepath.ToSlash(filepath.Dir(name))
+		i := slices.IndexFunc(packages, func(p goPackage) bool { return p.folder == folder })
+		if i < 0 {
+			i, packages = len(packages), append(packages, goPackage{folder: folder})
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return packages[i].count(name, source)
+	})
+	return packages, err
+}
+
+// count adds a file.
+func (f *figures) count(name string, source []byte) error {
+	lines, tokens := scan(name, source)
+	if strings.HasSuffix(name, "_test.go") {
+		f.testLines += lines
+		return nil
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	f.files++
+	f.lines += lines
+	f.tokens += tokens
+	f.longest = max(f.longest, strings.Count(string(source), "\n"))
+	ast.Inspect(file, func(n ast.Node) bool {
+		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) >= 3 && len(a.Lhs) == len(a.Rhs) {
+			f.triples++
+		}
+		return true
+	})
+	for _, d := range file.Decls {
+		f.names += exported(d)
+	}
+	return nil
+}
+
+// scan counts the lines that have code, and the tokens.
+func scan(name string, source []byte) (lines, tokens int) {
+	set := token.NewFileSet()
+	file := set.AddFile(name, -1, len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, 0)
+	last := 0
+	for {
+		pos, tok, text := s.Scan()
+		switch {
+		case tok == token.EOF:
+			return lines, tokens
+		case tok == token.SEMICOLON && text == "\n": // the end of a line writes it
+			continue
+		}
+		tokens++
+		first := file.Line(pos)
+		end := first + strings.Count(text, "\n")
+		lines += end - max(first-1, last)
+		last = end
+	}
+}
+
+// exported returns how many exported names a declaration has.
+func exported(d ast.Decl) (names int) {
+	count := func(id *ast.Ident) {
+		if id.IsExported() {
+			names++
+		}
+	}
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil || ast.IsExported(receiver(d)) {
+			count(d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					count(name)
+				}
+			case *ast.TypeSpec:
+				count(s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// receiver returns the name of a method's type.
+func receiver(d *ast.FuncDecl) string {
+	expr := d.Recv.List[0].Type
+	if pointer, ok := expr.(*ast.StarExpr); ok {
+		expr = pointer.X
+	}
+	if generic, ok := expr.(*ast.IndexExpr); ok {
+		expr = generic.X
+	}
+	if id, ok := expr.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
+
+func (f *figures) add(other *figures) {
+	f.files += other.files
+	f.lines += other.lines
+	f.longest = max(f.longest, other.longest)
+	f.tokens += other.tokens
+	f.triples += other.triples
+	f.names += other.names
+	f.testLines += other.testLines
+}
+
+func (f *figures) print(label string) {
+	perLine := 0.0
+	if f.lines > 0 {
+		perLine = float64(f.tokens) / float64(f.lines)
+	}
+	fmt.Printf("%-50s %6d %6d %6d %9.1f %7d %9d %6d\n", label, f.files, f.lines, f.longest, perLine, f.triples, f.testLines, f.names)
+}
