@@ -92,6 +92,34 @@ func TestObserver(t *testing.T) {
 	}
 }
 
+// TestElapsed: observers hear how long each decision took, however long the process has run.
+func TestElapsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen, took := new(eventLog), 7*time.Millisecond
+		slow := limiterFunc(func(_ context.Context, checks []algorithms.Check) error {
+			time.Sleep(took)
+			for i := range checks {
+				checks[i].Decision = algorithms.Decision{Allowed: true, Source: algorithms.Shared}
+			}
+			return nil
+		})
+		m := newMiddleware(t, slow, &ratelimit.Options{Observers: []ratelimit.Observer{seen}}, byIP("p", hourly))
+		for range 3 {
+			time.Sleep(time.Hour)
+			record(m.Handler(ok), from("192.0.2.1"))
+		}
+		decided := seen.of(ratelimit.Decided)
+		if len(decided) != 3 {
+			t.Fatalf("got %d decisions, want 3", len(decided))
+		}
+		for i, e := range decided {
+			if e.Elapsed != took {
+				t.Errorf("request %d: got %s, want %s", i, e.Elapsed, took)
+			}
+		}
+	})
+}
+
 // TestObserverContext: it is the request's, for traces.
 func TestObserverContext(t *testing.T) {
 	type key struct{}
