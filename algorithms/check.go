@@ -32,7 +32,7 @@ type Check struct {
 	// Fail says what answers the check while Redis cannot. A Memory ignores it.
 	Fail FailureMode
 
-	// Exact asks the store: no remembered denial or lease answers.
+	// Exact asks the store: no remembered denial answers.
 	Exact bool
 
 	// Decision is the answer. Return and Renew read its Receipt.

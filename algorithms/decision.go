@@ -44,7 +44,7 @@ type Decision struct {
 	// Source says who decided.
 	Source Source
 
-	// Remaining is how many units could be taken now; from a lease, a lower bound.
+	// Remaining is how many units could be taken now.
 	Remaining int64
 
 	// RetryAfter is how long until this cost would be admitted if no other caller

@@ -51,19 +51,6 @@ type Stats struct {
 		Keys int    // gauge, with expired keys
 	}
 
-	// Lease is about the hot keys of a lease.Limiter. Leased is the sum of Units,
-	// Spent, Returned, Lost, and the units on their way back.
-	Lease struct {
-		Keys  int   // gauge
-		Units int64 // gauge
-
-		Blocks   uint64
-		Leased   uint64
-		Spent    uint64
-		Returned uint64
-		Lost     uint64
-	}
-
 	// Memory is the limiter itself, or the part of a shared limiter that
 	// decides without Redis.
 	Memory struct {

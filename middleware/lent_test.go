@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/lease"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
@@ -31,34 +30,26 @@ func (c *perKey) Allow(ctx context.Context, checks []algorithms.Check) error {
 	return c.Memory.Allow(ctx, checks)
 }
 
-func (c *perKey) check(t *testing.T, name string, keys, each int) {
+func (c *perKey) check(t *testing.T, keys, each int) {
 	t.Helper()
 	if len(c.counts) != 2*keys {
-		t.Errorf("%s: got %d entries, want %d", name, len(c.counts), 2*keys)
+		t.Errorf("got %d entries, want %d", len(c.counts), 2*keys)
 	}
 	for key, n := range c.counts {
 		if n != each {
-			t.Errorf("%s: got %d of %q, want %d", name, n, key, each)
+			t.Errorf("got %d of %q, want %d", n, key, each)
 		}
 	}
 }
 
-// TestForeignLimitersMayKeepKeys: also below a limiter of this module, and if they embed one.
+// TestForeignLimitersMayKeepKeys: also if they embed a limiter of this module.
 func TestForeignLimitersMayKeepKeys(t *testing.T) {
-	for _, leased := range []bool{false, true} {
-		counts := &perKey{Memory: newMemory(t), counts: make(map[string]int)}
-		var limiter algorithms.Limiter = counts
-		if leased {
-			l := ratelimit.Must(lease.New(counts, nil))
-			defer l.Close()
-			limiter = l
-		}
-		h := newMiddleware(t, limiter, nil, byIP("p", hourly)).Handler(ok)
-		for i := range 100 {
-			record(h, from(fmt.Sprintf("192.0.2.%d", 10+i%10)))
-		}
-		counts.check(t, fmt.Sprintf("leased %t", leased), 10, 10)
+	counts := &perKey{Memory: newMemory(t), counts: make(map[string]int)}
+	h := newMiddleware(t, counts, nil, byIP("p", hourly)).Handler(ok)
+	for i := range 100 {
+		record(h, from(fmt.Sprintf("192.0.2.%d", 10+i%10)))
 	}
+	counts.check(t, 10, 10)
 }
 
 // remembering are overrides that remember what their database said, as anyone would write them.

@@ -60,6 +60,8 @@ type Middleware struct {
 // lends says who keeps no key, and so receives keys whose bytes are used again; see package lent.
 type lends struct{ limiter, overrides bool }
 
+func init() { lent.To[*algorithms.Memory]() } // algorithms imports the standard library only
+
 // New returns a middleware that enforces policies with limiter. Nil options
 // mean the defaults. The error reports every misconfiguration.
 func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middleware, error) {
@@ -71,7 +73,7 @@ func New(limiter algorithms.Limiter, o *Options, policies ...Policy) (*Middlewar
 		refused: o.Refused, observers: slices.Clone(o.Observers), exempt: slices.Clone(o.Exempt), plainKeys: o.PlainKeys, made: time.Now(),
 		delayed: delayed.New(), comeback: comeback.New(limiter),
 	}
-	m.lends = lends{wrapped.KeepsNoKey(limiter), lent.Fits(o.Overrides)}
+	m.lends = lends{lent.Fits(limiter), lent.Fits(o.Overrides)}
 	_, m.alone = wrapped.Find[*algorithms.Memory](limiter)
 	m.log.Writer = logwriter.New(o.Logger)
 	m.finder = findings.New(m.log.Writer, m.made)

@@ -61,10 +61,6 @@ var importRules = []importRule{
 		"algorithms/shared imports algorithms, its steps, lent, logwriter, lua, go-redis and gobreaker only",
 	},
 	{
-		"algorithms/lease", []string{"algorithms", step, lent}, nil,
-		"algorithms/lease imports algorithms, its steps and lent only",
-	},
-	{
 		"algorithms/limitertest", []string{"algorithms", step}, nil,
 		"algorithms/limitertest imports algorithms and its steps only",
 	},
@@ -106,7 +102,7 @@ var importRules = []importRule{
 	},
 	{
 		"examples", []string{
-			"algorithms", "algorithms/lease", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
+			"algorithms", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
 			"middleware/overrides", "middleware/prommetrics", "middleware/replay", "middleware/statuspage", "examples/chi-server/playground",
 			"examples/chi-server/playground/redisurl",
 		},
@@ -168,8 +164,6 @@ func TestCheckFinds(t *testing.T) {
 		{"algorithms/a.go", imports(module + "/middleware"), ruleOf("algorithms")},
 		{"algorithms/a.go", imports("golang.org/x/sync/singleflight"), ruleOf("algorithms")},
 		{"algorithms/a.go", imports(module + "/middleware"), ruleOf("algorithms")},
-		{"algorithms/lease/a.go", imports(module + "/" + step), ""},
-		{"algorithms/lease/a.go", imports(module + "/algorithms/shared"), ruleOf("algorithms/lease")},
 		{"algorithms/limitertest/a.go", imports(module + "/algorithms"), ""},
 		{"algorithms/limitertest/a.go", imports(goRedis + "/v9"), ruleOf("algorithms/limitertest")},
 		{"middleware/overrides/a.go", imports(goRedis + "/v9"), ""},

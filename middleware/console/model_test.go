@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/lease"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
 	"github.com/penstock-go/penstock/middleware"
@@ -208,7 +207,6 @@ func TestModel(t *testing.T) {
 }
 
 // An instance sees the changes of another within a second, on a server and on a Cluster, even if it remembers a denial.
-// Leases around the limiter hide nothing.
 func TestInstances(t *testing.T) {
 	t.Parallel()
 	for name, clients := range map[string]func(*testing.T) shared.Client{
@@ -222,9 +220,7 @@ func TestInstances(t *testing.T) {
 			for i := range instances {
 				table := ratelimit.Must(overrides.NewRedis(rdb, nil))
 				t.Cleanup(func() { _ = table.Close() })
-				leases := ratelimit.Must(lease.New(newShared(t, rdb, shared.Options{}), nil))
-				t.Cleanup(func() { _ = leases.Close() })
-				instances[i] = newMiddleware(t, leases, table, byUser("p", algorithms.TokenBucket(1, time.Hour)))
+				instances[i] = newMiddleware(t, newShared(t, rdb, shared.Options{}), table, byUser("p", algorithms.TokenBucket(1, time.Hour)))
 				consoles[i] = console.New(instances[i])
 			}
 			becomes := func(i int, want int) {

@@ -59,13 +59,6 @@
 //	redis_batch_checks                                         histogram: checks in a script
 //	deny_cache_hits_total                                      calls denied from memory, without Redis
 //	deny_cache_keys                                            gauge: keys in the deny cache
-//	lease_keys                                                 gauge: leased keys
-//	lease_units                                                gauge: unspent units on lease
-//	lease_blocks_total                                         leased blocks of units
-//	lease_taken_units_total                                    leased units
-//	lease_spent_units_total                                    leased units that admitted requests
-//	lease_returned_units_total                                 leased units that were returned
-//	lease_lost_units_total                                     leased units that expired, did not return, or have no reply
 //	memory_keys                                                gauge: keys in memory
 //	memory_expired_keys_total                                  expired keys
 //	memory_evicted_keys_total                                  keys removed to make room

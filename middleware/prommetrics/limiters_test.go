@@ -166,8 +166,6 @@ func TestFigures(t *testing.T) {
 	l.stats.Fallback.Local, l.stats.Fallback.Passed, l.stats.Fallback.Refused = 11, 12, 13
 	l.stats.Fallback.Owed, l.stats.Fallback.HandedBack, l.stats.Fallback.Lost = 14, 15, 16
 	l.stats.DenyCache.Hits, l.stats.DenyCache.Keys = 17, 18
-	l.stats.Lease.Keys, l.stats.Lease.Units, l.stats.Lease.Blocks, l.stats.Lease.Leased = 19, 20, 21, 22
-	l.stats.Lease.Spent, l.stats.Lease.Returned, l.stats.Lease.Lost = 23, 24, 25
 	l.stats.Memory.Keys, l.stats.Memory.Expired, l.stats.Memory.Evicted, l.stats.Memory.Refused = 26, 27, 28, 29
 	named(t, "l", l, m, byIP("p", hourly))
 	values, _ := gather(t, reg)
@@ -194,13 +192,6 @@ func TestFigures(t *testing.T) {
 		"ratelimit_fallback_unknown_units{limiter=l}":                  30,
 		"ratelimit_deny_cache_hits_total{limiter=l}":                   17,
 		"ratelimit_deny_cache_keys{limiter=l}":                         18,
-		"ratelimit_lease_keys{limiter=l}":                              19,
-		"ratelimit_lease_units{limiter=l}":                             20,
-		"ratelimit_lease_blocks_total{limiter=l}":                      21,
-		"ratelimit_lease_taken_units_total{limiter=l}":                 22,
-		"ratelimit_lease_spent_units_total{limiter=l}":                 23,
-		"ratelimit_lease_returned_units_total{limiter=l}":              24,
-		"ratelimit_lease_lost_units_total{limiter=l}":                  25,
 		"ratelimit_memory_keys{limiter=l}":                             26,
 		"ratelimit_memory_expired_keys_total{limiter=l}":               27,
 		"ratelimit_memory_evicted_keys_total{limiter=l}":               28,

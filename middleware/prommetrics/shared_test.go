@@ -50,7 +50,6 @@ func TestShared(t *testing.T) {
 		"ratelimit_breaker_trips_total{limiter=redis}":             0,
 		"ratelimit_instances{limiter=redis}":                       1,
 		"ratelimit_memory_keys{limiter=redis}":                     0,
-		"ratelimit_lease_units{limiter=redis}":                     0,
 	})
 	documentation, err := os.ReadFile("doc.go")
 	if err != nil {

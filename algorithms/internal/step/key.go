@@ -15,9 +15,6 @@ type Key struct {
 	Scope  *Row
 }
 
-// Hash returns the key's hash.
-func (k *Key) Hash(seed maphash.Seed) uint64 { return Hash(seed, k.Policy, k.Text, k.Scope.ID) }
-
 // Hash returns the hash of the parts of a key. Moving a byte from one part to
 // another changes the hash.
 func Hash(seed maphash.Seed, policy, text string, kind byte) uint64 {

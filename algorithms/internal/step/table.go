@@ -22,11 +22,11 @@ type Row struct {
 	MaxRequests int64  // the most of a limit
 	Beyond      string // the end of the error about more requests: another algorithm to use
 
-	Counted    bool // its state has a constant size, and is a string in Redis
-	Leased     bool // units may be spent a moment after they were charged
-	Remembered bool // a denial holds until its RetryAfter, unless a settlement comes
-	Owed       bool // units admitted without the store count there afterwards
-	TakesApart bool // its receipts find their own units again, by an id
+	Counted      bool // its state has a constant size, and is a string in Redis
+	ChargedLater bool // units may be charged a moment after they were admitted
+	Remembered   bool // a denial holds until its RetryAfter, unless a settlement comes
+	Owed         bool // units admitted without the store count there afterwards
+	TakesApart   bool // its receipts find their own units again, by an id
 
 	// Weight is the cost of a check to the store. The unit is a take that is
 	// alone on its key, which takes 3 to 4 µs.
@@ -59,7 +59,7 @@ var (
 
 	TokenBucket = row(Row{
 		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
-		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
+		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	LeakyBucket = row(Row{
 		Name: "leaky-bucket", Tag: "lb", step: leakyBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
@@ -67,7 +67,7 @@ var (
 	})
 	SlidingWindowCounter = row(Row{
 		Name: "sliding-window-counter", Tag: "sc", step: slidingWindowCounter{}, Refill: Sliding, MaxRequests: MaxRequests,
-		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
+		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	SlidingWindowLog = row(Row{
 		Name: "sliding-window-log", Tag: "sl", step: slidingWindowLog{}, Refill: Sliding, MaxRequests: maxLogRequests,
@@ -75,11 +75,11 @@ var (
 	})
 	FixedWindow = row(Row{
 		Name: "fixed-window", Tag: "fw", step: fixedWindow{}, Refill: AtTurns, MaxRequests: MaxRequests,
-		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
+		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	CalendarWindow = row(Row{
 		Name: "calendar-window", Tag: "cw", step: calendarWindow{}, Refill: AtTurns, Calendar: true, MaxRequests: MaxRequests,
-		Counted: true, Leased: true, Remembered: true, Owed: true, Weight: countedWeight,
+		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	Concurrent = row(Row{
 		Name: "concurrent", Tag: "co", step: concurrent{}, Refill: OnReturn, MaxRequests: maxLogRequests,

@@ -128,10 +128,6 @@
 // zipf.go. Units above the limit are counted in every window. Units below the
 // limit are counted in the windows that denied a check.
 //
-// The measures with leases run without measurement first, so that keys are hot.
-// One measure lets four processes use up a limit, until all their callers are
-// denied for good, and compares the admitted units with the limit.
-//
 // # What the figures do not say
 //
 //   - Callers, kernel and server share the cores. With a server of its own the

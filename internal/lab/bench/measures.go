@@ -14,9 +14,8 @@ import (
 // These quotas admit every check of a measure, so that every contestant writes. That
 // costs more than a denial.
 var (
-	perMinute = quota{1_000, time.Minute}       // for many keys
-	perSecond = quota{1_000_000, time.Second}   // for one key
-	plenty    = quota{100_000_000, time.Second} // for one key with leases
+	perMinute = quota{1_000, time.Minute}     // for many keys
+	perSecond = quota{1_000_000, time.Second} // for one key
 	// perDay refills nothing while keys are counted, so that none expires.
 	perDay = quota{100, 24 * time.Hour}
 )
@@ -43,19 +42,6 @@ var redisMeasures = []measure{{
 		{"rueidis", loaded(viaRueidis)},
 	},
 	bars: []bar{{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3}},
-}, {
-	name:    "redis-lease",
-	title:   "Redis, token bucket with leases, 64 callers, one key",
-	plan:    plan{callers: 64, keys: 1, quota: plenty, lasts: second / 2, warmUp: second / 5, onServer: true},
-	figures: []figure{checksPerSecond, serverCPU, commands, allocations},
-	contestants: []contestant{
-		{us, loaded(leased)},
-		{"redis_rate", loaded(redisRate())},
-	},
-	bars: []bar{
-		{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 20},
-		{figure: allocations, atMost: 0},
-	},
 }, {
 	name:    "redis-bytes",
 	title:   "Redis, memory of 100 000 keys, each asked for once",

@@ -21,8 +21,6 @@ const (
 	whyCrowd = "Eight processes send eight times as many batches, each with an eighth of the callers. The fixed cost of a batch, which is its system calls and the start of its script, is spread over fewer checks. " +
 		"Tried and kept: calls that wait for up to 1 ms instead of 0.1 ms for a worker that is about to take them, because eight processes lose two cores for longer than that. " +
 		"A check of eight processes then costs 5.2 µs instead of 7.9."
-	whyZipf          = "Only keys that one process takes more often than lease.Options.HotAt (500 per second) are leased. The callers are a closed loop: each of them soon draws a key that is not hot, and waits for Redis. With HotAt 50 and 10 the median was 2 µs, and the throughput the same: two cores serve Redis and four processes."
-	whyZipfBelow     = "Units on lease in one process are not spent where another process denies in the same window."
 	whyThreePolicies = "Redis executes about 31 000 instructions more for each further policy: a third of them are the commands MGET and INCRBY, and a third is Lua's interpreter. The faster one policy is, the larger the ratio. " +
 		"Tried and kept: calls are decided before the script makes tables and functions, one turn that judges and charges the first take, judged states in the table of texts, " +
 		"limits sent once per batch, one buffer for all keys, a TTL that follows from the state, prepared header values."

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/algorithms/lease"
 	"github.com/penstock-go/penstock/algorithms/shared"
 )
 
@@ -18,26 +17,6 @@ func onRedis(kind limited) setup {
 		limiter, err := newShared(s, s.client(), shared.Options{})
 		return takesOf(s, limiter, kind(q.requests, q.window), algorithms.Shared), err
 	}
-}
-
-// leased counts in Redis with leases.
-func leased(_ context.Context, s *stage, q quota) (func() take, error) {
-	limiter, err := newLeased(s)
-	return takesOf(s, limiter, algorithms.TokenBucket(q.requests, q.window), algorithms.Shared), err
-}
-
-// newLeased returns leases over a shared limiter. Both end with the stage.
-func newLeased(s *stage) (*lease.Limiter, error) {
-	limiter, err := newShared(s, s.client(), shared.Options{})
-	if err != nil {
-		return nil, err
-	}
-	leases, err := lease.New(limiter, nil)
-	if err != nil {
-		return nil, err
-	}
-	s.onClose(func() { _ = leases.Close() })
-	return leases, nil
 }
 
 // newShared returns a shared limiter that ends with the stage. Its deadline is long,

@@ -26,7 +26,6 @@ type job struct {
 	Addr     string
 	Limiter  string // a key of workerSetups
 	Limit    string // as algorithms.ParseLimit reads it
-	UseUp    bool   // take from one key until every caller is denied for good
 	Callers  int
 	Keys     int
 	Exponent float64 // of the Zipf distribution of the keys; 0: all keys are equally likely
@@ -165,12 +164,7 @@ func work(ctx context.Context, task string, in io.Reader, out io.Writer) error {
 	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
 		return err
 	}
-	var y yield
-	if j.UseUp {
-		y, err = j.useUp(ctx, takes)
-	} else {
-		y, err = j.draw(ctx, takes, limit.Window())
-	}
+	y, err := j.draw(ctx, takes, limit.Window())
 	if err == nil {
 		err = decidedRight(y.AllChecks, s.elsewhere())
 	}

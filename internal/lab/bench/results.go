@@ -34,7 +34,6 @@ var choices = []choice{
 	{"Redis on this machine, 256 callers", "curve-loopback-256", serverCPU, "", []string{"redis_rate", "rueidis"}},
 	{"three policies for one request, one caller", "policies", p50, "three policies", []string{"redis_rate, asked three times"}},
 	{"one key in Redis, 64 callers", "redis-hot", checksPerSecond, "", []string{"redis_rate", "rueidis"}},
-	{"one key in Redis with leases, 64 callers", "redis-lease", checksPerSecond, "", []string{"redis_rate"}},
 	{"a key in Redis", "redis-bytes", bytesPerKey, "", []string{"redis_rate", "ulule/limiter"}},
 	{"a check in memory", "memory", perCheck, "", []string{"go-limiter", "x/time/rate in a map"}},
 	{"a key in memory", "memory-bytes", bytesPerKey, "", []string{"go-limiter", "x/time/rate in a map"}},

@@ -36,10 +36,6 @@ var workerSetups = map[string]func(*stage, algorithms.Limit) (func() datedTake, 
 		limiter, err := newShared(s, s.client(), shared.Options{})
 		return datedTakes(s, limiter, limit), err
 	},
-	"leases": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
-		limiter, err := newLeased(s)
-		return datedTakes(s, limiter, limit), err
-	},
 	"redis_rate": func(s *stage, limit algorithms.Limit) (func() datedTake, error) {
 		l := redis_rate.NewLimiter(s.client())
 		rate := redis_rate.Limit{Rate: int(limit.Requests()), Burst: int(limit.Requests()), Period: limit.Window()}
@@ -151,28 +147,4 @@ func (j job) draws() []uint16 {
 		draws[i] = uint16(sort.SearchFloat64s(cumulated, rand.Float64()*sum))
 	}
 	return draws
-}
-
-// insists is how long callers go on after a denial. Another process may give back
-// units that it leased, and a limiter remembers a denial for 1 s.
-const insists = 1500 * time.Millisecond
-
-// useUp takes from one key until its callers are denied for good.
-func (j job) useUp(ctx context.Context, takes func() datedTake) (yield, error) {
-	key := userKey(0)
-	return j.loop(takes, func(take datedTake, y *yield) error {
-		for last := time.Now(); time.Since(last) < insists; {
-			allowed, _, err := take(ctx, key)
-			if err != nil {
-				return err
-			}
-			if allowed {
-				y.Admitted[slot{}]++
-				last = time.Now()
-			} else {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		return nil
-	})
 }

@@ -1,5 +1,4 @@
-// Measures of several processes: a limit that they use up, crowds of callers, and hot
-// keys.
+// Measures of several processes: crowds of callers, and hot keys.
 //
 // The run with hot keys draws the k-th of 10 000 keys with a probability proportional
 // to 1 / k^1.1. The sum of these for all keys is 6.6, so the hottest key has 1/6.6 or
@@ -17,23 +16,11 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-const (
-	workers        = 4
-	zipfWithLeases = "penstock with leases"
-)
+const workers = 4
 
 var zipf = new(zipfRun)
 
 var processMeasures = []measure{{
-	name:        "redis-processes",
-	title:       "Redis, a fixed window used up by four processes with leases",
-	figures:     []figure{overAdmitted, underAdmitted},
-	contestants: []contestant{{us, usedUp}},
-	bars: []bar{
-		{figure: overAdmitted, atMost: 0, firm: true},
-		{figure: underAdmitted, atMost: 1, firm: true},
-	},
-}, {
 	name:    "redis-crowd",
 	title:   "Redis, 256 callers in one process or in eight, 10 000 keys",
 	plan:    plan{callers: 256, keys: 10_000, quota: perMinute, warmUp: second / 5, lasts: second},
@@ -49,42 +36,17 @@ var processMeasures = []measure{{
 	plan:    plan{callers: 64, keys: 10_000, warmUp: second, lasts: 3 * second},
 	figures: []figure{checksPerSecond, p50, p99, serverCPU, denied, overAdmitted, underAdmitted},
 	contestants: []contestant{
-		{zipfWithLeases, zipf.start("leases")},
 		{us, zipf.start("penstock")},
 		{"redis_rate", zipf.start("redis_rate")},
 		{"no limiter", zipf.start("none")},
 	},
 	bars: []bar{
-		{figure: checksPerSecond, who: zipfWithLeases, against: []string{us}, atLeast: 2, why: whyZipf},
-		{figure: checksPerSecond, who: zipfWithLeases, against: []string{"redis_rate"}, atLeast: 10, why: whyZipf},
-		{figure: overAdmitted, who: zipfWithLeases, atMost: 0, firm: true},
-		{figure: underAdmitted, who: zipfWithLeases, atMost: 1, why: whyZipfBelow},
-		{figure: denied, who: zipfWithLeases, atMost: 10, why: whyZipf},
+		{figure: checksPerSecond, against: []string{"redis_rate"}, atLeast: 3},
+		{figure: overAdmitted, atMost: 0, firm: true},
+		{figure: underAdmitted, atMost: 1},
+		{figure: denied, atMost: 10},
 	},
 }}
-
-// usedUp measures how much four processes admit in all when they use up one limit
-// together. Each takes from one key, with leases, until its callers are denied for
-// good.
-func usedUp(_ context.Context, s *stage, _ plan) (round, error) {
-	limit := algorithms.FixedWindow(1_000_000, 400*24*time.Hour) // does not roll over
-	if s.quick {
-		limit = algorithms.FixedWindow(20_000, 400*24*time.Hour)
-	}
-	j := job{Addr: s.server.addr, Limiter: "leases", Limit: limit.String(), UseUp: true, Callers: 16, Keys: 1}
-	return func(ctx context.Context) (sample, error) {
-		if err := s.server.flush(ctx); err != nil {
-			return nil, err
-		}
-		yields, err := j.together(ctx, workers)
-		sum := sumOf(yields)
-		off := float64(sum.Admitted[slot{}]) - float64(limit.Requests())
-		return sample{
-			overAdmitted:  max(0, off),
-			underAdmitted: 100 * max(0, -off) / float64(limit.Requests()),
-		}, err
-	}, nil
-}
 
 // crowd measures the plan's callers in so many processes.
 func crowd(processes int) start {
@@ -151,7 +113,7 @@ func (z *zipfRun) start(limiter string) start {
 		j.Limit = z.limit.String()
 		return func(ctx context.Context) (sample, error) {
 			all, got, err := j.measured(ctx, s, workers)
-			if err == nil && (limiter == "leases" || limiter == "penstock") {
+			if err == nil && limiter == "penstock" {
 				z.judge(&all, got)
 			}
 			return got, err
@@ -159,9 +121,9 @@ func (z *zipfRun) start(limiter string) start {
 	}
 }
 
-// choose sets the limit, at the pace of the fastest contestant.
+// choose sets the limit, at the pace of penstock.
 func (z *zipfRun) choose(ctx context.Context, s *stage, j job) error {
-	j.Limiter, j.Limit = "leases", algorithms.FixedWindow(1_000_000_000, zipfWindow).String()
+	j.Limiter, j.Limit = "penstock", algorithms.FixedWindow(1_000_000_000, zipfWindow).String()
 	all, _, err := j.measured(ctx, s, workers)
 	hottest := 0
 	for at, n := range all.Admitted {

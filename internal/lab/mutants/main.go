@@ -36,7 +36,6 @@ var (
 	testSteps  = []string{"./algorithms/internal/step", "./algorithms", "./lua"}
 	testTwins  = []string{"-run", "TestRedisConforms|TestRedisAnswersAsMemory|TestLargeLog|TokenBucket", "./algorithms/shared"}
 	testShared = []string{"-short", "-parallel", "8", "./algorithms/shared"}
-	testLeases = []string{"./algorithms/lease"}
 	testAll    = []string{"./algorithms/shared", "./middleware"}
 )
 
@@ -47,7 +46,6 @@ var parts = []part{
 	{"redis", []string{"algorithms/shared/redis_slots.go", "algorithms/shared/redis_key.go", "algorithms/shared/batch*.go"},
 		[][]string{testTwins, testShared, testAll}},
 	{"fallback", []string{"algorithms/shared/fallback*.go"}, [][]string{{"-run", "Fallback|Spent|Ledger|Circuit|Seen", "./algorithms/shared"}, testShared, testAll}},
-	{"lease", []string{"algorithms/lease/*.go"}, [][]string{{"-short", "./algorithms/lease"}, testLeases}},
 	{"deny cache", []string{"algorithms/shared/deny_cache.go"}, [][]string{{"-run", "Den", "./algorithms/shared"}, testShared, testAll}},
 }
 

@@ -26,7 +26,7 @@ import (
 
 // packages has the packages whose tests depend most on the server.
 var packages = []string{
-	"algorithms", "algorithms/shared", "algorithms/lease", "middleware/overrides", "middleware", "lua", "internal/redistest",
+	"algorithms", "algorithms/shared", "middleware/overrides", "middleware", "lua", "internal/redistest",
 }
 
 func main() {

@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/internal/lent"
 )
 
 // A Counter is a limiter that counts.
@@ -25,20 +24,6 @@ func Find[T any](l algorithms.Limiter) (found T, ok bool) {
 		l = wrapper.Unwrap()
 	}
 	return found, false
-}
-
-func init() { lent.To[*algorithms.Memory]() } // algorithms imports the standard library only
-
-// KeepsNoKey reports whether neither l nor a limiter below it keeps a string of its checks.
-func KeepsNoKey(l algorithms.Limiter) bool {
-	for lent.Fits(l) {
-		wrapper, wraps := l.(interface{ Unwrap() algorithms.Limiter })
-		if !wraps {
-			return true
-		}
-		l = wrapper.Unwrap()
-	}
-	return false
 }
 
 // Same reports whether a and b are certainly one limiter. Limiters whose type cannot

@@ -1,7 +1,0 @@
-//go:build !race
-
-// Whether the race detector is on: it slows everything down.
-
-package lease
-
-const raceEnabled = false
