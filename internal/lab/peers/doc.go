@@ -10,6 +10,7 @@
 //	trial.go        one library and one promise: clients, instances, a redis-server of its own
 //	judge.go        all trials, and the programs in repro that confirm the red cells
 //	page.go         RESULTS.md
+//	scripts.go      scripts as articles print them; package scripts has their text
 //	the others      one file per library
 //
 // # Correcting a cell

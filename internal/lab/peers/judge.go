@@ -19,7 +19,10 @@ type cell struct {
 	err     error  // the trial itself failed
 }
 
-// judge tries all libraries at once, one promise after the other. Both promises about an outage are tried at once,
+// contestants are all that is tried.
+var contestants = slices.Concat(libraries, articleScripts)
+
+// judge tries all of them at once, one promise after the other. Both promises about an outage are tried at once,
 // because their trials mostly wait.
 func judge(ctx context.Context, only *regexp.Regexp) []cell {
 	table := make([][]cell, len(promises))
@@ -28,9 +31,9 @@ func judge(ctx context.Context, only *regexp.Regexp) []cell {
 		if p.name != "outage-limit" {
 			all.Wait()
 		}
-		table[i] = make([]cell, len(libraries))
-		for j, l := range libraries {
-			if only.MatchString(l.name+"/"+l.store+"/"+p.name) && ctx.Err() == nil {
+		table[i] = make([]cell, len(contestants))
+		for j, l := range contestants {
+			if p.concerns(l) && only.MatchString(l.name+"/"+l.store+"/"+p.name) && ctx.Err() == nil {
 				all.Go(func() { table[i][j] = try(l, p) })
 			}
 		}

@@ -33,6 +33,10 @@ type library struct {
 	// absent names the promises that the library does not make, and shown those of absent that are tried nonetheless,
 	// because a reader wants to know what happens.
 	absent, shown []string
+
+	// script says that it is a script of articles, what is right about it, and the line that breaks.
+	script        bool
+	right, breaks string
 }
 
 // A quote is a sentence of a library's documentation.

@@ -75,7 +75,7 @@ func run(ctx context.Context, only, out string) error {
 func child(part func(*trial) error) error {
 	owner := nottest.NewOwner()
 	defer owner.Close()
-	for _, l := range libraries {
+	for _, l := range contestants {
 		if l.name == flag.Arg(0) && l.store == flag.Arg(1) {
 			var err error
 			failed := owner.Do(func() { err = part(&trial{library: l, owner: owner}) })

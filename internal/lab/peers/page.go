@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,11 +32,11 @@ func page(ctx context.Context, cells []cell, redis string) (string, error) {
 	for _, l := range libraries {
 		modules[l.module] = true
 	}
-	fmt.Fprintf(&b, pageHead, len(libraries), len(modules), len(promises), time.Now().UTC().Format("2 January 2006"), runtime.Version(), redis, runtime.NumCPU())
+	fmt.Fprintf(&b, pageHead, len(libraries), len(modules), len(ofLibraries()), time.Now().UTC().Format("2 January 2006"), runtime.Version(), redis, runtime.NumCPU())
 	b.WriteString("\n## penstock's own cells that are not green\n\n")
 	own := 0
 	for _, c := range cells {
-		if c.library.module == "" && c.colour != green {
+		if c.library.module == "" && !c.library.script && c.colour != green {
 			own++
 			writeCell(&b, c)
 		}
@@ -44,6 +45,7 @@ func page(ctx context.Context, cells []cell, redis string) (string, error) {
 		b.WriteString("None.\n")
 	}
 	writeTable(&b, cells, versions)
+	writeScripts(&b, cells)
 	b.WriteString("\n## The promises\n\n")
 	for _, p := range promises {
 		fmt.Fprintf(&b, "**%s.** %s\n\n", p.title, rules[p.name])
@@ -54,7 +56,7 @@ func page(ctx context.Context, cells []cell, redis string) (string, error) {
 	}{{"Red cells", red}, {"Grey cells", grey}} {
 		fmt.Fprintf(&b, "## %s\n\n", part.title)
 		for _, c := range cells {
-			if c.colour == part.colour && c.library.module != "" {
+			if c.colour == part.colour && c.library.module != "" && !c.library.script {
 				writeCell(&b, c)
 			}
 		}
@@ -65,7 +67,7 @@ func page(ctx context.Context, cells []cell, redis string) (string, error) {
 
 const pageHead = `# Which rate limiter keeps its word?
 
-` + "`make peers`" + ` writes this page. It holds %d limiters of %d modules to %d promises. Each cell is an experiment with the real library, over HTTP
+` + "`make peers`" + ` writes this page. It holds %d limiters of %d modules to %d promises, and [six scripts](#the-thirty-lines-that-you-were-about-to-write) to seven of them. Each cell is an experiment with the real library, over HTTP
 where it has middleware for net/http, and with a real redis-server where it counts there. Made on %s with %s, Redis %s and %d CPUs.
 
 | cell | meaning |
@@ -86,33 +88,43 @@ where it has middleware for net/http, and with a real redis-server where it coun
   maintain one of the libraries, an issue with a sentence of its documentation is enough.
 `
 
+// ofLibraries returns the promises that all libraries are held to.
+func ofLibraries() []promise {
+	return slices.DeleteFunc(slices.Clone(promises), func(p promise) bool { return p.name == "skew" })
+}
+
 // writeTable writes one line for each library.
 func writeTable(b *strings.Builder, cells []cell, versions map[string]string) {
 	b.WriteString("\n## All cells\n\n| limiter | counts in | version |")
-	for _, p := range promises {
+	ofAll := ofLibraries()
+	for _, p := range ofAll {
 		fmt.Fprintf(b, " %s |", p.title)
 	}
-	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(promises)) + "\n")
+	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(ofAll)) + "\n")
 	for _, l := range libraries {
 		version := versions[l.module]
 		if l.module == "" {
 			version = "this tree"
 		}
 		fmt.Fprintf(b, "| %s | %s | %s |", l.name, l.store, version)
-		for _, p := range promises {
+		for _, p := range ofAll {
 			for _, c := range cells {
 				if c.library.slug != l.slug || c.promise.name != p.name {
 					continue
 				}
-				text := string(c.colour)
-				if c.colour == red {
-					text = fmt.Sprintf("[%s](repro/%s/main.go)", red, c.program())
-				}
-				fmt.Fprintf(b, " %s |", text)
+				fmt.Fprintf(b, " %s |", c.mark())
 			}
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// mark is the text of a cell in a table.
+func (c cell) mark() string {
+	if c.colour == red {
+		return fmt.Sprintf("[%s](repro/%s/main.go)", red, c.program())
+	}
+	return string(c.colour)
 }
 
 // writeCell explains a cell.

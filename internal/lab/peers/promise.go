@@ -42,6 +42,7 @@ var promises = []promise{
 	{"burst", "cost above the burst", "burst", burst},
 	{"expiry", "keys expire", "expiry", expiry},
 	{"clock", "clock steps", "clock", clock},
+	{"skew", "a late clock", "skew", skew},
 	{"instances", "instances", "instances", instances},
 	{"outage", "outage: answers", "outageAnswers", outageAnswers},
 	{"outage-limit", "outage: limit", "outageLimit", outageLimit},

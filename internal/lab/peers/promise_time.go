@@ -73,6 +73,39 @@ func wait(t *trial) (verdict, error) {
 	}
 }
 
+// skew: Four instances share 100 per 10 s, and the clock of one of them is 2 s late. Each receives 100 requests of one client, in turn. At most
+// 110 of the 400 are admitted, beside what refills meanwhile.
+func skew(t *trial) (verdict, error) {
+	q := quota{100, 10 * time.Second}
+	var opened []*limiter
+	for i := range 4 {
+		if t.late = 0; i == 3 {
+			t.late = 2 * time.Second
+		}
+		l, err := t.open(q)
+		if err != nil {
+			return verdict{}, err
+		}
+		opened = append(opened, l)
+	}
+	begin, admitted := phase(q.window, q.window/2), 0 // no window turns meanwhile
+	for range 100 {
+		for _, l := range opened {
+			a, err := l.take("client")
+			if err != nil {
+				return verdict{}, err
+			}
+			if a.allowed {
+				admitted++
+			}
+		}
+	}
+	if admitted > 110+t.library.refilled(q, time.Since(begin)) {
+		return broken("%d of 400 requests were admitted at a limit of 100 per 10 s", admitted)
+	}
+	return kept("%d of 400 requests were admitted", admitted)
+}
+
 // expiry: In Redis, 200 clients come once at 10 per second. Every key has an expiry, and after 10 s no key is left. In
 // memory, 20 000 clients come once, and every 12 s another 20 000, while one client sends requests all the time. The
 // fourth crowd leaves the heap at most three times as large as the first. Limiters are configured to forget early,

@@ -26,6 +26,9 @@ type trial struct {
 	// distance is how long the instances' network delays replies of redis-server. Set it before the first instance.
 	distance time.Duration
 	addr     string
+
+	// late is how late the clock of the next instance is.
+	late time.Duration
 }
 
 // redis returns the address of the trial's redis-server.
