@@ -39,10 +39,15 @@ type Check struct {
 	Decision Decision
 }
 
-// Allowed reports whether a call proceeds: whether every Take is allowed.
+// Allowed reports whether a call proceeds: whether every take is allowed. The
+// second take of a pair speaks for both; see [TakeReserved] and [TakeElse].
 func Allowed(checks []Check) bool {
 	for i := range checks {
-		if checks[i].Op == Take && !checks[i].Decision.Allowed {
+		c := &checks[i]
+		if c.Decision.Allowed || !step.Op(c.Op).Decides() {
+			continue
+		}
+		if i+1 == len(checks) || !step.Op(checks[i+1].Op).Depends() {
 			return false
 		}
 	}
@@ -51,7 +56,7 @@ func Allowed(checks []Check) bool {
 
 // An Op is the operation of a Check. A call holds either takes and trials, or
 // settlements (Return, Force, Grant, Reset, Renew), which apply one by one, in
-// order.
+// order. The package documentation has a table of them.
 type Op uint8
 
 const (
@@ -59,12 +64,41 @@ const (
 	// the call. Takes on the same stored key add up.
 	Take = Op(step.Take)
 
-	// Trial is charged if it and every Take allow, and never affects another
+	// TakeReserved is a Take on a limit that tenants share. The Take just before
+	// it in the slice is the tenant's own share. If the share fits, both are
+	// charged, and this take may use up to twice its burst. Otherwise this is an
+	// ordinary Take, and the share is not charged. So when the limit is full,
+	// tenants within their share are admitted; when it is not full, all may use
+	// it. In every interval the limit admits at most twice its burst and rate ×
+	// time, whatever the shares are.
+	//
+	// The limit must be a TokenBucket, a FixedWindow or a calendar's, which pay
+	// off what exceeds the burst at their rate; or [Nobody]. A cost above the
+	// burst never fits.
+	//
+	// The Take before it never denies the call: its Decision says whether its own
+	// cost fits. This Decision speaks for the pair: its RetryAfter ends when the
+	// share and the reserve fit, or when the burst alone does, whichever is first.
+	// Both keys must be used once in the call, and the Fail of this check holds for
+	// both.
+	TakeReserved = Op(step.TakeReserved)
+
+	// TakeElse is a Take that is charged only if the Take just before it in the
+	// slice does not fit, such as credits after the quota of a plan. The pair is
+	// allowed if one of the two fits.
+	//
+	// The Take before it never denies the call. It is charged if it fits, and its
+	// Decision says so. This Decision speaks for the pair: its RetryAfter ends when
+	// either fits, and its other figures are of its own limit. Both keys must be
+	// used once in the call, and the Fail of this check holds for both.
+	TakeElse = Op(step.TakeElse)
+
+	// Trial is charged if it fits and the call proceeds, and never affects another
 	// check. Give it a key of its own.
 	Trial = Op(step.Trial)
 
-	// TrialInstead is a Trial whose condition ignores the Take just before it
-	// in the slice: a candidate for that limit.
+	// TrialInstead is a Trial whose condition ignores the take or the pair just
+	// before it in the slice: a candidate for that limit.
 	TrialInstead = Op(step.TrialInstead)
 
 	// Return gives back units of the take whose receipt its Decision holds,
@@ -101,7 +135,8 @@ const (
 )
 
 var opNames = [...]string{
-	Take: "take", Trial: "trial", TrialInstead: "trial-instead",
+	Take: "take", TakeReserved: "take-reserved", TakeElse: "take-else",
+	Trial: "trial", TrialInstead: "trial-instead",
 	Return: "return", Force: "force", Grant: "grant", Reset: "reset", Renew: "renew",
 }
 

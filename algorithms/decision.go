@@ -37,8 +37,8 @@ func (s Source) String() string {
 // microseconds, after the charge. A Memory and Redis give the same figures. If
 // the call does not proceed, they describe the untouched state.
 type Decision struct {
-	// Allowed is this check's own verdict. Ask [Allowed] whether the call
-	// proceeds.
+	// Allowed is this check's own verdict; of a [TakeReserved] or a [TakeElse],
+	// the verdict of the pair. Ask [Allowed] whether the call proceeds.
 	Allowed bool
 
 	// Source says who decided.

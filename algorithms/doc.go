@@ -31,6 +31,21 @@
 //		// proceed
 //	}
 //
+// The ops of a call of takes:
+//
+//	Op            Charged, if the call proceeds                 Denies the call if
+//	Take          always                                        its cost does not fit
+//	TakeReserved  always; if the Take before it fits, that is   its cost fits neither in the burst nor, if the Take
+//	              charged, too                                  before it fits, in twice the burst
+//	TakeElse      if the Take before it does not fit; that is   neither fits
+//	              charged if it fits
+//	Trial         if its cost fits                              never
+//	TrialInstead  if its cost fits, also if the take or pair    never
+//	              before it has denied the call
+//
+// A TakeReserved shares a limit fairly when it is full: the Take before it is the share of one tenant. A TakeElse puts
+// one quota behind another. Either is one pair with the Take just before it. There are no pairs of pairs.
+//
 // The files example*_test.go have more.
 //
 // # What is promised

@@ -13,8 +13,8 @@ import (
 
 // A Limiter decides. It is safe for concurrent use.
 type Limiter interface {
-	// Allow answers checks in place, at most 1 000. It charges every Take, or
-	// none. It does not touch or keep checks, or the bytes of their strings, after
+	// Allow answers checks in place, at most 1 000. It charges every take that
+	// its [Op] says, or none. It does not touch or keep checks, or the bytes of their strings, after
 	// it returns: clone what you keep. Package ratelimit gives a Limiter of another
 	// module strings of its own.
 	//

@@ -212,7 +212,7 @@ func (p *place) store(home *place, now int64) {
 		}
 		r.put(home.Held.State, full)
 	}
-	if p.Op == step.Take && !p.Answer.Allowed {
+	if p.Op.Takes() && !p.Answer.Allowed {
 		r.deniedAt = now
 	}
 }

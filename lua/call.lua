@@ -16,28 +16,35 @@
 -- is charged. A trial instead of B counts 1 - 1 = 0 denied takes, and is
 -- charged if it fits itself.
 --
+-- A pair is a take (FIRST) and the next one, which depends on it. Only the second
+-- denies the group, and it speaks for both: ELSE is allowed if one of the two fits,
+-- and is charged if the first does not fit. RESERVED may use twice its burst if the
+-- first fits. Their keys are used once in the group.
+--
 -- The loop is not in a function, because making a function costs as much as
 -- deciding a check. Tables begin with four places, because growing costs more.
 
 -- The ops, as the caller numbers them. Settlements follow.
-local TAKE, TRIAL_INSTEAD = 0, 2 -- a trial is 1
-local ELSEWHERE_DENIED = 65535
+local TAKE, RESERVED, ELSE, TRIAL, TRIAL_INSTEAD, FIRST = 0, 1, 2, 3, 4, 11
+local ELSEWHERE_DENIED = 65535 -- no group has so many checks, so fits has nothing there
 
 -- By the place of a check in its group: its op, and its need, with the earlier
--- takes of its key; the take that a trial ignores; the receipt of a take. Then
--- the verdict, the state now, and the answer if it must be packed at once.
+-- takes of its key; the take that a trial ignores, or the first of a pair; the
+-- receipt of a take. Then the verdict, the state now, and the answer if it must be
+-- packed at once.
 local ops, keys, terms = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
-local costs, needs, instead, taken = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, {}, {}
+local costs, needs, before, taken = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, {}, {}
 local fits, n_now, t_now, f_now = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
 local answers = {}
 
 local asked = {} -- by the number of a key: the sum of the group's takes so far
 
--- judge returns whether so many units fit under a limit, and the state now.
-local function judge(k, l, need)
+-- judge returns whether so many units fit under a limit, and the state now. The
+-- burst is the most that may be in use, unless most says otherwise.
+local function judge(k, l, need, most)
   local n, t, f = current(k, l)
   local used = l.step.used
-  return (used and used(n, t, f, l) or n) + need <= l.burst, n, t, f
+  return (used and used(n, t, f, l) or n) + need <= (most or l.burst), n, t, f
 end
 
 local pos, size = 3, #groups
@@ -57,8 +64,8 @@ while pos <= size do
         end
         asked[k] = needs[i]
       end
-    elseif op == TRIAL_INSTEAD then
-      instead[i], pos = unpack('<H', groups, pos)
+    elseif op <= TRIAL_INSTEAD and op ~= TRIAL then
+      before[i], pos = unpack('<H', groups, pos)
     elseif settles then
       take, pos = receipt(op, groups, pos)
     end
@@ -83,11 +90,16 @@ while pos <= size do
     end
   else
     for i = 1, count do -- judge
-      if ops[i] == TAKE then
+      local op = ops[i]
+      if op <= ELSE or op == FIRST then
         local k, l = keys[i], terms[i]
-        local fit, n, t, f = judge(k, l, needs[i])
+        local first = (op == RESERVED or op == ELSE) and (before[i] == 0 or fits[before[i]])
+        local fit, n, t, f = judge(k, l, needs[i], op == RESERVED and first and needs[i] <= l.burst and l.cap)
+        if op == ELSE and first then
+          fit, costs[i] = true, 0 -- the first is charged instead
+        end
         fits[i], n_now[i], t_now[i], f_now[i] = fit, n, t, f
-        if not fit then
+        if not fit and op ~= FIRST then
           denied = denied + 1
         end
         if again then -- a step that writes for itself may forget values that this answer needs
@@ -99,9 +111,9 @@ while pos <= size do
       local op, k, l, units, need = ops[i], keys[i], terms[i], costs[i], needs[i]
       local step, v, others, fit = l.step, stored[k] and 0 or 2, denied, fits[i]
       local n, t, f = n_now[i], t_now[i], f_now[i]
-      if op ~= TAKE then
+      if op > ELSE and op ~= FIRST then
         fit, n, t, f = judge(k, l, units)
-        if op == TRIAL_INSTEAD and (instead[i] == ELSEWHERE_DENIED or (instead[i] > 0 and not fits[instead[i]])) then
+        if op == TRIAL_INSTEAD and (before[i] == ELSEWHERE_DENIED or (before[i] > 0 and not fits[before[i]])) then
           others = others - 1
         end
       elseif again and denied == 0 then
@@ -123,7 +135,7 @@ while pos <= size do
         end
       end
       replied = replied + 1
-      if again and op == TAKE and denied > 0 then
+      if again and denied > 0 and (op <= ELSE or op == FIRST) then
         replies[replied] = answers[i]
       else
         replies[replied] = answer(v, n, t, f, l, KEYS[k], need)

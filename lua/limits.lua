@@ -28,4 +28,5 @@ end
 
 -- The groups, if there are any, and whether they are settlements.
 local groups = ARGV[4]
-local settles = groups and byte(groups, 7) >= 3 -- the first op
+local settles = groups and byte(groups, 7) -- the first op
+settles = settles and settles >= 5 and settles <= 10

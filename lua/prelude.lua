@@ -16,8 +16,9 @@
 --         settlements; missing if there are none. At first the number of keys in
 --         ARGV[2] H. Per group: its checks H, and the takes that were denied
 --         elsewhere H. Per check: op B, key H, limit H, cost I4;
---         for trial-instead, the take to leave out H: its place in the group,
---         0 for one elsewhere that is allowed, 65535 for one that is denied;
+--         for trial-instead, the take to leave out, and for the second take of a
+--         pair, the first H: its place in the group, 0 for one elsewhere that is
+--         allowed, 65535 for one that is denied;
 --         for return and renew, the receipt's t d, n I4, f d;
 --         for steps that tell takes apart, the take's id d, and I4 the number
 --         of its last unit

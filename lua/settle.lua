@@ -8,7 +8,7 @@
 local settle, receipt
 
 if settles then
-  local RETURN, FORCE, GRANT, RESET, RENEW, BACKFILL = 3, 4, 5, 6, 7, 8
+  local RETURN, FORCE, GRANT, RESET, RENEW, BACKFILL = 5, 6, 7, 8, 9, 10
 
   -- settled returns the state after a settlement, given the state now.
   local function settled(op, l, units, taken, key, n, t, f)

@@ -14,6 +14,10 @@ import (
 // limits, and a denied call returns its units.
 func AcrossSlots(t *testing.T, s Subject) {
 	s.run(t, slotRules)
+	for _, tt := range pairCases {
+		const text = "also if their keys lie in several slots, "
+		s.run(t, []rule{{tt.name, text + tt.rule, func(w *world) { w.tryPairs(tt, w.at) }}})
+	}
 	for _, a := range every() {
 		t.Run(a.name(), func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +133,44 @@ var slotRules = []rule{
 				w.remaining(bad[i], want)
 			}
 		}),
+	},
+	{
+		// The slots of a call are decided in the order of their first checks, and the second slot has the first check.
+		"pair-in-opposite-order",
+		"the first of a pair is decided before the second, also if an earlier check has the slot of the second",
+		each(every, func(w *world, l algorithms.Limit) {
+			for _, of := range reserving() {
+				w, of := w.fresh(), of.ten()
+				beside := w.at(1, l, 3)
+				beside.Key += "|beside"
+				w.verdicts(w.allow(append([]algorithms.Check{beside}, otherwise(w.at(0, l, 3), w.at(1, of, 3))...)...), true, true, true)
+				w.remaining(w.at(0, l, 0), 7)
+				w.full(w.at(1, of, 0))
+				w.verdicts(w.allow(append([]algorithms.Check{beside}, otherwise(w.at(0, l, 8), w.at(1, of, 3))...)...), true, false, true)
+				w.remaining(w.at(0, l, 0), 7)
+				w.remaining(w.at(1, of, 0), 7)
+				w.verdicts(w.allow(append([]algorithms.Check{beside}, reserved(w.at(0, l, 1), w.at(1, of, 10))...)...), true, true, true)
+				w.remaining(beside, 1)
+				w.remaining(w.at(0, l, 0), 6)
+				w.remaining(w.at(1, of, 0), 0)
+			}
+		}),
+	},
+	{
+		"pair-wait",
+		"a caller who sleeps exactly RetryAfter of a pair in two slots is admitted at the second try",
+		func(w *world) {
+			r := newSource(w)
+			for range max(5, w.s.traces(w)) {
+				w := w.fresh()
+				share, of := r.anyLimit(), r.limit(pick(r, reserving()...))
+				call := []algorithms.Check{w.at(0, share, 1+r.Int64N(share.Burst())), w.at(1, of, 1+r.Int64N(of.Burst()))}
+				w.one(call[0])
+				w.one(as(algorithms.Force, w.at(1, of, of.Burst()+r.Int64N(of.Burst()))))
+				call[1].Op = pick(r, algorithms.TakeReserved, algorithms.TakeElse)
+				w.honest(call...)
+			}
+		},
 	},
 	{
 		"settlements",

@@ -58,7 +58,21 @@ func (p *planner) call(id int) plannedCall {
 		}
 		call.checks = append(call.checks, c)
 	}
+	if !settles && p.IntN(3) == 0 {
+		call.checks = append(call.checks, p.pair()...)
+	}
 	return call
+}
+
+// pair plans a pair of takes, mostly on keys that other takes do not use.
+func (p *planner) pair() []plannedCheck {
+	first, second := plannedCheck{key: "d"}, plannedCheck{key: pick(p.source, "e", "e", "e", "e", "e", "e", "a")}
+	first.l, second.l = pick(p.source, p.limits...), pick(p.source, p.limits...)
+	first.cost, second.cost = p.cost(first.l), p.cost(second.l)
+	second.op = pick(p.source, algorithms.TakeReserved, algorithms.TakeElse)
+	p.err(&first)
+	p.err(&second)
+	return []plannedCheck{first, second}
 }
 
 // oneLimit returns the limit of an earlier check on the key in the same call, otherwise the check's own.

@@ -117,6 +117,7 @@ func Run(t *testing.T, s Subject) {
 		{"Logs", runLogs},
 		{"Ops", runOps},
 		{"Trials", runTrials},
+		{"Pairs", runPairs},
 		{"Calls", runCalls},
 		{"Honesty", runHonesty},
 		{"Settlements", runSettlements},

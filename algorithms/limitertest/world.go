@@ -257,15 +257,20 @@ func (w *world) verdicts(checks []algorithms.Check, want ...bool) {
 	}
 }
 
-// wait returns the RetryAfter of a call: the longest of its Takes.
+// wait returns the RetryAfter of a call: the longest of its takes. The second take of a pair speaks for both.
 func wait(checks []algorithms.Check) time.Duration {
 	var longest time.Duration
 	for i := range checks {
-		if checks[i].Op == algorithms.Take {
+		if checks[i].Op <= algorithms.TakeElse && (i+1 == len(checks) || !depends(checks[i+1].Op)) {
 			longest = max(longest, checks[i].Decision.RetryAfter)
 		}
 	}
 	return longest
+}
+
+// depends reports whether op is the second take of a pair.
+func depends(op algorithms.Op) bool {
+	return op == algorithms.TakeReserved || op == algorithms.TakeElse
 }
 
 // text shows a call.

@@ -176,8 +176,8 @@ func (s *script) packGroup(g *group) {
 		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
 		s.checks = le.AppendUint32(s.checks, uint32(it.Cost))
 		switch it.Op {
-		case step.TrialInstead:
-			s.checks = le.AppendUint16(s.checks, it.except)
+		case step.TrialInstead, step.TakeReserved, step.TakeElse:
+			s.checks = le.AppendUint16(s.checks, it.before)
 		case step.Return, step.Renew:
 			s.packReceipt(&it.Receipt)
 		}

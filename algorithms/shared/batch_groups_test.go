@@ -96,8 +96,8 @@ func (s *sharedScripts) decide(now int64, calls [][]algorithms.Check) (decided [
 		rc.split()
 		g := &rc.groups[0]
 		for _, it := range g.items {
-			if it.Instead != nil {
-				it.except = rc.except(g, it)
+			if it.Before != nil {
+				it.before = rc.placeBefore(g, it)
 			}
 		}
 		places[g] = i

@@ -35,7 +35,7 @@ type part struct {
 // with cause.
 func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 	for i := range c.items {
-		if it := &c.items[i]; it.Op == step.Take && it.fail == algorithms.FailClosed {
+		if it := &c.items[i]; it.Op.Takes() && it.fail == algorithms.FailClosed {
 			f.stats.refused.Add(1)
 			return refuse(cause)
 		}
@@ -129,7 +129,7 @@ func (f *fallback) localPart(c *call) part {
 	passed := false
 	for i := range c.items {
 		it := &c.items[i]
-		if it.Op == step.Take {
+		if it.Op.Takes() {
 			passed = it.fail == algorithms.FailOpen
 		}
 		// A candidate needs the take that it replaces; without it, it passes.
@@ -172,7 +172,7 @@ func (f *fallback) localCheck(it *item) (check algorithms.Check, reads bool) {
 	}
 	return algorithms.Check{
 		Policy: it.Key.Policy, Key: it.Key.Text, Limit: algorithms.LimitOf(share),
-		Op: algorithms.Op(it.Op), Cost: it.Cost,
+		Op: algorithms.Op(it.Asked()), Cost: it.Cost,
 		Decision: algorithms.Decision{Receipt: algorithms.ReceiptOf(r)},
 	}, reads
 }

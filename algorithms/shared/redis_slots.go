@@ -33,9 +33,9 @@ type redisItem struct {
 	part int   // the group that it is in, noPart if in none
 	now  int64 // µs: the clock of the script that decided it
 
-	// except is, of TrialInstead, the place in its group of the take to leave
-	// out, from 1. It is 0 or deniedElsewhere if that take is not in the group.
-	except uint16
+	// before is the place in its group of step.Item.Before, from 1. It is 0 or
+	// deniedElsewhere if that take is not in the group.
+	before uint16
 }
 
 const (
@@ -85,10 +85,13 @@ func (rc *redisCall) split() {
 }
 
 // partOf returns the place of the group of an item's slot. If there is none, it
-// makes one.
+// makes one. The second take of a pair must not be in a group before the first.
 func (rc *redisCall) partOf(it *item) int {
-	n := len(rc.groups)
-	for part := range n {
+	n, from := len(rc.groups), 0
+	if it.Op.Depends() {
+		from = max(0, rc.items[it.Before.Index].part)
+	}
+	for part := from; part < n; part++ {
 		if rc.groups[part].slot == it.slot {
 			return part
 		}
@@ -135,7 +138,7 @@ func (rc *redisCall) run(ctx context.Context) error {
 	if !rc.items[0].Op.Settles() {
 		denied := rc.deniedBefore(len(rc.groups))
 		rc.giveBack(ctx, func(it *item) bool {
-			if it.Op == step.TrialInstead && !it.Instead.Answer.Allowed {
+			if it.Op == step.TrialInstead && !it.Before.Passes() {
 				return denied > 1
 			}
 			return denied > 0
@@ -160,8 +163,8 @@ func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 		g.denied = rc.deniedBefore(part)
 	}
 	for _, it := range g.items {
-		if it.Op == step.TrialInstead {
-			it.except = rc.except(g, it)
+		if it.Before != nil {
+			it.before = rc.placeBefore(g, it)
 		}
 	}
 	err := g.lane.submit(ctx, g)
@@ -179,13 +182,13 @@ func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 	return err
 }
 
-// except finds the take that a TrialInstead leaves out.
-func (rc *redisCall) except(g *group, it *item) uint16 {
-	take := &rc.items[it.Instead.Index]
+// placeBefore finds the take on which an item depends.
+func (rc *redisCall) placeBefore(g *group, it *item) uint16 {
+	take := &rc.items[it.Before.Index]
 	if place := slices.Index(g.items, take); place >= 0 {
 		return uint16(place + 1)
 	}
-	if take.part < it.part && !take.Answer.Allowed {
+	if rc.decidedIn(take) < it.part && !take.Passes() {
 		return deniedElsewhere
 	}
 	return 0 // allowed, or not yet decided: then run gives back the trial if necessary
@@ -196,11 +199,20 @@ func (rc *redisCall) except(g *group, it *item) uint16 {
 func (rc *redisCall) deniedBefore(part int) (n int) {
 	for i := range rc.items {
 		it := &rc.items[i]
-		if it.Op == step.Take && it.part < part && !it.Answer.Allowed {
+		if it.Op.Decides() && rc.decidedIn(it) < part && !it.Passes() {
 			n++
 		}
 	}
 	return n
+}
+
+// decidedIn returns the group after which it is known whether a take passes. If Nobody stands behind another limit, that
+// is the group of the first take.
+func (rc *redisCall) decidedIn(it *item) int {
+	if it.Op == step.TakeElse {
+		return max(it.part, rc.items[it.Before.Index].part)
+	}
+	return it.part
 }
 
 // giveBack returns the charged items that wrongly selects, the last one first,

@@ -78,6 +78,9 @@ func newCall(checks []algorithms.Check) (*call, error) {
 			it.exact, it.fail = checks[i].Exact, checks[i].Fail
 			err = c.add(it)
 		}
+		if err == nil && it.Op.Depends() { // the second take of a pair speaks for both
+			c.items[i-1].fail = it.fail
+		}
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -128,7 +131,7 @@ func (c *call) free() {
 // proceeds reports whether every take of c is allowed.
 func (c *call) proceeds() bool {
 	for i := range c.items {
-		if it := &c.items[i]; it.Op == step.Take && !it.decision.Allowed {
+		if it := &c.items[i]; it.Op.Decides() && !it.decision.Allowed {
 			return false
 		}
 	}

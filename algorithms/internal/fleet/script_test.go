@@ -112,9 +112,10 @@ func (s *script) groups(text string) {
 			op := step.Op(p.byte())
 			items[i] = s.item(op, p.short(), p.short(), p.long())
 			it := &items[i]
-			if op == step.TrialInstead {
-				p.short() // its place: step.Call finds the take
+			if op == step.TrialInstead || op.Depends() {
+				p.short() // the place of a take: step.Call finds it
 			}
+			it.Op = it.Asked()
 			if r := &it.Receipt; op.Reads() {
 				*r = step.Receipt{Units: it.Cost, T: p.double(), N: p.long(), F: p.double(), Row: it.Limit.Row}
 			}

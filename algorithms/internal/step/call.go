@@ -8,6 +8,17 @@
 // and a trial D. A needs 2 and fits. B needs 2 + 3 = 5 and is denied. C fits. Because of B, no take is charged, and
 // neither is D. All answers show the states before the call; B's RetryAfter is the time until 5 fit, which never
 // happens here.
+//
+// A pair is a take (First) and, just after it, a take that depends on it. The first has its own verdict and never
+// denies the call; the second speaks for both. A TakeElse passes if one of the two fits, and is charged only if the
+// first does not fit. A TakeReserved is charged with the first, if that fits, and may then use the reserve of its
+// limit: one burst more. Otherwise it is an ordinary take, and the first is not charged. Both need keys that no other
+// take of the call has. So each needs its own cost alone, and the verdict of one never changes the need of another.
+//
+// Example: a capacity with a burst of 4, of which 5 units are in use. A tenant asks for 1 unit with the pair of its
+// share and a TakeReserved of the capacity. If the share has a unit, both are charged, because 5 + 1 <= 2·4. Otherwise
+// the call is denied, because 5 + 1 > 4. It fits as soon as the share has a unit, or when two units of the capacity
+// have drained, whichever comes first.
 
 package step
 
@@ -16,6 +27,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 )
 
 // MaxChecks bounds a call, because other calls wait while it is decided.
@@ -27,6 +39,8 @@ var ErrInvalid = errors.New("invalid check")
 var (
 	errMixed = fmt.Errorf("algorithms: %w: takes and settlements in one call", ErrInvalid)
 	errFirst = fmt.Errorf("algorithms: %w: trial-instead without a take before it", ErrInvalid)
+	errPair  = fmt.Errorf("algorithms: %w: take-reserved or take-else without a take just before it", ErrInvalid)
+	errAlone = fmt.Errorf("algorithms: %w: the keys of a pair of takes are used once in a call", ErrInvalid)
 	errTrial = fmt.Errorf("algorithms: %w: a trial needs a key of its own, not a take's", ErrInvalid)
 )
 
@@ -36,6 +50,8 @@ type Op uint8
 // The ops, in the numbers that the script reads.
 const (
 	Take Op = iota
+	TakeReserved
+	TakeElse
 	Trial
 	TrialInstead
 	Return
@@ -46,10 +62,22 @@ const (
 	// Backfill charges as many of the units as fit: units that were admitted
 	// without the store.
 	Backfill
+	// First is a Take that the call has just before a TakeReserved or a
+	// TakeElse.
+	First
 )
 
 // Settles reports whether op belongs in a call of settlements.
-func (op Op) Settles() bool { return op >= Return }
+func (op Op) Settles() bool { return op >= Return && op != First }
+
+// Decides reports whether a denial of op denies the call.
+func (op Op) Decides() bool { return op <= TakeElse }
+
+// Takes reports whether op is a take: it decides, or is the first of a pair.
+func (op Op) Takes() bool { return op.Decides() || op == First }
+
+// Depends reports whether op is the second take of a pair.
+func (op Op) Depends() bool { return op == TakeReserved || op == TakeElse }
 
 // Reads reports whether op reads the receipt of a take.
 func (op Op) Reads() bool { return op == Return || op == Renew }
@@ -65,17 +93,18 @@ type Item struct {
 	Receipt Receipt // read by Return and Renew
 	Dropped bool    // another limiter issued the receipt: nothing happens
 
-	Index   int   // of the item in its call
-	Need    int64 // Cost, plus the costs of earlier takes of the call on the key
-	Home    *Item // the first item of the call with the same key; it holds the state
-	others  bool  // at Home: other items of the call have the key
-	Instead *Item // of TrialInstead: the take to leave out
+	Index  int   // of the item in its call
+	Need   int64 // Cost, plus the costs of earlier takes of the call on the key
+	Home   *Item // the first item of the call with the same key; it holds the state
+	others bool  // at Home: other items of the call have the key
+	Before *Item // of TrialInstead: the take to leave out; of the second of a pair: the first
 
 	Held    Held // of the item at Home
 	Refused bool // the store has no room for the key
 	Answer  Answer
 
-	judged State // brought to now
+	judged State         // brought to now
+	wait   time.Duration // of the first of a pair: its RetryAfter
 }
 
 // Held is the state of a key while a call decides on it.
@@ -97,7 +126,7 @@ var ids = func() *atomic.Int64 {
 // Forget drops the references of an item that is kept for another check. Other
 // fields may be stale then.
 func (it *Item) Forget() {
-	it.Key, it.Home, it.Instead = Key{}, nil, nil
+	it.Key, it.Home, it.Before = Key{}, nil, nil
 	it.Held, it.judged = Held{}, State{}
 }
 
@@ -118,7 +147,7 @@ func CheckSize(checks int) error {
 // Add appends an item, which must stay where it is while the Call is used. It
 // finds the earlier items that matter to this one.
 func (c *Call) Add(it *Item) error {
-	it.Index, it.Home, it.Need, it.Instead, it.others = len(c.Items), it, it.Cost, nil, false
+	it.Index, it.Home, it.Need, it.Before, it.others = len(c.Items), it, it.Cost, nil, false
 	c.Items = append(c.Items, it)
 	if it.Op.Settles() != c.Items[0].Op.Settles() {
 		return errMixed
@@ -126,25 +155,73 @@ func (c *Call) Add(it *Item) error {
 	if it.Op.Settles() {
 		it.Need = 0
 	}
-	for _, other := range c.Items[:len(c.Items)-1] {
-		if it.Op == TrialInstead && other.Op == Take {
-			it.Instead = other
+	if it.Op.Depends() {
+		if err := c.pair(it); err != nil {
+			return err
+		}
+	}
+	for _, other := range c.Items[:it.Index] {
+		if it.Op == TrialInstead && other.Op.Takes() {
+			it.Before = other
 		}
 		if other.Key != it.Key {
 			continue
 		}
 		it.Home, other.Home.others = other.Home, true
 		switch {
-		case (other.Op == Take) != (it.Op == Take) && !it.Op.Settles():
+		case other.Op.Takes() != it.Op.Takes() && !it.Op.Settles():
 			return errTrial
+		case it.Op.Depends() || other.Op.Depends() || other.Op == First:
+			return errAlone
 		case it.Op == Take:
 			it.Need += other.Cost
 		}
 	}
-	if it.Op == TrialInstead && it.Instead == nil {
+	if it.Op == TrialInstead && it.Before == nil {
 		return errFirst
 	}
 	return nil
+}
+
+// pair makes a pair of an item and the take just before it.
+func (c *Call) pair(it *Item) error {
+	row := it.Limit.Row
+	if it.Op == TakeReserved && !row.Reserves && row.step != nil {
+		return fmt.Errorf("algorithms: %w: a %s has no reserve to take from", ErrInvalid, row.Name)
+	}
+	if it.Index == 0 || c.Items[it.Index-1].Op != Take {
+		return errPair
+	}
+	it.Before = c.Items[it.Index-1]
+	if it.Before.Op = First; it.Before.Home.others || it.Before.Home != it.Before {
+		return errAlone
+	}
+	return nil
+}
+
+// Asked returns the op that the caller chose.
+func (it *Item) Asked() Op {
+	if it.Op == First {
+		return Take
+	}
+	return it.Op
+}
+
+// Passes reports whether a take is allowed, once it has its verdict. The second of a pair speaks for both.
+func (it *Item) Passes() bool {
+	return it.Answer.Allowed || it.Op == TakeElse && it.Before.Answer.Allowed
+}
+
+// chosen reports whether a take is to be charged in a call that proceeds.
+func (it *Item) chosen() bool {
+	switch it.Op {
+	case First:
+		return it.Answer.Allowed
+	case TakeElse:
+		return !it.Before.Answer.Allowed
+	default:
+		return it.Op.Takes()
+	}
 }
 
 // Decide decides the call. The Held of every key's first item (Home) holds the key's state. room reports whether the
@@ -160,9 +237,13 @@ func (c *Call) Decide(now int64, room func(*Item) bool) {
 	}
 	denied := c.judge(now)
 	for _, it := range c.Items {
-		if denied == 0 && it.Op == Take && it.charges() && !room(it) {
+		if denied == 0 && it.chosen() && it.charges() && !room(it) {
 			it.Answer.Allowed = false
 			denied++
+			if it.Op == First { // the call is refused, whatever else fits
+				second := c.Items[it.Index+1]
+				second.Refused, second.Answer.Allowed = true, false
+			}
 		}
 	}
 	c.charge(now, denied, room)
@@ -173,10 +254,10 @@ func (c *Call) Decide(now int64, room func(*Item) bool) {
 // responses show the figures of all.
 func (c *Call) judge(now int64) (denied int) {
 	for _, it := range c.Items {
-		if it.Op != Take {
+		if !it.Op.Takes() {
 			continue
 		}
-		if it.look(now); !it.Answer.Allowed {
+		if it.look(now); it.Op.Decides() && !it.Passes() {
 			denied++
 		}
 	}
@@ -187,17 +268,17 @@ func (c *Call) judge(now int64) (denied int) {
 // condition holds and for whose key the store has room.
 func (c *Call) charge(now int64, denied int, room func(*Item) bool) {
 	for _, it := range c.Items {
-		if it.Op == Take && denied == 0 {
+		if denied == 0 && it.chosen() {
 			it.charge(now)
 		}
 	}
 	for _, it := range c.Items {
-		if it.Op == Take {
+		if it.Op.Takes() {
 			continue
 		}
 		it.look(now)
 		others := denied
-		if it.Op == TrialInstead && !it.Instead.Answer.Allowed {
+		if it.Op == TrialInstead && !it.Before.Passes() {
 			others--
 		}
 		if !it.Answer.Allowed || others > 0 {
@@ -227,9 +308,12 @@ func (it *Item) look(now int64) {
 	}
 	it.judged = s
 	it.Answer = l.answer(s, it.Need)
-	it.Answer.Allowed = l.fits(l.Used(s), it.Need)
+	it.Answer.Allowed = l.fits(l.Used(s), it.Need) || it.reserved() && l.fitsReserve(l.Used(s), it.Need)
 	it.Answer.Missing = !held.Exists
 }
+
+// reserved reports whether an item may use the reserve of its limit, once the item before it has its verdict.
+func (it *Item) reserved() bool { return it.Op == TakeReserved && it.Before.Answer.Allowed }
 
 // charge takes the item's cost from its key's state. Another item of the same key may have changed the state since it
 // was judged.

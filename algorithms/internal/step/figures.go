@@ -74,7 +74,34 @@ func (r Receipt) less(units int64) Receipt {
 }
 
 // Figures computes the item's figures at now from its answer.
-func (it *Item) Figures(now int64) Figures { return it.figures(&it.Answer, now) }
+// Of a pair it must come first for the first item.
+func (it *Item) Figures(now int64) Figures {
+	f := it.figures(&it.Answer, now)
+	switch {
+	case it.Op == First:
+		it.wait = f.RetryAfter
+	case it.Op.Depends() && !f.Undecided:
+		f.Allowed = it.Passes()
+		if f.RetryAfter = it.pairWait(f.RetryAfter, now); f.Allowed {
+			f.RetryAfter = 0
+		}
+	}
+	return f
+}
+
+// pairWait returns how long until a denied pair would be admitted, if its second take would be admitted alone after
+// alone. Whatever fits once goes on fitting, so the earlier way to pass is the first instant.
+func (it *Item) pairWait(alone time.Duration, now int64) time.Duration {
+	l, a, wait := &it.Limit, &it.Answer, it.Before.wait
+	switch {
+	case it.Op == TakeElse:
+	case it.Need > l.Most || l.Row.step == nil:
+		wait = forever
+	case !l.fitsReserve(a.N, it.Need):
+		wait = max(wait, Until(l.freeAt(a, min(it.Need, l.Burst+l.reserve())-l.reserve()), now))
+	}
+	return min(alone, wait)
+}
 
 func (it *Item) figures(a *Answer, now int64) Figures {
 	l, settles := &it.Limit, it.Op.Settles()

@@ -152,6 +152,14 @@ func (l *Limit) fits(used, need int64) bool {
 	return used+need <= l.Burst || (used == 0 && need <= l.Most)
 }
 
+// fitsReserve reports whether a need that does not exceed the burst fits beside the used units if the reserve counts.
+func (l *Limit) fitsReserve(used, need int64) bool {
+	return need <= l.Most && used+need <= l.Burst+l.reserve()
+}
+
+// reserve is how many units more than the burst a TakeReserved may use.
+func (l *Limit) reserve() int64 { return min(l.Burst, l.Cap-l.Burst) }
+
 // At brings a stored state to now.
 func (l *Limit) At(s State, now int64) State {
 	s, _ = l.Row.step.at(s, now, l)

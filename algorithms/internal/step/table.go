@@ -26,6 +26,7 @@ type Row struct {
 	ChargedLater bool // units may be charged a moment after they were admitted
 	Remembered   bool // a denial holds until its RetryAfter, unless a settlement comes
 	Owed         bool // units admitted without the store count there afterwards
+	Reserves     bool // debt is paid off at the limit's rate, so takes may use a reserve
 	TakesApart   bool // its receipts find their own units again, by an id
 
 	// Weight is the cost of a check to the store. The unit is a take that is
@@ -59,7 +60,7 @@ var (
 
 	TokenBucket = row(Row{
 		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
-		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
+		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Reserves: true, Weight: countedWeight,
 	})
 	LeakyBucket = row(Row{
 		Name: "leaky-bucket", Tag: "lb", step: leakyBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
@@ -75,11 +76,11 @@ var (
 	})
 	FixedWindow = row(Row{
 		Name: "fixed-window", Tag: "fw", step: fixedWindow{}, Refill: AtTurns, MaxRequests: MaxRequests,
-		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
+		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Reserves: true, Weight: countedWeight,
 	})
 	CalendarWindow = row(Row{
 		Name: "calendar-window", Tag: "cw", step: calendarWindow{}, Refill: AtTurns, Calendar: true, MaxRequests: MaxRequests,
-		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
+		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Reserves: true, Weight: countedWeight,
 	})
 	Concurrent = row(Row{
 		Name: "concurrent", Tag: "co", step: concurrent{}, Refill: OnReturn, MaxRequests: maxLogRequests,
