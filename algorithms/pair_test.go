@@ -110,3 +110,31 @@ func TestSharesBesideAHog(t *testing.T) {
 		}
 	}
 }
+
+// If a full Memory has no room for the plan, the call is denied for a second: it must not be charged to the credits.
+func TestPairWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for _, op := range []algorithms.Op{algorithms.TakeElse, algorithms.TakeReserved} {
+		limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 1, Now: newClock().now})
+		limit := algorithms.TokenBucket(5, time.Hour)
+		for _, cost := range []int64{1, 5} { // a key that was denied is not evicted
+			if _, err := algorithms.AllowN(context.Background(), limiter, "other", limit, cost); err != nil {
+				t.Fatal(err)
+			}
+		}
+		checks := []algorithms.Check{
+			{Policy: "plan", Key: "new", Limit: limit, Cost: 1},
+			{Policy: "default", Key: "other", Limit: limit, Cost: 1, Op: op},
+		}
+		if err := limiter.Allow(context.Background(), checks); err != nil {
+			t.Fatal(err)
+		}
+		d := checks[1].Decision
+		if algorithms.Allowed(checks) || d.RetryAfter != time.Second || d.Source != algorithms.Undecided || d.Receipt.Units() > 0 {
+			t.Errorf("%v: got %+v, want it refused for a second", op, d)
+		}
+		if d, err := algorithms.AllowN(context.Background(), limiter, "other", limit, 0); err != nil || d.Remaining != 4 {
+			t.Errorf("%v: got %+v, %v, want nothing charged", op, d, err)
+		}
+	}
+}

@@ -45,6 +45,14 @@ var crowdRules = []struct {
 		"opposite", "calls that ask for two keys in opposite order never block each other, and charge both or none",
 		(*crowd).opposite,
 	},
+	{
+		"otherwise", "many callers of one quota behind another get exactly both, and nothing is charged to both",
+		func(c *crowd, l algorithms.Limit) { c.otherwise(l, c.cell) },
+	},
+	{
+		"reserved", "many callers within their shares get exactly twice the burst, and their shares are charged for what they got",
+		func(c *crowd, l algorithms.Limit) { c.reserved(l, c.cell) },
+	},
 	{"returns", "takes and returns of many callers leave exactly the units that were not returned", (*crowd).returns},
 }
 
@@ -168,5 +176,52 @@ func (c *crowd) returns(l algorithms.Limit) {
 	}
 	if got < want || got > want+more {
 		c.errorf("%v: got %d units in use, want the %d that were kept, and at most %d more", l, got, want, more)
+	}
+}
+
+// otherwise has all callers take from one key, and otherwise from another.
+func (c *crowd) otherwise(l algorithms.Limit, place func(int, algorithms.Limit, int64) algorithms.Check) {
+	var charged [2]atomic.Int64
+	c.each(12, func(ask func(...algorithms.Check) []algorithms.Check, _, _ int) {
+		call := ask(otherwise(place(0, l, 1), place(1, l, 1))...)
+		units := [2]int64{call[0].Decision.Receipt.Units(), call[1].Decision.Receipt.Units()}
+		charged[0].Add(units[0])
+		charged[1].Add(units[1])
+		if sum := units[0] + units[1]; (sum == 1) != algorithms.Allowed(call) {
+			c.errorf("%s: got %d units charged and allowed %t", text(call), sum, algorithms.Allowed(call))
+		}
+	})
+	for i := range charged {
+		if got := charged[i].Load(); got != l.Requests() {
+			c.errorf("%v: got %d units of key %d charged, want all %d", l, got, i, l.Requests())
+		}
+		c.remaining(place(i, l, 0), 0)
+	}
+}
+
+// reserved has four tenants, whose shares are as large as the limit, take all of it and its reserve.
+func (c *crowd) reserved(l algorithms.Limit, place func(int, algorithms.Limit, int64) algorithms.Check) {
+	const burst, tenants = 200, 4
+	of := algorithms.TokenBucket(burst, 365*24*time.Hour)
+	var admitted, within [tenants]atomic.Int64
+	c.each(12, func(ask func(...algorithms.Check) []algorithms.Check, g, _ int) {
+		tenant := g % tenants
+		call := ask(reserved(place(tenant, l, 1), place(tenants, of, 1))...)
+		if algorithms.Allowed(call) {
+			admitted[tenant].Add(1)
+			within[tenant].Add(call[0].Decision.Receipt.Units())
+		}
+	})
+	var all int64
+	for tenant := range tenants {
+		all += admitted[tenant].Load()
+		used, want := l.Requests()-c.peek(place(tenant, l, 0)).Remaining, within[tenant].Load()
+		// Returns of the calls that were denied may stay charged.
+		if used < want || used > want && algorithmOf(l).kept == nil {
+			c.errorf("%v: got %d units of tenant %d's share charged, want the %d that were admitted within it", l, used, tenant, want)
+		}
+	}
+	if all != 2*burst {
+		c.errorf("%v: got %d units admitted, want %d", of, all, 2*burst)
 	}
 }

@@ -22,7 +22,12 @@ func AcrossSlots(t *testing.T, s Subject) {
 		t.Run(a.name(), func(t *testing.T) {
 			t.Parallel()
 			const rule = "callers of slots in opposite order never exceed the limits, and never block each other"
-			s.crowd(t, rule).slots(a.of(300, 365*24*time.Hour))
+			l := a.of(300, 365*24*time.Hour)
+			s.crowd(t, rule).slots(l)
+			c := s.crowd(t, "pairs in several slots admit exactly what their limits say")
+			c.otherwise(l, c.at)
+			c = s.crowd(t, "shares in other slots than the limit are charged for what was admitted within them")
+			c.reserved(l, c.at)
 		})
 	}
 }

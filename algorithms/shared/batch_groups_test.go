@@ -65,6 +65,14 @@ func randomChecks(r *rand.Rand) []algorithms.Check {
 		}
 	}
 	checks[0].Cost = 1
+	if r.IntN(3) == 0 {
+		pair := []algorithms.Check{
+			{Policy: "pairs", Key: "0", Limit: limits[r.IntN(len(limits))], Cost: r.Int64N(4)},
+			{Policy: "pairs", Key: fmt.Sprint(1 + r.IntN(2)), Limit: limits[r.IntN(2)], Cost: r.Int64N(4)},
+		}
+		pair[1].Op = []algorithms.Op{algorithms.TakeReserved, algorithms.TakeElse}[r.IntN(2)]
+		checks = append(pair, checks...)
+	}
 	return checks
 }
 
