@@ -7,18 +7,7 @@
 // Example: a burst of 4, unused. A call has the takes A (key k, cost 2), B (key k, cost 3) and C (another key, cost 1),
 // and a trial D. A needs 2 and fits. B needs 2 + 3 = 5 and is denied. C fits. Because of B, no take is charged, and
 // neither is D. All answers show the states before the call; B's RetryAfter is the time until 5 fit, which never
-// happens here.
-//
-// A pair is a take (First) and, just after it, a take that depends on it. The first has its own verdict and never
-// denies the call; the second speaks for both. A TakeElse passes if one of the two fits, and is charged only if the
-// first does not fit. A TakeReserved is charged with the first, if that fits, and may then use the reserve of its
-// limit: one burst more. Otherwise it is an ordinary take, and the first is not charged. Both need keys that no other
-// take of the call has. So each needs its own cost alone, and the verdict of one never changes the need of another.
-//
-// Example: a capacity with a burst of 4, of which 5 units are in use. A tenant asks for 1 unit with the pair of its
-// share and a TakeReserved of the capacity. If the share has a unit, both are charged, because 5 + 1 <= 2·4. Otherwise
-// the call is denied, because 5 + 1 > 4. It fits as soon as the share has a unit, or when two units of the capacity
-// have drained, whichever comes first.
+// happens here. pair.go has the takes that depend on another.
 
 package step
 
@@ -39,8 +28,6 @@ var ErrInvalid = errors.New("invalid check")
 var (
 	errMixed = fmt.Errorf("algorithms: %w: takes and settlements in one call", ErrInvalid)
 	errFirst = fmt.Errorf("algorithms: %w: trial-instead without a take before it", ErrInvalid)
-	errPair  = fmt.Errorf("algorithms: %w: take-reserved or take-else without a take just before it", ErrInvalid)
-	errAlone = fmt.Errorf("algorithms: %w: the keys of a pair of takes are used once in a call", ErrInvalid)
 	errTrial = fmt.Errorf("algorithms: %w: a trial needs a key of its own, not a take's", ErrInvalid)
 )
 
@@ -183,47 +170,6 @@ func (c *Call) Add(it *Item) error {
 	return nil
 }
 
-// pair makes a pair of an item and the take just before it.
-func (c *Call) pair(it *Item) error {
-	row := it.Limit.Row
-	if it.Op == TakeReserved && !row.Reserves && row.step != nil {
-		return fmt.Errorf("algorithms: %w: a %s has no reserve to take from", ErrInvalid, row.Name)
-	}
-	if it.Index == 0 || c.Items[it.Index-1].Op != Take {
-		return errPair
-	}
-	it.Before = c.Items[it.Index-1]
-	if it.Before.Op = First; it.Before.Home.others || it.Before.Home != it.Before {
-		return errAlone
-	}
-	return nil
-}
-
-// Asked returns the op that the caller chose.
-func (it *Item) Asked() Op {
-	if it.Op == First {
-		return Take
-	}
-	return it.Op
-}
-
-// Passes reports whether a take is allowed, once it has its verdict. The second of a pair speaks for both.
-func (it *Item) Passes() bool {
-	return it.Answer.Allowed || it.Op == TakeElse && it.Before.Answer.Allowed
-}
-
-// chosen reports whether a take is to be charged in a call that proceeds.
-func (it *Item) chosen() bool {
-	switch it.Op {
-	case First:
-		return it.Answer.Allowed
-	case TakeElse:
-		return !it.Before.Answer.Allowed
-	default:
-		return it.Op.Takes()
-	}
-}
-
 // Decide decides the call. The Held of every key's first item (Home) holds the key's state. room reports whether the
 // store can hold a new key that an item charges; it marks the item as Refused otherwise.
 func (c *Call) Decide(now int64, room func(*Item) bool) {
@@ -311,9 +257,6 @@ func (it *Item) look(now int64) {
 	it.Answer.Allowed = l.fits(l.Used(s), it.Need) || it.reserved() && l.fitsReserve(l.Used(s), it.Need)
 	it.Answer.Missing = !held.Exists
 }
-
-// reserved reports whether an item may use the reserve of its limit, once the item before it has its verdict.
-func (it *Item) reserved() bool { return it.Op == TakeReserved && it.Before.Answer.Allowed }
 
 // charge takes the item's cost from its key's state. Another item of the same key may have changed the state since it
 // was judged.

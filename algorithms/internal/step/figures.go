@@ -89,20 +89,6 @@ func (it *Item) Figures(now int64) Figures {
 	return f
 }
 
-// pairWait returns how long until a denied pair would be admitted, if its second take would be admitted alone after
-// alone. Whatever fits once goes on fitting, so the earlier way to pass is the first instant.
-func (it *Item) pairWait(alone time.Duration, now int64) time.Duration {
-	l, a, wait := &it.Limit, &it.Answer, it.Before.wait
-	switch {
-	case it.Op == TakeElse:
-	case it.Need > l.Most || l.Row.step == nil:
-		wait = forever
-	case !l.fitsReserve(a.N, it.Need):
-		wait = max(wait, Until(l.freeAt(a, min(it.Need, l.Burst+l.reserve())-l.reserve()), now))
-	}
-	return min(alone, wait)
-}
-
 func (it *Item) figures(a *Answer, now int64) Figures {
 	l, settles := &it.Limit, it.Op.Settles()
 	switch {

@@ -6,6 +6,7 @@
 //	step.go    State, Limit, and the interface of an algorithm
 //	table.go   the algorithms, one row each
 //	call.go    several checks at once, all or nothing; settle.go settlements
+//	pair.go    a take that depends on the take before it
 //	lone.go    a take that is alone in its call
 //	figures.go the figures of a decision, computed from a store's answer
 //	share.go   the part of a limit that one instance admits alone
