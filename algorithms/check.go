@@ -70,7 +70,8 @@ const (
 	// ordinary Take, and the share is not charged. So when the limit is full,
 	// tenants within their share are admitted; when it is not full, all may use
 	// it. In every interval the limit admits at most twice its burst and rate ×
-	// time, whatever the shares are.
+	// time, whatever the shares are. If the rates and bursts of all shares add up
+	// to no more than the limit's, a request within its share is never denied.
 	//
 	// The limit must be a TokenBucket, a FixedWindow or a calendar's, which pay
 	// off what exceeds the burst at their rate; or [Nobody]. A cost above the

@@ -40,7 +40,7 @@
 //	B + R·U/W + N    locally, if some instance was without Redis for a time U,
 //
 // in a time T, of a limit of R per W with burst B, and the charges within the replication lag of each failover. A fixed
-// window admits R per window of the clock. OUTAGES.md has the bound of each failure.
+// window admits R per window of the clock, and a limit with [algorithms.TakeReserved] 2·B in the place of B. OUTAGES.md has the bound of each failure.
 //
 // # Remembered denials
 //

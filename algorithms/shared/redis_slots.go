@@ -11,6 +11,9 @@
 // charges usr=42, and the second denies const=all. Then a Return gives the unit
 // of usr=42 back.
 //
+// Of a pair of takes in two slots, the first take's slot comes first, and the second slot receives its verdict. If the
+// second take denies the call, the first is given back like any other.
+//
 // After its caller has given up, a call may still be on its way: see
 // shared_pending.go.
 
