@@ -69,9 +69,14 @@ const (
 	// charged, and this take may use up to twice its burst. Otherwise this is an
 	// ordinary Take, and the share is not charged. So when the limit is full,
 	// tenants within their share are admitted; when it is not full, all may use
-	// it. In every interval the limit admits at most twice its burst and rate ×
-	// time, whatever the shares are. If the rates and bursts of all shares add up
-	// to no more than the limit's, a request within its share is never denied.
+	// it.
+	//
+	// Whatever the shares are, a TokenBucket admits in every interval at most
+	// twice its burst and rate × time. A window admits at most twice its requests,
+	// and its requests again after each turn. If the shares have the algorithm and
+	// the window of the limit, and their requests and bursts add up to no more
+	// than the limit's, a request that costs both the same is never denied within
+	// its share.
 	//
 	// The limit must be a TokenBucket, a FixedWindow or a calendar's, which pay
 	// off what exceeds the burst at their rate; or [Nobody]. A cost above the

@@ -53,8 +53,8 @@
 //	A limit stays the same      in every interval at most what its algorithm's documentation says is admitted, and
 //	                            a request that fits is admitted
 //	Several limits in one call  all are charged, or none
-//	A TakeReserved              in every interval at most twice the burst and rate × time is admitted. If all shares
-//	                            together are at most the limit, a request within its share is admitted
+//	A TakeReserved              a token bucket admits in every interval at most twice its burst and rate × time. If
+//	                            all shares together are at most the limit, a request within its share is admitted
 //	RetryAfter                  one microsecond before it the same request is denied; at it the request is admitted if
 //	                            no other client spends
 //	A Return                    a token bucket: in every interval, final costs are at most burst + rate × time + the

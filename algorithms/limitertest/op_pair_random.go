@@ -18,8 +18,8 @@ func (s Subject) runRandomPairs(t *testing.T) {
 		{"otherwise", "a TakeElse decides and charges as two calls, the second one only if the first is denied", (*world).tryOtherwise},
 		{"reserved", "a TakeReserved decides and charges as a call of two takes with twice the burst, or else as a take alone", (*world).tryReserved},
 		{"honest", "a pair is denied one µs before the RetryAfter of its second take, and allowed at it", (*world).honestPair},
-		{"shared", "a limit that tenants share admits at most twice its burst and rate × time in every interval, and every " +
-			"request within a share, if the shares add up to no more than the limit", (*world).tryShared},
+		{"shared", "a limit that tenants share admits at most twice its burst, and what comes back, in every interval, and " +
+			"every request within a share, if the shares add up to no more than the limit", (*world).tryShared},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -131,14 +131,19 @@ func (w *world) honestPair(r source) {
 	w.honest(call...)
 }
 
-// tryShared has tenants, and a hog above its share, use one token bucket.
+// tryShared has tenants, and a hog above its share, use one token bucket or one fixed window.
 func (w *world) tryShared(r source) {
 	w.Helper()
-	tenants := 1 + r.Int64N(5)
-	shareBurst := 1 + r.Int64N(4)
-	rate := 1 + r.Int64N(50)
+	tenants, rate, shareBurst := 1+r.Int64N(5), 1+r.Int64N(50), 1+r.Int64N(4)
 	of := algorithms.TokenBucket(rate*tenants, time.Second).WithBurst(shareBurst*tenants + r.Int64N(3))
 	share := algorithms.TokenBucket(rate, time.Second).WithBurst(shareBurst)
+	perSecond := rate * tenants
+	more := func(from, to int64) int64 { return ((to-from)*perSecond + second - 1) / second }
+	if r.IntN(2) == 0 {
+		share, of = algorithms.FixedWindow(shareBurst, 100*time.Millisecond), algorithms.FixedWindow(shareBurst*tenants, 100*time.Millisecond)
+		perSecond = 10 * shareBurst * tenants
+		more = func(from, to int64) int64 { return (to/(second/10) - from/(second/10)) * of.Requests() }
+	}
 	type admission struct{ at, units int64 }
 	var admitted []admission
 	for range 60 {
@@ -154,15 +159,14 @@ func (w *world) tryShared(r source) {
 		if algorithms.Allowed(call) {
 			admitted = append(admitted, admission{w.clock.instant(), cost})
 		}
-		w.sleep(time.Duration(r.Int64N(1+second/(rate*tenants))) * µs)
+		w.sleep(time.Duration(r.Int64N(1+second/perSecond)) * µs)
 	}
 	for i := range admitted {
 		var units int64
 		for _, a := range admitted[i:] {
 			units += a.units
-			elapsed := a.at - admitted[i].at
-			if most := 2*of.Burst() + (elapsed*rate*tenants+second-1)/second; units > most {
-				w.errorf("%v: got %d units in %d µs, want at most %d", of, units, elapsed, most)
+			if most := 2*of.Burst() + more(admitted[i].at, a.at); units > most {
+				w.errorf("%v: got %d units in %d µs, want at most %d", of, units, a.at-admitted[i].at, most)
 			}
 		}
 	}
