@@ -138,3 +138,25 @@ func TestPairWithoutRoom(t *testing.T) {
 		}
 	}
 }
+
+// A full Memory does not evict the share of a tenant that is over it: the tenant would begin with a whole share.
+func TestSharesThatDenyAreNotEvicted(t *testing.T) {
+	t.Parallel()
+	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 2, Now: newClock().now})
+	share, capacity := algorithms.TokenBucket(1, time.Minute), algorithms.TokenBucket(100, time.Hour).WithBurst(1_000)
+	for range 2 {
+		checks := []algorithms.Check{
+			{Policy: "default", Key: "share", Limit: share, Cost: 1},
+			{Policy: "default", Key: "capacity", Limit: capacity, Cost: 50, Op: algorithms.TakeReserved},
+		}
+		if err := limiter.Allow(context.Background(), checks); err != nil || !algorithms.Allowed(checks) {
+			t.Fatal(checks, err)
+		}
+	}
+	if d, err := algorithms.Allow(context.Background(), limiter, "new", share); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	if d, err := algorithms.AllowN(context.Background(), limiter, "share", share, 0); err != nil || d.Remaining != 0 {
+		t.Errorf("got %+v, %v, want the share still used up", d, err)
+	}
+}
