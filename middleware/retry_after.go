@@ -27,9 +27,10 @@ func (q *request) spread() {
 		case p.Banned:
 			p.wait = max(p.wait, own.RetryAfter)
 		default:
-			p.wait = q.m.comeback.Wait(&comeback.Denial{
+			p.wait = q.m.comeback.Wait(q.http.Context(), &comeback.Denial{
 				Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Shared: a.policy.shared, Hidden: a.policy.Hidden,
 				Limit: a.limit, Cost: a.cost, Wait: own.RetryAfter,
+				Reset: own.ResetAfter, Fleet: own.Source == algorithms.Shared,
 			})
 		}
 	}

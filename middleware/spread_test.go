@@ -282,6 +282,15 @@ func (i instances) Stats() algorithms.Stats {
 	return s
 }
 
+// Allow decides as Redis would.
+func (i instances) Allow(ctx context.Context, checks []algorithms.Check) error {
+	err := i.Memory.Allow(ctx, checks)
+	for j := range checks {
+		checks[j].Decision.Source = algorithms.Shared
+	}
+	return err
+}
+
 // TestSlotsOfConcurrentDenials: clients that are denied at the same time get different slots.
 func TestSlotsOfConcurrentDenials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

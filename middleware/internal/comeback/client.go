@@ -21,15 +21,16 @@
 // If even the first place after the honest instant is later than maxLater, the limit is too slow for a line: no request
 // could be served at the end of one, and all denials hear the honest wait.
 //
-// With N instances, a further denial moves the line by N cost/rate, and draws one of these N places. The first denial on each
-// instance is honest: an instance cannot know that another one has met a second worker. So returns of different instances
-// meet more often, and more of them are denied again.
+// Units of a sliding window may come back sooner, as a burst if they were taken as one. So there no denial returns later than
+// the full limit.
+//
+// Where several instances share the limiter, it keeps the line (fleet.go). An instance uses its own line only for what
+// the limiter cannot tell, for example while Redis is away.
 
 package comeback
 
 import (
 	"maps"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -75,13 +76,9 @@ func (c *clients) next(p *place) int64 {
 
 // further returns the instant of a further denial, and the line with it.
 func (l line) further(p *place) (instant int64, moved line) {
-	nth := int64(1)
-	if p.instances > 1 {
-		nth += rand.Int64N(p.instances)
-	}
-	least, most := line{at: p.honest, requests: l.requests}, line{at: p.honest + maxLater.Microseconds(), requests: l.requests}
-	mine := l.plus(p.limit, p.cost*nth).between(least, most)
-	return mine.ceil(), l.plus(p.limit, p.cost*p.instances).between(least, most)
+	least, most := line{at: p.honest, requests: l.requests}, line{at: p.honest + p.later, requests: l.requests}
+	moved = l.plus(p.limit, p.cost).between(least, most)
+	return moved.ceil(), moved
 }
 
 // between returns l, or the bound that it exceeds.

@@ -13,12 +13,12 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// perSecond is a limit that has a unit in each second.
-var perSecond = algorithms.TokenBucket(60, time.Minute)
+// aSecond is a limit that has a unit in each second.
+var aSecond = algorithms.TokenBucket(60, time.Minute)
 
 // at returns a denial of a client at now, with an honest wait in µs.
 func at(now, wait int64) *place {
-	return &place{line: 7, now: now, honest: now + wait, cost: 1, limit: perSecond, instances: 1}
+	return &place{line: 7, now: now, honest: now + wait, cost: 1, limit: aSecond, instances: 1, later: maxLater.Microseconds()}
 }
 
 // TestLinesFollowTheFormula: instants are the formula's to the µs.
@@ -154,29 +154,6 @@ func TestLinesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLinesOfInstances: N instances together give N places in the time of N units, from the place after the line on.
-func TestLinesOfInstances(t *testing.T) {
-	t.Parallel()
-	const n, unit = 4, int64(1_000_000)
-	for range 100 {
-		c, end := new(clients), unit
-		for nth := range 20 {
-			p := at(0, unit)
-			p.instances = n
-			got := c.next(p)
-			switch {
-			case nth == 0 && got != unit:
-				t.Fatalf("got %d, want the honest %d", got, unit)
-			case nth == 0:
-				continue
-			case got > unit+maxLater.Microseconds(), got <= end && end < unit+maxLater.Microseconds(), got > end+n*unit:
-				t.Fatalf("denial %d: got %d after a line until %d, want one of the next %d places", nth, got, end, n)
-			}
-			end = min(end+n*unit, unit+maxLater.Microseconds())
-		}
-	}
-}
-
 // TestExtremeLines: no limit that is valid overflows.
 func TestExtremeLines(t *testing.T) {
 	t.Parallel()
@@ -212,9 +189,9 @@ func TestChangedLimitKeepsTheClientsLine(t *testing.T) {
 
 func BenchmarkClient(b *testing.B) {
 	table := New(algorithms.NewMemory(nil))
-	d := Denial{Policy: "per-client", Key: "ip=192.0.2.1", Client: "ip=192.0.2.1", Limit: perSecond, Cost: 1, Wait: time.Second}
+	d := Denial{Policy: "per-client", Key: "ip=192.0.2.1", Client: "ip=192.0.2.1", Limit: aSecond, Cost: 1, Wait: time.Second}
 	b.ReportAllocs()
 	for b.Loop() {
-		table.Wait(&d)
+		table.Wait(b.Context(), &d)
 	}
 }

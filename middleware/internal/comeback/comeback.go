@@ -19,11 +19,13 @@
 // cost window/requests is seldom a whole number of µs. So a line holds an instant and a rest, at + rest/requests µs with
 // 0 <= rest < requests, and never drifts. The answer is rounded up.
 //
-// Instances do not know each other's lines. Each of N instances meets a share of the denials, and may use 1/N of the
-// rate for them. So a denial moves the line by N places, and is given one of these.
+// Instances that share a limiter keep the line of a client there (fleet.go). They do not know each other's lines of slots.
+// Each of N instances meets a share of the denials, and may use 1/N of the rate for them. So a denial moves the line by N
+// places, and is given one of these.
 package comeback
 
 import (
+	"context"
 	"hash/maphash"
 	"math/bits"
 	"time"
@@ -42,6 +44,8 @@ type Denial struct {
 	Limit       algorithms.Limit
 	Cost        int64
 	Wait        time.Duration // the honest wait
+	Reset       time.Duration // until the full limit is back
+	Fleet       bool          // the instances decide together
 }
 
 // A Table holds the lines of limits. It is safe for concurrent use.
@@ -57,7 +61,7 @@ type Table struct {
 func New(limiter algorithms.Limiter) *Table { return &Table{limiter: limiter, made: time.Now()} }
 
 // Wait returns how long the client of a denial waits, from now on. It is at least the honest wait.
-func (t *Table) Wait(d *Denial) time.Duration {
+func (t *Table) Wait(ctx context.Context, d *Denial) time.Duration {
 	algorithm := d.Limit.Algorithm()
 	switch {
 	case d.Wait == algorithms.Never, algorithm.Concurrent(): // of a Concurrent limit, the rate is unknown
@@ -71,10 +75,24 @@ func (t *Table) Wait(d *Denial) time.Duration {
 	p := place{now: now, honest: now + d.Wait.Microseconds(), cost: max(d.Cost, 1), limit: d.Limit, instances: t.instances.of(t.limiter, now)}
 	p.line = bits.RotateLeft64(maphash.String(seed, d.Policy), 1) ^ maphash.String(seed, d.Key)
 	if !d.Shared {
-		return time.Duration(t.clients.next(&p)-now) * time.Microsecond
+		return time.Duration(t.worker(ctx, d, &p)) * time.Microsecond
 	}
 	if slot, ok := t.slots.next(&p, d); ok {
 		return time.Duration(slot-now) * time.Microsecond
 	}
 	return d.jittered(time.Now())
+}
+
+// worker returns the wait of a client in µs, whose workers share its limit.
+func (t *Table) worker(ctx context.Context, d *Denial, p *place) int64 {
+	p.later = maxLater.Microseconds()
+	if !p.limit.Algorithm().Continuous() { // the units of a burst come back as a burst: nobody waits for longer than that
+		p.later = min(p.later, max(d.Reset-d.Wait, 0).Microseconds())
+	}
+	if d.Fleet && p.instances > 1 {
+		if wait, ok := t.fleet(ctx, d, p); ok {
+			return wait
+		}
+	}
+	return t.clients.next(p) - p.now
 }

@@ -14,6 +14,7 @@ type place struct {
 	cost        int64  // at least 1
 	limit       algorithms.Limit
 	instances   int64 // that share the limit
+	later       int64 // of a client: at most this much later than honest
 }
 
 // A line ends at + rest/requests µs.
