@@ -27,6 +27,8 @@ type account struct {
 	sticky    bool // a worker's requests reach one instance
 	steady    bool // a client has filled the limit, one request per second
 	hidden    bool // all denials hear the true wait
+	name      string
+	limiters  []algorithms.Limiter // of the instances; nil: they share a Memory
 }
 
 // A harvest sums up what the workers saw.
@@ -41,14 +43,17 @@ func (h *harvest) perSuccess() float64 { return float64(h.sent) / float64(h.serv
 
 // work lets the workers send all their calls. It must run in a bubble of synctest.
 func (a account) work(t *testing.T, seed uint64) (h harvest) {
-	limiter := instances{newMemory(t), max(a.instances, 1)}
+	limiters := a.limiters
+	if limiters == nil {
+		limiters = slices.Repeat([]algorithms.Limiter{instances{newMemory(t), max(a.instances, 1)}}, max(a.instances, 1))
+	}
 	var servers []http.Handler
-	for range limiter.n {
-		servers = append(servers, newMiddleware(t, limiter, nil, ratelimit.Policy{Name: "account", Key: planKey, Limit: a.limit, Hidden: a.hidden}).Handler(ok))
+	for _, l := range limiters {
+		servers = append(servers, newMiddleware(t, l, nil, ratelimit.Policy{Name: "account", Key: planKey, Limit: a.limit, Hidden: a.hidden}).Handler(ok))
 	}
 	for range 60 {
 		if a.steady {
-			record(servers[0], onPlan(from(nth(0)), "acme"))
+			record(servers[0], onPlan(from(nth(0)), "acme"+a.name))
 			time.Sleep(time.Second)
 		}
 	}
@@ -63,9 +68,9 @@ func (a account) work(t *testing.T, seed uint64) (h harvest) {
 				time.Sleep(time.Duration(20+random.IntN(180)) * time.Millisecond)
 				server := i
 				if !a.sticky {
-					server = random.IntN(limiter.n)
+					server = random.IntN(len(servers))
 				}
-				w := record(servers[server%limiter.n], onPlan(from(nth(i)), "acme"))
+				w := record(servers[server%len(servers)], onPlan(from(nth(i)), "acme"+a.name))
 				mu.Lock()
 				h.sent++
 				tries++

@@ -209,9 +209,12 @@ type outside struct {
 }
 
 // newOutside starts a Redis and a limiter that end with the test. Each call must reach Redis. Call it outside of the bubble.
-func newOutside(t *testing.T) *outside {
+func newOutside(t *testing.T) *outside { return outsideOf(t, redistest.Start(t).Client()) }
+
+// outsideOf does the same with a client of a Redis.
+func outsideOf(t *testing.T, client shared.Client) *outside {
 	o := &outside{clock: newHandClock(noon), calls: make(chan []algorithms.Check), answers: make(chan error)}
-	l := newShared(t, redistest.Start(t).Client(), shared.Options{Now: o.clock.now})
+	l := newShared(t, client, shared.Options{Now: o.clock.now})
 	t.Cleanup(func() { close(o.calls) })
 	go func() {
 		for checks := range o.calls {
