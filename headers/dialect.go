@@ -26,6 +26,11 @@ const (
 	// X-RateLimit-Reset, as GitHub does. The reset is in Unix seconds. Its name is
 	// "x-ratelimit".
 	XRateLimit
+
+	// Milliseconds sends Retry-After-Ms beside Retry-After: the wait in whole milliseconds, rounded up, from 1. The SDKs of
+	// OpenAI and Anthropic, and package client, read it first. Without it, a client waits for a whole second where a unit of
+	// 10 per second comes back after 100 ms. Its name is "milliseconds".
+	Milliseconds
 )
 
 const defaultDialect = Draft | SeparateFields
@@ -43,6 +48,7 @@ var dialects = [...]struct {
 	{name: "draft", items: true, policies: true},
 	{name: "separate", policies: true, numbers: &separateKeys},
 	{name: "x-ratelimit", numbers: &xRateLimitKeys, unix: true},
+	{name: "milliseconds"},
 }
 
 const allDialects = Dialect(1<<len(dialects) - 1)
@@ -65,8 +71,8 @@ func init() {
 	}
 }
 
-// listOf returns the names of all dialects, as in "draft, separate or
-// x-ratelimit".
+// listOf returns the names of all dialects, as in "draft, separate, x-ratelimit or
+// milliseconds".
 func listOf(conjunction string) string {
 	text := dialects[0].name
 	for i := range dialects[1:] {
@@ -150,6 +156,9 @@ func (d Dialect) ExposeHeaders() []string {
 		if keys := dialects[i].numbers; keys != nil && d&(1<<i) != 0 {
 			names = append(names, documented(keys.limit), documented(keys.remaining), documented(keys.reset))
 		}
+	}
+	if d&Milliseconds != 0 {
+		names = append(names, keyMilliseconds)
 	}
 	return append(names, keyRetryAfter)
 }

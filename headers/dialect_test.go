@@ -11,16 +11,16 @@ import (
 )
 
 func TestParseDialect(t *testing.T) {
-	const all = headers.Draft | headers.SeparateFields | headers.XRateLimit
+	const all = headers.Draft | headers.SeparateFields | headers.XRateLimit | headers.Milliseconds
 	for in, want := range map[string]headers.Dialect{
 		"draft": headers.Draft, "separate": headers.SeparateFields, "x-ratelimit": headers.XRateLimit,
-		"draft,separate,x-ratelimit": all, "x-ratelimit, separate ,draft": all,
+		"draft,separate,x-ratelimit,milliseconds": all, "x-ratelimit, separate ,draft, milliseconds": all,
 	} {
 		if got, err := headers.ParseDialect(in); err != nil || got != want {
 			t.Errorf("%q: got %v, %v, want %v", in, got, err, want)
 		}
 	}
-	const rest = ": want draft, separate or x-ratelimit"
+	const rest = ": want draft, separate, x-ratelimit or milliseconds"
 	for in, want := range map[string]string{
 		"":               `headers: unknown dialect ""` + rest,
 		"Draft":          `headers: unknown dialect "Draft"` + rest,
@@ -64,14 +64,14 @@ func TestDialects(t *testing.T) {
 	for i := range 256 {
 		d := headers.Dialect(i)
 		err := d.Validate()
-		if valid := i < 8; valid != (err == nil) {
+		if valid := i < 16; valid != (err == nil) {
 			t.Errorf("%d: got %v", i, err)
 		}
-		if want := fmt.Sprintf("headers: dialect %q has unknown bits 0x%x: want draft, separate or x-ratelimit, or a combination",
-			d.String(), i&^7); err != nil && err.Error() != want {
+		if want := fmt.Sprintf("headers: dialect %q has unknown bits 0x%x: want draft, separate, x-ratelimit or milliseconds, or a combination",
+			d.String(), i&^15); err != nil && err.Error() != want {
 			t.Errorf("%d: got %v, want %s", i, err, want)
 		}
-		if parsed, err := headers.ParseDialect(d.String()); i > 0 && i < 8 && (err != nil || parsed != d) {
+		if parsed, err := headers.ParseDialect(d.String()); i > 0 && i < 16 && (err != nil || parsed != d) {
 			t.Errorf("%v: got %v, %v", d, parsed, err)
 		}
 		var got []string

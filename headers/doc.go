@@ -54,7 +54,8 @@
 //
 // Of the waits, it takes Retry-After, otherwise Retry-After-Ms,
 // X-Ms-Retry-After-Ms or X-Amz-Retry-After, otherwise the resets above.
-// X-RateLimit-Reset-After and X-RateLimit-Retry-After precede
+// A Retry-After-Ms that rounds up to Retry-After tells the same wait more exactly,
+// and counts. X-RateLimit-Reset-After and X-RateLimit-Retry-After precede
 // X-RateLimit-Reset. A Retry-After or reset of one number means seconds up to
 // 10^9, Unix seconds up to 10^11, and Unix milliseconds up to 10^14. A date has a form of
 // RFC 9110, also with UTC or a numeric offset, the form of RFC 3339, or the

@@ -123,7 +123,7 @@ func ExampleDialect_Validate() {
 	fmt.Println(headers.Dialect(0x40).Validate())
 	// Output:
 	// <nil>
-	// headers: dialect "0x40" has unknown bits 0x40: want draft, separate or x-ratelimit, or a combination
+	// headers: dialect "0x40" has unknown bits 0x40: want draft, separate, x-ratelimit or milliseconds, or a combination
 }
 
 func ExampleParseDialect() {
@@ -133,7 +133,7 @@ func ExampleParseDialect() {
 	fmt.Println(err)
 	// Output:
 	// draft,x-ratelimit <nil>
-	// headers: unknown dialect "standard": want draft, separate or x-ratelimit
+	// headers: unknown dialect "standard": want draft, separate, x-ratelimit or milliseconds
 	// headers: dialect "draft" is listed twice: list it once
 }
 

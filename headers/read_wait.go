@@ -9,20 +9,23 @@ import (
 )
 
 // milliseconds are the fields of Azure and AWS, in order of precedence.
-var milliseconds = []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"}
+var milliseconds = []string{keyMilliseconds, "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"}
 
 // wait reads Wait and From.
 func (r *reading) wait(status int) {
 	// Beside 2xx, Retry-After belongs to a poll.
 	if wait, ok := r.retryAfter(); ok && status >= http.StatusMultipleChoices {
 		r.Wait, r.From = wait, keyRetryAfter
+		if ms, ok := finer(r.h, ceilSeconds(wait)); ok {
+			r.Wait, r.From = time.Duration(ms)*time.Millisecond, keyMilliseconds
+		}
 		return
 	}
 	if status < http.StatusBadRequest {
 		return
 	}
 	for _, key := range milliseconds {
-		if ms, ok := parseDigits(r.h.Get(key)); ok {
+		if ms, _, ok := parseDecimal(strings.Trim(r.h.Get(key), " \t")); ok {
 			r.Wait, r.From = min(secondsOf(ms/1000), Never-time.Second)+time.Duration(ms%1000)*time.Millisecond, key
 			return
 		}

@@ -9,9 +9,10 @@ import (
 // Keys of [http.Header] in canonical form. Get finds them, and writing needs no
 // canonicalisation. HTTP/1.1 therefore shows "Ratelimit", HTTP/2 "ratelimit".
 const (
-	keyRateLimit  = "Ratelimit"
-	keyPolicy     = "Ratelimit-Policy"
-	keyRetryAfter = "Retry-After"
+	keyRateLimit    = "Ratelimit"
+	keyPolicy       = "Ratelimit-Policy"
+	keyRetryAfter   = "Retry-After"
+	keyMilliseconds = "Retry-After-Ms"
 )
 
 // Write adds fields to h, which must not be nil. Call it before the response
@@ -24,7 +25,8 @@ const (
 //     least r/q, or the denied State with the longest wait.
 //   - Only denials have Retry-After: the wait in whole seconds, rounded up, from
 //     1 to 1209600 (14 days). A longer wait in h stays; a value that is not a
-//     number is replaced. [Never] removes the field.
+//     number is replaced. [Never] removes the field. Retry-After-Ms likewise,
+//     if d has it. If h has it, it is never shorter than the wait, whatever d is.
 //
 // Of stacked limiters, RateLimit and RateLimit-Policy get a line each, and an
 // admitted response keeps the single numbers nearer to their limit. A denial
@@ -39,6 +41,9 @@ func (d Dialect) Write(h http.Header, resp Response) {
 	}
 	if resp.Denied && len(h[keyRetryAfter]) == 0 { // otherwise an outer limiter has denied the request, too
 		deleteNumbers(h)
+	}
+	if resp.Denied && (d&Milliseconds != 0 || len(h[keyMilliseconds]) > 0) {
+		setMilliseconds(h, resp.wait())
 	}
 	var shared, waits bool
 	if d&withItems != 0 {

@@ -27,6 +27,38 @@ func setRetryAfter(h http.Header, wait time.Duration) {
 	h[keyRetryAfter] = []string{strconv.FormatInt(seconds, 10)}
 }
 
+// setMilliseconds sets Retry-After-Ms. Call it before Retry-After is set, because a longer wait in h stays.
+func setMilliseconds(h http.Header, wait time.Duration) {
+	if wait == Never {
+		delete(h, keyMilliseconds)
+		return
+	}
+	ms := max(int64(wait/time.Millisecond), 1)
+	if time.Duration(ms)*time.Millisecond < wait {
+		ms++
+	}
+	for _, line := range h[keyRetryAfter] {
+		if seconds, ok := parseDigits(line); ok {
+			set := min(seconds, maxWait) * 1000
+			if finer, ok := finer(h, seconds); ok {
+				set = finer
+			}
+			ms = max(ms, set)
+		}
+	}
+	h[keyMilliseconds] = []string{strconv.FormatInt(min(ms, maxWait*1000), 10)}
+}
+
+// finer returns the wait of Retry-After-Ms if it tells more exactly what a Retry-After of some seconds tells.
+func finer(h http.Header, seconds int64) (ms int64, ok bool) {
+	lines := h[keyMilliseconds]
+	if len(lines) != 1 {
+		return 0, false
+	}
+	ms, _, ok = parseDecimal(strings.Trim(lines[0], " \t"))
+	return ms, ok && seconds <= maxInteger/1000 && ms <= seconds*1000 && ms > (seconds-1)*1000
+}
+
 // retrySeconds returns the wait as Retry-After carries it, or false for Never.
 func retrySeconds(wait time.Duration) (int64, bool) {
 	if wait == Never {

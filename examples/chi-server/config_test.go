@@ -48,7 +48,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-redis", "redis://a:1?master_name=m&password=hunter2&bogus=1"}, []string{"-redis", "bogus"}},
 		{[]string{"-redis", "redis://:1/hunter2@a:1?master_name=m"}, []string{"-redis", "%2F for /"}},
 		{[]string{"-trusted-proxies", "10.0.0.0/33,127.0.0.1/8,proxy"}, []string{"-trusted-proxies", "10.0.0.0/33", "proxy"}},
-		{[]string{"-headers", ""}, []string{"-headers", "draft, separate or x-ratelimit"}},
+		{[]string{"-headers", ""}, []string{"-headers", "draft, separate, x-ratelimit or milliseconds"}},
 		{[]string{"-headers", "draft,X,y"}, []string{"-headers", `"X"`, `"y"`}},
 		{[]string{"-addr", "127.0.0.1:0", "-"}, []string{`unexpected argument "-"`}},
 		{
@@ -132,7 +132,7 @@ func TestWrongFlags(t *testing.T) {
 		{[]string{"-redis", "redis://127.0.0.1/x"}, `-redis: invalid database number: "x"`, exitUsage},
 		{[]string{"-redis", "redis://:p/w@127.0.0.1"}, "-redis: want redis://user:password@host:port/db, with %40 for @ in the password, %2F for / and so on", exitUsage},
 		{[]string{"-trusted-proxies", "10.0.0"}, `-trusted-proxies "10.0.0": want addresses or CIDRs, e.g. 10.0.0.1 or 10.0.0.0/8`, exitUsage},
-		{[]string{"-headers", "draft,foo"}, `-headers: unknown dialect "foo": want draft, separate or x-ratelimit`, exitUsage},
+		{[]string{"-headers", "draft,foo"}, `-headers: unknown dialect "foo": want draft, separate, x-ratelimit or milliseconds`, exitUsage},
 		{[]string{"-admin-token", "short"}, "-admin-token has 5 bytes: want 16 or more", exitUsage},
 		{[]string{"-replay", "x", "-format", "xml"}, `replay: the format is "xml"; want text or json`, exitFailed},
 		{[]string{"-demo-outage"}, "-demo-outage requires -redis", exitFailed},

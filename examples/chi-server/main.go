@@ -99,7 +99,7 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 		"Sentinel:    redis://host:26379/0?master_name=mymaster&addr=host2:26379; password= is the server's.")
 	flags.StringVar(&c.prefix, "prefix", "penstock", "begin the keys in Redis with this `text`")
 	trusted := flags.String("trusted-proxies", "", "read X-Forwarded-For from these `addresses` or CIDRs, separated by commas, and from no others")
-	dialects := flags.String("headers", "draft,separate", "send these `dialects` of limit headers, separated by commas: draft, separate, x-ratelimit")
+	dialects := flags.String("headers", "draft,separate", "send these `dialects` of limit headers, separated by commas: draft, separate, x-ratelimit, milliseconds")
 	flags.StringVar(&c.adminToken, "admin-token", "", "serve /admin/ to operators who send this `token` as Authorization: Bearer; 16 bytes or more")
 	c.page, c.logs = playground.Flags(flags), replay.Flags(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
