@@ -134,7 +134,8 @@ func newLimit(row *step.Row, requests int64, window time.Duration) Limit {
 // WithBurst returns a bucket with another burst. Other limits become invalid.
 //
 // Behind HTTP, give at least as many units as the rate gives in a second: clients wait for whole seconds, so
-// with a burst of 2 at 10 per second they can use only 2 per second.
+// with a burst of 2 at 10 per second they can use only 2 per second. The option headers.Milliseconds tells clients that
+// read Retry-After-Ms, such as the SDKs of OpenAI and Anthropic, the wait to the millisecond.
 func (l Limit) WithBurst(burst int64) Limit {
 	l.step.Burst = burst
 	l.step = l.step.Reduced()

@@ -57,6 +57,9 @@
 //
 // # Retry-After
 //
+// Retry-After has whole seconds. A client of a limit of several units per second loses what comes back in the rest of a second, unless
+// Options.Headers has headers.Milliseconds and the client reads Retry-After-Ms.
+//
 // After the wait of Retry-After, the same request is admitted if no other client and no other worker of this one spends.
 // There are six exceptions:
 //
@@ -64,8 +67,10 @@
 //     the next free instant of the limit: one unit's time, of its own cost, after the one before, and at most 30 s after
 //     the true wait. So the workers of one account return one after the other. A client that has its key for itself and
 //     waits as told always has the true wait. A client that ignores its wait delays only other clients of its key. All
-//     denials of a Hidden policy, and of a limit with less than a unit in 30 s, have the true wait. Instances do not know
-//     each other's denials, so with several instances more returns are denied again.
+//     denials of a Hidden policy, and of a limit with less than a unit in 30 s, have the true wait. In a sliding window nobody
+//     waits until later than the full limit is back. Instances that share a limiter keep these instants in it, under the
+//     policy's name and "~line". There a denial asks the limiter once more, and the first of a key twice more. While the
+//     limiter cannot answer, and for waits above 16 minutes, each instance has instants of its own.
 //   - Clients that share a limit get slots: each denied client gets a wait of its own, 1/rate after the one before and at
 //     most eight minutes late. Clients share the limits of Capacity policies, and of keys that have only constants and
 //     routes.
