@@ -34,7 +34,7 @@ func TestSDKsOfOneAccount(t *testing.T) {
 				if hidden && failed < workers*calls/4 {
 					t.Errorf("%s: got %d calls that fail with true waits alone, want a crowd that needs the line", name, failed)
 				}
-				if !hidden && failed > workers*calls/20 { // a busy machine delays returns by more than a unit's 100 ms
+				if !hidden && failed > workers*calls/20 { // in real time, 3 of 200 were seen to fail
 					t.Errorf("%s: got %d calls that fail, want at most 5 %%", name, failed)
 				}
 			})
