@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/headers"
 	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware/internal/ban"
@@ -112,7 +114,7 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	info, _ := p.Key.Inspect() // it is valid
 	compiled := &policy{
 		Policy: p, base: base, tiers: make(map[string]*limits.Limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally),
-		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, keyaccess.Route)),
+		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, keyaccess.Route), m.waitsTooLong(p.Limit)),
 	}
 	compiled.settling = settle.Policy{
 		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds), Held: compiled.findings.SeeHold,
@@ -134,6 +136,13 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 		compiled.candidate, compiled.trial = &limits.Limit{Limit: *p.Candidate}, p.Name+candidateSuffix
 	}
 	return compiled, err
+}
+
+// waitsTooLong reports whether the burst comes back within a second, so that clients
+// who wait for whole seconds cannot use the rate.
+func (m *Middleware) waitsTooLong(l algorithms.Limit) bool {
+	unit := l.Window() / time.Duration(max(l.Requests(), 1))
+	return l.Burst() < l.Requests() && unit*time.Duration(l.Burst()) < time.Second && m.dialect&headers.Milliseconds == 0
 }
 
 // candidateSuffix follows the name of a policy in the name of its candidate.

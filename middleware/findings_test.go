@@ -40,7 +40,7 @@ func TestFindings(t *testing.T) {
 	}
 	trusting := keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	tiny := policy(keyfunc.IP(nil))
-	tiny.Limit, tiny.Cost = algorithms.TokenBucket(1e6, time.Second).WithBurst(5), costOf(6)
+	tiny.Limit, tiny.Cost = algorithms.TokenBucket(60, time.Minute).WithBurst(5), costOf(6)
 	nobody := policy(keyfunc.IP(nil))
 	nobody.Limit = algorithms.Nobody()
 	full := policy(keyfunc.IP(nil))

@@ -26,7 +26,11 @@ func TestMillisecondsLoseLittle(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := byIP("ten", algorithms.TokenBucket(10, time.Second).WithBurst(2))
-			h := newMiddleware(t, newMemory(t), &ratelimit.Options{Headers: tt.dialect}, p).Handler(ok)
+			m := newMiddleware(t, newMemory(t), &ratelimit.Options{Headers: tt.dialect}, p)
+			if found := m.Findings(); (len(found) == 1 && found[0].Code == "PS117") != (tt.dialect&headers.Milliseconds == 0) {
+				t.Errorf("%v: got %v, want PS117 where clients wait for whole seconds", tt.dialect, found)
+			}
+			h := m.Handler(ok)
 			begin := time.Now()
 			for served := 0; served < 80; {
 				w := record(h, from("192.0.2.1"))

@@ -22,6 +22,7 @@ const (
 	fewHops
 	unreadable
 	balancerCounted
+	shortBurst
 	causes
 )
 
@@ -100,5 +101,9 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 		"PS115", "An address that counts as one client has many different entries to its left in the forwarding header: it is most likely a proxy of yours.",
 		"Add the proxy to keyfunc.IPOptions.Trusted, or raise Hops by one. Google's load balancers append their own address, and a CDN is one more proxy. " +
 			"If most of your requests come from one client's own proxy, ignore this finding.",
+	},
+	shortBurst: {
+		"PS117", "The burst comes back within a second, and denied clients wait for whole seconds: they can use the burst per second, not the rate.",
+		"Raise the burst to the units of a second, or join headers.Milliseconds to Options.Headers for clients that read milliseconds.",
 	},
 }

@@ -41,7 +41,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 	f, lines, log := newFinder()
 	policies := make([]*Policy, findings)
 	for i := range policies {
-		policies[i] = f.Policy("p", false, true)
+		policies[i] = f.Policy("p", false, true, false)
 	}
 	var wg sync.WaitGroup
 	var arrived atomic.Int64
@@ -89,7 +89,7 @@ func TestSights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _, _ := newFinder()
-			p := f.Policy("p", tt.byPeer, true)
+			p := f.Policy("p", tt.byPeer, true, false)
 			for range tt.after - 1 {
 				p.See(&tt.sight)
 			}
@@ -107,7 +107,7 @@ func TestSights(t *testing.T) {
 // TestUnknownRouteOfASmallLimit: denied requests show it, too, and the first known route ends it.
 func TestUnknownRouteOfASmallLimit(t *testing.T) {
 	f, _, _ := newFinder()
-	p := f.Policy("p", false, true)
+	p := f.Policy("p", false, true, false)
 	for range judgedAfter {
 		p.See(&Sight{Sampled: true, Key: "rt=unmatched"})
 	}
@@ -129,7 +129,7 @@ func TestUnknownRouteOfASmallLimit(t *testing.T) {
 // TestInstantHolds: a hundred holds must be instant, and two of three.
 func TestInstantHolds(t *testing.T) {
 	f, _, _ := newFinder()
-	p := f.Policy("p", false, false)
+	p := f.Policy("p", false, false, false)
 	see := func(n int, d time.Duration, want int) {
 		t.Helper()
 		for range n {
@@ -151,7 +151,7 @@ func TestInstantHolds(t *testing.T) {
 // changes nothing.
 func TestStaleProxies(t *testing.T) {
 	f, lines, log := newFinder()
-	p := f.Policy("p", false, false)
+	p := f.Policy("p", false, false, false)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	see := func(n int, origin keyaccess.Origin) {
 		for range n {
@@ -204,7 +204,7 @@ func TestBalancerCounted(t *testing.T) {
 		"half of them":           {1, window, 2, 0},
 	} {
 		f, _, _ := newFinder()
-		p := f.Policy("p", false, false)
+		p := f.Policy("p", false, false, false)
 		for i := range window {
 			a := keyaccess.Address{Origin: keyaccess.Forwarded, Client: netip.AddrFrom4([4]byte{203, 0, 113, byte(i % tt.chosen)})}
 			if i%4 < tt.beside {

@@ -65,6 +65,7 @@ type Policy struct {
 	name   string
 	byPeer bool // the key takes the peer's address
 	routes bool // the key may have a route
+	short  bool // clients cannot use the rate, because they wait for whole seconds
 
 	first, last [causes]atomic.Int64 // requests that showed the cause; last is negative after an Update
 
@@ -84,9 +85,9 @@ type Policy struct {
 
 // Policy returns a policy that has no findings yet. byPeer says that its key takes
 // the peer's address, because it trusts no proxy; routes, that its key may have a
-// route.
-func (f *Finder) Policy(name string, byPeer, routes bool) *Policy {
-	return &Policy{finder: f, name: name, byPeer: byPeer, routes: routes}
+// route; short, that its burst comes back within a second, and clients wait for whole seconds.
+func (f *Finder) Policy(name string, byPeer, routes, short bool) *Policy {
+	return &Policy{finder: f, name: name, byPeer: byPeer, routes: routes, short: short}
 }
 
 // Replace is for the policy that replaces old after an Update. The present findings
@@ -105,6 +106,9 @@ func (p *Policy) Replace(old *Policy) {
 
 // Append appends the present findings.
 func (p *Policy) Append(all []algorithms.Finding) []algorithms.Finding {
+	if p.short {
+		p.found(shortBurst)
+	}
 	now := int64(time.Since(p.finder.made))
 	for c := range causes {
 		if last := p.last[c].Load(); last > 0 && now-last < int64(lasts) {
