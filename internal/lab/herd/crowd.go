@@ -4,6 +4,7 @@ package main
 
 import (
 	"container/heap"
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -196,6 +197,15 @@ func (c counted) Stats() algorithms.Stats {
 	s := c.Memory.Stats()
 	s.Fallback.Instances = c.instances
 	return s
+}
+
+// Allow decides as Redis would.
+func (c counted) Allow(ctx context.Context, checks []algorithms.Check) error {
+	err := c.Memory.Allow(ctx, checks)
+	for i := range checks {
+		checks[i].Decision.Source = algorithms.Shared
+	}
+	return err
 }
 
 // ask sends one request of a client to a random instance.

@@ -36,6 +36,11 @@
 // together. A burst of 1 admits one of them, and slots then take longer than the honest
 // minimum. The jitter of client.Transport sets the clients apart.
 //
+// One account: 1 to 100 workers of one key have twenty calls each, with three attempts, as the SDKs of OpenAI and
+// Anthropic have. The workers of a row are clients that wait as told, of go-retryablehttp, or of package client.
+//
+// Beside a poller: five such workers, and a script of the same account that ignores its waits.
+//
 // # The kinds
 //
 //	constant 1 s            the client waits 1 s, whatever the server says

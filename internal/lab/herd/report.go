@@ -52,6 +52,7 @@ func simulatedPage(t *testing.T) (string, error) {
 			fmt.Fprintf(&page, quotaNotes, timeOfIdeal(s, against))
 		}
 	}
+	page.WriteString(accounts(t))
 	rows, err := barRows(t)
 	page.WriteString("\n## Bars\n\n| setting | slots, and clients that only obey Retry-After | worst | at most | |\n| --- | --- | ---: | ---: | --- |\n" + rows)
 	return page.String(), err
@@ -59,7 +60,8 @@ func simulatedPage(t *testing.T) (string, error) {
 
 // unseeded reports whether a line names a kind whose figures do not depend on the seed alone.
 func unseeded(line string) bool {
-	return strings.Contains(line, slotsOurs.name) || strings.Contains(line, slotsPaced.name) || strings.Contains(line, accountOurs.name)
+	return strings.Contains(line, slotsOurs.name) || strings.Contains(line, slotsPaced.name) || strings.Contains(line, accountOurs.name) ||
+		strings.Contains(line, "retryablehttp |") || strings.Contains(line, "client.Transport |") || strings.HasPrefix(line, "| every ")
 }
 
 // table returns a row for each result. If against is not nil, a further column compares the denials with it.
