@@ -6,26 +6,25 @@ package replay
 
 import (
 	"bytes"
+	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const commonTime = "02/Jan/2006:15:04:05 -0700"
 
-// parseCommon reads a line up to its status. The rest does not matter.
-func (p *parser) parseCommon(l *entry, text []byte) error {
-	open := bytes.Index(text, []byte(" ["))
-	if open < 0 {
-		return errForm
-	}
-	clients, rest := text[:open], text[open+2:]
+// parseCommon reads a line up to its status, from what stands in front of the time and
+// behind its bracket. The rest does not matter, except a duration at the end, as Traefik has.
+func (p *parser) parseCommon(l *entry, before, rest []byte) error {
 	if len(rest) < len(commonTime)+3 || rest[len(commonTime)] != ']' {
 		return errTime
 	}
-	if err := p.setSecond(l, rest[:len(commonTime)]); err != nil {
-		return err
+	if string(rest[:len(commonTime)]) != p.text {
+		if _, ok := p.parseTime(string(rest[:len(commonTime)])); !ok {
+			return errTime
+		}
 	}
+	l.Time = p.at
 	rest = bytes.TrimLeft(rest[len(commonTime)+1:], " ")
 	if len(rest) == 0 || rest[0] != '"' {
 		return errRequest
@@ -35,46 +34,75 @@ func (p *parser) parseCommon(l *entry, text []byte) error {
 		return errRequest
 	}
 	// One string for all fields: an allocation for each would take longer than parsing.
-	all := string(clients) + string(rest[1:end])
-	names, request := all[:len(clients)], all[len(clients):]
-	l.Address, names, _ = strings.Cut(names, " ")
-	if _, user, _ := strings.Cut(names, " "); user != "-" {
-		l.User = user
+	all := string(before) + string(rest[1:end])
+	words, user := lastWord(all[:len(before)])
+	words, _ = lastWord(words)
+	if err := l.setClient(words); err != nil {
+		return err
 	}
-	l.Method, request, _ = strings.Cut(request, " ")
-	if at := strings.LastIndex(request, " HTTP/"); at >= 0 {
-		request = request[:at]
+	if user != `""` {
+		_ = l.setUser(user)
 	}
-	if strings.IndexByte(request, '\\') >= 0 {
-		request = unescape(request)
+	if err := l.setRequest(all[len(before):]); err != nil {
+		return err
 	}
-	l.Path = request
-	if l.Method == "-" {
-		return errRequest // the client sent none
+	if rest = rest[end+1:]; bytes.HasSuffix(rest, []byte("ms")) {
+		l.number = string(rest[bytes.LastIndexByte(rest, ' ')+1:])
 	}
-	return l.setStatus(rest[end+1:])
+	return l.setStatus(string(rest[:min(len(rest), len(" 200 "))]))
 }
 
-// setSecond parses the time, unless the line before had the same.
-func (p *parser) setSecond(l *entry, text []byte) error {
-	if string(text) != p.second {
-		t, err := time.Parse(commonTime, string(text))
-		if err != nil {
-			return errTime
-		}
-		p.second, p.micros = string(text), t.UnixMicro()
+// lastWord cuts the last word off a text.
+func lastWord(text string) (before, word string) {
+	text = strings.TrimRight(text, " ")
+	at := strings.LastIndexByte(text, ' ')
+	return text[:at+1], text[at+1:]
+}
+
+// setClient reads the address that ends a text. What stands in front of it is a prefix,
+// unless several addresses leave in doubt which one is the client's.
+func (l *entry) setClient(text string) error {
+	prefix, host := lastWord(text)
+	l.Address = host
+	if prefix == "" {
+		return nil
 	}
-	l.Time = p.micros
+	if _, known := ipOf(host); !known {
+		for word := range strings.FieldsSeq(prefix) {
+			if _, also := ipOf(word); also {
+				return errAddress
+			}
+		}
+	}
+	_, last := lastWord(prefix)
+	if _, err := netip.ParseAddr(last); err == nil || strings.HasSuffix(last, ",") {
+		return errAddress
+	}
 	return nil
 }
 
-// setStatus reads the first number of the rest of a line.
-func (l *entry) setStatus(rest []byte) error {
-	rest = bytes.TrimLeft(rest, " ")
-	if at := bytes.IndexByte(rest, ' '); at >= 0 {
-		rest = rest[:at]
+// setRequest reads a request line. The protocol may be missing, as in HTTP/0.9.
+func (l *entry) setRequest(line string) error {
+	method, path, ok := strings.Cut(line, " ")
+	if !ok {
+		return errRequest
 	}
-	status, err := strconv.Atoi(string(rest))
+	if at := strings.LastIndex(path, " HTTP/"); at >= 0 {
+		path = path[:at]
+	}
+	if strings.IndexByte(path, '\\') >= 0 { // nginx writes \x22, and Apache \"
+		if plain, err := strconv.Unquote(`"` + path + `"`); err == nil {
+			path = plain
+		}
+	}
+	l.Method, l.Path = method, path
+	return nil
+}
+
+// setStatus reads the first word of the rest of a line.
+func (l *entry) setStatus(rest string) error {
+	word, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	status, err := strconv.Atoi(strings.TrimSuffix(word, ".0")) // Envoy sorts numbers as floats
 	if err != nil || status < 0 || status > 999 {
 		return errStatus
 	}
@@ -84,7 +112,7 @@ func (l *entry) setStatus(rest []byte) error {
 
 // closingQuote returns the place of the quote that closes a quoted text, or -1. A
 // backslash escapes a quote.
-func closingQuote(text []byte) int {
+func closingQuote[T string | []byte](text T) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -94,25 +122,4 @@ func closingQuote(text []byte) int {
 		}
 	}
 	return -1
-}
-
-// unescape undoes the escapes of nginx (\x22) and of Apache (\").
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		if s[i] == 'x' && i+2 < len(s) {
-			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
-				b.WriteByte(byte(c))
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

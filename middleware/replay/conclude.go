@@ -8,39 +8,22 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// tryOthers runs the other algorithms.
-func (p *replay) tryOthers(ctx context.Context) (trials []*trial, err error) {
-	for i, s := range p.history.series {
-		limits := others(s.limit)
-		if s.returns { // a leaky bucket returns no units
-			limits = slices.DeleteFunc(limits, func(l algorithms.Limit) bool { return l.Algorithm().String() == "leaky-bucket" })
-		}
-		for j, l := range limits {
-			if j == len(trials) {
-				trials = append(trials, &trial{limits: make([]algorithms.Limit, len(p.history.series))})
-			}
-			if l.Validate() == nil { // a log of requests holds 10 000 at most
-				trials[j].limits[i] = l
-			}
-		}
-	}
-	return trials, p.history.run(ctx, p.spool, trials...)
-}
-
 // tryProposals runs the proposals: nil if there are none.
-func (p *replay) tryProposals(ctx context.Context, found [][goals]*search) (*trial, error) {
+func (p *replay) tryProposals(ctx context.Context, found [][]*search) (*trial, error) {
 	t := &trial{limits: make([]algorithms.Limit, len(p.history.series))}
 	proposes := false
 	for i, s := range p.history.series {
+		if found[i] == nil {
+			continue
+		}
 		f := found[i][clients]
-		if f == nil || f.none || p.tooShort(s) != "" || isCandidate(s.policy) {
+		if f.none || p.doubt(s) != "" || isCandidate(s.policy) {
 			continue
 		}
 		if n, enough := countable(s.limit, withHeadroom(f.hi, p.goals.Headroom)); enough {
@@ -78,16 +61,23 @@ const (
 // lines pile up at one instant.
 func (r *report) disordered() bool { return r.Late*100 > r.Requests }
 
-// tooShort says why the log allows no conclusion about a series, "" if it does.
-func (p *replay) tooShort(s *series) string {
+// doubt says why the log allows no conclusion about a series, "" if it does.
+func (p *replay) doubt(s *series) string {
 	span := time.Duration(s.last-s.first) * time.Microsecond
 	switch {
 	case p.report.disordered():
 		return "the log is out of order"
+	case s.address && p.report.Unknown*100 > p.report.Requests:
+		return fmt.Sprintf("%s of %s requests have no IP address, and count as one client", thousands(int64(p.report.Unknown)), thousands(int64(p.report.Requests)))
 	case s.tally.requests < fewestRequests:
 		return fmt.Sprintf("too short: the log has %d requests of this limit; a proposal needs %d", s.tally.requests, fewestRequests)
 	case span < fewestWindows*s.limit.Window():
 		return fmt.Sprintf("too short: the log covers %v; a proposal needs %d windows of %v", span.Round(time.Second), fewestWindows, s.limit.Window())
+	}
+	const most = 0.9
+	top := p.history.keys.at(s.top)
+	if share := float64(top.requests) / float64(s.tally.requests); s.address && share > most && isAddress(top.text) {
+		return fmt.Sprintf("%s sent %s of the requests: is it your proxy? Log the client's address", strings.ReplaceAll(top.text, "|", " "), percent(share))
 	}
 	return ""
 }
@@ -106,28 +96,13 @@ func (p *replay) caution(s *series) string {
 
 // describe reports what the engine has decided on a series.
 func (p *replay) describe(i int, s *series) policyReport {
-	denied := p.mostDenied(uint32(i))
 	r := policyReport{
-		Policy: s.policy, Limit: s.limit.String(), Redis: redisLoad{Calls: s.tally.requests, Busiest: s.busiest, Keys: s.most},
-		Results: []result{resultOf(s.limit, s, &s.tally, len(denied))},
+		Policy: s.policy, Limit: s.limit.String(), Redis: redisLoad{Calls: s.tally.requests, Busiest: s.calls.most, Keys: s.most},
+		Results: []result{resultOf(s.limit, s, &s.tally, s.denied)},
 	}
 	r.Route, _ = url.PathUnescape(s.route)
-	const shown = 5
-	r.MostDenied = denied[:min(shown, len(denied))]
+	r.MostDenied = p.history.mostDenied(i, func(id keyID) uint32 { return p.history.keys.at(id).denied })
 	return r
-}
-
-// mostDenied returns the denied keys of a series, most denials first.
-func (p *replay) mostDenied(number uint32) (denied []client) {
-	for id := range p.history.keys.n {
-		if k := p.history.keys.at(id); k.series == number && k.denied > 0 {
-			denied = append(denied, client{k.text, k.requests, k.denied})
-		}
-	}
-	slices.SortFunc(denied, func(a, b client) int {
-		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
-	})
-	return denied
 }
 
 func resultOf(l algorithms.Limit, s *series, t *tally, clients int) result {

@@ -2,8 +2,8 @@
 // the requests' own time. It reports which limit is right before the limit denies a client.
 //
 // Your program calls [Run] with the function that builds its handler. Run passes a limiter
-// of its own to that function. The report then compares each limit with other algorithms,
-// and proposes the smallest limit that denies few clients, as Go code.
+// of its own to that function. The report then says what each of some limits would cost, and
+// proposes the smallest limit that denies few clients, as Go code.
 //
 // # What runs
 //
@@ -26,11 +26,27 @@
 //
 // # Logs
 //
-// A log has Common or Combined Log Format (nginx, Apache), or one JSON object on each line.
-// Run reads the objects that Caddy and Traefik write, and any with fields such as time,
-// address, user, method, path, status, duration (in seconds) and cost (in units). A service
-// that settles can log "settled": [{"at": time, "policy": name, "units": -5}]. Files may be
-// compressed by gzip. Lines may be a minute out of order, and files may overlap.
+// Run finds out the format of each line:
+//
+//   - Common and Combined Log Format (Apache, nginx, Traefik), HAProxy's HTTP log, the text
+//     of Envoy and Istio, the load balancers of AWS, gin, and chi's Logger.
+//   - JSON objects (Caddy, Traefik, Envoy, Google's load balancers, slog, zerolog, zap, logrus,
+//     echo), or key=value pairs, with fields such as time, address, user, method, path, status,
+//     duration and cost (in units). A service that settles can log
+//     "settled": [{"at": time, "policy": name, "units": -5}].
+//   - W3C columns (CloudFront, IIS), named by a line #Fields.
+//
+// Prefixes of syslog and of containers, and docker's JSON around a line, do not matter. A
+// line whose client is not certain is bad: one with a list of addresses, or with none. Of
+// client_ip and remote_addr in one object, the first is the client. A time without a zone
+// is UTC.
+//
+// A duration has the unit that its text, its name or its format says. Otherwise the first
+// lines of a file decide, and Options.DurationUnit overrules them. The report prints the
+// median and the longest duration, so check them.
+//
+// Files may be compressed by gzip, and may still be written: a last line without its end is
+// left out. Lines may be a minute out of order. Name rotated files in any order.
 //
 // # Proposals
 //
@@ -38,19 +54,25 @@
 // -headroom on top. It counts clients and not requests, because the few clients that a
 // limit is for may send most of the requests. A burst keeps its proportion to the limit.
 //
+// There is no proposal if one address sends more than 90 % of a limit's requests, because it
+// may be your proxy, or if more than 1 % of the requests have no IP address.
+//
 // # The report
 //
-// For each limit the report has its denials, and those of the other algorithms: how many
-// requests and keys, the longest wait, and the worst minute. It estimates the load of
-// Redis.
+// For each limit the report has its denials and those of the proposal: how many requests and
+// keys, the longest wait, the worst minute, and who is denied. A table goes from the smallest
+// limit that denies 5 % of the clients to the one that denies nobody, with the busiest second
+// that passes. For a bucket, the report says which lower rate serves as many clients with the
+// same burst. The format html is a page with curves. The report estimates the load of Redis.
 //
 // As JSON, durations are in seconds, and shares are parts of 1. The main fields are:
 //
 //	requests, bad_lines, late_lines, unmatched, unlimited, refused (by status), policies
-//	policies[]    policy, route, limit, results, smallest, proposal, note
-//	  results[]   limit, requests, denied, denied_share, keys, denied_keys, longest_wait; first of the policy's limit
-//	  smallest[]  of ("requests" or "clients"), under, limit
-//	  proposal    limit, denied_requests, denied_clients, code; missing if note says why
+//	policies[]    policy, route, limit, results, curve, smallest, apart, proposal, note
+//	  results[]   limit, requests, denied, denied_share, keys, denied_keys, longest_wait; of the policy's limit, and of the proposal
+//	  curve[]     limit, denied, denied_requests, denied_keys, denied_clients, busiest_second
+//	  smallest    the smallest limit for -deny-clients; apart has the lowest rate with its burst
+//	  proposal    limit, denied_requests, denied_clients, most_denied, code; missing if note says why
 //
 // # Memory
 //

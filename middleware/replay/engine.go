@@ -7,8 +7,8 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,8 +39,9 @@ type engine struct {
 	settles  bool    // some of them may be settled
 	pending  queue[settlement]
 	planned  int64 // settlements so far
-	strays   int   // requests that no route served
-	unknown  int   // requests without a user and without an IP address
+	stray    bool  // no route serves the request
+	strays   int   // such requests that met no policy
+	unknown  int   // requests that count as ip=unknown
 }
 
 // asked is a check that the limiter answered.
@@ -76,12 +77,23 @@ func (e *engine) decide(l *entry) (v ratelimit.Verdict, ok bool) {
 	e.settleUntil(l.Time)
 	e.now = max(e.now, l.Time)
 	e.verdict, e.asked = ratelimit.Verdict{Allowed: true}, e.asked[:0]
-	e.settles, e.open = false, false
+	e.settles, e.open, e.stray = false, false, false
 	e.handler.ServeHTTP(&e.reply, &e.request)
+	if e.stray && len(e.asked) == 0 {
+		e.strays++
+	}
+	if l.Unknown && slices.ContainsFunc(e.asked, e.countsUnknown) {
+		e.unknown++
+	}
 	if e.verdict.Allowed && e.settles {
 		e.settle(l)
 	}
 	return e.verdict, true
+}
+
+// countsUnknown reports whether a key needed an address that the line does not have.
+func (e *engine) countsUnknown(a asked) bool {
+	return strings.Contains(e.limiter.history.keys.at(a.key).text, "ip=unknown")
 }
 
 // prepare writes the request of a line. Requests share one http.Request, because no
@@ -92,11 +104,7 @@ func (e *engine) prepare(l *entry) bool {
 	}
 	r := &e.request
 	r.Method, r.RequestURI, r.Pattern = l.Method, l.Path, ""
-	address, ok := ipOf(l.Address)
-	if !ok && l.User == "" {
-		e.unknown++
-	}
-	r.RemoteAddr = net.JoinHostPort(address, "1")
+	r.RemoteAddr = net.JoinHostPort(l.Address, "1")
 	if r.Header == nil || len(r.Header) > 0 {
 		r.Header = make(http.Header)
 	}
@@ -106,21 +114,6 @@ func (e *engine) prepare(l *entry) bool {
 		e.identity.Tier = e.tiers[l.User]
 	}
 	return true
-}
-
-// ipOf returns the IP address in the address of a line, and whether there is one. Servers
-// also log a port, the brackets of IPv6, or a prefix that counts as one client.
-func ipOf(address string) (string, bool) {
-	if _, err := netip.ParseAddr(address); err == nil {
-		return address, true
-	}
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		address = host
-	}
-	address, _, _ = strings.Cut(address, "/")
-	address = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
-	_, err := netip.ParseAddr(address)
-	return address, err == nil
 }
 
 // An identity is the context of requests. It names the user of the log.

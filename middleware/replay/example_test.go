@@ -65,20 +65,24 @@ func ExampleFlags() {
 	// orders
 	//                                           requests  denied    share  keys  denied keys  longest wait         worst minute (UTC)
 	//   > token-bucket 60/1m burst 2               1,920     240  12.50 %    13            1            1s  2026-11-23 10:00: 4 of 36
-	//     leaky-bucket 60/1m burst 2               1,920     240  12.50 %    13            1            1s  2026-11-23 10:00: 4 of 36
-	//     sliding-window-counter 60/1m             1,920       0      0 %    13            0             -  2026-11-23 10:00: 0 of 36
-	//     sliding-window-log 60/1m                 1,920       0      0 %    13            0             -  2026-11-23 10:00: 0 of 36
-	//     fixed-window 60/1m                       1,920       0      0 %    13            0             -  2026-11-23 10:00: 0 of 36
+	//     token-bucket 74/1m burst 3               1,920       0      0 %    13            0             -  2026-11-23 10:00: 0 of 36
 	//   denied most      ip=192.0.2.99 240 of 720
-	//   smallest limit   token-bucket 61/1m burst 3, to deny at most 1 % of requests
+	//     limits                                  clients denied   share  requests denied    share  busiest second that passes
+	//       token-bucket 30/1m burst 1                         1  7.69 %              480     25 %                           2
+	//       token-bucket 35/1m burst 2                         1  7.69 %              240  12.50 %                           3
+	//       token-bucket 40/1m burst 2                         1  7.69 %              240  12.50 %                           3
+	//       token-bucket 48/1m burst 2                         1  7.69 %              240  12.50 %                           3
+	//       token-bucket 54/1m burst 2                         1  7.69 %              240  12.50 %                           3
+	//       token-bucket 61/1m burst 3                         0     0 %                0      0 %                           4
 	//   smallest limit   token-bucket 61/1m burst 3, to deny at most 1 % of clients
+	//   lowest rate      token-bucket 12/1m burst 3, with the same burst
 	//   Redis            1,920 calls, at most 4 in a second; about 13 keys at once
 	//   proposal         token-bucket 74/1m burst 3: with 20 % headroom, denies 0 % of requests and 0 % of clients
 	//                    based on 59m45s; other hours and days may have more traffic
-	//       candidate := algorithms.TokenBucket(74, time.Minute).WithBurst(3)
+	//       candidate := ratelimit.Must(algorithms.ParseLimit("token-bucket 74/1m burst 3"))
 	//       {
 	//       	Name:      "orders", // the fields that are not here stay as they are
-	//       	Limit:     algorithms.TokenBucket(60, time.Minute).WithBurst(2),
+	//       	Limit:     ratelimit.Must(algorithms.ParseLimit("token-bucket 60/1m burst 2")),
 	//       	Candidate: &candidate,
 	//       }
 }

@@ -76,7 +76,7 @@ func (e *engine) mux(of *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		found, pattern := of.Handler(r)
 		if pattern == "" {
-			e.strays++
+			e.stray = true
 			return
 		}
 		switch next := e.known(found).(type) {
@@ -95,8 +95,8 @@ func (e *engine) router(of *chi.Mux) http.Handler {
 	r := chi.NewRouter()
 	r.Use(chimiddleware.GetHead)
 	r.Use(of.Middlewares()...)
-	r.NotFound(e.stray(of.NotFoundHandler()))
-	r.MethodNotAllowed(e.stray(of.MethodNotAllowedHandler()))
+	r.NotFound(e.unrouted(of.NotFoundHandler()))
+	r.MethodNotAllowed(e.unrouted(of.MethodNotAllowedHandler()))
 	_ = chi.Walk(of, func(method, route string, h http.Handler, all ...func(http.Handler) http.Handler) error {
 		inline := r.With(all[len(of.Middlewares()):]...)
 		h = e.endpoint(h)
@@ -112,11 +112,10 @@ func (e *engine) router(of *chi.Mux) http.Handler {
 	})
 }
 
-// stray returns a handler that counts a request without a route.
-func (e *engine) stray(next http.HandlerFunc) http.HandlerFunc {
+// unrouted returns a handler that notes a request without a route.
+func (e *engine) unrouted(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		e.strays++
-		e.open = false
+		e.stray, e.open = true, false
 		next(w, r)
 	}
 }

@@ -195,8 +195,8 @@ func TestServerOnly(t *testing.T) {
 // TestOptions: the error reports every misconfiguration, and 0 is a number in flags.
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	err := Run(t.Context(), nil, &Options{Format: "xml", DenyClients: 101, Headroom: 1e9})
-	for _, want := range []string{"no files", `"xml"`, "clients to deny", "headroom"} {
+	err := Run(t.Context(), nil, &Options{Format: "xml", DurationUnit: "h", DenyClients: 101, Headroom: 1e9})
+	for _, want := range []string{"no files", `"xml"`, `"h"`, "clients to deny", "headroom"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s in it", err, want)
 		}
@@ -208,8 +208,8 @@ func TestOptions(t *testing.T) {
 		o    Options
 		want targets
 	}{
-		{Options{}, targets{0.01, 0.01, 0.2}},
-		{Options{DenyRequests: none, DenyClients: 5, Headroom: none}, targets{0, 0.05, 0}},
+		{Options{}, targets{0.01, 0.2}},
+		{Options{DenyClients: 5, Headroom: none}, targets{0.05, 0}}, {Options{DenyClients: none}, targets{0, 0.2}},
 	} {
 		if got := tt.o.targets(); got != tt.want {
 			t.Errorf("%+v: got %v, want %v", tt.o, got, tt.want)
@@ -217,10 +217,10 @@ func TestOptions(t *testing.T) {
 	}
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	parsed := Flags(flags)
-	if err := flags.Parse([]string{"-deny-requests", "2", "-deny-clients", "10", "-headroom", "0"}); err != nil {
+	if err := flags.Parse([]string{"-duration-unit", "ms", "-deny-clients", "10", "-headroom", "0"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := parsed.targets(), (targets{0.02, 0.1, 0}); got != want {
+	if got, want := parsed.targets(), (targets{0.1, 0}); got != want || parsed.DurationUnit != "ms" {
 		t.Errorf("flags: got %v, want %v", got, want)
 	}
 	var p percentage

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,24 +15,41 @@ import (
 
 // A field reads the value of a member of a JSON object: the text of a string, or any
 // other value as it is written.
-type field func(l *entry, value string) error
+type field func(p *parser, l *entry, value string) error
 
 // fields are the fields by their names in lower case, or as they are written. The first
-// name of a row is ours; the others are those of nginx, Caddy, Traefik, Envoy and logging
-// libraries.
+// name of a row is ours; the others are those of nginx, Caddy, Traefik, Envoy, Google's
+// load balancers and logging libraries.
 var fields = named(map[string]field{
-	"time ts timestamp @timestamp time_local time_iso8601 msec start_time startutc": (*entry).setTime,
-	"address remote_addr remote_ip client_ip remote_host clientip clienthost ip":    func(l *entry, v string) error { l.Address = v; return nil },
-	"user key user_id remote_user clientusername":                                   (*entry).setUser,
-	"method request_method requestmethod verb":                                      func(l *entry, v string) error { l.Method = v; return nil },
-	"path uri request_uri requestpath url":                                          func(l *entry, v string) error { l.Path = v; return nil },
-	"request":                                                                       (*entry).setRequest,
-	"status status_code response_code downstreamstatus code":                        func(l *entry, v string) error { return l.setStatus([]byte(v)) },
-	"duration request_time latency elapsed":                                         (*entry).setDuration,
-	"Duration":                                                                      (*entry).setNanoseconds, // Traefik's
-	"cost":                                                                          (*entry).setCost,
-	"settled":                                                                       func(l *entry, v string) error { return json.Unmarshal([]byte(v), &l.Settled) },
+	"time ts timestamp @timestamp time_local time_iso8601 msec start_time startutc":                       (*parser).setTime,
+	"address client_ip clientip client_addr ip remoteip real_ip http_x_real_ip downstream_remote_address": address(3),
+	"clienthost": func(_ *parser, l *entry, v string) error { // Traefik's, of trusted proxies
+		v, _, _ = strings.Cut(v, ",")
+		return address(3)(nil, l, v)
+	},
+	"remote_addr remote_ip remote_host remoteaddr remoteaddress clientaddr": address(2),
+	"x_forwarded_for http_x_forwarded_for forwarded_for":                    address(1),
+	"user key user_id remote_user clientusername":                           func(_ *parser, l *entry, v string) error { return l.setUser(v) },
+	"method request_method requestmethod verb":                              func(_ *parser, l *entry, v string) error { l.Method = v; return nil },
+	"path uri request_uri requestpath requesturl url":                       func(_ *parser, l *entry, v string) error { l.Path = v; return nil },
+	"request": func(_ *parser, l *entry, v string) error { return l.setRequest(v) },
+	"status status_code statuscode downstreamstatus code": func(_ *parser, l *entry, v string) error { return l.setStatus(v) },
+	"response_code": func(_ *parser, l *entry, v string) error { // Envoy's, beside durations in ms
+		l.unit = cmp.Or(l.unit, time.Millisecond)
+		return l.setStatus(v)
+	},
+	"duration latency elapsed": number(0),
+	"latency_human":            number(time.Nanosecond),
+	"request_time":             number(time.Second),
+	"responsetime":             number(time.Millisecond),
+	"Duration":                 number(time.Nanosecond), // Traefik's
+	"cost":                     func(_ *parser, l *entry, v string) error { return l.setCost(v) },
+	"settled":                  func(_ *parser, l *entry, v string) error { return json.Unmarshal([]byte(v), &l.Settled) },
+	"log message":              func(_ *parser, l *entry, v string) error { l.inner = v; return nil },
 })
+
+// objects are the members whose members are those of a request.
+const objects = " request httprequest req res response "
 
 func named(rows map[string]field) map[string]field {
 	all := make(map[string]field)
@@ -40,7 +58,37 @@ func named(rows map[string]field) map[string]field {
 			all[name] = f
 		}
 	}
+	for _, name := range []string{"duration", "latency", "elapsed"} {
+		for ending, unit := range units {
+			all[name+"_"+ending], all[name+ending] = number(unit), number(unit)
+		}
+	}
 	return all
+}
+
+// address returns a field of an address. Of several, the one with the highest rank is the
+// client's. Two different ones of one rank leave it in doubt.
+func address(rank int) field {
+	return func(_ *parser, l *entry, value string) error {
+		switch {
+		case value == "" || value == "-" || value == "null" || rank < l.rank || rank == l.rank && value == l.Address:
+		case rank == l.rank:
+			l.Address += "," + value
+		default:
+			l.Address, l.rank = value, rank
+		}
+		return nil
+	}
+}
+
+// number returns a field of a duration. A known unit wins over one that is not.
+func number(unit time.Duration) field {
+	return func(_ *parser, l *entry, value string) error {
+		if unit != 0 || l.number == "" {
+			l.number, l.unit = value, cmp.Or(unit, l.unit)
+		}
+		return nil
+	}
 }
 
 func (l *entry) setUser(value string) error {
@@ -50,70 +98,28 @@ func (l *entry) setUser(value string) error {
 	return nil
 }
 
-// setRequest reads a request line, as nginx's $request.
-func (l *entry) setRequest(value string) error {
-	method, path, ok := strings.Cut(value, " ")
-	if !ok {
-		return errRequest
-	}
-	path, _, _ = strings.Cut(path, " ")
-	l.Method, l.Path = method, path
-	return nil
-}
-
-// setTime reads a time of RFC 3339 or of Common Log Format, or Unix time in seconds,
-// milliseconds, microseconds or nanoseconds. Of two times, as Traefik logs them, the one
-// with fractions of a second counts.
-func (l *entry) setTime(value string) error {
-	for _, layout := range [...]string{time.RFC3339Nano, commonTime} {
-		if t, err := time.Parse(layout, value); err == nil {
-			if at := t.UnixMicro(); at%micros != 0 || l.Time%micros == 0 {
-				l.Time = at
-			}
-			return nil
+// setTime reads a time of any layout, or Unix time in seconds, milliseconds, microseconds
+// or nanoseconds. Of two times, as Traefik logs them, the one with fractions of a second
+// counts.
+func (p *parser) setTime(l *entry, value string) error {
+	if n, err := strconv.ParseFloat(value, 64); err == nil {
+		if !(n > 0 && n < 1e19) {
+			return errTime
 		}
-	}
-	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(n > 0 && n < 1e19) {
-		return errTime
-	}
-	for n > 1e11 { // later than the year 5138 in seconds
-		n /= 1000
-	}
-	l.Time = int64(math.Round(n * 1e6))
-	return nil
-}
-
-// maxDuration bounds how often a replay renews the hold of a request.
-const maxDuration = 30 * 24 * time.Hour
-
-// setDuration reads seconds, or a duration as Go writes it.
-func (l *entry) setDuration(value string) error {
-	if value == "-" || value == "null" {
+		for n > 1e11 { // later than the year 5138 in seconds
+			n /= 1000
+		}
+		l.Time = int64(math.Round(n * 1e6))
 		return nil
 	}
-	d, err := time.ParseDuration(value)
-	if err != nil {
-		var s float64
-		s, err = strconv.ParseFloat(value, 64) // ParseDuration knows no 5e-05
-		if !(s < maxDuration.Seconds()) {
-			s = -1
-		}
-		d = time.Duration(math.Round(s * float64(time.Second)))
+	at, ok := p.parseTime(value)
+	if !ok {
+		return errTime
 	}
-	if err != nil || d < 0 || d > maxDuration {
-		return fmt.Errorf("the duration %q is not in seconds", value)
+	if at%micros != 0 || l.Time%micros == 0 {
+		l.Time = at
 	}
-	l.Duration = d
 	return nil
-}
-
-// setNanoseconds reads a whole number of nanoseconds, or what setDuration reads.
-func (l *entry) setNanoseconds(value string) error {
-	if _, err := strconv.ParseUint(value, 10, 64); err == nil {
-		value += "ns"
-	}
-	return l.setDuration(value)
 }
 
 func (l *entry) setCost(value string) error {
@@ -128,8 +134,8 @@ func (l *entry) setCost(value string) error {
 var errJSON = errors.New("no JSON object")
 
 // parseJSON reads an object. The entry keeps no part of the text.
-func (l *entry) parseJSON(text string) error {
-	if err := l.setMembers(text); err != nil {
+func (p *parser) parseJSON(l *entry, text string) error {
+	if err := p.setMembers(l, text); err != nil {
 		return err
 	}
 	all := l.Address + l.User + l.Method + l.Path // one allocation
@@ -139,9 +145,9 @@ func (l *entry) parseJSON(text string) error {
 	return nil
 }
 
-// setMembers reads the members of an object, and of its member "request". It reads no
+// setMembers reads the members of an object, and of its members in objects. It reads no
 // other level, because decoding into a map takes five times as long.
-func (l *entry) setMembers(text string) error {
+func (p *parser) setMembers(l *entry, text string) error {
 	rest := skipSpace(text[1:])
 	if rest == "}" {
 		return nil
@@ -157,7 +163,7 @@ func (l *entry) setMembers(text string) error {
 		text := skipSpace(after[1:])
 		value, after, err := cutValue(text)
 		if err == nil {
-			err = l.set(name, value, text[0] == '{')
+			err = p.set(l, name, value, text[0] == '{')
 		}
 		if err != nil {
 			return err
@@ -173,18 +179,22 @@ func (l *entry) setMembers(text string) error {
 }
 
 // set reads the value of a member.
-func (l *entry) set(name, value string, object bool) error {
-	if object && name == "request" { // Caddy's
-		return l.setMembers(value)
-	}
+func (p *parser) set(l *entry, name, value string, object bool) error {
 	read := fields[name]
-	if read == nil {
-		read = fields[strings.ToLower(name)]
+	if read == nil || object {
+		lower := strings.ToLower(name)
+		if object {
+			if strings.Contains(objects, " "+lower+" ") {
+				return p.setMembers(l, value)
+			}
+			return nil
+		}
+		read = fields[lower]
 	}
 	if read == nil {
 		return nil
 	}
-	return read(l, value)
+	return read(p, l, value)
 }
 
 func skipSpace(s string) string { return strings.TrimLeft(s, " \t\r\n") }

@@ -5,7 +5,9 @@ package replay
 import (
 	"bytes"
 	"errors"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -13,15 +15,22 @@ import (
 
 // A entry is one request of an access log.
 type entry struct {
-	Time     int64 // µs since 1970: when the request was decided
-	Address  string
+	Time     int64  // µs since 1970: when the request was decided
+	Address  string // of the client
+	Unknown  bool   // the Address is no IP address
 	User     string // "": none
 	Method   string
 	Path     string // with the query
 	Status   int    // 0: not logged
 	Duration time.Duration
+	Timed    bool      // the Duration was logged
 	Cost     int64     // in units of the policies with a Cost; -1: not logged
 	Settled  []settled // what was settled after the decision; nil: not logged
+
+	rank   int           // how surely the Address so far is the client's
+	number string        // a duration whose unit is not known yet
+	unit   time.Duration // of the number; 0: the file's
+	inner  string        // a line that a container runtime has wrapped
 }
 
 // A settled is what a server settled after it had decided a request: it charged
@@ -32,34 +41,95 @@ type settled struct {
 	Units  int64     `json:"units"`
 }
 
-// A parser reads lines. It remembers what neighbouring lines have in common.
+// A parser reads the lines of one file. It remembers what neighbouring lines have in common.
 type parser struct {
-	second string // of the last line in Common Log Format
-	micros int64  // its instant
+	text    string // of the last time that was no number
+	at      int64  // its instant
+	layout  string
+	columns []string
+	unit    time.Duration // of durations that name none; 0: seconds
+	numbers []string      // such durations, while a sample is read
+	sampled bool
 }
 
 var (
 	errTime    = errors.New("no time")
-	errAddress = errors.New("no address and no user")
+	errAddress = errors.New("not exactly one address of a client, and no user")
 	errRequest = errors.New("no method and path")
 	errStatus  = errors.New("no status")
-	errForm    = errors.New("neither Common Log Format nor JSON")
+	errForm    = errors.New("no known format of access logs")
+	errNone    = errors.New("a line that is no request, as its format says")
 )
+
+var mark = []byte("\xef\xbb\xbf") // a byte-order mark
 
 // parse reads a line of any format. The entry shares no memory with text.
 func (p *parser) parse(text []byte) (entry, error) {
-	text = bytes.TrimSpace(text)
 	l := entry{Cost: -1}
-	var err error
-	if len(text) > 0 && text[0] == '{' {
-		err = l.parseJSON(string(text))
-	} else {
-		err = p.parseCommon(&l, text)
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, mark))
+	err := p.parseAny(&l, text)
+	if err == nil && l.inner != "" && l.Method == "" {
+		wrapped := l.inner
+		l = entry{Cost: -1}
+		err = p.parseAny(&l, bytes.TrimSpace([]byte(wrapped)))
 	}
+	l.inner = ""
 	if err == nil {
+		p.setDuration(&l)
 		err = l.check()
 	}
 	return l, err
+}
+
+// parseAny finds out the format. Text in front of the known beginnings is a prefix: of
+// syslog, of a container runtime, or the name of a virtual host.
+func (p *parser) parseAny(l *entry, text []byte) error {
+	if bytes.IndexByte(text, '\x1b') >= 0 {
+		text = withoutColours(text)
+	}
+	switch {
+	case len(text) == 0:
+		return errForm
+	case text[0] == '{':
+		return p.parseJSON(l, string(text))
+	case text[0] == '#':
+		return p.parseDirective(string(text))
+	case p.columns != nil:
+		return p.parseColumns(l, string(text))
+	}
+	for i, c := range text {
+		rest := text[i+1:]
+		switch {
+		case c == '{' && bytes.HasPrefix(rest, []byte(`"`)) && text[len(text)-1] == '}':
+			return p.parseJSON(l, string(text[i:]))
+		case c == '"' && !bytes.HasPrefix(rest, []byte(`"`)) && (i == 0 || text[i-1] != '"'): // "" is an empty user
+			return p.parseQuoted(l, string(text))
+		case c != '[' || len(rest) < 25:
+		case rest[2] == '/' && rest[6] == '/' && rest[24] == ']':
+			return p.parseHAProxy(l, string(text[:i]), string(rest))
+		case rest[2] == '/' && rest[6] == '/':
+			return p.parseCommon(l, text[:i], rest)
+		case rest[4] == '-' && rest[10] == 'T':
+			return p.parseEnvoy(l, string(rest))
+		case bytes.HasPrefix(rest, []byte("GIN] ")):
+			return p.parseGin(l, string(rest))
+		}
+	}
+	return p.parseQuoted(l, string(text))
+}
+
+// withoutColours removes the escape codes of terminals.
+func withoutColours(text []byte) []byte {
+	var plain []byte
+	for {
+		before, after, found := bytes.Cut(text, []byte("\x1b["))
+		plain = append(plain, before...)
+		end := bytes.IndexByte(after, 'm')
+		if !found || end < 0 {
+			return plain
+		}
+		text = after[end+1:]
+	}
 }
 
 // check reports the first fact that a replay needs and the line lacks.
@@ -67,13 +137,54 @@ func (l *entry) check() error {
 	switch {
 	case l.Time < minTime || l.Time > maxTime:
 		return errTime
-	case l.Address == "" && l.User == "":
+	case !l.checkAddress():
 		return errAddress
 	case l.Method == "":
 		return errRequest
 	}
 	var u url.URL
 	return l.parseURL(&u)
+}
+
+// checkAddress reports whether it is certain who sent the request. A host name is, too,
+// although limits by address cannot tell it from others.
+func (l *entry) checkAddress() bool {
+	address, ok := ipOf(l.Address)
+	switch {
+	case ok:
+		l.Address = address
+	case isHost(l.Address):
+		l.Unknown = true
+	default:
+		l.Address, l.Unknown = "", true
+		return l.User != ""
+	}
+	return true
+}
+
+// ipOf returns the IP address in the address of a line, and whether there is one. Servers
+// also log a port, the brackets of IPv6, or a prefix that counts as one client.
+func ipOf(address string) (string, bool) {
+	if address == "" {
+		return "", false
+	}
+	if _, err := netip.ParseAddr(address); err == nil {
+		return address, true
+	}
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	address, _, _ = strings.Cut(address, "/")
+	address = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
+	_, err := netip.ParseAddr(address)
+	return address, err == nil
+}
+
+// isHost reports whether a word is a host name: it has a letter, and no character that
+// host names do not have.
+func isHost(word string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return strings.ContainsAny(word, letters) && strings.Trim(word, letters+"0123456789.-_") == ""
 }
 
 // parseURL parses the path as net/http does: a request to a proxy has a whole URL, and a

@@ -54,7 +54,7 @@ func TestLinesOfOneSecondAreNotHeld(t *testing.T) {
 		"JSON": {lines: 50_000, line: `{"time":"2026-01-01T00:00:00Z","address":"192.0.2.1","method":"GET","path":"/","status":200,"agent":"` + strings.Repeat("x", 1_000) + "\"}\n"},
 	} {
 		want := c.lines
-		l, err := openLog([]string{"-"}, c)
+		l, err := openLog([]string{"-"}, c, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestFullOrder(t *testing.T) {
 		at := i/apart*apart + apart - 1 - i%apart
 		fmt.Fprintf(&text, `{"time":"2026-01-01T00:00:%02d.%06dZ","address":"192.0.2.1","method":"GET","path":"/%d"}`+"\n", at/100_000, at%100_000*10, at)
 	}
-	l, err := openLog([]string{"-"}, &text)
+	l, err := openLog([]string{"-"}, &text, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

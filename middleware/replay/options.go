@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -19,12 +20,17 @@ type Options struct {
 	// Tiers are the tiers of users, by the names that the log has.
 	Tiers map[string]string
 
-	// Format is the format of the report: "text" or "json"; "" means text.
+	// Format is the format of the report: "text", "json", or "html" for a page with curves; ""
+	// means text.
 	Format string
 
-	// DenyRequests and DenyClients are the shares, in per cent, that the smallest limits may
-	// deny. 0 means 1 %, and a negative number means none.
-	DenyRequests, DenyClients float64
+	// DurationUnit is the unit of durations in the logs that are bare numbers, and whose name and
+	// format say none: "s", "ms", "us" or "ns". "" means the unit that each file shows.
+	DurationUnit string
+
+	// DenyClients is the share of clients, in per cent, that a proposal may deny. 0 means 1 %,
+	// and a negative number means none.
+	DenyClients float64
 
 	// Headroom, in per cent, is added to a proposal. 0 means 20 %, and a negative number
 	// means none.
@@ -44,7 +50,7 @@ const (
 )
 
 // Flags defines flags for all options that are texts or numbers, and returns the Options
-// that they set: -replay (Files; it may be repeated), -format, -deny-requests,
+// that they set: -replay (Files; it may be repeated), -format, -duration-unit,
 // -deny-clients and -headroom.
 func Flags(flags *flag.FlagSet) *Options {
 	o := &Options{}
@@ -52,9 +58,9 @@ func Flags(flags *flag.FlagSet) *Options {
 		o.Files = append(o.Files, name)
 		return nil
 	})
-	flags.StringVar(&o.Format, "format", "text", "write the report in this `format`: text or json")
-	o.DenyRequests, o.DenyClients, o.Headroom = defaultShare, defaultShare, defaultHeadroom
-	flags.Var((*percentage)(&o.DenyRequests), "deny-requests", "find the smallest limit that denies at most this `per-cent` of requests")
+	flags.StringVar(&o.Format, "format", "text", "write the report in this `format`: text, json or html")
+	flags.StringVar(&o.DurationUnit, "duration-unit", "", "durations in the logs that name no unit are in this `unit`: s, ms, us or ns")
+	o.DenyClients, o.Headroom = defaultShare, defaultHeadroom
 	flags.Var((*percentage)(&o.DenyClients), "deny-clients", "find and propose the smallest limit that denies at most this `per-cent` of clients")
 	flags.Var((*percentage)(&o.Headroom), "headroom", "add this `per-cent` to a proposal")
 	return o
@@ -87,13 +93,16 @@ func (o *Options) validate() error {
 	if len(o.Files) == 0 {
 		errs = append(errs, errors.New("no files: name at least one log"))
 	}
-	if o.Format != "" && o.Format != "text" && o.Format != "json" {
-		errs = append(errs, fmt.Errorf("the format is %q; want text or json", o.Format))
+	if !slices.Contains([]string{"", "text", "json", "html"}, o.Format) {
+		errs = append(errs, fmt.Errorf("the format is %q; want text, json or html", o.Format))
+	}
+	if !slices.Contains([]string{"", "s", "ms", "us", "ns"}, o.DurationUnit) {
+		errs = append(errs, fmt.Errorf("the unit of durations is %q; want s, ms, us or ns", o.DurationUnit))
 	}
 	for _, f := range []struct {
 		name        string
 		value, most float64
-	}{{"requests to deny", o.DenyRequests, 100}, {"clients to deny", o.DenyClients, 100}, {"headroom", o.Headroom, 1000}} {
+	}{{"clients to deny", o.DenyClients, 100}, {"headroom", o.Headroom, 1000}} {
 		if !(f.value <= f.most) {
 			errs = append(errs, fmt.Errorf("the %s: %v %%; want at most %v %%", f.name, f.value, f.most))
 		}
@@ -101,8 +110,8 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// targets returns the shares and the headroom as parts of 1.
+// targets returns the share and the headroom as parts of 1.
 func (o *Options) targets() targets {
 	part := func(value, otherwise float64) float64 { return max(0, cmp.Or(value, otherwise)) / 100 }
-	return targets{part(o.DenyRequests, defaultShare), part(o.DenyClients, defaultShare), part(o.Headroom, defaultHeadroom)}
+	return targets{part(o.DenyClients, defaultShare), part(o.Headroom, defaultHeadroom)}
 }

@@ -7,35 +7,34 @@ import (
 	"go/format"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// answer completes the report on a series by what the search has found.
-func (p *replay) answer(r *policyReport, i int, found [goals]*search, proposed *trial) {
+// answer completes the report on a series by what the searches have found.
+func (p *replay) answer(r *policyReport, i int, found, rates []*search, proposed *trial) {
 	s := p.history.series[i]
-	if found[clients] == nil {
+	if found == nil {
 		return
 	}
-	shares := [goals]float64{p.goals.Requests, p.goals.Clients}
-	for g, of := range [goals]string{"requests", "clients"} {
-		f := found[g]
-		smallest := smallest{Of: of, Under: shares[g]}
-		if l, ok := limitOf(s.limit, f.hi); ok && !f.none {
-			smallest.Limit, smallest.requests = l.String(), f.hi
+	smallestOf := func(f *search) string {
+		if l, ok := f.limit(f.hi); ok && !f.none {
+			return l.String()
 		}
-		r.Smallest = append(r.Smallest, smallest)
+		return ""
+	}
+	r.Smallest = smallestOf(found[clients])
+	if rates != nil && rates[0].hi < found[clients].hi {
+		r.Apart = smallestOf(rates[0])
 	}
 	if l := proposed.limits[i]; l != (algorithms.Limit{}) {
 		r.Proposal = &proposal{
-			Limit:    l.String(),
-			Requests: float64(proposed.tallies[i].denied) / float64(s.tally.requests),
-			Clients:  float64(proposed.clients[i]) / float64(s.keys),
-			Code:     p.code(s, l),
+			point: pointOf(proposed, i, s), Code: p.code(s, l),
+			MostDenied: p.history.mostDenied(i, func(id keyID) uint32 { return proposed.denied[id] }),
 		}
+		r.Results = append(r.Results, resultOf(l, s, &proposed.tallies[i], proposed.clients[i]))
 		r.Note = p.caution(s)
-	} else if r.Note = p.tooShort(s); r.Note == "" && !isCandidate(s.policy) {
+	} else if r.Note = p.doubt(s); r.Note == "" && !isCandidate(s.policy) {
 		r.Note = fmt.Sprintf("clients want more than a %v can count", s.limit.Algorithm())
 	}
 }
@@ -78,35 +77,5 @@ func (p *replay) code(s *series, l algorithms.Limit) string {
 
 // goLimit returns the Go expression of a limit.
 func goLimit(l algorithms.Limit) string {
-	if l.Algorithm().Calendar() {
-		return fmt.Sprintf("ratelimit.Must(algorithms.ParseLimit(%q))", l)
-	}
-	var name strings.Builder
-	for part := range strings.SplitSeq(l.Algorithm().String(), "-") {
-		name.WriteString(strings.ToUpper(part[:1]) + part[1:])
-	}
-	text := fmt.Sprintf("algorithms.%s(%s, %s)", name.String(), grouped(l.Requests(), "_"), goWindow(l.Window()))
-	if l.Burst() != l.Requests() {
-		text += fmt.Sprintf(".WithBurst(%s)", grouped(l.Burst(), "_"))
-	}
-	return text
-}
-
-func goWindow(d time.Duration) string {
-	for _, unit := range [...]struct {
-		name string
-		size time.Duration
-	}{
-		{"time.Hour", time.Hour}, {"time.Minute", time.Minute}, {"time.Second", time.Second},
-		{"time.Millisecond", time.Millisecond}, {"time.Microsecond", time.Microsecond},
-	} {
-		switch n := d / unit.size; {
-		case d%unit.size != 0:
-		case n == 1:
-			return unit.name
-		default:
-			return fmt.Sprintf("%d*%s", n, unit.name)
-		}
-	}
-	return fmt.Sprint(int64(d))
+	return fmt.Sprintf("ratelimit.Must(algorithms.ParseLimit(%q))", l)
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -21,10 +20,14 @@ type replay struct {
 	spool   *spool
 	report  report
 	goals   targets
+	took    durations
 	keys    keyID // when the garbage collector was last told
 }
 
-const shownDifferences = 10
+const (
+	shownDifferences = 10
+	fewDenied        = 0.05 // of clients: where a curve begins
+)
 
 // decide serves lines by the engine.
 func (p *replay) decide(lines []entry) error {
@@ -54,6 +57,9 @@ func (p *replay) count(l *entry, v *ratelimit.Verdict) {
 		r.Start, r.WholeSeconds = time.UnixMicro(l.Time).UTC(), true
 	}
 	r.Requests++
+	if l.Timed {
+		p.took.add(l.Duration)
+	}
 	r.End = time.UnixMicro(p.engine.now).UTC()
 	r.WholeSeconds = r.WholeSeconds && l.Time%micros == 0
 	if len(v.Policies) == 0 && v.Allowed {
@@ -94,7 +100,7 @@ func (p *replay) keep(l *entry) error {
 		}
 		err := p.spool.add(record{time: p.engine.now, key: a.key, units: cost})
 		if settled != 0 && err == nil {
-			s.settles, s.returns = true, s.returns || settled < 0
+			s.settles = true
 			err = p.spool.add(record{time: p.engine.now, key: a.key, units: settled, settles: true})
 		}
 		if err != nil {
@@ -131,12 +137,15 @@ func (p *replay) conclude(ctx context.Context) error {
 	if err := p.spool.out.Flush(); err != nil {
 		return err
 	}
-	others, err := p.tryOthers(ctx)
-	if err != nil {
+	found := p.history.begin([goals]float64{fewDenied, p.goals.Clients, 0})
+	if err := p.history.search(ctx, p.spool, found, true); err != nil {
 		return err
 	}
-	found, err := p.history.search(ctx, p.spool, [goals]float64{p.goals.Requests, p.goals.Clients})
-	if err != nil {
+	rates := apart(found)
+	if err := p.history.search(ctx, p.spool, rates, false); err != nil {
+		return err
+	}
+	if err := p.history.tryCurve(ctx, p.spool, found); err != nil {
 		return err
 	}
 	proposed, err := p.tryProposals(ctx, found)
@@ -145,12 +154,10 @@ func (p *replay) conclude(ctx context.Context) error {
 	}
 	for i, s := range p.history.series {
 		r := p.describe(i, s)
-		for _, t := range others {
-			if t.limits[i] != (algorithms.Limit{}) {
-				r.Results = append(r.Results, resultOf(t.limits[i], s, &t.tallies[i], t.clients[i]))
-			}
+		for _, n := range s.curve {
+			r.Curve = append(r.Curve, s.tried[n])
 		}
-		p.answer(&r, i, found[i], proposed)
+		p.answer(&r, i, found[i], rates[i], proposed)
 		p.report.Policies = append(p.report.Policies, r)
 	}
 	slices.SortStableFunc(p.report.Policies, func(a, b policyReport) int {

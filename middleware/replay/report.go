@@ -11,15 +11,19 @@ type report struct {
 	Lines    int      `json:"lines"`
 	Bad      int      `json:"bad_lines"`
 	BadShown []string `json:"bad_lines_shown,omitempty"`
-	Late     int      `json:"late_lines"` // more than a minute out of order
+	Late     int      `json:"late_lines"`           // more than a minute out of order
+	Cut      []string `json:"unfinished,omitempty"` // files that end in the middle of a line
 
 	Start        time.Time `json:"start"`
 	End          time.Time `json:"end"`
 	WholeSeconds bool      `json:"whole_seconds"` // the log has no fractions of seconds
 
+	Median  float64 `json:"median_duration"` // of logged durations
+	Longest float64 `json:"longest_duration"`
+
 	Requests  int            `json:"requests"`
-	Unrouted  int            `json:"unmatched"`       // requests that no route serves
-	Unknown   int            `json:"unknown"`         // requests without a user and without an IP address
+	Unrouted  int            `json:"unmatched"`       // requests that no route serves and no policy limits
+	Unknown   int            `json:"unknown"`         // requests that need an IP address, and have none
 	Unlimited int            `json:"unlimited"`       // requests that met no policy
 	Unmet     []string       `json:"unmet,omitempty"` // policies that no request met
 	Refused   map[int]int    `json:"refused"`         // by the status that the replay answers
@@ -39,9 +43,8 @@ type difference struct {
 	Replayed int       `json:"replayed"` // the status; 0: admitted
 }
 
-// targets are the shares that limits may deny, and the headroom of proposals.
+// targets are the share that limits may deny, and the headroom of proposals.
 type targets struct {
-	Requests float64 `json:"requests"`
 	Clients  float64 `json:"clients"`
 	Headroom float64 `json:"headroom"`
 }
@@ -53,12 +56,14 @@ type policyReport struct {
 	Route  string `json:"route,omitempty"`
 	Limit  string `json:"limit"`
 
-	Results    []result   `json:"results"` // of the policy's limit, and then of the other algorithms
-	MostDenied []client   `json:"most_denied,omitempty"`
-	Smallest   []smallest `json:"smallest,omitempty"` // for requests, and for clients
-	Redis      redisLoad  `json:"redis"`
-	Proposal   *proposal  `json:"proposal,omitempty"`
-	Note       string     `json:"note,omitempty"` // why there is no proposal, or what it lacks
+	Results    []result  `json:"results"` // of the policy's limit, and of the proposal
+	MostDenied []client  `json:"most_denied,omitempty"`
+	Smallest   string    `json:"smallest,omitempty"` // the smallest limit for the goal; "": the algorithm has none
+	Apart      string    `json:"apart,omitempty"`    // the lowest rate for the goal, with the burst of Smallest
+	Curve      []point   `json:"curve,omitempty"`
+	Redis      redisLoad `json:"redis"`
+	Proposal   *proposal `json:"proposal,omitempty"`
+	Note       string    `json:"note,omitempty"` // why there is no proposal, or what it lacks
 }
 
 // A result is what one limit would have done.
@@ -88,15 +93,6 @@ type client struct {
 	Denied   uint32 `json:"denied"`
 }
 
-// A smallest is the smallest limit that denies under a share of requests or of clients.
-type smallest struct {
-	Of    string  `json:"of"` // "requests" or "clients"
-	Under float64 `json:"under"`
-	Limit string  `json:"limit,omitempty"` // "": the algorithm has none
-
-	requests int64
-}
-
 // A redisLoad is the load that a policy puts on Redis. Each decision is one call; decisions of several policies share
 // it, and remembered denials save some.
 type redisLoad struct {
@@ -105,10 +101,9 @@ type redisLoad struct {
 	Keys    int   `json:"keys_at_once"`
 }
 
-// A proposal is a limit with headroom.
+// A proposal is a limit with headroom, and what it would have done.
 type proposal struct {
-	Limit    string  `json:"limit"`
-	Requests float64 `json:"denied_requests"` // share that it would have denied
-	Clients  float64 `json:"denied_clients"`
-	Code     string  `json:"code,omitempty"` // "": the limit is an override
+	point
+	MostDenied []client `json:"most_denied,omitempty"`
+	Code       string   `json:"code,omitempty"` // "": the limit is an override
 }

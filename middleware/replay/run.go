@@ -54,11 +54,14 @@ func (o *Options) run(ctx context.Context, handler func(algorithms.Limiter) (htt
 		return err
 	}
 	out := bufio.NewWriter(o.Stdout)
-	if o.Format == "json" {
+	switch o.Format {
+	case "json":
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
 		err = e.Encode(r)
-	} else {
+	case "html":
+		err = r.writePage(out)
+	default:
 		r.write(out)
 	}
 	return errors.Join(err, out.Flush())
@@ -79,7 +82,7 @@ func (o *Options) replay(ctx context.Context, handler func(algorithms.Limiter) (
 	if err := p.engine.serve(service); err != nil {
 		return nil, err
 	}
-	in, err := openLog(o.Files, o.Stdin)
+	in, err := openLog(o.Files, o.Stdin, units[o.DurationUnit])
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,8 @@ func (o *Options) replay(ctx context.Context, handler func(algorithms.Limiter) (
 // countLines reports what the log and the handler made of the lines.
 func (p *replay) countLines(in *log) {
 	r := &p.report
-	r.Lines, r.Late, r.BadShown = in.lines, in.late, in.shown
+	r.Lines, r.Late, r.BadShown, r.Cut = in.lines, in.late, in.shown, in.unfinished
+	r.Median, r.Longest = p.took.median().Seconds(), p.took.longest.Seconds()
 	r.Bad += in.bad
 	r.Unrouted, r.Unknown, r.Unmet = p.engine.strays, p.engine.unknown, p.engine.unmet()
 }

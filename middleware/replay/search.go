@@ -22,26 +22,41 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A goal is what a search wants few of.
+// A goal is a share of clients that a limit may deny.
 type goal int
 
 const (
-	requests goal = iota
-	clients
+	few     goal = iota // where the report begins
+	clients             // of Options
+	nobody              // where the report ends
 	goals
 )
 
-// A search looks for the smallest n in (lo, hi]. lo denies too much, and hi does not.
+// A search looks for the smallest n in (lo, hi]. lo denies too many clients, and hi does not.
 type search struct {
 	series  *series
-	allowed int64 // denied requests, or denied clients
+	allowed int64 // denied clients
 	lo, hi  int64
-	untried bool // hi is only the highest that the algorithm can count
-	none    bool // no limit of the algorithm is high enough
+	burst   int64 // of all n; 0: in proportion to n
+	parts   int64 // the search ends within 1 of so many parts of hi
+	untried bool  // hi is only the highest that the algorithm can count
+	none    bool  // no limit of the algorithm is high enough
 }
 
-// precise reports whether the search has ended, within 1 %.
-func (s *search) precise() bool { return s.none || !s.untried && s.hi-s.lo <= max(1, s.hi/100) }
+// precise reports whether the search has ended.
+func (s *search) precise() bool {
+	return s.none || !s.untried && s.hi-s.lo <= max(1, s.hi/s.parts)
+}
+
+// limit returns the limit of n.
+func (s *search) limit(n int64) (algorithms.Limit, bool) {
+	l, ok := limitOf(s.series.limit, n)
+	if s.burst > 0 {
+		l = l.WithBurst(s.burst)
+		ok = l.Validate() == nil
+	}
+	return l, ok
+}
 
 // next returns the n to try, with few digits: most rates with many are not exact.
 func (s *search) next() int64 {
@@ -110,15 +125,32 @@ func safeFor(l algorithms.Limit, units int64) int64 {
 func excessOf(l algorithms.Limit, n int64) int64 { return n + burstOf(l, n) }
 
 // begin bounds the search for each series and each goal.
-func (h *history) begin(share [goals]float64) [][goals]*search {
+func (h *history) begin(share [goals]float64) [][]*search {
 	ranked := h.ranked()
-	all := make([][goals]*search, len(h.series))
+	all := make([][]*search, len(h.series))
 	for i, s := range h.series {
 		if !searchable(s.limit) || s.tally.requests == 0 {
 			continue
 		}
 		for g := range goals {
-			all[i][g] = h.bound(s, ranked[i], g, share[g])
+			f := h.bound(s, ranked[i], share[g])
+			if f.parts = 20; g == clients {
+				f.parts = 100
+			}
+			all[i] = append(all[i], f)
+		}
+	}
+	return all
+}
+
+// apart returns searches for the lowest rate of a bucket that keeps the burst found before.
+func apart(found [][]*search) [][]*search {
+	all := make([][]*search, len(found))
+	for i, of := range found {
+		if of != nil && !of[clients].none && of[clients].series.limit.Algorithm().Continuous() {
+			f := *of[clients]
+			f.lo, f.burst, f.parts = 0, burstOf(f.series.limit, f.hi), 10
+			all[i] = []*search{&f}
 		}
 	}
 	return all
@@ -134,50 +166,35 @@ func (h *history) ranked() [][]keyID {
 		k := h.keys.at(id)
 		ranked[k.series] = append(ranked[k.series], id)
 	}
-	for _, ids := range ranked {
+	for i, ids := range ranked {
+		for _, id := range ids {
+			if h.keys.at(id).requests > h.keys.at(h.series[i].top).requests || h.keys.at(h.series[i].top).series != uint32(i) {
+				h.series[i].top = id
+			}
+		}
 		slices.SortFunc(ids, func(x, y keyID) int { return cmp.Compare(h.keys.at(y).pair, h.keys.at(x).pair) })
 	}
 	return ranked
 }
 
-func (h *history) bound(s *series, ids []keyID, g goal, share float64) *search {
-	total := s.tally.requests
-	if g == clients {
-		total = int64(len(ids))
-	}
-	f := &search{series: s, allowed: int64(share*float64(total) + 1e-9)} // 0.29*100 is less than 29
+func (h *history) bound(s *series, ids []keyID, share float64) *search {
+	f := &search{series: s, allowed: int64(share*float64(len(ids)) + 1e-9), hi: 1} // 0.29*100 is less than 29
 	// All keys before the first one that exceeds what is allowed may be denied.
-	var denied int64
-	for _, id := range ids {
-		k := h.keys.at(id)
-		if g == clients {
-			denied++
-		} else {
-			denied += int64(k.requests)
-		}
-		if denied > f.allowed {
-			f.hi = safeFor(s.limit, int64(k.pair))
-			break
-		}
+	if int(f.allowed) < len(ids) {
+		f.hi = safeFor(s.limit, int64(h.keys.at(ids[f.allowed]).pair))
 	}
-	n, enough := countable(s.limit, max(f.hi, 1))
+	n, enough := countable(s.limit, f.hi)
 	f.hi, f.untried, f.none = n, !enough, n == 0
 	if !s.settles { // a settlement makes room, or charges beyond the limit
-		f.lo = f.below(h, ids, g)
+		f.lo = f.below(h, ids)
 	}
 	return f
 }
 
-// below returns the highest n that certainly denies too much.
-func (s *search) below(h *history, ids []keyID, g goal) int64 {
+// below returns the highest n that certainly denies too many.
+func (s *search) below(h *history, ids []keyID) int64 {
 	tooMuch := func(n int64) bool {
 		excess, denied := excessOf(s.series.limit, n), int64(0)
-		if g == requests {
-			for units, windows := range s.series.full {
-				denied += max(0, int64(units)-excess) * windows
-			}
-			return denied/max(1, s.series.dearest) > s.allowed
-		}
 		for _, id := range ids {
 			k := h.keys.at(id)
 			if int64(k.pair) <= excess { // and so are the peaks of all further keys
@@ -200,24 +217,27 @@ func (s *search) below(h *history, ids []keyID, g goal) int64 {
 	return lo
 }
 
-// search finds the smallest limits of all series for both goals.
-func (h *history) search(ctx context.Context, s *spool, share [goals]float64) ([][goals]*search, error) {
-	all := h.begin(share)
+// search ends all searches. A trial tells something to each search of its family. If keep
+// is set, what the limits do is kept for the curve.
+func (h *history) search(ctx context.Context, s *spool, all [][]*search, keep bool) error {
 	for {
 		trials, tried := h.round(all)
 		if len(trials) == 0 {
-			return all, nil
+			return nil
 		}
 		if err := h.run(ctx, s, trials...); err != nil {
-			return nil, err
+			return err
 		}
 		for j, t := range trials {
+			if keep {
+				h.keep(t)
+			}
 			for i, n := range tried[j] {
 				if n == 0 {
 					continue
 				}
 				for _, f := range all[i] {
-					f.learn(t.tallies[i].denied, int64(t.clients[i]), n, f == all[i][clients])
+					f.learn(int64(t.clients[i]), n)
 				}
 			}
 		}
@@ -225,15 +245,16 @@ func (h *history) search(ctx context.Context, s *spool, share [goals]float64) ([
 }
 
 // round returns the next trials, and the n of each series in each of them.
-func (h *history) round(all [][goals]*search) (trials []*trial, tried [][]int64) {
-	for g := range goals {
+func (h *history) round(all [][]*search) (trials []*trial, tried [][]int64) {
+	for _, g := range [...]goal{clients, few, nobody} { // the first narrows the others
 		t := &trial{limits: make([]algorithms.Limit, len(h.series))}
 		ns := make([]int64, len(h.series))
 		open := false
-		for i, s := range h.series {
-			for f := all[i][g]; f != nil && !f.precise(); {
+		for i, of := range all {
+			for len(of) > 0 && !of[min(int(g), len(of)-1)].precise() {
+				f := of[min(int(g), len(of)-1)]
 				n := f.next()
-				if limit, ok := limitOf(s.limit, n); ok {
+				if limit, ok := f.limit(n); ok {
 					t.limits[i], ns[i], open = limit, n, true
 					break
 				}
@@ -243,15 +264,15 @@ func (h *history) round(all [][goals]*search) (trials []*trial, tried [][]int64)
 		if open {
 			trials, tried = append(trials, t), append(tried, ns)
 		}
+		if open && g == clients {
+			break
+		}
 	}
 	return trials, tried
 }
 
-// learn narrows the search by what a limit of n has denied.
-func (s *search) learn(denied, deniedClients, n int64, ofClients bool) {
-	if ofClients {
-		denied = deniedClients
-	}
+// learn narrows the search by how many clients a limit of n has denied.
+func (s *search) learn(denied, n int64) {
 	switch {
 	case denied <= s.allowed && s.untried:
 		s.hi, s.untried = n, false

@@ -50,7 +50,7 @@ func TestProposal(t *testing.T) {
 		if off := math.Abs(float64(proposed.Requests())/want - 1); err != nil || off > 0.1 {
 			t.Errorf("%s: got %s, want %.0f requests: %.0f %% off", limit, p.Proposal.Limit, want, 100*off)
 		}
-		if p.Proposal.Clients > r.Goals.Clients || !strings.Contains(p.Proposal.Code, "algorithms.") {
+		if p.Proposal.Share > r.Goals.Clients || !strings.Contains(p.Proposal.Code, "algorithms.") {
 			t.Errorf("%s: got %+v, want at most %v of clients denied", limit, p.Proposal, r.Goals.Clients)
 		}
 	}
@@ -67,45 +67,46 @@ func TestSmallest(t *testing.T) {
 	}
 	log := text(requests)
 	replay := func(limit string) policyReport {
-		return reportOf(t, limited(t, limit), log, Options{DenyRequests: 2, DenyClients: 10}).Policies[0]
+		return reportOf(t, limited(t, limit), log, Options{DenyClients: 10}).Policies[0]
 	}
 	for _, limit := range []string{"token-bucket 60/1m burst 10", "sliding-window-counter 60/1m", "fixed-window 60/1m"} {
 		family, err := algorithms.ParseLimit(limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range replay(limit).Smallest {
-			found, err := algorithms.ParseLimit(s.Limit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			smaller, ok := limitOf(family, min(found.Requests()-1, found.Requests()*98/100))
-			if !ok {
-				t.Fatalf("there is no limit below %s", s.Limit)
-			}
-			share := func(l algorithms.Limit) float64 {
-				r := replay(l.String()).Results[0]
-				if s.Of == "clients" {
-					return float64(r.Clients) / float64(r.Keys)
-				}
-				return r.Share
-			}
-			if at, below := share(found), share(smaller); at > s.Under || below <= s.Under {
-				t.Errorf("%s: %s denies %.4f of %s, and %s denies %.4f; want %.2f between", limit, s.Limit, at, s.Of, smaller, below, s.Under)
-			}
+		const under = 0.1
+		found := parsed(t, replay(limit).Smallest)
+		smaller, ok := limitOf(family, min(found.Requests()-1, found.Requests()*98/100))
+		if !ok {
+			t.Fatalf("there is no limit below %s", found)
+		}
+		share := func(l algorithms.Limit) float64 {
+			r := replay(l.String()).Results[0]
+			return float64(r.Clients) / float64(r.Keys)
+		}
+		if at, below := share(found), share(smaller); at > under || below <= under {
+			t.Errorf("%s: %s denies %.4f of clients, and %s denies %.4f; want %.2f between", limit, found, at, smaller, below, under)
 		}
 	}
 }
 
-// TestOthers: what the report says about another algorithm is what a replay under its limit finds.
-func TestOthers(t *testing.T) {
+// TestCurve: what the report says about limits is what a replay under each of them finds.
+func TestCurve(t *testing.T) {
 	t.Parallel()
-	log := text(behaved(10, 30)) + text([]sent{{time.Hour, 3}})
+	log := text(behaved(200, 30))
 	replay := func(limit string) policyReport { return reportOf(t, limited(t, limit), log, Options{}).Policies[0] }
-	for _, beside := range replay("token-bucket 20/1m").Results {
-		if got := replay(beside.Limit).Results[0]; got != beside || got.Denied == 0 {
-			t.Errorf("got %+v beside, and %+v alone", beside, got)
+	p := replay("token-bucket 20/1m")
+	if len(p.Curve) < points || p.Curve[len(p.Curve)-1].Denied > 0 || p.Proposal == nil || len(p.Proposal.MostDenied) == 0 {
+		t.Fatalf("got the curve %+v and the proposal %+v, want six limits, and at last one that denies nobody", p.Curve, p.Proposal)
+	}
+	for _, of := range append(p.Curve, p.Proposal.point) {
+		got := replay(of.Limit).Results[0]
+		if got.Denied != of.Denied || got.Clients != of.Clients || of.Busiest < 1 || of.Busiest > p.Redis.Busiest {
+			t.Errorf("%s: got %+v, and %+v alone", of.Limit, of, got)
 		}
+	}
+	if got := replay(p.Apart).Results[0]; float64(got.Clients) > 0.01*float64(got.Keys) || parsed(t, p.Apart).Requests() >= parsed(t, p.Smallest).Requests() {
+		t.Errorf("got the rate %s, which denies %d clients, want a lower one than %s that denies as few", p.Apart, got.Clients, p.Smallest)
 	}
 }
 
@@ -123,11 +124,8 @@ func TestSmallestOfLargeNumbers(t *testing.T) {
 	} {
 		service := one("/a", ratelimit.Policy{Limit: parsed(t, limit), Cost: func(*http.Request) int64 { return tt.cost }})
 		p := reportOf(t, service, log.String(), Options{}).Policies[0]
-		for _, s := range p.Smallest {
-			l, err := algorithms.ParseLimit(s.Limit)
-			if off := float64(l.Requests()) / float64(tt.want); err != nil || off < 1 || off > 1.011 {
-				t.Errorf("%s of %s: got %q, want %d at most 1 %% above", limit, s.Of, s.Limit, tt.want)
-			}
+		if off := float64(parsed(t, p.Smallest).Requests()) / float64(tt.want); off < 1 || off > 1.011 {
+			t.Errorf("%s: got %q, want %d at most 1 %% above", limit, p.Smallest, tt.want)
 		}
 	}
 }
@@ -140,10 +138,13 @@ func TestFamily(t *testing.T) {
 			t.Errorf("the burst of %d is %d", n+1, l.Burst())
 		}
 	}
-	s := &series{limit: algorithms.TokenBucket(1, time.Second)}
+	s, h := &series{limit: algorithms.TokenBucket(1, time.Second)}, newHistory()
+	var ids []keyID
+	for range 100 {
+		ids = append(ids, h.keys.add(key{}))
+	}
 	for allowed := range 100 {
-		s.tally.requests = 100
-		if f := newHistory().bound(s, nil, requests, float64(allowed)/100); f.allowed != int64(allowed) {
+		if f := h.bound(s, ids, float64(allowed)/100); f.allowed != int64(allowed) {
 			t.Errorf("%d %% of 100 are %d", allowed, f.allowed)
 		}
 	}
@@ -162,20 +163,17 @@ func TestSettledCosts(t *testing.T) {
 		}
 		replay := func(limit string) policyReport {
 			service := one("/a", ratelimit.Policy{Limit: parsed(t, limit), Cost: func(*http.Request) int64 { return 8 }})
-			return reportOf(t, service, log.String(), Options{DenyRequests: 2, DenyClients: 10}).Policies[0]
+			return reportOf(t, service, log.String(), Options{DenyClients: 10}).Policies[0]
 		}
 		for _, limit := range []string{"token-bucket 30/1m", "fixed-window 60/1m", "sliding-window-counter 30/1m"} {
 			p := replay(limit)
-			for _, beside := range p.Results {
-				if got := replay(beside.Limit).Results[0]; got != beside {
+			for _, beside := range p.Curve {
+				if got := replay(beside.Limit).Results[0]; got.Denied != beside.Denied {
 					t.Errorf("%s, costs below %d: got %+v beside, and %+v alone", limit, most, beside, got)
 				}
 			}
-			for _, s := range p.Smallest {
-				got := replay(s.Limit).Results[0]
-				if s.Of == "requests" && got.Share > s.Under || s.Of == "clients" && float64(got.Clients) > s.Under*float64(got.Keys) {
-					t.Errorf("%s, costs below %d: %s of %s denies %+v", limit, most, s.Limit, s.Of, got)
-				}
+			if got := replay(p.Smallest).Results[0]; float64(got.Clients) > 0.1*float64(got.Keys) {
+				t.Errorf("%s, costs below %d: %s denies %+v", limit, most, p.Smallest, got)
 			}
 		}
 	}

@@ -19,22 +19,33 @@ type series struct {
 	route  string // "": the key has none
 	limit  algorithms.Limit
 	keys   int // distinct
+	denied int // of them
 	tally  tally
 	minute map[int64]int64 // requests, by minutes since 1970
 
-	window  int64            // µs
-	at      int64            // the number of the present window
-	inIt    int              // keys that were asked in it
-	most    int              // keys in one window
-	second  int64            // the present one
-	calls   int64            // in it
-	busiest int64            // calls in one second
-	full    map[uint32]int64 // windows of single keys, by their units
-	dearest int64            // the highest cost
-	settles bool             // some decisions were settled
-	returns bool             // by returning units
-	first   int64            // µs: the first request
+	window  int64 // µs
+	at      int64 // the number of the present window
+	inIt    int   // keys that were asked in it
+	most    int   // keys in one window
+	calls   peak
+	top     keyID           // with the most requests
+	address bool            // some keys are addresses
+	settles bool            // some decisions were settled
+	tried   map[int64]point // what limits of the same family have done
+	curve   []int64         // those of the curve
+	first   int64           // µs: the first request
 	last    int64
+}
+
+// A peak is the most requests of one second.
+type peak struct{ second, n, most int64 }
+
+func (p *peak) add(now int64) {
+	if at := now / micros; at != p.second {
+		p.second, p.n = at, 0
+	}
+	p.n++
+	p.most = max(p.most, p.n)
 }
 
 // A tally counts the decisions of a series under one limit.
@@ -147,11 +158,17 @@ func (h *history) find(s *family, c *algorithms.Check) uint32 {
 		s.series[id] = number
 		h.series = append(h.series, &series{
 			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit,
-			window: max(1, c.Limit.Window().Microseconds()), full: make(map[uint32]int64), minute: make(map[int64]int64),
+			window: max(1, c.Limit.Window().Microseconds()), minute: make(map[int64]int64), tried: make(map[int64]point),
 		})
 	}
 	h.series[number].keys++
+	h.series[number].address = h.series[number].address || isAddress(c.Key)
 	return number
+}
+
+// isAddress reports whether a key has an address.
+func isAddress(key string) bool {
+	return strings.HasPrefix(key, "ip=") || strings.Contains(key, "|ip=")
 }
 
 // routeOf returns the escaped route in a key, "" if there is none.
@@ -177,13 +194,11 @@ func (s *series) count(k *key, now int64, c *algorithms.Check) {
 	k.requests++
 	if !c.Decision.Allowed {
 		s.tally.deny(now, &c.Decision)
-		k.denied++
+		if k.denied++; k.denied == 1 {
+			s.denied++
+		}
 	}
-	if at := now / micros; at != s.second {
-		s.second, s.calls = at, 0
-	}
-	s.calls++
-	s.busiest = max(s.busiest, s.calls)
+	s.calls.add(now)
 }
 
 // want counts the units of a request of a key, with the units that were charged later.
@@ -193,9 +208,6 @@ func (s *series) want(k *key, now, units int64) {
 		s.at, s.inIt = at, 0
 	}
 	if k.window != at {
-		if k.now > 0 {
-			s.full[k.now]++
-		}
 		if k.was = k.now; k.window != at-1 {
 			k.was = 0
 		}
@@ -203,7 +215,6 @@ func (s *series) want(k *key, now, units int64) {
 		s.inIt++
 		s.most = max(s.most, s.inIt)
 	}
-	s.dearest = max(s.dearest, units)
 	k.now = uint32(min(int64(k.now)+units, math.MaxUint32))
 	k.peak = max(k.peak, k.now)
 	k.pair = uint32(max(int64(k.pair), min(int64(k.now)+int64(k.was), math.MaxUint32)))

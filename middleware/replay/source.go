@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 const (
@@ -29,6 +30,8 @@ type log struct {
 	lines, bad int
 	shown      []string // the first bad lines, with their places
 	late       int
+	unfinished []string      // files that end in the middle of a line
+	unit       time.Duration // of durations that name none; 0: as the files show
 
 	sources []*source
 	read    atomic.Int64 // bytes of all files, as they are stored
@@ -52,8 +55,8 @@ type source struct {
 
 // openLog opens files by their names; "-" is the standard input. The error names every
 // file that cannot be read.
-func openLog(names []string, stdin io.Reader) (*log, error) {
-	l := &log{}
+func openLog(names []string, stdin io.Reader, unit time.Duration) (*log, error) {
+	l := &log{unit: unit}
 	var errs []error
 	known := true
 	for i, name := range names {
@@ -71,10 +74,11 @@ func openLog(names []string, stdin io.Reader) (*log, error) {
 			}
 			info, err := f.Stat()
 			known = known && err == nil && info.Mode().IsRegular()
-			if known {
-				l.size += info.Size()
-			}
 			s.file, input = f, f
+			if err == nil && info.Mode().IsRegular() {
+				l.size += info.Size()
+				input = io.LimitReader(f, info.Size()) // a server may go on writing
+			}
 		} else {
 			known = false
 		}
@@ -103,7 +107,8 @@ func quoted(name string, err error) error {
 	return fmt.Errorf("open %q: %w", name, err)
 }
 
-// open finds out whether the text is compressed: the standard input has no name.
+// open finds out whether the text is compressed, because the standard input has no name, and
+// which unit its durations have.
 func (s *source) open() error {
 	magic, err := s.text.Peek(2)
 	if err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -112,11 +117,28 @@ func (s *source) open() error {
 			s.text = bufio.NewReaderSize(unzipped, maxLine)
 		}
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !ends(err) {
 		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	sample, _ := s.text.Peek(maxLine)
+	if bytes.HasPrefix(sample, []byte("\xff\xfe")) || bytes.HasPrefix(sample, []byte("\xfe\xff")) {
+		return fmt.Errorf("%s: the text is UTF-16: convert it to UTF-8", s.name)
+	}
+	if s.parser.unit = s.log.unit; s.parser.unit == 0 {
+		p := parser{sampled: true}
+		for line := range bytes.Lines(sample) {
+			_, _ = p.parse(line) // it is read once more
+		}
+		if len(p.numbers) > 0 {
+			s.parser.unit = unitOf(p.numbers)
+		}
 	}
 	return nil
 }
+
+// ends reports whether an error is the end of a file, or of the part of a compressed file
+// that has been written.
+func ends(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
 
 // counted counts the bytes that are read.
 type counted struct {
@@ -244,13 +266,15 @@ func (s *source) fill() error {
 			_, err = s.text.ReadSlice('\n')
 			text = []byte("more than 64 KB")
 		}
-		if err != nil && err != io.EOF {
+		if err != nil && !ends(err) {
 			return fmt.Errorf("%s:%d: %w", s.name, s.line, err)
 		}
-		if len(bytes.TrimSpace(text)) > 0 {
+		if err != nil && (len(text) > 0 || err != io.EOF) && !bytes.HasSuffix(text, []byte("}")) {
+			s.log.unfinished = append(s.log.unfinished, s.name) // what is left of a line may be wrong
+		} else if len(bytes.TrimSpace(text)) > 0 {
 			s.add(text, emit)
 		}
-		if err == io.EOF {
+		if err != nil {
 			s.ended = true
 			return s.fill()
 		}
@@ -259,8 +283,11 @@ func (s *source) fill() error {
 }
 
 func (s *source) add(text []byte, emit func(*entry)) {
-	s.log.lines++
 	l, err := s.parser.parse(text)
+	if err == errNone {
+		return
+	}
+	s.log.lines++
 	if err == nil {
 		s.order.add(&l, emit)
 		return

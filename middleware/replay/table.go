@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -39,11 +40,17 @@ func (r *report) writeNotes(out io.Writer) {
 	if r.disordered() {
 		fmt.Fprintln(out, "  Do not trust the numbers below: late lines pile up. Name each log file on the command line, or sort the log by time.")
 	}
-	note(r.Unrouted, "requests match no route")
+	for _, name := range r.Cut {
+		fmt.Fprintf(out, "  %q ends in the middle of a line, which is left out\n", name)
+	}
+	if r.Longest > 0 {
+		fmt.Fprintf(out, "  durations: median %s, longest %s; -duration-unit sets another unit\n", seconds(r.Median), seconds(r.Longest))
+	}
+	note(r.Unrouted, "requests match no route, and meet no policy")
 	if r.Unrouted*2 > r.Requests {
 		fmt.Fprintln(out, "  If the log is of another service, replay it with the handler of that service.")
 	}
-	note(r.Unknown, "requests have no user and no IP address, and count as one client")
+	note(r.Unknown, "requests need an IP address and have none, so they count as one client")
 	note(r.Unlimited, "requests meet no policy")
 	if len(r.Unmet) > 0 {
 		fmt.Fprintf(out, "  No request meets %s.\n", strings.Join(r.Unmet, ", "))
@@ -84,24 +91,42 @@ func (p *policyReport) write(out io.Writer, goals targets) {
 	for line := range strings.Lines(table.String()) {
 		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
 	}
-	if len(p.MostDenied) > 0 {
-		var clients []string
-		for _, c := range p.MostDenied {
-			name, _, _ := strings.Cut(c.Key, "|") // the part that names the client
-			clients = append(clients, fmt.Sprintf("%s %s of %s", name, thousands(int64(c.Denied)), thousands(int64(c.Requests))))
-		}
-		fmt.Fprintf(out, "  denied most      %s\n", strings.Join(clients, ", "))
+	writeClients(out, "denied most", p.MostDenied)
+	writeCurve(out, p.Curve)
+	if len(p.Curve) > 0 || p.Smallest != "" {
+		fmt.Fprintf(out, "  smallest limit   %s, to deny at most %s of clients\n", cmp.Or(p.Smallest, "none of this algorithm"), percent(goals.Clients))
 	}
-	for _, s := range p.Smallest {
-		limit := s.Limit
-		if limit == "" {
-			limit = "none of this algorithm"
-		}
-		fmt.Fprintf(out, "  smallest limit   %s, to deny at most %s of %s\n", limit, percent(s.Under), s.Of)
+	if p.Apart != "" {
+		fmt.Fprintf(out, "  lowest rate      %s, with the same burst\n", p.Apart)
 	}
 	fmt.Fprintf(out, "  Redis            %s calls, at most %s in a second; about %s keys at once\n",
 		thousands(p.Redis.Calls), thousands(p.Redis.Busiest), thousands(int64(p.Redis.Keys)))
 	p.writeProposal(out, goals)
+}
+
+// writeCurve writes a table of limits.
+func writeCurve(out io.Writer, curve []point) {
+	if len(curve) == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "  %-38s\tclients denied\tshare\trequests denied\tshare\tbusiest second that passes\t\n", "limits")
+	for _, p := range curve {
+		fmt.Fprintf(t, "    %-36s\t%s\t%s\t%s\t%s\t%s\t\n", p.Limit, thousands(int64(p.Clients)), percent(p.Share), thousands(p.Denied), percent(p.Requests), thousands(p.Busiest))
+	}
+	_ = t.Flush() // the errors of out are those of its buffer
+}
+
+// writeClients writes who was denied, and how often.
+func writeClients(out io.Writer, title string, denied []client) {
+	var clients []string
+	for _, c := range denied {
+		name, _, _ := strings.Cut(c.Key, "|") // the part that names the client
+		clients = append(clients, fmt.Sprintf("%s %s of %s", name, thousands(int64(c.Denied)), thousands(int64(c.Requests))))
+	}
+	if clients != nil {
+		fmt.Fprintf(out, "  %-16s %s\n", title, strings.Join(clients, ", "))
+	}
 }
 
 func (p *policyReport) writeProposal(out io.Writer, goals targets) {
@@ -112,7 +137,8 @@ func (p *policyReport) writeProposal(out io.Writer, goals targets) {
 		return
 	}
 	fmt.Fprintf(out, "  proposal         %s: with %s headroom, denies %s of requests and %s of clients\n",
-		p.Proposal.Limit, percent(goals.Headroom), percent(p.Proposal.Requests), percent(p.Proposal.Clients))
+		p.Proposal.Limit, percent(goals.Headroom), percent(p.Proposal.Requests), percent(p.Proposal.Share))
+	writeClients(out, "it denies most", p.Proposal.MostDenied)
 	if p.Note != "" {
 		fmt.Fprintf(out, "                   %s\n", p.Note)
 	}
@@ -122,14 +148,12 @@ func (p *policyReport) writeProposal(out io.Writer, goals targets) {
 	fmt.Fprintln(out)
 }
 
-func thousands(n int64) string { return grouped(n, ",") }
-
-// grouped writes a number with a separator between thousands.
-func grouped(n int64, separator string) string {
+// thousands writes a number with a separator between thousands.
+func thousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s%s%03d", grouped(n/1000, separator), separator, n%1000)
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
 // percent writes a share with two digits after the point, and never as 0 unless it is.

@@ -18,6 +18,7 @@ type trial struct {
 	tallies []tally            // denials only, by series
 	clients []int              // denied keys, by series
 	denied  []uint32           // denied requests, by key
+	passed  []peak             // by series
 }
 
 // run runs trials, one on each of two cores: each takes as much memory as the keys that
@@ -40,7 +41,7 @@ func (h *history) run(ctx context.Context, s *spool, trials ...*trial) error {
 
 func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 	t.tallies, t.clients = make([]tally, len(h.series)), make([]int, len(h.series))
-	t.denied = make([]uint32, h.keys.n)
+	t.denied, t.passed = make([]uint32, h.keys.n), make([]peak, len(h.series))
 	var now int64
 	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, Now: func() time.Time { return time.UnixMicro(now) },
@@ -54,6 +55,9 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 			return context.Cause(ctx)
 		}
 		if safe[r.key] {
+			if !r.settles {
+				t.passed[h.keys.at(r.key).series].add(r.time)
+			}
 			return nil
 		}
 		k := h.keys.at(r.key)
@@ -72,7 +76,9 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 			return err
 		}
 		open = c.Decision.Allowed && c.Decision.Receipt.Units() > 0
-		if !c.Decision.Allowed {
+		if c.Decision.Allowed {
+			t.passed[k.series].add(now)
+		} else {
 			t.tallies[k.series].deny(now, &c.Decision)
 			if t.denied[r.key]++; t.denied[r.key] == 1 {
 				t.clients[k.series]++
@@ -94,28 +100,9 @@ func (t *trial) safe(h *history) []bool {
 	return safe
 }
 
-// alternatives are the other algorithms.
+// alternatives are the algorithms whose limits have a number and a window.
 var alternatives = []func(int64, time.Duration) algorithms.Limit{
 	algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.SlidingWindowCounter, algorithms.SlidingWindowLog, algorithms.FixedWindow,
-}
-
-// others returns the limit under all other algorithms. Buckets keep the burst. A limit
-// of the calendar, a Concurrent limit and Nobody have no others.
-func others(l algorithms.Limit) []algorithms.Limit {
-	if !searchable(l) || l.Algorithm().Calendar() {
-		return nil
-	}
-	var all []algorithms.Limit
-	for _, limit := range alternatives {
-		other := limit(l.Requests(), l.Window())
-		if other.Algorithm().Continuous() && l.Algorithm().Continuous() {
-			other = other.WithBurst(l.Burst())
-		}
-		if other.Algorithm() != l.Algorithm() {
-			all = append(all, other)
-		}
-	}
-	return all
 }
 
 // searchable reports whether another number of requests makes sense.

@@ -1,0 +1,108 @@
+// The curve: what each of some limits would cost and save.
+
+package replay
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// A point is a limit of the curve, and what it does.
+type point struct {
+	Limit    string  `json:"limit"`
+	Denied   int64   `json:"denied"`
+	Requests float64 `json:"denied_requests"` // share
+	Clients  int     `json:"denied_keys"`
+	Share    float64 `json:"denied_clients"` // share
+	Busiest  int64   `json:"busiest_second"` // requests that pass in it
+
+	N float64 `json:"-"` // requests of the limit
+}
+
+// points is how many limits a curve has, if the algorithm can count so many.
+const points = 6
+
+// tryCurve finds limits from the smallest that denies few clients to the one that denies
+// nobody. It tries what the searches have not tried.
+func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search) error {
+	var trials []*trial
+	for range points {
+		trials = append(trials, &trial{limits: make([]algorithms.Limit, len(found))})
+	}
+	for i, of := range found {
+		if of != nil && !of[nobody].none {
+			h.series[i].plan(trials, i, of[few].hi, max(of[nobody].hi, points))
+		}
+	}
+	trials = slices.DeleteFunc(trials, func(t *trial) bool {
+		return !slices.ContainsFunc(t.limits, func(l algorithms.Limit) bool { return l != algorithms.Limit{} })
+	})
+	err := h.run(ctx, spool, trials...)
+	for _, t := range trials {
+		h.keep(t)
+	}
+	return err
+}
+
+// plan chooses the limits of the curve, and adds those that nothing has tried to trials.
+func (s *series) plan(trials []*trial, i int, from, to int64) {
+	if to-from < points-1 { // nearly all clients want the same, so show lower limits, too
+		from = max(1, min(to/2, to-points+1))
+	}
+	step := math.Pow(float64(to)/float64(from), 1.0/(points-1))
+	last := int64(0)
+	for j, t := range trials {
+		n := max(int64(math.Round(float64(from)*math.Pow(step, float64(j)))), min(last+1, to), from)
+		for tried := range s.tried {
+			if off := math.Abs(math.Log(float64(tried) / float64(n))); j > 0 && j < points-1 && tried > last && off < math.Log(step)/3 {
+				n = tried
+				break
+			}
+		}
+		n, enough := countable(s.limit, n)
+		if !enough || n <= last {
+			continue
+		}
+		if last = n; s.tried[n].Limit == "" {
+			t.limits[i], _ = limitOf(s.limit, n)
+		}
+		s.curve = append(s.curve, n)
+	}
+}
+
+// keep keeps what a trial has found out.
+func (h *history) keep(t *trial) {
+	for i, l := range t.limits {
+		if l != (algorithms.Limit{}) {
+			h.series[i].tried[l.Requests()] = pointOf(t, i, h.series[i])
+		}
+	}
+}
+
+// pointOf returns what a trial has done to a series.
+func pointOf(t *trial, i int, s *series) point {
+	return point{
+		Limit: t.limits[i].String(), N: float64(t.limits[i].Requests()), Busiest: t.passed[i].most,
+		Denied: t.tallies[i].denied, Requests: float64(t.tallies[i].denied) / float64(s.tally.requests),
+		Clients: t.clients[i], Share: float64(t.clients[i]) / float64(s.keys),
+	}
+}
+
+// mostDenied returns the denied keys of a series, most denials first.
+func (h *history) mostDenied(number int, denials func(keyID) uint32) (denied []client) {
+	for id := range h.keys.n {
+		if k := h.keys.at(id); k.series == uint32(number) && denials(id) > 0 {
+			denied = append(denied, client{k.text, k.requests, denials(id)})
+		}
+	}
+	slices.SortFunc(denied, func(a, b client) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
+	})
+	return denied[:min(clientsShown, len(denied))]
+}
+
+const clientsShown = 5

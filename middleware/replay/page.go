@@ -1,0 +1,71 @@
+// The report as a page: the curve of each limit, and its table.
+
+package replay
+
+import (
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+)
+
+// The size of a curve, without its margins.
+const width, height = 600, 200
+
+// curveOf returns the points of a line: to the right the limits, on a logarithmic scale, and
+// upwards a share, of which most is at the top.
+func curveOf(all []point, share func(point) float64, most float64) string {
+	var b strings.Builder
+	from, to := all[0].N, all[len(all)-1].N
+	for _, p := range all {
+		x, y := 0.0, height*(1-share(p)/max(most, 1e-9))
+		if to > from {
+			x = width * math.Log(p.N/from) / math.Log(to/from)
+		}
+		fmt.Fprintf(&b, "%.1f,%.1f ", x, y)
+	}
+	return b.String()
+}
+
+// mostOf returns the highest share of a curve.
+func mostOf(all []point) (most float64) {
+	for _, p := range all {
+		most = max(most, p.Share, p.Requests)
+	}
+	return most
+}
+
+var page = template.Must(template.New("").Funcs(template.FuncMap{
+	"percent": percent, "thousands": thousands, "most": mostOf, "last": func(all []point) point { return all[len(all)-1] }, "count": func(n int) string { return thousands(int64(n)) },
+	"clients": func(all []point) string { return curveOf(all, func(p point) float64 { return p.Share }, mostOf(all)) },
+	"requests": func(all []point) string {
+		return curveOf(all, func(p point) float64 { return p.Requests }, mostOf(all))
+	},
+}).Parse(`<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Replay</title>
+<style>body{font:16px sans-serif;max-width:46em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}
+th,td{padding:.2em .8em;text-align:right}td:first-child,th:first-child{text-align:left}svg{width:100%}pre{white-space:pre-wrap}
+.clients{stroke:#0a6f78}.requests{stroke:#b4530a;stroke-dasharray:8 4}polyline{fill:none;stroke-width:3}</style>
+<h1>What each limit would cost</h1>
+{{range .Policies}}<h2>{{.Policy}} {{.Route}}</h2><p>Now: {{.Limit}}.
+{{with .Proposal}}Proposal: {{.Limit}}. It denies {{percent .Requests}} of requests and {{percent .Share}} of clients.{{end}} {{.Note}}</p>
+{{with .Curve}}<svg viewBox="-60 -20 690 260" role="img" aria-label="Shares of denied clients and requests, by limit">
+<path d="M0 0V200H600" fill="none" stroke="#888"/><text x="-8" y="6" text-anchor="end">{{percent (most .)}}</text><text x="-8" y="200" text-anchor="end">0 %</text>
+<text y="225">{{(index . 0).Limit}}</text><text x="600" y="225" text-anchor="end">{{(last .).Limit}}</text>
+<polyline class="clients" points="{{clients .}}"/><polyline class="requests" points="{{requests .}}"/></svg>
+<p>Solid: clients denied. Dashed: requests denied.</p>
+<table><tr><th>Limit<th>Clients denied<th>Requests denied<th>Busiest second that passes</tr>
+{{range .}}<tr><td>{{.Limit}}<td>{{count .Clients}} ({{percent .Share}})<td>{{thousands .Denied}} ({{percent .Requests}})<td>{{thousands .Busiest}}</tr>
+{{end}}</table>{{end}}{{end}}<h2>Report</h2><pre>{{.Text}}</pre></html>
+`))
+
+// writePage writes the curves, and below them the report as text.
+func (r *report) writePage(out io.Writer) error {
+	var text strings.Builder
+	r.write(&text)
+	return page.Execute(out, struct {
+		*report
+		Text string
+	}{r, text.String()})
+}
