@@ -217,7 +217,7 @@ func TestReplayOfCommonLog(t *testing.T) {
 			t.Errorf("%s: got %d requests, want %d of %v", series, limits[series], want, limits)
 		}
 	}
-	if r.Unrouted != 120 || r.Unlimited != 120 {
-		t.Errorf("got %d unmatched and %d unlimited requests, want 120 of each", r.Unrouted, r.Unlimited)
+	if r.Unrouted != 0 || r.Unlimited != 120 {
+		t.Errorf("got %d unmatched and %d unlimited requests, want 0, because a policy limits them, and 120", r.Unrouted, r.Unlimited)
 	}
 }
