@@ -8,7 +8,7 @@ import "time"
 // All limiters of this module have a method Stats() Stats. Package prommetrics
 // explains them.
 type Stats struct {
-	// Shared limiters have the parts Redis, Fallback and DenyCache.
+	// Shared limiters have the parts Redis, Fallback and Views.
 	Shared bool
 
 	Redis struct {
@@ -46,9 +46,9 @@ type Stats struct {
 		ReturnsLost uint64 // Returns whose units may stay charged
 	}
 
-	DenyCache struct {
-		Hits uint64 // calls
-		Keys int    // gauge, with expired keys
+	Views struct {
+		Denied uint64 // calls that a remembered answer denied
+		Keys   int    // gauge, with expired keys
 	}
 
 	// Memory is the limiter itself, or the part of a shared limiter that

@@ -199,7 +199,7 @@ func (s *service) used(after time.Duration) int64 {
 // do runs a check in Redis, at an instant after now.
 func (s *service) do(c *algorithms.Check, after time.Duration) {
 	s.Helper()
-	o := shared.Options{Deadline: time.Minute, DenyCacheKeys: shared.DenyCacheOff, Logger: quiet}
+	o := shared.Options{Deadline: time.Minute, Views: shared.ViewsOff, Logger: quiet}
 	if after > 0 {
 		o.Now = func() time.Time { return time.Now().Add(after) }
 	}

@@ -17,7 +17,7 @@
 //	m.SetTime(now)
 //	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 //	limiter, err := shared.New(rdb, &shared.Options{
-//		DenyCacheKeys: shared.DenyCacheOff, // a denial ends when the clock says so
+//		Views: shared.ViewsOff, // a denial ends when the clock says so
 //		Deadline:      10 * time.Second,    // a busy machine is no outage
 //	})
 //

@@ -33,7 +33,7 @@ func TestFlightFollowsTheNetwork(t *testing.T) {
 	network := redistest.Delay(40 * time.Millisecond)
 	proxy.Set(network)
 	client := clientOf(t, proxy.Addr(), func(o *redis.Options) { o.PoolSize = 15 })
-	l := must(t, client, &Options{Deadline: time.Second, DenyCacheKeys: DenyCacheOff})
+	l := must(t, client, &Options{Deadline: time.Second, Views: ViewsOff})
 	w := &witnesses{limiter: l, limit: algorithms.TokenBucket(10, 1_000*time.Hour)}
 	w.ask(t, 48)
 	only := l.redis.only
@@ -104,7 +104,7 @@ func TestFlightOfClusterLanes(t *testing.T) {
 	o.PoolSize = 10
 	client := farCluster{redis.NewClusterClient(o), 40 * time.Millisecond}
 	t.Cleanup(func() { _ = client.Close() })
-	l := must(t, client, &Options{Deadline: 10 * time.Second, DenyCacheKeys: DenyCacheOff})
+	l := must(t, client, &Options{Deadline: 10 * time.Second, Views: ViewsOff})
 	limit := algorithms.TokenBucket(1_000_000, time.Second)
 	masters := cluster.Nodes()[:3]
 	var keys [3]string

@@ -181,7 +181,7 @@ func TestDefaultClientInAStall(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
-	l := must(t, client, &Options{Deadline: 100 * time.Millisecond, DenyCacheKeys: DenyCacheOff})
+	l := must(t, client, &Options{Deadline: 100 * time.Millisecond, Views: ViewsOff})
 	own := countDirect(l)
 	limit := algorithms.TokenBucket(10, time.Hour)
 	redistest.Until(t, "a caller sends its own batch", func() bool {

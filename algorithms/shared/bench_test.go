@@ -66,9 +66,9 @@ func BenchmarkDenied(b *testing.B) {
 	narrow := algorithms.Check{Policy: "orders", Key: "usr=42|rt=GET%20/v1/orders", Limit: algorithms.FixedWindow(1, 24*time.Hour), Cost: 1}
 	for name, checks := range map[string][]algorithms.Check{"one": {narrow}, "second-of-two": {wide, narrow}} {
 		b.Run(name, func(b *testing.B) {
-			cache := newDenyCache(1_000)
+			cache := newViews(1_000)
 			cache.next = newStateStore()
-			benchmarkCall(b, &Limiter{top: cache, denied: cache}, checks...)
+			benchmarkCall(b, &Limiter{top: cache, views: cache}, checks...)
 		})
 	}
 }

@@ -8,7 +8,7 @@
 // A call goes through these layers until one answers it:
 //
 //	Layer       Answers
-//	deny cache  calls that Redis has denied within the last second
+//	views       calls that Redis has denied within the last second
 //	fallback    calls that Redis has not answered in time
 //	Redis       everything else: one script, in one round trip
 //
@@ -44,8 +44,9 @@
 //
 // # Remembered denials
 //
-// This process remembers the latest denial of a key. For a second it answers from it, so a settlement of another
-// instance acts here after a second at most. If a remembered denial answers a call, its other checks are Undecided.
+// This process remembers what Redis last said of a key that it denied. For a second it denies what certainly has no room
+// in that, so a settlement of another instance acts here after a second at most. If a remembered answer denies a call,
+// its other checks are Undecided.
 //
 // # The client
 //

@@ -120,7 +120,7 @@ func ExampleLimiter_Stats() {
 		_, _ = algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.PerDay(1_000, nil))
 	}
 	s := limiter.Stats()
-	fmt.Println("decided here:", s.Fallback.Local, "denied from memory:", s.DenyCache.Hits)
+	fmt.Println("decided here:", s.Fallback.Local, "denied from memory:", s.Views.Denied)
 	// Output: decided here: 3 denied from memory: 0
 }
 

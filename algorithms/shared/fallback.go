@@ -97,7 +97,7 @@ type primary interface {
 type fallback struct {
 	primary  primary
 	memory   algorithms.Limiter
-	denied   *denyCache // nil if off
+	views    *views // nil if off
 	returns  *returns
 	circuits *circuits
 	report   *report
@@ -125,9 +125,9 @@ type fallback struct {
 
 // newFallback returns a fallback from p to memory. The options are valid and
 // have their defaults.
-func newFallback(p primary, memory algorithms.Limiter, cs *circuits, denied *denyCache, kept *returns, o *Options, r *report) *fallback {
+func newFallback(p primary, memory algorithms.Limiter, cs *circuits, vs *views, kept *returns, o *Options, r *report) *fallback {
 	f := &fallback{
-		primary: p, memory: memory, circuits: cs, denied: denied, returns: kept, report: r,
+		primary: p, memory: memory, circuits: cs, views: vs, returns: kept, report: r,
 		deadline: o.Deadline, percent: int64(o.Share),
 		id:   fmt.Sprintf("%016x", rand.Uint64()),
 		owed: newLedger(),

@@ -15,7 +15,7 @@ func instancesOf(t *testing.T, n int) (all []*world) {
 	store := newStateStore()
 	for range n {
 		w := &world{t: t, shared: &fakePrimary{store: over(store), live: int64(n)}, memory: newMemory()}
-		w.start(w.shared, &Options{DenyCacheKeys: 100})
+		w.start(w.shared, &Options{Views: 100})
 		all = append(all, w)
 	}
 	time.Sleep(7 * time.Second)

@@ -40,11 +40,9 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 			return refuse(cause)
 		}
 	}
-	if f.denied != nil {
-		if _, denied := f.denied.recall(f.denied.now(), nil, c, func(it *item, _ *denial) bool { return it.fail == algorithms.FailLocal }); denied {
-			f.stats.local.Add(uint64(len(c.items)))
-			return nil
-		}
+	if f.views != nil && f.views.recall(c, f.views.now(), false) {
+		f.stats.local.Add(uint64(len(c.items)))
+		return nil
 	}
 	p := f.localPart(c)
 	switch answered, err := f.answer(ctx, &p); {

@@ -17,7 +17,7 @@ const (
 )
 
 // A world is a Limiter of a fallback alone, from a fakePrimary to a Memory, for
-// a synctest bubble. With Options.DenyCacheKeys, a deny cache is above it.
+// a synctest bubble. With Options.Views, views are above it.
 type world struct {
 	*Limiter
 	t      *testing.T
@@ -49,12 +49,12 @@ func (w *world) start(p primary, o *Options) {
 		w.shared.live = int64(options.Instances)
 	}
 	w.Limiter = &Limiter{report: r}
-	if o != nil && o.DenyCacheKeys > 0 {
-		w.denied = newDenyCache(o.DenyCacheKeys)
+	if o != nil && o.Views > 0 {
+		w.views = newViews(o.Views)
 	}
-	w.fallback = newFallback(p, w.memory, cs, w.denied, newReturns(r), &options, r)
-	if w.top = w.fallback; w.denied != nil {
-		w.denied.next, w.top = w.top, w.denied
+	w.fallback = newFallback(p, w.memory, cs, w.views, newReturns(r), &options, r)
+	if w.top = w.fallback; w.views != nil {
+		w.views.next, w.top = w.top, w.views
 	}
 	w.t.Cleanup(w.fallback.close)
 }

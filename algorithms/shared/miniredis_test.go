@@ -53,7 +53,7 @@ func TestMiniredisSetTimeMovesLimits(t *testing.T) {
 	var mu sync.Mutex // from SetTime to the answer: each trace has a time of its own
 	s := redisSubject(client)
 	s.New = func(tb testing.TB, now func() time.Time) algorithms.Limiter {
-		l := must(tb, client, &Options{Prefix: conformingPrefix, Deadline: time.Minute, DenyCacheKeys: DenyCacheOff})
+		l := must(tb, client, &Options{Prefix: conformingPrefix, Deadline: time.Minute, Views: ViewsOff})
 		l.redis.clock = now // the calendar is this process's
 		return limiterFunc(func(ctx context.Context, checks []algorithms.Check) error {
 			mu.Lock()
@@ -83,8 +83,8 @@ func TestMiniredisInAnAdoptersTest(t *testing.T) {
 			noon := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
 			m.SetTime(noon)
 			log := &logRecords{}
-			a := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Minute})
-			b := must(t, client, &Options{DenyCacheKeys: DenyCacheOff, Logger: log.logger(), Deadline: time.Minute})
+			a := must(t, client, &Options{Views: ViewsOff, Logger: log.logger(), Deadline: time.Minute})
+			b := must(t, client, &Options{Views: ViewsOff, Logger: log.logger(), Deadline: time.Minute})
 			if err := a.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}

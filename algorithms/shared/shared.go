@@ -24,7 +24,7 @@ type Limiter struct {
 	redis    *redisLayer
 	memory   *algorithms.Memory
 	fallback *fallback
-	denied   *denyCache // nil if off
+	views    *views // nil if off
 	report   *report
 }
 
@@ -44,15 +44,15 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
 	l.report.guesses = options.Instances == 1 && options.Share == 0
-	if options.Now == nil && options.DenyCacheKeys != DenyCacheOff { // it keeps time by this process
-		l.denied = newDenyCache(options.DenyCacheKeys)
+	if options.Now == nil && options.Views != ViewsOff { // it keeps time by this process
+		l.views = newViews(options.Views)
 	}
 	circuits, kept := newCircuits(options.Deadline), newReturns(l.report)
 	l.redis = newRedisLayer(rdb, &options, circuits, kept, l.report)
-	l.fallback = newFallback(l.redis, l.memory, circuits, l.denied, kept, &options, l.report)
+	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, kept, &options, l.report)
 	l.top = l.fallback
-	if l.denied != nil { // over the fallback: below it, it would hide an outage from the circuits
-		l.denied.next, l.top = l.top, l.denied
+	if l.views != nil { // over the fallback: below it, it would hide an outage from the circuits
+		l.views.next, l.top = l.top, l.views
 	}
 	return l, nil
 }
@@ -105,8 +105,8 @@ func (l *Limiter) Stats() algorithms.Stats {
 	l.redis.addStats(&s)
 	l.fallback.addStats(&s)
 	l.report.addStats(&s)
-	if l.denied != nil {
-		l.denied.addStats(&s)
+	if l.views != nil {
+		l.views.addStats(&s)
 	}
 	return s
 }

@@ -50,19 +50,19 @@ type Options struct {
 	// MaxKeys bounds the keys counted without Redis: see [algorithms.MemoryOptions].
 	MaxKeys int
 
-	// DenyCacheKeys bounds the remembered denials; 0 means 100 000, and [DenyCacheOff] none.
-	DenyCacheKeys int
+	// Views bounds the keys whose last answer of Redis is remembered; 0 means 100 000, and [ViewsOff] none.
+	Views int
 }
 
-// DenyCacheOff is Options.DenyCacheKeys for no denials.
-const DenyCacheOff = -1
+// ViewsOff is Options.Views for no remembered answers.
+const ViewsOff = -1
 
 const (
-	defaultPrefix        = "penstock"
-	maxPrefix            = 64
-	defaultDeadline      = 50 * time.Millisecond
-	maxInstances         = 100_000
-	defaultDenyCacheKeys = 100_000
+	defaultPrefix   = "penstock"
+	maxPrefix       = 64
+	defaultDeadline = 50 * time.Millisecond
+	maxInstances    = 100_000
+	defaultViews    = 100_000
 )
 
 // withDefaults returns a copy of o with all defaults filled in.
@@ -74,7 +74,7 @@ func (o *Options) withDefaults() Options {
 	all.Prefix = cmp.Or(all.Prefix, defaultPrefix)
 	all.Deadline = cmp.Or(all.Deadline, defaultDeadline)
 	all.Instances = cmp.Or(all.Instances, 1)
-	all.DenyCacheKeys = cmp.Or(all.DenyCacheKeys, defaultDenyCacheKeys)
+	all.Views = cmp.Or(all.Views, defaultViews)
 	if all.Logger == nil {
 		all.Logger = slog.Default()
 	}
@@ -109,8 +109,8 @@ func (o *Options) validate(c Client) error {
 	if o.MaxKeys < 0 {
 		mistake("MaxKeys is %d; it must not be negative", o.MaxKeys)
 	}
-	if o.DenyCacheKeys < DenyCacheOff {
-		mistake("DenyCacheKeys is %d; it must not be negative, except DenyCacheOff", o.DenyCacheKeys)
+	if o.Views < ViewsOff {
+		mistake("Views is %d; it must not be negative, except ViewsOff", o.Views)
 	}
 	return errors.Join(errs...)
 }

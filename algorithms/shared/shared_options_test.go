@@ -17,7 +17,7 @@ func TestNewNamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, &Options{
 		Prefix: "a{b", Deadline: -1, InFlight: -1, Instances: 100_001, Share: 101,
-		MaxKeys: -3, DenyCacheKeys: -2,
+		MaxKeys: -3, Views: -2,
 	})
 	if err == nil {
 		t.Fatal("got no error")
@@ -25,7 +25,7 @@ func TestNewNamesEveryMistake(t *testing.T) {
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{
 		"shared: the Redis client is nil", `shared: Prefix is "a{b"`, "shared: Deadline is -1ns", "shared: InFlight is -1",
-		"shared: Instances is 100001", "shared: Share is 101", "shared: MaxKeys is -3", "shared: DenyCacheKeys is -2",
+		"shared: Instances is 100001", "shared: Share is 101", "shared: MaxKeys is -3", "shared: Views is -2",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d of\n%v\nwant %q", i, err, want)

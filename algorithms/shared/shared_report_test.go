@@ -312,7 +312,7 @@ func TestMendedMisconfigurations(t *testing.T) {
 					o.Username, o.Password = "limiter", "secret"
 				}
 			})
-			l := must(t, client, &Options{Logger: log.logger(), Deadline: time.Second, DenyCacheKeys: DenyCacheOff})
+			l := must(t, client, &Options{Logger: log.logger(), Deadline: time.Second, Views: ViewsOff})
 			until := func(message string, n int) {
 				t.Helper()
 				redistest.Until(t, message, func() bool {

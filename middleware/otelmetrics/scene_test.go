@@ -46,7 +46,7 @@ func scene(t *testing.T, observers ...ratelimit.Observer) {
 		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1234", client)
 		limited.Handler(tried.Handler(http.NotFoundHandler())).ServeHTTP(httptest.NewRecorder(), r)
 	}
-	for limiter.Stats().DenyCache.Hits < 3 {
+	for limiter.Stats().Views.Denied < 3 {
 		for client := range 5 {
 			ask(client)
 		}
@@ -137,7 +137,7 @@ func TestSameNumbers(t *testing.T) {
 		"rate by outcome":    "ratelimit_requests_total",
 		"latency":            "ratelimit_decision_duration_seconds",
 		"open circuits":      "ratelimit_breaker_open",
-		"remembered denials": "ratelimit_deny_cache_hits_total",
+		"remembered denials": "ratelimit_views_denied_total",
 	} {
 		sum := 0.0
 		for series, value := range want {

@@ -57,8 +57,8 @@
 //	redis_errors_total                reason                   failures by shared.Reason
 //	redis_missing_states_total                                 checks without a stored state
 //	redis_batch_checks                                         histogram: checks in a script
-//	deny_cache_hits_total                                      calls denied from memory, without Redis
-//	deny_cache_keys                                            gauge: keys in the deny cache
+//	views_denied_total                                         calls denied from memory, without Redis
+//	views_keys                                                 gauge: keys whose last answers the limiter keeps
 //	memory_keys                                                gauge: keys in memory
 //	memory_expired_keys_total                                  expired keys
 //	memory_evicted_keys_total                                  keys removed to make room

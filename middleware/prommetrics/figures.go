@@ -86,8 +86,8 @@ var figures = []figure{
 	ofEvery(counterOf("ratelimit_memory_refused_keys_total", "New keys refused for lack of room in memory.",
 		func(s *algorithms.Stats) uint64 { return s.Memory.Refused })),
 
-	counterOf("ratelimit_deny_cache_hits_total", "Calls denied from memory, without Redis.",
-		func(s *algorithms.Stats) uint64 { return s.DenyCache.Hits }),
-	gaugeOf("ratelimit_deny_cache_keys", "Keys in the deny cache, including expired keys.",
-		func(s *algorithms.Stats) int { return s.DenyCache.Keys }),
+	counterOf("ratelimit_views_denied_total", "Calls denied from memory, without Redis.",
+		func(s *algorithms.Stats) uint64 { return s.Views.Denied }),
+	gaugeOf("ratelimit_views_keys", "Keys whose last answers the limiter keeps, including expired keys.",
+		func(s *algorithms.Stats) int { return s.Views.Keys }),
 }

@@ -165,7 +165,7 @@ func TestFigures(t *testing.T) {
 	l.stats.Fallback.Trips, l.stats.Fallback.Instances = 9, 10
 	l.stats.Fallback.Local, l.stats.Fallback.Passed, l.stats.Fallback.Refused = 11, 12, 13
 	l.stats.Fallback.Owed, l.stats.Fallback.HandedBack, l.stats.Fallback.Lost = 14, 15, 16
-	l.stats.DenyCache.Hits, l.stats.DenyCache.Keys = 17, 18
+	l.stats.Views.Denied, l.stats.Views.Keys = 17, 18
 	l.stats.Memory.Keys, l.stats.Memory.Expired, l.stats.Memory.Evicted, l.stats.Memory.Refused = 26, 27, 28, 29
 	named(t, "l", l, m, byIP("p", hourly))
 	values, _ := gather(t, reg)
@@ -190,8 +190,8 @@ func TestFigures(t *testing.T) {
 		"ratelimit_fallback_handed_back_units_total{limiter=l}":        15,
 		"ratelimit_fallback_lost_units_total{limiter=l}":               16,
 		"ratelimit_fallback_unknown_units{limiter=l}":                  30,
-		"ratelimit_deny_cache_hits_total{limiter=l}":                   17,
-		"ratelimit_deny_cache_keys{limiter=l}":                         18,
+		"ratelimit_views_denied_total{limiter=l}":                   17,
+		"ratelimit_views_keys{limiter=l}":                         18,
 		"ratelimit_memory_keys{limiter=l}":                             26,
 		"ratelimit_memory_expired_keys_total{limiter=l}":               27,
 		"ratelimit_memory_evicted_keys_total{limiter=l}":               28,

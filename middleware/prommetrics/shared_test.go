@@ -28,8 +28,8 @@ func TestShared(t *testing.T) {
 	}
 	defer limiter.Close()
 	limited := newMiddleware(t, limiter, m, byIP("p", algorithms.TokenBucket(1, time.Hour)))
-	var asked, hits float64 // Redis admits one request. Redis, or for a second the deny cache, denies the others.
-	for ; hits < 3; hits = float64(limiter.Stats().DenyCache.Hits) {
+	var asked, hits float64 // Redis admits one request. Redis, or for a second this process, denies the others.
+	for ; hits < 3; hits = float64(limiter.Stats().Views.Denied) {
 		asked++
 		if _, err := limited.Check(from("192.0.2.1")); err != nil {
 			t.Fatal(err)
@@ -44,8 +44,8 @@ func TestShared(t *testing.T) {
 		"ratelimit_redis_missing_states_total{limiter=redis}":      1,
 		"ratelimit_redis_batch_checks{limiter=redis}":              asked - hits,
 		"ratelimit_redis_script_loads_total{limiter=redis}":        1,
-		"ratelimit_deny_cache_hits_total{limiter=redis}":           hits,
-		"ratelimit_deny_cache_keys{limiter=redis}":                 1,
+		"ratelimit_views_denied_total{limiter=redis}":           hits,
+		"ratelimit_views_keys{limiter=redis}":                 1,
 		"ratelimit_breaker_open{limiter=redis}":                    0,
 		"ratelimit_breaker_trips_total{limiter=redis}":             0,
 		"ratelimit_instances{limiter=redis}":                       1,

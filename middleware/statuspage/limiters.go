@@ -73,7 +73,7 @@ func sharedFigures(s *algorithms.Stats) []figure {
 	return []figure{
 		{"Checks sent to Redis", s.Redis.Checks}, {"Scripts sent to Redis", s.Redis.Scripts},
 		{"Redis errors", failed}, {"States missing in Redis", s.Redis.Missing},
-		{"Deny cache hits", s.DenyCache.Hits},
+		{"Denied from memory", s.Views.Denied},
 		{"Local checks", s.Fallback.Local}, {"Checks failed open", s.Fallback.Passed}, {"Calls failed closed", s.Fallback.Refused},
 		{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost in outages", s.Fallback.Lost},
 		{"Units perhaps charged by Redis", uint64(max(0, s.Fallback.Unknown))},

@@ -207,7 +207,7 @@ func (p policyView) idle() bool { return p.Requests == 0 && p.Everyone == nil }
 func (d decisionView) Explained() string {
 	switch d.Source {
 	case algorithms.Shared.String():
-		return "Redis or the deny cache"
+		return "Redis, or what it said last"
 	case algorithms.Local.String():
 		return "this instance alone"
 	default:

@@ -161,6 +161,9 @@ func (l *Limit) fitsReserve(used, need int64) bool {
 // reserve is how many units more than the burst a TakeReserved may use.
 func (l *Limit) reserve() int64 { return min(l.Burst, l.Cap-l.Burst) }
 
+// Fits reports whether a need fits into a state that At returned.
+func (l *Limit) Fits(s State, need int64) bool { return l.fits(l.Used(s), need) }
+
 // At brings a stored state to now.
 func (l *Limit) At(s State, now int64) State {
 	s, _ = l.Row.step.at(s, now, l)

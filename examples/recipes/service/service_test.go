@@ -75,7 +75,7 @@ func TestRedisServer(t *testing.T) {
 
 // newLimiter has the options of tests: a denial ends when the clock says so, and a busy machine is no outage.
 func newLimiter(t *testing.T, rdb *redis.Client) algorithms.Limiter {
-	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{DenyCacheKeys: shared.DenyCacheOff, Deadline: 10 * time.Second}))
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{Views: shared.ViewsOff, Deadline: 10 * time.Second}))
 	t.Cleanup(func() { _, _ = limiter.Close(), rdb.Close() })
 	return limiter
 }

@@ -23,7 +23,7 @@ func bench(t *testing.T) (*stage, *shared.Limiter) {
 	t.Cleanup(server.close)
 	s := &stage{server: server, quick: true}
 	t.Cleanup(s.close)
-	limiter, err := newShared(s, s.client(), shared.Options{DenyCacheKeys: shared.DenyCacheOff})
+	limiter, err := newShared(s, s.client(), shared.Options{Views: shared.ViewsOff})
 	if err != nil {
 		t.Fatal(err)
 	}

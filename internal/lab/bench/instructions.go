@@ -177,7 +177,7 @@ func (s *stage) workbenchOf(ctx context.Context) (*workbench, error) {
 			return nil, err
 		}
 	}
-	limiter, err := newShared(s, b.splitter, shared.Options{InFlight: 1, DenyCacheKeys: shared.DenyCacheOff})
+	limiter, err := newShared(s, b.splitter, shared.Options{InFlight: 1, Views: shared.ViewsOff})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestRedisRate(t *testing.T) {
 	acme := http.Header{"X-Project": {"acme"}}
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 	defer func() { _ = rdb.Close() }()
-	lines := compare(t, redisRateBefore(order, redis_rate.NewLimiter(rdb)), redisRateAfter(order, newShared(t, rdb, shared.DenyCacheOff)),
+	lines := compare(t, redisRateBefore(order, redis_rate.NewLimiter(rdb)), redisRateAfter(order, newShared(t, rdb, shared.ViewsOff)),
 		[]row{
 			denied,
 			{"redis_rate leaves all fields to the program; penstock writes those of `Options.Headers`", "`RateLimit-Limit`", []string{"Ratelimit-Limit", "Ratelimit-Policy", "Ratelimit-Reset"}},

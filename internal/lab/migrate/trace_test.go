@@ -184,7 +184,7 @@ func quiet(t *testing.T, window time.Duration) {
 // newShared returns a limiter that counts on the server. A busy machine is no outage.
 func newShared(t *testing.T, rdb shared.Client, denials int) *shared.Limiter {
 	t.Helper()
-	limiter, err := shared.New(rdb, &shared.Options{Deadline: 10 * time.Second, DenyCacheKeys: denials, Logger: slog.New(slog.DiscardHandler)})
+	limiter, err := shared.New(rdb, &shared.Options{Deadline: 10 * time.Second, Views: denials, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

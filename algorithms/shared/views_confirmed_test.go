@@ -91,7 +91,7 @@ func TestConfirmedDenialAboveTheBurst(t *testing.T) {
 		w, l := remembering(t, Options{}), algorithms.TokenBucket(10, time.Hour)
 		hits := func(when string, want uint64) {
 			t.Helper()
-			if n := w.denied.hits.Load(); n != want {
+			if n := w.views.denied.Load(); n != want {
 				t.Errorf("%s: the memory has answered %d calls, want %d", when, n, want)
 			}
 		}

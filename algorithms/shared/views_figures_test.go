@@ -87,7 +87,7 @@ func TestLatestAnswerCounts(t *testing.T) {
 		"a smaller cost, admitted":        {checkOf("usr=1", limit, 1), 5, true},
 		"a smaller cost, denied":          {checkOf("usr=1", limit, 4), 4, true},
 		"the cost again, exact":           {exact(5), 5, true},
-		"a larger cost, exact":            {exact(7), 5, false},
+		"a larger cost, exact":            {exact(7), 5, true},
 		"nothing, exact":                  {exact(0), 5, true},
 		"another limit, admitted":         {checkOf("usr=1", wide, 1), 5, false},
 		"another limit, denied":           {checkOf("usr=1", wide, 15), 5, false},

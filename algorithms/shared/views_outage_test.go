@@ -13,9 +13,9 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// remembering returns a world with a deny cache.
+// remembering returns a world with views.
 func remembering(t *testing.T, o Options) *world {
-	o.DenyCacheKeys = 1_000
+	o.Views = 1_000
 	return newWorld(t, &o)
 }
 
@@ -63,8 +63,7 @@ func TestSpentKeysStaySpent(t *testing.T) {
 }
 
 // While the primary decides, an old denial answers nothing. While it does not,
-// it answers FailLocal takes of its cost or more, also exact ones, and nothing
-// else.
+// it answers FailLocal takes that have no room, also exact ones, and nothing else.
 func TestOldDenialsAnswerOnlyWithoutThePrimary(t *testing.T) {
 	limit := algorithms.TokenBucket(10, 1_000*time.Second)
 	with := func(change func(c *algorithms.Check)) algorithms.Check {
@@ -82,7 +81,8 @@ func TestOldDenialsAnswerOnlyWithoutThePrimary(t *testing.T) {
 		"exact":          {with(func(c *algorithms.Check) { c.Exact = true }), false, nil, algorithms.Shared},
 		"more":           {with(func(c *algorithms.Check) { c.Cost = 6 }), false, nil, algorithms.Shared},
 		"more than fits": {with(func(c *algorithms.Check) { c.Cost = 11 }), false, nil, algorithms.Shared},
-		"less":           {with(func(c *algorithms.Check) { c.Cost = 4 }), true, nil, algorithms.Local},
+		"less":           {with(func(c *algorithms.Check) { c.Cost = 4 }), false, nil, algorithms.Shared},
+		"what is left":   {with(func(c *algorithms.Check) { c.Cost = 2 }), true, nil, algorithms.Local},
 		"open":           {with(func(c *algorithms.Check) { c.Fail = algorithms.FailOpen }), true, nil, algorithms.Undecided},
 		"closed":         {with(func(c *algorithms.Check) { c.Fail = algorithms.FailClosed }), false, algorithms.ErrUnavailable, algorithms.Undecided},
 		"a trial":        {with(func(c *algorithms.Check) { c.Op = algorithms.Trial }), true, nil, algorithms.Local},

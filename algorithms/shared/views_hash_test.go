@@ -10,7 +10,7 @@ import (
 )
 
 // A denial answers only its own key, also if another key has the same hash.
-func TestDenyCacheTellsKeysOfOneHashApart(t *testing.T) {
+func TestViewsTellsKeysOfOneHashApart(t *testing.T) {
 	d := newDenied()
 	day := 24 * time.Hour
 	one := algorithms.Check{Policy: "api", Key: "usr=1", Limit: algorithms.TokenBucket(1, day), Cost: 1}
@@ -30,7 +30,7 @@ func TestDenyCacheTellsKeysOfOneHashApart(t *testing.T) {
 	if d.hits() != 1 {
 		t.Fatalf("got %d hits, want 1", d.hits())
 	}
-	known := d.denied.shards[hashOf(one)%denyShards].denials[hashOf(one)]
+	known := d.views.shards[hashOf(one)%viewShards].keys[hashOf(one)]
 	if known == nil {
 		t.Fatal("got no denial under the hash of its key")
 	}
@@ -43,7 +43,7 @@ func TestDenyCacheTellsKeysOfOneHashApart(t *testing.T) {
 		if hash == hashOf(one) {
 			t.Errorf("%v has the same hash", other)
 		}
-		d.denied.shards[hash%denyShards].denials[hash] = known
+		d.views.shards[hash%viewShards].keys[hash] = known
 		checks := []algorithms.Check{other}
 		if err := d.Allow(t.Context(), checks); err != nil || !algorithms.Allowed(checks) || d.hits() != 1 {
 			t.Errorf("got %+v, error %v, want it to be asked for", checks[0].Decision, err)

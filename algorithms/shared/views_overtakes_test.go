@@ -29,6 +29,7 @@ func TestSettlementOvertakesDenial(t *testing.T) {
 		if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
 			t.Errorf("after the reset: got %+v and %d hits, want it admitted", got, d.hits())
 		}
+		time.Sleep(time.Microsecond)
 		d.exhaust(t, limit)
 		before := d.hits()
 		take(t, d, "usr=1", limit, 1)
@@ -57,6 +58,23 @@ func TestLateAnswerDropsNoNewerDenial(t *testing.T) {
 		hits := d.hits()
 		if got := take(t, d, "usr=1", limit, 1); got.Allowed || d.hits() != hits+1 {
 			t.Errorf("got %+v and %d hits, want the remembered denial", got, d.hits()-hits)
+		}
+	})
+}
+
+// A server's clock that was set back, as by a failover, makes no later answer an old one.
+func TestViewsFollowAServerWhoseClockIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, limit := newDenied(), algorithms.TokenBucket(2, time.Hour)
+		d.exhaust(t, limit)
+		time.Sleep(time.Second)
+		d.store.after = func(c *call) { c.items[0].now -= time.Minute.Microseconds() }
+		reset := algorithms.Check{Policy: "default", Key: "usr=1", Limit: limit, Op: algorithms.Reset}
+		if err := d.Allow(t.Context(), []algorithms.Check{reset}); err != nil {
+			t.Fatal(err)
+		}
+		if got := take(t, d, "usr=1", limit, 1); !got.Allowed {
+			t.Errorf("after the reset: got %+v, want it admitted", got)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// What the deny cache keeps, and what it does not.
+// What views keep, and what it does not.
 
 package shared
 
@@ -14,7 +14,7 @@ import (
 )
 
 // The cache keeps no bytes of a key, because the caller may change them.
-func TestDenyCacheKeepsNoBytes(t *testing.T) {
+func TestViewsKeepsNoBytes(t *testing.T) {
 	d := newDenied()
 	limit := algorithms.FixedWindow(1, time.Hour)
 	bytes := []byte("usr=1")
@@ -40,7 +40,7 @@ func TestLongKeysAreNotRemembered(t *testing.T) {
 	}
 }
 
-func TestDenyCacheIsBounded(t *testing.T) {
+func TestViewsIsBounded(t *testing.T) {
 	t.Parallel()
 	d := newDenied()
 	limit := algorithms.FixedWindow(1, time.Hour)

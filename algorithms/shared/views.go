@@ -1,0 +1,283 @@
+// The views: what this process knows of the keys. Clients who retry cost Redis nothing,
+// and a spent key stays spent while Redis is away.
+//
+// A view is the latest answer of Redis about a key: its state, and the server's clock.
+// Takes only add to the units in use. So a cost that has no room in the state, as it
+// will have drained by now, certainly has none, whoever else takes: the view denies it.
+// It answers for a second, so its figures are wrong only about what other instances did
+// within that second. After that Redis is asked again, and the view remains for the
+// fallback: it denies if Redis does not answer. Concurrent limits have no view
+// (Row.Remembered): a request of another instance may end at any moment.
+//
+// A limit that lists its units does not answer with its state. Its view is the latest
+// denial: it denies the same cost until that denial's RetryAfter.
+//
+// Order. Any answer of Redis about the key refreshes its view, settlements included,
+// unless the view is newer by the server's clock. One script gives several answers at
+// one instant. Takes add, so of two takes the fuller answer is the later one. Beside a
+// settlement that takes units off, nobody knows; then the view tells nothing until the
+// next answer. An answer that was asked for after the view's answer had come is newer,
+// also if the server's clock was set back.
+//
+// Time. A view denies as of the latest instant that is possible: the state drains from
+// the question on, because Redis decided no sooner. Its figures count from the answer,
+// because Redis decided no later: waits are never too short.
+//
+// Example: a check is asked at 0 ms and denied at 10 ms with RetryAfter = 300
+// ms. Redis decided at some instant between, so the cost fits between 300
+// and 310 ms. The view denies until 300 ms. A call at 200 ms is denied with a wait of
+// 110 ms.
+
+package shared
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+const (
+	// freshFor is how long a view denies while Redis can answer.
+	freshFor = time.Second
+
+	viewShards = 64 // a power of two
+)
+
+// A views is the layer that answers from views.
+type views struct {
+	next   layer
+	start  time.Time // instants count from here, by the monotonic clock
+	shards [viewShards]viewShard
+	denied atomic.Uint64 // calls
+}
+
+type viewShard struct {
+	most    int              // keys
+	mu      sync.Mutex       // guards the fields below, and the views
+	keys    map[uint64]*view // by the hash of the key
+	limit   *step.Limit      // the latest, which views share
+	settled time.Duration    // when the latest settlement was answered
+}
+
+// A view is what this process knows of one key.
+type view struct {
+	key             step.Key
+	limit           *step.Limit
+	answer          step.Answer
+	now             int64 // µs: the clock of the answer
+	asked, answered time.Duration
+
+	// A need of least or more certainly has no room until free, a need of exactly least
+	// if the limit lists its units.
+	least int64
+	free  time.Duration
+
+	old     bool // it denies only if Redis does not answer
+	lowered bool // the answer is of a settlement that takes units off
+	unsure  bool // the answer is one of two at the same instant: it tells nothing
+}
+
+// newViews returns views without a layer below.
+func newViews(maxKeys int) *views {
+	v := &views{start: time.Now()}
+	for i := range v.shards {
+		v.shards[i].most = (maxKeys + viewShards - 1) / viewShards
+		v.shards[i].keys, v.shards[i].settled = make(map[uint64]*view), -1
+	}
+	return v
+}
+
+// now returns the instant by which views grow old.
+func (v *views) now() time.Duration { return time.Since(v.start) }
+
+func (v *views) shard(it *item) *viewShard { return &v.shards[it.hash%viewShards] }
+
+func (v *views) allow(ctx context.Context, c *call) error {
+	asked := v.now()
+	if rememberable(c) && v.recall(c, asked, true) {
+		v.denied.Add(1)
+		return nil
+	}
+	err := v.next.allow(ctx, c)
+	if c.known || err != nil && !c.items[0].Op.Settles() {
+		return err
+	}
+	answered := v.now()
+	for i := range c.items {
+		it := &c.items[i]
+		sh := v.shard(it)
+		sh.mu.Lock()
+		switch {
+		case err != nil: // perhaps Redis has executed some
+			sh.forget(it, answered)
+		case it.decision.Source == algorithms.Shared && it.Op != step.Trial && it.Op != step.TrialInstead:
+			sh.learn(it, asked, answered)
+		}
+		sh.mu.Unlock()
+	}
+	return err
+}
+
+// rememberable reports whether views may answer a call while Redis can. They may
+// not answer trials, which must be counted, and exact items, which must be asked.
+func rememberable(c *call) bool {
+	for i := range c.items {
+		if it := &c.items[i]; it.Op != step.Take || it.exact {
+			return false
+		}
+	}
+	return true
+}
+
+// recall answers the call if a view denies one of its takes: a fresh view, while Redis
+// can answer, and otherwise any view, of a FailLocal take. The other items are allowed
+// and Undecided.
+func (v *views) recall(c *call, now time.Duration, fresh bool) bool {
+	for i := range c.items {
+		it := &c.items[i]
+		if it.Op != step.Take || !fresh && it.fail != algorithms.FailLocal {
+			continue
+		}
+		sh := v.shard(it)
+		sh.mu.Lock()
+		w := sh.find(it)
+		if w == nil || fresh && (w.old || now >= w.asked+freshFor) || !w.denies(it, now) {
+			sh.mu.Unlock()
+			continue
+		}
+		answer, then := w.answer, w.now+(now-w.answered).Microseconds()
+		sh.mu.Unlock()
+		if !c.known {
+			for j := range c.items {
+				c.items[j].decision = algorithms.Decision{Allowed: true}
+			}
+			c.known = true
+		}
+		answer.Allowed = false
+		f := it.Later(answer, then)
+		it.decision = algorithms.Decision{
+			Source: algorithms.Shared, Remaining: f.Remaining,
+			RetryAfter: f.RetryAfter, ResetAfter: f.ResetAfter, UnitAfter: f.UnitAfter,
+		}
+	}
+	return c.known
+}
+
+// find returns the view of an item's key, or nil. Another key may have the same hash.
+// It requires mu.
+func (sh *viewShard) find(it *item) *view {
+	if w := sh.keys[it.hash]; w != nil && w.key == it.Key {
+		return w
+	}
+	return nil
+}
+
+// denies reports whether an item certainly has no room now.
+func (w *view) denies(it *item, now time.Duration) bool {
+	if w.unsure || *w.limit != it.Limit {
+		return false
+	}
+	if !it.Limit.Row.Counted {
+		return it.Need == w.least && now < w.free
+	}
+	if it.Need >= w.least && now < w.free {
+		return true
+	}
+	s := w.state() // it only drains
+	return !it.Limit.Fits(s, it.Need) && !it.Limit.Fits(it.Limit.At(s, w.now+(now-w.asked).Microseconds()), it.Need)
+}
+
+func (w *view) state() step.State { return step.State{T: w.answer.T, N: w.answer.N, F: w.answer.F} }
+
+// learn adopts an answer of Redis. It requires mu.
+func (sh *viewShard) learn(it *item, asked, answered time.Duration) {
+	w, lowers := sh.find(it), it.Op.Settles() && it.Op != step.Force && it.Op != step.Backfill
+	if lowers {
+		sh.settled = answered
+	}
+	switch row := it.Limit.Row; {
+	case !row.Remembered, !row.Counted && it.Op.Settles():
+		sh.forget(it, answered)
+		return
+	case w == nil:
+		if it.decision.Allowed || sh.settled >= asked { // a settlement may have come after the denial
+			return
+		}
+		if w = sh.add(it, answered); w == nil {
+			return
+		}
+	case asked > w.answered: // newer, whatever the server's clock says
+	case it.now < w.now, it.now == w.now && !lowers && !w.lowered && it.Answer.N < w.answer.N:
+		return
+	case it.now == w.now && (lowers || w.lowered):
+		w.unsure = true
+		return
+	}
+	if !it.Limit.Row.Counted && it.decision.Allowed {
+		if fits := it.decision.ResetAfter == 0 || w.least <= it.decision.Remaining; fits || *w.limit != it.Limit {
+			delete(sh.keys, it.hash)
+		}
+		w.old = true // such an answer has no figures of another need
+		return
+	}
+	w.limit, w.answer, w.now, w.asked, w.answered = sh.share(&it.Limit), it.Answer, it.now, asked, answered
+	w.old, w.unsure, w.lowered = false, false, lowers
+	w.least, w.free = it.Need, asked+freshFor
+	switch wait := it.decision.RetryAfter; {
+	case it.decision.Allowed:
+		w.least = math.MaxInt64
+	case wait != algorithms.Never:
+		w.free = asked + wait
+	}
+}
+
+// forget drops the view of an item's key. It requires mu.
+func (sh *viewShard) forget(it *item, now time.Duration) {
+	delete(sh.keys, it.hash)
+	sh.settled = now
+}
+
+// add adds a view; nil if the key is too long. If there is no room, other views are
+// dropped. It requires mu.
+func (sh *viewShard) add(it *item, now time.Duration) *view {
+	if len(it.Key.Text) > maxKept {
+		return nil
+	}
+	dropSome(sh.keys, func(old *view) bool { return len(sh.keys) >= sh.most || old.over(now) })
+	w := &view{key: it.Key.Clone(), limit: sh.share(&it.Limit)}
+	sh.keys[it.hash] = w
+	return w
+}
+
+// share returns a copy of a limit that lasts. It requires mu.
+func (sh *viewShard) share(l *step.Limit) *step.Limit {
+	if sh.limit == nil || *sh.limit != *l {
+		kept := *l
+		sh.limit = &kept
+	}
+	return sh.limit
+}
+
+// over reports whether a view denies nothing any more.
+func (w *view) over(now time.Duration) bool {
+	if now < w.free || !w.limit.Row.Counted {
+		return now >= w.free
+	}
+	t := w.now + (now - w.asked).Microseconds()
+	return w.limit.FullAt(w.limit.At(w.state(), t)) <= t
+}
+
+func (v *views) addStats(s *algorithms.Stats) {
+	s.Views.Denied = v.denied.Load()
+	for i := range v.shards {
+		sh := &v.shards[i]
+		sh.mu.Lock()
+		s.Views.Keys += len(sh.keys)
+		sh.mu.Unlock()
+	}
+}
