@@ -8,7 +8,7 @@ import "time"
 // All limiters of this module have a method Stats() Stats. Package prommetrics
 // explains them.
 type Stats struct {
-	// Shared limiters have the parts Redis, Fallback and Views.
+	// Shared limiters have the parts Redis, Fallback, Views and Ahead.
 	Shared bool
 
 	Redis struct {
@@ -49,6 +49,22 @@ type Stats struct {
 	Views struct {
 		Denied uint64 // calls that a remembered answer denied
 		Keys   int    // gauge, with expired keys
+	}
+
+	// Ahead counts calls that could be admitted before Redis has charged them. Those
+	// that were not asked Redis, for the first reason that was found.
+	Ahead struct {
+		Admitted uint64
+
+		Near      uint64 // the limit is near
+		Allowance uint64 // the cost, or the units that Redis has not acknowledged, are beyond this instance's allowance
+		Census    uint64 // it is not certain how many instances there are
+		Busy      uint64 // too many charges are under way
+		Unknown   uint64 // the key is unknown, and perhaps it was forgotten for lack of room
+		Trouble   uint64 // Redis has not answered the latest charge, or a circuit is open
+
+		Overdrawn      uint64 // units that were admitted, and that Redis would have denied
+		Unacknowledged int64  // gauge: units that were admitted, and that Redis has not acknowledged
 	}
 
 	// Memory is the limiter itself, or the part of a shared limiter that

@@ -73,6 +73,10 @@ type Policy struct {
 	// window, use a bucket, or a window that is much longer.
 	ChargeIf func(status int) bool
 
+	// Exact lets the store decide each request: no remembered answer denies it, and none is
+	// admitted ahead of the store. A policy with ChargeIf or a Candidate always asks.
+	Exact bool
+
 	// Ban locks out repeat offenders; nil means no bans.
 	Ban *Ban
 

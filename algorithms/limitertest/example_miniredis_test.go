@@ -26,8 +26,8 @@ func Example_miniredis() {
 	rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 	defer rdb.Close()
 	limiter, err := shared.New(rdb, &shared.Options{
-		Views: shared.ViewsOff, // a denial ends when the clock says so
-		Deadline:      10 * time.Second,    // a busy machine is no outage
+		Views:    shared.ViewsOff,  // a denial ends when the clock says so
+		Deadline: 10 * time.Second, // a busy machine is no outage
 	})
 	if err != nil {
 		panic(err)

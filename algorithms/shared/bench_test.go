@@ -66,7 +66,7 @@ func BenchmarkDenied(b *testing.B) {
 	narrow := algorithms.Check{Policy: "orders", Key: "usr=42|rt=GET%20/v1/orders", Limit: algorithms.FixedWindow(1, 24*time.Hour), Cost: 1}
 	for name, checks := range map[string][]algorithms.Check{"one": {narrow}, "second-of-two": {wide, narrow}} {
 		b.Run(name, func(b *testing.B) {
-			cache := newViews(1_000)
+			cache := newViews(1_000, 0, nil)
 			cache.next = newStateStore()
 			benchmarkCall(b, &Limiter{top: cache, views: cache}, checks...)
 		})

@@ -8,7 +8,7 @@
 // A call goes through these layers until one answers it:
 //
 //	Layer       Answers
-//	views       calls that Redis has denied within the last second
+//	views       calls that Redis has denied within the last second, and with Options.Ahead most others
 //	fallback    calls that Redis has not answered in time
 //	Redis       everything else: one script, in one round trip
 //
@@ -47,6 +47,19 @@
 // This process remembers what Redis last said of a key that it denied. For a second it denies what certainly has no room
 // in that, so a settlement of another instance acts here after a second at most. If a remembered answer denies a call,
 // its other checks are Undecided.
+//
+// # Ahead
+//
+// With Options.Ahead, a take of a client that is far from its limit waits for no round trip: it is admitted at once, and
+// charged within some milliseconds. Near the limit Redis decides, as it does without Ahead. In any time T, a token bucket
+// then admits at most B + R·T/W + Ahead per cent of B; a fixed window Ahead per cent more, which count in the windows
+// after it; a sliding window counter Ahead per cent more in each window. Each of these adds what one instance may admit,
+// at most: an instance that starts, one that crashes, and a charge that is lost; an outage adds what all may admit.
+// Remaining is an estimate, lowered by what all instances may admit ahead.
+//
+// Calls ask Redis if a check of theirs is Exact, FailClosed, free, a trial or a Candidate, or of another algorithm; and if its
+// cost is more than Ahead per cent of the burst, divided by the number of instances: with 100 per minute and Ahead 25, 26
+// instances always ask. [algorithms.Stats] counts why calls ask.
 //
 // # The client
 //

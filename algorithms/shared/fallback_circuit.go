@@ -73,9 +73,10 @@ type circuits struct {
 	// so. It must not block. It calls set. Nil: no fallback asks.
 	turned func(c *circuit, open bool)
 
-	trips atomic.Uint64
-	mu    sync.Mutex // guards open
-	open  map[*circuit]bool
+	trips   atomic.Uint64
+	anyOpen atomic.Bool
+	mu      sync.Mutex // guards open
+	open    map[*circuit]bool
 }
 
 func newCircuits(deadline time.Duration) *circuits {
@@ -140,6 +141,7 @@ func (cs *circuits) set(c *circuit, open bool) (openNow int) {
 	} else {
 		delete(cs.open, c)
 	}
+	cs.anyOpen.Store(len(cs.open) > 0)
 	return len(cs.open)
 }
 

@@ -224,7 +224,14 @@ func (f *fallback) send(c *call, ended func(error)) error {
 func (f *fallback) beat() {
 	ctx, cancel := context.WithTimeout(f.closing, beatEvery/5)
 	defer cancel()
+	var sent time.Duration
+	if f.views != nil {
+		sent = f.views.now()
+	}
 	live, err := f.primary.beat(ctx, f.id)
+	if f.views != nil {
+		defer func() { f.views.announced(sent, f.instances.Load(), err == nil) }()
+	}
 	if err != nil {
 		f.fewerSince = time.Time{} // the primary may lose its data
 		if f.closing.Err() == nil && err != errOpen {

@@ -50,7 +50,7 @@ func (w *world) start(p primary, o *Options) {
 	}
 	w.Limiter = &Limiter{report: r}
 	if o != nil && o.Views > 0 {
-		w.views = newViews(o.Views)
+		w.views = newViews(o.Views, o.Ahead, cs.anyOpen.Load)
 	}
 	w.fallback = newFallback(p, w.memory, cs, w.views, newReturns(r), &options, r)
 	if w.top = w.fallback; w.views != nil {

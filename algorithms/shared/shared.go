@@ -44,10 +44,10 @@ func New(rdb Client, o *Options) (*Limiter, error) {
 		memory: algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: options.MaxKeys, Now: options.Now}),
 	}
 	l.report.guesses = options.Instances == 1 && options.Share == 0
-	if options.Now == nil && options.Views != ViewsOff { // it keeps time by this process
-		l.views = newViews(options.Views)
-	}
 	circuits, kept := newCircuits(options.Deadline), newReturns(l.report)
+	if options.Now == nil && options.Views != ViewsOff { // it keeps time by this process
+		l.views = newViews(options.Views, options.Ahead, circuits.anyOpen.Load)
+	}
 	l.redis = newRedisLayer(rdb, &options, circuits, kept, l.report)
 	l.fallback = newFallback(l.redis, l.memory, circuits, l.views, kept, &options, l.report)
 	l.top = l.fallback
@@ -111,10 +111,13 @@ func (l *Limiter) Stats() algorithms.Stats {
 	return s
 }
 
-// Close ends the goroutines of the limiter, within 3 s. Later calls work, but
+// Close waits for charges of requests that were admitted ahead, and ends the goroutines of the limiter, within 3 s. Later calls work, but
 // the limiter does not recover from an outage any more. You may call Close
 // repeatedly. Close the client last. The error is always nil.
 func (l *Limiter) Close() error {
+	if l.views != nil {
+		l.views.close()
+	}
 	l.fallback.close()
 	return nil
 }

@@ -54,6 +54,18 @@ type views struct {
 	start  time.Time // instants count from here, by the monotonic clock
 	shards [viewShards]viewShard
 	denied atomic.Uint64 // calls
+
+	ahead             int64        // per cent of each burst that may be admitted ahead; 0: nothing is
+	open              func() bool  // whether a circuit is open
+	offset            atomic.Int64 // µs: the clock of the latest answer, less the instant of it; 0: no answer yet
+	since, last, live atomic.Int64 // the census: see announced
+	charges           atomic.Int64 // under way
+	asked             [aheadReasons]atomic.Uint64
+	overdrawn         atomic.Uint64 // units
+
+	mu     sync.Mutex // guards closed, and adding to flying
+	closed bool
+	flying sync.WaitGroup
 }
 
 type viewShard struct {
@@ -62,6 +74,7 @@ type viewShard struct {
 	keys    map[uint64]*view // by the hash of the key
 	limit   *step.Limit      // the latest, which views share
 	settled time.Duration    // when the latest settlement was answered
+	lossy   time.Duration    // until then, an unknown key may be one whose view was dropped although it counts
 }
 
 // A view is what this process knows of one key.
@@ -79,12 +92,17 @@ type view struct {
 
 	old     bool // it denies only if Redis does not answer
 	lowered bool // the answer is of a settlement that takes units off
-	unsure  bool // the answer is one of two at the same instant: it tells nothing
+	unsure  bool // the answer is one of two at the same instant, or outdated: it tells nothing
+
+	unacked  int64 // units that were admitted ahead, and that Redis has not acknowledged
+	pending  int64 // of these, not sent yet
+	flies    bool  // a charge is under way
+	troubled bool  // Redis has not answered the latest charge
 }
 
-// newViews returns views without a layer below.
-func newViews(maxKeys int) *views {
-	v := &views{start: time.Now()}
+// newViews returns views without a layer below, which admit ahead per cent of each burst ahead.
+func newViews(maxKeys, ahead int, open func() bool) *views {
+	v := &views{start: time.Now(), ahead: int64(ahead), open: open}
 	for i := range v.shards {
 		v.shards[i].most = (maxKeys + viewShards - 1) / viewShards
 		v.shards[i].keys, v.shards[i].settled = make(map[uint64]*view), -1
@@ -99,8 +117,15 @@ func (v *views) shard(it *item) *viewShard { return &v.shards[it.hash%viewShards
 
 func (v *views) allow(ctx context.Context, c *call) error {
 	asked := v.now()
-	if rememberable(c) && v.recall(c, asked, true) {
-		v.denied.Add(1)
+	if rememberable(c) {
+		if v.recall(c, asked, true) {
+			v.denied.Add(1)
+			return nil
+		}
+		if v.ahead > 0 && mayLater(c) && v.admit(c, asked) {
+			return nil
+		}
+	} else if v.ahead > 0 && v.cancel(c) {
 		return nil
 	}
 	err := v.next.allow(ctx, c)
@@ -116,7 +141,7 @@ func (v *views) allow(ctx context.Context, c *call) error {
 		case err != nil: // perhaps Redis has executed some
 			sh.forget(it, answered)
 		case it.decision.Source == algorithms.Shared && it.Op != step.Trial && it.Op != step.TrialInstead:
-			sh.learn(it, asked, answered)
+			v.learn(sh, it, asked, answered)
 		}
 		sh.mu.Unlock()
 	}
@@ -195,7 +220,8 @@ func (w *view) denies(it *item, now time.Duration) bool {
 func (w *view) state() step.State { return step.State{T: w.answer.T, N: w.answer.N, F: w.answer.F} }
 
 // learn adopts an answer of Redis. It requires mu.
-func (sh *viewShard) learn(it *item, asked, answered time.Duration) {
+func (v *views) learn(sh *viewShard, it *item, asked, answered time.Duration) {
+	v.offset.Store(it.now - answered.Microseconds())
 	w, lowers := sh.find(it), it.Op.Settles() && it.Op != step.Force && it.Op != step.Backfill
 	if lowers {
 		sh.settled = answered
@@ -205,7 +231,7 @@ func (sh *viewShard) learn(it *item, asked, answered time.Duration) {
 		sh.forget(it, answered)
 		return
 	case w == nil:
-		if it.decision.Allowed || sh.settled >= asked { // a settlement may have come after the denial
+		if it.decision.Allowed && !(v.ahead > 0 && row.ChargedLater) || sh.settled >= asked { // a settlement may have come after the denial
 			return
 		}
 		if w = sh.add(it, answered); w == nil {
@@ -219,14 +245,13 @@ func (sh *viewShard) learn(it *item, asked, answered time.Duration) {
 		return
 	}
 	if !it.Limit.Row.Counted && it.decision.Allowed {
-		if fits := it.decision.ResetAfter == 0 || w.least <= it.decision.Remaining; fits || *w.limit != it.Limit {
-			delete(sh.keys, it.hash)
-		}
+		fits := it.decision.ResetAfter == 0 || w.least <= it.decision.Remaining
+		w.unsure = w.unsure || fits || *w.limit != it.Limit
 		w.old = true // such an answer has no figures of another need
 		return
 	}
 	w.limit, w.answer, w.now, w.asked, w.answered = sh.share(&it.Limit), it.Answer, it.now, asked, answered
-	w.old, w.unsure, w.lowered = false, false, lowers
+	w.old, w.unsure, w.lowered, w.troubled = false, false, lowers, false
 	w.least, w.free = it.Need, asked+freshFor
 	switch wait := it.decision.RetryAfter; {
 	case it.decision.Allowed:
@@ -236,19 +261,33 @@ func (sh *viewShard) learn(it *item, asked, answered time.Duration) {
 	}
 }
 
-// forget drops the view of an item's key. It requires mu.
+// forget lets the view of an item's key tell nothing until the next answer. It requires mu.
 func (sh *viewShard) forget(it *item, now time.Duration) {
-	delete(sh.keys, it.hash)
+	if w := sh.find(it); w != nil {
+		w.unsure = true
+	}
 	sh.settled = now
 }
 
-// add adds a view; nil if the key is too long. If there is no room, other views are
-// dropped. It requires mu.
+// add adds a view; nil if the key is too long, or if there is no room. It drops other
+// views to make room, but none with units that Redis has not acknowledged. It requires mu.
 func (sh *viewShard) add(it *item, now time.Duration) *view {
-	if len(it.Key.Text) > maxKept {
+	drop := func(old *view) bool {
+		ends := old.ends(now)
+		if old.flies || old.unacked > 0 || len(sh.keys) < sh.most && ends > now {
+			return false
+		}
+		sh.lossy = max(sh.lossy, ends)
+		return true
+	}
+	same := sh.keys[it.hash] // of another key
+	if len(it.Key.Text) > maxKept || same != nil && !drop(same) {
 		return nil
 	}
-	dropSome(sh.keys, func(old *view) bool { return len(sh.keys) >= sh.most || old.over(now) })
+	delete(sh.keys, it.hash)
+	if dropSome(sh.keys, drop); len(sh.keys) >= sh.most {
+		return nil
+	}
 	w := &view{key: it.Key.Clone(), limit: sh.share(&it.Limit)}
 	sh.keys[it.hash] = w
 	return w
@@ -263,13 +302,14 @@ func (sh *viewShard) share(l *step.Limit) *step.Limit {
 	return sh.limit
 }
 
-// over reports whether a view denies nothing any more.
-func (w *view) over(now time.Duration) bool {
-	if now < w.free || !w.limit.Row.Counted {
-		return now >= w.free
+// ends returns when a view tells nothing any more.
+func (w *view) ends(now time.Duration) time.Duration {
+	if !w.limit.Row.Counted {
+		return w.free
 	}
-	t := w.now + (now - w.asked).Microseconds()
-	return w.limit.FullAt(w.limit.At(w.state(), t)) <= t
+	t := w.now + (now - w.answered).Microseconds()
+	left := step.Until(w.limit.FullAt(w.limit.At(w.state(), t)), t)
+	return max(w.free, now+min(left, math.MaxInt64-now))
 }
 
 func (v *views) addStats(s *algorithms.Stats) {
@@ -278,6 +318,16 @@ func (v *views) addStats(s *algorithms.Stats) {
 		sh := &v.shards[i]
 		sh.mu.Lock()
 		s.Views.Keys += len(sh.keys)
+		for _, w := range sh.keys {
+			s.Ahead.Unacknowledged += w.unacked
+		}
 		sh.mu.Unlock()
 	}
+	for i, n := range []*uint64{
+		askedNot: &s.Ahead.Admitted, askedNear: &s.Ahead.Near, askedAllowance: &s.Ahead.Allowance, askedCensus: &s.Ahead.Census,
+		askedBusy: &s.Ahead.Busy, askedUnknown: &s.Ahead.Unknown, askedTrouble: &s.Ahead.Trouble,
+	} {
+		*n = v.asked[i].Load()
+	}
+	s.Ahead.Overdrawn = v.overdrawn.Load()
 }

@@ -23,7 +23,7 @@ type denied struct {
 
 func newDenied() denied {
 	store := &hooked{layer: newStateStore()}
-	cache := newViews(1_000)
+	cache := newViews(1_000, 0, nil)
 	cache.next = store
 	return denied{&Limiter{top: cache, views: cache}, over(store.layer), store}
 }

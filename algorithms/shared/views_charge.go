@@ -1,0 +1,100 @@
+// Charges of units that were admitted ahead. No caller waits for them.
+//
+// One charge per key is under way at a time, and units that come meanwhile join the next.
+// Charges wait until the end of a span of a few milliseconds, which is the same for all
+// keys: so those of many keys share a script, and a hot key costs one check per span.
+//
+// A charge is an ordinary take. If Redis denies it, the units are forced, so an overdraft is
+// debt. Charges go through the fallback: in an outage, its memory and its ledger count them.
+// Then the key asks, until Redis has answered.
+
+package shared
+
+import (
+	"context"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
+)
+
+// gatherFor is the span in which charges gather.
+const gatherFor = 5 * time.Millisecond
+
+// fly starts the charges of a key. After close, the caller waits for them.
+func (v *views) fly(sh *viewShard, w *view) {
+	v.charges.Add(1)
+	v.mu.Lock()
+	closed := v.closed
+	if !closed {
+		v.flying.Go(func() { v.charge(sh, w) })
+	}
+	v.mu.Unlock()
+	if closed {
+		v.charge(sh, w)
+	}
+}
+
+// charge charges the pending units of a key, until there are none.
+func (v *views) charge(sh *viewShard, w *view) {
+	defer v.charges.Add(-1)
+	for {
+		time.Sleep(gatherFor - v.now()%gatherFor)
+		sh.mu.Lock()
+		units, limit := w.pending, *w.limit
+		w.pending = 0
+		sh.mu.Unlock()
+		if units > 0 && !v.chargeUnits(sh, w, &limit, step.Take, units) {
+			v.overdrawn.Add(uint64(units))
+			v.chargeUnits(sh, w, &limit, step.Force, units)
+		}
+		sh.mu.Lock()
+		w.flies = w.pending > 0
+		more := w.flies
+		sh.mu.Unlock()
+		if !more {
+			return
+		}
+	}
+}
+
+// chargeUnits charges units of a key, and reports whether that is acknowledged: a Take may be denied.
+func (v *views) chargeUnits(sh *viewShard, w *view, l *step.Limit, op step.Op, units int64) bool {
+	c := getCall(1)
+	defer c.free()
+	it := &c.items[0]
+	*it = item{Item: step.Item{Key: w.key, Limit: *l, Op: op, Cost: units}}
+	_ = c.add(it) // it was valid when it was admitted
+	asked := v.now()
+	err := v.next.allow(context.Background(), c)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if op == step.Take && err == nil && !it.decision.Allowed {
+		v.answered(sh, w, c, asked)
+		return false
+	}
+	w.unacked -= units
+	if err != nil {
+		w.troubled = true
+	} else {
+		v.answered(sh, w, c, asked)
+	}
+	return true
+}
+
+// answered adopts the answer to a charge. It requires mu.
+func (v *views) answered(sh *viewShard, w *view, c *call, asked time.Duration) {
+	if it := &c.items[0]; it.decision.Source == algorithms.Shared && !c.known {
+		v.learn(sh, it, asked, v.now())
+	} else {
+		w.troubled = true
+	}
+}
+
+// close waits for the charges under way: at most two deadlines, and a span.
+func (v *views) close() {
+	v.mu.Lock()
+	v.closed = true
+	v.mu.Unlock()
+	v.flying.Wait()
+}
