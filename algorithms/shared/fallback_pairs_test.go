@@ -131,7 +131,7 @@ func TestPairsAreOwedWhereTheyWereCharged(t *testing.T) {
 // A remembered denial of the first of a pair denies no call, and a denial of a pair is asked for again.
 func TestDenialsOfPairsAreNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, &Options{DenyCacheKeys: 100})
+		w := newWorld(t, &Options{Views: 100})
 		capacity, share := algorithms.TokenBucket(4, time.Hour), algorithms.TokenBucket(2, time.Hour)
 		w.drain("usr=1", share)
 		if !algorithms.Allowed(w.ask("usr=1", share, capacity)) {

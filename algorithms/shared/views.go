@@ -140,7 +140,7 @@ func (v *views) allow(ctx context.Context, c *call) error {
 		switch {
 		case err != nil: // perhaps Redis has executed some
 			sh.forget(it, answered)
-		case it.decision.Source == algorithms.Shared && it.Op != step.Trial && it.Op != step.TrialInstead:
+		case it.decision.Source == algorithms.Shared && (it.Op == step.Take || it.Op.Settles()):
 			v.learn(sh, it, asked, answered)
 		}
 		sh.mu.Unlock()
