@@ -12,7 +12,6 @@ import (
 func init() {
 	keyaccess.Forms = func(key any) [][]string { return key.(Key).forms() }
 	keyaccess.Addresses = func(key any, a netip.Addr) []string { return key.(Key).addresses(a) }
-	keyaccess.Escape = func(value string) string { return string(appendEscaped(nil, value)) }
 	keyaccess.SetGuard = func(request any, g keyaccess.Guard) { request.(*Request).guard = g }
 	keyaccess.Identify = func(request any, id, tier string) { request.(*Request).known = Identity{ID: id, Tier: tier} }
 	keyaccess.OriginOf = func(key, request any) keyaccess.Address { return key.(Key).originOf(request.(*Request)) }

@@ -42,7 +42,7 @@
 // A key is kind=value, such as ip=192.0.2.1 or usr=42. [Join] puts '|' between
 // its parts. In values the bytes '%', '|', '{', '}' and all outside 0x21 to
 // 0x7E are written %XX. So different values never make the same key, and a key
-// is never empty.
+// is never empty. [Text] writes one.
 //
 // # Identities
 //

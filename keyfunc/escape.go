@@ -1,5 +1,12 @@
 package keyfunc
 
+// Text returns the text of a key, kind=value, for a console.Subject or a table of overrides. The kind is "usr", "ip",
+// "rt", that of a Custom, or "hdr.x-tenant" for Header("X-Tenant"). Put '|' between the texts of a [Join]. Address an
+// IPv6 client by console.Subject.IP instead, because its key is a prefix.
+func Text(kind, value string) string {
+	return string(appendEscaped([]byte(kind+"="), value))
+}
+
 const upperHex = "0123456789ABCDEF"
 
 // appendEscaped appends s to dst. It writes %XX for all bytes that are not plain. No other s has this result.

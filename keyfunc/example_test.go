@@ -57,6 +57,15 @@ func lookup(_ context.Context, key string) (keyfunc.Identity, error) {
 	return keyfunc.Identity{ID: "acme", Tier: "enterprise"}, nil
 }
 
+// A console, or a table of overrides, takes a client by the text of its key.
+func ExampleText() {
+	fmt.Println(keyfunc.Text("hdr.x-customer", "Acme GmbH"))
+	fmt.Println(keyfunc.Text("usr", "42") + "|" + keyfunc.Text("rt", "GET /v1/orders"))
+	// Output:
+	// hdr.x-customer=Acme%20GmbH
+	// usr=42|rt=GET%20/v1/orders
+}
+
 func ExampleIP() {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.RemoteAddr = "[2001:db8:1:2:3:4:5:6]:4711"

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 var errBroken = errors.New("database is down")
@@ -98,4 +100,17 @@ func TestLongestHeader(t *testing.T) {
 	if want := "hdr.x-long=" + strings.Repeat("%7C", maxHeader); err != nil || got != want {
 		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(want))
 	}
+}
+
+// Text writes what the Keys write, whatever the value.
+func TestText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringN(1, 50, 200).Draw(t, "value")
+		login := Custom("login", func(*http.Request) (string, error) { return value, nil })
+		user := User(userOf(Identity{ID: value}, true))
+		got, _, err := Join(login, user).Append(nil, &Request{Request: request("X-Tenant", value)})
+		if want := Text("login", value) + "|" + Text("usr", value); err != nil || string(got) != want {
+			t.Fatalf("got %q, error %v, want %q", got, err, want)
+		}
+	})
 }

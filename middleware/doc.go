@@ -40,8 +40,8 @@
 // the outer one stays charged when the inner one denies.
 //
 //	Status  When
-//	429     a policy denies; the key is banned; the address sends many unknown API keys
-//	403     the limit Nobody denies, except of a Capacity policy: no wait helps
+//	429     a policy denies; the key is banned for a time; the address sends many unknown API keys
+//	403     the limit Nobody denies, except of a Capacity policy, or the ban has no end: no wait helps
 //	503     only Capacity policies deny; no decision, and a policy fails closed; the lookup
 //	        of an identity failed; the client hung up; the Middleware is closed
 //	401     an identity is missing, or an API key is unknown

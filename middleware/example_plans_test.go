@@ -44,7 +44,7 @@ func Example_plans() {
 	if err := limiter.Ready(context.Background()); errors.Is(err, shared.ErrMisconfigured) {
 		log.Fatal(err) // an outage is no reason to stop
 	}
-	table := ratelimit.Must(overrides.NewRedis(rdb, nil))
+	table := ratelimit.Must(overrides.NewRedis(rdb, limiter, nil))
 	opts := &ratelimit.Options{
 		Overrides: table,
 		ClientIP:  keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}),

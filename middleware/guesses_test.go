@@ -274,7 +274,7 @@ func TestGuessesLifted(t *testing.T) {
 	}{
 		{"Off.", ratelimit.Override{Mode: ratelimit.ModeOff}, 200, 401},
 		{"Shadow.", ratelimit.Override{Mode: ratelimit.ModeShadow}, 200, 401},
-		{"Banned: the ban answers what is unknown.", ratelimit.Override{Mode: ratelimit.ModeBanned}, 429, 429},
+		{"Banned: the ban answers what is unknown.", ratelimit.Override{Mode: ratelimit.ModeBanned}, 403, 403},
 		{"A limit lifts nothing.", ratelimit.Override{Limit: perHour(2)}, 429, 429},
 	} {
 		ring, table, o := new(keyring), overrides.NewMemory(), guarding()

@@ -46,7 +46,8 @@ const (
 	ModeShadow Mode = "shadow"
 	// ModeOff does not count requests.
 	ModeOff Mode = "off"
-	// ModeBanned denies every request, and counts none.
+	// ModeBanned denies every request, and counts none: with 429 and the wait, or with 403 if Until is zero, because
+	// clients send a request again after a 429.
 	ModeBanned Mode = "banned"
 )
 

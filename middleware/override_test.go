@@ -164,7 +164,7 @@ func TestBan(t *testing.T) {
 		}
 		override(t, table, "ip", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned})
 		w = record(h, tenant("a"))
-		if w.Code != 429 || !strings.Contains(w.Body.String(), `["ip","tenant"]`) || w.Header().Get("Retry-After") != "" {
+		if w.Code != 403 || !strings.Contains(w.Body.String(), `["ip","tenant"]`) || w.Header().Get("Retry-After") != "" {
 			t.Errorf("got %d %s %s, want two bans, one of them for ever", w.Code, w.Body, dump(w.Header()))
 		}
 		if err := table.Clear(context.Background(), "ip", "ip=192.0.2.1"); err != nil {
@@ -175,8 +175,8 @@ func TestBan(t *testing.T) {
 			t.Errorf("got %d when the ban has ended, want 200", w.Code)
 		}
 		override(t, table, "all", "const=all", ratelimit.Override{Mode: ratelimit.ModeBanned})
-		if w := record(h, tenant("a")); w.Code != 429 || strings.Contains(w.Body.String(), "violated") {
-			t.Errorf("got %d %s, want 429 for a ban of what is private capacity", w.Code, w.Body)
+		if w := record(h, tenant("a")); w.Code != 403 || strings.Contains(w.Body.String(), "violated") {
+			t.Errorf("got %d %s, want 403 for a ban of what is private capacity", w.Code, w.Body)
 		}
 	})
 }
@@ -193,8 +193,8 @@ func TestOverrideOfUnknownKeys(t *testing.T) {
 		{"keys", "ip=192.0.2.1", ratelimit.Override{Limit: hourly}, [2]int{401, 401}},
 		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeShadow}, [2]int{401, 401}},
 		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeOff}, [2]int{401, 401}},
-		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}, [2]int{429, 429}},
-		{"ip", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}, [2]int{429, 429}},
+		{"keys", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}, [2]int{403, 403}},
+		{"ip", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}, [2]int{403, 403}},
 		{"keys", "*", ratelimit.Override{Mode: ratelimit.ModeOff}, [2]int{200, 200}},
 	} {
 		table := overrides.NewMemory()

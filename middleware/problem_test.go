@@ -11,6 +11,7 @@ import (
 // TestProblemHasTheStatus: the kind of a refusal has the status of the response, whatever else denies the request.
 func TestProblemHasTheStatus(t *testing.T) {
 	banned := PolicyVerdict{Name: "banned", Banned: true}
+	barred := PolicyVerdict{Name: "barred", Banned: true, Decision: algorithms.Decision{RetryAfter: algorithms.Never}}
 	guessed := PolicyVerdict{Name: "guessed", Guessed: true}
 	denied := PolicyVerdict{Name: "denied", Decision: algorithms.Decision{Source: algorithms.Shared}}
 	for _, tt := range []struct {
@@ -19,6 +20,7 @@ func TestProblemHasTheStatus(t *testing.T) {
 		want     problem.Kind
 	}{
 		{http.StatusForbidden, []PolicyVerdict{denied, banned, guessed}, problem.Closed},
+		{http.StatusForbidden, []PolicyVerdict{banned, barred}, problem.Barred},
 		{http.StatusServiceUnavailable, []PolicyVerdict{denied, banned}, problem.Capacity},
 		{http.StatusTooManyRequests, []PolicyVerdict{denied, banned, guessed}, problem.Guessed},
 		{http.StatusTooManyRequests, []PolicyVerdict{denied, banned}, problem.Banned},

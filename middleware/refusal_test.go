@@ -67,8 +67,8 @@ func TestBanOfNobody(t *testing.T) {
 	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table}, byIP("p", algorithms.Nobody()))
 	override(t, table, "p", "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned})
 	w := record(m.Handler(ok), from("192.0.2.1"))
-	if w.Code != 429 || !strings.Contains(w.Body.String(), "abnormal-usage-detected") {
-		t.Errorf("got %d %s, want 429 of a ban", w.Code, w.Body)
+	if w.Code != 403 || !strings.Contains(w.Body.String(), "abnormal-usage-detected") {
+		t.Errorf("got %d %s, want 403 of a ban", w.Code, w.Body)
 	}
 }
 
@@ -128,8 +128,8 @@ func TestBannedClientSeesItsPlan(t *testing.T) {
 		h := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table}, tt.p).Handler(ok)
 		override(t, table, "plan", "usr=42", ratelimit.Override{Mode: ratelimit.ModeBanned})
 		w := record(h, with(from("192.0.2.1"), "X-API-Key", "good-key"))
-		if got := w.Header().Get("RateLimit-Policy"); w.Code != 429 || got != tt.want {
-			t.Errorf("got %d and %s, want 429 and %s", w.Code, got, tt.want)
+		if got := w.Header().Get("RateLimit-Policy"); w.Code != 403 || got != tt.want {
+			t.Errorf("got %d and %s, want 403 and %s", w.Code, got, tt.want)
 		}
 	}
 }

@@ -167,10 +167,11 @@ func (v *Verdict) problem(names []string) problem.Refusal {
 	if !v.denied() {
 		return why
 	}
-	banned, guessed := false, false
+	banned, barred, guessed := false, false, false
 	for i := range v.Policies {
 		p := &v.Policies[i]
 		banned = banned || p.Banned
+		barred = barred || p.Banned && p.Decision.RetryAfter == algorithms.Never
 		guessed = guessed || p.Guessed && !p.Decision.Allowed
 		if named := !p.Hidden || p.Limit.Algorithm().Concurrent(); named && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
 			names = append(names, p.Name)
@@ -180,6 +181,8 @@ func (v *Verdict) problem(names []string) problem.Refusal {
 	switch {
 	case v.ofCapacity():
 		why.Kind = problem.Capacity
+	case barred:
+		why.Kind = problem.Barred
 	case v.Status == http.StatusForbidden:
 		why.Kind = problem.Closed
 	case guessed:

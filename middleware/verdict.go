@@ -142,6 +142,8 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 			admitted = false
 			v.RetryAfter = max(v.RetryAfter, p.Decision.RetryAfter, own.RetryAfter)
 			switch {
+			case p.Banned && p.Decision.RetryAfter == algorithms.Never: // until an operator ends it: like Nobody
+				status = http.StatusForbidden
 			case a.policy.Capacity && !p.Banned && !a.guess:
 			case a.limit.Burst() == 0 && !p.Banned: // of the limit Nobody only
 				status = http.StatusForbidden

@@ -4,6 +4,7 @@ package shared
 
 import (
 	"context"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -97,6 +98,9 @@ func (l *Limiter) Findings(ctx context.Context) []algorithms.Finding { return l.
 // StoredKey returns the key of a check in Redis, e.g.
 // penstock:{usr=42}:orders:tb. It is empty for an invalid check and for Nobody.
 func (l *Limiter) StoredKey(check algorithms.Check) string { return l.redis.storedKey(check) }
+
+// Prefix returns the prefix of the keys in Redis.
+func (l *Limiter) Prefix() string { return strings.TrimSuffix(l.redis.prefix, ":") }
 
 // Stats returns the counts so far.
 func (l *Limiter) Stats() algorithms.Stats {

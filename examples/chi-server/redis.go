@@ -51,7 +51,7 @@ func newBackend(ctx context.Context, c config, log *slog.Logger) (*backend, erro
 	} else if err != nil {
 		log.Warn("Redis not ready", "redis", c.redis.Addrs, "error", err) // with a hint, which the limiter's lines lack
 	}
-	table, err := overrides.NewRedis(rdb, &overrides.RedisOptions{Prefix: c.prefix, Logger: log})
+	table, err := overrides.NewRedis(rdb, limiter, &overrides.RedisOptions{Logger: log})
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}

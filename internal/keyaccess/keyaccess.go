@@ -25,9 +25,6 @@ var (
 	// as ip=2001:db8::/64: one for each prefix length that its parts cut to.
 	Addresses func(key any, address netip.Addr) []string
 
-	// Escape returns a value as keys write it.
-	Escape func(value string) string
-
 	// SetGuard puts a Guard before the lookups of a *keyfunc.Request.
 	SetGuard func(request any, g Guard)
 

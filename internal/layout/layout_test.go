@@ -85,8 +85,8 @@ var importRules = []importRule{
 		"middleware/statuspage imports middleware, its parts and algorithms only",
 	},
 	{
-		"middleware/overrides", []string{"algorithms", lent, logwriter, "middleware"}, []string{goRedis},
-		"middleware/overrides imports middleware, algorithms, lent, logwriter and go-redis only",
+		"middleware/overrides", []string{"algorithms", lent, logwriter, "middleware", "middleware/internal/wrapped"}, []string{goRedis},
+		"middleware/overrides imports middleware, wrapped, algorithms, lent, logwriter and go-redis only",
 	},
 	{
 		"middleware/client", []string{"algorithms", "headers", logwriter}, nil,

@@ -101,10 +101,14 @@ func (h *handler) grant(r *http.Request) (any, error) {
 func (h *handler) ban(r *http.Request) (any, error) {
 	var body struct {
 		named
-		Until time.Time
+		ending
 	}
 	return h.act(r, &body, &body.named, "ban", true, func(s Subject) ([]any, error) {
-		return []any{"until", instant(body.Until)}, h.console.Ban(r.Context(), s, body.Until)
+		until, err := body.at()
+		if err == nil {
+			err = h.console.Ban(r.Context(), s, until)
+		}
+		return []any{"until", instant(until)}, err
 	})
 }
 
@@ -128,12 +132,16 @@ func place(r *http.Request) (named, error) {
 }
 
 func (h *handler) set(r *http.Request) (any, error) {
-	var o ratelimit.Override
+	var body override
 	n, err := place(r)
 	if err == nil {
-		err = read(r, &o)
+		err = read(r, &body)
 	}
 	if err != nil {
+		return nil, err
+	}
+	o := ratelimit.Override{Limit: body.Limit, Mode: body.Mode}
+	if o.Until, err = body.at(); err != nil {
 		return nil, err
 	}
 	s, err := h.resolve(n, true)

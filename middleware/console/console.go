@@ -49,7 +49,7 @@ type Subject struct {
 	Policy string
 
 	// Exactly one of these fields names the client.
-	Key string     // a text of keyfunc, e.g. "ip=192.0.2.1", or as TopDenied shows it on this instance
+	Key string     // a text of keyfunc.Text, e.g. "ip=192.0.2.1", or as TopDenied shows it on this instance
 	ID  string     // the account, as in keyfunc.Identity
 	IP  netip.Addr // the client's address
 }

@@ -178,7 +178,7 @@ func TestBanAndUnban(t *testing.T) {
 	if err := c.Ban(ctx, client, time.Time{}); err != nil {
 		t.Error(err)
 	}
-	status(429)
+	status(403)
 	if err := errors.Join(c.Unban(ctx, client), c.Unban(ctx, client)); err != nil {
 		t.Error(err)
 	}

@@ -73,7 +73,7 @@ func (c *Console) place(s Subject) (string, error) {
 	return key, nil
 }
 
-// Ban denies a client until an instant; the zero Time means until Unban. If the
+// Ban denies a client until an instant, with 429; the zero Time means until Unban, with 403. If the
 // subject names a first part of keys, such as usr=42, the ban holds for all keys
 // that begin with it. The policy overrides.All bans in all policies, except where
 // everyone has an override. The ban replaces another override of the subject.

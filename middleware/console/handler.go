@@ -32,12 +32,12 @@ const maxBody = 8 << 10
 //	GET     /policies                 lists the policies, their keys, and their limits
 //	POST    /reset                    {"policy":"p","key":"usr=42"}
 //	POST    /grant                    {"policy":"p","key":"usr=42","units":10}
-//	POST    /ban                      {"policy":"p","key":"usr=42"}; optional: "until":"2026-11-21T12:00:00Z"
+//	POST    /ban                      {"policy":"p","key":"usr=42"}; optional: "for":"1h", or "until":"2026-11-21T12:00:00Z"
 //	POST    /unban                    {"policy":"p","key":"usr=42"}
 //	GET     /overrides?since=         lists the overrides of all policies, when they were set, and all bans by Policy.Ban
 //	DELETE  /overrides?since=         clears the overrides set since an instant, and lists them
 //	GET     /overrides/{policy}       lists the overrides of a policy; ?key= selects one
-//	PUT     /overrides/{policy}?key=  sets one, e.g. {"limit":"500/1m","mode":"shadow","until":"2026-11-21T12:00:00Z"}
+//	PUT     /overrides/{policy}?key=  sets one, e.g. {"limit":"500/1m","mode":"shadow","for":"1h"}; also "until", as for bans
 //	DELETE  /overrides/{policy}?key=  clears one
 //
 // usr=42 (the account) or ip=192.0.2.1 may replace key= in queries, and "usr" or "ip" may replace "key" in bodies.
@@ -45,7 +45,7 @@ const maxBody = 8 << 10
 // The policy * is all policies. A key that the policy never makes can be read and cleared there. since= is an instant
 // such as 2026-11-21T12:00:00Z, or a time ago such as 1h.
 //
-// A change is answered 204, an unknown field or key 400, and 503 if Redis does not answer. The handler requires the
+// A change is answered 204, an unknown field or key 400 with the name of the field, and 503 if Redis does not answer. The handler requires the
 // same origin and application/json, so that other sites cannot use an operator's browser.
 //
 // Mount it under [http.StripPrefix], where clients do not reach it. It logs to slog.Default().
@@ -211,7 +211,7 @@ func read(r *http.Request, v any) error {
 	case errors.Is(err, algorithms.ErrInvalid):
 		return err
 	default:
-		return &refusal{http.StatusBadRequest, "the body must be one JSON object with the fields of this request"}
+		return malformed(err)
 	}
 }
 

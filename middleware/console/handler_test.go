@@ -66,7 +66,12 @@ func TestHandler(t *testing.T) {
 		{"DELETE", "/overrides/p?name=a", "", 400, "parameter", ""},
 		{"PUT", "/overrides/p?key=usr=1", `{"limit":"lots"}`, 400, `limit \"lots\"`, ""},
 		{"PUT", "/overrides/p?key=usr=1", `{"mode":"loud"}`, 400, `\"loud\" is not a mode`, ""},
-		{"PUT", "/overrides/p?key=usr=1", `{"mode":"off","why":"?"}`, 400, "one JSON object", ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"mode":"off","why":"?"}`, 400, `the request has no field \"why\"`, ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"mode":7}`, 400, `the field \"mode\" has the wrong type: number`, ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"until":"1h"}`, 400, `the field \"until\" is \"1h\": want an instant`, ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"for":60}`, 400, `the field \"for\" has the wrong type: number`, ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"for":"-1h"}`, 400, `the field \"for\" is \"-1h\": want a time such as 1h`, ""},
+		{"PUT", "/overrides/p?key=usr=1", `{"for":"1h","until":"2099-01-01T00:00:00Z"}`, 400, "cannot be combined", ""},
 		{"PUT", "/overrides/p?key=usr=1", `{"mode":"off"} {}`, 400, "one JSON object", ""},
 		{"PUT", "/overrides/p?key=usr=1", ``, 400, "one JSON object", ""},
 		{"PUT", "/overrides/p?key=usr=1", `{"mode":"` + strings.Repeat("o", 9000), 413, "too long", ""},
@@ -80,9 +85,9 @@ func TestHandler(t *testing.T) {
 		{"PUT", "/overrides/p?key=usr=1&%zz", `{}`, 400, "the query", ""},
 		{"DELETE", "/overrides/p?key=usr=1;b", ``, 400, "the query", ""},
 		{"GET", "/who?usr=7&ip=%zz", "", 400, "the query", ""},
-		{"POST", "/reset", "{" + key + `,"units":1}`, 400, "one JSON object", ""},
+		{"POST", "/reset", "{" + key + `,"units":1}`, 400, `the request has no field \"units\"`, ""},
 		{"POST", "/grant", "{" + key + `,"units":0}`, 400, "grant of 0 units", ""},
-		{"POST", "/grant", "{" + key + `,"units":1.5}`, 400, "one JSON object", ""},
+		{"POST", "/grant", "{" + key + `,"units":1.5}`, 400, `the field \"units\" has the wrong type: number 1.5`, ""},
 		{"POST", "/ban", "{" + key + `,"until":"2001-01-01T00:00:00Z"}`, 400, "has passed", ""},
 	} {
 		logged.Reset()
@@ -206,5 +211,55 @@ func TestHandlerNeverRedirects(t *testing.T) {
 	}
 	if w := call(mounted, "GET", "/admin/policies", ""); w.Code != http.StatusOK {
 		t.Errorf("/admin/policies: got %d, want 200", w.Code)
+	}
+}
+
+// "for" ends an override or a ban so long after the request, and never earlier.
+func TestHandlerFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(400 * time.Millisecond)
+		table := overrides.NewMemory()
+		h, _ := newHandler(t, newStill(), table, plans())
+		for target, body := range map[string]string{
+			"/overrides/p?key=usr%3D42": `{"limit":"5/1m","for":"1h"}`,
+			"/ban":                      `{"policy":"p","key":"usr=7","for":"1h"}`,
+		} {
+			method := "PUT"
+			if target == "/ban" {
+				method = "POST"
+			}
+			if w := call(h, method, target, body); w.Code != 204 {
+				t.Fatalf("%s: got %d %s", target, w.Code, w.Body)
+			}
+		}
+		for _, key := range []string{"usr=42", "usr=7"} {
+			o, found := table.Find("p", key)
+			if left := time.Until(o.Until); !found || left < time.Hour || left >= time.Hour+time.Second {
+				t.Errorf("%s: got an end in %v, want one in an hour, rounded up to a second", key, left)
+			}
+		}
+		time.Sleep(time.Hour)
+		if _, found := table.Find("p", "usr=42"); !found {
+			t.Error("the override ended early")
+		}
+		time.Sleep(time.Second)
+		if o, found := table.Find("p", "usr=42"); found {
+			t.Errorf("after its end: got %+v", o)
+		}
+	})
+}
+
+// What GET shows of an override can be PUT back.
+func TestHandlerPutsWhatItShows(t *testing.T) {
+	table := overrides.NewMemory()
+	h, _ := newHandler(t, newStill(), table, plans())
+	call(h, "PUT", "/overrides/p?key=usr%3D42", `{"limit":"5/1m","for":"1h"}`)
+	before, _ := table.Find("p", "usr=42")
+	shown := call(h, "GET", "/overrides/p?key=usr%3D42", "").Body.String()
+	if w := call(h, "PUT", "/overrides/p?key=usr%3D42", shown); w.Code != 204 {
+		t.Fatalf("%s: got %d %s", shown, w.Code, w.Body)
+	}
+	if after, _ := table.Find("p", "usr=42"); after.Limit != before.Limit || !after.Until.Equal(before.Until) {
+		t.Errorf("got %+v, want %+v", after, before)
 	}
 }

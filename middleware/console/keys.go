@@ -179,7 +179,7 @@ func fits(form, parts []string, prefix bool) bool {
 // escaped reports whether a part of a key may have the value.
 func escaped(value string) bool {
 	plain, err := url.PathUnescape(value)
-	return err == nil && value != "" && keyaccess.Escape(plain) == value
+	return err == nil && value != "" && keyfunc.Text(account, plain) == account+"="+value
 }
 
 // mayHave reports whether keys may have the part of an address.
@@ -200,4 +200,4 @@ func prefixOf(part string) (netip.Prefix, bool) {
 }
 
 // textOfAccount returns the part of a key for the ID of an account.
-func textOfAccount(id string) string { return account + "=" + keyaccess.Escape(id) }
+func textOfAccount(id string) string { return keyfunc.Text(account, id) }

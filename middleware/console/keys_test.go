@@ -292,3 +292,18 @@ func TestLimitsThatDoNotGoTogether(t *testing.T) {
 		}
 	}
 }
+
+// A text of keyfunc.Text is a key of the console, whatever the client's name is.
+func TestTextNamesAKey(t *testing.T) {
+	table := overrides.NewMemory()
+	c := everyKey(t, table)
+	if err := c.Ban(ctx, console.Subject{Policy: "header", Key: keyfunc.Text("hdr.x-tenant", "Acme GmbH")}, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	if _, found := table.Find("header", "hdr.x-tenant=Acme%20GmbH"); !found {
+		t.Error("got no ban of the tenant")
+	}
+	if err := c.Ban(ctx, console.Subject{Policy: "header", Key: "hdr.x-tenant=Acme GmbH"}, time.Time{}); !errors.Is(err, algorithms.ErrInvalid) {
+		t.Errorf("got error %v of a text that no key has, want ErrInvalid", err)
+	}
+}

@@ -51,26 +51,28 @@ type model struct {
 	used      map[place]int64
 }
 
-// inForce returns the limit and the mode of a key.
-func (m *model) inForce(key string) (algorithms.Limit, ratelimit.Mode) {
+// inForce returns the limit of a key, and its override.
+func (m *model) inForce(key string) (algorithms.Limit, ratelimit.Override) {
 	for _, at := range [][2]string{{"p", key}, {"p", "*"}, {"*", "*"}} {
 		if o, ok := m.overrides[at]; ok && o.Limit != (algorithms.Limit{}) {
-			return o.Limit, o.Mode
+			return o.Limit, o
 		} else if ok {
-			return m.limit, o.Mode
+			return m.limit, o
 		}
 	}
-	return m.limit, ""
+	return m.limit, ratelimit.Override{}
 }
 
 // request returns the status of a request, and the remaining units; -1 if no limit is asked.
 func (m *model) request(key string) (status int, left int64) {
-	limit, mode := m.inForce(key)
+	limit, o := m.inForce(key)
 	at := place{key, limit.Algorithm()}
 	fits := m.used[at] < limit.Burst()
-	switch {
+	switch mode := o.Mode; {
 	case mode == ratelimit.ModeOff:
 		return 0, -1
+	case mode == ratelimit.ModeBanned && o.Until.IsZero():
+		return 403, -1
 	case mode == ratelimit.ModeBanned:
 		return 429, -1
 	case fits:
@@ -142,8 +144,9 @@ func (m *model) step(t *rapid.T, w *world) {
 		w.edit(t, func(c *console.Console) error { return c.Grant(ctx, s, units) })
 		m.grant(key, units)
 	case 5:
-		w.edit(t, func(c *console.Console) error { return c.Ban(ctx, s, time.Now().Add(time.Hour)) })
-		m.overrides[[2]string{"p", key}] = ratelimit.Override{Mode: ratelimit.ModeBanned}
+		until := time.Now().Add(time.Hour)
+		w.edit(t, func(c *console.Console) error { return c.Ban(ctx, s, until) })
+		m.overrides[[2]string{"p", key}] = ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until}
 	case 6:
 		m.limit = limits[2]
 		for _, instance := range w.instances {
@@ -167,7 +170,7 @@ func TestModel(t *testing.T) {
 	limiter := newShared(t, s.Client(), shared.Options{Now: func() time.Time { return noon }})
 	var tables []table
 	for range 2 {
-		r := ratelimit.Must(overrides.NewRedis(s.Client(), nil))
+		r := ratelimit.Must(overrides.NewRedis(s.Client(), limiter, nil))
 		t.Cleanup(func() { _ = r.Close() })
 		tables = append(tables, r)
 	}
@@ -218,9 +221,10 @@ func TestInstances(t *testing.T) {
 			var instances [2]*ratelimit.Middleware
 			var consoles [2]*console.Console
 			for i := range instances {
-				table := ratelimit.Must(overrides.NewRedis(rdb, nil))
+				limiter := newShared(t, rdb, shared.Options{})
+				table := ratelimit.Must(overrides.NewRedis(rdb, limiter, nil))
 				t.Cleanup(func() { _ = table.Close() })
-				instances[i] = newMiddleware(t, newShared(t, rdb, shared.Options{}), table, byUser("p", algorithms.TokenBucket(1, time.Hour)))
+				instances[i] = newMiddleware(t, limiter, table, byUser("p", algorithms.TokenBucket(1, time.Hour)))
 				consoles[i] = console.New(instances[i])
 			}
 			becomes := func(i int, want int) {

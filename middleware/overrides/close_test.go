@@ -35,7 +35,7 @@ func (c *stuckClient) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestCloseDoesNotWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &stuckClient{letsGo: make(chan struct{})}
-		r, err := overrides.NewRedis(client, &overrides.RedisOptions{Logger: quiet})
+		r, err := overrides.NewRedis(client, nil, &overrides.RedisOptions{Prefix: "penstock", Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,7 @@
 //
 // A [Memory] holds the overrides of one process, a [Redis] those of all instances:
 //
-//	table := ratelimit.Must(overrides.NewRedis(rdb, nil))
+//	table := ratelimit.Must(overrides.NewRedis(rdb, limiter, nil))
 //	defer table.Close()
 //	limited := ratelimit.Must(ratelimit.New(limiter, &ratelimit.Options{Overrides: table}, policies...))
 //	...

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
@@ -49,7 +50,8 @@ func ExampleAll() {
 // All instances that use the same Redis see an edit within a second.
 func ExampleNewRedis() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
-	table := ratelimit.Must(overrides.NewRedis(rdb, nil))
+	limiter := ratelimit.Must(shared.New(rdb, &shared.Options{Prefix: "shop"}))
+	table := ratelimit.Must(overrides.NewRedis(rdb, limiter, nil)) // also has the prefix "shop"
 	defer table.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

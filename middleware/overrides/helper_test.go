@@ -81,7 +81,10 @@ func newRedis(t *testing.T, client overrides.Client, o *overrides.RedisOptions) 
 	if o == nil {
 		o = &overrides.RedisOptions{Logger: quiet}
 	}
-	r, err := overrides.NewRedis(client, o)
+	if o.Prefix == "" {
+		o.Prefix = "penstock"
+	}
+	r, err := overrides.NewRedis(client, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,15 +13,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
-const (
-	defaultPrefix = "penstock"
-	maxPrefix     = 64
-)
+const maxPrefix = 64 // bytes
 
 // A Redis holds the overrides of all instances that use the same Redis and
 // prefix. The zero Redis panics. It is safe for concurrent use. Close it.
@@ -55,8 +54,8 @@ type Redis struct {
 
 // RedisOptions tune a Redis. Zero values are defaults.
 type RedisOptions struct {
-	// Prefix begins the stored keys; empty means "penstock". It has at most 64
-	// bytes of printable ASCII without spaces and braces.
+	// Prefix begins the stored keys; empty means the limiter's. Set it if several services shall obey the same overrides, or
+	// if the limiter has none. It has at most 64 bytes of printable ASCII without spaces and braces.
 	Prefix string
 
 	// Logger receives trouble with Redis and unreadable overrides. A goroutine
@@ -69,15 +68,16 @@ type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// NewRedis returns the overrides in Redis; nil options mean the defaults. It is
-// empty until Redis has answered: [Redis.Refresh] waits. The error reports
-// every misconfiguration.
-func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
+// NewRedis returns the overrides in Redis for the Middlewares of a limiter; nil options mean the defaults. Services whose
+// limiters have different prefixes have different overrides: so a ban in one holds in no other. A program without a
+// limiter passes nil, and sets Prefix. The table is empty until Redis has answered: [Redis.Refresh] waits. The error
+// reports every misconfiguration.
+func NewRedis(client Client, limiter algorithms.Limiter, o *RedisOptions) (*Redis, error) {
 	if o == nil {
 		o = &RedisOptions{}
 	}
 	r := &Redis{
-		client: client, prefix: cmp.Or(o.Prefix, defaultPrefix), log: logwriter.New(o.Logger),
+		client: client, prefix: cmp.Or(o.Prefix, prefixOf(limiter)), log: logwriter.New(o.Logger),
 		bad: make(map[string]int), closed: make(chan struct{}), reading: make(chan struct{}, 1),
 	}
 	var errs []error
@@ -85,6 +85,9 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 		errs = append(errs, errors.New("ratelimit: the Redis client is nil"))
 	}
 	odd := func(c rune) bool { return c <= ' ' || c > '~' || c == '{' || c == '}' }
+	if r.prefix == "" {
+		errs = append(errs, errors.New("ratelimit: the overrides have no prefix: pass a limiter of package shared, or set RedisOptions.Prefix"))
+	}
 	if len(r.prefix) > maxPrefix || strings.ContainsFunc(r.prefix, odd) {
 		errs = append(errs, fmt.Errorf("ratelimit: prefix %q: want at most %d bytes of printable ASCII without spaces and braces", r.prefix, maxPrefix))
 	}
@@ -95,6 +98,14 @@ func NewRedis(client Client, o *RedisOptions) (*Redis, error) {
 	r.closing, r.cancel = context.WithCancel(context.Background())
 	go r.poll()
 	return r, nil
+}
+
+// prefixOf returns the prefix of a limiter in Redis, or of one that wraps it; "" for others.
+func prefixOf(limiter algorithms.Limiter) string {
+	if stored, ok := wrapped.Find[interface{ Prefix() string }](limiter); ok {
+		return stored.Prefix()
+	}
+	return ""
 }
 
 func init() { lent.To[*Redis]() }

@@ -42,7 +42,7 @@ func TestBadLogHandlers(t *testing.T) {
 	for name, panics := range map[string]bool{"panics": true, "hangs": false} {
 		synctest.Test(t, func(t *testing.T) {
 			lines, hangs, flapping := 0, make(chan struct{}), new(flappingClient)
-			r, err := overrides.NewRedis(flapping, &overrides.RedisOptions{Logger: slog.New(badHandler{handle: func() {
+			r, err := overrides.NewRedis(flapping, nil, &overrides.RedisOptions{Prefix: "penstock", Logger: slog.New(badHandler{handle: func() {
 				if lines++; panics {
 					panic("on purpose")
 				}

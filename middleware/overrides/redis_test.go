@@ -19,7 +19,7 @@ import (
 )
 
 func TestNewRedisReportsEveryMisconfiguration(t *testing.T) {
-	_, err := overrides.NewRedis(nil, &overrides.RedisOptions{Prefix: "a {b}"})
+	_, err := overrides.NewRedis(nil, nil, &overrides.RedisOptions{Prefix: "a {b}"})
 	for _, words := range []string{"client is nil", `prefix "a {b}"`} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("got error %v, want it to say %q", err, words)

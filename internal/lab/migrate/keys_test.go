@@ -133,7 +133,7 @@ func fill(t *testing.T, rdb *redis.Client) {
 			s.answerOf(h)
 		}
 	}
-	table, err := overrides.NewRedis(rdb, nil)
+	table, err := overrides.NewRedis(rdb, limiter, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

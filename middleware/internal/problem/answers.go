@@ -14,7 +14,8 @@ const (
 	None     Kind = iota // no policy does: the status is enough
 	Exceeded             // the client has used its quota
 	Hopeless             // the request costs more than the limit allows at once
-	Banned               // an operator or a rule bans the client
+	Banned               // an operator or a rule bans the client for a time
+	Barred               // an operator bans the client, without an end
 	Guessed              // the address sent unknown API keys
 	Closed               // the limit is Nobody
 	Capacity             // the service has too little capacity for all clients
@@ -29,6 +30,7 @@ var texts = [kinds]struct {
 	Exceeded: {429, "quota-exceeded", "Quota Exceeded", ""},
 	Hopeless: {429, "quota-exceeded", "Quota Exceeded", "The request costs more than the limit allows at once. No wait helps."},
 	Banned:   {429, "abnormal-usage-detected", "Abnormal Usage Detected", ""},
+	Barred:   {403, "abnormal-usage-detected", "Abnormal Usage Detected", ""},
 	Guessed: {
 		429, "abnormal-usage-detected", "Abnormal Usage Detected",
 		"This address sent unknown API keys, so keys that are new from it are checked slowly. Send the request again after Retry-After.",
@@ -63,7 +65,7 @@ type Answers struct {
 // Add makes the bodies of refusals by one policy, whose key has these challenges.
 func (a *Answers) Add(policy string, challenges []string) {
 	var ready [kinds][]byte
-	for _, k := range []Kind{Exceeded, Banned, Closed} {
+	for _, k := range []Kind{Exceeded, Banned, Barred, Closed} {
 		ready[k] = Body(texts[k].status, texts[k].problemType, policy)
 	}
 	if a.ready == nil {

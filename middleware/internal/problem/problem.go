@@ -31,7 +31,7 @@ func SetHeader(h http.Header) {
 //
 //	quota-exceeded              429  the client has used its quota
 //	temporary-reduced-capacity  503  the service has too little capacity for all clients
-//	abnormal-usage-detected     429  an operator or a rule denies this client
+//	abnormal-usage-detected     429  an operator or a rule denies this client; 403 if the ban has no end
 //	no-requests-allowed         403  the limit is Nobody; this type is not of the draft
 //	(empty)                     any  the status is enough
 //

@@ -64,7 +64,7 @@ func TestRedis(t *testing.T) {
 
 func open(tb testing.TB, server *redistest.Server, o *overrides.RedisOptions) *overrides.Redis {
 	tb.Helper()
-	r, err := overrides.NewRedis(server.Client(), o)
+	r, err := overrides.NewRedis(server.Client(), nil, o)
 	if err != nil {
 		tb.Fatal(err)
 	}

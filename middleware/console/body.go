@@ -1,0 +1,74 @@
+// Bodies of requests: when an override ends, and which field is wrong.
+
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+)
+
+// An override is the body that sets one. Since is what a GET shows, and changes nothing.
+type override struct {
+	Limit algorithms.Limit
+	Mode  ratelimit.Mode
+	ending
+	Since time.Time
+}
+
+// An ending says when an override ends: neither field means never.
+type ending struct{ Until, For text }
+
+// A text is a field that the body has as a string.
+type text struct {
+	given bool
+	value string
+}
+
+func (t *text) UnmarshalText(b []byte) error {
+	*t = text{true, string(b)}
+	return nil
+}
+
+// at returns the instant; the zero Time means never.
+func (e *ending) at() (time.Time, error) {
+	refuse := func(format string, args ...any) (time.Time, error) {
+		return time.Time{}, &refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case e.Until.given && e.For.given:
+		return refuse(`the fields "until" and "for" cannot be combined`)
+	case e.For.given:
+		d, err := time.ParseDuration(e.For.value)
+		if err != nil || d <= 0 {
+			return refuse(`the field "for" is %.40q: want a time such as 1h or 30m`, e.For.value)
+		}
+		return time.Now().UTC().Add(d + time.Second - 1).Truncate(time.Second), nil // overrides have whole seconds; never too short
+	case e.Until.given:
+		t, err := time.Parse(time.RFC3339, e.Until.value)
+		if err != nil {
+			return refuse(`the field "until" is %.40q: want an instant such as 2026-11-26T14:00:00Z, or "for" with a time such as 1h`, e.Until.value)
+		}
+		return t, nil
+	}
+	return time.Time{}, nil
+}
+
+// malformed says what is wrong with a body that has not become a request.
+func malformed(err error) error {
+	var mismatch *json.UnmarshalTypeError
+	detail := "the body must be one JSON object with the fields of this request"
+	if field, unknown := strings.CutPrefix(fmt.Sprint(err), "json: unknown field "); unknown {
+		detail = "the request has no field " + field
+	} else if errors.As(err, &mismatch) && mismatch.Field != "" {
+		name := strings.ToLower(mismatch.Field[strings.LastIndexByte(mismatch.Field, '.')+1:]) // of Go's path
+		detail = fmt.Sprintf("the field %q has the wrong type: %s", name, mismatch.Value)
+	}
+	return &refusal{http.StatusBadRequest, detail}
+}
