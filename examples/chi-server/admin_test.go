@@ -63,7 +63,7 @@ func TestConsole(t *testing.T) {
 
 		s.send(t, "GET /nothing", "")
 		s.operate(t, "POST /admin/ban", `{"policy":"unmatched","key":"`+local+`"}`, http.StatusNoContent)
-		if r := s.send(t, "GET /nothing", ""); r.status != http.StatusTooManyRequests || !strings.Contains(r.body, "abnormal-usage-detected") {
+		if r := s.send(t, "GET /nothing", ""); r.status != http.StatusForbidden || !strings.Contains(r.body, "abnormal-usage-detected") {
 			t.Errorf("banned: got %d and %s", r.status, r.body)
 		}
 		if got := s.operate(t, "GET /admin/who?ip=127.0.0.1", "", http.StatusOK); !strings.Contains(got, `"says": "unmatched denies ip=127.0.0.1 until an operator ends it: it is banned"`) {
