@@ -100,7 +100,8 @@ const (
 	TakeElse = Op(step.TakeElse)
 
 	// Trial is charged if it fits and the call proceeds, and never affects another
-	// check. Give it a key of its own.
+	// check, except trials behind it on its own key. Give it another key than a
+	// take's.
 	Trial = Op(step.Trial)
 
 	// TrialInstead is a Trial whose condition ignores the take or the pair just

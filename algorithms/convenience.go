@@ -27,6 +27,39 @@ func AllowN(ctx context.Context, l Limiter, key string, limit Limit, n int64) (d
 	return d, err
 }
 
+// AllowUpTo takes as many of n units as fit now, in one atomic call, and returns how many. d has the figures afterwards;
+// its Allowed says whether all n were taken, and its RetryAfter when one more fits. The units cannot be returned, so a
+// Concurrent limit is ErrInvalid.
+func AllowUpTo(ctx context.Context, l Limiter, key string, limit Limit, n int64) (taken int64, d Decision, err error) {
+	if limit.Algorithm().Concurrent() {
+		return 0, d, fmt.Errorf("algorithms: %w: AllowUpTo cannot return the units of the limit %v; call Allow and keep its receipt", ErrInvalid, limit)
+	}
+	if n <= 0 {
+		d, err = AllowN(ctx, l, key, limit, n)
+		return 0, d, err
+	}
+	// The parts are trials, so each is charged if it fits after those before it. None is larger than the sum of those
+	// behind it and one more, so what fits of n is what the trials charge: of 10, the parts 5, 3, 1 and 1 make any number.
+	var parts []Check
+	for rest := min(n, step.MaxUnits); rest > 0; rest /= 2 {
+		parts = append(parts, Check{Policy: conveniencePolicy, Key: key, Limit: limit, Op: Trial, Cost: rest - rest/2})
+	}
+	if err := l.Allow(ctx, parts); err != nil {
+		return 0, d, err
+	}
+	var delay time.Duration
+	for i := range parts {
+		if d = parts[i].Decision; d.Allowed {
+			taken, delay = taken+parts[i].Cost, d.Delay
+		}
+	}
+	if d.Allowed && taken < n {
+		d.RetryAfter = d.UnitAfter // the last part was the last unit that fitted
+	}
+	d.Allowed, d.Delay, d.Receipt = taken == n, delay, Receipt{}
+	return taken, d, nil
+}
+
 // Wait blocks until it has taken one unit of limit from key, in the policy
 // "default". For a leaky bucket it then holds for the Delay.
 //

@@ -5,7 +5,10 @@ package algorithms_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,4 +137,47 @@ func TestWaitNGivesAllBack(t *testing.T) {
 			t.Errorf("got %d places, %v, want 3: the abandoned ones are back", d.Remaining, err)
 		}
 	})
+}
+
+// However many callers share a limit, they take all of it and no more. No caller goes without while units are left.
+func TestAllowUpToIsAtomic(t *testing.T) {
+	m, limit := newMemory(t, nil), algorithms.FixedWindow(1000, 24*time.Hour)
+	var wg sync.WaitGroup
+	var all, less atomic.Int64
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				taken, d, err := algorithms.AllowUpTo(t.Context(), m, "usr=1", limit, 7)
+				if err != nil {
+					t.Error(err)
+				}
+				if all.Add(taken); taken < 7 {
+					less.Add(1)
+					if d.Remaining != 0 || d.Allowed {
+						t.Errorf("got %d of 7 and %+v, want all that fitted", taken, d)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if all.Load() != 1000 || less.Load() != 160-142 { // 142 callers take 7, one 6
+		t.Errorf("got %d units, and less than 7 in %d of 160 calls, want 1000 and 18", all.Load(), less.Load())
+	}
+}
+
+func TestAllowUpToInvalid(t *testing.T) {
+	m := newMemory(t, nil)
+	for name, tt := range map[string]struct {
+		limit algorithms.Limit
+		n     int64
+	}{"units that nothing returns": {algorithms.Concurrent(2, time.Second), 1}, "less than nothing": {algorithms.FixedWindow(2, time.Hour), -1}, "no limit": {algorithms.Limit{}, 3}} {
+		if taken, _, err := algorithms.AllowUpTo(t.Context(), m, "usr=1", tt.limit, tt.n); taken != 0 || !errors.Is(err, algorithms.ErrInvalid) {
+			t.Errorf("%s: got %d, error %v, want ErrInvalid", name, taken, err)
+		}
+	}
+	taken, d, err := algorithms.AllowUpTo(t.Context(), m, "usr=1", algorithms.FixedWindow(5, 24*time.Hour), math.MaxInt64)
+	if taken != 5 || d.Allowed || err != nil {
+		t.Errorf("as many as there are: got %d, %+v, error %v, want 5", taken, d, err)
+	}
 }

@@ -16,6 +16,8 @@
 //	100 requests at a time                       Concurrent            O(n)
 //	no requests                                  Nobody                none
 //
+// [Allow], [AllowN], [AllowUpTo] and [Wait] take one key and one limit.
+//
 // [Memory] counts in this process, and shared.Limiter with all instances, through Redis.
 //
 // # Several limits, one decision

@@ -64,6 +64,20 @@ func ExampleAllowN() {
 	// false 15
 }
 
+// A worker takes as many jobs as its limit still allows.
+func ExampleAllowUpTo() {
+	limiter := algorithms.NewMemory(nil)
+	ctx, limit := context.Background(), algorithms.FixedWindow(20, 24*time.Hour)
+	for range 3 {
+		jobs, d, _ := algorithms.AllowUpTo(ctx, limiter, "usr=42", limit, 12)
+		fmt.Println(jobs, d.Allowed, d.Remaining)
+	}
+	// Output:
+	// 12 true 8
+	// 8 false 0
+	// 0 false 0
+}
+
 func ExampleNewMemory() {
 	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100_000})
 	_, _ = algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))

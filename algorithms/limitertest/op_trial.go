@@ -103,6 +103,29 @@ func (w *world) alike(got, want algorithms.Decision) {
 
 var trialRules = []rule{
 	{
+		"up-to",
+		"AllowUpTo takes what fits of n, whatever n and the units in use are, and says how many",
+		each(every, func(w *world, l algorithms.Limit) {
+			if l.Algorithm().Concurrent() {
+				return
+			}
+			for n := range int64(14) {
+				for used := range l.Burst() + 1 {
+					w := w.fresh()
+					c := w.on("", l, used)
+					c.Policy = "default"
+					w.one(c)
+					want := min(n, l.Burst()-used)
+					got, d, err := algorithms.AllowUpTo(w.Context(), w.limiter, c.Key, l, n)
+					if err != nil || got != want || d.Allowed != (got == n) || d.Remaining != l.Burst()-used-want || (d.RetryAfter == 0) != d.Allowed || d.Receipt.Units() != 0 {
+						w.errorf("up to %d of %d under %v: got %d, %s, error %v, want %d", n, l.Burst()-used, l, got, show(d), err, want)
+					}
+					w.remaining(c, l.Burst()-used-want)
+				}
+			}
+		}),
+	},
+	{
 		// A trial on the key of a take would change the take's count.
 		"on-a-take's-key",
 		"a Trial needs a stored key of its own, not a Take's of the same call",

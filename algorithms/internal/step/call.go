@@ -2,7 +2,8 @@
 //
 // judge gives all takes their verdicts first, against the states as they are. charge follows only after the last
 // verdict, because one denial means that no take is charged. Takes on one key add up: each needs its own cost plus the
-// costs of the takes before it. Trials come last. They have keys of their own, so their order changes no verdict.
+// costs of the takes before it. Trials come last. They have keys of their own, so the takes do not notice them.
+// Trials of one key are decided in their order: each sees the state that those before it have left.
 //
 // Example: a burst of 4, unused. A call has the takes A (key k, cost 2), B (key k, cost 3) and C (another key, cost 1),
 // and a trial D. A needs 2 and fits. B needs 2 + 3 = 5 and is denied. C fits. Because of B, no take is charged, and
