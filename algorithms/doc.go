@@ -12,7 +12,8 @@
 //	about 100 in every minute                    SlidingWindowCounter  O(1)
 //	100 in every minute, and never more          SlidingWindowLog      O(requests)
 //	100 in each minute of the clock              FixedWindow           O(1)
-//	a quota per calendar day or month            PerDay, PerMonth      O(1)
+//	a quota per calendar day or week             PerDay, PerWeek       O(1)
+//	a quota per calendar month, quarter or year  PerMonth and so on    O(1)
 //	100 requests at a time                       Concurrent            O(n)
 //	no requests                                  Nobody                none
 //

@@ -28,6 +28,15 @@ func ExamplePerMonth() {
 	// calendar-window 10000/month Europe/Berlin left: 9999 until: 1 December 00:00
 }
 
+// A week turns where its users expect it. A FixedWindow of seven days would turn on Thursday.
+func ExamplePerWeek() {
+	fmt.Println(algorithms.PerWeek(40, time.UTC, time.Monday))
+	fmt.Println(algorithms.PerWeek(40, time.UTC, time.Sunday))
+	// Output:
+	// calendar-window 40/week
+	// calendar-window 40/week-sunday
+}
+
 func ExamplePerDay() {
 	fmt.Println(algorithms.PerDay(500, time.UTC))
 	fmt.Println(algorithms.PerDay(500, time.FixedZone("Mars", 88_775)).Validate())

@@ -32,7 +32,7 @@ func (a Algorithm) Continuous() bool { return a.refills(step.Continuously) }
 // of the clock and the calendar.
 func (a Algorithm) Aligned() bool { return a.refills(step.AtTurns) }
 
-// Calendar reports whether windows are calendar days or months.
+// Calendar reports whether windows are calendar days, weeks, months, quarters or years.
 func (a Algorithm) Calendar() bool { return a.row != nil && a.row.Calendar }
 
 // Concurrent reports whether requests hold units while they run.
@@ -99,9 +99,25 @@ func PerDay(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("day", zone))
 }
 
+// PerWeek is [PerDay] for weeks that begin on a day, such as time.Monday. A [FixedWindow] of seven days turns on Thursdays
+// instead.
+func PerWeek(requests int64, zone *time.Location, first time.Weekday) Limit {
+	return calendarLimit(requests, step.CalendarOf(step.Week(first), zone))
+}
+
 // PerMonth is [PerDay] for calendar months.
 func PerMonth(requests int64, zone *time.Location) Limit {
 	return calendarLimit(requests, step.CalendarOf("month", zone))
+}
+
+// PerQuarter is [PerDay] for the quarters that begin in January, April, July and October.
+func PerQuarter(requests int64, zone *time.Location) Limit {
+	return calendarLimit(requests, step.CalendarOf("quarter", zone))
+}
+
+// PerYear is [PerDay] for calendar years.
+func PerYear(requests int64, zone *time.Location) Limit {
+	return calendarLimit(requests, step.CalendarOf("year", zone))
 }
 
 func calendarLimit(requests int64, c *step.Calendar) Limit {
@@ -161,7 +177,7 @@ func (l Limit) Algorithm() Algorithm { return Algorithm{l.step.Row} }
 // Requests returns the units per window, or at a time; 0 for Nobody.
 func (l Limit) Requests() int64 { return l.step.Requests }
 
-// Window returns the window: 24 hours for a calendar day, 31 days for a month,
+// Window returns the window: the longest of a calendar, such as 31 days for a month,
 // maxHold for Concurrent, 0 for Nobody.
 func (l Limit) Window() time.Duration {
 	return time.Duration(l.step.Window)*time.Microsecond + time.Duration(l.beyond)
@@ -188,7 +204,9 @@ func (l Limit) Validate() error {
 	if n.Requests < 1 || n.Requests > step.MaxRequests {
 		mistake("requests must be between 1 and %d", int64(step.MaxRequests))
 	}
-	if l.beyond != 0 {
+	if n.Calendar != nil && n.Window == 0 {
+		mistake("a week begins on one of time.Sunday to time.Saturday")
+	} else if l.beyond != 0 {
 		mistake("the window must be whole microseconds")
 	} else if n.Window < 1 || n.Window > step.MaxWindow {
 		mistake("the window must be between 1µs and %v", time.Duration(step.MaxWindow)*time.Microsecond)

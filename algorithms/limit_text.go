@@ -63,9 +63,10 @@ func windowText(window time.Duration) string {
 //	calendar-window 10000/month Europe/Berlin
 //	nobody
 //
-// A window is an integer in us, ms, s, m, h or d, or a calendar day or month,
-// of UTC or of the zone that follows. Without an algorithm the limit is a token
-// bucket. Errors wrap [ErrInvalid].
+// A window is an integer in us, ms, s, m, h or d, or a calendar day, week, month,
+// quarter or year, of UTC or of the zone that follows. A week begins on Monday, a
+// week-sunday on Sunday. Without an algorithm the limit is a token bucket. Errors
+// wrap [ErrInvalid].
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(strings.Fields(text))
 	if err != nil {
@@ -79,7 +80,7 @@ func ParseLimit(text string) (Limit, error) {
 
 var (
 	errLimitForm    = errors.New("want [algorithm ]requests/window[ burst n], e.g. 60/1m burst 10")
-	errCalendarForm = errors.New("want calendar-window requests/day or requests/month[ zone], e.g. calendar-window 10000/month Europe/Berlin")
+	errCalendarForm = errors.New("want calendar-window requests/day, /week, /week-sunday, /month, /quarter or /year[ zone], e.g. calendar-window 10000/month Europe/Berlin")
 )
 
 func parseLimit(words []string) (Limit, error) {

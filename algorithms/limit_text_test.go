@@ -40,7 +40,7 @@ var badLimitTexts = []string{
 	"60/1m burst", "60/1m burst x", "60/1m burst -1", "60/1m burst 0", "60/1m 10", "60/1m burst 10 10", "60 / 1m",
 	"0/1m", "60/0s", "1000000001/1d", "60/408d", "60/99999999999999999999d", "99999999999999999999/1d",
 	"gcra 60/1m", "token-bucket", "Token-Bucket 60/1m", "nobody 60/1m", "nobody nobody",
-	"fixed-window 20/1m burst 10", "concurrent 10", "concurrent 10001/1s", "concurrent 10/30s burst 5", "calendar-window 20/1d", "calendar-window 20/year", "calendar-window 20/day Mars/Olympus", "calendar-window 0/day",
+	"fixed-window 20/1m burst 10", "concurrent 10", "concurrent 10001/1s", "concurrent 10/30s burst 5", "calendar-window 20/1d", "calendar-window 20/decade", "calendar-window 20/day Mars/Olympus", "calendar-window 0/day",
 	"calendar-window 20/day Local", "calendar-window 20/day ../UTC", "calendar-window 20/day UTC UTC", "calendar-window", "calendar-window x/day", "100/day",
 	"sliding-window-log 10001/1d", "999999937/1us burst 1000000000",
 }

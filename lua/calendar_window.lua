@@ -1,6 +1,6 @@
 -- Calendar window. Twin: calendar_window.go. Step: see state.lua.
 --
--- State and step are the fixed window's, in days or months of a time zone. Only
+-- State and step are the fixed window's, in periods of a calendar. Only
 -- the caller knows the calendar. It sends five turns, the instants at which
 -- periods begin, as the limit's further doubles: the start of the previous
 -- period, of the present one by its own clock, and of the next three.

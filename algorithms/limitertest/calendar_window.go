@@ -1,4 +1,4 @@
-// The calendar window: days and months in a time zone.
+// The calendar window: days, weeks, months, quarters and years in a time zone.
 //
 // Figures are those of the fixed window, with periods from midnight to midnight by the clocks of the zone. A day
 // has 23 to 25 hours where clocks are set. The model asks package time for the date, and computes no midnight
@@ -30,7 +30,15 @@ func calendar(requests int64, window time.Duration) algorithms.Limit {
 	if window <= 24*time.Hour {
 		return algorithms.PerDay(requests, zone)
 	}
-	return algorithms.PerMonth(requests, zone)
+	switch days := window / (24 * time.Hour); {
+	case days <= 7:
+		return algorithms.PerWeek(requests, zone, time.Weekday(window/time.Hour%7))
+	case days <= 31:
+		return algorithms.PerMonth(requests, zone)
+	case days <= 92:
+		return algorithms.PerQuarter(requests, zone)
+	}
+	return algorithms.PerYear(requests, zone)
 }
 
 // zones set their clocks at night, at midnight, by half an hour, or never, and are up to fourteen hours ahead.
@@ -52,17 +60,28 @@ func location(name string) *time.Location {
 // newDates finds zone and unit by trying all of them, because a Limit does not reveal them.
 func newDates(l algorithms.Limit) model {
 	for _, zone := range zones {
+		day := func(at int64) int64 {
+			year, month, day := time.UnixMicro(at).In(zone).Date()
+			return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / 86_400
+		}
+		month := func(at int64) int64 {
+			year, month, _ := time.UnixMicro(at).In(zone).Date()
+			return int64(year)*12 + int64(month) - 1
+		}
 		switch l {
 		case algorithms.PerDay(l.Requests(), zone):
-			return &turning{limit: l.Requests(), period: func(at int64) int64 {
-				year, month, day := time.UnixMicro(at).In(zone).Date()
-				return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / 86_400
-			}}
+			return &turning{limit: l.Requests(), period: day}
 		case algorithms.PerMonth(l.Requests(), zone):
-			return &turning{limit: l.Requests(), period: func(at int64) int64 {
-				year, month, _ := time.UnixMicro(at).In(zone).Date()
-				return int64(year)*12 + int64(month)
-			}}
+			return &turning{limit: l.Requests(), period: month}
+		case algorithms.PerQuarter(l.Requests(), zone):
+			return &turning{limit: l.Requests(), period: func(at int64) int64 { return month(at) / 3 }}
+		case algorithms.PerYear(l.Requests(), zone):
+			return &turning{limit: l.Requests(), period: func(at int64) int64 { return month(at) / 12 }}
+		}
+		for first := range time.Saturday + 1 {
+			if l == algorithms.PerWeek(l.Requests(), zone, first) { // the first day of the epoch was a Thursday
+				return &turning{limit: l.Requests(), period: func(at int64) int64 { return (day(at) + int64(time.Thursday-first) + 7) / 7 }}
+			}
 		}
 	}
 	panic("a calendar that the suite does not use: " + l.String())

@@ -1,5 +1,5 @@
-// The calendar window: the fixed window's state and step, over days or months
-// of a time zone.
+// The calendar window: the fixed window's state and step, over days, weeks, months,
+// quarters or years of a time zone.
 //
 // Periods differ in length: zones skip midnight or strike it twice, and some
 // have skipped a whole date. So turnsAt computes the turns, the instants at
@@ -20,6 +20,7 @@ package step
 
 import (
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,11 +28,11 @@ import (
 
 type calendarWindow struct{ fixedWindow }
 
-// A Calendar knows when days or months turn in a time zone. Each unit and zone
+// A Calendar knows when its periods turn in a time zone. Each unit and zone
 // has one, however often the zone is loaded, so that limits can be compared. The
 // system knows few zones, so calendars are never forgotten.
 type Calendar struct {
-	Unit string         // "day" or "month"
+	Unit string         // of CalendarUnits
 	Zone string         // its name
 	zone *time.Location // nil: there is no zone of that name
 
@@ -43,7 +44,34 @@ func (c *Calendar) Known() bool { return c.zone != nil }
 
 // CalendarUnits are the units of calendars, and the longest period of each, for
 // places that need a single length.
-var CalendarUnits = map[string]time.Duration{"day": 24 * time.Hour, "month": 31 * 24 * time.Hour}
+var CalendarUnits = func() map[string]time.Duration {
+	const day = 24 * time.Hour
+	units := map[string]time.Duration{"day": day, "month": 31 * day, "quarter": 92 * day, "year": 366 * day}
+	for first := range time.Saturday + 1 {
+		units[Week(first)] = 7 * day
+	}
+	return units
+}()
+
+// Week returns the unit of weeks that begin on a day: "week" for Monday, as in ISO 8601, otherwise e.g. "week-sunday".
+func Week(first time.Weekday) string {
+	if first == time.Monday {
+		return "week"
+	}
+	return "week-" + strings.ToLower(first.String())
+}
+
+// weekdays are the first days of weeks, by their units.
+var weekdays = func() map[string]time.Weekday {
+	days := make(map[string]time.Weekday)
+	for first := range time.Saturday + 1 {
+		days[Week(first)] = first
+	}
+	return days
+}()
+
+// months are the lengths of units that begin with a month.
+var months = map[string]int{"month": 1, "quarter": 3, "year": 12}
 
 type calendarKey struct{ unit, name string }
 
@@ -113,11 +141,16 @@ func (c *Calendar) Around(at int64) *Turns {
 // makes no period, so no two turns are equal.
 func (c *Calendar) turnsAt(at int64) *Turns {
 	y, m, d := time.UnixMicro(at).In(c.zone).Date()
+	days := 1
+	if first, ok := weekdays[c.Unit]; ok {
+		days = 7
+		d -= (int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Weekday()-first) + 7) % 7
+	}
 	begin := func(periods int) int64 {
-		if c.Unit == "month" {
-			return dawn(time.Date(y, m+time.Month(periods), 1, 0, 0, 0, 0, time.UTC), c.zone)
+		if n := months[c.Unit]; n > 0 {
+			return dawn(time.Date(y, m-(m-1)%time.Month(n)+time.Month(n*periods), 1, 0, 0, 0, 0, time.UTC), c.zone)
 		}
-		return dawn(time.Date(y, m, d+periods, 0, 0, 0, 0, time.UTC), c.zone)
+		return dawn(time.Date(y, m, d+days*periods, 0, 0, 0, 0, time.UTC), c.zone)
 	}
 	this := 0
 	for begin(this+1) <= at { // a clock set back over midnight repeats a date

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dated are days and months whose turns are easily got wrong.
+// dated are periods whose turns are easily got wrong.
 var dated = []struct {
 	zone, unit string
 	at         string   // an instant
@@ -18,6 +18,13 @@ var dated = []struct {
 	{"UTC", "day", "2024-02-28T23:59:59Z", []string{"2024-02-28T00:00:00Z", "2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"}},
 	{"UTC", "month", "2023-12-31T12:00:00Z", []string{"2023-12-01T00:00:00Z", "2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z"}},
 	{"UTC", "month", "2023-02-28T12:00:00Z", []string{"2023-02-01T00:00:00Z", "2023-03-01T00:00:00Z", "2023-04-01T00:00:00Z"}},
+	{"UTC", "week", "2026-11-29T12:00:00Z", []string{"2026-11-23T00:00:00Z", "2026-11-30T00:00:00Z", "2026-12-07T00:00:00Z"}},
+	{"UTC", "week-sunday", "2026-11-29T00:00:00Z", []string{"2026-11-29T00:00:00Z", "2026-12-06T00:00:00Z", "2026-12-13T00:00:00Z"}},
+	{"Europe/Berlin", "week-saturday", "2025-04-01T12:00:00Z", []string{"2025-03-28T23:00:00Z", "2025-04-04T22:00:00Z", "2025-04-11T22:00:00Z"}},
+	{"Pacific/Apia", "week-friday", "2011-12-31T00:00:00Z", []string{"2011-12-30T10:00:00Z", "2012-01-05T10:00:00Z", "2012-01-12T10:00:00Z"}},
+	{"UTC", "quarter", "2024-02-29T12:00:00Z", []string{"2024-01-01T00:00:00Z", "2024-04-01T00:00:00Z", "2024-07-01T00:00:00Z"}},
+	{"UTC", "quarter", "2025-12-31T23:59:59Z", []string{"2025-10-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z"}},
+	{"Europe/Berlin", "year", "2025-12-31T23:30:00Z", []string{"2025-12-31T23:00:00Z", "2026-12-31T23:00:00Z", "2027-12-31T23:00:00Z"}},
 	// A day of 23 hours, and one of 25.
 	{"Europe/Berlin", "day", "2025-03-30T10:00:00Z", []string{"2025-03-29T23:00:00Z", "2025-03-30T22:00:00Z", "2025-03-31T22:00:00Z"}},
 	{"Europe/Berlin", "day", "2025-10-26T10:00:00Z", []string{"2025-10-25T22:00:00Z", "2025-10-26T23:00:00Z", "2025-10-27T23:00:00Z"}},
@@ -68,12 +75,20 @@ func TestCalendarsTurn(t *testing.T) {
 func TestCalendarsTurnWithTheDate(t *testing.T) {
 	zones := []string{"UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Beirut", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Kiritimati", "Pacific/Apia", "Africa/Casablanca"}
 	rapid.Check(t, func(t *rapid.T) {
-		c := CalendarNamed(rapid.SampledFrom([]string{"day", "month"}).Draw(t, "unit"), rapid.SampledFrom(zones).Draw(t, "zone"))
+		c := CalendarNamed(rapid.SampledFrom([]string{"day", "week", "week-sunday", "week-thursday", "month", "quarter", "year"}).Draw(t, "unit"), rapid.SampledFrom(zones).Draw(t, "zone"))
 		at := rapid.Int64Range(1, MaxExact-1<<46).Draw(t, "at")
 		date := func(at int64) (year, month, day int) {
 			y, m, d := time.UnixMicro(at).In(c.zone).Date()
-			if c.Unit == "month" {
+			switch first, week := weekdays[c.Unit]; {
+			case week: // the day of the week's number, counted from a first day long ago
+				days := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()/86_400 - int64(first-time.Thursday) + 70
+				return 0, 0, int(days / 7)
+			case c.Unit == "month":
 				d = 1
+			case c.Unit == "quarter":
+				m, d = (m+2)/3, 1
+			case c.Unit == "year":
+				m, d = 1, 1
 			}
 			return y, int(m), d
 		}
