@@ -24,8 +24,8 @@ const maxAPIKey = 4096 // bytes
 //     not contain the key.
 //
 // Package ratelimit does not call lookup again for an unknown key for ten seconds, so
-// a key that was tried before it was created may be unknown as long. Use a bounded
-// cache that also remembers unknown keys. Give keys 128 random bits. An absent field is [ErrMissing]. An empty field, several lines, more
+// a key that was tried before it was created may be unknown as long. Put [Cached] before
+// a database. Give keys 128 random bits. An absent field is [ErrMissing]. An empty field, several lines, more
 // than 4096 bytes, and bytes that are not visible ASCII are [ErrMalformed].
 func APIKey(header string, lookup func(ctx context.Context, key string) (Identity, error)) Key {
 	name, err := headerName("APIKey", header)

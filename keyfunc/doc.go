@@ -11,6 +11,8 @@
 //	earlier middleware has verified the user     User(fromContext)
 //	clients send an API key                      APIKey("X-API-Key", lookup)
 //	clients send a bearer token                  APIKey("Authorization", lookup)
+//	keys are in a database                       APIKey("X-API-Key", Cached(lookup, 10_000, time.Minute))
+//	logins, by the account in the body           JSONField("login", "account"), FormField("login", "account")
 //	a gateway sets the tenant in a header        Header("X-Tenant")
 //	users, and visitors without account          FirstOf(User(fromContext), IP(nil))
 //	users only, visitors go uncounted            Optional(User(fromContext))

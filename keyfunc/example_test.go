@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -55,6 +58,49 @@ func lookup(_ context.Context, key string) (keyfunc.Identity, error) {
 		return keyfunc.Identity{}, keyfunc.ErrUnknown
 	}
 	return keyfunc.Identity{ID: "acme", Tier: "enterprise"}, nil
+}
+
+// A bounded cache in front of the database also remembers unknown keys, so that
+// guesses do not reach the database again and again.
+func ExampleCached() {
+	queries := 0
+	database := func(_ context.Context, key string) (keyfunc.Identity, error) {
+		queries++
+		return lookup(context.Background(), key)
+	}
+	client := keyfunc.APIKey("X-API-Key", keyfunc.Cached(database, 10_000, time.Minute))
+
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	for _, key := range []string{"sk_live_1", "sk_live_1", "guess", "guess"} {
+		r.Header.Set("X-API-Key", key)
+		show(client, r)
+	}
+	fmt.Println(queries, "queries")
+	// Output:
+	// usr=acme
+	// usr=acme
+	// keyfunc: X-Api-Key: unknown
+	// keyfunc: X-Api-Key: unknown
+	// 2 queries
+}
+
+// Logins are limited by account, whatever address they come from. The handler reads the body as if nobody had.
+func ExampleJSONField() {
+	r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(`{"account": " Alice", "password": "guess"}`))
+	show(keyfunc.JSONField("login", "account"), r)
+	body, _ := io.ReadAll(r.Body)
+	fmt.Println(string(body))
+	// Output:
+	// login=alice
+	// {"account": " Alice", "password": "guess"}
+}
+
+func ExampleFormField() {
+	r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader("account=alice%40example.com&password=guess"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	show(keyfunc.FormField("login", "account"), r)
+	// Output:
+	// login=alice@example.com
 }
 
 // A console, or a table of overrides, takes a client by the text of its key.

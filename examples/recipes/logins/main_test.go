@@ -18,7 +18,7 @@ func TestLogins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := read(limited.Handler(http.HandlerFunc(login)))
+		h := limited.Handler(http.HandlerFunc(login))
 		try := func(ip, account, password string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest("POST", "/login", strings.NewReader(fmt.Sprintf(`{"account":%q,"password":%q}`, account, password)))
 			r.RemoteAddr = ip + ":1234"

@@ -21,9 +21,12 @@ import (
 	"github.com/penstock-go/penstock/middleware/prommetrics"
 )
 
+// A lookup returns the account of an API key.
+type lookup func(ctx context.Context, key string) (keyfunc.Identity, error)
+
 // limits returns three limits of one decision: if one denies, none is charged.
 func limits(limiter algorithms.Limiter, o *ratelimit.Options, database lookup) (*ratelimit.Middleware, error) {
-	account := keyfunc.APIKey("X-API-Key", newCache(10_000, time.Minute, database).find)
+	account := keyfunc.APIKey("X-API-Key", keyfunc.Cached(database, 10_000, time.Minute))
 	return ratelimit.New(limiter, o,
 		ratelimit.Policy{
 			Name: "minute", Key: account, Limit: algorithms.TokenBucket(60, time.Minute),

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/keyfunc"
 )
 
 func send(h http.Handler, key string) *httptest.ResponseRecorder {
@@ -49,43 +46,6 @@ func TestPlans(t *testing.T) {
 		month := []algorithms.Check{{Policy: "month", Key: "usr=globex", Limit: algorithms.PerMonth(10_000, nil)}}
 		if _, memory := limited.Limiter(); memory.Allow(t.Context(), month) != nil || month[0].Decision.Remaining != 10_000-61 {
 			t.Errorf("got %+v left of the month, want %d", month[0].Decision, 10_000-61)
-		}
-	})
-}
-
-func TestCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queries, down := 0, errors.New("down")
-		c := newCache(2, time.Minute, func(_ context.Context, key string) (keyfunc.Identity, error) {
-			queries++
-			switch key {
-			case "down":
-				return keyfunc.Identity{}, down
-			case "guess", "guess 0", "guess 1", "guess 2":
-				return keyfunc.Identity{}, keyfunc.ErrUnknown
-			}
-			return keyfunc.Identity{ID: key}, nil
-		})
-		ask := func(want int, keys ...string) {
-			t.Helper()
-			for _, key := range keys {
-				_, _ = c.find(t.Context(), key)
-			}
-			if queries != want {
-				t.Errorf("got %d queries, want %d", queries, want)
-			}
-		}
-		ask(1, "a", "a")
-		ask(2, "guess", "guess")
-		ask(4, "down", "down")
-		for i := range 3 { // guesses displace no key
-			ask(5+i, fmt.Sprint("guess ", i))
-		}
-		ask(7, "a")
-		time.Sleep(time.Minute)
-		ask(8, "a")
-		if len(c.answers[0]) > 2 || len(c.answers[1]) > 2 {
-			t.Errorf("got %d and %d answers, want at most 2", len(c.answers[0]), len(c.answers[1]))
 		}
 	})
 }
