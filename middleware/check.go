@@ -97,8 +97,8 @@ func (q *request) addChecks(a *part) {
 	a.own = place
 	c.Limit = a.limit // alone: an assignment of several values would copy it twice
 	c.Policy, c.Key, c.Cost = p.Name, key, a.cost
-	c.Op, c.Fail, c.Exact = op, fail, p.Exact || p.ChargeIf != nil
-	if p.candidate != nil && a.configured == p.base && op == algorithms.Take {
+	c.Op, c.Fail, c.Exact = op, fail, p.Exact || p.ChargeIf != nil || q.looks
+	if p.candidate != nil && a.configured == p.base && op == algorithms.Take && !q.looks {
 		c, a.candidate = q.newCheck()
 		c.Limit = p.candidate.Limit
 		c.Policy, c.Key, c.Cost = p.trial, key, a.cost

@@ -40,6 +40,7 @@ type policy struct {
 	unadvertised bool // headers keep silent about the policy
 	settles      bool // units may be returned or forced after the decision
 	readsKeys    bool // the key may be an API key's account
+	onRoute      bool // the key has the route of the request
 
 	base      *limits.Limit
 	tiers     map[string]*limits.Limit
@@ -112,16 +113,17 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 		p.Key = m.clientKey() // also for programs that read Policies
 	}
 	info, _ := p.Key.Inspect() // it is valid
+	onRoute := slices.Contains(info.Kinds, keyaccess.Route)
 	compiled := &policy{
 		Policy: p, base: base, tiers: make(map[string]*limits.Limit, len(p.Tiers)), denied: new(topk.Tally), wouldDeny: new(topk.Tally),
-		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, slices.Contains(info.Kinds, keyaccess.Route), m.waitsTooLong(p.Limit)),
+		findings: m.finder.Policy(p.Name, info.ByClientIP && m.noProxies, onRoute, m.waitsTooLong(p.Limit)),
 	}
 	compiled.settling = settle.Policy{
 		Name: p.Name, Priced: p.Cost != nil, ChargeIf: p.ChargeIf, Ended: compiled.findings.SeeEnding, Holds: new(settle.Holds), Held: compiled.findings.SeeHold,
 	}
 	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
 	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
-	compiled.readsKeys = len(info.Challenges) > 0
+	compiled.readsKeys, compiled.onRoute = len(info.Challenges) > 0, onRoute
 	compiled.countsClient = !p.Capacity && slices.ContainsFunc(info.Kinds, func(kind string) bool { return !keyaccess.IsPublic(kind) })
 	compiled.shared = !compiled.countsClient
 	for tier, l := range p.Tiers {

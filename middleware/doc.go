@@ -24,6 +24,8 @@
 //	replace the configuration                 Middleware.Update
 //	answer, or log, refusals yourself         Options.Refused, Refuse
 //	limit by the body of a request            Middleware.Deny
+//	show customers their quota                quota
+//	limit what is no http.Request             calls
 //	test your service                         algorithms/limitertest
 //	watch it                                  prommetrics, statuspage, Observer
 //	see denied clients and misconfigurations  Middleware.TopDenied, Middleware.Findings

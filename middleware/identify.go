@@ -37,7 +37,7 @@ func (q *request) identifyAll() {
 	}
 	var met *policy
 	for _, p := range q.config.policies {
-		if p.Skip != nil && p.Skip(q.http.Request) {
+		if q.looks && (!p.advertised() || p.onRoute) || p.Skip != nil && p.Skip(q.http.Request) {
 			continue
 		}
 		start := len(q.keys)
@@ -58,7 +58,9 @@ func (q *request) identifyAll() {
 		}
 		q.keys = keys
 		if a := q.newPart(p, start); q.choose(a, tier) {
-			if p.Cost != nil {
+			if q.looks {
+				a.cost = 0
+			} else if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)
 			}
 			q.add(a)

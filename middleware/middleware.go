@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/headers"
+	"github.com/penstock-go/penstock/internal/keyaccess"
 	"github.com/penstock-go/penstock/internal/lent"
 	"github.com/penstock-go/penstock/internal/logwriter"
 	"github.com/penstock-go/penstock/keyfunc"
@@ -147,8 +148,8 @@ func (m *Middleware) Handler(next http.Handler) http.Handler {
 // reservations, a context below that, if units may be settled later. It returns nil
 // for a request that it has answered.
 func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictContext, *settle.Reservations) {
-	q := m.decide(r, true)
-	defer q.free()
+	q := newRequest(m, r, true)
+	defer q.decide().free()
 	if q.verdict.Allowed && q.verdict.Delay > 0 {
 		m.hold(q)
 	}
@@ -172,9 +173,15 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*verdictCont
 //
 // The error is the verdict's Err, except that it is nil if the request passes
 // without a decision.
-func (m *Middleware) Check(r *http.Request) (Verdict, error) {
-	q := m.decide(r, false)
-	defer q.free()
+func (m *Middleware) Check(r *http.Request) (Verdict, error) { return m.checkAs(r, "", "") }
+
+// checkAs is Check of a request whose client is an account, unless id is empty.
+func (m *Middleware) checkAs(r *http.Request, id, tier string) (Verdict, error) {
+	q := newRequest(m, r, false)
+	if id != "" {
+		keyaccess.Identify(&q.http, id, tier)
+	}
+	defer q.decide().free()
 	if q.verdict.Allowed {
 		return q.verdict.clone(), nil // also without a decision
 	}
@@ -194,14 +201,31 @@ func (m *Middleware) Deny(w http.ResponseWriter, r *http.Request, v Verdict) {
 }
 
 // decide finds the verdict on a request, and draws its consequences.
-func (m *Middleware) decide(r *http.Request, handled bool) *request {
-	q := newRequest(m, r, handled)
+func (q *request) decide() *request {
 	if q.identify(); q.refusal.status == 0 && !q.verdict.Exempt {
 		q.check()
 	}
 	q.conclude()
-	q.after()
+	if !q.looks {
+		q.after()
+	}
 	return q
+}
+
+// look returns the quotas of a request's client, and charges nothing: of the policies that headers describe and whose
+// keys have no route. It writes their fields, unless the verdict refuses the client whatever its quotas are.
+func (m *Middleware) look(h http.Header, r *http.Request) Verdict {
+	q := newRequest(m, r, true)
+	q.looks = true
+	defer q.decide().free()
+	v := q.verdict
+	if v.denied() && !slices.ContainsFunc(v.Policies, func(p PolicyVerdict) bool { return p.Banned || p.Guessed }) {
+		v.Allowed, v.Status = true, 0 // a quota is used up
+	}
+	if v.Allowed {
+		m.describeLimits(h, v, &q.scratch)
+	}
+	return v.clone()
 }
 
 // clientKey returns the key of policies without one. Only a keyfunc.IP is

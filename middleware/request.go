@@ -41,6 +41,7 @@ type request struct {
 	shadows bool    // a part is in shadow
 	settles bool    // units may be returned or forced after the decision
 	handled bool    // by a Handler; otherwise Check decides
+	looks   bool    // asks what is left, and charges nothing
 	err     error   // of the limiter
 	refusal refusal // if a policy did not decide
 
@@ -104,7 +105,7 @@ func newRequest(m *Middleware, r *http.Request, handled bool) *request {
 func (q *request) free() {
 	q.http = keyfunc.Request{}
 	q.keys, q.parts, q.checks = q.keys[:0], q.parts[:0], q.checks[:0]
-	q.unknown, q.banned, q.shadows, q.settles, q.handled, q.err, q.refusal = nil, false, false, false, false, nil, refusal{}
+	q.unknown, q.banned, q.shadows, q.settles, q.handled, q.looks, q.err, q.refusal = nil, false, false, false, false, false, nil, refusal{}
 	if q.verdict != nil {
 		q.verdict.free()
 	}

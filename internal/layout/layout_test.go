@@ -89,6 +89,14 @@ var importRules = []importRule{
 		"middleware/overrides imports middleware, wrapped, algorithms, lent, logwriter and go-redis only",
 	},
 	{
+		"middleware/quota", []string{"algorithms", "middleware", "middleware/internal/access"}, nil,
+		"middleware/quota imports middleware, access and algorithms only",
+	},
+	{
+		"middleware/calls", []string{"keyfunc", "middleware", "middleware/internal/access"}, []string{chi},
+		"middleware/calls imports middleware, access, keyfunc and chi only",
+	},
+	{
 		"middleware/client", []string{"algorithms", "headers", logwriter}, nil,
 		"middleware/client imports algorithms, headers and logwriter only",
 	},
@@ -103,7 +111,7 @@ var importRules = []importRule{
 	{
 		"examples", []string{
 			"algorithms", "algorithms/shared", "headers", "keyfunc", "middleware", "middleware/client", "middleware/console",
-			"middleware/overrides", "middleware/prommetrics", "middleware/replay", "middleware/statuspage", "examples/chi-server/playground",
+			"middleware/calls", "middleware/overrides", "middleware/prommetrics", "middleware/quota", "middleware/replay", "middleware/statuspage", "examples/chi-server/playground",
 			"examples/chi-server/playground/redisurl",
 		},
 		[]string{chi, goRedis, prometheus},

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"testing"
@@ -26,10 +27,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -139,7 +142,8 @@ func TestFiber(t *testing.T) {
 }
 
 func TestGRPC(t *testing.T) {
-	server := grpcStack(algorithms.NewMemory(nil), twoPerHour)
+	proxies := keyfunc.IP(&keyfunc.IPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	server := grpcStack(ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{ClientIP: proxies}, ratelimit.Policy{Name: "p", Limit: twoPerHour})))
 	server.RegisterService(&grpc.ServiceDesc{ServiceName: "orders", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{
 		MethodName: "Get",
 		Handler: func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
@@ -179,6 +183,10 @@ func TestGRPC(t *testing.T) {
 			t.Errorf("%s: got %v %v, want ResourceExhausted and half an hour", kind, s, s.Details())
 		}
 	}
+	behind := metadata.AppendToOutgoingContext(t.Context(), "X-Forwarded-For", "203.0.113.9")
+	if err := conn.Invoke(behind, "/orders/Get", new(emptypb.Empty), new(emptypb.Empty)); err != nil {
+		t.Errorf("another client behind the proxy: got %v", err)
+	}
 }
 
 func TestConnect(t *testing.T) {
@@ -195,14 +203,14 @@ func TestConnect(t *testing.T) {
 }
 
 func TestWebSocket(t *testing.T) {
-	limiter, got := algorithms.NewMemory(nil), 0
+	messages, got := twoEach(t, nil), 0
 	limited := twoEach(t, nil).Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
 		}
 		defer conn.CloseNow()
-		serveMessages(r, conn, limiter, twoPerHour, func([]byte) { got++ })
+		serveMessages(r, conn, messages, func([]byte) { got++ })
 	}))
 	server := httptest.NewServer(limited)
 	defer server.Close()

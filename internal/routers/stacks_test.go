@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"net/url"
 
@@ -23,6 +22,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -30,6 +30,7 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/calls"
 )
 
 func order(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("order")) }
@@ -120,15 +121,15 @@ func fiberStack(limited *ratelimit.Middleware, router *fiber.App) {
 	router.Use(adaptor.HTTPMiddleware(limited.Handler)) // rate limits only: no Concurrent, ChargeIf or Settle
 }
 
-func grpcStack(limiter algorithms.Limiter, limit algorithms.Limit) *grpc.Server {
-	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		if err := admit(ctx, limiter, limit); err != nil {
+func grpcStack(limited *ratelimit.Middleware) *grpc.Server {
+	unary := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		if err := admit(ctx, limited, info.FullMethod); err != nil {
 			return nil, err
 		}
 		return next(ctx, req)
 	}
-	stream := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		if err := admit(s.Context(), limiter, limit); err != nil {
+	stream := func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		if err := admit(s.Context(), limited, info.FullMethod); err != nil {
 			return err
 		}
 		return next(srv, s)
@@ -136,18 +137,21 @@ func grpcStack(limiter algorithms.Limiter, limit algorithms.Limit) *grpc.Server 
 	return grpc.NewServer(grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream))
 }
 
-func admit(ctx context.Context, limiter algorithms.Limiter, limit algorithms.Limit) error {
+func admit(ctx context.Context, limited *ratelimit.Middleware, method string) error {
 	p, _ := peer.FromContext(ctx)
-	host, _, _ := net.SplitHostPort(p.Addr.String())
-	d, err := algorithms.Allow(ctx, limiter, "ip="+host, limit)
+	md, _ := metadata.FromIncomingContext(ctx)
+	v, _ := calls.Allow(ctx, limited, calls.Call{Name: method, Peer: p.Addr.String(), Header: http.Header(md)})
 	switch {
-	case err != nil:
-		return status.Error(codes.Unavailable, "try again later")
-	case d.Allowed:
+	case v.Allowed:
 		return nil
+	case v.Status == http.StatusUnauthorized:
+		return status.Error(codes.Unauthenticated, "want a valid key")
+	case v.Status == http.StatusForbidden:
+		return status.Error(codes.PermissionDenied, "not allowed")
+	case v.Status != http.StatusTooManyRequests:
+		return status.Error(codes.Unavailable, "try again later")
 	}
-	wait := &errdetails.RetryInfo{RetryDelay: durationpb.New(d.RetryAfter)}
-	denied, _ := status.New(codes.ResourceExhausted, "quota exceeded").WithDetails(wait)
+	denied, _ := status.New(codes.ResourceExhausted, "quota exceeded").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(v.RetryAfter)})
 	return denied.Err()
 }
 
@@ -161,12 +165,11 @@ func getOrder(context.Context, *connect.Request[emptypb.Empty]) (*connect.Respon
 	return connect.NewResponse(new(emptypb.Empty)), nil
 }
 
-func serveMessages(r *http.Request, conn *websocket.Conn, limiter algorithms.Limiter, limit algorithms.Limit, do func([]byte)) {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+func serveMessages(r *http.Request, conn *websocket.Conn, messages *ratelimit.Middleware, do func([]byte)) {
 	for _, text, err := conn.Read(r.Context()); err == nil; _, text, err = conn.Read(r.Context()) {
-		d, err := algorithms.Allow(r.Context(), limiter, "ip="+host, limit)
-		if err != nil || !d.Allowed {
-			_ = conn.Close(websocket.StatusTryAgainLater, fmt.Sprint("retry after ", d.RetryAfter))
+		v, _ := calls.Allow(r.Context(), messages, calls.Call{Name: "message", Peer: r.RemoteAddr, Header: r.Header})
+		if !v.Allowed {
+			_ = conn.Close(websocket.StatusTryAgainLater, fmt.Sprint("retry after ", v.RetryAfter))
 			return
 		}
 		do(text)

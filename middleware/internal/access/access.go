@@ -3,11 +3,22 @@
 // import it. A function panics on an argument of another type.
 package access
 
-import "github.com/penstock-go/penstock/algorithms"
+import (
+	"net/http"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
 
 var (
 	// ClientIP returns the keyfunc.Key that finds the addresses of clients.
 	ClientIP func(middleware any) (key any)
+
+	// Look returns the ratelimit.Verdict on a request for the quotas of its client, and writes their header fields. It
+	// charges nothing.
+	Look func(middleware any, h http.Header, r *http.Request) (verdict any)
+
+	// CheckAs is Middleware.Check of a request whose client is an account, unless id is empty.
+	CheckAs func(middleware any, r *http.Request, id, tier string) (verdict any, err error)
 
 	// Routes returns the routes that keys of a policy have had, as their parts rt=...
 	// It may lack a route that few requests had.
