@@ -19,7 +19,8 @@
 //
 // [Allow], [AllowN], [AllowUpTo] and [Wait] take one key and one limit.
 //
-// [Memory] counts in this process, and shared.Limiter with all instances, through Redis.
+// [Memory] counts in this process, and shared.Limiter with all instances, through Redis. [Divide] gives each instance its
+// part if there is no Redis.
 //
 // # Several limits, one decision
 //

@@ -78,6 +78,16 @@ func ExampleAllowUpTo() {
 	// 0 false 0
 }
 
+// Four replicas without Redis admit 100 in a window together, never more.
+func ExampleDivide() {
+	limiter := algorithms.Divide(algorithms.NewMemory(nil), 4)
+	ctx, limit := context.Background(), algorithms.FixedWindow(100, 24*time.Hour)
+	taken, _, err := algorithms.AllowUpTo(ctx, limiter, "usr=42", limit, 100)
+	fmt.Println(taken, err)
+	// Output:
+	// 25 <nil>
+}
+
 func ExampleNewMemory() {
 	limiter := algorithms.NewMemory(&algorithms.MemoryOptions{MaxKeys: 100_000})
 	_, _ = algorithms.Allow(context.Background(), limiter, "usr=42", algorithms.TokenBucket(60, time.Minute))

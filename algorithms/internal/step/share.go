@@ -42,6 +42,25 @@ func (l Limit) Share(num, den int64) Limit {
 	return part
 }
 
+// Ceiling returns the part of a valid limit for each of n instances that no store connects. All parts together are at most
+// the limit, in every interval for which its algorithm promises something. Unlike a Share, a part has the limit's own
+// algorithm, its burst is rounded down, and it admits no larger cost. It is false if there is less than a unit for each.
+func (l Limit) Ceiling(n int64) (part Limit, ok bool) {
+	switch {
+	case l.Row.Refill == Never:
+		return l, true
+	case l.Burst < n:
+		return l, false
+	case l.Row.Refill != Continuously:
+		part = l
+		part.Requests, part.Burst = l.Requests/n, l.Requests/n
+		return part.Reduced(), true
+	}
+	part = Limit{Row: l.Row, Scope: l.Scope, Burst: l.Burst / n}
+	part.Requests, part.Window = l.rate(1, n, part.Burst)
+	return part.Reduced(), true
+}
+
 // rate returns num/den of the rate: in lowest terms if a limit can express it,
 // and otherwise the nearest lower rate. The slowest rate is one unit in the
 // longest window.
