@@ -1,7 +1,9 @@
 package migrate
 
 import (
+	"errors"
 	"net"
+	"net/http"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 	httprateredis "github.com/go-chi/httprate-redis"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/limitertest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -43,6 +46,34 @@ func TestHTTPRate(t *testing.T) {
 		})...)
 	})
 	wantTable(t, "httprate", append(lines, httprateRedis(t)...))
+}
+
+// A program that ports httprate's options keeps the status of each request: over the limit, below it, without an account,
+// and on each path. What httprate does not know, such as an outage that fails closed, has its own status.
+func TestHTTPRateOptions(t *testing.T) {
+	tooMany := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write([]byte(`{"error":"too many logins"}`))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		before, after := httprateLoginBefore(order, tooMany), httprateLoginAfter(order, algorithms.NewMemory(nil), tooMany)
+		for _, s := range []step{
+			{path: "/login", header: http.Header{"X-Account": {"a"}}}, {path: "/login", header: http.Header{"X-Account": {"b|c"}}}, {path: "/login"},
+			{path: "/report/0"}, {path: "/report/1"}, {path: "/report/1", header: http.Header{"X-Account": {"a"}}},
+		} {
+			for i := range 5 {
+				a, b := s.answerOf(before), s.answerOf(after)
+				if a["status"] != b["status"] || a["body"] != b["body"] {
+					t.Errorf("request %d of %s %v: got %v before and %v after", i, s.path, s.header, a, b)
+				}
+			}
+		}
+	})
+	fake := limitertest.NewFake()
+	fake.Fail(errors.New("down"))
+	if got := (step{}).answerOf(httprateLoginAfter(order, fake, tooMany)); got["status"] != "503" {
+		t.Errorf("while Redis is down: got %v, want 503", got)
+	}
 }
 
 func httprateRedis(t *testing.T) []string {
