@@ -24,7 +24,9 @@ var wantAlerts = []string{
 	// few requests.
 	"RateLimitOneOffender orders",
 	"RateLimitOneOffender login",
-	"RateLimitFailedClosed login", // of refused
+	"RateLimitFailedClosed login", // of refused; one decision has three policies
+	"RateLimitFailedClosed login-account",
+	"RateLimitFailedClosed login-capacity",
 	"RateLimitDegraded refused",
 	"RateLimitMisconfigured refused",    // not flapping, which resolves itself
 	"RateLimitBreakerFlaps flapping",    // not refused, whose circuit opens once

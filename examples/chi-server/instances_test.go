@@ -109,7 +109,7 @@ func TestTwoInstances(t *testing.T) {
 	p.wantOnly(t, "under ordinary load", before...) // b has sent no script when Redis was misconfigured, and a has not decided
 
 	pair.redis.Kill()
-	gone := []string{"RateLimitDegraded a", "RateLimitDegraded b", "RateLimitFailedClosed login"}
+	gone := []string{"RateLimitDegraded a", "RateLimitDegraded b", "RateLimitFailedClosed login", "RateLimitFailedClosed login-capacity"}
 	p.until(t, func() (missing string) {
 		pair.round(t)
 		fired := p.fired(t)

@@ -38,12 +38,20 @@ var limits = [][]ratelimit.Policy{
 		Name: "exports", Key: keyfunc.Const("all"), Capacity: true,
 		Limit: algorithms.TokenBucket(10, time.Second),
 	}},
-	{{ // five failed logins in any minute, and none while Redis is unavailable
-		Name: "login", Key: address,
-		Limit:    algorithms.SlidingWindowLog(5, time.Minute),
-		ChargeIf: func(status int) bool { return status == http.StatusUnauthorized },
-		Fail:     algorithms.FailClosed,
-	}},
+	{ // failed logins, and none while Redis is unavailable
+		{ // five of an address in any minute
+			Name: "login", Key: address, ChargeIf: failedLogin, Fail: algorithms.FailClosed,
+			Limit: algorithms.SlidingWindowLog(5, time.Minute),
+		},
+		{ // of an account, from any addresses; hidden, because a stranger must not learn how often others try
+			Name: "login-account", Key: keyfunc.Optional(keyfunc.JSONField("login", "user")), Hidden: true, ChargeIf: failedLogin, Fail: algorithms.FailClosed,
+			Limit: algorithms.SlidingWindowLog(100, 10*time.Minute), // all visitors of the page share an account
+		},
+		{ // in all: many addresses that try one password on many accounts
+			Name: "login-capacity", Key: keyfunc.Const("logins"), Capacity: true, ChargeIf: failedLogin,
+			Limit: algorithms.TokenBucket(1_000, time.Minute),
+		},
+	},
 	{{ // a queue of five messages; the API sends one every half second
 		Name: "sms", Key: client,
 		Limit: algorithms.LeakyBucket(2, time.Second).WithBurst(5),
@@ -92,6 +100,9 @@ var limits = [][]ratelimit.Policy{
 func perMinute(n int64) algorithms.Limit {
 	return algorithms.TokenBucket(n, time.Minute).WithBurst(n / 10)
 }
+
+// failedLogin reports whether a login counts.
+func failedLogin(status int) bool { return status == http.StatusUnauthorized }
 
 // searchCost is 5 units for a deep search, and 1 for any other.
 func searchCost(r *http.Request) int64 {

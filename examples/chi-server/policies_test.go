@@ -27,7 +27,7 @@ func TestPolicies(t *testing.T) {
 		{"search", "", []string{"search sliding-window-counter 30/1m"}},
 		{"reports", "", []string{"reports fixed-window 20/1m"}},
 		{"exports", "", []string{"exports token-bucket 10/1s hidden"}},
-		{"login", "", []string{"login sliding-window-log 5/1m"}},
+		{"login", "", []string{"login sliding-window-log 5/1m", "login-capacity token-bucket 1000/1m hidden"}},
 		{"sms", "", []string{"sms leaky-bucket 2/1s burst 5"}},
 		{"charges-merchant", "demo-free", []string{"charges-merchant free token-bucket 100/1m burst 10", capacity}},
 		{"charges-merchant", "demo-pro", []string{"charges-merchant pro token-bucket 1000/1m burst 100", capacity}},

@@ -221,16 +221,37 @@ func TestLogin(t *testing.T) {
 		{wrong, http.StatusUnauthorized},
 		{`{"user":"guess","password":"demo"}`, http.StatusUnauthorized},
 		{`{}`, http.StatusUnauthorized},
-		{"null", http.StatusUnauthorized},
+		{"null", http.StatusBadRequest},
 		{"", http.StatusUnauthorized},
-		{"user=demo&password=demo", http.StatusUnauthorized},
+		{"user=demo&password=demo", http.StatusBadRequest},
+		{`{"user":"demo","User":"root","password":"demo"}`, http.StatusBadRequest}, // of which account?
 		{`{"user":"demo","filler":"` + strings.Repeat("a", 2000) + `","password":"demo"}`, http.StatusUnauthorized},
 	}
 	for _, tt := range tests {
 		s := start(t)
-		if r := s.send(t, "POST /v1/login", tt.body); r.status != tt.status || r.left() != 4 {
+		if r := s.send(t, "POST /v1/login", tt.body); r.status != tt.status || r.status != http.StatusBadRequest && r.left() != 4 {
 			t.Errorf("%.60q: got %d and %d left, want %d and 4", tt.body, r.status, r.left(), tt.status)
 		}
+	}
+}
+
+// TestLoginsOfAnAccount: many addresses that guess one password are stopped, and no header tells it to anybody else.
+func TestLoginsOfAnAccount(t *testing.T) {
+	t.Parallel()
+	s := start(t, "-trusted-proxies", "127.0.0.0/8")
+	try := func(i int, body string) reply {
+		return s.send(t, "POST /v1/login", body, "X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i))
+	}
+	for i := range 100 {
+		if r := try(i, wrong); r.status != http.StatusUnauthorized || r.left() != 4 {
+			t.Fatalf("guess %d: got %d and %d left, want 401 and 4", i, r.status, r.left())
+		}
+	}
+	if r := try(200, right); r.status != http.StatusTooManyRequests || strings.Contains(r.body, "account") {
+		t.Errorf("the account: got %d %s, want 429 and no word of it", r.status, r.body)
+	}
+	if r := try(201, `{"user":"root","password":"guess"}`); r.status != http.StatusUnauthorized {
+		t.Errorf("another account: got %d, want 401", r.status)
 	}
 }
 

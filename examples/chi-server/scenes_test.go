@@ -46,8 +46,8 @@ func crowd(t *testing.T) scene {
 			get(t, "/v1/orders/1", greedy) // one of many clients, in each round
 		}
 		for range 10 {
-			s.send(t, "POST /v1/login", "guess") // the only client
-			get(t, "/v1/exports", greedy)        // of the capacity of all clients
+			s.send(t, "POST /v1/login", wrong) // the only client
+			get(t, "/v1/exports", greedy)      // of the capacity of all clients
 		}
 		for i := 0; round == 2 && i < 75; i++ {
 			get(t, "/nothing", greedy) // one of many clients, which stops soon after its 60
