@@ -40,6 +40,9 @@ func (a Algorithm) Concurrent() bool { return a.refills(step.OnReturn) }
 
 // A Limit says how much: an algorithm, requests per window, and a burst. It is
 // comparable. The zero Limit is invalid; [Limit.Validate] checks others.
+//
+// It has at most 1 000 000 000 units, so that all products stay exact in Redis, whose Lua has doubles. For larger budgets
+// count in larger units, such as hundredths of a cent.
 type Limit struct {
 	step step.Limit
 	// beyond is ns of the window beyond whole µs, which make it invalid. It is no smaller integer, because a value of 112

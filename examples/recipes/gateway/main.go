@@ -1,9 +1,10 @@
-// Command gateway limits requests, tokens, running streams and a month's budget of each organisation, in one decision.
+// Command gateway limits requests, tokens, running streams and a month's dollars of each organisation, in one decision.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"iter"
 	"log"
@@ -28,16 +29,27 @@ type prompt struct {
 // tokens is the most that the prompt can cost: a token has at least one byte. It must fit the limits.
 func (p prompt) tokens() int64 { return int64(len(p.Prompt)) + p.MaxTokens }
 
+// A unit of money is a hundredth of a cent, because a limit has at most 1 000 000 000 units: 100 000 dollars. For a million
+// dollars a month, count tenths of a cent.
+const (
+	dollar           = 10_000
+	perMillionTokens = 15 * dollar
+)
+
+// price is the price of tokens, rounded up, so that no request is free.
+func price(tokens int64) int64 { return (tokens*perMillionTokens + 999_999) / 1_000_000 }
+
 type promptKey struct{}
 
 func limits(limiter algorithms.Limiter, findOrganisation func(context.Context, string) (keyfunc.Identity, error)) (*ratelimit.Middleware, error) {
 	organisation := keyfunc.APIKey("Authorization", findOrganisation)
 	reserve := func(r *http.Request) int64 { return r.Context().Value(promptKey{}).(prompt).tokens() }
+	money := func(r *http.Request) int64 { return price(reserve(r)) }
 	without := func(r *http.Request) bool { return r.Context().Value(promptKey{}) == nil }
 	return ratelimit.New(limiter, nil,
 		ratelimit.Policy{Name: "requests", Key: organisation, Limit: algorithms.TokenBucket(600, time.Minute)},
 		ratelimit.Policy{Name: "tokens", Key: organisation, Limit: algorithms.TokenBucket(100_000, time.Minute), Cost: reserve, Skip: without},
-		ratelimit.Policy{Name: "budget", Key: organisation, Limit: algorithms.PerMonth(50_000_000, nil), Cost: reserve, Fail: algorithms.FailClosed, Skip: without},
+		ratelimit.Policy{Name: "budget", Key: organisation, Limit: algorithms.PerMonth(5_000*dollar, nil), Cost: money, Fail: algorithms.FailClosed, Skip: without},
 		ratelimit.Policy{Name: "streams", Key: organisation, Limit: algorithms.Concurrent(20, 30*time.Second), Hidden: true})
 }
 
@@ -59,7 +71,8 @@ func complete(ask model) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.Context().Value(promptKey{}).(prompt)
 		settle := func(used int64) {
-			if err := ratelimit.Settle(r.Context(), used); err != nil {
+			err := errors.Join(ratelimit.Settle(r.Context(), used, "tokens"), ratelimit.Settle(r.Context(), price(used), "budget"))
+			if err != nil {
 				log.Print(err)
 			}
 		}

@@ -40,7 +40,7 @@ func (g gateway) send(ctx context.Context, w http.ResponseWriter, maxTokens int6
 	g.ServeHTTP(w, r)
 }
 
-// wants checks what is left of tokens, of the budget and of the streams.
+// wants checks what is left of tokens, of the budget and of the streams. The budget has the price of so many tokens.
 func (g gateway) wants(t *testing.T, when string, tokens, budget, streams int64) {
 	t.Helper()
 	synctest.Wait() // for settlements
@@ -53,7 +53,7 @@ func (g gateway) wants(t *testing.T, when string, tokens, budget, streams int64)
 		t.Fatal(err)
 	}
 	got := [3]int64{checks[0].Decision.Remaining, checks[1].Decision.Remaining, checks[2].Decision.Remaining}
-	if want := [3]int64{100_000 - tokens, 50_000_000 - budget, 20 - streams}; got != want {
+	if want := [3]int64{100_000 - tokens, 50_000_000 - price(budget), 20 - streams}; got != want {
 		t.Errorf("%s: got %v left of tokens, budget and streams, want %v", when, got, want)
 	}
 }
@@ -229,3 +229,11 @@ type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) Write([]byte) (int, error)       { return 0, errors.New("broken pipe") }
 func (deaf) WriteString(string) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestPrice(t *testing.T) {
+	for tokens, want := range map[int64]int64{0: 0, 1: 1, 6: 1, 7: 2, 100: 15, 1_000_000: 15 * dollar} {
+		if got := price(tokens); got != want {
+			t.Errorf("%d tokens: got %d units, want %d", tokens, got, want)
+		}
+	}
+}
