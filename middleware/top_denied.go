@@ -77,7 +77,9 @@ func (m *Middleware) show(key string) string {
 func init() {
 	access.ClientIP = func(m any) any { return m.(*Middleware).clientIP }
 	access.Look = func(m any, h http.Header, r *http.Request) any { return m.(*Middleware).look(h, r) }
-	access.CheckAs = func(m any, r *http.Request, id, tier string) (any, error) { return m.(*Middleware).checkAs(r, id, tier) }
+	access.CheckAs = func(m any, r *http.Request, id, tier string) (any, error) {
+		return m.(*Middleware).checkAs(r, id, tier)
+	}
 	access.Routes = func(m any, policy string) []string {
 		if p := m.(*Middleware).config.Load().policy(policy); p != nil {
 			return p.findings.Routes()
