@@ -45,7 +45,7 @@ var concurrentTraces = []trace{
 		take(10*second, 2).yes(0, 60*second),
 		grant(20*second, 1).yes(1, 50*second),
 		take(20*second, 2).no(1, 50*second, 50*second), // the next unit ends at 70 s, not at 60 s
-		force(20*second, 9).yes(0, 60*second), // 2 + 4 of 9
+		force(20*second, 9).yes(0, 60*second),          // 2 + 4 of 9
 		// Two end at 70 s, then four are held under a limit of 3 until 80 s.
 		take(20*second, 0).no(0, 60*second, 60*second),
 		take(79_999_999, 0).no(0, 1, 1),
