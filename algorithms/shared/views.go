@@ -62,6 +62,7 @@ type views struct {
 	charges           atomic.Int64 // under way
 	asked             [aheadReasons]atomic.Uint64
 	overdrawn         atomic.Uint64 // units
+	asking            asking
 
 	mu     sync.Mutex // guards closed, and adding to flying
 	closed bool

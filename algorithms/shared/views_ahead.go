@@ -138,8 +138,11 @@ func (v *views) admit(c *call, now time.Duration) bool {
 // reserve counts the units of an item as admitted ahead, or returns why they may not be.
 func (v *views) reserve(it *item, now time.Duration, live int64) aheadReason {
 	l := &it.Limit
-	allowance := l.Burst * v.ahead / 100 / live
+	allowance := v.allowance(l.Burst, live)
 	if it.Cost > allowance {
+		if allowance == 0 {
+			v.asking.note(it.Key.Policy, l.Burst)
+		}
 		return askedAllowance
 	}
 	sh := v.shard(it)

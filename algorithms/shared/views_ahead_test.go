@@ -214,3 +214,29 @@ func TestAheadBoundOnRedis(t *testing.T) {
 		t.Errorf("got %d admitted, %d of them ahead, want %d to %d", admitted, ahead, burst, most)
 	}
 }
+
+// A policy whose allowance is below one unit asks always, and a finding says so while it holds.
+func TestPoliciesThatAlwaysAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := aheadOf(1, 20, 1_000, newStateStore(), 1, time.Millisecond)[0]
+		v.ask(4, checkOf("x", algorithms.TokenBucket(100, time.Hour), 1))
+		if got := v.alwaysAsk(); got != "" {
+			t.Errorf("got %q, want nothing", got)
+		}
+		for i := range 5 {
+			c := checkOf("x", algorithms.TokenBucket(4, time.Hour), 1)
+			c.Policy = fmt.Sprint("small", i)
+			v.ask(4, c)
+		}
+		if got, want := v.alwaysAsk(), "small0 (burst 4, 4 instances), small1 (burst 4, 4 instances), small2 (burst 4, 4 instances), and 2 more"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		for i := range 5 {
+			v.asking.note(fmt.Sprint("small", i), 20)
+		}
+		if got := v.alwaysAsk(); got != "" {
+			t.Errorf("got %q after the bursts are larger, want nothing", got)
+		}
+		v.close()
+	})
+}

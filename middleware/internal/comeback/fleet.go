@@ -62,7 +62,7 @@ func (t *Table) fleet(ctx context.Context, d *Denial, p *place) (int64, bool) {
 	begin := time.Now()
 	check := [1]algorithms.Check{{
 		Policy: d.Policy + suffix, Key: strings.Clone(d.Key), // the limiter may keep it
-		Limit: algorithms.TokenBucket(perSecond, time.Second).WithBurst(burst), Cost: unit, Fail: algorithms.FailOpen,
+		Limit: algorithms.TokenBucket(perSecond, time.Second).WithBurst(burst), Cost: unit, Fail: algorithms.FailClosed, // and so never ahead
 	}}
 	if err := t.limiter.Allow(ctx, check[:]); err != nil || check[0].Decision.Source != algorithms.Shared {
 		return 0, false

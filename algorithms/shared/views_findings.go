@@ -1,0 +1,54 @@
+// Finding PS204: the policies for which nothing is admitted ahead, because they allow each instance less than a unit.
+
+package shared
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maxAsking bounds the policies that are known to ask always.
+const maxAsking = 100
+
+// An asking is the policies whose takes found an allowance below one unit, with their latest bursts.
+type asking struct {
+	mu     sync.Mutex
+	bursts map[string]int64
+}
+
+// note notes such a take.
+func (a *asking) note(policy string, burst int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.bursts[policy]; !known && len(a.bursts) < maxAsking {
+		if a.bursts == nil {
+			a.bursts = make(map[string]int64)
+		}
+		a.bursts[strings.Clone(policy)] = burst
+	} else if known {
+		a.bursts[policy] = burst
+	}
+}
+
+// alwaysAsk says which policies ask always, and why; "" if none does.
+func (v *views) alwaysAsk() string {
+	v.asking.mu.Lock()
+	defer v.asking.mu.Unlock()
+	live := max(v.live.Load(), 1)
+	var found []string
+	for policy, burst := range v.asking.bursts {
+		if v.allowance(burst, live) == 0 {
+			found = append(found, fmt.Sprintf("%s (burst %d, %d instances)", policy, burst, live))
+		}
+	}
+	slices.Sort(found)
+	if len(found) > 3 {
+		found = append(found[:3], fmt.Sprintf("and %d more", len(found)-3))
+	}
+	return strings.Join(found, ", ")
+}
+
+// allowance is how many units of a burst each of the live instances may admit ahead.
+func (v *views) allowance(burst, live int64) int64 { return burst * v.ahead / 100 / live }
