@@ -26,7 +26,7 @@ const (
 )
 
 var measures = slices.Concat(
-	curve(), policyMeasures, processMeasures,
+	curve(), aheadMeasures(), policyMeasures, processMeasures,
 	redisMeasures, instructionMeasures, bareMeasures, memoryMeasures, httpMeasures)
 
 var redisMeasures = []measure{{

@@ -1,0 +1,50 @@
+// Takes that are admitted ahead: the clients are far from their limits, and Redis is 2 ms away.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/shared"
+)
+
+const usAhead = "penstock, Ahead 25"
+
+func aheadMeasures() (all []measure) {
+	for _, callers := range []int{1, 16, 64, 256} {
+		all = append(all, measure{
+			name:    fmt.Sprintf("redis-ahead-%d", callers),
+			title:   fmt.Sprintf("%s, %s that ask ahead", far.title(), plural(callers, "caller")),
+			plan:    plan{callers: callers, keys: 10_000, quota: perMinute, network: far, warmUp: second / 10, lasts: second, sampled: true, onServer: true},
+			figures: []figure{checksPerSecond, p50, p99, serverCPU},
+			contestants: []contestant{
+				{usAhead, loaded(onRedisAhead)}, {us, loaded(onRedis(algorithms.TokenBucket))}, {"redis_rate", loaded(redisRate())}, {"rueidis", loaded(viaRueidis)},
+			},
+			long: true,
+		})
+	}
+	return all
+}
+
+// onRedisAhead counts in Redis, ahead of it where a client is far from its limit. It returns when the limiter is certain
+// how many instances there are, which takes ten seconds.
+func onRedisAhead(ctx context.Context, s *stage, q quota) (func() take, error) {
+	limiter, err := newShared(s, s.client(), shared.Options{Ahead: 25})
+	if err != nil {
+		return nil, err
+	}
+	limit := algorithms.TokenBucket(q.requests, q.window)
+	for begin := time.Now(); limiter.Stats().Ahead.Admitted == 0 && q.requests > 100; time.Sleep(100 * time.Millisecond) {
+		if _, err := algorithms.Allow(ctx, limiter, "warm", limit); err != nil {
+			return nil, err
+		}
+		if time.Since(begin) > time.Minute {
+			return nil, errors.New("nothing was admitted ahead")
+		}
+	}
+	return takesOf(s, limiter, limit, algorithms.Shared), nil
+}
