@@ -40,9 +40,6 @@ const (
 	reserved = 4 // tokens
 )
 
-// requestLimit is the limit of a request. It refills too slowly to hide a charge.
-var requestLimit = algorithms.TokenBucket(10, 10*time.Hour)
-
 // An instance takes part in the fleet until it stops.
 type instance struct {
 	link    *link
@@ -60,16 +57,16 @@ func start(l *link, n int, p *plan) *instance {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	quiet := slog.New(slog.DiscardHandler)
-	in.limiter = ratelimit.Must(shared.New(in.client, &shared.Options{Instances: n, Logger: quiet}))
+	in.limiter = ratelimit.Must(shared.New(in.client, &shared.Options{Instances: n, Ahead: p.ahead, Logger: quiet}))
 	only := func(path string) func(*http.Request) bool {
 		return func(r *http.Request) bool { return r.URL.Path != path }
 	}
 	in.guard = ratelimit.Must(ratelimit.New(in.limiter, &ratelimit.Options{Logger: quiet, Observers: []ratelimit.Observer{ratelimit.ObserverFunc(observe)}},
 		ratelimit.Policy{Name: policyClients, Key: keyfunc.Header(headerClient), Limit: p.limit, Skip: func(r *http.Request) bool { return r.URL.Path == pathLogin }},
-		ratelimit.Policy{Name: policyRequests, Key: keyfunc.Header(headerRequest), Limit: requestLimit},
+		ratelimit.Policy{Name: policyRequests, Key: keyfunc.Header(headerRequest), Limit: p.request},
 		ratelimit.Policy{Name: policyLogins, Key: keyfunc.Header(headerClient), Limit: algorithms.SlidingWindowLog(1_000, time.Second), Fail: algorithms.FailClosed, Skip: only(pathLogin)},
 		ratelimit.Policy{
-			Name: policyTokens, Key: keyfunc.Header(headerRequest), Limit: requestLimit, Skip: only(pathTokens),
+			Name: policyTokens, Key: keyfunc.Header(headerRequest), Limit: p.request, Skip: only(pathTokens),
 			Cost: func(*http.Request) int64 { return reserved },
 		},
 	))

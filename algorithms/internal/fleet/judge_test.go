@@ -4,7 +4,9 @@ package fleet
 
 import (
 	"fmt"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +36,24 @@ type account struct {
 }
 
 // A sum is the units that one client was admitted.
-type sum struct{ shared, local int64 }
+type sum struct {
+	shared, local int64
+	took          []time.Time // the units through Redis
+}
+
+// most returns the most units through Redis beyond what a rate allows, over all intervals.
+func (s *sum) most(rate float64) int64 {
+	slices.SortFunc(s.took, time.Time.Compare)
+	level, most := 0.0, 0.0
+	for i, at := range s.took {
+		if i > 0 {
+			level = max(0, level-rate*at.Sub(s.took[i-1]).Seconds())
+		}
+		level++
+		most = max(most, level)
+	}
+	return int64(math.Ceil(most))
+}
 
 func (a *account) failf(kind, format string, args ...any) {
 	if a.unlike[kind]++; a.unlike[kind] == 1 {
@@ -95,6 +114,7 @@ func (a *account) judgeAnswer(rec *record) {
 			s.local++
 		} else {
 			s.shared++
+			s.took = append(s.took, rec.decided)
 		}
 	}
 }
@@ -116,6 +136,9 @@ func (a *account) judgeCharges(rec *record, requests, tokens int64) {
 		if rec.path == pathTokens && tokens != rec.tokens && !a.near(rec) {
 			a.failf("a settled request", "%v: charged %d tokens, want %d", rec, tokens, rec.tokens)
 		}
+	}
+	switch {
+	case rec.hangsUp > 0 || rec.decided.IsZero():
 	case rec.admitted && requests == 0:
 		a.uncharged++
 	case !rec.admitted && requests+tokens > 0 && !a.near(rec):
@@ -128,9 +151,18 @@ func (r *run) judgeClients(a *account) {
 	burst, rate, n := r.limit.Burst(), r.limit.Requests(), int64(r.instances)
 	in := func(d time.Duration) int64 { return int64(d) * rate / int64(r.limit.Window()) }
 	offered := burst + in(a.ended.Sub(a.began))
-	shared, local := offered, burst+in(a.outage.lasts+apartFor)+n
+	shared, local := burst+1+in(decidesIn), burst+in(a.outage.lasts+apartFor)+n
 	if a.outage.loses {
 		shared += burst
+	}
+	ahead := burst * int64(r.ahead) / 100
+	shared += ahead // at any time
+	if r.ahead > 0 {
+		shared += ahead                               // an outage leaves views without answers
+		shared += int64(len(r.retired)) * (ahead / n) // an instance that starts knows nothing
+		if a.deploy.kills {
+			shared += int64(len(r.retired)) * (ahead / n) // never charged
+		}
 	}
 	local += int64(len(r.retired)) * (burst/n + 1) // an instance that starts knows nothing
 	usable := offered
@@ -140,8 +172,8 @@ func (r *run) judgeClients(a *account) {
 		usable -= in(a.outage.lasts+a.outage.apart) / 3
 	}
 	for c, s := range a.clients {
-		if s.shared > shared {
-			a.failf("too much through Redis", "client %d: %d units, want at most %d", c, s.shared, shared)
+		if most := s.most(float64(rate) / r.limit.Window().Seconds()); most > shared {
+			a.failf("too much through Redis", "client %d: %d units beyond the rate, want at most %d", c, most, shared)
 		}
 		if s.local > local {
 			a.failf("too much without Redis", "client %d: %d units, want at most %d", c, s.local, local)
@@ -160,8 +192,13 @@ func (r *run) judgeHandBack(a *account) {
 		s := in.limiter.Stats()
 		known += int64(s.Fallback.Owed) + int64(s.Fallback.Lost) + s.Fallback.Unknown
 	}
+	admittedAhead := uint64(0)
 	for _, s := range r.slots {
 		st := s.instance.limiter.Stats()
+		admittedAhead += st.Ahead.Admitted
+		if st.Ahead.Unacknowledged != 0 {
+			a.failf("charges that do not end", "%d units", st.Ahead.Unacknowledged)
+		}
 		known += int64(st.Fallback.Lost) + st.Fallback.Unknown
 		if st.Fallback.Owed > 0 {
 			a.failf("a hand-back that does not end", "%d keys are owed", st.Fallback.Owed)
@@ -172,6 +209,9 @@ func (r *run) judgeHandBack(a *account) {
 		if st.Fallback.Instances != r.instances {
 			a.failf("a census", "%d instances, want %d", st.Fallback.Instances, r.instances)
 		}
+	}
+	if (admittedAhead > 0) != (r.ahead > 0) {
+		a.failf("admitted ahead", "%d calls", admittedAhead)
 	}
 	if a.uncharged > known {
 		a.failf("a hand-back", "Redis lacks %d requests that were admitted without it, want at most the %d that are lost or unknown", a.uncharged, known)

@@ -16,6 +16,8 @@ type plan struct {
 	instances int
 	clients   int
 	limit     algorithms.Limit // of each client
+	request   algorithms.Limit // of each request; it refills too slowly to hide a charge
+	ahead     int              // per cent of each burst
 	offered   float64          // requests of each client per second
 	latency   time.Duration    // of a round trip to Redis
 	pool      int              // connections of each instance
@@ -47,8 +49,8 @@ type deploy struct {
 }
 
 func (p *plan) String() string {
-	return fmt.Sprintf("seed %d: %d instances; %d clients with %v offer %.1f/s each; round trip %v, %d connections, %.0f %% hang-ups",
-		p.seed, p.instances, p.clients, p.limit, p.offered, p.latency, p.pool, 100*p.hangUps)
+	return fmt.Sprintf("seed %d: %d instances; %d clients with %v, ahead %d %%, offer %.1f/s each; round trip %v, %d connections, %.0f %% hang-ups",
+		p.seed, p.instances, p.clients, p.limit, p.ahead, p.offered, p.latency, p.pool, 100*p.hangUps)
 }
 
 func (e *episode) String() string {
@@ -65,12 +67,22 @@ func newPlan(seed uint64) *plan {
 		instances: 2 + r.IntN(15),
 		clients:   1 + r.IntN(3),
 		limit:     algorithms.TokenBucket(int64(rate), time.Second).WithBurst(int64(rate * (1 + r.IntN(10)))),
+		request:   algorithms.TokenBucket(10, 10*time.Hour),
 		offered:   2 * float64(rate),
 		latency:   time.Duration(200+r.IntN(2_000)) * time.Microsecond,
 		pool:      10 + r.IntN(11),
 		hangUps:   0.02 * float64(r.IntN(2)),
 	}
 	p.episodes = []episode{newEpisode(r, seed, p.instances, 3*time.Minute)}
+	return p
+}
+
+// goAhead lets a plan admit ahead. It enlarges the bursts: each instance has an allowance of
+// two units of a client at least, and room for the tokens of a request.
+func (p *plan) goAhead() *plan {
+	p.ahead = 25
+	p.limit = p.limit.WithBurst(max(p.limit.Burst(), 8*int64(p.instances)))
+	p.request = p.request.WithBurst(1_000)
 	return p
 }
 
@@ -81,6 +93,7 @@ func newDay(seed uint64, lasts time.Duration) *plan {
 	p := &plan{
 		seed: seed, instances: 8, clients: 2,
 		limit: algorithms.TokenBucket(5, time.Second).WithBurst(25), offered: 10,
+		request: algorithms.TokenBucket(10, 10*time.Hour),
 		latency: time.Millisecond, pool: 10, hangUps: 0.01,
 	}
 	for ; lasts > 0; lasts -= time.Hour {
