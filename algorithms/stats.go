@@ -21,6 +21,23 @@ type Stats struct {
 
 		Missing uint64
 
+		// Findings says which findings hold, by code. Every code has an entry.
+		Findings map[string]bool
+
+		// RoundTrips are of scripts that were answered, also after the deadline,
+		// and also of probes.
+		RoundTrips struct {
+			Count  uint64
+			Sum    time.Duration
+			Within map[time.Duration]uint64 // at most so long; the longest bound is 1 s
+		}
+		Answered time.Time     // gauge: the last answer; zero: none
+		Took     time.Duration // gauge: its round trip
+		Deadline time.Duration // gauge
+
+		// Excused counts round trips that expired because this process was late.
+		Excused uint64
+
 		// Batches[i] counts scripts of more than 1<<(i-1), up to 1<<i checks, the
 		// last also larger ones. Batched counts their checks.
 		Batches [9]uint64
@@ -30,7 +47,10 @@ type Stats struct {
 	Fallback struct {
 		Open      int // gauge: circuits, of one server at most one, of a Cluster one for each master
 		Trips     uint64
-		Instances int // gauge
+		Reason    string // shared.Reason of the failure that opened a circuit last
+		Error     string // its text; clients must not see it
+		Share     string // gauge: the part of each limit that this instance admits alone, e.g. "1/2"
+		Instances int    // gauge
 
 		Local   uint64 // checks
 		Passed  uint64 // checks

@@ -34,6 +34,28 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
+// Result returns one word for the request, which metrics count once: "allowed"; "denied" by
+// a limit, a ban, or a policy that fails closed; or "refused" for another reason, such as
+// an unknown key.
+func (v *Verdict) Result() string {
+	if v.Allowed {
+		return "allowed"
+	}
+	for i := range v.Policies {
+		switch v.Policies[i].Outcome {
+		case OutcomeDenied, OutcomeDegradedDenied, OutcomeBanned, OutcomeFailedClosed:
+			return "denied"
+		}
+	}
+	return "refused"
+}
+
+// Asked reports whether the limiter was asked. It is not if this process itself denies the request:
+// its key is banned, or its address sent too many unknown keys.
+func (v *Verdict) Asked() bool {
+	return len(v.Policies) > 0 && (v.Allowed || v.Err != nil || v.Source() != algorithms.Undecided)
+}
+
 // outcome returns the outcome of a policy.
 func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
 	decided := p.Decision.Source != algorithms.Undecided

@@ -208,6 +208,7 @@ func (b *batch) expire() {
 		b.phase.Store(phaseOverdue)
 	}
 	if now := monotonic(); b.endTrip != nil && l.circuit.excuses(b.due, now) {
+		l.redis.report.excused.Add(1)
 		b.tell(errProcessLate)
 	} else {
 		b.tell(err)
@@ -248,9 +249,12 @@ func (b *batch) finish() (inTime bool) {
 		} else if sent := b.scripts[len(b.scripts)-1].name.sent; sent != 0 {
 			now := monotonic()
 			l.flight.answered(now, now-sent, b.together, l.redis.inFlight)
+			l.redis.trips.add(time.Duration(now-sent) * time.Microsecond)
 		}
 	} else if l.stuck--; b.answered() && b.phase.Load() == phaseOverdue {
-		l.redis.report.late(time.Duration(monotonic()-b.scripts[len(b.scripts)-1].name.sent)*time.Microsecond, l.redis.deadline)
+		took := time.Duration(monotonic()-b.scripts[len(b.scripts)-1].name.sent) * time.Microsecond
+		l.redis.report.late(took, l.redis.deadline)
+		l.redis.trips.add(took)
 	}
 	l.mu.Unlock()
 	if outcome := b.read(); inTime && b.err == nil {

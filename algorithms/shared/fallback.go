@@ -211,6 +211,10 @@ func (f *fallback) close() {
 func (f *fallback) addStats(s *algorithms.Stats) {
 	b := &s.Fallback
 	_, b.Open = f.circuits.openNow()
+	b.Share = fmt.Sprintf("1/%d", max(1, f.instances.Load()))
+	if f.percent > 0 {
+		b.Share = fmt.Sprintf("%d %%", f.percent)
+	}
 	b.Trips, b.Instances = f.circuits.trips.Load(), int(f.instances.Load())
 	b.Local, b.Passed, b.Refused = f.stats.local.Load(), f.stats.passed.Load(), f.stats.refused.Load()
 	b.Owed, b.HandedBack, b.Lost = f.owed.len(), f.stats.handedBack.Load(), f.stats.lost.Load()

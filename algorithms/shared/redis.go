@@ -55,6 +55,7 @@ type redisLayer struct {
 
 	batches  sync.Pool // of *batch
 	counts   redisCounts
+	trips    roundTrips
 	eviction eviction
 	decided  atomic.Bool // Redis has decided the probes of ready
 }
@@ -100,7 +101,7 @@ func newRedisLayer(client Client, o *Options, circuits *circuits, kept *returns,
 		r.only = r.newLane()
 		r.lanes.Store("", r.only)
 	}
-	r.batches.New = newBatch
+	r.batches.New, r.eviction.at = newBatch, time.Now()
 	return r
 }
 
@@ -206,4 +207,6 @@ func (r *redisLayer) addStats(s *algorithms.Stats) {
 	for i := range s.Redis.Batches {
 		s.Redis.Batches[i] = r.counts.batches[i].Load()
 	}
+	s.Redis.Deadline = r.deadline
+	r.trips.addStats(s)
 }

@@ -13,14 +13,21 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// An eviction is whether Redis has answered what it evicts, or refuses INFO.
-type eviction struct{ asked atomic.Bool }
+// findingCodes are the codes of all findings.
+var findingCodes = []string{"PS201", "PS202", "PS203"}
+
+// An eviction says when Redis was asked what it evicts.
+type eviction struct {
+	asked atomic.Bool // it has answered, or refuses INFO
+	at    time.Time   // of a beat; only beats use it
+}
 
 // findings implements [Limiter.Findings].
 func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
@@ -28,7 +35,7 @@ func (r *redisLayer) findings(ctx context.Context) []algorithms.Finding {
 	r.eviction.asked.Store(err == nil || strings.HasPrefix(err.Error(), "NOPERM"))
 	if err == nil {
 		r.report.find(policy != "", "PS201", fmt.Sprintf("Redis evicts limits when its memory is full, and denied clients start again: its maxmemory-policy is %s.", policy),
-			"Set maxmemory-policy noeviction, in a Redis that only holds limits. When that is full, instances limit alone.")
+			"In a Redis that only holds limits, raise maxmemory first, and then set maxmemory-policy noeviction. If it is shared with a cache, give the limits a Redis of their own.")
 	}
 	r.report.find(r.cluster != nil && r.cluster.Options().MinRetryBackoff > 0, "PS203",
 		"While a slot of the Cluster moves, the calls of its whole master wait: the client sleeps before it follows a redirection.",

@@ -19,6 +19,9 @@ const liveFor = 3 * beatEvery
 // that Options.Instances is missing. A deploy of one instance has two for some seconds.
 const severalFor = time.Minute
 
+// findEvery is how often beats look for findings, which an operator's command can cause at any time.
+const findEvery = time.Minute
+
 // instancesKey cannot be a limit's key, which has more after the brace.
 func (r *redisLayer) instancesKey() string { return r.prefix + "{instances}" }
 
@@ -44,6 +47,10 @@ func (r *redisLayer) beat(ctx context.Context, id string) (live int64, err error
 	}
 	live = count.Val()
 	r.counted(live)
+	if time.Since(r.eviction.at) >= findEvery {
+		r.findings(ctx)
+		r.eviction.at = time.Now()
+	}
 	return live, nil
 }
 

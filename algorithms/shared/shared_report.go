@@ -34,6 +34,8 @@ type report struct {
 	log       *logwriter.Writer
 	turnsWait time.Duration             // for lines of other circuits
 	errors    map[string]*atomic.Uint64 // by reason; the map never changes
+	excused   atomic.Uint64             // round trips that expired because this process was late
+	cause     atomic.Pointer[error]     // of the circuit that opened last
 	loads     atomic.Uint64             // of the script, after Redis restarted, failed over or flushed its scripts
 	wrong     atomic.Bool               // the log says that Redis is misconfigured, and not that this has ended
 	reply     atomic.Pointer[lateReply]
@@ -136,6 +138,7 @@ func (r *report) lostReturn(err error) {
 // circuitOpened: Redis, or one of its masters, is bypassed because of err. So
 // many circuits are open now.
 func (r *report) circuitOpened(open int, err error, excused int64) {
+	r.cause.Store(&err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if open == 1 {
@@ -220,5 +223,14 @@ func (r *report) addStats(s *algorithms.Stats) {
 	for reason, n := range r.errors {
 		s.Redis.Errors[reason] = n.Load()
 	}
-	s.Redis.ScriptLoads = r.loads.Load()
+	s.Redis.ScriptLoads, s.Redis.Excused = r.loads.Load(), r.excused.Load()
+	if cause := r.cause.Load(); cause != nil {
+		s.Fallback.Reason, s.Fallback.Error = Reason(*cause), r.explained(brief(*cause)).Error()
+	}
+	s.Redis.Findings = make(map[string]bool, len(findingCodes))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, code := range findingCodes {
+		_, s.Redis.Findings[code] = r.found[code]
+	}
 }

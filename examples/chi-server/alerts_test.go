@@ -32,7 +32,7 @@ var wantAlerts = []string{
 	"RateLimitBreakerFlaps flapping",    // not refused, whose circuit opens once
 	"RateLimitCandidateDiverges strict", // not alike, in one request of a hundred
 	"RateLimitUndecided mail",           // not the policies of refused, because RateLimitDegraded fires there
-	"RateLimitMissingStates ",           // of evicting
+	"RateLimitFinding ",                 // of evicting
 	"RateLimitLimitsDiffer uneven",
 }
 
@@ -46,7 +46,7 @@ func TestPrometheus(t *testing.T) {
 	wantEveryAlert(t)
 	scenes := []scene{crowd(t), healthy(t), refused(t), flapping(t), trial(t), failing(t), evicting(t)}
 	p := startScraper(t, scenes,
-		"> 100\n", fmt.Sprintf("> %d\n", manyDenials))
+		"> 100\n", fmt.Sprintf("> %d\n", manyDenials), ") > 30\n", fmt.Sprintf(") > %d\n", manyDenials))
 	p.until(t, func() (missing string) {
 		if up := p.value(t, "sum(up)"); up != strconv.Itoa(len(scenes)) {
 			return "a scene of the scraped instances, which are " + up

@@ -86,9 +86,9 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	for kind, metric := range map[string]string{
-		"stat":           "job_instance_policy:ratelimit_denied:rate5m",
+		"stat":           "job_instance_result:ratelimit_decisions:rate5m",
 		"state-timeline": "ratelimit_breaker_open",
-		"table":          "ratelimit_policy_limit",
+		"table":          "ratelimit_limit_window_seconds",
 		"heatmap":        "ratelimit_decision_duration_seconds",
 	} {
 		if !slices.ContainsFunc(d.of(kind), func(p panel) bool { return p.asks(metric) }) {

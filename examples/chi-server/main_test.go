@@ -131,11 +131,11 @@ func (s *server) says(t *testing.T, what string, times int) {
 	})
 }
 
-// settled waits until the requests of a policy have made so many settlements.
-func (s *server) settled(t *testing.T, policy string, times int) {
+// settled waits until requests have made so many settlements.
+func (s *server) settled(t *testing.T, times int) {
 	t.Helper()
-	want := fmt.Sprintf("\nratelimit_settlements_total{policy=%q,result=\"made\"} %d\n", policy, times)
-	redistest.Until(t, fmt.Sprintf("%s has made %d settlements", policy, times), func() bool {
+	want := fmt.Sprintf("\nratelimit_settlements_total{result=\"made\"} %d\n", times)
+	redistest.Until(t, fmt.Sprintf("requests have made %d settlements", times), func() bool {
 		return strings.Contains(s.send(t, "GET /metrics", "").body, want)
 	})
 }

@@ -84,7 +84,6 @@ func hasty(t *testing.T, file string, bounds []string) string {
 	t.Helper()
 	rules := strings.ReplaceAll(read(t, file), "for: 1m", "for: 1s")
 	rules = regexp.MustCompile(`for: \d+m`).ReplaceAllString(rules, "for: 3s")
-	rules = strings.ReplaceAll(rules, "[1h] offset 10m", "[10s] offset 10s")
 	rules = regexp.MustCompile(`\[\d+m\]`).ReplaceAllString(rules, "[30s]")
 	seconds := []string{"offset 5m", "offset 30s", "< 300", "< 30", "/ 300", "/ 30"}
 	return strings.NewReplacer(append(seconds, bounds...)...).Replace(rules)

@@ -263,7 +263,7 @@ func TestLoginsThatSucceed(t *testing.T) {
 			if r := s.login(t, right); r.status != http.StatusOK {
 				t.Fatalf("login %d: got %d, want 200", i, r.status)
 			}
-			s.settled(t, "login", i+1)
+			s.settled(t, i+1)
 		}
 		for i := range 6 {
 			want := http.StatusUnauthorized
@@ -304,7 +304,7 @@ func TestCompletions(t *testing.T) {
 				t.Errorf("completion %d: got %d left, want a little more than %d", i, r.left(), least)
 			}
 			used += tt.uses
-			s.settled(t, "completions", tt.settlements)
+			s.settled(t, tt.settlements)
 		}
 		for body, want := range map[string]int{`{}`: 400, `{"max_tokens":10001}`: 400, `{"max_tokens":-1}`: 400, "": 400} {
 			if r := s.send(t, "POST /v1/completions", body, key...); r.status != want {

@@ -13,13 +13,17 @@
 // Package prommetrics explains each metric. An instrument has the metric's name with a
 // dot after ratelimit, and without the suffixes total and seconds: ratelimit_requests_total
 // becomes ratelimit.requests, and ratelimit_decision_duration_seconds becomes
-// ratelimit.decision_duration with the unit s. Labels become attributes of the same names. If
-// an exporter writes for Prometheus, it restores the suffixes, so the alerts and the
-// dashboard of examples/chi-server/observability work with it.
+// ratelimit.decision_duration with the unit s. Counts have units such as {request}.
+// A label becomes an attribute with the prefix ratelimit: policy becomes ratelimit.policy.
+// If an exporter writes for Prometheus, it restores the suffixes. With this line, also the labels
+// have the names that the alerts and the dashboard of examples/chi-server/observability use:
 //
-// One metric differs, because OpenTelemetry has no instrument for a histogram that is
-// collected: ratelimit_redis_batch_checks becomes two counters. ratelimit.redis_batched_checks divided by
-// ratelimit.redis_batches is the mean number of checks in a script.
+//	metric_relabel_configs: [{regex: "ratelimit_(.+)", action: labelmap}, {regex: "ratelimit_.+", action: labeldrop}]
+//
+// Two metrics differ, because OpenTelemetry has no instrument for a histogram that is
+// collected: each becomes two counters. ratelimit.redis_batched_checks divided by
+// ratelimit.redis_batches is the mean number of checks in a script, and ratelimit.redis_round_trip
+// divided by ratelimit.redis_round_trips is the mean round trip.
 //
 // A request counts in memory that is set aside for its policy, as in prommetrics. The
 // instruments read these counts when a reader collects them. Only the two histograms of durations

@@ -35,7 +35,7 @@ func ExampleNew() {
 	for _, m := range collected.ScopeMetrics[0].Metrics {
 		if requests, ok := m.Data.(metricdata.Sum[float64]); ok && m.Name == "ratelimit.requests" {
 			for _, p := range requests.DataPoints {
-				if outcome, _ := p.Attributes.Value("outcome"); p.Value > 0 {
+				if outcome, _ := p.Attributes.Value("ratelimit.outcome"); p.Value > 0 {
 					fmt.Println(m.Name, outcome.AsString(), p.Value)
 				}
 			}

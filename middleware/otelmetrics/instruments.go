@@ -67,7 +67,16 @@ func nameOf(family string) (name, unit string) {
 	if seconds, found := strings.CutSuffix(name, "_seconds"); found {
 		return seconds, "s"
 	}
-	return name, ""
+	last := name[strings.LastIndexAny(name, "._")+1:]
+	if unit, found := units[last]; found {
+		return name, unit
+	}
+	return name, "{" + strings.TrimSuffix(last, "s") + "}" // requests are {request}
+}
+
+// units are the units of instruments whose names do not end with what they count.
+var units = map[string]string{
+	"ratio": "1", "decisions": "{request}", "limit": "{request}", "up": "{request}", "retries": "{request}", "hits": "{call}", "open": "{circuit}",
 }
 
 // update makes instruments for the metrics that the registry has gained. Errors go to OpenTelemetry's
@@ -111,24 +120,22 @@ func (in *instruments) observable(family, help string, kind dto.MetricType) (met
 	return in.meter.Float64ObservableGauge(name, metric.WithDescription(help), metric.WithUnit(unit))
 }
 
-// The counters that stand for the histogram of checks in a script.
-const (
-	batchChecks   = "ratelimit_redis_batch_checks"
-	batches       = "ratelimit_redis_batches_total"
-	batchedChecks = "ratelimit_redis_batched_checks_total"
-)
+// sums are the two counters, of the number and of the sum, that stand for a histogram that is collected.
+var sums = map[string][2]string{
+	"ratelimit_redis_batch_checks":       {"ratelimit_redis_batches_total", "ratelimit_redis_batched_checks_total"},
+	"ratelimit_redis_round_trip_seconds": {"ratelimit_redis_round_trips_total", "ratelimit_redis_round_trip_seconds_total"},
+}
 
 // namesOf returns the names and kinds of the metrics that are observed for a family; none for a
 // histogram that Observe records.
 func namesOf(f *dto.MetricFamily) map[string]dto.MetricType {
-	switch {
-	case f.GetName() == batchChecks:
-		return map[string]dto.MetricType{batches: dto.MetricType_COUNTER, batchedChecks: dto.MetricType_COUNTER}
-	case f.GetType() == dto.MetricType_HISTOGRAM:
-		return nil
-	default:
-		return map[string]dto.MetricType{f.GetName(): f.GetType()}
+	if two, found := sums[f.GetName()]; found {
+		return map[string]dto.MetricType{two[0]: dto.MetricType_COUNTER, two[1]: dto.MetricType_COUNTER}
 	}
+	if f.GetType() == dto.MetricType_HISTOGRAM {
+		return nil
+	}
+	return map[string]dto.MetricType{f.GetName(): f.GetType()}
 }
 
 // observer returns the callback that reports the metrics of some names.
@@ -140,7 +147,7 @@ func (in *instruments) observer(byName map[string]metric.Float64Observable) metr
 				attributes := metric.WithAttributes(attributesOf(m)...)
 				for name := range namesOf(f) {
 					if instrument := byName[name]; instrument != nil {
-						o.ObserveFloat64(instrument, valueOf(name, m), attributes)
+						o.ObserveFloat64(instrument, valueOf(name, f.GetName(), m), attributes)
 					}
 				}
 			}
@@ -152,16 +159,15 @@ func (in *instruments) observer(byName map[string]metric.Float64Observable) metr
 func attributesOf(m *dto.Metric) []attribute.KeyValue {
 	var all []attribute.KeyValue
 	for _, label := range m.GetLabel() {
-		all = append(all, attribute.String(label.GetName(), label.GetValue()))
+		all = append(all, attribute.String("ratelimit."+label.GetName(), label.GetValue()))
 	}
 	return slices.Clip(all)
 }
 
-func valueOf(name string, m *dto.Metric) float64 {
-	switch name {
-	case batches:
+func valueOf(name, family string, m *dto.Metric) float64 {
+	if two, found := sums[family]; found && name == two[0] {
 		return float64(m.GetHistogram().GetSampleCount())
-	case batchedChecks:
+	} else if found {
 		return m.GetHistogram().GetSampleSum()
 	}
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue() // one of them is nil, and has the value 0

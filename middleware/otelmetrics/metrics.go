@@ -45,7 +45,7 @@ func New(provider metric.MeterProvider, o *prommetrics.Options) (*Metrics, error
 	m.durations, durationsErr = in.histogram("ratelimit_decision_duration_seconds")
 	m.lag, lagErr = in.histogram("ratelimit_settlement_lag_seconds")
 	for source := range m.bySource {
-		set := attribute.NewSet(attribute.String("source", algorithms.Source(source).String()))
+		set := attribute.NewSet(attribute.String("ratelimit.source", algorithms.Source(source).String()))
 		m.bySource[source] = metric.WithAttributeSet(set)
 	}
 	return m, errors.Join(durationsErr, lagErr)
@@ -56,7 +56,7 @@ func (m *Metrics) Observe(ctx context.Context, e ratelimit.Event) {
 	m.counts.Observe(ctx, e)
 	switch v := &e.Verdict; e.Kind {
 	case ratelimit.Decided:
-		if len(v.Policies) > 0 { // otherwise no limiter decided, so there is no duration
+		if v.Asked() {
 			m.durations.Record(ctx, e.Elapsed.Seconds(), m.bySource[min(v.Source(), algorithms.Local)])
 		}
 		describe(ctx, v)

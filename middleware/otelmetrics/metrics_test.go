@@ -30,7 +30,7 @@ type encoder struct{}
 func (encoder) Encode(i attribute.Iterator) string {
 	var all []string
 	for i.Next() {
-		all = append(all, string(i.Attribute().Key)+"="+i.Attribute().Value.String())
+		all = append(all, strings.TrimPrefix(string(i.Attribute().Key), "ratelimit.")+"="+i.Attribute().Value.String())
 	}
 	return strings.Join(all, ",")
 }
@@ -67,10 +67,10 @@ func TestSpans(t *testing.T) {
 	}
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)) // without a span
 	for i, want := range []string{
-		"ratelimit.allowed=true,ratelimit.outcome.all=allowed,ratelimit.outcome.never=shadow_denied,ratelimit.outcome.orders=allowed," +
-			"ratelimit.remaining.all=9,ratelimit.remaining.never=0,ratelimit.remaining.orders=0,ratelimit.source=local",
-		"ratelimit.allowed=false,ratelimit.outcome.all=allowed,ratelimit.outcome.never=shadow_denied,ratelimit.outcome.orders=denied," +
-			"ratelimit.remaining.all=8,ratelimit.remaining.never=0,ratelimit.remaining.orders=0,ratelimit.retry_after=3600,ratelimit.source=local",
+		"allowed=true,outcome.all=allowed,outcome.never=shadow_denied,outcome.orders=allowed," +
+			"remaining.all=9,remaining.never=0,remaining.orders=0,source=local",
+		"allowed=false,outcome.all=allowed,outcome.never=shadow_denied,outcome.orders=denied," +
+			"remaining.all=8,remaining.never=0,remaining.orders=0,retry_after=3600,source=local",
 	} {
 		set := attribute.NewSet(ended.Ended()[i].Attributes()...)
 		if got := set.Encoded(encoder{}); got != want {
@@ -90,9 +90,9 @@ func TestLate(t *testing.T) {
 	}
 	got := read(t, reader)
 	for series, want := range map[string]float64{
-		"ratelimit_settlement_lag_seconds{}":                   2,
-		"ratelimit_settlements_total{policy=p,result=dropped}": 1,
-		"ratelimit_settlements_total{policy=p,result=failed}":  1,
+		"ratelimit_settlement_lag_seconds{}":          2,
+		"ratelimit_settlements_total{result=dropped}": 1,
+		"ratelimit_settlements_total{result=failed}":  1,
 	} {
 		if got[series] != want {
 			t.Errorf("%s: got %v, want %v", series, got[series], want)
@@ -101,7 +101,7 @@ func TestLate(t *testing.T) {
 	if err := limited.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := read(t, reader); after["ratelimit_settlements_total{policy=p,result=failed}"] != 1 {
+	if after := read(t, reader); after["ratelimit_settlements_total{result=failed}"] != 1 {
 		t.Error("a counter vanished with its Middleware")
 	} else if _, found := after["ratelimit_memory_keys{limiter=memory}"]; found {
 		t.Error("the gauges of a closed Middleware stay")
@@ -156,5 +156,47 @@ func TestClient(t *testing.T) {
 		if got[series] != want {
 			t.Errorf("%s: got %v, want %v", series, got[series], want)
 		}
+	}
+}
+
+// TestUnits: instruments have the units of OpenTelemetry, and their attributes a namespace.
+func TestUnits(t *testing.T) {
+	reader := sdk.NewManualReader()
+	m := newMetrics(t, sdk.NewMeterProvider(sdk.WithReader(reader)))
+	ratelimit.Must(ratelimit.New(algorithms.NewMemory(nil), &ratelimit.Options{Observers: []ratelimit.Observer{m}}, ratelimit.Policy{Name: "p", Limit: algorithms.TokenBucket(1, time.Hour)}))
+	var collected metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &collected); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"ratelimit.requests": "{request}", "ratelimit.decisions": "{request}", "ratelimit.near_limit": "{request}", "ratelimit.memory_keys": "{key}",
+		"ratelimit.top_offender_denial_ratio": "1", "ratelimit.limit_window": "s", "ratelimit.limit_units": "{unit}", "ratelimit.findings": "{finding}",
+	}
+	for _, one := range collected.ScopeMetrics[0].Metrics {
+		if unit, ok := want[one.Name]; ok && one.Unit != unit {
+			t.Errorf("%s: got the unit %q, want %q", one.Name, one.Unit, unit)
+		}
+		delete(want, one.Name)
+		if sum, ok := one.Data.(metricdata.Sum[float64]); ok && one.Name == "ratelimit.requests" {
+			if policy, _ := sum.DataPoints[0].Attributes.Value("ratelimit.policy"); policy.AsString() != "p" {
+				t.Errorf("got the attributes %v, want ratelimit.policy", sum.DataPoints[0].Attributes)
+			}
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("got no %v", want)
+	}
+}
+
+// TestExemplar: only a sampled request has one.
+func TestExemplar(t *testing.T) {
+	if got := otelmetrics.Exemplar(t.Context()); got != nil {
+		t.Errorf("got %v without a span, want none", got)
+	}
+	ctx, span := trace.NewTracerProvider(trace.WithSampler(trace.AlwaysSample())).Tracer("test").Start(t.Context(), "GET /")
+	defer span.End()
+	got := otelmetrics.Exemplar(ctx)
+	if got["trace_id"] != span.SpanContext().TraceID().String() || got["span_id"] != span.SpanContext().SpanID().String() {
+		t.Errorf("got %v, want the IDs of the span", got)
 	}
 }

@@ -75,7 +75,7 @@ func values(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 		for _, m := range family.GetMetric() {
 			var labels []string
 			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetName()+"="+l.GetValue())
+				labels = append(labels, strings.TrimPrefix(l.GetName(), "ratelimit_")+"="+l.GetValue())
 			}
 			slices.Sort(labels)
 			series := family.GetName() + "{" + strings.Join(labels, ",") + "}"
@@ -169,11 +169,14 @@ func TestNamesAndValues(t *testing.T) {
 	if got["ratelimit_redis_batches_total{limiter=redis}"] != checks || got["ratelimit_redis_batched_checks_total{limiter=redis}"] < checks || checks == 0 {
 		t.Errorf("got %v batches, want %v", got["ratelimit_redis_batches_total{limiter=redis}"], checks)
 	}
+	if trips := want["ratelimit_redis_round_trip_seconds{limiter=redis}"]; got["ratelimit_redis_round_trips_total{limiter=redis}"] != trips || trips == 0 {
+		t.Errorf("got %v round trips, want %v", got["ratelimit_redis_round_trips_total{limiter=redis}"], trips)
+	}
 	compared := 0
 	for series, value := range want {
 		v, found := got[series]
 		switch {
-		case strings.HasPrefix(series, "ratelimit_redis_batch_checks"): // two counters, see above
+		case strings.HasPrefix(series, "ratelimit_redis_batch_checks"), strings.HasPrefix(series, "ratelimit_redis_round_trip_seconds{"): // two counters, see above
 		case strings.HasPrefix(series, "ratelimit_start_time_seconds"): // of two packages
 			if !found || v == 0 {
 				t.Errorf("got no %s", series)

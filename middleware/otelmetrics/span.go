@@ -4,12 +4,23 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 )
+
+// Exemplar returns the trace and the span of a sampled request, for the Exemplar of
+// [prommetrics.Options]; nil otherwise.
+func Exemplar(ctx context.Context) prometheus.Labels {
+	c := trace.SpanContextFromContext(ctx)
+	if !c.IsSampled() {
+		return nil
+	}
+	return prometheus.Labels{"trace_id": c.TraceID().String(), "span_id": c.SpanID().String()}
+}
 
 // describe adds a verdict to the span of the request. Each policy has attributes of its own, so a
 // Middleware inside another one overwrites nothing that it does not know better.

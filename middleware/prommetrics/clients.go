@@ -3,6 +3,7 @@
 package prommetrics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,6 +25,11 @@ type Options struct {
 	// first part of their keys, such as "usr=42". The values become labels: choose
 	// names that everyone who reads the metrics may see.
 	Clients map[string]string
+
+	// Exemplar returns the labels of an exemplar for the duration of a decision, such as
+	// the trace's ID, or nil. Its context is the request's. Nil means no exemplars.
+	// Package otelmetrics has one for sampled spans.
+	Exemplar func(context.Context) prometheus.Labels
 }
 
 func (o *Options) validate() error {

@@ -4,25 +4,35 @@
 //	opts := &ratelimit.Options{Observers: []ratelimit.Observer{ratelimit.Must(prommetrics.New(prometheus.DefaultRegisterer, nil))}}
 //	limited := ratelimit.Must(ratelimit.New(limiter, opts, policies...))
 //
-// All series of a policy exist before its first request. Clients cannot add series.
+// All series of a policy exist before its first request, except the outcomes cancelled and invalid, and, with a
+// Memory, those of an outage. Clients cannot add series.
 //
 // # Metrics of policies
 //
 //	Name, after ratelimit_            Labels                   Meaning
-//	requests_total                    policy, tier, outcome    requests; see ratelimit.Outcome
-//	unknown_tier_requests_total       policy                   requests with a tier that the policy lacks
-//	abandoned_requests_total          policy                   held requests that were not served
-//	bans_total                        policy                   keys that the policy banned
-//	settlements_total                 policy, result           late charges and returns: made, failed or dropped
+//	decisions_total                   result                   requests, each counted once: allowed, denied, refused; see
+//	                                                           ratelimit.Verdict.Result
+//	requests_total                    policy, tier, outcome    requests that a policy saw; see ratelimit.Outcome. Only
+//	                                                           allowed and denied have a tier
+//	near_limit_total                  policy, tier             admitted requests that leave less than a fifth of the limit
+//	busiest_second_requests           seen                     gauge: requests in the busiest second of the last minute:
+//	                                                           offered, and admitted to handlers
+//	findings                          code                     gauge: present configuration problems; RUNBOOK.md has the codes
+//	unknown_tier_requests_total       policy                   with Tiers: requests with a tier that the policy lacks
+//	abandoned_requests_total                                   held requests that were not served
+//	bans_total                        policy                   with Ban: keys that the policy banned
+//	settlements_total                 result                   late charges and returns: made, failed or dropped
 //	settlement_lag_seconds                                     histogram: delay of settlements
-//	candidate_divergences_total       policy, live, candidate  requests that the candidate would decide otherwise
-//	decision_duration_seconds         source                   histogram: shared, local, undecided
-//	policy_limit                      policy, tier, limit,     gauge: units per second of the limit in force, or units at
-//	                                  mode, capacity           once if it is concurrent. limit is its text, e.g.
-//	                                                           "token-bucket 60/1m"; mode is on, shadow or off;
+//	candidate_divergences_total       policy, live, candidate  with Candidate: requests that the candidate would decide otherwise
+//	decision_duration_seconds         source                   histogram: shared, local, undecided; without requests that
+//	                                                           this process denies by a ban
+//	limit_units                       policy, tier             gauge: units of the limit in force, in its window or at once
+//	limit_window_seconds              policy, tier, limit,     gauge: its window. limit is its text, e.g.
+//	                                  mode, capacity           "token-bucket 60/1m"; mode is on, shadow or off;
 //	                                                           capacity is Policy.Capacity: true, false
 //	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
 //	                                                           last minutes
+//	denied_keys                       policy                   gauge: keys denied in the last 10 to 20 minutes, up to 128
 //	client_denials                    policy, client           gauge: denials of a client of Options.Clients in the
 //	                                                           last 10 to 20 minutes
 //	start_time_seconds                                         gauge: Unix time of New: the counters count since then
@@ -55,6 +65,9 @@
 //	redis_scripts_total                                        scripts sent to Redis
 //	redis_script_loads_total                                   scripts that Redis did not know
 //	redis_errors_total                reason                   failures by shared.Reason
+//	redis_round_trip_seconds                                   histogram: round trips of scripts, including late replies and
+//	                                                           probes
+//	redis_excused_round_trips_total                            round trips that expired because this process was late
 //	redis_missing_states_total                                 checks without a stored state
 //	redis_batch_checks                                         histogram: checks in a script
 //	views_denied_total                                         calls denied from memory, without Redis

@@ -50,6 +50,9 @@ var figures = []figure{
 	counterOf("ratelimit_redis_missing_states_total", "Checks without a stored state in Redis.",
 		func(s *algorithms.Stats) uint64 { return s.Redis.Missing }),
 
+	counterOf("ratelimit_redis_excused_round_trips_total", "Round trips that expired because this process was late.",
+		func(s *algorithms.Stats) uint64 { return s.Redis.Excused }),
+
 	gaugeOf("ratelimit_breaker_open", "Open circuits to Redis, or to masters of a Cluster.",
 		func(s *algorithms.Stats) int { return s.Fallback.Open }),
 	counterOf("ratelimit_breaker_trips_total", "Openings of circuits.",

@@ -21,11 +21,10 @@ type limiter struct {
 
 // register watches a Middleware, and adds the series of its policies.
 func (m *Metrics) register(middleware *ratelimit.Middleware) {
+	_, limits := middleware.Limiter()
+	_, alone := wrapped.Find[*algorithms.Memory](limits)
 	for _, p := range middleware.Policies() {
-		m.find(p.Name, "")
-		for tier := range p.Tiers {
-			m.find(p.Name, tier)
-		}
+		m.begin(&p, alone)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,6 +81,7 @@ func (m *Metrics) watched() map[*limiter]bool {
 
 var (
 	redisErrors = describe("ratelimit_redis_errors_total", "Redis failures by reason.", "limiter", "reason")
+	roundTrip   = describe("ratelimit_redis_round_trip_seconds", "Round trips of scripts, including late replies and probes.", "limiter")
 	batchSize   = describe("ratelimit_redis_batch_checks", "Checks per script, of all callers that share the round trip.", "limiter")
 )
 
@@ -101,6 +101,7 @@ func (m *Metrics) collectLimiters(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(redisErrors, prometheus.CounterValue, float64(n), l.label, reason)
 		}
 		ch <- batches(&s, l.label)
+		ch <- roundTrips(&s, l.label)
 	}
 }
 
@@ -114,4 +115,13 @@ func batches(s *algorithms.Stats, label string) prometheus.Metric {
 		}
 	}
 	return prometheus.MustNewConstHistogram(batchSize, total, float64(s.Redis.Batched), bounds, label)
+}
+
+func roundTrips(s *algorithms.Stats, label string) prometheus.Metric {
+	t := &s.Redis.RoundTrips
+	bounds := make(map[float64]uint64, len(t.Within))
+	for bound, n := range t.Within {
+		bounds[bound.Seconds()] = n
+	}
+	return prometheus.MustNewConstHistogram(roundTrip, t.Count, t.Sum.Seconds(), bounds, label)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,6 +36,7 @@ func TestRegistration(t *testing.T) {
 	m, memory := newMetrics(t, reg), newMemory(t)
 	tiered := byIP("a", hourly)
 	tiered.Key, tiered.Tiers = tenant, map[string]algorithms.Limit{"pro": hourly}
+	tiered.Candidate, tiered.Ban = &hourly, &ratelimit.Ban{Denials: 10, Within: time.Minute, For: time.Hour}
 	one := newMiddleware(t, memory, m, tiered, byIP("b", hourly))
 	two := newMiddleware(t, memory, m, byIP("b", hourly))
 	gauges := func(policies, limiters string) map[string]float64 {
@@ -52,11 +54,14 @@ func TestRegistration(t *testing.T) {
 	wants(t, values, map[string]float64{
 		"ratelimit_requests_total{outcome=denied,policy=a,tier=}":                       0,
 		"ratelimit_requests_total{outcome=denied,policy=a,tier=pro}":                    0,
-		"ratelimit_requests_total{outcome=invalid,policy=b,tier=}":                      0,
+		"ratelimit_requests_total{outcome=banned,policy=b,tier=}":                       0,
+		"ratelimit_near_limit_total{policy=a,tier=pro}":                                 0,
+		"ratelimit_decisions_total{result=refused}":                                     0,
+		"ratelimit_findings{code=PS118}":                                                0,
 		"ratelimit_unknown_tier_requests_total{policy=a}":                               0,
-		"ratelimit_abandoned_requests_total{policy=a}":                                  0,
+		"ratelimit_abandoned_requests_total{}":                                          0,
 		"ratelimit_bans_total{policy=a}":                                                0,
-		"ratelimit_settlements_total{policy=a,result=dropped}":                          0,
+		"ratelimit_settlements_total{result=dropped}":                                   0,
 		"ratelimit_settlement_lag_seconds{}":                                            0,
 		"ratelimit_candidate_divergences_total{candidate=denied,live=allowed,policy=a}": 0,
 		"ratelimit_decision_duration_seconds{source=undecided}":                         0,
@@ -167,9 +172,16 @@ func TestFigures(t *testing.T) {
 	l.stats.Fallback.Owed, l.stats.Fallback.HandedBack, l.stats.Fallback.Lost = 14, 15, 16
 	l.stats.Views.Denied, l.stats.Views.Keys = 17, 18
 	l.stats.Memory.Keys, l.stats.Memory.Expired, l.stats.Memory.Evicted, l.stats.Memory.Refused = 26, 27, 28, 29
+	l.stats.Redis.Excused, l.stats.Redis.Findings = 33, map[string]bool{"PS201": true, "PS202": false}
+	trips := &l.stats.Redis.RoundTrips
+	trips.Count, trips.Sum, trips.Within = 34, 2*time.Second, map[time.Duration]uint64{time.Millisecond: 30, time.Second: 33}
 	named(t, "l", l, m, byIP("p", hourly))
 	values, _ := gather(t, reg)
 	wants(t, values, map[string]float64{
+		"ratelimit_redis_excused_round_trips_total{limiter=l}":         33,
+		"ratelimit_redis_round_trip_seconds{limiter=l}":                34,
+		"ratelimit_findings{code=PS201}":                               1,
+		"ratelimit_findings{code=PS202}":                               0,
 		"ratelimit_redis_errors_total{limiter=l,reason=timeout}":       1,
 		"ratelimit_redis_errors_total{limiter=l,reason=configuration}": 0,
 		"ratelimit_redis_checks_total{limiter=l}":                      2,

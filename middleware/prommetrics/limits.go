@@ -12,8 +12,11 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-var policyLimit = describe("ratelimit_policy_limit", "Units per second of the limit in force, or units at once if it is concurrent.",
-	"policy", "tier", "limit", "mode", "capacity")
+var (
+	limitUnits  = describe("ratelimit_limit_units", "Units of the limit in force: in its window, or at once if it is concurrent.", "policy", "tier")
+	limitWindow = describe("ratelimit_limit_window_seconds", "Window of the limit in force, with its text, its mode, and whether it is a capacity.",
+		"policy", "tier", "limit", "mode", "capacity")
+)
 
 // A limitName has the labels of a limit in force.
 type limitName struct {
@@ -22,9 +25,9 @@ type limitName struct {
 }
 
 // collectLimits collects the limits of the policies in force. Equal policies of
-// several Middlewares have one series.
+// several Middlewares have one series. Of different ones the largest units count.
 func (m *Metrics) collectLimits(ch chan<- prometheus.Metric) {
-	sent := make(map[limitName]bool)
+	sent, units := make(map[limitName]bool), make(map[seriesName]int64)
 	for _, middleware := range m.watchedMiddlewares() {
 		for _, p := range middleware.Policies() {
 			send := func(tier string) {
@@ -32,7 +35,8 @@ func (m *Metrics) collectLimits(ch chan<- prometheus.Metric) {
 				name := limitName{seriesName{p.Name, tier}, f.Limit.String(), cmp.Or(string(f.Mode), "on"), strconv.FormatBool(p.Capacity)}
 				if found && !sent[name] { // an Update may just have removed the policy
 					sent[name] = true
-					ch <- prometheus.MustNewConstMetric(policyLimit, prometheus.GaugeValue, unitsOf(f.Limit),
+					units[name.seriesName] = max(units[name.seriesName], f.Limit.Requests())
+					ch <- prometheus.MustNewConstMetric(limitWindow, prometheus.GaugeValue, f.Limit.Window().Seconds(),
 						p.Name, labelOf(tier), name.limit, name.mode, name.capacity)
 				}
 			}
@@ -42,12 +46,7 @@ func (m *Metrics) collectLimits(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-}
-
-// unitsOf returns the sustained rate of a limit, or its units if it has no rate.
-func unitsOf(l algorithms.Limit) float64 {
-	if l.Algorithm().Concurrent() || l.Window() == 0 {
-		return float64(l.Requests())
+	for name, n := range units {
+		ch <- prometheus.MustNewConstMetric(limitUnits, prometheus.GaugeValue, float64(n), name.policy, labelOf(name.tier))
 	}
-	return float64(l.Requests()) / l.Window().Seconds()
 }

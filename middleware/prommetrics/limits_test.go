@@ -14,12 +14,12 @@ import (
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
-// limitsIn returns the series of policy_limit.
+// limitsIn returns the series of limit_window_seconds.
 func limitsIn(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	values, _ := gather(t, reg)
 	for name := range values {
-		if !strings.HasPrefix(name, "ratelimit_policy_limit{") {
+		if !strings.HasPrefix(name, "ratelimit_limit_window_seconds{") {
 			delete(values, name)
 		}
 	}
@@ -39,15 +39,22 @@ func TestLimits(t *testing.T) {
 	m := ratelimit.Must(ratelimit.New(newMemory(t), o, tiered, shadow))
 	ratelimit.Must(ratelimit.New(newMemory(t), o, shadow)) // the same policy again
 	want := map[string]float64{
-		"ratelimit_policy_limit{capacity=false,limit=token-bucket 60/1m burst 5,mode=on,policy=p,tier=}": 1,
-		"ratelimit_policy_limit{capacity=false,limit=fixed-window 7200/1h,mode=on,policy=p,tier=pro}":    2,
-		"ratelimit_policy_limit{capacity=false,limit=concurrent 3/1s,mode=shadow,policy=q,tier=}":        3,
+		"ratelimit_limit_window_seconds{capacity=false,limit=token-bucket 60/1m burst 5,mode=on,policy=p,tier=}": 60,
+		"ratelimit_limit_window_seconds{capacity=false,limit=fixed-window 7200/1h,mode=on,policy=p,tier=pro}":    3600,
+		"ratelimit_limit_window_seconds{capacity=false,limit=concurrent 3/1s,mode=shadow,policy=q,tier=}":        1,
 	}
 	if got := limitsIn(t, reg); len(got) != len(want) {
 		t.Errorf("got %v, want %v", got, want)
 	} else {
 		wants(t, got, want)
 	}
+
+	values, _ := gather(t, reg)
+	wants(t, values, map[string]float64{
+		"ratelimit_limit_units{policy=p,tier=}":    60,
+		"ratelimit_limit_units{policy=p,tier=pro}": 7200,
+		"ratelimit_limit_units{policy=q,tier=}":    3,
+	})
 
 	if err := table.Set(t.Context(), "p", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.Nobody()}); err != nil {
 		t.Fatal(err)
@@ -56,15 +63,15 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, limitsIn(t, reg), map[string]float64{
-		"ratelimit_policy_limit{capacity=false,limit=nobody,mode=on,policy=p,tier=}":           0,
-		"ratelimit_policy_limit{capacity=false,limit=nobody,mode=on,policy=p,tier=pro}":        0,
-		"ratelimit_policy_limit{capacity=false,limit=concurrent 3/1s,mode=off,policy=q,tier=}": 3,
+		"ratelimit_limit_window_seconds{capacity=false,limit=nobody,mode=on,policy=p,tier=}":           0,
+		"ratelimit_limit_window_seconds{capacity=false,limit=nobody,mode=on,policy=p,tier=pro}":        0,
+		"ratelimit_limit_window_seconds{capacity=false,limit=concurrent 3/1s,mode=off,policy=q,tier=}": 1,
 	})
 
 	if err := m.Update(byIP("r", algorithms.TokenBucket(5, time.Second))); err != nil {
 		t.Fatal(err)
 	}
-	if got := limitsIn(t, reg); len(got) != 2 || got["ratelimit_policy_limit{capacity=false,limit=token-bucket 5/1s,mode=on,policy=r,tier=}"] != 5 {
+	if got := limitsIn(t, reg); len(got) != 2 || got["ratelimit_limit_window_seconds{capacity=false,limit=token-bucket 5/1s,mode=on,policy=r,tier=}"] != 1 {
 		t.Errorf("got %v after an Update, want the limits of r and of the other q", got)
 	}
 }
@@ -90,8 +97,8 @@ func TestIgnoredLimits(t *testing.T) {
 	if err := table.Set(t.Context(), "login", ratelimit.Everyone, ratelimit.Override{Limit: algorithms.LeakyBucket(500, time.Second)}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "ratelimit_policy_limit{capacity=false,limit=token-bucket 2/1s,mode=on,policy=login,tier=}"
-	if got := limitsIn(t, reg); len(got) != 1 || got[want] != 2 {
+	const want = "ratelimit_limit_window_seconds{capacity=false,limit=token-bucket 2/1s,mode=on,policy=login,tier=}"
+	if got := limitsIn(t, reg); len(got) != 1 || got[want] != 1 {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package prommetrics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,24 +19,29 @@ import (
 // them in the Options.Observers of each Middleware.
 //
 // Metrics are safe for concurrent use. For each policy they take 16 KB, and the
-// memory of its series, which are about 20 and 13 more for each tier.
+// memory of its series, which are about 20 and 5 more for each tier.
 type Metrics struct {
+	decisions   *prometheus.CounterVec // by result
 	requests    *prometheus.CounterVec // by policy, tier, outcome
+	near        *prometheus.CounterVec // by policy, tier
 	unknownTier *prometheus.CounterVec // by policy
-	abandoned   *prometheus.CounterVec // by policy
+	abandoned   prometheus.Counter
 	bans        *prometheus.CounterVec // by policy
-	settlements *prometheus.CounterVec // by policy, result
+	settlements *prometheus.CounterVec // by result
 	lag         prometheus.Histogram
 	divergences *prometheus.CounterVec   // by policy, live, candidate
 	durations   *prometheus.HistogramVec // by source
 
 	bySource [algorithms.Local + 1]prometheus.Observer
+	byResult map[string]prometheus.Counter
+	exemplar func(context.Context) prometheus.Labels
+	busiest  busiest
 	series   atomic.Pointer[map[seriesName]*series] // copied to add one
 
-	mu          sync.Mutex // guards the fields below, and additions to series
-	policies    map[string]*policySeries
+	mu          sync.Mutex                         // guards the fields below, and additions to series
 	middlewares map[*ratelimit.Middleware]*limiter // with the limiter of each; nil without Stats
 
+	settled settlements
 	clients map[string]string // names, by first parts of keys
 	began   float64           // Unix time
 }
@@ -70,7 +76,7 @@ func New(reg prometheus.Registerer, o *Options) (*Metrics, error) {
 		return nil, err
 	}
 	m := newMetrics()
-	m.clients = maps.Clone(o.Clients)
+	m.clients, m.exemplar = maps.Clone(o.Clients), o.Exemplar
 	c, err := register(reg, (*collector)(m))
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: metrics: %w", err)
@@ -91,17 +97,19 @@ func register[C prometheus.Collector](reg prometheus.Registerer, c C) (C, error)
 
 func newMetrics() *Metrics {
 	m := &Metrics{
+		decisions:   counter("ratelimit_decisions_total", "Requests by result, each counted once.", "result"),
+		near:        counter("ratelimit_near_limit_total", "Admitted requests that leave less than a fifth of the limit.", "policy", "tier"),
 		requests:    counter("ratelimit_requests_total", "Requests by policy, tier and outcome.", "policy", "tier", "outcome"),
 		unknownTier: counter("ratelimit_unknown_tier_requests_total", "Requests with a tier that the policy does not have.", "policy"),
-		abandoned:   counter("ratelimit_abandoned_requests_total", "Held requests that were not served.", "policy"),
+		abandoned:   prometheus.NewCounter(prometheus.CounterOpts{Name: "ratelimit_abandoned_requests_total", Help: "Held requests that were not served."}),
 		bans:        counter("ratelimit_bans_total", "Keys that the policy banned.", "policy"),
-		settlements: counter("ratelimit_settlements_total", "Late charges and returns by result.", "policy", "result"),
+		settlements: counter("ratelimit_settlements_total", "Late charges and returns by result.", "result"),
 		lag:         prometheus.NewHistogram(histogram("ratelimit_settlement_lag_seconds", "Delay of settlements after they are due.")),
 		divergences: counter("ratelimit_candidate_divergences_total",
 			"Requests that the policy's candidate would have decided otherwise.", "policy", "live", "candidate"),
 		durations: prometheus.NewHistogramVec(
 			histogram("ratelimit_decision_duration_seconds", "Duration of decisions by source."), []string{"source"}),
-		policies:    make(map[string]*policySeries),
+		byResult:    make(map[string]prometheus.Counter),
 		middlewares: make(map[*ratelimit.Middleware]*limiter),
 		began:       float64(time.Now().UnixMilli()) / 1000,
 	}
@@ -109,6 +117,10 @@ func newMetrics() *Metrics {
 	for source := range m.bySource {
 		m.bySource[source] = m.durations.WithLabelValues(algorithms.Source(source).String())
 	}
+	for _, result := range []string{"allowed", "denied", "refused"} {
+		m.byResult[result] = m.decisions.WithLabelValues(result)
+	}
+	m.settled = settlements{m.settlements.WithLabelValues("made"), m.settlements.WithLabelValues("failed"), m.settlements.WithLabelValues("dropped")}
 	return m
 }
 
@@ -154,17 +166,22 @@ func (all vectors) Collect(ch chan<- prometheus.Metric) {
 type collector Metrics
 
 func (c *collector) vectors() vectors {
-	return vectors{c.requests, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations}
+	return vectors{c.decisions, c.requests, c.near, c.unknownTier, c.abandoned, c.bans, c.settlements, c.lag, c.divergences, c.durations}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	c.vectors().Describe(ch)
 	ch <- startTime
-	ch <- policyLimit
+	ch <- limitUnits
+	ch <- limitWindow
 	ch <- topOffender
+	ch <- deniedClients
 	ch <- clientDenials
+	ch <- foundProblems
+	ch <- busiestSecond
 	ch <- batchSize
+	ch <- roundTrip
 	ch <- redisErrors
 	for i := range figures {
 		ch <- figures[i].desc
@@ -176,8 +193,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.vectors().Collect(ch)
 	m := (*Metrics)(c)
 	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
+	m.busiest.collect(ch, time.Now().Unix())
 	m.collectLimits(ch)
 	m.collectPolicies(ch)
+	m.collectFindings(ch)
 	m.collectClients(ch)
 	m.collectLimiters(ch)
 }

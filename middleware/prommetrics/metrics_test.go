@@ -79,13 +79,20 @@ func TestRequests(t *testing.T) {
 
 	values, _ := gather(t, reg)
 	wants(t, values, map[string]float64{
+		"ratelimit_decisions_total{result=allowed}":                                     6,
+		"ratelimit_decisions_total{result=denied}":                                      2,
+		"ratelimit_decisions_total{result=refused}":                                     3,
+		"ratelimit_near_limit_total{policy=p,tier=}":                                    1,
+		"ratelimit_near_limit_total{policy=p,tier=pro}":                                 0,
+		"ratelimit_denied_keys{policy=p}":                                               1,
+		"ratelimit_denied_keys{policy=q}":                                               0,
 		"ratelimit_requests_total{outcome=allowed,policy=p,tier=}":                      4,
 		"ratelimit_requests_total{outcome=allowed,policy=p,tier=pro}":                   1,
 		"ratelimit_requests_total{outcome=denied,policy=p,tier=}":                       2,
 		"ratelimit_requests_total{outcome=denied,policy=p,tier=pro}":                    0,
 		"ratelimit_requests_total{outcome=key_error,policy=p,tier=}":                    3,
 		"ratelimit_requests_total{outcome=shadow_denied,policy=r,tier=}":                1,
-		"ratelimit_abandoned_requests_total{policy=r}":                                  1,
+		"ratelimit_abandoned_requests_total{}":                                          1,
 		"ratelimit_bans_total{policy=q}":                                                1,
 		"ratelimit_unknown_tier_requests_total{policy=p}":                               1,
 		"ratelimit_candidate_divergences_total{candidate=denied,live=allowed,policy=q}": 1,
@@ -107,9 +114,9 @@ func TestSettlements(t *testing.T) {
 	}
 	values, _ := gather(t, reg)
 	wants(t, values, map[string]float64{
-		"ratelimit_settlements_total{policy=p,result=made}":    3,
-		"ratelimit_settlements_total{policy=p,result=failed}":  2,
-		"ratelimit_settlements_total{policy=p,result=dropped}": 1,
-		"ratelimit_settlement_lag_seconds{}":                   5,
+		"ratelimit_settlements_total{result=made}":    3,
+		"ratelimit_settlements_total{result=failed}":  2,
+		"ratelimit_settlements_total{result=dropped}": 1,
+		"ratelimit_settlement_lag_seconds{}":          5,
 	})
 }

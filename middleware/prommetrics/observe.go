@@ -3,30 +3,27 @@ package prommetrics
 import (
 	"context"
 	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 )
 
 // Observe implements ratelimit.Observer.
-func (m *Metrics) Observe(_ context.Context, e ratelimit.Event) {
+func (m *Metrics) Observe(ctx context.Context, e ratelimit.Event) {
 	switch e.Kind {
 	case ratelimit.Decided:
-		m.decided(&e)
+		m.decided(ctx, &e)
 	case ratelimit.Settled:
-		m.settled(&e)
+		m.settle(&e)
 	case ratelimit.Abandoned:
-		for i := range e.Verdict.Policies {
-			m.find(e.Verdict.Policies[i].Name, "").abandoned.Inc()
-		}
+		m.abandoned.Inc()
 	case ratelimit.Banned:
-		m.find(e.Policy, "").bans.Inc()
+		m.bans.WithLabelValues(e.Policy).Inc()
 	case ratelimit.Diverged:
-		if s := m.find(e.Policy, ""); e.Live.Allowed {
-			s.stricter.Inc()
-		} else {
-			s.laxer.Inc()
-		}
+		m.divergences.WithLabelValues(e.Policy, decision(e.Live.Allowed), decision(e.Candidate.Allowed)).Inc()
 	case ratelimit.Registered:
 		m.register(e.Middleware)
 	case ratelimit.Unregistered:
@@ -34,38 +31,66 @@ func (m *Metrics) Observe(_ context.Context, e ratelimit.Event) {
 	}
 }
 
+func decision(allowed bool) string {
+	if allowed {
+		return "allowed"
+	}
+	return "denied"
+}
+
 // decided counts one request. Every request waits for it, so it allocates nothing,
 // and takes no lock that all requests share.
-func (m *Metrics) decided(e *ratelimit.Event) {
+func (m *Metrics) decided(ctx context.Context, e *ratelimit.Event) {
 	v := &e.Verdict
+	m.byResult[v.Result()].Inc()
+	m.busiest.count(time.Now().Unix(), v.Allowed)
 	if e.Policy != "" { // its key is an error, so the verdict does not hold it
-		m.find(e.Policy, "").outcomes[ratelimit.OutcomeKeyError].Inc()
+		m.count(m.find(e.Policy, ""), seriesName{e.Policy, ""}, ratelimit.OutcomeKeyError).Inc()
 	}
-	if len(v.Policies) == 0 {
-		return // no limiter decided, so there is no duration
+	if v.Asked() {
+		m.observe(ctx, e)
 	}
-	// A limiter of another module may report a source that does not exist.
-	m.bySource[min(v.Source(), algorithms.Local)].Observe(e.Elapsed.Seconds())
 	for i := range v.Policies {
 		p := &v.Policies[i]
 		s := m.find(p.Name, p.Tier)
-		s.outcomes[p.Outcome].Inc()
+		m.count(s, seriesName{p.Name, p.Tier}, p.Outcome).Inc()
+		if nearLimit(p) {
+			s.near.Inc()
+		}
 		if p.UnknownTier {
-			s.unknownTier.Inc()
+			m.unknownTier.WithLabelValues(p.Name).Inc()
 		}
 	}
 }
 
-func (m *Metrics) settled(e *ratelimit.Event) {
-	s := m.find(e.Policy, "")
+// observe observes the duration of a decision, with an exemplar if the request has one.
+func (m *Metrics) observe(ctx context.Context, e *ratelimit.Event) {
+	// A limiter of another module may report a source that does not exist.
+	durations, elapsed := m.bySource[min(e.Verdict.Source(), algorithms.Local)], e.Elapsed.Seconds()
+	if m.exemplar != nil {
+		if labels := m.exemplar(ctx); len(labels) > 0 {
+			durations.(prometheus.ExemplarObserver).ObserveWithExemplar(elapsed, labels)
+			return
+		}
+	}
+	durations.Observe(elapsed)
+}
+
+// nearLimit reports whether a policy admitted the request and less than a fifth of its limit is left.
+func nearLimit(p *ratelimit.PolicyVerdict) bool {
+	d := &p.Decision
+	return d.Allowed && d.Source != algorithms.Undecided && d.Remaining < (p.Limit.Burst()+4)/5
+}
+
+func (m *Metrics) settle(e *ratelimit.Event) {
 	switch {
 	case errors.Is(e.Err, ratelimit.ErrNotSettled):
-		s.settleDropped.Inc() // nothing was tried, so there is no delay
+		m.settled.dropped.Inc() // nothing was tried, so there is no delay
 		return
 	case e.Err != nil:
-		s.settleFailed.Inc()
+		m.settled.failed.Inc()
 	default:
-		s.settled.Inc()
+		m.settled.made.Inc()
 	}
 	m.lag.Observe(e.Elapsed.Seconds())
 }

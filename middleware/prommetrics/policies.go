@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,18 +19,12 @@ type seriesName struct{ policy, tier string }
 
 // series are the counters of a policy's tier.
 type series struct {
-	*policySeries
-	outcomes [ratelimit.OutcomeInvalid + 1]prometheus.Counter
+	outcomes [ratelimit.OutcomeInvalid + 1]atomic.Pointer[prometheus.Counter] // nil: not made yet
+	near     prometheus.Counter
 }
 
-// policySeries are the counters of a policy.
-type policySeries struct {
-	unknownTier, abandoned, bans prometheus.Counter
-
-	settled, settleFailed, settleDropped prometheus.Counter
-
-	stricter, laxer prometheus.Counter // divergences: the candidate is
-}
+// settlements are the counters of late charges and returns.
+type settlements struct{ made, failed, dropped prometheus.Counter }
 
 // find returns the counters of a policy's tier.
 func (m *Metrics) find(policy, tier string) *series {
@@ -48,14 +43,10 @@ func (m *Metrics) add(policy, tier string) *series {
 	if s, ok := (*m.series.Load())[name]; ok {
 		return s
 	}
-	p, ok := m.policies[policy]
-	if !ok {
-		p = m.newPolicy(policy)
-		m.policies[policy] = p
-	}
-	s, label := &series{policySeries: p}, labelOf(tier)
-	for outcome := range s.outcomes {
-		s.outcomes[outcome] = m.requests.WithLabelValues(policy, label, ratelimit.Outcome(outcome).String())
+	label := labelOf(tier)
+	s := &series{near: m.near.WithLabelValues(policy, label)}
+	for _, outcome := range byTier {
+		m.count(s, name, outcome).Add(0)
 	}
 	all := maps.Clone(*m.series.Load())
 	all[name] = s
@@ -63,40 +54,83 @@ func (m *Metrics) add(policy, tier string) *series {
 	return s
 }
 
+// byTier are the outcomes that depend on the tier's limit. The others have no tier: most of
+// their series would be 0 for ever.
+var byTier = []ratelimit.Outcome{ratelimit.OutcomeAllowed, ratelimit.OutcomeDenied}
+
+// count returns the counter of an outcome.
+func (m *Metrics) count(s *series, name seriesName, outcome ratelimit.Outcome) prometheus.Counter {
+	if c := s.outcomes[outcome].Load(); c != nil {
+		return *c
+	}
+	tier := labelOf(name.tier)
+	if !slices.Contains(byTier, outcome) {
+		tier = ""
+	}
+	c := m.requests.WithLabelValues(name.policy, tier, outcome.String())
+	s.outcomes[outcome].Store(&c)
+	return c
+}
+
 // labelOf returns a name as the value of a label, which must be UTF-8.
 func labelOf(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
-func (m *Metrics) newPolicy(policy string) *policySeries {
-	return &policySeries{
-		unknownTier: m.unknownTier.WithLabelValues(policy),
-		abandoned:   m.abandoned.WithLabelValues(policy),
-		bans:        m.bans.WithLabelValues(policy),
-
-		settled:       m.settlements.WithLabelValues(policy, "made"),
-		settleFailed:  m.settlements.WithLabelValues(policy, "failed"),
-		settleDropped: m.settlements.WithLabelValues(policy, "dropped"),
-
-		stricter: m.divergences.WithLabelValues(policy, "allowed", "denied"),
-		laxer:    m.divergences.WithLabelValues(policy, "denied", "allowed"),
+// begin makes the counters of a policy. It has those that its configuration can need.
+// A hang-up and a mistake of the program have none before they happen, and neither has an
+// outage of a limiter that certainly needs no other process.
+func (m *Metrics) begin(p *ratelimit.Policy, alone bool) {
+	s := m.find(p.Name, "")
+	for outcome := range ratelimit.Outcome(len(s.outcomes)) {
+		switch outcome {
+		case ratelimit.OutcomeCancelled, ratelimit.OutcomeInvalid:
+			continue
+		case ratelimit.OutcomeDegradedAllowed, ratelimit.OutcomeDegradedDenied, ratelimit.OutcomeFailedOpen, ratelimit.OutcomeFailedClosed:
+			if alone {
+				continue
+			}
+		}
+		m.count(s, seriesName{p.Name, ""}, outcome).Add(0)
+	}
+	for tier := range p.Tiers {
+		m.find(p.Name, tier)
+	}
+	if len(p.Tiers) > 0 {
+		m.unknownTier.WithLabelValues(p.Name)
+	}
+	if p.Ban != nil {
+		m.bans.WithLabelValues(p.Name)
+	}
+	if p.Candidate != nil {
+		m.divergences.WithLabelValues(p.Name, "allowed", "denied")
+		m.divergences.WithLabelValues(p.Name, "denied", "allowed")
 	}
 }
 
-var topOffender = describe("ratelimit_top_offender_denial_ratio", "Largest share of one key in the policy's recent denials.", "policy")
+var (
+	topOffender   = describe("ratelimit_top_offender_denial_ratio", "Largest share of one key in the policy's recent denials.", "policy")
+	deniedClients = describe("ratelimit_denied_keys", "Keys that the policy denied in the last 10 to 20 minutes, up to 128.", "policy")
+)
+
+// offenders sum up the denials of a policy.
+type offenders struct {
+	ratio float64 // of the key that is denied most
+	keys  int
+}
 
 // collectPolicies collects the gauges of the policies in force.
 func (m *Metrics) collectPolicies(ch chan<- prometheus.Metric) {
-	ratios := make(map[string]float64)
+	all := make(map[string]offenders)
 	for _, middleware := range m.watchedMiddlewares() {
 		for _, p := range middleware.Policies() {
-			ratios[p.Name] = max(ratios[p.Name], topRatio(middleware, p.Name))
+			sum, one := all[p.Name], offendersOf(middleware, p.Name)
+			all[p.Name] = offenders{max(sum.ratio, one.ratio), max(sum.keys, one.keys)}
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for policy, ratio := range ratios {
+	for policy, o := range all {
 		// An Update may not have announced its policies yet.
-		if _, ok := m.policies[policy]; ok {
-			ch <- prometheus.MustNewConstMetric(topOffender, prometheus.GaugeValue, ratio, policy)
+		if _, ok := (*m.series.Load())[seriesName{policy, ""}]; ok {
+			ch <- prometheus.MustNewConstMetric(topOffender, prometheus.GaugeValue, o.ratio, policy)
+			ch <- prometheus.MustNewConstMetric(deniedClients, prometheus.GaugeValue, float64(o.keys), policy)
 		}
 	}
 }
@@ -107,11 +141,11 @@ func (m *Metrics) watchedMiddlewares() []*ratelimit.Middleware {
 	return slices.Collect(maps.Keys(m.middlewares))
 }
 
-// topRatio returns the share of a policy's recent denials that one key certainly
-// has; 0 without denials.
-func topRatio(middleware *ratelimit.Middleware, policy string) float64 {
-	for _, o := range middleware.TopDenied(policy, 1) {
-		return float64(o.Denied-o.Error) / float64(o.Of)
+// offendersOf returns what one key certainly has of a policy's recent denials, and how many keys have any.
+func offendersOf(middleware *ratelimit.Middleware, policy string) (o offenders) {
+	top := middleware.TopDenied(policy, rememberedKeys)
+	if len(top) > 0 {
+		o.ratio, o.keys = float64(top[0].Denied-top[0].Error)/float64(top[0].Of), len(top)
 	}
-	return 0
+	return o
 }

@@ -125,19 +125,14 @@ func (p *Page) decided(e *ratelimit.Event) {
 	if e.Policy != "" { // its key is an error, so the verdict does not hold it
 		count(e.Policy, ratelimit.OutcomeKeyError)
 	}
-	if len(v.Policies) == 0 {
-		return // no limiter decided, so there is no duration
-	}
 	// A limiter of another module may report a source that does not exist.
-	source := int(min(v.Source(), algorithms.Local))
-	p.decisions.Add(source*recent.Buckets+recent.Bucket(e.Elapsed), now)
-	denied := false
-	for i := range v.Policies {
-		outcome := v.Policies[i].Outcome
-		count(v.Policies[i].Name, outcome)
-		denied = denied || slices.Contains(denials, outcome)
+	if source := int(min(v.Source(), algorithms.Local)); v.Asked() {
+		p.decisions.Add(source*recent.Buckets+recent.Bucket(e.Elapsed), now)
 	}
-	if denied {
+	for i := range v.Policies {
+		count(v.Policies[i].Name, v.Policies[i].Outcome)
+	}
+	if v.Result() == "denied" {
 		p.decisions.Add(countedDenied, now)
 	}
 }

@@ -211,6 +211,6 @@ func (d decisionView) Explained() string {
 	case algorithms.Local.String():
 		return "this instance alone"
 	default:
-		return "a failure mode or a ban"
+		return "a failure mode"
 	}
 }

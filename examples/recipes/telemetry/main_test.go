@@ -47,7 +47,7 @@ func requests(collected metricdata.ResourceMetrics) map[string]float64 {
 				continue
 			}
 			for _, p := range sum.DataPoints {
-				outcome, _ := p.Attributes.Value("outcome")
+				outcome, _ := p.Attributes.Value("ratelimit.outcome")
 				counts[outcome.AsString()] += p.Value
 			}
 		}

@@ -2,6 +2,8 @@
 
 package findings
 
+import "slices"
+
 // A cause is the misconfiguration that a finding reports.
 type cause uint8
 
@@ -23,6 +25,7 @@ const (
 	unreadable
 	balancerCounted
 	shortBurst
+	freshKeys
 	causes
 )
 
@@ -97,6 +100,10 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 		"PS113", "Most requests have a forwarding header in which the entry of your own proxy is no address: these clients share the key ip=unknown.",
 		"Let the proxy write the client's address, and name its header in keyfunc.IPOptions.Header.",
 	},
+	freshKeys: {
+		"PS118", "Of a thousand examined requests, none had a key that another one had before: the policy limits nothing.",
+		"Correct the policy's Key: it takes part of each request, such as its ID. If so many clients send one request each, ignore this finding.",
+	},
 	balancerCounted: {
 		"PS115", "An address that counts as one client has many different entries to its left in the forwarding header: it is most likely a proxy of yours.",
 		"Add the proxy to keyfunc.IPOptions.Trusted, or raise Hops by one. Google's load balancers append their own address, and a CDN is one more proxy. " +
@@ -106,4 +113,14 @@ var texts = [causes]struct{ code, sentence, remedy string }{
 		"PS117", "The burst comes back within a second, and denied clients wait for whole seconds: they can use the burst per second, not the rate.",
 		"Raise the burst to the units of a second, or join headers.Milliseconds to Options.Headers for clients that read milliseconds.",
 	},
+}
+
+// Codes returns the codes of all findings, sorted.
+func Codes() []string {
+	var all []string
+	for i := range texts {
+		all = append(all, texts[i].code)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -8,6 +8,7 @@
 package findings
 
 import (
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"strings"
@@ -74,11 +75,32 @@ func (p *Policy) see(s *Sight) {
 	if s.Slowed {
 		p.found(slowedAddress)
 	}
+	if !p.repeated.Load() {
+		p.seeKey(s.Key)
+	}
 	if p.byPeer {
 		p.seeForwarding(len(s.Header["X-Forwarded-For"]) > 0 || len(s.Header["Forwarded"]) > 0)
 	}
 	if p.routes {
 		p.seeRoute(s)
+	}
+}
+
+// seeKey remembers the first keys. One that comes again proves that the policy counts.
+func (p *Policy) seeKey(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hash := maphash.String(seed, key)
+	switch {
+	case slices.Contains(p.keys, hash):
+		p.keys = nil
+		p.repeated.Store(true)
+		p.ended(freshKeys)
+	case len(p.keys) < freshAfter:
+		p.keys = append(p.keys, hash)
+	}
+	if len(p.keys) == freshAfter {
+		p.found(freshKeys)
 	}
 }
 

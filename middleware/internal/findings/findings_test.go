@@ -217,3 +217,30 @@ func TestBalancerCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestFreshKeys: a thousand keys without a repetition are PS118, and the first repetition ends it for good.
+func TestFreshKeys(t *testing.T) {
+	f, _, _ := newFinder()
+	p, never := f.Policy("p", false, false), f.Policy("q", false, false)
+	for i := range freshAfter - 1 {
+		p.See(&Sight{Sampled: true, Key: "hdr=" + strconv.Itoa(i)})
+	}
+	if got := codes(p); len(got) != 0 {
+		t.Errorf("got %v after %d keys, want none yet", got, freshAfter-1)
+	}
+	p.See(&Sight{Sampled: true, Key: "hdr=last"})
+	if got := codes(p); len(got) != 1 || got[0] != "PS118" {
+		t.Errorf("got %v after %d keys, want PS118", got, freshAfter)
+	}
+	p.See(&Sight{Sampled: true, Key: "hdr=7"})
+	if got := codes(p); len(got) != 0 {
+		t.Errorf("got %v after a key came again, want none", got)
+	}
+	for i := range 2 * freshAfter {
+		p.See(&Sight{Sampled: true, Key: "again=" + strconv.Itoa(i)})
+		never.See(&Sight{Sampled: true, Key: "ip=" + strconv.Itoa(i/2)})
+	}
+	if got := append(codes(p), codes(never)...); len(got) != 0 {
+		t.Errorf("got %v, want none after a repetition", got)
+	}
+}

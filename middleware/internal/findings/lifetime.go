@@ -19,6 +19,7 @@ const (
 	sampledAgain = 64 // requests in a row, at most once per second
 
 	forwardedFor = 16        // forwarded requests in a row
+	freshAfter   = 1000      // requests whose keys all differ
 	judgedAfter  = 100       // requests with an unknown or a hidden route, endings without a status, or instant holds
 	lasts        = time.Hour // after the last request that showed the cause
 	instant      = 10 * time.Microsecond
@@ -77,10 +78,12 @@ type Policy struct {
 	written           atomic.Bool   // a handler wrote a status
 	silent            atomic.Uint32 // endings without a status before that
 	instants, held    atomic.Uint32 // requests that held units shorter than instant, and others
+	repeated          atomic.Bool   // a key was seen twice
 
 	mu      sync.Mutex // guards the fields below
 	known   []string   // routes
 	proxies *proxies   // nil: the key names none, or no request was judged
+	keys    []uint64   // hashes of the first keys that were seen; nil after one was seen twice
 }
 
 // Policy returns a policy that has no findings yet. byPeer says that its key takes
