@@ -41,6 +41,8 @@ type limiterView struct {
 	Instances int              `json:"instances,omitempty"` // live instances
 	Stats     algorithms.Stats `json:"stats"`
 
+	Why string `json:"why,omitempty"` // why Redis is not used; "" if it is
+
 	Figures []figure `json:"-"` // the counts that the HTML page shows
 }
 
@@ -56,6 +58,7 @@ func newLimiterView(name string, s algorithms.Stats) limiterView {
 		v.Kind, v.Breaker, v.Trips, v.Instances = "shared", "closed", s.Fallback.Trips, s.Fallback.Instances
 		if s.Fallback.Open > 0 {
 			v.Breaker = "open"
+			v.Why = v.whyBypassed()
 		}
 		v.Figures = sharedFigures(&s)
 	}
@@ -72,7 +75,7 @@ func sharedFigures(s *algorithms.Stats) []figure {
 	}
 	return []figure{
 		{"Checks sent to Redis", s.Redis.Checks}, {"Scripts sent to Redis", s.Redis.Scripts},
-		{"Redis errors", failed}, {"States missing in Redis", s.Redis.Missing},
+		{"Redis errors", failed}, {"Round trips for which this process was late", s.Redis.Excused}, {"States missing in Redis", s.Redis.Missing},
 		{"Denied from memory", s.Views.Denied},
 		{"Local checks", s.Fallback.Local}, {"Checks failed open", s.Fallback.Passed}, {"Calls failed closed", s.Fallback.Refused},
 		{"Keys owed to Redis", uint64(s.Fallback.Owed)}, {"Units lost in outages", s.Fallback.Lost},
@@ -100,4 +103,16 @@ func (l limiterView) bypassed() string {
 // state returns an id that changes whenever the circuit opens or closes.
 func (l limiterView) state() string {
 	return fmt.Sprintf("circuit of %s: %s, %d trips", l.Name, l.Breaker, l.Trips)
+}
+
+// whyBypassed says why Redis does not decide, and what this instance admits meanwhile.
+func (l limiterView) whyBypassed() string {
+	s := &l.Stats
+	text := fmt.Sprintf("%s is not used: %s (%s), with a deadline of %v", l.Title(), s.Fallback.Reason, s.Fallback.Error, s.Redis.Deadline)
+	if s.Redis.Answered.IsZero() {
+		text += ", and it has never answered"
+	} else {
+		text += fmt.Sprintf(", and its last answer, at %s, took %v", s.Redis.Answered.UTC().Format("15:04:05"), s.Redis.Took.Round(100*time.Microsecond))
+	}
+	return text + fmt.Sprintf("; this instance admits %s of each limit", s.Fallback.Share)
 }
