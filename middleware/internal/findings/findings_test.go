@@ -221,7 +221,7 @@ func TestBalancerCounted(t *testing.T) {
 // TestFreshKeys: a thousand keys without a repetition are PS118, and the first repetition ends it for good.
 func TestFreshKeys(t *testing.T) {
 	f, _, _ := newFinder()
-	p, never := f.Policy("p", false, false), f.Policy("q", false, false)
+	p, never := f.Policy("p", false, false, false), f.Policy("q", false, false, false)
 	for i := range freshAfter - 1 {
 		p.See(&Sight{Sampled: true, Key: "hdr=" + strconv.Itoa(i)})
 	}
