@@ -67,10 +67,10 @@ func newMemory() *algorithms.Memory {
 // A fallbackStats is the fallback's part of the Stats.
 type fallbackStats = struct {
 	Open       int
-	Trips     uint64
-	Reason    string
-	Error     string
-	Share     string
+	Trips      uint64
+	Reason     string
+	Error      string
+	Share      string
 	Instances  int
 	Local      uint64
 	Passed     uint64
