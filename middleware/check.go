@@ -48,6 +48,9 @@ func (q *request) check() {
 			q.checks[i].Decision = algorithms.Decision{}
 		}
 	}
+	if q.config.pairs {
+		q.pairUp()
+	}
 	for i := range q.parts {
 		if a := &q.parts[i]; a.concurrent {
 			a.expectEnd(&q.checks[a.own].Decision)
@@ -92,6 +95,13 @@ func (q *request) addChecks(a *part) {
 		var c *algorithms.Check
 		c, a.ban = q.newCheck()
 		p.bans.Check(c, key)
+	}
+	if a.tenant.weight > 0 {
+		if q.addShare(a, op, fail); op == algorithms.Take {
+			op = algorithms.TakeReserved
+		}
+	} else if p.After != "" && op == algorithms.Take {
+		op = algorithms.TakeElse // identify has put the other policy just before it
 	}
 	c, place := q.newCheck()
 	a.own = place

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/middleware/internal/limits"
 	"github.com/penstock-go/penstock/middleware/internal/problem"
 	"github.com/penstock-go/penstock/middleware/internal/settle"
+	"github.com/penstock-go/penstock/middleware/internal/shares"
 	"github.com/penstock-go/penstock/middleware/internal/topk"
 )
 
@@ -28,6 +29,7 @@ type config struct {
 	given     []Policy
 	policies  []*policy    // hidden ones last
 	kinds     limits.Kinds // of all their limits
+	pairs     bool         // a policy has ShareBy or After
 	readsKeys bool         // a key may be an API key's account
 	answers   problem.Answers
 }
@@ -39,8 +41,9 @@ type policy struct {
 	countsClient bool // the key is one client's own
 	unadvertised bool // headers keep silent about the policy
 	settles      bool // units may be returned or forced after the decision
-	readsKeys    bool // the key may be an API key's account
+	readsKeys    bool // the key, or the tenant's, may be an API key's account
 	onRoute      bool // the key has the route of the request
+	challenges   []string
 
 	base      *limits.Limit
 	tiers     map[string]*limits.Limit
@@ -51,6 +54,8 @@ type policy struct {
 	denied    *topk.Tally
 	wouldDeny *topk.Tally // by the candidate
 	findings  *findings.Policy
+	tenants   *shares.Table // nil: the limit is not shared by tenants
+	shares    string        // the name of their shares
 }
 
 // newConfig compiles policies.
@@ -71,6 +76,7 @@ func (m *Middleware) newConfig(policies []Policy) (*config, error) {
 			c.kinds.Add(l)
 		}
 	}
+	errs = append(errs, validatePairs(policies))
 	errs = append(errs, joined.Prefix("ratelimit", c.kinds.Validate())...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -85,21 +91,21 @@ func (c *config) compile(m *Middleware, policies []Policy) error {
 		compiled, err := m.compilePolicy(p)
 		errs = append(errs, err)
 		c.given, c.policies = append(c.given, compiled.Policy), append(c.policies, compiled)
-		c.readsKeys = c.readsKeys || compiled.readsKeys
+		c.readsKeys, c.pairs = c.readsKeys || compiled.readsKeys, c.pairs || p.divides() || p.After != ""
 		if !p.Shadow {
-			info, _ := compiled.Key.Inspect() // it is valid
-			c.answers.Add(p.Name, info.Challenges)
+			c.answers.Add(p.Name, compiled.challenges)
 		}
 	}
 	// A Cluster takes the slots of a call in order. Capacity of all clients
 	// comes last, so that a denial by another policy never touches it. Shadows
 	// come after the policies that decide.
 	slices.SortStableFunc(c.policies, func(a, b *policy) int { return cmp.Compare(a.rank(), b.rank()) })
+	c.policies = adjoin(c.policies)
 	return errors.Join(errs...)
 }
 
 func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
-	p.Tiers = maps.Clone(p.Tiers) // the caller may change its own map
+	p.Tiers, p.Weights = maps.Clone(p.Tiers), maps.Clone(p.Weights) // the caller may change its own maps
 	if p.Candidate != nil {
 		candidate := *p.Candidate
 		p.Candidate = &candidate
@@ -123,13 +129,18 @@ func (m *Middleware) compilePolicy(p Policy) (*policy, error) {
 	}
 	tries := p.Candidate != nil && p.Candidate.Algorithm().Concurrent()
 	compiled.unadvertised, compiled.settles = p.hidden(), p.Cost != nil || p.ChargeIf != nil || tries
-	compiled.readsKeys, compiled.onRoute = len(info.Challenges) > 0, onRoute
+	tenant, _ := p.ShareBy.Inspect() // the zero Key has no challenges
+	compiled.challenges = append(info.Challenges, tenant.Challenges...)
+	compiled.readsKeys, compiled.onRoute = len(compiled.challenges) > 0, onRoute
 	compiled.countsClient = !p.Capacity && slices.ContainsFunc(info.Kinds, func(kind string) bool { return !keyaccess.IsPublic(kind) })
 	compiled.shared = !compiled.countsClient
 	for tier, l := range p.Tiers {
 		described, tierErr := limits.New(p.Name, l, p.advertised())
 		err = errors.Join(err, tierErr)
 		compiled.tiers[tier] = described
+	}
+	if p.divides() {
+		compiled.tenants, compiled.shares = shares.New(shares.Stay(p.Limit)), p.Name+shareSuffix
 	}
 	if p.Ban != nil {
 		compiled.bans = ban.New(p.Name, ban.Rule(*p.Ban))
@@ -154,6 +165,9 @@ const candidateSuffix = "~candidate"
 func (p *policy) replace(old *policy) {
 	p.denied, p.wouldDeny, p.settling.Holds = old.denied, old.wouldDeny, old.settling.Holds
 	p.findings.Replace(old.findings)
+	if p.tenants != nil && old.tenants != nil {
+		p.tenants = old.tenants
+	}
 }
 
 // rank orders policies: shadows after all others; capacity and hidden policies

@@ -87,7 +87,7 @@ func (q *request) countDenials() {
 	now := q.began()
 	for i := range q.verdict.Policies {
 		a, p := &q.parts[i], &q.verdict.Policies[i]
-		if p.Decision.Allowed || q.refusal.err != nil || a.own >= 0 && !p.Banned && p.Decision.Source == algorithms.Undecided {
+		if p.Decision.Allowed || p.spared || q.refusal.err != nil || a.own >= 0 && !p.Banned && p.Decision.Source == algorithms.Undecided {
 			continue
 		}
 		q.tally(a, a.policy.denied, now)
@@ -100,7 +100,7 @@ func (q *request) countDenials() {
 // showKeys writes the counted keys into the verdict.
 func (q *request) showKeys() {
 	for i := range q.verdict.Policies {
-		q.verdict.Policies[i].Key = q.m.show(q.key(&q.parts[i]))
+		q.verdict.Policies[i].Key = q.m.show(q.subject(&q.parts[i]))
 	}
 }
 
@@ -119,7 +119,7 @@ func (q *request) countCandidates() {
 
 // tally counts a part's key.
 func (q *request) tally(a *part, t *topk.Tally, now time.Duration) {
-	key := q.key(a)
+	key := q.subject(a)
 	hash := maphash.String(keySeed, key)
 	switch {
 	case a.limitOf:

@@ -79,7 +79,7 @@ func (q *request) lifts() bool {
 // client's address. The limiter is not asked about it. What all clients share is not
 // asked either: the request never uses it, so it must not take it from the others.
 func (q *request) addGuess(met *policy) {
-	q.parts = slices.DeleteFunc(q.parts, func(a part) bool { return a.policy.shared && !a.banned })
+	q.parts = slices.DeleteFunc(q.parts, func(a part) bool { return (a.policy.shared || a.policy.After != "") && !a.banned })
 	start := len(q.keys)
 	keys, _, err := q.m.clientIP.Append(q.keys, &q.http)
 	if err != nil {
@@ -87,7 +87,7 @@ func (q *request) addGuess(met *policy) {
 		return
 	}
 	q.keys = keys
-	a := q.newPart(met, start)
+	a := q.newPart(met, start, len(keys))
 	if o, found := q.m.find(met.Name, q.key(a)); found && o.Mode == ModeBanned {
 		q.ban(a, &met.base.Limit, &reason{configured: met.base, mode: ModeBanned}, o.Until)
 	}
@@ -111,7 +111,7 @@ func (q *request) afterGuess() {
 		if !a.concurrent && a.policy.ChargeIf == nil {
 			continue
 		}
-		for _, place := range [...]int{a.own, a.candidate} {
+		for _, place := range [...]int{a.own, a.candidate, a.share} {
 			if place < 0 || q.checks[place].Decision.Receipt.Units() == 0 {
 				continue
 			}

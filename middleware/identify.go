@@ -37,12 +37,17 @@ func (q *request) identifyAll() {
 	}
 	var met *policy
 	for _, p := range q.config.policies {
-		if q.looks && (!p.advertised() || p.onRoute) || p.Skip != nil && p.Skip(q.http.Request) {
+		if q.looks && (!p.advertised() || p.onRoute) || p.Skip != nil && p.Skip(q.http.Request) || p.After != "" && !q.stands(p) {
 			continue
 		}
 		start := len(q.keys)
 		q.asking = p
 		keys, tier, err := p.Key.Append(q.keys, &q.http)
+		end := len(keys)
+		var sharer tenant
+		if err == nil && p.tenants != nil {
+			keys, sharer, err = p.tenant(keys, &q.http)
+		}
 		switch {
 		case err == nil:
 		case q.m.needsNoKey(p), errors.Is(err, keyfunc.ErrNotCounted):
@@ -57,11 +62,15 @@ func (q *request) identifyAll() {
 			return
 		}
 		q.keys = keys
-		if a := q.newPart(p, start); q.choose(a, tier) {
-			if q.looks {
+		if a := q.newPart(p, start, end); q.choose(a, tier) {
+			if a.tenant = sharer; q.looks {
 				a.cost = 0
 			} else if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)
+			}
+			if p.After != "" && a.shadow { // nothing denies then
+				q.parts[len(q.parts)-1].shadow = true
+				continue
 			}
 			q.add(a)
 		}
@@ -96,15 +105,15 @@ func statusOf(err error) int {
 	}
 }
 
-// newPart makes a part of the key from start to the end of q.keys, in the place after the
+// newPart makes a part of the key from start to end in q.keys, in the place after the
 // last one. A part is large: making one and appending it would copy it twice.
-func (q *request) newPart(p *policy, start int) *part {
+func (q *request) newPart(p *policy, start, end int) *part {
 	n := len(q.parts)
 	q.parts = slices.Grow(q.parts, 1)
 	a := &q.parts[:n+1][n]
 	*a = part{}
-	a.policy, a.start, a.end, a.cost = p, start, len(q.keys), 1
-	a.own, a.ban, a.candidate = -1, -1, -1
+	a.policy, a.start, a.end, a.cost = p, start, end, 1
+	a.own, a.ban, a.candidate, a.share = -1, -1, -1, -1
 	return a
 }
 

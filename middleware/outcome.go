@@ -18,12 +18,14 @@ const (
 	OutcomeUnasked                        // the limiter did not ask for this policy, because it remembered a denial by another
 	OutcomeCancelled                      // the context ended before a decision
 	OutcomeBanned                         // an override or a Ban bans the key
+	OutcomeBorrowed                       // the policy admitted it beyond its tenant's share (Policy.ShareBy)
+	OutcomeSpared                         // the other policy of a pair (Policy.After) is charged, or denies, instead
 	OutcomeInvalid                        // the check was invalid
 )
 
 var outcomeNames = [...]string{
 	"allowed", "denied", "shadow_denied", "degraded_allowed", "degraded_denied", "failed_open", "failed_closed",
-	"key_error", "unasked", "cancelled", "banned", "invalid",
+	"key_error", "unasked", "cancelled", "banned", "borrowed", "spared", "invalid",
 }
 
 // String returns the word, e.g. "shadow_denied", or "unknown".
@@ -60,6 +62,8 @@ func (v *Verdict) Asked() bool {
 func (v *Verdict) outcome(p *PolicyVerdict, why refusal) Outcome {
 	decided := p.Decision.Source != algorithms.Undecided
 	switch {
+	case p.spared && (v.Allowed || why.err == nil):
+		return OutcomeSpared
 	case why.err != nil:
 		return why.outcome
 	case p.Banned:

@@ -36,6 +36,31 @@ type Policy struct {
 	// tier has Limit, and is a finding.
 	Tiers map[string]algorithms.Limit
 
+	// ShareBy, if not the zero Key, says who shares the Limit of a Key that many have, such as a keyfunc.Const. It
+	// needs a TokenBucket, a FixedWindow or a calendar's limit. When the limit is full, each tenant still has its
+	// share: Limit × weight / sum of the weights of the tenants that are present, as this process has seen them in the
+	// last 5 s, or while the burst refills, at most a minute. When the limit is not full, all may use it. In every
+	// interval, the limit admits at most twice its burst, and its rate.
+	//
+	// A tenant that invents identities would have a share for each. So ShareBy must be a verified identity, a
+	// keyfunc.APIKey or keyfunc.User, perhaps with constants and routes. New refuses other keys. Who may create
+	// accounts without limit may still take the shares of others.
+	//
+	// If each instance sees other tenants, as with sticky sessions, shares are too large, and
+	// a tenant's share is less certain; the limit holds. A Shadow counts nothing beyond the burst, so it tells too few denials.
+	ShareBy keyfunc.Key
+
+	// Weights are the weights of the tiers of ShareBy's identities, from 1 to 1 000. Other tiers have 1.
+	Weights map[string]int64
+
+	// After, if not empty, names another policy, behind which this one stands, such as credits behind the quota of a
+	// plan. The pair is one decision: this policy is charged only if the other does not fit, and a request passes if one
+	// of the two fits. The other one, for which alone the verdict's Outcome is OutcomeSpared, denies nothing, is not
+	// charged, and headers do not describe it. Where the other policy does not apply, because of Skip, a shadow or an
+	// override, this one does not apply either. Where this one does not apply, the other decides alone; an override
+	// that makes this one a shadow makes the other one a shadow.
+	After string
+
 	// LimitOf, if not nil, returns the limit of a request, e.g. from a customer's row. The zero Limit means that the
 	// request brings none. The middleware logs an error, such as a database's, or an invalid limit, and Tiers or Limit
 	// holds. Authenticate first, and use [keyfunc.User].
@@ -145,6 +170,7 @@ func (p *Policy) validate() error {
 		refuse(p.Ban.validate(p))
 	}
 	refuse(p.validateKey())
+	refuse(p.validateShares())
 	refuse(p.Limit.Validate())
 	if p.Candidate != nil {
 		errs = append(errs, joined.Prefix(prefix+": candidate", p.Candidate.Validate())...)

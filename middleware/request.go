@@ -71,7 +71,11 @@ type part struct {
 
 	start, end int // of its key in request.keys
 
-	own, ban, candidate int // the places of its checks in request.checks; -1: none
+	tenant   tenant // who shares the limit
+	borrowed bool   // the share of the tenant does not fit
+	spared   bool   // the other policy of its pair speaks
+
+	own, ban, candidate, share int // the places of its checks in request.checks; -1: none
 }
 
 // A refusal says why a request is refused, or passes, without a decision.

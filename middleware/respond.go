@@ -61,7 +61,7 @@ func (m *Middleware) describeLimits(h http.Header, v *Verdict, s *scratch) {
 	resp := headers.Response{Quotas: s.quotas[:0], States: s.states[:0], Denied: !v.Allowed, Now: time.Unix(0, v.at)}
 	for i := range v.Policies {
 		p := &v.Policies[i]
-		if p.Shadow {
+		if p.Shadow || p.spared {
 			continue
 		}
 		resp.RetryAfter = max(resp.RetryAfter, p.wait)
@@ -173,7 +173,7 @@ func (v *Verdict) problem(names []string) problem.Refusal {
 		banned = banned || p.Banned
 		barred = barred || p.Banned && p.Decision.RetryAfter == algorithms.Never
 		guessed = guessed || p.Guessed && !p.Decision.Allowed
-		if named := !p.Hidden || p.Limit.Algorithm().Concurrent(); named && !p.Shadow && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
+		if named := !p.Hidden || p.Limit.Algorithm().Concurrent(); named && !p.Shadow && !p.spared && !p.Decision.Allowed && (p.Banned || p.Decision.Source != algorithms.Undecided) {
 			names = append(names, p.Name)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func (q *request) spread() {
 	for i := range q.verdict.Policies {
 		p, a := &q.verdict.Policies[i], &q.parts[i]
-		if p.Shadow || p.Decision.Allowed {
+		if p.Shadow || p.spared || p.Decision.Allowed {
 			continue
 		}
 		if p.wait = p.Decision.RetryAfter; a.own < 0 {
@@ -27,11 +27,16 @@ func (q *request) spread() {
 		case p.Banned:
 			p.wait = max(p.wait, own.RetryAfter)
 		default:
-			p.wait = q.m.comeback.Wait(q.http.Context(), &comeback.Denial{
+			denial := comeback.Denial{
 				Policy: a.policy.Name, Key: q.key(a), Client: q.client(), Shared: a.policy.shared, Hidden: a.policy.Hidden,
 				Limit: a.limit, Cost: a.cost, Wait: own.RetryAfter,
 				Reset: own.ResetAfter, Fleet: own.Source == algorithms.Shared,
-			})
+			}
+			if a.share >= 0 { // the tenant's own line
+				share := &q.checks[a.share]
+				denial.Key, denial.Shared, denial.Limit, denial.Reset = q.subject(a), false, share.Limit, share.Decision.ResetAfter
+			}
+			p.wait = q.m.comeback.Wait(q.http.Context(), &denial)
 		}
 	}
 }

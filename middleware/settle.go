@@ -41,8 +41,8 @@ func Settle(ctx context.Context, total int64, policies ...string) error {
 func (q *request) reserve(ctx context.Context) (r *settle.Reservations) {
 	for i := range q.parts {
 		a := &q.parts[i]
-		for _, place := range [...]int{a.own, a.candidate} {
-			if place >= 0 {
+		for _, place := range [...]int{a.own, a.candidate, a.share} {
+			if place >= 0 && q.charges(a, place) {
 				r = q.m.settler.Reserve(ctx, r, &a.policy.settling, a.tier, &q.checks[place])
 			}
 		}

@@ -67,6 +67,8 @@ type PolicyVerdict struct {
 
 	Decision algorithms.Decision
 
+	spared bool // the other policy of its pair speaks
+
 	quota *headers.Quota // nil: headers keep silent
 	wait  time.Duration  // RetryAfter, spread
 }
@@ -135,7 +137,7 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 	for i := range e.parts {
 		a, p := &e.parts[i], &v.Policies[i]
 		own := p.fill(a, e.checks)
-		if a.shadow {
+		if p.spared = a.spared; a.shadow || a.spared {
 			continue
 		}
 		if !p.Decision.Allowed {
@@ -173,7 +175,10 @@ func (e *evidence) conclude(v *Verdict, room []PolicyVerdict) refusal {
 		if e.unknown != nil && !e.parts[i].guess && why.outcome == OutcomeKeyError {
 			its = refusal{} // this policy has decided
 		}
-		v.Policies[i].Outcome = v.outcome(&v.Policies[i], its)
+		p := &v.Policies[i]
+		if p.Outcome = v.outcome(p, its); p.Outcome == OutcomeAllowed && e.parts[i].borrowed {
+			p.Outcome = OutcomeBorrowed
+		}
 	}
 	return why
 }

@@ -28,6 +28,10 @@ var (
 	// slowly, because the address sent unknown ones, and of how many addresses it does.
 	Guesses func(middleware any, address string) (slowed bool, all int)
 
+	// Tenants returns how many tenants of a policy are present in this process, and the
+	// sum of their weights; 0 without shares.
+	Tenants func(middleware any, policy string) (tenants int, weights int64)
+
 	// Replaceable returns why requests would ignore a limit of an override, nil if they
 	// would not. The policy exists.
 	Replaceable func(middleware any, policy string, l algorithms.Limit) error

@@ -1,0 +1,132 @@
+package shares
+
+import (
+	"math/big"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// TestAgreesWithAModel: a tenant is present from its last request for Stay, and at most a tenth longer.
+func TestAgreesWithAModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const stay = 5 * time.Second
+		table, now := New(stay), time.Duration(0)
+		type request struct {
+			at     time.Duration
+			weight int64
+		}
+		last := map[uint64]request{}
+		for range rapid.IntRange(1, 80).Draw(t, "requests") {
+			now += time.Duration(rapid.Int64Range(0, 3_000).Draw(t, "pause")) * time.Millisecond
+			id, weight := rapid.Uint64Range(0, 9).Draw(t, "tenant"), rapid.Int64Range(1, 5).Draw(t, "weight")
+			got := table.Ask(id, weight, now)
+			last[id] = request{now, weight}
+			least, most := int64(0), int64(0)
+			for _, r := range last {
+				if now-r.at < stay {
+					least += r.weight
+				}
+				if now-r.at <= stay+stay/tenths {
+					most += r.weight
+				}
+			}
+			tenants, sum := table.Present(now)
+			if got < least || got > most || sum != got || int64(tenants) > got {
+				t.Fatalf("at %v: got %d of %d tenants, want %d to %d", now, got, tenants, least, most)
+			}
+		}
+		if tenants, sum := table.Present(now + 2*stay); tenants != 0 || sum != 0 {
+			t.Errorf("afterwards: got %d tenants of weight %d, want none", tenants, sum)
+		}
+	})
+}
+
+// TestTableIsBounded: further tenants have shares of the whole sum, and the memory is free again afterwards.
+func TestTableIsBounded(t *testing.T) {
+	t.Parallel()
+	table := New(time.Second)
+	for id := range uint64(maxTenants + 10) {
+		if got, want := table.Ask(id, 1, 0), min(int64(id)+1, maxTenants+1); got != want {
+			t.Fatalf("tenant %d: got %d, want %d", id, got, want)
+		}
+	}
+	if got := table.Ask(1, 1, 10*time.Second); got != 1 {
+		t.Errorf("later: got %d, want the tenant alone", got)
+	}
+	if table.Ask(1, 1, 0); len(table.tenants) != 1 {
+		t.Errorf("got %d tenants, want 1", len(table.tenants))
+	}
+}
+
+// TestSharesAreExact: their sum is the limit, in rational numbers, and every share admits the cost of its request.
+func TestSharesAreExact(t *testing.T) {
+	t.Parallel()
+	limit := algorithms.TokenBucket(100, time.Second)
+	sum := new(big.Rat)
+	for _, weight := range []int64{1, 2, 5, 1, 1} {
+		share := Of(limit, weight, 10, 1)
+		sum.Add(sum, big.NewRat(share.Requests()*int64(time.Second), int64(share.Window())))
+		if share.Burst() != 10*weight {
+			t.Errorf("weight %d: got a burst of %d, want %d", weight, share.Burst(), 10*weight)
+		}
+	}
+	if sum.Cmp(big.NewRat(100, 1)) != 0 {
+		t.Errorf("got shares of %v per second, want 100", sum)
+	}
+	if got := Of(limit, 1, 1_000, 7).Burst(); got != 7 {
+		t.Errorf("got a burst of %d, want the cost 7", got)
+	}
+}
+
+// TestEveryShareIsValid also for the largest weights, sums and limits.
+func TestEveryShareIsValid(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		requests, window := rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond
+		limit := rapid.SampledFrom([]algorithms.Limit{
+			algorithms.TokenBucket(requests, window), algorithms.FixedWindow(requests, window), algorithms.PerMonth(requests, nil), algorithms.Nobody(),
+		}).Draw(t, "limit")
+		if limit.Validate() != nil {
+			t.Skip("no limit")
+		}
+		weight := rapid.Int64Range(1, MaxWeight).Draw(t, "weight")
+		sum := rapid.Int64Range(weight, MaxWeight*(maxTenants+1)).Draw(t, "sum")
+		cost := rapid.Int64Range(0, 1e9).Draw(t, "cost")
+		share := Of(limit, weight, sum, cost)
+		if err := share.Validate(); err != nil {
+			t.Fatalf("%v, %d/%d: %v: %v", limit, weight, sum, share, err)
+		}
+		if share.Burst() < min(cost, limit.Burst()) || share.Burst() > limit.Burst() {
+			t.Errorf("%v: got a burst of %d for a cost of %d", limit, share.Burst(), cost)
+		}
+	})
+}
+
+func TestStay(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[algorithms.Limit]time.Duration{
+		algorithms.TokenBucket(100, time.Second):                5 * time.Second,
+		algorithms.TokenBucket(60, time.Minute).WithBurst(20):   20 * time.Second,
+		algorithms.TokenBucket(600, time.Hour):                  time.Minute,
+		algorithms.PerDay(600, nil):                             time.Minute,
+		algorithms.TokenBucket(6_000, time.Minute).WithBurst(1): 5 * time.Second,
+		algorithms.Nobody():                                     5 * time.Second,
+	} {
+		if got := Stay(limit); got != want {
+			t.Errorf("%v: got %v, want %v", limit, got, want)
+		}
+	}
+}
+
+func BenchmarkShare(b *testing.B) {
+	table, limit := New(5*time.Second), algorithms.TokenBucket(100, time.Second)
+	b.ReportAllocs()
+	for b.Loop() {
+		Of(limit, 1, table.Ask(1, 1, time.Second), 1)
+	}
+}
