@@ -44,7 +44,7 @@ func (q *request) examine() {
 	for i := range q.parts {
 		a := &q.parts[i]
 		s.UnknownTier = a.unknownTier
-		s.AboveBurst = decided && !q.verdict.Policies[i].Decision.Allowed && a.aboveBurst()
+		s.AboveBurst = decided && !a.spared && !q.verdict.Policies[i].Decision.Allowed && a.aboveBurst()
 		if s.Sampled {
 			s.Slowed = slowed && a.policy.readsKeys
 			s.Nested, s.Key = outer != nil && q.nested(outer, a.policy.Name), q.key(a)
