@@ -30,7 +30,7 @@ LAB := internal/lab
 NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*'))
 
 .DEFAULT_GOAL := help
-.PHONY: help run observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
+.PHONY: help run fair observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
 	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late herd herd-real outage peers report mod \
 	check check-lint check-test check-long check-clients
 
@@ -222,6 +222,9 @@ herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.
 # Needs a system on which clients may use any address in 127.0.0.0/8, such as Linux.
 herd-real: ## run the example server with 200 real clients for three minutes, and write internal/lab/herd/REAL.md
 	go -C $(LAB) run ./herd -real -o herd
+
+fair: redis ## nine tenants beside one that asks for everything: a table and a picture in internal/lab/fair
+	go -C $(LAB) run ./fair -o fair
 
 outage: redis ## kill Redis under four rate limiters for a minute, and draw what clients notice into internal/lab/outage
 	go -C $(LAB) run ./outage -o outage

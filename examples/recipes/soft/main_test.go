@@ -15,8 +15,8 @@ func TestSoftLimit(t *testing.T) { synctest.Test(t, testSoftLimit) }
 
 func testSoftLimit(t *testing.T) {
 	memory := algorithms.NewMemory(nil)
-	plan, credits := limits(memory, func(context.Context, string) (keyfunc.Identity, error) { return keyfunc.Identity{ID: "acme"}, nil })
-	h := plan.Handler(credits.Handler(http.HandlerFunc(serve)))
+	m := limits(memory, func(context.Context, string) (keyfunc.Identity, error) { return keyfunc.Identity{ID: "acme"}, nil })
+	h := m.Handler(http.HandlerFunc(serve))
 	marked, served := 0, 0
 	for range 70 {
 		w := httptest.NewRecorder()
