@@ -62,8 +62,9 @@ func (q *request) identifyAll() {
 			return
 		}
 		q.keys = keys
-		if a := q.newPart(p, start, end); q.choose(a, tier) {
-			if a.tenant = sharer; q.looks {
+		a := q.newPart(p, start, end)
+		if a.tenant = sharer; q.choose(a, tier) {
+			if q.looks {
 				a.cost = 0
 			} else if p.Cost != nil {
 				a.cost = p.Cost(q.http.Request)

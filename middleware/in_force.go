@@ -124,7 +124,15 @@ func (q *request) choose(a *part, tier string) bool {
 	p := a.policy
 	var o *Override
 	if q.m.overrides != nil { // without find, which would copy the override
-		if found, ok := q.m.overrides.Find(p.Name, q.m.lendable(q.key(a))); ok {
+		found, ok := Override{}, false
+		if a.tenant.weight > 0 { // a Mode for the tenant comes first; a limit is never one tenant's
+			found, ok = q.m.overrides.Find(p.Name, q.m.lendable(q.subject(a)))
+			ok = ok && found.Mode != ""
+		}
+		if !ok {
+			found, ok = q.m.overrides.Find(p.Name, q.m.lendable(q.key(a)))
+		}
+		if ok {
 			o, a.override = &found, true
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/access"
+	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
 type tenantContext struct{}
@@ -260,5 +261,41 @@ func TestUnitsComeBackToTheShare(t *testing.T) {
 	}
 	if err := l.Allow(t.Context(), checks); err != nil || checks[0].Decision.Remaining != 4 || checks[1].Decision.Remaining != 4 {
 		t.Errorf("got %+v, error %v, want all units", checks, err)
+	}
+}
+
+// TestOverridesOfTenants: an override bans one tenant, or lets it pass; the others keep the limit.
+func TestOverridesOfTenants(t *testing.T) {
+	table := overrides.NewMemory()
+	for id, mode := range map[string]ratelimit.Mode{"usr=bad": ratelimit.ModeBanned, "usr=good": ratelimit.ModeOff} {
+		if err := table.Set(t.Context(), "capacity", id, ratelimit.Override{Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := table.Set(t.Context(), "capacity", "const=all", ratelimit.Override{Limit: algorithms.TokenBucket(2, time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	m := newMiddleware(t, newStill(t), &ratelimit.Options{Overrides: table}, capacity())
+	for range 3 {
+		for id, want := range map[string]bool{"bad": false, "good": true} {
+			if v, err := m.Check(of(id, "")); err != nil || v.Allowed != want {
+				t.Errorf("%s: got %v, error %v, want %v", id, v.Allowed, err, want)
+			}
+		}
+	}
+	served := 0
+	for range 10 {
+		if v, _ := m.Check(of("other", "")); v.Allowed {
+			served++
+		}
+	}
+	if served != 2 {
+		t.Errorf("got %d served, want the limit of the override", served)
+	}
+	if err := table.Set(t.Context(), "capacity", "const=all", ratelimit.Override{Limit: algorithms.SlidingWindowLog(2, time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := m.Check(of("other", "")); err != nil || v.Policies[0].Limit != capacity().Limit {
+		t.Errorf("got %v, error %v: want the policy's limit, because tenants cannot share the override's", v.Policies, err)
 	}
 }

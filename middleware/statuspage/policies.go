@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/access"
 )
 
 // A policyView is a policy, its requests of the last minute, and the keys that it
@@ -17,6 +19,7 @@ import (
 type policyView struct {
 	definition
 	Overrides int               `json:"overrides"`
+	Tenants   int               `json:"tenants,omitempty"` // that share the limit now
 	Requests  uint64            `json:"requests"`
 	Outcomes  map[string]uint64 `json:"outcomes,omitempty"`
 	Ticks     ticks             `json:"ticks"`
@@ -54,6 +57,7 @@ const shownOffenders = 5 // of each policy
 // policy returns the view of a policy of m.
 func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now time.Duration) policyView {
 	v := policyView{definition: newDefinition(policy, m), Outcomes: make(map[string]uint64)}
+	v.Tenants, _ = access.Tenants(m, policy.Name)
 	if minute := (*p.outcomes.Load())[policyOf{m, policy.Name}]; minute != nil {
 		counts, _ := minute.Last(now)
 		v.Ticks = ticks{minute.Ticks(now, allOutcomes...), minute.Ticks(now, denialOutcomes...)}
@@ -113,7 +117,7 @@ func properties(p *ratelimit.Policy) (all []string) {
 		on   bool
 	}{
 		{"shadow", p.Shadow}, {"hidden", p.Hidden}, {"capacity", p.Capacity}, {"limit-of", p.LimitOf != nil},
-		{"cost", p.Cost != nil}, {"charge-if", p.ChargeIf != nil}, {"ban", p.Ban != nil}, {"skip", p.Skip != nil},
+		{"shares", p.ShareBy != keyfunc.Key{}}, {"after " + p.After, p.After != ""}, {"cost", p.Cost != nil}, {"charge-if", p.ChargeIf != nil}, {"ban", p.Ban != nil}, {"skip", p.Skip != nil},
 	} {
 		if property.on {
 			all = append(all, property.name)
@@ -133,6 +137,7 @@ func (v *view) addPolicy(p policyView) {
 		return
 	}
 	known := &v.Policies[i]
+	known.Tenants = max(known.Tenants, p.Tenants)
 	known.Requests += p.Requests
 	for outcome, n := range p.Outcomes {
 		known.Outcomes[outcome] += n
@@ -210,8 +215,11 @@ func (p policyView) Unusual() (unusual []outcomeView) {
 		if p.Outcomes[name] == 0 || name == "allowed" || name == "denied" {
 			continue
 		}
-		if slices.Contains(denials, outcome) {
+		switch {
+		case slices.Contains(denials, outcome):
 			class = "bad"
+		case outcome == ratelimit.OutcomeBorrowed, outcome == ratelimit.OutcomeSpared:
+			class = ""
 		}
 		unusual = append(unusual, outcomeView{name, class, p.Outcomes[name]})
 	}

@@ -104,7 +104,7 @@ func (s *scene) real(t *testing.T, fair bool) (r result) {
 	for range 4 {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		defer client.Close()
-		limiter := ratelimit.Must(shared.New(client, &shared.Options{Deadline: time.Second}))
+		limiter := ratelimit.Must(shared.New(client, &shared.Options{Deadline: time.Second, Instances: 4}))
 		defer limiter.Close()
 		all = append(all, ratelimit.Must(ratelimit.New(limiter, nil, policy(fair))))
 	}
