@@ -71,6 +71,9 @@ func (t *target) limits(last *ratelimit.Offender) []LimitState {
 		}
 		return l
 	}
+	if t.sharer() {
+		return t.shares()
+	}
 	if last != nil {
 		return []LimitState{in(last.Tier, last.LimitOf)}
 	}
@@ -86,6 +89,9 @@ func (t *target) limits(last *ratelimit.Offender) []LimitState {
 // look fills in the state of a limit.
 func (t *target) look(ctx context.Context, l *LimitState) error {
 	checks := []algorithms.Check{{Policy: t.policy.Name, Key: t.key, Limit: l.Limit, Exact: true}}
+	if t.sharer() {
+		checks[0].Policy += "~share"
+	}
 	if err := t.ask(ctx, checks); err != nil {
 		return err
 	}
@@ -120,11 +126,14 @@ func (t *target) judge(ctx context.Context, s *Standing) error {
 		s.Verdict, s.Reason, s.ClearsAfter = Denied, ByBan, banned
 	default:
 		t.judgeLimits(s)
+		if t.sharer() && s.Verdict != Admitted {
+			err = t.borrow(ctx, s)
+		}
 	}
 	if t.policy.Shadow {
 		s.Verdict, s.ClearsAfter = Admitted, 0
 	}
-	return nil
+	return err
 }
 
 // judgeLimits gives the verdict on which all limits agree that may decide.

@@ -37,6 +37,9 @@ type texts struct {
 func textsOf(m *ratelimit.Middleware, p *ratelimit.Policy) *texts {
 	t := &texts{policy: p.Name, key: p.Key, own: keyaccess.Forms(p.Key)}
 	info, _ := p.Key.Inspect() // ratelimit.New has refused misconfigured keys
+	if p.ShareBy != (keyfunc.Key{}) {
+		t.own = append(slices.Clone(t.own), keyaccess.Forms(p.ShareBy)...) // a tenant's
+	}
 	t.forms, t.apiKeys = t.own, len(info.Challenges) > 0
 	if info.Unknown {
 		t.clientIP, t.forms = access.ClientIP(m), append(slices.Clone(t.own), []string{address})

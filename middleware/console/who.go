@@ -86,6 +86,8 @@ const (
 	ByDefault Reason = "default"
 	// ByTier: one of Policy.Tiers.
 	ByTier Reason = "tier"
+	// ByShare: the tenant's share of Policy.Limit, and what is left of that.
+	ByShare Reason = "share"
 	// ByLimitOf: what Policy.LimitOf returned at the last denial.
 	ByLimitOf Reason = "limit_of"
 	// ByOverride: the limit of an override, or an override that is off.

@@ -1,0 +1,61 @@
+// Tenants that share a limit.
+
+package console
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	"github.com/penstock-go/penstock/middleware/internal/access"
+	"github.com/penstock-go/penstock/middleware/internal/shares"
+)
+
+// sharer reports whether the key is that of a tenant, which shares the policy's limit.
+func (t *target) sharer() bool {
+	return t.policy.ShareBy != (keyfunc.Key{}) && accountOf(t.key) != ""
+}
+
+// shares returns the shares that the tenant may have: one for each weight, because the console does not know its tier.
+func (t *target) shares() (all []LimitState) {
+	weights := []int64{1}
+	for _, w := range t.policy.Weights {
+		weights = append(weights, w)
+	}
+	slices.Sort(weights)
+	_, sum := access.Tenants(t.m, t.policy.Name)
+	for _, w := range slices.Compact(weights) {
+		all = append(all, LimitState{Reason: ByShare, Limit: shares.Of(t.policy.Limit, w, max(sum, w), 1)})
+	}
+	return all
+}
+
+// borrow judges a tenant that may have used up its share: it may use what is left of the limit.
+func (t *target) borrow(ctx context.Context, s *Standing) error {
+	for _, form := range t.texts.whole() {
+		checks := []algorithms.Check{{Policy: t.policy.Name, Key: form, Limit: t.policy.Limit, Exact: true}}
+		if err := t.ask(ctx, checks); err != nil {
+			return err
+		}
+		d := &checks[0].Decision
+		if d.Remaining > 0 {
+			s.Verdict, s.Reason, s.ClearsAfter = Admitted, ByShare, 0
+			return nil
+		}
+		if s.Verdict == Denied {
+			s.ClearsAfter = min(s.ClearsAfter, d.UnitAfter)
+		}
+	}
+	return nil
+}
+
+// whole returns the constant keys of the policy.
+func (t *texts) whole() (all []string) {
+	for _, form := range t.forms {
+		if len(form) == 1 && kindOf(form[0]) == "const" {
+			all = append(all, form[0])
+		}
+	}
+	return all
+}
