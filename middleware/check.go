@@ -100,7 +100,7 @@ func (q *request) addChecks(a *part) {
 		if q.addShare(a, op, fail); op == algorithms.Take {
 			op = algorithms.TakeReserved
 		}
-	} else if p.After != "" && op == algorithms.Take {
+	} else if p.After != "" && op == algorithms.Take && !q.looks {
 		op = algorithms.TakeElse // identify has put the other policy just before it
 	}
 	c, place := q.newCheck()

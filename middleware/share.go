@@ -179,7 +179,7 @@ func (q *request) pairUp() {
 			if a.shadow && fits { // both were trials, and the limit's did not know of the share
 				q.checks[a.own].Decision.Allowed = true
 			}
-		case a.policy.After != "" && a.own >= 0:
+		case a.policy.After != "" && a.own >= 0 && !q.looks: // a look shows both
 			first := &q.parts[i-1] // identify has put it there
 			// Of a denied pair, the policy speaks that will be charged next.
 			d, own := &q.checks[first.own].Decision, &q.checks[a.own].Decision
