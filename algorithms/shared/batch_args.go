@@ -171,7 +171,11 @@ func (s *script) packGroup(g *group) {
 	s.checks = le.AppendUint16(s.checks, uint16(len(g.items)))
 	s.checks = le.AppendUint16(s.checks, uint16(g.denied))
 	for _, it := range g.items {
-		s.checks = append(s.checks, byte(it.Op))
+		op := it.Op
+		if it.denies {
+			op = step.Take
+		}
+		s.checks = append(s.checks, byte(op))
 		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
 		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
 		s.checks = le.AppendUint32(s.checks, uint32(it.Cost))

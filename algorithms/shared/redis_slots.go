@@ -39,6 +39,9 @@ type redisItem struct {
 	// before is the place in its group of step.Item.Before, from 1. It is 0 or
 	// deniedElsewhere if that take is not in the group.
 	before uint16
+
+	// denies says that Nobody stands behind this take, so it alone decides for its pair.
+	denies bool
 }
 
 const (
@@ -67,9 +70,13 @@ type redisCall struct {
 func (rc *redisCall) split() {
 	for i := range rc.items {
 		it := &rc.items[i]
+		it.denies = false
 		if it.Limit.Row.Refill == step.Never || it.Dropped {
 			it.part = noPart
 			it.Answer.Allowed = it.Op.Settles()
+			if it.Op == step.TakeElse {
+				rc.items[it.Before.Index].denies = true
+			}
 			continue
 		}
 		if it.key == "" {
@@ -188,6 +195,9 @@ func (rc *redisCall) runGroup(ctx context.Context, part int) error {
 // placeBefore finds the take on which an item depends.
 func (rc *redisCall) placeBefore(g *group, it *item) uint16 {
 	take := &rc.items[it.Before.Index]
+	if take.Op == step.TakeElse && take.part == noPart {
+		take = &rc.items[take.Before.Index]
+	}
 	if place := slices.Index(g.items, take); place >= 0 {
 		return uint16(place + 1)
 	}

@@ -105,8 +105,8 @@ var importRules = []importRule{
 		"middleware/replay imports middleware, its parts, algorithms, keyfunc, keyaccess, lent and chi only",
 	},
 	{
-		"middleware/prommetrics", slices.Concat([]string{"algorithms", "middleware", "middleware/client"}, parts), []string{prometheus},
-		"middleware/prommetrics imports middleware, its parts, client, algorithms and the Prometheus client only",
+		"middleware/prommetrics", slices.Concat([]string{"algorithms", "keyfunc", "middleware", "middleware/client"}, parts), []string{prometheus},
+		"middleware/prommetrics imports middleware, its parts, client, keyfunc, algorithms and the Prometheus client only",
 	},
 	{
 		"examples", []string{

@@ -72,6 +72,11 @@
 //	redis_batch_checks                                         histogram: checks in a script
 //	views_denied_total                                         calls denied from memory, without Redis
 //	views_keys                                                 gauge: keys whose last answers the limiter keeps
+//	ahead_admitted_total                                       calls admitted before Redis charged them
+//	ahead_asked_total                 reason                   other calls that Options.Ahead could admit, by why they asked: near,
+//	                                                           allowance, census, busy, unknown_key or trouble
+//	ahead_overdrawn_units_total                                units admitted ahead that Redis would have denied
+//	ahead_unacknowledged_units                                 gauge: units admitted ahead that Redis has not acknowledged
 //	memory_keys                                                gauge: keys in memory
 //	memory_expired_keys_total                                  expired keys
 //	memory_evicted_keys_total                                  keys removed to make room

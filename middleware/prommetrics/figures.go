@@ -93,4 +93,24 @@ var figures = []figure{
 		func(s *algorithms.Stats) uint64 { return s.Views.Denied }),
 	gaugeOf("ratelimit_views_keys", "Keys whose last answers the limiter keeps, including expired keys.",
 		func(s *algorithms.Stats) int { return s.Views.Keys }),
+
+	counterOf("ratelimit_ahead_admitted_total", "Calls admitted before Redis charged them.",
+		func(s *algorithms.Stats) uint64 { return s.Ahead.Admitted }),
+	counterOf("ratelimit_ahead_overdrawn_units_total", "Units admitted ahead that Redis would have denied.",
+		func(s *algorithms.Stats) uint64 { return s.Ahead.Overdrawn }),
+	gaugeOf("ratelimit_ahead_unacknowledged_units", "Units admitted ahead that Redis has not acknowledged.",
+		func(s *algorithms.Stats) int64 { return s.Ahead.Unacknowledged }),
+}
+
+// asked has why calls asked Redis that could have been admitted ahead.
+var asked = []struct {
+	reason string
+	value  func(*algorithms.Stats) uint64
+}{
+	{"near", func(s *algorithms.Stats) uint64 { return s.Ahead.Near }},
+	{"allowance", func(s *algorithms.Stats) uint64 { return s.Ahead.Allowance }},
+	{"census", func(s *algorithms.Stats) uint64 { return s.Ahead.Census }},
+	{"busy", func(s *algorithms.Stats) uint64 { return s.Ahead.Busy }},
+	{"unknown_key", func(s *algorithms.Stats) uint64 { return s.Ahead.Unknown }},
+	{"trouble", func(s *algorithms.Stats) uint64 { return s.Ahead.Trouble }},
 }

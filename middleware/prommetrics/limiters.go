@@ -81,6 +81,7 @@ func (m *Metrics) watched() map[*limiter]bool {
 
 var (
 	redisErrors = describe("ratelimit_redis_errors_total", "Redis failures by reason.", "limiter", "reason")
+	aheadAsked  = describe("ratelimit_ahead_asked_total", "Calls that asked Redis although they could have been admitted ahead, by reason.", "limiter", "reason")
 	roundTrip   = describe("ratelimit_redis_round_trip_seconds", "Round trips of scripts, including late replies and probes.", "limiter")
 	batchSize   = describe("ratelimit_redis_batch_checks", "Checks per script, of all callers that share the round trip.", "limiter")
 )
@@ -96,6 +97,9 @@ func (m *Metrics) collectLimiters(ch chan<- prometheus.Metric) {
 		}
 		if !s.Shared {
 			continue
+		}
+		for _, a := range asked {
+			ch <- prometheus.MustNewConstMetric(aheadAsked, prometheus.CounterValue, float64(a.value(&s)), l.label, a.reason)
 		}
 		for reason, n := range s.Redis.Errors {
 			ch <- prometheus.MustNewConstMetric(redisErrors, prometheus.CounterValue, float64(n), l.label, reason)

@@ -171,6 +171,9 @@ func TestFigures(t *testing.T) {
 	l.stats.Fallback.Local, l.stats.Fallback.Passed, l.stats.Fallback.Refused = 11, 12, 13
 	l.stats.Fallback.Owed, l.stats.Fallback.HandedBack, l.stats.Fallback.Lost = 14, 15, 16
 	l.stats.Views.Denied, l.stats.Views.Keys = 17, 18
+	ahead := &l.stats.Ahead
+	ahead.Admitted, ahead.Near, ahead.Allowance, ahead.Census, ahead.Busy, ahead.Unknown, ahead.Trouble = 40, 41, 42, 43, 44, 45, 46
+	ahead.Overdrawn, ahead.Unacknowledged = 47, 48
 	l.stats.Memory.Keys, l.stats.Memory.Expired, l.stats.Memory.Evicted, l.stats.Memory.Refused = 26, 27, 28, 29
 	l.stats.Redis.Excused, l.stats.Redis.Findings = 33, map[string]bool{"PS201": true, "PS202": false}
 	trips := &l.stats.Redis.RoundTrips
@@ -204,6 +207,15 @@ func TestFigures(t *testing.T) {
 		"ratelimit_fallback_unknown_units{limiter=l}":                  30,
 		"ratelimit_views_denied_total{limiter=l}":                      17,
 		"ratelimit_views_keys{limiter=l}":                              18,
+		"ratelimit_ahead_admitted_total{limiter=l}":                    40,
+		"ratelimit_ahead_asked_total{limiter=l,reason=near}":           41,
+		"ratelimit_ahead_asked_total{limiter=l,reason=allowance}":      42,
+		"ratelimit_ahead_asked_total{limiter=l,reason=census}":         43,
+		"ratelimit_ahead_asked_total{limiter=l,reason=busy}":           44,
+		"ratelimit_ahead_asked_total{limiter=l,reason=unknown_key}":    45,
+		"ratelimit_ahead_asked_total{limiter=l,reason=trouble}":        46,
+		"ratelimit_ahead_overdrawn_units_total{limiter=l}":             47,
+		"ratelimit_ahead_unacknowledged_units{limiter=l}":              48,
 		"ratelimit_memory_keys{limiter=l}":                             26,
 		"ratelimit_memory_expired_keys_total{limiter=l}":               27,
 		"ratelimit_memory_evicted_keys_total{limiter=l}":               28,

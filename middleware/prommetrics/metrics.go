@@ -183,6 +183,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- batchSize
 	ch <- roundTrip
 	ch <- redisErrors
+	ch <- aheadAsked
 	for i := range figures {
 		ch <- figures[i].desc
 	}

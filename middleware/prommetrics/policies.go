@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
 
@@ -84,6 +85,14 @@ func (m *Metrics) begin(p *ratelimit.Policy, alone bool) {
 		switch outcome {
 		case ratelimit.OutcomeCancelled, ratelimit.OutcomeInvalid:
 			continue
+		case ratelimit.OutcomeBorrowed:
+			if p.ShareBy == (keyfunc.Key{}) {
+				continue
+			}
+		case ratelimit.OutcomeSpared:
+			if p.After == "" {
+				continue
+			}
 		case ratelimit.OutcomeDegradedAllowed, ratelimit.OutcomeDegradedDenied, ratelimit.OutcomeFailedOpen, ratelimit.OutcomeFailedClosed:
 			if alone {
 				continue
