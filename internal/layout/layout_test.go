@@ -41,7 +41,7 @@ type importRule struct {
 
 // parts are the features that the pipeline of package ratelimit calls, and what its sisters share with it.
 var parts = func() (all []string) {
-	for _, name := range []string{"access", "ban", "comeback", "delayed", "exempt", "findings", "guess", "hashed", "joined", "limits", "problem", "recent", "rpc", "settle", "topk", "wrapped"} {
+	for _, name := range []string{"access", "ban", "comeback", "delayed", "exempt", "findings", "guess", "hashed", "joined", "limits", "problem", "recent", "rpc", "settle", "shares", "topk", "wrapped"} {
 		all = append(all, "middleware/internal/"+name)
 	}
 	return all

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
-	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/access"
 )
@@ -117,7 +116,7 @@ func properties(p *ratelimit.Policy) (all []string) {
 		on   bool
 	}{
 		{"shadow", p.Shadow}, {"hidden", p.Hidden}, {"capacity", p.Capacity}, {"limit-of", p.LimitOf != nil},
-		{"shares", p.ShareBy != keyfunc.Key{}}, {"after " + p.After, p.After != ""}, {"cost", p.Cost != nil}, {"charge-if", p.ChargeIf != nil}, {"ban", p.Ban != nil}, {"skip", p.Skip != nil},
+		{"shares", p.ShareBy != (ratelimit.Policy{}).ShareBy}, {"after " + p.After, p.After != ""}, {"cost", p.Cost != nil}, {"charge-if", p.ChargeIf != nil}, {"ban", p.Ban != nil}, {"skip", p.Skip != nil},
 	} {
 		if property.on {
 			all = append(all, property.name)
