@@ -46,7 +46,6 @@ func capacity() ratelimit.Policy {
 type tenantLoad struct {
 	rates      []int // per second
 	tiers      []string
-	cost       int64 // of each request; 0: 1
 	asked, got []int
 	all        int
 }

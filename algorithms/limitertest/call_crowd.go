@@ -181,6 +181,7 @@ func (c *crowd) returns(l algorithms.Limit) {
 
 // otherwise has all callers take from one key, and otherwise from another.
 func (c *crowd) otherwise(l algorithms.Limit, place func(int, algorithms.Limit, int64) algorithms.Check) {
+	c.claimed(otherwise(place(0, l, 1), place(1, l, 1))...)
 	var charged [2]atomic.Int64
 	c.each(12, func(ask func(...algorithms.Check) []algorithms.Check, _, _ int) {
 		call := ask(otherwise(place(0, l, 1), place(1, l, 1))...)
@@ -203,6 +204,7 @@ func (c *crowd) otherwise(l algorithms.Limit, place func(int, algorithms.Limit, 
 func (c *crowd) reserved(l algorithms.Limit, place func(int, algorithms.Limit, int64) algorithms.Check) {
 	const burst, tenants = 200, 4
 	of := algorithms.TokenBucket(burst, 365*24*time.Hour)
+	c.claimed(reserved(place(0, l, 1), place(tenants, of, 1))...)
 	var admitted, within [tenants]atomic.Int64
 	c.each(12, func(ask func(...algorithms.Check) []algorithms.Check, g, _ int) {
 		tenant := g % tenants
