@@ -114,6 +114,7 @@ func TestResetOfPastLimits(t *testing.T) {
 		"TokenBucket": hourly, "LeakyBucket": algorithms.LeakyBucket(10, time.Hour),
 		"SlidingWindowCounter": algorithms.SlidingWindowCounter(10, time.Hour), "SlidingWindowLog": algorithms.SlidingWindowLog(10, time.Hour),
 		"FixedWindow": algorithms.FixedWindow(10, time.Hour), "PerDay": algorithms.PerDay(10, nil), "PerMonth": algorithms.PerMonth(10, time.UTC),
+		"PerWeek": algorithms.PerWeek(10, nil, time.Monday), "PerQuarter": algorithms.PerQuarter(10, nil), "PerYear": algorithms.PerYear(10, nil),
 		"Concurrent": algorithms.Concurrent(10, time.Hour), "Nobody": algorithms.Nobody(),
 	}
 	for _, name := range constructors(t) {
