@@ -26,9 +26,9 @@ type point struct {
 // points is how many limits a curve has, if the algorithm can count so many.
 const points = 6
 
-// tryCurve finds limits from the smallest that denies few clients to the one that denies
-// nobody. It tries what the searches have not tried.
-func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search) error {
+// tryCurve tries limits from the smallest that denies few clients to the one that denies
+// nobody.
+func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search) ([]*trial, error) {
 	var trials []*trial
 	for range points {
 		trials = append(trials, &trial{limits: make([]algorithms.Limit, len(found))})
@@ -38,17 +38,10 @@ func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search)
 			h.series[i].plan(trials, i, of[few].hi, max(of[nobody].hi, points))
 		}
 	}
-	trials = slices.DeleteFunc(trials, func(t *trial) bool {
-		return !slices.ContainsFunc(t.limits, func(l algorithms.Limit) bool { return l != algorithms.Limit{} })
-	})
-	err := h.run(ctx, spool, trials...)
-	for _, t := range trials {
-		h.keep(t)
-	}
-	return err
+	return trials, h.run(ctx, spool, trials...)
 }
 
-// plan chooses the limits of the curve, and adds those that nothing has tried to trials.
+// plan chooses the limits of a curve.
 func (s *series) plan(trials []*trial, i int, from, to int64) {
 	if to-from < points-1 { // nearly all clients want the same, so show lower limits, too
 		from = max(1, min(to/2, to-points+1))
@@ -57,28 +50,9 @@ func (s *series) plan(trials []*trial, i int, from, to int64) {
 	last := int64(0)
 	for j, t := range trials {
 		n := max(int64(math.Round(float64(from)*math.Pow(step, float64(j)))), min(last+1, to), from)
-		for tried := range s.tried {
-			if off := math.Abs(math.Log(float64(tried) / float64(n))); j > 0 && j < points-1 && tried > last && off < math.Log(step)/3 {
-				n = tried
-				break
-			}
-		}
-		n, enough := countable(s.limit, n)
-		if !enough || n <= last {
-			continue
-		}
-		if last = n; s.tried[n].Limit == "" {
+		if n, enough := countable(s.limit, n); enough && n > last {
+			last = n
 			t.limits[i], _ = limitOf(s.limit, n)
-		}
-		s.curve = append(s.curve, n)
-	}
-}
-
-// keep keeps what a trial has found out.
-func (h *history) keep(t *trial) {
-	for i, l := range t.limits {
-		if l != (algorithms.Limit{}) {
-			h.series[i].tried[l.Requests()] = pointOf(t, i, h.series[i])
 		}
 	}
 }

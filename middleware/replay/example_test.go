@@ -71,8 +71,8 @@ func ExampleFlags() {
 	//       token-bucket 30/1m burst 1                         1  7.69 %              480     25 %                           2
 	//       token-bucket 35/1m burst 2                         1  7.69 %              240  12.50 %                           3
 	//       token-bucket 40/1m burst 2                         1  7.69 %              240  12.50 %                           3
-	//       token-bucket 48/1m burst 2                         1  7.69 %              240  12.50 %                           3
-	//       token-bucket 54/1m burst 2                         1  7.69 %              240  12.50 %                           3
+	//       token-bucket 46/1m burst 2                         1  7.69 %              240  12.50 %                           3
+	//       token-bucket 53/1m burst 2                         1  7.69 %              240  12.50 %                           3
 	//       token-bucket 61/1m burst 3                         0     0 %                0      0 %                           4
 	//   smallest limit   token-bucket 61/1m burst 3, to deny at most 1 % of clients
 	//   lowest rate      token-bucket 12/1m burst 3, with the same burst

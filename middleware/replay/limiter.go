@@ -42,7 +42,7 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	}
 	for i := range checks {
 		c := &checks[i]
-		if c.Op != algorithms.Take && c.Op != algorithms.Trial && c.Op != algorithms.TrialInstead || isBan(c.Policy) {
+		if !counts(c.Op) || isBan(c.Policy) {
 			continue
 		}
 		e := l.engine
@@ -55,6 +55,15 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 		}
 	}
 	return nil
+}
+
+// counts reports whether a check decides, and settles nothing.
+func counts(op algorithms.Op) bool {
+	switch op {
+	case algorithms.Take, algorithms.TakeReserved, algorithms.TakeElse, algorithms.Trial, algorithms.TrialInstead:
+		return true
+	}
+	return false
 }
 
 // isBan reports whether a keyspace beside a policy's counts bans.

@@ -39,9 +39,8 @@ type Options struct {
 	// Stdin is a log for "-"; nil means os.Stdin.
 	Stdin io.Reader
 
-	// Stdout receives the report, and Stderr the progress of a long replay; nil means
-	// os.Stdout and os.Stderr.
-	Stdout, Stderr io.Writer
+	// Stdout receives the report; nil means os.Stdout.
+	Stdout io.Writer
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
@@ -138,14 +139,15 @@ func (p *replay) conclude(ctx context.Context) error {
 		return err
 	}
 	found := p.history.begin([goals]float64{fewDenied, p.goals.Clients, 0})
-	if err := p.history.search(ctx, p.spool, found, true); err != nil {
+	if err := p.history.search(ctx, p.spool, found); err != nil {
 		return err
 	}
 	rates := apart(found)
-	if err := p.history.search(ctx, p.spool, rates, false); err != nil {
+	if err := p.history.search(ctx, p.spool, rates); err != nil {
 		return err
 	}
-	if err := p.history.tryCurve(ctx, p.spool, found); err != nil {
+	curve, err := p.history.tryCurve(ctx, p.spool, found)
+	if err != nil {
 		return err
 	}
 	proposed, err := p.tryProposals(ctx, found)
@@ -154,8 +156,10 @@ func (p *replay) conclude(ctx context.Context) error {
 	}
 	for i, s := range p.history.series {
 		r := p.describe(i, s)
-		for _, n := range s.curve {
-			r.Curve = append(r.Curve, s.tried[n])
+		for _, t := range curve {
+			if t.limits[i] != (algorithms.Limit{}) {
+				r.Curve = append(r.Curve, pointOf(t, i, s))
+			}
 		}
 		p.answer(&r, i, found[i], rates[i], proposed)
 		p.report.Policies = append(p.report.Policies, r)

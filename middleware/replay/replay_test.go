@@ -58,7 +58,7 @@ func parsed(t *testing.T, limit string) algorithms.Limit {
 // run replays a log from the standard input.
 func run(t *testing.T, service build, log string, out io.Writer, o Options) error {
 	t.Helper()
-	o.Files, o.Stdin, o.Stdout, o.Stderr = []string{"-"}, strings.NewReader(log), out, io.Discard
+	o.Files, o.Stdin, o.Stdout = []string{"-"}, strings.NewReader(log), out
 	return Run(t.Context(), service, &o)
 }
 

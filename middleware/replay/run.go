@@ -39,9 +39,6 @@ func Run(ctx context.Context, handler func(algorithms.Limiter) (http.Handler, er
 	if given.Stdout == nil {
 		given.Stdout = os.Stdout
 	}
-	if given.Stderr == nil {
-		given.Stderr = os.Stderr
-	}
 	if err := given.run(ctx, handler); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -93,13 +90,9 @@ func (o *Options) replay(ctx context.Context, handler func(algorithms.Limiter) (
 	defer func() { err = errors.Join(err, p.spool.close()) }()
 	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent(0)))
 
-	progress := begin(o.Stderr)
-	defer progress.end()
-	progress.show(in.progress)
 	if err := in.each(ctx, p.decide); err != nil {
 		return nil, err
 	}
-	progress.show(p.history.progress)
 	p.countLines(in)
 	if in.lines == 0 {
 		return nil, fmt.Errorf("%s: no lines", strings.Join(o.Files, ", "))

@@ -217,9 +217,8 @@ func (s *search) below(h *history, ids []keyID) int64 {
 	return lo
 }
 
-// search ends all searches. A trial tells something to each search of its family. If keep
-// is set, what the limits do is kept for the curve.
-func (h *history) search(ctx context.Context, s *spool, all [][]*search, keep bool) error {
+// search ends all searches. A trial tells something to each search of its family.
+func (h *history) search(ctx context.Context, s *spool, all [][]*search) error {
 	for {
 		trials, tried := h.round(all)
 		if len(trials) == 0 {
@@ -229,9 +228,6 @@ func (h *history) search(ctx context.Context, s *spool, all [][]*search, keep bo
 			return err
 		}
 		for j, t := range trials {
-			if keep {
-				h.keep(t)
-			}
 			for i, n := range tried[j] {
 				if n == 0 {
 					continue
@@ -247,7 +243,7 @@ func (h *history) search(ctx context.Context, s *spool, all [][]*search, keep bo
 // round returns the next trials, and the n of each series in each of them.
 func (h *history) round(all [][]*search) (trials []*trial, tried [][]int64) {
 	for _, g := range [...]goal{clients, few, nobody} { // the first narrows the others
-		t := &trial{limits: make([]algorithms.Limit, len(h.series))}
+		t := &trial{limits: make([]algorithms.Limit, len(h.series)), most: make([]int64, len(h.series))}
 		ns := make([]int64, len(h.series))
 		open := false
 		for i, of := range all {
@@ -256,6 +252,9 @@ func (h *history) round(all [][]*search) (trials []*trial, tried [][]int64) {
 				n := f.next()
 				if limit, ok := f.limit(n); ok {
 					t.limits[i], ns[i], open = limit, n, true
+					for _, other := range of {
+						t.most[i] = max(t.most[i], other.allowed)
+					}
 					break
 				}
 				f.lo = n // a rate that is too odd to be exact

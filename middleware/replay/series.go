@@ -5,7 +5,6 @@ package replay
 import (
 	"math"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -28,12 +27,10 @@ type series struct {
 	inIt    int   // keys that were asked in it
 	most    int   // keys in one window
 	calls   peak
-	top     keyID           // with the most requests
-	address bool            // some keys are addresses
-	settles bool            // some decisions were settled
-	tried   map[int64]point // what limits of the same family have done
-	curve   []int64         // those of the curve
-	first   int64           // µs: the first request
+	top     keyID // with the most requests
+	address bool  // some keys are addresses
+	settles bool  // some decisions were settled
+	first   int64 // µs: the first request
 	last    int64
 }
 
@@ -81,6 +78,7 @@ type key struct {
 	now, was uint32 // units in the present window and in the one before
 	peak     uint32 // the most units in one window
 	pair     uint32 // the most units in two windows, one after the other
+	lo, hi   int64  // the highest limit that denies it, and the lowest that does not, so far
 	window   int64  // the number of the present window
 }
 
@@ -89,7 +87,6 @@ type history struct {
 	policies map[string]*family // by their names
 	series   []*series
 	keys     chunks
-	trials   atomic.Int64 // that have ended
 }
 
 // A family has the keys of one policy, and their series.
@@ -140,7 +137,7 @@ func (h *history) record(now int64, c *algorithms.Check, policies map[string]*ra
 	id, known := s.ids[c.Key]
 	if !known {
 		text := strings.Clone(c.Key)
-		id = h.keys.add(key{text: text, series: h.find(s, c), window: math.MinInt64})
+		id = h.keys.add(key{text: text, series: h.find(s, c), window: math.MinInt64, hi: math.MaxInt64})
 		s.ids[text] = id
 	}
 	k := h.keys.at(id)
@@ -158,7 +155,7 @@ func (h *history) find(s *family, c *algorithms.Check) uint32 {
 		s.series[id] = number
 		h.series = append(h.series, &series{
 			policy: strings.Clone(c.Policy), route: id.route, limit: c.Limit,
-			window: max(1, c.Limit.Window().Microseconds()), minute: make(map[int64]int64), tried: make(map[int64]point),
+			window: max(1, c.Limit.Window().Microseconds()), minute: make(map[int64]int64),
 		})
 	}
 	h.series[number].keys++

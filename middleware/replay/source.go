@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -34,8 +33,6 @@ type log struct {
 	unit       time.Duration // of durations that name none; 0: as the files show
 
 	sources []*source
-	read    atomic.Int64 // bytes of all files, as they are stored
-	size    int64        // 0: not known
 }
 
 // A source is one file.
@@ -58,7 +55,6 @@ type source struct {
 func openLog(names []string, stdin io.Reader, unit time.Duration) (*log, error) {
 	l := &log{unit: unit}
 	var errs []error
-	known := true
 	for i, name := range names {
 		if name == "-" && slices.Contains(names[:i], name) {
 			errs = append(errs, errors.New("-: the standard input can be read only once"))
@@ -73,20 +69,13 @@ func openLog(names []string, stdin io.Reader, unit time.Duration) (*log, error) 
 				continue
 			}
 			info, err := f.Stat()
-			known = known && err == nil && info.Mode().IsRegular()
 			s.file, input = f, f
 			if err == nil && info.Mode().IsRegular() {
-				l.size += info.Size()
 				input = io.LimitReader(f, info.Size()) // a server may go on writing
 			}
-		} else {
-			known = false
 		}
-		s.text = bufio.NewReaderSize(counted{input, &l.read}, maxLine)
+		s.text = bufio.NewReaderSize(input, maxLine)
 		l.sources = append(l.sources, s)
-	}
-	if !known {
-		l.size = 0
 	}
 	for _, s := range l.sources {
 		s.order.most = maxHeld / len(l.sources)
@@ -139,18 +128,6 @@ func (s *source) open() error {
 // ends reports whether an error is the end of a file, or of the part of a compressed file
 // that has been written.
 func ends(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
-
-// counted counts the bytes that are read.
-type counted struct {
-	io.Reader
-	n *atomic.Int64
-}
-
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n.Add(int64(n))
-	return n, err
-}
 
 func (l *log) close() {
 	for _, s := range l.sources {

@@ -37,7 +37,7 @@ func BenchmarkRun(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				o := Options{Files: []string{"-"}, Stdin: strings.NewReader(text.String()), Stdout: io.Discard, Stderr: io.Discard}
+				o := Options{Files: []string{"-"}, Stdin: strings.NewReader(text.String()), Stdout: io.Discard}
 				if err := Run(b.Context(), service, &o); err != nil {
 					b.Fatal(err)
 				}

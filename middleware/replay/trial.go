@@ -12,8 +12,10 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 )
 
-// A trial decides every record of a spool under other limits, each series alone.
+// A trial decides every record of a spool under other limits, each series alone. If a limit denies nothing
+// to a key, a higher one does not either, so trials learn from each other which keys need no decision.
 type trial struct {
+	most    []int64            // clients to count, by series; nil: count all denied requests
 	limits  []algorithms.Limit // by series; the zero Limit leaves a series out
 	tallies []tally            // denials only, by series
 	clients []int              // denied keys, by series
@@ -32,10 +34,14 @@ func (h *history) run(ctx context.Context, s *spool, trials ...*trial) error {
 		running.Go(func() {
 			defer func() { <-cores }()
 			errs[i] = t.run(ctx, h, s)
-			h.trials.Add(1)
 		})
 	}
 	running.Wait()
+	for i, t := range trials {
+		if errs[i] == nil {
+			t.learn(h)
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -46,7 +52,7 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 	memory := algorithms.NewMemory(&algorithms.MemoryOptions{
 		MaxKeys: math.MaxInt32, Now: func() time.Time { return time.UnixMicro(now) },
 	})
-	safe := t.safe(h)
+	known := t.known(h)
 	var checks [1]algorithms.Check
 	c := &checks[0]
 	n, open := 0, false // whether the last decision can be settled
@@ -54,13 +60,17 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 		if n++; n%(1<<16) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if safe[r.key] {
-			if !r.settles {
-				t.passed[h.keys.at(r.key).series].add(r.time)
+		k := h.keys.at(r.key)
+		if known[r.key] {
+			if !r.settles && t.most == nil {
+				t.passed[k.series].add(r.time)
 			}
 			return nil
 		}
-		k := h.keys.at(r.key)
+		if t.most != nil && (t.denied[r.key] > 0 || int64(t.clients[k.series]) > t.most[k.series]) {
+			open = false
+			return nil
+		}
 		now = r.time
 		if r.settles {
 			if !open {
@@ -88,16 +98,40 @@ func (t *trial) run(ctx context.Context, h *history, s *spool) error {
 	})
 }
 
-// safe returns which keys want so few units in two neighbouring windows that the limit
-// certainly denies none of their requests. Most keys do, and need no decision.
-func (t *trial) safe(h *history) []bool {
-	safe := make([]bool, h.keys.n)
+// known returns which keys need no decision: the limit denies them nothing, or denies them and
+// only clients are counted. Keys that want few units in two neighbouring windows are denied
+// nothing; most keys do.
+func (t *trial) known(h *history) []bool {
+	known := make([]bool, h.keys.n)
 	for id := range h.keys.n {
 		k := h.keys.at(id)
 		l := t.limits[k.series]
-		safe[id] = l == (algorithms.Limit{}) || int64(k.pair) <= min(l.Burst(), l.Requests())
+		n := l.Requests()
+		known[id] = l == (algorithms.Limit{}) || int64(k.pair) <= min(l.Burst(), n) || k.hi <= n
+		if t.most != nil && n <= k.lo && l.Burst() <= burstOf(h.series[k.series].limit, k.lo) && !known[id] {
+			known[id] = true
+			t.clients[k.series]++
+		}
 	}
-	return safe
+	return known
+}
+
+// learn keeps what a trial has found out about keys. A settlement may be larger where the limit is.
+func (t *trial) learn(h *history) {
+	for id := range h.keys.n {
+		k := h.keys.at(id)
+		s, l := h.series[k.series], t.limits[k.series]
+		n := l.Requests()
+		switch {
+		case l == (algorithms.Limit{}) || s.settles || l.Burst() != burstOf(s.limit, n):
+		case t.denied[id] > 0:
+			k.lo = max(k.lo, n)
+		case t.most == nil || int64(t.clients[k.series]) <= t.most[k.series]:
+			if k.lo < n { // else it is known to be denied
+				k.hi = min(k.hi, n)
+			}
+		}
+	}
 }
 
 // alternatives are the algorithms whose limits have a number and a window.
