@@ -170,8 +170,8 @@ func replayed(t *testing.T, name string, args ...string) (r report) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out, progress bytes.Buffer
-	c.logs.Stdout, c.logs.Stderr = &out, &progress
+	var out bytes.Buffer
+	c.logs.Stdout = &out
 	if err := c.replay(t.Context()); err != nil {
 		text, _ := os.ReadFile(name)
 		t.Fatalf("%v\n%.2000s", err, text)
