@@ -30,25 +30,6 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestLateRoundTrips: replies that come after the deadline count, and Stats say why Redis is bypassed.
-func TestLateRoundTrips(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	l := must(t, server.Client(), &Options{Deadline: 20 * time.Millisecond})
-	pause := server.Client()
-	late := func() bool {
-		s := l.Stats()
-		return s.Redis.RoundTrips.Count > s.Redis.RoundTrips.Within[25*time.Millisecond]
-	}
-	redistest.Until(t, "a late reply counts", func() bool {
-		do(t, pause, "client", "pause", "60", "all")
-		for range 3 {
-			_ = l.Allow(t.Context(), []algorithms.Check{{Policy: "p", Key: "k", Limit: algorithms.TokenBucket(1000, time.Second), Cost: 1}}) // it may fail
-		}
-		return late()
-	})
-}
-
 // TestCauseOfAnOutage: Stats have the reason, the text, and what this instance admits meanwhile.
 func TestCauseOfAnOutage(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func TestSharesAreExact(t *testing.T) {
 func TestEveryShareIsValid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		requests, window := rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond
+		requests, window := rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1_000_000, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond
 		limit := rapid.SampledFrom([]algorithms.Limit{
 			algorithms.TokenBucket(requests, window), algorithms.FixedWindow(requests, window), algorithms.PerMonth(requests, nil), algorithms.Nobody(),
 		}).Draw(t, "limit")
