@@ -4,6 +4,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -156,7 +157,7 @@ func TestConsoleForgives(t *testing.T) {
 			if s := ratelimit.Must(c.Who(ctx, subject))[0]; s.Reason != console.ByBan || s.ClearsAfter != 10*time.Second {
 				t.Fatalf("ban %d: got %v, want a ban of 10 s", i+1, s)
 			}
-			if err := c.Unban(ctx, subject); err != nil {
+			if _, err := c.Unban(ctx, subject); err != nil {
 				t.Fatal(err)
 			}
 			if s := ratelimit.Must(c.Who(ctx, subject))[0]; s.Verdict != console.Denied || s.Reason != console.ByDefault {
@@ -319,8 +320,8 @@ func TestUnbanOfTheUnseen(t *testing.T) {
 		if err := table.Set(ctx, "p", subject.Key, tt.o); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Unban(ctx, subject); err != nil {
-			t.Error(err)
+		if lifted, err := c.Unban(ctx, subject); tt.stays != errors.Is(err, console.ErrNotFound) || tt.stays != (lifted == nil) {
+			t.Errorf("%v: got %+v, %v, want ErrNotFound: %t", tt.o.Mode, lifted, err, tt.stays)
 		}
 		if _, found := table.Find("p", subject.Key); found != tt.stays {
 			t.Errorf("%v: found %t afterwards, want %t", tt.o.Mode, found, tt.stays)

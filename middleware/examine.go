@@ -14,11 +14,19 @@ type Finding = algorithms.Finding
 
 // Findings returns the present findings, without data of clients. The middleware
 // examines the first 1 000 requests, then one of 64 at least, and logs new findings. A
-// finding ends an hour after its last cause.
+// finding ends an hour after its last cause. The findings of Options.Overrides follow, if
+// it has a method Findings as package overrides does; they are not logged.
 func (m *Middleware) Findings() []Finding {
 	var all []Finding
 	for _, p := range m.config.Load().policies {
 		all = p.findings.Append(all)
+	}
+	if table, ok := m.overrides.(interface{ Findings() []Finding }); ok {
+		for _, f := range table.Findings() {
+			if f.Policy == "" || m.config.Load().policy(f.Policy) != nil {
+				all = append(all, f)
+			}
+		}
 	}
 	return all
 }

@@ -36,6 +36,9 @@ type Override struct {
 
 	// Since is when it was set. Tables of package overrides write it.
 	Since time.Time `json:"since,omitzero"`
+
+	// By is who set it, in at most 128 bytes: the operator's name, if package console set it.
+	By string `json:"by,omitzero"`
 }
 
 // A Mode says how a policy applies to the keys of an override. The zero Mode applies it.

@@ -146,7 +146,7 @@ func TestFleetBans(t *testing.T) {
 		if err := all[1].Close(context.Background()); err != nil { // its late counts of denials would ban again
 			t.Error(err)
 		}
-		if err := console.New(all[3]).Unban(context.Background(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"}); err != nil {
+		if _, err := console.New(all[3]).Unban(context.Background(), console.Subject{Policy: "p", Key: "ip=192.0.2.1"}); err != nil {
 			t.Error(err)
 		}
 		v := check(t, all[3], from("192.0.2.1"))

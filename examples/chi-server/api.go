@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -107,13 +108,20 @@ func (a *api) limit(c config, all *ratelimit.Options) map[string]func(http.Handl
 	return named
 }
 
-// operator returns the name of the operator who sends a request with the token.
+// operator returns the name of the operator who sends a request with the token: the user of Basic authorization, whose
+// password is the token, as curl -u alice:TOKEN sends it. With a Bearer token no name is known.
 func (c config) operator(r *http.Request) (string, error) {
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare([]byte(given), []byte(c.adminToken)) == 0 {
+	who, given, basic := r.BasicAuth()
+	if !basic {
+		var scheme string
+		if scheme, given, _ = strings.Cut(r.Header.Get("Authorization"), " "); !strings.EqualFold(scheme, "Bearer") {
+			given = ""
+		}
+	}
+	if given == "" || subtle.ConstantTimeCompare([]byte(given), []byte(c.adminToken)) == 0 {
 		return "", errors.New("not the token of -admin-token")
 	}
-	return "operator", nil
+	return cmp.Or(who, "operator"), nil
 }
 
 // release ends streams and held requests, because Shutdown waits for them.

@@ -5,7 +5,9 @@ package console
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -70,8 +72,8 @@ func (h *handler) changed(r *http.Request, err error, change string, s Subject, 
 }
 
 // act makes a change of the subject that a body names, with prefix also of a first part of keys, or everyone. change
-// also returns what else the log has.
-func (h *handler) act(r *http.Request, body any, n *named, name string, prefix bool, change func(Subject) ([]any, error)) (any, error) {
+// also returns what the operator reads of it, and what else the log has.
+func (h *handler) act(r *http.Request, body any, n *named, name string, prefix bool, change func(Subject) (reply any, more []any, err error)) (any, error) {
 	if err := read(r, body); err != nil {
 		return nil, err
 	}
@@ -79,13 +81,41 @@ func (h *handler) act(r *http.Request, body any, n *named, name string, prefix b
 	if err != nil {
 		return nil, err
 	}
-	more, err := change(s)
-	return nil, h.changed(r, err, name, s, more...)
+	reply, more, err := change(s)
+	// The log also has an attempt that found nothing to lift, because it has forgotten denials.
+	if none := (*refusal)(nil); err == nil || errors.Is(err, ErrBanned) || errors.Is(err, ErrNotFound) || errors.As(err, &none) && none.status == http.StatusNotFound {
+		_ = h.changed(r, nil, name, s, more...)
+	}
+	if reply != nil && err != nil { // a ban still holds
+		did, _ := json.Marshal(reply) // of integers and texts
+		err = fmt.Errorf("%w (done: %s)", err, did)
+	}
+	return reply, err
+}
+
+// A unitsView says how many units came back.
+type unitsView struct {
+	Units int64 `json:"units"`
+}
+
+// units returns the answer to a change that gave units back. Nothing to give back is no success.
+func units(n int64, err error) (any, error) {
+	if n > 0 {
+		return unitsView{n}, err
+	}
+	if err == nil {
+		err = &refusal{http.StatusNotFound, "no units of the key are in use, under any limit that this process knows for it"}
+	}
+	return nil, err
 }
 
 func (h *handler) reset(r *http.Request) (any, error) {
 	var n named
-	return h.act(r, &n, &n, "reset", false, func(s Subject) ([]any, error) { return nil, h.console.Reset(r.Context(), s) })
+	return h.act(r, &n, &n, "reset", false, func(s Subject) (any, []any, error) {
+		n, err := h.console.Reset(r.Context(), s)
+		reply, err := units(n, err)
+		return reply, []any{"units", n}, err
+	})
 }
 
 func (h *handler) grant(r *http.Request) (any, error) {
@@ -93,8 +123,10 @@ func (h *handler) grant(r *http.Request) (any, error) {
 		named
 		Units int64
 	}
-	return h.act(r, &body, &body.named, "grant", false, func(s Subject) ([]any, error) {
-		return []any{"units", body.Units}, h.console.Grant(r.Context(), s, body.Units)
+	return h.act(r, &body, &body.named, "grant", false, func(s Subject) (any, []any, error) {
+		n, err := h.console.Grant(r.Context(), s, body.Units)
+		reply, err := units(n, err)
+		return reply, []any{"units", n}, err
 	})
 }
 
@@ -103,18 +135,25 @@ func (h *handler) ban(r *http.Request) (any, error) {
 		named
 		ending
 	}
-	return h.act(r, &body, &body.named, "ban", true, func(s Subject) ([]any, error) {
+	return h.act(r, &body, &body.named, "ban", true, func(s Subject) (any, []any, error) {
 		until, err := body.at()
 		if err == nil {
-			err = h.console.Ban(r.Context(), s, until)
+			err = h.console.Ban(r.Context(), s, until, operator(r.Context()))
 		}
-		return []any{"until", instant(until)}, err
+		return nil, []any{"until", instant(until)}, err
 	})
 }
 
 func (h *handler) unban(r *http.Request) (any, error) {
 	var n named
-	return h.act(r, &n, &n, "unban", true, func(s Subject) ([]any, error) { return nil, h.console.Unban(r.Context(), s) })
+	return h.act(r, &n, &n, "unban", true, func(s Subject) (any, []any, error) {
+		lifted, err := h.console.Unban(r.Context(), s)
+		more := []any{"lifted", len(lifted)}
+		if len(lifted) == 0 {
+			return nil, more, err
+		}
+		return map[string]any{"lifted": lifted}, more, err
+	})
 }
 
 // instant returns the end of an override for logs.
@@ -146,6 +185,7 @@ func (h *handler) set(r *http.Request) (any, error) {
 	}
 	s, err := h.resolve(n, true)
 	if err == nil {
+		o.By = operator(r.Context())
 		err = h.console.set(r.Context(), s, o)
 	}
 	return nil, h.changed(r, err, "override", s,

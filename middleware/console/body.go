@@ -14,12 +14,13 @@ import (
 	"github.com/penstock-go/penstock/middleware"
 )
 
-// An override is the body that sets one. Since is what a GET shows, and changes nothing.
+// An override is the body that sets one. Since and By are what a GET shows, and change nothing.
 type override struct {
 	Limit algorithms.Limit
 	Mode  ratelimit.Mode
 	ending
 	Since time.Time
+	By    string
 }
 
 // An ending says when an override ends: neither field means never.

@@ -23,7 +23,6 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
@@ -33,7 +32,7 @@ import (
 // instance at once, and on others within a second. A Console is safe for
 // concurrent use. The zero Console knows no policy.
 //
-// Errors wrap [ErrNotFound], [ErrUneditable], or [algorithms.ErrInvalid] for an
+// Errors wrap [ErrNotFound], [ErrBanned], [ErrUneditable], or [algorithms.ErrInvalid] for an
 // invalid Subject, or are the limiter's or package overrides'.
 type Console struct{ all []*ratelimit.Middleware }
 
@@ -70,6 +69,9 @@ func (s Subject) validate() error {
 var (
 	// ErrNotFound: there is no such policy, ban or denied key.
 	ErrNotFound = errors.New("not found")
+
+	// ErrBanned: a ban of the client still holds.
+	ErrBanned = errors.New("banned")
 
 	// ErrUneditable: Options.Overrides is nil or read-only, or a shadow policy
 	// should ban.
@@ -187,53 +189,6 @@ func (c *Console) one(s Subject) (*target, error) {
 		return nil, fmt.Errorf("ratelimit: %w: %q is not a client: name one by key, usr or ip", algorithms.ErrInvalid, s.Key)
 	}
 	return c.target(s, false)
-}
-
-// everyAlgorithm has a limit of each algorithm that has a state. Of a limit, only
-// the algorithm decides where a key's state is.
-var everyAlgorithm = []algorithms.Limit{
-	algorithms.TokenBucket(1, time.Second), algorithms.LeakyBucket(1, time.Second),
-	algorithms.SlidingWindowCounter(1, time.Second), algorithms.SlidingWindowLog(1, time.Second),
-	algorithms.FixedWindow(1, time.Second), algorithms.PerDay(1, nil), algorithms.Concurrent(1, time.Second),
-}
-
-// Reset forgets the units that a key has used of a policy and its candidate,
-// under every limit. It keeps overrides and bans.
-func (c *Console) Reset(ctx context.Context, s Subject) error {
-	t, err := c.one(s)
-	if err != nil {
-		return err
-	}
-	checks := t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Reset})
-	if t.policy.Candidate != nil {
-		checks = append(checks, t.ofEveryAlgorithm(candidate(t.policy.Name), algorithms.Check{Op: algorithms.Reset})...)
-	}
-	return t.ask(ctx, checks)
-}
-
-// ofEveryAlgorithm returns a settlement of the key under a limit of each algorithm.
-func (t *target) ofEveryAlgorithm(name string, c algorithms.Check) (checks []algorithms.Check) {
-	for _, l := range everyAlgorithm {
-		c.Policy, c.Key, c.Limit = name, t.key, l
-		checks = append(checks, c)
-	}
-	return checks
-}
-
-// candidate returns the name under which a policy's candidate is stored.
-func candidate(policy string) string { return policy + "~candidate" }
-
-// Grant gives a key units back: at least one, at most the used units. It cuts
-// nothing, so it needs neither the client's tier nor its limit.
-func (c *Console) Grant(ctx context.Context, s Subject, units int64) error {
-	t, err := c.one(s)
-	if err != nil {
-		return err
-	}
-	if units < 1 {
-		return fmt.Errorf("ratelimit: %w: a grant of %d units: want at least 1", algorithms.ErrInvalid, units)
-	}
-	return t.ask(ctx, t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Grant, Cost: units}))
 }
 
 // ask answers checks in place.

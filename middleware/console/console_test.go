@@ -69,18 +69,18 @@ func TestResetAndGrant(t *testing.T) {
 	}
 	spend(t, m, 4, "")
 	spend(t, m, 4, "gold")
-	if err := c.Grant(ctx, client, 2); err != nil {
+	if _, err := c.Grant(ctx, client, 2); err != nil {
 		t.Error(err)
 	}
 	want(8, 98, 1, 100)
-	if err := c.Grant(ctx, client, 1000); err != nil {
+	if _, err := c.Grant(ctx, client, 1000); err != nil {
 		t.Error(err)
 	}
 	want(10, 100, 1, 100)
 	override(t, table, "p", client.Key, ratelimit.Override{Limit: leaky})
 	spend(t, m, 6, "gold")
 	want(10, 100, 1, 94)
-	if err := c.Reset(ctx, client); err != nil {
+	if _, err := c.Reset(ctx, client); err != nil {
 		t.Error(err)
 	}
 	want(10, 100, 5, 100)
@@ -129,7 +129,7 @@ func TestResetOfPastLimits(t *testing.T) {
 		c := console.New(m)
 		override(t, table, "p", client.Key, ratelimit.Override{Limit: l})
 		take(t, store, l)
-		if err := errors.Join(table.Clear(ctx, "p", client.Key), c.Reset(ctx, client)); err != nil {
+		if err := errors.Join(table.Clear(ctx, "p", client.Key), reset(c)); err != nil {
 			t.Error(err)
 		}
 		override(t, table, "p", client.Key, ratelimit.Override{Limit: l})
@@ -140,7 +140,7 @@ func TestResetOfPastLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		take(t, store, l)
-		if err := errors.Join(m.Update(byUser("p", hourly)), c.Reset(ctx, client), m.Update(byUser("p", l))); err != nil {
+		if err := errors.Join(m.Update(byUser("p", hourly)), reset(c), m.Update(byUser("p", l))); err != nil {
 			t.Fatal(err)
 		}
 		if got := left(t, store, "p", l); got != l.Burst() {
@@ -156,7 +156,7 @@ func TestResetOfACandidate(t *testing.T) {
 	store := newStill()
 	m := newMiddleware(t, store, nil, p)
 	spend(t, m, 3, "")
-	if err := console.New(m).Reset(ctx, client); err != nil {
+	if _, err := console.New(m).Reset(ctx, client); err != nil {
 		t.Error(err)
 	}
 	if own, tried := left(t, store, "p", hourly), left(t, store, "p~candidate", candidate); own != 10 || tried != 5 {
@@ -176,19 +176,22 @@ func TestBanAndUnban(t *testing.T) {
 			t.Errorf("got %d, error %v, want %d", v.Status, err, want)
 		}
 	}
-	if err := c.Ban(ctx, client, time.Time{}); err != nil {
+	if err := c.Ban(ctx, client, time.Time{}, ""); err != nil {
 		t.Error(err)
 	}
 	status(403)
-	if err := errors.Join(c.Unban(ctx, client), c.Unban(ctx, client)); err != nil {
-		t.Error(err)
+	if lifted, err := c.Unban(ctx, client); err != nil || len(lifted) != 1 || lifted[0].Override == nil {
+		t.Errorf("got %+v, %v, want the ban", lifted, err)
+	}
+	if lifted, err := c.Unban(ctx, client); !errors.Is(err, console.ErrNotFound) || lifted != nil {
+		t.Errorf("got %+v, %v, want ErrNotFound: no ban is left", lifted, err)
 	}
 	status(0)
 	override(t, table, "p", client.Key, ratelimit.Override{Mode: ratelimit.ModeShadow})
-	if err := c.Unban(ctx, client); !errors.Is(err, console.ErrNotFound) {
+	if _, err := c.Unban(ctx, client); !errors.Is(err, console.ErrNotFound) {
 		t.Errorf("got error %v, want ErrNotFound, because another override stays", err)
 	}
-	if err := c.Ban(ctx, console.Subject{Policy: "dark", Key: client.Key}, time.Time{}); !errors.Is(err, console.ErrUneditable) {
+	if err := c.Ban(ctx, console.Subject{Policy: "dark", Key: client.Key}, time.Time{}, ""); !errors.Is(err, console.ErrUneditable) {
 		t.Errorf("got error %v of a shadow, want ErrUneditable", err)
 	}
 }
@@ -219,7 +222,7 @@ func TestRepeatOffender(t *testing.T) {
 		if set, err := c.Overrides(ctx, time.Time{}); err != nil || len(set) != 0 {
 			t.Errorf("%s: got %v, error %v, want no operator's ban", name, set, err)
 		}
-		if err := c.Unban(ctx, client); err != nil {
+		if _, err := c.Unban(ctx, client); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		bans(c, 0)
@@ -247,15 +250,15 @@ func TestErrors(t *testing.T) {
 		{"no such hash", noHash, console.ErrNotFound},
 		{"no key", noKey, algorithms.ErrInvalid},
 		{"no limiter", noLimiter, algorithms.ErrUnavailable},
-		{"reset without limiter", down.Reset(ctx, client), algorithms.ErrUnavailable},
-		{"reset of no policy", c.Reset(ctx, console.Subject{Policy: "q", Key: "usr=1"}), console.ErrNotFound},
-		{"reset of everyone", c.Reset(ctx, console.Subject{Policy: "p", Key: "*"}), algorithms.ErrInvalid},
-		{"grant of nothing", c.Grant(ctx, client, 0), algorithms.ErrInvalid},
-		{"grant of no policy", c.Grant(ctx, console.Subject{Policy: "q", Key: "usr=1"}, 1), console.ErrNotFound},
-		{"ban without overrides", c.Ban(ctx, client, time.Time{}), console.ErrUneditable},
-		{"ban in a table that is read-only", fixed.Ban(ctx, client, time.Time{}), console.ErrUneditable},
-		{"unban without overrides", c.Unban(ctx, client), console.ErrUneditable},
-		{"unban of no policy", c.Unban(ctx, console.Subject{Policy: "q", Key: "usr=1"}), console.ErrNotFound},
+		{"reset without limiter", failure(down.Reset(ctx, client)), algorithms.ErrUnavailable},
+		{"reset of no policy", failure(c.Reset(ctx, console.Subject{Policy: "q", Key: "usr=1"})), console.ErrNotFound},
+		{"reset of everyone", failure(c.Reset(ctx, console.Subject{Policy: "p", Key: "*"})), algorithms.ErrInvalid},
+		{"grant of nothing", failure(c.Grant(ctx, client, 0)), algorithms.ErrInvalid},
+		{"grant of no policy", failure(c.Grant(ctx, console.Subject{Policy: "q", Key: "usr=1"}, 1)), console.ErrNotFound},
+		{"ban without overrides", c.Ban(ctx, client, time.Time{}, ""), console.ErrUneditable},
+		{"ban in a table that is read-only", fixed.Ban(ctx, client, time.Time{}, ""), console.ErrUneditable},
+		{"unban without overrides", failure(c.Unban(ctx, client)), console.ErrUneditable},
+		{"unban of no policy", failure(c.Unban(ctx, console.Subject{Policy: "q", Key: "usr=1"})), console.ErrNotFound},
 	} {
 		if !errors.Is(tt.got, tt.want) {
 			t.Errorf("%s: got error %v, want %v", tt.name, tt.got, tt.want)
@@ -276,7 +279,7 @@ func TestGrantWithoutTheTier(t *testing.T) {
 			m := newMiddleware(t, newStill(), nil, p)
 			c := console.New(m)
 			spend(t, m, 3000, "gold")
-			if err := c.Grant(ctx, client, 10); err != nil {
+			if _, err := c.Grant(ctx, client, 10); err != nil {
 				t.Fatal(err)
 			}
 			v, err := m.Check(asUser("42", "gold"))
@@ -286,3 +289,12 @@ func TestGrantWithoutTheTier(t *testing.T) {
 		})
 	}
 }
+
+// reset forgets the units of the client.
+func reset(c *console.Console) error {
+	_, err := c.Reset(ctx, client)
+	return err
+}
+
+// failure returns the error of a change.
+func failure[T any](_ T, err error) error { return err }

@@ -6,14 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/access"
-	"github.com/penstock-go/penstock/middleware/internal/ban"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
 
@@ -76,65 +74,10 @@ func (c *Console) place(s Subject) (string, error) {
 // Ban denies a client until an instant, with 429; the zero Time means until Unban, with 403. If the
 // subject names a first part of keys, such as usr=42, the ban holds for all keys
 // that begin with it. The policy overrides.All bans in all policies, except where
-// everyone has an override. The ban replaces another override of the subject.
-func (c *Console) Ban(ctx context.Context, s Subject, until time.Time) error {
-	return c.set(ctx, s, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until})
-}
-
-// Unban lifts bans of a subject, an operator's or Policy.Ban's, and forgets the
-// denials of its keys. It keeps any other override: if the subject has one, and the
-// policy has no Ban, the error is [ErrNotFound].
-func (c *Console) Unban(ctx context.Context, s Subject) error {
-	key, err := c.place(s)
-	if err != nil {
-		return err
-	}
-	lifted := false
-	for w := range c.policies() {
-		if w.policy.Ban != nil && (s.Policy == overrides.All || s.Policy == w.policy.Name) {
-			lifted = true
-			if err := c.lift(ctx, w, key); err != nil {
-				return err
-			}
-		}
-	}
-	edit, err := c.editor(s.Policy)
-	if err != nil && lifted {
-		return nil // no operator can have banned the key
-	}
-	if err != nil {
-		return err
-	}
-	// This instance may not have seen the latest edit yet, so read the stored
-	// one.
-	stored, err := edit.List(ctx, s.Policy)
-	if err != nil {
-		return err
-	}
-	switch o, found := stored[key]; {
-	case found && o.Mode == ratelimit.ModeBanned:
-		return edit.Clear(ctx, s.Policy, key)
-	case found && !lifted:
-		return fmt.Errorf("ratelimit: ban of a key of policy %q: %w", s.Policy, ErrNotFound)
-	default:
-		return nil
-	}
-}
-
-// lift ends the bans by Policy.Ban of a key, or of all keys that begin with it.
-func (c *Console) lift(ctx context.Context, w watched, key string) error {
-	texts := textsOf(w.m, w.policy)
-	keys := texts.keysOf(w, []Subject{{Key: key}})
-	if texts.check(key, false) == nil && !slices.Contains(keys, key) {
-		keys = append(keys, key)
-	}
-	for _, key := range keys {
-		t := newTarget(w.m, w.policy, texts, key)
-		if err := t.ask(ctx, ban.New(w.policy.Name, ban.Rule(*w.policy.Ban)).Lifts(key)); err != nil {
-			return err
-		}
-	}
-	return nil
+// everyone has an override. The ban replaces another override of the subject. by says who
+// bans, and is stored beside the ban; it may be empty.
+func (c *Console) Ban(ctx context.Context, s Subject, until time.Time, by string) error {
+	return c.set(ctx, s, ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until, By: by})
 }
 
 // set replaces the override of a key, of everyone, or of all policies.

@@ -35,7 +35,7 @@ func ExampleConsole_Who() {
 	}
 
 	customer.Policy = "charges"
-	_ = operator.Grant(context.Background(), customer, 1)
+	_, _ = operator.Grant(context.Background(), customer, 1)
 	fmt.Println(ratelimit.Must(operator.Who(context.Background(), customer))[0])
 	// Output:
 	// charges usr=42 denied tier token-bucket 2/1d 0
@@ -49,8 +49,8 @@ func ExampleConsole_Ban() {
 		ratelimit.Policy{Name: "orders", Key: user, Limit: algorithms.TokenBucket(60, time.Minute)}))
 	operator, inAnHour := console.New(limited), time.Now().Add(time.Hour)
 
-	fmt.Println(operator.Ban(context.Background(), console.Subject{Policy: "orders", Key: "k-pro"}, inAnHour))
-	fmt.Println(operator.Ban(context.Background(), console.Subject{Policy: "orders", ID: "42"}, inAnHour))
+	fmt.Println(operator.Ban(context.Background(), console.Subject{Policy: "orders", Key: "k-pro"}, inAnHour, "alice"))
+	fmt.Println(operator.Ban(context.Background(), console.Subject{Policy: "orders", ID: "42"}, inAnHour, "alice"))
 	// Output:
 	// ratelimit: invalid check: policy "orders" makes no such key: want KIND=VALUE, or several of these joined by |; its keys are usr
 	// <nil>

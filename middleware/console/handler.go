@@ -23,8 +23,8 @@ import (
 // maxBody bounds the body of a request, in bytes. Requests need far less.
 const maxBody = 8 << 10
 
-// Handler returns the console as JSON over HTTP. authorize returns the operator's name, for the log of changes, or an
-// error, which is logged and answered 403. It must not be nil.
+// Handler returns the console as JSON over HTTP. authorize returns the operator's name, for the log of changes
+// and for the overrides that the operator sets (at most 128 bytes), or an error, which is logged and answered 403. It must not be nil.
 //
 //	Method  Path                      Action
 //	GET     /who?usr=42               says why a client is denied; also ip=, key=, and several of them
@@ -45,8 +45,11 @@ const maxBody = 8 << 10
 // The policy * is all policies. A key that the policy never makes can be read and cleared there. since= is an instant
 // such as 2026-11-21T12:00:00Z, or a time ago such as 1h.
 //
-// A change is answered 204, an unknown field or key 400 with the name of the field, and 503 if Redis does not answer. The handler requires the
-// same origin and application/json, so that other sites cannot use an operator's browser.
+// reset and grant are answered with the units that came back, unban with the bans that it lifted, and 404 if there was
+// nothing to give back or to lift, or 409 if a ban still holds. Another change is answered 204. An unknown field or
+// key is answered 400 with the name of the field, and 503 means that Redis does not answer. An override keeps the operator's
+// name as "by".
+// The handler requires the same origin and application/json, so that other sites cannot use an operator's browser.
 //
 // Mount it under [http.StripPrefix], where clients do not reach it. It logs to slog.Default().
 func (c *Console) Handler(authorize func(*http.Request) (who string, err error)) (http.Handler, error) {
@@ -166,7 +169,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &shown):
 	case errors.Is(err, ErrNotFound):
 		shown = &refusal{http.StatusNotFound, err.Error()}
-	case errors.Is(err, ErrUneditable), errors.Is(err, overrides.ErrFull):
+	case errors.Is(err, ErrBanned), errors.Is(err, ErrUneditable), errors.Is(err, overrides.ErrFull):
 		shown = &refusal{http.StatusConflict, err.Error()}
 	case errors.Is(err, overrides.ErrInvalid), errors.Is(err, algorithms.ErrInvalid):
 		shown = &refusal{http.StatusBadRequest, err.Error()}

@@ -38,14 +38,21 @@ func TestHandler(t *testing.T) {
 		{"GET", "/overrides/p?key=usr%3D7", "", 404, `"detail":"the key has no override of its own"`, ""},
 		{"GET", "/who?key=usr%3D42", "", 200, `"verdict":"admitted","reason":"override","limits":[{"from":"override","limit":"token-bucket 500/1m","remaining":500,`, ""},
 		{"GET", "/who?usr=42", "", 200, `"override_set_for":["p","usr=42"]`, ""},
-		{"POST", "/unban", "{" + key + "}", 404, `not found`, ""},
+		{"POST", "/unban", "{" + key + "}", 404, `not found`, "lifted=0"},
 		{"DELETE", "/overrides/p?key=usr%3D42", "", 204, "", "console: clear"},
 		{"POST", "/ban", "{" + key + `,"until":"2099-01-01T00:00:00Z"}`, 204, "", "until=2099-01-01T00:00:00Z"},
 		{"GET", "/who?usr=42", "", 200, `"verdict":"denied","reason":"ban","clears_after":"`, ""},
 		{"GET", "/overrides?since=1h", "", 200, `{"*":{"*":{"mode":"shadow","since":"`, ""},
-		{"POST", "/unban", "{" + key + "}", 204, "", "console: unban"},
-		{"POST", "/grant", "{" + key + `,"units":3}`, 204, "", "units=3"},
-		{"POST", "/reset", "{" + key + "}", 204, "", "console: reset"},
+		{"GET", "/overrides/p?key=usr%3D42", "", 200, `"by":"alice"`, ""},
+		{"POST", "/reset", "{" + key + "}", 409, `still banned in policy \"p\" since `, "units=0"},
+		{"POST", "/unban", "{" + key + "}", 200, `{"lifted":[{"policy":"p","key":"usr=42","override":{"mode":"banned","until":"2099-01-01T00:00:00Z","since":"`, "console: unban"},
+		{"POST", "/unban", "{" + key + "}", 404, "not found", "lifted=0"},
+		{"DELETE", "/overrides/p?key=*", "", 204, "", "console: clear"},
+		{"POST", "/grant", "{" + key + `,"units":3}`, 404, "no units of the key are in use", "units=0"},
+		{"POST", "/reset", "{" + key + "}", 404, "no units of the key are in use", "units=0"},
+		{"POST", "/ban", `{"policy":"*","key":"usr=42"}`, 204, "", "until=never"},
+		{"POST", "/unban", "{" + key + "}", 409, `still banned in all policies (*) since `, "lifted=0"},
+		{"POST", "/unban", `{"policy":"*","key":"usr=42"}`, 200, `{"lifted":[{"policy":"*","key":"usr=42",`, "console: unban"},
 
 		{"GET", "/", "", 404, `"title":"Not Found"`, ""},
 		{"GET", "/secrets", "", 404, "", ""},
@@ -180,14 +187,14 @@ func TestBanForAnHour(t *testing.T) {
 	table := overrides.NewMemory()
 	m := newMiddleware(t, newStill(), table, byUser("p", hourly))
 	c := console.New(m)
-	if err := c.Ban(ctx, client, time.Now().Add(time.Hour)); err != nil {
+	if err := c.Ban(ctx, client, time.Now().Add(time.Hour), ""); err != nil {
 		t.Fatal(err)
 	}
 	w := record(m.Handler(http.NotFoundHandler()), asUser("42", ""))
 	if w.Code != 429 || w.Header().Get("Retry-After") != "3600" {
 		t.Errorf("got %d %s, want 429 for an hour", w.Code, w.Header())
 	}
-	if err := c.Unban(ctx, client); err != nil {
+	if _, err := c.Unban(ctx, client); err != nil {
 		t.Fatal(err)
 	}
 	if got := who(t, c, client)[0].Limits[0].Remaining; got != 10 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
-	"github.com/penstock-go/penstock/middleware/internal/ban"
 	"github.com/penstock-go/penstock/middleware/internal/wrapped"
 )
 
@@ -172,13 +171,5 @@ func (t *target) banned(ctx context.Context) (time.Duration, error) {
 	if t.policy.Ban == nil || t.mode != "" {
 		return 0, nil
 	}
-	asks := []algorithms.Check{{Exact: true}}
-	ban.New(t.policy.Name, ban.Rule(*t.policy.Ban)).Check(&asks[0], t.key)
-	if err := t.ask(ctx, asks); err != nil {
-		return 0, err
-	}
-	if d := &asks[0].Decision; !d.Allowed && d.Source != algorithms.Undecided {
-		return d.RetryAfter, nil
-	}
-	return 0, nil
+	return t.bannedByPolicy(ctx)
 }

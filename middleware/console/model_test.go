@@ -4,6 +4,7 @@ package console_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -101,6 +102,14 @@ func (m *model) reset(key string) {
 	}
 }
 
+// done returns the error of a change, except that a ban still holds.
+func done(_ int64, err error) error {
+	if errors.Is(err, console.ErrBanned) {
+		return nil
+	}
+	return err
+}
+
 // ask makes a request on each instance in turn.
 func (m *model) ask(t *rapid.T, w *world, ip string) {
 	for i, instance := range w.instances {
@@ -137,15 +146,15 @@ func (m *model) step(t *rapid.T, w *world) {
 		w.edit(t, func(*console.Console) error { return w.tables[0].Clear(ctx, at[0], at[1]) })
 		delete(m.overrides, at)
 	case 3:
-		w.edit(t, func(c *console.Console) error { return c.Reset(ctx, s) })
+		w.edit(t, func(c *console.Console) error { return done(c.Reset(ctx, s)) })
 		m.reset(key)
 	case 4:
 		units := rapid.Int64Range(1, 4).Draw(t, "units")
-		w.edit(t, func(c *console.Console) error { return c.Grant(ctx, s, units) })
+		w.edit(t, func(c *console.Console) error { return done(c.Grant(ctx, s, units)) })
 		m.grant(key, units)
 	case 5:
 		until := time.Now().Add(time.Hour)
-		w.edit(t, func(c *console.Console) error { return c.Ban(ctx, s, until) })
+		w.edit(t, func(c *console.Console) error { return c.Ban(ctx, s, until, "") })
 		m.overrides[[2]string{"p", key}] = ratelimit.Override{Mode: ratelimit.ModeBanned, Until: until}
 	case 6:
 		m.limit = limits[2]
@@ -240,7 +249,7 @@ func TestInstances(t *testing.T) {
 			becomes(0, 0)
 			becomes(0, 429)
 			becomes(1, 429) // both remember the denial
-			if err := consoles[0].Reset(ctx, client); err != nil {
+			if _, err := consoles[0].Reset(ctx, client); err != nil {
 				t.Fatal(err)
 			}
 			becomes(1, 0)
@@ -249,11 +258,11 @@ func TestInstances(t *testing.T) {
 			if e.Verdict != console.Denied || e.Limits[0].Stored != want || e.Limits[0].Source != algorithms.Shared {
 				t.Errorf("got %+v, want it denied, and stored as %s", e, want)
 			}
-			if err := consoles[1].Grant(ctx, client, 1); err != nil {
+			if _, err := consoles[1].Grant(ctx, client, 1); err != nil {
 				t.Fatal(err)
 			}
 			becomes(0, 0)
-			if err := consoles[1].Ban(ctx, console.Subject{Policy: "p", ID: "9"}, time.Time{}); err != nil {
+			if err := consoles[1].Ban(ctx, console.Subject{Policy: "p", ID: "9"}, time.Time{}, ""); err != nil {
 				t.Fatal(err)
 			}
 			redistest.UntilEmpty(t, "the other instance bans", func() string {

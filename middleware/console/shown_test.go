@@ -25,7 +25,7 @@ func TestBanOfAShownKey(t *testing.T) {
 	if !strings.HasPrefix(shown.Key, "ip=#") || shown.Plain != "ip=192.0.2.1" {
 		t.Fatalf("got %+v, want a hash, and the key for programs", shown)
 	}
-	if err := c.Ban(ctx, console.Subject{Policy: "p", Key: shown.Key}, time.Time{}); err != nil {
+	if err := c.Ban(ctx, console.Subject{Policy: "p", Key: shown.Key}, time.Time{}, ""); err != nil {
 		t.Fatal(err)
 	}
 	for ip, want := range map[string]bool{"192.0.2.1": true, "192.0.2.2": false} {
@@ -33,7 +33,7 @@ func TestBanOfAShownKey(t *testing.T) {
 			t.Errorf("%s: got banned %v, %v, want %v", ip, v.Policies[0].Banned, err, want)
 		}
 	}
-	if err := c.Ban(ctx, console.Subject{Policy: "p", Key: "ip=#0123456789abcdef"}, time.Time{}); err == nil {
+	if err := c.Ban(ctx, console.Subject{Policy: "p", Key: "ip=#0123456789abcdef"}, time.Time{}, ""); err == nil {
 		t.Error("got a ban of a key that the policy did not deny")
 	}
 }

@@ -241,7 +241,7 @@ func TestOverridesSince(t *testing.T) {
 		time.Sleep(time.Hour)
 		began := time.Now()
 		override(t, table, "*", "*", ratelimit.Override{Mode: ratelimit.ModeShadow})
-		if err := c.Ban(ctx, console.Subject{Policy: "q", ID: "42"}, time.Time{}); err != nil {
+		if err := c.Ban(ctx, console.Subject{Policy: "q", ID: "42"}, time.Time{}, ""); err != nil {
 			t.Fatal(err)
 		}
 		list := func(since time.Time) string {
@@ -293,13 +293,13 @@ func TestBanOfAFirstPart(t *testing.T) {
 			}
 			return n
 		}
-		if err := c.Ban(ctx, s, time.Time{}); err != nil {
+		if err := c.Ban(ctx, s, time.Time{}, ""); err != nil {
 			t.Fatal(err)
 		}
 		if a, b, other := banned("42", "GET /a"), banned("42", "GET /b"), banned("7", "GET /a"); a != want || b != want || other != 0 {
 			t.Errorf("%s: got %d, %d and %d bans, want %d, %d and none", policy, a, b, other, want, want)
 		}
-		if err := c.Unban(ctx, s); err != nil || banned("42", "GET /a") != 0 {
+		if _, err := c.Unban(ctx, s); err != nil || banned("42", "GET /a") != 0 {
 			t.Errorf("%s: got %v, and a ban that stays", policy, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/internal/lent"
 	ratelimit "github.com/penstock-go/penstock/middleware"
 )
@@ -83,8 +84,13 @@ func (m *Memory) List(_ context.Context, policy string) (map[string]ratelimit.Ov
 	return m.table.Load().policies[policy].live(), nil
 }
 
-// Count returns how many overrides of a policy have not ended.
-func (m *Memory) Count(policy string) int { return m.table.Load().policies[policy].count() }
+// Count returns how many overrides of a policy have not ended, by mode.
+func (m *Memory) Count(policy string) map[ratelimit.Mode]int {
+	return m.table.Load().policies[policy].count()
+}
+
+// Findings returns a finding for each policy that has bans without an end that were set more than a day ago.
+func (m *Memory) Findings() []algorithms.Finding { return m.table.Load().findings() }
 
 // swept returns a copy of t without the overrides that have ended.
 func (t *table) swept() *table {

@@ -118,8 +118,13 @@ func (r *Redis) Find(policy, key string) (ratelimit.Override, bool) {
 	return ratelimit.Override{}, false
 }
 
-// Count returns how many overrides of a policy, as known here, have not ended.
-func (r *Redis) Count(policy string) int { return r.table.Load().policies[policy].count() }
+// Count returns how many overrides of a policy, as known here, have not ended, by mode.
+func (r *Redis) Count(policy string) map[ratelimit.Mode]int {
+	return r.table.Load().policies[policy].count()
+}
+
+// Findings returns a finding for each policy that has bans without an end that were set more than a day ago.
+func (r *Redis) Findings() []algorithms.Finding { return r.table.Load().findings() }
 
 // Close ends the goroutine and waits for it, and up to two seconds for the handler
 // of the log. The last overrides stay in force. You may call it repeatedly. It does

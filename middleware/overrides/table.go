@@ -96,11 +96,12 @@ func (e *entries) live() map[string]ratelimit.Override {
 	return all
 }
 
-// count returns how many overrides have not ended.
-func (e *entries) count() (n int) {
+// count returns how many overrides have not ended, by mode.
+func (e *entries) count() map[ratelimit.Mode]int {
+	n := make(map[ratelimit.Mode]int)
 	for _, o := range e.all {
 		if live(o) {
-			n++
+			n[o.Mode]++
 		}
 	}
 	return n

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/penstock-go/penstock/algorithms"
 	ratelimit "github.com/penstock-go/penstock/middleware"
@@ -26,6 +27,8 @@ const (
 
 	// MaxKey bounds the bytes of an override's key.
 	MaxKey = 1024
+
+	maxBy = 128
 )
 
 var (
@@ -64,6 +67,9 @@ func validate(policy, key string, o *ratelimit.Override) error {
 	}
 	if o.Mode == ratelimit.ModeBanned && key == ratelimit.Everyone {
 		refuse("a ban is for one key: to deny everyone, set the limit %q", algorithms.Nobody())
+	}
+	if len(o.By) > maxBy || !utf8.ValidString(o.By) {
+		refuse("By has %d bytes: want at most %d, in UTF-8", len(o.By), maxBy)
 	}
 	if !live(o) {
 		refuse("Until (%s) has passed", o.Until.Format(time.RFC3339))

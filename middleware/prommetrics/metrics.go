@@ -175,6 +175,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- startTime
 	ch <- limitUnits
 	ch <- limitWindow
+	ch <- overridesInForce
 	ch <- topOffender
 	ch <- deniedClients
 	ch <- clientDenials
@@ -196,6 +197,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
 	m.busiest.collect(ch, time.Now().Unix())
 	m.collectLimits(ch)
+	m.collectOverrides(ch)
 	m.collectPolicies(ch)
 	m.collectFindings(ch)
 	m.collectClients(ch)

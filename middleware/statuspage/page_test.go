@@ -264,3 +264,19 @@ func TestDenied(t *testing.T) {
 		t.Errorf("got %d of %d requests denied, want 6 of 9", v.Denied, v.Requests)
 	}
 }
+
+// TestOverridesOfAllPolicies: a ban in all policies counts in the row of each.
+func TestOverridesOfAllPolicies(t *testing.T) {
+	page, table := statuspage.New(nil), overrides.NewMemory()
+	shownOn(t, page, algorithms.NewMemory(nil), ratelimit.Options{Overrides: table}, byIP("p", hourly), byIP("q", hourly))
+	for _, policy := range []string{overrides.All, "q"} {
+		if err := table.Set(t.Context(), policy, "ip=192.0.2.1", ratelimit.Override{Mode: ratelimit.ModeBanned}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range look(t, page).Policies {
+		if want := map[string]int{"p": 1, "q": 2}[p.Name]; p.Overrides != want {
+			t.Errorf("%s: got %d overrides, want %d", p.Name, p.Overrides, want)
+		}
+	}
+}

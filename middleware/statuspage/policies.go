@@ -100,13 +100,22 @@ func newDefinition(p *ratelimit.Policy, m *ratelimit.Middleware) definition {
 	}
 }
 
-// countOverrides returns the number of overrides of a policy. It looks at each of
-// them, so requests must not wait for it.
-func countOverrides(overrides ratelimit.Overrides, policy string) int {
-	if table, ok := overrides.(interface{ Count(policy string) int }); ok {
-		return table.Count(policy)
+// everyPolicy is the policy of an override for all policies, in package overrides.
+const everyPolicy = "*"
+
+// countOverrides returns the number of overrides that hold for keys of a policy, or for keys of all policies. It looks
+// at each of them, so requests must not wait for it.
+func countOverrides(table ratelimit.Overrides, policy string) (n int) {
+	if table, ok := table.(interface {
+		Count(policy string) map[ratelimit.Mode]int
+	}); ok {
+		for _, place := range []string{policy, everyPolicy} {
+			for _, of := range table.Count(place) {
+				n += of
+			}
+		}
 	}
-	return 0
+	return n
 }
 
 // properties returns one word for each unusual property of a policy's configuration.

@@ -104,7 +104,11 @@ func (p *Page) survey(now time.Duration) (*view, []*ratelimit.Middleware) {
 			one.Window = v.WindowMS
 			v.addPolicy(one)
 		}
-		v.Findings = append(v.Findings, m.Findings()...)
+		for _, f := range m.Findings() {
+			if !slices.Contains(v.Findings, f) { // several Middlewares mostly have one table of overrides
+				v.Findings = append(v.Findings, f)
+			}
+		}
 	}
 	for name, counted := range limitersOf[wrapped.Counter](middlewares) {
 		v.Limiters = append(v.Limiters, newLimiterView(name, counted.Stats()))

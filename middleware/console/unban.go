@@ -1,0 +1,165 @@
+// How operators lift bans.
+
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/middleware"
+	"github.com/penstock-go/penstock/middleware/internal/ban"
+	"github.com/penstock-go/penstock/middleware/overrides"
+)
+
+// A Lifted is a ban that Unban has lifted.
+type Lifted struct {
+	Policy string `json:"policy"`
+	Key    string `json:"key"`
+
+	// Override is the operator's ban; nil means that Policy.Ban banned the key.
+	Override *ratelimit.Override `json:"override,omitempty"`
+}
+
+// Unban lifts bans of a subject, an operator's or Policy.Ban's, forgets the denials of its keys, and returns the bans. It
+// keeps any other override. If there was no ban, the error wraps [ErrNotFound]. If another ban still holds, say one of
+// all policies, the error wraps [ErrBanned].
+func (c *Console) Unban(ctx context.Context, s Subject) (lifted []Lifted, err error) {
+	key, err := c.place(s)
+	if err != nil {
+		return nil, err
+	}
+	s = Subject{Policy: s.Policy, Key: key}
+	for w := range c.policies() {
+		if w.policy.Ban == nil || s.Policy != overrides.All && s.Policy != w.policy.Name {
+			continue
+		}
+		keys, err := c.lift(ctx, w, key)
+		if err != nil {
+			return lifted, err
+		}
+		lifted = append(lifted, keys...)
+	}
+	if edit, err := c.editor(s.Policy); err == nil {
+		o, err := unset(ctx, edit, s)
+		if err != nil {
+			return lifted, err
+		}
+		if o != nil {
+			lifted = append(lifted, Lifted{s.Policy, key, o})
+		}
+	} else if _, p := c.policy(s.Policy); p == nil || p.Ban == nil {
+		return lifted, err // neither an operator nor the policy can have banned the key
+	}
+	if err := c.stillBanned(ctx, s); err != nil {
+		return lifted, err
+	}
+	if lifted == nil {
+		return nil, fmt.Errorf("ratelimit: ban of this client in policy %q: %w", s.Policy, ErrNotFound)
+	}
+	return lifted, nil
+}
+
+// unset removes the ban that operators have set for exactly the subject, and returns it. This instance may not have seen
+// the latest edit yet, so unset reads the stored one.
+func unset(ctx context.Context, edit editor, s Subject) (*ratelimit.Override, error) {
+	stored, err := edit.List(ctx, s.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if o := stored[s.Key]; o.Mode == ratelimit.ModeBanned {
+		return &o, edit.Clear(ctx, s.Policy, s.Key)
+	}
+	return nil, nil
+}
+
+// lift ends the bans by Policy.Ban of a key, or of all keys that begin with it, and forgets their denials. It returns
+// the bans that it ended.
+func (c *Console) lift(ctx context.Context, w watched, key string) (lifted []Lifted, err error) {
+	texts := textsOf(w.m, w.policy)
+	keys := texts.keysOf(w, []Subject{{Key: key}})
+	if texts.check(key, false) == nil && !slices.Contains(keys, key) {
+		keys = append(keys, key)
+	}
+	for _, key := range keys {
+		t := newTarget(w.m, w.policy, texts, key)
+		left, err := t.bannedByPolicy(ctx)
+		if err == nil {
+			err = t.ask(ctx, ban.New(w.policy.Name, ban.Rule(*w.policy.Ban)).Lifts(key))
+		}
+		if err != nil {
+			return lifted, err
+		}
+		if left > 0 {
+			lifted = append(lifted, Lifted{Policy: w.policy.Name, Key: key})
+		}
+	}
+	return lifted, nil
+}
+
+// bannedByPolicy returns how long Policy.Ban, which is not nil, still bans the key; 0 if it does not.
+func (t *target) bannedByPolicy(ctx context.Context) (time.Duration, error) {
+	asks := []algorithms.Check{{Exact: true}}
+	ban.New(t.policy.Name, ban.Rule(*t.policy.Ban)).Check(&asks[0], t.key)
+	if err := t.ask(ctx, asks); err != nil {
+		return 0, err
+	}
+	if d := &asks[0].Decision; !d.Allowed && d.Source != algorithms.Undecided {
+		return d.RetryAfter, nil
+	}
+	return 0, nil
+}
+
+// stillBanned returns an ErrBanned if a ban denies the subject, whose Key is a text of its policy or of all policies, or a
+// longer key that begins with it.
+func (c *Console) stillBanned(ctx context.Context, s Subject) error {
+	for w := range c.policies() {
+		if w.policy.Shadow || s.Policy != overrides.All && s.Policy != w.policy.Name {
+			continue
+		}
+		if table, ok := w.m.Overrides().(interface{ Refresh(context.Context) error }); ok {
+			if err := table.Refresh(ctx); err != nil {
+				return fmt.Errorf("ratelimit: %w", err)
+			}
+		}
+		t, err := c.target(Subject{Policy: w.policy.Name, Key: s.Key}, true)
+		if err != nil {
+			continue // the policy never makes this key
+		}
+		if t.mode == ratelimit.ModeBanned {
+			return banned(t.setFor(ctx)[0], t.override)
+		}
+		edit, err := c.editor(w.policy.Name)
+		if err != nil {
+			continue
+		}
+		stored, err := edit.List(ctx, w.policy.Name)
+		if err != nil {
+			return err
+		}
+		for key, o := range stored {
+			if o.Mode == ratelimit.ModeBanned && strings.HasPrefix(key, s.Key+"|") {
+				return banned(w.policy.Name, &o)
+			}
+		}
+	}
+	return nil
+}
+
+// banned returns the error of a ban that still holds.
+func banned(policy string, o *ratelimit.Override) error {
+	text := fmt.Sprintf("in policy %q", policy)
+	if policy == overrides.All {
+		text = fmt.Sprintf("in all policies (%s)", policy)
+	}
+	if !o.Since.IsZero() {
+		text += " since " + o.Since.Format(time.RFC3339)
+	}
+	if o.By != "" {
+		text += " by " + o.By
+	}
+	return fmt.Errorf("ratelimit: the client is still %w %s: lift that ban, too", ErrBanned, text)
+}

@@ -1,0 +1,91 @@
+// The units that operators give back.
+
+package console
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/penstock-go/penstock/algorithms"
+)
+
+// everyAlgorithm has a limit of each algorithm that has a state. Of a limit, only
+// the algorithm decides where a key's state is.
+var everyAlgorithm = []algorithms.Limit{
+	algorithms.TokenBucket(1, time.Second), algorithms.LeakyBucket(1, time.Second),
+	algorithms.SlidingWindowCounter(1, time.Second), algorithms.SlidingWindowLog(1, time.Second),
+	algorithms.FixedWindow(1, time.Second), algorithms.PerDay(1, nil), algorithms.Concurrent(1, time.Second),
+}
+
+// Reset forgets the units that a key has used of a policy and its candidate, under every limit. It returns how many units
+// of the limit came back: of several limits that Who lists, the most. It keeps overrides and bans. If a ban still denies
+// the key, the error wraps [ErrBanned], and the units are back nevertheless.
+func (c *Console) Reset(ctx context.Context, s Subject) (units int64, err error) {
+	return c.giveBack(ctx, s, func(t *target) []algorithms.Check {
+		checks := t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Reset})
+		if t.policy.Candidate != nil {
+			checks = append(checks, t.ofEveryAlgorithm(candidate(t.policy.Name), algorithms.Check{Op: algorithms.Reset})...)
+		}
+		return checks
+	})
+}
+
+// Grant gives a key units back: at least one, at most the used units. It cuts nothing, so it needs neither the client's
+// tier nor its limit. The results are Reset's.
+func (c *Console) Grant(ctx context.Context, s Subject, units int64) (given int64, err error) {
+	if units < 1 {
+		return 0, fmt.Errorf("ratelimit: %w: a grant of %d units: want at least 1", algorithms.ErrInvalid, units)
+	}
+	given, err = c.giveBack(ctx, s, func(t *target) []algorithms.Check {
+		return t.ofEveryAlgorithm(t.policy.Name, algorithms.Check{Op: algorithms.Grant, Cost: units})
+	})
+	return min(given, units), err
+}
+
+// giveBack settles the checks of a key, and returns how many units came back. Requests that come meanwhile can hide some.
+func (c *Console) giveBack(ctx context.Context, s Subject, checks func(*target) []algorithms.Check) (units int64, err error) {
+	t, err := c.one(s)
+	if err != nil {
+		return 0, err
+	}
+	limits := t.limits(c.lastDenial(c.watch(t), t))
+	for i := range limits {
+		if err := t.look(ctx, &limits[i]); err != nil {
+			return 0, err
+		}
+	}
+	if err := t.ask(ctx, checks(t)); err != nil {
+		return 0, err
+	}
+	for _, before := range limits {
+		after := before
+		if err := t.look(ctx, &after); err != nil {
+			return 0, err
+		}
+		units = max(units, after.Remaining-before.Remaining)
+	}
+	return units, c.stillBanned(ctx, Subject{Policy: s.Policy, Key: t.key})
+}
+
+// watch returns the policy of a target with its offenders.
+func (c *Console) watch(t *target) watched {
+	for w := range c.policies() {
+		if w.policy.Name == t.policy.Name {
+			return w
+		}
+	}
+	return watched{m: t.m, policy: t.policy}
+}
+
+// ofEveryAlgorithm returns a settlement of the key under a limit of each algorithm.
+func (t *target) ofEveryAlgorithm(name string, c algorithms.Check) (checks []algorithms.Check) {
+	for _, l := range everyAlgorithm {
+		c.Policy, c.Key, c.Limit = name, t.key, l
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// candidate returns the name under which a policy's candidate is stored.
+func candidate(policy string) string { return policy + "~candidate" }
