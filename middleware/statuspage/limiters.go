@@ -92,6 +92,9 @@ func (l limiterView) Title() string {
 	return "Redis of " + l.Name
 }
 
+// open reports whether the circuit is open.
+func (l limiterView) open() bool { return l.Breaker == "open" }
+
 // bypassed names what an open circuit bypasses.
 func (l limiterView) bypassed() string {
 	if open := l.Stats.Fallback.Open; open > 1 {

@@ -23,9 +23,14 @@ type trouble struct {
 // instant is known.
 func (v *view) troubles() (all []trouble) {
 	for _, l := range v.Limiters {
-		if l.Breaker == "open" {
+		if l.open() {
 			all = append(all, trouble{Class: "bad", id: l.state(), Text: l.bypassed() + " unavailable", Since: l.Since})
 		}
+	}
+	// One percent is also the threshold of the alert RateLimitUndecided.
+	if alone := v.Alone(); v.Shared() && 100*alone > v.Latency.Count && !slices.ContainsFunc(v.Limiters, limiterView.open) {
+		text := percentText(alone, v.Latency.Count) + " of the decisions are made without Redis"
+		all = append(all, trouble{Class: "warn", id: "alone", Text: text})
 	}
 	for _, p := range v.Policies {
 		if p.Outcomes["failed_closed"] > 0 {

@@ -139,6 +139,9 @@ func TestCircuits(t *testing.T) {
 			record(m.Handler(ok), from("192.0.2.1")) // no operator reads the page
 			time.Sleep(10 * time.Second)
 			v := look(t, page)
+			if tt.open == 0 { // all decisions are made without Redis, and that is the only trouble
+				v.Troubles = v.Troubles[1:]
+			}
 			if tt.open == 0 && !strings.HasSuffix(v.Summary, "; "+tt.says) || tt.open > 0 && (v.Health.Text != tt.says || strings.Contains(v.Summary, "Redis")) {
 				t.Errorf("%d open after %d trips: got %q, want %q", tt.open, tt.trips, v.Summary, tt.says)
 			}

@@ -38,6 +38,14 @@ func TestStatus(t *testing.T) {
 			if wide := eval[int64](t, p, "document.documentElement.scrollWidth"); wide > width {
 				t.Errorf("%s: got a page %d wide", name, wide)
 			}
+			const cut = `[...document.querySelectorAll("details")].forEach((d) => { d.open = true }), [...document.querySelectorAll(".limit")].filter((l) => {
+				const inner = l.getBoundingClientRect(), outer = l.closest("tr").getBoundingClientRect();
+				return inner.right > outer.right || inner.right > document.documentElement.clientWidth;
+			}).map((l) => l.textContent)`
+			if limits := eval[[]string](t, p, cut); len(limits) > 0 {
+				t.Errorf("%s: got the cut limits %q", name, limits)
+			}
+			accessible(t, p)
 			if said := p.complaints(); len(said) > 0 {
 				t.Errorf("%s: got %q, want nothing", name, said)
 			}
