@@ -232,14 +232,21 @@ function line(pen, colour, x1, y1, x2, y2, width = 1) {
 }
 
 /**
- * Calls draw when told that something has changed, and again after pause() ms: 0 for each frame, Infinity for none. For a
+ * Calls draw when told that something has changed, and again after pause() ms: 0 for each frame, Infinity for none, until the
+ * next change. For a
  * visitor who wants less motion, it calls draw at most twice a second.
  */
 export function everyFrame(draw, pause) {
   let last = 0;
   let changed = true;
   let moving = false;
+  let asked = false;
+  const ask = () => {
+    if (!asked) requestAnimationFrame(frame);
+    asked = true;
+  };
   const frame = (now) => {
+    asked = false;
     const wait = pause();
     const goesOn = wait < Infinity;
     const rests = moving && !goesOn; // so that the rest is visible
@@ -249,8 +256,8 @@ export function everyFrame(draw, pause) {
       changed = false;
       draw();
     }
-    requestAnimationFrame(frame);
+    if (moving || pause() < Infinity) ask(); // the draw may have begun the journey of a mark
   };
-  requestAnimationFrame(frame);
-  return () => { changed = true; };
+  ask();
+  return () => { changed = true; ask(); };
 }

@@ -22,6 +22,32 @@ async function decided(name, limit, at) {
 
 const all = [
   {
+    title: "Redis dies",
+    says: "Two instances share a limit through Redis. Redis is killed, and started again. A recording of two instances and a real Redis.",
+    view: { from: -2800, to: 20_500 },
+    recorded: true,
+    async tracks() {
+      const recording = await json("/demo/redis-dies.json");
+      return recording.instances.map((requests, i) => ({
+        ...recording,
+        name: `Instance ${i + 1}`,
+        levels: requests.map(([at, , alone, left]) => ({ at, part: left / (alone ? recording.share : recording.burst), alone: Boolean(alone) })),
+        marks: requests.map(([at, allowed, , , retry]) => ({ at, what: allowed ? "allowed" : "denied", retryAt: retry ? at + retry : undefined })),
+      }));
+    },
+    notes: ([one, other]) => {
+      const { down, up, shared } = one;
+      const admitted = (from, to) => count(one.marks, "allowed", from, to) + count(other.marks, "allowed", from, to);
+      const rate = (from, to) => ((admitted(from, to) * 1000) / (to - from)).toFixed(1);
+      return [
+        [0, `The limit is ${one.words}. Both instances count in Redis, and admit ${rate(3000, down)} requests per second together after the burst.`],
+        [down, "Redis is killed. No client gets an error: each instance goes on with its share, half of the limit: the band changes its colour."],
+        [up, `Redis is started again, empty. Without it the instances have admitted ${rate(down, up)} requests per second together: each its share of the burst, and then its share of the rate.`],
+        [shared, `The instances count together again, ${((shared - up) / 1000).toFixed(1)} s later. They have handed over what they admitted meanwhile.`],
+      ];
+    },
+  },
+  {
     title: "A burst",
     says: "15 requests arrive at once. The limit is 10 at once, then one per second.",
     view: { from: -1800, to: 14_000 },
@@ -71,32 +97,6 @@ const all = [
       [69_500, `In these 20 seconds the fixed window has admitted ${count(tracks[0].marks, "allowed")}, the counter ${count(tracks[1].marks, "allowed")}, and the log ${count(tracks[2].marks, "allowed")}.`],
     ],
   },
-  {
-    title: "Redis dies",
-    says: "Two instances share a limit through Redis. Redis is killed, and started again. A recording of two instances and a real Redis.",
-    view: { from: -2800, to: 20_500 },
-    recorded: true,
-    async tracks() {
-      const recording = await json("/demo/redis-dies.json");
-      return recording.instances.map((requests, i) => ({
-        ...recording,
-        name: `Instance ${i + 1}`,
-        levels: requests.map(([at, , alone, left]) => ({ at, part: left / (alone ? recording.share : recording.burst), alone: Boolean(alone) })),
-        marks: requests.map(([at, allowed, , , retry]) => ({ at, what: allowed ? "allowed" : "denied", retryAt: retry ? at + retry : undefined })),
-      }));
-    },
-    notes: ([one, other]) => {
-      const { down, up, shared } = one;
-      const admitted = (from, to) => count(one.marks, "allowed", from, to) + count(other.marks, "allowed", from, to);
-      const rate = (from, to) => ((admitted(from, to) * 1000) / (to - from)).toFixed(1);
-      return [
-        [0, `The limit is ${one.words}. Both instances count in Redis, and admit ${rate(3000, down)} requests per second together after the burst.`],
-        [down, "Redis is killed. No client gets an error: each instance goes on with its share, half of the limit: the band changes its colour."],
-        [up, `Redis is started again, empty. Without it the instances have admitted ${rate(down, up)} requests per second together: each its share of the burst, and then its share of the rate.`],
-        [shared, `The instances count together again, ${((shared - up) / 1000).toFixed(1)} s later. They have handed over what they admitted meanwhile.`],
-      ];
-    },
-  },
 ];
 
 let stage;
@@ -122,7 +122,7 @@ function clock() {
 
 export function stories() {
   stage = new Stage($("story"), { clock, view, axis });
-  changed = everyFrame(() => { stage.draw(); reveal(); }, () => (performance.now() - began < lasts + 1000 ? 0 : Infinity));
+  changed = everyFrame(() => { stage.draw(); reveal(); }, () => (performance.now() - began < lasts + 1000 || stage.travels ? 0 : Infinity));
   for (const story of all) {
     const button = element("button", { type: "button", "aria-pressed": "false" }, story.title);
     button.addEventListener("click", () => tell(story, performance.now()));
