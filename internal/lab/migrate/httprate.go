@@ -1,5 +1,7 @@
 package migrate
 
+//lint:file-ignore SA1019 programs that come from httprate have its older functions
+
 import (
 	"cmp"
 	"net/http"
@@ -30,7 +32,6 @@ func httprateAfter(next http.Handler, limiter algorithms.Limiter) http.Handler {
 
 func httprateLoginBefore(next http.Handler, tooMany http.HandlerFunc) http.Handler {
 	byAccount := func(r *http.Request) (string, error) { return r.Header.Get("X-Account"), nil }
-	//lint:ignore SA1019 programs that come from httprate have it
 	return httprate.Limit(3, time.Minute, httprate.WithKeyFuncs(byAccount, httprate.KeyByEndpoint), httprate.WithLimitHandler(tooMany))(next)
 }
 
