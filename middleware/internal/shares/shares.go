@@ -128,5 +128,23 @@ func Of(l algorithms.Limit, weight, sum, cost int64) algorithms.Limit {
 		weight, sum = (weight*maxSum+sum-1)/sum, maxSum
 	}
 	part := l.Step().Share(weight, sum)
-	return algorithms.TokenBucket(part.Requests, time.Duration(part.Window)*time.Microsecond).WithBurst(max(part.Burst, min(cost, l.Burst())))
+	bucket := algorithms.TokenBucket(part.Requests, time.Duration(part.Window)*time.Microsecond)
+	return exact(bucket, max(part.Burst, min(cost, l.Burst())))
+}
+
+// exact returns a bucket with a burst. At rates of many millions, a bucket is exact only up to a smaller burst: then it
+// has the largest of these.
+func exact(bucket algorithms.Limit, burst int64) algorithms.Limit {
+	if full := bucket.WithBurst(burst); full.Validate() == nil {
+		return full
+	}
+	least, most := int64(1), burst
+	for most-least > 1 {
+		if middle := (least + most) / 2; bucket.WithBurst(middle).Validate() == nil {
+			least = middle
+		} else {
+			most = middle
+		}
+	}
+	return bucket.WithBurst(least)
 }

@@ -87,7 +87,7 @@ func TestSharesAreExact(t *testing.T) {
 func TestEveryShareIsValid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		requests, window := rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1_000_000, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond
+		requests, window := rapid.Int64Range(1, 1e9).Draw(t, "requests"), time.Duration(rapid.Int64Range(1, 407*86_400*1e6).Draw(t, "µs"))*time.Microsecond
 		limit := rapid.SampledFrom([]algorithms.Limit{
 			algorithms.TokenBucket(requests, window), algorithms.FixedWindow(requests, window), algorithms.PerMonth(requests, nil), algorithms.Nobody(),
 		}).Draw(t, "limit")
@@ -101,7 +101,8 @@ func TestEveryShareIsValid(t *testing.T) {
 		if err := share.Validate(); err != nil {
 			t.Fatalf("%v, %d/%d: %v: %v", limit, weight, sum, share, err)
 		}
-		if share.Burst() < min(cost, limit.Burst()) || share.Burst() > limit.Burst() {
+		fits := share.WithBurst(min(cost, limit.Burst())).Validate() == nil // otherwise no bucket of this rate has that burst
+		if fits && share.Burst() < min(cost, limit.Burst()) || share.Burst() > limit.Burst() {
 			t.Errorf("%v: got a burst of %d for a cost of %d", limit, share.Burst(), cost)
 		}
 	})
@@ -128,5 +129,14 @@ func BenchmarkShare(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Of(limit, 1, table.Ask(1, 1, time.Second), 1)
+	}
+}
+
+// TestShareOfAHugeRate: a cost that no bucket of the rate can have as its burst leaves the largest burst that one can have.
+func TestShareOfAHugeRate(t *testing.T) {
+	t.Parallel()
+	share := Of(algorithms.TokenBucket(25_165_827, time.Second), 9, 10, 23_907_537)
+	if err := share.Validate(); err != nil || share.WithBurst(share.Burst()+1).Validate() == nil {
+		t.Errorf("got %v, %v, want the largest burst that is exact", share, err)
 	}
 }
