@@ -5,6 +5,7 @@ package shared
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,32 @@ func TestRoundTrips(t *testing.T) {
 	if s.Redis.RoundTrips.Count != 6 || s.Redis.Took != time.Minute || s.Redis.RoundTrips.Sum < time.Minute || s.Redis.Answered.IsZero() {
 		t.Errorf("got %+v, want 6 round trips, the last of a minute", s.Redis)
 	}
+}
+
+// TestLateRoundTrips: replies that come after the deadline count. Redis pauses only while it decides: with an open circuit nothing
+// is sent. Several callers ask, because a lone caller does not wait for its late reply.
+func TestLateRoundTrips(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := must(t, server.Client(), &Options{Deadline: 20 * time.Millisecond})
+	pause := server.Client()
+	ask := func() algorithms.Source {
+		checks := []algorithms.Check{{Policy: "p", Key: "k", Limit: algorithms.TokenBucket(1_000_000, time.Second), Cost: 1}}
+		_ = l.Allow(t.Context(), checks) // it may fail
+		return checks[0].Decision.Source
+	}
+	redistest.Until(t, "a late reply counts", func() bool {
+		if ask() == algorithms.Shared {
+			do(t, pause, "client", "pause", "60", "all")
+			var callers sync.WaitGroup
+			for range 16 {
+				callers.Go(func() { ask() })
+			}
+			callers.Wait()
+		}
+		trips := l.Stats().Redis.RoundTrips
+		return trips.Count > trips.Within[25*time.Millisecond]
+	})
 }
 
 // TestCauseOfAnOutage: Stats have the reason, the text, and what this instance admits meanwhile.

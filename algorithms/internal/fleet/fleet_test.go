@@ -45,7 +45,7 @@ func TestFleet(t *testing.T) {
 	for seed := first; seed <= last; seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) { inBubble(t, newPlan(seed)) })
 		if os.Getenv(envSeeds) == "" {
-			continue // a settled request may stay charged in rare interleavings, which is not understood yet
+			continue // a Return that overtakes the charge of its take finds nothing: see package shared, Ahead
 		}
 		t.Run(fmt.Sprintf("seed-%d-ahead", seed), func(t *testing.T) { inBubble(t, newPlan(seed).goAhead()) })
 	}

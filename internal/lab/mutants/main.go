@@ -46,7 +46,7 @@ var parts = []part{
 	{"redis", []string{"algorithms/shared/redis_slots.go", "algorithms/shared/redis_key.go", "algorithms/shared/batch*.go"},
 		[][]string{testTwins, testShared, testAll}},
 	{"fallback", []string{"algorithms/shared/fallback*.go"}, [][]string{{"-run", "Fallback|Spent|Ledger|Circuit|Seen", "./algorithms/shared"}, testShared, testAll}},
-	{"views", []string{"algorithms/shared/views.go"}, [][]string{{"-run", "Den", "./algorithms/shared"}, testShared, testAll}},
+	{"views", []string{"algorithms/shared/views.go", "algorithms/shared/views_table.go"}, [][]string{{"-run", "Den", "./algorithms/shared"}, testShared, testAll}},
 }
 
 func main() {
