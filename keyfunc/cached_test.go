@@ -105,6 +105,7 @@ func TestCachedAsksOnce(t *testing.T) {
 				t.Errorf("%s: a client that hangs up: got error %v", name, err)
 			}
 			time.Sleep(10 * time.Second)
+			synctest.Wait() // the lookups' ends come before the count
 			if c.queries["k"] != tt.want {
 				t.Errorf("%s: got %d queries, want %d", name, c.queries["k"], tt.want)
 			}
