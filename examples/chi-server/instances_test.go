@@ -47,7 +47,7 @@ func (p *pair) round(t *testing.T) {
 	p.rounds++
 	<-p.pace.C
 	for _, s := range []*server{p.a, p.b} {
-		send := func(line, addr string) { s.send(t, line, "guess", "X-Forwarded-For", addr) }
+		send := func(line, addr string) { s.send(t, line, wrong, "X-Forwarded-For", addr) }
 		for greedy := range 3 {
 			addr := fmt.Sprintf("192.0.2.%d", greedy)
 			for range 4 {
@@ -109,7 +109,7 @@ func TestTwoInstances(t *testing.T) {
 	p.wantOnly(t, "under ordinary load", before...) // b has sent no script when Redis was misconfigured, and a has not decided
 
 	pair.redis.Kill()
-	gone := []string{"RateLimitDegraded a", "RateLimitDegraded b", "RateLimitFailedClosed login", "RateLimitFailedClosed login-capacity"}
+	gone := []string{"RateLimitDegraded a", "RateLimitDegraded b", "RateLimitFailedClosed login", "RateLimitFailedClosed login-account", "RateLimitFailedClosed login-capacity"}
 	p.until(t, func() (missing string) {
 		pair.round(t)
 		fired := p.fired(t)
