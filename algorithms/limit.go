@@ -41,8 +41,10 @@ func (a Algorithm) Concurrent() bool { return a.refills(step.OnReturn) }
 // A Limit says how much: an algorithm, requests per window, and a burst. It is
 // comparable. The zero Limit is invalid; [Limit.Validate] checks others.
 //
-// It has at most 1 000 000 000 units, so that all products stay exact in Redis, whose Lua has doubles. For larger budgets
-// count in larger units, such as hundredths of a cent.
+// It has at most 1 000 000 000 units, because buckets and the counter multiply units by time, and Redis's Lua has doubles,
+// which are exact below 2^53. A [FixedWindow] and a calendar's window, such as [PerMonth], only add units, so they have up
+// to 1 000 000 000 000: a budget of a million dollars a month in millionths of a dollar. [SlidingWindowLog] and [Concurrent]
+// store each unit, and have up to 10 000.
 type Limit struct {
 	step step.Limit
 	// beyond is ns of the window beyond whole µs, which make it invalid. It is no smaller integer, because a value of 112
@@ -204,8 +206,8 @@ func (l Limit) Validate() error {
 		errs = append(errs, fmt.Errorf("%w: limit %v: %s", ErrInvalid, l, fmt.Sprintf(format, args...)))
 	}
 	n := &l.step
-	if n.Requests < 1 || n.Requests > step.MaxRequests {
-		mistake("requests must be between 1 and %d", int64(step.MaxRequests))
+	if n.Requests < 1 || n.Requests > row.MaxRequests {
+		mistake("requests must be between 1 and %d%s", row.MaxRequests, row.Beyond)
 	}
 	if n.Calendar != nil && n.Window == 0 {
 		mistake("a week begins on one of time.Sunday to time.Saturday")
@@ -214,15 +216,12 @@ func (l Limit) Validate() error {
 	} else if n.Window < 1 || n.Window > step.MaxWindow {
 		mistake("the window must be between 1µs and %v", time.Duration(step.MaxWindow)*time.Microsecond)
 	}
-	if n.Requests > row.MaxRequests && n.Requests <= step.MaxRequests {
-		mistake("%s takes at most %d requests%s", row.Name, row.MaxRequests, row.Beyond)
-	}
 	switch {
 	case row.Refill != step.Continuously && n.Burst != n.Requests:
 		mistake("%s has no burst", row.Name)
 	case row.Refill != step.Continuously:
-	case n.Burst < 1 || n.Burst > step.MaxRequests:
-		mistake("the burst must be between 1 and %d", int64(step.MaxRequests))
+	case n.Burst < 1 || n.Burst > row.MaxRequests:
+		mistake("the burst must be between 1 and %d", row.MaxRequests)
 	case !n.Exact():
 		mistake("requests and window share no large factor, which is exact only up to smaller bursts; choose a burst below %d, or a rounder rate", (step.MaxExact/n.R)/2)
 	}

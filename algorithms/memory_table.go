@@ -45,9 +45,10 @@ type record struct {
 	hash uint32
 	next link     // in its chain, or in the list of free records
 	size uint16   // of the name
-	name [46]byte // longer names are in more; with 46 bytes a record has 96
+	high uint16   // the units above 32 bits: no state holds more than step.MaxUnits
+	name [44]byte // longer names are in more; with 44 bytes a record has 96
 
-	n, f     uint32 // no state holds more: see step.MaxUnits and step.MaxRequests
+	n, f     uint32
 	t        int64
 	fullAt   int64 // µs: the limit is full again, so the key may be forgotten
 	more     *more // nil for most
@@ -171,7 +172,7 @@ func (r *record) piece() []byte {
 }
 
 func (r *record) state() step.State {
-	s := step.State{T: r.t, N: int64(r.n), F: int64(r.f)}
+	s := step.State{T: r.t, N: int64(r.high)<<32 | int64(r.n), F: int64(r.f)}
 	if m := r.more; m != nil {
 		s.More = m.state
 	}
@@ -179,7 +180,7 @@ func (r *record) state() step.State {
 }
 
 func (r *record) put(s step.State, fullAt int64) {
-	r.t, r.n, r.f, r.fullAt = s.T, uint32(s.N), uint32(s.F), fullAt
+	r.t, r.n, r.high, r.f, r.fullAt = s.T, uint32(s.N), uint16(s.N>>32), uint32(s.F), fullAt
 	if r.more == nil {
 		if s.More == nil {
 			return

@@ -53,7 +53,7 @@ while pos <= size do
   count, denied, pos = unpack('<HH', groups, pos)
   for i = 1, count do
     local op, k, index, cost, take
-    op, k, index, cost, pos = unpack('<BHHI4', groups, pos)
+    op, k, index, cost, pos = unpack('<BHHd', groups, pos)
     local l = limits[index]
     local step = l.step
     ops[i], keys[i], terms[i], costs[i], needs[i] = op, k, l, cost, cost

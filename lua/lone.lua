@@ -41,7 +41,7 @@ if not ARGV[3] then
   local known, r, w, burst, cap, spare -- the number of the limit that was read last, and the limit
   while run <= last do
     if done == 0 then
-      alike, times, index, units, pos = unpack('<HHHI4', takes, run)
+      alike, times, index, units, pos = unpack('<HHHd', takes, run)
       if times > 1 then
         break
       end
@@ -60,7 +60,7 @@ if not ARGV[3] then
         local place = turn % count -- from 0
         i = before + place + 1
         if turn <= count then
-          index, units = unpack('<HI4', takes, pos + 6 * place)
+          index, units = unpack('<Hd', takes, pos + 10 * place)
         end
       end
       local key = KEYS[i]
@@ -166,7 +166,7 @@ if not ARGV[3] then
     end
     done = done + (count and 1 or alike)
     if done == alike then
-      run, done = pos + 6 * (count or 0), 0
+      run, done = pos + 10 * (count or 0), 0
     end
   end
   if decided > 0 then

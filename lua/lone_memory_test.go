@@ -17,7 +17,12 @@ func TestCallOfTakesWithoutMemory(t *testing.T) {
 	t.Parallel()
 	client, script := redistest.Start(t).Client(), redis.NewScript(lua.Source())
 	s := &takesScript{limits: []bucketTerms{{r: 1, w: 60_000_000, burst: 100}}}
-	s.takes = []byte{1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 1, 0, 3, 0, 0, 0}
+	s.header(1, 0, 3)
+	s.takes = appendDouble(s.takes, 0)
+	for _, cost := range []int64{1, 2, 3} {
+		s.header(1)
+		s.takes = appendDouble(s.takes, cost)
+	}
 	keys := []string{"a", "b", "c"}
 	for _, name := range []string{"fresh keys", "keys with a state"} {
 		before := client.MGet(t.Context(), keys...).Val()

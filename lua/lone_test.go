@@ -169,7 +169,7 @@ func anyTakesScript() *takesScript {
 func (s *takesScript) run(alike, times int) *takesScript {
 	i := rand.IntN(len(s.limits))
 	s.header(alike, times, i+1)
-	s.takes = binary.LittleEndian.AppendUint32(s.takes, uint32(s.limits[i].someUnits()))
+	s.takes = appendDouble(s.takes, s.limits[i].someUnits())
 	for range alike {
 		s.key(i)
 	}
@@ -179,12 +179,12 @@ func (s *takesScript) run(alike, times int) *takesScript {
 // call adds so many calls of so many takes each.
 func (s *takesScript) call(alike, count int) *takesScript {
 	s.header(alike, 0, count)
-	s.takes = binary.LittleEndian.AppendUint32(s.takes, 0)
+	s.takes = appendDouble(s.takes, 0)
 	var limits []int
 	for range count {
 		i := rand.IntN(len(s.limits))
 		s.takes = binary.LittleEndian.AppendUint16(s.takes, uint16(i+1))
-		s.takes = binary.LittleEndian.AppendUint32(s.takes, uint32(s.limits[i].someUnits()))
+		s.takes = appendDouble(s.takes, s.limits[i].someUnits())
 		limits = append(limits, i)
 	}
 	for range alike {
@@ -211,11 +211,15 @@ func (s *takesScript) args() []any {
 	for _, l := range s.limits {
 		limits = append(limits, []string{"tb", "lb"}[l.burst%2]...)
 		for _, v := range []int64{l.r, l.w, l.burst, l.burst + l.burst/2, 0} {
-			limits = binary.LittleEndian.AppendUint64(limits, math.Float64bits(float64(v)))
+			limits = appendDouble(limits, v)
 		}
 		limits = append(limits, 0)
 	}
 	return append([]any{limits, s.takes, s.now / 1_000_000, fmt.Sprintf("%06d", s.now%1_000_000)}, s.states...)
+}
+
+func appendDouble(dst []byte, v int64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(v)))
 }
 
 // someUnits returns the cost of a take.

@@ -8,18 +8,18 @@
 --         doubles, and these. Only the algorithm knows their meaning.
 -- ARGV[2] takes that are alone on their keys, packed. Their keys come first in
 --         KEYS. Per run of keys that are used alike: keys H, lone takes of each
---         key H, limit H, cost I4. Per run of calls that are alike: calls H, 0 H,
---         takes of each call H, 0 I4; then per take of a call limit H, cost I4
+--         key H, limit H, cost d. Per run of calls that are alike: calls H, 0 H,
+--         takes of each call H, 0 d; then per take of a call limit H, cost d
 -- ARGV[3] the clock in µs since the Unix epoch; 0: the server's TIME. It is missing
 --         if that is to be used, all limits are buckets, and ARGV[4] is missing
 -- ARGV[4] groups of other checks, packed: either of takes and trials, or of
 --         settlements; missing if there are none. At first the number of keys in
 --         ARGV[2] H. Per group: its checks H, and the takes that were denied
---         elsewhere H. Per check: op B, key H, limit H, cost I4;
+--         elsewhere H. Per check: op B, key H, limit H, cost d;
 --         for trial-instead, the take to leave out, and for the second take of a
 --         pair, the first H: its place in the group, 0 for one elsewhere that is
 --         allowed, 65535 for one that is denied;
---         for return and renew, the receipt's t d, n I4, f d;
+--         for return and renew, the receipt's doubles t, n, f;
 --         for steps that tell takes apart, the take's id d, and I4 the number
 --         of its last unit
 --

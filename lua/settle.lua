@@ -71,7 +71,7 @@ if settles then
       return nil, pos
     end
     local taken = {}
-    taken.t, taken.n, taken.f, pos = unpack('<dI4d', packed, pos)
+    taken.t, taken.n, taken.f, pos = unpack('<ddd', packed, pos)
     return taken, pos
   end
 end

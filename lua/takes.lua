@@ -38,7 +38,7 @@ if takes ~= '' then
   local i, pos, size = decided, run, #takes
   while pos <= size do
     local alike, times, index, units
-    alike, times, index, units, pos = unpack('<HHHI4', takes, pos)
+    alike, times, index, units, pos = unpack('<HHHd', takes, pos)
     if times > 0 then
       local l = limits[index]
       local at, used, full_at, burst = l.step.at, l.step.used, l.step.full_at, l.burst
@@ -92,7 +92,7 @@ if takes ~= '' then
     else
       local count, terms, costs = index, {}, {}
       for j = 1, count do
-        index, costs[j], pos = unpack('<HI4', takes, pos)
+        index, costs[j], pos = unpack('<Hd', takes, pos)
         terms[j] = limits[index]
       end
       local N, T, F, V, T0, N0, dirty = {}, {}, {}, {}, {}, {}, {}

@@ -1,7 +1,6 @@
 package lua_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -129,7 +128,7 @@ func (l bucketTerms) paused(t *testing.T, client *redis.Client, script *redis.Sc
 func (l bucketTerms) lives(t *testing.T, client *redis.Client, script *redis.Script, pauses []int64) (added, written int64, err error) {
 	s := &takesScript{limits: []bucketTerms{l}}
 	s.header(1, 1, 1)
-	s.takes = binary.LittleEndian.AppendUint32(s.takes, 1)
+	s.takes = appendDouble(s.takes, 1)
 	args := []any{s.args()[0], s.takes, l.r, l.w, l.burst, int64(1763729430000000)}
 	for _, pause := range pauses {
 		args = append(args, pause)

@@ -14,7 +14,7 @@ import (
 
 var _ = register(algorithm{
 	of:      calendar,
-	most:    1_000_000_000,
+	most:    1_000_000_000_000,
 	family:  window,
 	tag:     "cw",
 	storage: texts,

@@ -88,7 +88,7 @@ var badLimits = []struct {
 }{
 	{"no requests", of(every, 0, time.Second)},
 	{"negative requests", of(every, -1, time.Second)},
-	{"too many requests", of(every, 1_000_000_001, time.Second)},
+	{"too many requests", of(every, 1_000_000_000_001, time.Second)},
 	{"more requests than the algorithm takes", func() (limits []algorithms.Limit) {
 		for _, a := range every() {
 			limits = append(limits, a.of(a.most+1, time.Hour))

@@ -19,11 +19,11 @@ func runCalls(t *testing.T, s Subject) {
 
 var callRules = []rule{
 	{
-		// Costs above 2^30 are cut before a script sees them. The cut must not make them fit.
+		// Costs above 2^40 are cut before a script sees them. The cut must not make them fit.
 		"nothing",
 		"a call that has one Take denied charges none, and every check has its own verdict",
 		func(w *world) {
-			for _, cost := range []int64{9, 11, 1 << 30, 1<<30 + 1, 1<<62 + 1, 1<<63 - 1} {
+			for _, cost := range []int64{9, 11, 1 << 40, 1<<40 + 1, 1<<62 + 1, 1<<63 - 1} {
 				for denied := range every() {
 					w := w.fresh()
 					call := w.eightOfTen(2)

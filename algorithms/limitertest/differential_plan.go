@@ -119,7 +119,7 @@ func (p *planner) err(c *plannedCheck) {
 	case 4:
 		c.beat = !c.beat
 	case 5:
-		c.cost = 1<<30 + p.Int64N(3) - 1
+		c.cost = 1<<pick(p.source, 30, 32, 40) + p.Int64N(3) - 1
 	}
 }
 

@@ -22,7 +22,7 @@ type model interface {
 	room(now int64) int64
 }
 
-// maxDebt returns the most units that a key may have in use: two bursts, at most 2^30.
+// maxDebt returns the most units that a key may have in use: two bursts, at most 2^30. Windows hold up to 2^40.
 func maxDebt(burst int64) int64 { return min(2*burst, 1<<30) }
 
 // A level falls evenly and stops at 0. It is the model of buckets:
@@ -107,7 +107,7 @@ func (p *turning) owed(now int64) (sum int64) {
 	return sum
 }
 
-func (p *turning) room(now int64) int64 { return max(0, maxDebt(p.limit)-p.owed(now)) }
+func (p *turning) room(now int64) int64 { return max(0, min(2*p.limit, 1<<40)-p.owed(now)) }
 
 // An entries model counts each admission in full for one window after it.
 type entries struct {

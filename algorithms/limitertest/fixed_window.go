@@ -17,7 +17,7 @@ import (
 
 var _ = register(algorithm{
 	of:      algorithms.FixedWindow,
-	most:    1_000_000_000,
+	most:    1_000_000_000_000,
 	family:  window,
 	tag:     "fw",
 	storage: texts,
@@ -66,6 +66,14 @@ var fixedWindowTraces = []trace{
 		take(30*second, 20).yes(0, 60*second),
 		take(30*second-1, 1).no(0, 60*second+1, 60*second+1).same(),
 		take(30*second-100_000, 1).no(0, 60*second+100_000, 60*second+100_000).same(),
+	}},
+	{"a window of 10^12 units is exact to the unit", algorithms.FixedWindow(1_000_000_000_000, time.Minute), []step{
+		take(0, 999_999_999_999).yes(1, 30*second).stored("1763729430000000:999999999999:0"),
+		take(1, 2).no(1, 29_999_999, 29_999_999).same(),
+		take(1, 1).yes(0, 29_999_999).stored("1763729430000001:1000000000000:0"),
+		// A state holds 2^40 units.
+		force(2, 200_000_000_000).yes(0, 89_999_998).stored("1763729430000002:1099511627776:0"),
+		giveBack(3, 999_999_999_999, 0).yes(900_488_372_223, 29_999_997).stored("1763729430000003:99511627777:0"),
 	}},
 	{"windows of a day turn at midnight UTC", algorithms.FixedWindow(1, 24*time.Hour), []step{
 		take(0, 1).yes(0, 40_170*second), // 12:50:30

@@ -79,12 +79,12 @@ var nobodyRules = []rule{
 
 var costRules = []eachRule{
 	{
-		// The costs lie around the bounds of the arithmetic: 2^30 is the largest that a script sees, 2^53 the end of
+		// The costs lie around the bounds of the arithmetic: 2^40 is the largest that a script sees, 2^53 the end of
 		// exact doubles.
 		"above-the-burst",
 		"a cost above the burst is denied for ever, and charges nothing",
 		func(w *world, l algorithms.Limit) {
-			for _, cost := range []int64{11, 20, 21, 1<<30 - 1, 1 << 30, 1<<30 + 1, 1 << 31, 1 << 53, 1<<63 - 1} {
+			for _, cost := range []int64{11, 20, 21, 1 << 30, 1<<32 + 1, 1<<40 - 1, 1 << 40, 1<<40 + 1, 1 << 53, 1<<63 - 1} {
 				for _, used := range []int64{0, 4} {
 					w := w.fresh()
 					w.take(l, used)
@@ -103,7 +103,7 @@ var costRules = []eachRule{
 		"above-the-burst-on-trial",
 		"a Trial above the burst is denied for ever",
 		func(w *world, l algorithms.Limit) {
-			for _, cost := range []int64{11, 1<<30 + 1, 1<<63 - 1} {
+			for _, cost := range []int64{11, 1<<40 + 1, 1<<63 - 1} {
 				calls := w.allow(w.on("", l, 1), as(algorithms.Trial, w.on("", l, cost)))
 				w.verdicts(calls, true, false)
 				if d := calls[1].Decision; d.RetryAfter != algorithms.Never || d.Remaining != 10 {

@@ -73,6 +73,7 @@ var awkward = []struct {
 	{1_000_000_000, 24 * time.Hour},
 	{1, µs},
 	{1_000_000_000, µs},
+	{1_000_000_000_000, 30 * 24 * time.Hour},
 	{3, 365*24*time.Hour + µs},
 	{999_999_937, 365*24*time.Hour + µs},
 	{94_906_249, 365 * 24 * time.Hour},
@@ -86,7 +87,7 @@ func (s source) limit(a algorithm) algorithms.Limit {
 	for {
 		rate := pick(s, awkward...)
 		if a.days || s.IntN(3) == 0 { // awkward windows would select few calendars
-			rate.requests = 1 + s.Int64N(pick[int64](s, 10, 1_000, 1_000_000_000))
+			rate.requests = 1 + s.Int64N(pick[int64](s, 10, 1_000, 1_000_000_000, a.most))
 			rate.window = time.Duration(1+s.Int64N(pick[int64](s, 1e3, 1e7, 1<<45-1))) * µs
 		}
 		l := a.of(rate.requests, rate.window)

@@ -50,7 +50,7 @@ func (t *scriptText) String() string { return string(t.text) }
 // key under one limit.
 type keyTally struct {
 	limit, times uint16
-	cost         uint32
+	cost         int64
 	first, last  *group // linked by their next
 }
 
@@ -95,11 +95,11 @@ func (s *script) addToTally(g *group) bool {
 	}
 	limit, i := s.limitIndex(it), int(s.keyIndex(it.key))-1
 	if i == len(s.tallies) {
-		s.tallies = append(s.tallies, keyTally{limit: limit, times: 1, cost: uint32(it.Cost), first: g, last: g})
+		s.tallies = append(s.tallies, keyTally{limit: limit, times: 1, cost: it.Cost, first: g, last: g})
 		return true
 	}
 	t := &s.tallies[i]
-	if t.limit != limit || t.cost != uint32(it.Cost) {
+	if t.limit != limit || t.cost != it.Cost {
 		return false
 	}
 	t.last.next, t.last = g, g
@@ -146,7 +146,7 @@ func (s *script) packTakes() {
 		s.packTake(n, 0, uint16(len(first)), 0)
 		for _, it := range first {
 			s.takes = binary.LittleEndian.AppendUint16(s.takes, s.limitIndex(it))
-			s.takes = binary.LittleEndian.AppendUint32(s.takes, uint32(it.Cost))
+			s.takes = appendDouble(s.takes, it.Cost)
 		}
 		i += n
 	}
@@ -159,11 +159,11 @@ func alike[T any](rest []T, like func(*T) bool) (n int) {
 	return n
 }
 
-func (s *script) packTake(alike int, times, limit uint16, cost uint32) {
+func (s *script) packTake(alike int, times, limit uint16, cost int64) {
 	s.takes = binary.LittleEndian.AppendUint16(s.takes, uint16(alike))
 	s.takes = binary.LittleEndian.AppendUint16(s.takes, times)
 	s.takes = binary.LittleEndian.AppendUint16(s.takes, limit)
-	s.takes = binary.LittleEndian.AppendUint32(s.takes, cost)
+	s.takes = appendDouble(s.takes, cost)
 }
 
 func (s *script) packGroup(g *group) {
@@ -178,7 +178,7 @@ func (s *script) packGroup(g *group) {
 		s.checks = append(s.checks, byte(op))
 		s.checks = le.AppendUint16(s.checks, s.keyIndex(it.key))
 		s.checks = le.AppendUint16(s.checks, s.limitIndex(it))
-		s.checks = le.AppendUint32(s.checks, uint32(it.Cost))
+		s.checks = appendDouble(s.checks, it.Cost)
 		switch it.Op {
 		case step.TrialInstead, step.TakeReserved, step.TakeElse:
 			s.checks = le.AppendUint16(s.checks, it.before)
@@ -193,7 +193,7 @@ func (s *script) packGroup(g *group) {
 
 func (s *script) packReceipt(r *step.Receipt) {
 	s.checks = appendDouble(s.checks, r.T)
-	s.checks = binary.LittleEndian.AppendUint32(s.checks, uint32(r.N))
+	s.checks = appendDouble(s.checks, r.N)
 	s.checks = appendDouble(s.checks, r.F)
 }
 

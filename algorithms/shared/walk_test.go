@@ -112,9 +112,10 @@ func (w *walk) begin() {
 		rows = rows[:2] // lone.lua decides buckets
 	}
 	for count := 1 + w.IntN(3); len(w.limits) < count; {
-		l := step.NewLimit(rows[w.IntN(len(rows))], w.size(step.MaxRequests), w.size(step.MaxWindow))
+		row := rows[w.IntN(len(rows))]
+		l := step.NewLimit(row, w.size(row.MaxRequests), w.size(step.MaxWindow))
 		if l.Bucket() && w.IntN(2) == 0 {
-			l.Burst = w.size(step.MaxRequests)
+			l.Burst = w.size(row.MaxRequests)
 			l = l.Reduced()
 		}
 		if (!l.Bucket() || l.Exact()) && !slices.Contains(w.limits, l) {

@@ -56,7 +56,7 @@ func (s *script) readLimits(text string) {
 func (s *script) takes(text string) {
 	key := 0
 	for p := packed(text); p != ""; {
-		alike, times, limit, cost := p.short(), p.short(), p.short(), p.long()
+		alike, times, limit, cost := p.short(), p.short(), p.short(), p.double()
 		if times > 0 {
 			for range alike {
 				for range times {
@@ -68,7 +68,7 @@ func (s *script) takes(text string) {
 		}
 		limits, costs := make([]int, limit), make([]int64, limit) // the field has the number of takes
 		for i := range limits {
-			limits[i], costs[i] = p.short(), p.long()
+			limits[i], costs[i] = p.short(), p.double()
 		}
 		for range alike {
 			items := make([]step.Item, len(limits))
@@ -110,14 +110,14 @@ func (s *script) groups(text string) {
 		}
 		for i := range items {
 			op := step.Op(p.byte())
-			items[i] = s.item(op, p.short(), p.short(), p.long())
+			items[i] = s.item(op, p.short(), p.short(), p.double())
 			it := &items[i]
 			if op == step.TrialInstead || op.Depends() {
 				p.short() // the place of a take: step.Call finds it
 			}
 			it.Op = it.Asked()
 			if r := &it.Receipt; op.Reads() {
-				*r = step.Receipt{Units: it.Cost, T: p.double(), N: p.long(), F: p.double(), Row: it.Limit.Row}
+				*r = step.Receipt{Units: it.Cost, T: p.double(), N: p.double(), F: p.double(), Row: it.Limit.Row}
 			}
 			if it.Limit.Row.TakesApart {
 				it.ID = p.double()

@@ -38,7 +38,7 @@ func (l Limit) Share(num, den int64) Limit {
 	part.Requests, part.Window = l.rate(num, den, part.Burst)
 	part = part.Reduced()
 	part.Most = l.Burst
-	part.Cap = min(part.Burst+part.Most, MaxUnits)
+	part.Cap = min(part.Burst+part.Most, l.Row.MaxUnits)
 	return part
 }
 
@@ -69,8 +69,8 @@ func (l *Limit) rate(num, den, burst int64) (requests, window int64) {
 	g := gcd(r, w)
 	r, w = r/g, w/g
 	longest, _ := MulDiv(r, MaxWindow, w)
-	exact := (MaxExact - 1) / (min(burst+l.Burst, MaxUnits) + 1)
-	requests = max(1, min(r, MaxRequests, longest, exact))
+	exact := (MaxExact - 1) / (min(burst+l.Burst, l.Row.MaxUnits) + 1)
+	requests = max(1, min(r, maxRateRequests, longest, exact))
 	return requests, min(MulDivUp(requests, w, r), MaxWindow)
 }
 
@@ -80,6 +80,6 @@ func (l *Limit) rate(num, den, burst int64) (requests, window int64) {
 func (l *Limit) places(num, den int64) Limit {
 	part := NewLimit(l.Row, max(1, l.Requests*num/den), l.Window)
 	part.Most = l.Burst
-	part.Cap = min(part.Burst+part.Most, MaxUnits)
+	part.Cap = min(part.Burst+part.Most, l.Row.MaxUnits)
 	return part
 }

@@ -23,11 +23,13 @@ const tolerance = 100_000
 
 // Bounds of limits. They keep every product in the arithmetic exact, in int64 and in the doubles of Redis's Lua.
 const (
-	MaxRequests    = 1_000_000_000
-	maxLogRequests = 10_000    // of algorithms with an entry per request
-	MaxWindow      = 1<<45 - 1 // µs: 407 days
-	MaxUnits       = 1 << 30   // the most that a state holds, and the largest cost
-	MaxExact       = 1 << 53   // doubles are exact below
+	maxRateRequests   = 1_000_000_000     // of algorithms that multiply units by time
+	maxWindowRequests = 1_000_000_000_000 // of windows, which only add and compare units
+	maxLogRequests    = 10_000            // of algorithms with an entry per request
+	maxRateUnits      = 1 << 30
+	MaxUnits          = 1 << 40   // the most that any state holds, and the largest cost
+	MaxWindow         = 1<<45 - 1 // µs: 407 days
+	MaxExact          = 1 << 53   // doubles are exact below
 )
 
 // A step is an algorithm: how operations change one state under one limit.
@@ -141,7 +143,9 @@ func (l Limit) Reduced() Limit {
 		l.R, l.W = l.Requests/g, l.Window/g
 		l.A, l.B = l.W/l.R, l.W%l.R
 	}
-	l.Cap, l.Most = min(2*l.Burst, MaxUnits), l.Burst
+	if l.Most = l.Burst; l.Row != nil {
+		l.Cap = min(2*l.Burst, l.Row.MaxUnits)
+	}
 	return l
 }
 

@@ -19,7 +19,8 @@ type Row struct {
 
 	Refill      Refill
 	Calendar    bool   // its windows are periods of a calendar, of different lengths
-	MaxRequests int64  // the most of a limit
+	MaxRequests int64  // the most of a limit, and of a bucket's burst
+	MaxUnits    int64  // the most that a state holds
 	Beyond      string // the end of the error about more requests: another algorithm to use
 
 	Counted      bool // its state has a constant size, and is a string in Redis
@@ -59,31 +60,31 @@ var (
 	Nobody = row(Row{Name: "nobody", Tag: "no", Remembered: true})
 
 	TokenBucket = row(Row{
-		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
+		Name: "token-bucket", Tag: "tb", step: tokenBucket{}, Refill: Continuously, MaxRequests: maxRateRequests, MaxUnits: maxRateUnits,
 		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Reserves: true, Weight: countedWeight,
 	})
 	LeakyBucket = row(Row{
-		Name: "leaky-bucket", Tag: "lb", step: leakyBucket{}, Refill: Continuously, MaxRequests: MaxRequests,
+		Name: "leaky-bucket", Tag: "lb", step: leakyBucket{}, Refill: Continuously, MaxRequests: maxRateRequests, MaxUnits: maxRateUnits,
 		Counted: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	SlidingWindowCounter = row(Row{
-		Name: "sliding-window-counter", Tag: "sc", step: slidingWindowCounter{}, Refill: Sliding, MaxRequests: MaxRequests,
+		Name: "sliding-window-counter", Tag: "sc", step: slidingWindowCounter{}, Refill: Sliding, MaxRequests: maxRateRequests, MaxUnits: maxRateUnits,
 		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Weight: countedWeight,
 	})
 	SlidingWindowLog = row(Row{
-		Name: "sliding-window-log", Tag: "sl", step: slidingWindowLog{}, Refill: Sliding, MaxRequests: maxLogRequests,
+		Name: "sliding-window-log", Tag: "sl", step: slidingWindowLog{}, Refill: Sliding, MaxRequests: maxLogRequests, MaxUnits: maxRateUnits,
 		Beyond: "; use sliding-window-counter", Remembered: true, Owed: true, Weight: logWeight,
 	})
 	FixedWindow = row(Row{
-		Name: "fixed-window", Tag: "fw", step: fixedWindow{}, Refill: AtTurns, MaxRequests: MaxRequests,
+		Name: "fixed-window", Tag: "fw", step: fixedWindow{}, Refill: AtTurns, MaxRequests: maxWindowRequests, MaxUnits: MaxUnits,
 		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Reserves: true, Weight: countedWeight,
 	})
 	CalendarWindow = row(Row{
-		Name: "calendar-window", Tag: "cw", step: calendarWindow{}, Refill: AtTurns, Calendar: true, MaxRequests: MaxRequests,
+		Name: "calendar-window", Tag: "cw", step: calendarWindow{}, Refill: AtTurns, Calendar: true, MaxRequests: maxWindowRequests, MaxUnits: MaxUnits,
 		Counted: true, ChargedLater: true, Remembered: true, Owed: true, Reserves: true, Weight: countedWeight,
 	})
 	Concurrent = row(Row{
-		Name: "concurrent", Tag: "co", step: concurrent{}, Refill: OnReturn, MaxRequests: maxLogRequests,
+		Name: "concurrent", Tag: "co", step: concurrent{}, Refill: OnReturn, MaxRequests: maxLogRequests, MaxUnits: maxRateUnits,
 		TakesApart: true, Weight: heldWeight,
 	})
 )

@@ -29,10 +29,9 @@ type prompt struct {
 // tokens is the most that the prompt can cost: a token has at least one byte. It must fit the limits.
 func (p prompt) tokens() int64 { return int64(len(p.Prompt)) + p.MaxTokens }
 
-// A unit of money is a hundredth of a cent, because a limit has at most 1 000 000 000 units: 100 000 dollars. For a million
-// dollars a month, count tenths of a cent.
+// A unit of money is a millionth of a dollar. A month's limit has at most 10^12 units: a million dollars.
 const (
-	dollar           = 10_000
+	dollar           = 1_000_000
 	perMillionTokens = 15 * dollar
 )
 

@@ -46,14 +46,14 @@ func (g gateway) wants(t *testing.T, when string, tokens, budget, streams int64)
 	synctest.Wait() // for settlements
 	checks := []algorithms.Check{
 		{Policy: "tokens", Key: "usr=acme", Limit: algorithms.TokenBucket(100_000, time.Minute)},
-		{Policy: "budget", Key: "usr=acme", Limit: algorithms.PerMonth(50_000_000, nil)},
+		{Policy: "budget", Key: "usr=acme", Limit: algorithms.PerMonth(5_000*dollar, nil)},
 		{Policy: "streams", Key: "usr=acme", Limit: algorithms.Concurrent(20, 30*time.Second)},
 	}
 	if err := g.memory.Allow(context.Background(), checks); err != nil {
 		t.Fatal(err)
 	}
 	got := [3]int64{checks[0].Decision.Remaining, checks[1].Decision.Remaining, checks[2].Decision.Remaining}
-	if want := [3]int64{100_000 - tokens, 50_000_000 - price(budget), 20 - streams}; got != want {
+	if want := [3]int64{100_000 - tokens, 5_000*dollar - price(budget), 20 - streams}; got != want {
 		t.Errorf("%s: got %v left of tokens, budget and streams, want %v", when, got, want)
 	}
 }
@@ -231,7 +231,7 @@ func (deaf) Write([]byte) (int, error)       { return 0, errors.New("broken pipe
 func (deaf) WriteString(string) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestPrice(t *testing.T) {
-	for tokens, want := range map[int64]int64{0: 0, 1: 1, 6: 1, 7: 2, 100: 15, 1_000_000: 15 * dollar} {
+	for tokens, want := range map[int64]int64{0: 0, 1: 15, 7: 105, 1_000_000: 15 * dollar} {
 		if got := price(tokens); got != want {
 			t.Errorf("%d tokens: got %d units, want %d", tokens, got, want)
 		}
