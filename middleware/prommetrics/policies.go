@@ -93,6 +93,7 @@ func (m *Metrics) begin(p *ratelimit.Policy, alone bool) {
 			if p.After == "" {
 				continue
 			}
+			m.count(m.find(p.After, ""), seriesName{p.After, ""}, outcome).Add(0) // of the other policy of the pair
 		case ratelimit.OutcomeDegradedAllowed, ratelimit.OutcomeDegradedDenied, ratelimit.OutcomeFailedOpen, ratelimit.OutcomeFailedClosed:
 			if alone {
 				continue

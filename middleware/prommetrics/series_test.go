@@ -4,6 +4,7 @@ package prommetrics_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/algorithms/shared"
 	"github.com/penstock-go/penstock/internal/redistest"
+	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 )
 
@@ -55,4 +57,34 @@ func scrape(t *testing.T, g prometheus.Gatherer) (families, series int) {
 		}
 	}
 	return len(all), series
+}
+
+// TestSeriesOfPairs: only policies of pairs have the outcomes of pairs, and before the first request.
+func TestSeriesOfPairs(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	shared := byIP("shared", hourly)
+	shared.Key, shared.ShareBy = keyfunc.Const("all"), tenant
+	plan, credits, other := byIP("plan", hourly), byIP("credits", hourly), byIP("other", hourly)
+	credits.After = "plan"
+	newMiddleware(t, newMemory(t), newMetrics(t, reg), shared, plan, credits, other)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			values := map[string]string{}
+			for _, l := range m.GetLabel() {
+				values[l.GetName()] = l.GetValue()
+			}
+			if o := values["outcome"]; o == "borrowed" || o == "spared" {
+				got = append(got, values["policy"]+" "+o)
+			}
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"credits spared", "plan spared", "shared borrowed"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
