@@ -38,16 +38,20 @@ type Policy struct {
 
 	// ShareBy, if not the zero Key, says who shares the Limit of a Key that many have, such as a keyfunc.Const. It
 	// needs a TokenBucket, a FixedWindow or a calendar's limit. When the limit is full, each tenant still has its
-	// share: Limit × weight / sum of the weights of the tenants that are present, as this process has seen them in the
+	// share: Limit × weight / sum of the weights of the tenants that are present, because they have asked in the
 	// last 5 s, or while the burst refills, at most a minute. When the limit is not full, all may use it. In every
 	// interval, the limit admits at most twice its burst, and its rate.
+	//
+	// Instances that share a limiter count each other's tenants through it, under the policy's name and "~tenants". So
+	// shares are right with sticky sessions, too. For that, the first request of a tenant in each such time asks the
+	// limiter once more, and so do at most two requests a second of an instance. Tenants that leave count up to twice as long there.
+	// While the limiter cannot answer, each instance counts its own tenants.
 	//
 	// A tenant that invents identities would have a share for each. So ShareBy must be a verified identity, a
 	// keyfunc.APIKey or keyfunc.User, perhaps with constants and routes. New refuses other keys. Who may create
 	// accounts without limit may still take the shares of others.
 	//
-	// If each instance sees other tenants, as with sticky sessions, shares are too large, and
-	// a tenant's share is less certain; the limit holds. A Shadow counts nothing beyond the burst, so it tells too few denials.
+	// A Shadow counts nothing beyond the burst, so it reports too few denials.
 	ShareBy keyfunc.Key
 
 	// Weights are the weights of the tiers of ShareBy's identities, from 1 to 1 000. Other tiers have 1.

@@ -134,6 +134,7 @@ func (q *request) stands(p *policy) bool {
 type tenant struct {
 	start, end int // of its key in request.keys
 	weight     int64
+	announce   bool // to the other instances
 }
 
 // tenant appends the key of the tenant. A request that ShareBy does not count has no share.
@@ -146,14 +147,15 @@ func (p *policy) tenant(keys []byte, r *keyfunc.Request) ([]byte, tenant, error)
 	case err != nil:
 		return keys, tenant{}, err
 	}
-	return all, tenant{start, len(all), max(1, p.Weights[tier])}, nil
+	return all, tenant{start: start, end: len(all), weight: max(1, p.Weights[tier])}, nil
 }
 
 // addShare adds the check of a tenant's share, just before that of the limit. In shadow, both are trials, because the
 // limit's own check does not depend on another then.
 func (q *request) addShare(a *part, op algorithms.Op, fail algorithms.FailureMode) {
 	p, tenant, weight := a.policy, q.subject(a), a.tenant.weight
-	sum := p.tenants.Ask(maphash.String(keySeed, tenant), weight, time.Since(q.m.made))
+	sum, announce := p.tenants.Ask(maphash.String(keySeed, tenant), weight, time.Since(q.m.made))
+	a.tenant.announce = announce
 	c, place := q.newCheck()
 	a.share = place
 	c.Limit = shares.Of(a.limit, weight, sum, a.cost)
@@ -174,8 +176,12 @@ func (q *request) pairUp() {
 		a := &q.parts[i]
 		switch {
 		case a.share >= 0:
-			fits := q.checks[a.share].Decision.Allowed
+			share := &q.checks[a.share].Decision
+			fits := share.Allowed
 			a.borrowed = !fits
+			if a.tenant.announce && share.Source == algorithms.Shared {
+				a.policy.tenants.Announce(q.http.Context(), q.m.limiter, a.policy.Name, q.subject(a), a.tenant.weight, q.m.made)
+			}
 			if a.shadow && fits { // both were trials, and the limit's did not know of the share
 				q.checks[a.own].Decision.Allowed = true
 			}

@@ -50,8 +50,8 @@ type tenantLoad struct {
 	all        int
 }
 
-// run asks m for a time, after a second in which nothing is counted.
-func (l *tenantLoad) run(t *testing.T, m *ratelimit.Middleware, length time.Duration) {
+// run asks for a time, after a second in which nothing is counted. Each tenant asks one of the instances.
+func (l *tenantLoad) run(t *testing.T, length time.Duration, instances ...*ratelimit.Middleware) {
 	t.Helper()
 	rnd, total := rand.New(rand.NewPCG(1, 2)), 0
 	for _, rate := range l.rates {
@@ -70,7 +70,7 @@ func (l *tenantLoad) run(t *testing.T, m *ratelimit.Middleware, length time.Dura
 		if l.tiers != nil {
 			tier = l.tiers[tenant]
 		}
-		v, err := m.Check(of(strconv.Itoa(tenant), tier))
+		v, err := instances[tenant%len(instances)].Check(of(strconv.Itoa(tenant), tier))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestSharesBesideAHog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := tenantLoad{rates: rates(9, tt.each, tt.hog)}
-				l.run(t, newMiddleware(t, newMemory(t), nil, capacity()), time.Minute)
+				l.run(t, time.Minute, newMiddleware(t, newMemory(t), nil, capacity()))
 				asked, got := 0, 0
 				for i := range 9 {
 					asked, got = asked+l.asked[i], got+l.got[i]
@@ -141,7 +141,7 @@ func TestSharesBesideAHog(t *testing.T) {
 func TestWeightsOfShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := tenantLoad{rates: rates(6, 200), tiers: []string{"", "two", "five", "", "two", "five"}}
-		l.run(t, newMiddleware(t, newMemory(t), nil, capacity()), time.Minute)
+		l.run(t, time.Minute, newMiddleware(t, newMemory(t), nil, capacity()))
 		if j := jain(l.got, 1, 2, 5); j < 0.99 || l.all > 6_180 || l.all < 5_820 {
 			t.Errorf("got %v, Jain's index %v, %d in all", l.got, j, l.all)
 		}
@@ -162,7 +162,7 @@ func TestUnusedSharesAreBorrowed(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		l := tenantLoad{rates: rates(9, 5, 1_000)}
-		l.run(t, m, time.Minute)
+		l.run(t, time.Minute, m)
 		if n, _ := access.Tenants(m, "capacity"); n != 10 {
 			t.Errorf("got %d tenants, want 10", n)
 		}
@@ -178,7 +178,7 @@ func TestSharesOfLargeCosts(t *testing.T) {
 		p := capacity()
 		p.Cost = costOf(50)
 		l := tenantLoad{rates: rates(9, 5, 300)}
-		l.run(t, newMiddleware(t, newMemory(t), nil, p), 10*time.Minute)
+		l.run(t, 10*time.Minute, newMiddleware(t, newMemory(t), nil, p))
 		if j := jain(l.got, 1); j < 0.95 || l.all*50 > 61_800 {
 			t.Errorf("got %v, Jain's index %v", l.got, j)
 		}

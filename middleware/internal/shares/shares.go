@@ -5,8 +5,8 @@
 //
 //	limit × weight / sum of the weights of the present tenants
 //
-// Each process counts the tenants that ask it. So the number is not exact, and need not be: a share says who passes when
-// the limit is full, and the limit's own bound holds whatever the shares are.
+// Each process counts the tenants that ask it, and the limiter those of all instances. The numbers are not exact, and need
+// not be: a share says who passes when the limit is full, and the limit's own bound holds whatever the shares are.
 //
 // Example: a limit of 100/s, tenants A and B of weight 1, C of weight 2. While all are present, they have shares of 25, 25
 // and 50/s. If C stays away for 5 s, A and B have 50/s each.
@@ -24,7 +24,7 @@ const (
 	// MaxWeight is the largest weight of a tenant.
 	MaxWeight = 1_000
 
-	// maxTenants bounds the memory of a table to about 0.5 MB. Further tenants have shares, but do not make those of
+	// maxTenants bounds the memory of a table to about 0.6 MB. Further tenants have shares, but do not make those of
 	// others smaller.
 	maxTenants = 10_000
 
@@ -46,9 +46,13 @@ type Table struct {
 	weights [tenths + 1]int64 // of the tenants that have last asked in a tenth, at tenth modulo tenths + 1
 	sum     int64             // of weights
 	now     int64             // the present tenth
+	fleet   fleet
 }
 
-type tenant struct{ last, weight int64 }
+type tenant struct {
+	last, weight int64
+	announced    int64 // the window of the fleet
+}
 
 // New returns an empty table, in which a tenant stays after it has last asked.
 func New(stay time.Duration) *Table {
@@ -64,32 +68,38 @@ func Stay(l algorithms.Limit) time.Duration {
 	return time.Duration(min(max(bursts*float64(l.Window()), float64(leastStay)), float64(mostStay)))
 }
 
-// Ask notes that a tenant of a weight asks at a time, and returns the sum of the weights of all present tenants. A time
-// before an earlier one counts as that one.
-func (t *Table) Ask(id uint64, weight int64, now time.Duration) (sum int64) {
+// Ask notes that a tenant of a weight asks at a time, and returns the sum of the weights of all present tenants. If
+// announce is true and other instances share the limiter, call Announce. A time before an earlier one counts as that one.
+func (t *Table) Ask(id uint64, weight int64, now time.Duration) (sum int64, announce bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now)
 	one, present := t.tenants[id]
+	announce = !present || one.announced != t.fleet.window || t.fleet.asked != t.now
+	next := tenant{t.now, weight, t.fleet.window}
 	switch {
-	case present && one == tenant{t.now, weight}:
-		return t.sum
+	case present && one == next && !announce:
+		return t.all(), false
 	case present:
 		t.add(one.last, -one.weight)
 	case len(t.tenants) >= maxTenants:
-		return t.sum + weight
+		return t.all() + weight, false
 	}
-	t.tenants[id] = tenant{t.now, weight}
+	t.tenants[id] = next
 	t.add(t.now, weight)
-	return t.sum
+	t.fleet.asked = t.now
+	return t.all(), announce
 }
 
-// Present returns how many tenants are present, and the sum of their weights.
+// all returns the sum of the weights of all present tenants, of all instances.
+func (t *Table) all() int64 { return max(t.sum, t.fleet.weight, t.fleet.last) }
+
+// Present returns how many tenants are present in this instance, and the sum of the weights of all instances' tenants.
 func (t *Table) Present(now time.Duration) (tenants int, sum int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now)
-	return len(t.tenants), t.sum
+	return len(t.tenants), t.all()
 }
 
 func (t *Table) add(tenth, weight int64) {
@@ -99,6 +109,7 @@ func (t *Table) add(tenth, weight int64) {
 
 // advance forgets the tenants whose time has passed. It requires the lock.
 func (t *Table) advance(now time.Duration) {
+	t.fleet.roll(now, t.tenth*tenths)
 	tenth := int64(now / t.tenth)
 	if tenth <= t.now {
 		return
