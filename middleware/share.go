@@ -179,8 +179,12 @@ func (q *request) pairUp() {
 			share := &q.checks[a.share].Decision
 			fits := share.Allowed
 			a.borrowed = !fits
-			if a.tenant.announce && share.Source == algorithms.Shared {
+			switch {
+			case !a.tenant.announce:
+			case share.Source == algorithms.Shared:
 				a.policy.tenants.Announce(q.http.Context(), q.m.limiter, a.policy.Name, q.subject(a), a.tenant.weight, q.m.made)
+			default:
+				a.policy.tenants.Alone()
 			}
 			if a.shadow && fits { // both were trials, and the limit's did not know of the share
 				q.checks[a.own].Decision.Allowed = true

@@ -74,7 +74,8 @@ func (t *Table) Announce(ctx context.Context, l algorithms.Limiter, policy, tena
 		{Policy: policy + fleetSuffix, Key: fleetKey, Limit: algorithms.FixedWindow(mostWeight, stay), Cost: weight, Fail: algorithms.FailClosed, Exact: true},
 	}
 	if l.Allow(ctx, checks) != nil || checks[1].Decision.Source != algorithms.Shared {
-		return // the tenants of this instance count
+		t.Alone()
+		return
 	}
 	d := &checks[1].Decision
 	t.mu.Lock()
@@ -82,4 +83,11 @@ func (t *Table) Announce(ctx context.Context, l algorithms.Limiter, policy, tena
 	at := time.Since(begin)
 	t.fleet.roll(at, stay)
 	t.fleet.answer(mostWeight-d.Remaining, at+d.ResetAfter, stay)
+}
+
+// Alone forgets the tenants of other instances, because this instance divides what it may admit alone.
+func (t *Table) Alone() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fleet.weight, t.fleet.last = 0, 0
 }

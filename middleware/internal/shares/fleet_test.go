@@ -88,7 +88,7 @@ func TestFleetIsDown(t *testing.T) {
 			t.Errorf("got %d, want both tenants", got)
 		}
 		store.down = true
-		time.Sleep(2 * time.Second)
+		time.Sleep(time.Second / tenths)
 		announced := 0
 		for range 100 {
 			time.Sleep(10 * time.Millisecond)
