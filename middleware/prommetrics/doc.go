@@ -30,6 +30,9 @@
 //	limit_window_seconds              policy, tier, limit,     gauge: its window. limit is its text, e.g.
 //	                                  mode, capacity           "token-bucket 60/1m"; mode is on, shadow or off;
 //	                                                           capacity is Policy.Capacity: true, false
+//	tenants                           policy                   gauge, with ShareBy: tenants that are present in this process
+//	share_units                       policy                   gauge, with ShareBy: units of the limit in force that are the
+//	                                                           share of a tenant of weight 1, by all instances' tenants
 //	top_offender_denial_ratio         policy                   gauge: largest share of one key in the denials of the
 //	                                                           last minutes
 //	denied_keys                       policy                   gauge: keys denied in the last 10 to 20 minutes, up to 128

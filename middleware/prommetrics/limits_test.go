@@ -3,6 +3,8 @@
 package prommetrics_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
@@ -100,5 +103,27 @@ func TestIgnoredLimits(t *testing.T) {
 	const want = "ratelimit_limit_window_seconds{capacity=false,limit=token-bucket 2/1s,mode=on,policy=login,tier=}"
 	if got := limitsIn(t, reg); len(got) != 1 || got[want] != 1 {
 		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// TestShareMetrics: only a policy whose limit is shared has the gauges of shares.
+func TestShareMetrics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	p := byIP("p", algorithms.TokenBucket(60, time.Minute))
+	p.Key, p.ShareBy, p.Weights = keyfunc.Const("all"), tenant, map[string]int64{"gold": 3}
+	m := newMiddleware(t, newMemory(t), newMetrics(t, reg), p, byIP("q", hourly))
+	values, _ := gather(t, reg)
+	wants(t, values, map[string]float64{"ratelimit_tenants{policy=p}": 0, "ratelimit_share_units{policy=p}": 60})
+	for _, key := range []string{"a", "b", "b", "c.gold"} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("X-API-Key", key)
+		if _, err := m.Check(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values, _ = gather(t, reg)
+	wants(t, values, map[string]float64{"ratelimit_tenants{policy=p}": 3, "ratelimit_share_units{policy=p}": 12})
+	if _, ok := values["ratelimit_tenants{policy=q}"]; ok {
+		t.Error("got tenants of q, which nobody shares")
 	}
 }

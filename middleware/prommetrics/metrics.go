@@ -174,6 +174,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	c.vectors().Describe(ch)
 	ch <- startTime
 	ch <- limitUnits
+	ch <- present
+	ch <- shareUnits
 	ch <- limitWindow
 	ch <- overridesInForce
 	ch <- topOffender
@@ -197,6 +199,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(startTime, prometheus.GaugeValue, m.began)
 	m.busiest.collect(ch, time.Now().Unix())
 	m.collectLimits(ch)
+	m.collectShares(ch)
 	m.collectOverrides(ch)
 	m.collectPolicies(ch)
 	m.collectFindings(ch)

@@ -99,6 +99,8 @@ type shown struct {
 	WindowMS int64 `json:"window_ms"`
 	Policies []struct {
 		Name, Limit, Fail string
+		Tenants           int
+		Share             string
 		Modes             []string
 		Overrides         int
 		Everyone          *ratelimit.Override

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/algorithms"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/internal/access"
+	"github.com/penstock-go/penstock/middleware/internal/shares"
 )
 
 // A policyView is a policy, its requests of the last minute, and the keys that it
@@ -18,7 +19,8 @@ import (
 type policyView struct {
 	definition
 	Overrides int               `json:"overrides"`
-	Tenants   int               `json:"tenants,omitempty"` // that share the limit now
+	Tenants   int               `json:"tenants,omitempty"` // that share the limit now, in this process
+	Share     *algorithms.Limit `json:"share,omitempty"`   // of a tenant of weight 1
 	Requests  uint64            `json:"requests"`
 	Outcomes  map[string]uint64 `json:"outcomes,omitempty"`
 	Ticks     ticks             `json:"ticks"`
@@ -56,7 +58,7 @@ const shownOffenders = 5 // of each policy
 // policy returns the view of a policy of m.
 func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now time.Duration) policyView {
 	v := policyView{definition: newDefinition(policy, m), Outcomes: make(map[string]uint64)}
-	v.Tenants, _ = access.Tenants(m, policy.Name)
+	v.Tenants, v.Share = sharesOf(m, policy)
 	if minute := (*p.outcomes.Load())[policyOf{m, policy.Name}]; minute != nil {
 		counts, _ := minute.Last(now)
 		v.Ticks = ticks{minute.Ticks(now, allOutcomes...), minute.Ticks(now, denialOutcomes...)}
@@ -68,6 +70,17 @@ func (p *Page) policy(m *ratelimit.Middleware, policy *ratelimit.Policy, now tim
 		}
 	}
 	return v
+}
+
+// sharesOf returns how many tenants share the limit in force, and the share of a weight of 1; 0 and nil without any.
+func sharesOf(m *ratelimit.Middleware, policy *ratelimit.Policy) (tenants int, one *algorithms.Limit) {
+	tenants, weights := access.Tenants(m, policy.Name)
+	f, found := m.InForce(policy.Name, ratelimit.Everyone, "", algorithms.Limit{})
+	if tenants == 0 || !found {
+		return 0, nil
+	}
+	share := shares.Of(f.Limit, 1, weights, 1)
+	return tenants, &share
 }
 
 // detail adds to a policy what only readers of the page need, of all Middlewares
@@ -145,7 +158,9 @@ func (v *view) addPolicy(p policyView) {
 		return
 	}
 	known := &v.Policies[i]
-	known.Tenants = max(known.Tenants, p.Tenants)
+	if p.Tenants > known.Tenants {
+		known.Tenants, known.Share = p.Tenants, p.Share
+	}
 	known.Requests += p.Requests
 	for outcome, n := range p.Outcomes {
 		known.Outcomes[outcome] += n
