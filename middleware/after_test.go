@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/middleware"
 	"github.com/penstock-go/penstock/middleware/overrides"
 )
@@ -61,44 +62,59 @@ func TestCreditsAfterThePlan(t *testing.T) {
 // TestPairsChargeOne: in random histories, a request charges the plan if it fits, else credits, else nothing. What is returned
 // goes back to where it was charged.
 func TestPairsChargeOne(t *testing.T) {
-	histories := 2_000
+	histories := uint64(2_000)
 	if testing.Short() {
 		histories = 200
 	}
-	for seed := range uint64(histories) {
-		rnd := rand.New(rand.NewPCG(seed, 55))
-		clock := newHandClock(noon)
-		l := newMemoryWith(t, algorithms.MemoryOptions{Now: clock.now})
-		plan, credits, cost, refund := rnd.Int64N(20)+1, rnd.Int64N(20)+1, int64(1), false
-		policies := planAndCredits()
-		policies[1].Limit, policies[0].Limit = algorithms.PerDay(plan, nil), algorithms.PerDay(credits, nil)
-		for i := range policies {
-			policies[i].Cost = func(*http.Request) int64 { return cost }
-			policies[i].ChargeIf = func(int) bool { return !refund }
+	for seed := range histories {
+		chargeOne(t, seed)
+	}
+}
+
+// TestManyPairsChargeOne is TestPairsChargeOne for 100 000 histories.
+func TestManyPairsChargeOne(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	for seed := range uint64(100_000) {
+		chargeOne(t, seed)
+	}
+}
+
+// chargeOne compares a random history with what the plan and credits must have.
+func chargeOne(t *testing.T, seed uint64) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 55))
+	clock := newHandClock(noon)
+	l := newMemoryWith(t, algorithms.MemoryOptions{Now: clock.now})
+	plan, credits, cost, refund := rnd.Int64N(20)+1, rnd.Int64N(20)+1, int64(1), false
+	policies := planAndCredits()
+	policies[1].Limit, policies[0].Limit = algorithms.PerDay(plan, nil), algorithms.PerDay(credits, nil)
+	for i := range policies {
+		policies[i].Cost = func(*http.Request) int64 { return cost }
+		policies[i].ChargeIf = func(int) bool { return !refund }
+	}
+	m := newMiddleware(t, l, &ratelimit.Options{Logger: quiet}, policies...)
+	passed := false
+	h := m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true }))
+	for range 50 {
+		cost, refund, passed = rnd.Int64N(6)+1, rnd.IntN(3) == 0, false
+		want := cost <= plan || cost <= credits
+		record(h, of("a", ""))
+		if passed != want {
+			t.Fatalf("seed %d: got %v, want %v, for %d of %d and %d", seed, passed, want, cost, plan, credits)
 		}
-		m := newMiddleware(t, l, &ratelimit.Options{Logger: quiet}, policies...)
-		passed := false
-		h := m.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true }))
-		for range 50 {
-			cost, refund, passed = rnd.Int64N(6)+1, rnd.IntN(3) == 0, false
-			want := cost <= plan || cost <= credits
-			record(h, of("a", ""))
-			if passed != want {
-				t.Fatalf("seed %d: got %v, want %v, for %d of %d and %d", seed, passed, want, cost, plan, credits)
-			}
-			switch {
-			case refund:
-			case cost <= plan:
-				plan -= cost
-			case cost <= credits:
-				credits -= cost
-			}
-			checks := []algorithms.Check{
-				{Policy: "plan", Key: "usr=a", Limit: policies[1].Limit}, {Policy: "credits", Key: "usr=a", Limit: policies[0].Limit},
-			}
-			if err := l.Allow(t.Context(), checks); err != nil || checks[0].Decision.Remaining != plan || checks[1].Decision.Remaining != credits {
-				t.Fatalf("seed %d: got %+v, want %d and %d", seed, checks, plan, credits)
-			}
+		switch {
+		case refund:
+		case cost <= plan:
+			plan -= cost
+		case cost <= credits:
+			credits -= cost
+		}
+		checks := []algorithms.Check{
+			{Policy: "plan", Key: "usr=a", Limit: policies[1].Limit}, {Policy: "credits", Key: "usr=a", Limit: policies[0].Limit},
+		}
+		if err := l.Allow(t.Context(), checks); err != nil || checks[0].Decision.Remaining != plan || checks[1].Decision.Remaining != credits {
+			t.Fatalf("seed %d: got %+v, want %d and %d", seed, checks, plan, credits)
 		}
 	}
 }
