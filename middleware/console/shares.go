@@ -4,6 +4,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/algorithms"
@@ -48,6 +49,19 @@ func (t *target) borrow(ctx context.Context, s *Standing) error {
 		}
 	}
 	return nil
+}
+
+// ofShare says what a tenant has left of its share, and whether it borrows.
+func (s Standing) ofShare() string {
+	l := s.Limits[0]
+	text := fmt.Sprintf("its share, %v, has %d left", l.Limit, l.Remaining)
+	switch {
+	case s.Verdict == Denied:
+		text += ", and the limit is full"
+	case l.Remaining == 0:
+		text += ", and the limit is not full, so it borrows"
+	}
+	return text
 }
 
 // whole returns the constant keys of the policy.

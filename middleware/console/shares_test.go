@@ -36,13 +36,24 @@ func TestWhoOfTenants(t *testing.T) {
 	}
 	c := console.New(m)
 	ask("quiet")
-	for _, id := range []string{"hog", "hog", "hog", "quiet", "hog", "hog"} {
+	for _, tt := range []struct{ id, says string }{
+		{"hog", "capacity admits usr=hog: its share, token-bucket 4/1m, has 4 left"}, // it has just begun
+		{"hog", "capacity admits usr=hog: its share, token-bucket 1/30s burst 2, has 1 left"},
+		{"hog", "capacity admits usr=hog: its share, token-bucket 1/30s burst 2, has 0 left, and the limit is not full, so it borrows"},
+		{"quiet", "capacity admits usr=quiet: its share, token-bucket 1/30s burst 2, has 1 left"},
+		{"hog", "capacity denies usr=hog for 30s: its share, token-bucket 1/30s burst 2, has 0 left, and the limit is full"},
+		{"hog", "capacity denies usr=hog for 30s: its share, token-bucket 1/30s burst 2, has 0 left, and the limit is full"},
+	} {
+		id := tt.id
 		all, err := c.Who(t.Context(), console.Subject{Key: "usr=" + id})
 		if err != nil || len(all) != 1 || all[0].Key != "usr="+id {
 			t.Fatalf("got %v, error %v", all, err)
 		}
 		if allowed := ask(id); (all[0].Verdict == console.Admitted) != allowed || all[0].Reason != console.ByShare {
 			t.Errorf("%s: got %v, but the request: %v", id, all[0], allowed)
+		}
+		if got := all[0].String(); got != tt.says {
+			t.Errorf("got  %s\nwant %s", got, tt.says)
 		}
 	}
 	all, err := c.Who(t.Context(), console.Subject{Key: "usr=hog"})

@@ -146,6 +146,8 @@ func (s Standing) why() string {
 			return "it has sent few unknown keys"
 		}
 		return "every limit that it may have has units left"
+	case ByShare:
+		return s.ofShare()
 	}
 	l := s.Limits[0]
 	text := fmt.Sprintf("%v has %d left, from %s", l.Limit, l.Remaining, l.Reason)
