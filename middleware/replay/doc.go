@@ -29,7 +29,7 @@
 // Run finds out the format of each line:
 //
 //   - Common and Combined Log Format (Apache, nginx, Traefik), HAProxy's HTTP log, the text
-//     of Envoy and Istio, the load balancers of AWS, gin, and chi's Logger.
+//     of Envoy and Istio, AWS's Application Load Balancer, and gin.
 //   - JSON objects (Caddy, Traefik, Envoy, Google's load balancers, slog, zerolog, zap, logrus,
 //     echo), or key=value pairs, with fields such as time, address, user, method, path, status,
 //     duration and cost (in units). A service that settles can log

@@ -39,8 +39,9 @@ type Options struct {
 	// Stdin is a log for "-"; nil means os.Stdin.
 	Stdin io.Reader
 
-	// Stdout receives the report; nil means os.Stdout.
-	Stdout io.Writer
+	// Stdout receives the report, and Stderr a line for each million requests; nil means
+	// os.Stdout and os.Stderr.
+	Stdout, Stderr io.Writer
 }
 
 const (

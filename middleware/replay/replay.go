@@ -5,6 +5,8 @@ package replay
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -16,13 +18,14 @@ import (
 
 // A replay is one run over a log.
 type replay struct {
-	engine  *engine
-	history *history
-	spool   *spool
-	report  report
-	goals   targets
-	took    durations
-	keys    keyID // when the garbage collector was last told
+	engine   *engine
+	history  *history
+	spool    *spool
+	report   report
+	goals    targets
+	took     durations
+	progress io.Writer
+	keys     keyID // when the garbage collector was last told
 }
 
 const (
@@ -44,6 +47,9 @@ func (p *replay) decide(lines []entry) error {
 			continue
 		}
 		p.count(l, &v)
+		if p.report.Requests%1_000_000 == 0 {
+			fmt.Fprintf(p.progress, "%s requests, up to %s UTC\n", thousands(int64(p.report.Requests)), p.report.End.Format(time.DateTime))
+		}
 		if err := p.keep(l); err != nil {
 			return err
 		}

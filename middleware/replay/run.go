@@ -39,6 +39,9 @@ func Run(ctx context.Context, handler func(algorithms.Limiter) (http.Handler, er
 	if given.Stdout == nil {
 		given.Stdout = os.Stdout
 	}
+	if given.Stderr == nil {
+		given.Stderr = os.Stderr
+	}
 	if err := given.run(ctx, handler); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -69,7 +72,7 @@ func (o *Options) replay(ctx context.Context, handler func(algorithms.Limiter) (
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	p := &replay{engine: newEngine(o.Tiers), goals: o.targets()}
+	p := &replay{engine: newEngine(o.Tiers), goals: o.targets(), progress: o.Stderr}
 	p.history = p.engine.limiter.history
 	p.report = report{Goals: p.goals, Refused: make(map[int]int), Logged: make(map[int]int)}
 	service, err := handler(p.engine.limiter)

@@ -1,5 +1,5 @@
 // Text formats other than Common Log Format: HAProxy, Envoy and Istio, the load balancers
-// of AWS, gin, chi, the columns of W3C, and key=value pairs.
+// of AWS, gin, the columns of W3C, and key=value pairs.
 //
 // A time without a zone is UTC.
 
@@ -120,41 +120,28 @@ func (p *parser) parseGin(l *entry, rest string) error {
 //
 //	https 2026-10-10T11:55:36.250000Z app/lb/1 192.0.2.1:5555 10.0.0.9:80 0.000 0.026 0.000 200 200 34 366 "GET https://h:443/ HTTP/2.0" ...
 //	time=2026-10-10T11:55:36.250Z level=INFO msg=request ip=192.0.2.1 method=GET path=/ status=200 duration=26ms
-//	2026/10/10 11:55:36 [id] "GET http://h/ HTTP/1.1" from 192.0.2.1:5555 - 200 5B in 26ms
 func (p *parser) parseQuoted(l *entry, text string) error {
-	all := words(text)
-	for i, word := range all { // chi
-		if word == "from" && i >= 3 && len(all) == i+7 && all[i+5] == "in" {
-			return p.fill(l, all[0]+" "+all[1], all[i+1], all[i-1], all[i+3], all[i+6], 0)
-		}
-	}
 	if strings.Contains(text, "=") && p.parsePairs(l, text) == nil && l.Method != "" {
 		return nil
 	}
 	*l = entry{Cost: -1}
-	return p.parseELB(l, all)
+	return p.parseALB(l, words(text))
 }
 
-// parseELB reads a line of an Application Load Balancer, or of a Classic one, which has no type in front.
-func (p *parser) parseELB(l *entry, all []string) error {
-	const request, created = 11, 21
-	if len(all) > created && len(all[0]) <= len("grpcs") {
-		if _, ok := p.parseTime(all[created]); ok {
-			all[1] = all[created] // when the request came; the other is when it was answered
-		}
-		all = all[1:]
-	}
-	if len(all) <= request {
+// parseALB reads a line of an Application Load Balancer.
+func (p *parser) parseALB(l *entry, all []string) error {
+	const created = 21 // when the request came; the second word is when it was answered
+	if len(all) <= created || len(all[0]) > len("grpcs") {
 		return errForm
 	}
 	var took float64
-	for _, part := range all[4:7] {
+	for _, part := range all[5:8] {
 		seconds, err := strconv.ParseFloat(part, 64)
 		if took += max(0, seconds); err != nil { // -1: the target has not answered
 			return errForm
 		}
 	}
-	return p.fill(l, all[0], all[2], all[request], all[7], strconv.FormatFloat(took, 'f', -1, 64), time.Second)
+	return p.fill(l, all[created], all[3], all[12], all[8], strconv.FormatFloat(took, 'f', -1, 64), time.Second)
 }
 
 // parsePairs reads key=value pairs, whose keys are those of JSON lines. Other words do not matter.
