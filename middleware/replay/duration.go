@@ -36,8 +36,11 @@ func (p *parser) setDuration(l *entry) {
 	if text == "" {
 		return
 	}
-	d, err := time.ParseDuration(text)
-	if n, failed := strconv.ParseFloat(text, 64); failed == nil {
+	var d time.Duration
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		d, err = time.ParseDuration(text)
+	} else {
 		unit := l.unit
 		if unit == 0 {
 			if p.sampled {
@@ -49,7 +52,7 @@ func (p *parser) setDuration(l *entry) {
 			}
 		}
 		n *= float64(unit)
-		if d, err = time.Duration(math.Round(n)), nil; !(n <= float64(maxDuration)) {
+		if d = time.Duration(math.Round(n)); !(n <= float64(maxDuration)) {
 			return
 		}
 	}

@@ -102,7 +102,9 @@ func (l *entry) setUser(value string) error {
 // or nanoseconds. Of two times, as Traefik logs them, the one with fractions of a second
 // counts.
 func (p *parser) setTime(l *entry, value string) error {
-	if n, err := strconv.ParseFloat(value, 64); err == nil {
+	if strings.Contains(value, ":") {
+		// no number: an error of ParseFloat would take an allocation
+	} else if n, err := strconv.ParseFloat(value, 64); err == nil {
 		if !(n > 0 && n < 1e19) {
 			return errTime
 		}
