@@ -82,6 +82,12 @@ func (p *replay) doubt(s *series) string {
 	return ""
 }
 
+// pairNotes say why the limit of a pair has no trials, by the field that makes it.
+var pairNotes = map[string]string{
+	"After":   "two policies decide together (After), so a trial of one misleads; the denials are those of both",
+	"ShareBy": "tenants share the limit (ShareBy), so a trial without shares misleads; the denials are an estimate, because all recent tenants count as present",
+}
+
 // caution says what a proposal does not account for.
 func (p *replay) caution(s *series) string {
 	span := time.Duration(s.last-s.first) * time.Microsecond

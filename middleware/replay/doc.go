@@ -55,7 +55,8 @@
 // limit is for may send most of the requests. A burst keeps its proportion to the limit.
 //
 // There is no proposal if one address sends more than 90 % of a limit's requests, because it
-// may be your proxy, or if more than 1 % of the requests have no IP address.
+// may be your proxy, or if more than 1 % of the requests have no IP address. Nor is there one
+// for policies with ShareBy or After, whose decisions depend on another limit.
 //
 // # The report
 //
@@ -98,6 +99,8 @@
 //     retry, or leave. The replay sends what the log has.
 //   - Where a log has whole seconds, the requests of one second come at one instant. A
 //     burst then looks larger than it was.
+//   - Which tenants of a Policy with ShareBy were present together. All tenants of the last
+//     lines count as present, so shares may be smaller than they were.
 //   - A request whose API key was unknown has no user in the log. The replay treats its
 //     identity as missing.
 package replay

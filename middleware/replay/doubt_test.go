@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/keyfunc"
+	ratelimit "github.com/penstock-go/penstock/middleware"
 )
 
 // TestDoubts: there is no proposal where one address sends more than 90 % of the requests, or more than 1 % have none.
@@ -163,6 +166,49 @@ func TestPairs(t *testing.T) {
 		}
 		if got := e.limiter.history.keys; got.n != 2 || got.at(0).requests != 2 || got.at(1).requests != 2 {
 			t.Errorf("%v: got %d keys, want two with two requests", op, got.n)
+		}
+	}
+}
+
+// TestNoTrialsOfPairs: a trial judges a limit alone. So for policies with ShareBy or After, the report has the denials of the
+// pair, and no other limit.
+func TestNoTrialsOfPairs(t *testing.T) {
+	t.Parallel()
+	user := keyfunc.User(noUser)
+	bucket := algorithms.TokenBucket(10, time.Minute)
+	var log strings.Builder
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 2_000 { // a user's 20 requests come at once, each hour
+		fmt.Fprintf(&log, `{"time":%q,"user":"u%d","method":"GET","path":"/orders/7","status":200}`+"\n", begin.Add(time.Duration(i/20)*time.Hour).Format(time.RFC3339), i/20%5)
+	}
+	for name, tt := range map[string]struct {
+		policies []ratelimit.Policy
+		denied   []int64 // of 2 000
+		note     string
+	}{
+		"After, both fit":  {[]ratelimit.Policy{{Name: "a", Key: user, Limit: bucket}, {Name: "b", Key: user, Limit: bucket, After: "a"}}, []int64{0, 0}, "(After)"},
+		"After, less fits": {[]ratelimit.Policy{{Name: "a", Key: user, Limit: bucket}, {Name: "b", Key: user, Limit: bucket.WithBurst(4), After: "a"}}, []int64{600, 600}, "(After)"},
+		"ShareBy":          {[]ratelimit.Policy{{Name: "a", Key: keyfunc.Const("all"), Limit: bucket, ShareBy: user}}, []int64{1_000}, "(ShareBy)"},
+		"ShareBy, shadow":  {[]ratelimit.Policy{{Name: "a", Key: keyfunc.Const("all"), Limit: bucket, ShareBy: user, Shadow: true}}, []int64{1_000}, "(ShareBy)"},
+	} {
+		r := reportOf(t, func(l algorithms.Limiter) (http.Handler, error) {
+			m, err := ratelimit.New(l, nil, tt.policies...)
+			if err != nil {
+				return nil, err
+			}
+			return m.Handler(served), nil
+		}, log.String(), Options{})
+		if len(r.Policies) != len(tt.denied) {
+			t.Errorf("%s: got %d policies, want %d", name, len(r.Policies), len(tt.denied))
+			continue
+		}
+		for i, p := range r.Policies {
+			if p.Proposal != nil || p.Smallest != "" || len(p.Curve) > 0 || !strings.Contains(p.Note, tt.note) {
+				t.Errorf("%s: %s: got the proposal %+v, the smallest %q and the note %q, want the reason only", name, p.Policy, p.Proposal, p.Smallest, p.Note)
+			}
+			if got := p.Results[0].Denied; got != tt.denied[i] {
+				t.Errorf("%s: %s: got %d denied, want %d", name, p.Policy, got, tt.denied[i])
+			}
 		}
 	}
 }

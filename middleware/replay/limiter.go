@@ -48,13 +48,35 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 		e := l.engine
 		e.asked = append(e.asked, asked{cost: c.Cost})
 		a := &e.asked[len(e.asked)-1]
-		a.policy, a.key = l.history.record(e.now, c, e.policies)
+		d, pair := verdict(checks, i)
+		a.policy, a.key = l.history.record(e.now, c, d, e.policies)
+		if pair != "" {
+			l.history.series[l.history.keys.at(a.key).series].pair = pair
+		}
 		if p := a.policy; c.Decision.Receipt.Units() > 0 && (p.ChargeIf != nil || p.Cost != nil || c.Limit.Algorithm().Concurrent()) {
 			a.check, e.settles = *c, true
 			a.check.Key = l.history.keys.at(a.key).text // the bytes of the other are the request's
 		}
 	}
 	return nil
+}
+
+// verdict returns the decision of a check, and what pairs it with another: "ShareBy", "After" or "".
+// One decision speaks for the pair.
+func verdict(checks []algorithms.Check, i int) (d *algorithms.Decision, pair string) {
+	c := &checks[i]
+	switch {
+	case i+1 < len(checks) && checks[i+1].Op == algorithms.TakeElse:
+		return &checks[i+1].Decision, "After"
+	case c.Op == algorithms.TakeElse:
+		return &c.Decision, "After"
+	case i > 0 && checks[i-1].Policy == c.Policy+"~share":
+		if share := &checks[i-1]; c.Op == algorithms.Trial && share.Decision.Allowed { // a shadow's trials know nothing of each other
+			return &share.Decision, "ShareBy"
+		}
+		return &c.Decision, "ShareBy"
+	}
+	return &c.Decision, ""
 }
 
 // counts reports whether a check decides, and settles nothing.

@@ -15,6 +15,7 @@ import (
 func (p *replay) answer(r *policyReport, i int, found, rates []*search, proposed *trial) {
 	s := p.history.series[i]
 	if found == nil {
+		r.Note = pairNotes[s.pair]
 		return
 	}
 	smallestOf := func(f *search) string {

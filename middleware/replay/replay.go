@@ -102,7 +102,7 @@ func (p *replay) keep(l *entry) error {
 		cost := min(a.cost, maxUnits)
 		settled := min(l.settled(a.policy, cost), maxUnits-cost)
 		s.want(k, p.engine.now, cost+max(0, settled))
-		if !searchable(s.limit) {
+		if !s.searchable() {
 			continue
 		}
 		err := p.spool.add(record{time: p.engine.now, key: a.key, units: cost})

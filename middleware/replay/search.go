@@ -129,7 +129,7 @@ func (h *history) begin(share [goals]float64) [][]*search {
 	ranked := h.ranked()
 	all := make([][]*search, len(h.series))
 	for i, s := range h.series {
-		if !searchable(s.limit) || s.tally.requests == 0 {
+		if !s.searchable() || s.tally.requests == 0 {
 			continue
 		}
 		for g := range goals {

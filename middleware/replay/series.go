@@ -27,10 +27,11 @@ type series struct {
 	inIt    int   // keys that were asked in it
 	most    int   // keys in one window
 	calls   peak
-	top     keyID // with the most requests
-	address bool  // some keys are addresses
-	settles bool  // some decisions were settled
-	first   int64 // µs: the first request
+	top     keyID  // with the most requests
+	address bool   // some keys are addresses
+	settles bool   // some decisions were settled
+	pair    string // the field of the Policy that makes decisions depend on another limit; "": none
+	first   int64  // µs: the first request
 	last    int64
 }
 
@@ -122,8 +123,8 @@ func (c *chunks) add(k key) keyID {
 
 func newHistory() *history { return &history{policies: make(map[string]*family)} }
 
-// record counts an answered check, and returns its policy, one of those by their names.
-func (h *history) record(now int64, c *algorithms.Check, policies map[string]*ratelimit.Policy) (*ratelimit.Policy, keyID) {
+// record counts an answered check with its verdict, and returns its policy, one of those by their names.
+func (h *history) record(now int64, c *algorithms.Check, d *algorithms.Decision, policies map[string]*ratelimit.Policy) (*ratelimit.Policy, keyID) {
 	s := h.policies[c.Policy]
 	if s == nil {
 		name, _, _ := strings.Cut(c.Policy, "~")
@@ -141,7 +142,7 @@ func (h *history) record(now int64, c *algorithms.Check, policies map[string]*ra
 		s.ids[text] = id
 	}
 	k := h.keys.at(id)
-	h.series[k.series].count(k, now, c)
+	h.series[k.series].count(k, now, d)
 	return s.policy, id
 }
 
@@ -181,7 +182,7 @@ func routeOf(key string) string {
 }
 
 // count counts a decision on a key.
-func (s *series) count(k *key, now int64, c *algorithms.Check) {
+func (s *series) count(k *key, now int64, d *algorithms.Decision) {
 	if s.tally.requests == 0 {
 		s.first = now
 	}
@@ -189,8 +190,8 @@ func (s *series) count(k *key, now int64, c *algorithms.Check) {
 	s.tally.requests++
 	s.minute[now/minute]++
 	k.requests++
-	if !c.Decision.Allowed {
-		s.tally.deny(now, &c.Decision)
+	if !d.Allowed {
+		s.tally.deny(now, d)
 		if k.denied++; k.denied == 1 {
 			s.denied++
 		}

@@ -139,7 +139,7 @@ var alternatives = []func(int64, time.Duration) algorithms.Limit{
 	algorithms.TokenBucket, algorithms.LeakyBucket, algorithms.SlidingWindowCounter, algorithms.SlidingWindowLog, algorithms.FixedWindow,
 }
 
-// searchable reports whether another number of requests makes sense.
-func searchable(l algorithms.Limit) bool {
-	return l.Requests() > 0 && !l.Algorithm().Concurrent()
+// searchable reports whether a trial tells what another number of requests would do.
+func (s *series) searchable() bool {
+	return s.pair == "" && s.limit.Requests() > 0 && !s.limit.Algorithm().Concurrent()
 }
