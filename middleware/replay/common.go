@@ -60,7 +60,10 @@ func lastWord(text string) (before, word string) {
 }
 
 // setClient reads the address that ends a text. What stands in front of it is a prefix,
-// unless several addresses leave in doubt which one is the client's.
+// unless several addresses leave in doubt which one is the client's. Or the prefix may be the
+// client, and the address a part of the user, whose name nginx writes with its spaces:
+//
+//	192.0.2.1 - the user 198.51.100.7 - who lies [10/Oct/2026:13:55:36 +0200] ...
 func (l *entry) setClient(text string) error {
 	prefix, host := lastWord(text)
 	l.Address = host
@@ -75,7 +78,8 @@ func (l *entry) setClient(text string) error {
 		}
 	}
 	_, last := lastWord(prefix)
-	if _, err := netip.ParseAddr(last); err == nil || strings.HasSuffix(last, ",") {
+	_, err := netip.ParseAddr(last)
+	if ident := strings.Contains(prefix, " - "); err == nil || ident || strings.HasSuffix(last, ",") {
 		return errAddress
 	}
 	return nil

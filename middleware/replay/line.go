@@ -87,6 +87,7 @@ func (p *parser) parseAny(l *entry, text []byte) error {
 	if bytes.IndexByte(text, '\x1b') >= 0 {
 		text = withoutColours(text)
 	}
+	text = withoutSyslog(text)
 	switch {
 	case len(text) == 0:
 		return errForm
@@ -116,6 +117,31 @@ func (p *parser) parseAny(l *entry, text []byte) error {
 		}
 	}
 	return p.parseQuoted(l, string(text))
+}
+
+// withoutSyslog cuts off a priority of syslog, and the header of RFC 5424 behind it, whose
+// absent parts are hyphens:
+//
+//	<134>1 2026-10-10T11:55:36.25Z host nginx 7 - - 192.0.2.1 ...
+func withoutSyslog(text []byte) []byte {
+	end := bytes.IndexByte(text, '>')
+	if end < 0 || end > len("<191") || text[0] != '<' {
+		return text
+	}
+	text = text[end+1:]
+	rest, header := bytes.CutPrefix(text, []byte("1 "))
+	if !header {
+		return text
+	}
+	for range 5 { // time, host, program, process, kind of message
+		_, rest, _ = bytes.Cut(rest, []byte(" "))
+	}
+	data := "- "
+	if bytes.HasPrefix(rest, []byte("[")) {
+		data = "] "
+	}
+	_, rest, _ = bytes.Cut(rest, []byte(data))
+	return bytes.TrimPrefix(rest, mark)
 }
 
 // withoutColours removes the escape codes of terminals.
