@@ -36,8 +36,8 @@ func (p *parser) parseCommon(l *entry, before, rest []byte) error {
 	// One string for all fields: an allocation for each would take longer than parsing.
 	all := string(before) + string(rest[1:end])
 	words, user := lastWord(all[:len(before)])
-	words, _ = lastWord(words)
-	if err := l.setClient(words); err != nil {
+	words, ident := lastWord(words)
+	if err := l.setClient(words, ident); err != nil {
 		return err
 	}
 	if user != `""` {
@@ -54,23 +54,29 @@ func (p *parser) parseCommon(l *entry, before, rest []byte) error {
 
 // lastWord cuts the last word off a text.
 func lastWord(text string) (before, word string) {
-	text = strings.TrimRight(text, " ")
+	text = strings.TrimSuffix(text, " ") // an empty word stays
 	at := strings.LastIndexByte(text, ' ')
 	return text[:at+1], text[at+1:]
 }
 
 // setClient reads the address that ends a text. What stands in front of it is a prefix,
-// unless several addresses leave in doubt which one is the client's. Or the prefix may be the
-// client, and the address a part of the user, whose name nginx writes with its spaces:
+// unless several addresses leave in doubt which one is the client's. An ident other than a
+// hyphen is rare, so behind a prefix it tells that the line has no ident, and perhaps no client.
+// A hyphen in the prefix may tell that the text is a part of the user, whose name nginx writes
+// with its spaces:
 //
 //	192.0.2.1 - the user 198.51.100.7 - who lies [10/Oct/2026:13:55:36 +0200] ...
-func (l *entry) setClient(text string) error {
+func (l *entry) setClient(text, ident string) error {
 	prefix, host := lastWord(text)
 	l.Address = host
+	_, known := ipOf(host)
+	if !known && host != "-" && !isHost(host) || ident != "-" && (ident == "" || prefix != "") {
+		return errAddress
+	}
 	if prefix == "" {
 		return nil
 	}
-	if _, known := ipOf(host); !known {
+	if !known {
 		for word := range strings.FieldsSeq(prefix) {
 			if _, also := ipOf(word); also {
 				return errAddress

@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"encoding/json"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +61,7 @@ var samples = []sample{
 	{"Apache, an empty user", apacheDoc, strings.Replace(clf, "- - ", `- "" `, 1), nil, false},
 	{"Apache, a vhost that is an address", apacheDoc, "10.0.0.7:443 " + clf, nil, false},
 	{"Apache, a request that was never sent", apacheDoc, strings.Replace(clf, "GET /v1/orders/7 HTTP/1.1", "-", 1), errRequest, false},
+	{"Apache, no client", apacheDoc, clf[len("203.0.113.7 - - "):], errAddress, false},
 	{"Apache error log", apacheDoc, `[Sat Nov 28 10:00:00.250000 2026] [core:error] [pid 7] [client 203.0.113.7:5555] File does not exist: /v1`, errForm, false},
 	{"nginx combined", nginxDoc, clf + clf2, nil, false},
 	{"nginx main, with X-Forwarded-For last", nginxDoc, clf + clf2 + ` "198.51.100.1, 10.0.0.7"`, nil, false},
@@ -155,6 +159,7 @@ func TestCorpus(t *testing.T) {
 			{line: clf + clf2}, {line: haproxy, took: true}, {line: envoy, took: true}, {line: istio, took: true}, {line: slogJSON, took: true},
 			{line: istioJSON, took: true}, {line: slogText, took: true}, {line: gin, took: true}, {line: caddyHead + "1795860000.25" + caddyTail, took: true},
 			{line: "203.0.113.7, 10.0.0.7" + clf[11:], refused: errAddress}, {line: "-" + clf[11:], refused: errAddress},
+			{line: clf[len("203.0.113.7 - - "):], refused: errAddress},
 		} {
 			checkSample(t, prefix.name, prefix.text+s.line, s)
 		}
@@ -190,24 +195,81 @@ func checkSample(t *testing.T, name, text string, want sample) {
 	}
 }
 
-// FuzzClient: the client of a line is in the line, or the line is refused.
+// FuzzClient: the client of a line is in the line, or the line is refused. Prefixes are in front of some lines.
 func FuzzClient(f *testing.F) {
-	for _, s := range samples {
-		f.Add(s.line)
+	for i, s := range samples {
+		f.Add(uint8(i), s.line)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, prefix uint8, text string) {
 		var p parser
 		for line := range strings.Lines(text) {
-			got, err := p.parse([]byte(line))
+			got, err := p.parse([]byte(prefixes[int(prefix)%len(prefixes)].text + line))
 			if err != nil || strings.ContainsAny(line, "\\\x1b") { // an escape may be part of a name
 				continue
 			}
-			if got.Address == "" && got.User == "" || !strings.Contains(line, got.Address) || !strings.Contains(line, got.User) || strings.Contains(got.Address, ",") {
-				t.Errorf("got the client %q and the user %q of %q", got.Address, got.User, line)
-			}
-			if _, ok := ipOf(got.Address); ok == got.Unknown {
-				t.Errorf("got %q, unknown: %v, of %q", got.Address, got.Unknown, line)
-			}
+			checkClient(t, &got, line)
 		}
 	})
+}
+
+// checkClient compares what was read of a line with what the line has.
+func checkClient(t *testing.T, got *entry, line string) {
+	t.Helper()
+	if got.Address == "" && got.User == "" || !strings.Contains(line, got.Address) || !strings.Contains(line, got.User) || strings.Contains(got.Address, ",") {
+		t.Errorf("got the client %q and the user %q of %q", got.Address, got.User, line)
+	}
+	if _, ok := ipOf(got.Address); ok == got.Unknown {
+		t.Errorf("got %q, unknown: %v, of %q", got.Address, got.Unknown, line)
+	}
+}
+
+// FuzzPlaces: whatever text stands where a format has the client or the user, inside whatever prefix or docker's
+// JSON, the client is in that text, and a list of addresses is refused. The user never becomes the client.
+func FuzzPlaces(f *testing.F) {
+	const user = "the-user"
+	for i := range samples {
+		f.Add(uint8(i), uint8(i), i%2 == 0, []string{"2001:db8::1", "client.example", "203.0.113.1, 10.0.0.7", "-", "10.0.0.7 (203.0.113.7)", "[::1]:80"}[i%6], []string{"-", "alice", "x 192.0.2.66 - y"}[i%3])
+	}
+	f.Fuzz(func(t *testing.T, format, prefix uint8, docker bool, client, name string) {
+		s := samples[int(format)%len(samples)]
+		line := strings.Replace(s.line, "203.0.113.7 - -", "203.0.113.7 - "+user, 1)
+		line = strings.ReplaceAll(line, "203.0.113.7", client)
+		line = strings.ReplaceAll(line, user, name)
+		if s.refused != nil || strings.ContainsAny(client+name, "\"\\\n\r\x1b,") && !isList(client) { // a quote begins another field
+			return
+		}
+		line = prefixes[int(prefix)%len(prefixes)].text + line
+		if docker {
+			wrapped, err := json.Marshal(map[string]string{"log": line + "\n", "stream": "stdout"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			line = string(wrapped)
+		}
+		var p parser
+		var got entry
+		var err error
+		for part := range strings.Lines(line) {
+			got, err = p.parse([]byte(part))
+		}
+		switch {
+		case err != nil:
+		case isList(client) && !strings.HasPrefix(s.name, "Traefik JSON"): // whose lists are of trusted proxies
+			t.Errorf("%s: got %q of the list %q: %q", s.name, got.Address, client, line)
+		case slices.Contains([]string{"", "-", "null"}, client) && got.Address == "10.0.0.7": // no proxy is in front
+		case !strings.Contains(client+":5555", got.Address) && got.Address != client+":0":
+			t.Errorf("%s: got %q of %q: %q", s.name, got.Address, client, line)
+		}
+	})
+}
+
+// isList reports whether a text ends with two addresses.
+func isList(text string) bool {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	for _, word := range words[max(0, len(words)-2):] {
+		if _, err := netip.ParseAddr(word); err != nil {
+			return false
+		}
+	}
+	return len(words) > 1
 }

@@ -68,7 +68,7 @@ func words(text string) (all []string) {
 //
 //	192.0.2.1:5555 [10/Oct/2026:13:55:36.250] front back/server 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1"
 func (p *parser) parseHAProxy(l *entry, before, rest string) error {
-	if err := l.setClient(before); err != nil {
+	if err := l.setClient(before, "-"); err != nil {
 		return err
 	}
 	fields, request, ok := strings.Cut(rest[25:], `"`)
