@@ -59,33 +59,23 @@ func lastWord(text string) (before, word string) {
 	return text[:at+1], text[at+1:]
 }
 
-// setClient reads the address that ends a text. What stands in front of it is a prefix,
-// unless several addresses leave in doubt which one is the client's. An ident other than a
-// hyphen is rare, so behind a prefix it tells that the line has no ident, and perhaps no client.
-// A hyphen in the prefix may tell that the text is a part of the user, whose name nginx writes
-// with its spaces:
+// setClient reads the address that ends a text. What stands in front of it is a prefix. A
+// line with a prefix is refused if it leaves in doubt which word is the client:
 //
-//	192.0.2.1 - the user 198.51.100.7 - who lies [10/Oct/2026:13:55:36 +0200] ...
+//   - A host name may be a part of the prefix, and so may an ident other than a hyphen.
+//   - Two addresses in a row are a list.
+//   - A hyphen tells that the rest may be a user, whose name nginx writes with its spaces:
+//     192.0.2.1 - the user 198.51.100.7 - who lies [10/Oct/2026:13:55:36 +0200] ...
 func (l *entry) setClient(text, ident string) error {
 	prefix, host := lastWord(text)
 	l.Address = host
 	_, known := ipOf(host)
-	if !known && host != "-" && !isHost(host) || ident != "-" && (ident == "" || prefix != "") {
-		return errAddress
-	}
-	if prefix == "" {
+	if prefix == "" && ident != "" && (known || host == "-" || isHost(host)) {
 		return nil
-	}
-	if !known {
-		for word := range strings.FieldsSeq(prefix) {
-			if _, also := ipOf(word); also {
-				return errAddress
-			}
-		}
 	}
 	_, last := lastWord(prefix)
 	_, err := netip.ParseAddr(last)
-	if ident := strings.Contains(prefix, " - "); err == nil || ident || strings.HasSuffix(last, ",") {
+	if !known || ident != "-" || err == nil || strings.HasSuffix(last, ",") || strings.Contains(prefix, " - ") {
 		return errAddress
 	}
 	return nil
