@@ -121,7 +121,7 @@ var samples = []sample{
 	{"logrus text", "https://github.com/sirupsen/logrus", `time="2026-11-28T10:00:00Z" level=info msg="a request" ip=203.0.113.7 method=GET path=/v1/orders/7 status=200 latency=26ms`, nil, true},
 	{"echo", "https://echo.labstack.com/docs/middleware/logger", `{"time":"2026-11-28T10:00:00.25Z","id":"","remote_ip":"203.0.113.7","host":"h","method":"GET","uri":"/v1/orders/7","status":200,"error":"","latency":26000000,"latency_human":"26ms","bytes_in":0}`, nil, true},
 	{"gin", "https://gin-gonic.com/en/docs/logging/", gin, nil, true},
-	{"gin, in colours", "https://gin-gonic.com/en/docs/logging/", strings.Replace(gin, "| 200 |", "|\x1b[97;42m 200 \x1b[0m|", 1), nil, true},
+	{"gin, in colours", "https://gin-gonic.com/en/docs/logging/", strings.Replace(gin, "| 200 |", "|\x1b[97;42m 200 \x1b[0m|", 1), errStatus, false},
 	{"gin before 1.7", "https://gin-gonic.com/en/docs/logging/", strings.ReplaceAll(gin, `"`, ""), nil, true},
 	{"chi", "https://github.com/go-chi/chi", `2026/11/28 10:00:00 [h/id-000001] "GET http://h/v1/orders/7 HTTP/1.1" from 203.0.113.7:5555 - 200 5B in 26ms`, errForm, false},
 	{"Fiber", "https://docs.gofiber.io/api/middleware/logger", `10:00:00 | 200 |   26ms | 203.0.113.7 | GET | /v1/orders/7`, errForm, false},
@@ -129,7 +129,7 @@ var samples = []sample{
 	{"Squid", "https://wiki.squid-cache.org/Features/LogFormat", `1795860000.250 26 203.0.113.7 TCP_MISS/200 5 GET http://h/v1/orders/7 - DIRECT/10.0.0.9 text/html`, errForm, false},
 	{"docker, around text", dockerDoc, `{"log":"203.0.113.7 - - [28/Nov/2026:10:00:00 +0000] \"GET /v1/orders/7 HTTP/1.1\" 200 5\n","stream":"stdout","time":"2026-11-28T10:00:00.3Z"}`, nil, false},
 	{"docker, around JSON", dockerDoc, `{"log":"{\"time\":\"2026-11-28T10:00:00.25Z\",\"ip\":\"203.0.113.7\",\"method\":\"GET\",\"path\":\"/v1/orders/7\",\"status\":200}\n","stream":"stdout","time":"2026-11-28T10:00:00.3Z"}`, nil, false},
-	{"docker compose, in colours", composeDoc, "\x1b[36mnginx-1  | \x1b[0m" + clf, nil, false},
+	{"docker compose, in colours", composeDoc, "\x1b[36mnginx-1  | \x1b[0m" + clf, errAddress, false},
 }
 
 var prefixes = []struct{ name, source, text string }{

@@ -35,7 +35,7 @@ func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search)
 	}
 	for i, of := range found {
 		if of != nil && !of[nobody].none {
-			h.series[i].plan(trials, i, of[few].hi, max(of[nobody].hi, points))
+			h.series[i].plan(trials, i, of[few].hi, of[nobody].hi)
 		}
 	}
 	return trials, h.run(ctx, spool, trials...)
@@ -43,9 +43,8 @@ func (h *history) tryCurve(ctx context.Context, spool *spool, found [][]*search)
 
 // plan chooses the limits of a curve.
 func (s *series) plan(trials []*trial, i int, from, to int64) {
-	if to-from < points-1 { // nearly all clients want the same, so show lower limits, too
-		from = max(1, min(to/2, to-points+1))
-	}
+	from = min(from, max(1, to/2)) // nearly all clients may want the same
+	to = max(to, from+points-1)
 	step := math.Pow(float64(to)/float64(from), 1.0/(points-1))
 	last := int64(0)
 	for j, t := range trials {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,6 @@ type engine struct {
 
 	identity *identity
 	request  http.Request
-	url      url.URL
 	reply    reply
 	verdict  ratelimit.Verdict
 	asked    []asked // the checks of the request
@@ -60,7 +58,7 @@ func newEngine(tiers map[string]string) *engine {
 		Now:     e.clock,
 	}), history: newHistory()}
 	e.request = *(&http.Request{
-		URL: &e.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "replay",
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Host: "replay",
 	}).WithContext(e.identity)
 	return e
 }
@@ -68,12 +66,9 @@ func newEngine(tiers map[string]string) *engine {
 func (e *engine) clock() time.Time { return time.UnixMicro(e.now) }
 
 // decide decides a line, and settles it as its status and its duration tell. A Status of
-// the verdict says that it is refused. decide reports false if the line is no request
-// that a server would route.
-func (e *engine) decide(l *entry) (v ratelimit.Verdict, ok bool) {
-	if !e.prepare(l) {
-		return ratelimit.Verdict{}, false
-	}
+// the verdict says that it is refused.
+func (e *engine) decide(l *entry) ratelimit.Verdict {
+	e.prepare(l)
 	e.settleUntil(l.Time)
 	e.now = max(e.now, l.Time)
 	e.verdict, e.asked = ratelimit.Verdict{Allowed: true}, e.asked[:0]
@@ -88,7 +83,7 @@ func (e *engine) decide(l *entry) (v ratelimit.Verdict, ok bool) {
 	if e.verdict.Allowed && e.settles {
 		e.settle(l)
 	}
-	return e.verdict, true
+	return e.verdict
 }
 
 // countsUnknown reports whether a key needed an address that the line does not have.
@@ -98,12 +93,9 @@ func (e *engine) countsUnknown(a asked) bool {
 
 // prepare writes the request of a line. Requests share one http.Request, because no
 // middleware keeps it.
-func (e *engine) prepare(l *entry) bool {
-	if l.parseURL(&e.url) != nil {
-		return false
-	}
+func (e *engine) prepare(l *entry) {
 	r := &e.request
-	r.Method, r.RequestURI, r.Pattern = l.Method, l.Path, ""
+	r.URL, r.Method, r.RequestURI, r.Pattern = l.url, l.Method, l.Path, ""
 	r.RemoteAddr = net.JoinHostPort(l.Address, "1")
 	if r.Header == nil || len(r.Header) > 0 {
 		r.Header = make(http.Header)
@@ -113,7 +105,6 @@ func (e *engine) prepare(l *entry) bool {
 	if l.User != "" {
 		e.identity.Tier = e.tiers[l.User]
 	}
-	return true
 }
 
 // An identity is the context of requests. It names the user of the log.

@@ -42,7 +42,7 @@ func (l *limiter) Allow(ctx context.Context, checks []algorithms.Check) error {
 	}
 	for i := range checks {
 		c := &checks[i]
-		if !counts(c.Op) || isBan(c.Policy) {
+		if c.Op >= algorithms.Return || isBan(c.Policy) {
 			continue
 		}
 		e := l.engine
@@ -77,15 +77,6 @@ func verdict(checks []algorithms.Check, i int) (d *algorithms.Decision, pair str
 		return &c.Decision, "ShareBy"
 	}
 	return &c.Decision, ""
-}
-
-// counts reports whether a check decides, and settles nothing.
-func counts(op algorithms.Op) bool {
-	switch op {
-	case algorithms.Take, algorithms.TakeReserved, algorithms.TakeElse, algorithms.Trial, algorithms.TrialInstead:
-		return true
-	}
-	return false
 }
 
 // isBan reports whether a keyspace beside a policy's counts bans.

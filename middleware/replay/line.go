@@ -27,6 +27,7 @@ type entry struct {
 	Cost     int64     // in units of the policies with a Cost; -1: not logged
 	Settled  []settled // what was settled after the decision; nil: not logged
 
+	url    *url.URL      // of the Path
 	rank   int           // how surely the Address so far is the client's
 	number string        // a duration whose unit is not known yet
 	unit   time.Duration // of the number; 0: the file's
@@ -84,9 +85,6 @@ func (p *parser) parse(text []byte) (entry, error) {
 // parseAny finds out the format. Text in front of the known beginnings is a prefix: of
 // syslog, of a container runtime, or the name of a virtual host.
 func (p *parser) parseAny(l *entry, text []byte) error {
-	if bytes.IndexByte(text, '\x1b') >= 0 {
-		text = withoutColours(text)
-	}
 	text = withoutSyslog(text)
 	switch {
 	case len(text) == 0:
@@ -144,20 +142,6 @@ func withoutSyslog(text []byte) []byte {
 	return bytes.TrimPrefix(rest, mark)
 }
 
-// withoutColours removes the escape codes of terminals.
-func withoutColours(text []byte) []byte {
-	var plain []byte
-	for {
-		before, after, found := bytes.Cut(text, []byte("\x1b["))
-		plain = append(plain, before...)
-		end := bytes.IndexByte(after, 'm')
-		if !found || end < 0 {
-			return plain
-		}
-		text = after[end+1:]
-	}
-}
-
 // check reports the first fact that a replay needs and the line lacks.
 func (l *entry) check() error {
 	switch {
@@ -168,8 +152,7 @@ func (l *entry) check() error {
 	case l.Method == "":
 		return errRequest
 	}
-	var u url.URL
-	return l.parseURL(&u)
+	return l.parseURL()
 }
 
 // checkAddress reports whether it is certain who sent the request. A host name is, too,
@@ -215,7 +198,7 @@ func isHost(word string) bool {
 
 // parseURL parses the path as net/http does: a request to a proxy has a whole URL, and a
 // CONNECT has only host:port.
-func (l *entry) parseURL(u *url.URL) error {
+func (l *entry) parseURL() error {
 	text, authority := l.Path, l.Method == http.MethodConnect && !strings.HasPrefix(l.Path, "/")
 	if authority {
 		text = "http://" + text
@@ -224,10 +207,10 @@ func (l *entry) parseURL(u *url.URL) error {
 	if err != nil || l.Path == "*" && l.Method != http.MethodOptions {
 		return errRequest
 	}
-	*u = *parsed
 	if authority {
-		u.Scheme = ""
+		parsed.Scheme = ""
 	}
+	l.url = parsed
 	return nil
 }
 

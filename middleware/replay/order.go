@@ -58,7 +58,7 @@ func (q *queue[T]) Pop() any {
 
 // size returns the bytes that a held line takes, with its place.
 func (l *entry) size() int {
-	const fixed, settlement = 200, 64
+	const fixed, settlement = 400, 64 // with the URL
 	return fixed + len(l.Address) + len(l.User) + len(l.Method) + len(l.Path) + settlement*len(l.Settled)
 }
 

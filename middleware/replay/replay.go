@@ -41,11 +41,7 @@ func (p *replay) decide(lines []entry) error {
 	}
 	for i := range lines {
 		l := &lines[i]
-		v, ok := p.engine.decide(l)
-		if !ok {
-			p.report.Bad++
-			continue
-		}
+		v := p.engine.decide(l)
 		p.count(l, &v)
 		if p.report.Requests%1_000_000 == 0 {
 			fmt.Fprintf(p.progress, "%s requests, up to %s UTC\n", thousands(int64(p.report.Requests)), p.report.End.Format(time.DateTime))

@@ -263,11 +263,14 @@ func TestHold(t *testing.T) {
 		second, lasts int
 		status        int
 	}{{100, 10, 0}, {101, 1, 0}, {101, 1, 429}, {102, 30, 0}, {109, 1, 429}, {110, 1, 0}} {
-		v, ok := e.decide(&entry{
+		l := &entry{
 			Time: int64(tt.second)*micros + 100*micros*864, Duration: time.Duration(tt.lasts) * time.Second,
 			Address: "192.0.2.1", Method: "GET", Path: "/", Status: 200,
-		})
-		if !ok || v.Status != tt.status {
+		}
+		if err := l.parseURL(); err != nil {
+			t.Fatal(err)
+		}
+		if v := e.decide(l); v.Status != tt.status {
 			t.Errorf("request %d: got %d, want %d", i, v.Status, tt.status)
 		}
 	}
