@@ -44,20 +44,23 @@ var page = template.Must(template.New("").Funcs(template.FuncMap{
 	},
 }).Parse(`<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Replay</title>
-<style>body{font:16px sans-serif;max-width:46em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}
-th,td{padding:.2em .8em;text-align:right}td:first-child,th:first-child{text-align:left}svg{width:100%}pre{white-space:pre-wrap}
-.clients{stroke:#0a6f78}.requests{stroke:#b4530a;stroke-dasharray:8 4}polyline{fill:none;stroke-width:3}</style>
+<style>:root{color-scheme:light dark;--clients:#0a6f78;--requests:#b4530a}body{font:16px/1.5 sans-serif;max-width:66em;margin:2em auto;padding:0 1em}
+@media(prefers-color-scheme:dark){:root{--clients:#4cc3cf;--requests:#f0a05a}}
+table{border-collapse:collapse;white-space:nowrap}th,td{padding:.2em .8em;text-align:right}td:first-child,th:first-child{text-align:left;padding-left:0}
+.wide,pre{overflow-x:auto}svg{width:100%;max-width:48em}pre{font-size:13px}text{fill:currentColor}@media(max-width:600px){text{font-size:26px}}
+polyline{fill:none;stroke-width:3;stroke:var(--clients)}.requests{stroke:var(--requests);stroke-dasharray:8 4}</style>
 <h1>What each limit would cost</h1>
 {{range .Policies}}<h2>{{.Policy}} {{.Route}}</h2><p>Now: {{.Limit}}.
-{{with .Proposal}}Proposal: {{.Limit}}. It denies {{percent .Requests}} of requests and {{percent .Share}} of clients.{{end}} {{.Note}}</p>
-{{with .Curve}}<svg viewBox="-60 -20 690 260" role="img" aria-label="Shares of denied clients and requests, by limit">
-<path d="M0 0V200H600" fill="none" stroke="#888"/><text x="-8" y="6" text-anchor="end">{{percent (most .)}}</text><text x="-8" y="200" text-anchor="end">0 %</text>
-<text y="225">{{(index . 0).Limit}}</text><text x="600" y="225" text-anchor="end">{{(last .).Limit}}</text>
-<polyline class="clients" points="{{clients .}}"/><polyline class="requests" points="{{requests .}}"/></svg>
+{{with .Proposal}}Proposal: {{.Limit}}. It denies {{percent .Requests}} of requests and {{percent .Share}} of clients.{{else}}No proposal.{{end}}</p>
+{{with .Note}}<p>Note: {{.}}.</p>{{end}}
+{{with .Curve}}<svg viewBox="-110 -30 730 270" role="img" aria-label="Shares of denied clients and requests, by limit">
+<path d="M0 0V200H600" fill="none" stroke="#888"/><text x="-8" y="6" text-anchor="end">{{percent (most .)}}</text><text x="-8" y="205" text-anchor="end">0 %</text>
+<text y="230">{{(index . 0).Limit}}</text><text x="600" y="230" text-anchor="end">{{(last .).Limit}}</text>
+<polyline points="{{clients .}}"/><polyline class="requests" points="{{requests .}}"/></svg>
 <p>Solid: clients denied. Dashed: requests denied.</p>
-<table><tr><th>Limit<th>Clients denied<th>Requests denied<th>Busiest second that passes</tr>
+<div class="wide" tabindex="0"><table><tr><th>Limit<th>Clients denied<th>Requests denied<th>Busiest second that passes</tr>
 {{range .}}<tr><td>{{.Limit}}<td>{{count .Clients}} ({{percent .Share}})<td>{{thousands .Denied}} ({{percent .Requests}})<td>{{thousands .Busiest}}</tr>
-{{end}}</table>{{end}}{{end}}<h2>Report</h2><pre>{{.Text}}</pre></html>
+{{end}}</table></div>{{end}}{{end}}<h2>Report</h2><pre tabindex="0">{{.Text}}</pre></html>
 `))
 
 // writePage writes the curves, and below them the report as text.
