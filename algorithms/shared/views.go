@@ -86,10 +86,11 @@ type view struct {
 	lowered bool // the answer is of a settlement that takes units off
 	unsure  bool // the answer is one of two at the same instant, or outdated: it tells nothing
 
-	unacked  int64 // units that were admitted ahead, and that Redis has not acknowledged
-	pending  int64 // of these, not sent yet
-	flies    bool  // a charge is under way
-	troubled bool  // Redis has not answered the latest charge
+	unacked  int64  // units that were admitted ahead, and that Redis has not acknowledged
+	pending  int64  // of these, not sent yet
+	flies    bool   // a charge is under way
+	troubled bool   // Redis has not answered the latest charge
+	sent     uint32 // charges
 }
 
 // newViews returns views without a layer below, which admit ahead per cent of each burst ahead.
@@ -117,8 +118,11 @@ func (v *views) allow(ctx context.Context, c *call) error {
 		if v.ahead > 0 && mayLater(c) && v.admit(c, asked) {
 			return nil
 		}
-	} else if v.ahead > 0 && v.cancel(c) {
-		return nil
+	} else if v.ahead > 0 {
+		if v.cancel(c) {
+			return nil
+		}
+		v.follow(ctx, c)
 	}
 	err := v.next.allow(ctx, c)
 	if c.known || err != nil && !c.items[0].Op.Settles() {

@@ -7,6 +7,9 @@
 // A charge is an ordinary take. If Redis denies it, the units are forced, so an overdraft is
 // debt. Charges go through the fallback: in an outage, its memory and its ledger count them.
 // Then the key asks, until Redis has answered.
+//
+// A Return of units that are not sent yet takes them off their charge. If they are on their
+// way, it waits for the answer: a Return that overtakes its charge would find nothing to return.
 
 package shared
 
@@ -43,6 +46,7 @@ func (v *views) charge(sh *viewShard, w *view) {
 		sh.mu.Lock()
 		units, limit := w.pending, *w.limit
 		w.pending = 0
+		w.sent++
 		sh.mu.Unlock()
 		if units > 0 && !v.chargeUnits(sh, w, &limit, step.Take, units) {
 			v.overdrawn.Add(uint64(units))
@@ -56,6 +60,33 @@ func (v *views) charge(sh *viewShard, w *view) {
 			return
 		}
 	}
+}
+
+// follow waits for the charges under way of the keys that a call returns units to.
+func (v *views) follow(ctx context.Context, c *call) {
+	for i := range c.items {
+		it := &c.items[i]
+		if !it.returnsShared() {
+			continue
+		}
+		sh := v.shard(it)
+		for first, travels := sh.travels(it); travels && ctx.Err() == nil; {
+			time.Sleep(time.Millisecond)
+			sent, on := sh.travels(it)
+			travels = on && sent == first
+		}
+	}
+}
+
+// travels says which charge of an item's key is the latest, and whether it is under way.
+func (sh *viewShard) travels(it *item) (sent uint32, yes bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	w := sh.find(it)
+	if w == nil {
+		return 0, false
+	}
+	return w.sent, w.flies && w.unacked > w.pending
 }
 
 // chargeUnits charges units of a key, and reports whether that is acknowledged: a Take may be denied.

@@ -3,11 +3,13 @@
 package shared
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/algorithms/internal/step"
 )
 
 // A settlement that runs while a denial is on its way ends that denial, too.
@@ -77,4 +79,36 @@ func TestViewsFollowAServerWhoseClockIsBack(t *testing.T) {
 			t.Errorf("after the reset: got %+v, want it admitted", got)
 		}
 	})
+}
+
+// A lateTakes is a layer to which takes travel for a while, and Returns not at all.
+type lateTakes struct{ *stateStore }
+
+func (l lateTakes) allow(ctx context.Context, c *call) error {
+	if c.items[0].Op == step.Take {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return l.stateStore.allow(ctx, c)
+}
+
+// A Return does not overtake the charge of a take that was admitted ahead.
+func TestReturnFollowsItsCharge(t *testing.T) {
+	for _, limit := range []algorithms.Limit{algorithms.TokenBucket(100, time.Hour), algorithms.FixedWindow(100, time.Hour)} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newStateStore()
+			v := aheadOf(1, 20, 1_000, store, 1, time.Millisecond)[0]
+			v.next = lateTakes{store}
+			back := checkOf("usr=1", limit, 3)
+			back.Decision, _, _ = v.ask(1, checkOf("usr=1", limit, 4))
+			time.Sleep(2 * gatherFor) // the charge is under way
+			back.Op = algorithms.Return
+			if d, _, waited := v.ask(1, back); d.Receipt.Units() != 1 || waited > 20*time.Millisecond {
+				t.Errorf("%v: got %+v after %v, want 1 unit left on the receipt", limit, d, waited)
+			}
+			v.close()
+			if got := used(t, over(store), "usr=1", limit); got != 1 {
+				t.Errorf("%v: got %d units charged, want 1", limit, got)
+			}
+		})
+	}
 }
