@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/algorithms"
+	"github.com/penstock-go/penstock/internal/longtest"
 	"github.com/penstock-go/penstock/internal/redistest"
 )
 
@@ -239,4 +240,45 @@ func TestPoliciesThatAlwaysAsk(t *testing.T) {
 		}
 		v.close()
 	})
+}
+
+// Clients at half of their limits, over eight instances, hardly wait and overdraw nothing.
+func TestHonestLoadOnRedis(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	const instances, clients, every, lasts = 8, 50, 100 * time.Millisecond, 3 * time.Second
+	server := redistest.Start(t)
+	limits := []algorithms.Limit{algorithms.TokenBucket(20, time.Second).WithBurst(100), algorithms.FixedWindow(100, 5*time.Second), algorithms.SlidingWindowCounter(100, 5*time.Second)}
+	var all [instances]*Limiter
+	for i := range all {
+		all[i] = must(t, server.Client(), &Options{Ahead: 25, Instances: instances, Deadline: 10 * time.Second})
+		all[i].views.certain(instances)
+		take(t, all[i], "usr=other", limits[0], 1) // it learns Redis's clock
+	}
+	var crowd sync.WaitGroup
+	for client := range clients {
+		crowd.Go(func() {
+			key, limit := fmt.Sprintf("usr=%d", client), limits[client%len(limits)]
+			for i := range int(lasts / every) {
+				time.Sleep(every)
+				l := all[(client+i)%instances]
+				l.views.certain(instances)
+				if d := take(t, l, key, limit, 1); !d.Allowed {
+					t.Errorf("%v: client %d is denied: %+v", limit, client, d)
+				}
+			}
+		})
+	}
+	crowd.Wait()
+	ahead, asked, overdrawn := uint64(0), uint64(0), uint64(0)
+	for _, l := range all {
+		_ = l.Close()
+		s := l.Stats().Ahead
+		ahead, overdrawn = ahead+s.Admitted, overdrawn+s.Overdrawn
+		asked += s.Near + s.Allowance + s.Census + s.Busy + s.Unknown + s.Trouble
+	}
+	asked -= min(asked, instances) // about Redis's clock
+	if t.Logf("%d ahead, %d asked", ahead, asked); asked*100 > ahead+asked || ahead == 0 || overdrawn > 0 {
+		t.Errorf("%d ahead, %d asked, %d units overdrawn; want at most 1 %% asked and none overdrawn", ahead, asked, overdrawn)
+	}
 }

@@ -41,8 +41,9 @@ type sum struct {
 	took          []time.Time // the units through Redis
 }
 
-// most returns the most units through Redis beyond what a rate allows, over all intervals.
-func (s *sum) most(rate float64) int64 {
+// most returns the most units through Redis beyond what a rate allows, over all intervals: those
+// that end before an instant, and all.
+func (s *sum) most(rate float64, before time.Time) (early, all int64) {
 	slices.SortFunc(s.took, time.Time.Compare)
 	level, most := 0.0, 0.0
 	for i, at := range s.took {
@@ -51,8 +52,11 @@ func (s *sum) most(rate float64) int64 {
 		}
 		level++
 		most = max(most, level)
+		if at.Before(before) {
+			early = int64(math.Ceil(most))
+		}
 	}
-	return int64(math.Ceil(most))
+	return early, int64(math.Ceil(most))
 }
 
 func (a *account) failf(kind, format string, args ...any) {
@@ -156,7 +160,8 @@ func (r *run) judgeClients(a *account) {
 		shared += burst
 	}
 	ahead := burst * int64(r.ahead) / 100
-	shared += ahead // at any time
+	quiet := burst + 1 + in(decidesIn) + ahead // before the outage
+	shared += ahead
 	if r.ahead > 0 {
 		shared += ahead                               // an outage leaves views without answers
 		shared += int64(len(r.retired)) * (ahead / n) // an instance that starts knows nothing
@@ -172,8 +177,8 @@ func (r *run) judgeClients(a *account) {
 		usable -= in(a.outage.lasts+a.outage.apart) / 3
 	}
 	for c, s := range a.clients {
-		if most := s.most(float64(rate) / r.limit.Window().Seconds()); most > shared {
-			a.failf("too much through Redis", "client %d: %d units beyond the rate, want at most %d", c, most, shared)
+		if early, most := s.most(float64(rate)/r.limit.Window().Seconds(), a.from); early > quiet || most > shared {
+			a.failf("too much through Redis", "client %d: %d units beyond the rate, want at most %d; before the outage %d, want at most %d", c, most, shared, early, quiet)
 		}
 		if s.local > local {
 			a.failf("too much without Redis", "client %d: %d units, want at most %d", c, s.local, local)

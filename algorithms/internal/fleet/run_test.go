@@ -75,7 +75,7 @@ func (r *run) live(e *episode) *stage {
 	var parts sync.WaitGroup
 	parts.Go(func() { r.afflict(st) })
 	parts.Go(func() { r.redeploy(st) })
-	parts.Go(func() { r.drive(st.ended) })
+	parts.Go(func() { r.drive(st) })
 	parts.Wait()
 	return st
 }
@@ -144,23 +144,30 @@ func (r *run) redeploy(st *stage) {
 	}
 }
 
-// drive sends requests at random, as a Poisson process.
-func (r *run) drive(end time.Time) {
+// drive sends requests at random, as a Poisson process. Before an outage, fleets that admit ahead also
+// meet crowds: each client sends a whole burst at one instant.
+func (r *run) drive(st *stage) {
 	var requests sync.WaitGroup
 	defer requests.Wait()
 	perSecond := r.offered * float64(r.clients)
 	for {
 		time.Sleep(time.Duration(r.random.ExpFloat64() / perSecond * float64(time.Second)))
-		if !time.Now().Before(end) {
+		if !time.Now().Before(st.ended) {
 			return
 		}
-		rec := r.draw()
-		if s := r.pick(rec); s != nil {
-			r.books.add(rec)
-			requests.Go(func() {
-				defer s.busy.Done()
-				rec.send()
-			})
+		times := 1
+		if r.ahead > 0 && time.Now().Before(st.from) && r.random.IntN(100) == 0 {
+			times = r.clients * int(r.limit.Burst())
+		}
+		for range times {
+			rec := r.draw()
+			if s := r.pick(rec); s != nil {
+				r.books.add(rec)
+				requests.Go(func() {
+					defer s.busy.Done()
+					rec.send()
+				})
+			}
 		}
 	}
 }
