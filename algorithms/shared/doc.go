@@ -56,8 +56,7 @@
 // after it; a sliding window counter Ahead per cent more in each window. Each of these adds what one instance may admit,
 // at most: an instance that starts, one that crashes, and a charge that is lost; an outage adds what all may admit.
 // Remaining is an estimate, lowered by what all instances may admit ahead. A Return of units whose charge is on its way to
-// Redis may arrive before it. Then it credits nothing, and the units stay charged until time takes them back: set
-// Policy.Exact where requests settle soon after they began.
+// Redis waits for the end of that charge.
 //
 // Calls ask Redis if a check of theirs is Exact, FailClosed, free, a trial or a Candidate, or of another algorithm; and if its
 // cost is more than Ahead per cent of the burst, divided by the number of instances: with 100 per minute and Ahead 25, 26

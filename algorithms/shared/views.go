@@ -86,11 +86,12 @@ type view struct {
 	lowered bool // the answer is of a settlement that takes units off
 	unsure  bool // the answer is one of two at the same instant, or outdated: it tells nothing
 
-	unacked  int64  // units that were admitted ahead, and that Redis has not acknowledged
-	pending  int64  // of these, not sent yet
-	flies    bool   // a charge is under way
-	troubled bool   // Redis has not answered the latest charge
-	sent     uint32 // charges
+	unacked  int64         // units that were admitted ahead, and that Redis has not acknowledged
+	pending  int64         // of these, not sent yet
+	landed   chan struct{} // closed when the charge that was sent ends; nil if nobody waits for it
+	flies    bool          // a charge gathers or was sent
+	sent     bool          // a charge was sent, and has not ended
+	troubled bool          // Redis has not answered the latest charge
 }
 
 // newViews returns views without a layer below, which admit ahead per cent of each burst ahead.

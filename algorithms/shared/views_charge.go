@@ -8,8 +8,8 @@
 // debt. Charges go through the fallback: in an outage, its memory and its ledger count them.
 // Then the key asks, until Redis has answered.
 //
-// A Return of units that are not sent yet takes them off their charge. If they are on their
-// way, it waits for the answer: a Return that overtakes its charge would find nothing to return.
+// A Return of units that are not sent yet takes them off their charge. If a charge was sent, the Return
+// waits for the end of the charge: otherwise it could overtake the charge, and find nothing to return.
 
 package shared
 
@@ -45,16 +45,19 @@ func (v *views) charge(sh *viewShard, w *view) {
 		time.Sleep(gatherFor - v.now()%gatherFor)
 		sh.mu.Lock()
 		units, limit := w.pending, *w.limit
-		w.pending = 0
-		w.sent++
+		w.pending, w.sent = 0, units > 0
 		sh.mu.Unlock()
 		if units > 0 && !v.chargeUnits(sh, w, &limit, step.Take, units) {
 			v.overdrawn.Add(uint64(units))
 			v.chargeUnits(sh, w, &limit, step.Force, units)
 		}
 		sh.mu.Lock()
-		w.flies = w.pending > 0
-		more := w.flies
+		more := w.pending > 0
+		w.flies, w.sent = more, false
+		if w.landed != nil {
+			close(w.landed)
+			w.landed = nil
+		}
 		sh.mu.Unlock()
 		if !more {
 			return
@@ -62,31 +65,36 @@ func (v *views) charge(sh *viewShard, w *view) {
 	}
 }
 
-// follow waits for the charges under way of the keys that a call returns units to.
+// follow waits for the charges that were sent of keys that a call returns units to, at most until its
+// context ends. Each charge ends, whatever Redis does: the layers below keep their deadline.
 func (v *views) follow(ctx context.Context, c *call) {
 	for i := range c.items {
 		it := &c.items[i]
 		if !it.returnsShared() {
 			continue
 		}
-		sh := v.shard(it)
-		for first, travels := sh.travels(it); travels && ctx.Err() == nil; {
-			time.Sleep(time.Millisecond)
-			sent, on := sh.travels(it)
-			travels = on && sent == first
+		if landed := v.shard(it).landing(it); landed != nil {
+			select {
+			case <-landed:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }
 
-// travels says which charge of an item's key is the latest, and whether it is under way.
-func (sh *viewShard) travels(it *item) (sent uint32, yes bool) {
+// landing returns a channel that is closed when the charge ends that was sent of an item's key; nil if there is none.
+func (sh *viewShard) landing(it *item) chan struct{} {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	w := sh.find(it)
-	if w == nil {
-		return 0, false
+	if w == nil || !w.sent {
+		return nil
 	}
-	return w.sent, w.flies && w.unacked > w.pending
+	if w.landed == nil {
+		w.landed = make(chan struct{})
+	}
+	return w.landed
 }
 
 // chargeUnits charges units of a key, and reports whether that is acknowledged: a Take may be denied.

@@ -82,13 +82,30 @@ func TestViewsFollowAServerWhoseClockIsBack(t *testing.T) {
 }
 
 // A lateTakes is a layer to which takes travel for a while, and Returns not at all.
-type lateTakes struct{ *stateStore }
+type lateTakes struct {
+	*stateStore
+	fails error // of takes, after that while
+}
 
 func (l lateTakes) allow(ctx context.Context, c *call) error {
 	if c.items[0].Op == step.Take {
-		time.Sleep(20 * time.Millisecond)
+		if time.Sleep(20 * time.Millisecond); l.fails != nil {
+			return l.fails
+		}
 	}
 	return l.stateStore.allow(ctx, c)
+}
+
+// chargeUnderWay returns views over a layer, a check of a take that was admitted ahead and whose charge was sent, and
+// when the charge ends.
+func chargeUnderWay(next layer, limit algorithms.Limit) (*views, algorithms.Check, time.Time) {
+	v := aheadOf(1, 20, 1_000, nil, 1, time.Millisecond)[0]
+	v.next = next
+	c := checkOf("usr=1", limit, 4)
+	c.Decision, _, _ = v.ask(1, c)
+	sent := v.start.Add((v.now()/gatherFor + 1) * gatherFor)
+	time.Sleep(time.Until(sent) + time.Millisecond)
+	return v, c, sent.Add(20 * time.Millisecond)
 }
 
 // A Return does not overtake the charge of a take that was admitted ahead.
@@ -96,14 +113,10 @@ func TestReturnFollowsItsCharge(t *testing.T) {
 	for _, limit := range []algorithms.Limit{algorithms.TokenBucket(100, time.Hour), algorithms.FixedWindow(100, time.Hour)} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newStateStore()
-			v := aheadOf(1, 20, 1_000, store, 1, time.Millisecond)[0]
-			v.next = lateTakes{store}
-			back := checkOf("usr=1", limit, 3)
-			back.Decision, _, _ = v.ask(1, checkOf("usr=1", limit, 4))
-			time.Sleep(2 * gatherFor) // the charge is under way
-			back.Op = algorithms.Return
-			if d, _, waited := v.ask(1, back); d.Receipt.Units() != 1 || waited > 20*time.Millisecond {
-				t.Errorf("%v: got %+v after %v, want 1 unit left on the receipt", limit, d, waited)
+			v, back, ends := chargeUnderWay(lateTakes{stateStore: store}, limit)
+			back.Op, back.Cost = algorithms.Return, 3
+			if d, _, _ := v.ask(1, back); d.Receipt.Units() != 1 || !time.Now().Equal(ends) {
+				t.Errorf("%v: got %+v %v after the charge, want 1 unit left on the receipt", limit, d, time.Since(ends))
 			}
 			v.close()
 			if got := used(t, over(store), "usr=1", limit); got != 1 {
@@ -111,4 +124,50 @@ func TestReturnFollowsItsCharge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A Return waits no longer than its context lasts, for no charge that has failed, and not for later charges.
+func TestReturnsThatWaitForAChargeEnd(t *testing.T) {
+	limit := algorithms.TokenBucket(100, time.Hour)
+	giveBack := func(t *testing.T, ctx context.Context, v *views, c algorithms.Check) {
+		c.Op = algorithms.Return
+		one, err := newCall([]algorithms.Check{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = v.allow(ctx, one)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		v, back, _ := chargeUnderWay(lateTakes{stateStore: newStateStore()}, limit)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if giveBack(t, ctx, v, back); time.Since(began) != time.Millisecond {
+			t.Errorf("waited %v, want it to end with its context", time.Since(began))
+		}
+		v.close()
+	})
+	for _, fails := range []error{errTimeout, errOpen} {
+		synctest.Test(t, func(t *testing.T) {
+			v, back, ends := chargeUnderWay(lateTakes{newStateStore(), fails}, limit)
+			if giveBack(t, t.Context(), v, back); !time.Now().Equal(ends) {
+				t.Errorf("%v: ended %v after the charge, want it to end with the charge", fails, time.Since(ends))
+			}
+			v.close()
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		v, back, ends := chargeUnderWay(lateTakes{stateStore: newStateStore()}, limit)
+		done := make(chan time.Time, 1)
+		go func() {
+			giveBack(t, t.Context(), v, back)
+			done <- time.Now()
+		}()
+		synctest.Wait()
+		v.ask(1, checkOf("usr=1", limit, 1)) // joins the next charge
+		v.close()
+		if ended := <-done; !ended.Equal(ends) {
+			t.Errorf("ended %v after the charge, want neither Close nor a later charge to hold it", ended.Sub(ends))
+		}
+	})
 }
