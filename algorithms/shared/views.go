@@ -88,7 +88,7 @@ type view struct {
 
 	unacked  int64         // units that were admitted ahead, and that Redis has not acknowledged
 	pending  int64         // of these, not sent yet
-	landed   chan struct{} // closed when the charge that was sent ends; nil if nobody waits for it
+	landed   chan struct{} // closed when the next charge ends; nil if no Return waits for it
 	flies    bool          // a charge gathers or was sent
 	sent     bool          // a charge was sent, and has not ended
 	troubled bool          // Redis has not answered the latest charge

@@ -104,35 +104,45 @@ func mayLater(c *call) bool {
 func (v *views) admit(c *call, now time.Duration) bool {
 	live, why := v.instances(now)
 	for i := 0; i < len(c.items) && why == askedNot; i++ {
-		if why = v.reserve(&c.items[i], now, live); why == askedNot {
-			continue
-		}
-		for j := range i {
-			it := &c.items[j]
-			sh := v.shard(it)
-			sh.mu.Lock()
-			sh.find(it).unacked -= it.Cost
-			sh.mu.Unlock()
+		if why = v.reserve(&c.items[i], now, live); why != askedNot {
+			v.release(c.items[:i])
 		}
 	}
 	if v.asked[why].Add(1); why != askedNot {
 		return false
 	}
 	for i := range c.items {
-		it := &c.items[i]
+		c.items[i].decide(c.items[i].now, algorithms.Shared)
+	}
+	v.owe(c.items)
+	return true
+}
+
+// owe adds the units of items, which are reserved, to their charges, and starts these.
+func (v *views) owe(items []item) {
+	for i := range items {
+		it := &items[i]
 		sh := v.shard(it)
 		sh.mu.Lock()
 		w := sh.find(it)
-		w.pending += it.Cost
 		starts := !w.flies
-		w.flies = true
+		w.pending, w.flies = w.pending+it.Cost, true
 		sh.mu.Unlock()
-		it.decide(it.now, algorithms.Shared)
 		if starts {
 			v.fly(sh, w)
 		}
 	}
-	return true
+}
+
+// release frees the units of items, which are reserved and are not charged.
+func (v *views) release(items []item) {
+	for i := range items {
+		it := &items[i]
+		sh := v.shard(it)
+		sh.mu.Lock()
+		sh.find(it).unacked -= it.Cost
+		sh.mu.Unlock()
+	}
 }
 
 // reserve counts the units of an item as admitted ahead, or returns why they may not be.
@@ -183,27 +193,32 @@ func (v *views) reserve(it *item, now time.Duration, live int64) aheadReason {
 // yet. It makes all of them, or none.
 func (v *views) cancel(c *call) bool {
 	for i := range c.items {
-		if it := &c.items[i]; !it.returnsShared() || it.Cost == 0 || it.Cost > it.Receipt.Units || !v.shard(it).cancel(it, it.Cost) {
-			for j := range i {
-				v.shard(&c.items[j]).cancel(&c.items[j], -c.items[j].Cost)
-			}
+		if it := &c.items[i]; !it.returnsShared() || it.Cost == 0 || it.Cost > it.Receipt.Units || !v.withhold(it) {
+			v.owe(c.items[:i])
 			return false
 		}
 	}
+	v.release(c.items)
 	for i := range c.items {
 		c.items[i].handOver()
 	}
 	return true
 }
 
-func (sh *viewShard) cancel(it *item, units int64) bool {
+// withhold takes the units of a Return off the charge of its key, if the charge is not sent yet. They stay reserved.
+// A Return of an ended window credits nothing, so it takes none of the units of the next window.
+func (v *views) withhold(it *item) bool {
+	l, now := &it.Limit, v.offset.Load()+v.now().Microseconds()
+	if l.Row.Refill != step.Continuously && l.Turned(it.Receipt.T, now) != 0 {
+		return false
+	}
+	sh := v.shard(it)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	w := sh.find(it)
-	if w == nil || w.pending < units || !w.flies {
+	if w == nil || w.pending < it.Cost {
 		return false
 	}
-	w.pending -= units
-	w.unacked -= units
+	w.pending -= it.Cost
 	return true
 }

@@ -65,15 +65,20 @@ func (v *views) charge(sh *viewShard, w *view) {
 	}
 }
 
-// follow waits for the charges that were sent of keys that a call returns units to, at most until its
-// context ends. Each charge ends, whatever Redis does: the layers below keep their deadline.
+// follow waits for the charges of all units so far of the keys that a call returns units to, at most until
+// its context ends. Each charge ends, whatever Redis does: the layers below keep their deadline.
 func (v *views) follow(ctx context.Context, c *call) {
 	for i := range c.items {
 		it := &c.items[i]
 		if !it.returnsShared() {
 			continue
 		}
-		if landed := v.shard(it).landing(it); landed != nil {
+		sh := v.shard(it)
+		for range sh.charges(it) {
+			landed := sh.landing(it)
+			if landed == nil {
+				break
+			}
 			select {
 			case <-landed:
 			case <-ctx.Done():
@@ -83,12 +88,27 @@ func (v *views) follow(ctx context.Context, c *call) {
 	}
 }
 
-// landing returns a channel that is closed when the charge ends that was sent of an item's key; nil if there is none.
-func (sh *viewShard) landing(it *item) chan struct{} {
+// charges returns how many charges the units so far of an item's key need: one that was sent, and one that gathers.
+func (sh *viewShard) charges(it *item) (n int) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if w := sh.find(it); w != nil {
+		if w.sent {
+			n++
+		}
+		if w.pending > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// landing returns a channel that is closed when the next charge of an item's key ends; nil if there is none.
+func (sh *viewShard) landing(it *item) <-chan struct{} {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	w := sh.find(it)
-	if w == nil || !w.sent {
+	if w == nil || !w.flies {
 		return nil
 	}
 	if w.landed == nil {

@@ -171,3 +171,50 @@ func TestReturnsThatWaitForAChargeEnd(t *testing.T) {
 		}
 	})
 }
+
+// A Return of a window that has ended takes nothing off a charge of the next window.
+func TestReturnOfAnEndedWindowCancelsNothing(t *testing.T) {
+	for _, limit := range []algorithms.Limit{algorithms.FixedWindow(100, time.Second), algorithms.SlidingWindowCounter(100, time.Second), algorithms.PerDay(100, time.UTC)} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newStateStore()
+			v := aheadOf(1, 20, 1_000, store, 1, time.Millisecond)[0]
+			old := checkOf("usr=1", limit, 4)
+			old.Decision, _, _ = v.ask(1, old)
+			time.Sleep(48 * time.Hour)
+			v.ask(1, checkOf("usr=1", limit, 4))
+			old.Op = algorithms.Return
+			v.ask(1, old)
+			v.close()
+			if got := used(t, over(store), "usr=1", limit); got != 4 {
+				t.Errorf("%v: got %d units charged, want 4", limit, got)
+			}
+		})
+	}
+}
+
+// A Return of two keys finds the units of both, although the charge of one is sent and that of the other gathers.
+func TestReturnOfTwoKeysFollowsBothCharges(t *testing.T) {
+	limit := algorithms.TokenBucket(100, time.Hour)
+	synctest.Test(t, func(t *testing.T) {
+		store := newStateStore()
+		v := aheadOf(1, 20, 1_000, nil, 1, time.Millisecond)[0]
+		v.next = lateTakes{stateStore: store}
+		v.ask(1, checkOf("usr=1", limit, 1))
+		time.Sleep(gatherFor)
+		synctest.Wait() // that charge is sent: the next one of its key waits for it
+		both := []algorithms.Check{checkOf("usr=1", limit, 4), checkOf("usr=2", limit, 4)}
+		for i := range both {
+			both[i].Decision, _, _ = v.ask(1, both[i])
+			both[i].Op = algorithms.Return
+		}
+		time.Sleep(gatherFor)
+		synctest.Wait()
+		if err := over(v).Allow(t.Context(), both); err != nil {
+			t.Fatal(err)
+		}
+		v.close()
+		if one, two := used(t, over(store), "usr=1", limit), used(t, over(store), "usr=2", limit); one != 1 || two != 0 {
+			t.Errorf("got %d and %d units charged, want 1 and 0", one, two)
+		}
+	})
+}
