@@ -40,11 +40,16 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 			return refuse(cause)
 		}
 	}
-	if f.views != nil && f.views.recall(c, f.views.now(), false) {
+	if f.views != nil && !c.ahead && f.views.recall(c, f.views.now(), false) {
 		f.stats.local.Add(uint64(len(c.items)))
 		return nil
 	}
 	p := f.localPart(c)
+	if c.ahead {
+		for j := range p.checks {
+			p.checks[j].Op = algorithms.Force
+		}
+	}
 	switch answered, err := f.answer(ctx, &p); {
 	case err != nil:
 		return err
@@ -64,7 +69,7 @@ func (f *fallback) decide(ctx context.Context, c *call, cause error) error {
 func (f *fallback) record(p *part) {
 	now := f.now()
 	for j, it := range p.items {
-		charged := it.decision.Receipt.Units() > 0 || it.Op == step.Force && it.decision.Source == algorithms.Local
+		charged := it.decision.Receipt.Units() > 0 || p.checks[j].Op == algorithms.Force && it.decision.Source == algorithms.Local
 		switch owed := charged && it.Cost > 0 && it.Limit.Row.Owed; {
 		case !owed:
 			it.perhaps = false

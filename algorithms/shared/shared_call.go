@@ -48,6 +48,7 @@ type call struct {
 	givenUp bool      // something may still use the items
 	ours    bool      // of the limiter itself: circuits do not count it
 	known   bool      // a remembered denial has answered it, and not Redis
+	ahead   bool      // its takes were admitted already: without Redis, the memory forces their units
 	slots   redisCall
 	pending // of a call under way
 }
@@ -124,7 +125,7 @@ func (c *call) free() {
 	}
 	c.slots.groups = c.slots.groups[:0]
 	clear(c.steps.Items)
-	c.items, c.steps.Items, c.ours, c.known = c.items[:0], c.steps.Items[:0], false, false
+	c.items, c.steps.Items, c.ours, c.known, c.ahead = c.items[:0], c.steps.Items[:0], false, false, false
 	calls.Put(c)
 }
 

@@ -5,8 +5,8 @@
 // keys: so those of many keys share a script, and a hot key costs one check per span.
 //
 // A charge is an ordinary take. If Redis denies it, the units are forced, so an overdraft is
-// debt. Charges go through the fallback: in an outage, its memory and its ledger count them.
-// Then the key asks, until Redis has answered.
+// debt. Charges go through the fallback: in an outage, its memory and its ledger count them,
+// also where a take would be denied. Then the key asks, until Redis has answered.
 //
 // A Return of units that are not sent yet takes them off their charge. If a charge was sent, the Return
 // waits for the end of the charge: otherwise it could overtake the charge, and find nothing to return.
@@ -121,6 +121,7 @@ func (sh *viewShard) landing(it *item) <-chan struct{} {
 func (v *views) chargeUnits(sh *viewShard, w *view, l *step.Limit, op step.Op, units int64) bool {
 	c := getCall(1)
 	defer c.free()
+	c.ahead = true
 	it := &c.items[0]
 	*it = item{Item: step.Item{Key: w.key, Limit: *l, Op: op, Cost: units}}
 	_ = c.add(it) // it was valid when it was admitted
