@@ -31,7 +31,7 @@ NESTED := $(patsubst %/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -pa
 
 .DEFAULT_GOAL := help
 .PHONY: help run fair observe test test-short test-race test-long test-lab test-386 test-oldest test-newest test-routers test-servers test-valkey cross test-e2e test-clients test-finish \
-	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late herd herd-real outage peers report mod \
+	tools redis prometheus curl fmt fmt-check vet lint luacheck staticcheck actionlint release-check fuzz bench bench-smoke mutants fleet accuracy soak late night herd herd-real outage peers report mod \
 	check check-lint check-test check-long check-clients
 
 help: ## list the targets
@@ -215,6 +215,9 @@ soak: redis ## trouble Redis under load for SOAK (10m), and check the promises
 
 late: redis ## keep both cores busy for LATE (4m), stop a process now and then, and check that its circuit stays closed
 	PENSTOCK_LATE=$(LATE) go test -count=1 -v -run TestLateProcess ./algorithms/shared
+
+night: redis prometheus ## give pairs of the example one fault each under load, beside Prometheus: which alert fires, and what names the cause
+	PENSTOCK_NIGHT=1 go test -count=1 -v -parallel 6 -timeout 40m -run '^TestNight$$' ./examples/chi-server
 
 herd: ## simulate crowds of denied clients, and write internal/lab/herd/RESULTS.md
 	go -C $(LAB) run ./herd -o herd

@@ -32,7 +32,7 @@ var wantAlerts = []string{
 	"RateLimitBreakerFlaps flapping",    // not refused, whose circuit opens once
 	"RateLimitCandidateDiverges strict", // not alike, in one request of a hundred
 	"RateLimitUndecided mail",           // not the policies of refused, because RateLimitDegraded fires there
-	"RateLimitFinding ",                 // of evicting
+	"RateLimitFinding PS201",            // of evicting
 	"RateLimitLimitsDiffer uneven",
 }
 

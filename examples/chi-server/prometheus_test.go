@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock-go/penstock/internal/redistest"
 )
@@ -30,8 +31,17 @@ type scraper struct {
 // the rules.
 func startScraper(t *testing.T, scenes []scene, bounds ...string) *scraper {
 	t.Helper()
+	return startPrometheus(t, map[string]string{
+		"prometheus.yml": configOf(t, scenes, time.Second),
+		"rules.yml":      hasty(t, "rules.yml", bounds), "alerts.yml": hasty(t, "alerts.yml", bounds),
+	})
+}
+
+// startPrometheus starts a Prometheus with these files.
+func startPrometheus(t *testing.T, files map[string]string) *scraper {
+	t.Helper()
 	dir := t.TempDir()
-	for file, content := range map[string]string{"prometheus.yml": configOf(t, scenes), "rules.yml": hasty(t, "rules.yml", bounds), "alerts.yml": hasty(t, "alerts.yml", bounds)} {
+	for file, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -65,11 +75,11 @@ func (p *scraper) unready() string {
 	return ""
 }
 
-// configOf returns our configuration, with the scenes in place of the example.
-func configOf(t *testing.T, scenes []scene) string {
+// configOf returns our configuration, with the scenes in place of the example, and with this interval.
+func configOf(t *testing.T, scenes []scene, every time.Duration) string {
 	t.Helper()
 	const ours = `      - targets: ["127.0.0.1:8080"]`
-	before, after, found := strings.Cut(strings.ReplaceAll(read(t, "prometheus.yml"), ": 15s", ": 1s"), ours)
+	before, after, found := strings.Cut(strings.ReplaceAll(read(t, "prometheus.yml"), ": 15s", ": "+every.String()), ours)
 	if !found {
 		t.Fatalf("no %s in prometheus.yml", ours)
 	}
@@ -134,7 +144,7 @@ func (p *scraper) value(t *testing.T, query string) string {
 	return fmt.Sprint(results[0].Value[1])
 }
 
-// fired returns the alerts that have fired, each with its policy or instance, and the number of evaluations.
+// fired returns the alerts that have fired, each with its policy, instance or code, and the number of evaluations.
 func (p *scraper) fired(t *testing.T) map[string]int {
 	t.Helper()
 	alerts := make(map[string]int)
@@ -143,7 +153,7 @@ func (p *scraper) fired(t *testing.T) map[string]int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alerts[r.Metric["alertname"]+" "+r.Metric["policy"]+r.Metric["instance"]] += n
+		alerts[nameOf(r.Metric)] += n
 	}
 	return alerts
 }

@@ -1,0 +1,218 @@
+// A pair of instances for the night shift, and its load.
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/redistest"
+)
+
+// A night is two processes of the example that share a Redis, under load, beside a Prometheus.
+type night struct {
+	*incident // of the first instance; REDIS is the way of the instances to Redis
+	proxy     *redistest.Proxy
+	instances [2]*instance
+	client    *http.Client
+	sent      atomic.Int64
+}
+
+func newNight(t *testing.T) *night {
+	t.Helper()
+	redis := redistest.Start(t)
+	n := &night{proxy: redistest.StartProxy(t, redis.Addr()), client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}}
+	t.Cleanup(n.client.CloseIdleConnections)
+	program := build(t, "", "", "")
+	var scenes []scene
+	for i := range n.instances {
+		n.instances[i] = &instance{addr: freeAddr(t), redis: n.proxy.Addr()}
+		n.instances[i].start(t, program)
+		scenes = append(scenes, scene{name: string(rune('a' + i)), url: "http://" + n.instances[i].addr})
+	}
+	in := &incident{server: n.instances[0].server, redis: redis, log: filepath.Join(t.TempDir(), "log")}
+	in.p = startPrometheus(t, map[string]string{
+		"prometheus.yml": configOf(t, scenes, 15*time.Second/faster),
+		"rules.yml":      shortened(read(t, "rules.yml")), "alerts.yml": shortened(read(t, "alerts.yml")),
+	})
+	in.env = append(os.Environ(), "CONSOLE="+scenes[0].url+"/admin", "TOKEN="+token, "PROMETHEUS="+in.p.url, "REDIS=redis://"+n.proxy.Addr())
+	n.incident = in
+	return n
+}
+
+// placeholders returns the words of RUNBOOK with their values for an alert.
+func (n *night) placeholders(a alert) *strings.Replacer {
+	return strings.NewReplacer("POLICY", a.Labels["policy"], "LOGFILE", n.log)
+}
+
+// An instance is a process of the example. A later process has the same address.
+type instance struct {
+	*server
+	addr, redis string
+	process     *exec.Cmd
+}
+
+func (i *instance) start(t *testing.T, program string) {
+	t.Helper()
+	i.server = &server{log: new(text), done: make(chan struct{}), client: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(i.server.client.CloseIdleConnections)
+	i.process = exec.CommandContext(t.Context(), program, "-addr", i.addr, "-redis", "redis://"+i.redis, "-admin-token", token, "-trusted-proxies", "127.0.0.0/8")
+	i.process.Stderr = i.server.log
+	if err := i.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	process := i.process
+	t.Cleanup(func() { _ = process.Wait() }) // t.Context has ended, or deploy has waited
+	i.url = i.listening(t)
+}
+
+// deploy replaces the process by one of another program.
+func (i *instance) deploy(t *testing.T, program string) {
+	t.Helper()
+	if err := i.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.process.Wait(); err != nil {
+		t.Errorf("the instance ended with %v:\n%s", err, i.server.log)
+	}
+	i.start(t, program)
+}
+
+// build returns the path of the program, with a change of one of its files.
+func build(t *testing.T, file, before, after string) string {
+	t.Helper()
+	dir := t.TempDir()
+	program, overlay := filepath.Join(dir, "chi-server"), filepath.Join(dir, "overlay.json")
+	replace := make(map[string]string)
+	if file != "" {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(source), before) != 1 {
+			t.Fatalf("%s does not have %q once", file, before)
+		}
+		path, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace[path] = filepath.Join(dir, "changed.go")
+		if err := os.WriteFile(replace[path], []byte(strings.Replace(string(source), before, after, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// work is a calm service: clients within their limits, and rare logins with the right password.
+func (n *night) work(t *testing.T) {
+	t.Helper()
+	n.flow(t, 20, func() { n.send("GET /v1/orders/1", "", "X-Forwarded-For", oneOf(customers)) })
+	n.flow(t, 8, func() { n.send("POST /v1/charges", "", "X-API-Key", "demo-enterprise") })
+	n.flow(t, 2, func() { n.send("POST /v1/charges", "", "X-API-Key", "demo-pro") })
+	n.flow(t, 1, func() { n.send("GET /v1/search?q=x", "", "X-Forwarded-For", oneOf(customers)) })
+	n.flow(t, 2, func() {
+		n.send("POST /v1/login", right, "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", rand.IntN(250)))
+	})
+}
+
+const customers = 40 // by address; each sends an order in two seconds
+
+func oneOf(customers int) string { return fmt.Sprintf("198.51.100.%d", rand.IntN(customers)) }
+
+// greed is a few clients that exceed their limits all the time, and one that guesses passwords.
+func (n *night) greed(t *testing.T) {
+	t.Helper()
+	for i := range 4 {
+		addr := fmt.Sprintf("192.0.2.%d", i)
+		n.flow(t, float64(2+i), func() { n.send("GET /v1/orders/1", "", "X-Forwarded-For", addr) })
+		n.flow(t, 1, func() { n.send("GET /v1/search?deep=1", "", "X-Forwarded-For", addr) })
+		n.flow(t, 1, func() { n.send("GET /v1/reports", "", "X-Forwarded-For", addr) })
+	}
+	n.flow(t, 1, func() { n.send("POST /v1/login", wrong, "X-Forwarded-For", "192.0.2.99") })
+}
+
+// flow sends so many requests per second until the test ends, at random instants.
+func (n *night) flow(t *testing.T, perSecond float64, send func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Duration(rand.ExpFloat64() / perSecond * float64(time.Second))):
+				send()
+			}
+		}
+	}()
+	t.Cleanup(func() { stop(); <-done })
+}
+
+// send sends a request to one of the instances, and returns its status; 0 if there is none.
+func (n *night) send(line, body string, fields ...string) int {
+	method, path, _ := strings.Cut(line, " ")
+	request, err := http.NewRequest(method, "http://"+n.instances[rand.IntN(len(n.instances))].addr+path, strings.NewReader(body))
+	if err != nil {
+		panic(err) // a bad line of a test
+	}
+	for i := 0; i < len(fields); i += 2 {
+		request.Header.Set(fields[i], fields[i+1])
+	}
+	n.sent.Add(1)
+	response, err := n.client.Do(request)
+	if err != nil {
+		return 0 // a deploy ends an instance
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+// An alert is one that Prometheus evaluates.
+type alert struct {
+	Labels, Annotations map[string]string
+	State               string
+}
+
+// firing returns the alert of a name such as "RateLimitDegraded a" if it fires.
+func (p *scraper) firing(t *testing.T, name string) alert {
+	t.Helper()
+	var answer struct{ Data struct{ Alerts []alert } }
+	p.get(t, "/api/v1/alerts", &answer)
+	for _, a := range answer.Data.Alerts {
+		if a.State == "firing" && nameOf(a.Labels) == name {
+			return a
+		}
+	}
+	return alert{}
+}
+
+// nameOf returns the name of an alert with what it is about.
+func nameOf(labels map[string]string) string {
+	return labels["alertname"] + " " + labels["policy"] + labels["instance"] + labels["code"]
+}

@@ -1,0 +1,207 @@
+// The night shift: pairs of instances with one fault each, under load, beside a Prometheus with our rules.
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock-go/penstock/internal/longtest"
+)
+
+// faster divides every duration of the rules, the interval of scrapes, and the two minutes. The expressions stay.
+const faster = 5
+
+// A fault is one cause of a bad night.
+type fault struct {
+	name  string
+	begin func(t *testing.T, n *night)
+	own   time.Duration // the process needs it to notice the fault, and no rule shortens it
+	alert string        // fires for it
+	also  []string      // may fire, too
+	says  string        // in the alert's text: the cause, or what shows it
+	cause string        // in the output of the first two commands of the alert's section in RUNBOOK
+}
+
+// TestNight: each fault has its alert within two minutes of the alert's own "for". The alert's text and at most two pasted
+// commands name the cause. Calm and greedy load fire no alert.
+func TestNight(t *testing.T) {
+	if os.Getenv("PENSTOCK_NIGHT") == "" {
+		t.Skip("takes a quarter of an hour: run make night")
+	}
+	r := new(rows)
+	t.Run("pairs", func(t *testing.T) {
+		for _, load := range []string{"calm", "greedy"} {
+			t.Run(load, func(t *testing.T) { t.Parallel(); quiet(t, load, r) })
+		}
+		for _, f := range faults {
+			t.Run(f.name, func(t *testing.T) { t.Parallel(); f.run(t, r) })
+		}
+	})
+	t.Logf("each duration is divided by %d\n%s", faster, r)
+}
+
+// TestOneFault is a short night.
+func TestOneFault(t *testing.T) {
+	longtest.Skip(t)
+	t.Parallel()
+	r := new(rows)
+	faults[0].run(t, r)
+	t.Log(r)
+}
+
+// quiet wants no alert in an hour.
+func quiet(t *testing.T, load string, r *rows) {
+	n := newNight(t)
+	n.work(t)
+	if load == "greedy" {
+		n.greed(t)
+	}
+	time.Sleep(time.Hour / faster)
+	fired := n.p.fired(t)
+	for alert := range fired {
+		t.Errorf("got %s, want no alert", alert)
+	}
+	r.add("%s\t-\t%d alerts in an hour\t%d requests\t-", load, len(fired), n.sent.Load())
+}
+
+// run begins the fault after a while without one, and judges the first alert for it.
+func (f fault) run(t *testing.T, r *rows) {
+	n := newNight(t)
+	n.work(t)
+	time.Sleep(2 * time.Minute / faster)
+	if early := n.p.fired(t); len(early) > 0 {
+		t.Errorf("got %v before the fault, want no alert", early)
+	}
+	f.begin(t, n)
+	began := time.Now()
+	waits := waitOf(t, strings.Fields(f.alert)[0])/faster + f.own
+	latest := began.Add(waits + 2*time.Minute/faster + 5*time.Second) // this machine is busy, too
+	var a alert
+	for ; a.Labels == nil; time.Sleep(time.Second) {
+		if time.Now().After(latest.Add(time.Minute)) {
+			t.Errorf("got %v, want %s", n.p.fired(t), f.alert)
+			r.add("%s\tnone: %v\t-\t-\t-", f.name, n.p.fired(t))
+			return
+		}
+		a = n.p.firing(t, f.alert)
+	}
+	took := time.Since(began)
+	if time.Now().After(latest) {
+		t.Errorf("%s: got it after %v, want it within two minutes after %v", f.alert, took, waits)
+	}
+	text := a.Annotations["summary"] + " " + a.Annotations["description"]
+	if !regexp.MustCompile(f.says).MatchString(text) {
+		t.Errorf("%s: got %q, want %q", f.alert, text, f.says)
+	}
+	commands, line := n.investigate(t, a, f.cause)
+	if commands == 0 {
+		t.Errorf("%s: the first two commands do not show %q", f.alert, f.cause)
+	}
+	for alert := range n.p.fired(t) {
+		if alert != f.alert && !slices.Contains(f.also, alert) {
+			t.Errorf("got %s, too, want it silent", alert)
+		}
+	}
+	r.add("%s\t%s\tfor %v, own %v, after %v\t%d\t%s", f.name, f.alert, waits-f.own, f.own, took.Round(time.Second), commands, line)
+}
+
+// investigate pastes the first two commands of the alert's section. It returns how many commands show the cause, and the
+// line that does; 0 if none does.
+func (n *night) investigate(t *testing.T, a alert, cause string) (commands int, line string) {
+	t.Helper()
+	_, anchor, _ := strings.Cut(a.Annotations["runbook_url"], "#")
+	n.fill = n.placeholders(a)
+	for i, command := range commandsOf(t, anchor)[:2] {
+		output, _ := n.run(t, command)
+		t.Logf("$ %s\n%s", command, output)
+		if line := regexp.MustCompile("(?m)^.*(?:" + cause + ").*$").FindString(output); line != "" {
+			return i + 1, strings.TrimSpace(line)
+		}
+	}
+	return 0, ""
+}
+
+// commandsOf returns the commands of a section of RUNBOOK.
+func commandsOf(t *testing.T, anchor string) (commands []string) {
+	t.Helper()
+	runbook, err := os.ReadFile(filepath.Join("..", "..", "RUNBOOK.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(strings.ToLower(string(runbook)), "\n### "+anchor+"\n")
+	if !found {
+		t.Fatalf("RUNBOOK has no section %s", anchor)
+	}
+	section = string(runbook[len(runbook)-len(section):])
+	section, _, _ = strings.Cut(section, "\n##")
+	for _, command := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(section, -1) {
+		commands = append(commands, command[1])
+	}
+	return commands
+}
+
+// waitOf returns the "for" of an alert.
+func waitOf(t *testing.T, alert string) time.Duration {
+	t.Helper()
+	_, rule, _ := strings.Cut(read(t, "alerts.yml"), "- alert: "+alert+"\n")
+	rule, _, _ = strings.Cut(rule, "- alert: ")
+	wait := regexp.MustCompile(`\n +for: (\w+)\n`).FindStringSubmatch(rule)
+	if wait == nil {
+		return 0
+	}
+	d, err := time.ParseDuration(wait[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+var (
+	minutes     = regexp.MustCompile(`(for: |offset |\[)(\d+)m`)
+	fiveMinutes = regexp.MustCompile(`([</] )300\b`)
+)
+
+// shortened returns rules whose durations are divided.
+func shortened(rules string) string {
+	rules = minutes.ReplaceAllStringFunc(rules, func(found string) string {
+		part := minutes.FindStringSubmatch(found)
+		n, _ := strconv.Atoi(part[2]) // of digits
+		return fmt.Sprintf("%s%ds", part[1], n*60/faster)
+	})
+	return fiveMinutes.ReplaceAllString(rules, fmt.Sprintf("${1}%d", 300/faster))
+}
+
+func TestShortened(t *testing.T) {
+	t.Parallel()
+	got := shortened("for: 1m\nkeep_firing_for: 5m\n(a[2m] offset 5m < 300) / 300 > 100")
+	if want := "for: 12s\nkeep_firing_for: 60s\n(a[24s] offset 60s < 60) / 60 > 100"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// rows is a table with a row for each pair.
+type rows struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *rows) add(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, "| "+strings.ReplaceAll(fmt.Sprintf(format, args...), "\t", " | ")+" |")
+}
+
+func (r *rows) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return "| fault | alert | when | commands | what they show |\n|---|---|---|---|---|\n" + strings.Join(r.all, "\n")
+}
